@@ -1,0 +1,224 @@
+package checksum
+
+import (
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Use says how a pod uses what it references, and so whether a running
+// container ever sees a new content.
+type Use string
+
+// The uses.
+const (
+	// Startup is read once, when a container starts.
+	Startup Use = "startup"
+	// Live is a mount whose files the kubelet refreshes.
+	Live Use = "live"
+	// Node is read by the node, not by a container.
+	Node Use = "node"
+	// Unused is a volume that no container mounts; the kubelet skips it.
+	Unused Use = "unused"
+)
+
+// Reference is one place in a pod template that names a source.
+type Reference struct {
+	Source Source
+	Use    Use
+	// All selects every key; else Keys are selected.
+	All  bool
+	Keys []string
+	// Optional tells that containers start without the source and its keys.
+	Optional bool
+	// RequiredKeys must exist unless the reference is optional.
+	RequiredKeys []string
+	// Env tells that the reader is an environment variable (env, envFrom).
+	Env bool
+	// Where is the place, for people: container "web", env MESSAGE.
+	Where string
+}
+
+// References lists every place in a pod spec that names a ConfigMap or Secret,
+// in the order in which they stand there (core/v1 PodSpec). Empty names, which
+// the API server accepts in some places, name nothing.
+func References(spec *corev1.PodSpec) []Reference {
+	f := finder{mounts: map[string][]mount{}}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		f.container(c.Name, c.Env, c.EnvFrom, c.VolumeMounts, sidecar)
+	}
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		f.container(c.Name, c.Env, c.EnvFrom, c.VolumeMounts, true)
+	}
+	for i := range spec.EphemeralContainers {
+		c := &spec.EphemeralContainers[i]
+		f.container(c.Name, c.Env, c.EnvFrom, c.VolumeMounts, true)
+	}
+	for i := range spec.Volumes {
+		f.volume(&spec.Volumes[i])
+	}
+	for _, ref := range spec.ImagePullSecrets {
+		f.node(ref.Name, "imagePullSecrets")
+	}
+	return f.found
+}
+
+type mount struct {
+	use     Use
+	subPath string // cleaned; "" selects the whole volume
+	where   string
+}
+
+type finder struct {
+	found  []Reference
+	mounts map[string][]mount // by name of volume
+}
+
+func (f *finder) add(r Reference) {
+	if r.Source.Name != "" {
+		f.found = append(f.found, r)
+	}
+}
+
+func (f *finder) container(name string, env []corev1.EnvVar, envFrom []corev1.EnvFromSource, mounts []corev1.VolumeMount, keepsRunning bool) {
+	where := "container " + name
+	for i := range env {
+		from := env[i].ValueFrom
+		if from == nil {
+			continue
+		}
+		if ref := from.ConfigMapKeyRef; ref != nil {
+			f.key(Source{ConfigMap, ref.Name}, ref.Key, ref.Optional, where+", env "+env[i].Name)
+		}
+		if ref := from.SecretKeyRef; ref != nil {
+			f.key(Source{Secret, ref.Name}, ref.Key, ref.Optional, where+", env "+env[i].Name)
+		}
+	}
+	for i := range envFrom {
+		if ref := envFrom[i].ConfigMapRef; ref != nil {
+			f.add(Reference{Source: Source{ConfigMap, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: where + ", envFrom"})
+		}
+		if ref := envFrom[i].SecretRef; ref != nil {
+			f.add(Reference{Source: Source{Secret, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: where + ", envFrom"})
+		}
+	}
+	for i := range mounts {
+		m := mount{use: Startup, where: where + ", mount " + mounts[i].MountPath}
+		switch {
+		case mounts[i].SubPathExpr != "": // known to the kubelet alone: every key
+		case mounts[i].SubPath != "":
+			m.subPath = insideVolume(mounts[i].SubPath)
+		case keepsRunning:
+			m.use = Live
+		}
+		f.mounts[mounts[i].Name] = append(f.mounts[mounts[i].Name], m)
+	}
+}
+
+func (f *finder) key(source Source, key string, optional *bool, where string) {
+	f.add(Reference{Source: source, Use: Startup, Keys: []string{key}, Optional: isTrue(optional), RequiredKeys: []string{key}, Env: true, Where: where})
+}
+
+func (f *finder) volume(v *corev1.Volume) {
+	if s := v.ConfigMap; s != nil {
+		f.files(v.Name, Source{ConfigMap, s.Name}, s.Items, s.Optional)
+	}
+	if s := v.Secret; s != nil {
+		f.files(v.Name, Source{Secret, s.SecretName}, s.Items, s.Optional)
+	}
+	if v.Projected != nil {
+		for i := range v.Projected.Sources {
+			if s := v.Projected.Sources[i].ConfigMap; s != nil {
+				f.files(v.Name, Source{ConfigMap, s.Name}, s.Items, s.Optional)
+			}
+			if s := v.Projected.Sources[i].Secret; s != nil {
+				f.files(v.Name, Source{Secret, s.Name}, s.Items, s.Optional)
+			}
+		}
+	}
+	f.nodeVolume(v)
+}
+
+// files adds a reference for each mount of a volume: the volume says which
+// keys there are and must be, the mount says which of them are seen.
+func (f *finder) files(volume string, source Source, items []corev1.KeyToPath, optional *bool) {
+	r := Reference{Source: source, Optional: isTrue(optional), All: len(items) == 0}
+	for _, item := range items {
+		r.RequiredKeys = append(r.RequiredKeys, item.Key)
+	}
+	mounts := f.mounts[volume]
+	if len(mounts) == 0 {
+		r.Use, r.Keys, r.Where = Unused, r.RequiredKeys, "volume "+volume+", not mounted"
+		f.add(r)
+	}
+	for _, m := range mounts {
+		r := r
+		r.Use, r.Where = m.use, "volume "+volume+", "+m.where
+		switch {
+		case m.subPath == "":
+			r.Keys = r.RequiredKeys
+		case len(items) == 0: // a file's name is its key
+			first, _, _ := strings.Cut(m.subPath, "/")
+			r.All, r.Keys = false, []string{first}
+		default:
+			for _, item := range items {
+				file := path.Clean(item.Path)
+				if file == m.subPath || strings.HasPrefix(file, m.subPath+"/") {
+					r.Keys = append(r.Keys, item.Key)
+				}
+			}
+		}
+		f.add(r)
+	}
+}
+
+// nodeVolume adds the Secrets that the node itself reads, the same ones that
+// the node authorizer lets a kubelet read.
+func (f *finder) nodeVolume(v *corev1.Volume) {
+	where := "volume " + v.Name
+	local := func(ref *corev1.LocalObjectReference) {
+		if ref != nil {
+			f.node(ref.Name, where)
+		}
+	}
+	switch {
+	case v.AzureFile != nil:
+		f.node(v.AzureFile.SecretName, where)
+	case v.CephFS != nil:
+		local(v.CephFS.SecretRef)
+	case v.Cinder != nil:
+		local(v.Cinder.SecretRef)
+	case v.FlexVolume != nil:
+		local(v.FlexVolume.SecretRef)
+	case v.RBD != nil:
+		local(v.RBD.SecretRef)
+	case v.ScaleIO != nil:
+		local(v.ScaleIO.SecretRef)
+	case v.ISCSI != nil:
+		local(v.ISCSI.SecretRef)
+	case v.StorageOS != nil:
+		local(v.StorageOS.SecretRef)
+	case v.CSI != nil:
+		local(v.CSI.NodePublishSecretRef)
+	}
+}
+
+func (f *finder) node(name, where string) {
+	f.add(Reference{Source: Source{Secret, name}, Use: Node, All: true, Optional: true, Where: where})
+}
+
+// insideVolume cleans a subPath to the form of an item's path. The kubelet
+// writes files behind the link ..data, which a subPath may name.
+func insideVolume(subPath string) string {
+	cleaned := path.Clean(subPath)
+	if cleaned == "..data" || cleaned == "." {
+		return ""
+	}
+	return strings.TrimPrefix(cleaned, "..data/")
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,160 @@
+package checksum
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+)
+
+// RequiredKey is a key without which a container cannot start.
+type RequiredKey struct {
+	Name string
+	// DataOnly tells that the reader is an environment variable: a key that is
+	// found only in binaryData is missing for it.
+	DataOnly bool
+}
+
+// Selection is what one workload references of one source, all references
+// that count together.
+type Selection struct {
+	Source Source
+	// All selects every key there is; then Keys is empty.
+	All bool
+	// Keys are the selected keys, sorted. They may be absent from the source.
+	Keys []string
+	// Required tells that a reference needs the source to exist.
+	Required bool
+	// RequiredKeys are the keys that must exist, sorted.
+	RequiredKeys []RequiredKey
+	// Alternatives are the other selections that the same template gives under
+	// another policy, for comparing values that were written under it.
+	Alternatives []Selection
+}
+
+// ID names the selection within a value: "all" or 8 hex digits.
+func (s Selection) ID() string {
+	if s.All {
+		return selectionAll
+	}
+	h := sha256.New()
+	field(h, "keys")
+	number(h, len(s.Keys))
+	for _, key := range s.Keys {
+		field(h, key)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:idBytes])
+}
+
+// Policy says which references count.
+type Policy struct {
+	// Uses are the uses that restart.
+	Uses []Use
+	// Ignored are the sources that never count.
+	Ignored []Source
+}
+
+// DefaultPolicy counts what containers read, at their start or while they run.
+func DefaultPolicy(ignored ...Source) Policy {
+	return Policy{Uses: []Use{Startup, Live}, Ignored: ignored}
+}
+
+// usesByPolicy are the sets of uses that any setting of restart-on counts; see
+// Selection.Alternatives.
+func usesByPolicy() [][]Use {
+	return [][]Use{{Startup}, {Startup, Live}, {Startup, Live, Node}}
+}
+
+// Selections joins references into one selection for each source that counts,
+// sorted by source. A reference whose name no object can have selects nothing.
+func Selections(references []Reference, policy Policy) []Selection {
+	bySource := map[Source][]*Reference{}
+	for i := range references {
+		source := references[i].Source
+		if bySource[source] == nil && (!source.Nameable() || slices.Contains(policy.Ignored, source)) {
+			continue
+		}
+		bySource[source] = append(bySource[source], &references[i])
+	}
+	selections := make([]Selection, 0, len(bySource))
+	for _, references := range bySource {
+		chosen := counting(references, policy.Uses)
+		if len(chosen) == 0 {
+			continue
+		}
+		s := join(chosen)
+		for _, uses := range usesByPolicy() {
+			others := counting(references, uses)
+			if len(others) == 0 || slices.Equal(others, chosen) {
+				continue
+			}
+			if other := join(others); other.ID() != s.ID() {
+				s.Alternatives = append(s.Alternatives, other)
+			}
+		}
+		selections = append(selections, s)
+	}
+	slices.SortFunc(selections, func(a, b Selection) int { return compareSources(a.Source, b.Source) })
+	return selections
+}
+
+func counting(references []*Reference, uses []Use) []*Reference {
+	var chosen []*Reference
+	for _, reference := range references {
+		if slices.Contains(uses, reference.Use) {
+			chosen = append(chosen, reference)
+		}
+	}
+	return chosen
+}
+
+// join makes one selection of references to one source.
+func join(references []*Reference) Selection {
+	s := Selection{Source: references[0].Source}
+	for _, reference := range references {
+		s.add(reference)
+	}
+	if s.All {
+		s.Keys = nil
+	}
+	s.Keys = sortedUnique(s.Keys)
+	slices.SortFunc(s.RequiredKeys, func(a, b RequiredKey) int {
+		if order := cmp.Compare(a.Name, b.Name); order != 0 || a.DataOnly == b.DataOnly {
+			return order
+		}
+		if a.DataOnly { // the stricter one first, so that Missing finds it
+			return -1
+		}
+		return 1
+	})
+	s.RequiredKeys = slices.Compact(s.RequiredKeys)
+	return s
+}
+
+func (s *Selection) add(reference *Reference) {
+	s.All = s.All || reference.All
+	s.Keys = append(s.Keys, reference.Keys...)
+	if reference.Optional {
+		return
+	}
+	s.Required = true
+	for _, name := range reference.RequiredKeys {
+		s.RequiredKeys = append(s.RequiredKeys, RequiredKey{Name: name, DataOnly: reference.Env})
+	}
+}
+
+// Missing says what a container could not start without: the first required
+// key that content lacks, or "" with true when the source itself is missing.
+// A source of which any required key is missing counts as missing as a whole.
+func (s Selection) Missing(content *Content) (key string, missing bool) {
+	if content == nil {
+		return "", s.Required
+	}
+	for _, required := range s.RequiredKeys {
+		entry, ok := content.Entry(required.Name)
+		if !ok || (required.DataOnly && entry.Binary) {
+			return required.Name, true
+		}
+	}
+	return "", false
+}

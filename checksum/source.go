@@ -1,0 +1,135 @@
+package checksum
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Kind says which of the two API kinds a source is of. Its text is what users
+// read in annotations and events.
+type Kind string
+
+// The kinds of sources.
+const (
+	ConfigMap Kind = "configmap"
+	Secret    Kind = "secret"
+)
+
+// Source names one ConfigMap or Secret in the workload's own namespace.
+type Source struct {
+	Kind Kind
+	Name string
+}
+
+// String writes a source the way users do: configmap/web-message.
+func (s Source) String() string { return string(s.Kind) + "/" + s.Name }
+
+// MarshalText makes a source usable as a key of a JSON object.
+func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText writes. It fails on anything that no
+// source can be called.
+func (s *Source) UnmarshalText(text []byte) error {
+	source, err := ParseSource(string(text))
+	if err != nil {
+		return err
+	}
+	*s = source
+	return nil
+}
+
+// ParseSource reads "configmap/<name>" or "secret/<name>".
+func ParseSource(text string) (Source, error) {
+	kind, name, _ := strings.Cut(text, "/")
+	source := Source{Kind: Kind(kind), Name: name}
+	if source.Kind != ConfigMap && source.Kind != Secret {
+		return Source{}, fmt.Errorf("reading source %q: want configmap/<name> or secret/<name>", text)
+	}
+	if !source.Nameable() {
+		return Source{}, fmt.Errorf("reading source %q: no object can have the name %q", text, name)
+	}
+	return source, nil
+}
+
+// Nameable reports whether an object of this name can exist (metadata.name of
+// both kinds is an RFC 1123 subdomain of at most 253 characters). The API
+// server accepts some references to names that no object can have.
+func (s Source) Nameable() bool { return len(validation.IsDNS1123Subdomain(s.Name)) == 0 }
+
+func compareSources(a, b Source) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+}
+
+// Entry is one key of a source: its name and the SHA-256 of its value. The
+// value itself is never kept.
+type Entry struct {
+	Name string
+	Sum  [sha256.Size]byte
+	// Binary tells that the key stands in a ConfigMap's binaryData, which
+	// mounts can see and environment variables cannot.
+	Binary bool
+}
+
+// Content is all that is remembered of a source's bytes: its entries, sorted
+// by name. data, binaryData and (once stored) stringData are one map. A nil
+// *Content means that the source does not exist.
+type Content struct {
+	Entries []Entry
+}
+
+// ContentOfConfigMap condenses a ConfigMap.
+func ContentOfConfigMap(cm *corev1.ConfigMap) *Content {
+	entries := make([]Entry, 0, len(cm.Data)+len(cm.BinaryData))
+	for name, value := range cm.Data {
+		entries = append(entries, Entry{Name: name, Sum: sha256.Sum256([]byte(value))})
+	}
+	for name, value := range cm.BinaryData {
+		entries = append(entries, Entry{Name: name, Sum: sha256.Sum256(value), Binary: true})
+	}
+	return contentOf(entries)
+}
+
+// ContentOfSecret condenses a Secret as the API server stores it: stringData
+// is write-only and has been merged into data by then.
+func ContentOfSecret(secret *corev1.Secret) *Content {
+	entries := make([]Entry, 0, len(secret.Data))
+	for name, value := range secret.Data {
+		entries = append(entries, Entry{Name: name, Sum: sha256.Sum256(value)})
+	}
+	return contentOf(entries)
+}
+
+func contentOf(entries []Entry) *Content {
+	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return &Content{Entries: entries}
+}
+
+// Entry finds a key.
+func (c *Content) Entry(name string) (Entry, bool) {
+	if c == nil {
+		return Entry{}, false
+	}
+	i, found := slices.BinarySearchFunc(c.Entries, name, func(e Entry, name string) int { return cmp.Compare(e.Name, name) })
+	if !found {
+		return Entry{}, false
+	}
+	return c.Entries[i], true
+}
+
+// Equal reports whether two contents are the same in every respect that any
+// rule of this package looks at.
+func (c *Content) Equal(other *Content) bool {
+	if c == nil || other == nil {
+		return c == other
+	}
+	return slices.EqualFunc(c.Entries, other.Entries, func(a, b Entry) bool {
+		return a.Name == b.Name && a.Binary == b.Binary && bytes.Equal(a.Sum[:], b.Sum[:])
+	})
+}

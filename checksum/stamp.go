@@ -1,0 +1,109 @@
+package checksum
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// What users write and read; the strings are the public interface.
+const (
+	// InjectLabel opts a Namespace or one workload in or out.
+	InjectLabel = "configstamp.dev/inject"
+	// InjectEnabled opts in.
+	InjectEnabled = "enabled"
+	// InjectDisabled opts one workload out.
+	InjectDisabled = "disabled"
+	// BaselineAnnotation holds the baseline, on a workload's own metadata.
+	BaselineAnnotation = "configstamp.dev/baseline"
+
+	stampDomain = ".configstamp.dev/"
+)
+
+// An annotation's name part holds 63 characters, an object's name up to 253.
+const (
+	nameLimit     = 63
+	shortenedHead = 40
+	shortenedHash = nameLimit - shortenedHead - 1
+)
+
+// StampKey is the annotation on a pod template that holds the digest of a
+// source. A name that does not fit is cut to 40 characters, "_" (which no
+// object's name may hold) and 22 hex of its hash, so no two share a stamp.
+func StampKey(source Source) string {
+	name := source.Name
+	if len(name) > nameLimit {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:shortenedHead] + "_" + hex.EncodeToString(sum[:])[:shortenedHash]
+	}
+	return string(source.Kind) + stampDomain + name
+}
+
+// IsStampKey reports whether an annotation is one of ours on a pod template.
+func IsStampKey(annotation string) bool {
+	return strings.HasPrefix(annotation, string(ConfigMap)+stampDomain) || strings.HasPrefix(annotation, string(Secret)+stampDomain)
+}
+
+// Stamps picks our annotations out of a pod template's.
+func Stamps(annotations map[string]string) map[string]string {
+	var stamps map[string]string
+	for key, value := range annotations {
+		if IsStampKey(key) {
+			if stamps == nil {
+				stamps = map[string]string{}
+			}
+			stamps[key] = value
+		}
+	}
+	return stamps
+}
+
+// Records is what is on record about the content that a workload's pods
+// started with: the stamps of its template by annotation, and its baseline.
+type Records struct {
+	Stamps   map[string]string
+	Baseline map[Source]string
+}
+
+// Of is the value on record for a source. The baseline is the later knowledge.
+func (r Records) Of(source Source) (string, bool) {
+	if value, ok := r.Baseline[source]; ok {
+		return value, true
+	}
+	value, ok := r.Stamps[StampKey(source)]
+	return value, ok
+}
+
+// Equal reports whether two records say the same.
+func (r Records) Equal(other Records) bool {
+	return maps.Equal(r.Stamps, other.Stamps) && maps.Equal(r.Baseline, other.Baseline)
+}
+
+// ParseBaseline reads the value of BaselineAnnotation; "" is an empty
+// baseline. Entries that name no source are an error: nothing is guessed at.
+func ParseBaseline(text string) (map[Source]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var baseline map[Source]string
+	if err := json.Unmarshal([]byte(text), &baseline); err != nil {
+		return nil, fmt.Errorf("reading annotation %s: %w", BaselineAnnotation, err)
+	}
+	return baseline, nil
+}
+
+// FormatBaseline writes a baseline, "" when it is empty. Equal baselines give
+// equal text.
+func FormatBaseline(baseline map[Source]string) string {
+	if len(baseline) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(baseline) // sorts keys
+	if err != nil {
+		return "" // a map of texts always marshals
+	}
+	return string(text)
+}

@@ -1,0 +1,102 @@
+package checksum
+
+import "crypto/hmac"
+
+// Verdict is what is known of one reference: whether the content that its pods
+// started with is still the content of the source.
+type Verdict int
+
+// The verdicts.
+const (
+	// True: the value on record is the digest of what the source holds now.
+	True Verdict = iota
+	// Untrue: the content has changed since it was recorded.
+	Untrue
+	// Unrecorded: nothing is on record.
+	Unrecorded
+	// Reselected: the value on record is true, but was written for other keys
+	// than those that count now.
+	Reselected
+	// Unverifiable: the value on record cannot be compared: its key is lost,
+	// its selection cannot be worked out, or it is not a value of ours.
+	Unverifiable
+	// Missing: a required source, or a required key of it, is not there, so no
+	// container can start; whatever is on record stays.
+	Missing
+)
+
+// String names a verdict for logs and tests.
+func (v Verdict) String() string {
+	names := [...]string{"true", "untrue", "unrecorded", "reselected", "unverifiable", "missing"}
+	if v < 0 || int(v) >= len(names) {
+		return "unknown"
+	}
+	return names[v]
+}
+
+// Assess compares what is on record for a selection (recorded tells whether
+// anything is) with what its source holds now.
+func (r *Ring) Assess(namespace string, s Selection, record string, recorded bool, content *Content) Verdict {
+	if _, missing := s.Missing(content); missing {
+		return Missing
+	}
+	if !recorded {
+		return Unrecorded
+	}
+	keyID, selectionID, ok := parseValue(record)
+	switch {
+	case record == Absent && content == nil:
+		return True
+	case record == Absent:
+		return Untrue
+	case !ok:
+		return Unverifiable
+	case content == nil:
+		return Untrue
+	}
+	key, ok := r.Key(keyID)
+	if !ok {
+		return Unverifiable
+	}
+	written, ok := s.writtenAs(selectionID)
+	if !ok {
+		return Unverifiable
+	}
+	switch same := hmac.Equal([]byte(record), []byte(key.digest(namespace, written, content))); {
+	case !same:
+		return Untrue
+	case selectionID != s.ID():
+		return Reselected
+	default:
+		return True
+	}
+}
+
+// UnknownKey returns the id of the key that a value was made with when the
+// ring does not hold it, so that the caller can look for a newer ring before
+// the key is called lost.
+func (r *Ring) UnknownKey(record string) (id string, unknown bool) {
+	keyID, _, ok := parseValue(record)
+	if !ok {
+		return "", false
+	}
+	_, known := r.Key(keyID)
+	return keyID, !known
+}
+
+// writtenAs finds the selection under which a value was written, as far as it
+// can still be worked out.
+func (s Selection) writtenAs(id string) (Selection, bool) {
+	if id == s.ID() {
+		return s, true
+	}
+	if id == selectionAll {
+		return Selection{Source: s.Source, All: true}, true
+	}
+	for _, other := range s.Alternatives {
+		if id == other.ID() {
+			return other, true
+		}
+	}
+	return Selection{}, false
+}
