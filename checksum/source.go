@@ -34,17 +34,6 @@ func (s Source) String() string { return string(s.Kind) + "/" + s.Name }
 // MarshalText makes a source usable as a key of a JSON object.
 func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText writes. It fails on anything that no
-// source can be called.
-func (s *Source) UnmarshalText(text []byte) error {
-	source, err := ParseSource(string(text))
-	if err != nil {
-		return err
-	}
-	*s = source
-	return nil
-}
-
 // ParseSource reads "configmap/<name>" or "secret/<name>".
 func ParseSource(text string) (Source, error) {
 	kind, name, _ := strings.Cut(text, "/")

@@ -82,15 +82,22 @@ func (r Records) Equal(other Records) bool {
 	return maps.Equal(r.Stamps, other.Stamps) && maps.Equal(r.Baseline, other.Baseline)
 }
 
-// ParseBaseline reads the value of BaselineAnnotation; "" is an empty
-// baseline. Entries that name no source are an error: nothing is guessed at.
+// ParseBaseline reads the value of BaselineAnnotation; "" is an empty baseline.
+// Entries for sources of a kind that this version does not know (a newer one
+// was here) are passed over.
 func ParseBaseline(text string) (map[Source]string, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var baseline map[Source]string
-	if err := json.Unmarshal([]byte(text), &baseline); err != nil {
-		return nil, fmt.Errorf("reading annotation %s: %w", BaselineAnnotation, err)
+	var entries map[string]string
+	if err := json.Unmarshal([]byte(text), &entries); err != nil {
+		return nil, fmt.Errorf("reading annotation %s: it is not a JSON object of texts", BaselineAnnotation)
+	}
+	baseline := make(map[Source]string, len(entries))
+	for name, value := range entries {
+		if source, err := ParseSource(name); err == nil {
+			baseline[source] = value
+		}
 	}
 	return baseline, nil
 }

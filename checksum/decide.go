@@ -1,0 +1,244 @@
+package checksum
+
+import "maps"
+
+// Asker says who wants a workload admitted.
+type Asker int
+
+// The askers.
+const (
+	// Anyone is any client but these two.
+	Anyone Asker = iota
+	// Recorder asks for a recording re-admission, which can only write baselines.
+	Recorder
+	// Roller asks for a rolling re-admission.
+	Roller
+)
+
+// The field managers by which a re-admission is known.
+const (
+	RollingManager   = "configstamp"
+	RecordingManager = "configstamp-record"
+)
+
+// AskerOf reads the field manager of a request.
+func AskerOf(fieldManager string) Asker {
+	switch fieldManager {
+	case RollingManager:
+		return Roller
+	case RecordingManager:
+		return Recorder
+	}
+	return Anyone
+}
+
+// Admission is one request, reduced to what the rules look at.
+type Admission struct {
+	Namespace string
+	// Create: there is no stored object, and Held is empty.
+	Create bool
+	Asker  Asker
+	// TemplateChanged tells that the requester changed the pod template, our
+	// stamps aside.
+	TemplateChanged bool
+	// Selections are what the requested template references, by Selections.
+	Selections []Selection
+	// Held is on record in the stored object; Sent is what the request carries.
+	Held, Sent Records
+	// Content gives what a source holds, nil when it does not exist.
+	Content func(Source) *Content
+	// Fresh tells that Content was proven to be what the API server holds now.
+	Fresh bool
+	// TemplateBytes and WorkloadBytes are the sizes, keys and values, of the
+	// annotations that are not ours.
+	TemplateBytes, WorkloadBytes int
+}
+
+// NeedsContent reports whether the rules look at content at all: an update
+// that changes no template and asks for nothing is answered without it.
+func (a *Admission) NeedsContent() bool {
+	return a.Create || a.TemplateChanged || a.Asker != Anyone
+}
+
+// Outcome is the stable code of what an admission did.
+type Outcome string
+
+// The outcomes of Decide.
+const (
+	Stamped  Outcome = "stamped"  // every reference carries what is true now
+	Kept     Outcome = "kept"     // nothing of ours changes
+	Restored Outcome = "restored" // stamps and baseline are put back as they were
+	Recorded Outcome = "recorded" // the baseline has gained references
+	OnHold   Outcome = "held"     // a required source or key is missing, so nothing may roll
+	Deferred Outcome = "deferred" // freshness could not be proven; ask again
+	Oversize Outcome = "oversize" // our annotations do not fit
+)
+
+// Decision is what an object must carry of ours after its admission, and why.
+type Decision struct {
+	Records  Records
+	Outcome  Outcome
+	Findings []Finding
+}
+
+// annotationLimit is the total size of an object's annotations in bytes, keys
+// and values (TotalAnnotationSizeLimitB in apimachinery's validation).
+const annotationLimit = 256 << 10
+
+// Decide is the table "What the webhook does" of the design. The ring may be
+// nil only when the admission needs no content.
+func Decide(ring *Ring, a Admission) Decision {
+	decision := decide(ring, &a)
+	if oversize(&a, decision.Records) {
+		decision.Outcome = Oversize
+		decision.Findings = append(decision.Findings, Finding{Reason: TooLarge})
+		decision.Records = Records{}
+		if a.Asker != Anyone && !a.TemplateChanged {
+			decision.Records = a.Held
+		}
+	}
+	if foreign(&a, decision.Records) {
+		decision.Findings = append(decision.Findings, Finding{Reason: ForeignStamps})
+	}
+	return decision
+}
+
+func decide(ring *Ring, a *Admission) Decision {
+	switch {
+	case a.Create || a.TemplateChanged:
+		return stampAll(ring, a)
+	case a.Asker == Anyone:
+		if a.Sent.Equal(a.Held) {
+			return Decision{Records: a.Held, Outcome: Kept}
+		}
+		return Decision{Records: a.Held, Outcome: Restored}
+	case !a.Fresh:
+		return Decision{Records: a.Held, Outcome: Deferred, Findings: []Finding{{Reason: NotProvenFresh}}}
+	}
+	review := ring.Review(a.Namespace, a.Selections, a.Held, a.Content)
+	if a.Asker == Roller && len(review.Untrue) > 0 {
+		if len(review.Missing) == 0 {
+			return stampAll(ring, a)
+		}
+		decision := record(ring, a, review)
+		decision.Outcome = OnHold
+		return decision
+	}
+	return record(ring, a, review)
+}
+
+// stampAll stamps every reference with what is true now. A value on record
+// that still verifies stays as it is written, under whatever key. What is
+// missing goes unstamped: its first content will be the baseline.
+func stampAll(ring *Ring, a *Admission) Decision {
+	decision := Decision{Records: Records{Stamps: map[string]string{}}, Outcome: Stamped}
+	for _, s := range a.Selections {
+		held, recorded := a.Held.Of(s.Source)
+		if recorded && !a.Fresh {
+			decision.Records.Stamps[StampKey(s.Source)] = held
+			continue
+		}
+		content := a.Content(s.Source)
+		switch ring.Assess(a.Namespace, s, held, recorded, content) {
+		case Missing:
+			decision.Findings = append(decision.Findings, s.missingFinding(content))
+		case True:
+			decision.Records.Stamps[StampKey(s.Source)] = held
+		default:
+			decision.Records.Stamps[StampKey(s.Source)] = ring.Digest(a.Namespace, s, content)
+		}
+	}
+	return decision
+}
+
+// record gives a baseline to every reference that has no comparable record,
+// and touches nothing else.
+func record(ring *Ring, a *Admission, review Review) Decision {
+	decision := Decision{Records: a.Held, Outcome: Kept, Findings: review.Missing}
+	if len(review.ToRecord) == 0 {
+		return decision
+	}
+	baseline := maps.Clone(a.Held.Baseline)
+	if baseline == nil {
+		baseline = map[Source]string{}
+	}
+	for _, s := range review.ToRecord {
+		baseline[s.Source] = ring.Digest(a.Namespace, s, a.Content(s.Source))
+	}
+	for _, source := range review.Lost {
+		decision.Findings = append(decision.Findings, Finding{Reason: LostRecord, Source: source})
+	}
+	decision.Records.Baseline = baseline
+	decision.Outcome = Recorded
+	return decision
+}
+
+// Review is the state of all references of one workload.
+type Review struct {
+	// Untrue are the sources whose content has changed since it was recorded.
+	Untrue []Source
+	// ToRecord are the selections that have no comparable record for them.
+	ToRecord []Selection
+	// Lost are those of ToRecord that had a record which cannot be compared.
+	Lost []Source
+	// Missing says which required sources and keys are not there.
+	Missing []Finding
+}
+
+// Review assesses every reference of a workload.
+func (r *Ring) Review(namespace string, selections []Selection, held Records, contentOf func(Source) *Content) Review {
+	var review Review
+	for _, s := range selections {
+		value, recorded := held.Of(s.Source)
+		content := contentOf(s.Source)
+		switch r.Assess(namespace, s, value, recorded, content) {
+		case Untrue:
+			review.Untrue = append(review.Untrue, s.Source)
+		case Missing:
+			review.Missing = append(review.Missing, s.missingFinding(content))
+		case Unverifiable:
+			review.Lost = append(review.Lost, s.Source)
+			review.ToRecord = append(review.ToRecord, s)
+		case Unrecorded, Reselected:
+			review.ToRecord = append(review.ToRecord, s)
+		case True:
+		}
+	}
+	return review
+}
+
+func (s Selection) missingFinding(content *Content) Finding {
+	if key, _ := s.Missing(content); key != "" {
+		return Finding{Reason: MissingKey, Source: s.Source, Key: key}
+	}
+	return Finding{Reason: MissingSource, Source: s.Source}
+}
+
+// foreign reports whether the request carries annotations of ours that are
+// neither what was stored nor what is stored now (a rollout undo, an exported
+// manifest). A reinvocation carries the latter.
+func foreign(a *Admission, decided Records) bool {
+	for key, value := range a.Sent.Stamps {
+		if value != a.Held.Stamps[key] && value != decided.Stamps[key] {
+			return true
+		}
+	}
+	for source, value := range a.Sent.Baseline {
+		if value != a.Held.Baseline[source] && value != decided.Baseline[source] {
+			return true
+		}
+	}
+	return false
+}
+
+func oversize(a *Admission, records Records) bool {
+	template := a.TemplateBytes
+	for key, value := range records.Stamps {
+		template += len(key) + len(value)
+	}
+	workload := a.WorkloadBytes
+	if text := FormatBaseline(records.Baseline); text != "" {
+		workload += len(BaselineAnnotation) + len(text)
+	}
+	return (len(records.Stamps) > 0 && template > annotationLimit) || (len(records.Baseline) > 0 && workload > annotationLimit)
+}

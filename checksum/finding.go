@@ -1,0 +1,48 @@
+package checksum
+
+import "fmt"
+
+// Reason is a stable code for something that a person should know. Log lines,
+// metric labels and events use the code; people read the sentence.
+type Reason string
+
+// The reasons.
+const (
+	MissingSource  Reason = "missing-source"
+	MissingKey     Reason = "missing-key"
+	InvalidName    Reason = "invalid-name"
+	ForeignStamps  Reason = "foreign-stamps"
+	LostRecord     Reason = "lost-record"
+	TooLarge       Reason = "annotations-too-large"
+	NotProvenFresh Reason = "not-proven-fresh"
+)
+
+// Finding is one such thing, about one source where it concerns one. It never
+// holds content or digests.
+type Finding struct {
+	Reason Reason
+	Source Source
+	// Key is the missing key, for MissingKey.
+	Key string
+}
+
+// String is the sentence, short enough for an admission warning.
+func (f Finding) String() string {
+	switch f.Reason {
+	case MissingSource:
+		return fmt.Sprintf("%s does not exist: pods cannot start without it; it is stamped when it is there", f.Source)
+	case MissingKey:
+		return fmt.Sprintf("%s has no key %q: pods cannot start without it; it is stamped when it is there", f.Source, f.Key)
+	case InvalidName:
+		return fmt.Sprintf("%s: no object can have the name %q; the reference is not stamped", f.Source.Kind, f.Source.Name)
+	case ForeignStamps:
+		return "the configstamp annotations in this request are ignored: the content of a ConfigMap or Secret is not versioned; to undo a change, put the old content back"
+	case LostRecord:
+		return fmt.Sprintf("%s: the recorded checksum cannot be compared any more; the present content is recorded anew and nothing restarts", f.Source)
+	case TooLarge:
+		return "checksums left out: with them the annotations would exceed 256 KiB; remove large annotations"
+	case NotProvenFresh:
+		return "the present content of the sources could not be read in time; the controller checks this workload again"
+	}
+	return string(f.Reason)
+}

@@ -1,0 +1,88 @@
+// Package workload holds the table of workload kinds and reads objects of any
+// of them: where the pod template is, what it holds, what is on record in it.
+//
+// It must not know what is done with them: no client, no clock, no decision.
+// Start with Builtin, the table.
+package workload
+
+import (
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is one row of the table of workload kinds. Everything that differs
+// between kinds stands here.
+type Kind struct {
+	Group, Version, Resource string
+	// Name is the kind as objects write it, such as Deployment.
+	Name string
+	// Template is the path of the pod template; empty for a Pod, which is one.
+	Template []string
+	// CreateOnly kinds are stamped when they are created and never again: a
+	// template that changes later restarts nothing, or may not change at all.
+	CreateOnly bool
+
+	shape reflect.Type
+}
+
+// GroupVersionResource addresses the kind in the API.
+func (k *Kind) GroupVersionResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
+}
+
+// GroupVersionKind names the kind in events.
+func (k *Kind) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Name}
+}
+
+// String names the kind for people: deployments.apps.
+func (k *Kind) String() string {
+	return strings.TrimSuffix(k.Resource+"."+k.Group, ".")
+}
+
+// Table is the list of kinds that a process serves.
+type Table []*Kind
+
+// Builtin is the table of the kinds that every cluster has.
+func Builtin() Table {
+	template := []string{"spec", "template"}
+	return Table{
+		kind("apps", "v1", "deployments", "Deployment", template, false),
+		kind("apps", "v1", "statefulsets", "StatefulSet", template, false),
+		kind("apps", "v1", "daemonsets", "DaemonSet", template, false),
+		kind("batch", "v1", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false),
+		kind("batch", "v1", "jobs", "Job", template, true),
+		kind("apps", "v1", "replicasets", "ReplicaSet", template, true),
+		kind("", "v1", "replicationcontrollers", "ReplicationController", template, true),
+		kind("", "v1", "pods", "Pod", nil, true),
+	}
+}
+
+func kind(group, version, resource, name string, template []string, createOnly bool) *Kind {
+	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, CreateOnly: createOnly, shape: shapeOf(template)}
+}
+
+// Find looks a kind up by group and resource; versions of one resource share
+// a row.
+func (t Table) Find(group, resource string) (*Kind, bool) {
+	for _, kind := range t {
+		if kind.Group == group && kind.Resource == resource {
+			return kind, true
+		}
+	}
+	return nil, false
+}
+
+// Readmitted are the kinds that the controller looks after: those that are
+// stamped again after their creation.
+func (t Table) Readmitted() Table {
+	var kinds Table
+	for _, kind := range t {
+		if !kind.CreateOnly {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}

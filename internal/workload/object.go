@@ -1,0 +1,200 @@
+package workload
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// Metadata is what is read of an object's metadata.
+type Metadata struct {
+	Name              string                  `json:"name"`
+	GenerateName      string                  `json:"generateName"`
+	Namespace         string                  `json:"namespace"`
+	UID               types.UID               `json:"uid"`
+	ResourceVersion   string                  `json:"resourceVersion"`
+	Generation        int64                   `json:"generation"`
+	DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
+	Labels            map[string]string       `json:"labels"`
+	Annotations       map[string]string       `json:"annotations"`
+	Owners            []metav1.OwnerReference `json:"ownerReferences"`
+}
+
+// Object is one workload, read as far as the rules look at it. Nothing else of
+// it is kept, and it is never written back: changes are patches.
+type Object struct {
+	Kind *Kind
+	Metadata
+	Template Template
+}
+
+// shapeOf makes the Go type that reads an object whose pod template is at
+// path in one pass, so that a kind is data and not code:
+//
+//	struct { Metadata Metadata `json:"metadata"`; Next struct { Next Template `json:"template"` } `json:"spec"` }
+func shapeOf(path []string) reflect.Type {
+	fields := []reflect.StructField{{Name: "Metadata", Type: reflect.TypeFor[Metadata](), Tag: `json:"metadata"`}}
+	if len(path) == 0 { // the object is the template
+		return reflect.StructOf(append(fields, reflect.StructField{Name: "Next", Type: reflect.TypeFor[json.RawMessage](), Tag: `json:"spec"`}))
+	}
+	next := reflect.TypeFor[Template]()
+	for i := len(path) - 1; i > 0; i-- {
+		next = reflect.StructOf([]reflect.StructField{step(path[i], next)})
+	}
+	return reflect.StructOf(append(fields, step(path[0], next)))
+}
+
+func step(name string, next reflect.Type) reflect.StructField {
+	return reflect.StructField{Name: "Next", Type: next, Tag: reflect.StructTag(fmt.Sprintf("json:%q", name))}
+}
+
+// Decode reads one object of the kind from JSON. Field names count with their
+// case, as the API server reads them.
+func (k *Kind) Decode(raw []byte) (*Object, error) {
+	value := reflect.New(k.shape)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, value.Interface()); err != nil {
+		return nil, fmt.Errorf("reading a %s: %w", k.Name, plain(err))
+	}
+	value = value.Elem()
+	object := &Object{Kind: k, Metadata: value.Field(0).Interface().(Metadata)}
+	if len(k.Template) == 0 {
+		object.Template = Template{
+			Metadata: templateMetadata{Annotations: object.Annotations, written: true},
+			Spec:     value.Field(1).Bytes(),
+		}
+		return object, nil
+	}
+	for range k.Template {
+		value = value.Field(value.NumField() - 1)
+	}
+	object.Template = value.Interface().(Template)
+	return object, nil
+}
+
+// plain drops what a JSON error quotes of the document: a Pod template may
+// hold a secret in plain text.
+func plain(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("it is not JSON, at byte %d", syntax.Offset)
+	case errors.As(err, &kind):
+		return fmt.Errorf("field %s has the wrong type", kind.Field)
+	default:
+		return errors.New("it does not have the form of its kind")
+	}
+}
+
+// Records is what is on record in the object. An unreadable baseline is an
+// error, and counts as none.
+func (o *Object) Records() (checksum.Records, error) {
+	baseline, err := checksum.ParseBaseline(o.Annotations[checksum.BaselineAnnotation])
+	return checksum.Records{Stamps: checksum.Stamps(o.Template.Metadata.Annotations), Baseline: baseline}, err
+}
+
+// Controller is the owner that controls the object (metadata.ownerReferences
+// with controller: true), nil when there is none.
+func (o *Object) Controller() *metav1.OwnerReference {
+	for i := range o.Owners {
+		if o.Owners[i].Controller != nil && *o.Owners[i].Controller {
+			return &o.Owners[i]
+		}
+	}
+	return nil
+}
+
+// RolledByOwner reports whether the object belongs to a controller that makes
+// the pods' template, so that it is left alone: any controlled object of a
+// kind that is stamped at creation only. A Deployment that a custom resource
+// owns is a workload like any other.
+func (o *Object) RolledByOwner() bool {
+	return o.Kind.CreateOnly && o.Controller() != nil
+}
+
+// FullName is namespace/name, with the generated name's stem while the API
+// server has not made the name yet.
+func (o *Object) FullName() string {
+	name := o.Name
+	if name == "" {
+		name = o.GenerateName + "*"
+	}
+	return o.Namespace + "/" + name
+}
+
+// References lists what the pod template names.
+func (o *Object) References() ([]checksum.Reference, error) {
+	spec, err := o.Template.PodSpec()
+	if err != nil {
+		return nil, fmt.Errorf("reading the pod template of %s %s: %w", o.Kind.Name, o.FullName(), err)
+	}
+	return checksum.References(spec), nil
+}
+
+// TemplateWritten is when the pod template was last written, as far as the
+// object's managedFields tell: the newest time of an entry that owns a field of
+// it. It may be later than the write itself when its writer wrote other fields
+// afterwards; zero when nothing is known.
+func (k *Kind) TemplateWritten(raw []byte) time.Time {
+	var object struct {
+		Metadata struct {
+			ManagedFields []struct {
+				Time        *metav1.Time    `json:"time"`
+				Subresource string          `json:"subresource"`
+				Fields      json.RawMessage `json:"fieldsV1"`
+			} `json:"managedFields"`
+		} `json:"metadata"`
+	}
+	var newest time.Time
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
+		return newest
+	}
+	for _, entry := range object.Metadata.ManagedFields {
+		if entry.Time != nil && entry.Subresource == "" && owns(entry.Fields, k.Template) && entry.Time.After(newest) {
+			newest = entry.Time.Time
+		}
+	}
+	return newest
+}
+
+func owns(fields json.RawMessage, path []string) bool {
+	for _, name := range path {
+		var inner map[string]json.RawMessage
+		if err := json.Unmarshal(fields, &inner); err != nil {
+			return false
+		}
+		next, ok := inner["f:"+name]
+		if !ok {
+			return false
+		}
+		fields = next
+	}
+	return true
+}
+
+// podSpec is the part of core/v1 PodSpec in which references can stand;
+// reading no more than that is twice as fast.
+type podSpec struct {
+	Volumes             []corev1.Volume               `json:"volumes"`
+	InitContainers      []container                   `json:"initContainers"`
+	Containers          []container                   `json:"containers"`
+	EphemeralContainers []container                   `json:"ephemeralContainers"`
+	ImagePullSecrets    []corev1.LocalObjectReference `json:"imagePullSecrets"`
+}
+
+type container struct {
+	Name          string                         `json:"name"`
+	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
+	Env           []corev1.EnvVar                `json:"env"`
+	EnvFrom       []corev1.EnvFromSource         `json:"envFrom"`
+	VolumeMounts  []corev1.VolumeMount           `json:"volumeMounts"`
+}
