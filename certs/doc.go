@@ -1,0 +1,14 @@
+// Package certs holds the serving certificate of configstamp's webhook and keeps it fresh.
+//
+// There are two ways to one [Source]. [FromFiles] reads the pair that cert-manager (or anybody) has
+// mounted, and follows it as it changes. [FromAuthority] is for clusters without cert-manager: it
+// keeps a small authority in a Secret, signs the certificate itself, and has the API server trust it
+// by the caBundle of our own MutatingWebhookConfiguration. Both stand on cert-manager's
+// pkg/server/tls; what is added here is the choice of *when* a newer certificate takes over.
+//
+// The package knows nothing of admission, sources or workloads, and must not: it hands a certificate
+// to whatever TLS server asks. It registers no metric and opens no port. No key, and no byte of a
+// file that was meant to hold one, is ever logged.
+//
+// Start reading at source.go. Then files.go; or authority.go, injector.go, trust.go.
+package certs
