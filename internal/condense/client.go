@@ -1,0 +1,116 @@
+package condense
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+const acceptProtobuf = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+
+// NewTyped makes a client of one group and version of Kubernetes' own kinds.
+// It asks for protobuf, decodes into the types of k8s.io/api without
+// conversion, and hands each object, exactly once, to condense; what condense
+// returns is what callers, watches and lists get.
+//
+//   - An item of a list and the object in a watch event go to condense one by
+//     one. A list arrives as *metav1.List whose items hold the result in
+//     RawExtension.Object.
+//   - A bookmark (an object without a name) does not: it arrives as
+//     *metav1.PartialObjectMetadata with resourceVersion and annotations.
+//   - *metav1.Status and objects that were asked for as PartialObjectMetadata
+//     pass untouched.
+//   - An error of condense ends the list or the watch it stands in, and is
+//     tried again for ever: rather return an object that tells of the fault.
+//
+// What condense returns has to carry metav1.Object or ObjectMetaAccessor with
+// at least name, namespace and resourceVersion, or a Reflector cannot use it.
+// Result.Into does not work on condensed objects (an error says so); use Get.
+// Raw bytes are had by DoRaw. The rate limits of cfg apply as they are: set
+// QPS to -1, the default of five requests a second is not enough for anything.
+func NewTyped(cfg *rest.Config, gv schema.GroupVersion, condense func(runtime.Object) (runtime.Object, error)) (rest.Interface, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	return newClient(cfg, gv, runtime.ContentTypeProtobuf, acceptProtobuf, negotiated{
+		NegotiatedSerializer: codecs,
+		infos:                codecs.SupportedMediaTypes(),
+		decorate: func(inner runtime.Decoder) runtime.Decoder {
+			return typedDecoder{inner: inner, condense: condense}
+		},
+	})
+}
+
+// NewRaw makes a client of one group and version of any kinds, which hands the
+// JSON text of each object, exactly once, to condense. Everything else is as
+// NewTyped says. condense must not keep data, and has to do without apiVersion
+// and kind, which the items of a list may lack.
+func NewRaw(cfg *rest.Config, gv schema.GroupVersion, condense func(data []byte) (runtime.Object, error)) (rest.Interface, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeJSON)
+	if !ok {
+		return nil, fmt.Errorf("making a client of %s: no serializer for %s", gv, runtime.ContentTypeJSON)
+	}
+	return newClient(cfg, gv, runtime.ContentTypeJSON, runtime.ContentTypeJSON, negotiated{
+		NegotiatedSerializer: codecs,
+		infos:                []runtime.SerializerInfo{info},
+		decorate: func(inner runtime.Decoder) runtime.Decoder {
+			return rawDecoder{inner: inner, condense: condense}
+		},
+	})
+}
+
+// newScheme makes a scheme of our own: the one of client-go lacks
+// PartialObjectMetadata and is shared by the whole process.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering Kubernetes' own kinds: %w", err)
+	}
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering the kinds of meta.k8s.io: %w", err)
+	}
+	return scheme, nil
+}
+
+func newClient(cfg *rest.Config, gv schema.GroupVersion, contentType, accept string, codecs runtime.NegotiatedSerializer) (rest.Interface, error) {
+	own := rest.CopyConfig(cfg)
+	own.GroupVersion = &gv
+	own.APIPath = "/apis"
+	if gv.Group == "" {
+		own.APIPath = "/api"
+	}
+	own.ContentType = contentType
+	own.AcceptContentTypes = accept
+	own.NegotiatedSerializer = codecs
+	client, err := rest.RESTClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of %s: %w", gv, err)
+	}
+	return client, nil
+}
+
+// negotiated decorates the decoders of objects. The decoders of the frames in
+// which a watch sends them stay as they are.
+type negotiated struct {
+	runtime.NegotiatedSerializer
+	infos    []runtime.SerializerInfo
+	decorate func(runtime.Decoder) runtime.Decoder
+}
+
+func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo { return n.infos }
+
+func (n negotiated) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
+	return n.decorate(n.NegotiatedSerializer.DecoderToVersion(decoder, gv))
+}
