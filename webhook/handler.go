@@ -1,0 +1,205 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Contents is what some sources hold: nil for one that does not exist.
+type Contents map[checksum.Source]*checksum.Content
+
+// Sources tells what the ConfigMaps and Secrets of a namespace hold.
+type Sources interface {
+	// Cached answers from memory, which may lag behind the API server.
+	Cached(namespace string, sources []checksum.Source) Contents
+	// Fresh proves what the API server holds at this moment, or fails in a
+	// bounded time.
+	Fresh(ctx context.Context, namespace string, sources []checksum.Source) (Contents, error)
+}
+
+// Keys gives the installation's keys.
+type Keys interface {
+	// Ring is nil while no key is stored.
+	Ring() *checksum.Ring
+	// Refresh looks live, in a bounded time, for a key that the ring lacks.
+	Refresh(ctx context.Context, keyID string) bool
+}
+
+// Outcomes of the handler itself, beside those of checksum.Decide.
+const (
+	notServed  checksum.Outcome = "not-served" // a kind or operation that is none of ours
+	optedOut   checksum.Outcome = "opted-out"  // the workload's label says disabled
+	owned      checksum.Outcome = "owned"      // a controller makes this object from its own template
+	unreadable checksum.Outcome = "unreadable" // the object does not have the form of its kind
+	failed     checksum.Outcome = "failed"     // something is wrong with us
+)
+
+// Answer is what an admission comes to. It never denies.
+type Answer struct {
+	Outcome  checksum.Outcome
+	Patch    []jsonpatch.Operation
+	Warnings []string
+}
+
+// Handler decides on admission requests. Its fields do not change while it serves.
+type Handler struct {
+	Kinds   workload.Table
+	Policy  checksum.Policy
+	Sources Sources
+	Keys    Keys
+	Metrics *Metrics
+}
+
+// Admit answers one request. Whatever goes wrong, the answer allows it
+// unchanged, with a warning, and the controller heals what was missed.
+func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionRequest) (answer Answer) {
+	start := time.Now()
+	log := klog.FromContext(ctx).WithValues("kind", request.Kind.Kind, "namespace", request.Namespace, "name", request.Name, "operation", request.Operation)
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			// What panicked may quote the object, so only its type is told.
+			log.Error(nil, "Admission panicked; the object is admitted unchanged", "panic", fmt.Sprintf("%T", panicked))
+			answer = Answer{Outcome: failed, Warnings: []string{"configstamp: internal error: admitted without checksums; the controller will add them"}}
+		}
+		h.Metrics.admitted(request.Operation, answer.Outcome, time.Since(start))
+	}()
+	answer, err := h.admit(klog.NewContext(ctx, log), request)
+	if err != nil {
+		log.Error(err, "Admitted unchanged", "outcome", answer.Outcome)
+		answer.Patch = nil
+		answer.Warnings = append(answer.Warnings, "configstamp: admitted without checksums: "+err.Error())
+		return answer
+	}
+	log.V(2).Info("Admitted", "outcome", answer.Outcome, "operations", len(answer.Patch), "dryRun", request.DryRun != nil && *request.DryRun)
+	return answer
+}
+
+func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionRequest) (Answer, error) {
+	kind, ok := h.Kinds.Find(request.Resource.Group, request.Resource.Resource)
+	create := request.Operation == admissionv1.Create
+	if !ok || request.SubResource != "" || (!create && (request.Operation != admissionv1.Update || kind.CreateOnly)) {
+		return Answer{Outcome: notServed}, nil
+	}
+	object, err := kind.Decode(request.Object.Raw)
+	if err != nil {
+		return Answer{Outcome: unreadable}, err
+	}
+	object.Namespace = request.Namespace
+	switch {
+	case object.Labels[checksum.InjectLabel] == checksum.InjectDisabled:
+		return Answer{Outcome: optedOut}, nil
+	case object.RolledByOwner():
+		return Answer{Outcome: owned}, nil
+	}
+
+	admission := checksum.Admission{Namespace: request.Namespace, Create: create}
+	var warnings []string
+	if admission.Sent, err = object.Records(); err != nil {
+		warnings = append(warnings, "configstamp: "+err.Error()+"; it is dropped")
+	}
+	if !create {
+		old, err := kind.Decode(request.OldObject.Raw)
+		if err != nil {
+			return Answer{Outcome: unreadable}, err
+		}
+		// An unreadable baseline counts as none, and was warned of above.
+		admission.Held, _ = old.Records()
+		admission.Asker = checksum.AskerOf(fieldManager(request))
+		admission.TemplateChanged = !object.Template.Same(&old.Template)
+	}
+	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
+
+	var ring *checksum.Ring
+	if admission.NeedsContent() {
+		references, err := object.References()
+		if err != nil {
+			return Answer{Outcome: unreadable, Warnings: warnings}, err
+		}
+		warnings = append(warnings, unnameable(references)...)
+		admission.Selections = checksum.Selections(references, h.Policy)
+		if ring, err = h.look(ctx, &admission); err != nil {
+			return Answer{Outcome: failed, Warnings: warnings}, err
+		}
+	}
+	decision := checksum.Decide(ring, admission)
+	for _, finding := range decision.Findings {
+		warnings = append(warnings, "configstamp: "+finding.String())
+	}
+	return Answer{Outcome: decision.Outcome, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
+}
+
+// look fills in what the sources hold, proven fresh if that can be done in
+// time, else as remembered, and gives the ring to judge it with.
+func (h *Handler) look(ctx context.Context, admission *checksum.Admission) (*checksum.Ring, error) {
+	ring := h.Keys.Ring()
+	if ring == nil {
+		return nil, errors.New("the digest key is not there yet")
+	}
+	sources := make([]checksum.Source, 0, len(admission.Selections))
+	for _, s := range admission.Selections {
+		sources = append(sources, s.Source)
+		if value, ok := admission.Held.Of(s.Source); ok {
+			if id, unknown := ring.UnknownKey(value); unknown && h.Keys.Refresh(ctx, id) {
+				ring = h.Keys.Ring()
+			}
+		}
+	}
+	contents, err := h.Sources.Fresh(ctx, admission.Namespace, sources)
+	admission.Fresh = err == nil
+	h.Metrics.freshness(admission.Fresh)
+	if err != nil {
+		klog.FromContext(ctx).Info("Freshness could not be proven; what is remembered counts", "reason", err.Error())
+		contents = h.Sources.Cached(admission.Namespace, sources)
+	}
+	admission.Content = func(source checksum.Source) *checksum.Content { return contents[source] }
+	return ring, nil
+}
+
+// fieldManager reads options.fieldManager, which create, update, patch and
+// apply share; rollout undo and scale send none.
+func fieldManager(request *admissionv1.AdmissionRequest) string {
+	var options struct {
+		FieldManager string `json:"fieldManager"`
+	}
+	if err := json.Unmarshal(request.Options.Raw, &options); err != nil {
+		return ""
+	}
+	return options.FieldManager
+}
+
+func foreignBytes(object *workload.Object) (template, own int) {
+	for key, value := range object.Template.Metadata.Annotations {
+		if !checksum.IsStampKey(key) {
+			template += len(key) + len(value)
+		}
+	}
+	for key, value := range object.Annotations {
+		if key != checksum.BaselineAnnotation {
+			own += len(key) + len(value)
+		}
+	}
+	return template, own
+}
+
+func unnameable(references []checksum.Reference) []string {
+	var warnings []string
+	warned := map[checksum.Source]bool{}
+	for i := range references {
+		source := references[i].Source
+		if !source.Nameable() && !warned[source] {
+			warned[source] = true
+			warnings = append(warnings, "configstamp: "+checksum.Finding{Reason: checksum.InvalidName, Source: source}.String())
+		}
+	}
+	return warnings
+}

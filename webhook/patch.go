@@ -1,0 +1,68 @@
+package webhook
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// patchFor makes the operations (RFC 6902) that give an object the records
+// that were decided, and change nothing else. There are none when the object
+// carries them already. They are made by hand: a diff of whole documents would
+// cost more than all the rest of an admission.
+func patchFor(object *workload.Object, sent, decided checksum.Records) []jsonpatch.Operation {
+	metadata := "/metadata"
+	for i := len(object.Kind.Template) - 1; i >= 0; i-- {
+		metadata = "/" + escape(object.Kind.Template[i]) + metadata
+	}
+	var patch []jsonpatch.Operation
+	switch {
+	case maps.Equal(sent.Stamps, decided.Stamps):
+	case !object.Template.HasMetadata():
+		patch = append(patch, jsonpatch.NewOperation("add", metadata, map[string]any{"annotations": decided.Stamps}))
+	case object.Template.Metadata.Annotations == nil:
+		patch = append(patch, jsonpatch.NewOperation("add", metadata+"/annotations", decided.Stamps))
+	default:
+		patch = annotate(patch, metadata+"/annotations", sent.Stamps, decided.Stamps)
+	}
+
+	// A baseline that cannot be read is no baseline, and goes.
+	was, is := checksum.FormatBaseline(sent.Baseline), checksum.FormatBaseline(decided.Baseline)
+	_, written := object.Annotations[checksum.BaselineAnnotation]
+	switch {
+	case is == "" && written:
+		patch = append(patch, jsonpatch.NewOperation("remove", "/metadata/annotations/"+escape(checksum.BaselineAnnotation), nil))
+	case is == was:
+	case object.Annotations == nil:
+		patch = append(patch, jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{checksum.BaselineAnnotation: is}))
+	default:
+		patch = append(patch, jsonpatch.NewOperation("add", "/metadata/annotations/"+escape(checksum.BaselineAnnotation), is))
+	}
+	return patch
+}
+
+// annotate turns one set of annotations into another, in the order of keys.
+// "add" replaces what is there.
+func annotate(patch []jsonpatch.Operation, path string, was, is map[string]string) []jsonpatch.Operation {
+	for _, key := range slices.Sorted(maps.Keys(is)) {
+		if value, ok := was[key]; !ok || value != is[key] {
+			patch = append(patch, jsonpatch.NewOperation("add", path+"/"+escape(key), is[key]))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(was)) {
+		if _, ok := is[key]; !ok {
+			patch = append(patch, jsonpatch.NewOperation("remove", path+"/"+escape(key), nil))
+		}
+	}
+	return patch
+}
+
+// escape writes a key as a segment of a JSON pointer (RFC 6901).
+func escape(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}

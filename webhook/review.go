@@ -1,0 +1,102 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// maxReviewBytes bounds a review: an object and its old version, of the
+	// 3 MiB that the API server accepts each, and room for the rest.
+	maxReviewBytes = 8 << 20
+	// maxWarnings bounds an answer's warnings; the API server cuts them at
+	// 4 KiB in all.
+	maxWarnings = 12
+)
+
+// ServeHTTP implements the admission protocol (admission.k8s.io/v1): a review
+// with a uid always gets a review that allows. What is no review at all gets an
+// HTTP error, which the API server treats as its failurePolicy says.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	log := klog.FromContext(r.Context())
+	review, status, err := readReview(w, r)
+	if err != nil {
+		h.Metrics.refused(status)
+		log.Info("Not an admission review", "status", status, "reason", err.Error())
+		http.Error(w, "configstamp: "+err.Error(), status)
+		return
+	}
+	answer := h.Admit(r.Context(), review.Request)
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
+		Response: answer.response(review.Request),
+	})
+	if err != nil {
+		log.Error(err, "Writing an admission review")
+		http.Error(w, "configstamp: the answer could not be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if _, err := w.Write(body); err != nil {
+		log.V(1).Info("The API server hung up before the answer", "reason", err.Error())
+	}
+}
+
+func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, int, error) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s: admission reviews are sent by POST", r.Method)
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return nil, http.StatusUnsupportedMediaType, errors.New("the content type must be application/json")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReviewBytes))
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than %d bytes", maxReviewBytes)
+	} else if err != nil {
+		return nil, http.StatusBadRequest, errors.New("the review could not be read to its end")
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		return nil, http.StatusBadRequest, errors.New("the body is not an AdmissionReview in JSON")
+	}
+	if review.GroupVersionKind() != admissionv1.SchemeGroupVersion.WithKind("AdmissionReview") {
+		return nil, http.StatusBadRequest, errors.New("want apiVersion admission.k8s.io/v1, kind AdmissionReview")
+	}
+	if review.Request == nil || review.Request.UID == "" {
+		return nil, http.StatusBadRequest, errors.New("the review has no request with a uid")
+	}
+	return &review, http.StatusOK, nil
+}
+
+// response is the answer in the API's form; there is no patch when nothing changes.
+func (a Answer) response(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	response := &admissionv1.AdmissionResponse{
+		UID:              request.UID,
+		Allowed:          true,
+		Warnings:         a.Warnings,
+		AuditAnnotations: map[string]string{"outcome": string(a.Outcome)},
+	}
+	if more := len(a.Warnings) - maxWarnings; more > 0 {
+		response.Warnings = append(a.Warnings[:maxWarnings:maxWarnings], fmt.Sprintf("configstamp: and %d more", more))
+	}
+	if len(a.Patch) == 0 {
+		return response
+	}
+	patch, err := json.Marshal(a.Patch)
+	if err != nil {
+		response.Warnings = append(response.Warnings, "configstamp: internal error: admitted without checksums")
+		return response
+	}
+	patchType := admissionv1.PatchTypeJSONPatch
+	response.Patch, response.PatchType = patch, &patchType
+	return response
+}

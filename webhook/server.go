@@ -1,0 +1,87 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// Server serves a handler by HTTP/1.1 over TLS 1.2 or newer. It knows nothing
+// of what the handler does.
+type Server struct {
+	Handler http.Handler
+	// GetCertificate gives the certificate of each handshake.
+	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Linger is how long the server goes on accepting after it was told to
+	// stop, while endpoints and proxies learn that it leaves.
+	Linger time.Duration
+	// Drain is how long requests under way may take after that.
+	Drain time.Duration
+}
+
+const (
+	readTimeout  = 15 * time.Second // a review of 8 MiB over a slow link
+	writeTimeout = 30 * time.Second // the longest timeoutSeconds of a webhook
+	// idleTimeout is longer than the API server's own 90 s, so that it is
+	// never we who close a connection on which it just sends.
+	idleTimeout = 3 * time.Minute
+)
+
+// Serve serves listener until ctx ends, then goes on for Linger, asks clients
+// to close their connections, waits up to Drain for requests under way, and
+// cuts off what is left. It returns nil after a clean stop.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	log := klog.FromContext(ctx)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	var draining atomic.Bool
+	server := &http.Server{
+		Handler:           closing(s.Handler, &draining),
+		Protocols:         protocols,
+		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate},
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    64 << 10,
+		// Requests keep their values, and go on when ctx ends.
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ErrorLog:    serverLog(log),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.ServeTLS(listener, "", "") }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving admissions on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+
+	log.Info("Draining", "linger", s.Linger, "drain", s.Drain)
+	draining.Store(true)
+	time.Sleep(s.Linger)
+	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Drain)
+	defer cancel()
+	if err := server.Shutdown(drained); err != nil {
+		return errors.Join(fmt.Errorf("requests were still under way after %s: %w", s.Drain, err), server.Close())
+	}
+	return nil
+}
+
+// closing asks clients to close their connection with the next answer while
+// the server drains. An idle connection is not closed under their hands: the
+// API server could be sending on it, and would not send again.
+func closing(next http.Handler, draining *atomic.Bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
