@@ -1,0 +1,16 @@
+// Package source knows what the cluster's ConfigMaps and Secrets hold now:
+// per source its version and the checksums of its keys, never the content.
+//
+// Store follows the cluster by watches and answers from memory, seldom more
+// than some milliseconds late. Checker proves by consistent reads what the API
+// server holds at this very moment, which is what keeps "one deploy, one
+// rollout" true. Bytes of a source exist here only while a response is being
+// decoded (package condense).
+//
+// It must not know what a workload is, which keys count, or what a digest is
+// for: that is package checksum's. Start reading at record.go, then store.go,
+// sink.go and check.go.
+//
+// Rights needed: get, list and watch on configmaps and secrets, in the whole
+// cluster or in the namespaces given.
+package source

@@ -1,0 +1,205 @@
+package source
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// sink takes what one Reflector brings (cache.ReflectorStore): all sources of
+// one kind, of one namespace or of all.
+//
+// What it holds never goes back. A watch delivers the events of one resource in
+// order, and what it began with holds everything up to newest, so an event that
+// is not newer than that, or than the event before, tells of something known,
+// deletions included; a per-source comparison would let such an event bring
+// back a source that was deleted since. Replace is the exception: the Reflector
+// asks for it at a consistent read, so it is the truth even when
+// resourceVersions went back because etcd was restored from a snapshot.
+//
+// No method returns an error: a Reflector would log the object with it.
+type sink struct {
+	kind    checksum.Kind
+	clock   clock.PassiveClock
+	changed func(namespace string, source checksum.Source)
+
+	progress atomic.Int64 // Unix nanoseconds, 0 before the first
+	synced   atomic.Bool
+
+	mu      sync.RWMutex // for what follows; only the Reflector writes
+	sources map[string]map[string]held
+	count   int
+	newest  string // resourceVersion
+}
+
+func newSink(kind checksum.Kind, clock clock.PassiveClock, changed func(string, checksum.Source)) *sink {
+	return &sink{kind: kind, clock: clock, changed: changed, sources: map[string]map[string]held{}}
+}
+
+func (s *sink) hasSynced() bool { return s.synced.Load() }
+
+func (s *sink) lastProgress() (last time.Time, ever bool) {
+	nanoseconds := s.progress.Load()
+	return time.Unix(0, nanoseconds), nanoseconds != 0
+}
+
+func (s *sink) len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.count
+}
+
+func (s *sink) get(namespace, name string) (Record, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	h, ok := s.sources[namespace][name]
+	return h.record(), ok
+}
+
+// Add implements cache.ReflectorStore.
+func (s *sink) Add(obj any) error {
+	s.event(obj, false)
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (s *sink) Update(obj any) error {
+	s.event(obj, false)
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (s *sink) Delete(obj any) error {
+	s.event(obj, true)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore; there is nothing to do.
+func (s *sink) Resync() error { return nil }
+
+// Bookmark implements cache.ReflectorBookmarkStore.
+func (s *sink) Bookmark(string) error {
+	s.progressed()
+	return nil
+}
+
+func (s *sink) progressed() { s.progress.Store(s.clock.Now().UnixNano()) }
+
+func (s *sink) event(obj any, deleted bool) {
+	o, ok := obj.(*object)
+	if !ok {
+		return
+	}
+	s.progressed()
+	if s.apply(o, deleted) && s.hasSynced() {
+		s.changed(o.namespace, s.source(o.name))
+	}
+}
+
+// apply reports whether anything changed that others are told of.
+func (s *sink) apply(o *object, deleted bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known(o.resourceVersion, s.newest) {
+		return false
+	}
+	s.newest = o.resourceVersion
+	old, had := s.sources[o.namespace][o.name]
+	if deleted {
+		s.remove(o.namespace, o.name)
+		return had
+	}
+	if o.content.Equal(old.content) {
+		o.content = old.content // let the new copy go
+	}
+	s.put(o)
+	return !had || !old.record().sameFor(o.record())
+}
+
+// known reports whether an event of version brings nothing that newest does not
+// already hold. Versions that cannot be compared are new.
+func known(version, newest string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, newest)
+	return err == nil && order <= 0
+}
+
+func (s *sink) put(o *object) {
+	byName := s.sources[o.namespace]
+	if byName == nil {
+		byName = map[string]held{}
+		s.sources[o.namespace] = byName
+	}
+	if _, had := byName[o.name]; !had {
+		s.count++
+	}
+	byName[o.name] = o.held
+}
+
+func (s *sink) remove(namespace, name string) {
+	byName := s.sources[namespace]
+	if _, had := byName[name]; !had {
+		return
+	}
+	s.count--
+	delete(byName, name)
+	if len(byName) == 0 {
+		delete(s.sources, namespace)
+	}
+}
+
+// Replace implements cache.ReflectorStore: items, read at resourceVersion, are
+// all there is.
+func (s *sink) Replace(items []any, resourceVersion string) error {
+	s.progressed()
+	next := newSink(s.kind, s.clock, nil)
+	for _, item := range items {
+		if o, ok := item.(*object); ok {
+			next.put(o)
+		}
+	}
+	var changes []change
+	if s.hasSynced() {
+		changes = s.differences(next)
+	}
+	s.mu.Lock()
+	s.sources, s.count, s.newest = next.sources, next.count, resourceVersion
+	s.mu.Unlock()
+	s.synced.Store(true)
+	for _, c := range changes {
+		s.changed(c.namespace, s.source(c.name))
+	}
+	return nil
+}
+
+type change struct{ namespace, name string }
+
+// differences lists what others are told of when next replaces s. It reads
+// without a lock, as only the Reflector, which calls it, writes.
+func (s *sink) differences(next *sink) []change {
+	var changes []change
+	for namespace, byName := range s.sources {
+		for name, old := range byName {
+			now, still := next.sources[namespace][name]
+			if !still || !old.record().sameFor(now.record()) {
+				changes = append(changes, change{namespace, name})
+			}
+		}
+	}
+	for namespace, byName := range next.sources {
+		for name := range byName {
+			if _, had := s.sources[namespace][name]; !had {
+				changes = append(changes, change{namespace, name})
+			}
+		}
+	}
+	return changes
+}
+
+func (s *sink) source(name string) checksum.Source {
+	return checksum.Source{Kind: s.kind, Name: name}
+}

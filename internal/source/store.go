@@ -1,0 +1,198 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/condense"
+)
+
+// ErrNotWatched is wrapped by what Store.View returns when the Store cannot
+// know: before the initial fill, or for a namespace that it does not watch.
+var ErrNotWatched = errors.New("not watched")
+
+// Options say what a Store watches.
+type Options struct {
+	// Namespaces to watch; none means all, which needs cluster-wide rights.
+	Namespaces []string
+	// Clock is what LastProgress is told by; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// View is what some sources of one namespace hold: the zero Record, whose
+// Content is nil, for those that do not exist.
+type View map[checksum.Source]Record
+
+// Store holds a Record for each ConfigMap and Secret, except Helm's release
+// Secrets (type helm.sh/release.v1), which are many, big and not configuration;
+// for a Store they do not exist. Its methods may be called at any time and from
+// anywhere, unless they say otherwise.
+type Store struct {
+	client   rest.Interface
+	sinks    map[sinkKey]*sink
+	all      bool
+	onChange []func(namespace string, source checksum.Source)
+}
+
+// sinkKey says what one Reflector watches; namespace is "" for all.
+type sinkKey struct {
+	kind      checksum.Kind
+	namespace string
+}
+
+// NewStore makes a Store; it is empty until Run. cfg is expected to have QPS -1:
+// with the default of five requests a second a Checker proves nothing in time.
+func NewStore(cfg *rest.Config, options Options) (*Store, error) {
+	condenser := &condenser{}
+	client, err := condense.NewTyped(cfg, corev1.SchemeGroupVersion, condenser.condense)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that reads ConfigMaps and Secrets: %w", err)
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	s := &Store{client: client, sinks: map[sinkKey]*sink{}}
+	namespaces := slices.Compact(slices.Sorted(slices.Values(options.Namespaces)))
+	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
+		namespaces, s.all = []string{metav1.NamespaceAll}, true
+	}
+	for _, namespace := range namespaces {
+		for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
+			s.sinks[sinkKey{kind, namespace}] = newSink(kind, options.Clock, s.changed)
+		}
+	}
+	return s, nil
+}
+
+// OnChange has call called, from the goroutine of a Reflector and outside all
+// locks, whenever the content of a source changes (by Content.Equal), a source
+// appears or disappears, or an annotation that is kept changes; not for writes
+// that change nothing of these. It must return soon. The Store holds the new
+// state, or a later one, by then.
+//
+// There is no call during the initial fill of a kind (and namespace, when only
+// some are watched): whoever needs that looks at everything once HasSynced.
+// What changes while the API server could not be watched is called for after
+// the next fill. It must be called before Run.
+func (s *Store) OnChange(call func(namespace string, source checksum.Source)) {
+	s.onChange = append(s.onChange, call)
+}
+
+func (s *Store) changed(namespace string, source checksum.Source) {
+	for _, call := range s.onChange {
+		call(namespace, source)
+	}
+}
+
+// Run watches until ctx ends, and comes back by itself from whatever the API
+// server does. It must be called once.
+func (s *Store) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	for key, sink := range s.sinks {
+		running.Go(func() { s.reflector(klog.FromContext(ctx), key, sink).RunWithContext(ctx) })
+	}
+	running.Wait()
+	return nil
+}
+
+// notHelm leaves out Helm's release Secrets, on the server.
+const notHelm = "type!=helm.sh/release.v1"
+
+func (s *Store) reflector(logger klog.Logger, key sinkKey, sink *sink) *cache.Reflector {
+	selector := fields.Everything()
+	if key.kind == checksum.Secret {
+		selector = fields.ParseSelectorOrDie(notHelm)
+	}
+	lw := condense.NewListWatch(s.client, resourceOf(key.kind), key.namespace, selector)
+	return cache.NewReflectorWithOptions(lw, nil, sink, cache.ReflectorOptions{
+		Logger:          &logger,
+		Name:            "source",
+		TypeDescription: resourceOf(key.kind),
+	})
+}
+
+func resourceOf(kind checksum.Kind) string { return string(kind) + "s" }
+
+// HasSynced reports whether the initial fill is complete.
+func (s *Store) HasSynced() bool {
+	for _, sink := range s.sinks {
+		if !sink.hasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// LastProgress is when the watch that has been silent longest last told
+// anything; zero until each has. A healthy API server sends a bookmark about
+// once a minute, so more than some minutes means that the Store is behind.
+func (s *Store) LastProgress() time.Time {
+	var oldest time.Time
+	for _, sink := range s.sinks {
+		last, ever := sink.lastProgress()
+		if !ever {
+			return time.Time{}
+		}
+		if oldest.IsZero() || last.Before(oldest) {
+			oldest = last
+		}
+	}
+	return oldest
+}
+
+// Counts is the number of sources held, by kind.
+func (s *Store) Counts() map[checksum.Kind]int {
+	counts := map[checksum.Kind]int{}
+	for key, sink := range s.sinks {
+		counts[key.kind] += sink.len()
+	}
+	return counts
+}
+
+// Get returns what is held of one source; false when it does not exist as far
+// as is known, or is not watched.
+func (s *Store) Get(namespace string, source checksum.Source) (Record, bool) {
+	sink := s.sinkOf(namespace, source.Kind)
+	if sink == nil {
+		return Record{}, false
+	}
+	return sink.get(namespace, source.Name)
+}
+
+// View answers from memory what Checker.Look answers from the API server. It
+// fails, with ErrNotWatched, when the Store cannot know.
+func (s *Store) View(namespace string, sources []checksum.Source) (View, error) {
+	view := make(View, len(sources))
+	for _, source := range sources {
+		sink := s.sinkOf(namespace, source.Kind)
+		if sink == nil {
+			return nil, fmt.Errorf("looking up %s in namespace %q: %w: the namespace is not among those given", source, namespace, ErrNotWatched)
+		}
+		if !sink.hasSynced() {
+			return nil, fmt.Errorf("looking up %s in namespace %q: %w yet: the first list of %s is not complete; if it stays so, see the log for missing rights (list, watch)",
+				source, namespace, ErrNotWatched, resourceOf(source.Kind))
+		}
+		view[source], _ = sink.get(namespace, source.Name)
+	}
+	return view, nil
+}
+
+func (s *Store) sinkOf(namespace string, kind checksum.Kind) *sink {
+	if s.all {
+		namespace = metav1.NamespaceAll
+	}
+	return s.sinks[sinkKey{kind, namespace}]
+}
