@@ -1,0 +1,305 @@
+package certs
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+)
+
+// start runs a source until the test ends; Run must then return nil.
+func start(t testing.TB, ctx context.Context, s *Source) {
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// logTo gives a context whose logger writes everything to the buffer.
+func logTo(t testing.TB, out io.Writer) context.Context {
+	return klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(out), textlogger.Verbosity(9))))
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// serve is a TLS server on loopback that serves what the source gives it.
+func serve(t testing.TB, s *Source) (address string) {
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetCertificate: s.GetCertificate})
+	fatal(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return listener.Addr().String()
+}
+
+// handshake is what an API server does: it trusts the bundle alone and calls us by our service's name.
+func handshake(address string, bundle []byte) (*x509.Certificate, error) {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(bundle)
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	conn, err := tls.DialWithDialer(dialer, "tcp", address, &tls.Config{RootCAs: pool, ServerName: serverName})
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0], nil
+}
+
+func serving(s *Source, p pair) bool {
+	cert, err := s.GetCertificate(nil)
+	return err == nil && cert.Leaf.Equal(p.cert)
+}
+
+func TestReloadUnderLoadFailsNoRequest(t *testing.T) {
+	ca, m := newCA(t), newMount(t)
+	first := ca.leaf(t)
+	m.hold(first.certPEM, first.keyPEM)
+	source, err := FromFiles(m.files())
+	fatal(t, err)
+	start(t, t.Context(), source)
+	eventually(t, "ready", source.Ready)
+	address := serve(t, source)
+
+	pool := x509.NewCertPool()
+	pool.AddCert(ca.cert)
+	transport := &http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: pool, ServerName: serverName},
+		MaxIdleConnsPerHost: 200,
+	}
+	defer transport.CloseIdleConnections()
+	var clients sync.WaitGroup
+	var requests sync.Map
+	stop := make(chan struct{})
+	for id := range 200 {
+		clients.Go(func() {
+			count := 0
+			defer func() { requests.Store(id, count) }()
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(10 * time.Millisecond):
+				}
+				resp, err := (&http.Client{Transport: transport}).Get("https://" + address)
+				if err != nil {
+					t.Errorf("request %d of client %d: %v", count, id, err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+				count++
+			}
+		})
+	}
+	for range 4 {
+		next := ca.leaf(t)
+		m.hold(next.certPEM, next.keyPEM)
+		eventually(t, "a new connection sees the new certificate", func() bool {
+			seen, err := handshake(address, ca.certPEM)
+			if err != nil {
+				t.Fatalf("a new connection: %v", err)
+			}
+			return seen.Equal(next.cert)
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
+	close(stop)
+	clients.Wait()
+	requests.Range(func(id, count any) bool {
+		if count.(int) < 3 {
+			t.Errorf("client %v made only %v requests", id, count)
+		}
+		return true
+	})
+}
+
+func TestBrokenPairKeepsTheOldAndIsSaidOnceWithoutContent(t *testing.T) {
+	ca := newCA(t)
+	good, other := ca.leaf(t), ca.leaf(t)
+	const secret = "hunter2hunter2"
+	typed := "-----BEGIN " + secret + "-----\nAAAA\n-----END " + secret + "-----\n"
+	for name, broken := range map[string]struct{ cert, key []byte }{
+		"the key of another certificate":      {other.certPEM, good.keyPEM},
+		"a half-written certificate":          {other.certPEM[:len(other.certPEM)/2], other.keyPEM},
+		"a half-written key":                  {other.certPEM, other.keyPEM[:len(other.keyPEM)/2]},
+		"both empty":                          {nil, nil},
+		"a password in the place of the key":  {other.certPEM, []byte(secret)},
+		"a password as the type of PEM block": {[]byte(typed), []byte(typed)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMount(t)
+			m.hold(good.certPEM, good.keyPEM)
+			source, err := FromFiles(m.files())
+			fatal(t, err)
+			var log lockedBuffer
+			start(t, logTo(t, &log), source)
+			eventually(t, "ready", source.Ready)
+
+			m.hold(broken.cert, broken.key)
+			const line = "failed to update certificate from disk"
+			eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), line) })
+			time.Sleep(followEvery + 10*m.files().Interval)
+			if !serving(source, good) {
+				t.Error("the old certificate is no longer served")
+			}
+			if n := strings.Count(log.String(), line); n != 1 {
+				t.Errorf("said %d times:\n%s", n, log.String())
+			}
+			if strings.Contains(log.String(), secret) {
+				t.Errorf("the log holds content:\n%s", log.String())
+			}
+
+			m.hold(other.certPEM, other.keyPEM)
+			eventually(t, "a whole pair is served again", func() bool { return serving(source, other) })
+		})
+	}
+}
+
+func TestFilesThatComeLate(t *testing.T) {
+	p, m := newCA(t).leaf(t), newMount(t)
+	source, err := FromFiles(m.files())
+	fatal(t, err)
+	var log lockedBuffer
+	start(t, logTo(t, &log), source)
+	eventually(t, "the log names the file", func() bool { return strings.Contains(log.String(), "tls.key: no such file") })
+	if _, err := source.GetCertificate(nil); err == nil || source.Ready() {
+		t.Error("ready without a certificate")
+	}
+	if n := testutil.CollectAndCount(source); n != 0 {
+		t.Errorf("%d metrics without a certificate", n)
+	}
+
+	m.hold(p.certPEM, p.keyPEM)
+	eventually(t, "ready", source.Ready)
+	if got, want := source.Expiry(), p.cert.NotAfter; !got.Equal(want) {
+		t.Errorf("Expiry = %v, want %v", got, want)
+	}
+	if got, want := testutil.ToFloat64(source), float64(p.cert.NotAfter.Unix()); got != want {
+		t.Errorf("metric = %v, want %v", got, want)
+	}
+
+	fatal(t, os.Remove(filepath.Join(m.dir, "..data"))) // and go again
+	time.Sleep(followEvery + 5*m.files().Interval)
+	if !serving(source, p) {
+		t.Error("a certificate was withdrawn when its files went")
+	}
+}
+
+// read has the library read the files once, and the source judge the result as at the given time.
+func read(ctx context.Context, s *Source, now time.Time) (served *tls.Certificate) {
+	ctx, stop := context.WithCancel(ctx)
+	stop()
+	_ = s.parts[0](ctx)
+	served, _ = s.takeOver(now)
+	return served
+}
+
+func TestPairThatIsNotValidNowWaits(t *testing.T) {
+	ca, now := newCA(t), time.Now()
+	good, expired, future := ca.leaf(t), ca.leafUntil(t, now.Add(-time.Minute)), ca.leafUntil(t, now.Add(150*time.Minute))
+	for name, newer := range map[string]struct {
+		pair
+		takesOver time.Time
+	}{
+		"an expired one, until the old has expired too": {expired, good.cert.NotAfter.Add(time.Second)},
+		"one not begun, until it begins":                {future, future.cert.NotBefore},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMount(t)
+			m.hold(good.certPEM, good.keyPEM)
+			source, err := FromFiles(m.files())
+			fatal(t, err)
+			read(t.Context(), source, now)
+			m.hold(newer.certPEM, newer.keyPEM)
+			if !read(t.Context(), source, now).Leaf.Equal(good.cert) {
+				t.Error("it displaced a certificate that is valid")
+			}
+			if !read(t.Context(), source, newer.takesOver).Leaf.Equal(newer.cert) {
+				t.Error("it was not served when the time came")
+			}
+		})
+	}
+}
+
+func TestFromFilesWantsBothPaths(t *testing.T) {
+	for name, files := range map[string]Files{
+		"no certificate": {KeyFile: "tls.key"}, "no key": {CertFile: "tls.crt"},
+		"interval": {CertFile: "tls.crt", KeyFile: "tls.key", Interval: -1},
+	} {
+		if _, err := FromFiles(files); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// FuzzReadPair: whatever bytes come in the place of a pair, the served one stays unless they are a
+// pair, nothing panics, and no log line is made of them.
+func FuzzReadPair(f *testing.F) {
+	ca := newCA(f)
+	good, other := ca.leaf(f), ca.leaf(f)
+	f.Add(other.certPEM, other.keyPEM)
+	f.Add(other.certPEM, good.keyPEM)
+	f.Add(append(other.certPEM, ca.certPEM...), other.keyPEM)
+	f.Add(other.keyPEM, other.certPEM)
+	f.Add(other.certPEM[:100], other.keyPEM)
+	f.Add([]byte("-----BEGIN password-----\n-----END password-----\n"), []byte("password"))
+	f.Add([]byte{}, []byte{0})
+	f.Fuzz(func(t *testing.T, certPEM, keyPEM []byte) {
+		m := newMount(t)
+		m.hold(good.certPEM, good.keyPEM)
+		source, err := FromFiles(m.files())
+		fatal(t, err)
+		var log bytes.Buffer
+		ctx := logTo(t, &log)
+		before := read(ctx, source, time.Now())
+		log.Reset()
+		m.hold(certPEM, keyPEM)
+		after := read(ctx, source, time.Now())
+		if after == nil || source.Expiry().IsZero() {
+			t.Fatal("the certificate was withdrawn")
+		}
+		if _, err := tls.X509KeyPair(certPEM, keyPEM); err == nil {
+			return
+		}
+		if after != before {
+			t.Error("a pair that is none is served")
+		}
+		if !strings.Contains(log.String(), errNotAPair.Error()) || strings.Contains(log.String(), "PEM") {
+			t.Errorf("the log does not keep to its own words:\n%s", log.String())
+		}
+	})
+}

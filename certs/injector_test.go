@@ -1,0 +1,247 @@
+package certs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2/ktesting"
+)
+
+var testOptions = Authority{Namespace: "configstamp", Service: "configstamp", WebhookConfiguration: "configstamp"}.withDefaults()
+
+func caSecret(ca pair) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "configstamp", Name: DefaultSecretName},
+		Data:       map[string][]byte{"tls.crt": ca.certPEM, "ca.crt": ca.certPEM, "tls.key": ca.keyPEM},
+	}
+}
+
+func webhookConfiguration() *admissionv1.MutatingWebhookConfiguration {
+	none, ignore := admissionv1.SideEffectClassNone, admissionv1.Ignore
+	webhook := func(name string) admissionv1.MutatingWebhook {
+		return admissionv1.MutatingWebhook{
+			Name: name, SideEffects: &none, FailurePolicy: &ignore, AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "configstamp", Name: "configstamp"}},
+			Rules:        []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{"CREATE"}}},
+		}
+	}
+	return &admissionv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "configstamp", Labels: map[string]string{"somebody": "else"}},
+		Webhooks:   []admissionv1.MutatingWebhook{webhook("workloads.configstamp.dev"), webhook("pods.configstamp.dev")},
+	}
+}
+
+func startInjector(t *testing.T, client *fake.Clientset) *injector {
+	i := newInjector(client, testOptions)
+	i.settleFor = 300 * time.Millisecond
+	i.retry.Duration, i.retry.Cap = 10*time.Millisecond, 50*time.Millisecond
+	_, ctx := ktesting.NewTestContext(t)
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- i.run(quietly(ctx, func(err error) error { return err })) }()
+	t.Cleanup(func() {
+		stop()
+		fatal(t, <-done)
+	})
+	return i
+}
+
+func currentWebhooks(t testing.TB, client *fake.Clientset) *admissionv1.MutatingWebhookConfiguration {
+	t.Helper()
+	current, err := client.Tracker().Get(admissionv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations"), "", "configstamp")
+	fatal(t, err)
+	return current.(*admissionv1.MutatingWebhookConfiguration)
+}
+
+func hasBundle(t testing.TB, client *fake.Clientset, want []byte) func() bool {
+	return func() bool {
+		for _, webhook := range currentWebhooks(t, client).Webhooks {
+			if !bytes.Equal(webhook.ClientConfig.CABundle, want) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func overwrite(t testing.TB, client *fake.Clientset) {
+	t.Helper()
+	other := currentWebhooks(t, client).DeepCopy()
+	other.Webhooks[1].ClientConfig.CABundle = []byte("something else")
+	_, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(context.Background(), other, metav1.UpdateOptions{})
+	fatal(t, err)
+}
+
+// countWrites counts the patches that were not empty.
+func countWrites(client *fake.Clientset) *atomic.Int32 {
+	var n atomic.Int32
+	client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if string(action.(clienttesting.PatchAction).GetPatch()) != "{}" {
+			n.Add(1)
+		}
+		return false, nil, nil
+	})
+	return &n
+}
+
+func TestCABundleIsSetRestoredAndNothingElseTouched(t *testing.T) {
+	ca := newCA(t)
+	client := fake.NewClientset(caSecret(ca), webhookConfiguration())
+	startInjector(t, client)
+	eventually(t, "the caBundle is set", hasBundle(t, client, ca.certPEM))
+	overwrite(t, client)
+	eventually(t, "the caBundle is restored", hasBundle(t, client, ca.certPEM))
+
+	ignore := cmp.Options{
+		cmpopts.IgnoreFields(admissionv1.WebhookClientConfig{}, "CABundle"),
+		cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ManagedFields", "ResourceVersion"),
+		cmpopts.IgnoreTypes(metav1.TypeMeta{}),
+	}
+	if diff := cmp.Diff(webhookConfiguration(), currentWebhooks(t, client), ignore); diff != "" {
+		t.Errorf("other fields changed:\n%s", diff)
+	}
+	secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), DefaultSecretName, metav1.GetOptions{})
+	fatal(t, err)
+	if !bytes.Equal(secret.Data["tls.key"], ca.keyPEM) || !bytes.Equal(secret.Data["ca.crt"], ca.certPEM) {
+		t.Error("the authority's own keys of the Secret changed")
+	}
+}
+
+func TestCABundleWithNoRightButPatch(t *testing.T) {
+	ca := newCA(t)
+	client := fake.NewClientset(caSecret(ca), webhookConfiguration())
+	forbidden := func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "mutatingwebhookconfigurations"}, "", errors.New("RBAC"))
+	}
+	for _, verb := range []string{"get", "list"} {
+		client.PrependReactor(verb, "mutatingwebhookconfigurations", forbidden)
+	}
+	i := startInjector(t, client)
+	eventually(t, "the caBundle is set", hasBundle(t, client, ca.certPEM))
+	overwrite(t, client)
+	i.wake <- struct{}{} // in place of a minute
+	eventually(t, "the caBundle is restored at the next look", hasBundle(t, client, ca.certPEM))
+}
+
+func TestInjectorTriesAgainForEver(t *testing.T) {
+	ca := newCA(t)
+	client := fake.NewClientset(caSecret(ca))
+	var refusals atomic.Int32
+	client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return refusals.Add(1) <= 6, nil, apierrors.NewInternalError(errors.New("etcd is away"))
+	})
+	startInjector(t, client)
+	eventually(t, "some refusals", func() bool { return refusals.Load() > 6 })
+	_, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), webhookConfiguration(), metav1.CreateOptions{})
+	fatal(t, err)
+	eventually(t, "the caBundle is set once the configuration is there", hasBundle(t, client, ca.certPEM))
+}
+
+func TestTwoInjectorsDoNotFight(t *testing.T) {
+	ca, next := newCA(t), newCA(t)
+	client := fake.NewClientset(caSecret(ca), webhookConfiguration())
+	writes := countWrites(client)
+	startInjector(t, client)
+	startInjector(t, client)
+	eventually(t, "the caBundle is set", hasBundle(t, client, ca.certPEM))
+	rotate(t, client, next)
+	eventually(t, "both authorities are trusted", hasBundle(t, client, concat(next, ca)))
+	time.Sleep(200 * time.Millisecond) // let them fight if they would
+	settled := writes.Load()
+	overwrite(t, client)
+	eventually(t, "the caBundle is restored", hasBundle(t, client, concat(next, ca)))
+	time.Sleep(200 * time.Millisecond)
+	// Two objects, two contents, and one restoration: five writes; twice that when both do all.
+	if n := writes.Load(); settled > 8 || n > settled+2 {
+		t.Errorf("%d writes to settle, %d in all", settled, n)
+	}
+}
+
+// rotate does what cert-manager's authority does: it replaces three keys, and keeps the others.
+func rotate(t *testing.T, client *fake.Clientset, next pair) {
+	t.Helper()
+	obj, err := client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), "configstamp", DefaultSecretName)
+	fatal(t, err)
+	secret := obj.(*corev1.Secret).DeepCopy()
+	for key, value := range caSecret(next).Data {
+		secret.Data[key] = value
+	}
+	_, err = client.CoreV1().Secrets("configstamp").Update(t.Context(), secret, metav1.UpdateOptions{})
+	fatal(t, err)
+}
+
+func TestRotationIsOverlapped(t *testing.T) {
+	for name, forget := range map[string]bool{"the Secret is changed": false, "the Secret is deleted and made again": true} {
+		t.Run(name, func(t *testing.T) {
+			ca, next := newCA(t), newCA(t)
+			client := fake.NewClientset(caSecret(ca), webhookConfiguration())
+			i := startInjector(t, client)
+			eventually(t, "the caBundle is set", hasBundle(t, client, ca.certPEM))
+			leaf := next.leaf(t).cert
+			if i.settled(leaf, time.Now().Add(time.Hour)) {
+				t.Error("a certificate of an unknown authority counts as trusted")
+			}
+			if forget {
+				fatal(t, client.CoreV1().Secrets("configstamp").Delete(t.Context(), DefaultSecretName, metav1.DeleteOptions{}))
+				_, err := client.CoreV1().Secrets("configstamp").Create(t.Context(), caSecret(next), metav1.CreateOptions{})
+				fatal(t, err)
+			} else {
+				rotate(t, client, next)
+			}
+			eventually(t, "both authorities are trusted", hasBundle(t, client, concat(next, ca)))
+			if i.settled(leaf, time.Now()) {
+				t.Error("the new certificate is taken before API servers can know")
+			}
+			eventually(t, "the new certificate is taken", func() bool { return i.settled(leaf, time.Now()) })
+
+			// A replica that starts now has no memory, and comes to the same.
+			other := newInjector(client, testOptions)
+			secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), DefaultSecretName, metav1.GetOptions{})
+			fatal(t, err)
+			fatal(t, other.secret.GetStore().Add(secret))
+			writes := countWrites(client)
+			fatal(t, other.sync(t.Context()))
+			if n := writes.Load(); n != 0 {
+				t.Errorf("a new replica wrote %d times", n)
+			}
+		})
+	}
+}
+
+func TestPatchesCarryTheVersionThatWasRead(t *testing.T) {
+	secret, webhooks := caSecret(newCA(t)), webhookConfiguration()
+	secret.ResourceVersion, webhooks.ResourceVersion = "7", "8"
+	client := fake.NewClientset(secret, webhooks)
+	var patches []string
+	client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if patch := action.(clienttesting.PatchAction); string(patch.GetPatch()) != "{}" {
+			patches = append(patches, string(patch.GetPatch()))
+			if patch.GetPatchType() == types.StrategicMergePatchType {
+				return true, webhooks, nil
+			}
+			return true, secret, nil
+		}
+		return true, webhooks, nil
+	})
+	i := newInjector(client, testOptions)
+	fatal(t, i.secret.GetStore().Add(secret))
+	fatal(t, i.sync(t.Context()))
+	if len(patches) != 2 || !bytes.Contains([]byte(patches[0]), []byte(`"resourceVersion":"7"`)) || !bytes.Contains([]byte(patches[1]), []byte(`"resourceVersion":"8"`)) {
+		t.Errorf("patches: %q", patches)
+	}
+}

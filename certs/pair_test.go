@@ -1,0 +1,121 @@
+package certs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+const serverName = "configstamp.configstamp.svc"
+
+// pair is a certificate, its key, and both as PEM.
+type pair struct {
+	cert            *x509.Certificate
+	key             *ecdsa.PrivateKey
+	certPEM, keyPEM []byte
+}
+
+// newCA makes an authority. All have the same name, as those of cert-manager's library do.
+func newCA(t testing.TB) pair {
+	return newPair(t, nil, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "configstamp-ca"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	})
+}
+
+// leaf makes a serving certificate under ca that is valid for an hour, now and before.
+func (ca pair) leaf(t testing.TB) pair {
+	return ca.leafUntil(t, time.Now().Add(time.Hour))
+}
+
+func (ca pair) leafUntil(t testing.TB, end time.Time) pair {
+	return newPair(t, &ca, &x509.Certificate{
+		DNSNames: []string{serverName}, NotBefore: end.Add(-2 * time.Hour), NotAfter: end,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+}
+
+func newPair(t testing.TB, ca *pair, template *x509.Certificate) pair {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	fatal(t, err)
+	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
+	fatal(t, err)
+	parent, signer := template, key
+	if ca != nil {
+		parent, signer = ca.cert, ca.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	fatal(t, err)
+	cert, err := x509.ParseCertificate(der)
+	fatal(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	fatal(t, err)
+	return pair{
+		cert: cert, key: key,
+		certPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		keyPEM:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+	}
+}
+
+// mount is a directory that changes as the kubelet changes a mounted Secret: each content in a
+// directory of its own, and the link ..data switched over by a rename.
+type mount struct {
+	t     testing.TB
+	dir   string
+	count int
+}
+
+func newMount(t testing.TB) *mount { return &mount{t: t, dir: t.TempDir()} }
+
+func (m *mount) files() Files {
+	return Files{
+		CertFile: filepath.Join(m.dir, "tls.crt"),
+		KeyFile:  filepath.Join(m.dir, "tls.key"),
+		Interval: 20 * time.Millisecond,
+	}
+}
+
+func (m *mount) hold(certPEM, keyPEM []byte) {
+	m.t.Helper()
+	old, _ := os.Readlink(filepath.Join(m.dir, "..data"))
+	m.count++
+	version := "..2026_" + strconv.Itoa(m.count)
+	fatal(m.t, os.Mkdir(filepath.Join(m.dir, version), 0o755))
+	fatal(m.t, os.WriteFile(filepath.Join(m.dir, version, "tls.crt"), certPEM, 0o600))
+	fatal(m.t, os.WriteFile(filepath.Join(m.dir, version, "tls.key"), keyPEM, 0o600))
+	fatal(m.t, os.Symlink(version, filepath.Join(m.dir, "..data_tmp")))
+	fatal(m.t, os.Rename(filepath.Join(m.dir, "..data_tmp"), filepath.Join(m.dir, "..data")))
+	if old == "" {
+		fatal(m.t, os.Symlink(filepath.Join("..data", "tls.crt"), filepath.Join(m.dir, "tls.crt")))
+		fatal(m.t, os.Symlink(filepath.Join("..data", "tls.key"), filepath.Join(m.dir, "tls.key")))
+		return
+	}
+	fatal(m.t, os.RemoveAll(filepath.Join(m.dir, old)))
+}
+
+func fatal(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits up to five seconds for what must come true.
+func eventually(t testing.TB, what string, true_ func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !true_(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within five seconds: %s", what)
+		}
+	}
+}
