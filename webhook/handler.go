@@ -9,6 +9,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -58,6 +59,12 @@ type Handler struct {
 	Sources Sources
 	Keys    Keys
 	Metrics *Metrics
+	// Announce hears of clients that fight with us over a workload; nil: nobody does.
+	Announce Announcer
+	// Now is the clock by which such fights are counted; nil is the real one.
+	Now func() time.Time
+
+	takeaways takeaways
 }
 
 // Admit answers one request. Whatever goes wrong, the answer allows it
@@ -80,7 +87,7 @@ func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionReque
 		answer.Warnings = append(answer.Warnings, "configstamp: admitted without checksums: "+err.Error())
 		return answer
 	}
-	log.V(2).Info("Admitted", "outcome", answer.Outcome, "operations", len(answer.Patch), "dryRun", request.DryRun != nil && *request.DryRun)
+	log.V(2).Info("Admitted", "outcome", answer.Outcome, "operations", len(answer.Patch), "dryRun", isDryRun(request))
 	return answer
 }
 
@@ -104,6 +111,7 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 
 	admission := checksum.Admission{Namespace: request.Namespace, Create: create}
 	var warnings []string
+	var uid types.UID // of the stored object: a request need not carry it
 	if admission.Sent, err = object.Records(); err != nil {
 		warnings = append(warnings, "configstamp: "+err.Error()+"; it is dropped")
 	}
@@ -114,6 +122,7 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 		}
 		// An unreadable baseline counts as none, and was warned of above.
 		admission.Held, _ = old.Records()
+		uid = old.UID
 		admission.Asker = checksum.AskerOf(fieldManager(request))
 		admission.TemplateChanged = !object.Template.Same(&old.Template)
 	}
@@ -132,6 +141,9 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 		}
 	}
 	decision := checksum.Decide(ring, admission)
+	if decision.Outcome == checksum.Restored {
+		h.watchTakeaway(request, uid, admission.Sent, admission.Held)
+	}
 	for _, finding := range decision.Findings {
 		warnings = append(warnings, "configstamp: "+finding.String())
 	}
@@ -163,6 +175,13 @@ func (h *Handler) look(ctx context.Context, admission *checksum.Admission) (*che
 	}
 	admission.Content = func(source checksum.Source) *checksum.Content { return contents[source] }
 	return ring, nil
+}
+
+func (h *Handler) now() time.Time {
+	if h.Now == nil {
+		return time.Now()
+	}
+	return h.Now()
 }
 
 // fieldManager reads options.fieldManager, which create, update, patch and

@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// Announcer tells people something about a workload, as a Warning event does.
+// It is called while a request waits, so it must not block.
+type Announcer func(workload corev1.ObjectReference, sentence string)
+
+// A client that takes our records away takeawayLimit times within
+// takeawayWindow is a program that writes the whole object in a loop, not a
+// person with kubectl replace. Each replica counts what reaches it.
+const (
+	takeawayLimit  = 5
+	takeawayWindow = 10 * time.Minute
+	announceEvery  = time.Hour
+	// takeawaysKept bounds how many workloads are remembered.
+	takeawaysKept = 4096
+)
+
+// takeaways remembers which workloads lost our records to updates. Its zero
+// value is empty. There are two generations: when the young one is full the
+// old one is forgotten, so what is seen often stays and nothing grows.
+type takeaways struct {
+	mu         sync.Mutex
+	young, old map[types.UID]*takeaway
+}
+
+type takeaway struct {
+	times     [takeawayLimit]time.Time // a ring: next is the oldest
+	next      int
+	announced time.Time
+}
+
+// count counts one for a workload and reports whether people should be told.
+func (t *takeaways) count(uid types.UID, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.of(uid)
+	one.times[one.next] = now
+	one.next = (one.next + 1) % takeawayLimit
+	if now.Sub(one.times[one.next]) > takeawayWindow || now.Sub(one.announced) < announceEvery {
+		return false
+	}
+	one.announced = now
+	return true
+}
+
+func (t *takeaways) of(uid types.UID) *takeaway {
+	if one, ok := t.young[uid]; ok {
+		return one
+	}
+	one, ok := t.old[uid]
+	if !ok {
+		one = new(takeaway)
+	}
+	if t.young == nil || len(t.young) >= takeawaysKept/2 {
+		t.old, t.young = t.young, map[types.UID]*takeaway{}
+	}
+	t.young[uid] = one
+	return one
+}
+
+// watchTakeaway counts an update that lacked records which were put back, and
+// announces the client that does so again and again.
+func (h *Handler) watchTakeaway(request *admissionv1.AdmissionRequest, uid types.UID, sent, held checksum.Records) {
+	if h.Announce == nil || isDryRun(request) || !lacks(sent, held) || !h.takeaways.count(uid, h.now()) {
+		return
+	}
+	who := fmt.Sprintf("user %q", request.UserInfo.Username)
+	if manager := fieldManager(request); manager != "" {
+		who = fmt.Sprintf("field manager %q", manager)
+	}
+	h.Announce(corev1.ObjectReference{
+		APIVersion: schema.GroupVersion{Group: request.Kind.Group, Version: request.Kind.Version}.String(),
+		Kind:       request.Kind.Kind,
+		Namespace:  request.Namespace,
+		Name:       request.Name,
+		UID:        uid,
+	}, fmt.Sprintf("%s takes the configstamp annotations away again and again, and they are put back each time: have it keep annotations that it does not know, or opt this workload out with the label %s: %s",
+		who, checksum.InjectLabel, checksum.InjectDisabled))
+}
+
+// lacks reports whether a request leaves out something that is on record.
+func lacks(sent, held checksum.Records) bool {
+	for key := range held.Stamps {
+		if _, ok := sent.Stamps[key]; !ok {
+			return true
+		}
+	}
+	for source := range held.Baseline {
+		if _, ok := sent.Baseline[source]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+func isDryRun(request *admissionv1.AdmissionRequest) bool {
+	return request.DryRun != nil && *request.DryRun
+}
