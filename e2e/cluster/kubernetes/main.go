@@ -7,6 +7,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func components() map[string]component {
 		"kube-controller-manager": func() int { return cli.Run(controllers.NewControllerManagerCommand()) },
 		"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
 		"kube-proxy":              func() int { return cli.Run(proxy.NewProxyCommand()) },
-		"kubelet":                 func() int { return cli.Run(kubelet.NewKubeletCommand()) },
+		"kubelet":                 func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
 		"kubectl":                 runKubectl,
 	}
 }
