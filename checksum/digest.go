@@ -48,8 +48,11 @@ const KeySize = 32
 
 // Key is one secret key of an installation. It prints as its id.
 type Key struct {
-	id     string
-	secret [KeySize]byte
+	id string
+	// begin starts a message under the key. The key is inside a function, because
+	// fmt prints the unexported fields of whatever holds a Key (a Ring does)
+	// without asking for its String, and follows pointers.
+	begin func() hash.Hash
 }
 
 // NewKey takes exactly KeySize bytes of key material.
@@ -57,8 +60,9 @@ func NewKey(material []byte) (Key, error) {
 	if len(material) != KeySize {
 		return Key{}, fmt.Errorf("reading a digest key: it has %d bytes, want %d", len(material), KeySize)
 	}
-	key := Key{secret: [KeySize]byte(material)}
-	mac := hmac.New(sha256.New, key.secret[:])
+	secret := [KeySize]byte(material)
+	key := Key{begin: func() hash.Hash { return hmac.New(sha256.New, secret[:]) }}
+	mac := key.begin()
 	field(mac, "configstamp key id")
 	key.id = hex.EncodeToString(mac.Sum(nil)[:idBytes])
 	return key, nil
@@ -103,7 +107,7 @@ func (r *Ring) Digest(namespace string, s Selection, content *Content) string {
 }
 
 func (k Key) digest(namespace string, s Selection, content *Content) string {
-	mac := hmac.New(sha256.New, k.secret[:])
+	mac := k.begin()
 	field(mac, "configstamp")
 	field(mac, version)
 	field(mac, string(s.Source.Kind))
