@@ -89,12 +89,18 @@ const annotationLimit = 256 << 10
 // nil only when the admission needs no content.
 func Decide(ring *Ring, a Admission) Decision {
 	decision := decide(ring, &a)
-	if oversize(&a, decision.Records) {
+	if stamps, baseline := oversize(&a, decision.Records); stamps || baseline {
 		decision.Outcome = Oversize
 		decision.Findings = append(decision.Findings, Finding{Reason: TooLarge})
-		decision.Records = Records{}
 		if a.Asker != Anyone && !a.TemplateChanged {
 			decision.Records = a.Held
+		} else { // only what does not fit goes: stamps taken from an unchanged template would roll it
+			if stamps {
+				decision.Records.Stamps = nil
+			}
+			if baseline {
+				decision.Records.Baseline = nil
+			}
 		}
 	}
 	if foreign(&a, decision.Records) {
@@ -231,7 +237,9 @@ func foreign(a *Admission, decided Records) bool {
 	return false
 }
 
-func oversize(a *Admission, records Records) bool {
+// oversize tells whether the stamps do not fit on the template, and whether the
+// baseline does not fit on the workload.
+func oversize(a *Admission, records Records) (stamps, baseline bool) {
 	template := a.TemplateBytes
 	for key, value := range records.Stamps {
 		template += len(key) + len(value)
@@ -240,5 +248,5 @@ func oversize(a *Admission, records Records) bool {
 	if text := FormatBaseline(records.Baseline); text != "" {
 		workload += len(BaselineAnnotation) + len(text)
 	}
-	return (len(records.Stamps) > 0 && template > annotationLimit) || (len(records.Baseline) > 0 && workload > annotationLimit)
+	return len(records.Stamps) > 0 && template > annotationLimit, len(records.Baseline) > 0 && workload > annotationLimit
 }
