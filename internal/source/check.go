@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -93,9 +92,11 @@ func (c *Checker) Look(ctx context.Context, namespace string, sources []checksum
 }
 
 func unique(sources []checksum.Source) []checksum.Source {
+	seen := make(map[checksum.Source]bool, len(sources))
 	var found []checksum.Source
 	for _, source := range sources {
-		if !slices.Contains(found, source) {
+		if !seen[source] {
+			seen[source] = true
 			found = append(found, source)
 		}
 	}

@@ -26,10 +26,10 @@ type Record struct {
 	Content *checksum.Content
 	// ResourceVersion is metadata.resourceVersion.
 	ResourceVersion string
-	// Written is when data or binaryData was last written, in whole seconds:
-	// the newest time among the managedFields entries that own some of it. Zero
-	// when no entry does. It is never older than the truth, but can be newer: a
-	// manager's entry has one time for all fields that it owns.
+	// Written is when data or binaryData was last written, in whole seconds, as
+	// far as managedFields tell: the newest time among the entries that own some
+	// of it, zero when none does. It can be later than the truth, as an entry
+	// has one time for all fields that its manager owns.
 	Written time.Time
 	// Annotations are those that state a policy (configstamp.dev/ and
 	// reloader.stakater.com/), mostly nil.

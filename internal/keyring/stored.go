@@ -1,0 +1,191 @@
+package keyring
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/condense"
+)
+
+// attempts is how often a write that lost a race is begun anew at once.
+const attempts = 5
+
+// reconcile reads the Secret and writes what it lacks: a first key, or keys
+// that this process knows. wrote tells that it did. A ring is made only of what
+// a read or the answer to a write showed as stored.
+func (k *Keyring) reconcile(ctx context.Context) (wrote bool, err error) {
+	for range attempts {
+		var again bool
+		if again, wrote, err = k.once(ctx); !again {
+			return wrote, err
+		}
+	}
+	return wrote, err
+}
+
+// once is one attempt; again tells that another process came first.
+func (k *Keyring) once(ctx context.Context) (again, wrote bool, err error) {
+	secrets := k.client.CoreV1().Secrets(k.namespace)
+	secret, err := secrets.Get(ctx, k.name, metav1.GetOptions{})
+	absent := apierrors.IsNotFound(err)
+	if err != nil && !absent {
+		return false, false, fmt.Errorf("reading Secret %s/%s (the right to get it is needed): %w", k.namespace, k.name, err)
+	}
+	if absent {
+		secret = k.empty()
+	}
+	c := parse(secret.Data)
+	lacking, err := k.lacking(c)
+	if err != nil {
+		return false, false, err
+	}
+	if len(lacking) == 0 {
+		k.learn(ctx, c, true)
+		return false, false, nil
+	}
+	changed := secret.DeepCopy()
+	if changed.Data == nil {
+		changed.Data = map[string][]byte{}
+	}
+	for _, e := range lacking {
+		put(changed.Data, e)
+	}
+	verb := "updating"
+	if absent {
+		verb = "creating"
+		changed, err = secrets.Create(ctx, changed, metav1.CreateOptions{})
+	} else {
+		changed, err = secrets.Update(ctx, changed, metav1.UpdateOptions{})
+	}
+	switch {
+	case err == nil:
+		klog.FromContext(ctx).Info("Stored digest keys that the Secret lacked", "secret", klog.KRef(k.namespace, k.name), "entries", namesOf(lacking), "created", absent)
+		k.learn(ctx, parse(changed.Data), true)
+		return false, true, nil
+	case apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || (!absent && apierrors.IsNotFound(err)):
+		return true, false, fmt.Errorf("%s Secret %s/%s: others change it all the time: %w", verb, k.namespace, k.name, err)
+	}
+	if absent {
+		k.unstore()
+	} else {
+		k.learn(ctx, c, true)
+	}
+	return false, false, fmt.Errorf("%s Secret %s/%s with %d digest keys that it lacks (the right to %s it is needed, and it must not be immutable): %w",
+		verb, k.namespace, k.name, len(lacking), strings.TrimSuffix(verb, "ing")+"e", err)
+}
+
+// lacking lists what has to be written: the keys of this process that are not
+// stored, or a new one when neither holds any.
+func (k *Keyring) lacking(c contents) ([]entry, error) {
+	if missing := k.missing(c); len(missing) > 0 || len(c.entries) > 0 {
+		return missing, nil
+	}
+	material := make([]byte, checksum.KeySize)
+	if _, err := rand.Read(material); err != nil {
+		return nil, fmt.Errorf("making a digest key: reading random bytes: %w", err)
+	}
+	key, err := checksum.NewKey(material)
+	if err != nil {
+		return nil, err
+	}
+	made := k.clock.Now().UTC()
+	return []entry{{name: made.Format(nameFormat), made: made, key: key, material: material}}, nil
+}
+
+func namesOf(entries []entry) []string {
+	names := make([]string, len(entries))
+	for i := range entries {
+		names[i] = entries[i].name
+	}
+	return names
+}
+
+func (k *Keyring) empty() *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: k.namespace,
+			Name:      k.name,
+			Labels:    map[string]string{"app.kubernetes.io/name": "configstamp"},
+		},
+		Type: corev1.SecretTypeOpaque,
+	}
+}
+
+// report logs unreadable entries by name, once; the caller holds the lock.
+func (k *Keyring) report(logger klog.Logger, unreadable []string) {
+	names := strings.Join(unreadable, ", ")
+	if names == k.reported {
+		return
+	}
+	k.reported = names
+	if names != "" {
+		logger.Error(nil, "Entries of the Secret are not digest keys and are not used: an entry is named by a UTC time such as 20060102T150405Z and holds 32 bytes",
+			"entries", unreadable)
+	}
+}
+
+// reflector watches the Secret; what it brings only says that it is time to
+// look.
+func (k *Keyring) reflector(logger klog.Logger) *cache.Reflector {
+	secrets := k.client.CoreV1().Secrets(k.namespace)
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, k.name).String()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			return secrets.List(condense.Quiet(ctx), options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			return secrets.Watch(condense.Quiet(ctx), options)
+		},
+	}
+	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, k.client), &corev1.Secret{}, events{k.wake}, cache.ReflectorOptions{
+		Logger: &logger,
+		Name:   "keyring",
+	})
+}
+
+func (k *Keyring) wake() {
+	select {
+	case k.poke <- struct{}{}:
+	default: // it is about to look anyway
+	}
+}
+
+// events is a cache.ReflectorStore that keeps nothing, so that no key lies
+// there. No method returns an error: a Reflector would log the Secret with it.
+type events struct{ happened func() }
+
+func (e events) Add(any) error {
+	e.happened()
+	return nil
+}
+
+func (e events) Update(any) error {
+	e.happened()
+	return nil
+}
+
+func (e events) Delete(any) error {
+	e.happened()
+	return nil
+}
+
+func (e events) Replace([]any, string) error {
+	e.happened()
+	return nil
+}
+
+func (e events) Resync() error { return nil }
