@@ -74,8 +74,7 @@ func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionReque
 	log := klog.FromContext(ctx).WithValues("kind", request.Kind.Kind, "namespace", request.Namespace, "name", request.Name, "operation", request.Operation)
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			// What panicked may quote the object, so only its type is told.
-			log.Error(nil, "Admission panicked; the object is admitted unchanged", "panic", fmt.Sprintf("%T", panicked))
+			log.Error(nil, "Admission panicked; the object is admitted unchanged", "panic", fmt.Sprintf("%T", panicked), "stack", stack())
 			answer = Answer{Outcome: failed, Warnings: []string{"configstamp: internal error: admitted without checksums; the controller will add them"}}
 		}
 		h.Metrics.admitted(request.Operation, answer.Outcome, time.Since(start))
@@ -153,15 +152,22 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 // look fills in what the sources hold, proven fresh if that can be done in
 // time, else as remembered, and gives the ring to judge it with.
 func (h *Handler) look(ctx context.Context, admission *checksum.Admission) (*checksum.Ring, error) {
+	if len(admission.Selections) == 0 {
+		admission.Fresh = true // there is nothing to know
+		return nil, nil
+	}
 	ring := h.Keys.Ring()
 	if ring == nil {
 		return nil, errors.New("the digest key is not there yet")
 	}
 	sources := make([]checksum.Source, 0, len(admission.Selections))
+	asked := map[string]bool{} // a lost key is looked for once, however many stamps it made
 	for _, s := range admission.Selections {
 		sources = append(sources, s.Source)
-		if value, ok := admission.Held.Of(s.Source); ok {
-			if id, unknown := ring.UnknownKey(value); unknown && h.Keys.Refresh(ctx, id) {
+		value, _ := admission.Held.Of(s.Source)
+		if id, unknown := ring.UnknownKey(value); unknown && !asked[id] {
+			asked[id] = true
+			if h.Keys.Refresh(ctx, id) {
 				ring = h.Keys.Ring()
 			}
 		}
