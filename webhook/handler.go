@@ -100,6 +100,10 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 	if err != nil {
 		return Answer{Outcome: unreadable}, err
 	}
+	if object.Name == "" && object.GenerateName == "" {
+		// The API server refuses it anyway, and a patch must never fail: that would deny.
+		return Answer{Outcome: unreadable}, errors.New("the object has no name")
+	}
 	object.Namespace = request.Namespace
 	switch {
 	case object.Labels[checksum.InjectLabel] == checksum.InjectDisabled:

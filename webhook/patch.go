@@ -23,6 +23,7 @@ func patchFor(object *workload.Object, sent, decided checksum.Records) []jsonpat
 	var patch []jsonpatch.Operation
 	switch {
 	case maps.Equal(sent.Stamps, decided.Stamps):
+	case !object.Template.HasMetadata() && len(object.Template.Spec) == 0: // a custom resource may have no template
 	case !object.Template.HasMetadata():
 		patch = append(patch, jsonpatch.NewOperation("add", metadata, map[string]any{"annotations": decided.Stamps}))
 	case object.Template.Metadata.Annotations == nil:
