@@ -23,6 +23,9 @@ type Kind struct {
 	// CreateOnly kinds are stamped when they are created and never again: a
 	// template that changes later restarts nothing, or may not change at all.
 	CreateOnly bool
+	// Restarts tells that a change of the template restarts pods; else it
+	// counts for later runs.
+	Restarts bool
 
 	shape reflect.Type
 }
@@ -49,19 +52,19 @@ type Table []*Kind
 func Builtin() Table {
 	template := []string{"spec", "template"}
 	return Table{
-		kind("apps", "v1", "deployments", "Deployment", template, false),
-		kind("apps", "v1", "statefulsets", "StatefulSet", template, false),
-		kind("apps", "v1", "daemonsets", "DaemonSet", template, false),
-		kind("batch", "v1", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false),
-		kind("batch", "v1", "jobs", "Job", template, true),
-		kind("apps", "v1", "replicasets", "ReplicaSet", template, true),
-		kind("", "v1", "replicationcontrollers", "ReplicationController", template, true),
-		kind("", "v1", "pods", "Pod", nil, true),
+		kind("apps", "v1", "deployments", "Deployment", template, false, true),
+		kind("apps", "v1", "statefulsets", "StatefulSet", template, false, true),
+		kind("apps", "v1", "daemonsets", "DaemonSet", template, false, true),
+		kind("batch", "v1", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false),
+		kind("batch", "v1", "jobs", "Job", template, true, false),
+		kind("apps", "v1", "replicasets", "ReplicaSet", template, true, false),
+		kind("", "v1", "replicationcontrollers", "ReplicationController", template, true, false),
+		kind("", "v1", "pods", "Pod", nil, true, false),
 	}
 }
 
-func kind(group, version, resource, name string, template []string, createOnly bool) *Kind {
-	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, CreateOnly: createOnly, shape: shapeOf(template)}
+func kind(group, version, resource, name string, template []string, createOnly, restarts bool) *Kind {
+	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, CreateOnly: createOnly, Restarts: restarts, shape: shapeOf(template)}
 }
 
 // Find looks a kind up by group and resource; versions of one resource share

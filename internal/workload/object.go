@@ -80,6 +80,17 @@ func (k *Kind) Decode(raw []byte) (*Object, error) {
 	return object, nil
 }
 
+// DecodeMetadata reads an object of which Decode cannot read the template.
+func (k *Kind) DecodeMetadata(raw []byte) (*Object, error) {
+	var head struct {
+		Metadata Metadata `json:"metadata"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
+		return nil, fmt.Errorf("reading the metadata of a %s: %w", k.Name, plain(err))
+	}
+	return &Object{Kind: k, Metadata: head.Metadata}, nil
+}
+
 // plain drops what a JSON error quotes of the document: a Pod template may
 // hold a secret in plain text.
 func plain(err error) error {

@@ -1,0 +1,128 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// reason is the reason of an event (events.k8s.io/v1), stable for those who
+// filter by it.
+type reason string
+
+// The reasons of our events.
+const (
+	reasonRolling    reason = "ConfigChanged"       // content changed, and the workload rolls
+	reasonRecorded   reason = "ConfigRecorded"      // what is there now is on record; nothing restarts
+	reasonStale      reason = "ConfigMaybeStale"    // pods may have started before the last edit
+	reasonLost       reason = "ChecksumLost"        // a record cannot be compared any more
+	reasonHeld       reason = "RolloutHeld"         // changed, but something required is missing
+	reasonStowaway   reason = "RecordingBlocked"    // another webhook would change the workload
+	reasonOversize   reason = "AnnotationsTooLarge" // our annotations do not fit
+	reasonUnreadable reason = "TemplateUnreadable"  // the pod template cannot be read
+	reasonFailing    reason = "ReadmissionFailing"  // the API server refuses, or the webhook stays away
+)
+
+// actionReadmit is the action of our events.
+const actionReadmit = "Readmit"
+
+// announcer puts what happens into events, in words. They never hold content or
+// digests.
+type announcer struct{ recorder events.EventRecorder }
+
+func (a announcer) rolling(user ref, uid types.UID, sources []checksum.Source) {
+	what := "rolling out"
+	if !user.kind.Restarts {
+		what = "later runs start with it"
+	}
+	a.event(user, uid, corev1.EventTypeNormal, reasonRolling, changed(sources)+": "+what)
+}
+
+func (a announcer) recorded(user ref, uid types.UID, sources []checksum.Source) {
+	a.event(user, uid, corev1.EventTypeNormal, reasonRecorded, list(sources)+" recorded as it is now: the workload rolls out when that changes")
+}
+
+func (a announcer) stale(user ref, uid types.UID, sources []checksum.Source) {
+	a.event(user, uid, corev1.EventTypeWarning, reasonStale, fmt.Sprintf("%s was edited after the newest revision of this %s: its pods may run older content; "+
+		"kubectl rollout restart makes them read it", list(sources), user.kind.Name))
+}
+
+func (a announcer) lost(user ref, uid types.UID, sources []checksum.Source) {
+	a.event(user, uid, corev1.EventTypeWarning, reasonLost, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
+		"recorded anew as it is now, nothing restarts; a change that came meanwhile is not known", list(sources)))
+}
+
+func (a announcer) event(user ref, uid types.UID, eventType string, why reason, text string) {
+	regarding := &corev1.ObjectReference{
+		APIVersion: user.kind.GroupVersionKind().GroupVersion().String(),
+		Kind:       user.kind.Name,
+		Namespace:  user.namespace,
+		Name:       user.name,
+		UID:        uid,
+	}
+	a.recorder.Eventf(regarding, nil, eventType, string(why), actionReadmit, "%s", text)
+}
+
+// warnOnce tells a person what only a person can mend, once for each text.
+func (c *Controller) warnOnce(user ref, uid types.UID, why reason, text string) {
+	if c.notes.first(user, why, text) {
+		c.say.event(user, uid, corev1.EventTypeWarning, why, text)
+	}
+}
+
+// patience is how many tries of one workload fail before people are told.
+const patience = 5
+
+// reportFailure warns of a workload that keeps failing.
+func (c *Controller) reportFailure(user ref, err error) {
+	if c.queue.NumRequeues(user) != patience {
+		return
+	}
+	s, _ := c.index.get(user)
+	if s == nil {
+		return
+	}
+	// The API server's own words, where it has refused; they are about the
+	// workload and the policy that it meets.
+	text := err.Error()
+	var refusal apierrors.APIStatus
+	if errors.As(err, &refusal) {
+		text = refusal.Status().Message
+	}
+	c.warnOnce(user, s.uid, reasonFailing, "re-admission keeps failing, and is tried again for ever: "+shorten(text))
+}
+
+func changed(sources []checksum.Source) string { return list(sources) + " changed" }
+
+// list names sources for people: a, b and c.
+func list(sources []checksum.Source) string {
+	const named = 5
+	names := make([]string, 0, named+1)
+	for i, source := range sources {
+		if i == named {
+			names = append(names, fmt.Sprintf("%d more", len(sources)-named))
+			break
+		}
+		names = append(names, source.String())
+	}
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " and " + names[last]
+	}
+	return strings.Join(names, "")
+}
+
+// shorten keeps a text within what an event's note holds, 1 kB.
+func shorten(text string) string {
+	const enough = 400
+	if len(text) <= enough {
+		return text
+	}
+	return strings.ToValidUTF8(text[:enough], "") + "…"
+}

@@ -1,0 +1,241 @@
+// Package controller is the sidecar: it has the webhook look again at each
+// workload whose sources have changed, by an empty patch.
+//
+// It is level-triggered. Whatever wakes it up (a source, a workload, a
+// namespace, a start, a retry), it compares what a workload has on record with
+// what the sources hold, by the rules of package checksum, and acts on the
+// difference. So nothing depends on having seen an event.
+//
+// It never writes a template, never deletes anything, and does not know the
+// webhook: it only checks that what comes back is true.
+//
+// Read controller.go (what is watched, who leads), index.go (which workloads
+// use a source), settle.go (when), sync.go (what is decided about one workload)
+// and readmit.go (how it is asked).
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Sources is the store of digests.
+type Sources interface {
+	// Content is what memory holds of a source, nil when it does not exist.
+	Content(namespace string, source checksum.Source) *checksum.Content
+	// Written is when a source's data was last written, and when the source
+	// was created; zero when that is not known.
+	Written(namespace string, source checksum.Source) (written, created time.Time)
+	HasSynced() bool
+}
+
+// Keys gives the installation's keys.
+type Keys interface {
+	// Ring is nil while no key is stored.
+	Ring() *checksum.Ring
+	// Refresh looks live, in a bounded time, for a key that the ring lacks.
+	Refresh(ctx context.Context, keyID string) bool
+}
+
+// Options are what a user can set.
+type Options struct {
+	Kinds  workload.Table
+	Policy checksum.Policy
+	// Namespaces restricts the controller to these and takes them as opted in;
+	// empty: all namespaces, opted in by their label.
+	Namespaces []string
+	// Excluded namespaces are never served, whatever their label says.
+	Excluded []string
+	// Settle is how long a source must have rested before a roll; several
+	// edits within ten times that make one.
+	Settle time.Duration
+	// Workers is how many workloads are handled at once.
+	Workers int
+	// Lease is the lock of the leader; nil: lead without one.
+	Lease resourcelock.Interface
+	// Clock is real, but in tests.
+	Clock clock.WithTicker
+}
+
+// Backoff of one workload: it never gives up, and never delays another.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// The lease: a dead leader is followed after leaseDuration at the latest, one
+// that stops at once.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// Controller is the sidecar. Make it with New.
+type Controller struct {
+	options Options
+	sources Sources
+	keys    Keys
+	api     api
+	say     announcer
+	metrics *Metrics
+	index   *index
+	settle  *settling
+	queue   workqueue.TypedRateLimitingInterface[ref]
+	reflect []*cache.Reflector
+	synced  []func() bool
+	notes   *notes
+}
+
+// Changed tells the controller that a source has other content than before.
+// It may be called at any time, from any goroutine.
+func (c *Controller) Changed(namespace string, source checksum.Source) {
+	users := c.index.users(namespace, source)
+	if len(users) == 0 {
+		return
+	}
+	wait := c.settle.changed(namespace, source)
+	for _, user := range users {
+		c.queue.AddAfter(user, wait)
+	}
+}
+
+// Reconsider has every workload looked at again, as after a change of the key ring.
+func (c *Controller) Reconsider() {
+	for _, user := range c.index.all() {
+		c.queue.Add(user)
+	}
+}
+
+// Synced reports whether every cache has been filled.
+func (c *Controller) Synced() bool {
+	for _, synced := range c.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return c.sources.HasSynced() && c.keys.Ring() != nil
+}
+
+// errLostLease ends the process, so that the next leader is the only one.
+var errLostLease = errors.New("the leader's lease was lost")
+
+// Run watches, waits for the lease and works until ctx ends. It gives the
+// lease back when it ends, and returns an error when the lease is lost.
+func (c *Controller) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, reflector := range c.reflect {
+		group.Go(func() error {
+			reflector.RunWithContext(ctx)
+			return nil
+		})
+	}
+	group.Go(func() error {
+		if !cache.WaitForCacheSync(ctx.Done(), c.Synced) {
+			return nil // told to stop before
+		}
+		klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count())
+		if c.options.Lease == nil {
+			c.work(ctx)
+			return nil
+		}
+		return c.lead(ctx)
+	})
+	return group.Wait()
+}
+
+// lead works while the lease is ours.
+func (c *Controller) lead(ctx context.Context) error {
+	leading := make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:            c.options.Lease,
+		LeaseDuration:   leaseDuration,
+		RenewDeadline:   renewDeadline,
+		RetryPeriod:     retryPeriod,
+		ReleaseOnCancel: true,
+		Name:            "configstamp-controller",
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(leading) },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the leader election: %w", err)
+	}
+	held, drop := context.WithCancel(ctx)
+	defer drop()
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		select {
+		case <-leading:
+			c.work(held)
+		case <-held.Done():
+		}
+	})
+	elector.Run(ctx)
+	drop()
+	worker.Wait()
+	c.metrics.leader.Set(0)
+	if ctx.Err() == nil {
+		return errLostLease
+	}
+	return nil
+}
+
+// work handles workloads until ctx ends. What changed while nobody led is
+// found by looking at all of them.
+func (c *Controller) work(ctx context.Context) {
+	klog.FromContext(ctx).Info("Leading")
+	c.metrics.leader.Set(1)
+	c.settle.begin()
+	c.Reconsider()
+	stop := context.AfterFunc(ctx, c.queue.ShutDown)
+	defer stop()
+	var group errgroup.Group
+	for range c.options.Workers {
+		group.Go(func() error {
+			for c.next(ctx) {
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // workers return no error: each workload's own is retried
+}
+
+// next handles one workload. This is the one place that puts it back.
+func (c *Controller) next(ctx context.Context) bool {
+	user, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(user)
+	wait, err := c.sync(ctx, user)
+	switch {
+	case err != nil:
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).Info("To be tried again", "workload", user, "tries", c.queue.NumRequeues(user)+1, "reason", err.Error())
+			c.reportFailure(user, err)
+		}
+		c.queue.AddRateLimited(user)
+	case wait > 0:
+		c.queue.Forget(user)
+		c.queue.AddAfter(user, wait)
+	default:
+		c.queue.Forget(user)
+	}
+	return true
+}

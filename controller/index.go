@@ -1,0 +1,216 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// ref names one workload; it is the key of the queue.
+type ref struct {
+	kind            *workload.Kind
+	namespace, name string
+}
+
+// String implements fmt.Stringer, for logs.
+func (r ref) String() string { return r.kind.String() + " " + r.namespace + "/" + r.name }
+
+// subject is all that is kept of one workload.
+type subject struct {
+	uid             types.UID
+	resourceVersion string
+	generation      int64
+	inject          string // value of the opt-in label
+	deleting        bool
+	records         checksum.Records
+	selections      []checksum.Selection
+	fault           error // the template could not be read
+}
+
+// newSubject reads a workload.
+func newSubject(object *workload.Object, policy checksum.Policy) *subject {
+	references, err := object.References()
+	s := faulty(object, err)
+	s.selections = checksum.Selections(references, policy)
+	// A baseline that cannot be read counts as none; the webhook drops it.
+	s.records, _ = object.Records()
+	return s
+}
+
+// faulty is a workload of which no more is known than its metadata, because of
+// err; nil is no fault.
+func faulty(object *workload.Object, err error) *subject {
+	return &subject{
+		uid:             object.UID,
+		resourceVersion: object.ResourceVersion,
+		generation:      object.Generation,
+		inject:          object.Labels[checksum.InjectLabel],
+		deleting:        object.DeletionTimestamp != nil,
+		fault:           err,
+	}
+}
+
+// received carries a subject through client-go's Reflector.
+type received struct {
+	ref
+	*subject
+}
+
+// GetObjectKind implements runtime.Object.
+func (r received) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object; what was received never changes.
+func (r received) DeepCopyObject() runtime.Object { return r }
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (r received) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: r.namespace, Name: r.name, ResourceVersion: r.resourceVersion}
+}
+
+// index holds the workloads, and for each source those that reference it, so
+// that a change lists nothing.
+type index struct {
+	woken func(ref)
+
+	mu         sync.RWMutex
+	subjects   map[ref]*subject
+	bySource   map[place]map[ref]struct{}
+	namespaces map[string]bool // those that are opted in
+}
+
+func newIndex(woken func(ref)) *index {
+	return &index{woken: woken, subjects: map[ref]*subject{}, bySource: map[place]map[ref]struct{}{}, namespaces: map[string]bool{}}
+}
+
+func (x *index) get(user ref) (s *subject, namespaceOptedIn bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.subjects[user], x.namespaces[user.namespace]
+}
+
+func (x *index) count() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.subjects)
+}
+
+func (x *index) users(namespace string, source checksum.Source) []ref {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.bySource[place{namespace, source}]))
+}
+
+func (x *index) all() []ref {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.subjects))
+}
+
+// put takes a workload as it was received, unless something newer is known of
+// the same object, and reports whether anything that counts is new. An object
+// whose generation stays has the template that it had.
+func (x *index) put(user ref, s *subject) (news bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	known := x.subjects[user]
+	if known != nil && known.uid == s.uid {
+		if order, err := resourceversion.CompareResourceVersion(s.resourceVersion, known.resourceVersion); err == nil && order < 0 {
+			return false
+		}
+	}
+	x.set(user, s)
+	return known == nil || known.uid != s.uid || known.generation != s.generation ||
+		known.inject != s.inject || known.deleting != s.deleting || !known.records.Equal(s.records)
+}
+
+// set replaces what is known of a workload; nil forgets it.
+func (x *index) set(user ref, s *subject) {
+	known := x.subjects[user]
+	if s == nil {
+		delete(x.subjects, user)
+	} else {
+		x.subjects[user] = s
+	}
+	if known != nil && s != nil && slices.EqualFunc(known.selections, s.selections, sameSource) {
+		return
+	}
+	if known != nil {
+		for i := range known.selections {
+			at := place{user.namespace, known.selections[i].Source}
+			delete(x.bySource[at], user)
+			if len(x.bySource[at]) == 0 {
+				delete(x.bySource, at)
+			}
+		}
+	}
+	if s != nil {
+		for i := range s.selections {
+			at := place{user.namespace, s.selections[i].Source}
+			if x.bySource[at] == nil {
+				x.bySource[at] = map[ref]struct{}{}
+			}
+			x.bySource[at][user] = struct{}{}
+		}
+	}
+}
+
+func sameSource(a, b checksum.Selection) bool { return a.Source == b.Source }
+
+func (x *index) remove(user ref) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.set(user, nil)
+}
+
+// replace makes a list of one kind in one namespace ("" for all) the truth.
+func (x *index) replace(kind *workload.Kind, namespace string, list map[ref]*subject) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for user := range x.subjects {
+		if _, ok := list[user]; !ok && user.kind == kind && (namespace == "" || user.namespace == namespace) {
+			x.set(user, nil)
+		}
+	}
+	for user, s := range list {
+		x.set(user, s)
+	}
+}
+
+func (x *index) optedIn() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.namespaces))
+}
+
+// optIn notes whether a namespace is opted in, and wakes its workloads when
+// that is new.
+func (x *index) optIn(namespace string, in bool) {
+	x.mu.Lock()
+	was := x.namespaces[namespace]
+	if in {
+		x.namespaces[namespace] = true
+	} else {
+		delete(x.namespaces, namespace)
+	}
+	var wake []ref
+	if in && !was {
+		for user := range x.subjects {
+			if user.namespace == namespace {
+				wake = append(wake, user)
+			}
+		}
+	}
+	x.mu.Unlock()
+	for _, user := range wake {
+		x.woken(user)
+	}
+}

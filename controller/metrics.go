@@ -1,0 +1,54 @@
+package controller
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Results and manners of re-admissions, as metric labels.
+const (
+	rolling   = "rolling"
+	recording = "recording"
+
+	resultDone     = "done"     // the answer is true
+	resultAway     = "away"     // it is not: the webhook was not called, or knew older content
+	resultFailed   = "failed"   // the API server refused or was not there
+	resultOversize = "oversize" // our annotations do not fit
+	resultStowaway = "stowaway" // another webhook would ride along
+)
+
+// Metrics counts what the controller does. Its labels have few values: never a
+// name, never a namespace.
+type Metrics struct {
+	readmissions *prometheus.CounterVec
+	lost         prometheus.Counter
+	leader       prometheus.Gauge
+	workloads    prometheus.GaugeFunc
+	queued       prometheus.GaugeFunc
+}
+
+// newMetrics makes the controller's metrics and registers them.
+func newMetrics(registry prometheus.Registerer, workloads, queued func() int) *Metrics {
+	gauge := func(name, help string, value func() int) prometheus.GaugeFunc {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+	}
+	m := &Metrics{
+		readmissions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "configstamp_readmissions_total",
+			Help: "Empty patches sent, by manner (rolling, recording) and by what came of them.",
+		}, []string{"manner", "result"}),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "configstamp_unverifiable_stamps_total",
+			Help: "Values on record that could not be compared any more and were recorded anew.",
+		}),
+		leader: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "configstamp_leader",
+			Help: "1 while this process leads.",
+		}),
+		workloads: gauge("configstamp_workloads", "Workloads that are watched, opted in or not.", workloads),
+		queued:    gauge("configstamp_queue_depth", "Workloads that wait to be looked at.", queued),
+	}
+	registry.MustRegister(m.readmissions, m.lost, m.leader, m.workloads, m.queued)
+	return m
+}
+
+func (m *Metrics) readmitted(manner, result string) {
+	m.readmissions.WithLabelValues(manner, result).Inc()
+}

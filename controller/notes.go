@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"sync"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// notes remember what people were told about a workload, so that they are told
+// once, and which sources it was seen to miss. Losing them (a restart) costs a
+// repeated event and nothing else.
+type notes struct {
+	mu   sync.Mutex
+	made map[ref]*note
+}
+
+type note struct {
+	warned  map[reason]string
+	missing map[checksum.Source]bool
+}
+
+func newNotes() *notes { return &notes{made: map[ref]*note{}} }
+
+func (n *notes) of(user ref) *note {
+	found := n.made[user]
+	if found == nil {
+		found = &note{warned: map[reason]string{}, missing: map[checksum.Source]bool{}}
+		n.made[user] = found
+	}
+	return found
+}
+
+// first reports whether a warning is news.
+func (n *notes) first(user ref, why reason, text string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.of(user)
+	if note.warned[why] == text {
+		return false
+	}
+	note.warned[why] = text
+	return true
+}
+
+// settle forgets what a workload was warned of: it is well again.
+func (n *notes) settle(user ref) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if note := n.made[user]; note != nil {
+		clear(note.warned)
+		if len(note.missing) == 0 {
+			delete(n.made, user)
+		}
+	}
+}
+
+// forget drops all notes of a workload.
+func (n *notes) forget(user ref) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.made, user)
+}
+
+// missed notes the sources that a workload cannot start without and lacks.
+func (n *notes) missed(user ref, missing []checksum.Finding) {
+	if len(missing) == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, finding := range missing {
+		n.of(user).missing[finding.Source] = true
+	}
+}
+
+// wasMissing reports whether a workload was seen to lack a source.
+func (n *notes) wasMissing(user ref, source checksum.Source) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.made[user] != nil && n.made[user].missing[source]
+}
+
+// found notes that sources are there now and on record.
+func (n *notes) found(user ref, sources []checksum.Source) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if note := n.made[user]; note != nil {
+		for _, source := range sources {
+			delete(note.missing, source)
+		}
+	}
+}

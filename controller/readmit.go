@@ -1,0 +1,154 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// requestTimeout bounds one request; a webhook of somebody's may take up to
+// thirty seconds of it.
+const requestTimeout = 35 * time.Second
+
+// api is what the controller asks of the API server about one workload.
+type api interface {
+	// get reads a workload, as the API server writes it.
+	get(ctx context.Context, user ref) ([]byte, error)
+	// readmit sends the empty patch and returns the object as it was stored
+	// (or would be, in a dry run) and the warnings of the webhooks.
+	readmit(ctx context.Context, user ref, manager string, dryRun bool) (body []byte, warnings []string, err error)
+}
+
+// restAPI has a client for each kind.
+type restAPI map[*workload.Kind]rest.Interface
+
+func (a restAPI) get(ctx context.Context, user ref) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	body, err := a[user.kind].Get().Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("GET %s: %w", user, err)
+	}
+	return body, nil
+}
+
+func (a restAPI) readmit(ctx context.Context, user ref, manager string, dryRun bool) ([]byte, []string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var heard warnings
+	request := a[user.kind].Patch(types.MergePatchType).
+		Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).
+		Param("fieldManager", manager).
+		WarningHandlerWithContext(&heard).
+		Body([]byte("{}"))
+	if dryRun {
+		request = request.Param("dryRun", "All")
+	}
+	body, err := request.DoRaw(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("PATCH %s: %w", user, err)
+	}
+	return body, heard.list(), nil
+}
+
+// warnings collects what webhooks have to say, which client-go would log.
+type warnings struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _ string, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+func (w *warnings) list() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.texts
+}
+
+// otherChanges names the fields, other than our annotations and the API
+// server's own bookkeeping, in which two versions of a workload differ.
+func otherChanges(kind *workload.Kind, before, after []byte) ([]string, error) {
+	var was, is map[string]any
+	if err := json.Unmarshal(before, &was); err != nil {
+		return nil, fmt.Errorf("reading a %s for comparison: it is not a JSON object", kind.Name)
+	}
+	if err := json.Unmarshal(after, &is); err != nil {
+		return nil, fmt.Errorf("reading a %s for comparison: it is not a JSON object", kind.Name)
+	}
+	for _, object := range []map[string]any{was, is} {
+		if metadata, ok := object["metadata"].(map[string]any); ok {
+			delete(metadata, "managedFields")
+			delete(metadata, "resourceVersion")
+			delete(metadata, "generation")
+			strip(metadata, func(key string) bool { return key == checksum.BaselineAnnotation })
+		}
+		// The status is not ours to compare: controllers write it all the time.
+		delete(object, "status")
+	}
+	return differences("", was, is), nil
+}
+
+func strip(metadata map[string]any, ours func(string) bool) {
+	annotations, ok := metadata["annotations"].(map[string]any)
+	if !ok {
+		return
+	}
+	maps.DeleteFunc(annotations, func(key string, _ any) bool { return ours(key) })
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+}
+
+// differences lists the paths at which two values differ, in order, never the
+// values themselves.
+func differences(path string, was, is any) []string {
+	if reflect.DeepEqual(was, is) {
+		return nil
+	}
+	left, leftOK := was.(map[string]any)
+	right, rightOK := is.(map[string]any)
+	if !leftOK || !rightOK {
+		return []string{strings.TrimPrefix(path, ".")}
+	}
+	var paths []string
+	keys := slices.Collect(maps.Keys(left))
+	for key := range right {
+		if _, ok := left[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		paths = append(paths, differences(path+"."+key, left[key], right[key])...)
+	}
+	return paths
+}
+
+const shownStowaways = 4
+
+func stowawayNote(paths []string) string {
+	more := ""
+	if len(paths) > shownStowaways {
+		more = fmt.Sprintf(" and %d more", len(paths)-shownStowaways)
+		paths = paths[:shownStowaways]
+	}
+	return fmt.Sprintf("checksums are not recorded: another webhook would ride along and change %s%s; "+
+		"apply the manifest again, or restart the workload, to take its change and be stamped", strings.Join(paths, ", "), more)
+}

@@ -1,0 +1,257 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// noHurry is how long to wait before something is tried again that only a
+// person can mend.
+const noHurry = 10 * time.Minute
+
+var (
+	errNoKey = errors.New("the digest key is not there yet")
+	// errAway: the answer to a re-admission is not true yet.
+	errMoved = errors.New("somebody else wrote the workload meanwhile")
+	errAway  = errors.New("re-admission left untrue checksums: the webhook was not called, or knew older content")
+)
+
+// sync looks at one workload and does what is due: nothing, a recording, or a
+// roll. It returns how long to wait before looking again (zero: until
+// something happens), or an error: then it is tried again with backoff, for ever.
+func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) {
+	s, optedIn := c.index.get(user)
+	if s == nil || !c.serves(user, s, optedIn) {
+		c.notes.forget(user)
+		return 0, nil
+	}
+	if s.fault != nil {
+		c.warnOnce(user, s.uid, reasonUnreadable, s.fault.Error())
+		return 0, nil
+	}
+	review, err := c.review(ctx, user, s)
+	if err != nil {
+		return 0, err
+	}
+	c.notes.missed(user, review.Missing)
+	wait := c.settled(user, review.Untrue)
+	switch {
+	case len(review.Untrue) > 0 && len(review.Missing) == 0 && wait == 0:
+		return c.roll(ctx, user, s, review)
+	case len(review.Untrue) > 0 && len(review.Missing) > 0:
+		c.warnOnce(user, s.uid, reasonHeld, fmt.Sprintf("%s, but nothing rolls while %s", changed(review.Untrue), review.Missing[0]))
+	case len(review.Untrue) == 0:
+		c.notes.settle(user)
+	}
+	if len(review.ToRecord) > 0 {
+		return c.record(ctx, user, s, review, wait)
+	}
+	return wait, nil
+}
+
+// serves reports whether a workload is opted in: by its own label, else by its
+// namespace's, and never in an excluded namespace.
+func (c *Controller) serves(user ref, s *subject, namespaceOptedIn bool) bool {
+	if s.deleting || slices.Contains(c.options.Excluded, user.namespace) {
+		return false
+	}
+	switch s.inject {
+	case checksum.InjectEnabled:
+		return true
+	case checksum.InjectDisabled:
+		return false
+	}
+	return namespaceOptedIn || slices.Contains(c.options.Namespaces, user.namespace)
+}
+
+// review compares what is on record with what the sources hold, by memory.
+func (c *Controller) review(ctx context.Context, user ref, s *subject) (checksum.Review, error) {
+	ring := c.keys.Ring()
+	if ring == nil {
+		return checksum.Review{}, errNoKey
+	}
+	for i := range s.selections {
+		if value, ok := s.records.Of(s.selections[i].Source); ok {
+			if id, unknown := ring.UnknownKey(value); unknown && c.keys.Refresh(ctx, id) {
+				ring = c.keys.Ring()
+			}
+		}
+	}
+	return ring.Review(user.namespace, s.selections, s.records, func(source checksum.Source) *checksum.Content {
+		return c.sources.Content(user.namespace, source)
+	}), nil
+}
+
+// settled is how long the last of the changed sources has to settle yet.
+func (c *Controller) settled(user ref, sources []checksum.Source) (wait time.Duration) {
+	for _, source := range sources {
+		wait = max(wait, c.settle.wait(user.namespace, source))
+	}
+	return wait
+}
+
+// roll has the webhook stamp a workload anew, and checks that the answer is
+// true. That closes every race between the caches without trusting any.
+func (c *Controller) roll(ctx context.Context, user ref, s *subject, review checksum.Review) (time.Duration, error) {
+	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
+	if err != nil {
+		c.metrics.readmitted(rolling, resultFailed)
+		return 0, fmt.Errorf("rolling: %w", err)
+	}
+	after := newSubject(answer.object, c.options.Policy)
+	c.index.put(user, after)
+	rolled := !after.records.Equal(s.records) && after.generation != s.generation
+	if rolled {
+		c.say.rolling(user, after.uid, review.Untrue)
+	}
+	left, err := c.review(ctx, user, after)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(left.Untrue) == 0:
+		c.metrics.readmitted(rolling, resultDone)
+		c.notes.settle(user)
+		return 0, nil
+	case answer.warned(checksum.TooLarge):
+		c.metrics.readmitted(rolling, resultOversize)
+		c.warnOnce(user, s.uid, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
+		return noHurry, nil
+	default:
+		c.metrics.readmitted(rolling, resultAway)
+		return 0, errAway
+	}
+}
+
+// record has the webhook write baselines for what has no comparable record.
+// Any patch runs everybody's mutating webhooks, so a dry run goes first: if
+// anything but our annotations would change, nothing is sent. wait is how long
+// a roll that is due later has to wait yet.
+func (c *Controller) record(ctx context.Context, user ref, s *subject, review checksum.Review, wait time.Duration) (time.Duration, error) {
+	before, err := c.api.get(ctx, user)
+	if err != nil {
+		return 0, fmt.Errorf("reading before a recording: %w", err)
+	}
+	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
+	if err != nil {
+		c.metrics.readmitted(recording, resultFailed)
+		return 0, fmt.Errorf("trying a recording: %w", err)
+	}
+	if was, err := user.kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.object.ResourceVersion {
+		return 0, errors.Join(errMoved, err)
+	}
+	stowaways, err := otherChanges(user.kind, before, try.body)
+	if err != nil {
+		return 0, err
+	}
+	if len(stowaways) > 0 {
+		c.metrics.readmitted(recording, resultStowaway)
+		c.warnOnce(user, s.uid, reasonStowaway, stowawayNote(stowaways))
+		return sooner(wait, noHurry), nil
+	}
+	if done, err := c.recorded(ctx, user, try); !done {
+		return c.unrecorded(user, s, try, wait, err)
+	}
+	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
+	if err != nil {
+		c.metrics.readmitted(recording, resultFailed)
+		return 0, fmt.Errorf("recording: %w", err)
+	}
+	c.index.put(user, newSubject(answer.object, c.options.Policy))
+	if done, err := c.recorded(ctx, user, answer); !done {
+		return c.unrecorded(user, s, answer, wait, err)
+	}
+	c.metrics.readmitted(recording, resultDone)
+	c.sayRecorded(user, s, review, user.kind.TemplateWritten(before))
+	return wait, nil
+}
+
+// recorded reports whether an answer has everything on record.
+func (c *Controller) recorded(ctx context.Context, user ref, answer answer) (bool, error) {
+	left, err := c.review(ctx, user, newSubject(answer.object, c.options.Policy))
+	return err == nil && len(left.ToRecord) == 0, err
+}
+
+func (c *Controller) unrecorded(user ref, s *subject, answer answer, wait time.Duration, err error) (time.Duration, error) {
+	switch {
+	case err != nil:
+		return 0, err
+	case answer.warned(checksum.TooLarge):
+		c.metrics.readmitted(recording, resultOversize)
+		c.warnOnce(user, s.uid, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
+		return sooner(wait, noHurry), nil
+	default:
+		c.metrics.readmitted(recording, resultAway)
+		return 0, errAway
+	}
+}
+
+// sooner is the shorter of two waits, of which zero is none.
+func sooner(wait, other time.Duration) time.Duration {
+	if wait == 0 {
+		return other
+	}
+	return min(wait, other)
+}
+
+// sayRecorded tells what was adopted, what could not be compared any more, and
+// which sources were edited after the pods' template was written: their pods
+// may have started before that.
+func (c *Controller) sayRecorded(user ref, s *subject, review checksum.Review, templateWritten time.Time) {
+	var adopted, stale []checksum.Source
+	for _, selection := range review.ToRecord {
+		source := selection.Source
+		if slices.Contains(review.Lost, source) {
+			continue
+		}
+		if _, known := s.records.Of(source); known {
+			continue // recorded for another selection, and still true
+		}
+		adopted = append(adopted, source)
+		written, created := c.sources.Written(user.namespace, source)
+		edited := written.After(created) && !templateWritten.IsZero() && written.After(templateWritten)
+		if edited && !c.notes.wasMissing(user, source) {
+			stale = append(stale, source)
+		}
+	}
+	c.notes.found(user, adopted)
+	if len(adopted) > 0 {
+		c.say.recorded(user, s.uid, adopted)
+	}
+	if len(stale) > 0 {
+		c.say.stale(user, s.uid, stale)
+	}
+	if len(review.Lost) > 0 {
+		c.metrics.lost.Add(float64(len(review.Lost)))
+		c.say.lost(user, s.uid, review.Lost)
+	}
+}
+
+// answer is what came back of a re-admission.
+type answer struct {
+	body     []byte
+	object   *workload.Object
+	warnings []string
+}
+
+// warned reports whether the webhook gave a reason in a warning.
+func (a answer) warned(reason checksum.Reason) bool {
+	return slices.Contains(a.warnings, "configstamp: "+checksum.Finding{Reason: reason}.String())
+}
+
+func (c *Controller) readmit(ctx context.Context, user ref, manager string, dryRun bool) (answer, error) {
+	body, warnings, err := c.api.readmit(ctx, user, manager, dryRun)
+	if err != nil {
+		return answer{}, err
+	}
+	object, err := user.kind.Decode(body)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: body, object: object, warnings: warnings}, nil
+}
