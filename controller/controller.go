@@ -48,7 +48,8 @@ type Keys interface {
 	// Ring is nil while no key is stored.
 	Ring() *checksum.Ring
 	// Refresh looks live, in a bounded time, for a key that the ring lacks.
-	Refresh(ctx context.Context, keyID string) bool
+	// An error tells that the key may well exist.
+	Refresh(ctx context.Context, keyID string) (found bool, err error)
 }
 
 // Options are what a user can set.

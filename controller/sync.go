@@ -17,9 +17,9 @@ const noHurry = 10 * time.Minute
 
 var (
 	errNoKey = errors.New("the digest key is not there yet")
-	// errAway: the answer to a re-admission is not true yet.
 	errMoved = errors.New("somebody else wrote the workload meanwhile")
-	errAway  = errors.New("re-admission left untrue checksums: the webhook was not called, or knew older content")
+	// errAway: the answer to a re-admission is not true yet.
+	errAway = errors.New("re-admission left untrue checksums: the webhook was not called, or knew older content")
 )
 
 // sync looks at one workload and does what is due: nothing, a recording, or a
@@ -78,7 +78,10 @@ func (c *Controller) review(ctx context.Context, user ref, s *subject) (checksum
 	}
 	for i := range s.selections {
 		if value, ok := s.records.Of(s.selections[i].Source); ok {
-			if id, unknown := ring.UnknownKey(value); unknown && c.keys.Refresh(ctx, id) {
+			if id, unknown := ring.UnknownKey(value); unknown {
+				if _, err := c.keys.Refresh(ctx, id); err != nil {
+					return checksum.Review{}, err
+				}
 				ring = c.keys.Ring()
 			}
 		}

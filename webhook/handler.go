@@ -21,8 +21,9 @@ type Contents map[checksum.Source]*checksum.Content
 
 // Sources tells what the ConfigMaps and Secrets of a namespace hold.
 type Sources interface {
-	// Cached answers from memory, which may lag behind the API server.
-	Cached(namespace string, sources []checksum.Source) Contents
+	// Cached answers from memory, which may lag behind the API server. It
+	// fails when memory cannot know, as before the caches are full.
+	Cached(namespace string, sources []checksum.Source) (Contents, error)
 	// Fresh proves what the API server holds at this moment, or fails in a
 	// bounded time.
 	Fresh(ctx context.Context, namespace string, sources []checksum.Source) (Contents, error)
@@ -33,7 +34,9 @@ type Keys interface {
 	// Ring is nil while no key is stored.
 	Ring() *checksum.Ring
 	// Refresh looks live, in a bounded time, for a key that the ring lacks.
-	Refresh(ctx context.Context, keyID string) bool
+	// Found or not, Ring is up to date then; an error tells that the key may
+	// well exist.
+	Refresh(ctx context.Context, keyID string) (found bool, err error)
 }
 
 // Outcomes of the handler itself, beside those of checksum.Decide.
@@ -165,23 +168,30 @@ func (h *Handler) look(ctx context.Context, admission *checksum.Admission) (*che
 		return nil, errors.New("the digest key is not there yet")
 	}
 	sources := make([]checksum.Source, 0, len(admission.Selections))
+	var lookup error
 	asked := map[string]bool{} // a lost key is looked for once, however many stamps it made
 	for _, s := range admission.Selections {
 		sources = append(sources, s.Source)
 		value, _ := admission.Held.Of(s.Source)
 		if id, unknown := ring.UnknownKey(value); unknown && !asked[id] {
 			asked[id] = true
-			if h.Keys.Refresh(ctx, id) {
-				ring = h.Keys.Ring()
+			if _, err := h.Keys.Refresh(ctx, id); err != nil {
+				lookup = errors.Join(lookup, err)
 			}
+			ring = h.Keys.Ring()
 		}
 	}
 	contents, err := h.Sources.Fresh(ctx, admission.Namespace, sources)
+	// A key that could not be looked up is no lost key: as with content that is
+	// not proven, nothing is decided by it.
+	err = errors.Join(err, lookup)
 	admission.Fresh = err == nil
 	h.Metrics.freshness(admission.Fresh)
 	if err != nil {
 		klog.FromContext(ctx).Info("Freshness could not be proven; what is remembered counts", "reason", err.Error())
-		contents = h.Sources.Cached(admission.Namespace, sources)
+		if contents, err = h.Sources.Cached(admission.Namespace, sources); err != nil {
+			return nil, err
+		}
 	}
 	admission.Content = func(source checksum.Source) *checksum.Content { return contents[source] }
 	return ring, nil
