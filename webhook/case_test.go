@@ -1,0 +1,248 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// A testCase is one file of testdata/cases: what a client sends and what the
+// cluster holds. Beside it, in <name>.answer.yaml, stands what comes of it.
+//
+// Digests are written as <digest configmap/web-message>: of what the source
+// holds now, selected as the object references it. "before" in it is what the
+// source held earlier; "under the old key" and "under a lost key" say which
+// key made it.
+type testCase struct {
+	// Case is one sentence: what this is and what must come of it.
+	Case         string
+	Operation    admissionv1.Operation
+	FieldManager string
+	DryRun       bool
+	// Stored is the object before an UPDATE.
+	Stored json.RawMessage
+	// Object is what the client sends in full; Change is what it changes of
+	// Stored, as a merge patch.
+	Object, Change json.RawMessage
+	// Sources are what ConfigMaps and Secrets hold now, Before what they held.
+	Sources, Before map[string]map[string]string
+	// Unproven: freshness cannot be proven in time.
+	Unproven bool
+	// NoKey: the installation's key is not there yet.
+	NoKey bool
+	// FoundKey: the lost key is found by a live look-up.
+	FoundKey bool
+	// PadTemplate adds an annotation of so many bytes to the template.
+	PadTemplate int
+}
+
+type caseAnswer struct {
+	Outcome  checksum.Outcome `json:"outcome"`
+	Warnings []string         `json:"warnings,omitempty"`
+	Patch    []patchOperation `json:"patch,omitempty"`
+}
+
+type patchOperation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+const caseNamespace = "shop"
+
+func caseFiles(t testing.TB) []string {
+	files, err := filepath.Glob("testdata/cases/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, ".answer.yaml") })
+}
+
+// readCase reads a case, and gives the function that writes its digests out.
+func readCase(t testing.TB, file string) (c testCase, fill func(string) string) {
+	t.Helper()
+	text := readFile(t, file)
+	if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	fill = digests(t, c, c.requested(t))
+	c = testCase{}
+	if err := yaml.UnmarshalStrict([]byte(fill(text)), &c); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return c, fill
+}
+
+func readFile(t testing.TB, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// requested is the object that the client sends.
+func (c *testCase) requested(t testing.TB) json.RawMessage {
+	t.Helper()
+	object := c.Object
+	if object == nil {
+		change := c.Change
+		if change == nil {
+			change = json.RawMessage(`{}`)
+		}
+		var err error
+		if object, err = jsonpatch.MergePatch(c.Stored, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.PadTemplate > 0 {
+		pad := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/pad":%q}}}}}`, strings.Repeat("x", c.PadTemplate))
+		var err error
+		if object, err = jsonpatch.MergePatch(object, []byte(pad)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return object
+}
+
+// request is the admission request that an API server makes of a case.
+func (c *testCase) request(t testing.TB, object json.RawMessage) *admissionv1.AdmissionRequest {
+	t.Helper()
+	kind := kindOf(t, object)
+	name, _ := field(t, object, "metadata", "name").(string)
+	request := &admissionv1.AdmissionRequest{
+		UID:       "0b8b6f5c-7d1c-4a8c-9a55-5e7d3a6f1c11",
+		Kind:      metav1.GroupVersionKind(kind.GroupVersionKind()),
+		Resource:  metav1.GroupVersionResource(kind.GroupVersionResource()),
+		Name:      name,
+		Namespace: caseNamespace,
+		Operation: c.Operation,
+		DryRun:    &c.DryRun,
+		Object:    runtime.RawExtension{Raw: object},
+		OldObject: runtime.RawExtension{Raw: c.Stored},
+	}
+	options := map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "UpdateOptions"}
+	if c.FieldManager != "" {
+		options["fieldManager"] = c.FieldManager
+	}
+	request.Options.Raw, _ = json.Marshal(options)
+	return request
+}
+
+func kindOf(t testing.TB, object json.RawMessage) *workload.Kind {
+	t.Helper()
+	name := field(t, object, "kind")
+	for _, kind := range workload.Builtin() {
+		if kind.Name == name {
+			return kind
+		}
+	}
+	t.Fatalf("no kind %v in the table", name)
+	return nil
+}
+
+func field(t testing.TB, raw json.RawMessage, path ...string) any {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range path {
+		object, _ := value.(map[string]any)
+		value = object[name]
+	}
+	return value
+}
+
+var digestForm = regexp.MustCompile(`<digest ((?:configmap|secret)/[a-z0-9.-]+)( before)?( under the old key| under a lost key)?>`)
+
+// digests gives the function that replaces <digest …> by the value.
+func digests(t testing.TB, c testCase, object json.RawMessage) func(string) string {
+	t.Helper()
+	var references []checksum.Reference
+	if decoded, err := kindOf(t, object).Decode(object); err == nil { // a case may be garbage
+		references, _ = decoded.References()
+	}
+	selections := map[checksum.Source]checksum.Selection{}
+	for _, s := range checksum.Selections(references, checksum.DefaultPolicy()) {
+		selections[s.Source] = s
+	}
+	return func(text string) string {
+		return digestForm.ReplaceAllStringFunc(text, func(form string) string {
+			parts := digestForm.FindStringSubmatch(form)
+			source, err := checksum.ParseSource(parts[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			selection, ok := selections[source]
+			if !ok { // no longer referenced
+				selection = checksum.Selection{Source: source, All: true}
+			}
+			held, key := c.Sources, newKey
+			if parts[2] != "" {
+				held = c.Before
+			}
+			switch parts[3] {
+			case " under the old key":
+				key = oldKey
+			case " under a lost key":
+				key = lostKey
+			}
+			return checksum.NewRing(key).Digest(caseNamespace, selection, contents(t, held)[source])
+		})
+	}
+}
+
+// foreignOnly is an object without anything that is ours to write.
+func foreignOnly(t testing.TB, kind *workload.Kind, raw []byte) any {
+	t.Helper()
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		t.Fatal(err)
+	}
+	strip := func(at map[string]any, ours func(string) bool) {
+		metadata, _ := at["metadata"].(map[string]any)
+		annotations, _ := metadata["annotations"].(map[string]any)
+		for key := range annotations {
+			if ours(key) {
+				delete(annotations, key)
+			}
+		}
+		if len(annotations) == 0 {
+			delete(metadata, "annotations")
+		}
+		if len(metadata) == 0 {
+			delete(at, "metadata")
+		}
+	}
+	strip(object, func(key string) bool { return key == checksum.BaselineAnnotation })
+	template := object
+	for _, name := range kind.Template {
+		template, _ = template[name].(map[string]any)
+	}
+	if template != nil {
+		strip(template, checksum.IsStampKey)
+	}
+	return object
+}
+
+func sameButOurs(t testing.TB, kind *workload.Kind, before, after []byte) bool {
+	t.Helper()
+	return reflect.DeepEqual(foreignOnly(t, kind, before), foreignOnly(t, kind, after))
+}

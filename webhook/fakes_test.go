@@ -1,0 +1,177 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+var (
+	newKey  = mustKey('n')
+	oldKey  = mustKey('o')
+	lostKey = mustKey('l')
+)
+
+func mustKey(b byte) checksum.Key {
+	key, err := checksum.NewKey(bytes.Repeat([]byte{b}, checksum.KeySize))
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+// cluster is what the sources hold; it stands for both the cache and the API server.
+type cluster struct {
+	contents Contents
+	// unproven is why freshness cannot be proven.
+	unproven error
+	panics   any
+}
+
+func (c *cluster) Cached(string, []checksum.Source) (Contents, error) { return c.contents, nil }
+
+func (c *cluster) Fresh(context.Context, string, []checksum.Source) (Contents, error) {
+	if c.panics != nil {
+		panic(c.panics)
+	}
+	if c.unproven != nil {
+		return nil, c.unproven
+	}
+	return c.contents, nil
+}
+
+// contents condenses plain data, by "configmap/<name>" and "secret/<name>".
+func contents(t testing.TB, sources map[string]map[string]string) Contents {
+	t.Helper()
+	all := Contents{}
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		source, err := checksum.ParseSource(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if source.Kind == checksum.ConfigMap {
+			all[source] = checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: sources[name]})
+			continue
+		}
+		data := map[string][]byte{}
+		for key, value := range sources[name] {
+			data[key] = []byte(value)
+		}
+		all[source] = checksum.ContentOfSecret(&corev1.Secret{Data: data})
+	}
+	return all
+}
+
+// keyring signs with the new key and still knows the old one.
+type keyring struct {
+	none, found bool
+	lookups     []string
+}
+
+func (k *keyring) Ring() *checksum.Ring {
+	switch {
+	case k.none:
+		return nil
+	case k.found && len(k.lookups) > 0:
+		return checksum.NewRing(newKey, oldKey, lostKey)
+	default:
+		return checksum.NewRing(newKey, oldKey)
+	}
+}
+
+func (k *keyring) Refresh(_ context.Context, id string) (bool, error) {
+	k.lookups = append(k.lookups, id)
+	return k.found, nil
+}
+
+var errUnproven = errors.New("the API server did not answer in time")
+
+func newHandler(c *cluster) *Handler {
+	return &Handler{
+		Kinds:   workload.Builtin(),
+		Policy:  checksum.DefaultPolicy(),
+		Sources: c,
+		Keys:    &keyring{},
+		Metrics: NewMetrics(prometheus.NewRegistry()),
+	}
+}
+
+// captured is a context whose log goes into a buffer, at the highest verbosity.
+func captured(t testing.TB) (context.Context, *bytes.Buffer) {
+	t.Helper()
+	var output bytes.Buffer
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&output), textlogger.Verbosity(10)))
+	return klog.NewContext(t.Context(), logger), &output
+}
+
+func silent(t testing.TB) context.Context {
+	return klog.NewContext(t.Context(), klog.Logger{})
+}
+
+func review(t testing.TB, request *admissionv1.AdmissionRequest) []byte {
+	t.Helper()
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request:  request,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func post(ctx context.Context, h http.Handler, body []byte) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mutate?timeout=10s", bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// admit sends a request through HTTP, checks the form of the answer, and gives it.
+func admit(ctx context.Context, t testing.TB, h http.Handler, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	return allowed(t, post(ctx, h, review(t, request)), request)
+}
+
+// allowed checks that an answer is a review that allows its request.
+func allowed(t testing.TB, w *httptest.ResponseRecorder, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("got %d %s: %s", w.Code, w.Header().Get("Content-Type"), w.Body)
+	}
+	var answer admissionv1.AdmissionReview
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("reading the answer: %v", err)
+	}
+	if answer.APIVersion != "admission.k8s.io/v1" || answer.Kind != "AdmissionReview" || answer.Response == nil {
+		t.Fatalf("the answer is not a review: %s", w.Body)
+	}
+	response := answer.Response
+	if !response.Allowed || response.Result != nil {
+		t.Fatalf("denied: %s", w.Body)
+	}
+	if response.UID != request.UID {
+		t.Fatalf("uid %q, want %q", response.UID, request.UID)
+	}
+	if (response.Patch == nil) != (response.PatchType == nil) || (response.PatchType != nil && *response.PatchType != admissionv1.PatchTypeJSONPatch) {
+		t.Fatalf("patch and patch type do not go together: %s", w.Body)
+	}
+	return response
+}
