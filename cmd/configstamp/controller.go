@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/controller"
+	"github.com/configstamp/configstamp/internal/source"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+type controllerOptions struct {
+	common
+	settle      time.Duration
+	workers     int
+	excluded    []string
+	leaderElect bool
+	lease       string
+}
+
+func controllerCommand() *cobra.Command {
+	var o controllerOptions
+	command := &cobra.Command{
+		Use:   "controller",
+		Short: "Have workloads stamped anew, by an empty patch, when their ConfigMaps and Secrets change",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := fromEnvironment(command); err != nil {
+				return err
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			return runController(klog.NewContext(command.Context(), o.logger()), &o)
+		},
+	}
+	flags := command.Flags()
+	o.add(flags)
+	flags.DurationVar(&o.settle, "settle", 2*time.Second, "how long a source rests after its last edit before workloads roll, at most ten times that after the first")
+	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
+	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own; the webhook configuration has to say the same")
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, for several replicas")
+	flags.StringVar(&o.lease, "lease", "configstamp-controller", "Lease of the leader, in configstamp's own namespace")
+	describeEnvironment(command)
+	return command
+}
+
+func (o *controllerOptions) check() error {
+	errs := []error{o.common.check()}
+	if o.settle < 0 {
+		errs = append(errs, fmt.Errorf("--settle=%s: want no less than 0s", o.settle))
+	}
+	if o.workers < 1 {
+		errs = append(errs, fmt.Errorf("--workers=%d: want at least 1", o.workers))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *controllerOptions) lock(p *process) (resourcelock.Interface, error) {
+	if !o.leaderElect {
+		return nil, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("naming this replica for the lease: %w", err)
+	}
+	return resourcelock.New(resourcelock.LeasesResourceLock, o.namespace, o.lease, p.client.CoreV1(), p.client.CoordinationV1(),
+		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())})
+}
+
+func runController(ctx context.Context, o *controllerOptions) error {
+	p, err := newProcess(&o.common, "controller")
+	if err != nil {
+		return err
+	}
+	policy, err := o.policy()
+	if err != nil {
+		return err
+	}
+	lock, err := o.lock(p)
+	if err != nil {
+		return err
+	}
+	c, err := controller.New(p.config, controller.Options{
+		Kinds:      workload.Builtin(),
+		Policy:     policy,
+		Namespaces: o.namespaces,
+		Excluded:   append([]string{o.namespace}, o.excluded...),
+		Settle:     o.settle,
+		Workers:    o.workers,
+		Lease:      lock,
+		Clock:      clock.RealClock{},
+	}, held{p.store}, p.keys, p.recorder(), p.registry)
+	if err != nil {
+		return err
+	}
+	p.store.OnChange(c.Changed)
+	p.keys.OnChange(c.Reconsider)
+
+	group, ctx := errgroup.WithContext(ctx)
+	for _, run := range p.watch(ctx) {
+		group.Go(run)
+	}
+	group.Go(func() error {
+		return p.serveMetrics(ctx, o.metricsAddress, func() error {
+			if !c.Synced() {
+				return errors.New("caches are still being filled")
+			}
+			return nil
+		})
+	})
+	group.Go(func() error { return c.Run(ctx) })
+	return group.Wait()
+}
+
+// held gives the controller what the store holds.
+type held struct{ store *source.Store }
+
+// HasSynced implements controller.Sources.
+func (h held) HasSynced() bool { return h.store.HasSynced() }
+
+// Content implements controller.Sources.
+func (h held) Content(namespace string, source checksum.Source) *checksum.Content {
+	record, _ := h.store.Get(namespace, source)
+	return record.Content
+}
+
+// Written implements controller.Sources.
+func (h held) Written(namespace string, source checksum.Source) (written, created time.Time) {
+	record, _ := h.store.Get(namespace, source)
+	return record.Written, time.Time{}
+}

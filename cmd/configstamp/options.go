@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// envPrefix and a flag's name in capitals, "-" as "_", is the environment
+// variable that gives the flag's value when the flag is not on the command line.
+const envPrefix = "CONFIGSTAMP_"
+
+// common are the options of both processes.
+type common struct {
+	kubeconfig     string
+	namespace      string
+	keySecret      string
+	keyGrace       time.Duration
+	namespaces     []string
+	ignoreSources  []string
+	metricsAddress string
+	logFormat      string
+	verbosity      int
+}
+
+func (o *common) add(flags *pflag.FlagSet) {
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty: as a Pod inside it")
+	flags.StringVar(&o.namespace, "namespace", "configstamp", "configstamp's own namespace, which holds its key and its lease")
+	flags.StringVar(&o.keySecret, "key-secret", "configstamp-key", "Secret in that namespace with the keys of the digests; made on first start")
+	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long after it appeared a newer key starts to make digests")
+	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve these namespaces alone, all opted in, without any right outside them; empty: all, opted in by label")
+	flags.StringSliceVar(&o.ignoreSources, "ignore-sources", []string{"configmap/kube-root-ca.crt", "configmap/openshift-service-ca.crt"}, "sources that never count, in any namespace")
+	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics, /healthz and /readyz")
+	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
+	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 what an operator acts on, 2 each admission, 4 what client-go does")
+}
+
+func (o *common) check() error {
+	var errs []error
+	for _, namespace := range append([]string{o.namespace}, o.namespaces...) {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("--namespace(s): %q cannot be a namespace: %s", namespace, strings.Join(problems, "; ")))
+		}
+	}
+	if _, err := o.policy(); err != nil {
+		errs = append(errs, err)
+	}
+	if o.logFormat != "json" && o.logFormat != "text" {
+		errs = append(errs, fmt.Errorf("--log-format=%s: want json or text", o.logFormat))
+	}
+	if o.keyGrace < 0 {
+		errs = append(errs, fmt.Errorf("--key-grace=%s: want no less than 0s", o.keyGrace))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *common) policy() (checksum.Policy, error) {
+	ignored := make([]checksum.Source, 0, len(o.ignoreSources))
+	for _, text := range o.ignoreSources {
+		source, err := checksum.ParseSource(strings.TrimSpace(text))
+		if err != nil {
+			return checksum.Policy{}, fmt.Errorf("--ignore-sources: %w", err)
+		}
+		ignored = append(ignored, source)
+	}
+	return checksum.DefaultPolicy(ignored...), nil
+}
+
+// logger makes the structured log of the process, which client-go's goes to as well.
+func (o *common) logger() klog.Logger {
+	// logr's verbosity n is slog's level -n.
+	options := &slog.HandlerOptions{Level: slog.Level(-o.verbosity)}
+	var handler slog.Handler = slog.NewJSONHandler(os.Stderr, options)
+	if o.logFormat == "text" {
+		handler = slog.NewTextHandler(os.Stderr, options)
+	}
+	log := logr.FromSlogHandler(handler)
+	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
+	return log
+}
+
+// fromEnvironment gives every flag that was not set the value of its
+// environment variable, and tells of it in the flag's help.
+func fromEnvironment(command *cobra.Command) error {
+	var errs []error
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		value, ok := os.LookupEnv(envName(flag))
+		if !ok || flag.Changed {
+			return
+		}
+		if err := command.Flags().Set(flag.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("environment variable %s: %w", envName(flag), err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+func envName(flag *pflag.Flag) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+}
+
+// describeEnvironment adds its environment variable to each flag's help.
+func describeEnvironment(command *cobra.Command) {
+	command.Flags().VisitAll(func(flag *pflag.Flag) { flag.Usage += " [$" + envName(flag) + "]" })
+}

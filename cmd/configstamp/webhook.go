@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/certs"
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/source"
+	"github.com/configstamp/configstamp/internal/workload"
+	"github.com/configstamp/configstamp/webhook"
+)
+
+type webhookOptions struct {
+	common
+	address          string
+	certFile         string
+	keyFile          string
+	selfManaged      bool
+	service          string
+	configuration    string
+	freshnessTimeout time.Duration
+	linger           time.Duration
+	drain            time.Duration
+}
+
+func webhookCommand() *cobra.Command {
+	var o webhookOptions
+	command := &cobra.Command{
+		Use:   "webhook",
+		Short: "Serve admissions: stamp checksums of the referenced ConfigMaps and Secrets into pod templates",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := fromEnvironment(command); err != nil {
+				return err
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			return runWebhook(klog.NewContext(command.Context(), o.logger()), &o)
+		},
+	}
+	flags := command.Flags()
+	o.add(flags)
+	flags.StringVar(&o.address, "address", ":8443", "address at which the API server calls")
+	flags.StringVar(&o.certFile, "tls-cert-file", "", "certificate (PEM) to serve with, such as cert-manager's mounted tls.crt; reloaded when it changes")
+	flags.StringVar(&o.keyFile, "tls-key-file", "", "its private key (PEM)")
+	flags.BoolVar(&o.selfManaged, "self-managed-certificate", false, "sign the certificate ourselves and keep the caBundle of our webhook configuration, for clusters without cert-manager")
+	flags.StringVar(&o.service, "service", "configstamp", "Service by which the API server calls; with --self-managed-certificate")
+	flags.StringVar(&o.configuration, "webhook-configuration", "configstamp", "our MutatingWebhookConfiguration; with --self-managed-certificate")
+	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "longest time in which to prove that memory holds what the API server holds")
+	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to go on serving after a signal to stop, while the API server learns of it")
+	flags.DurationVar(&o.drain, "shutdown-drain", 15*time.Second, "how long requests under way may take after that")
+	describeEnvironment(command)
+	return command
+}
+
+func (o *webhookOptions) check() error {
+	errs := []error{o.common.check()}
+	if o.selfManaged == (o.certFile != "" && o.keyFile != "") {
+		errs = append(errs, errors.New("give either --tls-cert-file and --tls-key-file, or --self-managed-certificate"))
+	}
+	if o.freshnessTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("--freshness-timeout=%s: want more than 0s", o.freshnessTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *webhookOptions) certificate(p *process) (*certs.Source, error) {
+	if o.selfManaged {
+		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, WebhookConfiguration: o.configuration})
+	}
+	return certs.FromFiles(certs.Files{CertFile: o.certFile, KeyFile: o.keyFile})
+}
+
+func runWebhook(ctx context.Context, o *webhookOptions) error {
+	p, err := newProcess(&o.common, "webhook")
+	if err != nil {
+		return err
+	}
+	certificate, err := o.certificate(p)
+	if err != nil {
+		return err
+	}
+	p.registry.MustRegister(certificate)
+	policy, err := o.policy()
+	if err != nil {
+		return err
+	}
+	handler := &webhook.Handler{
+		Kinds:    workload.Builtin(),
+		Policy:   policy,
+		Sources:  &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
+		Keys:     p.keys,
+		Metrics:  webhook.NewMetrics(p.registry),
+		Announce: announce(p.recorder()),
+	}
+	listener, err := net.Listen("tcp", o.address)
+	if err != nil {
+		return fmt.Errorf("listening for admissions: %w; choose another --address", err)
+	}
+	server := &webhook.Server{Handler: handler, GetCertificate: certificate.GetCertificate, Linger: o.linger, Drain: o.drain}
+	ready := func() error {
+		switch {
+		case ctx.Err() != nil:
+			return errors.New("shutting down")
+		case !p.store.HasSynced():
+			return errors.New("the checksums of ConfigMaps and Secrets are still being read")
+		case p.keys.Ring() == nil:
+			return errors.New("the digest key is not there yet")
+		case !certificate.Ready():
+			return errors.New("there is no serving certificate yet")
+		}
+		return nil
+	}
+
+	// What the server needs outlives it: requests under way still read the
+	// store. If any of it fails, the server stops.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, background := errgroup.WithContext(background)
+	for _, run := range p.watch(background) {
+		group.Go(run)
+	}
+	group.Go(func() error { return certificate.Run(background) })
+	group.Go(func() error { return p.serveMetrics(background, o.metricsAddress, ready) })
+	serving, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(background, cancel)
+
+	klog.FromContext(ctx).Info("Serving admissions", "address", listener.Addr().String(), "version", version)
+	err = server.Serve(serving, listener)
+	stop()
+	return errors.Join(err, group.Wait())
+}
+
+// announce puts what the webhook has to say about a workload into an event.
+func announce(recorder events.EventRecorder) webhook.Announcer {
+	return func(workload corev1.ObjectReference, sentence string) {
+		recorder.Eventf(&workload, nil, corev1.EventTypeWarning, "ChecksumsTakenAway", "Admit", "%s", sentence)
+	}
+}
+
+// sources gives the webhook the store and the check against the API server.
+type sources struct {
+	store   *source.Store
+	checker *source.Checker
+}
+
+// Cached implements webhook.Sources.
+func (s *sources) Cached(namespace string, wanted []checksum.Source) (webhook.Contents, error) {
+	view, err := s.store.View(namespace, wanted)
+	return contents(view), err
+}
+
+// Fresh implements webhook.Sources.
+func (s *sources) Fresh(ctx context.Context, namespace string, wanted []checksum.Source) (webhook.Contents, error) {
+	view, err := s.checker.Look(ctx, namespace, wanted)
+	return contents(view), err
+}
+
+func contents(view source.View) webhook.Contents {
+	found := make(webhook.Contents, len(view))
+	for source, record := range view {
+		found[source] = record.Content
+	}
+	return found
+}
