@@ -1,0 +1,374 @@
+package condense_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/condense/fakeapi"
+)
+
+// small is what the tests condense to: the metadata that Reflectors need, and
+// a text of the data.
+type small struct {
+	metav1.ObjectMeta
+	text string
+}
+
+func (s *small) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (s *small) DeepCopyObject() runtime.Object   { same := *s; return &same }
+
+// counted counts how often each version of each object is condensed.
+type counted struct {
+	mu    sync.Mutex
+	times map[string]int
+}
+
+func (c *counted) count(meta *metav1.ObjectMeta) *small {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.times == nil {
+		c.times = map[string]int{}
+	}
+	c.times[meta.Name+"@"+meta.ResourceVersion]++
+	return &small{ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, ResourceVersion: meta.ResourceVersion}}
+}
+
+func (c *counted) typed(obj runtime.Object) (runtime.Object, error) {
+	cm, ok := obj.(*corev1.ConfigMap)
+	if !ok {
+		return nil, fmt.Errorf("unexpected %T", obj)
+	}
+	s := c.count(&cm.ObjectMeta)
+	s.text = cm.Data["key"]
+	cm.Data = nil // whoever condenses the same object twice gets nothing
+	return s, nil
+}
+
+func (c *counted) raw(data []byte) (runtime.Object, error) {
+	var d appsv1.Deployment
+	if err := json.Unmarshal(data, &d); err != nil {
+		return nil, err
+	}
+	s := c.count(&d.ObjectMeta)
+	s.text = d.Spec.Template.Annotations["key"]
+	return s, nil
+}
+
+func (c *counted) assertOnce(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for object, times := range c.times {
+		if times != 1 {
+			t.Errorf("%s was condensed %d times", object, times)
+		}
+	}
+}
+
+func configMap(name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: map[string]string{"key": value}}
+}
+
+func deployment(name, value string) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	d.Spec.Template.Annotations = map[string]string{"key": value}
+	return d
+}
+
+// flavour runs a test with both kinds of client.
+type flavour struct {
+	resource string
+	object   func(name, value string) runtime.Object
+	client   func(cfg *rest.Config, c *counted) (rest.Interface, error)
+}
+
+var flavours = map[string]flavour{
+	"typed, protobuf": {
+		resource: "configmaps",
+		object:   func(name, value string) runtime.Object { return configMap(name, value) },
+		client: func(cfg *rest.Config, c *counted) (rest.Interface, error) {
+			return condense.NewTyped(cfg, corev1.SchemeGroupVersion, c.typed)
+		},
+	},
+	"raw, JSON": {
+		resource: "deployments",
+		object:   func(name, value string) runtime.Object { return deployment(name, value) },
+		client: func(cfg *rest.Config, c *counted) (rest.Interface, error) {
+			return condense.NewRaw(cfg, appsv1.SchemeGroupVersion, c.raw)
+		},
+	},
+}
+
+func forFlavours(t *testing.T, test func(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, c *counted)) {
+	for name, f := range flavours {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, c := fakeapi.New(t), &counted{}
+			client, err := f.client(server.Config(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(t, f, server, client, c)
+		})
+	}
+}
+
+// startReflector fills a store of client-go's from the server.
+func startReflector(t *testing.T, client rest.Interface, resource string) cache.Store {
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	reflector := cache.NewReflectorWithOptions(condense.NewListWatch(client, resource, "", nil), nil, store, cache.ReflectorOptions{TypeDescription: resource})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { reflector.RunWithContext(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return store
+}
+
+func text(store cache.Store, name string) string {
+	obj, exists, err := store.GetByKey("shop/" + name)
+	if err != nil || !exists {
+		return "absent"
+	}
+	return obj.(*small).text
+}
+
+func TestReflectorSeesEachObjectCondensedOnceFromFullData(t *testing.T) {
+	forFlavours(t, func(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, c *counted) {
+		for i := range 50 {
+			server.Put(f.resource, f.object(fmt.Sprintf("web-%02d", i), "first"))
+		}
+		store := startReflector(t, client, f.resource)
+		fakeapi.Eventually(t, "50 objects arrive", func() bool { return len(store.ListKeys()) == 50 })
+		server.Bookmark(f.resource)
+		server.Put(f.resource, f.object("web-07", "second"))
+		server.Put(f.resource, f.object("new", "third"))
+		server.Delete(f.resource, "shop", "web-08")
+		fakeapi.Eventually(t, "changes arrive", func() bool {
+			return text(store, "web-07") == "second" && text(store, "new") == "third" && text(store, "web-08") == "absent"
+		})
+		for i := range 50 {
+			if name := fmt.Sprintf("web-%02d", i); i != 7 && i != 8 && text(store, name) != "first" {
+				t.Errorf("%s: %q", name, text(store, name))
+			}
+		}
+		c.assertOnce(t)
+		for _, request := range server.Requests() {
+			if !strings.Contains(request, "watch=true") {
+				t.Errorf("unexpected request %s", request)
+			}
+		}
+	})
+}
+
+func TestReflectorFallsBackToConsistentPages(t *testing.T) {
+	forFlavours(t, func(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, c *counted) {
+		server.RefuseWatchList = true
+		for i := range 1201 {
+			server.Put(f.resource, f.object(fmt.Sprintf("web-%04d", i), "first"))
+		}
+		store := startReflector(t, client, f.resource)
+		fakeapi.Eventually(t, "1201 objects arrive", func() bool { return len(store.ListKeys()) == 1201 })
+		server.Put(f.resource, f.object("new", "second"))
+		fakeapi.Eventually(t, "a change arrives", func() bool { return text(store, "new") == "second" })
+		lists := 0
+		for _, request := range server.Requests() {
+			if strings.Contains(request, "watch=true") {
+				continue
+			}
+			lists++
+			if !strings.Contains(request, "limit=500") || strings.Contains(request, "resourceVersion=") {
+				t.Errorf("not a consistent page: %s", request)
+			}
+		}
+		if lists != 3 {
+			t.Errorf("%d list requests, want 3 pages", lists)
+		}
+		c.assertOnce(t)
+
+		// A relist, for which a Reflector asks without a limit, is paged too.
+		server.Compact()
+		server.CutWatches()
+		fakeapi.Eventually(t, "a relist", func() bool {
+			return strings.Contains(strings.Join(server.Requests(), " "), "continue=")
+		})
+		server.Put(f.resource, f.object("newer", "third"))
+		fakeapi.Eventually(t, "a change after 410 arrives", func() bool { return text(store, "newer") == "third" && len(store.ListKeys()) == 1203 })
+	})
+}
+
+func TestPagedListBeginsAnewWhenItsContinuationExpires(t *testing.T) {
+	forFlavours(t, func(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, _ *counted) {
+		for i := range 700 {
+			server.Put(f.resource, f.object(fmt.Sprintf("web-%03d", i), "first"))
+		}
+		var once sync.Once
+		server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Query().Has("continue") {
+				once.Do(server.Compact)
+			}
+			return false
+		}
+		obj, err := condense.NewListWatch(client, f.resource, "shop", nil).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := obj.(*metav1.List)
+		if len(list.Items) != 700 || list.Continue != "" || list.ResourceVersion == "" {
+			t.Errorf("%d items, continue %q, resourceVersion %q", len(list.Items), list.Continue, list.ResourceVersion)
+		}
+	})
+}
+
+func TestListKeepsWhatAPagerNeeds(t *testing.T) {
+	forFlavours(t, func(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, _ *counted) {
+		empty, err := client.Get().Resource(f.resource).Do(t.Context()).Get()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list := empty.(*metav1.List); len(list.Items) != 0 || list.ResourceVersion == "" {
+			t.Errorf("empty list: %+v", list)
+		}
+		for i := range 3 {
+			server.Put(f.resource, f.object(fmt.Sprintf("web-%d", i), "first"))
+		}
+		obj, err := client.Get().Resource(f.resource).Param("limit", "2").Do(t.Context()).Get()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := obj.(*metav1.List)
+		if list.Continue == "" || list.RemainingItemCount == nil || *list.RemainingItemCount != 1 || list.ResourceVersion != "103" {
+			t.Errorf("list metadata: %+v", list.ListMeta)
+		}
+		if got := list.Items[1].Object.(*small); got.Name != "web-1" || got.text != "first" {
+			t.Errorf("second item: %+v", got)
+		}
+	})
+}
+
+func TestGetPatchAndStatus(t *testing.T) {
+	forFlavours(t, func(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, _ *counted) {
+		server.Put(f.resource, f.object("web", "first"))
+		get := func() *rest.Request { return client.Get().Namespace("shop").Resource(f.resource) }
+		obj, err := get().Name("web").Do(t.Context()).Get()
+		if err != nil || obj.(*small).text != "first" {
+			t.Errorf("GET: %v, %v", obj, err)
+		}
+		obj, err = client.Patch(types.MergePatchType).Namespace("shop").Resource(f.resource).Name("web").Body([]byte("{}")).Do(t.Context()).Get()
+		if err != nil || obj.(*small).text != "first" {
+			t.Errorf("PATCH: %v, %v", obj, err)
+		}
+		data, err := get().Name("web").DoRaw(t.Context())
+		if err != nil || !strings.Contains(string(data), "first") {
+			t.Errorf("raw GET: %q, %v", data, err)
+		}
+		if _, err = get().Name("none").Do(t.Context()).Get(); !apierrors.IsNotFound(err) {
+			t.Errorf("GET of nothing: %v", err)
+		}
+		if err = get().Name("web").Do(t.Context()).Into(&corev1.ConfigMap{}); err == nil {
+			t.Error("Into: want an error, as nothing is decoded into the object")
+		}
+		obj, err = get().Name("web").SetHeader("Accept", acceptMetadata(f)).Do(t.Context()).Get()
+		if meta, ok := obj.(*metav1.PartialObjectMetadata); err != nil || !ok || meta.Name != "web" {
+			t.Errorf("metadata alone: %v, %v", obj, err)
+		}
+	})
+}
+
+func acceptMetadata(f flavour) string {
+	mediaType := runtime.ContentTypeProtobuf
+	if f.resource == "deployments" {
+		mediaType = runtime.ContentTypeJSON
+	}
+	return mediaType + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+}
+
+func TestWatchPassesBookmarksAndErrors(t *testing.T) {
+	forFlavours(t, func(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, _ *counted) {
+		watcher, err := condense.NewListWatch(client, f.resource, "", nil).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100", AllowWatchBookmarks: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer watcher.Stop()
+		server.Bookmark(f.resource)
+		got := <-watcher.ResultChan()
+		if meta, ok := got.Object.(*metav1.PartialObjectMetadata); !ok || meta.ResourceVersion != "100" || got.Type != "BOOKMARK" {
+			t.Errorf("bookmark: %v %v", got.Type, got.Object)
+		}
+		server.Compact()
+		if _, err = condense.NewListWatch(client, f.resource, "", nil).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100"}); !apierrors.IsResourceExpired(err) {
+			t.Errorf("watch from a compacted version: %v", err)
+		}
+	})
+}
+
+func TestErrorOfCondensingIsToldWithoutContent(t *testing.T) {
+	server := fakeapi.New(t)
+	server.Put("configmaps", configMap("web", "hunter2"))
+	client, err := condense.NewTyped(server.Config(), corev1.SchemeGroupVersion, func(runtime.Object) (runtime.Object, error) {
+		return nil, errors.New("cannot")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"", "web"} {
+		request := client.Get().Namespace("shop").Resource("configmaps")
+		if path != "" {
+			request.Name(path)
+		}
+		if _, err := request.Do(t.Context()).Get(); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+func TestNoBodyIsLoggedAtAnyVerbosity(t *testing.T) {
+	server := fakeapi.New(t)
+	server.RefuseWatchList = true
+	server.Put("deployments", deployment("web", "hunter2"))
+	client, err := condense.NewRaw(server.Config(), appsv1.SchemeGroupVersion, (&counted{}).raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged strings.Builder
+	logger := funcr.New(func(prefix, args string) { logged.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 10})
+	ctx := klog.NewContext(t.Context(), logger)
+	read := func(ctx context.Context) {
+		if _, err := client.Get().Resource("deployments").Do(ctx).Get(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read(ctx); !strings.Contains(logged.String(), "hunter2") {
+		t.Error("client-go no longer logs bodies: Quiet is not needed any more")
+	}
+	logged.Reset()
+	read(condense.Quiet(condense.Quiet(ctx)))
+	if _, err := condense.NewListWatch(client, "deployments", "", nil).ListWithContext(ctx, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	klog.FromContext(condense.Quiet(ctx)).WithName("x").WithValues("a", 1).V(4).Info("still logged")
+	if !strings.Contains(logged.String(), "still logged") || strings.Contains(logged.String(), "hunter2") {
+		t.Errorf("logged: %s", logged.String())
+	}
+}
