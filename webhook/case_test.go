@@ -47,8 +47,8 @@ type testCase struct {
 	NoKey bool
 	// FoundKey: the lost key is found by a live look-up.
 	FoundKey bool
-	// PadTemplate adds an annotation of so many bytes to the template.
-	PadTemplate int
+	// PadTemplate and PadWorkload add an annotation of so many bytes.
+	PadTemplate, PadWorkload int
 }
 
 type caseAnswer struct {
@@ -111,14 +111,20 @@ func (c *testCase) requested(t testing.TB) json.RawMessage {
 			t.Fatal(err)
 		}
 	}
-	if c.PadTemplate > 0 {
-		pad := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/pad":%q}}}}}`, strings.Repeat("x", c.PadTemplate))
-		var err error
-		if object, err = jsonpatch.MergePatch(object, []byte(pad)); err != nil {
-			t.Fatal(err)
-		}
+	object = pad(t, object, `{"spec":{"template":{"metadata":{"annotations":{"example.com/pad":%q}}}}}`, c.PadTemplate)
+	return pad(t, object, `{"metadata":{"annotations":{"example.com/pad":%q}}}`, c.PadWorkload)
+}
+
+func pad(t testing.TB, object json.RawMessage, form string, size int) json.RawMessage {
+	t.Helper()
+	if size == 0 {
+		return object
 	}
-	return object
+	padded, err := jsonpatch.MergePatch(object, fmt.Appendf(nil, form, strings.Repeat("x", size)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return padded
 }
 
 // request is the admission request that an API server makes of a case.
