@@ -68,10 +68,12 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	time.Sleep(s.Linger)
 	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Drain)
 	defer cancel()
-	if err := server.Shutdown(drained); err != nil {
-		return errors.Join(fmt.Errorf("requests were still under way after %s: %w", s.Drain, err), server.Close())
+	err := server.Shutdown(drained)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests were still under way after %s: %w", s.Drain, err), server.Close())
 	}
-	return nil
+	<-served // the port is closed now, even if serving had not begun when ctx ended
+	return err
 }
 
 // closing asks clients to close their connection with the next answer while
