@@ -1,0 +1,173 @@
+package checksum_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+func TestStampKey(t *testing.T) {
+	long := func(tail string) string {
+		return strings.Repeat("a", 100) + "." + strings.Repeat("b", 152-len(tail)) + tail
+	}
+	for about, c := range map[string]struct{ name, want string }{
+		"a short name stands as it is":            {"web-message", "web-message"},
+		"63 characters fit":                       {strings.Repeat("n", 63), strings.Repeat("n", 63)},
+		"64 characters are shortened":             {strings.Repeat("n", 64), strings.Repeat("n", 40) + "_ce068a195ab380a813c713"},
+		"253 characters are shortened":            {long(""), strings.Repeat("a", 40) + "_"},
+		"a cut may fall behind a dot or a hyphen": {strings.Repeat("n", 38) + ".-" + strings.Repeat("m", 60), strings.Repeat("n", 38) + ".-_"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
+				got := checksum.StampKey(checksum.Source{Kind: kind, Name: c.name})
+				prefix := string(kind) + ".configstamp.dev/"
+				if len(c.name) <= 63 && got != prefix+c.want {
+					t.Errorf("%s, want %s", got, prefix+c.want)
+				}
+				if len(c.name) > 63 && (!strings.HasPrefix(got, prefix+c.want) || len(got) != len(prefix)+63) {
+					t.Errorf("%s, want %s and a hash, 63 characters", got, prefix+c.want)
+				}
+				if wrong := validation.IsQualifiedName(got); len(wrong) > 0 {
+					t.Errorf("%s is no annotation: %v", got, wrong)
+				}
+				if !checksum.IsStampKey(got) {
+					t.Errorf("%s is not known as a stamp", got)
+				}
+			}
+		})
+	}
+}
+
+func TestNoTwoSourcesShareAStamp(t *testing.T) {
+	head := strings.Repeat("a", 62)
+	names := []string{
+		"my-config", "my.config", "myconfig", // peers.md, 4
+		head, head + "b", head + "c", head + "bb", head + "bc",
+		strings.Repeat("a", 253), strings.Repeat("a", 252) + "b", "b" + strings.Repeat("a", 252),
+		strings.Repeat("a", 40), strings.Repeat("a", 40) + "-ce068a195ab380a813c713",
+	}
+	seen := map[string]checksum.Source{}
+	for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
+		for _, name := range names {
+			source := checksum.Source{Kind: kind, Name: name}
+			stamp := checksum.StampKey(source)
+			if other, ok := seen[stamp]; ok {
+				t.Errorf("%s and %s share %s", source, other, stamp)
+			}
+			seen[stamp] = source
+			// A shortened name is no name that another object could have.
+			if _, short, _ := strings.Cut(stamp, "/"); len(name) > 63 && (checksum.Source{Kind: kind, Name: short}).Nameable() {
+				t.Errorf("%s is shortened to %s, which an object may be called", source, short)
+			}
+		}
+	}
+}
+
+func TestStampsPicksOurs(t *testing.T) {
+	got := checksum.Stamps(map[string]string{
+		"configmap.configstamp.dev/a":  "1",
+		"secret.configstamp.dev/b":     "2",
+		"secret.configstamp.dev/":      "3",
+		"configstamp.dev/baseline":     "4",
+		"checksum/config":              "5",
+		"xsecret.configstamp.dev/c":    "6",
+		"secret.configstamp.dev.evil/": "7",
+		"Secret.configstamp.dev/d":     "8",
+	})
+	want := map[string]string{"configmap.configstamp.dev/a": "1", "secret.configstamp.dev/b": "2", "secret.configstamp.dev/": "3"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestTheBaselineIsTheLaterKnowledge(t *testing.T) {
+	records := checksum.Records{
+		Stamps:   map[string]string{checksum.StampKey(message): "stamp", checksum.StampKey(password): "other"},
+		Baseline: map[checksum.Source]string{message: "baseline"},
+	}
+	if value, ok := records.Of(message); !ok || value != "baseline" {
+		t.Errorf("with both: %q, %v", value, ok)
+	}
+	if value, ok := records.Of(password); !ok || value != "other" {
+		t.Errorf("with a stamp alone: %q, %v", value, ok)
+	}
+	if value, ok := records.Of(checksum.Source{Kind: checksum.Secret, Name: message.Name}); ok {
+		t.Errorf("with neither: %q", value)
+	}
+}
+
+func TestParseBaseline(t *testing.T) {
+	for about, c := range map[string]struct {
+		text string
+		want map[checksum.Source]string
+	}{
+		"nothing":                     {"", nil},
+		"null":                        {"null", nil},
+		"an empty object":             {"{}", nil},
+		"both kinds":                  {`{"configmap/web-message":"v1:absent","secret/db-password":"x"}`, map[checksum.Source]string{message: "v1:absent", password: "x"}},
+		"a kind of a newer version":   {`{"configmap/web-message":"x","volume/v":"y"}`, map[checksum.Source]string{message: "x"}},
+		"names that no object has":    {`{"configmap/":"x","secret/A":"y","configmap":"z","secret/a/b":"w"}`, nil},
+		"blanks between, as by hand":  {"{ \"secret/db-password\" :\n\"x\" }", map[checksum.Source]string{password: "x"}},
+		"a value of any text is kept": {`{"secret/db-password":"\u0000<&é"}`, map[checksum.Source]string{password: "\x00<&é"}},
+	} {
+		t.Run(about, func(t *testing.T) {
+			got, err := checksum.ParseBaseline(c.text)
+			if err != nil || !maps.Equal(got, c.want) {
+				t.Fatalf("got %v, %v; want %v", got, err, c.want)
+			}
+			again, err := checksum.ParseBaseline(checksum.FormatBaseline(got))
+			if err != nil || !maps.Equal(got, again) {
+				t.Errorf("written and read again it is %v, %v", again, err)
+			}
+		})
+	}
+}
+
+func TestParseBaselineErrsWithoutQuoting(t *testing.T) {
+	for _, text := range []string{"{", "[]", `"hunter2"`, `{"secret/a":["hunter2"]}`, `{"secret/a":{"b":"hunter2"}}`, "hunter2", `{"secret/a":4711}`} {
+		baseline, err := checksum.ParseBaseline(text)
+		if err == nil || baseline != nil {
+			t.Errorf("%s: read as %v", text, baseline)
+			continue
+		}
+		if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "4711") {
+			t.Errorf("the error quotes the annotation: %v", err)
+		}
+		if !strings.Contains(err.Error(), checksum.BaselineAnnotation) {
+			t.Errorf("the error does not name the annotation: %v", err)
+		}
+	}
+}
+
+func TestFormatBaselineIsTheDocumentedJSON(t *testing.T) {
+	if got := checksum.FormatBaseline(map[checksum.Source]string{}); got != "" {
+		t.Errorf("an empty baseline is written as %q", got)
+	}
+	want := `{"configmap/a":"1","configmap/web-message":"v1:absent","secret/db-password":"3"}`
+	for range 20 {
+		got := checksum.FormatBaseline(map[checksum.Source]string{password: "3", message: "v1:absent", {Kind: checksum.ConfigMap, Name: "a"}: "1"})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+func TestParseSource(t *testing.T) {
+	for _, source := range []checksum.Source{message, password, {Kind: checksum.Secret, Name: strings.Repeat("a", 253)}, {Kind: checksum.ConfigMap, Name: "a.b-c"}} {
+		if got, err := checksum.ParseSource(source.String()); err != nil || got != source {
+			t.Errorf("%s is read as %v, %v", source, got, err)
+		}
+	}
+	for _, text := range []string{"", "/", "configmap", "configmap/", "/a", "ConfigMap/a", "configmaps/a", "secret/A", "secret/a b", " secret/a", "secret/a/", "secret/a/b", "secret/-a", "secret/" + strings.Repeat("a", 254)} {
+		if got, err := checksum.ParseSource(text); err == nil {
+			t.Errorf("%q is read as %v", text, got)
+		} else if got != (checksum.Source{}) {
+			t.Errorf("%q gives %v beside an error", text, got)
+		}
+	}
+}
