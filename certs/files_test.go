@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -59,7 +60,7 @@ func (l *lockedBuffer) String() string {
 func serve(t testing.TB, s *Source) (address string) {
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetCertificate: s.GetCertificate})
 	fatal(t, err)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })}
+	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return listener.Addr().String()
@@ -84,6 +85,7 @@ func serving(s *Source, p pair) bool {
 }
 
 func TestReloadUnderLoadFailsNoRequest(t *testing.T) {
+	t.Parallel()
 	ca, m := newCA(t), newMount(t)
 	first := ca.leaf(t)
 	m.hold(first.certPEM, first.keyPEM)
@@ -111,7 +113,7 @@ func TestReloadUnderLoadFailsNoRequest(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				case <-time.After(10 * time.Millisecond):
+				case <-time.After(50 * time.Millisecond):
 				}
 				resp, err := (&http.Client{Transport: transport}).Get("https://" + address)
 				if err != nil {
@@ -147,6 +149,7 @@ func TestReloadUnderLoadFailsNoRequest(t *testing.T) {
 }
 
 func TestBrokenPairKeepsTheOldAndIsSaidOnceWithoutContent(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t)
 	good, other := ca.leaf(t), ca.leaf(t)
 	const secret = "hunter2hunter2"
@@ -165,22 +168,22 @@ func TestBrokenPairKeepsTheOldAndIsSaidOnceWithoutContent(t *testing.T) {
 			m.hold(good.certPEM, good.keyPEM)
 			source, err := FromFiles(m.files())
 			fatal(t, err)
-			var log lockedBuffer
-			start(t, logTo(t, &log), source)
+			var logged lockedBuffer
+			start(t, logTo(t, &logged), source)
 			eventually(t, "ready", source.Ready)
 
 			m.hold(broken.cert, broken.key)
 			const line = "failed to update certificate from disk"
-			eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), line) })
+			eventually(t, "the log says so", func() bool { return strings.Contains(logged.String(), line) })
 			time.Sleep(followEvery + 10*m.files().Interval)
 			if !serving(source, good) {
 				t.Error("the old certificate is no longer served")
 			}
-			if n := strings.Count(log.String(), line); n != 1 {
-				t.Errorf("said %d times:\n%s", n, log.String())
+			if n := strings.Count(logged.String(), line); n != 1 {
+				t.Errorf("said %d times:\n%s", n, logged.String())
 			}
-			if strings.Contains(log.String(), secret) {
-				t.Errorf("the log holds content:\n%s", log.String())
+			if strings.Contains(logged.String(), secret) {
+				t.Errorf("the log holds content:\n%s", logged.String())
 			}
 
 			m.hold(other.certPEM, other.keyPEM)
@@ -190,12 +193,13 @@ func TestBrokenPairKeepsTheOldAndIsSaidOnceWithoutContent(t *testing.T) {
 }
 
 func TestFilesThatComeLate(t *testing.T) {
+	t.Parallel()
 	p, m := newCA(t).leaf(t), newMount(t)
 	source, err := FromFiles(m.files())
 	fatal(t, err)
-	var log lockedBuffer
-	start(t, logTo(t, &log), source)
-	eventually(t, "the log names the file", func() bool { return strings.Contains(log.String(), "tls.key: no such file") })
+	var logged lockedBuffer
+	start(t, logTo(t, &logged), source)
+	eventually(t, "the log names the file", func() bool { return strings.Contains(logged.String(), "tls.key: no such file") })
 	if _, err := source.GetCertificate(nil); err == nil || source.Ready() {
 		t.Error("ready without a certificate")
 	}
@@ -283,10 +287,10 @@ func FuzzReadPair(f *testing.F) {
 		m.hold(good.certPEM, good.keyPEM)
 		source, err := FromFiles(m.files())
 		fatal(t, err)
-		var log bytes.Buffer
-		ctx := logTo(t, &log)
+		var logged bytes.Buffer
+		ctx := logTo(t, &logged)
 		before := read(ctx, source, time.Now())
-		log.Reset()
+		logged.Reset()
 		m.hold(certPEM, keyPEM)
 		after := read(ctx, source, time.Now())
 		if after == nil || source.Expiry().IsZero() {
@@ -298,8 +302,8 @@ func FuzzReadPair(f *testing.F) {
 		if after != before {
 			t.Error("a pair that is none is served")
 		}
-		if !strings.Contains(log.String(), errNotAPair.Error()) || strings.Contains(log.String(), "PEM") {
-			t.Errorf("the log does not keep to its own words:\n%s", log.String())
+		if !strings.Contains(logged.String(), errNotAPair.Error()) || strings.Contains(logged.String(), "PEM") {
+			t.Errorf("the log does not keep to its own words:\n%s", logged.String())
 		}
 	})
 }

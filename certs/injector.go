@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -155,10 +156,14 @@ func (i *injector) watch(ctx context.Context, group *wait.Group) error {
 
 // withoutKey leaves the private key out of the injector's memory: it has no use for it.
 func withoutKey(obj any) (any, error) {
-	if secret, ok := obj.(*corev1.Secret); ok {
-		delete(secret.Data, corev1.TLSPrivateKeyKey)
+	secret, ok := obj.(*corev1.Secret)
+	if !ok {
+		return obj, nil
 	}
-	return obj, nil
+	stripped := *secret
+	stripped.Data = maps.Clone(secret.Data)
+	delete(stripped.Data, corev1.TLSPrivateKeyKey)
+	return &stripped, nil
 }
 
 // sync brings Secret and webhook configuration up to date once. While there is no usable authority it

@@ -100,6 +100,7 @@ func countWrites(client *fake.Clientset) *atomic.Int32 {
 }
 
 func TestCABundleIsSetRestoredAndNothingElseTouched(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t)
 	client := fake.NewClientset(caSecret(ca), webhookConfiguration())
 	startInjector(t, client)
@@ -123,6 +124,7 @@ func TestCABundleIsSetRestoredAndNothingElseTouched(t *testing.T) {
 }
 
 func TestCABundleWithNoRightButPatch(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t)
 	client := fake.NewClientset(caSecret(ca), webhookConfiguration())
 	forbidden := func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -139,6 +141,7 @@ func TestCABundleWithNoRightButPatch(t *testing.T) {
 }
 
 func TestInjectorTriesAgainForEver(t *testing.T) {
+	t.Parallel()
 	ca := newCA(t)
 	client := fake.NewClientset(caSecret(ca))
 	var refusals atomic.Int32
@@ -153,6 +156,7 @@ func TestInjectorTriesAgainForEver(t *testing.T) {
 }
 
 func TestTwoInjectorsDoNotFight(t *testing.T) {
+	t.Parallel()
 	ca, next := newCA(t), newCA(t)
 	client := fake.NewClientset(caSecret(ca), webhookConfiguration())
 	writes := countWrites(client)
@@ -186,6 +190,7 @@ func rotate(t *testing.T, client *fake.Clientset, next pair) {
 }
 
 func TestRotationIsOverlapped(t *testing.T) {
+	t.Parallel()
 	for name, forget := range map[string]bool{"the Secret is changed": false, "the Secret is deleted and made again": true} {
 		t.Run(name, func(t *testing.T) {
 			ca, next := newCA(t), newCA(t)

@@ -110,12 +110,12 @@ func fatal(t testing.TB, err error) {
 	}
 }
 
-// eventually waits up to five seconds for what must come true.
-func eventually(t testing.TB, what string, true_ func() bool) {
+// eventually waits up to ten seconds for what must come true.
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !true_(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within five seconds: %s", what)
+			t.Fatalf("not within ten seconds: %s", what)
 		}
 	}
 }
