@@ -258,10 +258,14 @@ func TestServerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = listener.Close()
-	err = (&Server{Handler: http.NotFoundHandler()}).Serve(silent(t), listener)
+	err = (&Server{Handler: http.NotFoundHandler(), GetCertificate: noCertificate}).Serve(silent(t), listener)
 	if err == nil || !strings.Contains(err.Error(), listener.Addr().String()) {
 		t.Errorf("got %v", err)
 	}
+}
+
+func noCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return nil, errors.New("no certificate")
 }
 
 // TestServerStoppedBeforeItStarts closes its port all the same.
@@ -273,7 +277,7 @@ func TestServerStoppedBeforeItStarts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := (&Server{Handler: http.NotFoundHandler(), Drain: time.Second}).Serve(ctx, listener); err != nil {
+		if err := (&Server{Handler: http.NotFoundHandler(), GetCertificate: noCertificate, Drain: time.Second}).Serve(ctx, listener); err != nil {
 			t.Error(err)
 		}
 		if _, err := net.Dial("tcp", listener.Addr().String()); err == nil {
