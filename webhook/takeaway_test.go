@@ -1,0 +1,144 @@
+package webhook
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// fight is a handler with a clock of its own, and what it announced.
+type fight struct {
+	*Handler
+	clock     time.Time
+	workloads []corev1.ObjectReference
+	sentences []string
+}
+
+func newFight(t *testing.T, name string) (*fight, *admissionv1.AdmissionRequest) {
+	handler, request := caseRequest(t, name)
+	request.OldObject.Raw = []byte(strings.Replace(string(request.OldObject.Raw), `"name":"web-app"`, `"name":"web-app","uid":"`+string(stolen)+`"`, 1))
+	f := &fight{Handler: handler, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	handler.Now = func() time.Time { return f.clock }
+	handler.Announce = func(workload corev1.ObjectReference, sentence string) {
+		f.workloads = append(f.workloads, workload)
+		f.sentences = append(f.sentences, sentence)
+	}
+	return f, request
+}
+
+const stolen types.UID = "6f1c7a52-0000-4000-8000-000000000001"
+
+// repeat sends a request again and again, and says how often people were told.
+func (f *fight) repeat(t *testing.T, request *admissionv1.AdmissionRequest, times int, every time.Duration) int {
+	t.Helper()
+	before := len(f.sentences)
+	for range times {
+		admit(silent(t), t, f, request)
+		f.clock = f.clock.Add(every)
+	}
+	return len(f.sentences) - before
+}
+
+// TestTakeawayIsAnnounced: a controller that writes the whole object every few
+// seconds is named to people, once an hour.
+func TestTakeawayIsAnnounced(t *testing.T) {
+	f, request := newFight(t, "apply-without-stamps")
+	setManager(request, "pulp-operator")
+	if n := f.repeat(t, request, takeawayLimit-1, 3*time.Second); n != 0 {
+		t.Fatalf("announced %d times before the limit", n)
+	}
+	if n := f.repeat(t, request, 1, 3*time.Second); n != 1 {
+		t.Fatalf("announced %d times at the limit", n)
+	}
+	if want := (corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: caseNamespace, Name: "web-app", UID: stolen}); f.workloads[0] != want {
+		t.Errorf("announced %+v, want %+v", f.workloads[0], want)
+	}
+	for _, want := range []string{`field manager "pulp-operator"`, "configstamp.dev/inject: disabled"} {
+		if !strings.Contains(f.sentences[0], want) {
+			t.Errorf("no %s in %q", want, f.sentences[0])
+		}
+	}
+	if n := f.repeat(t, request, 24*60*2+1, 30*time.Second); n != 24 {
+		t.Errorf("a day of it was announced %d times, want once an hour", n)
+	}
+}
+
+func setManager(request *admissionv1.AdmissionRequest, name string) {
+	request.Options.Raw = []byte(`{"fieldManager":` + strconv.Quote(name) + `}`)
+}
+
+// TestTakeawayWithoutFieldManager: many operators name none; then the user is told.
+func TestTakeawayWithoutFieldManager(t *testing.T) {
+	f, request := newFight(t, "apply-without-stamps")
+	request.Options.Raw = nil
+	request.UserInfo.Username = "system:serviceaccount:pulp:operator"
+	if n := f.repeat(t, request, takeawayLimit, time.Second); n != 1 || !strings.Contains(f.sentences[0], `user "system:serviceaccount:pulp:operator"`) {
+		t.Errorf("announced %q", f.sentences)
+	}
+}
+
+// TestTakeawayIsNotAnnounced: what people do, and what takes nothing away.
+func TestTakeawayIsNotAnnounced(t *testing.T) {
+	dryRun := true
+	for name, test := range map[string]struct {
+		request string
+		change  func(*admissionv1.AdmissionRequest)
+		times   int
+		every   time.Duration
+	}{
+		"a person replaces a few times":          {"apply-without-stamps", nil, takeawayLimit - 1, time.Second},
+		"a person replaces now and then":         {"apply-without-stamps", nil, 100, takeawayWindow/(takeawayLimit-1) + time.Second},
+		"kubectl apply keeps the stamps":         {"apply-server-side", nil, 100, time.Second},
+		"a label":                                {"label", nil, 100, time.Second},
+		"other stamps are sent, none are absent": {"undo-of-stamps-alone", nil, 100, time.Second},
+		"the template changes, it rolls anyway":  {"set-image", nil, 100, time.Second},
+		"a dry run":                              {"apply-without-stamps", func(r *admissionv1.AdmissionRequest) { r.DryRun = &dryRun }, 100, time.Second},
+		"the controller asks":                    {"apply-without-stamps", func(r *admissionv1.AdmissionRequest) { setManager(r, "configstamp") }, 100, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, request := newFight(t, test.request)
+			if test.change != nil {
+				test.change(request)
+			}
+			if n := f.repeat(t, request, test.times, test.every); n != 0 {
+				t.Errorf("announced %d times: %q", n, f.sentences)
+			}
+		})
+	}
+}
+
+// TestTakeawaysOfOthers: each workload has its own count.
+func TestTakeawaysOfOthers(t *testing.T) {
+	var all takeaways
+	now := time.Now()
+	for i := range 10 * takeawayLimit {
+		if all.count(types.UID(strconv.Itoa(i)), now) {
+			t.Fatal("announced a workload that lost its stamps once")
+		}
+	}
+}
+
+// TestTakeawaysAreBounded: what is seen often is remembered among many that
+// are seen once, and memory has a bound.
+func TestTakeawaysAreBounded(t *testing.T) {
+	var all takeaways
+	now := time.Now()
+	announced := 0
+	for i := range 10 * takeawaysKept {
+		all.count(types.UID(strconv.Itoa(i)), now)
+		if i%1000 == 0 && all.count(stolen, now) {
+			announced++
+		}
+		if n := len(all.young) + len(all.old); n > takeawaysKept {
+			t.Fatalf("%d workloads are remembered", n)
+		}
+	}
+	if announced != 1 {
+		t.Errorf("announced %d times, want once", announced)
+	}
+}
