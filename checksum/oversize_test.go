@@ -1,0 +1,99 @@
+package checksum_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// limit is what the API server lets the annotations of one object take.
+const limit = 256 << 10
+
+func sizeOfStamps(stamps map[string]string) (size int) {
+	for key, value := range stamps {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
+func sizeOfBaseline(baseline map[checksum.Source]string) int {
+	return len(checksum.BaselineAnnotation) + len(checksum.FormatBaseline(baseline))
+}
+
+func TestDecideOversize(t *testing.T) {
+	tooLarge := checksum.Finding{Reason: checksum.TooLarge}
+	stamps, baseline := present.all().Stamps, present.values(key(2), message, password, extra)
+	held := checksum.Records{Stamps: present.stamps(key(2), message), Baseline: present.values(key(2), password)}
+	stampRoom, baselineRoom := limit-sizeOfStamps(stamps), limit-sizeOfBaseline(baseline)
+	for about, c := range map[string]decideCase{
+		"CREATE whose stamps just fit": {
+			admission: checksum.Admission{Create: true, TemplateBytes: stampRoom}, now: present,
+			want: checksum.Stamped, records: present.all(),
+		},
+		"CREATE whose stamps do not fit goes without them, with a warning": {
+			admission: checksum.Admission{Create: true, TemplateBytes: stampRoom + 1}, now: present,
+			want: checksum.Oversize, findings: []checksum.Finding{tooLarge},
+		},
+		"CREATE with nothing of ours is none of our business, however large": {
+			admission: checksum.Admission{Create: true, TemplateBytes: limit - sizeOfStamps(noMessage.stamps(key(2), extra)), WorkloadBytes: 10 * limit}, now: world{},
+			want: checksum.Stamped, records: checksum.Records{Stamps: noMessage.stamps(key(2), extra)},
+			findings: []checksum.Finding{messageMissing, {Reason: checksum.MissingSource, Source: password}},
+		},
+		"a changed template whose stamps do not fit goes without them": {
+			admission: checksum.Admission{TemplateChanged: true, Held: held, TemplateBytes: limit}, now: present,
+			want: checksum.Oversize, findings: []checksum.Finding{tooLarge},
+		},
+		"a baseline that just fits is recorded": {
+			admission: checksum.Admission{Asker: checksum.Recorder, WorkloadBytes: baselineRoom}, now: present,
+			want: checksum.Recorded, records: checksum.Records{Baseline: baseline},
+		},
+		"a baseline that does not fit is not recorded": {
+			admission: checksum.Admission{Asker: checksum.Recorder, WorkloadBytes: baselineRoom + 1}, now: present,
+			want: checksum.Oversize, findings: []checksum.Finding{tooLarge},
+		},
+		"a roll whose stamps do not fit changes nothing": {
+			admission: checksum.Admission{Asker: checksum.Roller, Held: held, TemplateBytes: stampRoom + 1}, now: edited,
+			want: checksum.Oversize, records: held, findings: []checksum.Finding{tooLarge},
+		},
+		"a label that leaves no room for the baseline drops that, and never the stamps, for that would roll": {
+			admission: checksum.Admission{Held: held, Sent: held, WorkloadBytes: limit}, now: present,
+			want: checksum.Oversize, records: checksum.Records{Stamps: held.Stamps}, findings: []checksum.Finding{tooLarge},
+		},
+	} {
+		t.Run(about, c.run)
+	}
+}
+
+// A workload may name so many sources that their stamps alone do not fit.
+func TestThousandsOfReferencesAreOversize(t *testing.T) {
+	var references []checksum.Reference
+	for i := range 3000 {
+		references = append(references, envFrom(checksum.Source{Kind: checksum.Secret, Name: fmt.Sprintf("a-name-of-some-length-that-ends-in-a-number-%d", i)}))
+	}
+	a := checksum.Admission{
+		Namespace: namespace, Create: true, Fresh: true,
+		Selections: checksum.Selections(references, checksum.DefaultPolicy()),
+		Content:    func(checksum.Source) *checksum.Content { return text("a", "1") },
+	}
+	got := checksum.Decide(ring, a)
+	want := checksum.Decision{Outcome: checksum.Oversize, Findings: []checksum.Finding{{Reason: checksum.TooLarge}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFindingsAreSentences(t *testing.T) {
+	for _, reason := range []checksum.Reason{
+		checksum.MissingSource, checksum.MissingKey, checksum.InvalidName, checksum.ForeignStamps,
+		checksum.LostRecord, checksum.TooLarge, checksum.NotProvenFresh,
+	} {
+		finding := checksum.Finding{Reason: reason, Source: message, Key: "greeting"}
+		sentence := finding.String()
+		if sentence == string(reason) || len(sentence) > 200 {
+			t.Errorf("%s reads %q", reason, sentence)
+		}
+	}
+}

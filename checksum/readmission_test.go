@@ -1,0 +1,235 @@
+package checksum_test
+
+import (
+	"testing"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// The rows "recording" and "rolling" of the design's table.
+func TestDecideReadmissions(t *testing.T) {
+	signing, old, lost := key(2), key(1), key(3)
+	roller := func(held checksum.Records) checksum.Admission {
+		return checksum.Admission{Asker: checksum.Roller, Held: held, Sent: held}
+	}
+	recorder := func(held checksum.Records) checksum.Admission {
+		return checksum.Admission{Asker: checksum.Recorder, Held: held, Sent: held}
+	}
+	stamped := func(values ...map[checksum.Source]string) checksum.Records {
+		return checksum.Records{Stamps: stampsOf(union(values...))}
+	}
+	recorded := func(values ...map[checksum.Source]string) checksum.Records {
+		return checksum.Records{Baseline: union(values...)}
+	}
+	untrueAndStale := checksum.Records{
+		Stamps:   mergedStamps(present.stamps(signing, message), map[string]string{"secret.configstamp.dev/gone": "x"}),
+		Baseline: union(present.values(signing, password), present.values(old, extra), map[checksum.Source]string{{Kind: checksum.Secret, Name: "gone"}: "x"}),
+	}
+	partly := stamped(present.values(signing, message))
+
+	for about, c := range map[string]decideCase{
+		"recording gives a baseline to what has no record": {
+			admission: recorder(checksum.Records{}), now: present,
+			want: checksum.Recorded, records: recorded(present.values(signing, message, password, extra)),
+		},
+		"recording leaves stamps and gives the rest a baseline": {
+			admission: recorder(partly), now: edited,
+			want: checksum.Recorded, records: checksum.Records{Stamps: partly.Stamps, Baseline: edited.values(signing, password, extra)},
+		},
+		"recording leaves an untrue record for the roll": {
+			admission: recorder(present.all()), now: edited,
+			want: checksum.Kept, records: present.all(),
+		},
+		"recording leaves what is true": {
+			admission: recorder(recorded(present.values(old, message, password, extra))), now: present,
+			want: checksum.Kept, records: recorded(present.values(old, message, password, extra)),
+		},
+		"recording waits for a missing source and says so": {
+			admission: recorder(checksum.Records{}), now: noMessage,
+			want: checksum.Recorded, records: recorded(noMessage.values(signing, password, extra)), findings: []checksum.Finding{messageMissing},
+		},
+		"recording waits for a missing key and says so": {
+			admission: recorder(checksum.Records{}), now: noKey,
+			want: checksum.Recorded, records: recorded(noKey.values(signing, message, extra)), findings: []checksum.Finding{passwordMissing},
+		},
+		"recording replaces a record whose key is lost, with a warning": {
+			admission: recorder(stamped(present.values(lost, message), present.values(signing, password, extra))), now: edited,
+			want:     checksum.Recorded,
+			records:  checksum.Records{Stamps: stampsOf(union(present.values(lost, message), present.values(signing, password, extra))), Baseline: edited.values(signing, message)},
+			findings: []checksum.Finding{messageLost},
+		},
+		"recording without proof changes nothing": {
+			admission: recorder(checksum.Records{}), now: present, stale: true,
+			want: checksum.Deferred, findings: []checksum.Finding{notProven},
+		},
+
+		"rolling with every record true is nothing at all": {
+			admission: roller(present.all()), now: present,
+			want: checksum.Kept, records: present.all(),
+		},
+		"rolling with every record true under an old key is nothing at all": {
+			admission: roller(recorded(present.values(old, message, password, extra))), now: present,
+			want: checksum.Kept, records: recorded(present.values(old, message, password, extra)),
+		},
+		"rolling with one untrue stamps every reference, drops the baseline and prunes": {
+			admission: roller(untrueAndStale), now: edited,
+			want: checksum.Stamped, records: stamped(edited.values(signing, message, password), edited.values(old, extra)),
+		},
+		"rolling with an untrue baseline stamps, though the stamp is true again": {
+			admission: roller(checksum.Records{Stamps: present.all().Stamps, Baseline: edited.values(signing, message)}), now: present,
+			want: checksum.Stamped, records: present.all(),
+		},
+		"rolling when an optional source appears": {
+			admission: roller(present.all()), now: withExtra,
+			want: checksum.Stamped, records: withExtra.all(),
+		},
+		"rolling when an optional source appears after adoption": {
+			admission: roller(recorded(present.values(signing, message, password, extra))), now: withExtra,
+			want: checksum.Stamped, records: withExtra.all(),
+		},
+		"rolling when an optional source disappears": {
+			admission: roller(withExtra.all()), now: present,
+			want: checksum.Stamped, records: present.all(),
+		},
+		"rolling a reference without a record gives it a baseline": {
+			admission: roller(partly), now: present,
+			want: checksum.Recorded, records: checksum.Records{Stamps: partly.Stamps, Baseline: present.values(signing, password, extra)},
+		},
+		"rolling when a required source appears gives it a baseline": {
+			admission: roller(stamped(present.values(signing, password, extra))), now: present,
+			want: checksum.Recorded, records: checksum.Records{Stamps: present.stamps(signing, password, extra), Baseline: present.values(signing, message)},
+		},
+		"rolling when a required key appears gives it a baseline": {
+			admission: roller(stamped(present.values(signing, message, extra))), now: present,
+			want: checksum.Recorded, records: checksum.Records{Stamps: present.stamps(signing, message, extra), Baseline: present.values(signing, password)},
+		},
+		"rolling when a required source was deleted keeps its last stamp": {
+			admission: roller(present.all()), now: noMessage,
+			want: checksum.Kept, records: present.all(), findings: []checksum.Finding{messageMissing},
+		},
+		"rolling when a deleted source comes back as it was is nothing at all": {
+			admission: roller(present.all()), now: present,
+			want: checksum.Kept, records: present.all(),
+		},
+		"rolling when a deleted source comes back with other content": {
+			admission: roller(present.all()), now: edited,
+			want: checksum.Stamped, records: edited.all(),
+		},
+		"one untrue is held while a required source is missing": {
+			admission: roller(withExtra.all()), now: noMessage,
+			want: checksum.OnHold, records: withExtra.all(), findings: []checksum.Finding{messageMissing},
+		},
+		"one untrue is held while a required key is missing; what has no record gets a baseline": {
+			admission: roller(stamped(edited.values(signing, message))), now: noKey,
+			want: checksum.OnHold, records: checksum.Records{Stamps: edited.stamps(signing, message), Baseline: present.values(signing, extra)}, findings: []checksum.Finding{passwordMissing},
+		},
+		"rolling replaces a record whose key is lost and restarts nothing": {
+			admission: roller(recorded(present.values(lost, message), present.values(signing, password, extra))), now: edited,
+			want: checksum.Recorded, records: recorded(edited.values(signing, message, password, extra)), findings: []checksum.Finding{messageLost},
+		},
+		"a lost key beside an untrue record rolls": {
+			admission: roller(stamped(present.values(lost, password), present.values(signing, message, extra))), now: edited,
+			want: checksum.Stamped, records: edited.all(),
+		},
+		"rolling without proof changes nothing, untrue or not": {
+			admission: roller(present.all()), now: edited, stale: true,
+			want: checksum.Deferred, records: present.all(), findings: []checksum.Finding{notProven},
+		},
+		"a person's empty patch carries no stamps of another time": {
+			admission: checksum.Admission{Asker: checksum.Roller, Held: present.all(), Sent: edited.all()}, now: present,
+			want: checksum.Kept, records: present.all(), findings: []checksum.Finding{foreignStamps},
+		},
+	} {
+		t.Run(about, c.run)
+	}
+}
+
+func mergedStamps(sets ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, set := range sets {
+		for key, value := range set {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// The row "UPDATE, anything else": such an update never restarts anything.
+func TestDecideRestores(t *testing.T) {
+	signing := key(2)
+	held := checksum.Records{Stamps: present.stamps(signing, message), Baseline: present.values(signing, password)}
+	for about, c := range map[string]decideCase{
+		"a label changes nothing of ours": {
+			admission: checksum.Admission{Held: held, Sent: held}, now: edited,
+			want: checksum.Kept, records: held,
+		},
+		"a workload without records gets none": {
+			now: edited, want: checksum.Kept,
+		},
+		"a client that sends the template without our stamps (peers.md, 14) gets them back": {
+			admission: checksum.Admission{Held: held}, now: edited,
+			want: checksum.Restored, records: held,
+		},
+		"a client that sends no baseline gets it back": {
+			admission: checksum.Admission{Held: held, Sent: checksum.Records{Stamps: held.Stamps}}, now: edited,
+			want: checksum.Restored, records: held,
+		},
+		"stamps of another time are put back, with a warning": {
+			admission: checksum.Admission{Held: present.all(), Sent: edited.all()}, now: edited,
+			want: checksum.Restored, records: present.all(), findings: []checksum.Finding{foreignStamps},
+		},
+		"stamps for a workload that has none are taken away, with a warning": {
+			admission: checksum.Admission{Sent: edited.all()}, now: edited,
+			want: checksum.Restored, findings: []checksum.Finding{foreignStamps},
+		},
+		"a baseline of another time is put back, with a warning": {
+			admission: checksum.Admission{Held: held, Sent: checksum.Records{Stamps: held.Stamps, Baseline: edited.values(signing, message)}}, now: edited,
+			want: checksum.Restored, records: held, findings: []checksum.Finding{foreignStamps},
+		},
+		"records that are untrue, unreadable or of nothing are put back all the same": {
+			admission: checksum.Admission{Held: checksum.Records{
+				Stamps:   map[string]string{checksum.StampKey(message): "junk", "secret.configstamp.dev/gone": ""},
+				Baseline: map[checksum.Source]string{{Kind: checksum.Secret, Name: "gone"}: "junk"},
+			}}, now: edited,
+			want: checksum.Restored, records: checksum.Records{
+				Stamps:   map[string]string{checksum.StampKey(message): "junk", "secret.configstamp.dev/gone": ""},
+				Baseline: map[checksum.Source]string{{Kind: checksum.Secret, Name: "gone"}: "junk"},
+			},
+		},
+		"no proof is needed": {
+			admission: checksum.Admission{Held: held}, now: edited, stale: true,
+			want: checksum.Restored, records: held,
+		},
+	} {
+		t.Run(about, c.run)
+	}
+}
+
+func TestAnUpdateThatChangesNoTemplateNeedsNoContentAndNoKey(t *testing.T) {
+	held := present.all()
+	a := checksum.Admission{Held: held, Content: func(checksum.Source) *checksum.Content { panic("content was read") }}
+	if a.NeedsContent() {
+		t.Error("content is needed for a label")
+	}
+	if got := checksum.Decide(nil, a); !got.Records.Equal(held) {
+		t.Errorf("got %v", got.Records)
+	}
+	for about, a := range map[string]checksum.Admission{
+		"create": {Create: true}, "template": {TemplateChanged: true}, "record": {Asker: checksum.Recorder}, "roll": {Asker: checksum.Roller},
+	} {
+		if !a.NeedsContent() {
+			t.Errorf("%s: no content is needed", about)
+		}
+	}
+}
+
+func TestAskerOf(t *testing.T) {
+	for manager, want := range map[string]checksum.Asker{
+		"configstamp": checksum.Roller, "configstamp-record": checksum.Recorder,
+		"": checksum.Anyone, "kubectl": checksum.Anyone, "Configstamp": checksum.Anyone, "configstamp-": checksum.Anyone, "configstamp-recorder": checksum.Anyone,
+	} {
+		if got := checksum.AskerOf(manager); got != want {
+			t.Errorf("%q: %d, want %d", manager, got, want)
+		}
+	}
+}
