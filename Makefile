@@ -1,0 +1,66 @@
+# configstamp. The two commands of a newcomer are "make demo" and "make test".
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+CLUSTER ?= demo
+CACHE   := $(or $(CONFIGSTAMP_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/configstamp)
+
+GOLANGCI         := v2.15.0
+GOLANGCI_LINT    := $(CACHE)/bin/golangci-lint-$(GOLANGCI)
+GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
+NESTED           := e2e/cluster e2e/certmanager e2e/oracle
+FUZZ_SECONDS     ?= 30
+
+.PHONY: help build demo test unit lint fuzz-seeds oracle e2e fuzz bench cluster-up cluster-down image
+
+help: ## Say what there is
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+build: ## Build bin/configstamp
+	$(GO_BUILD) -o bin/configstamp ./cmd/configstamp
+
+demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
+	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
+
+test: lint unit oracle e2e ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end
+	@echo "make test: all passed"
+
+unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
+	go test -race ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/...
+
+oracle: ## What checksum finds, against what Kubernetes itself finds
+	cd e2e/oracle && go test ./...
+
+e2e: ## Scenarios on the real API server, with the real controllers
+	go test -count=1 -timeout 40m -v ./e2e/... 
+
+lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint
+	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }
+	go vet ./...
+	$(GOLANGCI_LINT) run ./...
+	@for module in $(NESTED); do echo "go vet in $$module"; (cd $$module && go vet ./...) || exit 1; done
+
+$(GOLANGCI_LINT):
+	@echo "Building golangci-lint $(GOLANGCI), once: about a minute"
+	@mkdir -p $(@D)/build
+	GOBIN=$(@D)/build go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
+	@mv $(@D)/build/golangci-lint $@
+
+fuzz: ## Fuzz every target for FUZZ_SECONDS
+	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_SECONDS)s $$package || exit 1; \
+		done; \
+	done
+
+bench: ## Benchmarks of the handler and the rules
+	go test -run '^$$' -bench . -benchmem ./checksum/... ./internal/... ./webhook/...
+
+cluster-up: ## An embedded Kubernetes to play with
+	@cd e2e/cluster && go run ./cmd/cluster up --name $(CLUSTER)
+
+cluster-down: ## Take it down
+	@cd e2e/cluster && go run ./cmd/cluster down --name $(CLUSTER)
+
+image: ## Build the container image with the Dockerfile (needs docker or buildah)
+	docker build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t configstamp:dev .

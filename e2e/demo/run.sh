@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Brings up an embedded Kubernetes, installs configstamp in it as in production,
+# and plays the demonstration. KEEP=1 leaves the cluster up.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+name=${CLUSTER:-demo}
+work=$(mktemp -d)
+started=$SECONDS
+
+step() { printf '%4ds  %s\n' $((SECONDS - started)) "$*"; }
+
+step "Building the cluster's command (once, about half a minute)"
+(cd e2e/cluster && go build -o "$work/cluster" ./cmd/cluster)
+cluster() { "$work/cluster" --name "$name" "$@"; }
+
+finish() {
+	code=$?
+	trap - EXIT INT TERM
+	if [ "${KEEP:-}" = 1 ] && [ -n "${up:-}" ]; then
+		cp "$work/cluster" "$(dirname "$(cluster kubeconfig)")/cluster"
+		printf '\nThe cluster is left up. To use it:\n\n'
+		cluster env | grep -E 'KUBECONFIG|PATH' | sed 's/^/  /'
+		printf '\nTo take it down: make cluster-down CLUSTER=%s\n' "$name"
+	elif [ -n "${up:-}" ]; then
+		cluster down || code=1
+	fi
+	rm -rf "$work"
+	exit "$code"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+step "Kubernetes and cert-manager, from their own sources (once, about eight minutes; kept between runs)"
+cluster build kubernetes cert-manager pause >/dev/null
+step "Starting a cluster"
+up=1
+cluster up --node kubelet
+eval "$(cluster env)"
+
+step "Building configstamp's image and the demonstration's app"
+make --no-print-directory build >/dev/null
+CGO_ENABLED=0 go build -trimpath -o "$work/app" ./e2e/demo/app
+cluster image --binary bin/configstamp --image configstamp:dev --load >/dev/null
+cluster image --binary "$work/app" --image demo-app:1.0 --load >/dev/null
+
+step "Installing cert-manager and configstamp"
+cluster cert-manager
+kubectl apply -k deploy/cert-manager
+kubectl --namespace configstamp wait certificate/configstamp --for=condition=Ready --timeout=60s
+kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
+# A Service's address can refuse for a moment after its pods became ready: the
+# webhook is there when a dry run comes back stamped.
+kubectl create namespace probe >/dev/null
+kubectl label namespace probe configstamp.dev/inject=enabled >/dev/null
+kubectl --namespace probe create configmap probe --from-literal=a=b >/dev/null
+for _ in $(seq 60); do
+	kubectl --namespace probe run probe --image=none --dry-run=server -o yaml \
+		--overrides='{"spec":{"containers":[{"name":"probe","image":"none","envFrom":[{"configMapRef":{"name":"probe"}}]}]}}' 2>/dev/null |
+		grep -q 'configmap.configstamp.dev/probe' && break
+	sleep 0.5
+done
+kubectl delete namespace probe --wait=false >/dev/null
+kubectl --namespace configstamp get pods
+step "Installed"
+
+go run ./e2e/demo
