@@ -1,0 +1,126 @@
+package checksum_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// admit sends one random request, applies the decision, and holds it against
+// what the naive observer knows.
+func (m *model) admit() {
+	a := checksum.Admission{
+		Namespace: namespace, Held: m.stored, Sent: m.stored, Fresh: m.chance.IntN(6) > 0,
+		Asker:           checksum.Asker(m.chance.IntN(3)),
+		TemplateChanged: m.chance.IntN(5) == 0,
+		Selections:      checksum.Selections(m.references, m.policy),
+	}
+	if a.Asker == checksum.Anyone && m.chance.IntN(2) == 0 {
+		a.Sent = checksum.Records{}
+	}
+	known := m.now
+	if !a.Fresh { // a cache that lags behind in one source
+		known = maps.Clone(m.now)
+		known[m.sources[m.chance.IntN(3)]] = bytesOf{"a": "lagging", "b": "0", "c": "0"}
+	}
+	a.Content = func(s checksum.Source) *checksum.Content { return known[s].content() }
+	ring := checksum.NewRing(m.keys[0], m.keys[1:]...)
+
+	d := checksum.Decide(ring, a)
+	m.note("asker %d, template %v, fresh %v: %s", a.Asker, a.TemplateChanged, a.Fresh, d.Outcome)
+	retemplated := !maps.Equal(d.Records.Stamps, m.stored.Stamps)
+
+	anyChanged := false
+	for _, source := range m.sources {
+		anyChanged = anyChanged || m.changed(source)
+	}
+	mayRoll := a.Asker == checksum.Roller && a.Fresh && anyChanged && !m.anyMissing()
+	switch {
+	case a.TemplateChanged:
+		if len(d.Records.Baseline) > 0 {
+			m.fail("it rolls anyway, but a baseline stays: %v", d.Records.Baseline)
+		}
+	case a.Asker == checksum.Recorder && retemplated:
+		m.fail("a recording touched the template")
+	case a.Asker == checksum.Anyone && !d.Records.Equal(m.stored):
+		m.fail("somebody's update changed what is on record")
+	case retemplated && !mayRoll:
+		m.fail("a roll, but no content has changed since its record, or it is held")
+	case mayRoll && d.Outcome != checksum.Stamped:
+		m.fail("content has changed since its record, but nothing rolls")
+	}
+
+	a.Sent = d.Records
+	if again := checksum.Decide(ring, a); !again.Records.Equal(d.Records) {
+		m.fail("a reinvocation changes more: %v, then %v", d.Records, again.Records)
+	}
+	m.apply(d.Records, known)
+	if a.TemplateChanged || retemplated {
+		m.pods = nil
+		if a.Fresh && !m.anyMissing() {
+			m.pods = maps.Clone(m.now)
+		}
+	}
+	if a.Asker == checksum.Roller && a.Fresh && !m.anyMissing() {
+		m.settled(ring, a)
+	}
+}
+
+// apply stores records, and remembers the bytes that each new one stands for.
+func (m *model) apply(records checksum.Records, known map[checksum.Source]bytesOf) {
+	m.stored = records
+	values := m.recordsNow()
+	for _, source := range m.sources {
+		value, ok := values[source]
+		if before := m.recorded[source].value; !ok {
+			delete(m.recorded, source)
+		} else if value != before {
+			counting := m.counting(source)
+			m.recorded[source] = written{value: value, seen: seen(counting, known[source]), references: counting}
+		}
+	}
+}
+
+// settled is the state after a rolling re-admission that nothing hindered.
+func (m *model) settled(ring *checksum.Ring, a checksum.Admission) {
+	review := ring.Review(namespace, a.Selections, m.stored, a.Content)
+	if len(review.Untrue)+len(review.ToRecord)+len(review.Missing) > 0 {
+		m.fail("after a roll that nothing hindered: %+v", review)
+	}
+	if m.pods == nil {
+		return
+	}
+	for _, source := range m.sources {
+		counting := m.counting(source)
+		if was, is := seen(counting, m.pods[source]), seen(counting, m.now[source]); was != is && len(counting) > 0 {
+			m.fail("pods started with %s of %s, which holds %s", was, source, is)
+		}
+	}
+	a.Held, a.TemplateChanged = m.stored, false
+	if again := checksum.Decide(ring, a); again.Outcome != checksum.Kept || !again.Records.Equal(m.stored) {
+		m.fail("asked to roll again at once, it is %s", again.Outcome)
+	}
+}
+
+func TestSequencesOfEditsAndAdmissions(t *testing.T) {
+	chance := seeded(t)
+	rolls, settled := 0, 0
+	for range 80 {
+		m := newModel(t, chance)
+		for range 60 {
+			before := m.stored.Stamps
+			m.step()
+			if !maps.Equal(before, m.stored.Stamps) {
+				rolls++
+			}
+			if m.pods != nil {
+				settled++
+			}
+		}
+	}
+	// A model that never comes to the point proves nothing.
+	if rolls < 100 || settled < 100 {
+		t.Errorf("%d changes of stamps and %d steps with known pods: the sequences are too tame", rolls, settled)
+	}
+}
