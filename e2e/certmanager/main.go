@@ -30,10 +30,14 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "the cluster to run against")
-	flag.StringVar(&o.definitions, "crds", "", "a directory of cert-manager's CustomResourceDefinitions to apply first (deploy/crds of its module)")
-	flag.StringVar(&o.namespace, "cluster-resource-namespace", "cert-manager", "where the Secrets of ClusterIssuers are; made if it is missing")
-	flag.Parse()
+	// Its own set of flags: controller-runtime has put a --kubeconfig into the shared one.
+	flags := flag.NewFlagSet("certmanager", flag.ExitOnError)
+	flags.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "the cluster to run against")
+	flags.StringVar(&o.definitions, "crds", "", "a directory of cert-manager's CustomResourceDefinitions to apply first (deploy/crds of its module)")
+	flags.StringVar(&o.namespace, "cluster-resource-namespace", "cert-manager", "where the Secrets of ClusterIssuers are; made if it is missing")
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		os.Exit(2) // ExitOnError never gets here
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

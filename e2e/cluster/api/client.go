@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -95,8 +96,7 @@ func (c *Client) do(ctx context.Context, method, url string, content []byte, int
 		return fmt.Errorf("reading the answer of %s: %w", url, err)
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
-		const shown = 300
-		return fmt.Errorf("asking %s: %w", url, &StatusError{response.StatusCode, string(answer[:min(len(answer), shown)])})
+		return fmt.Errorf("asking %s: %w", url, &StatusError{response.StatusCode, excerpt(string(answer))})
 	}
 	if into == nil {
 		return nil
@@ -105,6 +105,21 @@ func (c *Client) do(ctx context.Context, method, url string, content []byte, int
 		return fmt.Errorf("reading the answer of %s: %w", url, err)
 	}
 	return nil
+}
+
+// excerpt is what matters of an answer: of a list of checks, those that failed.
+func excerpt(answer string) string {
+	var failed []string
+	for line := range strings.Lines(answer) {
+		if strings.HasPrefix(line, "[-]") {
+			failed = append(failed, strings.TrimSpace(line))
+		}
+	}
+	if len(failed) > 0 {
+		return strings.Join(failed, ", ")
+	}
+	const shown = 300
+	return answer[:min(len(answer), shown)]
 }
 
 // ReadyNodes is how many nodes say that they are Ready.

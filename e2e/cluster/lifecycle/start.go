@@ -188,11 +188,11 @@ func (s *starter) ready(ctx context.Context, component controlplane.Component) e
 
 // wait asks until there is no error, a process ends, or it takes too long.
 func (s *starter) wait(ctx context.Context, what string, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	var last error
+	tooLong := time.NewTimer(readyWithin)
+	defer tooLong.Stop()
 	for {
-		if last = ask(ctx); last == nil {
+		last := ask(ctx)
+		if last == nil {
 			return nil
 		}
 		for _, running := range s.running {
@@ -202,7 +202,9 @@ func (s *starter) wait(ctx context.Context, what string, ask func(context.Contex
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w; last: %w", what, context.Cause(ctx), last)
+			return fmt.Errorf("interrupted while waiting for %s: %w", what, context.Cause(ctx))
+		case <-tooLong.C:
+			return fmt.Errorf("%s was not there within %s: %w", what, readyWithin, last)
 		case <-time.After(askEvery):
 		}
 	}

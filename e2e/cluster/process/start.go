@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -52,7 +53,7 @@ func Start(p Program) (*Running, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), Mark+"="+p.Mark)
+	cmd.Env = append(withoutProxies(os.Environ()), Mark+"="+p.Mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	started := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -78,6 +79,15 @@ func Start(p Program) (*Running, error) {
 		close(r.ended)
 	}()
 	return r, nil
+}
+
+// withoutProxies is an environment in which programs of one machine talk to each other directly. An API server calls
+// webhooks through a proxy if its environment names one.
+func withoutProxies(environ []string) []string {
+	return slices.DeleteFunc(environ, func(variable string) bool {
+		name, _, _ := strings.Cut(strings.ToLower(variable), "=")
+		return name == "http_proxy" || name == "https_proxy" || name == "all_proxy"
+	})
 }
 
 // Ended is nil while the process runs, and then an error that says how it ended and what it said last.

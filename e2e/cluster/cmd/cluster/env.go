@@ -33,6 +33,8 @@ type environment struct {
 	Node       state.Node `json:"node"`
 	Kubeconfig string     `json:"kubeconfig"`
 	Server     string     `json:"server"`
+	// Address is where the cluster's servers listen.
+	Address string `json:"address"`
 	// HostAddress is where the API server reaches a webhook that runs on the host.
 	HostAddress string `json:"hostAddress"`
 	// Programs is a directory with etcd, kube-apiserver, kube-controller-manager, kubectl and the others.
@@ -67,7 +69,7 @@ func envCommand(c *common) *cobra.Command {
 			}
 			e := environment{
 				Name: cluster.Name, Node: cluster.Node, Kubeconfig: cluster.Kubeconfig(), Server: cluster.Server,
-				HostAddress: cluster.HostAddress, Programs: programs, State: cluster.Dir(), Logs: cluster.Logs(),
+				Address: cluster.Address, HostAddress: cluster.HostAddress, Programs: programs, State: cluster.Dir(), Logs: cluster.Logs(),
 			}
 			if asJSON {
 				encoder := json.NewEncoder(cmd.OutOrStdout())
@@ -94,6 +96,12 @@ func (e environment) shell() string {
 		{"CONFIGSTAMP_CLUSTER_LOGS", e.Logs},
 	} {
 		fmt.Fprintf(&out, "export %s=%s\n", line[0], quote(line[1]))
+	}
+	if e.Node == state.NodeKubelet {
+		// The host reaches such a cluster by an address that a proxy in the environment would be asked for.
+		for _, name := range []string{"NO_PROXY", "no_proxy"} {
+			fmt.Fprintf(&out, "export %[1]s=%[2]s\"${%[1]s:+,$%[1]s}\"\n", name, e.Address)
+		}
 	}
 	fmt.Fprintf(&out, "export PATH=%s:\"$PATH\"\n", quote(e.Programs))
 	return out.String()
