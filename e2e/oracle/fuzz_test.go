@@ -73,7 +73,7 @@ func compareRead(t *testing.T, whole *corev1.PodSpec) {
 func TestFilledPodSpecsAreReadWhole(t *testing.T) {
 	seed := seeded(t)
 	fill := filler(seed)
-	for i := range 1000 {
+	for i := range 300 {
 		var spec corev1.PodSpec
 		fill.Fill(&spec)
 		oneSourceEach(&spec, func(n int) int { return i % n })
