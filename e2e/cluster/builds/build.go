@@ -67,9 +67,10 @@ func (c Cache) Build(ctx context.Context, p Program) (string, error) {
 func (c Cache) compile(ctx context.Context, p Program, path string) error {
 	start := time.Now()
 	c.Log.Step("building %s, once: %s", p.Name, p.Usually)
-	// The directory appears under its name when everything is in it.
-	unfinished, err := os.MkdirTemp(filepath.Dir(filepath.Dir(path)), p.Name+".unfinished-")
-	if err != nil {
+	// The directory appears under its name when everything is in it. What a killed build left there is nobody's: the
+	// lock is ours.
+	unfinished := filepath.Dir(path) + ".unfinished"
+	if err := errors.Join(os.RemoveAll(unfinished), os.Mkdir(unfinished, 0o755)); err != nil {
 		return fmt.Errorf("making a place to build %s in: %w", p.Name, err)
 	}
 	defer os.RemoveAll(unfinished)
@@ -86,7 +87,7 @@ func (c Cache) compile(ctx context.Context, p Program, path string) error {
 
 	done := make(chan struct{})
 	go c.tell(p, start, done)
-	err = cmd.Run()
+	err := cmd.Run()
 	close(done)
 	if ctx.Err() != nil {
 		return fmt.Errorf("building %s was interrupted: %w", p.Name, ctx.Err())
@@ -98,9 +99,6 @@ func (c Cache) compile(ctx context.Context, p Program, path string) error {
 		if err := os.Symlink(p.Name, filepath.Join(unfinished, link)); err != nil {
 			return fmt.Errorf("linking %s to %s: %w", link, p.Name, err)
 		}
-	}
-	if err := os.Chmod(unfinished, 0o755); err != nil {
-		return fmt.Errorf("finishing %s: %w", p.Name, err)
 	}
 	if err := os.Rename(unfinished, filepath.Dir(path)); err != nil {
 		return fmt.Errorf("putting %s into the cache: %w", p.Name, err)

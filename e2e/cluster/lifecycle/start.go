@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,14 +34,6 @@ type starter struct {
 
 func (s *starter) start(ctx context.Context, r Request) error {
 	c := s.cluster
-	if c.Node == state.NodeKubelet {
-		if os.Geteuid() != 0 {
-			return errors.New("a real node needs root: run as root, or use --node=kwok or --node=none")
-		}
-		if err := node.RequirePackages(ctx, s.Log); err != nil {
-			return err
-		}
-	}
 	if err := s.address(c); err != nil {
 		return err
 	}

@@ -69,6 +69,9 @@ func (h Host) Up(ctx context.Context, r Request) (*state.Cluster, error) {
 		h.Log.Step("node: %s, because %s", c.Node, why)
 	}
 	c.Created = time.Now().UTC().Truncate(time.Second)
+	if err := h.possible(ctx, c.Node); err != nil {
+		return nil, err
+	}
 	binaries, err := h.build(ctx, c.Node)
 	if err != nil {
 		return nil, err
@@ -120,6 +123,21 @@ func choose() (state.Node, string) {
 	return state.NodeKubelet, "this is root on Linux"
 }
 
+// possible says at once, before minutes of building, if there cannot be such a node here.
+func (h Host) possible(ctx context.Context, kind state.Node) error {
+	switch kind {
+	case state.NodeKwok, state.NodeNone:
+		return nil
+	case state.NodeKubelet:
+		if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+			return errors.New("a real node needs root on Linux: run as root, or use --node=kwok or --node=none")
+		}
+		return node.RequirePackages(ctx, h.Log)
+	default:
+		return fmt.Errorf("there is no --node=%s: choose auto, kubelet, kwok or none", kind)
+	}
+}
+
 // Binaries are the programs that a cluster runs.
 type Binaries struct{ Kubernetes, Kwok, Pause string }
 
@@ -135,8 +153,6 @@ func (h Host) build(ctx context.Context, kind state.Node) (Binaries, error) {
 	case state.NodeKubelet:
 		b.Pause, err = h.Builds().Build(ctx, h.Sources.Pause())
 	case state.NodeNone:
-	default:
-		err = fmt.Errorf("there is no --node=%s: choose auto, kubelet, kwok or none", kind)
 	}
 	return b, err
 }
