@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,9 +123,11 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 		warnings = append(warnings, "configstamp: "+err.Error()+"; it is dropped")
 	}
 	if !create {
-		old, err := kind.Decode(request.OldObject.Raw)
-		if err != nil {
-			return Answer{Outcome: unreadable}, err
+		old := object
+		if !bytes.Equal(request.OldObject.Raw, request.Object.Raw) { // they are equal for an empty patch
+			if old, err = kind.Decode(request.OldObject.Raw); err != nil {
+				return Answer{Outcome: unreadable}, err
+			}
 		}
 		// An unreadable baseline counts as none, and was warned of above.
 		admission.Held, _ = old.Records()

@@ -1,10 +1,10 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 
@@ -17,6 +17,8 @@ const (
 	// maxReviewBytes bounds a review: an object and its old version, of the
 	// 3 MiB that the API server accepts each, and room for the rest.
 	maxReviewBytes = 8 << 20
+	// creditBytes is how much is allocated on the word of a Content-Length.
+	creditBytes = 256 << 10
 	// maxWarnings bounds an answer's warnings; the API server cuts them at
 	// 4 KiB in all.
 	maxWarnings = 12
@@ -58,14 +60,16 @@ func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionR
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return nil, http.StatusUnsupportedMediaType, errors.New("the content type must be application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReviewBytes))
+	// Room is made at once for what is announced, but not on credit for much.
+	body := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+min(max(r.ContentLength, 0), creditBytes)))
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxReviewBytes))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than %d bytes", maxReviewBytes)
 	} else if err != nil {
 		return nil, http.StatusBadRequest, errors.New("the review could not be read to its end")
 	}
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &review); err != nil {
+	if err := json.Unmarshal(body.Bytes(), &review); err != nil {
 		return nil, http.StatusBadRequest, errors.New("the body is not an AdmissionReview in JSON")
 	}
 	if review.GroupVersionKind() != admissionv1.SchemeGroupVersion.WithKind("AdmissionReview") {

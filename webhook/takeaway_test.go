@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,7 +70,7 @@ func TestTakeawayIsAnnounced(t *testing.T) {
 }
 
 func setManager(request *admissionv1.AdmissionRequest, name string) {
-	request.Options.Raw = []byte(`{"fieldManager":` + strconv.Quote(name) + `}`)
+	request.Options.Raw, _ = json.Marshal(map[string]string{"fieldManager": name}) // a text always marshals
 }
 
 // TestTakeawayWithoutFieldManager: many operators name none; then the user is told.
