@@ -13,10 +13,21 @@ const nameFormat = "20060102T150405Z"
 
 // entry is one key as it is stored. It prints as the name and the key's id.
 type entry struct {
-	name     string
-	made     time.Time
-	key      checksum.Key
-	material []byte // checksum.KeySize bytes
+	name string
+	made time.Time
+	key  checksum.Key
+	// material gives the checksum.KeySize bytes of the key. They lie behind a
+	// function because fmt prints the fields of whatever an entry stands in.
+	material func() []byte
+}
+
+func newEntry(made time.Time, material []byte) (entry, error) {
+	key, err := checksum.NewKey(material)
+	if err != nil {
+		return entry{}, err
+	}
+	kept := [checksum.KeySize]byte(material)
+	return entry{name: made.Format(nameFormat), made: made, key: key, material: func() []byte { return slices.Clone(kept[:]) }}, nil
 }
 
 // String keeps a key out of logs.
@@ -47,12 +58,12 @@ func parse(data map[string][]byte) contents {
 			c.retired = append(c.retired, name)
 			continue
 		}
-		key, err := checksum.NewKey(value)
+		e, err := newEntry(made, value)
 		if !ok || err != nil {
 			c.unreadable = append(c.unreadable, name)
 			continue
 		}
-		c.entries = append(c.entries, entry{name: name, made: made, key: key, material: slices.Clone(value)})
+		c.entries = append(c.entries, e)
 	}
 	slices.SortFunc(c.entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 	slices.Sort(c.retired)
@@ -105,7 +116,7 @@ func put(data map[string][]byte, e entry) {
 		value, taken := data[name]
 		damaged := name == e.name && len(value) != 0 && len(value) != checksum.KeySize
 		if !taken || damaged {
-			data[name] = slices.Clone(e.material)
+			data[name] = e.material()
 			return
 		}
 	}

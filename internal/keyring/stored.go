@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,12 +97,11 @@ func (k *Keyring) lacking(c contents) ([]entry, error) {
 	if _, err := rand.Read(material); err != nil {
 		return nil, fmt.Errorf("making a digest key: reading random bytes: %w", err)
 	}
-	key, err := checksum.NewKey(material)
+	made, err := newEntry(k.clock.Now().UTC().Truncate(time.Second), material)
 	if err != nil {
 		return nil, err
 	}
-	made := k.clock.Now().UTC()
-	return []entry{{name: made.Format(nameFormat), made: made, key: key, material: material}}, nil
+	return []entry{made}, nil
 }
 
 func namesOf(entries []entry) []string {

@@ -1,0 +1,349 @@
+package keyring
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+const (
+	namespace  = "configstamp"
+	secretName = "configstamp-key"
+	grace      = time.Minute
+)
+
+// installation is a cluster with one Secret and some processes.
+type installation struct {
+	*testing.T
+	client *fake.Clientset
+	clock  *clocktesting.FakeClock
+	ctx    context.Context
+	logged *lockedText
+	hook   atomic.Pointer[clienttesting.ReactionFunc]
+}
+
+// intercept has react answer the requests of a verb, when it says so.
+func (in *installation) intercept(verb string, react func(action clienttesting.Action) (bool, runtime.Object, error)) {
+	hook := clienttesting.ReactionFunc(func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetVerb() != verb {
+			return false, nil, nil
+		}
+		return react(action)
+	})
+	in.hook.Store(&hook)
+}
+
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) add(prefix, args string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.WriteString(prefix + args + "\n")
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func newInstallation(t *testing.T, data map[string][]byte) *installation {
+	in := &installation{T: t, client: fake.NewClientset(), clock: clocktesting.NewFakeClock(noon), logged: &lockedText{}}
+	in.ctx = klog.NewContext(t.Context(), funcr.New(in.logged.add, funcr.Options{Verbosity: 10}))
+	in.client.PrependReactor("*", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if hook := in.hook.Load(); hook != nil {
+			return (*hook)(action)
+		}
+		return false, nil, nil
+	})
+	if data != nil {
+		in.store(data)
+	}
+	t.Cleanup(func() {
+		for _, value := range in.data() {
+			text := in.logged.String()
+			if len(value) == checksum.KeySize && (strings.Contains(text, string(value)) || strings.Contains(text, strings.Trim(fmt.Sprint(value), "[]"))) {
+				t.Error("a key was logged")
+			}
+		}
+	})
+	return in
+}
+
+// store makes data what the Secret holds.
+func (in *installation) store(data map[string][]byte) {
+	in.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName}, Data: maps.Clone(data)}
+	_, err := in.client.CoreV1().Secrets(namespace).Update(in.ctx, secret, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = in.client.CoreV1().Secrets(namespace).Create(in.ctx, secret, metav1.CreateOptions{})
+	}
+	if err != nil {
+		in.Fatal(err)
+	}
+}
+
+func (in *installation) data() map[string][]byte {
+	secret, err := in.client.CoreV1().Secrets(namespace).Get(context.Background(), secretName, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return secret.Data
+}
+
+// start runs one more process until the test ends or stop is called.
+func (in *installation) start() (k *Keyring, stop func()) {
+	k = New(in.client, namespace, secretName, grace, in.clock)
+	ctx, cancel := context.WithCancel(in.ctx)
+	var running sync.WaitGroup
+	running.Go(func() { _ = k.Run(ctx) })
+	stop = func() {
+		cancel()
+		running.Wait()
+	}
+	in.Cleanup(stop)
+	return k, stop
+}
+
+// eventually lets time pass in small steps, a minute at most, until what holds.
+func (in *installation) eventually(what string, holds func() bool) {
+	in.Helper()
+	for range 3000 {
+		if holds() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+		in.clock.Step(20 * time.Millisecond)
+	}
+	in.Fatalf("not in time: %s\n%s", what, in.logged)
+}
+
+func (in *installation) hasData(what string, want map[string][]byte) {
+	in.Helper()
+	in.eventually(what, func() bool { return maps.EqualFunc(in.data(), want, bytes.Equal) })
+}
+
+// signs is the id of the key that makes new digests, "" if there is none.
+func signs(k *Keyring) string {
+	ring := k.Ring()
+	if ring == nil {
+		return ""
+	}
+	return strings.Split(ring.Digest("shop", checksum.Selection{All: true}, &checksum.Content{}), ":")[1]
+}
+
+func verifies(k *Keyring, id string) bool {
+	ring := k.Ring()
+	if ring == nil {
+		return false
+	}
+	_, ok := ring.Key(id)
+	return ok
+}
+
+func TestFirstStartMakesAKeyAndUsesItOnceStored(t *testing.T) {
+	in := newInstallation(t, nil)
+	forbidden := atomic.Bool{}
+	forbidden.Store(true)
+	in.intercept("create", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return forbidden.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, secretName, nil)
+	})
+	k, _ := in.start()
+	in.eventually("the failure is logged", func() bool { return strings.Contains(in.logged.String(), "the right to create it is needed") })
+	if k.Ring() != nil || k.HasSynced() {
+		t.Error("a ring of a key that is not stored")
+	}
+	forbidden.Store(false)
+	in.eventually("a ring", k.HasSynced)
+	secret, err := in.client.CoreV1().Secrets(namespace).Get(in.ctx, secretName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret.Labels["app.kubernetes.io/name"] != "configstamp" || secret.Type != corev1.SecretTypeOpaque || len(secret.Data) != 1 {
+		t.Errorf("labels %v, type %s, %d entries", secret.Labels, secret.Type, len(secret.Data))
+	}
+	if c := parse(secret.Data); len(c.entries) != 1 || c.entries[0].key.ID() != signs(k) {
+		t.Errorf("stored %v, signs with %s", c.entries, signs(k))
+	}
+}
+
+func TestReplicasThatRaceShareOneKey(t *testing.T) {
+	in := newInstallation(t, nil)
+	var keyrings []*Keyring
+	for range 8 {
+		k, _ := in.start()
+		keyrings = append(keyrings, k)
+	}
+	for _, k := range keyrings {
+		in.eventually("a ring", k.HasSynced)
+		if signs(k) != signs(keyrings[0]) {
+			t.Errorf("one signs with %s, another with %s", signs(keyrings[0]), signs(k))
+		}
+	}
+	if len(in.data()) != 1 {
+		t.Errorf("%d keys", len(in.data()))
+	}
+}
+
+func TestUpdateThatConflictsIsBegunAnew(t *testing.T) {
+	in := newInstallation(t, map[string][]byte{})
+	other := atomic.Bool{}
+	in.intercept("update", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if !other.CompareAndSwap(false, true) {
+			return false, nil, nil
+		}
+		secret := action.(clienttesting.UpdateAction).GetObject().(*corev1.Secret).DeepCopy()
+		secret.Data = map[string][]byte{name(-time.Second): keyOf(1)} // another process came first
+		if err := in.client.Tracker().Update(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, secret, namespace); err != nil {
+			return true, nil, err
+		}
+		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, secretName, nil)
+	})
+	k, _ := in.start()
+	in.eventually("the other's key", func() bool { return signs(k) == idOf(1) })
+	if len(in.data()) != 1 {
+		t.Errorf("%d keys", len(in.data()))
+	}
+}
+
+func TestWhatIsLostIsPutBack(t *testing.T) {
+	first, second := name(-2*time.Hour), name(-time.Hour)
+	whole := map[string][]byte{first: keyOf(1), second: keyOf(2)}
+	deleted := map[string][]byte(nil)
+	cases := map[string]struct{ after, want map[string][]byte }{
+		"deleted":              {deleted, whole},
+		"emptied":              {map[string][]byte{}, whole},
+		"one entry gone":       {map[string][]byte{second: keyOf(2)}, whole},
+		"one entry damaged":    {map[string][]byte{first: []byte("x"), second: keyOf(2)}, whole},
+		"all damaged":          {map[string][]byte{first: []byte("x"), second: []byte("y")}, whole},
+		"others' entries stay": {map[string][]byte{"note": []byte("x")}, map[string][]byte{first: keyOf(1), second: keyOf(2), "note": []byte("x")}},
+		"replaced by a new one": {
+			map[string][]byte{name(0): keyOf(3)}, map[string][]byte{first: keyOf(1), second: keyOf(2), name(0): keyOf(3)}},
+		"another under its name": {
+			map[string][]byte{first: keyOf(1), second: keyOf(3)},
+			map[string][]byte{first: keyOf(1), second: keyOf(3), name(-time.Hour - time.Second): keyOf(2)}},
+		"renamed": {map[string][]byte{first: keyOf(1), name(0): keyOf(2)}, map[string][]byte{first: keyOf(1), name(0): keyOf(2)}},
+		"retired": {map[string][]byte{first: {}, second: keyOf(2)}, map[string][]byte{first: {}, second: keyOf(2)}},
+	}
+	for what, c := range cases {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			in := newInstallation(t, whole)
+			k, _ := in.start()
+			in.eventually("a ring", func() bool { return signs(k) == idOf(2) })
+			if c.after == nil {
+				if err := in.client.CoreV1().Secrets(namespace).Delete(in.ctx, secretName, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				in.store(c.after)
+			}
+			in.hasData(what, c.want)
+			in.eventually("the first key verifies unless it is retired", func() bool { return verifies(k, idOf(1)) == (what != "retired") })
+			if !verifies(k, idOf(2)) {
+				t.Error("the second key is lost")
+			}
+		})
+	}
+}
+
+func TestRetiringTheOnlyKeyMakesAnother(t *testing.T) {
+	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
+	k, _ := in.start()
+	in.eventually("a ring", k.HasSynced)
+	in.store(map[string][]byte{name(-time.Hour): {}})
+	in.eventually("another key", func() bool { return k.Ring() != nil && !verifies(k, idOf(1)) && len(in.data()) == 2 })
+}
+
+func TestNothingSignsWhileTheKeyCannotBePutBack(t *testing.T) {
+	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
+	k, _ := in.start()
+	in.eventually("a ring", k.HasSynced)
+	terminating := atomic.Bool{}
+	terminating.Store(true)
+	in.intercept("create", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return terminating.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, secretName, nil)
+	})
+	if err := in.client.CoreV1().Secrets(namespace).Delete(in.ctx, secretName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	in.eventually("no ring", func() bool { return k.Ring() == nil })
+	terminating.Store(false)
+	in.eventually("the same key", func() bool { return signs(k) == idOf(1) })
+	in.hasData("the same entry", map[string][]byte{name(-time.Hour): keyOf(1)})
+}
+
+func TestOutageOfTheAPIServerKeepsTheRing(t *testing.T) {
+	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
+	k, _ := in.start()
+	in.eventually("a ring", k.HasSynced)
+	in.intercept("get", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewServiceUnavailable("away")
+	})
+	in.clock.Step(recheck)
+	in.eventually("the outage is noticed", func() bool { return strings.Contains(in.logged.String(), "away") })
+	if signs(k) != idOf(1) {
+		t.Error("the ring is gone")
+	}
+}
+
+func TestRotation(t *testing.T) {
+	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
+	k := New(in.client, namespace, secretName, grace, in.clock)
+	var changes atomic.Int32
+	k.OnChange(func() { changes.Add(1) })
+	ctx, cancel := context.WithCancel(in.ctx)
+	var running sync.WaitGroup
+	running.Go(func() { _ = k.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	in.eventually("a ring", k.HasSynced)
+
+	added := in.clock.Now()
+	in.store(map[string][]byte{name(-time.Hour): keyOf(1), added.Format(nameFormat): keyOf(2), "broken": []byte("x")})
+	in.eventually("the new key verifies", func() bool { return verifies(k, idOf(2)) })
+	if signs(k) != idOf(1) {
+		t.Error("the new key signs before its grace has passed")
+	}
+	for signs(k) == idOf(1) {
+		if in.clock.Now().After(added.Add(grace + 10*time.Second)) {
+			t.Fatal("the new key never signs")
+		}
+		in.clock.Step(time.Second)
+		time.Sleep(5 * time.Millisecond)
+	}
+	if early := added.Truncate(time.Second).Add(grace); in.clock.Now().Before(early) {
+		t.Errorf("the new key signs from %s on, want %s", in.clock.Now(), early)
+	}
+	if !verifies(k, idOf(1)) || signs(k) != idOf(2) {
+		t.Error("the old key no longer verifies, or another signs")
+	}
+	if changes.Load() != 3 {
+		t.Errorf("%d changes were told, want 3", changes.Load())
+	}
+	if n := strings.Count(in.logged.String(), "are not digest keys"); n != 1 || !strings.Contains(in.logged.String(), "broken") {
+		t.Errorf("the unreadable entry was logged %d times", n)
+	}
+}
