@@ -1,0 +1,104 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// clusterLifetime takes a cluster down whose test binary was killed.
+const clusterLifetime = 40 * time.Minute
+
+// cluster is an embedded Kubernetes, made by the driver in e2e/cluster.
+type cluster struct {
+	driver     string
+	name       string
+	borrowed   bool // it was there before, and stays
+	Kubeconfig string
+	Server     string
+	Programs   string
+	Logs       string
+}
+
+// root is the directory of the project's root module.
+func root() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) {
+		// built with -trimpath: tests run in their package's directory
+		dir, err := os.Getwd()
+		for err == nil && dir != filepath.Dir(dir) {
+			if _, missing := os.Stat(filepath.Join(dir, "deploy", "base")); missing == nil {
+				return dir, nil
+			}
+			dir = filepath.Dir(dir)
+		}
+		return "", errors.New("looking for the checkout: run the tests inside it")
+	}
+	return filepath.Dir(filepath.Dir(filepath.Dir(file))), nil
+}
+
+// bringUp makes a cluster of its own, or borrows the one of EnvCluster.
+func bringUp(ctx context.Context, driver string) (*cluster, error) {
+	c := &cluster{driver: driver, name: os.Getenv(EnvCluster), borrowed: true}
+	if c.name == "" {
+		c.name, c.borrowed = "e2e"+strconv.Itoa(os.Getpid()), false
+		if _, err := c.command(ctx, "up", "--node", "none", "--lifetime", clusterLifetime.String()); err != nil {
+			return nil, errors.Join(err, c.takeDown())
+		}
+	}
+	out, err := c.command(ctx, "env", "--json")
+	if err != nil {
+		return nil, errors.Join(err, c.takeDown())
+	}
+	if err := json.Unmarshal(out, c); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading how to reach cluster %s: %w", c.name, err), c.takeDown())
+	}
+	return c, nil
+}
+
+func (c *cluster) takeDown() error {
+	if c.borrowed || kept() {
+		return nil
+	}
+	// Not the run's context: this is what is done when it has ended.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := c.command(ctx, "down")
+	return err
+}
+
+func (c *cluster) command(ctx context.Context, args ...string) ([]byte, error) {
+	dir, err := root()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, c.driver, append(args, "--name", c.name)...)
+	command.Dir = filepath.Join(dir, "e2e", "cluster")
+	command.Stderr = os.Stderr // its progress
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s %s: %w", c.name, args[0], err)
+	}
+	return out, nil
+}
+
+// build compiles a package of a module of the project.
+func build(ctx context.Context, module, pkg, binary string, flags ...string) error {
+	dir, err := root()
+	if err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", binary}, flags...), pkg)...)
+	command.Dir = filepath.Join(dir, module)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+	}
+	return nil
+}

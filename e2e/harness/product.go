@@ -1,0 +1,248 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/configstamp/configstamp/e2e/proxy"
+)
+
+const replicas = 2
+
+// Options are the flags of the processes that tests vary.
+type Options struct {
+	// Settle is --settle.
+	Settle time.Duration
+	// Webhook and Controller are further flags; the last of a name wins.
+	Webhook, Controller []string
+}
+
+// Usual are the options that every test finds.
+func Usual() Options {
+	o := Options{Settle: Settle}
+	if broken(NothingFresh) {
+		o.Webhook = []string{"--freshness-timeout=1ns"}
+	}
+	return o
+}
+
+func (o Options) equal(other Options) bool {
+	return o.Settle == other.Settle && slices.Equal(o.Webhook, other.Webhook) && slices.Equal(o.Controller, other.Controller)
+}
+
+// Product is an installation of configstamp: two replicas of each process.
+type Product struct {
+	Webhooks, Controllers []*Process
+	Balancer              *Balancer
+
+	dir     string
+	mu      sync.Mutex
+	options Options
+	began   map[*Process]float64 // goroutines when it was ready
+}
+
+func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte) (*Product, error) {
+	balancer, err := newBalancer(replicas)
+	if err != nil {
+		return nil, err
+	}
+	p := &Product{Balancer: balancer, dir: dir, options: Usual(), began: map[*Process]float64{}}
+	pair, err := authority.tlsPair()
+	if err != nil {
+		return nil, err
+	}
+	for i := range 2 * replicas {
+		front, err := proxy.New(c.Server, ca, pair)
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf("webhook-%d", i)
+		if i >= replicas {
+			name = fmt.Sprintf("controller-%d", i-replicas)
+		}
+		process := newProcess(name, binary, dir, front)
+		if i < replicas {
+			process.started = func(one *Process) { balancer.set(i, one.address) }
+			process.ended = func(*Process) { balancer.set(i, "") }
+			p.Webhooks = append(p.Webhooks, process)
+		} else {
+			p.Controllers = append(p.Controllers, process)
+		}
+	}
+	certificate, key, err := authority.Pair(time.Now().Add(24 * time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	return p, errors.Join(os.WriteFile(p.CertificateFile(), certificate, 0o600), os.WriteFile(p.KeyFile(), key, 0o600))
+}
+
+// CertificateFile is where the webhooks find their certificate, and KeyFile its key.
+func (p *Product) CertificateFile() string { return filepath.Join(p.dir, "tls.crt") }
+
+// KeyFile is the key of CertificateFile.
+func (p *Product) KeyFile() string { return filepath.Join(p.dir, "tls.key") }
+
+func (p *Product) identify(authority *Authority, token string) error {
+	for _, process := range p.All() {
+		if err := kubeconfig(p.kubeconfig(process), process.Proxy.URL(), authority.PEM, token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Product) kubeconfig(process *Process) string {
+	return filepath.Join(p.dir, process.Name+".kubeconfig")
+}
+
+// All are the processes, webhooks first.
+func (p *Product) All() []*Process { return slices.Concat(p.Webhooks, p.Controllers) }
+
+// Args are the arguments with which a process is started now.
+func (p *Product) Args(process *Process) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	common := []string{"--kubeconfig=" + p.kubeconfig(process), "--metrics-address=127.0.0.1:0", "--log-format=json", "-v=2"}
+	if slices.Contains(p.Webhooks, process) {
+		// No Service has to learn that a replica leaves. The longer check is for
+		// two cores that run everything at once; webhook.yaml gives it 3 s.
+		return slices.Concat([]string{"webhook"}, common, []string{
+			"--address=127.0.0.1:0", "--tls-cert-file=" + p.CertificateFile(), "--tls-key-file=" + p.KeyFile(),
+			"--shutdown-linger=0s", "--shutdown-drain=5s", "--freshness-timeout=2s",
+		}, p.options.Webhook)
+	}
+	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String()}, p.options.Controller)
+}
+
+// Start starts every process that does not run, and waits until all are ready.
+func (p *Product) Start(ctx context.Context) error {
+	var started []*Process
+	for _, process := range p.All() {
+		if process.Running() || p.stays(process) {
+			continue
+		}
+		if err := process.Start(p.Args(process)); err != nil {
+			return err
+		}
+		started = append(started, process)
+	}
+	for _, process := range started {
+		if err := process.WaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stays reports whether a process is not started, to see tests fail.
+func (p *Product) stays(process *Process) bool {
+	return broken(ProductStopped) ||
+		broken(WebhookStopped) && slices.Contains(p.Webhooks, process) ||
+		broken(ControllerStopped) && slices.Contains(p.Controllers, process)
+}
+
+// Stop asks every process to end, at once, and waits for them.
+func (p *Product) Stop() error {
+	return each(p.All(), (*Process).Stop)
+}
+
+// Kill ends every process without asking.
+func (p *Product) Kill() error { return each(p.All(), (*Process).Kill) }
+
+func each(processes []*Process, do func(*Process) error) error {
+	errs := make([]error, len(processes))
+	var doing sync.WaitGroup
+	for i, process := range processes {
+		doing.Go(func() { errs[i] = do(process) })
+	}
+	doing.Wait()
+	return errors.Join(errs...)
+}
+
+// Set has processes started with these options from now on.
+func (p *Product) Set(options Options) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.options = options
+}
+
+// Restart stops what runs and starts everything with options.
+func (p *Product) Restart(ctx context.Context, options Options) error {
+	if err := p.Stop(); err != nil {
+		return err
+	}
+	p.Set(options)
+	return p.Start(ctx)
+}
+
+// Leader is the controller that works, nil when none does.
+func (p *Product) Leader() *Process {
+	for _, controller := range p.Controllers {
+		if values, err := controller.Metrics(); err == nil && values["configstamp_leader"] == 1 {
+			return controller
+		}
+	}
+	return nil
+}
+
+// Sum adds up a metric of some processes, for all label values that contain each of parts.
+func Sum(processes []*Process, metric string, parts ...string) (sum float64) {
+	for _, process := range processes {
+		values, err := process.Metrics()
+		if err != nil {
+			continue
+		}
+		for name, value := range values {
+			if metricMatches(name, metric, parts) {
+				sum += value
+			}
+		}
+	}
+	return sum
+}
+
+// usual brings the product back to what every test finds.
+func (p *Product) usual(ctx context.Context) error {
+	p.Balancer.Release()
+	complete := true
+	for _, process := range p.All() {
+		process.Thaw()
+		process.Proxy.Clear()
+		process.Proxy.Observe(nil)
+		complete = complete && (process.Running() || p.stays(process))
+	}
+	p.mu.Lock()
+	same := p.options.equal(Usual())
+	p.mu.Unlock()
+	if same && complete {
+		return nil
+	}
+	if same {
+		return p.Start(ctx)
+	}
+	return p.Restart(ctx, Usual())
+}
+
+// Logs is the end of each process's log, for failures.
+func (p *Product) Logs(lines int) string {
+	text := ""
+	for _, process := range p.All() {
+		text += "--- " + process.Name + "\n" + process.LogTail(lines) + "\n"
+	}
+	return text
+}
+
+// Problems are races, panics and unclean ends of any process so far.
+func (p *Product) Problems() []string {
+	var problems []string
+	for _, process := range p.All() {
+		problems = append(problems, process.Problems()...)
+	}
+	return problems
+}

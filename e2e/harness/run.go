@@ -1,0 +1,215 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Run is one run of a test binary: a cluster, and configstamp in it.
+type Run struct {
+	Product   *Product
+	Recorder  *Recorder
+	Authority *Authority
+	// Config and the clients are the administrator's, without a proxy.
+	Config  *rest.Config
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Dir holds binaries, logs and kubeconfigs of this run.
+	Dir string
+
+	cluster *cluster
+	stop    context.CancelFunc
+	closing sync.Once
+	closed  error
+}
+
+// Main is all that a TestMain does: it makes the run, gives it to use, and
+// returns the exit code. Without EnvEnabled or EnvCluster nothing runs.
+func Main(m *testing.M, use func(*Run)) int {
+	flag.Parse()
+	if os.Getenv(EnvEnabled) == "" && os.Getenv(EnvCluster) == "" {
+		fmt.Printf("skipped: these tests start a Kubernetes; %s=1 runs them (see e2e/README.md)\n", EnvEnabled)
+		return 0
+	}
+	if flag.Lookup("test.list").Value.String() != "" {
+		return m.Run()
+	}
+	moreAtOnce()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer cancel()
+	begin := time.Now()
+	run, err := Begin(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	context.AfterFunc(ctx, func() {
+		fmt.Fprintln(os.Stderr, "e2e: interrupted, cleaning up")
+		_ = run.End()
+		os.Exit(130)
+	})
+	fmt.Fprintf(os.Stderr, "e2e: ready after %.1fs; logs in %s\n", time.Since(begin).Seconds(), run.Dir)
+	use(run)
+	code := m.Run()
+	problems := run.Product.Problems()
+	if err := run.End(); err != nil {
+		problems = append(problems, err.Error())
+	}
+	for _, problem := range slices.Compact(append(problems, run.Product.Problems()...)) {
+		fmt.Fprintln(os.Stderr, "e2e: FAIL:", problem)
+		code = max(code, 1)
+	}
+	if code == 0 && !kept() {
+		_ = os.RemoveAll(run.Dir)
+	}
+	return code
+}
+
+// moreAtOnce has more tests wait at a time than there are cores, as waiting is
+// most of what they do, unless the command line says how many.
+func moreAtOnce() {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "8")
+	}
+}
+
+// Begin makes a run; End must be called, whatever happens.
+func Begin(ctx context.Context) (*Run, error) {
+	dir, err := os.MkdirTemp("", "configstamp-e2e-")
+	if err != nil {
+		return nil, fmt.Errorf("beginning a run: %w", err)
+	}
+	r := &Run{Dir: dir, stop: func() {}}
+	if err := r.begin(ctx); err != nil {
+		return nil, errors.Join(err, r.End())
+	}
+	return r, nil
+}
+
+func (r *Run) begin(ctx context.Context) error {
+	driver, binary := filepath.Join(r.Dir, "cluster"), filepath.Join(r.Dir, "configstamp")
+	built := make(chan error, 1)
+	go func() { built <- build(ctx, ".", "./cmd/configstamp", binary, "-race") }()
+	if err := build(ctx, "e2e/cluster", "./cmd/cluster", driver); err != nil {
+		return err
+	}
+	var err error
+	if r.cluster, err = bringUp(ctx, driver); err != nil {
+		return err
+	}
+	if err := <-built; err != nil {
+		return err
+	}
+	if r.Config, err = clientcmd.BuildConfigFromFlags("", r.cluster.Kubeconfig); err != nil {
+		return fmt.Errorf("reading the kubeconfig of cluster %s: %w", r.cluster.name, err)
+	}
+	r.Config.QPS = -1
+	r.Config.WarningHandler = rest.NoWarnings{}
+	if r.Client, err = kubernetes.NewForConfig(r.Config); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if r.Dynamic, err = dynamic.NewForConfig(r.Config); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.stop = stop
+	if r.Recorder, err = newRecorder(watching, r.Dynamic); err != nil {
+		return err
+	}
+	return r.install(ctx, binary)
+}
+
+func (r *Run) install(ctx context.Context, binary string) (err error) {
+	if r.Authority, err = newAuthority(); err != nil {
+		return err
+	}
+	if r.Product, err = newProduct(binary, r.Dir, r.Authority, r.cluster, r.Config.CAData); err != nil {
+		return err
+	}
+	if err := installProduct(ctx, r.Dynamic, r.Product.Balancer.URL(), r.Authority.PEM); err != nil {
+		return err
+	}
+	identity, err := token(ctx, r.Client)
+	if err != nil {
+		return err
+	}
+	if err := r.Product.identify(r.Authority, identity); err != nil {
+		return err
+	}
+	return r.Product.Start(ctx)
+}
+
+// End stops the product, looks how its processes end, and takes the cluster down.
+func (r *Run) End() error {
+	r.closing.Do(func() {
+		var errs []error
+		if r.Product != nil {
+			errs = append(errs, r.Product.Stop())
+			r.Product.Balancer.close()
+			for _, process := range r.Product.All() {
+				_ = process.Proxy.Close()
+			}
+		}
+		r.stop()
+		if r.cluster != nil {
+			errs = append(errs, r.cluster.takeDown())
+		}
+		r.closed = errors.Join(errs...)
+	})
+	return r.closed
+}
+
+// Exclusive gives the product to a test that stops, hinders or reconfigures it.
+// Such a test must not be parallel; whatever it did is undone at its end.
+func (r *Run) Exclusive(t testing.TB) *Product {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := r.Product.usual(context.Background()); err != nil {
+			t.Errorf("bringing the product back: %v", err)
+		}
+	})
+	return r.Product
+}
+
+// Must stops the test when something that is no question of it fails.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// title shortens a test's name to a namespace's.
+func title(t testing.TB) string {
+	var name strings.Builder
+	for _, r := range strings.TrimPrefix(t.Name(), "Test") {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			name.WriteRune(r - 'A' + 'a')
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			name.WriteRune(r)
+		default:
+			name.WriteRune('-')
+		}
+	}
+	text := name.String()
+	return strings.Trim(text[:min(len(text), 40)], "-")
+}
