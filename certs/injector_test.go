@@ -250,3 +250,25 @@ func TestPatchesCarryTheVersionThatWasRead(t *testing.T) {
 		t.Errorf("patches: %q", patches)
 	}
 }
+
+func TestFreshCertificateWaitsForSlowClocks(t *testing.T) {
+	ca, now := newCA(t), time.Now()
+	i := newInjector(fake.NewClientset(), testOptions)
+	i.announce(trust{{ca: ca.cert}}, now.Add(-time.Hour))
+	leaf := ca.leafUntil(t, now.Add(2*time.Hour)).cert // begins now
+	if i.settled(leaf, now) || !i.settled(leaf, now.Add(settleFor)) {
+		t.Error("it is not taken settleFor after its beginning")
+	}
+}
+
+func TestInjectorKeepsNoKey(t *testing.T) {
+	secret := caSecret(newCA(t))
+	kept, err := withoutKey(secret)
+	fatal(t, err)
+	if _, ok := kept.(*corev1.Secret).Data["tls.key"]; ok {
+		t.Error("the key is kept")
+	}
+	if _, ok := secret.Data["tls.key"]; !ok {
+		t.Error("the key was taken out of somebody else's object")
+	}
+}
