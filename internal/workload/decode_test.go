@@ -191,7 +191,7 @@ func TestErrorsNeverQuoteTheObject(t *testing.T) {
 		"map for an env value":       template(`{}`, `{"containers":[{"env":[{"name":"P","value":{"hunter2":"hunter2"}}]}]}`),
 		"number for an env value":    template(`{}`, `{"containers":[{"env":[{"name":"P","value":4711}]}]}`),
 		"a quantity that is none":    template(`{}`, `{"volumes":[{"name":"v","emptyDir":{"sizeLimit":"hunter2"}}]}`),
-		"a number that is too large": template(`{}`, `{"volumes":[{"name":"v","iscsi":{"lun":99999999999999}}]}`),
+		"a number that is too large": template(`{}`, `{"volumes":[{"name":"v","iscsi":{"lun":47110000000000}}]}`),
 		"a secret beside a mistake":  template(`{}`, fmt.Sprintf(plainEnv, ``, `,"volumes":[{"name":7}]`)),
 	} {
 		t.Run(about, func(t *testing.T) {
