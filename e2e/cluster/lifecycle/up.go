@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -76,6 +77,7 @@ func (h Host) Up(ctx context.Context, r Request) (*state.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Programs = filepath.Dir(binaries.Kubernetes)
 	s := starter{Host: h, cluster: c, binaries: binaries}
 	if err := s.start(ctx, r); err != nil {
 		return nil, errors.Join(err, h.abandon(ctx, c))

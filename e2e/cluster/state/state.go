@@ -33,6 +33,8 @@ type Cluster struct {
 	Created time.Time `json:"created"`
 	// Ready is written when everything was up once; a cluster without it was interrupted.
 	Ready bool `json:"ready"`
+	// Programs is the directory of the programs that it runs, kubectl among them.
+	Programs string `json:"programs"`
 	// Server is the API server as the host reaches it.
 	Server string `json:"server"`
 	// Address is where the cluster's servers listen.

@@ -50,18 +50,8 @@ func envCommand(c *common) *cobra.Command {
 		Short: "Print shell lines that make kubectl and tests use a cluster: eval \"$(cluster env)\"",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, err := host()
-			if err != nil {
-				return err
-			}
-			binary, err := h.Builds().Build(cmd.Context(), h.Sources.Kubernetes())
-			if err != nil {
-				return err
-			}
-			programs := filepath.Dir(binary)
 			if programsOnly {
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), programs)
-				return err
+				return printPrograms(cmd)
 			}
 			cluster, err := c.cluster()
 			if err != nil {
@@ -69,7 +59,7 @@ func envCommand(c *common) *cobra.Command {
 			}
 			e := environment{
 				Name: cluster.Name, Node: cluster.Node, Kubeconfig: cluster.Kubeconfig(), Server: cluster.Server,
-				Address: cluster.Address, HostAddress: cluster.HostAddress, Programs: programs, State: cluster.Dir(), Logs: cluster.Logs(),
+				Address: cluster.Address, HostAddress: cluster.HostAddress, Programs: cluster.Programs, State: cluster.Dir(), Logs: cluster.Logs(),
 			}
 			if asJSON {
 				encoder := json.NewEncoder(cmd.OutOrStdout())
@@ -83,6 +73,20 @@ func envCommand(c *common) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON instead")
 	cmd.Flags().BoolVar(&programsOnly, "programs", false, "print only the directory of programs (KUBEBUILDER_ASSETS), built if need be; no cluster is needed")
 	return cmd
+}
+
+// printPrograms builds Kubernetes if need be, for tests that start its programs themselves.
+func printPrograms(cmd *cobra.Command) error {
+	h, err := host()
+	if err != nil {
+		return err
+	}
+	binary, err := h.Builds().Build(cmd.Context(), h.Sources.Kubernetes())
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), filepath.Dir(binary))
+	return err
 }
 
 func (e environment) shell() string {
