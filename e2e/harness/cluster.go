@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,16 +90,30 @@ func (c *cluster) command(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// build compiles a package of a module of the project.
+// build compiles a package of a module of the project. The binary of the last
+// run is where the go command finds it again, so that an unchanged one is not
+// linked anew, and is copied for this run.
 func build(ctx context.Context, module, pkg, binary string, flags ...string) error {
 	dir, err := root()
 	if err != nil {
 		return err
 	}
-	command := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", binary}, flags...), pkg)...)
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return fmt.Errorf("building %s: %w", pkg, err)
+	}
+	kept := filepath.Join(cache, "configstamp", "e2e", url.PathEscape(dir), filepath.Base(binary))
+	command := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", kept}, flags...), pkg)...)
 	command.Dir = filepath.Join(dir, module)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+	}
+	program, err := os.ReadFile(kept)
+	if err != nil {
+		return fmt.Errorf("building %s: %w", pkg, err)
+	}
+	if err := os.WriteFile(binary, program, 0o700); err != nil { //nolint:gosec // a program
+		return fmt.Errorf("building %s: %w", pkg, err)
 	}
 	return nil
 }

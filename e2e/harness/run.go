@@ -59,7 +59,7 @@ func Main(m *testing.M, use func(*Run)) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	context.AfterFunc(ctx, func() {
+	stay := context.AfterFunc(ctx, func() {
 		fmt.Fprintln(os.Stderr, "e2e: interrupted, cleaning up")
 		_ = run.End()
 		os.Exit(130)
@@ -67,6 +67,7 @@ func Main(m *testing.M, use func(*Run)) int {
 	fmt.Fprintf(os.Stderr, "e2e: ready after %.1fs; logs in %s\n", time.Since(begin).Seconds(), run.Dir)
 	use(run)
 	code := m.Run()
+	stay()
 	problems := run.Product.Problems()
 	if err := run.End(); err != nil {
 		problems = append(problems, err.Error())
