@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -25,6 +26,9 @@ func imageCommand(c *common) *cobra.Command {
 		Short: "Wrap a static program into an image, as a tarball, and perhaps load it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to == "" && !load {
+				return errors.New("nothing to do with the image: give --output FILE, or --load")
+			}
 			inImage := "/" + filepath.Base(binary)
 			spec.Files = []image.File{{Source: binary, Destination: inImage, Executable: true}}
 			if len(spec.Entrypoint) == 0 {
@@ -44,9 +48,6 @@ func imageCommand(c *common) *cobra.Command {
 				}
 				defer os.RemoveAll(dir)
 				to = filepath.Join(dir, "image.tar")
-				if !load {
-					return fmt.Errorf("nothing to do with the image: give --output FILE, or --load")
-				}
 			}
 			if err := image.Write(spec, to); err != nil {
 				return err
