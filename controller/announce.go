@@ -82,7 +82,7 @@ const patience = 5
 
 // reportFailure warns of a workload that keeps failing.
 func (c *Controller) reportFailure(user ref, err error) {
-	if c.queue.NumRequeues(user) != patience {
+	if c.queue.NumRequeues(user)+1 != patience {
 		return
 	}
 	s, _ := c.index.get(user)

@@ -1,0 +1,287 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// cluster is an API server with our webhook, in memory: objects of one kind,
+// and what the sources hold. The webhook part is checksum.Decide itself.
+type cluster struct {
+	mu       sync.Mutex
+	kind     *workload.Kind
+	ring     *checksum.Ring
+	objects  map[ref]map[string]any
+	contents map[checksum.Source]*checksum.Content
+	times    map[checksum.Source][2]time.Time
+
+	away     bool           // the webhook is not called
+	rider    string         // another webhook sets this label in any patch
+	oversize bool           // the webhook says that annotations do not fit
+	fail     map[string]int // how many patches of an object of this name fail
+	calls    []string
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	key, err := checksum.NewKey(make([]byte, checksum.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, _ := workload.Builtin().Find("apps", "deployments")
+	return &cluster{
+		kind:     kind,
+		ring:     checksum.NewRing(key),
+		objects:  map[ref]map[string]any{},
+		contents: map[checksum.Source]*checksum.Content{},
+		times:    map[checksum.Source][2]time.Time{},
+		fail:     map[string]int{},
+	}
+}
+
+func configMap(name string) checksum.Source {
+	return checksum.Source{Kind: checksum.ConfigMap, Name: name}
+}
+
+func (c *cluster) write(name string, data map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.contents[configMap(name)] = checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: data})
+}
+
+// deploy makes a Deployment that reads ConfigMaps by envFrom, as it was before
+// configstamp came.
+func (c *cluster) deploy(name string, configMaps ...string) ref {
+	var envFrom []any
+	for _, cm := range configMaps {
+		envFrom = append(envFrom, map[string]any{"configMapRef": map[string]any{"name": cm}})
+	}
+	user := ref{c.kind, "shop", name}
+	c.objects[user] = map[string]any{
+		"metadata": map[string]any{
+			"name": name, "namespace": "shop", "uid": "uid-" + name, "resourceVersion": "1", "generation": 1.0,
+			"managedFields": []any{map[string]any{"time": "2026-01-01T00:00:00Z", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:template": map[string]any{}}}}},
+		},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+			"containers": []any{map[string]any{"name": "app", "envFrom": envFrom}},
+		}}},
+	}
+	return user
+}
+
+func (c *cluster) body(user ref) []byte { return encoded(c.objects[user]) }
+
+func (c *cluster) get(_ context.Context, user ref) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, "get "+user.name)
+	return c.body(user), nil
+}
+
+var errRefused = errors.New("admission webhook of somebody's denied the request")
+
+func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bool) ([]byte, []string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := manager + " " + user.name
+	if dryRun {
+		call = "dry " + call
+	}
+	c.calls = append(c.calls, call)
+	if c.fail[user.name] > 0 {
+		c.fail[user.name]--
+		return nil, nil, errRefused
+	}
+	if c.oversize {
+		return c.body(user), []string{"configstamp: " + checksum.Finding{Reason: checksum.TooLarge}.String()}, nil
+	}
+	before := c.body(user)
+	if c.rider != "" {
+		labels(c.objects[user])["rider"] = c.rider
+	}
+	if !c.away {
+		c.admit(user, manager)
+	}
+	after := c.body(user)
+	if dryRun { // nothing is stored, so the version stays
+		version := metadata(before)["resourceVersion"]
+		object := decoded(after)
+		object["metadata"].(map[string]any)["resourceVersion"] = version
+		after = encoded(object)
+		c.objects[user] = decoded(before)
+	}
+	return after, nil, nil
+}
+
+func decoded(raw []byte) (object map[string]any) {
+	if err := json.Unmarshal(raw, &object); err != nil {
+		panic(err)
+	}
+	return object
+}
+
+func encoded(object map[string]any) []byte {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func metadata(raw []byte) map[string]any { return decoded(raw)["metadata"].(map[string]any) }
+
+func labels(object map[string]any) map[string]any {
+	metadata := object["metadata"].(map[string]any)
+	if metadata["labels"] == nil {
+		metadata["labels"] = map[string]any{}
+	}
+	return metadata["labels"].(map[string]any)
+}
+
+// admit is what our webhook and the API server do with a patch.
+func (c *cluster) admit(user ref, manager string) {
+	object, err := c.kind.Decode(c.body(user))
+	if err != nil {
+		panic(err)
+	}
+	held, _ := object.Records()
+	references, err := object.References()
+	if err != nil {
+		panic(err)
+	}
+	decision := checksum.Decide(c.ring, checksum.Admission{
+		Namespace: user.namespace, Asker: checksum.AskerOf(manager), Fresh: true,
+		Selections: checksum.Selections(references, checksum.DefaultPolicy()),
+		Held:       held, Sent: held,
+		Content: func(s checksum.Source) *checksum.Content { return c.contents[s] },
+	})
+	if decision.Records.Equal(held) {
+		return
+	}
+	metadata := c.objects[user]["metadata"].(map[string]any)
+	template := c.objects[user]["spec"].(map[string]any)["template"].(map[string]any)
+	if len(decision.Records.Stamps) > 0 {
+		template["metadata"] = map[string]any{"annotations": decision.Records.Stamps}
+	}
+	delete(metadata, "annotations")
+	if text := checksum.FormatBaseline(decision.Records.Baseline); text != "" {
+		metadata["annotations"] = map[string]any{checksum.BaselineAnnotation: text}
+	}
+	metadata["generation"] = metadata["generation"].(float64) + 1
+	version, _ := strconv.Atoi(metadata["resourceVersion"].(string))
+	metadata["resourceVersion"] = strconv.Itoa(version + 1)
+}
+
+func (c *cluster) Content(_ string, source checksum.Source) *checksum.Content {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.contents[source]
+}
+
+func (c *cluster) Written(_ string, source checksum.Source) (written, created time.Time) {
+	return c.times[source][0], c.times[source][1]
+}
+
+func (c *cluster) HasSynced() bool { return true }
+
+func (c *cluster) Ring() *checksum.Ring { return c.ring }
+
+func (c *cluster) Refresh(context.Context, string) (bool, error) { return false, nil }
+
+// house is a controller over a cluster.
+type house struct {
+	*Controller
+	cluster *cluster
+	events  *events.FakeRecorder
+	clock   *clocktesting.FakeClock
+}
+
+const settle = 2 * time.Second
+
+func newHouse(t *testing.T, c *cluster) *house {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC))
+	recorder := events.NewFakeRecorder(100)
+	h := &house{cluster: c, events: recorder, clock: clock}
+	h.control(t, settle, clock)
+	return h
+}
+
+// control gives the house a controller that has seen the cluster.
+func (h *house) control(t *testing.T, settle time.Duration, clock clock.WithTicker) {
+	t.Helper()
+	h.Controller = newController(Options{
+		Policy: checksum.DefaultPolicy(), Excluded: []string{"kube-system"}, Settle: settle, Workers: 2, Clock: clock,
+	}, h.cluster, h.cluster, h.cluster, h.events, prometheus.NewRegistry())
+	h.index.optIn("shop", true)
+	for user := range h.cluster.objects {
+		h.see(t, user)
+	}
+}
+
+// see has the controller's watch bring a workload.
+func (h *house) see(t *testing.T, user ref) {
+	t.Helper()
+	object, err := h.condenser(user.kind)(h.cluster.body(user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&workloadSink{index: h.index, kind: user.kind}).Update(object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rest lets everything settle.
+func (h *house) rest() { h.clock.Step(11 * settle) }
+
+// happened drains the calls and events so far.
+func (h *house) happened() (calls, said []string) {
+	h.cluster.mu.Lock()
+	calls, h.cluster.calls = h.cluster.calls, nil
+	h.cluster.mu.Unlock()
+	for {
+		select {
+		case event := <-h.events.Events:
+			said = append(said, event)
+		default:
+			return calls, said
+		}
+	}
+}
+
+func (h *house) mustSync(t *testing.T, user ref) time.Duration {
+	t.Helper()
+	wait, err := h.sync(t.Context(), user)
+	if err != nil {
+		t.Fatalf("sync %s: %v", user, err)
+	}
+	return wait
+}
+
+// adopted gives a house in which every workload is on record already.
+func adopted(t *testing.T, c *cluster) *house {
+	t.Helper()
+	h := newHouse(t, c)
+	for user := range c.objects {
+		h.mustSync(t, user)
+	}
+	h.happened()
+	return h
+}
+
+func texts(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }

@@ -1,0 +1,65 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+func subjectOf(uid, version string, names ...string) *subject {
+	s := &subject{uid: types.UID(uid), resourceVersion: version}
+	for _, name := range names {
+		s.selections = append(s.selections, checksum.Selection{Source: configMap(name)})
+	}
+	return s
+}
+
+func TestIndex(t *testing.T) {
+	kind := newCluster(t).kind
+	a, b := ref{kind, "n", "a"}, ref{kind, "n", "b"}
+	var woken []ref
+	x := newIndex(func(user ref) { woken = append(woken, user) })
+
+	x.put(a, subjectOf("1", "5", "c", "d"))
+	x.put(b, subjectOf("2", "6", "c"))
+	if got := x.users("n", configMap("c")); len(got) != 2 {
+		t.Errorf("users of c: %v, want a and b", got)
+	}
+	if x.put(a, subjectOf("1", "4", "gone")) {
+		t.Error("an older version of the same object was taken for news")
+	}
+	if len(x.users("n", configMap("gone"))) != 0 {
+		t.Error("an older version of the same object replaced the newer")
+	}
+	if !x.put(a, subjectOf("3", "1", "d")) {
+		t.Error("an object made anew under the same name was not taken, because its version is lower")
+	}
+	if got := x.users("n", configMap("c")); !slices.Equal(got, []ref{b}) {
+		t.Errorf("users of c: %v, want b alone", got)
+	}
+	if x.put(b, subjectOf("2", "7", "c")) {
+		t.Error("a write that changes nothing of interest was taken for news")
+	}
+	x.replace(kind, "", map[ref]*subject{b: subjectOf("2", "3", "e")})
+	if s, _ := x.get(a); s != nil {
+		t.Error("what a list lacks is still known")
+	}
+	if got := x.users("n", configMap("e")); !slices.Equal(got, []ref{b}) {
+		t.Errorf("users of e: %v: a list is the truth, even with lower versions", got)
+	}
+	x.remove(b)
+	if len(x.bySource) != 0 || len(x.subjects) != 0 {
+		t.Errorf("something is left of removed workloads: %v %v", x.bySource, x.subjects)
+	}
+
+	x.put(a, subjectOf("1", "5", "c"))
+	woken = nil
+	x.optIn("n", true)
+	x.optIn("n", true)
+	if !slices.Equal(woken, []ref{a}) {
+		t.Errorf("opting in woke %v, want a, once", woken)
+	}
+}

@@ -1,0 +1,122 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// started runs a controller with a real clock until the test ends.
+func started(t *testing.T, h *house) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !check(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// realTime gives a house the real clock, and sources that settle at once.
+func realTime(t *testing.T, c *cluster) *house {
+	t.Helper()
+	h := newHouse(t, c)
+	h.control(t, 0, clock.RealClock{})
+	return h
+}
+
+func (c *cluster) stampedTrue(user ref) bool {
+	c.mu.Lock()
+	body := c.body(user)
+	c.mu.Unlock()
+	object, err := c.kind.Decode(body)
+	if err != nil {
+		return false
+	}
+	held, _ := object.Records()
+	references, _ := object.References()
+	review := c.ring.Review(user.namespace, checksum.Selections(references, checksum.DefaultPolicy()), held, func(s checksum.Source) *checksum.Content { return c.Content("", s) })
+	return len(review.Untrue) == 0 && len(review.ToRecord) == 0
+}
+
+func TestOneBrokenWorkloadDoesNotStopTheOthers(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	var users []ref
+	for i := range 50 {
+		users = append(users, c.deploy(fmt.Sprintf("d%02d", i), "c"))
+	}
+	h := realTime(t, c)
+	c.fail["d00"] = 5 // refused again and again, and then not any more
+	started(t, h)
+	eventually(t, "all but one are on record", func() bool {
+		return !slices.ContainsFunc(users[1:], func(u ref) bool { return !c.stampedTrue(u) })
+	})
+	if c.stampedTrue(users[0]) {
+		t.Fatal("the broken one is on record already: the test shows nothing")
+	}
+	eventually(t, "the broken one is on record too", func() bool { return c.stampedTrue(users[0]) })
+	_, said := h.happened()
+	if !slices.Contains(said, "Warning ReadmissionFailing re-admission keeps failing, and is tried again for ever: trying a recording: "+errRefused.Error()) {
+		t.Errorf("nobody was told of the broken one: %q", said)
+	}
+}
+
+func TestEachWorkloadThatUsesASourceRollsOnce(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	c.write("other", nil)
+	for i := range 20 {
+		c.deploy(fmt.Sprintf("d%02d", i), "c")
+	}
+	bystander := c.deploy("bystander", "other")
+	h := realTime(t, c)
+	started(t, h)
+	all := h.index.all()
+	eventually(t, "adopted", func() bool { return !slices.ContainsFunc(all, func(u ref) bool { return !c.stampedTrue(u) }) })
+	h.happened()
+	for i := range 5 {
+		c.write("c", map[string]string{"k": fmt.Sprint("new", i)})
+		h.Changed("shop", configMap("c"))
+	}
+	eventually(t, "rolled", func() bool { return !slices.ContainsFunc(all, func(u ref) bool { return !c.stampedTrue(u) }) })
+	calls, _ := h.happened()
+	slices.Sort(calls)
+	if len(slices.Compact(slices.Clone(calls))) != 20 || slices.Contains(calls, checksum.RollingManager+" "+bystander.name) {
+		t.Errorf("calls: %v, want one for each of 20 users and none for the bystander", calls)
+	}
+}
+
+func TestWhatNobodyUsesCostsNothing(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", nil)
+	c.deploy("d", "c")
+	h := adopted(t, c)
+	for h.queue.Len() > 0 {
+		h.next(t.Context())
+	}
+	h.Changed("shop", configMap("unused"))
+	h.Changed("elsewhere", configMap("c"))
+	h.rest()
+	if h.queue.Len() != 0 || len(h.settle.edits) != 0 {
+		t.Errorf("%d queued, %d settling, want none", h.queue.Len(), len(h.settle.edits))
+	}
+}

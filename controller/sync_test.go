@@ -1,0 +1,238 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+func TestSync(t *testing.T) {
+	const recordedEvent = "Normal ConfigRecorded configmap/c recorded as it is now: the workload rolls out when that changes"
+	tests := map[string]struct {
+		prepare func(t *testing.T, c *cluster) *house // by default: Deployment d, which uses c, adopted
+		act     func(t *testing.T, h *house, d ref)
+		wait    time.Duration
+		fails   bool
+		calls   []string
+		events  []string
+	}{
+		"if everything on record is true, nothing is asked": {},
+		"if nothing is on record, it is recorded after a dry run, at once": {
+			prepare: func(t *testing.T, c *cluster) *house { return newHouse(t, c) },
+			calls:   []string{"get d", "dry configstamp-record d", "configstamp-record d"},
+			events:  texts(recordedEvent),
+		},
+		"if another webhook would ride along, a recording is not sent and the field is named": {
+			prepare: func(t *testing.T, c *cluster) *house { c.rider = "was here"; return newHouse(t, c) },
+			wait:    noHurry,
+			calls:   []string{"get d", "dry configstamp-record d"},
+			events: texts("Warning RecordingBlocked checksums are not recorded: another webhook would ride along and change metadata.labels; " +
+				"apply the manifest again, or restart the workload, to take its change and be stamped"),
+		},
+		"if content changed and has settled, the workload rolls": {
+			act:    func(_ *testing.T, h *house, _ ref) { h.cluster.write("c", map[string]string{"k": "new"}); h.rest() },
+			calls:  []string{"configstamp d"},
+			events: texts("Normal ConfigChanged configmap/c changed: rolling out"),
+		},
+		"if content changed a moment ago, it has to settle": {
+			act: func(_ *testing.T, h *house, _ ref) {
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.Changed("shop", configMap("c"))
+				h.clock.Step(settle / 2)
+			},
+			wait: settle / 2,
+		},
+		"if content was changed back, nothing is asked": {
+			act: func(_ *testing.T, h *house, _ ref) {
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.Changed("shop", configMap("c"))
+				h.cluster.write("c", map[string]string{"k": "old"})
+				h.rest()
+			},
+		},
+		"if a required source was deleted, nothing is asked": {
+			act: func(_ *testing.T, h *house, _ ref) { delete(h.cluster.contents, configMap("c")); h.rest() },
+		},
+		"if content changed while another required source is missing, the roll is held": {
+			act: func(_ *testing.T, h *house, _ ref) {
+				h.cluster.write("c", map[string]string{"k": "new"})
+				delete(h.cluster.contents, configMap("c2"))
+				h.rest()
+			},
+			prepare: func(t *testing.T, c *cluster) *house {
+				c.write("c2", nil)
+				c.deploy("d", "c", "c2")
+				return adopted(t, c)
+			},
+			events: texts("Warning RolloutHeld configmap/c changed, but nothing rolls while configmap/c2 does not exist: pods cannot start without it; it is stamped when it is there"),
+		},
+		"if the webhook was away, it is an error, to be tried again": {
+			act: func(_ *testing.T, h *house, _ ref) {
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.cluster.away = true
+				h.rest()
+			},
+			fails: true,
+			calls: []string{"configstamp d"},
+		},
+		"if the annotations do not fit, people are told and there is no hurry": {
+			act: func(_ *testing.T, h *house, _ ref) {
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.cluster.oversize = true
+				h.rest()
+			},
+			wait:   noHurry,
+			calls:  []string{"configstamp d"},
+			events: texts("Warning AnnotationsTooLarge checksums left out: with them the annotations would exceed 256 KiB; remove large annotations"),
+		},
+		"if the namespace is opted out, nothing is asked": {
+			act: func(_ *testing.T, h *house, _ ref) {
+				h.index.optIn("shop", false)
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.rest()
+			},
+		},
+		"if the workload is opted out, nothing is asked": {
+			act: func(t *testing.T, h *house, d ref) {
+				labels(h.cluster.objects[d])[checksum.InjectLabel] = checksum.InjectDisabled
+				h.see(t, d)
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.rest()
+			},
+		},
+		"if the workload alone is opted in, it rolls": {
+			act: func(t *testing.T, h *house, d ref) {
+				h.index.optIn("shop", false)
+				labels(h.cluster.objects[d])[checksum.InjectLabel] = checksum.InjectEnabled
+				h.see(t, d)
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.rest()
+			},
+			calls:  []string{"configstamp d"},
+			events: texts("Normal ConfigChanged configmap/c changed: rolling out"),
+		},
+		"if the API server refuses, it is an error, to be tried again": {
+			act: func(_ *testing.T, h *house, _ ref) {
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.cluster.fail["d"] = 1
+				h.rest()
+			},
+			fails: true,
+			calls: []string{"configstamp d"},
+		},
+		"if the source was edited after the template was written, pods may be stale": {
+			prepare: func(t *testing.T, c *cluster) *house {
+				c.times[configMap("c")] = [2]time.Time{time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
+				return newHouse(t, c)
+			},
+			calls: []string{"get d", "dry configstamp-record d", "configstamp-record d"},
+			events: []string{recordedEvent, "Warning ConfigMaybeStale configmap/c was edited after the newest revision of this Deployment: its pods may run older content; " +
+				"kubectl rollout restart makes them read it"},
+		},
+		"if the source came after the template and was never edited, no pod is stale": {
+			prepare: func(t *testing.T, c *cluster) *house {
+				created := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+				c.times[configMap("c")] = [2]time.Time{created, created}
+				return newHouse(t, c)
+			},
+			calls:  []string{"get d", "dry configstamp-record d", "configstamp-record d"},
+			events: texts(recordedEvent),
+		},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			c := newCluster(t)
+			c.write("c", map[string]string{"k": "old"})
+			d := c.deploy("d", "c")
+			prepare := test.prepare
+			if prepare == nil {
+				prepare = adopted
+			}
+			h := prepare(t, c)
+			if test.act != nil {
+				test.act(t, h, d)
+			}
+			wait, err := h.sync(t.Context(), d)
+			if (err != nil) != test.fails {
+				t.Errorf("error: %v", err)
+			}
+			if wait != test.wait {
+				t.Errorf("wait %s, want %s", wait, test.wait)
+			}
+			calls, said := h.happened()
+			if diff := cmp.Diff(test.calls, calls); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.events, said); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestARollIsNotRepeatedBeforeTheWatchCatchesUp(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	before, err := h.condenser(d.kind)(c.body(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.write("c", map[string]string{"k": "new"})
+	h.rest()
+	h.mustSync(t, d)
+	// A watch event from before the roll comes late.
+	if err := (&workloadSink{index: h.index, kind: d.kind}).Update(before); err != nil {
+		t.Fatal(err)
+	}
+	h.mustSync(t, d)
+	if calls, _ := h.happened(); len(calls) != 1 {
+		t.Errorf("calls: %v, want a single one", calls)
+	}
+}
+
+func TestPeopleAreToldOnce(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	c.write("c2", nil)
+	d := c.deploy("d", "c", "c2")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "new"})
+	delete(c.contents, configMap("c2"))
+	h.rest()
+	for range 3 {
+		h.mustSync(t, d)
+	}
+	if _, said := h.happened(); len(said) != 1 {
+		t.Errorf("events: %v, want a single one", said)
+	}
+	// It is well again, and then ill again: that is news.
+	c.write("c", map[string]string{"k": "old"})
+	h.mustSync(t, d)
+	c.write("c", map[string]string{"k": "newer"})
+	h.mustSync(t, d)
+	if _, said := h.happened(); len(said) != 1 {
+		t.Errorf("events after it was well: %v, want a single one", said)
+	}
+}
+
+func TestASourceThatWasMissingLeavesNoPodStale(t *testing.T) {
+	c := newCluster(t)
+	d := c.deploy("d", "c")
+	h := newHouse(t, c)
+	h.mustSync(t, d)
+	c.write("c", map[string]string{"k": "v"})
+	c.times[configMap("c")] = [2]time.Time{time.Date(2026, 2, 2, 0, 0, 0, 0, time.UTC), time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)}
+	h.mustSync(t, d)
+	_, said := h.happened()
+	for _, event := range said {
+		if strings.Contains(event, string(reasonStale)) {
+			t.Errorf("event: %s", event)
+		}
+	}
+}
