@@ -172,13 +172,16 @@ func TestWhateverGoesWrongIsAllowed(t *testing.T) {
 func TestManyWarnings(t *testing.T) {
 	handler, request := caseRequest(t, "create-deployment")
 	var sources []string
-	for i := range 3 * maxWarnings {
+	for i := range 100 {
 		sources = append(sources, fmt.Sprintf(`{"configMapRef":{"name":"missing-%d"}}`, i))
 	}
 	request.Object.Raw = fmt.Appendf(nil, `{"metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[{"envFrom":[%s]}]}}}}`, strings.Join(sources, ","))
 	response := admit(silent(t), t, handler, request)
-	if len(response.Warnings) != maxWarnings+1 || response.Warnings[maxWarnings] != fmt.Sprintf("configstamp: and %d more", 2*maxWarnings) {
-		t.Errorf("warnings %q", response.Warnings)
+	if size := len(strings.Join(response.Warnings, "")); size > 4<<10 {
+		t.Errorf("warnings of %d bytes", size)
+	}
+	if last := response.Warnings[len(response.Warnings)-1]; last != fmt.Sprintf("configstamp: and %d more", 100-maxWarnings) {
+		t.Errorf("the last warning is %q", last)
 	}
 }
 
