@@ -139,5 +139,5 @@ func (h held) Content(namespace string, source checksum.Source) *checksum.Conten
 // Written implements controller.Sources.
 func (h held) Written(namespace string, source checksum.Source) (written, created time.Time) {
 	record, _ := h.store.Get(namespace, source)
-	return record.Written, time.Time{}
+	return record.Written, record.Created
 }

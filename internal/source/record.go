@@ -31,6 +31,8 @@ type Record struct {
 	// of it, zero when none does. It can be later than the truth, as an entry
 	// has one time for all fields that its manager owns.
 	Written time.Time
+	// Created is metadata.creationTimestamp, in whole seconds.
+	Created time.Time
 	// Annotations are those that state a policy (configstamp.dev/ and
 	// reloader.stakater.com/), mostly nil.
 	Annotations map[string]string
@@ -64,12 +66,16 @@ type held struct {
 	resourceVersion string
 	annotations     map[string]string
 	written         int64 // Unix seconds, 0 when unknown
+	created         int64
 }
 
 func (h held) record() Record {
 	r := Record{Content: h.content, ResourceVersion: h.resourceVersion, Annotations: h.annotations}
 	if h.written != 0 {
 		r.Written = time.Unix(h.written, 0).UTC()
+	}
+	if h.created != 0 {
+		r.Created = time.Unix(h.created, 0).UTC()
 	}
 	return r
 }
@@ -131,8 +137,16 @@ func (c *condenser) object(meta *metav1.ObjectMeta, content *checksum.Content) *
 			resourceVersion: meta.ResourceVersion,
 			annotations:     policyOf(meta.Annotations),
 			written:         writtenAt(meta.ManagedFields),
+			created:         createdAt(meta.CreationTimestamp),
 		},
 	}
+}
+
+func createdAt(timestamp metav1.Time) int64 {
+	if timestamp.IsZero() {
+		return 0
+	}
+	return timestamp.Unix()
 }
 
 // policyOf picks the annotations that are kept.
