@@ -228,7 +228,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).Info("To be tried again", "workload", user, "tries", c.queue.NumRequeues(user)+1, "reason", err.Error())
+			klog.FromContext(ctx).Info("To be tried again", "workload", user.String(), "tries", c.queue.NumRequeues(user)+1, "reason", err.Error())
 			c.reportFailure(user, err)
 		}
 		c.queue.AddRateLimited(user)
