@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -73,9 +74,19 @@ func caseFiles(t testing.TB) []string {
 	return slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, ".answer.yaml") })
 }
 
+type readFiles struct {
+	testCase
+	fill func(string) string
+}
+
+var alreadyRead sync.Map // of readFiles, by name: YAML is slow to read under -race
+
 // readCase reads a case, and gives the function that writes its digests out.
 func readCase(t testing.TB, file string) (c testCase, fill func(string) string) {
 	t.Helper()
+	if read, ok := alreadyRead.Load(file); ok {
+		return read.(readFiles).testCase, read.(readFiles).fill
+	}
 	text := readFile(t, file)
 	if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
 		t.Fatalf("%s: %v", file, err)
@@ -85,6 +96,7 @@ func readCase(t testing.TB, file string) (c testCase, fill func(string) string) 
 	if err := yaml.UnmarshalStrict([]byte(fill(text)), &c); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
+	alreadyRead.Store(file, readFiles{c, fill})
 	return c, fill
 }
 

@@ -306,7 +306,7 @@ func TestServerStoppedBeforeItStarts(t *testing.T) {
 // TestServerLeavesNothingBehind: no goroutine outlives Serve.
 func TestServerLeavesNothingBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
-	server := serve(t, &Server{Drain: time.Second})
+	server := serve(t, &Server{Drain: 200 * time.Millisecond})
 	client := server.client(t)
 	if _, err := server.get(client); err != nil {
 		t.Fatal(err)
