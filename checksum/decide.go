@@ -133,14 +133,16 @@ func decide(ring *Ring, a *Admission) Decision {
 	return record(ring, a, review)
 }
 
-// stampAll stamps every reference with what is true now. A value on record
+// stampAll stamps every reference with what is true now. Where that is not
+// proven, what is on record stays, if it covers what is referenced now: at worst
+// the controller finds it untrue, and no change is lost. A value on record
 // that still verifies stays as it is written, under whatever key. What is
 // missing goes unstamped: its first content will be the baseline.
 func stampAll(ring *Ring, a *Admission) Decision {
 	decision := Decision{Records: Records{Stamps: map[string]string{}}, Outcome: Stamped}
 	for _, s := range a.Selections {
 		held, recorded := a.Held.Of(s.Source)
-		if recorded && !a.Fresh {
+		if recorded && !a.Fresh && !s.HoldOnly && s.covers(held) {
 			decision.Records.Stamps[StampKey(s.Source)] = held
 			continue
 		}
@@ -149,7 +151,9 @@ func stampAll(ring *Ring, a *Admission) Decision {
 		case Missing:
 			decision.Findings = append(decision.Findings, s.missingFinding(content))
 		case True:
-			decision.Records.Stamps[StampKey(s.Source)] = held
+			if !s.HoldOnly {
+				decision.Records.Stamps[StampKey(s.Source)] = held
+			}
 		default:
 			decision.Records.Stamps[StampKey(s.Source)] = ring.Digest(a.Namespace, s, content)
 		}

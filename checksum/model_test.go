@@ -95,8 +95,8 @@ func (m *model) counting(source checksum.Source) []checksum.Reference {
 
 // missing tells whether a container could not start for want of this source.
 func (m *model) missing(source checksum.Source, now map[checksum.Source]bytesOf) bool {
-	for _, r := range m.counting(source) {
-		if r.Optional {
+	for _, r := range m.references {
+		if r.Source != source || r.Optional || (r.Use != checksum.Startup && r.Use != checksum.Live) {
 			continue
 		}
 		if now[source] == nil {

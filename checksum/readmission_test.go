@@ -233,3 +233,63 @@ func TestAskerOf(t *testing.T) {
 		}
 	}
 }
+
+// A required source that does not count by policy holds a roll all the same:
+// a rollout then could only break.
+func TestDecideHoldsForWhatDoesNotCount(t *testing.T) {
+	references := append(append([]checksum.Reference{}, reads...), mounted(checksum.Source{Kind: checksum.ConfigMap, Name: "unstamped"}))
+	unstamped := references[len(references)-1].Source
+	selections := checksum.Selections(references, checksum.DefaultPolicy(unstamped))
+	now := world{message: text("a", "2"), password: text("password", "p")}
+	admission := checksum.Admission{
+		Namespace: namespace, Asker: checksum.Roller, Fresh: true, Selections: selections,
+		Held: present.all(), Sent: present.all(),
+		Content: func(s checksum.Source) *checksum.Content { return now[s] },
+	}
+	held := checksum.Decide(ring, admission)
+	if held.Outcome != checksum.OnHold || !held.Records.Equal(present.all()) {
+		t.Errorf("with %s missing: %s %v, want it held", unstamped, held.Outcome, held.Records)
+	}
+	now[unstamped] = text("k", "v")
+	rolled := checksum.Decide(ring, admission)
+	if rolled.Outcome != checksum.Stamped || !rolled.Records.Equal(edited.all()) {
+		t.Errorf("with %s there: %s %v, want the others stamped and it left out", unstamped, rolled.Outcome, rolled.Records)
+	}
+}
+
+// A changed template keeps a record that is not proven only if a change of what
+// it references now would show in it; else that change would be lost.
+func TestDecideKeepsUnprovenRecordsThatCover(t *testing.T) {
+	signing := checksum.NewRing(key(2))
+	was := text("a", "1", "b", "1")
+	now := text("a", "1", "b", "2")
+	read := func(references ...checksum.Reference) checksum.Selection {
+		return checksum.Selections(references, checksum.DefaultPolicy())[0]
+	}
+	onlyA, both, all := read(env(message, "a")), read(env(message, "a"), env(message, "b")), read(envFrom(message))
+	for about, c := range map[string]struct {
+		recorded, wanted checksum.Selection
+		kept             bool
+	}{
+		"written for the same keys":   {both, both, true},
+		"written for all keys":        {all, both, true},
+		"written for fewer keys":      {onlyA, both, false},
+		"written for a list, all now": {both, all, false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			value := signing.Digest(namespace, c.recorded, was)
+			held := checksum.Records{Stamps: map[string]string{checksum.StampKey(message): value}}
+			decision := checksum.Decide(signing, checksum.Admission{
+				Namespace: namespace, TemplateChanged: true, Selections: []checksum.Selection{c.wanted},
+				Held: held, Sent: held, Content: func(checksum.Source) *checksum.Content { return now },
+			})
+			want := signing.Digest(namespace, c.wanted, now)
+			if c.kept {
+				want = value
+			}
+			if got := decision.Records.Stamps[checksum.StampKey(message)]; got != want {
+				t.Errorf("stamp %s, want %s", got, want)
+			}
+		})
+	}
+}

@@ -23,7 +23,12 @@ type Selection struct {
 	All bool
 	// Keys are the selected keys, sorted. They may be absent from the source.
 	Keys []string
-	// Required tells that a reference needs the source to exist.
+	// HoldOnly tells that nothing of the source counts by policy: it is neither
+	// stamped nor recorded, but pods cannot start without it, so nothing may
+	// roll while it is missing. Then All, Keys and Alternatives mean nothing.
+	HoldOnly bool
+	// Required tells that a container needs the source to exist, whether its
+	// reference counts by policy or not.
 	Required bool
 	// RequiredKeys are the keys that must exist, sorted.
 	RequiredKeys []RequiredKey
@@ -65,34 +70,30 @@ func usesByPolicy() [][]Use {
 	return [][]Use{{Startup}, {Startup, Live}, {Startup, Live, Node}}
 }
 
-// Selections joins references into one selection for each source that counts,
-// sorted by source. A reference whose name no object can have selects nothing.
+// Selections joins references into one selection for each source that counts
+// or that containers cannot start without, sorted by source. A reference whose
+// name no object can have selects nothing.
 func Selections(references []Reference, policy Policy) []Selection {
 	bySource := map[Source][]*Reference{}
 	for i := range references {
 		source := references[i].Source
-		if bySource[source] == nil && (!source.Nameable() || slices.Contains(policy.Ignored, source)) {
+		if bySource[source] == nil && !source.Nameable() {
 			continue
 		}
 		bySource[source] = append(bySource[source], &references[i])
 	}
 	selections := make([]Selection, 0, len(bySource))
-	for _, references := range bySource {
+	for source, references := range bySource {
+		s := Selection{Source: source, HoldOnly: true}
 		chosen := counting(references, policy.Uses)
-		if len(chosen) == 0 {
-			continue
+		if len(chosen) > 0 && !slices.Contains(policy.Ignored, source) {
+			s = join(chosen)
+			s.Alternatives = alternatives(s, chosen, references)
 		}
-		s := join(chosen)
-		for _, uses := range usesByPolicy() {
-			others := counting(references, uses)
-			if len(others) == 0 || slices.Equal(others, chosen) {
-				continue
-			}
-			if other := join(others); other.ID() != s.ID() {
-				s.Alternatives = append(s.Alternatives, other)
-			}
+		s.require(references)
+		if !s.HoldOnly || s.Required {
+			selections = append(selections, s)
 		}
-		selections = append(selections, s)
 	}
 	slices.SortFunc(selections, func(a, b Selection) int { return compareSources(a.Source, b.Source) })
 	return selections
@@ -112,12 +113,44 @@ func counting(references []*Reference, uses []Use) []*Reference {
 func join(references []*Reference) Selection {
 	s := Selection{Source: references[0].Source}
 	for _, reference := range references {
-		s.add(reference)
+		s.All = s.All || reference.All
+		s.Keys = append(s.Keys, reference.Keys...)
 	}
 	if s.All {
 		s.Keys = nil
 	}
 	s.Keys = sortedUnique(s.Keys)
+	return s
+}
+
+// alternatives are the selections other than s that any setting of restart-on
+// makes of the same references.
+func alternatives(s Selection, chosen, references []*Reference) []Selection {
+	var found []Selection
+	for _, uses := range usesByPolicy() {
+		others := counting(references, uses)
+		if len(others) == 0 || slices.Equal(others, chosen) {
+			continue
+		}
+		if other := join(others); other.ID() != s.ID() {
+			found = append(found, other)
+		}
+	}
+	return found
+}
+
+// require notes what containers cannot start without. The node's own Secrets
+// are optional, and the kubelet does not look at what is not mounted.
+func (s *Selection) require(references []*Reference) {
+	for _, reference := range references {
+		if reference.Optional || reference.Use == Unused || reference.Use == Node {
+			continue
+		}
+		s.Required = true
+		for _, name := range reference.RequiredKeys {
+			s.RequiredKeys = append(s.RequiredKeys, RequiredKey{Name: name, DataOnly: reference.Env})
+		}
+	}
 	slices.SortFunc(s.RequiredKeys, func(a, b RequiredKey) int {
 		if order := cmp.Compare(a.Name, b.Name); order != 0 || a.DataOnly == b.DataOnly {
 			return order
@@ -128,19 +161,6 @@ func join(references []*Reference) Selection {
 		return 1
 	})
 	s.RequiredKeys = slices.Compact(s.RequiredKeys)
-	return s
-}
-
-func (s *Selection) add(reference *Reference) {
-	s.All = s.All || reference.All
-	s.Keys = append(s.Keys, reference.Keys...)
-	if reference.Optional {
-		return
-	}
-	s.Required = true
-	for _, name := range reference.RequiredKeys {
-		s.RequiredKeys = append(s.RequiredKeys, RequiredKey{Name: name, DataOnly: reference.Env})
-	}
 }
 
 // Missing says what a container could not start without: the first required

@@ -61,12 +61,12 @@ func TestSelections(t *testing.T) {
 		"restart-on startup counts what is startup of it": {
 			policy:     startup,
 			references: []checksum.Reference{env(message, "a"), mounted(message, "b")},
-			want:       []string{"configmap/web-message [a], required, needs a(data); else [a b] [a b]"},
+			want:       []string{"configmap/web-message [a], required, needs a(data) b; else [a b] [a b]"},
 		},
-		"restart-on startup leaves out what is only live": {
+		"restart-on startup leaves out what is only live, but nothing rolls without it": {
 			policy:     startup,
 			references: []checksum.Reference{mounted(message), env(password, "a")},
-			want:       []string{"secret/db-password [a], required, needs a(data)"},
+			want:       []string{"configmap/web-message holds, required", "secret/db-password [a], required, needs a(data)"},
 		},
 		"node uses do not count by default": {
 			policy:     checksum.DefaultPolicy(),
@@ -91,10 +91,10 @@ func TestSelections(t *testing.T) {
 			references: []checksum.Reference{used(checksum.Unused, mounted(message)), optional(env(message, "a"))},
 			want:       []string{"configmap/web-message [a]"},
 		},
-		"an ignored source does not count, whatever references it": {
+		"an ignored source does not count, whatever references it, but nothing rolls without it": {
 			policy:     checksum.DefaultPolicy(message),
 			references: []checksum.Reference{envFrom(message), env(message, "a"), env(password, "a")},
-			want:       []string{"secret/db-password [a], required, needs a(data)"},
+			want:       []string{"configmap/web-message holds, required, needs a(data)", "secret/db-password [a], required, needs a(data)"},
 		},
 		"an ignored ConfigMap does not ignore the Secret of its name": {
 			policy:     checksum.DefaultPolicy(message),
@@ -132,7 +132,10 @@ func TestSelections(t *testing.T) {
 // line writes a selection: source and keys, what it needs, alternatives.
 func line(s checksum.Selection) string {
 	keys := func(s checksum.Selection) string {
-		if s.All {
+		switch {
+		case s.HoldOnly:
+			return "holds"
+		case s.All:
 			return "all"
 		}
 		return fmt.Sprint(s.Keys)

@@ -40,6 +40,9 @@ func (r *Ring) Assess(namespace string, s Selection, record string, recorded boo
 	if _, missing := s.Missing(content); missing {
 		return Missing
 	}
+	if s.HoldOnly {
+		return True // there is nothing to be untrue
+	}
 	if !recorded {
 		return Unrecorded
 	}
@@ -82,6 +85,13 @@ func (r *Ring) UnknownKey(record string) (id string, unknown bool) {
 	}
 	_, known := r.Key(keyID)
 	return keyID, !known
+}
+
+// covers reports whether a change of anything that s selects would show in a
+// value on record: it was written for the same keys, or for all.
+func (s Selection) covers(record string) bool {
+	_, id, ok := parseValue(record)
+	return record == Absent || (ok && (id == selectionAll || id == s.ID()))
 }
 
 // writtenAs finds the selection under which a value was written, as far as it

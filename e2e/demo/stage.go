@@ -53,7 +53,7 @@ func (s *stage) quiet(ctx context.Context, args ...string) (string, error) {
 // edit runs kubectl edit with an editor that replaces one text by another.
 func (s *stage) edit(ctx context.Context, source, from, to string) error {
 	s.say("  $ kubectl edit %s          # %q becomes %q", source, from, to)
-	editor := fmt.Sprintf("sed -i s|%s|%s|", strings.ReplaceAll(from, " ", "\\s"), strings.ReplaceAll(to, " ", "\\x20"))
+	editor := fmt.Sprintf("sed -i 's|%s|%s|'", from, to) // kubectl hands it to a shell
 	printed, err := s.run(ctx, []string{"EDITOR=" + editor}, "edit", source)
 	fmt.Fprint(s.out, "    "+printed)
 	return err
