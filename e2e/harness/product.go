@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -229,13 +230,26 @@ func (p *Product) usual(ctx context.Context) error {
 	return p.Restart(ctx, Usual())
 }
 
-// Logs is the end of each process's log, for failures.
-func (p *Product) Logs(lines int) string {
-	text := ""
+// Logs is the end of each process's log, for failures: the last lines that hold
+// one of parts.
+func (p *Product) Logs(lines int, parts ...string) string {
+	var text strings.Builder
 	for _, process := range p.All() {
-		text += "--- " + process.Name + "\n" + process.LogTail(lines) + "\n"
+		var found []string
+		for line := range strings.Lines(process.Log()) {
+			if slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(line, part) }) {
+				found = append(found, line)
+			}
+		}
+		fmt.Fprintf(&text, "--- %s\n%s", process.Name, strings.Join(found[max(0, len(found)-lines):], ""))
 	}
-	return text
+	return text.String()
+}
+
+func (p *Product) settle() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.options.Settle
 }
 
 // Problems are races, panics and unclean ends of any process so far.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 )
 
 // InjectLabel opts in, as users write it.
@@ -26,7 +29,33 @@ const InjectLabel = "configstamp.dev/inject"
 type Space struct {
 	Namespace string
 	Run       *Run
-	t         testing.TB
+
+	t       testing.TB
+	dynamic dynamic.Interface
+	heard   *warnings
+}
+
+// warnings are what the API server said beside its answers.
+type warnings struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+// Warnings are those that the space's own requests (not kubectl's) were
+// answered with since the last call.
+func (s *Space) Warnings() []string {
+	s.heard.mu.Lock()
+	defer s.heard.mu.Unlock()
+	texts := s.heard.texts
+	s.heard.texts = nil
+	return texts
 }
 
 // Space makes a namespace that is opted in.
@@ -43,7 +72,7 @@ func (r *Run) PlainSpace(t testing.TB) *Space {
 
 func (r *Run) space(t testing.TB, labels map[string]string) *Space {
 	t.Helper()
-	s := &Space{Namespace: title(t) + "-" + rand.String(5), Run: r, t: t}
+	s := r.Existing(t, title(t)+"-"+rand.String(5))
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: labels}}
 	_, err := r.Client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
 	Must(t, err)
@@ -58,8 +87,39 @@ func (r *Run) space(t testing.TB, labels map[string]string) *Space {
 	return s
 }
 
+// Existing is a namespace that is there, and stays.
+func (r *Run) Existing(t testing.TB, namespace string) *Space {
+	t.Helper()
+	s := &Space{Namespace: namespace, Run: r, t: t, heard: &warnings{}}
+	config := rest.CopyConfig(r.Config)
+	config.WarningHandler = s.heard
+	var err error
+	s.dynamic, err = dynamic.NewForConfig(config)
+	Must(t, err)
+	return s
+}
+
+// WaitServiceAccount waits for what a Pod needs to be created.
+func (s *Space) WaitServiceAccount() {
+	s.t.Helper()
+	s.Eventually("waiting for the default service account", func() error {
+		_, err := s.TryGet("serviceaccount/default")
+		return err
+	})
+}
+
+// GetNamespaceLabel is the value of the label that opts the namespace in.
+func (s *Space) GetNamespaceLabel() string {
+	s.t.Helper()
+	namespace, err := s.Run.Client.CoreV1().Namespaces().Get(context.Background(), s.Namespace, metav1.GetOptions{})
+	Must(s.t, err)
+	return namespace.Labels[InjectLabel]
+}
+
 // In gives the same namespace to a subtest.
-func (s *Space) In(t testing.TB) *Space { return &Space{Namespace: s.Namespace, Run: s.Run, t: t} }
+func (s *Space) In(t testing.TB) *Space {
+	return &Space{Namespace: s.Namespace, Run: s.Run, t: t, dynamic: s.dynamic, heard: s.heard}
+}
 
 // Label sets or (with "") removes the label that opts the namespace in.
 func (s *Space) Label(value string) {
@@ -70,7 +130,7 @@ func (s *Space) Label(value string) {
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{InjectLabel: set}}})
 	Must(s.t, err)
-	_, err = s.Run.Client.CoreV1().Namespaces().Patch(s.t.Context(), s.Namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = s.Run.Client.CoreV1().Namespaces().Patch(context.Background(), s.Namespace, types.MergePatchType, patch, metav1.PatchOptions{})
 	Must(s.t, err)
 }
 
@@ -131,12 +191,24 @@ func (s *Space) Create(manifest string) []*unstructured.Unstructured {
 	objects, err := parse(manifest)
 	Must(s.t, err)
 	for i, object := range objects {
-		to, err := client(s.Run.Dynamic, object.GetKind(), s.Namespace)
+		to, err := client(s.dynamic, object.GetKind(), s.Namespace)
 		Must(s.t, err)
-		objects[i], err = to.Create(s.t.Context(), object, metav1.CreateOptions{})
+		objects[i], err = to.Create(context.Background(), object, metav1.CreateOptions{})
 		Must(s.t, err)
 	}
 	return objects
+}
+
+// DryCreate is what the first object of a manifest would be stored as.
+func (s *Space) DryCreate(manifest string) *unstructured.Unstructured {
+	s.t.Helper()
+	objects, err := parse(manifest)
+	Must(s.t, err)
+	to, err := client(s.dynamic, objects[0].GetKind(), s.Namespace)
+	Must(s.t, err)
+	object, err := to.Create(context.Background(), objects[0], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	Must(s.t, err)
+	return object
 }
 
 // Get reads an object.
@@ -150,7 +222,7 @@ func (s *Space) Get(name string) *unstructured.Unstructured {
 // TryGet reads an object that may not be there.
 func (s *Space) TryGet(name string) (*unstructured.Unstructured, error) {
 	kind, name, _ := strings.Cut(name, "/")
-	from, err := client(s.Run.Dynamic, kind, s.Namespace)
+	from, err := client(s.dynamic, kind, s.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -161,9 +233,36 @@ func (s *Space) TryGet(name string) (*unstructured.Unstructured, error) {
 func (s *Space) Patch(name, patch string) *unstructured.Unstructured {
 	s.t.Helper()
 	kind, bare, _ := strings.Cut(name, "/")
-	to, err := client(s.Run.Dynamic, kind, s.Namespace)
+	to, err := client(s.dynamic, kind, s.Namespace)
 	Must(s.t, err)
-	object, err := to.Patch(s.t.Context(), bare, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "e2e"})
+	object, err := to.Patch(context.Background(), bare, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "e2e"})
+	Must(s.t, err)
+	return object
+}
+
+// Readmit sends the empty patch as a field manager: configstamp asks for a
+// rolling re-admission, configstamp-record for a recording one.
+func (s *Space) Readmit(name, manager string) *unstructured.Unstructured {
+	s.t.Helper()
+	kind, bare, _ := strings.Cut(name, "/")
+	to, err := client(s.dynamic, kind, s.Namespace)
+	Must(s.t, err)
+	object, err := to.Patch(context.Background(), bare, types.MergePatchType, []byte("{}"), metav1.PatchOptions{FieldManager: manager})
+	Must(s.t, err)
+	return object
+}
+
+// Put writes a whole object, as an operator does that builds it anew each time.
+func (s *Space) Put(manifest string) *unstructured.Unstructured {
+	s.t.Helper()
+	objects, err := parse(manifest)
+	Must(s.t, err)
+	to, err := client(s.dynamic, objects[0].GetKind(), s.Namespace)
+	Must(s.t, err)
+	old, err := to.Get(context.Background(), objects[0].GetName(), metav1.GetOptions{})
+	Must(s.t, err)
+	objects[0].SetResourceVersion(old.GetResourceVersion())
+	object, err := to.Update(context.Background(), objects[0], metav1.UpdateOptions{})
 	Must(s.t, err)
 	return object
 }
@@ -172,9 +271,9 @@ func (s *Space) Patch(name, patch string) *unstructured.Unstructured {
 func (s *Space) Delete(name string) {
 	s.t.Helper()
 	kind, bare, _ := strings.Cut(name, "/")
-	from, err := client(s.Run.Dynamic, kind, s.Namespace)
+	from, err := client(s.dynamic, kind, s.Namespace)
 	Must(s.t, err)
-	Must(s.t, from.Delete(s.t.Context(), bare, metav1.DeleteOptions{}))
+	Must(s.t, from.Delete(context.Background(), bare, metav1.DeleteOptions{}))
 }
 
 // Set makes data, as key, value, key, value…, the whole content of a ConfigMap
@@ -193,11 +292,11 @@ func (s *Space) Set(source string, data ...string) {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": kindOf(kind), "metadata": map[string]any{"name": name, "namespace": s.Namespace}, field: content,
 	}}
-	to, err := client(s.Run.Dynamic, kind, s.Namespace)
+	to, err := client(s.dynamic, kind, s.Namespace)
 	Must(s.t, err)
-	_, err = to.Create(s.t.Context(), object, metav1.CreateOptions{})
+	_, err = to.Create(context.Background(), object, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		_, err = to.Update(s.t.Context(), object, metav1.UpdateOptions{}) // no resourceVersion: unconditional
+		_, err = to.Update(context.Background(), object, metav1.UpdateOptions{}) // no resourceVersion: unconditional
 	}
 	Must(s.t, err)
 }
@@ -309,7 +408,7 @@ func (s *Space) content(source string) (map[string][]byte, error) {
 func (s *Space) sabotage(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
-			all, err := client(s.Run.Dynamic, kind, s.Namespace)
+			all, err := client(s.dynamic, kind, s.Namespace)
 			if err != nil {
 				return
 			}

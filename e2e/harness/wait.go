@@ -109,14 +109,8 @@ func (s *Space) wantRolls(before Counts, want Rolls, newRevisions bool) {
 // of the namespace was written to meanwhile, status aside.
 func (s *Space) Quiet() {
 	s.t.Helper()
-	s.QuietFor(Settle + margin)
-}
-
-// QuietFor is Quiet for products with another --settle.
-func (s *Space) QuietFor(wait time.Duration) {
-	s.t.Helper()
 	before := s.Counts()
-	time.Sleep(wait)
+	time.Sleep(s.Run.Product.settle() + margin)
 	now := s.Counts()
 	for workload, count := range now {
 		if count != before[workload] {
@@ -199,7 +193,7 @@ func (s *Space) Report() string {
 	var report strings.Builder
 	fmt.Fprintf(&report, "=== namespace %s\ncounters: %+v\n", s.Namespace, s.Counts())
 	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob"} {
-		all, err := client(s.Run.Dynamic, kind, s.Namespace)
+		all, err := client(s.dynamic, kind, s.Namespace)
 		if err != nil {
 			continue
 		}
@@ -220,6 +214,6 @@ func (s *Space) Report() string {
 			}
 		}
 	}
-	report.WriteString(s.Run.Product.Logs(12))
+	report.WriteString(s.Run.Product.Logs(12, s.Namespace, `"level":"ERROR"`, "To be tried again"))
 	return report.String()
 }
