@@ -48,6 +48,8 @@ type testCase struct {
 	NoKey bool
 	// FoundKey: the lost key is found by a live look-up.
 	FoundKey bool
+	// NoLookup: nor can it be looked for.
+	NoLookup bool
 	// PadTemplate and PadWorkload add an annotation of so many bytes.
 	PadTemplate, PadWorkload int
 }

@@ -41,10 +41,17 @@ type cluster struct {
 	contents Contents
 	// unproven is why freshness cannot be proven.
 	unproven error
-	panics   any
+	// unknown is why memory cannot tell either.
+	unknown error
+	panics  any
 }
 
-func (c *cluster) Cached(string, []checksum.Source) (Contents, error) { return c.contents, nil }
+func (c *cluster) Cached(string, []checksum.Source) (Contents, error) {
+	if c.unknown != nil {
+		return nil, c.unknown
+	}
+	return c.contents, nil
+}
 
 func (c *cluster) Fresh(context.Context, string, []checksum.Source) (Contents, error) {
 	if c.panics != nil {
@@ -81,6 +88,7 @@ func contents(t testing.TB, sources map[string]map[string]string) Contents {
 // keyring signs with the new key and still knows the old one.
 type keyring struct {
 	none, found bool
+	unreachable error
 	lookups     []string
 }
 
@@ -97,7 +105,7 @@ func (k *keyring) Ring() *checksum.Ring {
 
 func (k *keyring) Refresh(_ context.Context, id string) (bool, error) {
 	k.lookups = append(k.lookups, id)
-	return k.found, nil
+	return k.found, k.unreachable
 }
 
 var errUnproven = errors.New("the API server did not answer in time")

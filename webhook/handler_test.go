@@ -75,7 +75,11 @@ func (c *testCase) handler(t testing.TB) *Handler {
 		sources.unproven = errUnproven
 	}
 	handler := newHandler(sources)
-	handler.Keys = &keyring{none: c.NoKey, found: c.FoundKey}
+	keys := &keyring{none: c.NoKey, found: c.FoundKey}
+	if c.NoLookup {
+		keys.unreachable = errUnproven
+	}
+	handler.Keys = keys
 	return handler
 }
 

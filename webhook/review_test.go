@@ -152,6 +152,7 @@ func TestWhateverGoesWrongIsAllowed(t *testing.T) {
 		"the sources panic":        func(h *Handler) { h.Sources = &cluster{panics: "boom"} },
 		"the sources panic on nil": func(h *Handler) { h.Sources = nil },
 		"there is no key":          func(h *Handler) { h.Keys = &keyring{none: true} },
+		"memory is not full yet":   func(h *Handler) { h.Sources = &cluster{unproven: errUnproven, unknown: errUnproven} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			handler, request := caseRequest(t, "create-deployment")
