@@ -35,6 +35,8 @@ type cluster struct {
 	oversize bool           // the webhook says that annotations do not fit
 	fail     map[string]int // how many patches of an object of this name fail
 	calls    []string
+	// meanwhile is what others do between a read and the patch that follows it.
+	meanwhile func()
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -90,7 +92,11 @@ func (c *cluster) get(_ context.Context, user ref) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, "get "+user.name)
-	return c.body(user), nil
+	body := c.body(user)
+	if c.meanwhile != nil {
+		c.meanwhile()
+	}
+	return body, nil
 }
 
 var errRefused = errors.New("admission webhook of somebody's denied the request")

@@ -15,8 +15,10 @@ type notes struct {
 }
 
 type note struct {
-	warned  map[reason]string
-	missing map[checksum.Source]bool
+	warned map[reason]string
+	// missing are the sources that the workload was seen to lack, with the
+	// first content that came, nil until then.
+	missing map[checksum.Source]*checksum.Content
 }
 
 func newNotes() *notes { return &notes{made: map[ref]*note{}} }
@@ -24,7 +26,7 @@ func newNotes() *notes { return &notes{made: map[ref]*note{}} }
 func (n *notes) of(user ref) *note {
 	found := n.made[user]
 	if found == nil {
-		found = &note{warned: map[reason]string{}, missing: map[checksum.Source]bool{}}
+		found = &note{warned: map[reason]string{}, missing: map[checksum.Source]*checksum.Content{}}
 		n.made[user] = found
 	}
 	return found
@@ -69,15 +71,32 @@ func (n *notes) missed(user ref, missing []checksum.Finding) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, finding := range missing {
-		n.of(user).missing[finding.Source] = true
+		n.of(user).missing[finding.Source] = nil
 	}
 }
 
-// wasMissing reports whether a workload was seen to lack a source.
-func (n *notes) wasMissing(user ref, source checksum.Source) bool {
+// came notes the content of a source that is there; the first that came after
+// it was missed counts.
+func (n *notes) came(user ref, source checksum.Source, content *checksum.Content) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.made[user] != nil && n.made[user].missing[source]
+	note := n.made[user]
+	if note == nil {
+		return
+	}
+	if first, missed := note.missing[source]; missed && first == nil {
+		note.missing[source] = content
+	}
+}
+
+// firstContent is what a source that was missed came with.
+func (n *notes) firstContent(user ref, source checksum.Source) (first *checksum.Content, wasMissing bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if note := n.made[user]; note != nil {
+		first, wasMissing = note.missing[source]
+	}
+	return first, wasMissing
 }
 
 // found notes that sources are there now and on record.

@@ -40,6 +40,10 @@ func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) 
 		return 0, err
 	}
 	c.notes.missed(user, review.Missing)
+	for i := range review.ToRecord {
+		source := review.ToRecord[i].Source
+		c.notes.came(user, source, c.sources.Content(user.namespace, source))
+	}
 	wait := c.settled(user, review.Untrue)
 	switch {
 	case len(review.Untrue) > 0 && len(review.Missing) == 0 && wait == 0:
@@ -145,14 +149,14 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review ch
 		c.metrics.readmitted(recording, resultFailed)
 		return 0, fmt.Errorf("trying a recording: %w", err)
 	}
-	if was, err := user.kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.object.ResourceVersion {
-		return 0, errors.Join(errMoved, err)
-	}
 	stowaways, err := otherChanges(user.kind, before, try.body)
 	if err != nil {
 		return 0, err
 	}
 	if len(stowaways) > 0 {
+		if was, err := user.kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.object.ResourceVersion {
+			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
+		}
 		c.metrics.readmitted(recording, resultStowaway)
 		c.warnOnce(user, s.uid, reasonStowaway, stowawayNote(stowaways))
 		return sooner(wait, noHurry), nil
@@ -216,9 +220,7 @@ func (c *Controller) sayRecorded(user ref, s *subject, review checksum.Review, t
 			continue // recorded for another selection, and still true
 		}
 		adopted = append(adopted, source)
-		written, created := c.sources.Written(user.namespace, source)
-		edited := written.After(created) && !templateWritten.IsZero() && written.After(templateWritten)
-		if edited && !c.notes.wasMissing(user, source) {
+		if c.mayBeStale(user, source, templateWritten) {
 			stale = append(stale, source)
 		}
 	}
@@ -233,6 +235,17 @@ func (c *Controller) sayRecorded(user ref, s *subject, review checksum.Review, t
 		c.metrics.lost.Add(float64(len(review.Lost)))
 		c.say.lost(user, s.uid, review.Lost)
 	}
+}
+
+// mayBeStale reports whether pods may have started with other content of a
+// source than what was just recorded.
+func (c *Controller) mayBeStale(user ref, source checksum.Source, templateWritten time.Time) bool {
+	if first, was := c.notes.firstContent(user, source); was {
+		// No pod has started before it came; but it may have changed since.
+		return first != nil && !first.Equal(c.sources.Content(user.namespace, source))
+	}
+	written, created := c.sources.Written(user.namespace, source)
+	return written.After(created) && !templateWritten.IsZero() && written.After(templateWritten)
 }
 
 // answer is what came back of a re-admission.

@@ -236,3 +236,36 @@ func TestASourceThatWasMissingLeavesNoPodStale(t *testing.T) {
 		}
 	}
 }
+
+func TestContentThatChangedBeforeItWasRecordedMayBeStale(t *testing.T) {
+	c := newCluster(t)
+	d := c.deploy("d", "c")
+	h := newHouse(t, c)
+	h.mustSync(t, d)
+	c.write("c", map[string]string{"k": "first"})
+	c.fail["d"] = 1
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the recording did not fail: the test shows nothing")
+	}
+	c.write("c", map[string]string{"k": "second"})
+	h.mustSync(t, d)
+	_, said := h.happened()
+	if !strings.Contains(strings.Join(said, "\n"), string(reasonStale)) {
+		t.Errorf("events: %q, want a warning that pods may have started with the first content", said)
+	}
+}
+
+func TestAStatusWriteDoesNotDelayARecording(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", nil)
+	d := c.deploy("d", "c")
+	h := newHouse(t, c)
+	c.meanwhile = func() {
+		c.objects[d]["status"] = map[string]any{"replicas": 1.0}
+		c.objects[d]["metadata"].(map[string]any)["resourceVersion"] = "7"
+	}
+	h.mustSync(t, d)
+	if !c.stampedTrue(d) {
+		t.Error("not on record")
+	}
+}

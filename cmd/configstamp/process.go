@@ -36,9 +36,9 @@ type process struct {
 }
 
 func newProcess(o *common, name string) (*process, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	config, err := clusterConfig(o.kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("finding out how to reach the cluster: %w", err)
+		return nil, err
 	}
 	config.QPS = -1 // our own bounds are closer to the matter
 	config.UserAgent = "configstamp-" + name + "/" + version
@@ -75,6 +75,21 @@ func newProcess(o *common, name string) (*process, error) {
 		}, func() float64 { return float64(store.Counts()[kind]) }))
 	}
 	return p, nil
+}
+
+func clusterConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("reaching the cluster as a Pod inside it: %w; outside of one give --kubeconfig", err)
+		}
+		return config, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading --kubeconfig=%s: %w", kubeconfig, err)
+	}
+	return config, nil
 }
 
 func (p *process) recorder() events.EventRecorder {
