@@ -7,10 +7,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"math/big"
 	"net"
+	"net/http/httptest"
+	"testing"
 	"time"
 )
 
@@ -65,6 +70,21 @@ func (a *Authority) Pair(notAfter time.Time) (certificate, key []byte, err error
 		return nil, nil, fmt.Errorf("making a certificate: %w", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
+}
+
+// Base64 is the authority's certificate as a caBundle.
+func (a *Authority) Base64() string { return base64.StdEncoding.EncodeToString(a.PEM) }
+
+// Serve starts a server of a test's with a certificate that a caBundle of this
+// authority vouches for, and closes it at the end of the test.
+func (a *Authority) Serve(t testing.TB, server *httptest.Server) {
+	t.Helper()
+	pair, err := a.tlsPair()
+	Must(t, err)
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
 }
 
 func (a *Authority) tlsPair() (tls.Certificate, error) {

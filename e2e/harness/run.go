@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -188,6 +189,20 @@ func (r *Run) Exclusive(t testing.TB) *Product {
 		}
 	})
 	return r.Product
+}
+
+// Install creates what belongs to no namespace, and deletes it at the end.
+func (r *Run) Install(t testing.TB, manifest string) {
+	t.Helper()
+	objects, err := parse(manifest)
+	Must(t, err)
+	for _, object := range objects {
+		to, err := client(r.Dynamic, object.GetKind(), object.GetNamespace())
+		Must(t, err)
+		_, err = to.Create(context.Background(), object, metav1.CreateOptions{})
+		Must(t, err)
+		t.Cleanup(func() { _ = to.Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}) })
+	}
 }
 
 // Must stops the test when something that is no question of it fails.

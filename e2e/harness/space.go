@@ -164,6 +164,12 @@ func (s *Space) KubectlInput(manifest string, args ...string) Result {
 	return result
 }
 
+// TryKubectlInput is KubectlInput for what may fail.
+func (s *Space) TryKubectlInput(manifest string, args ...string) Result {
+	s.t.Helper()
+	return s.kubectl(manifest, nil, args...)
+}
+
 // Apply is kubectl apply, client-side, of a manifest.
 func (s *Space) Apply(manifest string) Result {
 	s.t.Helper()

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -109,6 +110,7 @@ func (s *Space) wantRolls(before Counts, want Rolls, newRevisions bool) {
 // of the namespace was written to meanwhile, status aside.
 func (s *Space) Quiet() {
 	s.t.Helper()
+	s.catchUp()
 	before := s.Counts()
 	time.Sleep(s.Run.Product.settle() + margin)
 	now := s.Counts()
@@ -116,6 +118,30 @@ func (s *Space) Quiet() {
 		if count != before[workload] {
 			s.t.Fatalf("%s was touched while nothing should happen: %+v, then %+v\n%s", workload, before[workload], count, s.Report())
 		}
+	}
+}
+
+// catchUp waits until the recorder has seen what the API server holds now.
+func (s *Space) catchUp() {
+	s.t.Helper()
+	counts := s.Counts()
+	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob"} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(counts)), func(workload string) bool { return strings.HasPrefix(workload, kind+"/") }) {
+			continue
+		}
+		all, err := client(s.dynamic, kind, s.Namespace)
+		Must(s.t, err)
+		list, err := all.List(context.Background(), metav1.ListOptions{})
+		Must(s.t, err)
+		s.Eventually("waiting for the recorder", func() error {
+			counts := s.Counts()
+			for i := range list.Items {
+				if name := kind + "/" + list.Items[i].GetName(); counts[name].Generation < list.Items[i].GetGeneration() {
+					return fmt.Errorf("it has not seen generation %d of %s", list.Items[i].GetGeneration(), name)
+				}
+			}
+			return nil
+		})
 	}
 }
 

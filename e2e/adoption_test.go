@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+// Adoption restarts nothing.
+
+// wantBaselines waits until workloads have exactly these baselines and no stamps.
+func wantBaselines(t *testing.T, s *harness.Space, want map[string][]string) {
+	t.Helper()
+	s.Eventually("waiting for baselines", func() error {
+		for workload, sources := range want {
+			object := s.Get(workload)
+			baseline := harness.Baseline(object)
+			for _, source := range sources {
+				if got, want := baseline[source], s.Digest(source); got != want {
+					return fmt.Errorf("baseline of %s for %s is %q, want %q", workload, source, got, want)
+				}
+			}
+			if len(baseline) != len(sources) || len(harness.Stamps(object)) != 0 {
+				return fmt.Errorf("%s: %s", workload, state(object))
+			}
+		}
+		return nil
+	})
+}
+
+func TestAdoption_FiftyWorkloadsWithoutOneRestart(t *testing.T) {
+	t.Parallel()
+	s := run.PlainSpace(t)
+	const deployments = 44
+	want := map[string][]string{}
+	for i := range 5 {
+		s.Set(fmt.Sprintf("configmap/c%d", i), "k", "1")
+	}
+	s.Set("secret/all", "k", "1")
+	for i := range deployments {
+		own := fmt.Sprintf("configmap/c%d", i%5)
+		name := fmt.Sprintf("d%02d", i)
+		s.Create(strings.Replace(deployment(name, own, "secret/all"), "replicas: 1", "replicas: 0", 1))
+		want["deployment/"+name] = []string{own, "secret/all"}
+	}
+	for _, kind := range []string{"StatefulSet", "DaemonSet", "CronJob"} {
+		for _, name := range []string{"a", "b"} {
+			s.Create(workload(kind, name, envFrom("configmap/c0")))
+			want[strings.ToLower(kind)+"/"+name] = []string{"configmap/c0"}
+		}
+	}
+	workloads := make([]string, 0, len(want))
+	for workload := range want {
+		workloads = append(workloads, workload)
+	}
+	before := s.Settled(workloads...)
+
+	s.Label("enabled")
+	wantBaselines(t, s, want)
+	s.Unchanged(before)
+
+	s.Set("configmap/c0", "k", "2")
+	users := rolls{"statefulset/a": 1, "statefulset/b": 1, "daemonset/a": 1, "daemonset/b": 1, "cronjob/a": 1, "cronjob/b": 1}
+	for i := 0; i < deployments; i += 5 {
+		users[fmt.Sprintf("deployment/d%02d", i)] = 1
+	}
+	s.WantRolls(before, users)
+	wantStamp(t, s, "deployment/d00", "configmap/c0")
+	wantStamp(t, s, "deployment/d00", "secret/all")
+	wantStamp(t, s, "cronjob/a", "configmap/c0")
+}
+
+func TestAdoption_AChangeBeforeTheRecordIsSaidToBeMaybeStale(t *testing.T) {
+	t.Parallel()
+	s := run.PlainSpace(t)
+	s.Set("configmap/edited", "k", "1")
+	s.Set("configmap/calm", "k", "1")
+	s.Create(deployment("d", "configmap/edited", "configmap/calm"))
+	before := s.Settled("deployment/d")
+	time.Sleep(1100 * time.Millisecond) // managedFields have whole seconds
+	s.Set("configmap/edited", "k", "2")
+	s.Label("enabled")
+	wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/edited", "configmap/calm"}})
+	s.WantNote("deployment/d", "ConfigMaybeStale: configmap/edited was edited after the newest revision")
+	s.WantNote("deployment/d", "ConfigRecorded: configmap/calm and configmap/edited recorded as it is now")
+	s.Unchanged(before)
+}
+
+func TestAdoption_OfAWorkloadWhoseOptionalSourceIsMissingThenAppears(t *testing.T) {
+	t.Parallel()
+	s := run.PlainSpace(t)
+	s.Create(deployment("d", "configmap/later?"))
+	before := s.Settled("deployment/d")
+	s.Label("enabled")
+	wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/later"}})
+	s.Unchanged(before)
+	s.Set("configmap/later", "k", "1")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+	wantStamp(t, s, "deployment/d", "configmap/later")
+}
+
+func TestAdoption_NothingIsSentWhenAnotherWebhookWouldRideAlong(t *testing.T) {
+	t.Parallel()
+	s := run.PlainSpace(t)
+	s.Set("configmap/c", "k", "1")
+	s.Create(deployment("d", "configmap/c"))
+	before := s.Settled("deployment/d")
+	ride(t, s.Namespace)
+	s.Label("enabled")
+	s.WantNote("deployment/d", "RecordingBlocked: checksums are not recorded: another webhook would ride along and change spec.template.metadata")
+	s.Unchanged(before)
+	object := s.Get("deployment/d")
+	if len(harness.Baseline(object)) > 0 || object.GetGeneration() != 1 {
+		t.Errorf("something was sent: %s", state(object))
+	}
+	// The user takes the other's change by an order of their own, and is served.
+	s.Kubectl("rollout", "restart", "deployment/d")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+	wantStamp(t, s, "deployment/d", "configmap/c")
+	if harness.TemplateAnnotations(s.Get("deployment/d"))["rider.example/was"] != "here" {
+		t.Error("the other webhook's annotation is missing: it did not ride at all")
+	}
+}
+
+// ride installs another mutating webhook, of somebody's, that adds an annotation
+// to the pod template of Deployments in a namespace.
+func ride(t *testing.T, namespace string) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review struct {
+			Request struct {
+				UID    string
+				Object unstructured.Unstructured
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		response := map[string]any{"uid": review.Request.UID, "allowed": true}
+		annotations := harness.TemplateAnnotations(&review.Request.Object)
+		if annotations["rider.example/was"] == "" {
+			patch := `[{"op":"add","path":"/spec/template/metadata/annotations/rider.example~1was","value":"here"}]`
+			if annotations == nil {
+				patch = `[{"op":"add","path":"/spec/template/metadata/annotations","value":{"rider.example/was":"here"}}]`
+			}
+			response["patch"], response["patchType"] = []byte(patch), "JSONPatch"
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+	}))
+	run.Authority.Serve(t, server)
+	run.Install(t, fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: a-%[1]s}
+webhooks:
+- name: rider.example.com
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+  clientConfig: {url: %[2]q, caBundle: %[3]s}
+  rules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [CREATE, UPDATE]}]
+  sideEffects: None
+  failurePolicy: Fail
+  admissionReviewVersions: [v1]
+`, namespace, server.URL, run.Authority.Base64()))
+	probe := run.Existing(t, namespace)
+	probe.Eventually("waiting until the other webhook is called", func() error {
+		if harness.TemplateAnnotations(probe.DryCreate(deployment("probe")))["rider.example/was"] == "" {
+			return fmt.Errorf("it is not")
+		}
+		return nil
+	})
+}
+
+func TestAdoption_BesideAWebhookThatLeavesRecordingsAloneIsUsual(t *testing.T) {
+	t.Parallel()
+	s := run.PlainSpace(t)
+	ride(t, s.Namespace)
+	s.Set("configmap/c", "k", "1")
+	s.Create(deployment("d", "configmap/c")) // the rider was here from the start
+	before := s.Settled("deployment/d")
+	s.Label("enabled")
+	wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/c"}})
+	s.Set("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+	s.WantNoNote("deployment/d", "RecordingBlocked")
+}
