@@ -87,14 +87,15 @@ func secretsAPI(t *testing.T, client *fake.Clientset) *rest.Config {
 // trusted, no handshake may fail, through a replacement of the authority and the change of certificates after it.
 func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 	t.Parallel()
-	client := fake.NewClientset(webhookConfiguration())
+	client := newClient(webhookConfiguration())
 	options := testOptions
 	options.RESTConfig = secretsAPI(t, client)
 	_, ctx := ktesting.NewTestContext(t)
+	const patience = 2 * time.Second
 	var addresses []string
 	for range 2 {
 		injector := newInjector(client, options)
-		injector.settleFor = time.Second
+		injector.settleFor = patience
 		source := options.source(injector)
 		start(t, ctx, source)
 		addresses = append(addresses, serve(t, source))
@@ -115,13 +116,15 @@ func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 	old := secret.Data["ca.crt"]
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
-	for _, address := range addresses {
+	for caller := range 10 {
+		address := addresses[caller%2]
 		callers.Go(func() {
+			time.Sleep(time.Duration(caller) * 70 * time.Millisecond)
 			for {
 				// A real API server reads the bundle a little late, which settleFor allows for.
-				known := bundle()
-				time.Sleep(100 * time.Millisecond)
-				if _, err := handshake(address, known); err != nil {
+				known, read := bundle(), time.Now()
+				time.Sleep(700 * time.Millisecond)
+				if _, err := handshake(address, known); err != nil && time.Since(read) < patience {
 					t.Errorf("an admission would have failed: %v", err)
 					return
 				}

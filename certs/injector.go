@@ -5,13 +5,12 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,8 +30,6 @@ const (
 	// ca.crt, which it leaves alone as cert-manager leaves it.
 	trustKey = "trust.crt"
 
-	injectorManager = "configstamp-ca"
-
 	// recheckEvery is how often all is looked at without an event.
 	recheckEvery = time.Minute
 
@@ -40,6 +37,8 @@ const (
 	// and after its own beginning: each API server hears of the caBundle by a watch, and its clock may be behind.
 	settleFor = 15 * time.Second
 )
+
+var injectorPatch = metav1.PatchOptions{FieldManager: "configstamp-ca"}
 
 // injector keeps the caBundle of every webhook in one MutatingWebhookConfiguration equal to the
 // authorities to be trusted. What it writes follows from the Secret alone, so replicas agree.
@@ -138,7 +137,7 @@ func (i *injector) watch(ctx context.Context, group *wait.Group) error {
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)
 	}
 	err := errors.Join(
-		i.secret.SetTransform(withoutKey),
+		i.secret.SetTransform(withoutData),
 		i.webhooks.SetWatchErrorHandlerWithContext(onError),
 	)
 	for _, informer := range []cache.SharedIndexInformer{i.secret, i.webhooks} {
@@ -154,49 +153,57 @@ func (i *injector) watch(ctx context.Context, group *wait.Group) error {
 	return nil
 }
 
-// withoutKey leaves the private key out of the injector's memory: it has no use for it.
-func withoutKey(obj any) (any, error) {
+// withoutData leaves the content of the Secret, and with it the private key, out of the watch's
+// memory: it only has to tell that something changed.
+func withoutData(obj any) (any, error) {
 	secret, ok := obj.(*corev1.Secret)
 	if !ok {
 		return obj, nil
 	}
-	stripped := *secret
-	stripped.Data = maps.Clone(secret.Data)
-	delete(stripped.Data, corev1.TLSPrivateKeyKey)
-	return &stripped, nil
+	return &corev1.Secret{ObjectMeta: secret.ObjectMeta}, nil
 }
 
-// sync brings Secret and webhook configuration up to date once. While there is no usable authority it
-// does nothing: cert-manager's library is about to make one, and the watch tells.
+// sync brings Secret and webhook configuration up to date once. Both are read live, by an empty patch,
+// which changes nothing and answers with the object: so the right to patch is all it needs.
+//
+// The order matters. The webhook configuration is read first and written last, at the very version
+// that was read: so what is written never comes from an older Secret than what it replaces.
 func (i *injector) sync(ctx context.Context) error {
-	obj, exists, err := i.secret.GetStore().GetByKey(i.options.Namespace + "/" + i.options.SecretName)
-	if err != nil || !exists {
-		return err
+	webhooks, unread := i.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx,
+		i.options.WebhookConfiguration, types.MergePatchType, []byte(`{}`), injectorPatch)
+	if unread != nil {
+		unread = fmt.Errorf("reading mutatingwebhookconfiguration %s by an empty patch: %w", i.options.WebhookConfiguration, unread)
 	}
-	secret := obj.(*corev1.Secret)
-	block, _ := pem.Decode(secret.Data[corev1.TLSCertKey])
-	if block == nil {
-		return nil
+	secret, err := i.client.CoreV1().Secrets(i.options.Namespace).Patch(ctx,
+		i.options.SecretName, types.MergePatchType, []byte(`{}`), injectorPatch)
+	if apierrors.IsNotFound(err) {
+		return unread // cert-manager's library is about to make one, and the watch tells
 	}
-	signing, err := x509.ParseCertificate(block.Bytes)
-	if err != nil || !signing.IsCA {
-		return nil
+	if err != nil {
+		return errors.Join(unread, fmt.Errorf("reading secret %s/%s by an empty patch: %w", i.options.Namespace, i.options.SecretName, err))
+	}
+	signing := readTrust(secret.Data[corev1.TLSCertKey])
+	if len(signing) == 0 {
+		return unread // it is damaged; the library makes another
 	}
 	known := readTrust(secret.Data[trustKey])
-	if len(i.last) > 0 && !i.last[0].ca.Equal(signing) {
+	if len(i.last) > 0 && !i.last[0].ca.Equal(signing[0].ca) {
 		known = known.and(i.last) // a Secret that was deleted, or restored, has forgotten
 	}
-	next := known.next(signing, time.Now(), i.options.Overlap)
+	next := known.next(signing[0].ca, time.Now(), i.options.Overlap)
 
-	stored := i.store(ctx, secret, next)
-	if stored == nil {
+	unstored := i.store(ctx, secret, next)
+	if unstored == nil {
 		i.last = next
 	}
-	injected := i.inject(ctx, next.caBundle())
-	if injected == nil {
+	if unread != nil {
+		return errors.Join(unstored, unread)
+	}
+	uninjected := i.inject(ctx, webhooks, next.caBundle())
+	if uninjected == nil {
 		i.announce(next, time.Now())
 	}
-	return errors.Join(stored, injected)
+	return errors.Join(unstored, uninjected)
 }
 
 // store writes the trust into the Secret, unless it says so already or has changed since it was read.
@@ -213,25 +220,17 @@ func (i *injector) store(ctx context.Context, secret *corev1.Secret, t trust) er
 		return err
 	}
 	_, err = i.client.CoreV1().Secrets(secret.Namespace).Patch(ctx, secret.Name,
-		types.MergePatchType, patch, metav1.PatchOptions{FieldManager: injectorManager})
+		types.MergePatchType, patch, injectorPatch)
 	if err != nil {
 		return fmt.Errorf("keeping the trusted authorities in secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	return nil
 }
 
-// inject sets the caBundle of each webhook that has another, and nothing else. It reads by an empty
-// patch, which changes nothing and answers with the object: so the right to patch is all it needs.
-// The second patch is merged by the webhooks' names, and only into the very version that was read:
-// otherwise a webhook removed meanwhile would be added again, with nothing but a caBundle.
-func (i *injector) inject(ctx context.Context, caBundle []byte) error {
-	name := i.options.WebhookConfiguration
-	client := i.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	options := metav1.PatchOptions{FieldManager: injectorManager}
-	current, err := client.Patch(ctx, name, types.MergePatchType, []byte(`{}`), options)
-	if err != nil {
-		return fmt.Errorf("reading mutatingwebhookconfiguration %s by an empty patch: %w", name, err)
-	}
+// inject sets the caBundle of each webhook that has another, and nothing else. The patch is merged by
+// the webhooks' names, and only into the very version that was read: otherwise a webhook removed
+// meanwhile would be added again, with nothing but a caBundle.
+func (i *injector) inject(ctx context.Context, current *admissionv1.MutatingWebhookConfiguration, caBundle []byte) error {
 	var stale []map[string]any
 	for _, webhook := range current.Webhooks {
 		if !bytes.Equal(webhook.ClientConfig.CABundle, caBundle) {
@@ -248,10 +247,12 @@ func (i *injector) inject(ctx context.Context, caBundle []byte) error {
 	if err != nil {
 		return err
 	}
-	if _, err := client.Patch(ctx, name, types.StrategicMergePatchType, patch, options); err != nil {
-		return fmt.Errorf("setting the caBundle in mutatingwebhookconfiguration %s: %w", name, err)
+	_, err = i.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, current.Name,
+		types.StrategicMergePatchType, patch, injectorPatch)
+	if err != nil {
+		return fmt.Errorf("setting the caBundle in mutatingwebhookconfiguration %s: %w", current.Name, err)
 	}
-	klog.FromContext(ctx).Info("Set the caBundle", "mutatingwebhookconfiguration", name, "webhooks", len(stale))
+	klog.FromContext(ctx).Info("Set the caBundle", "mutatingwebhookconfiguration", current.Name, "webhooks", len(stale))
 	return nil
 }
 

@@ -110,12 +110,12 @@ func fatal(t testing.TB, err error) {
 	}
 }
 
-// eventually waits up to ten seconds for what must come true.
+// eventually waits up to half a minute for what must come true.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within ten seconds: %s", what)
+			t.Fatalf("not within half a minute: %s", what)
 		}
 	}
 }

@@ -10,20 +10,23 @@ import (
 func TestTrustThroughARotation(t *testing.T) {
 	old, signing := newCA(t), newCA(t)
 	now := time.Now().UTC().Truncate(time.Second)
-	begin := trust(nil).next(old.cert, now, time.Hour)
+	const overlap = 10 * time.Minute // ends long before an authority expires
+	begin := trust(nil).next(old.cert, now, overlap)
 	if !bytes.Equal(begin.caBundle(), old.certPEM) {
 		t.Error("one authority: the bundle is not its certificate")
 	}
-	rotated := readTrust(begin.encode()).next(signing.cert, now, time.Hour)
+	rotated := readTrust(begin.encode()).next(signing.cert, now, overlap)
+	ahead := trust{{old.cert, now.Add(time.Hour)}}.next(signing.cert, now, overlap)
 	for name, c := range map[string]struct {
 		trust trust
 		want  []byte
 	}{
 		"both at rotation, the signing one first": {rotated, concat(signing, old)},
-		"both until the overlap ends":             {readTrust(rotated.encode()).next(signing.cert, now.Add(time.Hour-time.Second), time.Hour), concat(signing, old)},
-		"one when it has ended":                   {readTrust(rotated.encode()).next(signing.cert, now.Add(time.Hour), time.Hour), signing.certPEM},
+		"both until the overlap ends":             {readTrust(rotated.encode()).next(signing.cert, now.Add(overlap-time.Second), overlap), concat(signing, old)},
+		"one when it has ended":                   {readTrust(rotated.encode()).next(signing.cert, now.Add(overlap), overlap), signing.certPEM},
 		"one when the old one has expired":        {rotated.next(signing.cert, old.cert.NotAfter, 100*time.Hour), signing.certPEM},
-		"a restored authority signs again":        {rotated.next(old.cert, now.Add(time.Minute), time.Hour), concat(old, signing)},
+		"a time that lies ahead counts as now":    {ahead.next(signing.cert, now.Add(overlap), overlap), signing.certPEM},
+		"a restored authority signs again":        {rotated.next(old.cert, now.Add(time.Minute), overlap), concat(old, signing)},
 	} {
 		if got := c.trust.caBundle(); !bytes.Equal(got, c.want) {
 			t.Errorf("%s: got\n%s", name, got)
