@@ -109,9 +109,9 @@ func (c *Controller) Changed(namespace string, source checksum.Source) {
 	if len(users) == 0 {
 		return
 	}
-	wait := c.settle.changed(namespace, source)
+	c.settle.changed(namespace, source)
 	for _, user := range users {
-		c.queue.AddAfter(user, wait)
+		c.queue.Add(user) // a recording waits for nothing; a roll waits in sync
 	}
 }
 

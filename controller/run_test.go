@@ -105,6 +105,17 @@ func TestEachWorkloadThatUsesASourceRollsOnce(t *testing.T) {
 	}
 }
 
+func TestARecordingDoesNotWaitForSettling(t *testing.T) {
+	c := newCluster(t)
+	d := c.deploy("d", "c")
+	h := newHouse(t, c)
+	h.control(t, time.Hour, clock.RealClock{})
+	started(t, h)
+	c.write("c", map[string]string{"k": "first"})
+	h.Changed("shop", configMap("c"))
+	eventually(t, "the first content is on record", func() bool { return c.stampedTrue(d) })
+}
+
 func TestWhatNobodyUsesCostsNothing(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", nil)
