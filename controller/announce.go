@@ -42,30 +42,35 @@ func (a announcer) rolling(user ref, uid types.UID, sources []checksum.Source) {
 	if !user.kind.Restarts {
 		what = "later runs start with it"
 	}
-	a.event(user, uid, corev1.EventTypeNormal, reasonRolling, changed(sources)+": "+what)
+	a.event(user, uid, corev1.EventTypeNormal, reasonRolling, changed(sources)+": "+what, sources...)
 }
 
 func (a announcer) recorded(user ref, uid types.UID, sources []checksum.Source) {
-	a.event(user, uid, corev1.EventTypeNormal, reasonRecorded, list(sources)+" recorded as it is now: the workload rolls out when that changes")
+	a.event(user, uid, corev1.EventTypeNormal, reasonRecorded, list(sources)+" recorded as it is now: the workload rolls out when that changes", sources...)
 }
 
 func (a announcer) stale(user ref, uid types.UID, sources []checksum.Source) {
 	a.event(user, uid, corev1.EventTypeWarning, reasonStale, fmt.Sprintf("%s was edited after the newest revision of this %s: its pods may run older content; "+
-		"kubectl rollout restart makes them read it", list(sources), user.kind.Name))
+		"kubectl rollout restart makes them read it", list(sources), user.kind.Name), sources...)
 }
 
 func (a announcer) lost(user ref, uid types.UID, sources []checksum.Source) {
 	a.event(user, uid, corev1.EventTypeWarning, reasonLost, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
-		"recorded anew as it is now, nothing restarts; a change that came meanwhile is not known", list(sources)))
+		"recorded anew as it is now, nothing restarts; a change that came meanwhile is not known", list(sources)), sources...)
 }
 
-func (a announcer) event(user ref, uid types.UID, eventType string, why reason, text string) {
+// event tells something about a workload and the sources named in text. Those
+// are part of what it is about, because client-go takes two events of one reason
+// about one thing for the same one, whatever their texts say, and counts the
+// second up under the words of the first.
+func (a announcer) event(user ref, uid types.UID, eventType string, why reason, text string, about ...checksum.Source) {
 	regarding := &corev1.ObjectReference{
 		APIVersion: user.kind.GroupVersionKind().GroupVersion().String(),
 		Kind:       user.kind.Name,
 		Namespace:  user.namespace,
 		Name:       user.name,
 		UID:        uid,
+		FieldPath:  list(about),
 	}
 	a.recorder.Eventf(regarding, nil, eventType, string(why), actionReadmit, "%s", text)
 }
