@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/proxy"
@@ -151,6 +152,31 @@ func readFrom(file string, offset int64) (string, error) {
 // WaitReady waits until /readyz says so.
 func (p *Process) WaitReady(ctx context.Context) error {
 	return p.waitReady(ctx, time.Minute)
+}
+
+// WaitListening waits until the process serves probes and, if it is a webhook,
+// admissions, ready or not.
+func (p *Process) WaitListening(ctx context.Context) error {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		p.mu.Lock()
+		listening := p.metrics != "" && (p.address != "" || strings.HasPrefix(p.Name, "controller"))
+		p.mu.Unlock()
+		if listening {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not listen:\n%s", p.Name, p.LogTail(20))
+}
+
+// Use has the process run another binary from its next start to the end of the
+// test.
+func (p *Process) Use(t testing.TB, binary string) {
+	usual := p.binary
+	p.binary = binary
+	t.Cleanup(func() {
+		p.binary = usual
+		Must(t, p.Stop()) // it is started anew with the usual one
+	})
 }
 
 func (p *Process) waitReady(ctx context.Context, bound time.Duration) error {

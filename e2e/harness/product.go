@@ -9,7 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/e2e/proxy"
 )
@@ -155,6 +158,13 @@ func (p *Product) Stop() error {
 
 // Kill ends every process without asking.
 func (p *Product) Kill() error { return each(p.All(), (*Process).Kill) }
+
+// ForgetLeader takes the lease of a leader that was killed, which nobody may
+// otherwise have for another 15 s. TestPeersRow11 waits for it instead.
+func (p *Product) ForgetLeader(t testing.TB, r *Run) {
+	t.Helper()
+	Must(t, r.Client.CoordinationV1().Leases(OwnNamespace).Delete(context.Background(), "configstamp-controller", metav1.DeleteOptions{}))
+}
 
 func each(processes []*Process, do func(*Process) error) error {
 	errs := make([]error, len(processes))

@@ -109,7 +109,7 @@ func Begin(ctx context.Context) (*Run, error) {
 func (r *Run) begin(ctx context.Context) error {
 	driver, binary := filepath.Join(r.Dir, "cluster"), filepath.Join(r.Dir, "configstamp")
 	built := make(chan error, 1)
-	go func() { built <- build(ctx, ".", "./cmd/configstamp", binary, "-race") }()
+	go func() { built <- r.BuildProduct(ctx, binary) }()
 	if err := build(ctx, "e2e/cluster", "./cmd/cluster", driver); err != nil {
 		return err
 	}
@@ -137,6 +137,11 @@ func (r *Run) begin(ctx context.Context) error {
 		return err
 	}
 	return r.install(ctx, binary)
+}
+
+// BuildProduct builds configstamp with the race detector.
+func (r *Run) BuildProduct(ctx context.Context, binary string, flags ...string) error {
+	return build(ctx, ".", "./cmd/configstamp", binary, append([]string{"-race"}, flags...)...)
 }
 
 func (r *Run) install(ctx context.Context, binary string) (err error) {

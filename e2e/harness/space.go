@@ -261,14 +261,17 @@ func (s *Space) Readmit(name, manager string) *unstructured.Unstructured {
 // Put writes a whole object, as an operator does that builds it anew each time.
 func (s *Space) Put(manifest string) *unstructured.Unstructured {
 	s.t.Helper()
+	return s.PutAs("e2e", manifest)
+}
+
+// PutAs is Put under the name of a field manager.
+func (s *Space) PutAs(manager, manifest string) *unstructured.Unstructured {
+	s.t.Helper()
 	objects, err := parse(manifest)
 	Must(s.t, err)
 	to, err := client(s.dynamic, objects[0].GetKind(), s.Namespace)
 	Must(s.t, err)
-	old, err := to.Get(context.Background(), objects[0].GetName(), metav1.GetOptions{})
-	Must(s.t, err)
-	objects[0].SetResourceVersion(old.GetResourceVersion())
-	object, err := to.Update(context.Background(), objects[0], metav1.UpdateOptions{})
+	object, err := to.Update(context.Background(), objects[0], metav1.UpdateOptions{FieldManager: manager})
 	Must(s.t, err)
 	return object
 }

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+// What people are told, and how often.
+
+func TestEvents_SayWhatChangedAndWhatIsDone(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/web-message", "k", "1")
+	s.Create(deployment("web-app", "configmap/web-message"))
+	s.Create(workload("CronJob", "nightly", envFrom("configmap/web-message")))
+	s.Create(deployment("bystander"))
+	before := s.Settled("deployment/web-app", "cronjob/nightly", "deployment/bystander")
+	s.Set("configmap/web-message", "k", "2")
+	s.WantRolls(before, rolls{"deployment/web-app": 1, "cronjob/nightly": 1})
+	s.WantNote("deployment/web-app", "ConfigChanged: configmap/web-message changed: rolling out")
+	s.WantNote("cronjob/nightly", "ConfigChanged: configmap/web-message changed: later runs start with it")
+	for _, workload := range []string{"deployment/web-app", "cronjob/nightly"} {
+		if notes := s.Notes(workload); len(notes) != 1 {
+			t.Errorf("about %s: %q, want one event", workload, notes)
+		}
+	}
+	if notes := s.Notes("deployment/bystander"); len(notes) > 0 {
+		t.Errorf("about a bystander: %q", notes)
+	}
+	if described := s.Kubectl("describe", "deployment/web-app").Stdout; !strings.Contains(described, "configmap/web-message changed: rolling out") {
+		t.Errorf("kubectl describe does not show it:\n%s", described)
+	}
+}
+
+func TestEvents_EachChangeIsToldByItsOwnName(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	s.Set("secret/s", "k", "1")
+	s.Create(deployment("d", "configmap/c", "secret/s"))
+	before := s.Settled("deployment/d")
+	s.Set("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+	s.Set("secret/s", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 2})
+	s.WantNote("deployment/d", "ConfigChanged: configmap/c changed: rolling out")
+	s.WantNote("deployment/d", "ConfigChanged: secret/s changed: rolling out")
+}
+
+func TestEvents_NoStormOfThem(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "0")
+	s.Set("secret/s", "k", "1")
+	s.Create(deployment("d", "configmap/c"))
+	s.Create(deployment("held", "configmap/c", "secret/s"))
+	before := s.Settled("deployment/d", "deployment/held")
+	s.Delete("secret/s")
+	const changes = 4
+	for i := range changes {
+		s.Set("configmap/c", "k", fmt.Sprint(i+1))
+		s.WantRolls(before, rolls{"deployment/d": i + 1})
+	}
+	told := 0
+	for _, event := range s.Events("deployment/d") {
+		told++
+		if event.Series != nil {
+			told += int(event.Series.Count) - 1
+		}
+	}
+	if told > changes {
+		t.Errorf("%d changes were told %d times: %q", changes, told, s.Notes("deployment/d"))
+	}
+	s.WantNote("deployment/held", "RolloutHeld") // once, however often the source changes
+}
+
+func TestEvents_AnOperatorThatTakesStampsAwayIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	s, before := one(t, "k", "1")
+	manifest := deployment("d", "configmap/c")
+	for range 20 {
+		s.PutAs("pulp-operator", manifest)
+	}
+	s.Unchanged(before)
+	s.Eventually("waiting for the warning", func() error {
+		for _, note := range s.Notes("deployment/d") {
+			if strings.Contains(note, `field manager "pulp-operator" takes the configstamp annotations away again and again`) &&
+				strings.Contains(note, harness.InjectLabel+": disabled") {
+				return nil
+			}
+		}
+		return fmt.Errorf("events: %q", s.Notes("deployment/d"))
+	})
+	// Each replica of the webhook counts what reaches it, and says it once.
+	if notes := s.Notes("deployment/d"); len(notes) > 2 {
+		t.Errorf("%d events: %q", len(notes), notes)
+	}
+	s.Set("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+}

@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+// Which keys of which sources count, and what happens when they come and go.
+
+func TestReferences_KeysThatNobodyReadsDoNotCount(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "mine", "1", "other", "1")
+	s.Create(workload("Deployment", "key", "env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: mine}}}]\n"))
+	s.Create(workload("Deployment", "items", "volumeMounts: [{name: v, mountPath: /v}]\n", "volumes: [{name: v, configMap: {name: c, items: [{key: mine, path: m}]}}]\n"))
+	s.Create(workload("Deployment", "subpath", "volumeMounts: [{name: v, mountPath: /v/mine, subPath: mine}]\n", "volumes: [{name: v, configMap: {name: c}}]\n"))
+	s.Create(deployment("all", "configmap/c"))
+	s.Create(workload("Deployment", "mount", "volumeMounts: [{name: v, mountPath: /v}]\n", "volumes: [{name: v, configMap: {name: c}}]\n"))
+	s.Create(workload("Deployment", "expr", "volumeMounts: [{name: v, mountPath: /v, subPathExpr: $(X)}]\nenv: [{name: X, value: mine}]\n", "volumes: [{name: v, configMap: {name: c}}]\n"))
+	narrow, wide := []string{"deployment/key", "deployment/items", "deployment/subpath"}, []string{"deployment/all", "deployment/mount", "deployment/expr"}
+	before := s.Settled(append(narrow, wide...)...)
+	for _, workload := range narrow {
+		wantStamp(t, s, workload, "configmap/c", "mine")
+	}
+	for _, workload := range wide {
+		wantStamp(t, s, workload, "configmap/c")
+	}
+	s.Set("configmap/c", "mine", "1", "other", "2")
+	s.WantRolls(before, each(wide, 1))
+	s.Set("configmap/c", "mine", "1", "other", "2", "new", "1")
+	s.WantRolls(before, each(wide, 2))
+	s.Set("configmap/c", "mine", "2", "other", "2", "new", "1")
+	s.WantRolls(before, plus(each(wide, 3), each(narrow, 1)))
+}
+
+func each(workloads []string, times int) rolls {
+	all := rolls{}
+	for _, workload := range workloads {
+		all[workload] = times
+	}
+	return all
+}
+
+func plus(a, b rolls) rolls {
+	for workload, times := range b {
+		a[workload] += times
+	}
+	return a
+}
+
+func TestReferences_ProjectedAndMountedInInitContainersAndSidecars(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	for _, source := range []string{"configmap/projected", "configmap/init", "configmap/sidecar", "secret/projected"} {
+		s.Set(source, "k", "1")
+	}
+	s.Create(workload("Deployment", "d", "volumeMounts: [{name: p, mountPath: /p}]\n",
+		"initContainers:\n- {name: once, image: registry.example/i:1, volumeMounts: [{name: i, mountPath: /i}]}\n",
+		"- {name: side, image: registry.example/s:1, restartPolicy: Always, envFrom: [{configMapRef: {name: sidecar}}]}\n",
+		"volumes:\n- {name: p, projected: {sources: [{configMap: {name: projected}}, {secret: {name: projected, items: [{key: k, path: s}]}}, {downwardAPI: {items: []}}]}}\n",
+		"- {name: i, configMap: {name: init}}\n"))
+	before := s.Settled("deployment/d")
+	for i, source := range []string{"configmap/projected", "configmap/init", "configmap/sidecar", "secret/projected"} {
+		s.Set(source, "k", "2")
+		s.WantRolls(before, rolls{"deployment/d": i + 1})
+	}
+	wantStamp(t, s, "deployment/d", "secret/projected", "k")
+}
+
+func TestReferences_UnmountedVolumesAndTheNodesSecretsRestartNothing(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/unmounted", "k", "1")
+	s.Set("secret/pull", "k", "1")
+	s.Set("configmap/used", "k", "1")
+	s.Create(workload("Deployment", "d", envFrom("configmap/used"), "volumes: [{name: u, configMap: {name: unmounted}}]\n", "imagePullSecrets: [{name: pull}]\n"))
+	before := s.Settled("deployment/d")
+	if stamps := harness.Stamps(s.Get("deployment/d")); len(stamps) != 1 {
+		t.Errorf("stamps %v, want that of configmap/used alone", stamps)
+	}
+	s.Set("configmap/unmounted", "k", "2")
+	s.Set("secret/pull", "k", "2")
+	s.Unchanged(before)
+	s.Set("configmap/used", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+}
+
+func TestReferences_PlatformSourcesAreIgnored(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/used", "k", "1")
+	s.Create(workload("Deployment", "d", envFrom("configmap/used")+"volumeMounts: [{name: ca, mountPath: /ca}]\n", "volumes: [{name: ca, configMap: {name: kube-root-ca.crt}}]\n"))
+	before := s.Settled("deployment/d")
+	if stamps := harness.Stamps(s.Get("deployment/d")); len(stamps) != 1 {
+		t.Errorf("stamps %v, want that of configmap/used alone", stamps)
+	}
+	s.Set("configmap/used", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+}
+
+func TestReferences_NamesOf253Characters(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	long := strings.Repeat("x.", 126) + "y" // 253
+	s.Set("secret/"+long, "k", "1")
+	for _, kind := range restamped {
+		s.Create(workload(kind, "w", envFrom("secret/"+long)))
+	}
+	users := []string{"deployment/w", "statefulset/w", "daemonset/w", "cronjob/w"}
+	before := s.Settled(users...)
+	for _, user := range users {
+		wantStamp(t, s, user, "secret/"+long)
+	}
+	s.Set("secret/"+long, "k", "2")
+	s.WantRolls(before, each(users, 1))
+	for _, user := range users {
+		wantStamp(t, s, user, "secret/"+long)
+	}
+}
+
+func TestReferences_DataAndBinaryDataAreOneMapButEnvironmentReadsDataAlone(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	s.Create(workload("Deployment", "mount", "volumeMounts: [{name: v, mountPath: /v}]\n", "volumes: [{name: v, configMap: {name: c}}]\n"))
+	s.Create(workload("Deployment", "env", "env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: k}}}]\n"))
+	before := s.Settled("deployment/mount", "deployment/env")
+	s.Patch("configmap/c", `{"data":null,"binaryData":{"k":"Mg=="}}`) // 2
+	// For env the key is gone now, and a rollout could only break.
+	s.WantRolls(before, rolls{"deployment/mount": 1})
+	s.Set("configmap/c", "k", "3")
+	s.WantRolls(before, rolls{"deployment/mount": 2, "deployment/env": 1})
+}
+
+func TestReferences_RequiredSourceDeletedAndTheTemplateChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s, before := one(t, "k", "1")
+	s.Delete("configmap/c")
+	image := s.Kubectl("set", "image", "deployment/d", "app=registry.example/app:2")
+	wantWarning(t, image, "configmap/c does not exist")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+	if stamps := harness.Stamps(s.Get("deployment/d")); len(stamps) > 0 {
+		t.Errorf("stamped without a source: %v", stamps)
+	}
+	s.Set("configmap/c", "k", "2")
+	wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/c"}})
+	s.WantRolls(before, rolls{"deployment/d": 1}) // its first content is the baseline
+	s.Set("configmap/c", "k", "3")
+	s.WantRolls(before, rolls{"deployment/d": 2})
+	wantStamp(t, s, "deployment/d", "configmap/c")
+}
+
+func TestReferences_ARolloutIsHeldWhileAnotherRequiredSourceIsMissing(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	s.Set("secret/s", "k", "1")
+	s.Create(deployment("d", "configmap/c", "secret/s"))
+	before := s.Settled("deployment/d")
+	s.Delete("secret/s")
+	s.Set("configmap/c", "k", "2")
+	s.Unchanged(before)
+	s.WantNote("deployment/d", "RolloutHeld: configmap/c changed, but nothing rolls while secret/s does not exist")
+	s.Set("secret/s", "k", "1")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+	wantStamp(t, s, "deployment/d", "configmap/c")
+	wantStamp(t, s, "deployment/d", "secret/s")
+}
+
+func TestReferences_NamesThatNoObjectCanHaveAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	manifest := workload("Deployment", "d", envFrom("configmap/c"), "volumes: [{name: v, configMap: {name: Not_A_Name}}]\n")
+	wantWarning(t, s.Apply(manifest), `no object can have the name "Not_A_Name"`)
+	before := s.Settled("deployment/d")
+	if stamps := harness.Stamps(s.Get("deployment/d")); len(stamps) != 1 {
+		t.Errorf("stamps %v, want that of configmap/c alone", stamps)
+	}
+	s.Set("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+}
+
+func TestReferences_EveryKindRollsByItsOwnController(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	s.Set("configmap/other", "k", "1")
+	var users []string
+	for _, kind := range restamped {
+		s.Create(workload(kind, "user", envFrom("configmap/c")))
+		s.Create(workload(kind, "bystander", envFrom("configmap/other")))
+		users = append(users, strings.ToLower(kind)+"/user")
+	}
+	before := s.Settled(append(users, "deployment/bystander", "statefulset/bystander", "daemonset/bystander", "cronjob/bystander")...)
+	for i := range 2 {
+		s.Set("configmap/c", "k", fmt.Sprint(i+2))
+		s.WantRolls(before, each(users, i+1))
+	}
+	for _, user := range users {
+		wantStamp(t, s, user, "configmap/c")
+	}
+}
