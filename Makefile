@@ -11,7 +11,7 @@ GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.ver
 NESTED           := e2e/cluster e2e/certmanager e2e/oracle
 FUZZ_SECONDS     ?= 30
 
-.PHONY: help build demo test unit lint fuzz-seeds oracle e2e fuzz bench cluster-up cluster-down image
+.PHONY: help build demo installed test unit lint oracle e2e fuzz bench cluster-up cluster-down image
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -22,8 +22,15 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: lint unit oracle e2e ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end
+test: lint unit oracle e2e installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end
 	@echo "make test: all passed"
+
+installed: ## The demonstration on real containers, installed in both ways (needs root)
+	@if [ "$$(id -u)" = 0 ]; then \
+		CLUSTER=installed e2e/demo/run.sh && CLUSTER=installed INSTALL=self-managed e2e/demo/run.sh; \
+	else \
+		echo "SKIPPED (1 check): the demonstration on real containers, installed in both ways: it needs root"; \
+	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
 	go test -race ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/...

@@ -97,7 +97,7 @@ func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 		injector := newInjector(client, options)
 		injector.settleFor = patience
 		source := options.source(injector)
-		start(t, ctx, source)
+		start(ctx, t, source)
 		addresses = append(addresses, serve(t, source))
 	}
 	bundle := func() []byte { return currentWebhooks(t, client).Webhooks[0].ClientConfig.CABundle }

@@ -23,7 +23,7 @@ import (
 )
 
 // start runs a source until the test ends; Run must then return nil.
-func start(t testing.TB, ctx context.Context, s *Source) {
+func start(ctx context.Context, t testing.TB, s *Source) {
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -91,7 +91,7 @@ func TestReloadUnderLoadFailsNoRequest(t *testing.T) {
 	m.hold(first.certPEM, first.keyPEM)
 	source, err := FromFiles(m.files())
 	fatal(t, err)
-	start(t, t.Context(), source)
+	start(t.Context(), t, source)
 	eventually(t, "ready", source.Ready)
 	address := serve(t, source)
 
@@ -168,7 +168,7 @@ func TestBrokenPairKeepsTheOldAndIsSaidOnceWithoutContent(t *testing.T) {
 			source, err := FromFiles(m.files())
 			fatal(t, err)
 			var logged lockedBuffer
-			start(t, logTo(t, &logged), source)
+			start(logTo(t, &logged), t, source)
 			eventually(t, "ready", source.Ready)
 
 			m.hold(broken.cert, broken.key)
@@ -197,7 +197,7 @@ func TestFilesThatComeLate(t *testing.T) {
 	source, err := FromFiles(m.files())
 	fatal(t, err)
 	var logged lockedBuffer
-	start(t, logTo(t, &logged), source)
+	start(logTo(t, &logged), t, source)
 	eventually(t, "the log names the file", func() bool { return strings.Contains(logged.String(), "tls.key: no such file") })
 	if _, err := source.GetCertificate(nil); err == nil || source.Ready() {
 		t.Error("ready without a certificate")

@@ -38,7 +38,10 @@ const (
 	settleFor = 15 * time.Second
 )
 
-var injectorPatch = metav1.PatchOptions{FieldManager: "configstamp-ca"}
+// injectorPatch names us as the writer of the caBundle.
+func injectorPatch() metav1.PatchOptions {
+	return metav1.PatchOptions{FieldManager: "configstamp-ca"}
+}
 
 // injector keeps the caBundle of every webhook in one MutatingWebhookConfiguration equal to the
 // authorities to be trusted. What it writes follows from the Secret alone, so replicas agree.
@@ -170,12 +173,12 @@ func withoutData(obj any) (any, error) {
 // that was read: so what is written never comes from an older Secret than what it replaces.
 func (i *injector) sync(ctx context.Context) error {
 	webhooks, unread := i.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx,
-		i.options.WebhookConfiguration, types.MergePatchType, []byte(`{}`), injectorPatch)
+		i.options.WebhookConfiguration, types.MergePatchType, []byte(`{}`), injectorPatch())
 	if unread != nil {
 		unread = fmt.Errorf("reading mutatingwebhookconfiguration %s by an empty patch: %w", i.options.WebhookConfiguration, unread)
 	}
 	secret, err := i.client.CoreV1().Secrets(i.options.Namespace).Patch(ctx,
-		i.options.SecretName, types.MergePatchType, []byte(`{}`), injectorPatch)
+		i.options.SecretName, types.MergePatchType, []byte(`{}`), injectorPatch())
 	if apierrors.IsNotFound(err) {
 		return unread // cert-manager's library is about to make one, and the watch tells
 	}
@@ -220,7 +223,7 @@ func (i *injector) store(ctx context.Context, secret *corev1.Secret, t trust) er
 		return err
 	}
 	_, err = i.client.CoreV1().Secrets(secret.Namespace).Patch(ctx, secret.Name,
-		types.MergePatchType, patch, injectorPatch)
+		types.MergePatchType, patch, injectorPatch())
 	if err != nil {
 		return fmt.Errorf("keeping the trusted authorities in secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
@@ -248,7 +251,7 @@ func (i *injector) inject(ctx context.Context, current *admissionv1.MutatingWebh
 		return err
 	}
 	_, err = i.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, current.Name,
-		types.StrategicMergePatchType, patch, injectorPatch)
+		types.StrategicMergePatchType, patch, injectorPatch())
 	if err != nil {
 		return fmt.Errorf("setting the caBundle in mutatingwebhookconfiguration %s: %w", current.Name, err)
 	}

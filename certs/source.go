@@ -16,6 +16,7 @@ import (
 // followEvery is how soon a certificate that cert-manager's library has made ready is looked at.
 const followEvery = 250 * time.Millisecond
 
+//nolint:gochecknoglobals // it never changes; prometheus.NewDesc makes no constant
 var expiryDesc = prometheus.NewDesc(
 	"configstamp_certificate_expiry_timestamp_seconds",
 	"When the certificate that the webhook serves expires, in seconds since 1970. Absent while there is none.",

@@ -17,7 +17,7 @@ import (
 // CONFIGSTAMP_SEED=<seed> go test ./checksum -run <test>.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("CONFIGSTAMP_SEED"); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
@@ -25,7 +25,7 @@ func seeded(t *testing.T) *rand.Rand {
 		}
 	}
 	t.Logf("CONFIGSTAMP_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
+	return rand.New(rand.NewPCG(seed, 1))
 }
 
 // bytesOf is a naive content: keys and values, nil for a source that does not exist.

@@ -33,7 +33,7 @@ type subject struct {
 	deleting        bool
 	records         checksum.Records
 	selections      []checksum.Selection
-	fault           error // the template could not be read
+	fault           string // why the template could not be read
 }
 
 // newSubject reads a workload.
@@ -49,14 +49,17 @@ func newSubject(object *workload.Object, policy checksum.Policy) *subject {
 // faulty is a workload of which no more is known than its metadata, because of
 // err; nil is no fault.
 func faulty(object *workload.Object, err error) *subject {
-	return &subject{
+	s := &subject{
 		uid:             object.UID,
 		resourceVersion: object.ResourceVersion,
 		generation:      object.Generation,
 		inject:          object.Labels[checksum.InjectLabel],
 		deleting:        object.DeletionTimestamp != nil,
-		fault:           err,
 	}
+	if err != nil {
+		s.fault = err.Error()
+	}
+	return s
 }
 
 // received carries a subject through client-go's Reflector.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -31,8 +33,8 @@ func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) 
 		c.notes.forget(user)
 		return 0, nil
 	}
-	if s.fault != nil {
-		c.warnOnce(user, s.uid, reasonUnreadable, s.fault.Error())
+	if s.fault != "" {
+		c.warnOnce(user, s.uid, reasonUnreadable, s.fault)
 		return 0, nil
 	}
 	review, err := c.review(ctx, user, s)
@@ -115,6 +117,7 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review chec
 	c.index.put(user, after)
 	rolled := !after.records.Equal(s.records) && after.generation != s.generation
 	if rolled {
+		klog.FromContext(ctx).Info("Rolling out", "workload", user, "changed", list(review.Untrue))
 		c.say.rolling(user, after.uid, review.Untrue)
 	}
 	left, err := c.review(ctx, user, after)
@@ -174,6 +177,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review ch
 		return c.unrecorded(user, s, answer, wait, err)
 	}
 	c.metrics.readmitted(recording, resultDone)
+	klog.FromContext(ctx).Info("Recorded", "workload", user, "references", len(review.ToRecord))
 	c.sayRecorded(user, s, review, user.kind.TemplateWritten(before))
 	return wait, nil
 }

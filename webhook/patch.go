@@ -64,6 +64,6 @@ func annotate(patch []jsonpatch.Operation, path string, was, is map[string]strin
 }
 
 // escape writes a key as a segment of a JSON pointer (RFC 6901).
-func escape(key string) string { return pointerEscapes.Replace(key) }
-
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+func escape(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}

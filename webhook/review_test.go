@@ -196,7 +196,7 @@ func TestNothingLeaks(t *testing.T) {
 		"freshness fails":          func(h *Handler, _ *admissionv1.AdmissionRequest) { h.Sources.(*cluster).unproven = errUnproven },
 		"the sources panic":        func(h *Handler, r *admissionv1.AdmissionRequest) { h.Sources.(*cluster).panics = string(r.Object.Raw) },
 		"there is no key":          func(h *Handler, _ *admissionv1.AdmissionRequest) { h.Keys = &keyring{none: true} },
-		"a key is missing":         func(h *Handler, r *admissionv1.AdmissionRequest) { replace(r, `"key":"password"`, `"key":"absent"`) },
+		"a key is missing":         func(_ *Handler, r *admissionv1.AdmissionRequest) { replace(r, `"key":"password"`, `"key":"absent"`) },
 		"a field has a wrong type": func(_ *Handler, r *admissionv1.AdmissionRequest) { replace(r, `"image":"web:1"`, `"env":"`+marker+`"`) },
 		"a name of a wrong type": func(_ *Handler, r *admissionv1.AdmissionRequest) {
 			replace(r, `"name":"PASSWORD"`, `"name":{"`+marker+`":1}`)

@@ -72,6 +72,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were still under way after %s: %w", s.Drain, err), server.Close())
 	}
+	//nolint:errcheck // it is ErrServerClosed
 	<-served // the port is closed now, even if serving had not begun when ctx ended
 	return err
 }

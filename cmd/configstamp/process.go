@@ -125,7 +125,7 @@ func (p *process) serveMetrics(ctx context.Context, address string, ready func()
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	listener, err := net.Listen("tcp", address)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listening for metrics and probes: %w; choose another --metrics-address", err)
 	}

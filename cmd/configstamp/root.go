@@ -8,6 +8,8 @@ import (
 )
 
 // Set by the linker.
+//
+//nolint:gochecknoglobals // -ldflags -X reaches nothing else
 var (
 	version = "dev"
 	commit  = "unknown"

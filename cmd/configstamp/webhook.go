@@ -104,7 +104,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		Metrics:  webhook.NewMetrics(p.registry),
 		Announce: announce(p.recorder()),
 	}
-	listener, err := net.Listen("tcp", o.address)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {
 		return fmt.Errorf("listening for admissions: %w; choose another --address", err)
 	}

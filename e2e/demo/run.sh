@@ -1,11 +1,19 @@
 #!/usr/bin/env bash
 # Brings up an embedded Kubernetes, installs configstamp in it as in production,
-# and plays the demonstration. KEEP=1 leaves the cluster up.
+# and plays the demonstration. KEEP=1 leaves the cluster up. INSTALL says which
+# of the folders in deploy is installed: cert-manager (the default) or self-managed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=${CLUSTER:-demo}
+install=${INSTALL:-cert-manager}
 work=$(mktemp -d)
 started=$SECONDS
+
+if [ "$(id -u)" != 0 ]; then
+	echo "make demo runs real containers, and needs root for it: sudo -E make demo" >&2
+	echo "Without root there is 'make cluster-up' (a real control plane with nodes that only pretend), and make test." >&2
+	exit 1
+fi
 
 step() { printf '%4ds  %s\n' $((SECONDS - started)) "$*"; }
 
@@ -30,7 +38,7 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-step "Kubernetes and cert-manager, from their own sources (once, about eight minutes; kept between runs)"
+step "Kubernetes and cert-manager, from their own sources (once, about ten minutes; kept between runs)"
 cluster build kubernetes cert-manager pause >/dev/null
 step "Starting a cluster"
 up=1
@@ -43,10 +51,14 @@ CGO_ENABLED=0 go build -trimpath -o "$work/app" ./e2e/demo/app
 cluster image --binary bin/configstamp --image configstamp:dev --load >/dev/null
 cluster image --binary "$work/app" --image demo-app:1.0 --load >/dev/null
 
-step "Installing cert-manager and configstamp"
-cluster cert-manager
-kubectl apply -k deploy/cert-manager
-kubectl --namespace configstamp wait certificate/configstamp --for=condition=Ready --timeout=60s
+step "Installing configstamp: kubectl apply -k deploy/$install"
+if [ "$install" = cert-manager ]; then
+	cluster cert-manager
+fi
+kubectl apply -k "deploy/$install"
+if [ "$install" = cert-manager ]; then
+	kubectl --namespace configstamp wait certificate/configstamp --for=condition=Ready --timeout=60s
+fi
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # A Service's address can refuse for a moment after its pods became ready: the
 # webhook is there when a dry run comes back stamped.

@@ -66,7 +66,7 @@ func (s *stage) run(ctx context.Context, environment []string, args ...string) (
 func (s *stage) pipe(ctx context.Context, in io.Reader, environment []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, "kubectl", append([]string{"--namespace=" + namespace}, args...)...) //nolint:gosec // the demonstration's own words
+	command := exec.CommandContext(ctx, "kubectl", append([]string{"--namespace=" + namespace}, args...)...)
 	command.Env = append(append(os.Environ(), "KUBECONFIG="+s.kubeconfig), environment...)
 	command.Stdin = in
 	var printed bytes.Buffer

@@ -84,7 +84,7 @@ func newInstallation(t *testing.T, data map[string][]byte) *installation {
 	t.Cleanup(func() {
 		for _, value := range in.data() {
 			text := in.logged.String()
-			if len(value) == checksum.KeySize && (strings.Contains(text, string(value)) || strings.Contains(text, strings.Trim(fmt.Sprint(value), "[]"))) {
+			if len(value) == checksum.KeySize && (strings.Contains(text, string(value)) || strings.Contains(text, strings.Trim(fmt.Sprint(value), "[]"))) { //nolint:staticcheck // as %v would print it
 				t.Error("a key was logged")
 			}
 		}

@@ -124,7 +124,7 @@ func TestSinkFollowsAnyHistory(t *testing.T) {
 func TestChecksumsArePrintedNowhere(t *testing.T) {
 	o := at("1", "web", "hunter2")
 	sum := fmt.Sprintf("%x", o.content.Entries[0].Sum[:4])
-	decimal := strings.Trim(fmt.Sprint(o.content.Entries[0].Sum[:4]), "[]")
+	decimal := strings.Trim(fmt.Sprint(o.content.Entries[0].Sum[:4]), "[]") //nolint:staticcheck // as %v would print it
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		for _, printed := range []any{o, o.record(), View{web: o.record()}} {
 			if text := fmt.Sprintf(format, printed); strings.Contains(text, sum) || strings.Contains(text, decimal) {
@@ -167,7 +167,7 @@ func BenchmarkMemory(b *testing.B) {
 			}, content))
 		}
 		_ = s.Replace(slices.Clip(items), "20000000")
-		items = nil
+		clear(items)
 		b.ReportMetric(float64(heap()-before)/(1<<20), "MiB-heap")
 		if s.len() != sources {
 			b.Fatalf("%d sources", s.len())

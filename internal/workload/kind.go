@@ -52,19 +52,20 @@ type Table []*Kind
 func Builtin() Table {
 	template := []string{"spec", "template"}
 	return Table{
-		kind("apps", "v1", "deployments", "Deployment", template, false, true),
-		kind("apps", "v1", "statefulsets", "StatefulSet", template, false, true),
-		kind("apps", "v1", "daemonsets", "DaemonSet", template, false, true),
-		kind("batch", "v1", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false),
-		kind("batch", "v1", "jobs", "Job", template, true, false),
-		kind("apps", "v1", "replicasets", "ReplicaSet", template, true, false),
-		kind("", "v1", "replicationcontrollers", "ReplicationController", template, true, false),
-		kind("", "v1", "pods", "Pod", nil, true, false),
+		kind("apps", "deployments", "Deployment", template, false, true),
+		kind("apps", "statefulsets", "StatefulSet", template, false, true),
+		kind("apps", "daemonsets", "DaemonSet", template, false, true),
+		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false),
+		kind("batch", "jobs", "Job", template, true, false),
+		kind("apps", "replicasets", "ReplicaSet", template, true, false),
+		kind("", "replicationcontrollers", "ReplicationController", template, true, false),
+		kind("", "pods", "Pod", nil, true, false),
 	}
 }
 
-func kind(group, version, resource, name string, template []string, createOnly, restarts bool) *Kind {
-	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, CreateOnly: createOnly, Restarts: restarts, shape: shapeOf(template)}
+// kind is a row of version v1, as all that every cluster has are.
+func kind(group, resource, name string, template []string, createOnly, restarts bool) *Kind {
+	return &Kind{Group: group, Version: "v1", Resource: resource, Name: name, Template: template, CreateOnly: createOnly, Restarts: restarts, shape: shapeOf(template)}
 }
 
 // Find looks a kind up by group and resource; versions of one resource share

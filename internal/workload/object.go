@@ -65,7 +65,8 @@ func (k *Kind) Decode(raw []byte) (*Object, error) {
 		return nil, fmt.Errorf("reading a %s: %w", k.Name, plain(err))
 	}
 	value = value.Elem()
-	object := &Object{Kind: k, Metadata: value.Field(0).Interface().(Metadata)}
+	object := &Object{Kind: k}
+	reflect.ValueOf(&object.Metadata).Elem().Set(value.Field(0))
 	if len(k.Template) == 0 {
 		object.Template = Template{
 			Metadata: templateMetadata{Annotations: object.Annotations, written: true},
@@ -76,7 +77,7 @@ func (k *Kind) Decode(raw []byte) (*Object, error) {
 	for range k.Template {
 		value = value.Field(value.NumField() - 1)
 	}
-	object.Template = value.Interface().(Template)
+	reflect.ValueOf(&object.Template).Elem().Set(value)
 	return object, nil
 }
 

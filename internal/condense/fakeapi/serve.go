@@ -165,7 +165,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, to target, query 
 	w.Header().Set("Content-Type", info.MediaType)
 	w.WriteHeader(http.StatusOK)
 	encoder := s.codec.WithoutConversion().EncoderForVersion(info.StreamSerializer.Serializer, to.gv)
-	frames := streaming.NewEncoder(info.StreamSerializer.Framer.NewFrameWriter(w), encoder)
+	frames := streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(w), encoder)
 	for {
 		for _, e := range events {
 			if e.resource != "" && (e.resource != to.resource || e.kind != watch.Bookmark && !matches(e.object, to, query)) {

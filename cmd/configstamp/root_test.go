@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	root := rootCommand()
+	var printed bytes.Buffer
+	root.SetOut(&printed)
+	root.SetErr(&printed)
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	return printed.String(), err
+}
+
+func TestVersion(t *testing.T) {
+	printed, err := run(t, "version")
+	if err != nil || !strings.HasPrefix(printed, "configstamp "+version) {
+		t.Errorf("version: %q, %v", printed, err)
+	}
+}
+
+func TestHelpNamesEachFlagsEnvironmentVariable(t *testing.T) {
+	for _, command := range rootCommand().Commands() {
+		if command.Name() == "version" {
+			continue
+		}
+		help, err := run(t, command.Name(), "--help")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(help) {
+			name, _, isFlag := strings.Cut(strings.TrimSpace(line), " ")
+			if name = strings.TrimPrefix(name, "--"); !isFlag || !strings.HasPrefix(strings.TrimSpace(line), "--") {
+				continue
+			}
+			variable := "[$CONFIGSTAMP_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "]"
+			if !strings.Contains(line, variable) {
+				t.Errorf("%s --help: %q lacks %s", command.Name(), strings.TrimSpace(line), variable)
+			}
+		}
+	}
+}
+
+func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		args        []string
+		environment map[string]string
+		want        string
+	}{
+		"no certificate":                 {args: []string{"webhook"}, want: "--tls-cert-file"},
+		"two ways to a certificate":      {args: []string{"webhook", "--tls-cert-file=a", "--tls-key-file=b", "--self-managed-certificate"}, want: "either"},
+		"a certificate without its key":  {args: []string{"webhook", "--tls-cert-file=a"}, want: "--tls-key-file"},
+		"a namespace that cannot be":     {args: []string{"controller", "--namespaces=A_B"}, want: `"A_B"`},
+		"a source that cannot be":        {args: []string{"controller", "--ignore-sources=pod/x"}, want: "pod/x"},
+		"a log format":                   {args: []string{"controller", "--log-format=xml"}, want: "--log-format=xml"},
+		"a negative time":                {args: []string{"controller", "--settle=-1s"}, want: "--settle=-1s"},
+		"no workers":                     {args: []string{"controller", "--workers=0"}, want: "--workers=0"},
+		"an environment variable":        {args: []string{"controller"}, environment: map[string]string{"CONFIGSTAMP_SETTLE": "soon"}, want: "CONFIGSTAMP_SETTLE"},
+		"a kubeconfig that is not there": {args: []string{"controller", "--kubeconfig=/nowhere"}, want: "/nowhere"},
+		"no cluster around":              {args: []string{"controller"}, want: "--kubeconfig"},
+		"an argument":                    {args: []string{"controller", "now"}, want: `"now"`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Setenv("KUBERNETES_SERVICE_HOST", "")
+			for name, value := range test.environment {
+				t.Setenv(name, value)
+			}
+			_, err := run(t, test.args...)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one that names %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAFlagOverrulesItsEnvironmentVariable(t *testing.T) {
+	t.Setenv("CONFIGSTAMP_WORKERS", "0")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := run(t, "controller", "--workers=3"); err == nil || strings.Contains(err.Error(), "--workers") {
+		t.Errorf("error %v: the environment variable counted", err)
+	}
+	if _, err := run(t, "controller"); err == nil || !strings.Contains(err.Error(), "--workers=0") {
+		t.Errorf("error %v: the environment variable did not count", err)
+	}
+}
