@@ -47,6 +47,7 @@ type Checker struct {
 	store   *Store
 	options CheckerOptions
 	slots   chan struct{}
+	shared  sharing
 }
 
 // NewChecker makes a Checker that reads through the client of store.
@@ -60,7 +61,8 @@ func NewChecker(store *Store, options CheckerOptions) *Checker {
 	if options.Parallel <= 0 {
 		options.Parallel = defaultParallel
 	}
-	return &Checker{store: store, options: options, slots: make(chan struct{}, options.Parallel)}
+	return &Checker{store: store, options: options, slots: make(chan struct{}, options.Parallel),
+		shared: sharing{timeout: options.Timeout, lines: map[place]*line{}}}
 }
 
 // Look returns what each of sources holds no earlier than the call. Any
@@ -78,7 +80,11 @@ func (c *Checker) Look(ctx context.Context, namespace string, sources []checksum
 	failures := make([]error, len(sources))
 	var looking sync.WaitGroup
 	for i, source := range sources {
-		looking.Go(func() { records[i], failures[i] = c.one(ctx, namespace, source) })
+		looking.Go(func() {
+			records[i], failures[i] = c.shared.do(ctx, place{namespace, source}, func(ctx context.Context) (Record, error) {
+				return c.one(ctx, namespace, source)
+			})
+		})
 	}
 	looking.Wait()
 	if err := notProven(namespace, sources, failures); err != nil {
