@@ -41,6 +41,9 @@ func newProcess(o *common, name string) (*process, error) {
 		return nil, err
 	}
 	config.QPS = -1 // our own bounds are closer to the matter
+	// A decompressor keeps the last 32 KiB that went through it, in plain, and is
+	// kept for the next response: content would stay in memory long after.
+	config.DisableCompression = true
 	config.UserAgent = "configstamp-" + name + "/" + version
 	typed := rest.CopyConfig(config)
 	typed.ContentType = runtime.ContentTypeProtobuf
