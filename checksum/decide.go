@@ -91,7 +91,8 @@ func Decide(ring *Ring, a Admission) Decision {
 	decision := decide(ring, &a)
 	if stamps, baseline := oversize(&a, decision.Records); stamps || baseline {
 		decision.Outcome = Oversize
-		decision.Findings = append(decision.Findings, Finding{Reason: TooLarge})
+		// First: a response has room for some warnings only.
+		decision.Findings = append([]Finding{{Reason: TooLarge}}, decision.Findings...)
 		if a.Asker != Anyone && !a.TemplateChanged {
 			decision.Records = a.Held
 		} else { // only what does not fit goes: stamps taken from an unchanged template would roll it

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
 )
 
 // RequiredKey is a key without which a container cannot start.
@@ -72,12 +73,12 @@ func usesByPolicy() [][]Use {
 
 // Selections joins references into one selection for each source that counts
 // or that containers cannot start without, sorted by source. A reference whose
-// name no object can have selects nothing.
+// name no object can have, or to a release of Helm's, selects nothing.
 func Selections(references []Reference, policy Policy) []Selection {
 	bySource := map[Source][]*Reference{}
 	for i := range references {
 		source := references[i].Source
-		if bySource[source] == nil && !source.Nameable() {
+		if bySource[source] == nil && (!source.Nameable() || isHelmRelease(source)) {
 			continue
 		}
 		bySource[source] = append(bySource[source], &references[i])
@@ -97,6 +98,13 @@ func Selections(references []Reference, policy Policy) []Selection {
 	}
 	slices.SortFunc(selections, func(a, b Selection) int { return compareSources(a.Source, b.Source) })
 	return selections
+}
+
+// isHelmRelease tells the Secrets in which Helm keeps its releases. They are
+// many, big and no configuration, so what the cluster holds is known without
+// them.
+func isHelmRelease(source Source) bool {
+	return source.Kind == Secret && strings.HasPrefix(source.Name, "sh.helm.release.v1.")
 }
 
 func counting(references []*Reference, uses []Use) []*Reference {

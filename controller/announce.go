@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -37,71 +36,77 @@ const actionReadmit = "Readmit"
 // digests.
 type announcer struct{ recorder events.EventRecorder }
 
-func (a announcer) rolling(user ref, uid types.UID, sources []checksum.Source) {
+func (a announcer) rolling(user ref, s *subject, sources []checksum.Source) {
 	what := "rolling out"
 	if !user.kind.Restarts {
 		what = "later runs start with it"
 	}
-	a.event(user, uid, corev1.EventTypeNormal, reasonRolling, changed(sources)+": "+what, sources...)
+	a.event(user, s, corev1.EventTypeNormal, reasonRolling, changed(sources)+": "+what, sources...)
 }
 
-func (a announcer) recorded(user ref, uid types.UID, sources []checksum.Source) {
-	a.event(user, uid, corev1.EventTypeNormal, reasonRecorded, list(sources)+" recorded as it is now: the workload rolls out when that changes", sources...)
+func (a announcer) recorded(user ref, s *subject, sources []checksum.Source) {
+	when := "the workload rolls out when that changes"
+	if !user.kind.Restarts {
+		when = "later runs are stamped when that changes"
+	}
+	a.event(user, s, corev1.EventTypeNormal, reasonRecorded, list(sources)+" recorded as it is now: "+when, sources...)
 }
 
-func (a announcer) stale(user ref, uid types.UID, sources []checksum.Source) {
-	a.event(user, uid, corev1.EventTypeWarning, reasonStale, fmt.Sprintf("%s was edited after the newest revision of this %s: its pods may run older content; "+
+func (a announcer) stale(user ref, s *subject, sources []checksum.Source) {
+	a.event(user, s, corev1.EventTypeWarning, reasonStale, fmt.Sprintf("%s was edited after the newest revision of this %s: its pods may run older content; "+
 		"kubectl rollout restart makes them read it", list(sources), user.kind.Name), sources...)
 }
 
-func (a announcer) lost(user ref, uid types.UID, sources []checksum.Source) {
-	a.event(user, uid, corev1.EventTypeWarning, reasonLost, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
+func (a announcer) lost(user ref, s *subject, sources []checksum.Source) {
+	a.event(user, s, corev1.EventTypeWarning, reasonLost, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
 		"recorded anew as it is now, nothing restarts; a change that came meanwhile is not known", list(sources)), sources...)
 }
 
-// event tells something about a workload and the sources named in text. Those
-// are part of what it is about, because client-go takes two events of one reason
-// about one thing for the same one, whatever their texts say, and counts the
-// second up under the words of the first.
-func (a announcer) event(user ref, uid types.UID, eventType string, why reason, text string, about ...checksum.Source) {
+// event tells something about a workload. client-go takes two events of one
+// reason about one thing for the same one, whatever their texts say, and counts
+// the second up under the words of the first; so what it is about is the
+// workload at its version, and, as its field, what the text is about. Repeating
+// oneself is for notes to prevent.
+func (a announcer) event(user ref, s *subject, eventType string, why reason, text string, about ...checksum.Source) {
 	regarding := &corev1.ObjectReference{
-		APIVersion: user.kind.GroupVersionKind().GroupVersion().String(),
-		Kind:       user.kind.Name,
-		Namespace:  user.namespace,
-		Name:       user.name,
-		UID:        uid,
-		FieldPath:  list(about),
+		APIVersion:      user.kind.GroupVersionKind().GroupVersion().String(),
+		Kind:            user.kind.Name,
+		Namespace:       user.namespace,
+		Name:            user.name,
+		UID:             s.uid,
+		ResourceVersion: s.resourceVersion,
+		FieldPath:       list(about),
 	}
-	a.recorder.Eventf(regarding, nil, eventType, string(why), actionReadmit, "%s", text)
+	a.recorder.Eventf(regarding, nil, eventType, string(why), actionReadmit, "%s", shorten(text))
 }
 
 // warnOnce tells a person what only a person can mend, once for each text.
-func (c *Controller) warnOnce(user ref, uid types.UID, why reason, text string) {
+func (c *Controller) warnOnce(user ref, s *subject, why reason, text string, about ...checksum.Source) {
 	if c.notes.first(user, why, text) {
-		c.say.event(user, uid, corev1.EventTypeWarning, why, text)
+		c.say.event(user, s, corev1.EventTypeWarning, why, text, about...)
 	}
 }
 
-// patience is how many tries of one workload fail before people are told.
-const patience = 5
+// patience is how many tries of one workload fail before people are told: some
+// 25 seconds, in which a webhook that restarts is back.
+const patience = 8
 
-// reportFailure warns of a workload that keeps failing.
+// reportFailure warns of a workload that keeps failing, once for each reason.
 func (c *Controller) reportFailure(user ref, err error) {
-	if c.queue.NumRequeues(user)+1 != patience {
-		return
-	}
 	s, _ := c.index.get(user)
-	if s == nil {
+	if s == nil || c.queue.NumRequeues(user)+1 < patience {
 		return
 	}
 	// The API server's own words, where it has refused; they are about the
-	// workload and the policy that it meets.
-	text := err.Error()
+	// workload and the policy that it meets, and may differ each time.
+	text, stable := err.Error(), err.Error()
 	var refusal apierrors.APIStatus
 	if errors.As(err, &refusal) {
-		text = refusal.Status().Message
+		text, stable = refusal.Status().Message, string(refusal.Status().Reason)
 	}
-	c.warnOnce(user, s.uid, reasonFailing, "re-admission keeps failing, and is tried again for ever: "+shorten(text))
+	if c.notes.first(user, reasonFailing, stable) {
+		c.say.event(user, s, corev1.EventTypeWarning, reasonFailing, "re-admission keeps failing, and is tried again for ever: "+text)
+	}
 }
 
 func changed(sources []checksum.Source) string { return list(sources) + " changed" }
@@ -125,7 +130,7 @@ func list(sources []checksum.Source) string {
 
 // shorten keeps a text within what an event's note holds, 1 kB.
 func shorten(text string) string {
-	const enough = 400
+	const enough = 1000
 	if len(text) <= enough {
 		return text
 	}

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,7 +73,7 @@ type Options struct {
 	Clock clock.WithTicker
 }
 
-// Backoff of one workload: it never gives up, and never delays another.
+// Backoff of one workload: it never gives up, and does not wait in a worker.
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = time.Minute
@@ -98,7 +99,7 @@ type Controller struct {
 	settle  *settling
 	queue   workqueue.TypedRateLimitingInterface[ref]
 	reflect []*cache.Reflector
-	synced  []func() bool
+	watches []watch
 	notes   *notes
 }
 
@@ -122,14 +123,51 @@ func (c *Controller) Reconsider() {
 	}
 }
 
-// Synced reports whether every cache has been filled.
-func (c *Controller) Synced() bool {
-	for _, synced := range c.synced {
-		if !synced() {
-			return false
+// watch is one of our caches.
+type watch struct {
+	name   string
+	filled func() bool
+}
+
+// Ready says which caches are still to be filled; nil when none is.
+func (c *Controller) Ready() error {
+	var waiting []string
+	for _, watch := range c.watches {
+		if !watch.filled() {
+			waiting = append(waiting, watch.name)
 		}
 	}
-	return c.sources.HasSynced() && c.keys.Ring() != nil
+	if !c.sources.HasSynced() {
+		waiting = append(waiting, "configmaps and secrets")
+	}
+	if c.keys.Ring() == nil {
+		waiting = append(waiting, "the digest key")
+	}
+	if len(waiting) > 0 {
+		return fmt.Errorf("still to be read: %s", strings.Join(waiting, ", "))
+	}
+	return nil
+}
+
+// fill waits until every cache is filled, and says now and then which is not.
+// It reports false when ctx ended before.
+func (c *Controller) fill(ctx context.Context) bool {
+	began, told := c.options.Clock.Now(), 0
+	for {
+		err := c.Ready()
+		if err == nil {
+			return true
+		}
+		if minutes := int(c.options.Clock.Since(began) / time.Minute); minutes > told {
+			told = minutes
+			klog.FromContext(ctx).Info("Nothing rolls yet; if this stays, look for missing rights", "reason", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // errLostLease ends the process, so that the next leader is the only one.
@@ -146,7 +184,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		})
 	}
 	group.Go(func() error {
-		if !cache.WaitForCacheSync(ctx.Done(), c.Synced) {
+		if !c.fill(ctx) {
 			return nil // told to stop before
 		}
 		klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count())

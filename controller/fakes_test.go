@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -35,6 +37,8 @@ type cluster struct {
 	oversize bool           // the webhook says that annotations do not fit
 	fail     map[string]int // how many patches of an object of this name fail
 	calls    []string
+	lose     bool // the answer to the next patch is lost, after it was stored
+	gone     bool // the API server does not know the workload
 	// meanwhile is what others do between a read and the patch that follows it.
 	meanwhile func()
 }
@@ -99,6 +103,8 @@ func (c *cluster) get(_ context.Context, user ref) ([]byte, error) {
 	return body, nil
 }
 
+var errLost = errors.New("connection reset by peer")
+
 var errRefused = errors.New("admission webhook of somebody's denied the request")
 
 func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bool) ([]byte, []string, error) {
@@ -113,6 +119,9 @@ func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bo
 		c.fail[user.name]--
 		return nil, nil, errRefused
 	}
+	if c.gone {
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: user.kind.Resource}, user.name)
+	}
 	if c.oversize {
 		return c.body(user), []string{"configstamp: " + checksum.Finding{Reason: checksum.TooLarge}.String()}, nil
 	}
@@ -124,6 +133,10 @@ func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bo
 		c.admit(user, manager)
 	}
 	after := c.body(user)
+	if c.lose {
+		c.lose = false
+		return nil, nil, errLost
+	}
 	if dryRun { // nothing is stored, so the version stays
 		version := metadata(before)["resourceVersion"]
 		object := decoded(after)

@@ -24,6 +24,9 @@ type ref struct {
 // String implements fmt.Stringer, for logs.
 func (r ref) String() string { return r.kind.String() + " " + r.namespace + "/" + r.name }
 
+// MarshalLog implements logr.Marshaler: slog would write {}.
+func (r ref) MarshalLog() any { return r.String() }
+
 // subject is all that is kept of one workload.
 type subject struct {
 	uid             types.UID
@@ -119,13 +122,17 @@ func (x *index) all() []ref {
 }
 
 // put takes a workload as it was received, unless something newer is known of
-// the same object, and reports whether anything that counts is new. An object
+// that name, and reports whether anything that counts is new. An object
 // whose generation stays has the template that it had.
 func (x *index) put(user ref, s *subject) (news bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	return x.take(user, s)
+}
+
+func (x *index) take(user ref, s *subject) (news bool) {
 	known := x.subjects[user]
-	if known != nil && known.uid == s.uid {
+	if known != nil {
 		if order, err := resourceversion.CompareResourceVersion(s.resourceVersion, known.resourceVersion); err == nil && order < 0 {
 			return false
 		}
@@ -172,6 +179,26 @@ func (x *index) remove(user ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.set(user, nil)
+}
+
+// renew takes the answer to a re-admission, unless the watch has told of
+// something newer meanwhile, such as a deletion.
+func (x *index) renew(user ref, s *subject) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.subjects[user] != nil {
+		x.take(user, s)
+	}
+}
+
+// gone forgets a workload that the API server does not know, if nothing newer
+// of that name has come meanwhile.
+func (x *index) gone(user ref, was *subject) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.subjects[user] == was {
+		x.set(user, nil)
+	}
 }
 
 // replace makes a list of one kind in one namespace ("" for all) the truth.

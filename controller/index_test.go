@@ -34,8 +34,11 @@ func TestIndex(t *testing.T) {
 	if len(x.users("n", configMap("gone"))) != 0 {
 		t.Error("an older version of the same object replaced the newer")
 	}
-	if !x.put(a, subjectOf("3", "1", "d")) {
-		t.Error("an object made anew under the same name was not taken, because its version is lower")
+	if !x.put(a, subjectOf("3", "7", "d")) {
+		t.Error("an object made anew under the same name was not taken")
+	}
+	if x.put(a, subjectOf("1", "5", "c")) {
+		t.Error("an answer about the object before it was taken")
 	}
 	if got := x.users("n", configMap("c")); !slices.Equal(got, []ref{b}) {
 		t.Errorf("users of c: %v, want b alone", got)
@@ -51,6 +54,10 @@ func TestIndex(t *testing.T) {
 		t.Errorf("users of e: %v: a list is the truth, even with lower versions", got)
 	}
 	x.remove(b)
+	x.renew(b, subjectOf("2", "9", "e"))
+	if s, _ := x.get(b); s != nil {
+		t.Error("a late answer brought a deleted workload back")
+	}
 	if len(x.bySource) != 0 || len(x.subjects) != 0 {
 		t.Errorf("something is left of removed workloads: %v %v", x.bySource, x.subjects)
 	}

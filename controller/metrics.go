@@ -43,7 +43,7 @@ func newMetrics(registry prometheus.Registerer, workloads, queued func() int) *M
 			Help: "1 while this process leads.",
 		}),
 		workloads: gauge("configstamp_workloads", "Workloads that are watched, opted in or not.", workloads),
-		queued:    gauge("configstamp_queue_depth", "Workloads that wait to be looked at.", queued),
+		queued:    gauge("configstamp_queue_depth", "Workloads that wait to be looked at; on a process that does not lead, those that have waited for it to.", queued),
 	}
 	registry.MustRegister(m.readmissions, m.lost, m.leader, m.workloads, m.queued)
 	return m

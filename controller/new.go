@@ -83,7 +83,7 @@ func (c *Controller) watch(name string, client rest.Interface, resource, namespa
 	c.reflect = append(c.reflect, cache.NewReflectorWithOptions(
 		condense.NewListWatch(client, resource, namespace, nil), nil, to,
 		cache.ReflectorOptions{Name: "configstamp " + name, TypeDescription: name, Clock: c.options.Clock}))
-	c.synced = append(c.synced, to.filled)
+	c.watches = append(c.watches, watch{name, to.filled})
 }
 
 // condenser reads workloads of a kind as they arrive. One that cannot be read

@@ -7,8 +7,8 @@ import (
 )
 
 // notes remember what people were told about a workload, so that they are told
-// once, and which sources it was seen to miss. Losing them (a restart) costs a
-// repeated event and nothing else.
+// once, and which sources it was seen to miss. Losing them (a restart) costs an
+// event that is repeated, missing or too careful, and never a roll.
 type notes struct {
 	mu   sync.Mutex
 	made map[ref]*note
@@ -19,6 +19,10 @@ type note struct {
 	// missing are the sources that the workload was seen to lack, with the
 	// first content that came, nil until then.
 	missing map[checksum.Source]*checksum.Content
+	// changed are the sources for which a roll was asked for, and asked is what
+	// was on record then; none when no roll is to be told of.
+	changed []checksum.Source
+	asked   checksum.Records
 }
 
 func newNotes() *notes { return &notes{made: map[ref]*note{}} }
@@ -50,7 +54,7 @@ func (n *notes) settle(user ref) {
 	defer n.mu.Unlock()
 	if note := n.made[user]; note != nil {
 		clear(note.warned)
-		if len(note.missing) == 0 {
+		if len(note.missing) == 0 && len(note.changed) == 0 {
 			delete(n.made, user)
 		}
 	}
@@ -108,4 +112,26 @@ func (n *notes) found(user ref, sources []checksum.Source) {
 			delete(note.missing, source)
 		}
 	}
+}
+
+// rolling notes that a roll is asked for.
+func (n *notes) rolling(user ref, changed []checksum.Source, asked checksum.Records) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.of(user)
+	note.changed, note.asked = changed, asked
+}
+
+// rolled returns for which sources a roll was asked for that has come by now,
+// once.
+func (n *notes) rolled(user ref, now checksum.Records) []checksum.Source {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.made[user]
+	if note == nil || len(note.changed) == 0 || now.Equal(note.asked) {
+		return nil
+	}
+	changed := note.changed
+	note.changed, note.asked = nil, checksum.Records{}
+	return changed
 }

@@ -18,9 +18,12 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// requestTimeout bounds one request; a webhook of somebody's may take up to
-// thirty seconds of it.
-const requestTimeout = 35 * time.Second
+// A request that takes long holds a worker, and others wait behind it. The API
+// server is told to give up first, so that what it had to say is heard.
+const (
+	serverTimeout  = 10 * time.Second
+	requestTimeout = serverTimeout + 2*time.Second
+)
 
 // api is what the controller asks of the API server about one workload.
 type api interface {
@@ -37,7 +40,7 @@ type restAPI map[*workload.Kind]rest.Interface
 func (a restAPI) get(ctx context.Context, user ref) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	body, err := a[user.kind].Get().Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).DoRaw(ctx)
+	body, err := a[user.kind].Get().Timeout(serverTimeout).Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", user, err)
 	}
@@ -51,6 +54,7 @@ func (a restAPI) readmit(ctx context.Context, user ref, manager string, dryRun b
 	request := a[user.kind].Patch(types.MergePatchType).
 		Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).
 		Param("fieldManager", manager).
+		Timeout(serverTimeout).
 		WarningHandlerWithContext(&heard).
 		Body([]byte("{}"))
 	if dryRun {

@@ -44,8 +44,8 @@ func (s *settling) begin() {
 	s.began = s.clock.Now()
 }
 
-// changed notes an edit and returns how long the source has to settle.
-func (s *settling) changed(namespace string, source checksum.Source) time.Duration {
+// changed notes an edit.
+func (s *settling) changed(namespace string, source checksum.Source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
@@ -57,7 +57,6 @@ func (s *settling) changed(namespace string, source checksum.Source) time.Durati
 	}
 	e.last = now
 	s.edits[at] = e
-	return s.due(e).Sub(now)
 }
 
 // wait is how long to wait yet for a source to settle; zero: it has.

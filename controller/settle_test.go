@@ -25,8 +25,8 @@ func TestSettling(t *testing.T) {
 	// Edits every second never let it rest, but it rolls after ten windows.
 	began := clock.Now()
 	for {
-		wait := s.changed("n", source)
-		if wait <= time.Second {
+		s.changed("n", source)
+		if s.wait("n", source) <= time.Second {
 			break
 		}
 		clock.Step(time.Second)
@@ -40,7 +40,8 @@ func TestSettling(t *testing.T) {
 
 	// After that a new edit begins anew.
 	clock.Step(time.Second)
-	if wait := s.changed("n", source); wait != 2*time.Second {
+	s.changed("n", source)
+	if wait := s.wait("n", source); wait != 2*time.Second {
 		t.Errorf("the next edit waits %s, want 2s", wait)
 	}
 	if wait := s.wait("other", source); wait != 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -24,23 +25,36 @@ var (
 	errAway = errors.New("re-admission left untrue checksums: the webhook was not called, or knew older content")
 )
 
-// sync looks at one workload and does what is due: nothing, a recording, or a
-// roll. It returns how long to wait before looking again (zero: until
-// something happens), or an error: then it is tried again with backoff, for ever.
+// sync does what is due for one workload. One that the API server does not know
+// is forgotten.
 func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) {
 	s, optedIn := c.index.get(user)
 	if s == nil || !c.serves(user, s, optedIn) {
 		c.notes.forget(user)
 		return 0, nil
 	}
+	wait, err := c.look(ctx, user, s)
+	if apierrors.IsNotFound(err) {
+		c.index.gone(user, s)
+		c.notes.forget(user)
+		return 0, nil
+	}
+	return wait, err
+}
+
+// look looks at one workload and does what is due: nothing, a recording, or a
+// roll. It returns how long to wait before looking again (zero: until
+// something happens), or an error: then it is tried again with backoff, for ever.
+func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Duration, error) {
 	if s.fault != "" {
-		c.warnOnce(user, s.uid, reasonUnreadable, s.fault)
+		c.warnOnce(user, s, reasonUnreadable, s.fault)
 		return 0, nil
 	}
 	review, err := c.review(ctx, user, s)
 	if err != nil {
 		return 0, err
 	}
+	c.sayRolled(ctx, user, s)
 	c.notes.missed(user, review.Missing)
 	for i := range review.ToRecord {
 		source := review.ToRecord[i].Source
@@ -51,8 +65,9 @@ func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) 
 	case len(review.Untrue) > 0 && len(review.Missing) == 0 && wait == 0:
 		return c.roll(ctx, user, s, review)
 	case len(review.Untrue) > 0 && len(review.Missing) > 0:
-		c.warnOnce(user, s.uid, reasonHeld, fmt.Sprintf("%s, but nothing rolls while %s", changed(review.Untrue), review.Missing[0]))
-	case len(review.Untrue) == 0:
+		c.warnOnce(user, s, reasonHeld, fmt.Sprintf("%s, but nothing rolls while %s", changed(review.Untrue), review.Missing[0]),
+			append(slices.Clone(review.Untrue), review.Missing[0].Source)...)
+	case len(review.Untrue) == 0 && len(review.ToRecord) == 0:
 		c.notes.settle(user)
 	}
 	if len(review.ToRecord) > 0 {
@@ -88,7 +103,9 @@ func (c *Controller) review(ctx context.Context, user ref, s *subject) (checksum
 				if _, err := c.keys.Refresh(ctx, id); err != nil {
 					return checksum.Review{}, err
 				}
-				ring = c.keys.Ring()
+				if ring = c.keys.Ring(); ring == nil {
+					return checksum.Review{}, errNoKey
+				}
 			}
 		}
 	}
@@ -108,18 +125,15 @@ func (c *Controller) settled(user ref, sources []checksum.Source) (wait time.Dur
 // roll has the webhook stamp a workload anew, and checks that the answer is
 // true. That closes every race between the caches without trusting any.
 func (c *Controller) roll(ctx context.Context, user ref, s *subject, review checksum.Review) (time.Duration, error) {
+	c.notes.rolling(user, review.Untrue, s.records)
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if err != nil {
 		c.metrics.readmitted(rolling, resultFailed)
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
 	after := newSubject(answer.object, c.options.Policy)
-	c.index.put(user, after)
-	rolled := !after.records.Equal(s.records) && after.generation != s.generation
-	if rolled {
-		klog.FromContext(ctx).Info("Rolling out", "workload", user, "changed", list(review.Untrue))
-		c.say.rolling(user, after.uid, review.Untrue)
-	}
+	c.index.renew(user, after)
+	c.sayRolled(ctx, user, after)
 	left, err := c.review(ctx, user, after)
 	switch {
 	case err != nil:
@@ -130,11 +144,20 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review chec
 		return 0, nil
 	case answer.warned(checksum.TooLarge):
 		c.metrics.readmitted(rolling, resultOversize)
-		c.warnOnce(user, s.uid, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
+		c.warnOnce(user, s, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
 		return noHurry, nil
 	default:
 		c.metrics.readmitted(rolling, resultAway)
 		return 0, errAway
+	}
+}
+
+// sayRolled tells of a roll that a workload shows: now, or, when the answer to
+// the patch was lost, when the watch brings it.
+func (c *Controller) sayRolled(ctx context.Context, user ref, s *subject) {
+	if sources := c.notes.rolled(user, s.records); len(sources) > 0 {
+		klog.FromContext(ctx).Info("Rolling out", "workload", user, "changed", list(sources))
+		c.say.rolling(user, s, sources)
 	}
 }
 
@@ -161,7 +184,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review ch
 			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
 		}
 		c.metrics.readmitted(recording, resultStowaway)
-		c.warnOnce(user, s.uid, reasonStowaway, stowawayNote(stowaways))
+		c.warnOnce(user, s, reasonStowaway, stowawayNote(stowaways))
 		return sooner(wait, noHurry), nil
 	}
 	if done, err := c.recorded(ctx, user, try); !done {
@@ -172,11 +195,14 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review ch
 		c.metrics.readmitted(recording, resultFailed)
 		return 0, fmt.Errorf("recording: %w", err)
 	}
-	c.index.put(user, newSubject(answer.object, c.options.Policy))
+	c.index.renew(user, newSubject(answer.object, c.options.Policy))
 	if done, err := c.recorded(ctx, user, answer); !done {
 		return c.unrecorded(user, s, answer, wait, err)
 	}
 	c.metrics.readmitted(recording, resultDone)
+	if len(review.Untrue) == 0 {
+		c.notes.settle(user)
+	}
 	klog.FromContext(ctx).Info("Recorded", "workload", user, "references", len(review.ToRecord))
 	c.sayRecorded(user, s, review, user.kind.TemplateWritten(before))
 	return wait, nil
@@ -194,7 +220,7 @@ func (c *Controller) unrecorded(user ref, s *subject, answer answer, wait time.D
 		return 0, err
 	case answer.warned(checksum.TooLarge):
 		c.metrics.readmitted(recording, resultOversize)
-		c.warnOnce(user, s.uid, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
+		c.warnOnce(user, s, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
 		return sooner(wait, noHurry), nil
 	default:
 		c.metrics.readmitted(recording, resultAway)
@@ -230,20 +256,23 @@ func (c *Controller) sayRecorded(user ref, s *subject, review checksum.Review, t
 	}
 	c.notes.found(user, adopted)
 	if len(adopted) > 0 {
-		c.say.recorded(user, s.uid, adopted)
+		c.say.recorded(user, s, adopted)
 	}
 	if len(stale) > 0 {
-		c.say.stale(user, s.uid, stale)
+		c.say.stale(user, s, stale)
 	}
 	if len(review.Lost) > 0 {
 		c.metrics.lost.Add(float64(len(review.Lost)))
-		c.say.lost(user, s.uid, review.Lost)
+		c.say.lost(user, s, review.Lost)
 	}
 }
 
 // mayBeStale reports whether pods may have started with other content of a
 // source than what was just recorded.
 func (c *Controller) mayBeStale(user ref, source checksum.Source, templateWritten time.Time) bool {
+	if !user.kind.Restarts {
+		return false // every later run reads what is there then
+	}
 	if first, was := c.notes.firstContent(user, source); was {
 		// No pod has started before it came; but it may have changed since.
 		return first != nil && !first.Equal(c.sources.Content(user.namespace, source))

@@ -1,11 +1,15 @@
 package controller
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -267,5 +271,78 @@ func TestAStatusWriteDoesNotDelayARecording(t *testing.T) {
 	h.mustSync(t, d)
 	if !c.stampedTrue(d) {
 		t.Error("not on record")
+	}
+}
+
+func TestARollWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "new"})
+	c.lose = true
+	h.rest()
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the answer was not lost: the test shows nothing")
+	}
+	h.see(t, d) // the watch brings it
+	h.mustSync(t, d)
+	h.mustSync(t, d)
+	calls, said := h.happened()
+	if len(calls) != 1 || !slices.Equal(said, texts("Normal ConfigChanged configmap/c changed: rolling out")) {
+		t.Errorf("calls %q, events %q, want one of each", calls, said)
+	}
+}
+
+func TestAWorkloadThatIsGoneIsForgotten(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "new"})
+	c.gone = true
+	h.rest()
+	h.mustSync(t, d)
+	if s, _ := h.index.get(d); s != nil {
+		t.Error("it is still known")
+	}
+}
+
+func TestABlockedRecordingIsToldOfOnce(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", nil)
+	d := c.deploy("d", "c")
+	c.rider = "was here"
+	h := newHouse(t, c)
+	for range 3 {
+		h.mustSync(t, d)
+	}
+	if _, said := h.happened(); len(said) != 1 {
+		t.Errorf("events: %q, want a single one", said)
+	}
+}
+
+func TestPeopleAreToldOfWhatKeepsFailing(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", nil)
+	d := c.deploy("d", "c")
+	h := newHouse(t, c)
+	fail := func(times int, err error) (said []string) {
+		for range times {
+			h.reportFailure(d, err)
+			h.queue.AddRateLimited(d)
+		}
+		_, said = h.happened()
+		return said
+	}
+	if said := fail(patience-1, errAway); len(said) != 0 {
+		t.Errorf("events after %d tries: %q, want none", patience-1, said)
+	}
+	if said := fail(3, errAway); len(said) != 1 {
+		t.Errorf("events: %q, want one of the webhook", said)
+	}
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "d", errRefused)
+	if said := fail(3, fmt.Errorf("rolling: %w", denied)); len(said) != 1 || !strings.Contains(said[0], errRefused.Error()) {
+		t.Errorf("events: %q, want one with the API server's words", said)
 	}
 }

@@ -49,6 +49,8 @@ const (
 	failed     checksum.Outcome = "failed"     // something is wrong with us
 )
 
+var errNoKey = errors.New("the digest key is not there yet")
+
 // Answer is what an admission comes to. It never denies.
 type Answer struct {
 	Outcome  checksum.Outcome
@@ -63,6 +65,9 @@ type Handler struct {
 	Sources Sources
 	Keys    Keys
 	Metrics *Metrics
+	// Patience bounds all that one admission asks of the API server; 0 is no
+	// bound beyond that of Sources and Keys.
+	Patience time.Duration
 	// Announce hears of clients that fight with us over a workload; nil: nobody does.
 	Announce Announcer
 	// Now is the clock by which such fights are counted; nil is the real one.
@@ -168,9 +173,14 @@ func (h *Handler) look(ctx context.Context, admission *checksum.Admission) (*che
 	}
 	ring := h.Keys.Ring()
 	if ring == nil {
-		return nil, errors.New("the digest key is not there yet")
+		return nil, errNoKey
 	}
 	sources := make([]checksum.Source, 0, len(admission.Selections))
+	if h.Patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, h.Patience)
+		defer cancel()
+	}
 	var lookup error
 	asked := map[string]bool{} // a lost key is looked for once, however many stamps it made
 	for _, s := range admission.Selections {
@@ -181,7 +191,9 @@ func (h *Handler) look(ctx context.Context, admission *checksum.Admission) (*che
 			if _, err := h.Keys.Refresh(ctx, id); err != nil {
 				lookup = errors.Join(lookup, err)
 			}
-			ring = h.Keys.Ring()
+			if ring = h.Keys.Ring(); ring == nil {
+				return nil, errNoKey
+			}
 		}
 	}
 	contents, err := h.Sources.Fresh(ctx, admission.Namespace, sources)

@@ -113,12 +113,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		group.Go(run)
 	}
 	group.Go(func() error {
-		return p.serveMetrics(ctx, o.metricsAddress, func() error {
-			if !c.Synced() {
-				return errors.New("caches are still being filled")
-			}
-			return nil
-		})
+		return p.serveMetrics(ctx, o.metricsAddress, c.Ready)
 	})
 	group.Go(func() error { return c.Run(ctx) })
 	return group.Wait()

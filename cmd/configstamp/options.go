@@ -21,6 +21,10 @@ import (
 // variable that gives the flag's value when the flag is not on the command line.
 const envPrefix = "CONFIGSTAMP_"
 
+// maxVerbosity is the most that may be logged: from 8 on client-go writes the
+// bodies of requests and answers, Secrets among them.
+const maxVerbosity = 7
+
 // common are the options of both processes.
 type common struct {
 	kubeconfig     string
@@ -43,7 +47,7 @@ func (o *common) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.ignoreSources, "ignore-sources", []string{"configmap/kube-root-ca.crt", "configmap/openshift-service-ca.crt"}, "sources that never count, in any namespace")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics, /healthz and /readyz")
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
-	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 0 what an operator acts on, 2 each admission, 4 what client-go does")
+	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0 what an operator acts on, 2 each admission, 4 what client-go does, at most %d", maxVerbosity))
 }
 
 func (o *common) check() error {
@@ -58,6 +62,9 @@ func (o *common) check() error {
 	}
 	if o.logFormat != "json" && o.logFormat != "text" {
 		errs = append(errs, fmt.Errorf("--log-format=%s: want json or text", o.logFormat))
+	}
+	if o.verbosity < 0 || o.verbosity > maxVerbosity {
+		errs = append(errs, fmt.Errorf("-v=%d: want 0 to %d; beyond that client-go logs the bodies of Secrets", o.verbosity, maxVerbosity))
 	}
 	if o.keyGrace < 0 {
 		errs = append(errs, fmt.Errorf("--key-grace=%s: want no less than 0s", o.keyGrace))

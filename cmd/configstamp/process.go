@@ -70,6 +70,10 @@ func newProcess(o *common, name string) (*process, error) {
 			Help:        "1, with the version of this process.",
 			ConstLabels: prometheus.Labels{"version": version, "process": name},
 		}, func() float64 { return 1 }))
+	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "configstamp_sources_last_progress_timestamp_seconds",
+		Help: "When the most silent of the watches of ConfigMaps and Secrets last told anything, in seconds since 1970.",
+	}, func() float64 { return max(0, float64(store.LastProgress().Unix())) }))
 	for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
 		p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "configstamp_sources",

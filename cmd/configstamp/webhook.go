@@ -102,6 +102,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		Sources:  &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
 		Keys:     p.keys,
 		Metrics:  webhook.NewMetrics(p.registry),
+		Patience: o.freshnessTimeout,
 		Announce: announce(p.recorder()),
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)

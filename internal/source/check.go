@@ -22,18 +22,14 @@ var ErrNotProven = errors.New("freshness not proven")
 
 // What a CheckerOptions of zeros stands for.
 const (
-	defaultTimeout    = 250 * time.Millisecond
-	defaultMaxSources = 100
-	defaultParallel   = 16
+	defaultTimeout  = 250 * time.Millisecond
+	defaultParallel = 16
 )
 
 // CheckerOptions bound a Checker; zero values mean the defaults.
 type CheckerOptions struct {
 	// Timeout is the longest that Look takes (250 ms).
 	Timeout time.Duration
-	// MaxSources is the most that one Look checks (100), each by one request,
-	// or two when it has changed; it proves nothing about more.
-	MaxSources int
 	// Parallel is the most requests under way at once, of all Looks together
 	// (16). They share one HTTP/2 connection.
 	Parallel int
@@ -55,9 +51,6 @@ func NewChecker(store *Store, options CheckerOptions) *Checker {
 	if options.Timeout <= 0 {
 		options.Timeout = defaultTimeout
 	}
-	if options.MaxSources <= 0 {
-		options.MaxSources = defaultMaxSources
-	}
 	if options.Parallel <= 0 {
 		options.Parallel = defaultParallel
 	}
@@ -71,9 +64,6 @@ func NewChecker(store *Store, options CheckerOptions) *Checker {
 // be proven and why, and holds no content.
 func (c *Checker) Look(ctx context.Context, namespace string, sources []checksum.Source) (View, error) {
 	sources = unique(sources)
-	if len(sources) > c.options.MaxSources {
-		return nil, fmt.Errorf("checking %d sources of namespace %q: %w: at most %d are checked for one workload", len(sources), namespace, ErrNotProven, c.options.MaxSources)
-	}
 	ctx, cancel := context.WithTimeout(condense.Quiet(ctx), c.options.Timeout)
 	defer cancel()
 	records := make([]Record, len(sources))

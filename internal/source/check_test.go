@@ -125,7 +125,6 @@ func TestLookSaysWhatCouldNotBeProven(t *testing.T) {
 		want      []string
 		is        error
 	}{
-		"too many": {nil, CheckerOptions{MaxSources: 7}, []string{"8 sources", "at most 7"}, nil},
 		"one does not answer": {func(_ http.ResponseWriter, r *http.Request) bool {
 			if strings.HasSuffix(r.URL.Path, "/web-3") {
 				<-r.Context().Done()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -33,13 +32,7 @@ type Record struct {
 	Written time.Time
 	// Created is metadata.creationTimestamp, in whole seconds.
 	Created time.Time
-	// Annotations are those that state a policy (configstamp.dev/ and
-	// reloader.stakater.com/), mostly nil.
-	Annotations map[string]string
 }
-
-// Exists reports whether the source exists.
-func (r Record) Exists() bool { return r.Content != nil }
 
 // String keeps checksums of content, which would help to guess it, out of logs.
 func (r Record) String() string {
@@ -57,20 +50,19 @@ func (r Record) MarshalLog() any { return r.String() }
 
 // sameFor reports whether nothing changed that anybody acts on.
 func (r Record) sameFor(other Record) bool {
-	return r.Content.Equal(other.Content) && maps.Equal(r.Annotations, other.Annotations)
+	return r.Content.Equal(other.Content)
 }
 
 // held is a Record as it lies in memory.
 type held struct {
 	content         *checksum.Content
 	resourceVersion string
-	annotations     map[string]string
 	written         int64 // Unix seconds, 0 when unknown
 	created         int64
 }
 
 func (h held) record() Record {
-	r := Record{Content: h.content, ResourceVersion: h.resourceVersion, Annotations: h.annotations}
+	r := Record{Content: h.content, ResourceVersion: h.resourceVersion}
 	if h.written != 0 {
 		r.Written = time.Unix(h.written, 0).UTC()
 	}
@@ -135,7 +127,6 @@ func (c *condenser) object(meta *metav1.ObjectMeta, content *checksum.Content) *
 		held: held{
 			content:         content,
 			resourceVersion: meta.ResourceVersion,
-			annotations:     policyOf(meta.Annotations),
 			written:         writtenAt(meta.ManagedFields),
 			created:         createdAt(meta.CreationTimestamp),
 		},
@@ -147,20 +138,6 @@ func createdAt(timestamp metav1.Time) int64 {
 		return 0
 	}
 	return timestamp.Unix()
-}
-
-// policyOf picks the annotations that are kept.
-func policyOf(annotations map[string]string) map[string]string {
-	var kept map[string]string
-	for key, value := range annotations {
-		if strings.HasPrefix(key, "configstamp.dev/") || strings.HasPrefix(key, "reloader.stakater.com/") {
-			if kept == nil {
-				kept = map[string]string{}
-			}
-			kept[key] = value
-		}
-	}
-	return kept
 }
 
 // writtenAt is the newest time among the entries that own data, in Unix
