@@ -23,7 +23,7 @@ const (
 	reasonStale      reason = "ConfigMaybeStale"    // pods may have started before the last edit
 	reasonLost       reason = "ChecksumLost"        // a record cannot be compared any more
 	reasonHeld       reason = "RolloutHeld"         // changed, but something required is missing
-	reasonStowaway   reason = "RecordingBlocked"    // another webhook would change the workload
+	reasonBlocked    reason = "RecordingBlocked"    // another webhook would change the workload
 	reasonOversize   reason = "AnnotationsTooLarge" // our annotations do not fit
 	reasonUnreadable reason = "TemplateUnreadable"  // the pod template cannot be read
 	reasonFailing    reason = "ReadmissionFailing"  // the API server refuses, or the webhook stays away

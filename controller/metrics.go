@@ -11,7 +11,7 @@ const (
 	resultAway     = "away"     // it is not: the webhook was not called, or knew older content
 	resultFailed   = "failed"   // the API server refused or was not there
 	resultOversize = "oversize" // our annotations do not fit
-	resultStowaway = "stowaway" // another webhook would ride along
+	resultBlocked  = "blocked"  // another webhook would ride along
 )
 
 // Metrics counts what the controller does. Its labels have few values: never a

@@ -145,13 +145,13 @@ func differences(path string, was, is any) []string {
 	return paths
 }
 
-const shownStowaways = 4
+const shownFields = 4
 
-func stowawayNote(paths []string) string {
+func blockedNote(paths []string) string {
 	more := ""
-	if len(paths) > shownStowaways {
-		more = fmt.Sprintf(" and %d more", len(paths)-shownStowaways)
-		paths = paths[:shownStowaways]
+	if len(paths) > shownFields {
+		more = fmt.Sprintf(" and %d more", len(paths)-shownFields)
+		paths = paths[:shownFields]
 	}
 	return fmt.Sprintf("checksums are not recorded: another webhook would ride along and change %s%s; "+
 		"apply the manifest again, or restart the workload, to take its change and be stamped", strings.Join(paths, ", "), more)

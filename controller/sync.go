@@ -175,16 +175,16 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review ch
 		c.metrics.readmitted(recording, resultFailed)
 		return 0, fmt.Errorf("trying a recording: %w", err)
 	}
-	stowaways, err := otherChanges(user.kind, before, try.body)
+	others, err := otherChanges(user.kind, before, try.body)
 	if err != nil {
 		return 0, err
 	}
-	if len(stowaways) > 0 {
+	if len(others) > 0 {
 		if was, err := user.kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.object.ResourceVersion {
 			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
 		}
-		c.metrics.readmitted(recording, resultStowaway)
-		c.warnOnce(user, s, reasonStowaway, stowawayNote(stowaways))
+		c.metrics.readmitted(recording, resultBlocked)
+		c.warnOnce(user, s, reasonBlocked, blockedNote(others))
 		return sooner(wait, noHurry), nil
 	}
 	if done, err := c.recorded(ctx, user, try); !done {

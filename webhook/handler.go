@@ -10,7 +10,6 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -121,22 +120,24 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 		return Answer{Outcome: owned}, nil
 	}
 
-	admission := checksum.Admission{Namespace: request.Namespace, Create: create}
+	return h.decide(ctx, request, object)
+}
+
+// decide answers for a workload that is ours to stamp.
+func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object) (Answer, error) {
+	admission := checksum.Admission{Namespace: request.Namespace, Create: request.Operation == admissionv1.Create}
 	var warnings []string
-	var uid types.UID // of the stored object: a request need not carry it
+	var err error
 	if admission.Sent, err = object.Records(); err != nil {
 		warnings = append(warnings, "configstamp: "+err.Error()+"; it is dropped")
 	}
-	if !create {
-		old := object
-		if !bytes.Equal(request.OldObject.Raw, request.Object.Raw) { // they are equal for an empty patch
-			if old, err = kind.Decode(request.OldObject.Raw); err != nil {
-				return Answer{Outcome: unreadable}, err
-			}
+	old := object
+	if !admission.Create {
+		if old, err = stored(request, object); err != nil {
+			return Answer{Outcome: unreadable}, err
 		}
 		// An unreadable baseline counts as none, and was warned of above.
 		admission.Held, _ = old.Records()
-		uid = old.UID
 		admission.Asker = checksum.AskerOf(fieldManager(request))
 		admission.TemplateChanged = !object.Template.Same(&old.Template)
 	}
@@ -156,12 +157,20 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 	}
 	decision := checksum.Decide(ring, admission)
 	if decision.Outcome == checksum.Restored {
-		h.watchTakeaway(request, uid, admission.Sent, admission.Held)
+		h.watchTakeaway(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
 	for _, finding := range decision.Findings {
 		warnings = append(warnings, "configstamp: "+finding.String())
 	}
 	return Answer{Outcome: decision.Outcome, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
+}
+
+// stored is the object before the request; for an empty patch it is the same.
+func stored(request *admissionv1.AdmissionRequest, object *workload.Object) (*workload.Object, error) {
+	if bytes.Equal(request.OldObject.Raw, request.Object.Raw) {
+		return object, nil
+	}
+	return object.Kind.Decode(request.OldObject.Raw)
 }
 
 // look fills in what the sources hold, proven fresh if that can be done in
