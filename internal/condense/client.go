@@ -2,6 +2,7 @@ package condense
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,9 +40,13 @@ func NewTyped(cfg *rest.Config, gv schema.GroupVersion, condense func(runtime.Ob
 		return nil, err
 	}
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	infos := slices.Clone(codecs.SupportedMediaTypes())
+	for i := range infos {
+		infos[i] = wipe(infos[i])
+	}
 	return newClient(cfg, gv, runtime.ContentTypeProtobuf, acceptProtobuf, negotiated{
 		NegotiatedSerializer: codecs,
-		infos:                codecs.SupportedMediaTypes(),
+		infos:                infos,
 		decorate: func(inner runtime.Decoder) runtime.Decoder {
 			return typedDecoder{inner: inner, condense: condense}
 		},

@@ -49,8 +49,12 @@ type lister struct {
 func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.FieldSelector = l.selector
 	options.Watch = true
-	return l.client.Get().Namespace(l.namespace).Resource(l.resource).
+	w, err := l.client.Get().Namespace(l.namespace).Resource(l.resource).
 		VersionedParams(&options, metav1.ParameterCodec).Watch(Quiet(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return Forget(w), nil
 }
 
 func (l lister) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -148,7 +148,11 @@ func (k *Keyring) reflector(logger klog.Logger) *cache.Reflector {
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = selector
-			return secrets.Watch(condense.Quiet(ctx), options)
+			w, err := secrets.Watch(condense.Quiet(ctx), options)
+			if err != nil {
+				return nil, err
+			}
+			return condense.Forget(w), nil
 		},
 	}
 	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, k.client), &corev1.Secret{}, events{k.wake}, cache.ReflectorOptions{

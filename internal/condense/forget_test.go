@@ -1,0 +1,62 @@
+package condense
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+func TestAStoppedWatchHoldsNothing(t *testing.T) {
+	inner := watch.NewFake()
+	w := Forget(inner)
+	go inner.Add(nil)
+	if event := <-w.ResultChan(); event.Type != watch.Added {
+		t.Errorf("%v came through, want the event of the inner watch", event)
+	}
+	w.Stop()
+	w.Stop()
+	if !inner.IsStopped() {
+		t.Error("the inner watch goes on")
+	}
+	if w.(*forgetful).inner != nil {
+		t.Error("the inner watch is still held")
+	}
+	if _, open := <-w.ResultChan(); open {
+		t.Error("the events do not end")
+	}
+}
+
+func TestTheBufferOfAStreamDoesNotHoldTheEventBefore(t *testing.T) {
+	info, ok := runtime.SerializerInfoForMediaType(clientgoscheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if !ok {
+		t.Fatal("no serializer for protobuf")
+	}
+	var stream bytes.Buffer
+	writer := info.StreamSerializer.NewFrameWriter(&stream)
+	for _, frame := range []string{"a long secret", "short"} {
+		if _, err := writer.Write([]byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader := wipe(info).StreamSerializer.NewFrameReader(io.NopCloser(&stream))
+	buffer := make([]byte, 16)
+	for _, frame := range []string{"a long secret", "short"} {
+		n, err := reader.Read(buffer)
+		if err != nil || string(buffer[:n]) != frame {
+			t.Fatalf("read %q %v, want %q", buffer[:n], err, frame)
+		}
+		if rest := bytes.Trim(buffer[n:], "\x00"); len(rest) > 0 {
+			t.Errorf("behind %q the buffer still holds %q", frame, rest)
+		}
+	}
+	if _, err := reader.Read(buffer); err != io.EOF { //nolint:errorlint // what client-go compares it with
+		t.Errorf("at the end: %v", err)
+	}
+	if rest := bytes.Trim(buffer, "\x00"); len(rest) > 0 {
+		t.Errorf("while it waits the buffer holds %q", rest)
+	}
+}
