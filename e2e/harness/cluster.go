@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -102,7 +103,7 @@ func build(ctx context.Context, module, pkg, binary string, flags ...string) err
 	if err != nil {
 		return fmt.Errorf("building %s: %w", pkg, err)
 	}
-	kept := filepath.Join(cache, "configstamp", "e2e", url.PathEscape(dir), filepath.Base(binary))
+	kept := filepath.Join(cache, "configstamp", "e2e", url.PathEscape(dir), filepath.Base(binary)+variant(flags))
 	command := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", kept}, flags...), pkg)...)
 	command.Dir = filepath.Join(dir, module)
 	if out, err := command.CombinedOutput(); err != nil {
@@ -116,4 +117,15 @@ func build(ctx context.Context, module, pkg, binary string, flags ...string) err
 		return fmt.Errorf("building %s: %w", pkg, err)
 	}
 	return nil
+}
+
+// variant tells binaries apart that are built with other flags.
+func variant(flags []string) string {
+	name := ""
+	for _, flag := range flags {
+		if strings.HasPrefix(flag, "-") {
+			name += flag
+		}
+	}
+	return name
 }

@@ -33,6 +33,7 @@ type Proxy struct {
 	rules    []*Rule
 	underway map[*Request]context.CancelFunc
 	seen     func(*Request)
+	open     map[net.Conn]struct{}
 }
 
 // New listens on the loopback with certificate and forwards to server, an https
@@ -50,7 +51,7 @@ func New(server string, ca []byte, certificate tls.Certificate) (*Proxy, error) 
 	if err != nil {
 		return nil, fmt.Errorf("making a proxy: %w", err)
 	}
-	p := &Proxy{listener: listener, underway: map[*Request]context.CancelFunc{}}
+	p := &Proxy{listener: listener, underway: map[*Request]context.CancelFunc{}, open: map[net.Conn]struct{}{}}
 	silent := log.New(io.Discard, "", 0)
 	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -70,6 +71,7 @@ func New(server string, ca []byte, certificate tls.Certificate) (*Proxy, error) 
 		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          silent,
+		ConnState:         p.connection,
 	}
 	go func() { _ = p.server.ServeTLS(listener, "", "") }()
 	return p, nil
@@ -121,6 +123,27 @@ func (p *Proxy) Cut(match func(*Request) bool) (cut int) {
 		}
 	}
 	return cut
+}
+
+// CutConnections closes every connection that the process has, with all that
+// runs over it.
+func (p *Proxy) CutConnections() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for connection := range p.open {
+		_ = connection.Close()
+	}
+}
+
+func (p *Proxy) connection(connection net.Conn, state http.ConnState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		p.open[connection] = struct{}{}
+	case http.StateClosed, http.StateHijacked:
+		delete(p.open, connection)
+	}
 }
 
 func (p *Proxy) handler(forward http.Handler) http.Handler {
