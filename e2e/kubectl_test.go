@@ -223,7 +223,7 @@ func TestKubectl_EditOfTheSourceRollsAndEditOfTheWorkloadKeepsStamps(t *testing.
 func editor(t *testing.T, script string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "editor")
-	harness.Must(t, os.WriteFile(file, []byte("#!/bin/sh\nsed -i -e '"+script+"' \"$1\"\n"), 0o700)) //nolint:gosec // a program
+	harness.Must(t, os.WriteFile(file, []byte("#!/bin/sh\nsed -i -e '"+script+"' \"$1\"\n"), 0o700))
 	return file
 }
 

@@ -113,7 +113,7 @@ func build(ctx context.Context, module, pkg, binary string, flags ...string) err
 	if err != nil {
 		return fmt.Errorf("building %s: %w", pkg, err)
 	}
-	if err := os.WriteFile(binary, program, 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(binary, program, 0o700); err != nil {
 		return fmt.Errorf("building %s: %w", pkg, err)
 	}
 	return nil

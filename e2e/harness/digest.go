@@ -60,7 +60,7 @@ func fields(texts []string) []byte {
 }
 
 func number(n int) []byte {
-	return binary.BigEndian.AppendUint64(nil, uint64(n)) //nolint:gosec // a length is never negative
+	return binary.BigEndian.AppendUint64(nil, uint64(n))
 }
 
 // StampKey is the annotation of "configmap/web": names over 63 characters are

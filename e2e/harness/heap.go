@@ -35,6 +35,9 @@ func (r *Run) BuildWithHeapDump(ctx context.Context, binary string) error {
 // garbage and write down what is left (debug.WriteHeapDump).
 func (p *Process) HeapDump(t testing.TB) []byte {
 	t.Helper()
+	if !p.Running() {
+		t.Fatalf("%s does not run", p.Name)
+	}
 	p.mu.Lock()
 	file := fmt.Sprintf("%s.heap.%d", p.binary, p.command.Process.Pid)
 	p.mu.Unlock()

@@ -20,9 +20,6 @@ import (
 // OwnNamespace is configstamp's own.
 const OwnNamespace = "configstamp"
 
-// webhookName is the name of our MutatingWebhookConfiguration.
-const webhookName = "configstamp"
-
 // manifest reads a file of deploy/base.
 func manifest(name string) ([]*unstructured.Unstructured, error) {
 	dir, err := root()

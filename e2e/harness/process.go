@@ -42,7 +42,6 @@ type Process struct {
 	address  string // of admissions, "" for a controller
 	metrics  string
 	problems []string
-	scanned  int // bytes of the log that were looked through for problems
 }
 
 // Start starts the process with args, without waiting for it to be ready.
@@ -141,7 +140,7 @@ func readFrom(file string, offset int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if _, err := f.Seek(offset, io.SeekStart); err != nil {
 		return "", err
 	}

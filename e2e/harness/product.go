@@ -48,7 +48,6 @@ type Product struct {
 	dir     string
 	mu      sync.Mutex
 	options Options
-	began   map[*Process]float64 // goroutines when it was ready
 }
 
 func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte) (*Product, error) {
@@ -56,7 +55,7 @@ func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte)
 	if err != nil {
 		return nil, err
 	}
-	p := &Product{Balancer: balancer, dir: dir, options: Usual(), began: map[*Process]float64{}}
+	p := &Product{Balancer: balancer, dir: dir, options: Usual()}
 	pair, err := authority.tlsPair()
 	if err != nil {
 		return nil, err
@@ -260,6 +259,20 @@ func (p *Product) settle() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.options.Settle
+}
+
+// Leaks compares the goroutines of each process with those of its like, and tells
+// of one that has many more than it can need: watches, connections, workers.
+func (p *Product) Leaks() []string {
+	const enough = 150
+	var leaks []string
+	for _, process := range p.All() {
+		values, err := process.Metrics()
+		if err == nil && values["go_goroutines"] > enough {
+			leaks = append(leaks, fmt.Sprintf("%s has %v goroutines at the end, want at most %d", process.Name, values["go_goroutines"], enough))
+		}
+	}
+	return leaks
 }
 
 // Problems are races, panics and unclean ends of any process so far.

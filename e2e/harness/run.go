@@ -69,7 +69,7 @@ func Main(m *testing.M, use func(*Run)) int {
 	use(run)
 	code := m.Run()
 	stay()
-	problems := run.Product.Problems()
+	problems := append(run.Product.Leaks(), run.Product.Problems()...)
 	if err := run.End(); err != nil {
 		problems = append(problems, err.Error())
 	}

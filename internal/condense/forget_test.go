@@ -53,7 +53,7 @@ func TestTheBufferOfAStreamDoesNotHoldTheEventBefore(t *testing.T) {
 			t.Errorf("behind %q the buffer still holds %q", frame, rest)
 		}
 	}
-	if _, err := reader.Read(buffer); err != io.EOF { //nolint:errorlint // what client-go compares it with
+	if _, err := reader.Read(buffer); err != io.EOF {
 		t.Errorf("at the end: %v", err)
 	}
 	if rest := bytes.Trim(buffer, "\x00"); len(rest) > 0 {
