@@ -39,7 +39,7 @@ oracle: ## What checksum finds, against what Kubernetes itself finds
 	cd e2e/oracle && CGO_ENABLED=0 go test -trimpath ./...
 
 e2e: ## Scenarios on the real API server, with the real controllers
-	go test -count=1 -timeout 40m -v ./e2e/... 
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 40m -v ./e2e ./e2e/proxy
 
 lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }

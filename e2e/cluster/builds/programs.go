@@ -16,7 +16,7 @@ type Sources string
 
 // FindSources looks for a checkout around the current directory and around this very program.
 func FindSources(getenv func(string) string) (Sources, error) {
-	if dir := getenv("CONFIGSTAMP_E2E"); dir != "" {
+	if dir := getenv("CONFIGSTAMP_SOURCES"); dir != "" {
 		return Sources(dir), nil
 	}
 	var starts []string
@@ -33,7 +33,7 @@ func FindSources(getenv func(string) string) (Sources, error) {
 			}
 		}
 	}
-	return "", errors.New("no checkout of configstamp around this directory: run inside one, or set CONFIGSTAMP_E2E to its e2e directory")
+	return "", errors.New("no checkout of configstamp around this directory: run inside one, or set CONFIGSTAMP_SOURCES to its e2e directory")
 }
 
 // Kubernetes is etcd, the control plane, the node and kubectl.
