@@ -18,14 +18,25 @@ func (r *Run) BuildWithHeapDump(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
-		filepath.Join(dir, "cmd", "configstamp", "zz_heapdump.go"): filepath.Join(dir, "e2e", "testdata", "heapdump", "heapdump.go"),
-	}})
+	laid := map[string]map[string]string{"Replace": {}}
+	if broken, err := overlay(r.Dir); err != nil {
+		return err
+	} else if broken != "" {
+		text, err := os.ReadFile(broken)
+		if err != nil {
+			return fmt.Errorf("reading an overlay: %w", err)
+		}
+		if err := json.Unmarshal(text, &laid); err != nil {
+			return fmt.Errorf("reading an overlay: %w", err)
+		}
+	}
+	laid["Replace"][filepath.Join(dir, "cmd", "configstamp", "zz_heapdump.go")] = filepath.Join(dir, "e2e", "testdata", "heapdump", "heapdump.go")
+	text, err := json.Marshal(laid)
 	if err != nil {
 		return fmt.Errorf("writing an overlay: %w", err)
 	}
 	file := binary + ".overlay.json"
-	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("writing an overlay: %w", err)
 	}
 	return build(ctx, ".", "./cmd/configstamp", binary, "-overlay", file)

@@ -141,6 +141,13 @@ func (r *Run) begin(ctx context.Context) error {
 
 // BuildProduct builds configstamp with the race detector.
 func (r *Run) BuildProduct(ctx context.Context, binary string, flags ...string) error {
+	broken, err := overlay(r.Dir)
+	if err != nil {
+		return err
+	}
+	if broken != "" {
+		flags = append([]string{"-overlay", broken}, flags...)
+	}
 	return build(ctx, ".", "./cmd/configstamp", binary, append([]string{"-race"}, flags...)...)
 }
 

@@ -17,37 +17,6 @@ const (
 	EnvBreak = "CONFIGSTAMP_E2E_BREAK"
 )
 
-// Breakage is what EnvBreak can hold: a way in which the run is made wrong, so
-// that tests which pass with it prove nothing.
-type Breakage string
-
-// The ways.
-const (
-	// ProductStopped: no process of configstamp runs.
-	ProductStopped Breakage = "product-stopped"
-	// WebhookStopped: the controllers run, the webhooks do not.
-	WebhookStopped Breakage = "webhook-stopped"
-	// ControllerStopped: the webhooks run, the controllers do not.
-	ControllerStopped Breakage = "controller-stopped"
-	// ExtraRollouts: somebody restarts every workload, now and then.
-	ExtraRollouts Breakage = "extra-rollouts"
-	// NothingFresh: webhooks believe their memory without a check.
-	NothingFresh Breakage = "nothing-fresh"
-)
-
-// broken reports whether the run is broken in one of these ways; none: in any.
-func broken(ways ...Breakage) bool {
-	if len(ways) == 0 {
-		return os.Getenv(EnvBreak) != ""
-	}
-	for _, way := range ways {
-		if os.Getenv(EnvBreak) == string(way) {
-			return true
-		}
-	}
-	return false
-}
-
 // Settle is the --settle of the processes, small so that tests are quick.
 const Settle = 300 * time.Millisecond
 

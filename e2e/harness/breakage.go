@@ -1,0 +1,92 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Breakage is what EnvBreak can hold: a way in which the run is made wrong, so
+// that tests which pass with it prove nothing.
+type Breakage string
+
+// The ways.
+const (
+	// ProductStopped: no process of configstamp runs.
+	ProductStopped Breakage = "product-stopped"
+	// WebhookStopped: the controllers run, the webhooks do not.
+	WebhookStopped Breakage = "webhook-stopped"
+	// ControllerStopped: the webhooks run, the controllers do not.
+	ControllerStopped Breakage = "controller-stopped"
+	// ExtraRollouts: somebody restarts every workload, now and then.
+	ExtraRollouts Breakage = "extra-rollouts"
+	// NothingFresh: webhooks believe their memory without a check.
+	NothingFresh Breakage = "nothing-fresh"
+)
+
+// broken reports whether the run is broken in one of these ways; none: in any.
+func broken(ways ...Breakage) bool {
+	if len(ways) == 0 {
+		return os.Getenv(EnvBreak) != ""
+	}
+	for _, way := range ways {
+		if os.Getenv(EnvBreak) == string(way) {
+			return true
+		}
+	}
+	return false
+}
+
+// mutant is one line of the product, changed.
+type mutant struct{ file, from, to string }
+
+// mutants are further ways: the product is built with a line of it changed, in a
+// copy; the checkout stays as it is.
+func mutants() map[Breakage]mutant {
+	return map[Breakage]mutant{
+		"emptied-content":     {"checksum/source.go", "Sum: sha256.Sum256([]byte(value))})", "Sum: sha256.Sum256(nil)})"},
+		"no-key":              {"checksum/digest.go", "hmac.New(sha256.New, secret[:])", "hmac.New(sha256.New, nil)"},
+		"nothing-restored":    {"checksum/decide.go", "Decision{Records: a.Held, Outcome: Restored}", "Decision{Records: a.Sent, Outcome: Restored}"},
+		"adoption-restarts":   {"checksum/verdict.go", "return Unrecorded", "return Untrue"},
+		"missing-is-absent":   {"checksum/verdict.go", "_, missing := s.Missing(content); missing", "_, missing := s.Missing(content); false && missing"},
+		"lost-key-restarts":   {"checksum/verdict.go", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Unverifiable", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Untrue"},
+		"content-is-printed":  {"checksum/source.go", "for name, value := range secret.Data {", "for name, value := range secret.Data {\n\t\tprintln(string(value))"},
+		"watches-are-kept":    {"internal/condense/forget.go", "\t\tf.inner = nil\n", ""},
+		"settle-is-forgotten": {"controller/settle.go", "return max(0, s.due(e).Sub(s.clock.Now()))", "return 0"},
+	}
+}
+
+// overlay writes what the go command needs to build the product with the
+// breakage of this run, "" when that changes no line.
+func overlay(dir string) (string, error) {
+	way, ok := mutants()[Breakage(os.Getenv(EnvBreak))]
+	if !ok {
+		return "", nil
+	}
+	source, err := root()
+	if err != nil {
+		return "", err
+	}
+	original := filepath.Join(source, way.file)
+	text, err := os.ReadFile(original)
+	if err != nil {
+		return "", fmt.Errorf("breaking %s: %w", way.file, err)
+	}
+	if bytes.Count(text, []byte(way.from)) != 1 {
+		return "", fmt.Errorf("breaking %s: it does not hold %q once: bring mutants (breakage.go) up to date", way.file, way.from)
+	}
+	changed, file := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
+	if err != nil {
+		return "", fmt.Errorf("breaking %s: %w", way.file, err)
+	}
+	if err := os.WriteFile(changed, bytes.Replace(text, []byte(way.from), []byte(way.to), 1), 0o600); err != nil {
+		return "", fmt.Errorf("breaking %s: %w", way.file, err)
+	}
+	if err := os.WriteFile(file, replace, 0o600); err != nil {
+		return "", fmt.Errorf("breaking %s: %w", way.file, err)
+	}
+	return file, nil
+}
