@@ -178,9 +178,15 @@ func (s *Space) Apply(manifest string) Result {
 
 func (s *Space) kubectl(stdin string, environment []string, args ...string) Result {
 	s.t.Helper()
-	result, err := s.Run.kubectl(stdin, environment, append([]string{"--namespace=" + s.Namespace}, args...)...)
-	Must(s.t, err)
-	return result
+	for tries := 1; ; tries++ {
+		result, err := s.Run.kubectl(stdin, environment, append([]string{"--namespace=" + s.Namespace}, args...)...)
+		Must(s.t, err)
+		// A controller wrote the object while the API server asked the webhooks:
+		// it is not our doing, and a person would press the key again.
+		if tries == 5 || result.Code == 0 || !strings.Contains(result.Stderr, "the object has been modified") {
+			return result
+		}
+	}
 }
 
 func (s *Space) succeeded(result Result, args []string) {
