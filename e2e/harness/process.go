@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ type Process struct {
 
 	binary  string
 	logFile string
-	started func(*Process)
+	started func(address string)
 	ended   func(*Process)
 
 	mu       sync.Mutex
@@ -110,20 +111,21 @@ func (p *Process) findAddresses(begin int64, done chan struct{}) {
 	for {
 		text, err := readFrom(p.logFile, begin)
 		if err == nil {
-			p.mu.Lock()
+			var admissions, metrics string
 			for _, match := range addressLine.FindAllStringSubmatch(text, -1) {
 				if match[1] == "Serving admissions" {
-					p.address = match[2]
+					admissions = match[2]
 				} else {
-					p.metrics = match[2]
+					metrics = match[2]
 				}
 			}
-			complete := p.metrics != "" && (p.address != "" || strings.HasPrefix(p.Name, "controller"))
-			p.mu.Unlock()
-			if complete {
+			if metrics != "" && (admissions != "" || strings.HasPrefix(p.Name, "controller")) {
 				if p.started != nil {
-					p.started(p)
+					p.started(admissions) // before anybody waits for it no longer
 				}
+				p.mu.Lock()
+				p.address, p.metrics = admissions, metrics
+				p.mu.Unlock()
 				return
 			}
 		}
@@ -154,17 +156,26 @@ func (p *Process) WaitReady(ctx context.Context) error {
 }
 
 // WaitListening waits until the process serves probes and, if it is a webhook,
-// admissions, ready or not.
+// admissions: it has its certificate, but need not be ready.
 func (p *Process) WaitListening(ctx context.Context) error {
+	last := errors.New("it has not said where")
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 		p.mu.Lock()
-		listening := p.metrics != "" && (p.address != "" || strings.HasPrefix(p.Name, "controller"))
+		address, metrics := p.address, p.metrics
 		p.mu.Unlock()
-		if listening {
+		if metrics == "" || address == "" && strings.HasPrefix(p.Name, "webhook") {
+			continue
+		}
+		if address == "" {
 			return nil
 		}
+		connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // whether it is the right one is the API server's matter
+		if err == nil {
+			return connection.Close()
+		}
+		last = err
 	}
-	return fmt.Errorf("%s does not listen:\n%s", p.Name, p.LogTail(20))
+	return fmt.Errorf("%s does not listen: %w\n%s", p.Name, last, p.LogTail(20))
 }
 
 // Use has the process run another binary from its next start to the end of the

@@ -71,7 +71,7 @@ func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte)
 		}
 		process := newProcess(name, binary, dir, front)
 		if i < replicas {
-			process.started = func(one *Process) { balancer.set(i, one.address) }
+			process.started = func(address string) { balancer.set(i, address) }
 			process.ended = func(*Process) { balancer.set(i, "") }
 			p.Webhooks = append(p.Webhooks, process)
 		} else {
