@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -35,15 +34,7 @@ func controllerCommand() *cobra.Command {
 		Use:   "controller",
 		Short: "Have workloads stamped anew, by an empty patch, when their ConfigMaps and Secrets change",
 		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := fromEnvironment(command); err != nil {
-				return err
-			}
-			if err := o.check(); err != nil {
-				return err
-			}
-			return runController(klog.NewContext(command.Context(), o.logger()), &o)
-		},
+		RunE:  run(&o.common, o.check, func(ctx context.Context) error { return runController(ctx, &o) }),
 	}
 	flags := command.Flags()
 	o.add(flags)

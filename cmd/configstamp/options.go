@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -95,6 +96,20 @@ func (o *common) logger() klog.Logger {
 	log := logr.FromSlogHandler(handler)
 	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
 	return log
+}
+
+// run is what each command does: read its flags, check them, and start what they
+// ask for, with a logger in its context.
+func run(o *common, check func() error, start func(context.Context) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, _ []string) error {
+		if err := fromEnvironment(command); err != nil {
+			return err
+		}
+		if err := check(); err != nil {
+			return err
+		}
+		return start(klog.NewContext(command.Context(), o.logger()))
+	}
 }
 
 // fromEnvironment gives every flag that was not set the value of its

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func run(t *testing.T, args ...string) (string, error) {
+func execute(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	root := rootCommand()
 	var printed bytes.Buffer
@@ -18,7 +18,7 @@ func run(t *testing.T, args ...string) (string, error) {
 }
 
 func TestVersion(t *testing.T) {
-	printed, err := run(t, "version")
+	printed, err := execute(t, "version")
 	if err != nil || !strings.HasPrefix(printed, "configstamp "+version) {
 		t.Errorf("version: %q, %v", printed, err)
 	}
@@ -29,7 +29,7 @@ func TestHelpNamesEachFlagsEnvironmentVariable(t *testing.T) {
 		if command.Name() == "version" {
 			continue
 		}
-		help, err := run(t, command.Name(), "--help")
+		help, err := execute(t, command.Name(), "--help")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 			for name, value := range test.environment {
 				t.Setenv(name, value)
 			}
-			_, err := run(t, test.args...)
+			_, err := execute(t, test.args...)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one that names %s", err, test.want)
 			}
@@ -81,10 +81,10 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 func TestAFlagOverrulesItsEnvironmentVariable(t *testing.T) {
 	t.Setenv("CONFIGSTAMP_WORKERS", "0")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	if _, err := run(t, "controller", "--workers=3"); err == nil || strings.Contains(err.Error(), "--workers") {
+	if _, err := execute(t, "controller", "--workers=3"); err == nil || strings.Contains(err.Error(), "--workers") {
 		t.Errorf("error %v: the environment variable counted", err)
 	}
-	if _, err := run(t, "controller"); err == nil || !strings.Contains(err.Error(), "--workers=0") {
+	if _, err := execute(t, "controller"); err == nil || !strings.Contains(err.Error(), "--workers=0") {
 		t.Errorf("error %v: the environment variable did not count", err)
 	}
 }

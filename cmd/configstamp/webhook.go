@@ -39,15 +39,7 @@ func webhookCommand() *cobra.Command {
 		Use:   "webhook",
 		Short: "Serve admissions: stamp checksums of the referenced ConfigMaps and Secrets into pod templates",
 		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := fromEnvironment(command); err != nil {
-				return err
-			}
-			if err := o.check(); err != nil {
-				return err
-			}
-			return runWebhook(klog.NewContext(command.Context(), o.logger()), &o)
-		},
+		RunE:  run(&o.common, o.check, func(ctx context.Context) error { return runWebhook(ctx, &o) }),
 	}
 	flags := command.Flags()
 	o.add(flags)
