@@ -29,11 +29,7 @@ type Options struct {
 
 // Usual are the options that every test finds.
 func Usual() Options {
-	o := Options{Settle: Settle}
-	if broken(NothingFresh) {
-		o.Webhook = []string{"--freshness-timeout=1ns"}
-	}
-	return o
+	return Options{Settle: Settle}
 }
 
 func (o Options) equal(other Options) bool {
@@ -115,9 +111,13 @@ func (p *Product) Args(process *Process) []string {
 	if slices.Contains(p.Webhooks, process) {
 		// No Service has to learn that a replica leaves. The longer check is for
 		// two cores that run everything at once; webhook.yaml gives it 3 s.
+		freshness := "--freshness-timeout=2s"
+		if broken(NothingFresh) {
+			freshness = "--freshness-timeout=1ns"
+		}
 		return slices.Concat([]string{"webhook"}, common, []string{
 			"--address=127.0.0.1:0", "--tls-cert-file=" + p.CertificateFile(), "--tls-key-file=" + p.KeyFile(),
-			"--shutdown-linger=0s", "--shutdown-drain=5s", "--freshness-timeout=2s",
+			"--shutdown-linger=0s", "--shutdown-drain=5s", freshness,
 		}, p.options.Webhook)
 	}
 	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String()}, p.options.Controller)

@@ -26,8 +26,11 @@ const margin = 1200 * time.Millisecond
 
 // patience bounds every wait for something that must happen.
 func patience() time.Duration {
-	if broken() {
-		return 4 * time.Second
+	switch {
+	case broken(ProductStopped, WebhookStopped, ControllerStopped):
+		return 4 * time.Second // nothing will happen
+	case broken():
+		return 25 * time.Second
 	}
 	return 60 * time.Second
 }
