@@ -54,7 +54,9 @@ func (n *notes) settle(user ref) {
 	defer n.mu.Unlock()
 	if note := n.made[user]; note != nil {
 		clear(note.warned)
-		if len(note.missing) == 0 && len(note.changed) == 0 {
+		// A roll that was asked for and did not come is not needed any more.
+		note.changed, note.asked = nil, checksum.Records{}
+		if len(note.missing) == 0 {
 			delete(n.made, user)
 		}
 	}

@@ -101,7 +101,7 @@ func otherChanges(kind *workload.Kind, before, after []byte) ([]string, error) {
 			delete(metadata, "managedFields")
 			delete(metadata, "resourceVersion")
 			delete(metadata, "generation")
-			strip(metadata, func(key string) bool { return key == checksum.BaselineAnnotation })
+			dropBaseline(metadata)
 		}
 		// The status is not ours to compare: controllers write it all the time.
 		delete(object, "status")
@@ -109,12 +109,12 @@ func otherChanges(kind *workload.Kind, before, after []byte) ([]string, error) {
 	return differences("", was, is), nil
 }
 
-func strip(metadata map[string]any, ours func(string) bool) {
+func dropBaseline(metadata map[string]any) {
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok {
 		return
 	}
-	maps.DeleteFunc(annotations, func(key string, _ any) bool { return ours(key) })
+	delete(annotations, checksum.BaselineAnnotation)
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}

@@ -346,3 +346,32 @@ func TestPeopleAreToldOfWhatKeepsFailing(t *testing.T) {
 		t.Errorf("events: %q, want one with the API server's words", said)
 	}
 }
+
+func TestARollThatNeverCameIsNotToldOfLater(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "new"})
+	c.away = true
+	h.rest()
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the webhook was not away: the test shows nothing")
+	}
+	c.write("c", map[string]string{"k": "old"}) // taken back before it rolled
+	h.mustSync(t, d)
+	h.happened()
+	// Somebody else's rollout changes the records for another reason.
+	metadata := c.objects[d]["metadata"].(map[string]any)
+	delete(metadata, "annotations")
+	metadata["resourceVersion"] = "99"
+	h.see(t, d)
+	c.away = false
+	h.mustSync(t, d)
+	_, said := h.happened()
+	for _, event := range said {
+		if strings.Contains(event, string(reasonRolling)) {
+			t.Errorf("event: %s", event)
+		}
+	}
+}
