@@ -8,8 +8,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
-	"regexp"
 	"slices"
+	"strings"
+	"sync"
 )
 
 // The format v1, which never changes (testdata/vectors-v1.json):
@@ -49,10 +50,10 @@ const KeySize = 32
 // Key is one secret key of an installation. It prints as its id.
 type Key struct {
 	id string
-	// begin starts a message under the key. The key is inside a function, because
-	// fmt prints the unexported fields of whatever holds a Key (a Ring does)
-	// without asking for its String, and follows pointers.
-	begin func() hash.Hash
+	// sum authenticates a message under the key. The key is inside a function,
+	// because fmt prints the unexported fields of whatever holds a Key (a Ring
+	// does) without asking for its String, and follows pointers.
+	sum func(message []byte) [digestBytes]byte
 }
 
 // NewKey takes exactly KeySize bytes of key material.
@@ -61,10 +62,17 @@ func NewKey(material []byte) (Key, error) {
 		return Key{}, fmt.Errorf("reading a digest key: it has %d bytes, want %d", len(material), KeySize)
 	}
 	secret := [KeySize]byte(material)
-	key := Key{begin: func() hash.Hash { return hmac.New(sha256.New, secret[:]) }}
-	mac := key.begin()
-	field(mac, "configstamp key id")
-	key.id = hex.EncodeToString(mac.Sum(nil)[:idBytes])
+	begun := sync.Pool{New: func() any { return hmac.New(sha256.New, secret[:]) }}
+	key := Key{sum: func(message []byte) [digestBytes]byte {
+		mac := begun.Get().(hash.Hash) //nolint:forcetypeassert // nothing else is put there
+		defer begun.Put(mac)
+		mac.Reset()
+		mac.Write(message)
+		var sum [sha256.Size]byte
+		return [digestBytes]byte(mac.Sum(sum[:0]))
+	}}
+	id := key.sum(field(nil, "configstamp key id"))
+	key.id = hex.EncodeToString(id[:idBytes])
 	return key, nil
 }
 
@@ -106,57 +114,79 @@ func (r *Ring) Digest(namespace string, s Selection, content *Content) string {
 	return r.keys[0].digest(namespace, s, content)
 }
 
+// digest makes a value, or finds it among those that were made of this content.
 func (k Key) digest(namespace string, s Selection, content *Content) string {
-	mac := k.begin()
-	field(mac, "configstamp")
-	field(mac, version)
-	field(mac, string(s.Source.Kind))
-	field(mac, namespace)
-	field(mac, s.Source.Name)
+	if value, ok := content.made.find(k.id, namespace, &s); ok {
+		return value
+	}
+	sum := k.sum(message(namespace, &s, content))
+	value := version + ":" + k.id + ":" + s.ID() + ":" + hex.EncodeToString(sum[:])
+	content.made.add(made{keyID: k.id, namespace: namespace, selection: s, value: value})
+	return value
+}
+
+func message(namespace string, s *Selection, content *Content) []byte {
+	const usual = 1024 // bytes; enough for a dozen keys
+	text := field(make([]byte, 0, usual), "configstamp")
+	text = field(text, version)
+	text = field(text, string(s.Source.Kind))
+	text = field(text, namespace)
+	text = field(text, s.Source.Name)
 	if s.All {
-		number(mac, len(content.Entries))
+		text = number(text, len(content.Entries))
 		for i := range content.Entries {
-			present(mac, &content.Entries[i])
+			text = present(text, &content.Entries[i])
 		}
-	} else {
-		number(mac, len(s.Keys))
-		for _, name := range s.Keys {
-			if entry, ok := content.Entry(name); ok {
-				present(mac, &entry)
-			} else {
-				field(mac, name)
-				mac.Write([]byte{0})
-			}
+		return text
+	}
+	text = number(text, len(s.Keys))
+	for _, name := range s.Keys {
+		if entry, ok := content.Entry(name); ok {
+			text = present(text, &entry)
+		} else {
+			text = append(field(text, name), 0)
 		}
 	}
-	return version + ":" + k.id + ":" + s.ID() + ":" + hex.EncodeToString(mac.Sum(nil)[:digestBytes])
+	return text
 }
 
-func present(h hash.Hash, entry *Entry) {
-	field(h, entry.Name)
-	h.Write([]byte{1})
-	h.Write(entry.Sum[:])
+func present(text []byte, entry *Entry) []byte {
+	text = append(field(text, entry.Name), 1)
+	return append(text, entry.Sum[:]...)
 }
 
-func field(h hash.Hash, text string) {
-	number(h, len(text))
-	h.Write([]byte(text))
-}
+func field(text []byte, of string) []byte { return append(number(text, len(of)), of...) }
 
-func number(h hash.Hash, n int) {
-	h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) //nolint:gosec // a length is never negative
+func number(text []byte, n int) []byte {
+	return binary.BigEndian.AppendUint64(text, uint64(n)) //nolint:gosec // a length is never negative
 }
-
-var valueFormat = regexp.MustCompile(`^v1:([0-9a-f]{8}):(all|[0-9a-f]{8}):[0-9a-f]{32}$`)
 
 // parseValue takes a stored value apart. It accepts exactly what this package
 // writes, except Absent.
 func parseValue(value string) (keyID, selectionID string, ok bool) {
-	parts := valueFormat.FindStringSubmatch(value)
-	if parts == nil {
+	rest, ok := strings.CutPrefix(value, version+":")
+	if !ok {
 		return "", "", false
 	}
-	return parts[1], parts[2], true
+	keyID, rest, _ = strings.Cut(rest, ":")
+	selectionID, digest, _ := strings.Cut(rest, ":")
+	if !isHex(keyID, 2*idBytes) || !isHex(digest, 2*digestBytes) || (selectionID != selectionAll && !isHex(selectionID, 2*idBytes)) {
+		return "", "", false
+	}
+	return keyID, selectionID, true
+}
+
+// isHex reports whether text is lower-case hex of that many digits.
+func isHex(text string, digits int) bool {
+	if len(text) != digits {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
 }
 
 func sortedUnique[T cmp.Ordered](items []T) []T {

@@ -36,15 +36,53 @@ type Reference struct {
 	RequiredKeys []string
 	// Env tells that the reader is an environment variable (env, envFrom).
 	Env bool
-	// Where is the place, for people: container "web", env MESSAGE.
-	Where string
+	// Where is the place.
+	Where Place
 }
+
+// Place is where in a pod template a reference stands. Fields that do not apply
+// are empty.
+type Place struct {
+	// Container is the name of the one that reads the source.
+	Container string
+	// Env is an environment variable's name. A container that neither it nor a
+	// mount goes with has the source in envFrom.
+	Env string
+	// Volume is a volume's name; Mount is where the container mounts it.
+	Volume, Mount string
+}
+
+// String writes a place for people: container web, env MESSAGE.
+func (p Place) String() string {
+	var parts []string
+	if p.Volume != "" {
+		parts = append(parts, "volume "+p.Volume)
+	}
+	if p.Container != "" {
+		parts = append(parts, "container "+p.Container)
+	}
+	switch {
+	case p.Env != "":
+		parts = append(parts, "env "+p.Env)
+	case p.Mount != "":
+		parts = append(parts, "mount "+p.Mount)
+	case p.Container != "":
+		parts = append(parts, "envFrom")
+	}
+	if len(parts) == 0 {
+		return "imagePullSecrets"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// usualReferences is how many there is room for at once.
+const usualReferences = 16
 
 // References lists every place in a pod spec that names a ConfigMap or Secret,
 // in the order in which they stand there (core/v1 PodSpec). Empty names, which
 // the API server accepts in some places, name nothing.
 func References(spec *corev1.PodSpec) []Reference {
-	f := finder{mounts: map[string][]mount{}}
+	f := finder{found: make([]Reference, 0, usualReferences), mounts: map[string][]mount{}}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
@@ -62,7 +100,7 @@ func References(spec *corev1.PodSpec) []Reference {
 		f.volume(&spec.Volumes[i])
 	}
 	for _, ref := range spec.ImagePullSecrets {
-		f.node(ref.Name, "imagePullSecrets")
+		f.node(ref.Name, Place{})
 	}
 	return f.found
 }
@@ -70,7 +108,7 @@ func References(spec *corev1.PodSpec) []Reference {
 type mount struct {
 	use     Use
 	subPath string // cleaned; "" selects the whole volume
-	where   string
+	where   Place
 }
 
 type finder struct {
@@ -85,29 +123,28 @@ func (f *finder) add(r Reference) {
 }
 
 func (f *finder) container(name string, env []corev1.EnvVar, envFrom []corev1.EnvFromSource, mounts []corev1.VolumeMount, keepsRunning bool) {
-	where := "container " + name
 	for i := range env {
 		from := env[i].ValueFrom
 		if from == nil {
 			continue
 		}
 		if ref := from.ConfigMapKeyRef; ref != nil {
-			f.key(Source{ConfigMap, ref.Name}, ref.Key, ref.Optional, where+", env "+env[i].Name)
+			f.key(Source{ConfigMap, ref.Name}, ref.Key, ref.Optional, Place{Container: name, Env: env[i].Name})
 		}
 		if ref := from.SecretKeyRef; ref != nil {
-			f.key(Source{Secret, ref.Name}, ref.Key, ref.Optional, where+", env "+env[i].Name)
+			f.key(Source{Secret, ref.Name}, ref.Key, ref.Optional, Place{Container: name, Env: env[i].Name})
 		}
 	}
 	for i := range envFrom {
 		if ref := envFrom[i].ConfigMapRef; ref != nil {
-			f.add(Reference{Source: Source{ConfigMap, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: where + ", envFrom"})
+			f.add(Reference{Source: Source{ConfigMap, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: Place{Container: name}})
 		}
 		if ref := envFrom[i].SecretRef; ref != nil {
-			f.add(Reference{Source: Source{Secret, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: where + ", envFrom"})
+			f.add(Reference{Source: Source{Secret, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: Place{Container: name}})
 		}
 	}
 	for i := range mounts {
-		m := mount{use: Startup, where: where + ", mount " + mounts[i].MountPath}
+		m := mount{use: Startup, where: Place{Container: name, Volume: mounts[i].Name, Mount: mounts[i].MountPath}}
 		switch {
 		case mounts[i].SubPathExpr != "": // known to the kubelet alone: every key
 		case mounts[i].SubPath != "":
@@ -119,8 +156,9 @@ func (f *finder) container(name string, env []corev1.EnvVar, envFrom []corev1.En
 	}
 }
 
-func (f *finder) key(source Source, key string, optional *bool, where string) {
-	f.add(Reference{Source: source, Use: Startup, Keys: []string{key}, Optional: isTrue(optional), RequiredKeys: []string{key}, Env: true, Where: where})
+func (f *finder) key(source Source, key string, optional *bool, where Place) {
+	keys := []string{key}
+	f.add(Reference{Source: source, Use: Startup, Keys: keys, Optional: isTrue(optional), RequiredKeys: keys, Env: true, Where: where})
 }
 
 func (f *finder) volume(v *corev1.Volume) {
@@ -152,12 +190,12 @@ func (f *finder) files(volume string, source Source, items []corev1.KeyToPath, o
 	}
 	mounts := f.mounts[volume]
 	if len(mounts) == 0 {
-		r.Use, r.Keys, r.Where = Unused, r.RequiredKeys, "volume "+volume+", not mounted"
+		r.Use, r.Keys, r.Where = Unused, r.RequiredKeys, Place{Volume: volume}
 		f.add(r)
 	}
 	for _, m := range mounts {
 		r := r
-		r.Use, r.Where = m.use, "volume "+volume+", "+m.where
+		r.Use, r.Where = m.use, m.where
 		switch {
 		case m.subPath == "":
 			r.Keys = r.RequiredKeys
@@ -179,7 +217,7 @@ func (f *finder) files(volume string, source Source, items []corev1.KeyToPath, o
 // nodeVolume adds the Secrets that the node itself reads, the same ones that
 // the node authorizer lets a kubelet read.
 func (f *finder) nodeVolume(v *corev1.Volume) {
-	where := "volume " + v.Name
+	where := Place{Volume: v.Name}
 	local := func(ref *corev1.LocalObjectReference) {
 		if ref != nil {
 			f.node(ref.Name, where)
@@ -207,7 +245,7 @@ func (f *finder) nodeVolume(v *corev1.Volume) {
 	}
 }
 
-func (f *finder) node(name, where string) {
+func (f *finder) node(name string, where Place) {
 	f.add(Reference{Source: Source{Secret, name}, Use: Node, All: true, Optional: true, Where: where})
 }
 

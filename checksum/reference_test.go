@@ -95,13 +95,13 @@ imagePullSecrets: [{name: f}]
 		"configmap/a": "container migrate, envFrom",
 		"secret/b":    "container web, env MESSAGE",
 		"configmap/c": "volume files, container web, mount /etc/files",
-		"secret/d":    "volume spare, not mounted",
+		"secret/d":    "volume spare",
 		"secret/e":    "volume disk",
 		"secret/f":    "imagePullSecrets",
 	}
 	got := map[string]string{}
 	for _, r := range checksum.References(&spec) {
-		got[r.Source.String()] = r.Where
+		got[r.Source.String()] = r.Where.String()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -43,13 +43,12 @@ func (s Selection) ID() string {
 	if s.All {
 		return selectionAll
 	}
-	h := sha256.New()
-	field(h, "keys")
-	number(h, len(s.Keys))
+	text := number(field(nil, "keys"), len(s.Keys))
 	for _, key := range s.Keys {
-		field(h, key)
+		text = field(text, key)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:idBytes])
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:idBytes])
 }
 
 // Policy says which references count.
@@ -75,29 +74,39 @@ func usesByPolicy() [][]Use {
 // or that containers cannot start without, sorted by source. A reference whose
 // name no object can have, or to a release of Helm's, selects nothing.
 func Selections(references []Reference, policy Policy) []Selection {
-	bySource := map[Source][]*Reference{}
+	sorted := make([]*Reference, len(references))
 	for i := range references {
-		source := references[i].Source
-		if bySource[source] == nil && (!source.Nameable() || isHelmRelease(source)) {
-			continue
-		}
-		bySource[source] = append(bySource[source], &references[i])
+		sorted[i] = &references[i]
 	}
-	selections := make([]Selection, 0, len(bySource))
-	for source, references := range bySource {
-		s := Selection{Source: source, HoldOnly: true}
-		chosen := counting(references, policy.Uses)
-		if len(chosen) > 0 && !slices.Contains(policy.Ignored, source) {
-			s = join(chosen)
-			s.Alternatives = alternatives(s, chosen, references)
+	slices.SortStableFunc(sorted, func(a, b *Reference) int { return compareSources(a.Source, b.Source) })
+	selections := make([]Selection, 0, len(references))
+	for len(sorted) > 0 {
+		source := sorted[0].Source
+		n := 1
+		for n < len(sorted) && sorted[n].Source == source {
+			n++
 		}
-		s.require(references)
-		if !s.HoldOnly || s.Required {
+		if s, ok := selectionOf(sorted[:n], policy); ok {
 			selections = append(selections, s)
 		}
+		sorted = sorted[n:]
 	}
-	slices.SortFunc(selections, func(a, b Selection) int { return compareSources(a.Source, b.Source) })
 	return selections
+}
+
+// selectionOf joins all references to one source.
+func selectionOf(references []*Reference, policy Policy) (Selection, bool) {
+	source := references[0].Source
+	if !source.Nameable() || isHelmRelease(source) {
+		return Selection{}, false
+	}
+	s := Selection{Source: source, HoldOnly: true}
+	if counts(references, policy.Uses) && !slices.Contains(policy.Ignored, source) {
+		s = join(references, policy.Uses)
+		s.Alternatives = alternatives(s, policy.Uses, references)
+	}
+	s.require(references)
+	return s, !s.HoldOnly || s.Required
 }
 
 // isHelmRelease tells the Secrets in which Helm keeps its releases. They are
@@ -107,22 +116,20 @@ func isHelmRelease(source Source) bool {
 	return source.Kind == Secret && strings.HasPrefix(source.Name, "sh.helm.release.v1.")
 }
 
-func counting(references []*Reference, uses []Use) []*Reference {
-	var chosen []*Reference
-	for _, reference := range references {
-		if slices.Contains(uses, reference.Use) {
-			chosen = append(chosen, reference)
-		}
-	}
-	return chosen
+// counts reports whether any of references is of one of uses.
+func counts(references []*Reference, uses []Use) bool {
+	return slices.ContainsFunc(references, func(r *Reference) bool { return slices.Contains(uses, r.Use) })
 }
 
-// join makes one selection of references to one source.
-func join(references []*Reference) Selection {
+// join makes one selection of those references to one source that are of one
+// of uses.
+func join(references []*Reference, uses []Use) Selection {
 	s := Selection{Source: references[0].Source}
 	for _, reference := range references {
-		s.All = s.All || reference.All
-		s.Keys = append(s.Keys, reference.Keys...)
+		if slices.Contains(uses, reference.Use) {
+			s.All = s.All || reference.All
+			s.Keys = append(s.Keys, reference.Keys...)
+		}
 	}
 	if s.All {
 		s.Keys = nil
@@ -133,14 +140,16 @@ func join(references []*Reference) Selection {
 
 // alternatives are the selections other than s that any setting of restart-on
 // makes of the same references.
-func alternatives(s Selection, chosen, references []*Reference) []Selection {
+func alternatives(s Selection, chosen []Use, references []*Reference) []Selection {
 	var found []Selection
 	for _, uses := range usesByPolicy() {
-		others := counting(references, uses)
-		if len(others) == 0 || slices.Equal(others, chosen) {
+		same := !slices.ContainsFunc(references, func(r *Reference) bool {
+			return slices.Contains(uses, r.Use) != slices.Contains(chosen, r.Use)
+		})
+		if same || !counts(references, uses) {
 			continue
 		}
-		if other := join(others); other.ID() != s.ID() {
+		if other := join(references, uses); other.ID() != s.ID() {
 			found = append(found, other)
 		}
 	}

@@ -71,6 +71,7 @@ type Entry struct {
 // *Content means that the source does not exist.
 type Content struct {
 	Entries []Entry
+	made    memory
 }
 
 // String keeps checksums out of whatever prints a content: they are not keyed,

@@ -34,17 +34,30 @@ const (
 // source. A name that does not fit is cut to 40 characters, "_" (which no
 // object's name may hold) and 22 hex of its hash, so no two share a stamp.
 func StampKey(source Source) string {
-	name := source.Name
-	if len(name) > nameLimit {
-		sum := sha256.Sum256([]byte(name))
-		name = name[:shortenedHead] + "_" + hex.EncodeToString(sum[:])[:shortenedHash]
+	var room [stampKeyRoom]byte
+	return string(appendStampKey(room[:0], source))
+}
+
+// stampKeyRoom is what a StampKey takes at most, in bytes.
+const stampKeyRoom = len(ConfigMap) + len(stampDomain) + nameLimit
+
+func appendStampKey(key []byte, source Source) []byte {
+	key = append(append(key, source.Kind...), stampDomain...)
+	if len(source.Name) <= nameLimit {
+		return append(key, source.Name...)
 	}
-	return string(source.Kind) + stampDomain + name
+	sum := sha256.Sum256([]byte(source.Name))
+	key = append(append(key, source.Name[:shortenedHead]...), '_')
+	return append(key, hex.EncodeToString(sum[:])[:shortenedHash]...)
 }
 
 // IsStampKey reports whether an annotation is one of ours on a pod template.
 func IsStampKey(annotation string) bool {
-	return strings.HasPrefix(annotation, string(ConfigMap)+stampDomain) || strings.HasPrefix(annotation, string(Secret)+stampDomain)
+	kind, found := strings.CutPrefix(annotation, string(ConfigMap))
+	if !found {
+		kind, found = strings.CutPrefix(annotation, string(Secret))
+	}
+	return found && strings.HasPrefix(kind, stampDomain)
 }
 
 // Stamps picks our annotations out of a pod template's.
@@ -73,7 +86,11 @@ func (r Records) Of(source Source) (string, bool) {
 	if value, ok := r.Baseline[source]; ok {
 		return value, true
 	}
-	value, ok := r.Stamps[StampKey(source)]
+	if len(r.Stamps) == 0 {
+		return "", false
+	}
+	var room [stampKeyRoom]byte
+	value, ok := r.Stamps[string(appendStampKey(room[:0], source))]
 	return value, ok
 }
 

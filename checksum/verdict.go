@@ -1,6 +1,6 @@
 package checksum
 
-import "crypto/hmac"
+import "crypto/subtle"
 
 // Verdict is what is known of one reference: whether the content that its pods
 // started with is still the content of the source.
@@ -61,19 +61,22 @@ func (r *Ring) Assess(namespace string, s Selection, record string, recorded boo
 	if !ok {
 		return Unverifiable
 	}
-	written, ok := s.writtenAs(selectionID)
-	if !ok {
-		return Unverifiable
-	}
-	switch same := hmac.Equal([]byte(record), []byte(key.digest(namespace, written, content))); {
-	case !same:
-		return Untrue
-	case selectionID != s.ID():
-		return Reselected
-	default:
+	if sameValue(record, key.digest(namespace, s, content)) {
 		return True
 	}
+	written, ok := s.writtenAs(selectionID)
+	switch {
+	case !ok:
+		return Unverifiable
+	case selectionID == s.ID() || !sameValue(record, key.digest(namespace, written, content)):
+		return Untrue
+	default:
+		return Reselected
+	}
 }
+
+// sameValue compares in constant time.
+func sameValue(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // UnknownKey returns the id of the key that a value was made with when the
 // ring does not hold it, so that the caller can look for a newer ring before

@@ -3,11 +3,12 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/klog/v2"
@@ -73,29 +74,37 @@ type Handler struct {
 	Now func() time.Time
 
 	takeaways takeaways
+	bodies    bodies
 }
 
 // Admit answers one request. Whatever goes wrong, the answer allows it
 // unchanged, with a warning, and the controller heals what was missed.
 func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionRequest) (answer Answer) {
 	start := time.Now()
-	log := klog.FromContext(ctx).WithValues("kind", request.Kind.Kind, "namespace", request.Namespace, "name", request.Name, "operation", request.Operation)
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			log.Error(nil, "Admission panicked; the object is admitted unchanged", "panic", fmt.Sprintf("%T", panicked), "stack", stack())
+			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", fmt.Sprintf("%T", panicked), "stack", stack())
 			answer = Answer{Outcome: failed, Warnings: []string{"configstamp: internal error: admitted without checksums; the controller will add them"}}
 		}
 		h.Metrics.admitted(request.Operation, answer.Outcome, time.Since(start))
 	}()
-	answer, err := h.admit(klog.NewContext(ctx, log), request)
+	answer, err := h.admit(ctx, request)
 	if err != nil {
-		log.Error(err, "Admitted unchanged", "outcome", answer.Outcome)
+		logOf(ctx, request).Error(err, "Admitted unchanged", "outcome", answer.Outcome)
 		answer.Patch = nil
 		answer.Warnings = append(answer.Warnings, "configstamp: admitted without checksums: "+err.Error())
 		return answer
 	}
-	log.V(2).Info("Admitted", "outcome", answer.Outcome, "operations", len(answer.Patch), "dryRun", isDryRun(request))
+	if klog.FromContext(ctx).V(2).Enabled() {
+		logOf(ctx, request).V(2).Info("Admitted", "outcome", answer.Outcome, "operations", len(answer.Patch), "dryRun", isDryRun(request))
+	}
 	return answer
+}
+
+// logOf is the log in which a request can be told from others. It is made when
+// there is something to log.
+func logOf(ctx context.Context, request *admissionv1.AdmissionRequest) klog.Logger {
+	return klog.FromContext(ctx).WithValues("kind", request.Kind.Kind, "namespace", request.Namespace, "name", request.Name, "operation", request.Operation)
 }
 
 func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionRequest) (Answer, error) {
@@ -151,7 +160,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		}
 		warnings = append(warnings, unnameable(references)...)
 		admission.Selections = checksum.Selections(references, h.Policy)
-		if ring, err = h.look(ctx, &admission); err != nil {
+		if ring, err = h.look(ctx, request, &admission); err != nil {
 			return Answer{Outcome: failed, Warnings: warnings}, err
 		}
 	}
@@ -175,7 +184,7 @@ func stored(request *admissionv1.AdmissionRequest, object *workload.Object) (*wo
 
 // look fills in what the sources hold, proven fresh if that can be done in
 // time, else as remembered, and gives the ring to judge it with.
-func (h *Handler) look(ctx context.Context, admission *checksum.Admission) (*checksum.Ring, error) {
+func (h *Handler) look(ctx context.Context, request *admissionv1.AdmissionRequest, admission *checksum.Admission) (*checksum.Ring, error) {
 	if len(admission.Selections) == 0 {
 		admission.Fresh = true // there is nothing to know
 		return nil, nil
@@ -212,7 +221,7 @@ func (h *Handler) look(ctx context.Context, admission *checksum.Admission) (*che
 	admission.Fresh = err == nil
 	h.Metrics.freshness(admission.Fresh)
 	if err != nil {
-		klog.FromContext(ctx).Info("Freshness could not be proven; what is remembered counts", "reason", err.Error())
+		logOf(ctx, request).Info("Freshness could not be proven; what is remembered counts", "reason", err.Error())
 		if contents, err = h.Sources.Cached(admission.Namespace, sources); err != nil {
 			return nil, err
 		}
@@ -234,7 +243,7 @@ func fieldManager(request *admissionv1.AdmissionRequest) string {
 	var options struct {
 		FieldManager string `json:"fieldManager"`
 	}
-	if err := json.Unmarshal(request.Options.Raw, &options); err != nil {
+	if err := json.Unmarshal(request.Options.Raw, &options, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
 		return ""
 	}
 	return options.FieldManager

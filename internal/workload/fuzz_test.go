@@ -36,7 +36,7 @@ func FuzzDecode(f *testing.F) {
 			_, _, _ = object.FullName(), object.RolledByOwner(), object.Template.HasMetadata()
 			if references, err := object.References(); err == nil {
 				for _, r := range references {
-					if r.Source.Name == "" || r.Use == "" || r.Where == "" {
+					if r.Source.Name == "" || r.Use == "" || r.Where.String() == "" {
 						t.Fatalf("%s: reference %+v", kind.Name, r)
 					}
 				}

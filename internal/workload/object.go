@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -42,13 +41,13 @@ type Object struct {
 // shapeOf makes the Go type that reads an object whose pod template is at
 // path in one pass, so that a kind is data and not code:
 //
-//	struct { Metadata Metadata `json:"metadata"`; Next struct { Next Template `json:"template"` } `json:"spec"` }
+//	struct { Metadata Metadata `json:"metadata"`; Next struct { Next sparingTemplate `json:"template"` } `json:"spec"` }
 func shapeOf(path []string) reflect.Type {
 	fields := []reflect.StructField{{Name: "Metadata", Type: reflect.TypeFor[Metadata](), Tag: `json:"metadata"`}}
 	if len(path) == 0 { // the object is the template
-		return reflect.StructOf(append(fields, reflect.StructField{Name: "Next", Type: reflect.TypeFor[jsontext.Value](), Tag: `json:"spec"`}))
+		return reflect.StructOf(append(fields, reflect.StructField{Name: "Next", Type: reflect.TypeFor[span](), Tag: `json:"spec"`}))
 	}
-	next := reflect.TypeFor[Template]()
+	next := reflect.TypeFor[sparingTemplate]()
 	for i := len(path) - 1; i > 0; i-- {
 		next = reflect.StructOf([]reflect.StructField{step(path[i], next)})
 	}
@@ -59,8 +58,11 @@ func step(name string, next reflect.Type) reflect.StructField {
 	return reflect.StructField{Name: "Next", Type: next, Tag: reflect.StructTag(fmt.Sprintf("json:%q", name))}
 }
 
-// Decode reads one object of the kind from JSON. Field names count with their
-// case, as the API server reads them.
+// at is what a value of a known type holds.
+func at[T any](value reflect.Value) *T { return value.Addr().Interface().(*T) } //nolint:forcetypeassert // shapeOf made it
+
+// Decode reads one object of the kind from JSON, of which its Template is a
+// part. Field names count with their case, as the API server reads them.
 func (k *Kind) Decode(raw []byte) (*Object, error) {
 	value := reflect.New(k.shape)
 	if err := unmarshal(raw, value.Interface()); err != nil {
@@ -68,18 +70,19 @@ func (k *Kind) Decode(raw []byte) (*Object, error) {
 	}
 	value = value.Elem()
 	object := &Object{Kind: k}
-	reflect.ValueOf(&object.Metadata).Elem().Set(value.Field(0))
+	object.Metadata = *at[Metadata](value.Field(0))
 	if len(k.Template) == 0 {
 		object.Template = Template{
 			Metadata: templateMetadata{Annotations: object.Annotations, written: true},
-			Spec:     value.Field(1).Bytes(),
+			Spec:     at[span](value.Field(1)).of(raw),
 		}
 		return object, nil
 	}
 	for range k.Template {
 		value = value.Field(value.NumField() - 1)
 	}
-	reflect.ValueOf(&object.Template).Elem().Set(value)
+	template := at[sparingTemplate](value)
+	object.Template = Template{Metadata: template.Metadata, Spec: template.Spec.of(raw)}
 	return object, nil
 }
 
@@ -211,22 +214,4 @@ func owns(fields jsontext.Value, path []string) bool {
 		fields = next
 	}
 	return true
-}
-
-// podSpec is the part of core/v1 PodSpec in which references can stand;
-// reading no more than that is twice as fast.
-type podSpec struct {
-	Volumes             []corev1.Volume               `json:"volumes"`
-	InitContainers      []container                   `json:"initContainers"`
-	Containers          []container                   `json:"containers"`
-	EphemeralContainers []container                   `json:"ephemeralContainers"`
-	ImagePullSecrets    []corev1.LocalObjectReference `json:"imagePullSecrets"`
-}
-
-type container struct {
-	Name          string                         `json:"name"`
-	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
-	Env           []corev1.EnvVar                `json:"env"`
-	EnvFrom       []corev1.EnvFromSource         `json:"envFrom"`
-	VolumeMounts  []corev1.VolumeMount           `json:"volumeMounts"`
 }

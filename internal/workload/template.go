@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	"github.com/go-json-experiment/json/jsontext"
-	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -14,8 +13,14 @@ import (
 // Template is a pod template: its metadata read, its spec kept as it came
 // until somebody asks for it.
 type Template struct {
+	Metadata templateMetadata
+	Spec     jsontext.Value
+}
+
+// sparingTemplate is a Template whose spec is left where it is.
+type sparingTemplate struct {
 	Metadata templateMetadata `json:"metadata"`
-	Spec     jsontext.Value   `json:"spec"`
+	Spec     span             `json:"spec"`
 }
 
 // templateMetadata reads annotations and keeps the rest for comparison.
@@ -47,37 +52,6 @@ func (m *templateMetadata) UnmarshalJSON(raw []byte) error {
 // HasMetadata reports whether the template has a metadata object, which a
 // patch of its annotations needs.
 func (t *Template) HasMetadata() bool { return t.Metadata.written }
-
-// PodSpec reads the parts of the pod spec that can name a source. A template
-// without a spec (a custom resource may have none) names nothing.
-func (t *Template) PodSpec() (*corev1.PodSpec, error) {
-	var read podSpec
-	if len(t.Spec) > 0 {
-		if err := unmarshal(t.Spec, &read); err != nil {
-			return nil, plain(err)
-		}
-	}
-	spec := &corev1.PodSpec{
-		Volumes:          read.Volumes,
-		ImagePullSecrets: read.ImagePullSecrets,
-		InitContainers:   containers(read.InitContainers),
-		Containers:       containers(read.Containers),
-	}
-	for _, c := range containers(read.EphemeralContainers) {
-		spec.EphemeralContainers = append(spec.EphemeralContainers, corev1.EphemeralContainer{
-			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: c.Name, Env: c.Env, EnvFrom: c.EnvFrom, VolumeMounts: c.VolumeMounts},
-		})
-	}
-	return spec, nil
-}
-
-func containers(read []container) []corev1.Container {
-	all := make([]corev1.Container, 0, len(read))
-	for _, c := range read {
-		all = append(all, corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Env: c.Env, EnvFrom: c.EnvFrom, VolumeMounts: c.VolumeMounts})
-	}
-	return all
-}
 
 // Same reports whether two templates are equal, our stamps aside. It compares
 // the JSON, so fields of a newer API than this library's count too.
@@ -130,9 +104,50 @@ func sameJSON(a, b jsontext.Value) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
+	if differInText(a, b) {
+		return false
+	}
 	left, leftOK := anyJSON(a)
 	right, rightOK := anyJSON(b)
 	return leftOK && rightOK && reflect.DeepEqual(left, right)
+}
+
+// differInText reports that the first thing in which two values differ is a
+// string, so that they are not the same whatever follows. It reads one of them
+// up to there and keeps nothing, so it is quick; false tells nothing.
+func differInText(a, b jsontext.Value) bool {
+	first := int64(0)
+	for first < int64(min(len(a), len(b))) && a[first] == b[first] {
+		first++
+	}
+	decoder := tokens(a)
+	for {
+		isText := decoder.PeekKind() == jsontext.KindString
+		in, members := decoder.StackIndex(decoder.StackDepth())
+		isName := in == jsontext.KindBeginObject && members%2 == 0
+		end := decoder.InputOffset()
+		token, err := decoder.ReadToken()
+		if err != nil {
+			return false
+		}
+		if decoder.InputOffset() <= first {
+			continue
+		}
+		if !isText || isName {
+			return false
+		}
+		start := end + int64(bytes.IndexByte(a[end:], '"'))
+		if start >= first {
+			return false
+		}
+		other, err := tokens(b[start:]).ReadToken()
+		return err == nil && token.String() != other.String()
+	}
+}
+
+// tokens reads a value part by part.
+func tokens(value []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // anyJSON keeps whole numbers whole, which is why it reads with another library.

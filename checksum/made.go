@@ -1,0 +1,48 @@
+package checksum
+
+import (
+	"slices"
+	"sync/atomic"
+)
+
+// memory holds the last digests that were made of one content, so that nothing
+// is hashed again while the content stays. Its zero value is empty. Whoever
+// loses a race for it makes a digest twice, no more.
+type memory struct {
+	digests atomic.Pointer[[]made]
+}
+
+// digestsKept is how many are kept of one content: it is used by few
+// selections, under one key or, after a rotation, two.
+const digestsKept = 4
+
+// made is a digest, and all that it was made of beside the content.
+type made struct {
+	keyID, namespace string
+	selection        Selection
+	value            string
+}
+
+func (m *memory) find(keyID, namespace string, s *Selection) (value string, ok bool) {
+	digests := m.digests.Load()
+	if digests == nil {
+		return "", false
+	}
+	for i := range *digests {
+		one := &(*digests)[i]
+		if one.keyID == keyID && one.namespace == namespace && one.selection.Source == s.Source &&
+			one.selection.All == s.All && slices.Equal(one.selection.Keys, s.Keys) {
+			return one.value, true
+		}
+	}
+	return "", false
+}
+
+func (m *memory) add(one made) {
+	one.selection = Selection{Source: one.selection.Source, All: one.selection.All, Keys: one.selection.Keys}
+	digests := []made{one}
+	if before := m.digests.Load(); before != nil {
+		digests = append(digests, (*before)[:min(len(*before), digestsKept-1)]...)
+	}
+	m.digests.Store(&digests)
+}
