@@ -11,10 +11,21 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 )
 
+// gcPercent is how much memory may grow, in percent of what is in use, before
+// garbage is collected, unless the environment sets GOGC. While the caches fill,
+// each source is read and condensed to a hundredth: with Go's default of 100
+// that garbage is a fifth of the peak (10,000 Secrets of 20 KiB: 56 MiB, not 46),
+// and collecting it more often costs a quarter of a CPU second.
+const gcPercent = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := rootCommand().ExecuteContext(ctx)
 	stop()

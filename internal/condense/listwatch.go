@@ -5,16 +5,22 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
 const (
-	// pageSize is how many objects one LIST request asks for.
-	pageSize = 500
+	// A LIST asks for firstPage objects, and then for as many as make about
+	// pageBytes: the peak of memory is a few times that, while a large cluster is
+	// not read in a thousand requests, each of which costs the server a count of all.
+	firstPage   = 50
+	pageBytes   = 1 << 20
+	largestPage = 2000
 	// fullLists is how often a paged LIST begins anew when its continuation
 	// expired, before the Reflector is left to back off.
 	fullLists = 3
@@ -24,10 +30,10 @@ const (
 // (plural, such as "configmaps") in one namespace, or in all when it is "",
 // restricted by selector (nil: all).
 //
-// A LIST is always a consistent one in pages of 500, whatever the Reflector
-// asks for: it would ask for resourceVersion "0", or on a relist without a
-// limit, and a server that refuses WatchList would then send 100,000 objects in
-// one body. Only requests with a resourceVersionMatch or a continue token go
+// A LIST is always a consistent one in pages of about 1 MiB, whatever the
+// Reflector asks for: it would ask for resourceVersion "0", or for 500 objects,
+// or on a relist for all at once, and a server that refuses WatchList would send
+// them in one body. Only requests with a resourceVersionMatch or a continue token go
 // out as they are.
 //
 // Make the Reflector with a nil expectedType and a TypeDescription: bookmarks
@@ -47,6 +53,9 @@ type lister struct {
 }
 
 func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if err := l.notAhead(ctx, options.ResourceVersion); err != nil {
+		return nil, err
+	}
 	options.FieldSelector = l.selector
 	options.Watch = true
 	w, err := l.client.Get().Namespace(l.namespace).Resource(l.resource).
@@ -57,20 +66,53 @@ func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.In
 	return Forget(w), nil
 }
 
-func (l lister) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+// notAhead fails with "expired", so that the Reflector lists anew, when we know
+// of a later version than the API server. Then etcd was restored from a
+// snapshot, and a watch from that version would be silent, without an error,
+// until the cluster has counted up to it again. A restore ends all watches, so
+// the beginning of one is when to look.
+func (l lister) notAhead(ctx context.Context, known string) error {
+	if known == "" || known == "0" {
+		return nil
+	}
+	obj, err := l.client.Get().Namespace(l.namespace).Resource(l.resource).
+		VersionedParams(&metav1.ListOptions{Limit: 1, FieldSelector: l.selector}, metav1.ParameterCodec).
+		SetHeader("Accept", listVersion).Do(Quiet(ctx)).Get()
+	if err != nil {
+		return fmt.Errorf("asking for the version of %s before watching: %w", l.resource, err)
+	}
+	list, err := meta.ListAccessor(obj)
+	if err != nil {
+		return fmt.Errorf("asking for the version of %s before watching: the server answered with %T: %w", l.resource, obj, err)
+	}
+	if order, err := resourceversion.CompareResourceVersion(known, list.GetResourceVersion()); err == nil && order > 0 {
+		return apierrors.NewResourceExpired(fmt.Sprintf("%s were known at a version that the API server does not have: was etcd restored? They are listed anew", l.resource))
+	}
+	return nil
+}
+
+// listVersion asks for a list without what is in its objects.
+const listVersion = runtime.ContentTypeJSON + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+// page reads one page and tells its size in bytes.
+func (l lister) page(ctx context.Context, options metav1.ListOptions) (obj runtime.Object, size int, err error) {
 	options.FieldSelector = l.selector
-	return l.client.Get().Namespace(l.namespace).Resource(l.resource).
-		VersionedParams(&options, metav1.ParameterCodec).Do(Quiet(ctx)).Get()
+	result := l.client.Get().Namespace(l.namespace).Resource(l.resource).
+		VersionedParams(&options, metav1.ParameterCodec).Do(Quiet(ctx))
+	if obj, err = result.Get(); err != nil {
+		return nil, 0, err
+	}
+	body, err := result.Raw()
+	return obj, len(body), err
 }
 
 func (l lister) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersionMatch != "" || options.Continue != "" {
-		return l.page(ctx, options)
+		page, _, err := l.page(ctx, options)
+		return page, err
 	}
 	options.ResourceVersion = ""
-	if options.Limit == 0 {
-		options.Limit = pageSize
-	}
+	options.Limit = firstPage
 	var err error
 	for range fullLists {
 		var list runtime.Object
@@ -85,7 +127,7 @@ func (l lister) list(ctx context.Context, options metav1.ListOptions) (runtime.O
 func (l lister) pages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	var all *metav1.List
 	for {
-		obj, err := l.page(ctx, options)
+		obj, size, err := l.page(ctx, options)
 		if err != nil {
 			return nil, err
 		}
@@ -103,5 +145,6 @@ func (l lister) pages(ctx context.Context, options metav1.ListOptions) (runtime.
 			return all, nil
 		}
 		options.Continue = page.Continue
+		options.Limit = min(max(options.Limit*pageBytes/int64(max(size, 1)), 1), largestPage)
 	}
 }

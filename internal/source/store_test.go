@@ -187,6 +187,9 @@ func TestRelistTellsOfWhatChangedUnwatched(t *testing.T) {
 	server.Put("secrets", secret("shop", "token", "hunter2"))
 	store, changes := newStore(t, server)
 	run(t, store)
+	// A watch that told of something is not begun by a list when it ends.
+	server.Put("configmaps", configMap("shop", "deleted", map[string]string{"a": "2"}))
+	fakeapi.Eventually(t, "a change", func() bool { return len(changes.take()) > 0 })
 	// etcd comes back from a snapshot: resourceVersions go back, too.
 	server.Restore("configmaps", 50,
 		configMap("shop", "same", map[string]string{"a": "1"}),

@@ -126,7 +126,20 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, to target, query u
 		remaining := int64(len(all) - end)
 		listMeta.Continue, listMeta.RemainingItemCount = fmt.Sprintf("%d-%d", version, end), &remaining
 	}
-	s.answer(w, r, http.StatusOK, to.gv, newList(to.resource, all[min(from, end):end], listMeta))
+	page := all[min(from, end):end]
+	if !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+		s.answer(w, r, http.StatusOK, to.gv, newList(to.resource, page, listMeta))
+		return
+	}
+	metadata := &metav1.PartialObjectMetadataList{ListMeta: listMeta}
+	for _, obj := range page {
+		accessor, err := meta.Accessor(obj)
+		if err != nil {
+			panic(err)
+		}
+		metadata.Items = append(metadata.Items, *meta.AsPartialObjectMetadata(accessor))
+	}
+	s.answer(w, r, http.StatusOK, metav1.SchemeGroupVersion, metadata)
 }
 
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, to target, query url.Values) {
@@ -142,7 +155,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, to target, query 
 	case initial && from > s.version:
 		refusal = apierrors.NewTimeoutError("Too large resource version", 1)
 		refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
-	case !initial && (from < s.compacted || from > s.version):
+	case !initial && from < s.compacted:
 		refusal = apierrors.NewResourceExpired("too old resource version")
 	case initial:
 		from = s.version
@@ -168,7 +181,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, to target, query 
 	frames := streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(w), encoder)
 	for {
 		for _, e := range events {
-			if e.resource != "" && (e.resource != to.resource || e.kind != watch.Bookmark && !matches(e.object, to, query)) {
+			if e.resource != "" && (e.version < from || e.resource != to.resource || e.kind != watch.Bookmark && !matches(e.object, to, query)) {
 				continue
 			}
 			frame := &metav1.WatchEvent{Type: string(e.kind), Object: runtime.RawExtension{Raw: s.encode(info, to.gv, e.object)}}
