@@ -156,7 +156,7 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review chec
 // the patch was lost, when the watch brings it.
 func (c *Controller) sayRolled(ctx context.Context, user ref, s *subject) {
 	if sources := c.notes.rolled(user, s.records); len(sources) > 0 {
-		klog.FromContext(ctx).Info("Rolling out", "workload", user, "changed", list(sources))
+		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
 		c.say.rolling(user, s, sources)
 	}
 }
@@ -203,7 +203,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review ch
 	if len(review.Untrue) == 0 {
 		c.notes.settle(user)
 	}
-	klog.FromContext(ctx).Info("Recorded", "workload", user, "references", len(review.ToRecord))
+	klog.FromContext(ctx).Info("Recorded", "workload", user.String(), "references", len(review.ToRecord))
 	c.sayRecorded(user, s, review, user.kind.TemplateWritten(before))
 	return wait, nil
 }

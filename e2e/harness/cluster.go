@@ -55,14 +55,22 @@ func bringUp(ctx context.Context, driver string) (*cluster, error) {
 			return nil, errors.Join(err, c.takeDown())
 		}
 	}
-	out, err := c.command(ctx, "env", "--json")
-	if err != nil {
+	if err := c.learn(ctx); err != nil {
 		return nil, errors.Join(err, c.takeDown())
 	}
-	if err := json.Unmarshal(out, c); err != nil {
-		return nil, errors.Join(fmt.Errorf("reading how to reach cluster %s: %w", c.name, err), c.takeDown())
-	}
 	return c, nil
+}
+
+// learn asks the driver how to reach the cluster.
+func (c *cluster) learn(ctx context.Context) error {
+	out, err := c.command(ctx, "env", "--json")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(out, c); err != nil {
+		return fmt.Errorf("reading how to reach cluster %s: %w", c.name, err)
+	}
+	return nil
 }
 
 func (c *cluster) takeDown() error {
