@@ -101,6 +101,7 @@ type Controller struct {
 	reflect []*cache.Reflector
 	watches []watch
 	notes   *notes
+	tell    func(context.Context) // hands events on until the end; nil: they need nobody
 }
 
 // Changed tells the controller that a source has other content than before.
@@ -180,6 +181,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	for _, reflector := range c.reflect {
 		group.Go(func() error {
 			reflector.RunWithContext(ctx)
+			return nil
+		})
+	}
+	if c.tell != nil {
+		group.Go(func() error {
+			c.tell(ctx)
 			return nil
 		})
 	}

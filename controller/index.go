@@ -24,9 +24,6 @@ type ref struct {
 // String implements fmt.Stringer, for logs.
 func (r ref) String() string { return r.kind.String() + " " + r.namespace + "/" + r.name }
 
-// MarshalLog implements logr.Marshaler: slog would write {}.
-func (r ref) MarshalLog() any { return r.String() }
-
 // subject is all that is kept of one workload.
 type subject struct {
 	uid             types.UID

@@ -29,7 +29,9 @@ func New(config *rest.Config, options Options, sources Sources, keys Keys, recor
 		return nil, fmt.Errorf("making the controller: %d workers, want at least one", options.Workers)
 	}
 	clients := restAPI{}
-	c := newController(options, sources, keys, clients, recorder, registry)
+	pace := newPaced(recorder)
+	c := newController(options, sources, keys, clients, pace, registry)
+	c.tell = pace.run
 	namespaces := options.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}

@@ -1,0 +1,17 @@
+package scenario
+
+// All are the scenarios, in the order in which they run.
+func All() []Scenario {
+	return []Scenario{
+		handler(),
+		admission(),
+		edit(),
+		fanout(),
+		unused(),
+		coalescing(),
+		memoryOfLarge(),
+		memoryOfMany(),
+		workloads(),
+		growth(),
+	}
+}

@@ -1,0 +1,102 @@
+// Package scenario holds what is measured: one small file for each scenario,
+// and one list of them all (list.go). A new one writes a function that makes a
+// Scenario, and adds it to the list.
+//
+// A scenario finds an empty cluster with one product installed in it that does
+// not run yet; it starts it with what it needs (Bench.Product.Start), measures,
+// and adds figures to its result. It never fails because something was slow:
+// targets are reached or missed. What a product cannot do is skipped by
+// Result.Skip, which is counted. Floors are measured in the same cluster and at
+// the same time, in turns with the product.
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/configstamp/configstamp/e2e/bench/lab"
+	"github.com/configstamp/configstamp/e2e/bench/product"
+	"github.com/configstamp/configstamp/e2e/bench/report"
+)
+
+// Scenario is one thing that is measured.
+type Scenario struct {
+	Name, Title string
+	// Method says how, for whoever reads the report.
+	Method string
+	// Bare scenarios need no cluster.
+	Bare bool
+	Run  func(ctx context.Context, b *Bench, r *report.Result) error
+}
+
+// Bench is what a scenario measures with. Bare scenarios get no Lab.
+type Bench struct {
+	*lab.Lab
+	Given   product.Given
+	Product *product.Installation
+	// Quick asks for small sizes.
+	Quick bool
+	// Say tells the person at the terminal what is going on.
+	Say func(format string, args ...any)
+}
+
+// Size is how many, in a full run and in a quick one.
+func (b *Bench) Size(full, quick int) int {
+	if b.Quick {
+		return quick
+	}
+	return full
+}
+
+// Span is how long, in a full run and in a quick one.
+func (b *Bench) Span(full, quick time.Duration) time.Duration {
+	if b.Quick {
+		return quick
+	}
+	return full
+}
+
+// Others creates n workloads with a ConfigMap each, which nobody edits.
+func (b *Bench) Others(ctx context.Context, namespace string, n int) error {
+	b.Say("creating %d workloads", n)
+	return lab.Fill(ctx, n, func(ctx context.Context, i int) error {
+		name := fmt.Sprintf("other-%05d", i)
+		if err := b.ConfigMap(ctx, namespace, name, "hello"); err != nil {
+			return err
+		}
+		return b.Create(ctx, b.Product.Workload(lab.Workload{Namespace: namespace, Name: name, Sources: []string{"configmap/" + name}}))
+	})
+}
+
+// Started runs measure with the product started, and stops it.
+func (b *Bench) Started(ctx context.Context, o product.Options, measure func() error) error {
+	if err := b.Product.Start(ctx, o); err != nil {
+		return err
+	}
+	if err := measure(); err != nil {
+		_ = b.Product.Stop() // the first error is the one to know
+		return err
+	}
+	return b.Product.Stop()
+}
+
+// roles are the names of a product's processes, in its own order.
+func roles(i *product.Installation) []string {
+	var names []string
+	for _, role := range i.Adapter.Roles(product.Options{}) {
+		names = append(names, role.Name)
+	}
+	return names
+}
+
+// path is that of a namespace's Deployments, or of one of them.
+func path(namespace string, name ...string) string {
+	return strings.Join(append([]string{"/apis/apps/v1/namespaces", namespace, "deployments"}, name...), "/")
+}
+
+const (
+	jsonType  = "application/json"
+	mergeType = "application/merge-patch+json"
+)
