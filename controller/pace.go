@@ -12,8 +12,8 @@ import (
 // A change that concerns a thousand workloads makes as many events. Each is a
 // write, like a roll; all at once they would halve the rate of the rolls.
 const (
-	eventsPerSecond = 20
-	eventsAtOnce    = 50
+	eventsPerSecond = 10
+	eventsAtOnce    = 25
 )
 
 // paced hands events on a few at once and then slowly. None is lost meanwhile,

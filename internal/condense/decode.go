@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kjson "sigs.k8s.io/json"
 )
 
 var errInto = errors.New("a condensing client cannot decode into a given object: use Do(ctx).Get(), or DoRaw(ctx) for the bytes")
@@ -110,7 +111,7 @@ func (d rawDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into 
 			Name string `json:"name"`
 		} `json:"metadata"`
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &h); err != nil {
+	if err := unmarshal(data, &h); err != nil {
 		return nil, nil, fmt.Errorf("reading an object of %d bytes: %w", len(data), err)
 	}
 	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
@@ -136,7 +137,7 @@ func (d rawDecoder) one(data []byte) (runtime.Object, error) {
 // nameless reads a list or a bookmark.
 func (d rawDecoder) nameless(data []byte, isList bool) (runtime.Object, error) {
 	var h head
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &h); err != nil {
+	if err := unmarshal(data, &h); err != nil {
 		return nil, fmt.Errorf("reading a list or bookmark of %d bytes: %w", len(data), err)
 	}
 	if !isList {
@@ -158,6 +159,11 @@ func (d rawDecoder) nameless(data []byte, isList bool) (runtime.Object, error) {
 		h.Items[i] = nil
 	}
 	return list, nil
+}
+
+// unmarshal reads JSON by field names with their case, as the API server does.
+func unmarshal(data []byte, into any) error {
+	return jsonv2.Unmarshal(data, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 func newList(resourceVersion, next string, remaining *int64, size int) *metav1.List {

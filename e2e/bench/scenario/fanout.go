@@ -88,6 +88,7 @@ func (f *fan) measure(ctx context.Context, size int) error {
 		return err
 	}
 	rates, seconds := map[string][]float64{}, []float64{}
+	spent := map[string][]float64{}
 	for round := range f.Size(7, 3) {
 		for _, namespace := range []string{floor, ours} {
 			if err := lab.Pause(ctx, time.Second); err != nil { // the last round's aftermath is over
@@ -97,6 +98,10 @@ func (f *fan) measure(ctx context.Context, size int) error {
 			if namespace == floor {
 				act = func() error { return f.patches(ctx, floor, size) }
 			}
+			cpu, err := cpuOf(f.Product)
+			if err != nil {
+				return err
+			}
 			took, changed, err := f.round(ctx, watches[namespace], size, namespace == floor, act)
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -105,16 +110,25 @@ func (f *fan) measure(ctx context.Context, size int) error {
 				f.r.Skip("%s: %v; no more rounds", namespace, err)
 			}
 			rates[namespace] = append(rates[namespace], float64(changed)/took.Seconds())
-			if namespace == ours {
-				seconds = append(seconds, took.Seconds())
-			}
 			if err != nil {
 				f.figures(size, rates[ours], rates[floor], seconds)
 				return nil
 			}
+			if namespace == ours {
+				seconds = append(seconds, took.Seconds())
+				if cpu, err = cpuSince(f.Product, cpu); err != nil {
+					return err
+				}
+				for role := range cpu {
+					spent[role] = append(spent[role], 1000*cpu[role]/float64(size))
+				}
+			}
 		}
 	}
 	f.figures(size, rates[ours], rates[floor], seconds)
+	for _, role := range roles(f.Product) {
+		f.r.Add(report.New(fmt.Sprintf("%d workloads: CPU of the %s for each", size, role), "ms", report.Of(spent[role]...)))
+	}
 	return nil
 }
 
