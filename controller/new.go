@@ -84,7 +84,7 @@ type sink interface {
 func (c *Controller) watch(name string, client rest.Interface, resource, namespace string, to sink) {
 	c.reflect = append(c.reflect, cache.NewReflectorWithOptions(
 		condense.NewListWatch(client, resource, namespace, nil), nil, to,
-		cache.ReflectorOptions{Name: "configstamp " + name, TypeDescription: name, Clock: c.options.Clock}))
+		cache.ReflectorOptions{Name: "configstamp " + name, TypeDescription: name, Clock: c.options.Clock, Backoff: condense.Backoff()}))
 	c.watches = append(c.watches, watch{name, to.filled})
 }
 

@@ -3,8 +3,10 @@ package condense
 import (
 	"io"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -13,19 +15,46 @@ import (
 // the first watch of each fill, with that buffer and the whole connection, until
 // the next fill, hours later. Content would lie there, so both are made to forget.
 
-// forgetful is a watch that lets go of everything once it is stopped.
+// silence is after how long without event or bookmark a watch is given up. A
+// healthy API server sends a bookmark about once a minute. Something between us
+// and it may keep a watch open that tells nothing any more, while it answers
+// all else, pings included; client-go would believe it for ever.
+const silence = 2 * time.Minute
+
+// forgetful is a watch that lets go of everything once it is stopped, and stops
+// by itself when it is silent.
 type forgetful struct {
-	events <-chan watch.Event
+	events chan watch.Event
+	done   chan struct{} // closed once stopped
 
 	mu    sync.Mutex
 	inner watch.Interface // nil once stopped
 }
 
 // Forget makes a watch let go of its stream, and so of the connection with all
-// its buffers, once it is stopped, whoever still holds the watch. NewListWatch
-// does it by itself.
-func Forget(w watch.Interface) watch.Interface {
-	return &forgetful{events: w.ResultChan(), inner: w}
+// its buffers, once it is stopped, whoever still holds the watch; and end after
+// two minutes in which it told nothing. NewListWatch does it by itself.
+func Forget(w watch.Interface) watch.Interface { return forget(w, silence) }
+
+func forget(w watch.Interface, silence time.Duration) *forgetful {
+	f := &forgetful{events: make(chan watch.Event), done: make(chan struct{}), inner: w}
+	go f.pass(w.ResultChan(), silence)
+	return f
+}
+
+// pass hands events on until there are no more.
+func (f *forgetful) pass(events <-chan watch.Event, silence time.Duration) {
+	defer close(f.events)
+	silent := time.AfterFunc(silence, f.Stop)
+	defer silent.Stop()
+	for event := range events {
+		silent.Reset(silence)
+		select {
+		case f.events <- event:
+		case <-f.done:
+			return
+		}
+	}
 }
 
 // ResultChan implements watch.Interface.
@@ -38,7 +67,15 @@ func (f *forgetful) Stop() {
 	if f.inner != nil {
 		f.inner.Stop()
 		f.inner = nil
+		close(f.done)
 	}
+}
+
+// Backoff is how long a Reflector of ours waits when the API server refuses it:
+// by client-go's own measure a few watches that end early make it blind for half
+// a minute. There are a dozen Reflectors to a process, so this is no load.
+func Backoff() *wait.Backoff {
+	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 5 * time.Second}
 }
 
 // wipe has every stream's reader wipe the buffer that it is given before it waits

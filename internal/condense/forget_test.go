@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,6 +28,37 @@ func TestAStoppedWatchHoldsNothing(t *testing.T) {
 	}
 	if _, open := <-w.ResultChan(); open {
 		t.Error("the events do not end")
+	}
+}
+
+func TestASilentWatchEnds(t *testing.T) {
+	const silence = 200 * time.Millisecond
+	inner := watch.NewFake()
+	w := forget(inner, silence)
+	begin := time.Now()
+	for range 4 {
+		time.Sleep(silence / 2)
+		inner.Action(watch.Bookmark, nil)
+		if _, open := <-w.ResultChan(); !open {
+			t.Fatalf("a watch that tells something ended after %s", time.Since(begin))
+		}
+	}
+	last := time.Now()
+	if _, open := <-w.ResultChan(); open || time.Since(last) < silence/2 {
+		t.Errorf("open: %t, after %s of silence", open, time.Since(last))
+	}
+	if !inner.IsStopped() {
+		t.Error("the inner watch goes on")
+	}
+}
+
+func TestAWatchEndsThoughNobodyListens(t *testing.T) {
+	inner := watch.NewFake()
+	w := forget(inner, time.Hour)
+	inner.Add(nil) // is taken, and offered to nobody
+	w.Stop()
+	if _, open := <-w.ResultChan(); open {
+		t.Error("an event came after the end")
 	}
 }
 

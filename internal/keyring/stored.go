@@ -156,8 +156,9 @@ func (k *Keyring) reflector(logger klog.Logger) *cache.Reflector {
 		},
 	}
 	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, k.client), &corev1.Secret{}, events{k.wake}, cache.ReflectorOptions{
-		Logger: &logger,
-		Name:   "keyring",
+		Logger:  &logger,
+		Name:    "keyring",
+		Backoff: condense.Backoff(),
 	})
 }
 

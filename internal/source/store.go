@@ -121,6 +121,7 @@ func (s *Store) reflector(logger klog.Logger, key sinkKey, sink *sink) *cache.Re
 		Logger:          &logger,
 		Name:            "source",
 		TypeDescription: resourceOf(key.kind),
+		Backoff:         condense.Backoff(),
 	})
 }
 
