@@ -34,6 +34,7 @@ type Proxy struct {
 	underway map[*Request]context.CancelFunc
 	seen     func(*Request)
 	open     map[net.Conn]struct{}
+	streams  map[*Request]*stream
 }
 
 // New listens on the loopback with certificate and forwards to server, an https
@@ -51,7 +52,7 @@ func New(server string, ca []byte, certificate tls.Certificate) (*Proxy, error) 
 	if err != nil {
 		return nil, fmt.Errorf("making a proxy: %w", err)
 	}
-	p := &Proxy{listener: listener, underway: map[*Request]context.CancelFunc{}, open: map[net.Conn]struct{}{}}
+	p := &Proxy{listener: listener, underway: map[*Request]context.CancelFunc{}, open: map[net.Conn]struct{}{}, streams: map[*Request]*stream{}}
 	silent := log.New(io.Discard, "", 0)
 	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -125,6 +126,21 @@ func (p *Proxy) Cut(match func(*Request) bool) (cut int) {
 	return cut
 }
 
+// Expire ends every watch under way that match accepts (nil: all) as an API
+// server does that has compacted what the client has seen: by an ERROR event of
+// code 410 inside the watch.
+func (p *Proxy) Expire(match func(*Request) bool) (expired int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for request, one := range p.streams {
+		if match == nil || match(request) {
+			one.end()
+			expired++
+		}
+	}
+	return expired
+}
+
 // CutConnections closes every connection that the process has, with all that
 // runs over it.
 func (p *Proxy) CutConnections() {
@@ -187,6 +203,7 @@ func (p *Proxy) end(request *Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.underway, request)
+	delete(p.streams, request)
 }
 
 func (p *Proxy) current() []*Rule {
@@ -214,6 +231,14 @@ func (p *Proxy) modify(response *http.Response) error {
 			answer.replace(response)
 			return nil
 		}
+	}
+	if f := formatOf(response.Header); request.Verb == "watch" && response.StatusCode == http.StatusOK && f != unknownFormat {
+		body := newStream(ctx, p, request, response.Body, f)
+		p.mu.Lock()
+		p.streams[request] = body
+		p.mu.Unlock()
+		response.Body = body
+		return nil
 	}
 	response.Body = &gated{ReadCloser: response.Body, proxy: p, request: request, ctx: ctx}
 	return nil

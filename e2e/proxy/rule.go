@@ -47,8 +47,12 @@ type Rule struct {
 	// After is called when the API server has answered, with its status code;
 	// the request has had its effect. An Answer is sent instead of the API server's.
 	After func(ctx context.Context, request *Request, status int) *Answer
+	// Event is called with each event of a watch, and returns what the process
+	// gets instead: the event itself, nothing, or some that came before.
+	Event func(request *Request, event *Event) []*Event
 	// Gate holds back the bytes of the answer while it is closed: the events of
-	// a watch, mostly. Nothing is lost.
+	// a watch, mostly, and its end. Nothing is lost. A gate that is never opened
+	// makes a half-open watch: it neither delivers nor ends.
 	Gate *Gate
 }
 
