@@ -18,12 +18,13 @@ type Batch struct {
 	Seed uint64
 	Runs int
 
-	hiding  bool
-	mishaps []string
-	lives   []*Life
-	before  map[string]float64
-	written int
-	times   []string
+	hiding   bool
+	mishaps  []string
+	lives    []*Life
+	before   map[string]float64
+	written  int
+	times    []string
+	restarts []string
 }
 
 const (
@@ -47,6 +48,8 @@ func (b *Batch) Run(ctx context.Context) (failures []string, err error) {
 			_ = life.Close(context.WithoutCancel(ctx))
 		}
 	}()
+	supervised := b.Court.Supervise()
+	defer func() { b.restarts = supervised() }()
 	begin := time.Now()
 	lap := func(what string) {
 		b.times = append(b.times, fmt.Sprintf("%s %.1fs", what, time.Since(begin).Seconds()))
@@ -61,6 +64,9 @@ func (b *Batch) Run(ctx context.Context) (failures []string, err error) {
 	}
 	lap("perturbed")
 	if err := b.Court.Heal(ctx, b.hiding); err != nil {
+		return nil, err
+	}
+	if err := together(b.lives, len(b.lives), (*Life).Mend); err != nil {
 		return nil, err
 	}
 	failures, err = b.judge(ctx)
@@ -180,5 +186,5 @@ func (b *Batch) Mishaps() string {
 
 // Summary is what it took.
 func (b *Batch) Summary() string {
-	return fmt.Sprintf("%d writes judged, %s", b.written, strings.Join(b.times, ", "))
+	return fmt.Sprintf("%d writes judged, %s, %d processes ended by themselves", b.written, strings.Join(b.times, ", "), len(b.restarts))
 }

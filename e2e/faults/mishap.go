@@ -117,6 +117,7 @@ func mishaps() []Mishap {
 	}
 	return []Mishap{
 		{"a controller is killed", func(ctx context.Context, c *Court, random *rand.Rand) error {
+			defer c.Alone()()
 			victim := some(random, c.Run.Product.Controllers)
 			if err := victim.Kill(); err != nil {
 				return err
@@ -127,6 +128,7 @@ func mishaps() []Mishap {
 			return victim.Start(c.Run.Product.Args(victim))
 		}},
 		{"both controllers are killed", func(ctx context.Context, c *Court, random *rand.Rand) error {
+			defer c.Alone()()
 			for _, victim := range c.Run.Product.Controllers {
 				if err := victim.Kill(); err != nil {
 					return err
@@ -139,6 +141,7 @@ func mishaps() []Mishap {
 			return c.Run.Product.Start(ctx)
 		}},
 		{"a webhook is killed", func(ctx context.Context, c *Court, random *rand.Rand) error {
+			defer c.Alone()()
 			defer c.Outages.Begin()()
 			victim := some(random, c.Run.Product.Webhooks)
 			if err := victim.Kill(); err != nil {
@@ -151,6 +154,7 @@ func mishaps() []Mishap {
 			return victim.WaitReady(ctx)
 		}},
 		{"no webhook is there", func(ctx context.Context, c *Court, random *rand.Rand) error {
+			defer c.Alone()()
 			defer c.Outages.Begin()()
 			for _, victim := range c.Run.Product.Webhooks {
 				if err := victim.Kill(); err != nil {
@@ -261,5 +265,6 @@ func (c *Court) Heal(ctx context.Context, expire bool) error {
 			process.Proxy.Expire(nil)
 		}
 	}
+	defer c.Alone()()
 	return c.Run.Product.Start(ctx)
 }

@@ -57,4 +57,3 @@ func TestRandom(t *testing.T) {
 func replay(b *faults.Batch) string {
 	return fmt.Sprintf("CONFIGSTAMP_E2E=1 go test -count=1 -v -run 'TestRandom$' ./e2e/faults -seed=%d -runs=%d", b.Seed, b.Runs)
 }
-

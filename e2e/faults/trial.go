@@ -24,6 +24,8 @@ type Court struct {
 	Witness *Witness
 	// Outages are the spans of time in which a webhook may not have answered.
 	Outages *Outages
+
+	supervisor supervisor
 }
 
 // Outages are spans of time. A scenario notes one around whatever can keep the

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +29,7 @@ type User struct {
 	mu     sync.Mutex
 	writes map[int64]noted
 	denied []string
+	signed int
 }
 
 // noted is a write, and when its request ended.
@@ -83,9 +86,31 @@ func (u *User) do(write judge.Write, send func(ctx context.Context) (*unstructur
 	return nil
 }
 
+// sign marks a write to an object, so that it changes something by which it is
+// known, and no answer is taken for it that tells of somebody else's.
+func (u *User) sign(write judge.Write, object *unstructured.Unstructured) judge.Write {
+	write.Mark = u.mark()
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[judge.Signature] = write.Mark
+	object.SetAnnotations(annotations)
+	write.Sent = object
+	return write
+}
+
+func (u *User) mark() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.signed++
+	return strconv.Itoa(u.signed)
+}
+
 // Create makes an object.
 func (u *User) Create(object *unstructured.Unstructured) error {
-	return u.do(judge.Write{What: "create " + judge.Name(object), Sent: object, Defaulted: true}, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	object = object.DeepCopy()
+	return u.do(u.sign(judge.Write{What: "create " + judge.Name(object), Defaulted: true}, object), func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return u.to(strings.ToLower(object.GetKind())).Create(ctx, object.DeepCopy(), metav1.CreateOptions{FieldManager: "user"})
 	})
 }
@@ -93,14 +118,16 @@ func (u *User) Create(object *unstructured.Unstructured) error {
 // Put writes a whole manifest in the place of what is there, as kubectl replace
 // does: what it does not hold is gone.
 func (u *User) Put(object *unstructured.Unstructured) error {
-	return u.do(judge.Write{What: "put " + judge.Name(object), Sent: object, Defaulted: true}, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	object = object.DeepCopy()
+	return u.do(u.sign(judge.Write{What: "put " + judge.Name(object), Defaulted: true}, object), func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return u.to(strings.ToLower(object.GetKind())).Update(ctx, object.DeepCopy(), metav1.UpdateOptions{FieldManager: "user"})
 	})
 }
 
 // Apply is a server-side apply of a whole manifest.
 func (u *User) Apply(object *unstructured.Unstructured) error {
-	return u.do(judge.Write{What: "apply " + judge.Name(object), Sent: object, Defaulted: true}, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	object = object.DeepCopy()
+	return u.do(u.sign(judge.Write{What: "apply " + judge.Name(object), Defaulted: true}, object), func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return u.to(strings.ToLower(object.GetKind())).Apply(ctx, object.GetName(), object.DeepCopy(), metav1.ApplyOptions{FieldManager: "gitops", Force: true})
 	})
 }
@@ -108,8 +135,13 @@ func (u *User) Apply(object *unstructured.Unstructured) error {
 // Patch sends a merge patch.
 func (u *User) Patch(name, patch string) error {
 	kind, bare, _ := strings.Cut(name, "/")
-	return u.do(judge.Write{What: "patch " + name + " " + patch, Patch: []byte(patch)}, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return u.to(kind).Patch(ctx, bare, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "user"})
+	mark := u.mark()
+	signed, err := jsonpatch.MergeMergePatches([]byte(patch), []byte(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, judge.Signature, mark)))
+	if err != nil {
+		return fmt.Errorf("signing a patch of %s: %w", name, err)
+	}
+	return u.do(judge.Write{What: "patch " + name + " " + patch, Patch: signed, Mark: mark}, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return u.to(kind).Patch(ctx, bare, types.MergePatchType, signed, metav1.PatchOptions{FieldManager: "user"})
 	})
 }
 

@@ -27,6 +27,9 @@ type Event struct {
 type Write struct {
 	What  string
 	Began time.Time
+	// Mark is what the object carries in the annotation Signature by this write,
+	// so that it changes something, and is nobody else's. Empty: it carries none.
+	Mark string
 	// Unserved: no webhook may have been asked about it, so that what it carries
 	// or lacks of ours is the user's doing, as the design says of a full PUT.
 	Unserved bool
@@ -89,8 +92,12 @@ func Sort(events []Event) {
 // nothing was answered with an older version, which it did not write.
 func (h *History) write(event Event) (Write, bool) {
 	write, ok := h.Writes[event.Version]
-	return write, ok && !event.Seen.Before(write.Began)
+	marked := write.Mark == "" || event.Object.GetAnnotations()[Signature] == write.Mark
+	return write, ok && marked && !event.Seen.Before(write.Began)
 }
+
+// Signature is the annotation by which users mark their writes to workloads.
+const Signature = "faults/write"
 
 // String is a history for people: each event in a line, with what counts of it.
 func (h *History) String() string {

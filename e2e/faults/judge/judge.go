@@ -148,12 +148,31 @@ func (c *court) workload(event Event) {
 	if !stamped || edited || unserved {
 		return
 	}
+	if missing := c.missing(now, span{was.version, event.Version}); missing != "" {
+		c.violated("I2", event, "it rolls while %s is missing", missing)
+	}
 	switch {
 	case byUser && !write.Asked:
 		c.violated("I2", event, "%s changes no template, and rolls", write.What)
 	case !cause:
 		c.violated("I2", event, "it rolls, and no content has changed since its record")
 	}
+}
+
+// missing is a source that a workload needs and that was not there, or lacked a
+// key, all through a span.
+func (c *court) missing(l *life, in span) string {
+	for _, source := range sortedKeys(l.selections) {
+		s, holder := l.selections[source], c.source(source)
+		there := !s.missing(holder.at(in.since))
+		for _, one := range holder.states {
+			there = there || one.version > in.since && one.version <= in.until && !s.missing(one)
+		}
+		if !there {
+			return source
+		}
+	}
+	return ""
 }
 
 // touched judges that nothing outside what was opted in gets anything of ours.
@@ -221,14 +240,33 @@ func (c *court) records(was, now *life, event Event, unserved, edited, stamped b
 		if verdict == "" {
 			now.at[source] = version
 		}
-		if sameKind && verdict == "" {
-			cause = true
-			if !edited && !stamped && !unserved {
-				c.violated("I1", event, "%s has changed from %s to %s on record, and nothing rolls", source, short(old), short(value))
-			}
+		if !had || verdict != "" {
+			continue
+		}
+		wasTrue, untrue := c.held(s, old, span{was.version, event.Version})
+		cause = cause || untrue
+		if (sameKind || !wasTrue) && !edited && !stamped && !unserved {
+			c.violated("I1", event, "%s has changed from %s to %s on record, and nothing rolls", source, short(old), short(value))
 		}
 	}
 	return cause
+}
+
+// held tells whether a value was the truth at some moment of a span, and whether
+// it was not at some. One that cannot be worked out may have been both.
+func (c *court) held(s selection, value string, in span) (was, wasNot bool) {
+	list, ok := c.source(s.source).under(c.Keys, s, value)
+	if !ok {
+		return true, true
+	}
+	for i, one := range list {
+		over := i+1 < len(list) && list[i+1].version <= in.since
+		if over || one.version > in.until {
+			continue
+		}
+		was, wasNot = was || one.digest == value, wasNot || one.digest != value
+	}
+	return was, wasNot
 }
 
 func describe(verdict, source, old, value string) string {
@@ -283,6 +321,10 @@ func (c *court) follow(s selection, value string, in span, floor int64, floored,
 func (c *court) untrue(event Event) {
 	selections := selectionsOf(event.Object)
 	records := recordsOf(event.Object, selections)
+	held := false
+	for source, s := range selections {
+		held = held || s.missing(c.source(source).last())
+	}
 	for _, source := range sortedKeys(selections) {
 		s, holder := selections[source], c.source(source)
 		if s.missing(holder.last()) {
@@ -292,6 +334,9 @@ func (c *court) untrue(event Event) {
 		if !ok {
 			c.violated("I1", event, "nothing is on record for %s", source)
 			continue
+		}
+		if held {
+			continue // nothing rolls while anything required is missing
 		}
 		list, ok := holder.under(c.Keys, s, value)
 		if !ok || list[len(list)-1].digest != value {

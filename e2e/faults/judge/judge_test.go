@@ -129,23 +129,24 @@ func TestEachInvariantIsSeenToBeViolated(t *testing.T) {
 		invariant string
 		says      string
 	}{
-		"an edit that nobody rolled":        {tell().set("b"), "I1", "not what it holds"},
-		"a stamp that was true once":        {tell().set("b").roll("b").set("c"), "I1", "not what it holds"},
-		"nothing on record":                 {tell().event(watch.Modified, tell().deployment("e", "1", nil, nil)), "I1", "nothing is on record"},
-		"a stamp of what never was":         {tell().roll("z"), "I1", "never held"},
-		"a stamp of what is not yet":        {tell().roll("b").set("b"), "I1", "never held"},
-		"a change recorded and not rolled":  {tell().set("b").event(watch.Modified, mixed(tell(), "a", "b")), "I1", "nothing rolls"},
-		"a record dropped":                  {tell().event(watch.Modified, tell().deployment("d", "1", nil, nil)), "I1", "is gone"},
-		"a roll without a change":           {tell().event(watch.Modified, mixed(tell(), "a", "a")).event(watch.Modified, withStamp(tell(), "other")), "I2", "no content has changed"},
-		"a roll by a label":                 {labelled(tell().set("b"), "b"), "I2", "changes no template"},
-		"back to older content":             {tell().set("b").roll("b").set("c").roll("c").roll("b").set("b"), "I3", "older content"},
-		"older content by a late replica":   {tell().set("b").roll("b").roll("a").set("a"), "I3", "older content"},
-		"another container's image":         {tell().event(watch.Modified, tell().deployment("d", "9", tell().stamp("a"), nil)), "I4", "image"},
-		"an annotation of somebody else's":  {tell().event(watch.Modified, tell().deployment("d", "1", tell().stamp("a"), map[string]any{"theirs": "x"})), "I4", "theirs"},
-		"a user's replicas are lost":        {lostReplicas(), "I4", "replicas"},
-		"a stamp where nothing is opted in": {tell().namespace("disabled").set("b").roll("b"), "I5", "not opted in"},
-		"more ReplicaSets than templates":   {replicaSets(tell(), 2), "I2", "2 ReplicaSets for 1 templates"},
-		"required, and absent on record":    {tell().unset().event(watch.Modified, absentStamp(tell())), "I2", "recorded as absent"},
+		"an edit that nobody rolled":             {tell().set("b"), "I1", "not what it holds"},
+		"a stamp that was true once":             {tell().set("b").roll("b").set("c"), "I1", "not what it holds"},
+		"nothing on record":                      {tell().event(watch.Modified, tell().deployment("e", "1", nil, nil)), "I1", "nothing is on record"},
+		"a stamp of what never was":              {tell().roll("z"), "I1", "never held"},
+		"a stamp of what is not yet":             {tell().roll("b").set("b"), "I1", "never held"},
+		"a change recorded and not rolled":       {tell().set("b").event(watch.Modified, mixed(tell(), "a", "b")), "I1", "nothing rolls"},
+		"a record dropped":                       {tell().event(watch.Modified, tell().deployment("d", "1", nil, nil)), "I1", "is gone"},
+		"a roll without a change":                {tell().event(watch.Modified, mixed(tell(), "a", "a")).event(watch.Modified, withStamp(tell(), "other")), "I2", "no content has changed"},
+		"a roll by a label":                      {labelled(tell().set("b"), "b"), "I2", "changes no template"},
+		"back to older content":                  {tell().set("b").roll("b").set("c").roll("c").roll("b").set("b"), "I3", "older content"},
+		"older content by a late replica":        {tell().set("b").roll("b").roll("a").set("a"), "I3", "older content"},
+		"another container's image":              {tell().event(watch.Modified, tell().deployment("d", "9", tell().stamp("a"), nil)), "I4", "image"},
+		"an annotation of somebody else's":       {tell().event(watch.Modified, tell().deployment("d", "1", tell().stamp("a"), map[string]any{"theirs": "x"})), "I4", "theirs"},
+		"a user's replicas are lost":             {lostReplicas(), "I4", "replicas"},
+		"a stamp where nothing is opted in":      {tell().namespace("disabled").set("b").roll("b"), "I5", "not opted in"},
+		"more ReplicaSets than templates":        {replicaSets(tell(), 2), "I2", "2 ReplicaSets for 1 templates"},
+		"a roll while another source is missing": {rollWithout(), "I2", "is missing"},
+		"required, and absent on record":         {tell().unset().event(watch.Modified, absentStamp(tell())), "I2", "recorded as absent"},
 	}
 	for name, test := range tests {
 		found := test.s.h.Judge()
@@ -198,6 +199,20 @@ func lostReplicas() *story {
 	sent := s.deployment("d", "1", s.stamp("a"), nil)
 	sent["spec"].(map[string]any)["replicas"] = int64(3)
 	return s.user(s.deployment("d", "1", s.stamp("a"), nil), Write{What: "scale", Sent: &unstructured.Unstructured{Object: sent}})
+}
+
+// rollWithout has the workload need ConfigMap e too, which never is there.
+func rollWithout() *story {
+	s := tell()
+	needs := func(value string) map[string]any {
+		object := s.deployment("d", "1", s.stamp(value), nil)
+		containers, _, _ := unstructured.NestedSlice(object, "spec", "template", "spec", "containers")
+		from := containers[0].(map[string]any)
+		from["envFrom"] = append(from["envFrom"].([]any), map[string]any{"configMapRef": map[string]any{"name": "e"}})
+		_ = unstructured.SetNestedSlice(object, containers, "spec", "template", "spec", "containers")
+		return object
+	}
+	return s.user(needs("a"), Write{What: "put"}).set("b").event(watch.Modified, needs("b"))
 }
 
 func replicaSets(s *story, count int) *story {
