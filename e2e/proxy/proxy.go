@@ -74,7 +74,7 @@ func New(server string, ca []byte, certificate tls.Certificate) (*Proxy, error) 
 		ErrorLog:          silent,
 		ConnState:         p.connection,
 	}
-	go func() { _ = p.server.ServeTLS(listener, "", "") }()
+	go func() { _ = p.server.ServeTLS(stalling{listener}, "", "") }()
 	return p, nil
 }
 
@@ -139,6 +139,24 @@ func (p *Proxy) Expire(match func(*Request) bool) (expired int) {
 		}
 	}
 	return expired
+}
+
+// Stall has every connection that is open now go dead: nothing comes through it
+// any more, in either direction, and it is not closed, as when a node in between
+// has vanished. New connections work.
+func (p *Proxy) Stall() (stalled int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for connection := range p.open {
+		if secure, ok := connection.(interface{ NetConn() net.Conn }); ok {
+			connection = secure.NetConn()
+		}
+		if one, ok := connection.(*stallable); ok {
+			one.once.Do(func() { close(one.stalled) })
+			stalled++
+		}
+	}
+	return stalled
 }
 
 // CutConnections closes every connection that the process has, with all that
@@ -228,6 +246,9 @@ func (p *Proxy) modify(response *http.Response) error {
 		}
 		if answer := rule.After(ctx, request, response.StatusCode); answer != nil {
 			_ = response.Body.Close()
+			if answer.dropped() {
+				return errors.New("dropped by a rule")
+			}
 			answer.replace(response)
 			return nil
 		}

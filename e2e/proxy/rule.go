@@ -106,6 +106,9 @@ func RefuseWatchList() Rule {
 	}
 }
 
+// Drop is an answer that never comes: the connection breaks.
+func Drop() *Answer { return &Answer{} }
+
 // Answer is sent instead of the API server's.
 type Answer struct {
 	Code   int
@@ -129,7 +132,12 @@ func Status(code int, reason, message string) *Answer {
 	return &Answer{Code: code, Header: header, Body: body}
 }
 
+func (a *Answer) dropped() bool { return a.Code == 0 }
+
 func (a *Answer) write(w http.ResponseWriter) {
+	if a.dropped() {
+		panic(http.ErrAbortHandler)
+	}
 	for key, values := range a.Header {
 		w.Header()[key] = values
 	}
