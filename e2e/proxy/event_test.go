@@ -132,4 +132,3 @@ func TestEventsAreHiddenRepeatedAndExpiredInBothEncodings(t *testing.T) {
 		})
 	}
 }
-

@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -64,8 +65,7 @@ func New(server string, ca []byte, certificate tls.Certificate) (*Proxy, error) 
 			MaxIdleConnsPerHost: 32,
 		},
 		ModifyResponse: p.modify,
-		// What the API server does not answer, nobody answers.
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorHandler:   unanswered,
 	}
 	p.server = &http.Server{
 		Handler:           p.handler(forward),
@@ -76,6 +76,17 @@ func New(server string, ca []byte, certificate tls.Certificate) (*Proxy, error) 
 	}
 	go func() { _ = p.server.ServeTLS(stalling{listener}, "", "") }()
 	return p, nil
+}
+
+// unanswered breaks requests that the API server does not answer. A watch that it
+// refuses, being down, is answered by 429: client-go goes on where it was after
+// that, as it does when it is refused itself, while anything else has it list anew.
+func unanswered(w http.ResponseWriter, r *http.Request, err error) {
+	request, ok := r.Context().Value(requestKey{}).(*Request)
+	if !ok || request.Verb != "watch" || !errors.Is(err, syscall.ECONNREFUSED) {
+		panic(http.ErrAbortHandler)
+	}
+	Status(http.StatusTooManyRequests, "TooManyRequests", "the API server refuses connections").write(w)
 }
 
 // URL is where the process finds its API server.

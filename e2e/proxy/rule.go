@@ -23,6 +23,7 @@ type Request struct {
 	// configmaps, and "" for what is no resource (/version, /readyz).
 	Group, Version, Resource, Subresource, Namespace, Name string
 	Path                                                   string
+	Began                                                  time.Time
 	Query                                                  url.Values
 }
 
@@ -198,7 +199,7 @@ func (g *Gate) Wait(ctx context.Context) error {
 // read takes a request of the Kubernetes API apart:
 // /api/v1[/namespaces/<ns>]/<resource>[/<name>[/<subresource>]], or /apis/<group>/<version>/…
 func read(r *http.Request) *Request {
-	request := &Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, Query: r.URL.Query()}
+	request := &Request{Began: time.Now(), Verb: strings.ToLower(r.Method), Path: r.URL.Path, Query: r.URL.Query()}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case len(parts) > 2 && parts[0] == "api":

@@ -77,11 +77,13 @@ func (s *stream) Read(buffer []byte) (int, error) {
 				return 0, err
 			}
 			s.pending, s.ended = frame, true
-		case err := <-s.broken:
+		case <-s.broken:
+			// An API server that stops or dies ends its watches so that clients resume
+			// where they were; a broken stream would have them list anew.
 			if held := s.wait(); held != nil {
 				return 0, held
 			}
-			return 0, err
+			return 0, io.EOF
 		case frame := <-s.frames:
 			s.pending = s.filter(frame)
 		}

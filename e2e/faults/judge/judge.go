@@ -365,3 +365,17 @@ func (c *court) revisions() {
 		}
 	}
 }
+
+// Templates is how many different templates, one after the other, a workload of
+// this name has had since it was last made.
+func (h *History) Templates(name string) int {
+	c := h.court()
+	templates := 0
+	for _, event := range h.Events {
+		if Name(event.Object) == name && isWorkload(event.Object.GetKind()) {
+			c.workload(event)
+			templates = c.lives[string(event.Object.GetUID())].templates
+		}
+	}
+	return templates
+}
