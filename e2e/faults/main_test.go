@@ -21,8 +21,11 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "faults:", err)
 			os.Exit(1)
 		}
-		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}}
+		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}, Tally: faults.NewTally()}
 	})
 	stop()
+	if court != nil {
+		fmt.Fprintln(os.Stderr, "faults:", court.Tally)
+	}
 	os.Exit(code)
 }

@@ -106,11 +106,12 @@ func TestGitOpsEverySecond(t *testing.T) {
 		func() error { return trial.Apply(manifests["applied"]) },
 		func() error { return trial.Put(manifests["put"]) },
 		func() error {
-			result := s.TryKubectlInput(string(text), "apply", "-f", "-")
+			began := time.Now()
+			result := s.TryKubectlInput(string(text), "apply", "-f", "-", "-o", "jsonpath={.metadata.resourceVersion}")
 			if result.Code != 0 {
 				return fmt.Errorf("kubectl apply: %s", result.Stderr)
 			}
-			return nil
+			return trial.Note("kubectl apply", result.Stdout, began)
 		},
 	} {
 		tools.Go(func() {

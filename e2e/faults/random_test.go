@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/faults"
+	"github.com/configstamp/configstamp/e2e/faults/judge"
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
@@ -42,6 +43,7 @@ func TestRandom(t *testing.T) {
 		b := &faults.Batch{Court: court, Seed: uint64(first + batch), Runs: min(40, *runs-done)}
 		failures, err := b.Run(t.Context())
 		done += b.Runs
+		court.Tally.Batch(b)
 		if err != nil {
 			failures = append(failures, err.Error())
 		}
@@ -50,6 +52,12 @@ func TestRandom(t *testing.T) {
 			t.Errorf("seed %d, mishaps %s:\n%s\nreplay: %s", b.Seed, b.Mishaps(), strings.Join(failures, "\n"), replay(b))
 		}
 		t.Logf("seed %d: %d runs, %s; %s", b.Seed, b.Runs, b.Summary(), b.Mishaps())
+	}
+	harness.Must(t, court.Calm(t.Context()))
+	for where, text := range court.Spoken() {
+		for _, leak := range judge.Leaks(where, text, judge.Marker) {
+			t.Error(leak)
+		}
 	}
 	t.Logf("%d perturbed runs in %s, %d of the batches failed", done, time.Since(began).Round(time.Second), failed)
 }

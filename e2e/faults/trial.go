@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ type Court struct {
 	Witness *Witness
 	// Outages are the spans of time in which a webhook may not have answered.
 	Outages *Outages
+	Tally   *Tally
 
 	supervisor supervisor
 }
@@ -86,10 +88,13 @@ func (c *Court) Open(ctx context.Context, name, value string) (*Trial, error) {
 	return &Trial{User: NewUser(c.Run.Dynamic, name), Court: c}, nil
 }
 
+var notInNames = regexp.MustCompile("[^a-z0-9]+")
+
 // Trial opens one for a scenario, which deletes it at its end.
 func (c *Court) Trial(t testing.TB) *Trial {
 	t.Helper()
-	name := strings.ToLower(strings.TrimPrefix(strings.NewReplacer("_", "-", "/", "-").Replace(t.Name()), "Test"))
+	c.Tally.Scenario()
+	name := notInNames.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
 	trial, err := c.Open(t.Context(), strings.Trim(name[:min(len(name), 40)], "-")+"-"+rand.String(5), "enabled")
 	harness.Must(t, err)
 	t.Cleanup(func() {
