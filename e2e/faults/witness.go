@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,8 +38,8 @@ func kinds() map[string]schema.GroupVersionResource {
 }
 
 // Witness watches the API server directly, and keeps all that it tells of each
-// namespace until it may forget it. It never lists anew, so it misses nothing; if
-// it cannot go on where it was, it says so, and nothing is proven.
+// namespace until it may forget it. It goes on where it was, so it misses nothing; only
+// after an API server began anew it lists, and what it finds then is a gap.
 type Witness struct {
 	all dynamic.Interface
 
@@ -56,39 +58,112 @@ type space struct {
 func Watch(ctx context.Context, all dynamic.Interface) (*Witness, error) {
 	w := &Witness{all: all, spaces: map[string]*space{}}
 	for kind, resource := range kinds() {
-		of := all.Resource(resource)
-		list, err := of.List(ctx, metav1.ListOptions{Limit: 1})
+		list, err := all.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil {
 			return nil, fmt.Errorf("beginning to watch %s: %w", kind, err)
 		}
-		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
+		go w.follow(ctx, kind, list.GetResourceVersion())
+	}
+	return w, nil
+}
+
+// follow watches one kind. An API server that began anew does not know what came
+// before: what a list tells is then kept as found in a gap.
+func (w *Witness) follow(ctx context.Context, kind, version string) {
+	of := w.all.Resource(kinds()[kind])
+	for ctx.Err() == nil {
+		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{
 			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 				return of.Watch(ctx, options)
 			},
 		})
 		if err != nil {
-			return nil, fmt.Errorf("beginning to watch %s: %w", kind, err)
+			w.fail(fmt.Errorf("watching %s: %w", kind, err))
+			return
 		}
-		go w.receive(ctx, kind, watcher)
+		if err := w.receive(kind, watcher); err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			w.fail(fmt.Errorf("watching %s: %w", kind, err))
+			return
+		}
+		for ctx.Err() == nil {
+			list, err := of.List(ctx, metav1.ListOptions{})
+			if err == nil {
+				w.fill(kind, list)
+				version = list.GetResourceVersion()
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
 	}
-	return w, nil
 }
 
-func (w *Witness) receive(ctx context.Context, kind string, watcher *watchtools.RetryWatcher) {
+// receive keeps what a watch tells until it ends.
+func (w *Witness) receive(kind string, watcher *watchtools.RetryWatcher) error {
 	for event := range watcher.ResultChan() {
 		object, ok := event.Object.(*unstructured.Unstructured)
 		switch {
 		case event.Type == watch.Bookmark:
 		case !ok || event.Type == watch.Error:
-			w.fail(fmt.Errorf("the watch of %s ended: %v", kind, event.Object))
-			return
+			watcher.Stop()
+			return apierrors.FromObject(event.Object)
 		default:
-			w.keep(kind, event.Type, object)
+			w.keep(kind, event.Type, object, false)
 		}
 	}
-	if ctx.Err() == nil {
-		w.fail(errors.New("the watch of " + kind + " ended"))
+	return nil
+}
+
+// fill keeps what a list tells that no event has told.
+func (w *Witness) fill(kind string, list *unstructured.UnstructuredList) {
+	there := map[string]bool{}
+	for i := range list.Items {
+		object := &list.Items[i]
+		there[object.GetNamespace()+"/"+object.GetName()] = true
+		if last := w.last(kind, object.GetNamespace(), object.GetName()); last == nil || last.Version < judge.VersionOf(object) {
+			w.keep(kind, watch.Modified, object, true)
+		}
 	}
+	w.mu.Lock()
+	var namespaces []string
+	for namespace := range w.spaces {
+		namespaces = append(namespaces, namespace)
+	}
+	w.mu.Unlock()
+	version, _ := strconv.ParseInt(list.GetResourceVersion(), 10, 64)
+	for _, namespace := range namespaces {
+		events, _, err := w.Events(namespace)
+		if err != nil {
+			continue
+		}
+		for _, event := range events {
+			name := event.Object.GetName()
+			if !strings.EqualFold(event.Object.GetKind(), kind) || there[event.Object.GetNamespace()+"/"+name] {
+				continue
+			}
+			if last := w.last(kind, event.Object.GetNamespace(), name); last != nil && last.Type != watch.Deleted {
+				gone := last.Object.DeepCopy()
+				gone.SetResourceVersion(strconv.FormatInt(version, 10))
+				w.keep(kind, watch.Deleted, gone, true)
+			}
+		}
+	}
+}
+
+// last is the last that is known of an object.
+func (w *Witness) last(kind, namespace, name string) *judge.Event {
+	if kind == "namespace" {
+		namespace = name
+	}
+	events, _, err := w.Events(namespace)
+	if err != nil {
+		return nil
+	}
+	for i := len(events) - 1; i >= 0; i-- {
+		if strings.EqualFold(events[i].Object.GetKind(), kind) && events[i].Object.GetName() == name {
+			return &events[i]
+		}
+	}
+	return nil
 }
 
 func (w *Witness) fail(err error) {
@@ -97,7 +172,7 @@ func (w *Witness) fail(err error) {
 	w.lost = errors.Join(w.lost, err)
 }
 
-func (w *Witness) keep(kind string, change watch.EventType, object *unstructured.Unstructured) {
+func (w *Witness) keep(kind string, change watch.EventType, object *unstructured.Unstructured, gap bool) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +192,7 @@ func (w *Witness) keep(kind string, change watch.EventType, object *unstructured
 		}
 		return
 	}
-	s.events = append(s.events, judge.Event{Version: judge.VersionOf(object), Seen: now, Type: change, Object: object})
+	s.events = append(s.events, judge.Event{Version: judge.VersionOf(object), Seen: now, Type: change, Object: object, Gap: gap})
 }
 
 // Remember keeps what happens in a namespace from now on. It must be called

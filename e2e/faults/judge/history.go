@@ -21,6 +21,9 @@ type Event struct {
 	Seen    time.Time
 	Type    watch.EventType
 	Object  *unstructured.Unstructured
+	// Gap: it was found by a list, after an API server that began anew could not
+	// tell what came before. It may stand for several writes, which are not judged.
+	Gap bool
 }
 
 // Write is what a user of the run did, by the version that it came to.
@@ -104,6 +107,9 @@ func (h *History) String() string {
 	var text strings.Builder
 	for _, event := range h.Events {
 		by := ""
+		if event.Gap {
+			by = " (found by a list)"
+		}
 		if write, ok := h.write(event); ok {
 			by = " by the user: " + write.What
 			if write.Unserved {

@@ -121,17 +121,17 @@ func (c *court) workload(event Event) {
 	c.lives[uid] = now
 	if was == nil {
 		was = &life{records: map[string]string{}, selections: map[string]selection{}, at: map[string]int64{}}
-		if !byUser {
+		if !byUser && !event.Gap {
 			c.violated("I4", event, "a workload that no user made")
 		}
 	}
 	created := was.object == nil
-	if byUser && !c.Others {
+	if byUser && !c.Others && !event.Gap {
 		if unwanted := write.unwanted(was.object, event.Object); len(unwanted) > 0 {
 			c.violated("I4", event, "%s was stored with other changes: %s", write.What, strings.Join(unwanted, "; "))
 		}
 	}
-	if !byUser && !created {
+	if !byUser && !created && !event.Gap {
 		if others := differences("", bare(was.object), bare(event.Object)); len(others) > 0 {
 			c.violated("I4", event, "something that is not ours was changed, by no user: %s", strings.Join(others, "; "))
 		}
@@ -143,7 +143,7 @@ func (c *court) workload(event Event) {
 	if edited || stamped {
 		now.templates++
 	}
-	unserved := byUser && write.Unserved
+	unserved := byUser && write.Unserved || event.Gap
 	cause := c.records(was, now, event, unserved, edited, stamped)
 	if !stamped || edited || unserved {
 		return
