@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/faults/judge"
+	"github.com/configstamp/configstamp/e2e/harness"
 )
 
 // Batch is some perturbed runs at once, each in a namespace of its own.
@@ -37,6 +39,15 @@ const (
 	// quiet is how long nothing may happen after that.
 	quiet = 1500 * time.Millisecond
 )
+
+// patience is truth, but for a product that is broken on purpose: one wants to
+// see that, not to wait for it.
+func patience() time.Duration {
+	if os.Getenv(harness.EnvBreak) != "" {
+		return truth / 4
+	}
+	return truth
+}
 
 // Run lets it all happen, and returns what the judge found, by namespace.
 func (b *Batch) Run(ctx context.Context) (failures []string, err error) {
@@ -124,7 +135,7 @@ func (b *Batch) judge(ctx context.Context) ([]string, error) {
 		indices[i] = i
 	}
 	err := together(indices, len(indices), func(i int) (err error) {
-		untrue[i], err = b.lives[i].Converge(ctx, truth)
+		untrue[i], err = b.lives[i].Converge(ctx, patience())
 		return err
 	})
 	if err != nil {

@@ -18,6 +18,10 @@ import (
 // needs no lease to run out and no long backoff to end.
 const soon = 30 * time.Second
 
+// relisted is how long it may take when watches have failed again and again:
+// client-go waits longer each time, up to a minute, and forgets after two.
+const relisted = 80 * time.Second
+
 // scenario has the product for itself, under supervision, and a namespace of its
 // own; whatever it disturbs is calm again at its end.
 func scenario(t *testing.T) (*harness.Product, *faults.Trial) {

@@ -126,7 +126,7 @@ func TestUnobservedStates(t *testing.T) {
 				// At the end something that is seen by all: so they are not just blind.
 				harness.Must(t, trial.Create(faults.Workload("Deployment", "seen", "1", faults.Reads("configmap/seen?")...)))
 				harness.Must(t, trial.Set("configmap/seen", data(1)))
-				trial.Judge(t, soon)
+				trial.Judge(t, relisted)
 				wantTemplates(t, trial, "deployment/w0", 1+test.rolls)
 				wantTemplates(t, trial, "deployment/seen", 2)
 			})
