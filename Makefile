@@ -11,7 +11,9 @@ GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.ver
 NESTED           := e2e/cluster e2e/certmanager e2e/oracle
 FUZZ_SECONDS     ?= 30
 
-.PHONY: help build demo installed test unit lint oracle e2e fuzz bench cluster-up cluster-down image
+FAULTS_RUNS      ?= 2000
+
+.PHONY: help build demo installed test unit lint oracle e2e faults faults-short fuzz bench cluster-up cluster-down image
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -22,7 +24,7 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: lint unit oracle e2e installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end
+test: lint unit oracle e2e faults-short installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, faults
 	@echo "make test: all passed"
 
 installed: ## The demonstration on real containers, installed in both ways (needs root)
@@ -33,7 +35,7 @@ installed: ## The demonstration on real containers, installed in both ways (need
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	go test -race ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness
+	go test -race ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge
 	cd e2e/cluster && CGO_ENABLED=0 go test -trimpath ./...
 
 oracle: ## What checksum finds, against what Kubernetes itself finds
@@ -41,6 +43,12 @@ oracle: ## What checksum finds, against what Kubernetes itself finds
 
 e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 40m -v ./e2e
+
+faults-short: ## Some faults, in two minutes: what "make faults" does at length
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v ./e2e/faults -short -runs 80 -run 'Random|Killed(Before|Around)|EveryResponse|ThatIsBehind$$'
+
+faults: ## Every fault scenario, and FAULTS_RUNS perturbed runs from a seed: half an hour
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 90m -v ./e2e/faults -runs $(FAULTS_RUNS) $(FAULTS_ARGS)
 
 lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }

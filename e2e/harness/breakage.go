@@ -46,15 +46,20 @@ type mutant struct{ file, from, to string }
 // copy; the checkout stays as it is.
 func mutants() map[Breakage]mutant {
 	return map[Breakage]mutant{
-		"emptied-content":     {"checksum/source.go", "Sum: sha256.Sum256([]byte(value))})", "Sum: sha256.Sum256([]byte(value)[:0])})"},
-		"no-key":              {"checksum/digest.go", "hmac.New(sha256.New, secret[:])", "hmac.New(sha256.New, secret[:0])"},
-		"nothing-restored":    {"checksum/decide.go", "Decision{Records: a.Held, Outcome: Restored}", "Decision{Records: a.Sent, Outcome: Restored}"},
-		"adoption-restarts":   {"checksum/verdict.go", "return Unrecorded", "return Untrue"},
-		"missing-is-absent":   {"checksum/verdict.go", "_, missing := s.Missing(content); missing", "_, missing := s.Missing(content); false && missing"},
-		"lost-key-restarts":   {"checksum/verdict.go", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Unverifiable", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Untrue"},
-		"content-is-printed":  {"checksum/source.go", "for name, value := range secret.Data {", "for name, value := range secret.Data {\n\t\tprintln(string(value))"},
-		"watches-are-kept":    {"internal/condense/forget.go", "\t\tf.inner = nil\n", ""},
-		"settle-is-forgotten": {"controller/settle.go", "return max(0, s.due(e).Sub(s.clock.Now()))", "return min(0, s.due(e).Sub(s.clock.Now()))"},
+		"emptied-content":      {"checksum/source.go", "Sum: sha256.Sum256([]byte(value))})", "Sum: sha256.Sum256([]byte(value)[:0])})"},
+		"no-key":               {"checksum/digest.go", "hmac.New(sha256.New, secret[:])", "hmac.New(sha256.New, secret[:0])"},
+		"nothing-restored":     {"checksum/decide.go", "Decision{Records: a.Held, Outcome: Restored}", "Decision{Records: a.Sent, Outcome: Restored}"},
+		"adoption-restarts":    {"checksum/verdict.go", "return Unrecorded", "return Untrue"},
+		"missing-is-absent":    {"checksum/verdict.go", "_, missing := s.Missing(content); missing", "_, missing := s.Missing(content); false && missing"},
+		"lost-key-restarts":    {"checksum/verdict.go", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Unverifiable", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Untrue"},
+		"content-is-printed":   {"checksum/source.go", "for name, value := range secret.Data {", "for name, value := range secret.Data {\n\t\tprintln(string(value))"},
+		"watches-are-kept":     {"internal/condense/forget.go", "\t\tf.inner = nil\n", ""},
+		"gives-up":             {"controller/sync.go", "c.metrics.readmitted(rolling, resultAway)\n\t\treturn 0, errAway", "c.metrics.readmitted(rolling, resultAway)\n\t\treturn 0, nil"},
+		"older-is-believed":    {"internal/source/sink.go", "if known(o.resourceVersion, s.newest) {", "if false && known(o.resourceVersion, s.newest) {"},
+		"rolls-though-missing": {"checksum/decide.go", "if len(review.Missing) == 0 {\n\t\t\treturn stampAll", "if true {\n\t\t\treturn stampAll"},
+		"touches-others":       {"webhook/patch.go", "var patch []jsonpatch.Operation", "patch := []jsonpatch.Operation{jsonpatch.NewOperation(\"add\", \"/metadata/labels/broken\", \"x\")}"},
+		"denies":               {"webhook/review.go", "Allowed:          true,", "Allowed:          len(a.Warnings) == 0,"},
+		"settle-is-forgotten":  {"controller/settle.go", "return max(0, s.due(e).Sub(s.clock.Now()))", "return min(0, s.due(e).Sub(s.clock.Now()))"},
 	}
 }
 

@@ -152,7 +152,7 @@ func (r *Run) BuildProduct(ctx context.Context, binary string, flags ...string) 
 }
 
 func (r *Run) install(ctx context.Context, binary string) (err error) {
-	if r.Authority, err = newAuthority(); err != nil {
+	if r.Authority, err = NewAuthority(); err != nil {
 		return err
 	}
 	if r.Product, err = newProduct(binary, r.Dir, r.Authority, r.cluster, r.Config.CAData); err != nil {

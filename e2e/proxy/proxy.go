@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -34,6 +35,7 @@ type Proxy struct {
 	underway map[*Request]context.CancelFunc
 	seen     func(*Request)
 	open     map[net.Conn]struct{}
+	streams  map[*Request]*stream
 }
 
 // New listens on the loopback with certificate and forwards to server, an https
@@ -51,7 +53,7 @@ func New(server string, ca []byte, certificate tls.Certificate) (*Proxy, error) 
 	if err != nil {
 		return nil, fmt.Errorf("making a proxy: %w", err)
 	}
-	p := &Proxy{listener: listener, underway: map[*Request]context.CancelFunc{}, open: map[net.Conn]struct{}{}}
+	p := &Proxy{listener: listener, underway: map[*Request]context.CancelFunc{}, open: map[net.Conn]struct{}{}, streams: map[*Request]*stream{}}
 	silent := log.New(io.Discard, "", 0)
 	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -63,8 +65,7 @@ func New(server string, ca []byte, certificate tls.Certificate) (*Proxy, error) 
 			MaxIdleConnsPerHost: 32,
 		},
 		ModifyResponse: p.modify,
-		// What the API server does not answer, nobody answers.
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorHandler:   unanswered,
 	}
 	p.server = &http.Server{
 		Handler:           p.handler(forward),
@@ -73,8 +74,19 @@ func New(server string, ca []byte, certificate tls.Certificate) (*Proxy, error) 
 		ErrorLog:          silent,
 		ConnState:         p.connection,
 	}
-	go func() { _ = p.server.ServeTLS(listener, "", "") }()
+	go func() { _ = p.server.ServeTLS(stalling{listener}, "", "") }()
 	return p, nil
+}
+
+// unanswered breaks requests that the API server does not answer. A watch that it
+// refuses, being down, is answered by 429: client-go goes on where it was after
+// that, as it does when it is refused itself, while anything else has it list anew.
+func unanswered(w http.ResponseWriter, r *http.Request, err error) {
+	request, ok := r.Context().Value(requestKey{}).(*Request)
+	if !ok || request.Verb != "watch" || !errors.Is(err, syscall.ECONNREFUSED) {
+		panic(http.ErrAbortHandler)
+	}
+	Status(http.StatusTooManyRequests, "TooManyRequests", "the API server refuses connections").write(w)
 }
 
 // URL is where the process finds its API server.
@@ -123,6 +135,39 @@ func (p *Proxy) Cut(match func(*Request) bool) (cut int) {
 		}
 	}
 	return cut
+}
+
+// Expire ends every watch under way that match accepts (nil: all) as an API
+// server does that has compacted what the client has seen: by an ERROR event of
+// code 410 inside the watch.
+func (p *Proxy) Expire(match func(*Request) bool) (expired int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for request, one := range p.streams {
+		if match == nil || match(request) {
+			one.end()
+			expired++
+		}
+	}
+	return expired
+}
+
+// Stall has every connection that is open now go dead: nothing comes through it
+// any more, in either direction, and it is not closed, as when a node in between
+// has vanished. New connections work.
+func (p *Proxy) Stall() (stalled int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for connection := range p.open {
+		if secure, ok := connection.(interface{ NetConn() net.Conn }); ok {
+			connection = secure.NetConn()
+		}
+		if one, ok := connection.(*stallable); ok {
+			one.once.Do(func() { close(one.stalled) })
+			stalled++
+		}
+	}
+	return stalled
 }
 
 // CutConnections closes every connection that the process has, with all that
@@ -187,6 +232,7 @@ func (p *Proxy) end(request *Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.underway, request)
+	delete(p.streams, request)
 }
 
 func (p *Proxy) current() []*Rule {
@@ -211,9 +257,20 @@ func (p *Proxy) modify(response *http.Response) error {
 		}
 		if answer := rule.After(ctx, request, response.StatusCode); answer != nil {
 			_ = response.Body.Close()
+			if answer.dropped() {
+				return errors.New("dropped by a rule")
+			}
 			answer.replace(response)
 			return nil
 		}
+	}
+	if f := formatOf(response.Header); request.Verb == "watch" && response.StatusCode == http.StatusOK && f != unknownFormat {
+		body := newStream(ctx, p, request, response.Body, f)
+		p.mu.Lock()
+		p.streams[request] = body
+		p.mu.Unlock()
+		response.Body = body
+		return nil
 	}
 	response.Body = &gated{ReadCloser: response.Body, proxy: p, request: request, ctx: ctx}
 	return nil

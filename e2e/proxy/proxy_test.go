@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"testing"
+	"time"
 
 	"github.com/configstamp/configstamp/e2e/proxy"
 )
@@ -133,4 +135,38 @@ func TestCutConnectionsHasTheClientMakeANewOne(t *testing.T) {
 		}
 	}
 	t.Error("the connection is still there")
+}
+
+func TestAStalledConnectionNeitherAnswersNorEnds(t *testing.T) {
+	p, client := front(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	if _, _, _, err := get(t, client, p.URL()); err != nil {
+		t.Fatal(err)
+	}
+	if stalled := p.Stall(); stalled != 1 {
+		t.Fatalf("%d connections stall, want 1", stalled)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, _, _, err := get(t, client, p.URL())
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		t.Fatalf("there is an answer through a dead connection: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	p.CutConnections()
+	<-answered
+	if _, _, _, err := get(t, client, p.URL()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADroppedAnswerBreaksTheRequestAfterItHadItsEffect(t *testing.T) {
+	effects := 0
+	p, client := front(t, func(http.ResponseWriter, *http.Request) { effects++ })
+	p.Add(proxy.Rule{After: func(context.Context, *proxy.Request, int) *proxy.Answer { return proxy.Drop() }})
+	if _, _, _, err := get(t, client, p.URL()); err == nil || effects == 0 {
+		t.Errorf("%v after %d effects", err, effects)
+	}
 }

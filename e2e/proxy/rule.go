@@ -23,6 +23,7 @@ type Request struct {
 	// configmaps, and "" for what is no resource (/version, /readyz).
 	Group, Version, Resource, Subresource, Namespace, Name string
 	Path                                                   string
+	Began                                                  time.Time
 	Query                                                  url.Values
 }
 
@@ -47,8 +48,12 @@ type Rule struct {
 	// After is called when the API server has answered, with its status code;
 	// the request has had its effect. An Answer is sent instead of the API server's.
 	After func(ctx context.Context, request *Request, status int) *Answer
+	// Event is called with each event of a watch, and returns what the process
+	// gets instead: the event itself, nothing, or some that came before.
+	Event func(request *Request, event *Event) []*Event
 	// Gate holds back the bytes of the answer while it is closed: the events of
-	// a watch, mostly. Nothing is lost.
+	// a watch, mostly, and its end. Nothing is lost. A gate that is never opened
+	// makes a half-open watch: it neither delivers nor ends.
 	Gate *Gate
 }
 
@@ -102,6 +107,9 @@ func RefuseWatchList() Rule {
 	}
 }
 
+// Drop is an answer that never comes: the connection breaks.
+func Drop() *Answer { return &Answer{} }
+
 // Answer is sent instead of the API server's.
 type Answer struct {
 	Code   int
@@ -125,7 +133,12 @@ func Status(code int, reason, message string) *Answer {
 	return &Answer{Code: code, Header: header, Body: body}
 }
 
+func (a *Answer) dropped() bool { return a.Code == 0 }
+
 func (a *Answer) write(w http.ResponseWriter) {
+	if a.dropped() {
+		panic(http.ErrAbortHandler)
+	}
 	for key, values := range a.Header {
 		w.Header()[key] = values
 	}
@@ -186,7 +199,7 @@ func (g *Gate) Wait(ctx context.Context) error {
 // read takes a request of the Kubernetes API apart:
 // /api/v1[/namespaces/<ns>]/<resource>[/<name>[/<subresource>]], or /apis/<group>/<version>/…
 func read(r *http.Request) *Request {
-	request := &Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, Query: r.URL.Query()}
+	request := &Request{Began: time.Now(), Verb: strings.ToLower(r.Method), Path: r.URL.Path, Query: r.URL.Query()}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case len(parts) > 2 && parts[0] == "api":

@@ -1,0 +1,114 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/e2e/cluster/api"
+	"github.com/configstamp/configstamp/e2e/cluster/lock"
+	"github.com/configstamp/configstamp/e2e/cluster/process"
+	"github.com/configstamp/configstamp/e2e/cluster/state"
+)
+
+// Restart is what to break of a cluster that is up.
+type Restart struct {
+	// Components are ended as a crash ends them, the last first, and started again
+	// in the order given.
+	Components []string
+	// Save and Restore are directories: while everything is down, etcd's data is
+	// copied to the one, or put back from the other, as from a backup.
+	Save, Restore string
+}
+
+// Restart ends components of a cluster without asking, and starts them again as they were.
+func (h Host) Restart(ctx context.Context, name string, r Restart) error {
+	release, err := lock.Take(ctx, state.LockPath(h.Cache, name), func() {
+		h.Log.Step("another command works on cluster %s; waiting for it", name)
+	})
+	if err != nil {
+		return err
+	}
+	defer release()
+	c, err := state.Load(h.Cache, name)
+	if err != nil {
+		return err
+	}
+	all, err := process.Records(c.Records())
+	if err != nil {
+		return err
+	}
+	var records []process.Record
+	for _, component := range r.Components {
+		i := slices.IndexFunc(all, func(record process.Record) bool { return record.Component == component })
+		if i < 0 {
+			return fmt.Errorf("restarting %s: cluster %s has no such component (cluster status names them)", component, name)
+		}
+		records = append(records, all[i])
+	}
+	for i := len(records) - 1; i >= 0; i-- {
+		if err := end(records[i]); err != nil {
+			return err
+		}
+	}
+	if err := copyData(ctx, c, r); err != nil {
+		return err
+	}
+	return Client(c, func(client *api.Client) error {
+		s := starter{Host: h, cluster: c, client: client}
+		for _, record := range records {
+			running, err := process.Start(process.Program{
+				Component: record.Component, Path: record.Command[0], Args: record.Command[1:], Health: record.Health,
+				Mark: c.Dir(), Logs: c.Logs(), Records: c.Records(),
+			})
+			if err != nil {
+				return err
+			}
+			s.running = append(s.running, running)
+			if record.Health == "" {
+				continue
+			}
+			if err := s.wait(ctx, record.Component, func(ctx context.Context) error { return client.Healthy(ctx, record.Health) }); err != nil {
+				return err
+			}
+			h.Log.Step("%s is ready again", record.Component)
+		}
+		return nil
+	})
+}
+
+func end(record process.Record) error {
+	if err := record.Kill(); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(goneWithin); record.Alive(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s (process %d) was killed but is not gone after %s", record.Component, record.PID, goneWithin)
+		}
+	}
+	return nil
+}
+
+// copyData saves or restores etcd's data, which must not run.
+func copyData(ctx context.Context, c *state.Cluster, r Restart) error {
+	for _, way := range []struct{ from, to string }{{c.File("etcd"), r.Save}, {r.Restore, c.File("etcd")}} {
+		if way.from == "" || way.to == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(way.from, "member")); err != nil {
+			return fmt.Errorf("copying etcd's data: %w", err)
+		}
+		if err := os.RemoveAll(way.to); err != nil {
+			return fmt.Errorf("copying etcd's data: %w", err)
+		}
+		if out, err := exec.CommandContext(ctx, "cp", "-a", way.from, way.to).CombinedOutput(); err != nil {
+			return errors.Join(fmt.Errorf("copying etcd's data: %s", out), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/configstamp/configstamp/e2e/faults"
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+// court is the cluster, the product and the Witness of this test binary.
+var court *faults.Court
+
+func TestMain(m *testing.M) {
+	ctx, stop := context.WithCancel(context.Background())
+	code := harness.Main(m, func(run *harness.Run) {
+		witness, err := faults.Watch(ctx, run.Dynamic)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "faults:", err)
+			os.Exit(1)
+		}
+		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}, Tally: faults.NewTally()}
+	})
+	stop()
+	if court != nil {
+		fmt.Fprintln(os.Stderr, "faults:", court.Tally)
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,75 @@
+package faults_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+	"github.com/configstamp/configstamp/e2e/proxy"
+)
+
+// A node in between vanishes: connections stay open, and nothing comes through
+// them, not even an end. HTTP/2 pings find out, after 45 s.
+func TestDeadConnectionsAreLeft(t *testing.T) {
+	long(t, "a dead connection is found out after 45 s")
+	product, trial := scenario(t)
+	fanOut(t, trial, 4)
+	for _, process := range product.All() {
+		if process.Proxy.Stall() == 0 {
+			t.Errorf("%s has no connection to stall", process.Name)
+		}
+	}
+	harness.Must(t, trial.Set("configmap/c", value(1)))
+	stop := court.Supervise() // a leader that cannot renew its lease ends
+	defer stop()
+	trial.Judge(t, 100*time.Second)
+}
+
+// Watches that neither deliver nor end, over connections that live: something
+// between the API server and us is broken. No ping tells.
+func TestHalfOpenWatchesAreLeft(t *testing.T) {
+	long(t, "it waits for minutes")
+	_, trial := scenario(t)
+	fanOut(t, trial, 4)
+	victim := leader(t)
+	gate := &proxy.Gate{}
+	gate.Close()
+	begun := time.Now()
+	// Only the watches that are open now: new ones work.
+	victim.Proxy.Add(proxy.Rule{Match: func(r *proxy.Request) bool { return watches(r) && r.Began.Before(begun) }, Gate: gate})
+	harness.Must(t, trial.Set("configmap/c", value(1)))
+	trial.Judge(t, 4*time.Minute)
+}
+
+// Watches that expire over and over, without bookmarks, at an API server that
+// knows no WatchList.
+func TestExpiringWatchesWithoutBookmarks(t *testing.T) {
+	product, trial := scenario(t)
+	fanOut(t, trial, 4)
+	for _, process := range product.All() {
+		process.Proxy.Add(proxy.RefuseWatchList())
+		process.Proxy.Add(proxy.Rule{Match: watches, Event: proxy.Hide(proxy.Bookmarks)})
+	}
+	for i := range 6 {
+		for _, process := range product.All() {
+			process.Proxy.Expire(nil)
+		}
+		harness.Must(t, trial.Set("configmap/c", value(i+1)))
+		time.Sleep(500 * time.Millisecond)
+	}
+	trial.Judge(t, relisted)
+}
+
+// The API server answers 410 to every other watch, and 429 to every list, for
+// some seconds.
+func TestRequestsForWatchesAreRefused(t *testing.T) {
+	product, trial := scenario(t)
+	fanOut(t, trial, 4)
+	for _, process := range product.All() {
+		process.Proxy.Add(proxy.Rule{Match: watches, Before: proxy.FailTimes(6, 410, "Expired", "made by the test")})
+		process.Proxy.Add(proxy.Rule{Match: proxy.Matching("list", ""), Before: proxy.FailTimes(3, 429, "TooManyRequests", "made by the test")})
+		process.Proxy.Cut(watches)
+	}
+	harness.Must(t, trial.Set("configmap/c", value(1)))
+	trial.Judge(t, relisted)
+}
