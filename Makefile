@@ -13,7 +13,7 @@ FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
 
-.PHONY: help build demo installed test unit lint oracle e2e faults faults-short fuzz bench cluster-up cluster-down image
+.PHONY: help build demo installed test unit lint oracle e2e faults faults-short fuzz bench microbench cluster-up cluster-down image
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,7 +35,7 @@ installed: ## The demonstration on real containers, installed in both ways (need
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	go test -race ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge
+	go test -race ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/bench/...
 	cd e2e/cluster && CGO_ENABLED=0 go test -trimpath ./...
 
 oracle: ## What checksum finds, against what Kubernetes itself finds
@@ -70,7 +70,10 @@ fuzz: ## Fuzz every target for FUZZ_SECONDS
 		done; \
 	done
 
-bench: ## Benchmarks of the handler and the rules
+bench: ## Measure everything that docs/performance.md tells of, on an embedded Kubernetes: 20 minutes (BENCH_ARGS for more)
+	go run ./e2e/bench --out dist/bench $(BENCH_ARGS)
+
+microbench: ## Benchmarks of the handler and the rules alone
 	go test -run '^$$' -bench . -benchmem ./checksum/... ./internal/... ./webhook/...
 
 cluster-up: ## An embedded Kubernetes to play with

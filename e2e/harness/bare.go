@@ -48,9 +48,6 @@ func BuildPlain(ctx context.Context, binary, version, commit string) error {
 	return build(ctx, ".", "./cmd/configstamp", binary, "-p", "1", "-trimpath", "-ldflags", strings.Join(linked, " "))
 }
 
-// NewAuthority makes an authority of its own.
-func NewAuthority() (*Authority, error) { return newAuthority() }
-
 // TLS is a serving certificate for the loopback.
 func (a *Authority) TLS() (tls.Certificate, error) { return a.tlsPair() }
 
