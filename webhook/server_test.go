@@ -256,6 +256,21 @@ func TestServerCutsOff(t *testing.T) {
 }
 
 // TestServerFails: a listener that breaks is an error, not a silent stop.
+// A connection on which nothing was ever sent is no request that was cut off.
+func TestServerStopsCleanlyBesideAnUnusedConnection(t *testing.T) {
+	running := serve(t, &Server{Drain: 200 * time.Millisecond})
+	connection, err := net.Dial("tcp", running.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	time.Sleep(50 * time.Millisecond) // until it is accepted
+	running.stop()
+	if err := <-running.done; err != nil {
+		t.Errorf("a clean stop failed: %v", err)
+	}
+}
+
 func TestServerFails(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
