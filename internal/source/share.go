@@ -65,12 +65,23 @@ func (s *sharing) join(ctx context.Context, at place, look func(context.Context)
 // serve reads until nobody waits.
 func (s *sharing) serve(ctx context.Context, at place, current *read, look func(context.Context) (Record, error)) {
 	for current != nil {
-		timed, cancel := context.WithTimeout(ctx, s.timeout)
-		current.record, current.err = look(timed)
-		cancel()
+		current.record, current.err = s.once(ctx, at, look)
 		close(current.done)
 		current = s.following(at)
 	}
+}
+
+// once reads in bounded time. A panic is an error of those who wait, not the end
+// of the process: nobody above this goroutine could recover it.
+func (s *sharing) once(ctx context.Context, at place, look func(context.Context) (Record, error)) (record Record, err error) {
+	timed, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			record, err = Record{}, fmt.Errorf("reading %s: internal error: a panic of type %T", at.source, panicked)
+		}
+	}()
+	return look(timed)
 }
 
 func (s *sharing) following(at place) *read {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 func newSharing() *sharing { return &sharing{timeout: time.Minute, lines: map[place]*line{}} }
@@ -94,5 +97,17 @@ func TestASharedReadThatHangsIsBounded(t *testing.T) {
 	})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPanicInASharedReadIsAnError(t *testing.T) {
+	s := &sharing{timeout: time.Second, lines: map[place]*line{}}
+	for range 2 { // the second finds the way free
+		_, err := s.do(t.Context(), place{"shop", checksum.Source{Kind: checksum.Secret, Name: "db"}}, func(context.Context) (Record, error) {
+			panic("hunter2")
+		})
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "secret/db") {
+			t.Fatalf("%v", err)
+		}
 	}
 }
