@@ -66,7 +66,7 @@ func (b *Batch) Run(ctx context.Context) (failures []string, err error) {
 		b.times = append(b.times, fmt.Sprintf("%s %.1fs", what, time.Since(begin).Seconds()))
 		begin = time.Now()
 	}
-	if err := b.open(ctx, random); err != nil {
+	if err := b.open(ctx); err != nil {
 		return nil, err
 	}
 	lap("begun")
@@ -85,7 +85,7 @@ func (b *Batch) Run(ctx context.Context) (failures []string, err error) {
 	return append(failures, b.leaks()...), err
 }
 
-func (b *Batch) open(ctx context.Context, random *rand.Rand) error {
+func (b *Batch) open(ctx context.Context) error {
 	var numbers []int
 	b.lives = make([]*Life, b.Runs)
 	for i := range b.Runs {

@@ -184,7 +184,7 @@ func mishaps() []Mishap {
 			some(random, c.Run.Product.All()).Proxy.CutConnections()
 			return nil
 		}},
-		{"watches are cut", func(_ context.Context, c *Court, random *rand.Rand) error {
+		{"watches are cut", func(_ context.Context, c *Court, _ *rand.Rand) error {
 			for _, process := range c.Run.Product.All() {
 				process.Proxy.Cut(proxy.Matching("watch", ""))
 			}

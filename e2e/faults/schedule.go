@@ -33,7 +33,6 @@ type plan struct {
 	kind, name string
 	image      int
 	uses       []Use
-	former     []map[string]any // templates as they were stored
 }
 
 // NewLife makes a user whose doings follow from a seed.

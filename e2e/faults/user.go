@@ -127,7 +127,7 @@ func (u *User) Put(object *unstructured.Unstructured) error {
 // Apply is a server-side apply of a whole manifest.
 func (u *User) Apply(object *unstructured.Unstructured) error {
 	object = object.DeepCopy()
-	return u.do(u.sign(judge.Write{What: "apply " + judge.Name(object), Defaulted: true}, object), func(ctx context.Context) (*unstructured.Unstructured, error) {
+	return u.do(u.sign(judge.Write{What: "apply " + judge.Name(object), Defaulted: true, Merged: true}, object), func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return u.to(strings.ToLower(object.GetKind())).Apply(ctx, object.GetName(), object.DeepCopy(), metav1.ApplyOptions{FieldManager: "gitops", Force: true})
 	})
 }

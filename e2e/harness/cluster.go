@@ -16,7 +16,7 @@ import (
 )
 
 // clusterLifetime takes a cluster down whose test binary was killed.
-const clusterLifetime = 40 * time.Minute
+const clusterLifetime = 100 * time.Minute
 
 // cluster is an embedded Kubernetes, made by the driver in e2e/cluster.
 type cluster struct {

@@ -109,7 +109,8 @@ func (p *Product) Args(process *Process) []string {
 	defer p.mu.Unlock()
 	common := []string{"--kubeconfig=" + p.kubeconfig(process), "--metrics-address=127.0.0.1:0", "--log-format=json", "-v=2"}
 	if slices.Contains(p.Webhooks, process) {
-		// No Service has to learn that a replica leaves. The longer check is for
+		// No Service has to learn that a replica leaves. A connection without a request
+		// counts as under way for 5 s (net/http), so the drain is longer than that. The longer check is for
 		// two cores that run everything at once; webhook.yaml gives it 3 s.
 		freshness := "--freshness-timeout=2s"
 		if broken(NothingFresh) {
@@ -117,7 +118,7 @@ func (p *Product) Args(process *Process) []string {
 		}
 		return slices.Concat([]string{"webhook"}, common, []string{
 			"--address=127.0.0.1:0", "--tls-cert-file=" + p.CertificateFile(), "--tls-key-file=" + p.KeyFile(),
-			"--shutdown-linger=0s", "--shutdown-drain=5s", freshness,
+			"--shutdown-linger=0s", "--shutdown-drain=8s", freshness,
 		}, p.options.Webhook)
 	}
 	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String()}, p.options.Controller)

@@ -18,7 +18,7 @@ type stream struct {
 	ctx     context.Context //nolint:containedctx // it is the request's, and a Reader gets none
 
 	frames  chan []byte
-	broken  chan error
+	broken  chan struct{} // closed when there is no more
 	expire  chan struct{}
 	once    sync.Once
 	pending []byte
@@ -27,7 +27,7 @@ type stream struct {
 
 func newStream(ctx context.Context, p *Proxy, request *Request, body io.ReadCloser, f format) *stream {
 	s := &stream{Closer: body, proxy: p, request: request, format: f, ctx: ctx,
-		frames: make(chan []byte), broken: make(chan error, 1), expire: make(chan struct{})}
+		frames: make(chan []byte), broken: make(chan struct{}), expire: make(chan struct{})}
 	go s.pump(bufio.NewReader(body))
 	return s
 }
@@ -37,7 +37,7 @@ func (s *stream) pump(body *bufio.Reader) {
 	for {
 		frame, err := s.next(body)
 		if err != nil {
-			s.broken <- err
+			close(s.broken)
 			return
 		}
 		select {

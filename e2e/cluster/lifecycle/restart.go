@@ -62,24 +62,38 @@ func (h Host) Restart(ctx context.Context, name string, r Restart) error {
 	return Client(c, func(client *api.Client) error {
 		s := starter{Host: h, cluster: c, client: client}
 		for _, record := range records {
-			running, err := process.Start(process.Program{
-				Component: record.Component, Path: record.Command[0], Args: record.Command[1:], Health: record.Health,
-				Mark: c.Dir(), Logs: c.Logs(), Records: c.Records(),
-			})
-			if err != nil {
-				return err
-			}
-			s.running = append(s.running, running)
-			if record.Health == "" {
-				continue
-			}
-			if err := s.wait(ctx, record.Component, func(ctx context.Context) error { return client.Healthy(ctx, record.Health) }); err != nil {
+			if err := s.again(ctx, record); err != nil {
 				return err
 			}
 			h.Log.Step("%s is ready again", record.Component)
 		}
 		return nil
 	})
+}
+
+// again starts a component as it was started before. For a moment the dead one's
+// sockets may still be there, and the new one ends: then it is started once more.
+func (s *starter) again(ctx context.Context, record process.Record) error {
+	const tries = 5
+	others := s.running
+	for try := 1; ; try++ {
+		running, err := process.Start(process.Program{
+			Component: record.Component, Path: record.Command[0], Args: record.Command[1:], Health: record.Health,
+			Mark: s.cluster.Dir(), Logs: s.cluster.Logs(), Records: s.cluster.Records(),
+		})
+		if err != nil {
+			return err
+		}
+		s.running = append(slices.Clone(others), running)
+		if record.Health == "" {
+			return nil
+		}
+		err = s.wait(ctx, record.Component, func(ctx context.Context) error { return s.client.Healthy(ctx, record.Health) })
+		if err == nil || try == tries || running.Ended() == nil {
+			return err
+		}
+		time.Sleep(time.Second)
+	}
 }
 
 func end(record process.Record) error {

@@ -43,7 +43,9 @@ type Write struct {
 	// user wanted is not known (kubectl worked it out).
 	Sent      *unstructured.Unstructured
 	Defaulted bool
-	Patch     []byte
+	// Merged: what was sent was merged into what was there, as by an apply.
+	Merged bool
+	Patch  []byte
 }
 
 // History is what happened in one namespace.

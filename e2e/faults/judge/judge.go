@@ -136,7 +136,7 @@ func (c *court) workload(event Event) {
 			c.violated("I4", event, "something that is not ours was changed, by no user: %s", strings.Join(others, "; "))
 		}
 	}
-	c.touched(was, now, event)
+	c.touched(was, event)
 	edited := created || !equal(template(was.object), template(event.Object))
 	stamped := !created && !equal(harness.Stamps(was.object), harness.Stamps(event.Object))
 	now.templates = was.templates
@@ -176,7 +176,7 @@ func (c *court) missing(l *life, in span) string {
 }
 
 // touched judges that nothing outside what was opted in gets anything of ours.
-func (c *court) touched(was, now *life, event Event) {
+func (c *court) touched(was *life, event Event) {
 	if c.serves(event.Object) || c.sinceGrace(event) {
 		return
 	}

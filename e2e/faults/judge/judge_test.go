@@ -142,6 +142,7 @@ func TestEachInvariantIsSeenToBeViolated(t *testing.T) {
 		"older content by a late replica":        {tell().set("b").roll("b").roll("a").set("a"), "I3", "older content"},
 		"another container's image":              {tell().event(watch.Modified, tell().deployment("d", "9", tell().stamp("a"), nil)), "I4", "image"},
 		"an annotation of somebody else's":       {tell().event(watch.Modified, tell().deployment("d", "1", tell().stamp("a"), map[string]any{"theirs": "x"})), "I4", "theirs"},
+		"a label is added to what a user puts":   {addedLabel(), "I4", "labels"},
 		"a user's replicas are lost":             {lostReplicas(), "I4", "replicas"},
 		"a stamp where nothing is opted in":      {tell().namespace("disabled").set("b").roll("b"), "I5", "not opted in"},
 		"more ReplicaSets than templates":        {replicaSets(tell(), 2), "I2", "2 ReplicaSets for 1 templates"},
@@ -192,6 +193,14 @@ func absentStamp(s *story) map[string]any {
 func labelled(s *story, value string) *story {
 	object := s.deployment("d", "1", s.stamp(value), nil)
 	return s.user(object, Write{What: "label"})
+}
+
+func addedLabel() *story {
+	s := tell()
+	sent := s.deployment("d", "2", nil, nil)
+	stored := s.deployment("d", "2", s.stamp("a"), nil)
+	stored["metadata"].(map[string]any)["labels"] = map[string]any{"broken": "x"}
+	return s.user(stored, Write{What: "put", Sent: &unstructured.Unstructured{Object: sent}, Defaulted: true})
 }
 
 func lostReplicas() *story {

@@ -77,7 +77,13 @@ func ours(object *unstructured.Unstructured) map[string]string {
 func (w Write) unwanted(before, after *unstructured.Unstructured) []string {
 	switch {
 	case w.Defaulted && w.Sent != nil:
-		return lost("", bare(w.Sent), bare(after))
+		found := lost("", bare(w.Sent), bare(after))
+		if !w.Merged { // nothing adds defaults to metadata
+			found = append(found, differences("metadata", metadata(w.Sent), metadata(after))...)
+			path := append(templatePath(after), "metadata")
+			found = append(found, differences("template metadata", metadata(w.Sent, path...), metadata(after, path...))...)
+		}
+		return found
 	case w.Sent != nil:
 		return differences("", bare(w.Sent), bare(after))
 	case w.Patch != nil && before != nil:
@@ -95,6 +101,16 @@ func (w Write) unwanted(before, after *unstructured.Unstructured) []string {
 		return differences("", bare(&wanted), bare(after))
 	}
 	return nil
+}
+
+// metadata is that of a bare object, or of a part of it.
+func metadata(object *unstructured.Unstructured, path ...string) map[string]any {
+	if len(path) == 0 {
+		path = []string{"metadata"}
+	}
+	found, _, _ := unstructured.NestedMap(bare(object), path...)
+	delete(found, "namespace")
+	return found
 }
 
 // differences lists the paths at which two objects differ.
