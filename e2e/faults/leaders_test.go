@@ -40,13 +40,3 @@ func TestTheLeaseIsTakenAway(t *testing.T) {
 	}
 	trial.Judge(t, 2*soon)
 }
-
-// Clocks that differ cannot be made here: a Go program reads the clock without
-// libc, so nothing can be laid under it, and time namespaces do not shift
-// the wall clock.
-func TestClockSkew(t *testing.T) {
-	const why = "a process with a shifted clock cannot be had for a Go program; what is decided by clocks of several " +
-		"machines is client-go's lease alone, and that compares times of one clock"
-	court.Tally.Skip(t.Name(), why)
-	t.Skip("SKIPPED (1 scenario): " + why)
-}
