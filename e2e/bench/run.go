@@ -64,7 +64,7 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("making a directory for the run: %w", err)
 	}
 	if !o.keep {
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }() // whatever stays is in the directory for temporary files
 	}
 	commit := git(ctx, "describe", "--tags", "--always", "--dirty")
 	products, err := o.given(ctx, dir, commit)

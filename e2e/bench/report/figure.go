@@ -17,6 +17,8 @@ const (
 	Min  Stat = "min"
 	Max  Stat = "max"
 	Mean Stat = "mean"
+	// Ratio is, as Target.Of, the figure divided by its floor.
+	Ratio Stat = "ratio"
 )
 
 // Figure is one thing that was measured, in one unit.
@@ -43,9 +45,6 @@ type Target struct {
 	Limit   float64 `json:"limit"`
 	Reached bool    `json:"reached"`
 }
-
-// Ratio, as Target.Of, is the figure divided by its floor.
-const Ratio Stat = "ratio"
 
 // New makes a figure, compared by p50.
 func New(name, unit string, value Spread) *Figure {
