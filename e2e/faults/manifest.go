@@ -42,7 +42,7 @@ func Workload(kind, name, image string, uses ...Use) *unstructured.Unstructured 
 			ref["key"] = "k"
 			env = append(env, map[string]any{"name": "V" + string(rune('A'+len(env))), "valueFrom": map[string]any{prefix + "KeyRef": ref}})
 		default:
-			volume := "v" + string(rune('a'+len(volumes)))
+			volume := source + "-" + bare // what is applied is merged by name
 			mount := map[string]any{"name": volume, "mountPath": "/" + volume}
 			if source == "secret" {
 				delete(ref, "name")

@@ -71,7 +71,7 @@ func (u *User) do(write judge.Write, send func(ctx context.Context) (*unstructur
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), err != nil && strings.Contains(err.Error(), "admission"):
+	case apierrors.IsForbidden(err), err != nil && strings.Contains(err.Error(), "admission"):
 		u.denied = append(u.denied, write.What+": "+err.Error())
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		return nil // another of his own writes was first

@@ -237,6 +237,9 @@ func (c *court) records(was, now *life, event Event, unserved, edited, stamped b
 		if verdict != "" && !unserved {
 			c.violated(verdict, event, "%s", describe(verdict, source, old, value))
 		}
+		if verdict != "" && unserved { // the user brought it: what comes now is newer than that
+			version, verdict = c.follow(s, value, span{0, event.Version}, 0, false, false)
+		}
 		if verdict == "" {
 			now.at[source] = version
 		}

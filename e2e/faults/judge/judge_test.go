@@ -115,6 +115,10 @@ func TestWhatIsRightIsNotJudged(t *testing.T) {
 			s := tell().set("b")
 			return s.user(s.deployment("d", "1", nil, nil), Write{What: "put", Unserved: true}).record("b").set("c").roll("c")
 		}(),
+		"an undo that no webhook saw brings an old stamp back, which is healed": func() *story {
+			s := tell().set("b").roll("b")
+			return s.user(s.deployment("d", "1", s.stamp("a"), nil), Write{What: "undo", Unserved: true}).roll("b")
+		}(),
 		"opted out, edited, opted in, rolled": tell().namespace("disabled").set("b").namespace("enabled").roll("b"),
 	} {
 		if found := s.h.Judge(); len(found) > 0 {
