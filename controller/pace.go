@@ -13,7 +13,7 @@ import (
 // write, like a roll; all at once they would halve the rate of the rolls.
 const (
 	eventsPerSecond = 10
-	eventsAtOnce    = 25
+	eventsAtOnce    = 10
 )
 
 // paced hands events on a few at once and then slowly. None is lost meanwhile,
