@@ -52,6 +52,15 @@ func TestASilentWatchEnds(t *testing.T) {
 	}
 }
 
+func TestWatchesThatFailAgainAndAgainAreSoonTriedAgain(t *testing.T) {
+	backoff := Backoff()
+	for try := range 50 {
+		if wait := backoff.Step(); wait > 8*time.Second || wait < 100*time.Millisecond {
+			t.Errorf("try %d comes after %s", try+2, wait)
+		}
+	}
+}
+
 func TestAWatchEndsThoughNobodyListens(t *testing.T) {
 	inner := watch.NewFake()
 	w := forget(inner, time.Hour)
