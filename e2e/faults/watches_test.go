@@ -34,6 +34,7 @@ func TestHalfOpenWatchesAreLeft(t *testing.T) {
 	victim := leader(t)
 	gate := &proxy.Gate{}
 	gate.Close()
+	t.Cleanup(gate.Open) // what waits at it would wait for ever
 	begun := time.Now()
 	// Only the watches that are open now: new ones work.
 	victim.Proxy.Add(proxy.Rule{Match: func(r *proxy.Request) bool { return watches(r) && r.Began.Before(begun) }, Gate: gate})

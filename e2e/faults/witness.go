@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/e2e/faults/judge"
 )
@@ -57,6 +59,7 @@ type space struct {
 // Watch begins to watch, until ctx ends.
 func Watch(ctx context.Context, all dynamic.Interface) (*Witness, error) {
 	w := &Witness{all: all, spaces: map[string]*space{}}
+	ctx = klog.NewContext(ctx, logr.Discard()) // an API server that is away is no news here
 	for kind, resource := range kinds() {
 		list, err := all.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil {
