@@ -156,7 +156,8 @@ func (u *User) Undo(name string, template map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("undoing %s: %w", name, err)
 	}
-	return u.do(judge.Write{What: "undo " + name}, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	carries, _, _ := unstructured.NestedStringMap(template, "metadata", "annotations") // none is none
+	return u.do(judge.Write{What: "undo " + name, Carries: carries}, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return u.to(kind).Patch(ctx, bare, types.JSONPatchType, patch, metav1.PatchOptions{})
 	})
 }

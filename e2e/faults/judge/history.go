@@ -46,6 +46,9 @@ type Write struct {
 	// Merged: what was sent was merged into what was there, as by an apply.
 	Merged bool
 	Patch  []byte
+	// Carries is what stands in the template's annotations by a user's write of
+	// which nothing else is known, as an undo.
+	Carries map[string]string
 }
 
 // History is what happened in one namespace.

@@ -192,6 +192,9 @@ func (c *court) touched(was *life, event Event) {
 	if write.Sent != nil {
 		sent = ours(write.Sent)
 	}
+	for key, value := range write.Carries {
+		sent["template "+key] = value
+	}
 	for key, value := range ours(event.Object) {
 		if before[key] != value && sent[key] != value {
 			c.violated("I5", event, "%s is written to what is not opted in", key)
