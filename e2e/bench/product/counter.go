@@ -30,11 +30,13 @@ func (c *Counter) see(role string, request *proxy.Request) {
 }
 
 // asked names a request. The first page of a LIST and a watch that begins with
-// everything there is are told apart from further pages, plain watches, and
-// questions for the version alone.
+// everything there is are told apart from further pages, plain watches,
+// questions for the version alone, and whatever is about one object.
 func asked(request *proxy.Request) string {
 	verb := request.Verb
 	switch {
+	case strings.HasPrefix(request.Query.Get("fieldSelector"), "metadata.name="):
+		verb += "-one"
 	case verb == "list" && request.Query.Get("continue") != "":
 		verb = "next-page"
 	case verb == "list" && request.Query.Get("limit") == "1":
@@ -84,7 +86,7 @@ func (c Counts) Without(parts ...string) Counts {
 
 // Work leaves out the lease and watches.
 func (c Counts) Work() Counts {
-	return c.Without(" leases", " watch ", " watch-list ", " version ", "leader")
+	return c.Without(" leases", " watch ", " watch-one ", " watch-list ", " version ", "leader")
 }
 
 // Writes are the requests that change something.

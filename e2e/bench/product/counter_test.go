@@ -26,13 +26,14 @@ func TestRequestsAreCountedByWhatTheyAsk(t *testing.T) {
 		{Verb: "patch", Resource: "deployments"},
 		{Verb: "patch", Resource: "deployments"},
 		{Verb: "update", Resource: "leases"},
+		{Verb: "watch", Resource: "secrets", Query: query("sendInitialEvents=true&fieldSelector=metadata.name%3Dkey")},
 	} {
 		c.see("controller", request)
 	}
 	counts := c.Counts()
 	for what, want := range map[string]int{
 		"controller list secrets": 1, "controller next-page secrets": 1, "controller version secrets": 1, "controller watch-list secrets": 1,
-		"controller watch secrets": 1, "controller dry-run-patch deployments": 1, "controller patch deployments": 2, "controller update leases": 1,
+		"controller watch secrets": 1, "controller watch-one secrets": 1, "controller dry-run-patch deployments": 1, "controller patch deployments": 2, "controller update leases": 1,
 	} {
 		if counts[what] != want {
 			t.Errorf("%s: %d, want %d; all: %s", what, counts[what], want, counts)

@@ -94,6 +94,17 @@ func (i *Installation) StartOnly(_ context.Context, o Options) error {
 	return nil
 }
 
+// StartRole starts one process and does not wait.
+func (i *Installation) StartRole(_ context.Context, name string, o Options) error {
+	for _, role := range i.Adapter.Roles(o) {
+		if role.Name == name {
+			i.starts++
+			return i.start(role, o)
+		}
+	}
+	return fmt.Errorf("%s has no process %q", i.Adapter.Name, name)
+}
+
 func (i *Installation) start(role Role, o Options) (err error) {
 	name := fmt.Sprintf("%s-%s-%d", i.Adapter.Name, role.Name, i.starts)
 	r := &running{role: role, place: Place{
