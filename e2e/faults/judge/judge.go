@@ -143,7 +143,8 @@ func (c *court) workload(event Event) {
 	if edited || stamped {
 		now.templates++
 	}
-	unserved := byUser && write.Unserved || event.Gap
+	// What is opted out is not looked at, so a write of its user is all his own.
+	unserved := byUser && (write.Unserved || !c.serves(event.Object)) || event.Gap
 	cause := c.records(was, now, event, unserved, edited, stamped)
 	if !stamped || edited || unserved {
 		return

@@ -121,7 +121,7 @@ func TestWhatIsRightIsNotJudged(t *testing.T) {
 		}(),
 		"an undo of what is opted out brings an old stamp back, which is the user's": func() *story {
 			s := tell().set("b").roll("b").namespace("disabled")
-			return s.user(s.deployment("d", "1", s.stamp("a"), nil), Write{What: "undo", Unserved: true, Carries: map[string]string{"configmap.configstamp.dev/c": s.digest("a")}})
+			return s.user(s.deployment("d", "1", s.stamp("a"), nil), Write{What: "undo", Carries: map[string]string{"configmap.configstamp.dev/c": s.digest("a")}})
 		}(),
 		"opted out, edited, opted in, rolled": tell().namespace("disabled").set("b").namespace("enabled").roll("b"),
 	} {
