@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,24 +75,32 @@ func overlay(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	original := filepath.Join(source, way.file)
+	return replaced(dir, filepath.Join(source, way.file), way.from, way.to)
+}
+
+// replaced writes, into dir, what the go command needs to build with a file in
+// which from, which must stand there once, is to.
+func replaced(dir, original, from, to string) (overlay string, err error) {
+	failed := func(err error) (string, error) { return "", fmt.Errorf("changing a copy of %s: %w", original, err) }
 	text, err := os.ReadFile(original)
 	if err != nil {
-		return "", fmt.Errorf("breaking %s: %w", way.file, err)
+		return failed(err)
 	}
-	if bytes.Count(text, []byte(way.from)) != 1 {
-		return "", fmt.Errorf("breaking %s: it does not hold %q once: bring mutants (breakage.go) up to date", way.file, way.from)
+	if bytes.Count(text, []byte(from)) != 1 {
+		return failed(fmt.Errorf("it does not hold %q once: bring what is to be changed up to date", from))
 	}
-	changed, file := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	into, err := os.MkdirTemp(dir, "changed-")
+	if err != nil {
+		return failed(err)
+	}
+	changed, file := filepath.Join(into, "changed.go"), filepath.Join(into, "overlay.json")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
 	if err != nil {
-		return "", fmt.Errorf("breaking %s: %w", way.file, err)
+		return failed(err)
 	}
-	if err := os.WriteFile(changed, bytes.Replace(text, []byte(way.from), []byte(way.to), 1), 0o600); err != nil {
-		return "", fmt.Errorf("breaking %s: %w", way.file, err)
-	}
-	if err := os.WriteFile(file, replace, 0o600); err != nil {
-		return "", fmt.Errorf("breaking %s: %w", way.file, err)
+	err = errors.Join(os.WriteFile(changed, bytes.Replace(text, []byte(from), []byte(to), 1), 0o600), os.WriteFile(file, replace, 0o600))
+	if err != nil {
+		return failed(err)
 	}
 	return file, nil
 }
