@@ -198,9 +198,17 @@ func (b *run) conclude(out io.Writer) error {
 	return nil
 }
 
-// commandLine is how to repeat the run, whatever built this program.
+// commandLine is how to repeat the run, whatever built this program. Where
+// things were on this machine is nobody's business.
 func commandLine() string {
-	return strings.Join(append([]string{"go run ./e2e/bench"}, os.Args[1:]...), " ")
+	line := []string{"go run ./e2e/bench"}
+	for _, arg := range os.Args[1:] {
+		if name, path, _ := strings.Cut(arg, "/"); strings.HasPrefix(arg, "/") || strings.HasSuffix(name, "=") {
+			arg = name + "/path/to/" + filepath.Base(path)
+		}
+		line = append(line, arg)
+	}
+	return strings.Join(line, " ")
 }
 
 func git(ctx context.Context, args ...string) string {
