@@ -121,7 +121,7 @@ func (k Key) digest(namespace string, s Selection, content *Content) string {
 	}
 	sum := k.sum(message(namespace, &s, content))
 	value := version + ":" + k.id + ":" + s.ID() + ":" + hex.EncodeToString(sum[:])
-	content.made.add(made{keyID: k.id, namespace: namespace, selection: s, value: value})
+	content.made.add(made{keyID: k.id, namespace: namespace, source: s.Source, all: s.All, keys: s.Keys, value: value})
 	return value
 }
 

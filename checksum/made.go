@@ -19,7 +19,9 @@ const digestsKept = 4
 // made is a digest, and all that it was made of beside the content.
 type made struct {
 	keyID, namespace string
-	selection        Selection
+	source           Source
+	all              bool
+	keys             []string
 	value            string
 }
 
@@ -30,8 +32,8 @@ func (m *memory) find(keyID, namespace string, s *Selection) (value string, ok b
 	}
 	for i := range *digests {
 		one := &(*digests)[i]
-		if one.keyID == keyID && one.namespace == namespace && one.selection.Source == s.Source &&
-			one.selection.All == s.All && slices.Equal(one.selection.Keys, s.Keys) {
+		if one.keyID == keyID && one.namespace == namespace && one.source == s.Source &&
+			one.all == s.All && slices.Equal(one.keys, s.Keys) {
 			return one.value, true
 		}
 	}
@@ -39,7 +41,6 @@ func (m *memory) find(keyID, namespace string, s *Selection) (value string, ok b
 }
 
 func (m *memory) add(one made) {
-	one.selection = Selection{Source: one.selection.Source, All: one.selection.All, Keys: one.selection.Keys}
 	digests := []made{one}
 	if before := m.digests.Load(); before != nil {
 		digests = append(digests, (*before)[:min(len(*before), digestsKept-1)]...)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -49,7 +48,7 @@ func New(config *rest.Config, options Options, sources Sources, keys Keys, recor
 	if len(options.Namespaces) > 0 {
 		return c, nil // the list is the opt-in
 	}
-	client, err := condense.NewTyped(config, schema.GroupVersion{Version: "v1"}, condenseNamespace)
+	client, err := condense.NewTyped(config, corev1.SchemeGroupVersion, corev1.AddToScheme, condenseNamespace)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for namespaces: %w", err)
 	}

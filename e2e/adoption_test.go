@@ -1,15 +1,10 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/configstamp/configstamp/e2e/harness"
 )
@@ -113,7 +108,7 @@ func TestAdoption_NothingIsSentWhenAnotherWebhookWouldRideAlong(t *testing.T) {
 	s.Set("configmap/c", "k", "1")
 	s.Create(deployment("d", "configmap/c"))
 	before := s.Settled("deployment/d")
-	ride(t, s.Namespace)
+	run.OtherWebhook(t, s.Namespace, "a-rider")
 	s.Label("enabled")
 	s.WantNote("deployment/d", "RecordingBlocked: checksums are not recorded: another webhook would ride along and change spec.template.metadata")
 	s.Unchanged(before)
@@ -125,65 +120,15 @@ func TestAdoption_NothingIsSentWhenAnotherWebhookWouldRideAlong(t *testing.T) {
 	s.Kubectl("rollout", "restart", "deployment/d")
 	s.WantRolls(before, rolls{"deployment/d": 1})
 	wantStamp(t, s, "deployment/d", "configmap/c")
-	if harness.TemplateAnnotations(s.Get("deployment/d"))["rider.example/was"] != "here" {
+	if harness.TemplateAnnotations(s.Get("deployment/d"))["a-rider/was"] != "here" {
 		t.Error("the other webhook's annotation is missing: it did not ride at all")
 	}
-}
-
-// ride installs another mutating webhook, of somebody's, that adds an annotation
-// to the pod template of Deployments in a namespace.
-func ride(t *testing.T, namespace string) {
-	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review struct {
-			Request struct {
-				UID    string
-				Object unstructured.Unstructured
-			}
-		}
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		response := map[string]any{"uid": review.Request.UID, "allowed": true}
-		annotations := harness.TemplateAnnotations(&review.Request.Object)
-		if annotations["rider.example/was"] == "" {
-			patch := `[{"op":"add","path":"/spec/template/metadata/annotations/rider.example~1was","value":"here"}]`
-			if annotations == nil {
-				patch = `[{"op":"add","path":"/spec/template/metadata/annotations","value":{"rider.example/was":"here"}}]`
-			}
-			response["patch"], response["patchType"] = []byte(patch), "JSONPatch"
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
-	}))
-	run.Authority.Serve(t, server)
-	run.Install(t, fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingWebhookConfiguration
-metadata: {name: a-%[1]s}
-webhooks:
-- name: rider.example.com
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
-  clientConfig: {url: %[2]q, caBundle: %[3]s}
-  rules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [CREATE, UPDATE]}]
-  sideEffects: None
-  failurePolicy: Fail
-  admissionReviewVersions: [v1]
-`, namespace, server.URL, run.Authority.Base64()))
-	probe := run.Existing(t, namespace)
-	probe.Eventually("waiting until the other webhook is called", func() error {
-		if harness.TemplateAnnotations(probe.DryCreate(deployment("probe")))["rider.example/was"] == "" {
-			return fmt.Errorf("it is not")
-		}
-		return nil
-	})
 }
 
 func TestAdoption_BesideAWebhookThatLeavesRecordingsAloneIsUsual(t *testing.T) {
 	t.Parallel()
 	s := run.PlainSpace(t)
-	ride(t, s.Namespace)
+	run.OtherWebhook(t, s.Namespace, "a-rider")
 	s.Set("configmap/c", "k", "1")
 	s.Create(deployment("d", "configmap/c")) // the rider was here from the start
 	before := s.Settled("deployment/d")

@@ -29,7 +29,7 @@ func TestPeersRow01_ChangedWhileStoppedRollsOnceAfterTheStart(t *testing.T) {
 	// Killed, with a change, its taking back, and another one in the gap.
 	before = s.Counts()
 	harness.Must(t, product.Kill())
-	product.ForgetLeader(t, run)
+	harness.Must(t, run.ForgetLeader(t.Context()))
 	s.Set("configmap/c", "k", "3")
 	s.Set("configmap/c", "k", "2")
 	s.Delete("configmap/c")
@@ -125,7 +125,7 @@ func TestPeersRow12_ThreeRestartsWithoutAChangeRollNothing(t *testing.T) {
 	for i := range 3 {
 		if i == 1 {
 			harness.Must(t, product.Kill())
-			product.ForgetLeader(t, run)
+			harness.Must(t, run.ForgetLeader(t.Context()))
 		} else {
 			harness.Must(t, product.Stop())
 		}

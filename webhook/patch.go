@@ -65,8 +65,8 @@ func annotate(patch []jsonpatch.Operation, path string, was, is map[string]strin
 	return patch
 }
 
-// encode writes a JSON patch (RFC 6902). An Operation's own way takes five times
-// as long.
+// encode writes a JSON patch (RFC 6902) by the library that reads the reviews; an
+// Operation's own MarshalJSON goes through encoding/json, twice for each value.
 func encode(patch []jsonpatch.Operation) ([]byte, error) {
 	type written struct {
 		Operation string `json:"op"`

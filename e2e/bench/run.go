@@ -170,7 +170,7 @@ func (b *run) measure(ctx context.Context, s scenario.Scenario, bench *scenario.
 	if s.Bare {
 		return s.Run(ctx, bench, result)
 	}
-	if bench.Lab, err = lab.Up(ctx, b.dir); err != nil {
+	if bench.Lab, err = lab.Up(ctx, b.dir, s.Controllers...); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()

@@ -63,7 +63,7 @@ func killAround(t *testing.T, k int, committed bool, change func()) {
 	defer remove()
 	change()
 	<-killed
-	harness.Must(t, court.Run.Client.CoordinationV1().Leases(harness.OwnNamespace).Delete(t.Context(), "configstamp-controller", deleteOptions()))
+	harness.Must(t, court.Run.ForgetLeader(t.Context()))
 	harness.Must(t, court.Run.Product.Start(t.Context()))
 	t.Logf("killed around write %d, committed: %t", k, committed)
 }

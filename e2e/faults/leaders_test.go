@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
@@ -36,10 +34,7 @@ func TestTheLeaseIsTakenAway(t *testing.T) {
 	stop := court.Supervise()
 	defer stop()
 	for i := range 5 {
-		err := court.Run.Client.CoordinationV1().Leases(harness.OwnNamespace).Delete(t.Context(), "configstamp-controller", deleteOptions())
-		if !apierrors.IsNotFound(err) { // nobody has made it anew yet
-			harness.Must(t, err)
-		}
+		harness.Must(t, court.Run.ForgetLeader(t.Context()))
 		harness.Must(t, trial.Set("configmap/c", value(i+1)))
 		time.Sleep(1500 * time.Millisecond)
 	}

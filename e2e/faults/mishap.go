@@ -2,13 +2,11 @@ package faults
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -122,7 +120,7 @@ func mishaps() []Mishap {
 			if err := victim.Kill(); err != nil {
 				return err
 			}
-			if err := c.forgetLease(ctx); err != nil {
+			if err := c.Run.ForgetLeader(ctx); err != nil {
 				return err
 			}
 			return victim.Start(c.Run.Product.Args(victim))
@@ -135,7 +133,7 @@ func mishaps() []Mishap {
 				}
 			}
 			wait(random, 0, time.Second)
-			if err := c.forgetLease(ctx); err != nil {
+			if err := c.Run.ForgetLeader(ctx); err != nil {
 				return err
 			}
 			return c.Run.Product.Start(ctx)
@@ -179,7 +177,7 @@ func mishaps() []Mishap {
 			victim.Thaw()
 			return nil
 		}},
-		{"the lease is taken away", func(ctx context.Context, c *Court, _ *rand.Rand) error { return c.forgetLease(ctx) }},
+		{"the lease is taken away", func(ctx context.Context, c *Court, _ *rand.Rand) error { return c.Run.ForgetLeader(ctx) }},
 		{"connections are cut", func(_ context.Context, c *Court, random *rand.Rand) error {
 			some(random, c.Run.Product.All()).Proxy.CutConnections()
 			return nil
@@ -243,15 +241,6 @@ func behind(process *harness.Process) (catchUp func()) {
 		remove()
 		gate.Open()
 	}
-}
-
-// forgetLease has the lease taken by whoever asks first.
-func (c *Court) forgetLease(ctx context.Context) error {
-	err := c.Run.Client.CoordinationV1().Leases(harness.OwnNamespace).Delete(ctx, "configstamp-controller", metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("taking the lease away: %w", err)
-	}
-	return nil
 }
 
 // Heal ends everything that hinders the product, and waits until it is whole.

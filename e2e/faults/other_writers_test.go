@@ -1,10 +1,7 @@
 package faults_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -15,57 +12,11 @@ import (
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
-// beside installs somebody's mutating webhook on Deployments of a namespace, of a
-// name that sorts before or after ours. It injects a container's variable, as
-// sidecar injectors do, and asks to be called again.
-func beside(t *testing.T, namespace, name string) {
-	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review struct {
-			Request struct {
-				UID    string
-				Object unstructured.Unstructured
-			}
-		}
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		response := map[string]any{"uid": review.Request.UID, "allowed": true}
-		annotations := harness.TemplateAnnotations(&review.Request.Object)
-		if annotations[name+"/was"] == "" {
-			patch := fmt.Sprintf(`[{"op":"add","path":"/spec/template/metadata/annotations/%s~1was","value":"here"}]`, name)
-			if annotations == nil {
-				patch = fmt.Sprintf(`[{"op":"add","path":"/spec/template/metadata/annotations","value":{"%s/was":"here"}}]`, name)
-			}
-			response["patch"], response["patchType"] = []byte(patch), "JSONPatch"
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
-	}))
-	court.Run.Authority.Serve(t, server)
-	court.Run.Install(t, fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingWebhookConfiguration
-metadata: {name: %[4]s-%[1]s}
-webhooks:
-- name: %[4]s.example.com
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
-  clientConfig: {url: %[2]q, caBundle: %[3]s}
-  rules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [CREATE, UPDATE]}]
-  sideEffects: None
-  failurePolicy: Ignore
-  reinvocationPolicy: IfNeeded
-  admissionReviewVersions: [v1]
-`, namespace, server.URL, court.Run.Authority.Base64(), name))
-	time.Sleep(1500 * time.Millisecond) // the API server reads it now and then
-}
-
 func TestOtherWebhooksBeforeAndAfterOurs(t *testing.T) {
 	product, trial := scenario(t)
 	trial.Others = true
-	beside(t, trial.Namespace, "aaa")
-	beside(t, trial.Namespace, "zzz")
+	court.Run.OtherWebhook(t, trial.Namespace, "aaa")
+	court.Run.OtherWebhook(t, trial.Namespace, "zzz")
 	fanOut(t, trial, 8)
 	for i := range 4 {
 		harness.Must(t, trial.Set("configmap/c", value(i+1)))

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/configstamp/configstamp/e2e/faults"
 	"github.com/configstamp/configstamp/e2e/faults/judge"
 	"github.com/configstamp/configstamp/e2e/harness"
@@ -107,8 +105,6 @@ func holdBack(processes ...*harness.Process) (goOn func()) {
 		gate.Open()
 	}
 }
-
-func deleteOptions() metav1.DeleteOptions { return metav1.DeleteOptions{} }
 
 func b2i(b bool) int {
 	if b {

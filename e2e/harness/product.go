@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/e2e/proxy"
@@ -159,11 +159,14 @@ func (p *Product) Stop() error {
 // Kill ends every process without asking.
 func (p *Product) Kill() error { return each(p.All(), (*Process).Kill) }
 
-// ForgetLeader takes the lease of a leader that was killed, which nobody may
-// otherwise have for another 15 s. TestPeersRow11 waits for it instead.
-func (p *Product) ForgetLeader(t testing.TB, r *Run) {
-	t.Helper()
-	Must(t, r.Client.CoordinationV1().Leases(OwnNamespace).Delete(context.Background(), "configstamp-controller", metav1.DeleteOptions{}))
+// ForgetLeader has the lease taken by whoever asks first: nobody may otherwise
+// have that of a leader who was killed for another 15 s.
+func (r *Run) ForgetLeader(ctx context.Context) error {
+	err := r.Client.CoordinationV1().Leases(OwnNamespace).Delete(ctx, "configstamp-controller", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("taking the lease away: %w", err)
+	}
+	return nil
 }
 
 func each(processes []*Process, do func(*Process) error) error {

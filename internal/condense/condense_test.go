@@ -106,7 +106,7 @@ var flavours = map[string]flavour{
 		resource: "configmaps",
 		object:   func(name, value string) runtime.Object { return configMap(name, value) },
 		client: func(cfg *rest.Config, c *counted) (rest.Interface, error) {
-			return condense.NewTyped(cfg, corev1.SchemeGroupVersion, c.typed)
+			return condense.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, c.typed)
 		},
 	},
 	"raw, JSON": {
@@ -327,7 +327,7 @@ func TestWatchPassesBookmarksAndErrors(t *testing.T) {
 func TestErrorOfCondensingIsToldWithoutContent(t *testing.T) {
 	server := fakeapi.New(t)
 	server.Put("configmaps", configMap("web", "hunter2"))
-	client, err := condense.NewTyped(server.Config(), corev1.SchemeGroupVersion, func(runtime.Object) (runtime.Object, error) {
+	client, err := condense.NewTyped(server.Config(), corev1.SchemeGroupVersion, corev1.AddToScheme, func(runtime.Object) (runtime.Object, error) {
 		return nil, errors.New("cannot")
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package condense
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,7 +22,7 @@ func FuzzRawDecoder(f *testing.F) {
 	f.Add([]byte(`{"kind":"DeploymentList","items":[null,7,"x",[]]}`))
 	f.Add([]byte(`{"metadata":{"annotations":{"a":1}}}`))
 	f.Add([]byte(`<html>502 Bad Gateway</html>`))
-	scheme, err := newScheme()
+	scheme, err := newScheme(appsv1.SchemeGroupVersion)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package condense
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -75,6 +76,8 @@ func (l lister) notAhead(ctx context.Context, known string) error {
 	if known == "" || known == "0" {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, versionWithin)
+	defer cancel()
 	obj, err := l.client.Get().Namespace(l.namespace).Resource(l.resource).
 		VersionedParams(&metav1.ListOptions{Limit: 1, FieldSelector: l.selector}, metav1.ParameterCodec).
 		SetHeader("Accept", listVersion).Do(Quiet(ctx)).Get()
@@ -90,6 +93,9 @@ func (l lister) notAhead(ctx context.Context, known string) error {
 	}
 	return nil
 }
+
+// versionWithin bounds the question for a version: the Reflector asks again.
+const versionWithin = 10 * time.Second
 
 // listVersion asks for a list without what is in its objects.
 const listVersion = runtime.ContentTypeJSON + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

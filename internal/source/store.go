@@ -57,7 +57,7 @@ type sinkKey struct {
 // with the default of five requests a second a Checker proves nothing in time.
 func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 	condenser := &condenser{}
-	client, err := condense.NewTyped(cfg, corev1.SchemeGroupVersion, condenser.condense)
+	client, err := condense.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads ConfigMaps and Secrets: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -37,16 +38,17 @@ type Lab struct {
 	Dir string
 }
 
-// Up makes a cluster without nodes, and with those controllers alone that
-// scenarios need, so that the others' work is not measured.
-func Up(ctx context.Context, dir string) (*Lab, error) {
+// Up makes a cluster without nodes. Of Kubernetes' controllers it runs those of
+// namespaces and of service accounts, and the named ones that a scenario needs
+// (deployment, replicaset): the others' work shall not be measured.
+func Up(ctx context.Context, dir string, controllers ...string) (*Lab, error) {
 	dir, err := os.MkdirTemp(dir, "lab-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for a cluster: %w", err)
 	}
 	name := fmt.Sprintf("bench%d", os.Getpid())
 	cluster, err := harness.UpBare(ctx, dir, name, "--node", "none", "--lifetime", lifetime.String(),
-		"--controller-manager-arg", "controllers=deployment,replicaset,namespace,serviceaccount")
+		"--controller-manager-arg", "controllers="+strings.Join(append([]string{"namespace", "serviceaccount"}, controllers...), ","))
 	if err != nil {
 		return nil, err
 	}

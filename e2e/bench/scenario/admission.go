@@ -20,6 +20,7 @@ import (
 func admission() Scenario {
 	return Scenario{
 		Name: "admission", Title: "Admission, as a client of the API server sees it",
+		Controllers: workloadControllers(),
 		Method: "Dry-run creations of a Deployment of 20 KB with ten sources, in turns without any webhook, with a webhook that decodes nothing and allows " +
 			"(the floor), with one that decodes nothing and adds one annotation (the API server applies a patch then, which costs it most), and with the " +
 			"product's, of the manifest as it is and with the product's annotations on it already (then it has nothing to add). One client takes turns request by request, eight take them ten requests at a time each. " +

@@ -21,6 +21,7 @@ import (
 func coalescing() Scenario {
 	return Scenario{
 		Name: "coalescing", Title: "Several edits, one rollout",
+		Controllers: workloadControllers(),
 		Method: "The product runs with its defaults. 15 edits of one ConfigMap within 1.5 s; then `kubectl apply` of one file with two ConfigMaps and the " +
 			"Deployment that uses them, all three changed, the sources before the Deployment and the other way round. New ReplicaSets are counted " +
 			"once nothing has happened for 10 s.",

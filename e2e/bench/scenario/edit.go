@@ -14,6 +14,7 @@ import (
 func edit() Scenario {
 	return Scenario{
 		Name: "edit", Title: "From an edit to a changed template",
+		Controllers: workloadControllers(),
 		Method: "A ConfigMap is edited; from the API server's answer to that until a watch shows another pod template of the one Deployment that uses it. " +
 			"1,000 other workloads are there. The product acts at once (ours: `--settle=0s`). Floor: one GET of the ConfigMap and one PATCH of a Deployment, " +
 			"sent after the same answer by a client that knows all it needs, with no webhook in between.",

@@ -17,6 +17,7 @@ const fanoutClients = 16
 func fanout() Scenario {
 	return Scenario{
 		Name: "fanout", Title: "One source, many workloads",
+		Controllers: workloadControllers(),
 		Method: fmt.Sprintf("One ConfigMap is edited that many Deployments use; from the API server's answer until a watch has shown another pod template of "+
 			"each, the product acting at once. Floor: the same number of empty patches, %d at a time, through a webhook that decodes nothing and adds one "+
 			"annotation to the template. Rates are workloads per second. Requests are counted in further rounds, by a proxy.", fanoutClients),

@@ -48,7 +48,7 @@ type filled struct {
 
 func (m *filled) run(ctx context.Context) error {
 	const namespace = "filled"
-	empty, _, err := m.started(ctx, product.Options{})
+	empty, _, err := measureStart(ctx, m.Bench, product.Options{})
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (m *filled) run(ctx context.Context) error {
 		for range mode.rounds {
 			m.Say("starting%s", mode.name)
 			before := m.Product.Counter.Counts()
-			peak, after, err := m.started(ctx, mode.options)
+			peak, after, err := measureStart(ctx, m.Bench, mode.options)
 			if err != nil {
 				return err
 			}
@@ -97,12 +97,8 @@ func (m *filled) run(ctx context.Context) error {
 	return nil
 }
 
-// started starts the product, waits until it works, and tells by process the
+// measureStart starts the product, waits until it works, and tells by process the
 // peak in MiB and the seconds until it was ready.
-func (m *filled) started(ctx context.Context, o product.Options) (peak, ready map[string]float64, err error) {
-	return measureStart(ctx, m.Bench, o)
-}
-
 func measureStart(ctx context.Context, b *Bench, o product.Options) (peak, ready map[string]float64, err error) {
 	peak, ready = map[string]float64{}, map[string]float64{}
 	err = func() error {

@@ -28,8 +28,13 @@ type Scenario struct {
 	Method string
 	// Bare scenarios need no cluster.
 	Bare bool
-	Run  func(ctx context.Context, b *Bench, r *report.Result) error
+	// Controllers are those of Kubernetes that run beside the product.
+	Controllers []string
+	Run         func(ctx context.Context, b *Bench, r *report.Result) error
 }
+
+// workloadControllers are those that care for Deployments.
+func workloadControllers() []string { return []string{"deployment", "replicaset"} }
 
 // Bench is what a scenario measures with. Bare scenarios get no Lab.
 type Bench struct {

@@ -13,6 +13,7 @@ import (
 func unused() Scenario {
 	return Scenario{
 		Name: "unused", Title: "A change that nobody uses",
+		Controllers: workloadControllers(),
 		Method: "100 edits of a ConfigMap that no workload references, in a namespace with 1,000 workloads that the product cares for, the product acting at once. " +
 			"Proxies count what its processes ask of the API server, without the leader's lease and watches that are opened again. " +
 			"Floor: the same time without edits.",

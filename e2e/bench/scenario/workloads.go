@@ -19,7 +19,7 @@ func workloads() Scenario {
 		Name: "workloads", Title: "10,000 workloads: memory, a restart, and rest",
 		Method: "10,000 Deployments with a ConfigMap each, created through the product. Memory is the peak (VmHWM) of a start with all of them, less that of a " +
 			"start with the ConfigMaps alone. Then the product is started behind proxies, with nothing changed since it was stopped, and what it writes is counted. " +
-			"Then it rests while Pods without owner come and go, about ten a second.",
+			"Then it rests while Pods without owner come and go, about ten a second. Nobody else writes Deployments: the controllers that do do not run.",
 		Run: func(ctx context.Context, b *Bench, r *report.Result) error {
 			w := &many{Bench: b, r: r, n: b.Size(10_000, 500)}
 			for _, step := range []func(context.Context) error{w.memory, w.restart, w.rest} {

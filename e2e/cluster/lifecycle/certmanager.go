@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	"github.com/configstamp/configstamp/e2e/cluster/api"
-	"github.com/configstamp/configstamp/e2e/cluster/lock"
 	"github.com/configstamp/configstamp/e2e/cluster/process"
-	"github.com/configstamp/configstamp/e2e/cluster/state"
 )
 
 // CertManager runs cert-manager's controllers as one more process of a cluster.
@@ -20,21 +18,11 @@ func (h Host) CertManager(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	release, err := lock.Take(ctx, state.LockPath(h.Cache, name), func() {
-		h.Log.Step("another command works on cluster %s; waiting for it", name)
-	})
+	c, records, release, err := h.hold(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer release()
-	c, err := state.Load(h.Cache, name)
-	if err != nil {
-		return err
-	}
-	records, err := process.Records(c.Records())
-	if err != nil {
-		return err
-	}
 	for _, r := range records {
 		if r.Component == "cert-manager" && r.Alive() {
 			h.Log.Step("cert-manager runs already in cluster %s", name)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/configstamp/configstamp/e2e/cluster/lock"
 	"github.com/configstamp/configstamp/e2e/cluster/node"
 	"github.com/configstamp/configstamp/e2e/cluster/process"
 	"github.com/configstamp/configstamp/e2e/cluster/state"
@@ -20,9 +19,7 @@ func (h Host) Down(ctx context.Context, name string) (bool, error) {
 	if err := state.ValidateName(name); err != nil {
 		return false, err
 	}
-	release, err := lock.Take(ctx, state.LockPath(h.Cache, name), func() {
-		h.Log.Step("another command works on cluster %s; waiting for it", name)
-	})
+	release, err := h.take(ctx, name)
 	if err != nil {
 		return false, err
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/cluster/api"
-	"github.com/configstamp/configstamp/e2e/cluster/lock"
 	"github.com/configstamp/configstamp/e2e/cluster/process"
 	"github.com/configstamp/configstamp/e2e/cluster/state"
 )
@@ -28,21 +27,11 @@ type Restart struct {
 
 // Restart ends components of a cluster without asking, and starts them again as they were.
 func (h Host) Restart(ctx context.Context, name string, r Restart) error {
-	release, err := lock.Take(ctx, state.LockPath(h.Cache, name), func() {
-		h.Log.Step("another command works on cluster %s; waiting for it", name)
-	})
+	c, all, release, err := h.hold(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer release()
-	c, err := state.Load(h.Cache, name)
-	if err != nil {
-		return err
-	}
-	all, err := process.Records(c.Records())
-	if err != nil {
-		return err
-	}
 	var records []process.Record
 	for _, component := range r.Components {
 		i := slices.IndexFunc(all, func(record process.Record) bool { return record.Component == component })

@@ -16,7 +16,6 @@ import (
 	"github.com/configstamp/configstamp/e2e/cluster/builds"
 	"github.com/configstamp/configstamp/e2e/cluster/controlplane"
 	"github.com/configstamp/configstamp/e2e/cluster/credentials"
-	"github.com/configstamp/configstamp/e2e/cluster/lock"
 	"github.com/configstamp/configstamp/e2e/cluster/network"
 	"github.com/configstamp/configstamp/e2e/cluster/node"
 	"github.com/configstamp/configstamp/e2e/cluster/progress"
@@ -52,9 +51,7 @@ func (h Host) Up(ctx context.Context, r Request) (*state.Cluster, error) {
 	if err := state.ValidateName(r.Name); err != nil {
 		return nil, err
 	}
-	release, err := lock.Take(ctx, state.LockPath(h.Cache, r.Name), func() {
-		h.Log.Step("another command works on cluster %s; waiting for it", r.Name)
-	})
+	release, err := h.take(ctx, r.Name)
 	if err != nil {
 		return nil, err
 	}
