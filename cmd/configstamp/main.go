@@ -21,7 +21,7 @@ import (
 // that garbage is a fifth of the peak (10,000 Secrets of 20 KiB, in one run: 56 MiB
 // with 100, 46 with 50, 43 with 25), and collecting it more often costs a third of
 // a CPU second.
-const gcPercent = 35
+const gcPercent = 25
 
 func main() {
 	if os.Getenv("GOGC") == "" {

@@ -101,6 +101,9 @@ func newClient(cfg *rest.Config, gv schema.GroupVersion, contentType, accept str
 	own.ContentType = contentType
 	own.AcceptContentTypes = accept
 	own.NegotiatedSerializer = codecs
+	// HTTP/2 takes what is sent up to 4 MiB before it is read. Here each watch has
+	// a connection, and TCP has the server wait.
+	own.NextProtos = []string{"http/1.1"}
 	client, err := rest.RESTClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of %s: %w", gv, err)

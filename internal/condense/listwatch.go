@@ -20,7 +20,7 @@ const (
 	// pageBytes: the peak of memory is a few times that, while a large cluster is
 	// not read in a thousand requests, each of which costs the server a count of all.
 	firstPage   = 50
-	pageBytes   = 1 << 20
+	pageBytes   = 1 << 19
 	largestPage = 2000
 	// fullLists is how often a paged LIST begins anew when its continuation
 	// expired, before the Reflector is left to back off.
