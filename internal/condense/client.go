@@ -2,7 +2,9 @@ package condense
 
 import (
 	"fmt"
+	"net"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -102,8 +104,15 @@ func newClient(cfg *rest.Config, gv schema.GroupVersion, contentType, accept str
 	own.AcceptContentTypes = accept
 	own.NegotiatedSerializer = codecs
 	// HTTP/2 takes what is sent up to 4 MiB before it is read. Here each watch has
-	// a connection, and TCP has the server wait.
+	// a connection, and TCP has the server wait. What HTTP/2 finds out by pings, that
+	// nobody is there any more, TCP finds out as soon: after 45 s.
 	own.NextProtos = []string{"http/1.1"}
+	if own.Dial == nil {
+		own.Dial = (&net.Dialer{
+			Timeout:         30 * time.Second,
+			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 3},
+		}).DialContext
+	}
 	client, err := rest.RESTClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of %s: %w", gv, err)

@@ -31,7 +31,7 @@ type CheckerOptions struct {
 	// Timeout is the longest that Look takes (250 ms).
 	Timeout time.Duration
 	// Parallel is the most requests under way at once, of all Looks together
-	// (16). They share one HTTP/2 connection.
+	// (16). So many connections are kept for them.
 	Parallel int
 }
 

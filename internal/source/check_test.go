@@ -89,7 +89,7 @@ func many(server *fakeapi.Server, n int) []checksum.Source {
 	return sources
 }
 
-func TestLookIsBoundedInParallelOverTheConnectionOfTheWatches(t *testing.T) {
+func TestLookIsBoundedInParallelAndKeepsItsConnections(t *testing.T) {
 	server := fakeapi.New(t)
 	sources := many(server, 60)
 	var now, most atomic.Int32
@@ -106,15 +106,25 @@ func TestLookIsBoundedInParallelOverTheConnectionOfTheWatches(t *testing.T) {
 	}
 	store := stale(t, server)
 	connections := server.Connections()
-	view, err := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second, Parallel: 8}).Look(t.Context(), "shop", sources)
+	checker := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second, Parallel: 8})
+	view, err := checker.Look(t.Context(), "shop", sources)
 	if err != nil || len(view) != 60 {
 		t.Fatalf("%d records, %v", len(view), err)
 	}
 	if most.Load() > 8 || most.Load() < 2 {
 		t.Errorf("%d requests at once, want up to 8", most.Load())
 	}
-	if more := server.Connections() - connections; more > 0 {
-		t.Errorf("%d more connections than the watches share", more)
+	after := server.Connections()
+	if more := after - connections; more > 2*8 { // one may be dialled while another comes free
+		t.Errorf("%d connections for 8 requests at once", more)
+	}
+	for range 5 {
+		if _, err := checker.Look(t.Context(), "shop", sources); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if more := server.Connections() - after; more > 8 {
+		t.Errorf("%d connections more for the same again", more)
 	}
 }
 
