@@ -158,12 +158,13 @@ func (b *Batch) judge(ctx context.Context) ([]string, error) {
 	return failures, nil
 }
 
-// goroutines are how many each process has.
+// goroutines are how many each process has, but for the two of each connection:
+// those that idle are closed after a while.
 func (b *Batch) goroutines() map[string]float64 {
 	counts := map[string]float64{}
 	for _, process := range b.Court.Run.Product.All() {
 		if values, err := process.Metrics(); err == nil {
-			counts[process.Name] = values["go_goroutines"]
+			counts[process.Name] = values["go_goroutines"] - 2*values["process_open_fds"]
 		}
 	}
 	return counts
@@ -171,7 +172,7 @@ func (b *Batch) goroutines() map[string]float64 {
 
 // leaks tells of a process that has more goroutines than before, and keeps them.
 func (b *Batch) leaks() []string {
-	const more = 25 // connections that idle, a leader's workers
+	const more = 25 // a leader's workers
 	var leaks []string
 	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(500 * time.Millisecond) {
 		leaks = nil

@@ -123,6 +123,8 @@ func TestWhatIsRightIsNotJudged(t *testing.T) {
 			s := tell().set("b").roll("b").namespace("disabled")
 			return s.user(s.deployment("d", "1", s.stamp("a"), nil), Write{What: "undo", Carries: map[string]string{"configmap.configstamp.dev/c": s.digest("a")}})
 		}(),
+		"an apply keeps what another manager owns": applied(
+			[]any{map[string]any{"name": "a"}}, []any{map[string]any{"name": "theirs"}, map[string]any{"name": "a", "default": "x"}}),
 		"opted out, edited, opted in, rolled": tell().namespace("disabled").set("b").namespace("enabled").roll("b"),
 	} {
 		if found := s.h.Judge(); len(found) > 0 {
@@ -151,6 +153,7 @@ func TestEachInvariantIsSeenToBeViolated(t *testing.T) {
 		"another container's image":              {tell().event(watch.Modified, tell().deployment("d", "9", tell().stamp("a"), nil)), "I4", "image"},
 		"an annotation of somebody else's":       {tell().event(watch.Modified, tell().deployment("d", "1", tell().stamp("a"), map[string]any{"theirs": "x"})), "I4", "theirs"},
 		"a label is added to what a user puts":   {addedLabel(), "I4", "labels"},
+		"an item of what a user applies is lost": {applied([]any{map[string]any{"name": "a"}}, []any{map[string]any{"name": "theirs"}}), "I4", "volumes[0]"},
 		"a user's replicas are lost":             {lostReplicas(), "I4", "replicas"},
 		"a stamp where nothing is opted in":      {tell().namespace("disabled").set("b").roll("b"), "I5", "not opted in"},
 		"more ReplicaSets than templates":        {replicaSets(tell(), 2), "I2", "2 ReplicaSets for 1 templates"},
@@ -209,6 +212,17 @@ func addedLabel() *story {
 	stored := s.deployment("d", "2", s.stamp("a"), nil)
 	stored["metadata"].(map[string]any)["labels"] = map[string]any{"broken": "x"}
 	return s.user(stored, Write{What: "put", Sent: &unstructured.Unstructured{Object: sent}, Defaulted: true})
+}
+
+// applied is an apply of some volumes, and what was stored.
+func applied(sent, stored []any) *story {
+	s := tell()
+	with := func(volumes []any, stamps map[string]any) map[string]any {
+		object := s.deployment("d", "2", stamps, nil)
+		_ = unstructured.SetNestedSlice(object, volumes, "spec", "template", "spec", "volumes")
+		return object
+	}
+	return s.user(with(stored, s.stamp("a")), Write{What: "apply", Sent: &unstructured.Unstructured{Object: with(sent, nil)}, Defaulted: true, Merged: true})
 }
 
 func lostReplicas() *story {

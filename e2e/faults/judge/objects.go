@@ -77,7 +77,7 @@ func ours(object *unstructured.Unstructured) map[string]string {
 func (w Write) unwanted(before, after *unstructured.Unstructured) []string {
 	switch {
 	case w.Defaulted && w.Sent != nil:
-		found := lost("", bare(w.Sent), bare(after))
+		found := w.lost("", bare(w.Sent), bare(after))
 		if !w.Merged { // nothing adds defaults to metadata
 			found = append(found, differences("metadata", metadata(w.Sent), metadata(after))...)
 			path := append(templatePath(after), "metadata")
@@ -137,24 +137,28 @@ func differences(path string, was, is any) []string {
 	return found
 }
 
-// lost lists what was sent and is not stored; an API server adds defaults.
-func lost(path string, sent, stored any) []string {
+// lost lists what was sent and is not stored; an API server adds defaults, and
+// an apply keeps the items of lists that other managers own.
+func (w Write) lost(path string, sent, stored any) []string {
 	switch s := sent.(type) {
 	case map[string]any:
 		now, _ := stored.(map[string]any)
 		var found []string
 		for _, key := range sortedKeys(s) {
-			found = append(found, lost(path+"."+key, s[key], now[key])...)
+			found = append(found, w.lost(path+"."+key, s[key], now[key])...)
 		}
 		return found
 	case []any:
 		now, _ := stored.([]any)
+		if w.Merged {
+			return w.lostItems(path, s, now)
+		}
 		if len(now) != len(s) {
 			return []string{fmt.Sprintf("%s: %d items, then %d", path, len(s), len(now))}
 		}
 		var found []string
 		for i := range s {
-			found = append(found, lost(fmt.Sprintf("%s[%d]", path, i), s[i], now[i])...)
+			found = append(found, w.lost(fmt.Sprintf("%s[%d]", path, i), s[i], now[i])...)
 		}
 		return found
 	}
@@ -162,6 +166,18 @@ func lost(path string, sent, stored any) []string {
 		return []string{fmt.Sprintf("%s: %v, then %v", strings.TrimPrefix(path, "."), sent, stored)}
 	}
 	return nil
+}
+
+// lostItems lists the items that no stored one holds.
+func (w Write) lostItems(path string, sent, stored []any) []string {
+	var found []string
+	for i, item := range sent {
+		held := slices.ContainsFunc(stored, func(other any) bool { return len(w.lost("", item, other)) == 0 })
+		if !held {
+			found = append(found, fmt.Sprintf("%s[%d] is not among %d items", path, i, len(stored)))
+		}
+	}
+	return found
 }
 
 // equal compares as JSON does, which has one kind of number.
