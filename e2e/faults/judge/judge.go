@@ -60,6 +60,7 @@ type court struct {
 	made    map[string]map[string]bool
 	optedIn bool
 	since   time.Time // when the label was last seen to change
+	changes int       // how often that was seen
 	found   []Violation
 }
 
@@ -88,6 +89,7 @@ func (c *court) optIn(event Event) {
 	in := event.Object.GetLabels()[harness.InjectLabel] == "enabled" && event.Type != watch.Deleted
 	if in != c.optedIn {
 		c.optedIn, c.since = in, event.Seen
+		c.changes++
 	}
 }
 
@@ -144,7 +146,9 @@ func (c *court) workload(event Event) {
 		now.templates++
 	}
 	// What is opted out is not looked at, so a write of its user is all his own.
-	unserved := byUser && (write.Unserved || !c.serves(event.Object)) || event.Gap
+	// The API server may not have called anybody yet when it was opted in again a moment ago.
+	again := c.changes > 1 && c.sinceGrace(event)
+	unserved := byUser && (write.Unserved || again || !c.serves(event.Object)) || event.Gap
 	cause := c.records(was, now, event, unserved, edited, stamped)
 	if !stamped || edited || unserved {
 		return

@@ -125,6 +125,11 @@ func TestWhatIsRightIsNotJudged(t *testing.T) {
 		}(),
 		"an apply keeps what another manager owns": applied(
 			[]any{map[string]any{"name": "a"}}, []any{map[string]any{"name": "theirs"}, map[string]any{"name": "a", "default": "x"}}),
+		"a PUT of which the API server told nobody, as it did not know yet that it was opted in again": func() *story {
+			s := tell().namespace("disabled").namespace("enabled")
+			s.now = s.now.Add(-9 * time.Second) // the next event comes a second later
+			return s.user(s.deployment("d", "1", nil, nil), Write{What: "put"}).record("a")
+		}(),
 		"opted out, edited, opted in, rolled": tell().namespace("disabled").set("b").namespace("enabled").roll("b"),
 	} {
 		if found := s.h.Judge(); len(found) > 0 {
@@ -153,6 +158,7 @@ func TestEachInvariantIsSeenToBeViolated(t *testing.T) {
 		"another container's image":              {tell().event(watch.Modified, tell().deployment("d", "9", tell().stamp("a"), nil)), "I4", "image"},
 		"an annotation of somebody else's":       {tell().event(watch.Modified, tell().deployment("d", "1", tell().stamp("a"), map[string]any{"theirs": "x"})), "I4", "theirs"},
 		"a label is added to what a user puts":   {addedLabel(), "I4", "labels"},
+		"a PUT long after it was opted in again": {tell().namespace("disabled").namespace("enabled").user(tell().deployment("d", "1", nil, nil), Write{What: "put"}), "I1", "is gone"},
 		"an item of what a user applies is lost": {applied([]any{map[string]any{"name": "a"}}, []any{map[string]any{"name": "theirs"}}), "I4", "volumes[0]"},
 		"a user's replicas are lost":             {lostReplicas(), "I4", "replicas"},
 		"a stamp where nothing is opted in":      {tell().namespace("disabled").set("b").roll("b"), "I5", "not opted in"},
