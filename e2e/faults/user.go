@@ -75,6 +75,8 @@ func (u *User) do(write judge.Write, send func(ctx context.Context) (*unstructur
 		u.denied = append(u.denied, write.What+": "+err.Error())
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		return nil // another of his own writes was first
+	case write.Merged && apierrors.IsInvalid(err) && !strings.Contains(err.Error(), "annotations"):
+		return nil // what he applies does not go together with what an undo owns
 	case err == nil && object != nil:
 		if _, known := u.writes[judge.VersionOf(object)]; !known {
 			u.writes[judge.VersionOf(object)] = noted{write, ended}
