@@ -2,6 +2,7 @@ package checksum
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -260,3 +261,31 @@ func insideVolume(subPath string) string {
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
+
+// Joined puts references together that differ in their place alone: what is
+// kept of a workload to make its selections of, under whatever policy.
+func Joined(references []Reference) []Reference {
+	var joined []Reference
+	for i := range references {
+		r := &references[i]
+		if r.Use == Unused || !r.Source.Nameable() || isHelmRelease(r.Source) {
+			continue // it selects nothing, under any policy
+		}
+		at := slices.IndexFunc(joined, func(j Reference) bool {
+			return j.Source == r.Source && j.Use == r.Use && j.Optional == r.Optional && j.Env == r.Env
+		})
+		if at < 0 {
+			at = len(joined)
+			joined = append(joined, Reference{Source: r.Source, Use: r.Use, Optional: r.Optional, Env: r.Env})
+		}
+		j := &joined[at]
+		j.All = j.All || r.All
+		j.Keys = append(j.Keys, r.Keys...)
+		j.RequiredKeys = append(j.RequiredKeys, r.RequiredKeys...)
+	}
+	for i := range joined {
+		joined[i].Keys = sortedUnique(joined[i].Keys)
+		joined[i].RequiredKeys = sortedUnique(joined[i].RequiredKeys)
+	}
+	return slices.Clip(joined)
+}

@@ -38,7 +38,7 @@ func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 func ParseSource(text string) (Source, error) {
 	kind, name, _ := strings.Cut(text, "/")
 	source := Source{Kind: Kind(kind), Name: name}
-	if source.Kind != ConfigMap && source.Kind != Secret {
+	if !source.Kind.known() {
 		return Source{}, fmt.Errorf("reading source %q: want configmap/<name> or secret/<name>", text)
 	}
 	if !source.Nameable() {
@@ -66,12 +66,17 @@ type Entry struct {
 	Binary bool
 }
 
-// Content is all that is remembered of a source's bytes: its entries, sorted
-// by name. data, binaryData and (once stored) stringData are one map. A nil
+// known reports whether there is such a kind.
+func (k Kind) known() bool { return k == ConfigMap || k == Secret }
+
+// Content is all that is remembered of a source: its entries, sorted by name,
+// and its policy. data, binaryData and (once stored) stringData are one map. A nil
 // *Content means that the source does not exist.
 type Content struct {
 	Entries []Entry
-	made    memory
+	// Policy is what the source's own annotations say.
+	Policy *SourcePolicy
+	made   memory
 }
 
 // String keeps checksums out of whatever prints a content: they are not keyed,
@@ -101,7 +106,7 @@ func ContentOfConfigMap(cm *corev1.ConfigMap) *Content {
 	for name, value := range cm.BinaryData {
 		entries = append(entries, Entry{Name: name, Sum: sha256.Sum256(value), Binary: true})
 	}
-	return contentOf(entries)
+	return contentOf(entries, cm.Annotations)
 }
 
 // ContentOfSecret condenses a Secret as the API server stores it: stringData
@@ -111,12 +116,12 @@ func ContentOfSecret(secret *corev1.Secret) *Content {
 	for name, value := range secret.Data {
 		entries = append(entries, Entry{Name: name, Sum: sha256.Sum256(value)})
 	}
-	return contentOf(entries)
+	return contentOf(entries, secret.Annotations)
 }
 
-func contentOf(entries []Entry) *Content {
+func contentOf(entries []Entry, annotations map[string]string) *Content {
 	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
-	return &Content{Entries: entries}
+	return &Content{Entries: entries, Policy: SourcePolicyOf(annotations)}
 }
 
 // Entry finds a key.
@@ -137,7 +142,7 @@ func (c *Content) Equal(other *Content) bool {
 	if c == nil || other == nil {
 		return c == other
 	}
-	return slices.EqualFunc(c.Entries, other.Entries, func(a, b Entry) bool {
+	return c.Policy.Equal(other.Policy) && slices.EqualFunc(c.Entries, other.Entries, func(a, b Entry) bool {
 		return a.Name == b.Name && a.Binary == b.Binary && bytes.Equal(a.Sum[:], b.Sum[:])
 	})
 }

@@ -94,6 +94,8 @@ func (r Records) Of(source Source) (string, bool) {
 	return value, ok
 }
 
+func (r Records) empty() bool { return len(r.Stamps) == 0 && len(r.Baseline) == 0 }
+
 // Equal reports whether two records say the same.
 func (r Records) Equal(other Records) bool {
 	return maps.Equal(r.Stamps, other.Stamps) && maps.Equal(r.Baseline, other.Baseline)

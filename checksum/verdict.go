@@ -37,6 +37,12 @@ func (v Verdict) String() string {
 // Assess compares what is on record for a selection (recorded tells whether
 // anything is) with what its source holds now.
 func (r *Ring) Assess(namespace string, s Selection, record string, recorded bool, content *Content) Verdict {
+	s = s.of(content)
+	return r.assess(namespace, &s, record, recorded, content)
+}
+
+// assess is Assess for a selection that is what its source makes of it.
+func (r *Ring) assess(namespace string, s *Selection, record string, recorded bool, content *Content) Verdict {
 	if _, missing := s.Missing(content); missing {
 		return Missing
 	}
@@ -61,7 +67,7 @@ func (r *Ring) Assess(namespace string, s Selection, record string, recorded boo
 	if !ok {
 		return Unverifiable
 	}
-	if sameValue(record, key.digest(namespace, s, content)) {
+	if sameValue(record, key.digest(namespace, *s, content)) {
 		return True
 	}
 	written, ok := s.writtenAs(selectionID)
@@ -105,6 +111,9 @@ func (s Selection) writtenAs(id string) (Selection, bool) {
 	}
 	if id == selectionAll {
 		return Selection{Source: s.Source, All: true}, true
+	}
+	if everything := (Selection{Source: s.Source, All: true, Except: s.Except}); id == everything.ID() {
+		return everything, true
 	}
 	for _, other := range s.Alternatives {
 		if id == other.ID() {

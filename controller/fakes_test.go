@@ -39,6 +39,9 @@ type cluster struct {
 	calls    []string
 	lose     bool // the answer to the next patch is lost, after it was stored
 	gone     bool // the API server does not know the workload
+	// settings are the policy of the namespace.
+	settings map[string]string
+	optedOut bool // the namespace is
 	// meanwhile is what others do between a read and the patch that follows it.
 	meanwhile func()
 }
@@ -183,9 +186,12 @@ func (c *cluster) admit(user ref, manager string) {
 	if err != nil {
 		panic(err)
 	}
+	policy := checksum.DefaultPolicy().With(
+		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.settings})
 	decision := checksum.Decide(c.ring, checksum.Admission{
-		Namespace: user.namespace, Asker: checksum.AskerOf(manager), Fresh: true,
-		Selections: checksum.Selections(references, checksum.DefaultPolicy()),
+		Namespace: user.namespace, Asker: checksum.AskerOf(manager), Fresh: true, Policy: policy,
+		Selections: checksum.Selections(references, policy),
 		Held:       held, Sent: held,
 		Content: func(s checksum.Source) *checksum.Content { return c.contents[s] },
 	})
@@ -197,9 +203,16 @@ func (c *cluster) admit(user ref, manager string) {
 	if len(decision.Records.Stamps) > 0 {
 		template["metadata"] = map[string]any{"annotations": decision.Records.Stamps}
 	}
-	delete(metadata, "annotations")
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations == nil {
+		annotations = map[string]any{}
+	}
+	delete(annotations, checksum.BaselineAnnotation)
 	if text := checksum.FormatBaseline(decision.Records.Baseline); text != "" {
-		metadata["annotations"] = map[string]any{checksum.BaselineAnnotation: text}
+		annotations[checksum.BaselineAnnotation] = text
+	}
+	if delete(metadata, "annotations"); len(annotations) > 0 {
+		metadata["annotations"] = annotations
 	}
 	metadata["generation"] = metadata["generation"].(float64) + 1
 	version, _ := strconv.Atoi(metadata["resourceVersion"].(string))
@@ -217,6 +230,31 @@ func (c *cluster) Written(_ string, source checksum.Source) (written, created ti
 }
 
 func (c *cluster) HasSynced() bool { return true }
+
+func (c *cluster) OptedIn(namespace string) bool { return namespace == "shop" && !c.optedOut }
+
+func (c *cluster) Settings(string) map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settings
+}
+
+// annotate sets annotations of a workload; the controller does not see it yet.
+func (c *cluster) annotate(user ref, pairs ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	metadata := c.objects[user]["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations == nil {
+		annotations = map[string]any{}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		annotations["configstamp.dev/"+pairs[i]] = pairs[i+1]
+	}
+	metadata["annotations"] = annotations
+	version, _ := strconv.Atoi(metadata["resourceVersion"].(string))
+	metadata["resourceVersion"] = strconv.Itoa(version + 1)
+}
 
 func (c *cluster) Ring() *checksum.Ring { return c.ring }
 
@@ -246,8 +284,7 @@ func (h *house) control(t *testing.T, settle time.Duration, clock clock.WithTick
 	t.Helper()
 	h.Controller = newController(Options{
 		Policy: checksum.DefaultPolicy(), Excluded: []string{"kube-system"}, Settle: settle, Workers: 2, Clock: clock,
-	}, h.cluster, h.cluster, h.cluster, h.events, prometheus.NewRegistry())
-	h.index.optIn("shop", true)
+	}, h.cluster, h.cluster, h.cluster, h.cluster, h.events, prometheus.NewRegistry())
 	for user := range h.cluster.objects {
 		h.see(t, user)
 	}

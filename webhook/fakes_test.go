@@ -44,6 +44,9 @@ type cluster struct {
 	// unknown is why memory cannot tell either.
 	unknown error
 	panics  any
+	// settings are the Namespace's, unread is why they cannot be read.
+	settings map[string]string
+	unread   error
 }
 
 func (c *cluster) Cached(string, []checksum.Source) (Contents, error) {
@@ -108,15 +111,21 @@ func (k *keyring) Refresh(_ context.Context, id string) (bool, error) {
 	return k.found, k.unreachable
 }
 
+// Settings implements Namespaces.
+func (c *cluster) Settings(context.Context, string) (map[string]string, error) {
+	return c.settings, c.unread
+}
+
 var errUnproven = errors.New("the API server did not answer in time")
 
 func newHandler(c *cluster) *Handler {
 	return &Handler{
-		Kinds:   workload.Builtin(),
-		Policy:  checksum.DefaultPolicy(),
-		Sources: c,
-		Keys:    &keyring{},
-		Metrics: NewMetrics(prometheus.NewRegistry()),
+		Kinds:      workload.Builtin(),
+		Policy:     checksum.DefaultPolicy(),
+		Namespaces: c,
+		Sources:    c,
+		Keys:       &keyring{},
+		Metrics:    NewMetrics(prometheus.NewRegistry()),
 	}
 }
 

@@ -30,6 +30,11 @@ type Sources interface {
 	Fresh(ctx context.Context, namespace string, sources []checksum.Source) (Contents, error)
 }
 
+// Namespaces tells the settings of a Namespace, which are the default for all in it.
+type Namespaces interface {
+	Settings(ctx context.Context, namespace string) (map[string]string, error)
+}
+
 // Keys gives the installation's keys.
 type Keys interface {
 	// Ring is nil while no key is stored.
@@ -60,11 +65,13 @@ type Answer struct {
 
 // Handler decides on admission requests. Its fields do not change while it serves.
 type Handler struct {
-	Kinds   workload.Table
-	Policy  checksum.Policy
-	Sources Sources
-	Keys    Keys
-	Metrics *Metrics
+	Kinds workload.Table
+	// Policy is the cluster's, beneath those of Namespaces and workloads.
+	Policy     checksum.Policy
+	Namespaces Namespaces
+	Sources    Sources
+	Keys       Keys
+	Metrics    *Metrics
 	// Patience bounds all that one admission asks of the API server; 0 is no
 	// bound beyond that of Sources and Keys.
 	Patience time.Duration
@@ -125,7 +132,7 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 	switch {
 	case object.Labels[checksum.InjectLabel] == checksum.InjectDisabled:
 		return Answer{Outcome: optedOut}, nil
-	case object.RolledByOwner():
+	case object.RolledByOwner(h.Kinds):
 		return Answer{Outcome: owned}, nil
 	}
 
@@ -151,6 +158,15 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		admission.TemplateChanged = !object.Template.Same(&old.Template)
 	}
 	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
+	settings, unknown := h.Namespaces.Settings(ctx, request.Namespace)
+	admission.Policy = h.Policy.With(
+		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: settings})
+	if admission.Asker == checksum.Anyone {
+		for _, finding := range checksum.Strangers(object.Annotations, object.TemplateAnnotations()) {
+			warnings = append(warnings, finding.Warning())
+		}
+	}
 
 	var ring *checksum.Ring
 	if admission.NeedsContent() {
@@ -159,9 +175,13 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 			return Answer{Outcome: unreadable, Warnings: warnings}, err
 		}
 		warnings = append(warnings, unnameable(references)...)
-		admission.Selections = checksum.Selections(references, h.Policy)
+		admission.Selections = checksum.Selections(references, admission.Policy)
 		if ring, err = h.look(ctx, request, &admission); err != nil {
 			return Answer{Outcome: failed, Warnings: warnings}, err
+		}
+		if unknown != nil {
+			logOf(ctx, request).Info("The policy of the Namespace could not be read; nothing rolls by it", "reason", unknown.Error())
+			admission.Fresh = false
 		}
 	}
 	decision := checksum.Decide(ring, admission)
@@ -169,7 +189,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		h.watchTakeaway(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
 	for _, finding := range decision.Findings {
-		warnings = append(warnings, "configstamp: "+finding.String())
+		warnings = append(warnings, finding.Warning())
 	}
 	return Answer{Outcome: decision.Outcome, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
 }
@@ -270,7 +290,7 @@ func unnameable(references []checksum.Reference) []string {
 		source := references[i].Source
 		if !source.Nameable() && !warned[source] {
 			warned[source] = true
-			warnings = append(warnings, "configstamp: "+checksum.Finding{Reason: checksum.InvalidName, Source: source}.String())
+			warnings = append(warnings, checksum.Finding{Reason: checksum.InvalidName, Source: source}.Warning())
 		}
 	}
 	return warnings

@@ -15,6 +15,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller"
+	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -92,11 +93,12 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		Workers:    o.workers,
 		Lease:      lock,
 		Clock:      clock.RealClock{},
-	}, held{p.store}, p.keys, p.recorder(), p.registry)
+	}, held{p.store}, opted{p.spaces}, p.keys, p.recorder(), p.registry)
 	if err != nil {
 		return err
 	}
 	p.store.OnChange(c.Changed)
+	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -109,6 +111,18 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	group.Go(func() error { return c.Run(ctx) })
 	return group.Wait()
 }
+
+// opted gives the controller what Namespaces say.
+type opted struct{ spaces *namespace.Store }
+
+// HasSynced implements controller.Namespaces.
+func (o opted) HasSynced() bool { return o.spaces.HasSynced() }
+
+// OptedIn implements controller.Namespaces.
+func (o opted) OptedIn(name string) bool { return o.spaces.Get(name).OptedIn }
+
+// Settings implements controller.Namespaces.
+func (o opted) Settings(name string) map[string]string { return o.spaces.Get(name).Settings }
 
 // held gives the controller what the store holds.
 type held struct{ store *source.Store }

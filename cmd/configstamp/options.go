@@ -34,6 +34,7 @@ type common struct {
 	keyGrace       time.Duration
 	namespaces     []string
 	ignoreSources  []string
+	settings       map[string]*string // by name
 	metricsAddress string
 	logFormat      string
 	verbosity      int
@@ -46,6 +47,13 @@ func (o *common) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long after it appeared a newer key starts to make digests")
 	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve these namespaces alone, all opted in, without any right outside them; empty: all, opted in by label")
 	flags.StringSliceVar(&o.ignoreSources, "ignore-sources", []string{"configmap/kube-root-ca.crt", "configmap/openshift-service-ca.crt"}, "sources that never count, in any namespace")
+	o.settings = map[string]*string{}
+	for _, setting := range checksum.Settings() {
+		if setting.OnFlag() {
+			o.settings[setting.Name] = flags.String(setting.Name, "", fmt.Sprintf("%s, where neither the workload nor its Namespace has the annotation %s: %s",
+				setting.Meaning, setting.Key(), strings.ReplaceAll(setting.Value, "`", "")))
+		}
+	}
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics, /healthz and /readyz")
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0 what an operator acts on, 2 each admission, 4 what client-go does, at most %d", maxVerbosity))
@@ -82,7 +90,18 @@ func (o *common) policy() (checksum.Policy, error) {
 		}
 		ignored = append(ignored, source)
 	}
-	return checksum.DefaultPolicy(ignored...), nil
+	given := map[string]string{}
+	for _, setting := range checksum.Settings() {
+		if value := o.settings[setting.Name]; value != nil && *value != "" {
+			given[setting.Key()] = *value
+		}
+	}
+	policy := checksum.DefaultPolicy(ignored...).With(checksum.Level{Origin: checksum.OfFlag, Annotations: given})
+	var errs []error
+	for _, fault := range policy.Faults {
+		errs = append(errs, fault)
+	}
+	return policy, errors.Join(errs...)
 }
 
 // logger makes the structured log of the process, which client-go's goes to as well.

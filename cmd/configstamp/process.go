@@ -22,6 +22,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/keyring"
+	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
 )
 
@@ -30,6 +31,7 @@ type process struct {
 	config   *rest.Config
 	client   kubernetes.Interface
 	store    *source.Store
+	spaces   *namespace.Store
 	keys     *keyring.Keyring
 	registry *prometheus.Registry
 	events   events.EventBroadcaster
@@ -56,7 +58,12 @@ func newProcess(o *common, name string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	spaces, err := namespace.NewStore(config, o.namespaces)
+	if err != nil {
+		return nil, err
+	}
 	p := &process{
+		spaces:   spaces,
 		config:   config,
 		client:   client,
 		store:    store,
@@ -107,6 +114,7 @@ func (p *process) recorder() events.EventRecorder {
 func (p *process) watch(ctx context.Context) []func() error {
 	return []func() error{
 		func() error { return p.store.Run(ctx) },
+		func() error { return p.spaces.Run(ctx) },
 		func() error { return p.keys.Run(ctx) },
 		func() error {
 			if err := p.events.StartRecordingToSinkWithContext(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/internal/workload"
 	"github.com/configstamp/configstamp/webhook"
@@ -89,13 +90,14 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		return err
 	}
 	handler := &webhook.Handler{
-		Kinds:    workload.Builtin(),
-		Policy:   policy,
-		Sources:  &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
-		Keys:     p.keys,
-		Metrics:  webhook.NewMetrics(p.registry),
-		Patience: o.freshnessTimeout,
-		Announce: announce(p.recorder()),
+		Kinds:      workload.Builtin(),
+		Policy:     policy,
+		Namespaces: defaults{p.spaces},
+		Sources:    &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
+		Keys:       p.keys,
+		Metrics:    webhook.NewMetrics(p.registry),
+		Patience:   o.freshnessTimeout,
+		Announce:   announce(p.recorder()),
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {
@@ -108,6 +110,8 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 			return errors.New("shutting down")
 		case !p.store.HasSynced():
 			return errors.New("the checksums of ConfigMaps and Secrets are still being read")
+		case !p.spaces.HasSynced():
+			return errors.New("the policies of Namespaces are still being read")
 		case p.keys.Ring() == nil:
 			return errors.New("the digest key is not there yet")
 		case !certificate.Ready():
@@ -141,6 +145,15 @@ func announce(recorder events.EventRecorder) webhook.Announcer {
 	return func(workload corev1.ObjectReference, sentence string) {
 		recorder.Eventf(&workload, nil, corev1.EventTypeWarning, "ChecksumsTakenAway", "Admit", "%s", sentence)
 	}
+}
+
+// defaults gives the webhook the settings of Namespaces.
+type defaults struct{ spaces *namespace.Store }
+
+// Settings implements webhook.Namespaces.
+func (d defaults) Settings(ctx context.Context, name string) (map[string]string, error) {
+	record, err := d.spaces.Look(ctx, name)
+	return record.Settings, err
 }
 
 // sources gives the webhook the store and the check against the API server.
