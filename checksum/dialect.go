@@ -31,6 +31,8 @@ func ParseDialect(text string) (Dialect, error) {
 // Foreign is what the annotations of other products say of a workload; nil is
 // nothing.
 type Foreign struct {
+	// Reloader tells that Reloader's annotations are among them.
+	Reloader bool
 	// Chooses tells that they say which sources count: those below, and no others.
 	Chooses bool
 	// Kinds: what the pod template names of these.
@@ -71,14 +73,15 @@ func (f *Foreign) counts(source Source) (counts, ifMarked bool) {
 		return true, false
 	case slices.Contains(f.Excluded, source):
 		return false, false
-	case !f.Chooses || slices.Contains(f.Kinds, source.Kind) || f.names(source):
+	case !f.Chooses || slices.Contains(f.Kinds, source.Kind) || f.Named(source):
 		return true, false
 	}
 	return f.Marked, true
 }
 
-func (f *Foreign) names(source Source) bool {
-	return slices.ContainsFunc(f.Names, func(p NamePattern) bool { return p.Matches(source) })
+// Named reports whether a source counts by its name, referenced or not.
+func (f *Foreign) Named(source Source) bool {
+	return f != nil && slices.ContainsFunc(f.Names, func(p NamePattern) bool { return p.Matches(source) })
 }
 
 // Translate reads the annotations of a workload that are written in some
@@ -123,6 +126,9 @@ var reloaderKinds = [...]struct {
 }{{ConfigMap, "configmaps"}, {Secret, "secrets"}}
 
 func (t *translation) reloader() {
+	before := t.found
+	t.found = false
+	defer func() { t.Reloader, t.found = t.found, t.found || before }()
 	all := t.truth(reloaderDomain + "auto")
 	search := t.truth(reloaderDomain + "search")
 	all = t.reloaderMatch() || all

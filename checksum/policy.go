@@ -33,6 +33,8 @@ type Policy struct {
 	Faults []Fault
 
 	origins map[string]Origin
+	foreign *Foreign
+	named   []Source
 }
 
 // Pause holds rollouts: for good, or until a time.
@@ -87,6 +89,33 @@ func (p Policy) With(levels ...Level) Policy {
 	return p
 }
 
+// Translated is the policy with what other products' annotations say of the
+// workload (nil: nothing), beneath its own. existing lists the names of the
+// sources of a kind that there are in its namespace.
+func (p Policy) Translated(foreign *Foreign, existing func(Kind) []string) Policy {
+	if foreign == nil {
+		return p
+	}
+	p.foreign = foreign
+	p.Faults = append(slices.Clone(p.Faults), foreign.Faults...)
+	if origin, _ := p.OriginOf("min-interval"); foreign.MinInterval > 0 && origin != OfWorkload {
+		p.MinInterval = foreign.MinInterval
+		p.note("min-interval", OfWorkload)
+	}
+	p.named = nil
+	for _, kind := range []Kind{ConfigMap, Secret} {
+		if !slices.ContainsFunc(foreign.Names, func(n NamePattern) bool { return n.Kind == kind }) {
+			continue
+		}
+		for _, name := range existing(kind) {
+			if source := (Source{kind, name}); foreign.Named(source) {
+				p.named = append(p.named, source)
+			}
+		}
+	}
+	return p
+}
+
 func (p *Policy) note(setting string, origin Origin) {
 	origins := make(map[string]Origin, len(p.origins)+1)
 	for name, of := range p.origins {
@@ -102,19 +131,19 @@ func (p *Policy) OriginOf(setting string) (Origin, bool) {
 	return origin, set
 }
 
-// Counts reports whether a source counts, as far as the workload's side decides.
-// In the order of the design: what is ignored, what alone counts, what counts
-// also.
-func (p *Policy) Counts(source Source) bool {
+// counts reports whether a source counts, as far as the workload's side decides;
+// ifMarked, that it does if it carries Reloader's mark. In the order of the design:
+// what is ignored, what alone counts, what counts also.
+func (p *Policy) counts(source Source) (counts, ifMarked bool) {
 	switch {
 	case anyMatches(p.Ignore, source):
-		return false
+		return false, false
 	case slices.Contains(p.Also, source):
-		return true
-	case len(p.Only) > 0 && !anyMatches(p.Only, source):
-		return false
+		return true, false
+	case len(p.Only) > 0 && !anyMatches(p.Only, source), slices.Contains(p.Ignored, source):
+		return false, false
 	}
-	return !slices.Contains(p.Ignored, source)
+	return p.foreign.counts(source)
 }
 
 // Hold says why a workload may not roll at some moment.
@@ -150,6 +179,9 @@ type SourcePolicy struct {
 	Ignore bool
 	// IgnoreKeys are globs of keys that never count, sorted.
 	IgnoreKeys []string
+	// Unreloaded and Marked are Reloader's "ignore" and "match": they count for
+	// workloads that are written for Reloader.
+	Unreloaded, Marked bool
 	// Faults are the settings that cannot be read; workloads that use the source
 	// are held.
 	Faults []Fault
@@ -173,7 +205,8 @@ func SourcePolicyOf(annotations map[string]string) *SourcePolicy {
 			p.Faults = append(p.Faults, Fault{Origin: OfSource, Key: setting.Key(), Value: text, Want: err.Error()})
 		}
 	}
-	if !found {
+	p.Unreloaded, p.Marked = foreignMarks(annotations)
+	if !found && !p.Unreloaded && !p.Marked {
 		return nil
 	}
 	return &p
@@ -184,7 +217,7 @@ func (p *SourcePolicy) Equal(other *SourcePolicy) bool {
 	if p == nil || other == nil {
 		return p == other
 	}
-	return p.Ignore == other.Ignore && slices.Equal(p.IgnoreKeys, other.IgnoreKeys) && slices.Equal(p.Faults, other.Faults)
+	return p.Ignore == other.Ignore && p.Unreloaded == other.Unreloaded && p.Marked == other.Marked && slices.Equal(p.IgnoreKeys, other.IgnoreKeys) && slices.Equal(p.Faults, other.Faults)
 }
 
 // SettingsOf picks the settings out of an object's annotations; nil when there

@@ -38,6 +38,9 @@ type Selection struct {
 	// Alternatives are the other selections that the same template gives under
 	// another policy, for comparing values that were written under it.
 	Alternatives []Selection
+	// ifMarked tells that it counts if its source carries Reloader's mark, reloaded
+	// that Reloader's "ignore" counts.
+	ifMarked, reloaded bool
 }
 
 // ID names the selection within a value: "all" or 8 hex digits.
@@ -72,8 +75,10 @@ func Selections(references []Reference, policy Policy) []Selection {
 	for i := range references {
 		sorted = append(sorted, &references[i])
 	}
-	for _, source := range policy.Also {
-		sorted = append(sorted, &Reference{Source: source, Use: Startup, All: true, Optional: true})
+	for _, sources := range [][]Source{policy.Also, policy.named} {
+		for _, source := range sources {
+			sorted = append(sorted, &Reference{Source: source, Use: Startup, All: true, Optional: true})
+		}
 	}
 	slices.SortStableFunc(sorted, func(a, b *Reference) int { return compareSources(a.Source, b.Source) })
 	selections := make([]Selection, 0, len(references))
@@ -98,8 +103,9 @@ func selectionOf(references []*Reference, policy *Policy) (Selection, bool) {
 		return Selection{}, false
 	}
 	s := Selection{Source: source, HoldOnly: true}
-	if counts(references, policy.Uses) && policy.Counts(source) {
+	if counted, ifMarked := policy.counts(source); counted && counts(references, policy.Uses) {
 		s = join(references, policy.Uses)
+		s.ifMarked, s.reloaded = ifMarked, policy.foreign != nil && policy.foreign.Reloader
 		s.Alternatives = alternatives(s, policy.Uses, references)
 	}
 	s.require(references)
@@ -179,22 +185,26 @@ func (s *Selection) require(references []*Reference) {
 
 // of is the selection under what its source says of itself.
 func (s Selection) of(content *Content) Selection {
-	if content == nil || content.Policy == nil || s.HoldOnly {
+	if s.HoldOnly || content == nil || (content.Policy == nil && !s.ifMarked) {
 		return s
 	}
-	if content.Policy.Ignore {
+	policy := content.Policy
+	if policy == nil {
+		policy = &SourcePolicy{}
+	}
+	if policy.Ignore || (s.reloaded && policy.Unreloaded) || (s.ifMarked && !policy.Marked) {
 		s.HoldOnly, s.All, s.Keys, s.Alternatives = true, false, nil, nil
 		return s
 	}
-	if len(content.Policy.IgnoreKeys) == 0 {
+	if len(policy.IgnoreKeys) == 0 {
 		return s
 	}
 	alternatives := s.Alternatives
 	whole := s
-	s = s.without(content.Policy.IgnoreKeys)
+	s = s.without(policy.IgnoreKeys)
 	s.Alternatives = slices.Clone(alternatives)
 	for _, other := range alternatives {
-		s.Alternatives = append(s.Alternatives, other.without(content.Policy.IgnoreKeys))
+		s.Alternatives = append(s.Alternatives, other.without(policy.IgnoreKeys))
 	}
 	s.Alternatives = append(s.Alternatives, whole)
 	return s

@@ -41,6 +41,8 @@ type Sources interface {
 	// Written is when a source's data was last written, and when the source
 	// was created; zero when that is not known.
 	Written(namespace string, source checksum.Source) (written, created time.Time)
+	// Names lists the sources of a kind.
+	Names(namespace string, kind checksum.Kind) []string
 	HasSynced() bool
 }
 
@@ -66,8 +68,9 @@ type Options struct {
 	Kinds workload.Table
 	// Policy is the cluster's, beneath those of Namespaces and workloads.
 	Policy checksum.Policy
-	// Namespaces restricts the controller to these and takes them as opted in;
-	// empty: all namespaces, opted in by their label.
+	// Dialects are those of other products whose annotations count, and opt in.
+	Dialects []checksum.Dialect
+	// Namespaces restricts the controller to these; empty: all namespaces.
 	Namespaces []string
 	// Excluded namespaces are never served, whatever their label says.
 	Excluded []string
@@ -111,6 +114,7 @@ type Controller struct {
 	queue      workqueue.TypedRateLimitingInterface[ref]
 	reflect    []*cache.Reflector
 	watches    []watch
+	customs    *customs // nil: there are none
 	notes      *notes
 	tell       func(context.Context) // hands events on until the end; nil: they need nobody
 }
@@ -199,6 +203,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	for _, reflector := range c.reflect {
 		group.Go(func() error {
 			reflector.RunWithContext(ctx)
+			return nil
+		})
+	}
+	if c.customs != nil {
+		group.Go(func() error {
+			c.customs.run(ctx)
 			return nil
 		})
 	}

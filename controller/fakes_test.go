@@ -229,6 +229,18 @@ func (c *cluster) Written(_ string, source checksum.Source) (written, created ti
 	return c.times[source][0], c.times[source][1]
 }
 
+func (c *cluster) Names(_ string, kind checksum.Kind) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for source, content := range c.contents {
+		if source.Kind == kind && content != nil {
+			names = append(names, source.Name)
+		}
+	}
+	return names
+}
+
 func (c *cluster) HasSynced() bool { return true }
 
 func (c *cluster) OptedIn(namespace string) bool { return namespace == "shop" && !c.optedOut }

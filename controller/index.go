@@ -31,18 +31,22 @@ type subject struct {
 	generation      int64
 	inject          string // value of the opt-in label
 	deleting        bool
+	owned           bool // its owner rolls it
 	records         checksum.Records
 	settings        map[string]string    // its annotations that are a policy
+	foreign         *checksum.Foreign    // what they say in other products' dialects
 	references      []checksum.Reference // joined
 	fault           string               // why the template could not be read
 	sources         []checksum.Source    // what it is found by
 }
 
 // newSubject reads a workload.
-func newSubject(object *workload.Object) *subject {
+func (o *Options) newSubject(object *workload.Object) *subject {
 	references, err := object.References()
 	s := faulty(object, err)
 	s.references = checksum.Joined(references)
+	s.foreign = object.Foreign(o.Dialects)
+	s.owned = object.RolledByOwner(o.Kinds)
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.records, _ = object.Records()
 	return s
@@ -92,10 +96,11 @@ type index struct {
 	mu       sync.RWMutex
 	subjects map[ref]*subject
 	bySource map[place]map[ref]struct{}
+	byName   map[string]map[ref]struct{} // those that name sources by patterns, by namespace
 }
 
 func newIndex(woken func(ref), concern func(ref, *subject) []checksum.Source) *index {
-	return &index{woken: woken, concern: concern, subjects: map[ref]*subject{}, bySource: map[place]map[ref]struct{}{}}
+	return &index{woken: woken, concern: concern, subjects: map[ref]*subject{}, bySource: map[place]map[ref]struct{}{}, byName: map[string]map[ref]struct{}{}}
 }
 
 func (x *index) get(user ref) *subject {
@@ -113,7 +118,13 @@ func (x *index) count() int {
 func (x *index) users(namespace string, source checksum.Source) []ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Collect(maps.Keys(x.bySource[place{namespace, source}]))
+	users := slices.Collect(maps.Keys(x.bySource[place{namespace, source}]))
+	for user := range x.byName[namespace] {
+		if _, known := x.bySource[place{namespace, source}][user]; !known && x.subjects[user].foreign.Named(source) {
+			users = append(users, user)
+		}
+	}
+	return users
 }
 
 func (x *index) all() []ref {
@@ -160,23 +171,30 @@ func (x *index) set(user ref, s *subject) {
 		}
 		s.sources = is
 	}
+	put(x.byName, user.namespace, user, s != nil && s.foreign != nil && len(s.foreign.Names) > 0)
 	if slices.Equal(was, is) {
 		return
 	}
 	for _, source := range was {
-		at := place{user.namespace, source}
-		delete(x.bySource[at], user)
-		if len(x.bySource[at]) == 0 {
-			delete(x.bySource, at)
-		}
+		put(x.bySource, place{user.namespace, source}, user, false)
 	}
 	for _, source := range is {
-		at := place{user.namespace, source}
-		if x.bySource[at] == nil {
-			x.bySource[at] = map[ref]struct{}{}
-		}
-		x.bySource[at][user] = struct{}{}
+		put(x.bySource, place{user.namespace, source}, user, true)
 	}
+}
+
+// put has a workload among those at a key, or not.
+func put[K comparable](at map[K]map[ref]struct{}, key K, user ref, in bool) {
+	if !in {
+		if delete(at[key], user); len(at[key]) == 0 {
+			delete(at, key)
+		}
+		return
+	}
+	if at[key] == nil {
+		at[key] = map[ref]struct{}{}
+	}
+	at[key][user] = struct{}{}
 }
 
 func (x *index) remove(user ref) {

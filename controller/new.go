@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,31 +19,75 @@ import (
 )
 
 // New makes a controller that speaks to the API server of config, whose own
-// rate limits should be off (QPS -1). Nothing is watched until Run.
-func New(config *rest.Config, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
+// rate limits should be off (QPS -1). Nothing is watched until Run. Custom kinds
+// are watched while discovery finds them.
+func New(config *rest.Config, discovery Discovery, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
 	options.Kinds = options.Kinds.Readmitted()
 	if options.Workers < 1 {
 		return nil, fmt.Errorf("making the controller: %d workers, want at least one", options.Workers)
 	}
-	clients := restAPI{}
+	clients := &restAPI{clients: map[*workload.Kind]rest.Interface{}}
 	pace := newPaced(recorder)
 	c := newController(options, sources, namespaces, keys, clients, pace, registry)
 	c.tell = pace.run
-	watched := options.Namespaces
-	if len(watched) == 0 {
-		watched = []string{metav1.NamespaceAll}
-	}
+	c.customs = &customs{discovery: discovery, start: func(ctx context.Context, kind *workload.Kind) error {
+		return c.watchCustom(ctx, config, clients, kind)
+	}}
 	for _, kind := range options.Kinds {
-		client, err := condense.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
-		if err != nil {
-			return nil, fmt.Errorf("making a client for %s: %w", kind, err)
+		if kind.Custom {
+			c.customs.kinds = append(c.customs.kinds, kind)
+			continue
 		}
-		clients[kind] = client
-		for _, namespace := range watched {
-			c.watch(kind.String(), client, kind.Resource, namespace, &workloadSink{index: c.index, kind: kind, namespace: namespace})
+		reflectors, sinks, err := c.reflectors(config, clients, kind)
+		if err != nil {
+			return nil, err
+		}
+		c.reflect = append(c.reflect, reflectors...)
+		for _, sink := range sinks {
+			c.watches = append(c.watches, watch{kind.String(), sink.filled})
 		}
 	}
 	return c, nil
+}
+
+// reflectors are what fills the index with workloads of a kind.
+func (c *Controller) reflectors(config *rest.Config, clients *restAPI, kind *workload.Kind) (reflectors []*cache.Reflector, sinks []*workloadSink, err error) {
+	client, err := condense.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client for %s: %w", kind, err)
+	}
+	clients.put(kind, client)
+	namespaces := c.options.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		sink := &workloadSink{index: c.index, kind: kind, namespace: namespace}
+		sinks = append(sinks, sink)
+		reflectors = append(reflectors, cache.NewReflectorWithOptions(
+			condense.NewListWatch(client, kind.Resource, namespace, nil), nil, sink,
+			cache.ReflectorOptions{Name: "configstamp " + kind.String(), TypeDescription: kind.String(), Clock: c.options.Clock, Backoff: condense.Backoff()}))
+	}
+	return reflectors, sinks, nil
+}
+
+// watchCustom watches the workloads of a custom kind until ctx ends, and forgets
+// them then.
+func (c *Controller) watchCustom(ctx context.Context, config *rest.Config, clients *restAPI, kind *workload.Kind) error {
+	reflectors, sinks, err := c.reflectors(config, clients, kind)
+	if err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	for _, reflector := range reflectors {
+		running.Go(func() { reflector.RunWithContext(ctx) })
+	}
+	running.Wait()
+	for _, sink := range sinks {
+		c.index.replace(kind, sink.namespace, nil)
+	}
+	clients.put(kind, nil)
+	return nil
 }
 
 func newController(options Options, sources Sources, namespaces Namespaces, keys Keys, api api, recorder events.EventRecorder, registry prometheus.Registerer) *Controller {
@@ -64,26 +110,13 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 	return c
 }
 
-// sink is a store that a Reflector fills.
-type sink interface {
-	cache.ReflectorStore
-	filled() bool
-}
-
-func (c *Controller) watch(name string, client rest.Interface, resource, namespace string, to sink) {
-	c.reflect = append(c.reflect, cache.NewReflectorWithOptions(
-		condense.NewListWatch(client, resource, namespace, nil), nil, to,
-		cache.ReflectorOptions{Name: "configstamp " + name, TypeDescription: name, Clock: c.options.Clock, Backoff: condense.Backoff()}))
-	c.watches = append(c.watches, watch{name, to.filled})
-}
-
 // condenser reads workloads of a kind as they arrive. One that cannot be read
 // is kept with its fault, so that it never ends the watch of the others.
 func (c *Controller) condenser(kind *workload.Kind) func([]byte) (runtime.Object, error) {
 	return func(data []byte) (runtime.Object, error) {
 		object, err := kind.Decode(data)
 		if err == nil {
-			return received{ref{kind, object.Namespace, object.Name}, newSubject(object)}, nil
+			return received{ref{kind, object.Namespace, object.Name}, c.options.newSubject(object)}, nil
 		}
 		if object, headErr := kind.DecodeMetadata(data); headErr == nil {
 			return received{ref{kind, object.Namespace, object.Name}, faulty(object, err)}, nil

@@ -80,9 +80,10 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 }
 
 // serves reports whether a workload is opted in: by its own label, else by its
-// namespace's, and never in an excluded namespace.
+// namespace's, or by another product's annotations; and never in an excluded
+// namespace, or when its owner rolls it.
 func (c *Controller) serves(user ref, s *subject) bool {
-	if s.deleting || slices.Contains(c.options.Excluded, user.namespace) {
+	if s.deleting || s.owned || slices.Contains(c.options.Excluded, user.namespace) {
 		return false
 	}
 	switch s.inject {
@@ -91,7 +92,7 @@ func (c *Controller) serves(user ref, s *subject) bool {
 	case checksum.InjectDisabled:
 		return false
 	}
-	return c.namespaces.OptedIn(user.namespace) || slices.Contains(c.options.Namespaces, user.namespace)
+	return c.namespaces.OptedIn(user.namespace) || s.foreign.OptsIn()
 }
 
 // review is the state of a workload's references under its policy.
@@ -104,7 +105,8 @@ type review struct {
 func (c *Controller) policy(user ref, s *subject) checksum.Policy {
 	return c.options.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: s.settings},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Settings(user.namespace)})
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Settings(user.namespace)},
+	).Translated(s.foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.namespace, kind) })
 }
 
 // concern gives the sources that concern a workload.
@@ -159,7 +161,7 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 		c.metrics.readmitted(rolling, resultFailed)
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
-	after := newSubject(answer.object)
+	after := c.options.newSubject(answer.object)
 	c.index.renew(user, after)
 	c.sayRolled(ctx, user, after)
 	left, err := c.review(ctx, user, after)
@@ -224,7 +226,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		c.metrics.readmitted(recording, resultFailed)
 		return 0, fmt.Errorf("recording: %w", err)
 	}
-	c.index.renew(user, newSubject(answer.object))
+	c.index.renew(user, c.options.newSubject(answer.object))
 	if done, err := c.recorded(ctx, user, answer); !done {
 		return c.unrecorded(user, s, answer, wait, err)
 	}
@@ -239,7 +241,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 
 // recorded reports whether an answer has everything on record.
 func (c *Controller) recorded(ctx context.Context, user ref, answer answer) (bool, error) {
-	left, err := c.review(ctx, user, newSubject(answer.object))
+	left, err := c.review(ctx, user, c.options.newSubject(answer.object))
 	return err == nil && len(left.ToRecord) == 0, err
 }
 

@@ -47,6 +47,7 @@ type cluster struct {
 	// settings are the Namespace's, unread is why they cannot be read.
 	settings map[string]string
 	unread   error
+	optedIn  bool
 }
 
 func (c *cluster) Cached(string, []checksum.Source) (Contents, error) {
@@ -111,9 +112,19 @@ func (k *keyring) Refresh(_ context.Context, id string) (bool, error) {
 	return k.found, k.unreachable
 }
 
-// Settings implements Namespaces.
-func (c *cluster) Settings(context.Context, string) (map[string]string, error) {
-	return c.settings, c.unread
+// Look implements Namespaces.
+func (c *cluster) Look(context.Context, string) (map[string]string, bool, error) {
+	return c.settings, c.optedIn, c.unread
+}
+
+func (c *cluster) Names(_ string, kind checksum.Kind) []string {
+	var names []string
+	for source, content := range c.contents {
+		if source.Kind == kind && content != nil {
+			names = append(names, source.Name)
+		}
+	}
+	return names
 }
 
 var errUnproven = errors.New("the API server did not answer in time")

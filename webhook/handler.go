@@ -22,6 +22,8 @@ type Contents map[checksum.Source]*checksum.Content
 
 // Sources tells what the ConfigMaps and Secrets of a namespace hold.
 type Sources interface {
+	// Names lists the sources of a kind, from memory.
+	Names(namespace string, kind checksum.Kind) []string
 	// Cached answers from memory, which may lag behind the API server. It
 	// fails when memory cannot know, as before the caches are full.
 	Cached(namespace string, sources []checksum.Source) (Contents, error)
@@ -30,9 +32,11 @@ type Sources interface {
 	Fresh(ctx context.Context, namespace string, sources []checksum.Source) (Contents, error)
 }
 
-// Namespaces tells the settings of a Namespace, which are the default for all in it.
+// Namespaces tells what Namespaces say of the workloads in them.
 type Namespaces interface {
-	Settings(ctx context.Context, namespace string) (map[string]string, error)
+	// Look gives the settings of a Namespace, which are the default for all in it,
+	// and whether it is opted in.
+	Look(ctx context.Context, namespace string) (settings map[string]string, optedIn bool, err error)
 }
 
 // Keys gives the installation's keys.
@@ -67,7 +71,9 @@ type Answer struct {
 type Handler struct {
 	Kinds workload.Table
 	// Policy is the cluster's, beneath those of Namespaces and workloads.
-	Policy     checksum.Policy
+	Policy checksum.Policy
+	// Dialects are those of other products whose annotations count, and opt in.
+	Dialects   []checksum.Dialect
 	Namespaces Namespaces
 	Sources    Sources
 	Keys       Keys
@@ -158,10 +164,15 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		admission.TemplateChanged = !object.Template.Same(&old.Template)
 	}
 	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
-	settings, unknown := h.Namespaces.Settings(ctx, request.Namespace)
+	settings, optedIn, unknown := h.Namespaces.Look(ctx, request.Namespace)
+	foreign := object.Foreign(h.Dialects)
+	if len(h.Dialects) > 0 && !optedIn && !foreign.OptsIn() && object.Labels[checksum.InjectLabel] != checksum.InjectEnabled {
+		return Answer{Outcome: optedOut}, nil // it speaks a dialect, and says no
+	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: settings})
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: settings},
+	).Translated(foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
 	if admission.Asker == checksum.Anyone {
 		for _, finding := range checksum.Strangers(object.Annotations, object.TemplateAnnotations()) {
 			warnings = append(warnings, finding.Warning())

@@ -17,7 +17,6 @@ import (
 	"github.com/configstamp/configstamp/controller"
 	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
-	"github.com/configstamp/configstamp/internal/workload"
 )
 
 type controllerOptions struct {
@@ -80,13 +79,22 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
+	kinds, err := o.kinds()
+	if err != nil {
+		return err
+	}
+	dialects, err := o.spoken()
+	if err != nil {
+		return err
+	}
 	lock, err := o.lock(p)
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(p.config, controller.Options{
-		Kinds:      workload.Builtin(),
+	c, err := controller.New(p.config, p.client.Discovery(), controller.Options{
+		Kinds:      kinds,
 		Policy:     policy,
+		Dialects:   dialects,
 		Namespaces: o.namespaces,
 		Excluded:   append([]string{o.namespace}, o.excluded...),
 		Settle:     o.settle,
@@ -134,6 +142,11 @@ func (h held) HasSynced() bool { return h.store.HasSynced() }
 func (h held) Content(namespace string, source checksum.Source) *checksum.Content {
 	record, _ := h.store.Get(namespace, source)
 	return record.Content
+}
+
+// Names implements controller.Sources.
+func (h held) Names(namespace string, kind checksum.Kind) []string {
+	return h.store.Names(namespace, kind)
 }
 
 // Written implements controller.Sources.

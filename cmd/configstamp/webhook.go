@@ -17,7 +17,6 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
-	"github.com/configstamp/configstamp/internal/workload"
 	"github.com/configstamp/configstamp/webhook"
 )
 
@@ -89,9 +88,18 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	if err != nil {
 		return err
 	}
+	kinds, err := o.kinds()
+	if err != nil {
+		return err
+	}
+	dialects, err := o.spoken()
+	if err != nil {
+		return err
+	}
 	handler := &webhook.Handler{
-		Kinds:      workload.Builtin(),
+		Kinds:      kinds,
 		Policy:     policy,
+		Dialects:   dialects,
 		Namespaces: defaults{p.spaces},
 		Sources:    &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
 		Keys:       p.keys,
@@ -150,16 +158,21 @@ func announce(recorder events.EventRecorder) webhook.Announcer {
 // defaults gives the webhook the settings of Namespaces.
 type defaults struct{ spaces *namespace.Store }
 
-// Settings implements webhook.Namespaces.
-func (d defaults) Settings(ctx context.Context, name string) (map[string]string, error) {
+// Look implements webhook.Namespaces.
+func (d defaults) Look(ctx context.Context, name string) (settings map[string]string, optedIn bool, err error) {
 	record, err := d.spaces.Look(ctx, name)
-	return record.Settings, err
+	return record.Settings, record.OptedIn, err
 }
 
 // sources gives the webhook the store and the check against the API server.
 type sources struct {
 	store   *source.Store
 	checker *source.Checker
+}
+
+// Names implements webhook.Sources.
+func (s *sources) Names(namespace string, kind checksum.Kind) []string {
+	return s.store.Names(namespace, kind)
 }
 
 // Cached implements webhook.Sources.

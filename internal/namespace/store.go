@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +53,9 @@ func NewStore(cfg *rest.Config, given []string) (*Store, error) {
 		return nil, fmt.Errorf("making the client that reads Namespaces: %w", err)
 	}
 	s.client, s.sink = client, newSink(s.changed)
+	for _, name := range given {
+		s.sink.records[name] = Record{OptedIn: true}
+	}
 	return s, nil
 }
 
@@ -168,7 +172,7 @@ func (s *Store) condense(obj runtime.Object) (runtime.Object, error) {
 	return &named{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}},
 		Record: Record{
-			OptedIn:  namespace.Labels[checksum.InjectLabel] == checksum.InjectEnabled,
+			OptedIn:  namespace.Labels[checksum.InjectLabel] == checksum.InjectEnabled || slices.Contains(s.given, namespace.Name),
 			Settings: checksum.SettingsOf(namespace.Annotations),
 		},
 	}, nil

@@ -173,6 +173,15 @@ func (s *Store) Get(namespace string, source checksum.Source) (Record, bool) {
 	return sink.get(namespace, source.Name)
 }
 
+// Names lists the sources of a kind in a namespace, as far as is known.
+func (s *Store) Names(namespace string, kind checksum.Kind) []string {
+	sink := s.sinkOf(namespace, kind)
+	if sink == nil {
+		return nil
+	}
+	return sink.names(namespace)
+}
+
 // View answers from memory what Checker.Look answers from the API server. It
 // fails, with ErrNotWatched, when the Store cannot know.
 func (s *Store) View(namespace string, sources []checksum.Source) (View, error) {

@@ -146,6 +146,11 @@ func (o *Object) TemplateAnnotations() map[string]string {
 	return o.Template.Metadata.Annotations
 }
 
+// Foreign is what the object's annotations say in the dialects of other products.
+func (o *Object) Foreign(dialects []checksum.Dialect) *checksum.Foreign {
+	return checksum.Translate(dialects, o.Namespace, o.Annotations, o.TemplateAnnotations())
+}
+
 // Controller is the owner that controls the object (metadata.ownerReferences
 // with controller: true), nil when there is none.
 func (o *Object) Controller() *metav1.OwnerReference {
