@@ -85,20 +85,18 @@ func (f *Foreign) Named(source Source) bool {
 }
 
 // Translate reads the annotations of a workload that are written in some
-// dialects: its own, or, for one that is not there, its pod template's. One that
-// cannot be read is a fault.
+// dialects: its own, or, for one of Reloader's that is not there, its pod
+// template's. One that cannot be read is a fault.
 func Translate(dialects []Dialect, namespace string, workload, template map[string]string) *Foreign {
 	if len(dialects) == 0 {
 		return nil
 	}
 	t := translation{workload: workload, template: template, namespace: namespace}
-	for _, dialect := range dialects {
-		switch dialect {
-		case Reloader:
-			t.reloader()
-		case Wave:
-			t.wave()
-		}
+	if slices.Contains(dialects, Reloader) {
+		t.reloader()
+	}
+	if slices.Contains(dialects, Wave) {
+		t.wave()
 	}
 	if !t.found {
 		return nil
@@ -184,6 +182,7 @@ func (t *translation) reloaderIgnore() {
 }
 
 func (t *translation) wave() {
+	t.template = nil // it reads the workload's own annotations alone
 	if !t.truth(waveDomain + "update-on-config-change") {
 		return
 	}

@@ -110,18 +110,20 @@ func (c *Controller) sayObserved(user ref, s *subject, r review) {
 	}
 }
 
-// A workload rolls stormRolls times within stormWindow before it has to wait: for
-// firstPause, twice as long each time, and longestPause at most.
+// A workload rolls stormRolls times within stormWindow before it has to wait
+// longer than for its sources to settle: twice as long each time, and longestPause
+// at most.
 const (
 	stormRolls   = 3
 	stormWindow  = 10 * time.Minute
-	firstPause   = time.Minute
 	longestPause = time.Hour
 )
 
 // storm slows down workloads whose sources somebody writes all the time. It is
 // forgotten at a restart, which costs some rolls.
 type storm struct {
+	settle time.Duration
+
 	mu    sync.Mutex
 	pasts map[ref]*past
 }
@@ -133,7 +135,7 @@ type past struct {
 	pause time.Duration // before the next roll; 0: none
 }
 
-func newStorm() *storm { return &storm{pasts: map[ref]*past{}} }
+func newStorm(settle time.Duration) *storm { return &storm{settle: settle, pasts: map[ref]*past{}} }
 
 // rolled notes a roll.
 func (s *storm) rolled(user ref, now time.Time) {
@@ -154,7 +156,7 @@ func (s *storm) rolled(user ref, now time.Time) {
 	case p.pause > 0:
 		p.pause = min(2*p.pause, longestPause)
 	case !oldest.IsZero() && now.Sub(oldest) < stormWindow:
-		p.pause = firstPause
+		p.pause = min(2*s.settle, longestPause)
 	}
 }
 

@@ -126,12 +126,12 @@ func TestAStormIsSlowedDown(t *testing.T) {
 			}
 		}
 	}
-	if len(rolls) < 8 || len(rolls) > 16 {
+	if len(rolls) < 12 || len(rolls) > 24 {
 		t.Fatalf("%d rolls in six hours: %v", len(rolls), rolls)
 	}
-	for i := 4; i < len(rolls); i++ {
-		least := min(time.Minute<<(i-3), time.Hour)
-		if gap := rolls[i] - rolls[i-1]; gap < least || gap > least+time.Minute {
+	for i := 3; i < len(rolls); i++ {
+		least := min(settle<<(i-2), time.Hour)
+		if gap := rolls[i] - rolls[i-1]; gap < least || gap > least+12*settle {
 			t.Errorf("roll %d came after %s, want about %s", i+1, gap, least)
 		}
 	}

@@ -47,7 +47,8 @@ type cluster struct {
 	// settings are the Namespace's, unread is why they cannot be read.
 	settings map[string]string
 	unread   error
-	optedIn  bool
+	// unlabelled is the Namespace; behind tells that memory does not know of its label.
+	unlabelled, behind bool
 }
 
 func (c *cluster) Cached(string, []checksum.Source) (Contents, error) {
@@ -114,8 +115,10 @@ func (k *keyring) Refresh(_ context.Context, id string) (bool, error) {
 
 // Look implements Namespaces.
 func (c *cluster) Look(context.Context, string) (map[string]string, bool, error) {
-	return c.settings, c.optedIn, c.unread
+	return c.settings, !c.unlabelled && !c.behind, c.unread
 }
+
+func (c *cluster) OptedIn(context.Context, string) (bool, error) { return !c.unlabelled, c.unread }
 
 func (c *cluster) Names(_ string, kind checksum.Kind) []string {
 	var names []string

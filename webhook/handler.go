@@ -37,6 +37,8 @@ type Namespaces interface {
 	// Look gives the settings of a Namespace, which are the default for all in it,
 	// and whether it is opted in.
 	Look(ctx context.Context, namespace string) (settings map[string]string, optedIn bool, err error)
+	// OptedIn asks the API server itself.
+	OptedIn(ctx context.Context, namespace string) (bool, error)
 }
 
 // Keys gives the installation's keys.
@@ -166,8 +168,12 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
 	settings, optedIn, unknown := h.Namespaces.Look(ctx, request.Namespace)
 	foreign := object.Foreign(h.Dialects)
-	if len(h.Dialects) > 0 && !optedIn && !foreign.OptsIn() && object.Labels[checksum.InjectLabel] != checksum.InjectEnabled {
-		return Answer{Outcome: optedOut}, nil // it speaks a dialect, and says no
+	if !optedIn && !foreign.OptsIn() && object.Labels[checksum.InjectLabel] != checksum.InjectEnabled {
+		// It speaks a dialect that does not count, or says no; or its Namespace was
+		// labelled a moment ago.
+		if in, err := h.Namespaces.OptedIn(ctx, request.Namespace); err == nil && !in {
+			return Answer{Outcome: optedOut}, nil
+		}
 	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},

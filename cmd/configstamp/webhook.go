@@ -164,6 +164,11 @@ func (d defaults) Look(ctx context.Context, name string) (settings map[string]st
 	return record.Settings, record.OptedIn, err
 }
 
+// OptedIn implements webhook.Namespaces.
+func (d defaults) OptedIn(ctx context.Context, name string) (bool, error) {
+	return d.spaces.OptedIn(ctx, name)
+}
+
 // sources gives the webhook the store and the check against the API server.
 type sources struct {
 	store   *source.Store

@@ -91,6 +91,15 @@ func (s *Store) Look(ctx context.Context, namespace string) (Record, error) {
 	return found.Record, nil
 }
 
+// OptedIn asks the API server whether a Namespace is opted in.
+func (s *Store) OptedIn(ctx context.Context, namespace string) (bool, error) {
+	if slices.Contains(s.given, namespace) {
+		return true, nil
+	}
+	found, err := s.read(ctx, namespace)
+	return err == nil && found.OptedIn, err
+}
+
 func (s *Store) read(ctx context.Context, namespace string) (*named, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
