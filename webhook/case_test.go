@@ -44,6 +44,14 @@ type testCase struct {
 	Sources, Before map[string]map[string]string
 	// Unproven: freshness cannot be proven in time.
 	Unproven bool
+	// Namespace are the annotations of the Namespace.
+	Namespace map[string]string
+	// Unlabelled: nobody opted the Namespace in; Behind: memory does not know that somebody did.
+	Unlabelled, Behind bool
+	// Dialects count.
+	Dialects []checksum.Dialect
+	// Unread: the Namespace is not known, and cannot be read.
+	Unread bool
 	// NoKey: the installation's key is not there yet.
 	NoKey bool
 	// FoundKey: the lost key is found by a live look-up.
