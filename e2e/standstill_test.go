@@ -13,15 +13,15 @@ import (
 func TestStandstill_AStampIsSetAndNothingWaits(t *testing.T) {
 	t.Parallel()
 	for about, c := range map[string]struct{ kind, from, to string }{
-		"a paused Deployment":               {"Deployment", "replicas: 1", "replicas: 1\n  paused: true"},
-		"a Deployment without replicas":     {"Deployment", "replicas: 1", "replicas: 0"},
-		"a Recreate Deployment":             {"Deployment", "replicas: 1", "replicas: 1\n  strategy: {type: Recreate}"},
-		"a StatefulSet with a partition":    {"StatefulSet", "replicas: 1", "replicas: 1\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}"},
-		"a StatefulSet with OnDelete":       {"StatefulSet", "replicas: 1", "replicas: 1\n  updateStrategy: {type: OnDelete}"},
-		"a DaemonSet with OnDelete":         {"DaemonSet", "revisionHistoryLimit: 1000", "revisionHistoryLimit: 1000\n  updateStrategy: {type: OnDelete}"},
-		"a suspended CronJob":               {"CronJob", "suspend: true", "suspend: true"},
-		"a CronJob that is not suspended":   {"CronJob", "suspend: true", "suspend: false"},
-		"a CronJob with a missing schedule": {"CronJob", "suspend: true", "suspend: false\n  startingDeadlineSeconds: 60"},
+		"a paused Deployment":             {"Deployment", "replicas: 1", "replicas: 1\n  paused: true"},
+		"a Deployment without replicas":   {"Deployment", "replicas: 1", "replicas: 0"},
+		"a Recreate Deployment":           {"Deployment", "replicas: 1", "replicas: 1\n  strategy: {type: Recreate}"},
+		"a StatefulSet with a partition":  {"StatefulSet", "replicas: 1", "replicas: 1\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}"},
+		"a StatefulSet with OnDelete":     {"StatefulSet", "replicas: 1", "replicas: 1\n  updateStrategy: {type: OnDelete}"},
+		"a DaemonSet with OnDelete":       {"DaemonSet", "revisionHistoryLimit: 1000", "revisionHistoryLimit: 1000\n  updateStrategy: {type: OnDelete}"},
+		"a suspended CronJob":             {"CronJob", "suspend: true", "suspend: true"},
+		"a CronJob that is not suspended": {"CronJob", "suspend: true", "suspend: false"},
+		"a CronJob with a deadline":       {"CronJob", "suspend: true", "suspend: false\n  startingDeadlineSeconds: 60"},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
