@@ -118,7 +118,7 @@ const (
 )
 
 // reloaderKinds are how Reloader's annotations name kinds, alone and in plural.
-var reloaderKinds = [...]struct {
+var reloaderKinds = [...]struct { //nolint:gochecknoglobals // a table that nothing changes
 	kind   Kind
 	plural string
 }{{ConfigMap, "configmaps"}, {Secret, "secrets"}}

@@ -36,7 +36,7 @@ func TestTheDocumentedSettingsAreThoseThatAreRead(t *testing.T) {
 	if !*write {
 		t.Fatalf("%s says something else than the code: run this test with -write", path)
 	}
-	if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil { //nolint:gosec // a document that everybody reads
+	if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -28,8 +28,9 @@ type Setting struct {
 // Key is the setting's annotation.
 func (s *Setting) Key() string { return settingPrefix + s.Name }
 
-// settings is the table. Nothing changes it.
-var settings = [...]Setting{
+// settings is the table. Nothing changes it; a function would make it anew at each
+// admission.
+var settings = [...]Setting{ //nolint:gochecknoglobals // see above
 	{
 		Name: "only", On: onWorkload,
 		Value:   "list such as `configmap/web-message,secret/db-*` (globs)",
