@@ -81,7 +81,7 @@ func (p Policy) With(levels ...Level) Policy {
 			if err := setting.set(&p, text); err != nil {
 				p.Faults = append(slices.Clone(p.Faults), Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()})
 			} else {
-				p.note(setting.Name, level.Origin)
+				p.note(setting.Name(), level.Origin)
 			}
 			break
 		}

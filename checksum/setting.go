@@ -16,78 +16,80 @@ const settingPrefix = "configstamp.dev/"
 // Setting is one row of the table of settings, from which they are read and the
 // documentation is made.
 type Setting struct {
-	// Name is the flag; with configstamp.dev/ before it, the annotation.
-	Name string
 	// Value says what can be written, Meaning what it does, On where.
 	Value, Meaning, On string
 
+	key         string
 	set         func(*Policy, string) error
 	setOnSource func(*SourcePolicy, string) error
 }
 
 // Key is the setting's annotation.
-func (s *Setting) Key() string { return settingPrefix + s.Name }
+func (s *Setting) Key() string { return s.key }
+
+// Name is its flag.
+func (s *Setting) Name() string { return s.key[len(settingPrefix):] }
 
 // settings is the table. Nothing changes it; a function would make it anew at each
 // admission.
 var settings = [...]Setting{ //nolint:gochecknoglobals // see above
 	{
-		Name: "only", On: onWorkload,
+		key: settingPrefix + "only", On: onWorkload,
 		Value:   "list such as `configmap/web-message,secret/db-*` (globs)",
 		Meaning: "these sources alone count",
 		set:     func(p *Policy, text string) (err error) { return assign(&p.Only, text, parseSourcePatterns) },
 	},
 	{
-		Name: "ignore", On: onWorkload + ", source",
+		key: settingPrefix + "ignore", On: onWorkload + ", source",
 		Value:       "the same; on a source `true` or `false`",
 		Meaning:     "all but these; on a source: it never counts, for anybody",
 		set:         func(p *Policy, text string) (err error) { return assign(&p.Ignore, text, parseSourcePatterns) },
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Ignore, text, parseTruth) },
 	},
 	{
-		Name: "ignore-keys", On: "source",
+		key: settingPrefix + "ignore-keys", On: "source",
 		Value:       "list of keys such as `build-date,*.md` (globs)",
 		Meaning:     "these keys never count",
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.IgnoreKeys, text, parseKeyPatterns) },
 	},
 	{
-		Name: "also", On: onWorkload,
+		key: settingPrefix + "also", On: onWorkload,
 		Value:   "list such as `configmap/routes,secret/api`, no globs",
 		Meaning: "sources that the pod template does not name (the app reads them by itself) count too: all keys; they are optional",
 		set:     func(p *Policy, text string) error { return assign(&p.Also, text, parseSources) },
 	},
 	{
-		Name: "restart-on", On: onWorkload,
+		key: settingPrefix + "restart-on", On: onWorkload,
 		Value:   "`all` (default), `startup`, `everything`",
 		Meaning: "which uses restart: what containers read at their start and what they see while they run; the former alone; or also what nodes read, such as `imagePullSecrets`",
 		set:     func(p *Policy, text string) error { return assign(&p.Uses, text, parseUses) },
 	},
 	{
-		Name: "mode", On: onWorkload,
+		key: settingPrefix + "mode", On: onWorkload,
 		Value:   "`restart` (default), `observe`",
 		Meaning: "`observe`: an event says what would roll, and nothing rolls",
 		set:     func(p *Policy, text string) error { return assign(&p.Observe, text, either("restart", "observe")) },
 	},
 	{
-		Name: "pause", On: onWorkload,
+		key: settingPrefix + "pause", On: onWorkload,
 		Value:   "`true`, `false` (overrules the Namespace), or a time such as `2027-01-02T06:00:00Z` (RFC 3339) until which",
 		Meaning: "hold rollouts; what changed meanwhile rolls once when it ends",
 		set:     func(p *Policy, text string) error { return assign(&p.Pause, text, parsePause) },
 	},
 	{
-		Name: "window", On: onWorkload,
+		key: settingPrefix + "window", On: onWorkload,
 		Value:   "such as `Mon-Fri 22:00-04:00 Europe/Berlin`, several separated by `;`",
 		Meaning: "roll only then; a window over midnight belongs to the day on which it starts",
 		set:     func(p *Policy, text string) error { return assign(&p.Windows, text, parseWindows) },
 	},
 	{
-		Name: "min-interval", On: onWorkload,
+		key: settingPrefix + "min-interval", On: onWorkload,
 		Value:   "duration such as `30m`; `0s` is none",
 		Meaning: "roll no sooner than this after the newest revision became current",
 		set:     func(p *Policy, text string) error { return assign(&p.MinInterval, text, parseInterval) },
 	},
 	{
-		Name: "adopt", On: onWorkload,
+		key: settingPrefix + "adopt", On: onWorkload,
 		Value:   "`baseline` (default), `restart`",
 		Meaning: "what happens to a workload that is found without stamps: what is there now is recorded, or it rolls",
 		set: func(p *Policy, text string) error {

@@ -39,12 +39,16 @@ const actionReadmit = "Readmit"
 // digests.
 type announcer struct{ recorder events.EventRecorder }
 
-func (a announcer) rolling(user ref, s *subject, sources []checksum.Source) {
+func (a announcer) rolling(user ref, s *subject, sources []checksum.Source, adopted bool) {
+	why := changed(sources)
+	if adopted {
+		why = "found without checksums of " + list(sources) + ", and adopt is restart"
+	}
 	what := "rolling out"
 	if !user.kind.Restarts {
 		what = "later runs start with it"
 	}
-	a.event(user, s, corev1.EventTypeNormal, reasonRolling, changed(sources)+": "+what, sources...)
+	a.event(user, s, corev1.EventTypeNormal, reasonRolling, why+": "+what, sources...)
 }
 
 func (a announcer) recorded(user ref, s *subject, sources []checksum.Source) {

@@ -186,9 +186,9 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 // sayRolled tells of a roll that a workload shows: now, or, when the answer to
 // the patch was lost, when the watch brings it.
 func (c *Controller) sayRolled(ctx context.Context, user ref, s *subject) {
-	if sources := c.notes.rolled(user, s.records); len(sources) > 0 {
+	if sources, adopted := c.notes.rolled(user, s.records); len(sources) > 0 {
 		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
-		c.say.rolling(user, s, sources)
+		c.say.rolling(user, s, sources, adopted)
 	}
 }
 

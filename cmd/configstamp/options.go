@@ -53,7 +53,7 @@ func (o *common) add(flags *pflag.FlagSet) {
 	o.settings = map[string]*string{}
 	for _, setting := range checksum.Settings() {
 		if setting.OnFlag() {
-			o.settings[setting.Name] = flags.String(setting.Name, "", fmt.Sprintf("%s, where neither the workload nor its Namespace has the annotation %s: %s",
+			o.settings[setting.Name()] = flags.String(setting.Name(), "", fmt.Sprintf("%s, where neither the workload nor its Namespace has the annotation %s: %s",
 				setting.Meaning, setting.Key(), strings.ReplaceAll(setting.Value, "`", "")))
 		}
 	}
@@ -104,7 +104,7 @@ func (o *common) policy() (checksum.Policy, error) {
 	}
 	given := map[string]string{}
 	for _, setting := range checksum.Settings() {
-		if value := o.settings[setting.Name]; value != nil && *value != "" {
+		if value := o.settings[setting.Name()]; value != nil && *value != "" {
 			given[setting.Key()] = *value
 		}
 	}
