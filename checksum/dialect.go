@@ -117,11 +117,14 @@ const (
 	waveDomain     = "wave.pusher.com/"
 )
 
-// reloaderKinds are how Reloader's annotations name kinds, alone and in plural.
+// reloaderKinds are Reloader's annotations for one kind.
 var reloaderKinds = [...]struct { //nolint:gochecknoglobals // a table that nothing changes
-	kind   Kind
-	plural string
-}{{ConfigMap, "configmaps"}, {Secret, "secrets"}}
+	kind                  Kind
+	auto, reload, exclude string
+}{
+	{ConfigMap, "configmap." + reloaderDomain + "auto", "configmap." + reloaderDomain + "reload", "configmaps.exclude." + reloaderDomain + "reload"},
+	{Secret, "secret." + reloaderDomain + "auto", "secret." + reloaderDomain + "reload", "secrets.exclude." + reloaderDomain + "reload"},
+}
 
 func (t *translation) reloader() {
 	before := t.found
@@ -132,12 +135,12 @@ func (t *translation) reloader() {
 	all = t.reloaderMatch() || all
 	t.Marked = t.Marked || search && len(t.Names) == 0 && !all
 	for _, of := range reloaderKinds {
-		alone := t.truth(string(of.kind) + "." + reloaderDomain + "auto")
+		alone := t.truth(of.auto)
 		if (all || alone) && !slices.Contains(t.Kinds, of.kind) {
 			t.Kinds = append(t.Kinds, of.kind)
 		}
-		t.names(string(of.kind)+"."+reloaderDomain+"reload", of.kind, true)
-		t.exclude(of.plural+".exclude."+reloaderDomain+"reload", of.kind)
+		t.names(of.reload, of.kind, true)
+		t.exclude(of.exclude, of.kind)
 	}
 	t.reloaderIgnore()
 	t.read("deployment."+reloaderDomain+"pause-period", false, func(text string) error {

@@ -32,7 +32,7 @@ type Policy struct {
 	// Faults are the settings that cannot be read; a workload that has one is held.
 	Faults []Fault
 
-	origins map[string]Origin
+	origins [settingCount]Origin // "": not set
 	foreign *Foreign
 	named   []Source
 }
@@ -81,7 +81,7 @@ func (p Policy) With(levels ...Level) Policy {
 			if err := setting.set(&p, text); err != nil {
 				p.Faults = append(slices.Clone(p.Faults), Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()})
 			} else {
-				p.note(setting.Name(), level.Origin)
+				p.origins[i] = level.Origin
 			}
 			break
 		}
@@ -100,7 +100,6 @@ func (p Policy) Translated(foreign *Foreign, existing func(Kind) []string) Polic
 	p.Faults = append(slices.Clone(p.Faults), foreign.Faults...)
 	if origin, _ := p.OriginOf("min-interval"); foreign.MinInterval > 0 && origin != OfWorkload {
 		p.MinInterval = foreign.MinInterval
-		p.note("min-interval", OfWorkload)
 	}
 	p.named = nil
 	for _, kind := range []Kind{ConfigMap, Secret} {
@@ -116,19 +115,14 @@ func (p Policy) Translated(foreign *Foreign, existing func(Kind) []string) Polic
 	return p
 }
 
-func (p *Policy) note(setting string, origin Origin) {
-	origins := make(map[string]Origin, len(p.origins)+1)
-	for name, of := range p.origins {
-		origins[name] = of
-	}
-	origins[setting] = origin
-	p.origins = origins
-}
-
 // OriginOf says where a setting stands; false: nowhere, the default counts.
 func (p *Policy) OriginOf(setting string) (Origin, bool) {
-	origin, set := p.origins[setting]
-	return origin, set
+	for i := range settings {
+		if settings[i].Name() == setting {
+			return p.origins[i], p.origins[i] != ""
+		}
+	}
+	return "", false
 }
 
 // counts reports whether a source counts, as far as the workload's side decides;

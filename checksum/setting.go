@@ -30,9 +30,11 @@ func (s *Setting) Key() string { return s.key }
 // Name is its flag.
 func (s *Setting) Name() string { return s.key[len(settingPrefix):] }
 
+const settingCount = 10
+
 // settings is the table. Nothing changes it; a function would make it anew at each
 // admission.
-var settings = [...]Setting{ //nolint:gochecknoglobals // see above
+var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: settingPrefix + "only", On: onWorkload,
 		Value:   "list such as `configmap/web-message,secret/db-*` (globs)",
