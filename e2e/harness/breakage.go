@@ -57,7 +57,7 @@ func mutants() map[Breakage]mutant {
 		"watches-are-kept":     {"internal/condense/forget.go", "\t\tf.inner = nil\n", ""},
 		"gives-up":             {"controller/sync.go", "c.metrics.readmitted(rolling, resultAway)\n\t\treturn 0, errAway", "c.metrics.readmitted(rolling, resultAway)\n\t\treturn 0, nil"},
 		"older-is-believed":    {"internal/source/sink.go", "if known(o.resourceVersion, s.newest) {", "if false && known(o.resourceVersion, s.newest) {"},
-		"rolls-though-missing": {"checksum/decide.go", "if len(review.Missing) == 0 {\n\t\t\treturn stampAll", "if true {\n\t\t\treturn stampAll"},
+		"rolls-though-missing": {"checksum/decide.go", "free := review.MayRoll() &&", "free := true ||"},
 		"touches-others":       {"webhook/patch.go", "var patch []jsonpatch.Operation", "patch := []jsonpatch.Operation{jsonpatch.NewOperation(\"add\", \"/metadata/labels/broken\", \"x\")}"},
 		"denies":               {"webhook/review.go", "Allowed:          true,", "Allowed:          len(a.Warnings) == 0,"},
 		"settle-is-forgotten":  {"controller/settle.go", "return max(0, s.due(e).Sub(s.clock.Now()))", "return min(0, s.due(e).Sub(s.clock.Now()))"},
