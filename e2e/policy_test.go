@@ -54,7 +54,7 @@ type row struct {
 	unmoved bool
 }
 
-func (r *row) workload() string { return "deployment/" + r.name }
+func (r row) workload() string { return "deployment/" + r.name }
 
 // ruled is a namespace with a Deployment for each row, each under its own row's
 // settings alone.
@@ -88,7 +88,7 @@ func newRuled(t *testing.T, at level, space func(testing.TB) *harness.Space, row
 
 // of are the settings on a row's own workload. A min-interval is always among
 // them: a workload that has none is slowed down at its fourth roll.
-func (r *ruled) of(row *row) settings {
+func (r *ruled) of(row row) settings {
 	own := settings{"min-interval": overruling["min-interval"]}
 	if r.at == onWorkload {
 		maps.Copy(own, row.settings)
@@ -109,7 +109,7 @@ func (r *ruled) of(row *row) settings {
 func (r *ruled) create(manifest func(name string) string) harness.Counts {
 	r.t.Helper()
 	for i := range r.rows {
-		r.Create(annotated(manifest(r.rows[i].name), r.of(&r.rows[i])))
+		r.Create(annotated(manifest(r.rows[i].name), r.of(r.rows[i])))
 	}
 	return r.Settled(r.workloads()...)
 }
