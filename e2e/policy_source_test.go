@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/e2e/harness"
+	"github.com/configstamp/configstamp/e2e/proxy"
 )
 
 // What a source says of itself, which keys count, and what happens to a workload
@@ -231,4 +232,32 @@ func TestPolicy_FlagsAreTheDefaultOfTheCluster(t *testing.T) {
 	wantStamps(t, s, "deployment/flags", "configmap/ignored", "configmap/read")
 	wantRecord(t, s, "deployment/goes", "configmap/ignored")
 	wantRecord(t, s, "deployment/own", "configmap/ignored")
+}
+
+func TestPolicy_OfNamespacesThatAreGiven(t *testing.T) {
+	product := run.Exclusive(t)
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	given := []string{"--namespaces=" + s.Namespace}
+	paused := settings{"pause": "true"}
+	s.SetPolicy("namespace", paused)
+	harness.Must(t, product.Restart(t.Context(), harness.Options{Settle: harness.Settle, Webhook: given, Controller: given}))
+	s.Create(deployment("d", "configmap/c"))
+	before := s.Settled("deployment/d")
+	s.Set("configmap/c", "k", "2")
+	s.WantNote("deployment/d", "RolloutHeld: configmap/c changed, and rolls out later: configstamp.dev/pause on the Namespace")
+	s.Unchanged(before)
+	s.DropPolicy("namespace", paused)
+	s.WantRolls(before, rolls{"deployment/d": 1}) // read twice a minute
+
+	// Without the right to read its Namespace it has no policy.
+	s.SetPolicy("namespace", paused)
+	harness.Must(t, product.Stop())
+	for _, process := range product.All() {
+		process.Proxy.Add(proxy.Rule{Match: proxy.Matching("get", "namespaces"), Before: proxy.Fail(403, "Forbidden", "made by the test")})
+	}
+	harness.Must(t, product.Start(t.Context()))
+	s.Set("configmap/c", "k", "3")
+	s.WantRolls(before, rolls{"deployment/d": 2})
+	wantStamps(t, s, "deployment/d", "configmap/c")
 }
