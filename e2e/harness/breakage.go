@@ -60,6 +60,16 @@ func mutants() map[Breakage]mutant {
 		"rolls-though-missing": {"checksum/decide.go", "free := review.MayRoll() &&", "free := true ||"},
 		"touches-others":       {"webhook/patch.go", "var patch []jsonpatch.Operation", "patch := []jsonpatch.Operation{jsonpatch.NewOperation(\"add\", \"/metadata/labels/broken\", \"x\")}"},
 		"denies":               {"webhook/review.go", "Allowed:          true,", "Allowed:          len(a.Warnings) == 0,"},
+		"workloads-are-mute":   {"checksum/policy.go", "if !written {\n\t\t\t\tcontinue", "if !written || level.Origin == OfWorkload {\n\t\t\t\tcontinue"},
+		"namespaces-are-mute":  {"internal/namespace/store.go", "checksum.SettingsOf(namespace.Annotations)", "checksum.SettingsOf(nil)"},
+		"sources-are-mute":     {"checksum/selection.go", "|| s.HoldOnly {\n\t\treturn s\n", "|| true {\n\t\treturn s\n"},
+		"policy-edits-restart": {"checksum/verdict.go", "return Reselected", "return Untrue"},
+		"nothing-is-held":      {"controller/gate.go", "HoldAt(now, current); held {", "HoldAt(now, current); held && false {"},
+		"observed-rolls":       {"checksum/decide.go", "if free && !a.Policy.Observe {", "if free {"},
+		"revisions-are-old":    {"internal/workload/object.go", "return condition.LastUpdateTime.Time", "return time.Time{}"},
+		"faults-are-guessed":   {"checksum/policy.go", "if err := setting.set(&p, text); err != nil {", "if err := setting.set(&p, text); false && err != nil {"},
+		"sources-are-guessed":  {"checksum/policy.go", "if err := setting.setOnSource(&p, text); err != nil {", "if err := setting.setOnSource(&p, text); false && err != nil {"},
+		"storms-are-served":    {"controller/gate.go", "stormRolls   = 3", "stormRolls   = 300"},
 		"settle-is-forgotten":  {"controller/settle.go", "return max(0, s.due(e).Sub(s.clock.Now()))", "return min(0, s.due(e).Sub(s.clock.Now()))"},
 	}
 }
