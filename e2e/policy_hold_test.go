@@ -46,53 +46,56 @@ func reads(sources ...string) func(name string) string {
 }
 
 func TestPolicy_WhatIsHeldRollsOnceWhenThatEnds(t *testing.T) {
-	levels(t, func(t *testing.T, at level) {
-		t.Helper()
-		s := newRuled(t, at, run.Space, holding())
-		s.edit("configmap/c", "secret/s")
-		before := s.create(reads("configmap/c", "secret/s"))
-		for _, row := range s.rows {
-			wantStamps(t, s.Space, row.workload(), "configmap/c", "secret/s")
-		}
-		free := func(r row) bool { return !r.isHeld() }
-		s.edit("configmap/c")
-		s.wantEach(before, free)
-		for _, row := range s.rows {
-			if row.isHeld() {
-				s.WantNote(row.workload(), row.noteAt(at))
-			}
-		}
-		before = s.Counts()
-		s.edit("secret/s")
-		s.wantEach(before, free)
-
-		// A person's order is served; observe rolls nothing.
-		before = s.Counts()
-		for _, row := range s.rows {
-			ordered := s.Kubectl("patch", row.workload(), "--field-manager=configstamp", "-p", "{}")
-			if row.unmoved {
-				wantWarning(t, ordered, "mode is observe: checksums are out of date, and nothing restarts")
-			} else {
-				wantNoWarnings(t, ordered)
-			}
-		}
-		s.wantEach(before, func(r row) bool { return r.isHeld() && !r.unmoved })
-		for _, row := range s.rows {
-			if !row.unmoved {
+	t.Parallel()
+	for _, at := range levels {
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			s := newRuled(t, at, run.Space, holding())
+			s.edit("configmap/c", "secret/s")
+			before := s.create(reads("configmap/c", "secret/s"))
+			for _, row := range s.rows {
 				wantStamps(t, s.Space, row.workload(), "configmap/c", "secret/s")
 			}
-		}
+			free := func(r row) bool { return !r.isHeld() }
+			s.edit("configmap/c")
+			s.wantEach(before, free)
+			for _, row := range s.rows {
+				if row.isHeld() {
+					s.WantNote(row.workload(), row.noteAt(at))
+				}
+			}
+			before = s.Counts()
+			s.edit("secret/s")
+			s.wantEach(before, free)
 
-		before = s.Counts()
-		s.edit("configmap/c")
-		s.wantEach(before, free)
-		before = s.Counts()
-		s.drop()
-		s.wantEach(before, row.isHeld)
-		for _, row := range s.rows {
-			wantStamps(t, s.Space, row.workload(), "configmap/c", "secret/s")
-		}
-	})
+			// A person's order is served; observe rolls nothing.
+			before = s.Counts()
+			for _, row := range s.rows {
+				ordered := s.Kubectl("patch", row.workload(), "--field-manager=configstamp", "-p", "{}")
+				if row.unmoved {
+					wantWarning(t, ordered, "mode is observe: checksums are out of date, and nothing restarts")
+				} else {
+					wantNoWarnings(t, ordered)
+				}
+			}
+			s.wantEach(before, func(r row) bool { return r.isHeld() && !r.unmoved })
+			for _, row := range s.rows {
+				if !row.unmoved {
+					wantStamps(t, s.Space, row.workload(), "configmap/c", "secret/s")
+				}
+			}
+
+			before = s.Counts()
+			s.edit("configmap/c")
+			s.wantEach(before, free)
+			before = s.Counts()
+			s.drop()
+			s.wantEach(before, row.isHeld)
+			for _, row := range s.rows {
+				wantStamps(t, s.Space, row.workload(), "configmap/c", "secret/s")
+			}
+		})
+	}
 }
 
 func TestPolicy_HoldsThatEndByThemselves(t *testing.T) {

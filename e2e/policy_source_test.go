@@ -175,27 +175,30 @@ volumeMounts: [{name: v, mountPath: /v}]
 }
 
 func TestPolicy_AWorkloadWithoutStampsRollsWhenItIsAdoptedSo(t *testing.T) {
-	levels(t, func(t *testing.T, at level) {
-		t.Helper()
-		s := newRuled(t, at, run.PlainSpace, []row{
-			{name: "usual"},
-			{name: "restarts", settings: settings{"adopt": "restart"}},
-		})
-		s.edit("configmap/c", "configmap/unnamed", "secret/s")
-		before := s.create(reads("configmap/c", "secret/s"))
-		s.Label("enabled")
-		s.WantRolls(before, rolls{"deployment/restarts": 1})
-		wantStamps(t, s.Space, "deployment/restarts", "configmap/c", "secret/s")
-		wantBaselines(t, s.Space, map[string][]string{"deployment/usual": {"configmap/c", "secret/s"}})
+	t.Parallel()
+	for _, at := range levels {
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			s := newRuled(t, at, run.PlainSpace, []row{
+				{name: "usual"},
+				{name: "restarts", settings: settings{"adopt": "restart"}},
+			})
+			s.edit("configmap/c", "configmap/unnamed", "secret/s")
+			before := s.create(reads("configmap/c", "secret/s"))
+			s.Label("enabled")
+			s.WantRolls(before, rolls{"deployment/restarts": 1})
+			wantStamps(t, s.Space, "deployment/restarts", "configmap/c", "secret/s")
+			wantBaselines(t, s.Space, map[string][]string{"deployment/usual": {"configmap/c", "secret/s"}})
 
-		// What newly counts for a workload that has stamps is recorded all the same.
-		before = s.Counts()
-		s.SetPolicy("deployment/restarts", settings{"also": "configmap/unnamed"})
-		wantRecord(t, s.Space, "deployment/restarts", "configmap/unnamed")
-		s.Unchanged(before)
-		s.edit("configmap/c")
-		s.WantRolls(before, rolls{"deployment/restarts": 1, "deployment/usual": 1})
-	})
+			// What newly counts for a workload that has stamps is recorded all the same.
+			before = s.Counts()
+			s.SetPolicy("deployment/restarts", settings{"also": "configmap/unnamed"})
+			wantRecord(t, s.Space, "deployment/restarts", "configmap/unnamed")
+			s.Unchanged(before)
+			s.edit("configmap/c")
+			s.WantRolls(before, rolls{"deployment/restarts": 1, "deployment/usual": 1})
+		})
+	}
 }
 
 func TestPolicy_FlagsAreTheDefaultOfTheCluster(t *testing.T) {

@@ -29,16 +29,7 @@ const (
 	onNamespace level = "Namespace"
 )
 
-func levels(t *testing.T, test func(t *testing.T, at level)) {
-	t.Helper()
-	t.Parallel()
-	for _, at := range []level{onWorkload, onNamespace} {
-		t.Run(string(at), func(t *testing.T) {
-			t.Parallel()
-			test(t, at)
-		})
-	}
-}
+var levels = []level{onWorkload, onNamespace}
 
 // row is a Deployment, and settings that concern it.
 type row struct {
@@ -215,60 +206,63 @@ var readers = []row{
 }
 
 func TestPolicy_WhatCounts(t *testing.T) {
-	levels(t, func(t *testing.T, at level) {
-		t.Helper()
-		s := newRuled(t, at, run.Space, readers)
-		s.edit("configmap/live", "configmap/startup", "configmap/unnamed", "secret/node", "secret/startup")
-		before := s.create(reader)
-		for _, row := range s.rows {
-			wantStamps(t, s.Space, row.workload(), row.counts...)
-		}
-		for _, sources := range [][]string{{"configmap/startup", "secret/startup"}, {"configmap/live"}, {"secret/node"}, {"configmap/unnamed"}, {"configmap/later"}} {
-			s.edit(sources...)
-			s.wantEach(before, func(r row) bool {
-				return slices.ContainsFunc(r.counts, func(source string) bool { return slices.Contains(sources, source) })
-			})
+	t.Parallel()
+	for _, at := range levels {
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			s := newRuled(t, at, run.Space, readers)
+			s.edit("configmap/live", "configmap/startup", "configmap/unnamed", "secret/node", "secret/startup")
+			before := s.create(reader)
+			for _, row := range s.rows {
+				wantStamps(t, s.Space, row.workload(), row.counts...)
+			}
+			for _, sources := range [][]string{{"configmap/startup", "secret/startup"}, {"configmap/live"}, {"secret/node"}, {"configmap/unnamed"}, {"configmap/later"}} {
+				s.edit(sources...)
+				s.wantEach(before, func(r row) bool {
+					return slices.ContainsFunc(r.counts, func(source string) bool { return slices.Contains(sources, source) })
+				})
+				before = s.Counts()
+			}
+			for _, row := range s.rows {
+				wantStamps(t, s.Space, row.workload(), row.counts...)
+			}
+
+			// Changing the policy restarts nothing: what counts now is recorded, and
+			// what does not keeps its stamp until the template changes.
+			s.drop()
+			for _, row := range s.rows {
+				for _, source := range usual {
+					wantRecord(t, s.Space, row.workload(), source)
+				}
+			}
+			s.Unchanged(before)
+			for _, row := range s.rows {
+				wantStamped(t, s.Space, row.workload(), row.counts...)
+			}
+			s.edit("configmap/later", "configmap/unnamed", "secret/node")
+			s.Unchanged(before)
+			s.edit("configmap/live")
+			s.wantEach(before, func(row) bool { return true })
+			for _, row := range s.rows {
+				wantStamps(t, s.Space, row.workload(), usual...)
+			}
+
 			before = s.Counts()
-		}
-		for _, row := range s.rows {
-			wantStamps(t, s.Space, row.workload(), row.counts...)
-		}
-
-		// Changing the policy restarts nothing: what counts now is recorded, and
-		// what does not keeps its stamp until the template changes.
-		s.drop()
-		for _, row := range s.rows {
-			for _, source := range usual {
-				wantRecord(t, s.Space, row.workload(), source)
+			s.set()
+			for _, row := range s.rows {
+				for _, source := range row.counts {
+					wantRecord(t, s.Space, row.workload(), source)
+				}
 			}
-		}
-		s.Unchanged(before)
-		for _, row := range s.rows {
-			wantStamped(t, s.Space, row.workload(), row.counts...)
-		}
-		s.edit("configmap/later", "configmap/unnamed", "secret/node")
-		s.Unchanged(before)
-		s.edit("configmap/live")
-		s.wantEach(before, func(row) bool { return true })
-		for _, row := range s.rows {
-			wantStamps(t, s.Space, row.workload(), usual...)
-		}
-
-		before = s.Counts()
-		s.set()
-		for _, row := range s.rows {
-			for _, source := range row.counts {
-				wantRecord(t, s.Space, row.workload(), source)
+			s.Unchanged(before)
+			for _, row := range s.rows {
+				wantStamped(t, s.Space, row.workload(), usual...)
+				s.Patch(row.workload(), `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`)
 			}
-		}
-		s.Unchanged(before)
-		for _, row := range s.rows {
-			wantStamped(t, s.Space, row.workload(), usual...)
-			s.Patch(row.workload(), `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`)
-		}
-		s.wantEach(before, func(row) bool { return true })
-		for _, row := range s.rows {
-			wantStamps(t, s.Space, row.workload(), row.counts...)
-		}
-	})
+			s.wantEach(before, func(row) bool { return true })
+			for _, row := range s.rows {
+				wantStamps(t, s.Space, row.workload(), row.counts...)
+			}
+		})
+	}
 }

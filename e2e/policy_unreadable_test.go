@@ -63,60 +63,63 @@ func rightFor(row row) string {
 }
 
 func TestPolicy_UnreadableHoldsItsWorkloadAlone(t *testing.T) {
-	levels(t, func(t *testing.T, at level) {
-		t.Helper()
-		s := newRuled(t, at, run.Space, unreadables(at))
-		s.edit("configmap/live", "configmap/startup", "configmap/unnamed", "secret/node", "secret/startup")
-		for _, row := range s.rows {
-			s.Create(annotated(reader(row.name), s.of(row)))
-			if warnings := s.Warnings(); row.isHeld() {
-				wantFault(t, warnings, row)
-			} else if len(warnings) > 0 {
-				t.Errorf("%s: warnings %q", row.name, warnings)
+	t.Parallel()
+	for _, at := range levels {
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			s := newRuled(t, at, run.Space, unreadables(at))
+			s.edit("configmap/live", "configmap/startup", "configmap/unnamed", "secret/node", "secret/startup")
+			for _, row := range s.rows {
+				s.Create(annotated(reader(row.name), s.of(row)))
+				if warnings := s.Warnings(); row.isHeld() {
+					wantFault(t, warnings, row)
+				} else if len(warnings) > 0 {
+					t.Errorf("%s: warnings %q", row.name, warnings)
+				}
 			}
-		}
-		before := s.Settled(s.workloads()...)
-		for _, row := range s.rows {
-			wantStamps(t, s.Space, row.workload(), usual...)
-			if row.isHeld() {
-				s.WantNote(row.workload(), "PolicyUnreadable: "+row.note)
-				s.WantNote(row.workload(), rightFor(row))
-			} else {
-				s.WantNoNote(row.workload(), "PolicyUnreadable")
+			before := s.Settled(s.workloads()...)
+			for _, row := range s.rows {
+				wantStamps(t, s.Space, row.workload(), usual...)
+				if row.isHeld() {
+					s.WantNote(row.workload(), "PolicyUnreadable: "+row.note)
+					s.WantNote(row.workload(), rightFor(row))
+				} else {
+					s.WantNoNote(row.workload(), "PolicyUnreadable")
+				}
 			}
-		}
-		s.edit("configmap/startup")
-		s.wantEach(before, func(r row) bool { return !r.isHeld() })
-		for _, row := range s.rows {
-			if row.isHeld() {
-				s.Readmit(row.workload(), "configstamp") // nor by order
-				wantFault(t, s.Warnings(), row)
+			s.edit("configmap/startup")
+			s.wantEach(before, func(r row) bool { return !r.isHeld() })
+			for _, row := range s.rows {
+				if row.isHeld() {
+					s.Readmit(row.workload(), "configstamp") // nor by order
+					wantFault(t, s.Warnings(), row)
+				}
 			}
-		}
-		before = s.Counts()
-		s.Unchanged(before)
-		s.drop()
-		s.wantEach(before, row.isHeld)
-		for _, row := range s.rows {
-			wantStamps(t, s.Space, row.workload(), usual...)
-			s.WantNoNote(row.workload(), "ChecksumLost")
-		}
+			before = s.Counts()
+			s.Unchanged(before)
+			s.drop()
+			s.wantEach(before, row.isHeld)
+			for _, row := range s.rows {
+				wantStamps(t, s.Space, row.workload(), usual...)
+				s.WantNoNote(row.workload(), "ChecksumLost")
+			}
 
-		// Written on what is there already.
-		before = s.Counts()
-		for _, row := range s.rows {
-			if at == onWorkload && row.isHeld() {
-				s.SetPolicy(row.workload(), row.settings)
-				wantFault(t, s.Warnings(), row)
+			// Written on what is there already.
+			before = s.Counts()
+			for _, row := range s.rows {
+				if at == onWorkload && row.isHeld() {
+					s.SetPolicy(row.workload(), row.settings)
+					wantFault(t, s.Warnings(), row)
+				}
 			}
-		}
-		if at == onNamespace {
-			s.set()
-			s.Quiet()
-		}
-		s.edit("configmap/startup")
-		s.wantEach(before, func(r row) bool { return !r.isHeld() })
-	})
+			if at == onNamespace {
+				s.set()
+				s.Quiet()
+			}
+			s.edit("configmap/startup")
+			s.wantEach(before, func(r row) bool { return !r.isHeld() })
+		})
+	}
 }
 
 func TestPolicy_UnreadableOnANamespaceConcernsAllInIt(t *testing.T) {
