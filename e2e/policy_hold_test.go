@@ -185,7 +185,7 @@ func TestPolicy_MinIntervalCountsFromTheNewestRevision(t *testing.T) {
 		t.Parallel()
 		s := run.Space(t)
 		s.Set("configmap/c", "k", "0")
-		s.Create(annotated(deployment("d", "configmap/c"), pace))
+		s.Create(withPolicy(deployment("d", "configmap/c"), pace))
 		before := s.Settled("deployment/d")
 		current := progressing(s)
 		for i := range 2 {
@@ -218,7 +218,7 @@ func TestPolicy_MinIntervalCountsFromTheNewestRevision(t *testing.T) {
 			s := run.Space(t)
 			w := strings.ToLower(kind) + "/w"
 			s.Set("configmap/c", "k", "0")
-			s.Create(annotated(workload(kind, "w", envFrom("configmap/c")), pace))
+			s.Create(withPolicy(workload(kind, "w", envFrom("configmap/c")), pace))
 			before := s.Settled(w)
 			edited := time.Now()
 			s.Set("configmap/c", "k", "1")
@@ -266,7 +266,7 @@ func TestPeersRow22_ASourceThatIsWrittenAllTheTimeRollsAFewTimes(t *testing.T) {
 	s := run.Space(t)
 	s.Set("configmap/c", "k", "0")
 	s.Create(deployment("d", "configmap/c"))
-	s.Create(annotated(deployment("paced", "configmap/c"), settings{"min-interval": "5s"}))
+	s.Create(withPolicy(deployment("paced", "configmap/c"), settings{"min-interval": "5s"}))
 	before := s.Settled("deployment/d", "deployment/paced")
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -31,7 +31,7 @@ func TestPolicy_ASourceThatIsIgnoredCountsForNobody(t *testing.T) {
 	}
 	policy(s.SetPolicy)
 	s.Create(deployment("d", sources...))
-	s.Create(annotated(deployment("named", sources...), settings{"also": "configmap/ignored", "only": "secret/*"}))
+	s.Create(withPolicy(deployment("named", sources...), settings{"also": "configmap/ignored", "only": "secret/*"}))
 	before := s.Settled("deployment/d", "deployment/named")
 	wantStamps(t, s, "deployment/d", "configmap/kept")
 	wantStamps(t, s, "deployment/named") // "ignore" on the source comes before all else
@@ -150,7 +150,7 @@ func TestPolicy_WhatIsPendingOutlivesAnotherRestartOn(t *testing.T) {
 	s := run.Space(t)
 	s.Set("configmap/c", "read", "1", "mounted", "1")
 	startup := settings{"restart-on": "startup"}
-	s.Create(annotated(workload("Deployment", "d", `env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: read}}}]
+	s.Create(withPolicy(workload("Deployment", "d", `env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: read}}}]
 volumeMounts: [{name: v, mountPath: /v}]
 `, "volumes: [{name: v, configMap: {name: c}}]\n"), startup))
 	before := s.Settled("deployment/d")
@@ -211,7 +211,7 @@ func TestPolicy_FlagsAreTheDefaultOfTheCluster(t *testing.T) {
 	}
 	create := func(name string, settings settings) {
 		t.Helper()
-		s.Create(annotated(workload("Deployment", name, envFrom("configmap/read", "configmap/ignored"), "imagePullSecrets: [{name: node}]\n"), settings))
+		s.Create(withPolicy(workload("Deployment", name, envFrom("configmap/read", "configmap/ignored"), "imagePullSecrets: [{name: node}]\n"), settings))
 	}
 	create("flags", nil)
 	create("own", settings{"ignore": "configmap/read", "restart-on": "all", "also": "configmap/ignored", "pause": "false"})

@@ -100,7 +100,7 @@ func (r *ruled) of(row row) settings {
 func (r *ruled) create(manifest func(name string) string) harness.Counts {
 	r.t.Helper()
 	for i := range r.rows {
-		r.Create(annotated(manifest(r.rows[i].name), r.of(r.rows[i])))
+		r.Create(withPolicy(manifest(r.rows[i].name), r.of(r.rows[i])))
 	}
 	return r.Settled(r.workloads()...)
 }
@@ -148,8 +148,8 @@ func (r *ruled) wantEach(before harness.Counts, holds func(row) bool) {
 	r.WantRolls(before, want)
 }
 
-// annotated writes settings on an object itself.
-func annotated(manifest string, settings settings) string {
+// withPolicy writes settings on an object itself.
+func withPolicy(manifest string, settings settings) string {
 	lines := ""
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		lines += fmt.Sprintf("configstamp.dev/%s: %q, ", name, settings[name])

@@ -70,7 +70,7 @@ func TestPolicy_UnreadableHoldsItsWorkloadAlone(t *testing.T) {
 			s := newRuled(t, at, run.Space, unreadables(at))
 			s.edit("configmap/live", "configmap/startup", "configmap/unnamed", "secret/node", "secret/startup")
 			for _, row := range s.rows {
-				s.Create(annotated(reader(row.name), s.of(row)))
+				s.Create(withPolicy(reader(row.name), s.of(row)))
 				if warnings := s.Warnings(); row.isHeld() {
 					wantFault(t, warnings, row)
 				} else if len(warnings) > 0 {
@@ -213,7 +213,7 @@ func TestPolicy_UnreadableAdoptsAsUsual(t *testing.T) {
 	t.Parallel()
 	s := run.PlainSpace(t)
 	s.Set("configmap/c", "k", "1")
-	s.Create(annotated(deployment("d", "configmap/c"), settings{"adopt": "yes"}))
+	s.Create(withPolicy(deployment("d", "configmap/c"), settings{"adopt": "yes"}))
 	before := s.Settled("deployment/d")
 	s.Label("enabled")
 	wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/c"}})
@@ -229,7 +229,7 @@ func TestPolicy_AnnotationsThatAreNoSettingsAreTold(t *testing.T) {
 	t.Parallel()
 	s := run.Space(t)
 	s.Set("configmap/c", "k", "1")
-	manifest := annotated(deployment("d", "configmap/c"), settings{"pauze": "true", "ignore-keys": "k"})
+	manifest := withPolicy(deployment("d", "configmap/c"), settings{"pauze": "true", "ignore-keys": "k"})
 	manifest = strings.Replace(manifest, "template:\n    metadata: {", "template:\n    metadata: {annotations: {configstamp.dev/pause: \"true\"}, ", 1)
 	applied := s.Apply(manifest)
 	wantWarning(t, applied, "configstamp.dev/pauze is no setting of a workload; it has no effect")
