@@ -76,6 +76,9 @@ func parseSources(list string) ([]Source, error) {
 	}
 	sources := make([]Source, 0, len(names))
 	for _, item := range names {
+		if strings.ContainsAny(item, globSigns) {
+			return nil, fmt.Errorf("%q: names alone are read here, no globs", item)
+		}
 		source, err := ParseSource(item)
 		if err != nil {
 			return nil, err

@@ -69,7 +69,9 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 }
 
 // current is when the newest revision of a workload became current, if its
-// policy asks for that.
+// policy asks for that: as its status tells, else when we last rolled it. (Its
+// managedFields do not tell: the API server notes nobody for what a webhook writes
+// in an empty patch.)
 func (c *Controller) current(ctx context.Context, user ref, policy *checksum.Policy) (time.Time, error) {
 	if policy.MinInterval == 0 {
 		return time.Time{}, nil
@@ -78,7 +80,10 @@ func (c *Controller) current(ctx context.Context, user ref, policy *checksum.Pol
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading when the newest revision became current: %w", err)
 	}
-	return user.kind.Current(body, checksum.RollingManager), nil
+	if current := user.kind.Current(body); !current.IsZero() {
+		return current, nil
+	}
+	return c.storm.last(user), nil
 }
 
 // sayUnreadable tells of settings that nobody can read.
@@ -111,18 +116,21 @@ func (c *Controller) sayObserved(user ref, s *subject, r review) {
 }
 
 // A workload rolls stormRolls times within stormWindow before it has to wait
-// longer than for its sources to settle: twice as long each time, and longestPause
-// at most.
+// between rolls: twice as long as sources may take to settle, twice as long each
+// time, and longestPause at most.
 const (
 	stormRolls   = 3
 	stormWindow  = 10 * time.Minute
 	longestPause = time.Hour
+	// remembered is how long a roll is known of, where many workloads roll.
+	remembered = 24 * time.Hour
 )
 
-// storm slows down workloads whose sources somebody writes all the time. It is
-// forgotten at a restart, which costs some rolls.
+// storm knows when we last rolled workloads, and slows down those whose sources
+// somebody writes all the time. It is forgotten at a restart, which costs some
+// rolls.
 type storm struct {
-	settle time.Duration
+	settle time.Duration // the longest
 
 	mu    sync.Mutex
 	pasts map[ref]*past
@@ -147,7 +155,7 @@ func (s *storm) rolled(user ref, now time.Time) {
 		p = &past{}
 		s.pasts[user] = p
 	}
-	last := p.rolls[(p.next+stormRolls-1)%stormRolls]
+	last := p.last()
 	p.rolls[p.next] = now
 	p.next = (p.next + 1) % stormRolls
 	switch oldest := p.rolls[p.next]; {
@@ -168,8 +176,20 @@ func (s *storm) wait(user ref, now time.Time) time.Duration {
 	if p == nil || p.pause == 0 {
 		return 0
 	}
-	return max(0, p.rolls[(p.next+stormRolls-1)%stormRolls].Add(p.pause).Sub(now))
+	return max(0, p.last().Add(p.pause).Sub(now))
 }
+
+// last is when we last rolled a workload, zero when that is not known.
+func (s *storm) last(user ref) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.pasts[user]; p != nil {
+		return p.last()
+	}
+	return time.Time{}
+}
+
+func (p *past) last() time.Time { return p.rolls[(p.next+stormRolls-1)%stormRolls] }
 
 func (s *storm) forget(user ref) {
 	s.mu.Lock()
@@ -177,14 +197,14 @@ func (s *storm) forget(user ref) {
 	delete(s.pasts, user)
 }
 
-// sweep forgets who has been calm, now and then.
+// sweep forgets who has long been calm, now and then.
 func (s *storm) sweep(now time.Time) {
 	const enough = 1024
 	if len(s.pasts) < enough {
 		return
 	}
 	for user, p := range s.pasts {
-		if last := p.rolls[(p.next+stormRolls-1)%stormRolls]; now.Sub(last) > max(2*p.pause, stormWindow) {
+		if now.Sub(p.last()) > remembered {
 			delete(s.pasts, user)
 		}
 	}

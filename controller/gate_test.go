@@ -126,11 +126,11 @@ func TestAStormIsSlowedDown(t *testing.T) {
 			}
 		}
 	}
-	if len(rolls) < 12 || len(rolls) > 24 {
+	if len(rolls) < 8 || len(rolls) > 18 {
 		t.Fatalf("%d rolls in six hours: %v", len(rolls), rolls)
 	}
 	for i := 3; i < len(rolls); i++ {
-		least := min(settle<<(i-2), time.Hour)
+		least := min(2*longestSettle*settle<<(i-3), time.Hour)
 		if gap := rolls[i] - rolls[i-1]; gap < least || gap > least+12*settle {
 			t.Errorf("roll %d came after %s, want about %s", i+1, gap, least)
 		}

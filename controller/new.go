@@ -103,7 +103,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 			workqueue.NewTypedItemExponentialFailureRateLimiter[ref](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[ref]{Clock: options.Clock}),
 		notes: newNotes(),
-		storm: newStorm(options.Settle),
+		storm: newStorm(longestSettle * options.Settle),
 	}
 	c.index = newIndex(c.queue.Add, c.concern)
 	c.metrics = newMetrics(registry, c.index.count, c.queue.Len)

@@ -235,7 +235,11 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		c.notes.settle(user)
 	}
 	klog.FromContext(ctx).Info("Recorded", "workload", user.String(), "references", len(review.ToRecord))
-	c.sayRecorded(user, s, review, user.kind.TemplateWritten(before))
+	written := user.kind.TemplateWritten(before)
+	if last := c.storm.last(user); last.After(written) { // managedFields do not tell of our own rolls
+		written = last
+	}
+	c.sayRecorded(user, s, review, written)
 	return wait, nil
 }
 

@@ -62,7 +62,7 @@ func mutants() map[Breakage]mutant {
 		"denies":               {"webhook/review.go", "Allowed:          true,", "Allowed:          len(a.Warnings) == 0,"},
 		"workloads-are-mute":   {"checksum/policy.go", "if !written {\n\t\t\t\tcontinue", "if !written || level.Origin == OfWorkload {\n\t\t\t\tcontinue"},
 		"namespaces-are-mute":  {"internal/namespace/store.go", "checksum.SettingsOf(namespace.Annotations)", "checksum.SettingsOf(nil)"},
-		"sources-are-mute":     {"checksum/selection.go", "|| s.HoldOnly {\n\t\treturn s\n", "|| true {\n\t\treturn s\n"},
+		"sources-are-mute":     {"checksum/selection.go", "if s.HoldOnly || content == nil ||", "if true || s.HoldOnly || content == nil ||"},
 		"policy-edits-restart": {"checksum/verdict.go", "return Reselected", "return Untrue"},
 		"nothing-is-held":      {"controller/gate.go", "HoldAt(now, current); held {", "HoldAt(now, current); held && false {"},
 		"observed-rolls":       {"checksum/decide.go", "if free && !a.Policy.Observe {", "if free {"},

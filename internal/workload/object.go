@@ -232,15 +232,10 @@ func owns(fields jsontext.Value, path []string) bool {
 	return true
 }
 
-// Current is when the newest revision of an object became current, as far as it
-// tells: by the condition of its status that the table names, else when manager
-// last wrote the pod template, as far as managedFields tell. Zero when nothing is
-// known.
-func (k *Kind) Current(raw []byte, manager string) time.Time {
+// Current is when the newest revision of an object became current, as far as the
+// condition of its status that the table names tells; else zero.
+func (k *Kind) Current(raw []byte) time.Time {
 	var object struct {
-		Metadata struct {
-			ManagedFields []managedFields `json:"managedFields"`
-		} `json:"metadata"`
 		Status struct {
 			Conditions []struct {
 				Type           string       `json:"type"`
@@ -256,18 +251,11 @@ func (k *Kind) Current(raw []byte, manager string) time.Time {
 			return condition.LastUpdateTime.Time
 		}
 	}
-	var newest time.Time
-	for _, entry := range object.Metadata.ManagedFields {
-		if entry.Manager == manager && entry.writes(k.Template) && entry.Time.After(newest) {
-			newest = entry.Time.Time
-		}
-	}
-	return newest
+	return time.Time{}
 }
 
 // managedFields is one entry of metadata.managedFields.
 type managedFields struct {
-	Manager     string         `json:"manager"`
 	Time        *metav1.Time   `json:"time"`
 	Subresource string         `json:"subresource"`
 	Fields      jsontext.Value `json:"fieldsV1"`
