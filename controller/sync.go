@@ -163,6 +163,9 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 	}
 	after := c.options.newSubject(answer.object)
 	c.index.renew(user, after)
+	if !after.records.Equal(s.records) {
+		c.storm.rolled(user, c.options.Clock.Now())
+	}
 	c.sayRolled(ctx, user, after)
 	left, err := c.review(ctx, user, after)
 	switch {
@@ -170,7 +173,6 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 		return 0, err
 	case len(left.Untrue) == 0:
 		c.metrics.readmitted(rolling, resultDone)
-		c.storm.rolled(user, c.options.Clock.Now())
 		c.notes.settle(user)
 		return 0, nil
 	case answer.warned(checksum.TooLarge):

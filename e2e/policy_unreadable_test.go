@@ -14,7 +14,7 @@ import (
 var unreadable = []struct{ name, value, want string }{
 	{"only", "web-message", "want configmap/<name> or secret/<name>"},
 	{"ignore", "true", "want configmap/<name> or secret/<name>"},
-	{"also", "configmap/*", `no object can have the name "*"`},
+	{"also", "configmap/*", `names alone are read here, no globs`},
 	{"restart-on", "never", "want all, startup or everything"},
 	{"mode", "dry-run", "want restart or observe"},
 	{"pause", "yes", "want true, false or a time until which, such as 2027-01-02T06:00:00Z"},
