@@ -129,8 +129,9 @@ func (c *classes) len() (count int) {
 	return count
 }
 
-// take takes a report, or, when it was deleted, lets go of it. It returns the
-// classes that hold something else than before.
+// take takes a report, or, when it was deleted, lets go of it. Reports come in the
+// order of their versions. It returns the classes that hold something else than
+// before.
 func (c *classes) take(r *report, deleted bool) (changed []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,14 +172,12 @@ func (n provided) take(r *report) (changed []string) {
 		n.reporters[r.name] = r.class
 		c.reports++
 	}
-	if c.content == nil || !known(r.resourceVersion, c.resourceVersion) {
-		old := c.content
-		c.held = r.held
-		if c.content.Equal(old) {
-			c.content = old // let the new copy go
-		} else {
-			changed = append(changed, r.class)
-		}
+	old := c.content
+	c.held = r.held
+	if c.content.Equal(old) {
+		c.content = old // let the new copy go
+	} else {
+		changed = append(changed, r.class)
 	}
 	n.classes[r.class] = c
 	return changed
