@@ -66,7 +66,7 @@ func (c *condenser) report(data []byte) (runtime.Object, error) {
 			Version string `json:"version"`
 		} `json:"objects"`
 	}
-	if err := json.Unmarshal(head.Status, &status, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil || !status.Mounted {
+	if json.Unmarshal(head.Status, &status, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil || !status.Mounted {
 		return r, nil
 	}
 	versions := make(map[string]string, len(status.Objects))
