@@ -92,6 +92,13 @@ func versioned(t *testing.T, s *harness.Space, version string) string {
 	return harness.Digest(keys[len(keys)-1].Material, "secretproviderclass", s.Namespace, "web-vault", map[string][]byte{"secret/db": []byte(version)}, nil)
 }
 
+// withClasses are options under which classes count.
+func withClasses() harness.Options {
+	options, flag := harness.Usual(), "--secret-provider-classes"
+	options.Webhook, options.Controller = append(options.Webhook, flag), append(options.Controller, flag)
+	return options
+}
+
 // providing is a Deployment that mounts the class and reads ConfigMap c.
 func providing(name string) string {
 	return workload("Deployment", name, envFrom("configmap/c")+"volumeMounts: [{name: vault, mountPath: /vault, readOnly: true}]\n",
@@ -100,9 +107,7 @@ func providing(name string) string {
 
 func TestProviderClass_ANewVersionRollsOnce(t *testing.T) {
 	product := run.Exclusive(t)
-	options, flag := harness.Usual(), "--secret-provider-classes"
-	options.Webhook, options.Controller = append(options.Webhook, flag), append(options.Controller, flag)
-	harness.Must(t, product.Restart(t.Context(), options))
+	harness.Must(t, product.Restart(t.Context(), withClasses()))
 	s := run.Space(t)
 	s.Set("configmap/c", "k", "1")
 	s.Create(providing("d"))
@@ -163,11 +168,9 @@ func TestProviderClass_ANewVersionRollsOnce(t *testing.T) {
 // What was reported while nobody of ours ran is found at the start.
 func TestProviderClass_ReportedWhileWeWereAway(t *testing.T) {
 	product := run.Exclusive(t)
-	options, flag := harness.Usual(), "--secret-provider-classes"
-	options.Webhook, options.Controller = append(options.Webhook, flag), append(options.Controller, flag)
 	s := run.Space(t)
 	defineStatuses(t, s)
-	harness.Must(t, product.Restart(t.Context(), options))
+	harness.Must(t, product.Restart(t.Context(), withClasses()))
 	s.Set("configmap/c", "k", "1")
 	mount(s, "other-1", "1")
 	s.Eventually("waiting until a new workload is stamped", func() error {
@@ -183,7 +186,7 @@ func TestProviderClass_ReportedWhileWeWereAway(t *testing.T) {
 	harness.Must(t, product.Start(t.Context()))
 	s.WantRolls(before, rolls{"deployment/d": 1})
 	before = s.Counts()
-	harness.Must(t, product.Restart(t.Context(), options))
+	harness.Must(t, product.Restart(t.Context(), withClasses()))
 	s.Quiet()
 	s.Unchanged(before)
 }
