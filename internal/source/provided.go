@@ -66,14 +66,13 @@ func (c *condenser) report(data []byte) (runtime.Object, error) {
 			Version string `json:"version"`
 		} `json:"objects"`
 	}
-	if json.Unmarshal(head.Status, &status, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil || !status.Mounted {
-		return r, nil
+	if json.Unmarshal(head.Status, &status, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) == nil && status.Mounted {
+		versions := make(map[string]string, len(status.Objects))
+		for _, object := range status.Objects {
+			versions[c.names.intern(object.ID)] = object.Version
+		}
+		r.class, r.content = c.names.intern(status.Class), checksum.ContentOfVersions(versions)
 	}
-	versions := make(map[string]string, len(status.Objects))
-	for _, object := range status.Objects {
-		versions[c.names.intern(object.ID)] = object.Version
-	}
-	r.class, r.content = c.names.intern(status.Class), checksum.ContentOfVersions(versions)
 	return r, nil
 }
 
