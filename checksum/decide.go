@@ -47,7 +47,8 @@ type Admission struct {
 	Selections []Selection
 	// Held is on record in the stored object; Sent is what the request carries.
 	Held, Sent Records
-	// Content gives what a source holds, nil when it does not exist.
+	// Content gives what a source holds, nil when it does not exist or is not
+	// reported.
 	Content func(Source) *Content
 	// Fresh tells that Content was proven to be what the API server holds now.
 	Fresh bool
@@ -149,7 +150,8 @@ func decide(ring *Ring, a *Admission) Decision {
 // proven, what is on record stays, if it covers what is referenced now: at worst
 // the controller finds it untrue, and no change is lost. A value on record
 // that still verifies stays as it is written, under whatever key. What is
-// missing goes unstamped: its first content will be the baseline.
+// missing goes unstamped, as does what nobody reports: its first content will be
+// the baseline.
 func stampAll(ring *Ring, a *Admission) Decision {
 	decision := Decision{Records: Records{Stamps: map[string]string{}}, Outcome: Stamped}
 	for _, s := range a.Selections {
@@ -166,6 +168,10 @@ func stampAll(ring *Ring, a *Admission) Decision {
 			decision.Findings = append(decision.Findings, s.missingFinding(content))
 		case True:
 			if !s.HoldOnly {
+				decision.Records.Stamps[StampKey(s.Source)] = held
+			}
+		case Unreported:
+			if recorded {
 				decision.Records.Stamps[StampKey(s.Source)] = held
 			}
 		default:
@@ -231,14 +237,15 @@ func (r *Ring) Review(namespace string, policy *Policy, selections []Selection, 
 			review.Lost = append(review.Lost, s.Source)
 			review.ToRecord = append(review.ToRecord, s)
 		case Unrecorded:
-			if policy.RestartUnstamped && held.empty() {
+			// A new workload's pods are the first to report.
+			if policy.RestartUnstamped && held.empty() && !s.Source.Kind.reported() {
 				review.Untrue = append(review.Untrue, s.Source)
 			} else {
 				review.ToRecord = append(review.ToRecord, s)
 			}
 		case Reselected:
 			review.ToRecord = append(review.ToRecord, s)
-		case True:
+		case True, Unreported:
 		}
 	}
 	return review

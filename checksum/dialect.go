@@ -124,6 +124,7 @@ var reloaderKinds = [...]struct { //nolint:gochecknoglobals // a table that noth
 }{
 	{ConfigMap, "configmap." + reloaderDomain + "auto", "configmap." + reloaderDomain + "reload", "configmaps.exclude." + reloaderDomain + "reload"},
 	{Secret, "secret." + reloaderDomain + "auto", "secret." + reloaderDomain + "reload", "secrets.exclude." + reloaderDomain + "reload"},
+	{SecretProviderClass, "secretproviderclass." + reloaderDomain + "auto", "secretproviderclass." + reloaderDomain + "reload", "secretproviderclasses.exclude." + reloaderDomain + "reload"},
 }
 
 func (t *translation) reloader() {

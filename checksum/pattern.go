@@ -58,7 +58,7 @@ func parseSourcePatterns(list string) ([]SourcePattern, error) {
 		kind, glob, _ := strings.Cut(item, "/")
 		pattern := SourcePattern{Kind: Kind(kind), Name: glob}
 		if !pattern.Kind.known() {
-			return nil, fmt.Errorf("%q: want configmap/<name> or secret/<name>", item)
+			return nil, fmt.Errorf("%q: %s", item, wantSource)
 		}
 		if err := checkGlob(glob, "name", func(plain string) bool { return Source{pattern.Kind, plain}.Nameable() }); err != nil {
 			return nil, err

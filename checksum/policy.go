@@ -18,6 +18,8 @@ type Policy struct {
 	// Ignored are sources that the platform brings; they count for who names them
 	// in Also.
 	Ignored []Source
+	// SecretProviderClasses tells that sources of this kind count.
+	SecretProviderClasses bool
 	// Observe tells that nothing rolls.
 	Observe bool
 	// RestartUnstamped tells that a workload that is found without stamps rolls.
@@ -102,7 +104,7 @@ func (p Policy) Translated(foreign *Foreign, existing func(Kind) []string) Polic
 		p.MinInterval = foreign.MinInterval
 	}
 	p.named = nil
-	for _, kind := range []Kind{ConfigMap, Secret} {
+	for _, kind := range Kinds() {
 		if !slices.ContainsFunc(foreign.Names, func(n NamePattern) bool { return n.Kind == kind }) {
 			continue
 		}
@@ -125,12 +127,17 @@ func (p *Policy) OriginOf(setting string) (Origin, bool) {
 	return "", false
 }
 
+// Serves reports whether sources of a kind count at all.
+func (p *Policy) Serves(kind Kind) bool {
+	return kind != SecretProviderClass || p.SecretProviderClasses
+}
+
 // counts reports whether a source counts, as far as the workload's side decides;
 // ifMarked, that it does if it carries Reloader's mark. In the order of the design:
 // what is ignored, what alone counts, what counts also.
 func (p *Policy) counts(source Source) (counts, ifMarked bool) {
 	switch {
-	case anyMatches(p.Ignore, source):
+	case !p.Serves(source.Kind), anyMatches(p.Ignore, source):
 		return false, false
 	case slices.Contains(p.Also, source):
 		return true, false

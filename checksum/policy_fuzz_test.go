@@ -2,6 +2,7 @@ package checksum_test
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 // when to look again.
 func FuzzSetting(f *testing.F) {
 	for _, seed := range [][2]string{
-		{"only", "configmap/web-message,secret/db-*"}, {"ignore", "secret/[a-c]?"}, {"also", "configmap/a, secret/b"}, {"restart-on", "everything"},
+		{"only", "configmap/web-message,secret/db-*"}, {"ignore", "secret/[a-c]?"}, {"ignore", "secretproviderclass/*-vault"}, {"also", "configmap/a, secret/b"}, {"restart-on", "everything"},
 		{"mode", "observe"}, {"pause", "2027-01-02T06:00:00+01:00"}, {"window", "Mon-Fri 22:00-04:00 Europe/Berlin; Sat 00:00-24:00 UTC"},
 		{"min-interval", "1h30m"}, {"adopt", "restart"}, {"ignore-keys", "build-*,*.md"}, {"window", "fri-MON,Wed 1:00-2:00 UTC"}, {"only", `configmap/\`}, {"pause", "true"},
 	} {
@@ -28,7 +29,7 @@ func FuzzSetting(f *testing.F) {
 			}
 		}
 		for _, pattern := range append(policy.Only, policy.Ignore...) {
-			if _, err := path.Match(pattern.Name, "a"); err != nil || pattern.Name == "" || (pattern.Kind != checksum.ConfigMap && pattern.Kind != checksum.Secret) {
+			if _, err := path.Match(pattern.Name, "a"); err != nil || pattern.Name == "" || !slices.Contains(checksum.Kinds(), pattern.Kind) {
 				t.Fatalf("%q was accepted as %v", value, pattern)
 			}
 		}

@@ -23,11 +23,14 @@ const (
 	// Missing: a required source, or a required key of it, is not there, so no
 	// container can start; whatever is on record stays.
 	Missing
+	// Unreported: nobody reports what the source holds, so nothing is decided;
+	// whatever is on record stays.
+	Unreported
 )
 
 // String names a verdict for logs and tests.
 func (v Verdict) String() string {
-	names := [...]string{"true", "untrue", "unrecorded", "reselected", "unverifiable", "missing"}
+	names := [...]string{"true", "untrue", "unrecorded", "reselected", "unverifiable", "missing", "unreported"}
 	if v < 0 || int(v) >= len(names) {
 		return "unknown"
 	}
@@ -48,6 +51,9 @@ func (r *Ring) assess(namespace string, s *Selection, record string, recorded bo
 	}
 	if s.HoldOnly {
 		return True // there is nothing to be untrue
+	}
+	if content == nil && s.Source.Kind.reported() {
+		return Unreported
 	}
 	if !recorded {
 		return Unrecorded

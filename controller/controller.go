@@ -31,6 +31,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/served"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -114,7 +115,7 @@ type Controller struct {
 	queue      workqueue.TypedRateLimitingInterface[ref]
 	reflect    []*cache.Reflector
 	watches    []watch
-	customs    *customs // nil: there are none
+	customs    *served.Resources // nil: there are none
 	notes      *notes
 	tell       func(context.Context) // hands events on until the end; nil: they need nobody
 }
@@ -208,7 +209,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	if c.customs != nil {
 		group.Go(func() error {
-			c.customs.run(ctx)
+			c.customs.Run(ctx)
 			return nil
 		})
 	}

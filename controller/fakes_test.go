@@ -39,7 +39,8 @@ type cluster struct {
 	calls    []string
 	lose     bool // the answer to the next patch is lost, after it was stored
 	gone     bool // the API server does not know the workload
-	// settings are the policy of the namespace.
+	// policy is by flags, settings are those of the namespace.
+	policy   checksum.Policy
 	settings map[string]string
 	optedOut bool // the namespace is
 	// meanwhile is what others do between a read and the patch that follows it.
@@ -56,6 +57,7 @@ func newCluster(t *testing.T) *cluster {
 	return &cluster{
 		kind:     kind,
 		ring:     checksum.NewRing(key),
+		policy:   checksum.DefaultPolicy(),
 		objects:  map[ref]map[string]any{},
 		contents: map[checksum.Source]*checksum.Content{},
 		times:    map[checksum.Source][2]time.Time{},
@@ -186,7 +188,7 @@ func (c *cluster) admit(user ref, manager string) {
 	if err != nil {
 		panic(err)
 	}
-	policy := checksum.DefaultPolicy().With(
+	policy := c.policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.settings})
 	decision := checksum.Decide(c.ring, checksum.Admission{
@@ -295,7 +297,7 @@ func newHouse(t *testing.T, c *cluster) *house {
 func (h *house) control(t *testing.T, settle time.Duration, clock clock.WithTicker) {
 	t.Helper()
 	h.Controller = newController(Options{
-		Policy: checksum.DefaultPolicy(), Excluded: []string{"kube-system"}, Settle: settle, Workers: 2, Clock: clock,
+		Policy: h.cluster.policy, Excluded: []string{"kube-system"}, Settle: settle, Workers: 2, Clock: clock,
 	}, h.cluster, h.cluster, h.cluster, h.cluster, h.events, prometheus.NewRegistry())
 	for user := range h.cluster.objects {
 		h.see(t, user)

@@ -15,13 +15,14 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/served"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // New makes a controller that speaks to the API server of config, whose own
 // rate limits should be off (QPS -1). Nothing is watched until Run. Custom kinds
 // are watched while discovery finds them.
-func New(config *rest.Config, discovery Discovery, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
+func New(config *rest.Config, discovery served.Discovery, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
 	options.Kinds = options.Kinds.Readmitted()
 	if options.Workers < 1 {
 		return nil, fmt.Errorf("making the controller: %d workers, want at least one", options.Workers)
@@ -30,12 +31,12 @@ func New(config *rest.Config, discovery Discovery, options Options, sources Sour
 	pace := newPaced(recorder)
 	c := newController(options, sources, namespaces, keys, clients, pace, registry)
 	c.tell = pace.run
-	c.customs = &customs{discovery: discovery, start: func(ctx context.Context, kind *workload.Kind) error {
-		return c.watchCustom(ctx, config, clients, kind)
-	}}
+	var customs []served.Resource
 	for _, kind := range options.Kinds {
 		if kind.Custom {
-			c.customs.kinds = append(c.customs.kinds, kind)
+			customs = append(customs, served.Resource{GroupVersionResource: kind.GroupVersionResource(), Watch: func(ctx context.Context, name string) error {
+				return c.watchCustom(ctx, config, clients, kind.Named(name))
+			}})
 			continue
 		}
 		reflectors, sinks, err := c.reflectors(config, clients, kind)
@@ -47,6 +48,7 @@ func New(config *rest.Config, discovery Discovery, options Options, sources Sour
 			c.watches = append(c.watches, watch{kind.String(), sink.filled})
 		}
 	}
+	c.customs = served.New(discovery, customs...)
 	return c, nil
 }
 

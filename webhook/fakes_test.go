@@ -68,7 +68,7 @@ func (c *cluster) Fresh(context.Context, string, []checksum.Source) (Contents, e
 	return c.contents, nil
 }
 
-// contents condenses plain data, by "configmap/<name>" and "secret/<name>".
+// contents condenses plain data, by "configmap/<name>" and the like.
 func contents(t testing.TB, sources map[string]map[string]string) Contents {
 	t.Helper()
 	all := Contents{}
@@ -77,9 +77,14 @@ func contents(t testing.TB, sources map[string]map[string]string) Contents {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if source.Kind == checksum.ConfigMap {
+		switch source.Kind {
+		case checksum.ConfigMap:
 			all[source] = checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: sources[name]})
 			continue
+		case checksum.SecretProviderClass:
+			all[source] = checksum.ContentOfVersions(sources[name])
+			continue
+		case checksum.Secret:
 		}
 		data := map[string][]byte{}
 		for key, value := range sources[name] {

@@ -191,7 +191,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		if err != nil {
 			return Answer{Outcome: unreadable, Warnings: warnings}, err
 		}
-		warnings = append(warnings, unnameable(references)...)
+		warnings = append(warnings, unnameable(references, &admission.Policy)...)
 		admission.Selections = checksum.Selections(references, admission.Policy)
 		if ring, err = h.look(ctx, request, &admission); err != nil {
 			return Answer{Outcome: failed, Warnings: warnings}, err
@@ -300,12 +300,12 @@ func foreignBytes(object *workload.Object) (template, own int) {
 	return template, own
 }
 
-func unnameable(references []checksum.Reference) []string {
+func unnameable(references []checksum.Reference, policy *checksum.Policy) []string {
 	var warnings []string
 	warned := map[checksum.Source]bool{}
 	for i := range references {
 		source := references[i].Source
-		if !source.Nameable() && !warned[source] {
+		if policy.Serves(source.Kind) && !source.Nameable() && !warned[source] {
 			warned[source] = true
 			warnings = append(warnings, checksum.Finding{Reason: checksum.InvalidName, Source: source}.Warning())
 		}

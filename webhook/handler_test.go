@@ -79,6 +79,7 @@ func (c *testCase) handler(t testing.TB) *Handler {
 	}
 	handler := newHandler(sources)
 	handler.Dialects = c.Dialects
+	handler.Policy.SecretProviderClasses = c.SecretProviderClasses
 	keys := &keyring{none: c.NoKey, found: c.FoundKey}
 	if c.NoLookup {
 		keys.unreachable = errUnproven

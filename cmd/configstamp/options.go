@@ -38,6 +38,7 @@ type common struct {
 	settings       map[string]*string // by name
 	dialects       []string
 	workloads      []string
+	providers      bool
 	metricsAddress string
 	logFormat      string
 	verbosity      int
@@ -60,6 +61,8 @@ func (o *common) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.dialects, "dialects", nil, "products whose annotations count too, and opt in: reloader, wave; the webhook configuration needs the entry dialects.configstamp.dev")
 	flags.StringArrayVar(&o.workloads, "workload", nil, "custom kind with a pod template, as group/version/resource=path.to.template; may be repeated; "+
 		"Argo Rollouts, DeploymentConfigs, CloneSets and Knative Services are known, and each is looked after while the cluster serves it")
+	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report; "+
+		"from when the cluster serves secretproviderclasspodstatuses")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics, /healthz and /readyz")
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0 what an operator acts on, 2 each admission, 4 what client-go does, at most %d", maxVerbosity))
@@ -109,6 +112,7 @@ func (o *common) policy() (checksum.Policy, error) {
 		}
 	}
 	policy := checksum.DefaultPolicy(ignored...).With(checksum.Level{Origin: checksum.OfFlag, Annotations: given})
+	policy.SecretProviderClasses = o.providers
 	var errs []error
 	for _, fault := range policy.Faults {
 		errs = append(errs, fault)

@@ -54,7 +54,11 @@ func newProcess(o *common, name string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	store, err := source.NewStore(config, source.Options{Namespaces: o.namespaces})
+	following := source.Options{Namespaces: o.namespaces}
+	if o.providers {
+		following.Classes = client.Discovery()
+	}
+	store, err := source.NewStore(config, following)
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +85,13 @@ func newProcess(o *common, name string) (*process, error) {
 		Name: "configstamp_sources_last_progress_timestamp_seconds",
 		Help: "When the most silent of the watches of ConfigMaps and Secrets last told anything, in seconds since 1970.",
 	}, func() float64 { return max(0, float64(store.LastProgress().Unix())) }))
-	for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
+	for _, kind := range checksum.Kinds() {
+		if kind == checksum.SecretProviderClass && !o.providers {
+			continue
+		}
 		p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "configstamp_sources",
-			Help:        "ConfigMaps and Secrets whose checksums are held.",
+			Help:        "Sources whose checksums are held.",
 			ConstLabels: prometheus.Labels{"kind": string(kind)},
 		}, func() float64 { return float64(store.Counts()[kind]) }))
 	}

@@ -52,6 +52,7 @@ func mutants() map[Breakage]mutant {
 		"nothing-restored":     {"checksum/decide.go", "Decision{Records: a.Held, Outcome: Restored}", "Decision{Records: a.Sent, Outcome: Restored}"},
 		"adoption-restarts":    {"checksum/verdict.go", "return Unrecorded", "return Untrue"},
 		"missing-is-absent":    {"checksum/verdict.go", "_, missing := s.Missing(content); missing", "_, missing := s.Missing(content); false && missing"},
+		"unreported-is-absent": {"checksum/verdict.go", "if content == nil && s.Source.Kind.reported() {", "if false {"},
 		"lost-key-restarts":    {"checksum/verdict.go", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Unverifiable", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Untrue"},
 		"content-is-printed":   {"checksum/source.go", "for name, value := range secret.Data {", "for name, value := range secret.Data {\n\t\tprintln(string(value))"},
 		"watches-are-kept":     {"internal/condense/forget.go", "\t\tf.inner = nil\n", ""},

@@ -40,6 +40,7 @@ var resources = []struct {
 	{"CloneSet", "cloneset", schema.GroupVersionResource{Group: "apps.kruise.io", Version: "v1alpha1", Resource: "clonesets"}, false},
 	{"Service", "service", schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}, false},
 	{"Machine", "machine", schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "machines"}, false},
+	{"SecretProviderClassPodStatus", "secretproviderclasspodstatus", schema.GroupVersionResource{Group: "secrets-store.csi.x-k8s.io", Version: "v1", Resource: "secretproviderclasspodstatuses"}, false},
 	{"Role", "role", schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, false},
 	{"RoleBinding", "rolebinding", schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}, false},
 	{"ClusterRole", "clusterrole", schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, true},

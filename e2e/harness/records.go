@@ -39,7 +39,7 @@ func TemplateAnnotations(object *unstructured.Unstructured) map[string]string {
 func Stamps(object *unstructured.Unstructured) map[string]string {
 	stamps := map[string]string{}
 	for key, value := range TemplateAnnotations(object) {
-		if strings.HasPrefix(key, "configmap.configstamp.dev/") || strings.HasPrefix(key, "secret.configstamp.dev/") {
+		if kind, _, found := strings.Cut(key, ".configstamp.dev/"); found && slices.Contains([]string{"configmap", "secret", "secretproviderclass"}, kind) {
 			stamps[key] = value
 		}
 	}
