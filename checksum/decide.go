@@ -41,11 +41,14 @@ type Admission struct {
 	// TemplateChanged tells that the requester changed the pod template, our
 	// stamps aside.
 	TemplateChanged bool
+	// Policy is what counts and what holds for the requested workload.
+	Policy Policy
 	// Selections are what the requested template references, by Selections.
 	Selections []Selection
 	// Held is on record in the stored object; Sent is what the request carries.
 	Held, Sent Records
-	// Content gives what a source holds, nil when it does not exist.
+	// Content gives what a source holds, nil when it does not exist or is not
+	// reported.
 	Content func(Source) *Content
 	// Fresh tells that Content was proven to be what the API server holds now.
 	Fresh bool
@@ -69,7 +72,8 @@ const (
 	Kept     Outcome = "kept"     // nothing of ours changes
 	Restored Outcome = "restored" // stamps and baseline are put back as they were
 	Recorded Outcome = "recorded" // the baseline has gained references
-	OnHold   Outcome = "held"     // a required source or key is missing, so nothing may roll
+	OnHold   Outcome = "held"     // something required is missing, or a setting cannot be read: nothing may roll
+	Observed Outcome = "observed" // it would roll, but for mode: observe
 	Deferred Outcome = "deferred" // freshness could not be proven; ask again
 	Oversize Outcome = "oversize" // our annotations do not fit
 )
@@ -104,6 +108,9 @@ func Decide(ring *Ring, a Admission) Decision {
 			}
 		}
 	}
+	for _, fault := range a.Policy.Faults {
+		decision.Findings = append(decision.Findings, fault.Finding())
+	}
 	if foreign(&a, decision.Records) {
 		decision.Findings = append(decision.Findings, Finding{Reason: ForeignStamps})
 	}
@@ -122,37 +129,49 @@ func decide(ring *Ring, a *Admission) Decision {
 	case !a.Fresh:
 		return Decision{Records: a.Held, Outcome: Deferred, Findings: []Finding{{Reason: NotProvenFresh}}}
 	}
-	review := ring.Review(a.Namespace, a.Selections, a.Held, a.Content)
-	if a.Asker == Roller && len(review.Untrue) > 0 {
-		if len(review.Missing) == 0 {
-			return stampAll(ring, a)
-		}
-		decision := record(ring, a, review)
-		decision.Outcome = OnHold
-		return decision
+	review := ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content)
+	if a.Asker != Roller || len(review.Untrue) == 0 {
+		return record(ring, a, review)
 	}
-	return record(ring, a, review)
+	free := review.MayRoll() && len(a.Policy.Faults) == 0
+	if free && !a.Policy.Observe {
+		return stampAll(ring, a)
+	}
+	decision := record(ring, a, review)
+	decision.Outcome = OnHold
+	if free {
+		decision.Outcome = Observed
+		decision.Findings = append(decision.Findings, Finding{Reason: ObserveMode})
+	}
+	return decision
 }
 
 // stampAll stamps every reference with what is true now. Where that is not
 // proven, what is on record stays, if it covers what is referenced now: at worst
 // the controller finds it untrue, and no change is lost. A value on record
 // that still verifies stays as it is written, under whatever key. What is
-// missing goes unstamped: its first content will be the baseline.
+// missing goes unstamped, as does what nobody reports: its first content will be
+// the baseline.
 func stampAll(ring *Ring, a *Admission) Decision {
 	decision := Decision{Records: Records{Stamps: map[string]string{}}, Outcome: Stamped}
 	for _, s := range a.Selections {
 		held, recorded := a.Held.Of(s.Source)
+		content := a.Content(s.Source)
+		s = s.of(content)
+		decision.Findings = append(decision.Findings, s.faults(content)...)
 		if recorded && !a.Fresh && !s.HoldOnly && s.covers(held) {
 			decision.Records.Stamps[StampKey(s.Source)] = held
 			continue
 		}
-		content := a.Content(s.Source)
-		switch ring.Assess(a.Namespace, s, held, recorded, content) {
+		switch ring.assess(a.Namespace, &s, held, recorded, content) {
 		case Missing:
 			decision.Findings = append(decision.Findings, s.missingFinding(content))
 		case True:
 			if !s.HoldOnly {
+				decision.Records.Stamps[StampKey(s.Source)] = held
+			}
+		case Unreported:
+			if recorded {
 				decision.Records.Stamps[StampKey(s.Source)] = held
 			}
 		default:
@@ -165,7 +184,7 @@ func stampAll(ring *Ring, a *Admission) Decision {
 // record gives a baseline to every reference that has no comparable record,
 // and touches nothing else.
 func record(ring *Ring, a *Admission, review Review) Decision {
-	decision := Decision{Records: a.Held, Outcome: Kept, Findings: review.Missing}
+	decision := Decision{Records: a.Held, Outcome: Kept, Findings: append(review.Missing, review.Faults...)}
 	if len(review.ToRecord) == 0 {
 		return decision
 	}
@@ -192,17 +211,24 @@ type Review struct {
 	ToRecord []Selection
 	// Lost are those of ToRecord that had a record which cannot be compared.
 	Lost []Source
-	// Missing says which required sources and keys are not there.
-	Missing []Finding
+	// Missing says which required sources and keys are not there, Faults which
+	// settings of sources cannot be read.
+	Missing, Faults []Finding
 }
 
+// MayRoll reports whether nothing is missing and everything could be read, the
+// workload's own policy aside.
+func (r *Review) MayRoll() bool { return len(r.Missing) == 0 && len(r.Faults) == 0 }
+
 // Review assesses every reference of a workload.
-func (r *Ring) Review(namespace string, selections []Selection, held Records, contentOf func(Source) *Content) Review {
+func (r *Ring) Review(namespace string, policy *Policy, selections []Selection, held Records, contentOf func(Source) *Content) Review {
 	var review Review
 	for _, s := range selections {
 		value, recorded := held.Of(s.Source)
 		content := contentOf(s.Source)
-		switch r.Assess(namespace, s, value, recorded, content) {
+		s = s.of(content)
+		review.Faults = append(review.Faults, s.faults(content)...)
+		switch r.assess(namespace, &s, value, recorded, content) {
 		case Untrue:
 			review.Untrue = append(review.Untrue, s.Source)
 		case Missing:
@@ -210,12 +236,33 @@ func (r *Ring) Review(namespace string, selections []Selection, held Records, co
 		case Unverifiable:
 			review.Lost = append(review.Lost, s.Source)
 			review.ToRecord = append(review.ToRecord, s)
-		case Unrecorded, Reselected:
+		case Unrecorded:
+			// A new workload's pods are the first to report.
+			if policy.RestartUnstamped && held.empty() && !s.Source.Kind.reported() {
+				review.Untrue = append(review.Untrue, s.Source)
+			} else {
+				review.ToRecord = append(review.ToRecord, s)
+			}
+		case Reselected:
 			review.ToRecord = append(review.ToRecord, s)
-		case True:
+		case True, Unreported:
 		}
 	}
 	return review
+}
+
+// faults tells which settings of a source that counts cannot be read.
+func (s Selection) faults(content *Content) []Finding {
+	if content == nil || content.Policy == nil || s.HoldOnly {
+		return nil
+	}
+	var found []Finding
+	for _, fault := range content.Policy.Faults {
+		finding := fault.Finding()
+		finding.Source = s.Source
+		found = append(found, finding)
+	}
+	return found
 }
 
 func (s Selection) missingFinding(content *Content) Finding {

@@ -25,8 +25,9 @@ import (
 //	                field(key name) 0x00                        when it is not there
 //	                field(key name) 0x01 SHA-256(value)         when it is
 //	key id    = first 4 bytes of HMAC-SHA-256(key, field("configstamp key id")), lower-case hex
-//	selection = "all", or the first 4 bytes of SHA-256(field("keys") number(count) field(key name)...),
-//	            lower-case hex
+//	selection = "all", or the first 4 bytes, lower-case hex, of
+//	            SHA-256(field("keys") number(count) field(key name)...), of all keys but ignored ones
+//	            SHA-256(field("all but") number(count) field(ignore pattern)...)
 //	field(b)  = number(length of b in bytes) b
 //	number(n) = n as 8 bytes, big-endian
 //
@@ -111,7 +112,7 @@ func (r *Ring) Digest(namespace string, s Selection, content *Content) string {
 	if content == nil {
 		return Absent
 	}
-	return r.keys[0].digest(namespace, s, content)
+	return r.keys[0].digest(namespace, s.of(content), content)
 }
 
 // digest makes a value, or finds it among those that were made of this content.
@@ -121,7 +122,7 @@ func (k Key) digest(namespace string, s Selection, content *Content) string {
 	}
 	sum := k.sum(message(namespace, &s, content))
 	value := version + ":" + k.id + ":" + s.ID() + ":" + hex.EncodeToString(sum[:])
-	content.made.add(made{keyID: k.id, namespace: namespace, source: s.Source, all: s.All, keys: s.Keys, value: value})
+	content.made.add(made{keyID: k.id, namespace: namespace, source: s.Source, all: s.All, except: s.Except, keys: s.Keys, value: value})
 	return value
 }
 
@@ -133,9 +134,17 @@ func message(namespace string, s *Selection, content *Content) []byte {
 	text = field(text, namespace)
 	text = field(text, s.Source.Name)
 	if s.All {
-		text = number(text, len(content.Entries))
+		count := 0
 		for i := range content.Entries {
-			text = present(text, &content.Entries[i])
+			if !matchesAny(s.Except, content.Entries[i].Name) {
+				count++
+			}
+		}
+		text = number(text, count)
+		for i := range content.Entries {
+			if !matchesAny(s.Except, content.Entries[i].Name) {
+				text = present(text, &content.Entries[i])
+			}
 		}
 		return text
 	}

@@ -15,6 +15,11 @@ const (
 	LostRecord     Reason = "lost-record"
 	TooLarge       Reason = "annotations-too-large"
 	NotProvenFresh Reason = "not-proven-fresh"
+
+	UnreadableSetting Reason = "unreadable-setting"
+	ObserveMode       Reason = "observe-mode"
+	NoSetting         Reason = "no-setting"
+	NoTemplateSetting Reason = "no-setting-on-template"
 )
 
 // Finding is one such thing, about one source where it concerns one. It never
@@ -22,8 +27,21 @@ const (
 type Finding struct {
 	Reason Reason
 	Source Source
-	// Key is the missing key, for MissingKey.
+	// Key is the missing key, for MissingKey, or the annotation.
 	Key string
+	// Text is the fault, for UnreadableSetting.
+	Text string
+}
+
+// Finding is a fault as people are told of it.
+func (f Fault) Finding() Finding { return Finding{Reason: UnreadableSetting, Text: f.Error()} }
+
+// Warning is the finding as an admission warning, which tells who speaks.
+func (f Finding) Warning() string {
+	if f.Reason == UnreadableSetting && f.Source == (Source{}) {
+		return f.String() // it begins with our annotation
+	}
+	return "configstamp: " + f.String()
 }
 
 // String is the sentence, short enough for an admission warning.
@@ -41,6 +59,20 @@ func (f Finding) String() string {
 		return fmt.Sprintf("%s: the recorded checksum cannot be compared any more; the present content is recorded anew and nothing restarts", f.Source)
 	case TooLarge:
 		return "checksums left out: with them the annotations would exceed 256 KiB; remove large annotations"
+	case UnreadableSetting:
+		if f.Source != (Source{}) {
+			return f.Source.String() + ": " + f.Text + "; nothing that uses it restarts until that is mended"
+		}
+		return f.Text + "; nothing restarts until that is mended"
+	case NoSetting:
+		if f.Key == InjectLabel {
+			return f.Key + " is a label, not an annotation; it has no effect here"
+		}
+		return f.Key + " is no setting of a workload; it has no effect"
+	case NoTemplateSetting:
+		return f.Key + " has no effect on a pod template; write it on the workload's own metadata"
+	case ObserveMode:
+		return "mode is observe: checksums are out of date, and nothing restarts"
 	case NotProvenFresh:
 		return "the present content of the sources could not be read in time; the controller checks this workload again"
 	}

@@ -13,7 +13,7 @@ import (
 // Only what this package writes of the present content is True, whatever
 // somebody wrote into an annotation.
 func FuzzAssess(f *testing.F) {
-	selections := checksum.Selections([]checksum.Reference{envFrom(message), optional(env(password, "a")), used(checksum.Live, mounted(password))}, checksum.DefaultPolicy())
+	selections := checksum.Selections([]checksum.Reference{envFrom(message), optional(env(password, "a")), used(checksum.Live, mounted(password)), optional(mounted(vault))}, provided())
 	contents := []*checksum.Content{nil, text("a", "1")}
 	for _, s := range selections {
 		for _, content := range contents {
@@ -30,6 +30,10 @@ func FuzzAssess(f *testing.F) {
 				case (verdict == checksum.Missing) != missing:
 					t.Fatalf("missing %v, assessed as %v", missing, verdict)
 				case missing:
+				case s.Source == vault && content == nil:
+					if verdict != checksum.Unreported {
+						t.Fatalf("nobody reports, assessed as %v", verdict)
+					}
 				case (verdict == checksum.Unrecorded) != !recorded:
 					t.Fatalf("recorded %v, assessed as %v", recorded, verdict)
 				case recorded && (verdict == checksum.True) != ours:
@@ -47,7 +51,7 @@ func FuzzAssess(f *testing.F) {
 
 // What is read of a baseline is written and read again as it was.
 func FuzzParseBaseline(f *testing.F) {
-	f.Add(`{"configmap/web-message":"v1:absent","secret/db-password":"x"}`)
+	f.Add(`{"configmap/web-message":"v1:absent","secret/db-password":"x","secretproviderclass/web-vault":"y"}`)
 	f.Fuzz(func(t *testing.T, annotation string) {
 		baseline, err := checksum.ParseBaseline(annotation)
 		if err != nil {
@@ -71,6 +75,7 @@ func FuzzParseBaseline(f *testing.F) {
 func FuzzParseSource(f *testing.F) {
 	f.Add("configmap/web-message")
 	f.Add("secret/db.password-1")
+	f.Add("secretproviderclass/web-vault")
 	f.Fuzz(func(t *testing.T, written string) {
 		source, err := checksum.ParseSource(written)
 		if err != nil {

@@ -21,7 +21,7 @@ type made struct {
 	keyID, namespace string
 	source           Source
 	all              bool
-	keys             []string
+	except, keys     []string
 	value            string
 }
 
@@ -33,7 +33,7 @@ func (m *memory) find(keyID, namespace string, s *Selection) (value string, ok b
 	for i := range *digests {
 		one := &(*digests)[i]
 		if one.keyID == keyID && one.namespace == namespace && one.source == s.Source &&
-			one.all == s.All && slices.Equal(one.keys, s.Keys) {
+			one.all == s.All && slices.Equal(one.except, s.Except) && slices.Equal(one.keys, s.Keys) {
 			return one.value, true
 		}
 	}

@@ -88,7 +88,7 @@ func (m *model) apply(records checksum.Records, known map[checksum.Source]bytesO
 
 // settled is the state after a rolling re-admission that nothing hindered.
 func (m *model) settled(ring *checksum.Ring, a checksum.Admission) {
-	review := ring.Review(namespace, a.Selections, m.stored, a.Content)
+	review := ring.Review(namespace, &a.Policy, a.Selections, m.stored, a.Content)
 	if len(review.Untrue)+len(review.ToRecord)+len(review.Missing) > 0 {
 		m.fail("after a roll that nothing hindered: %+v", review)
 	}

@@ -2,6 +2,7 @@ package checksum
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,9 +79,9 @@ func (p Place) String() string {
 // usualReferences is how many there is room for at once.
 const usualReferences = 16
 
-// References lists every place in a pod spec that names a ConfigMap or Secret,
-// in the order in which they stand there (core/v1 PodSpec). Empty names, which
-// the API server accepts in some places, name nothing.
+// References lists every place in a pod spec that names a source, in the order
+// in which they stand there (core/v1 PodSpec). Empty names, which the API server
+// accepts in some places, name nothing.
 func References(spec *corev1.PodSpec) []Reference {
 	f := finder{found: make([]Reference, 0, usualReferences), mounts: map[string][]mount{}}
 	for i := range spec.InitContainers {
@@ -178,6 +179,7 @@ func (f *finder) volume(v *corev1.Volume) {
 			}
 		}
 	}
+	f.provided(v.Name, v.CSI)
 	f.nodeVolume(v)
 }
 
@@ -188,12 +190,7 @@ func (f *finder) files(volume string, source Source, items []corev1.KeyToPath, o
 	for _, item := range items {
 		r.RequiredKeys = append(r.RequiredKeys, item.Key)
 	}
-	mounts := f.mounts[volume]
-	if len(mounts) == 0 {
-		r.Use, r.Keys, r.Where = Unused, r.RequiredKeys, Place{Volume: volume}
-		f.add(r)
-	}
-	for _, m := range mounts {
+	for _, m := range f.mountsOf(volume) {
 		r := r
 		r.Use, r.Where = m.use, m.where
 		switch {
@@ -211,6 +208,32 @@ func (f *finder) files(volume string, source Source, items []corev1.KeyToPath, o
 			}
 		}
 		f.add(r)
+	}
+}
+
+// mountsOf lists where a volume is mounted; one that is mounted nowhere is unused.
+func (f *finder) mountsOf(volume string) []mount {
+	if mounts := f.mounts[volume]; len(mounts) > 0 {
+		return mounts
+	}
+	return []mount{{use: Unused, where: Place{Volume: volume}}}
+}
+
+// The inline volume of a SecretProviderClass.
+const (
+	providerDriver    = "secrets-store.csi.k8s.io"
+	providerAttribute = "secretProviderClass"
+)
+
+// provided adds a reference for each mount of a volume of a SecretProviderClass.
+// Its files do not bear the names of its objects, so a mount sees them all.
+func (f *finder) provided(volume string, csi *corev1.CSIVolumeSource) {
+	if csi == nil || csi.Driver != providerDriver {
+		return
+	}
+	source := Source{SecretProviderClass, csi.VolumeAttributes[providerAttribute]}
+	for _, m := range f.mountsOf(volume) {
+		f.add(Reference{Source: source, Use: m.use, All: true, Optional: true, Where: m.where})
 	}
 }
 
@@ -260,3 +283,31 @@ func insideVolume(subPath string) string {
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
+
+// Joined puts references together that differ in their place alone: what is
+// kept of a workload to make its selections of, under whatever policy.
+func Joined(references []Reference) []Reference {
+	var joined []Reference
+	for i := range references {
+		r := &references[i]
+		if r.Use == Unused || !r.Source.Nameable() || isHelmRelease(r.Source) {
+			continue // it selects nothing, under any policy
+		}
+		at := slices.IndexFunc(joined, func(j Reference) bool {
+			return j.Source == r.Source && j.Use == r.Use && j.Optional == r.Optional && j.Env == r.Env
+		})
+		if at < 0 {
+			at = len(joined)
+			joined = append(joined, Reference{Source: r.Source, Use: r.Use, Optional: r.Optional, Env: r.Env})
+		}
+		j := &joined[at]
+		j.All = j.All || r.All
+		j.Keys = append(j.Keys, r.Keys...)
+		j.RequiredKeys = append(j.RequiredKeys, r.RequiredKeys...)
+	}
+	for i := range joined {
+		joined[i].Keys = sortedUnique(joined[i].Keys)
+		joined[i].RequiredKeys = sortedUnique(joined[i].RequiredKeys)
+	}
+	return slices.Clip(joined)
+}

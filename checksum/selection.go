@@ -22,6 +22,8 @@ type Selection struct {
 	Source Source
 	// All selects every key there is; then Keys is empty.
 	All bool
+	// Except are globs of keys that are not selected, sorted, where All is.
+	Except []string
 	// Keys are the selected keys, sorted. They may be absent from the source.
 	Keys []string
 	// HoldOnly tells that nothing of the source counts by policy: it is neither
@@ -36,32 +38,26 @@ type Selection struct {
 	// Alternatives are the other selections that the same template gives under
 	// another policy, for comparing values that were written under it.
 	Alternatives []Selection
+	// ifMarked tells that it counts if its source carries Reloader's mark, reloaded
+	// that Reloader's "ignore" counts.
+	ifMarked, reloaded bool
 }
 
 // ID names the selection within a value: "all" or 8 hex digits.
 func (s Selection) ID() string {
-	if s.All {
+	what, names := "keys", s.Keys
+	switch {
+	case s.All && len(s.Except) == 0:
 		return selectionAll
+	case s.All:
+		what, names = "all but", s.Except
 	}
-	text := number(field(nil, "keys"), len(s.Keys))
-	for _, key := range s.Keys {
-		text = field(text, key)
+	text := number(field(nil, what), len(names))
+	for _, name := range names {
+		text = field(text, name)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:idBytes])
-}
-
-// Policy says which references count.
-type Policy struct {
-	// Uses are the uses that restart.
-	Uses []Use
-	// Ignored are the sources that never count.
-	Ignored []Source
-}
-
-// DefaultPolicy counts what containers read, at their start or while they run.
-func DefaultPolicy(ignored ...Source) Policy {
-	return Policy{Uses: []Use{Startup, Live}, Ignored: ignored}
 }
 
 // usesByPolicy are the sets of uses that any setting of restart-on counts; see
@@ -70,13 +66,19 @@ func usesByPolicy() [][]Use {
 	return [][]Use{{Startup}, {Startup, Live}, {Startup, Live, Node}}
 }
 
-// Selections joins references into one selection for each source that counts
-// or that containers cannot start without, sorted by source. A reference whose
-// name no object can have, or to a release of Helm's, selects nothing.
+// Selections joins references, and what counts also, into one selection for each
+// source that counts or that containers cannot start without, sorted by source. A
+// reference whose name no object can have, or to a release of Helm's, selects
+// nothing. What a source says of itself is not in it yet: see Selection.of.
 func Selections(references []Reference, policy Policy) []Selection {
-	sorted := make([]*Reference, len(references))
+	sorted := make([]*Reference, 0, len(references)+len(policy.Also))
 	for i := range references {
-		sorted[i] = &references[i]
+		sorted = append(sorted, &references[i])
+	}
+	for _, sources := range [][]Source{policy.Also, policy.named} {
+		for _, source := range sources {
+			sorted = append(sorted, &Reference{Source: source, Use: Startup, All: true, Optional: true})
+		}
 	}
 	slices.SortStableFunc(sorted, func(a, b *Reference) int { return compareSources(a.Source, b.Source) })
 	selections := make([]Selection, 0, len(references))
@@ -86,7 +88,7 @@ func Selections(references []Reference, policy Policy) []Selection {
 		for n < len(sorted) && sorted[n].Source == source {
 			n++
 		}
-		if s, ok := selectionOf(sorted[:n], policy); ok {
+		if s, ok := selectionOf(sorted[:n], &policy); ok {
 			selections = append(selections, s)
 		}
 		sorted = sorted[n:]
@@ -95,14 +97,15 @@ func Selections(references []Reference, policy Policy) []Selection {
 }
 
 // selectionOf joins all references to one source.
-func selectionOf(references []*Reference, policy Policy) (Selection, bool) {
+func selectionOf(references []*Reference, policy *Policy) (Selection, bool) {
 	source := references[0].Source
 	if !source.Nameable() || isHelmRelease(source) {
 		return Selection{}, false
 	}
 	s := Selection{Source: source, HoldOnly: true}
-	if counts(references, policy.Uses) && !slices.Contains(policy.Ignored, source) {
+	if counted, ifMarked := policy.counts(source); counted && counts(references, policy.Uses) {
 		s = join(references, policy.Uses)
+		s.ifMarked, s.reloaded = ifMarked, policy.foreign != nil && policy.foreign.Reloader
 		s.Alternatives = alternatives(s, policy.Uses, references)
 	}
 	s.require(references)
@@ -178,6 +181,43 @@ func (s *Selection) require(references []*Reference) {
 		return 1
 	})
 	s.RequiredKeys = slices.Compact(s.RequiredKeys)
+}
+
+// of is the selection under what its source says of itself.
+func (s Selection) of(content *Content) Selection {
+	if s.HoldOnly || content == nil || (content.Policy == nil && !s.ifMarked) {
+		return s
+	}
+	policy := content.Policy
+	if policy == nil {
+		policy = &SourcePolicy{}
+	}
+	if policy.Ignore || (s.reloaded && policy.Unreloaded) || (s.ifMarked && !policy.Marked) {
+		s.HoldOnly, s.All, s.Keys, s.Alternatives = true, false, nil, nil
+		return s
+	}
+	if len(policy.IgnoreKeys) == 0 {
+		return s
+	}
+	alternatives := s.Alternatives
+	whole := s
+	s = s.without(policy.IgnoreKeys)
+	s.Alternatives = slices.Clone(alternatives)
+	for _, other := range alternatives {
+		s.Alternatives = append(s.Alternatives, other.without(policy.IgnoreKeys))
+	}
+	s.Alternatives = append(s.Alternatives, whole)
+	return s
+}
+
+// without is the selection less the keys that some globs name.
+func (s Selection) without(globs []string) Selection {
+	if s.All {
+		s.Except = globs
+		return s
+	}
+	s.Keys = slices.DeleteFunc(slices.Clone(s.Keys), func(key string) bool { return matchesAny(globs, key) })
+	return s
 }
 
 // Missing says what a container could not start without: the first required

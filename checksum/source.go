@@ -12,17 +12,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Kind says which of the two API kinds a source is of. Its text is what users
-// read in annotations and events.
+// Kind says which API kind a source is of. Its text is what users read in
+// annotations and events.
 type Kind string
 
 // The kinds of sources.
 const (
 	ConfigMap Kind = "configmap"
 	Secret    Kind = "secret"
+	// SecretProviderClass is the Secrets Store CSI driver's. It counts where the
+	// policy says so.
+	SecretProviderClass Kind = "secretproviderclass"
 )
 
-// Source names one ConfigMap or Secret in the workload's own namespace.
+// Kinds lists the kinds of sources.
+func Kinds() []Kind { return []Kind{ConfigMap, Secret, SecretProviderClass} }
+
+// known reports whether there is such a kind.
+func (k Kind) known() bool { return slices.Contains(Kinds(), k) }
+
+// reported tells that what a source of the kind holds is known by reports alone:
+// that there is none says nothing of the source.
+func (k Kind) reported() bool { return k == SecretProviderClass }
+
+// Source names one ConfigMap, Secret or SecretProviderClass in the workload's own
+// namespace.
 type Source struct {
 	Kind Kind
 	Name string
@@ -34,12 +48,15 @@ func (s Source) String() string { return string(s.Kind) + "/" + s.Name }
 // MarshalText makes a source usable as a key of a JSON object.
 func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ParseSource reads "configmap/<name>" or "secret/<name>".
+// wantSource says how a source is written.
+const wantSource = "want configmap/<name>, secret/<name> or secretproviderclass/<name>"
+
+// ParseSource reads a source as String writes it.
 func ParseSource(text string) (Source, error) {
 	kind, name, _ := strings.Cut(text, "/")
 	source := Source{Kind: Kind(kind), Name: name}
-	if source.Kind != ConfigMap && source.Kind != Secret {
-		return Source{}, fmt.Errorf("reading source %q: want configmap/<name> or secret/<name>", text)
+	if !source.Kind.known() {
+		return Source{}, fmt.Errorf("reading source %q: %s", text, wantSource)
 	}
 	if !source.Nameable() {
 		return Source{}, fmt.Errorf("reading source %q: no object can have the name %q", text, name)
@@ -48,7 +65,7 @@ func ParseSource(text string) (Source, error) {
 }
 
 // Nameable reports whether an object of this name can exist (metadata.name of
-// both kinds is an RFC 1123 subdomain of at most 253 characters). The API
+// each kind is an RFC 1123 subdomain of at most 253 characters). The API
 // server accepts some references to names that no object can have.
 func (s Source) Nameable() bool { return len(validation.IsDNS1123Subdomain(s.Name)) == 0 }
 
@@ -66,12 +83,15 @@ type Entry struct {
 	Binary bool
 }
 
-// Content is all that is remembered of a source's bytes: its entries, sorted
-// by name. data, binaryData and (once stored) stringData are one map. A nil
-// *Content means that the source does not exist.
+// Content is all that is remembered of a source: its entries, sorted by name,
+// and its policy. data, binaryData and (once stored) stringData are one map. A nil
+// *Content means that the source does not exist; of a SecretProviderClass, that
+// nobody reports what it holds.
 type Content struct {
 	Entries []Entry
-	made    memory
+	// Policy is what the source's own annotations say.
+	Policy *SourcePolicy
+	made   memory
 }
 
 // String keeps checksums out of whatever prints a content: they are not keyed,
@@ -101,7 +121,7 @@ func ContentOfConfigMap(cm *corev1.ConfigMap) *Content {
 	for name, value := range cm.BinaryData {
 		entries = append(entries, Entry{Name: name, Sum: sha256.Sum256(value), Binary: true})
 	}
-	return contentOf(entries)
+	return contentOf(entries, cm.Annotations)
 }
 
 // ContentOfSecret condenses a Secret as the API server stores it: stringData
@@ -111,12 +131,23 @@ func ContentOfSecret(secret *corev1.Secret) *Content {
 	for name, value := range secret.Data {
 		entries = append(entries, Entry{Name: name, Sum: sha256.Sum256(value)})
 	}
-	return contentOf(entries)
+	return contentOf(entries, secret.Annotations)
 }
 
-func contentOf(entries []Entry) *Content {
+// ContentOfVersions condenses what a pod's mount of a SecretProviderClass reports:
+// the version of each of its objects, by the object's id. What the objects hold is
+// not known.
+func ContentOfVersions(versions map[string]string) *Content {
+	entries := make([]Entry, 0, len(versions))
+	for id, version := range versions {
+		entries = append(entries, Entry{Name: id, Sum: sha256.Sum256([]byte(version))})
+	}
+	return contentOf(entries, nil)
+}
+
+func contentOf(entries []Entry, annotations map[string]string) *Content {
 	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
-	return &Content{Entries: entries}
+	return &Content{Entries: entries, Policy: SourcePolicyOf(annotations)}
 }
 
 // Entry finds a key.
@@ -137,7 +168,7 @@ func (c *Content) Equal(other *Content) bool {
 	if c == nil || other == nil {
 		return c == other
 	}
-	return slices.EqualFunc(c.Entries, other.Entries, func(a, b Entry) bool {
+	return c.Policy.Equal(other.Policy) && slices.EqualFunc(c.Entries, other.Entries, func(a, b Entry) bool {
 		return a.Name == b.Name && a.Binary == b.Binary && bytes.Equal(a.Sum[:], b.Sum[:])
 	})
 }

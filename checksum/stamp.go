@@ -39,7 +39,7 @@ func StampKey(source Source) string {
 }
 
 // stampKeyRoom is what a StampKey takes at most, in bytes.
-const stampKeyRoom = len(ConfigMap) + len(stampDomain) + nameLimit
+const stampKeyRoom = len(SecretProviderClass) + len(stampDomain) + nameLimit
 
 func appendStampKey(key []byte, source Source) []byte {
 	key = append(append(key, source.Kind...), stampDomain...)
@@ -53,11 +53,8 @@ func appendStampKey(key []byte, source Source) []byte {
 
 // IsStampKey reports whether an annotation is one of ours on a pod template.
 func IsStampKey(annotation string) bool {
-	kind, found := strings.CutPrefix(annotation, string(ConfigMap))
-	if !found {
-		kind, found = strings.CutPrefix(annotation, string(Secret))
-	}
-	return found && strings.HasPrefix(kind, stampDomain)
+	kind, _, found := strings.Cut(annotation, stampDomain)
+	return found && Kind(kind).known()
 }
 
 // Stamps picks our annotations out of a pod template's.
@@ -93,6 +90,8 @@ func (r Records) Of(source Source) (string, bool) {
 	value, ok := r.Stamps[string(appendStampKey(room[:0], source))]
 	return value, ok
 }
+
+func (r Records) empty() bool { return len(r.Stamps) == 0 && len(r.Baseline) == 0 }
 
 // Equal reports whether two records say the same.
 func (r Records) Equal(other Records) bool {

@@ -23,7 +23,7 @@ func TestStampKey(t *testing.T) {
 		"a cut may fall behind a dot or a hyphen": {strings.Repeat("n", 38) + ".-" + strings.Repeat("m", 60), strings.Repeat("n", 38) + ".-_"},
 	} {
 		t.Run(about, func(t *testing.T) {
-			for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
+			for _, kind := range checksum.Kinds() {
 				got := checksum.StampKey(checksum.Source{Kind: kind, Name: c.name})
 				prefix := string(kind) + ".configstamp.dev/"
 				if len(c.name) <= 63 && got != prefix+c.want {
@@ -52,7 +52,7 @@ func TestNoTwoSourcesShareAStamp(t *testing.T) {
 		strings.Repeat("a", 40), strings.Repeat("a", 40) + "-ce068a195ab380a813c713",
 	}
 	seen := map[string]checksum.Source{}
-	for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
+	for _, kind := range checksum.Kinds() {
 		for _, name := range names {
 			source := checksum.Source{Kind: kind, Name: name}
 			stamp := checksum.StampKey(source)
@@ -78,8 +78,11 @@ func TestStampsPicksOurs(t *testing.T) {
 		"xsecret.configstamp.dev/c":    "6",
 		"secret.configstamp.dev.evil/": "7",
 		"Secret.configstamp.dev/d":     "8",
+		"a.secret.configstamp.dev/e":   "9",
+
+		"secretproviderclass.configstamp.dev/f": "10",
 	})
-	want := map[string]string{"configmap.configstamp.dev/a": "1", "secret.configstamp.dev/b": "2", "secret.configstamp.dev/": "3"}
+	want := map[string]string{"configmap.configstamp.dev/a": "1", "secret.configstamp.dev/b": "2", "secret.configstamp.dev/": "3", "secretproviderclass.configstamp.dev/f": "10"}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -109,7 +112,7 @@ func TestParseBaseline(t *testing.T) {
 		"nothing":                     {"", nil},
 		"null":                        {"null", nil},
 		"an empty object":             {"{}", nil},
-		"both kinds":                  {`{"configmap/web-message":"v1:absent","secret/db-password":"x"}`, map[checksum.Source]string{message: "v1:absent", password: "x"}},
+		"each kind":                   {`{"configmap/web-message":"v1:absent","secret/db-password":"x","secretproviderclass/web-vault":"y"}`, map[checksum.Source]string{message: "v1:absent", password: "x", vault: "y"}},
 		"a kind of a newer version":   {`{"configmap/web-message":"x","volume/v":"y"}`, map[checksum.Source]string{message: "x"}},
 		"names that no object has":    {`{"configmap/":"x","secret/A":"y","configmap":"z","secret/a/b":"w"}`, nil},
 		"blanks between, as by hand":  {"{ \"secret/db-password\" :\n\"x\" }", map[checksum.Source]string{password: "x"}},
@@ -158,7 +161,7 @@ func TestFormatBaselineIsTheDocumentedJSON(t *testing.T) {
 }
 
 func TestParseSource(t *testing.T) {
-	for _, source := range []checksum.Source{message, password, {Kind: checksum.Secret, Name: strings.Repeat("a", 253)}, {Kind: checksum.ConfigMap, Name: "a.b-c"}} {
+	for _, source := range []checksum.Source{message, password, vault, {Kind: checksum.Secret, Name: strings.Repeat("a", 253)}, {Kind: checksum.ConfigMap, Name: "a.b-c"}} {
 		if got, err := checksum.ParseSource(source.String()); err != nil || got != source {
 			t.Errorf("%s is read as %v, %v", source, got, err)
 		}

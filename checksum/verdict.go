@@ -23,11 +23,14 @@ const (
 	// Missing: a required source, or a required key of it, is not there, so no
 	// container can start; whatever is on record stays.
 	Missing
+	// Unreported: nobody reports what the source holds, so nothing is decided;
+	// whatever is on record stays.
+	Unreported
 )
 
 // String names a verdict for logs and tests.
 func (v Verdict) String() string {
-	names := [...]string{"true", "untrue", "unrecorded", "reselected", "unverifiable", "missing"}
+	names := [...]string{"true", "untrue", "unrecorded", "reselected", "unverifiable", "missing", "unreported"}
 	if v < 0 || int(v) >= len(names) {
 		return "unknown"
 	}
@@ -37,11 +40,20 @@ func (v Verdict) String() string {
 // Assess compares what is on record for a selection (recorded tells whether
 // anything is) with what its source holds now.
 func (r *Ring) Assess(namespace string, s Selection, record string, recorded bool, content *Content) Verdict {
+	s = s.of(content)
+	return r.assess(namespace, &s, record, recorded, content)
+}
+
+// assess is Assess for a selection that is what its source makes of it.
+func (r *Ring) assess(namespace string, s *Selection, record string, recorded bool, content *Content) Verdict {
 	if _, missing := s.Missing(content); missing {
 		return Missing
 	}
 	if s.HoldOnly {
 		return True // there is nothing to be untrue
+	}
+	if content == nil && s.Source.Kind.reported() {
+		return Unreported
 	}
 	if !recorded {
 		return Unrecorded
@@ -61,7 +73,7 @@ func (r *Ring) Assess(namespace string, s Selection, record string, recorded boo
 	if !ok {
 		return Unverifiable
 	}
-	if sameValue(record, key.digest(namespace, s, content)) {
+	if sameValue(record, key.digest(namespace, *s, content)) {
 		return True
 	}
 	written, ok := s.writtenAs(selectionID)
@@ -105,6 +117,9 @@ func (s Selection) writtenAs(id string) (Selection, bool) {
 	}
 	if id == selectionAll {
 		return Selection{Source: s.Source, All: true}, true
+	}
+	if everything := (Selection{Source: s.Source, All: true, Except: s.Except}); id == everything.ID() {
+		return everything, true
 	}
 	for _, other := range s.Alternatives {
 		if id == other.ID() {

@@ -134,14 +134,14 @@ func TestUnknownKey(t *testing.T) {
 
 func TestVerdictsHaveNames(t *testing.T) {
 	seen := map[string]bool{}
-	for v := checksum.True; v <= checksum.Missing; v++ {
+	for v := checksum.True; v <= checksum.Unreported; v++ {
 		if name := v.String(); name == "unknown" || seen[name] {
 			t.Errorf("verdict %d is called %s", v, name)
 		} else {
 			seen[name] = true
 		}
 	}
-	for _, v := range []checksum.Verdict{-1, checksum.Missing + 1} {
+	for _, v := range []checksum.Verdict{-1, checksum.Unreported + 1} {
 		if v.String() != "unknown" {
 			t.Errorf("verdict %d is called %s", v, v)
 		}

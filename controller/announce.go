@@ -22,7 +22,10 @@ const (
 	reasonRecorded   reason = "ConfigRecorded"      // what is there now is on record; nothing restarts
 	reasonStale      reason = "ConfigMaybeStale"    // pods may have started before the last edit
 	reasonLost       reason = "ChecksumLost"        // a record cannot be compared any more
-	reasonHeld       reason = "RolloutHeld"         // changed, but something required is missing
+	reasonHeld       reason = "RolloutHeld"         // changed, but something required is missing, or a setting holds it
+	reasonObserved   reason = "WouldRollOut"        // changed, in mode: observe
+	reasonPolicy     reason = "PolicyUnreadable"    // a setting cannot be read
+	reasonStorm      reason = "RolloutsSlowedDown"  // a source changes again and again
 	reasonBlocked    reason = "RecordingBlocked"    // another webhook would change the workload
 	reasonOversize   reason = "AnnotationsTooLarge" // our annotations do not fit
 	reasonUnreadable reason = "TemplateUnreadable"  // the pod template cannot be read
@@ -36,12 +39,16 @@ const actionReadmit = "Readmit"
 // digests.
 type announcer struct{ recorder events.EventRecorder }
 
-func (a announcer) rolling(user ref, s *subject, sources []checksum.Source) {
+func (a announcer) rolling(user ref, s *subject, sources []checksum.Source, adopted bool) {
+	why := changed(sources)
+	if adopted {
+		why = "found without checksums of " + list(sources) + ", and adopt is restart"
+	}
 	what := "rolling out"
 	if !user.kind.Restarts {
 		what = "later runs start with it"
 	}
-	a.event(user, s, corev1.EventTypeNormal, reasonRolling, changed(sources)+": "+what, sources...)
+	a.event(user, s, corev1.EventTypeNormal, reasonRolling, why+": "+what, sources...)
 }
 
 func (a announcer) recorded(user ref, s *subject, sources []checksum.Source) {
@@ -82,8 +89,12 @@ func (a announcer) event(user ref, s *subject, eventType string, why reason, tex
 
 // warnOnce tells a person what only a person can mend, once for each text.
 func (c *Controller) warnOnce(user ref, s *subject, why reason, text string, about ...checksum.Source) {
+	c.sayOnce(user, s, corev1.EventTypeWarning, why, text, about...)
+}
+
+func (c *Controller) sayOnce(user ref, s *subject, eventType string, why reason, text string, about ...checksum.Source) {
 	if c.notes.first(user, why, text) {
-		c.say.event(user, s, corev1.EventTypeWarning, why, text, about...)
+		c.say.event(user, s, eventType, why, text, about...)
 	}
 }
 
@@ -93,7 +104,7 @@ const patience = 8
 
 // reportFailure warns of a workload that keeps failing, once for each reason.
 func (c *Controller) reportFailure(user ref, err error) {
-	s, _ := c.index.get(user)
+	s := c.index.get(user)
 	if s == nil || c.queue.NumRequeues(user)+1 < patience {
 		return
 	}

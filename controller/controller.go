@@ -31,6 +31,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/served"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -41,6 +42,16 @@ type Sources interface {
 	// Written is when a source's data was last written, and when the source
 	// was created; zero when that is not known.
 	Written(namespace string, source checksum.Source) (written, created time.Time)
+	// Names lists the sources of a kind.
+	Names(namespace string, kind checksum.Kind) []string
+	HasSynced() bool
+}
+
+// Namespaces tells what Namespaces say of the workloads in them.
+type Namespaces interface {
+	OptedIn(namespace string) bool
+	// Settings are the default for all in the Namespace.
+	Settings(namespace string) map[string]string
 	HasSynced() bool
 }
 
@@ -55,10 +66,12 @@ type Keys interface {
 
 // Options are what a user can set.
 type Options struct {
-	Kinds  workload.Table
+	Kinds workload.Table
+	// Policy is the cluster's, beneath those of Namespaces and workloads.
 	Policy checksum.Policy
-	// Namespaces restricts the controller to these and takes them as opted in;
-	// empty: all namespaces, opted in by their label.
+	// Dialects are those of other products whose annotations count, and opt in.
+	Dialects []checksum.Dialect
+	// Namespaces restricts the controller to these; empty: all namespaces.
 	Namespaces []string
 	// Excluded namespaces are never served, whatever their label says.
 	Excluded []string
@@ -89,19 +102,22 @@ const (
 
 // Controller is the sidecar. Make it with New.
 type Controller struct {
-	options Options
-	sources Sources
-	keys    Keys
-	api     api
-	say     announcer
-	metrics *Metrics
-	index   *index
-	settle  *settling
-	queue   workqueue.TypedRateLimitingInterface[ref]
-	reflect []*cache.Reflector
-	watches []watch
-	notes   *notes
-	tell    func(context.Context) // hands events on until the end; nil: they need nobody
+	options    Options
+	sources    Sources
+	namespaces Namespaces
+	keys       Keys
+	api        api
+	say        announcer
+	metrics    *Metrics
+	index      *index
+	settle     *settling
+	storm      *storm
+	queue      workqueue.TypedRateLimitingInterface[ref]
+	reflect    []*cache.Reflector
+	watches    []watch
+	customs    *served.Resources // nil: there are none
+	notes      *notes
+	tell       func(context.Context) // hands events on until the end; nil: they need nobody
 }
 
 // Changed tells the controller that a source has other content than before.
@@ -116,6 +132,10 @@ func (c *Controller) Changed(namespace string, source checksum.Source) {
 		c.queue.Add(user) // a recording waits for nothing; a roll waits in sync
 	}
 }
+
+// NamespaceChanged tells the controller that a Namespace says something else than
+// before. It may be called at any time, from any goroutine.
+func (c *Controller) NamespaceChanged(namespace string) { c.index.reconsider(namespace) }
 
 // Reconsider has every workload looked at again, as after a change of the key ring.
 func (c *Controller) Reconsider() {
@@ -140,6 +160,9 @@ func (c *Controller) Ready() error {
 	}
 	if !c.sources.HasSynced() {
 		waiting = append(waiting, "configmaps and secrets")
+	}
+	if !c.namespaces.HasSynced() {
+		waiting = append(waiting, "namespaces")
 	}
 	if c.keys.Ring() == nil {
 		waiting = append(waiting, "the digest key")
@@ -181,6 +204,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	for _, reflector := range c.reflect {
 		group.Go(func() error {
 			reflector.RunWithContext(ctx)
+			return nil
+		})
+	}
+	if c.customs != nil {
+		group.Go(func() error {
+			c.customs.Run(ctx)
 			return nil
 		})
 	}
@@ -247,6 +276,7 @@ func (c *Controller) lead(ctx context.Context) error {
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
 	c.metrics.leader.Set(1)
+	c.index.refresh() // workloads may have come before the policy of their Namespace
 	c.settle.begin()
 	c.Reconsider()
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)

@@ -39,6 +39,10 @@ type cluster struct {
 	calls    []string
 	lose     bool // the answer to the next patch is lost, after it was stored
 	gone     bool // the API server does not know the workload
+	// policy is by flags, settings are those of the namespace.
+	policy   checksum.Policy
+	settings map[string]string
+	optedOut bool // the namespace is
 	// meanwhile is what others do between a read and the patch that follows it.
 	meanwhile func()
 }
@@ -53,6 +57,7 @@ func newCluster(t *testing.T) *cluster {
 	return &cluster{
 		kind:     kind,
 		ring:     checksum.NewRing(key),
+		policy:   checksum.DefaultPolicy(),
 		objects:  map[ref]map[string]any{},
 		contents: map[checksum.Source]*checksum.Content{},
 		times:    map[checksum.Source][2]time.Time{},
@@ -183,9 +188,12 @@ func (c *cluster) admit(user ref, manager string) {
 	if err != nil {
 		panic(err)
 	}
+	policy := c.policy.With(
+		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.settings})
 	decision := checksum.Decide(c.ring, checksum.Admission{
-		Namespace: user.namespace, Asker: checksum.AskerOf(manager), Fresh: true,
-		Selections: checksum.Selections(references, checksum.DefaultPolicy()),
+		Namespace: user.namespace, Asker: checksum.AskerOf(manager), Fresh: true, Policy: policy,
+		Selections: checksum.Selections(references, policy),
 		Held:       held, Sent: held,
 		Content: func(s checksum.Source) *checksum.Content { return c.contents[s] },
 	})
@@ -197,9 +205,16 @@ func (c *cluster) admit(user ref, manager string) {
 	if len(decision.Records.Stamps) > 0 {
 		template["metadata"] = map[string]any{"annotations": decision.Records.Stamps}
 	}
-	delete(metadata, "annotations")
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations == nil {
+		annotations = map[string]any{}
+	}
+	delete(annotations, checksum.BaselineAnnotation)
 	if text := checksum.FormatBaseline(decision.Records.Baseline); text != "" {
-		metadata["annotations"] = map[string]any{checksum.BaselineAnnotation: text}
+		annotations[checksum.BaselineAnnotation] = text
+	}
+	if delete(metadata, "annotations"); len(annotations) > 0 {
+		metadata["annotations"] = annotations
 	}
 	metadata["generation"] = metadata["generation"].(float64) + 1
 	version, _ := strconv.Atoi(metadata["resourceVersion"].(string))
@@ -216,7 +231,44 @@ func (c *cluster) Written(_ string, source checksum.Source) (written, created ti
 	return c.times[source][0], c.times[source][1]
 }
 
+func (c *cluster) Names(_ string, kind checksum.Kind) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for source, content := range c.contents {
+		if source.Kind == kind && content != nil {
+			names = append(names, source.Name)
+		}
+	}
+	return names
+}
+
 func (c *cluster) HasSynced() bool { return true }
+
+func (c *cluster) OptedIn(namespace string) bool { return namespace == "shop" && !c.optedOut }
+
+func (c *cluster) Settings(string) map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settings
+}
+
+// annotate sets annotations of a workload; the controller does not see it yet.
+func (c *cluster) annotate(user ref, pairs ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	metadata := c.objects[user]["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations == nil {
+		annotations = map[string]any{}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		annotations["configstamp.dev/"+pairs[i]] = pairs[i+1]
+	}
+	metadata["annotations"] = annotations
+	version, _ := strconv.Atoi(metadata["resourceVersion"].(string))
+	metadata["resourceVersion"] = strconv.Itoa(version + 1)
+}
 
 func (c *cluster) Ring() *checksum.Ring { return c.ring }
 
@@ -245,9 +297,8 @@ func newHouse(t *testing.T, c *cluster) *house {
 func (h *house) control(t *testing.T, settle time.Duration, clock clock.WithTicker) {
 	t.Helper()
 	h.Controller = newController(Options{
-		Policy: checksum.DefaultPolicy(), Excluded: []string{"kube-system"}, Settle: settle, Workers: 2, Clock: clock,
-	}, h.cluster, h.cluster, h.cluster, h.events, prometheus.NewRegistry())
-	h.index.optIn("shop", true)
+		Policy: h.cluster.policy, Excluded: []string{"kube-system"}, Settle: settle, Workers: 2, Clock: clock,
+	}, h.cluster, h.cluster, h.cluster, h.cluster, h.events, prometheus.NewRegistry())
 	for user := range h.cluster.objects {
 		h.see(t, user)
 	}

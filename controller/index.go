@@ -31,16 +31,22 @@ type subject struct {
 	generation      int64
 	inject          string // value of the opt-in label
 	deleting        bool
+	owned           bool // its owner rolls it
 	records         checksum.Records
-	selections      []checksum.Selection
-	fault           string // why the template could not be read
+	settings        map[string]string    // its annotations that are a policy
+	foreign         *checksum.Foreign    // what they say in other products' dialects
+	references      []checksum.Reference // joined
+	fault           string               // why the template could not be read
+	sources         []checksum.Source    // what it is found by
 }
 
 // newSubject reads a workload.
-func newSubject(object *workload.Object, policy checksum.Policy) *subject {
+func (o *Options) newSubject(object *workload.Object) *subject {
 	references, err := object.References()
 	s := faulty(object, err)
-	s.selections = checksum.Selections(references, policy)
+	s.references = checksum.Joined(references)
+	s.foreign = object.Foreign(o.Dialects)
+	s.owned = object.RolledByOwner(o.Kinds)
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.records, _ = object.Records()
 	return s
@@ -55,6 +61,7 @@ func faulty(object *workload.Object, err error) *subject {
 		generation:      object.Generation,
 		inject:          object.Labels[checksum.InjectLabel],
 		deleting:        object.DeletionTimestamp != nil,
+		settings:        checksum.SettingsOf(object.Annotations),
 	}
 	if err != nil {
 		s.fault = err.Error()
@@ -83,21 +90,23 @@ func (r received) GetObjectMeta() metav1.Object {
 // that a change lists nothing.
 type index struct {
 	woken func(ref)
+	// concern gives the sources that concern a workload, by its policy.
+	concern func(ref, *subject) []checksum.Source
 
-	mu         sync.RWMutex
-	subjects   map[ref]*subject
-	bySource   map[place]map[ref]struct{}
-	namespaces map[string]bool // those that are opted in
+	mu       sync.RWMutex
+	subjects map[ref]*subject
+	bySource map[place]map[ref]struct{}
+	byName   map[string]map[ref]struct{} // those that name sources by patterns, by namespace
 }
 
-func newIndex(woken func(ref)) *index {
-	return &index{woken: woken, subjects: map[ref]*subject{}, bySource: map[place]map[ref]struct{}{}, namespaces: map[string]bool{}}
+func newIndex(woken func(ref), concern func(ref, *subject) []checksum.Source) *index {
+	return &index{woken: woken, concern: concern, subjects: map[ref]*subject{}, bySource: map[place]map[ref]struct{}{}, byName: map[string]map[ref]struct{}{}}
 }
 
-func (x *index) get(user ref) (s *subject, namespaceOptedIn bool) {
+func (x *index) get(user ref) *subject {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.subjects[user], x.namespaces[user.namespace]
+	return x.subjects[user]
 }
 
 func (x *index) count() int {
@@ -109,7 +118,13 @@ func (x *index) count() int {
 func (x *index) users(namespace string, source checksum.Source) []ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Collect(maps.Keys(x.bySource[place{namespace, source}]))
+	users := slices.Collect(maps.Keys(x.bySource[place{namespace, source}]))
+	for user := range x.byName[namespace] {
+		if _, known := x.bySource[place{namespace, source}][user]; !known && x.subjects[user].foreign.Named(source) {
+			users = append(users, user)
+		}
+	}
+	return users
 }
 
 func (x *index) all() []ref {
@@ -136,41 +151,51 @@ func (x *index) take(user ref, s *subject) (news bool) {
 	}
 	x.set(user, s)
 	return known == nil || known.uid != s.uid || known.generation != s.generation ||
-		known.inject != s.inject || known.deleting != s.deleting || !known.records.Equal(s.records)
+		known.inject != s.inject || known.deleting != s.deleting || !known.records.Equal(s.records) ||
+		!maps.Equal(known.settings, s.settings)
 }
 
 // set replaces what is known of a workload; nil forgets it.
 func (x *index) set(user ref, s *subject) {
 	known := x.subjects[user]
+	var was, is []checksum.Source
+	if known != nil {
+		was = known.sources
+	}
 	if s == nil {
 		delete(x.subjects, user)
 	} else {
 		x.subjects[user] = s
+		if is = x.concern(user, s); slices.Equal(was, is) {
+			is = was // one copy is enough
+		}
+		s.sources = is
 	}
-	if known != nil && s != nil && slices.EqualFunc(known.selections, s.selections, sameSource) {
+	put(x.byName, user.namespace, user, s != nil && s.foreign != nil && len(s.foreign.Names) > 0)
+	if slices.Equal(was, is) {
 		return
 	}
-	if known != nil {
-		for i := range known.selections {
-			at := place{user.namespace, known.selections[i].Source}
-			delete(x.bySource[at], user)
-			if len(x.bySource[at]) == 0 {
-				delete(x.bySource, at)
-			}
-		}
+	for _, source := range was {
+		put(x.bySource, place{user.namespace, source}, user, false)
 	}
-	if s != nil {
-		for i := range s.selections {
-			at := place{user.namespace, s.selections[i].Source}
-			if x.bySource[at] == nil {
-				x.bySource[at] = map[ref]struct{}{}
-			}
-			x.bySource[at][user] = struct{}{}
-		}
+	for _, source := range is {
+		put(x.bySource, place{user.namespace, source}, user, true)
 	}
 }
 
-func sameSource(a, b checksum.Selection) bool { return a.Source == b.Source }
+// put has a workload among those at a key, or not.
+func put[K comparable](at map[K]map[ref]struct{}, key K, user ref, in bool) {
+	if !in {
+		if delete(at[key], user); len(at[key]) == 0 {
+			delete(at, key)
+		}
+		return
+	}
+	if at[key] == nil {
+		at[key] = map[ref]struct{}{}
+	}
+	at[key][user] = struct{}{}
+}
 
 func (x *index) remove(user ref) {
 	x.mu.Lock()
@@ -212,32 +237,35 @@ func (x *index) replace(kind *workload.Kind, namespace string, list map[ref]*sub
 	}
 }
 
-func (x *index) optedIn() []string {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return slices.Collect(maps.Keys(x.namespaces))
+// refresh looks anew at what concerns every workload.
+func (x *index) refresh() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for user := range x.subjects {
+		x.renewSources(user)
+	}
 }
 
-// optIn notes whether a namespace is opted in, and wakes its workloads when
-// that is new.
-func (x *index) optIn(namespace string, in bool) {
+// reconsider looks anew at what concerns the workloads of a namespace, and wakes
+// them.
+func (x *index) reconsider(namespace string) {
 	x.mu.Lock()
-	was := x.namespaces[namespace]
-	if in {
-		x.namespaces[namespace] = true
-	} else {
-		delete(x.namespaces, namespace)
-	}
 	var wake []ref
-	if in && !was {
-		for user := range x.subjects {
-			if user.namespace == namespace {
-				wake = append(wake, user)
-			}
+	for user := range x.subjects {
+		if user.namespace == namespace {
+			x.renewSources(user)
+			wake = append(wake, user)
 		}
 	}
 	x.mu.Unlock()
 	for _, user := range wake {
 		x.woken(user)
 	}
+}
+
+// renewSources indexes a workload under its present policy. What others hold of
+// it does not change under them.
+func (x *index) renewSources(user ref) {
+	same := *x.subjects[user]
+	x.set(user, &same)
 }

@@ -12,7 +12,7 @@ import (
 func subjectOf(uid, version string, names ...string) *subject {
 	s := &subject{uid: types.UID(uid), resourceVersion: version}
 	for _, name := range names {
-		s.selections = append(s.selections, checksum.Selection{Source: configMap(name)})
+		s.references = append(s.references, checksum.Reference{Source: configMap(name), Use: checksum.Startup, All: true})
 	}
 	return s
 }
@@ -21,7 +21,12 @@ func TestIndex(t *testing.T) {
 	kind := newCluster(t).kind
 	a, b := ref{kind, "n", "a"}, ref{kind, "n", "b"}
 	var woken []ref
-	x := newIndex(func(user ref) { woken = append(woken, user) })
+	x := newIndex(func(user ref) { woken = append(woken, user) }, func(_ ref, s *subject) (sources []checksum.Source) {
+		for _, reference := range s.references {
+			sources = append(sources, reference.Source)
+		}
+		return sources
+	})
 
 	x.put(a, subjectOf("1", "5", "c", "d"))
 	x.put(b, subjectOf("2", "6", "c"))
@@ -47,7 +52,7 @@ func TestIndex(t *testing.T) {
 		t.Error("a write that changes nothing of interest was taken for news")
 	}
 	x.replace(kind, "", map[ref]*subject{b: subjectOf("2", "3", "e")})
-	if s, _ := x.get(a); s != nil {
+	if s := x.get(a); s != nil {
 		t.Error("what a list lacks is still known")
 	}
 	if got := x.users("n", configMap("e")); !slices.Equal(got, []ref{b}) {
@@ -55,7 +60,7 @@ func TestIndex(t *testing.T) {
 	}
 	x.remove(b)
 	x.renew(b, subjectOf("2", "9", "e"))
-	if s, _ := x.get(b); s != nil {
+	if s := x.get(b); s != nil {
 		t.Error("a late answer brought a deleted workload back")
 	}
 	if len(x.bySource) != 0 || len(x.subjects) != 0 {
@@ -64,9 +69,12 @@ func TestIndex(t *testing.T) {
 
 	x.put(a, subjectOf("1", "5", "c"))
 	woken = nil
-	x.optIn("n", true)
-	x.optIn("n", true)
+	x.reconsider("m")
+	x.reconsider("n")
 	if !slices.Equal(woken, []ref{a}) {
-		t.Errorf("opting in woke %v, want a, once", woken)
+		t.Errorf("a change of the namespace woke %v, want a, once", woken)
+	}
+	if got := x.users("n", configMap("c")); !slices.Equal(got, []ref{a}) {
+		t.Errorf("users of c: %v, want a", got)
 	}
 }

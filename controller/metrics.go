@@ -19,6 +19,7 @@ const (
 type Metrics struct {
 	readmissions *prometheus.CounterVec
 	lost         prometheus.Counter
+	observed     prometheus.Counter
 	leader       prometheus.Gauge
 	workloads    prometheus.GaugeFunc
 	queued       prometheus.GaugeFunc
@@ -38,6 +39,10 @@ func newMetrics(registry prometheus.Registerer, workloads, queued func() int) *M
 			Name: "configstamp_unverifiable_stamps_total",
 			Help: "Values on record that could not be compared any more and were recorded anew.",
 		}),
+		observed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "configstamp_observed_changes_total",
+			Help: "Changes that a workload would have rolled out for, but for mode: observe.",
+		}),
 		leader: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "configstamp_leader",
 			Help: "1 while this process leads.",
@@ -45,7 +50,7 @@ func newMetrics(registry prometheus.Registerer, workloads, queued func() int) *M
 		workloads: gauge("configstamp_workloads", "Workloads that are watched, opted in or not.", workloads),
 		queued:    gauge("configstamp_queue_depth", "Workloads that wait to be looked at; on a process that does not lead, those that have waited for it to.", queued),
 	}
-	registry.MustRegister(m.readmissions, m.lost, m.leader, m.workloads, m.queued)
+	registry.MustRegister(m.readmissions, m.lost, m.observed, m.leader, m.workloads, m.queued)
 	return m
 }
 

@@ -1,13 +1,12 @@
 package controller
 
 import (
-	"errors"
+	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -15,76 +14,102 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/served"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // New makes a controller that speaks to the API server of config, whose own
-// rate limits should be off (QPS -1). Nothing is watched until Run.
-func New(config *rest.Config, options Options, sources Sources, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
+// rate limits should be off (QPS -1). Nothing is watched until Run. Custom kinds
+// are watched while discovery finds them.
+func New(config *rest.Config, discovery served.Discovery, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
 	options.Kinds = options.Kinds.Readmitted()
 	if options.Workers < 1 {
 		return nil, fmt.Errorf("making the controller: %d workers, want at least one", options.Workers)
 	}
-	clients := restAPI{}
+	clients := &restAPI{clients: map[*workload.Kind]rest.Interface{}}
 	pace := newPaced(recorder)
-	c := newController(options, sources, keys, clients, pace, registry)
+	c := newController(options, sources, namespaces, keys, clients, pace, registry)
 	c.tell = pace.run
-	namespaces := options.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
+	var customs []served.Resource
 	for _, kind := range options.Kinds {
-		client, err := condense.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
+		if kind.Custom {
+			customs = append(customs, served.Resource{GroupVersionResource: kind.GroupVersionResource(), Watch: func(ctx context.Context, name string) error {
+				return c.watchCustom(ctx, config, clients, kind.Named(name))
+			}})
+			continue
+		}
+		reflectors, sinks, err := c.reflectors(config, clients, kind)
 		if err != nil {
-			return nil, fmt.Errorf("making a client for %s: %w", kind, err)
+			return nil, err
 		}
-		clients[kind] = client
-		for _, namespace := range namespaces {
-			c.watch(kind.String(), client, kind.Resource, namespace, &workloadSink{index: c.index, kind: kind, namespace: namespace})
+		c.reflect = append(c.reflect, reflectors...)
+		for _, sink := range sinks {
+			c.watches = append(c.watches, watch{kind.String(), sink.filled})
 		}
 	}
-	if len(options.Namespaces) > 0 {
-		return c, nil // the list is the opt-in
-	}
-	client, err := condense.NewTyped(config, corev1.SchemeGroupVersion, corev1.AddToScheme, condenseNamespace)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for namespaces: %w", err)
-	}
-	c.watch("namespaces", client, "namespaces", metav1.NamespaceAll, &namespaceSink{index: c.index})
+	c.customs = served.New(discovery, customs...)
 	return c, nil
 }
 
-func newController(options Options, sources Sources, keys Keys, api api, recorder events.EventRecorder, registry prometheus.Registerer) *Controller {
+// reflectors are what fills the index with workloads of a kind.
+func (c *Controller) reflectors(config *rest.Config, clients *restAPI, kind *workload.Kind) (reflectors []*cache.Reflector, sinks []*workloadSink, err error) {
+	client, err := condense.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client for %s: %w", kind, err)
+	}
+	clients.put(kind, client)
+	namespaces := c.options.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		sink := &workloadSink{index: c.index, kind: kind, namespace: namespace}
+		sinks = append(sinks, sink)
+		reflectors = append(reflectors, cache.NewReflectorWithOptions(
+			condense.NewListWatch(client, kind.Resource, namespace, nil), nil, sink,
+			cache.ReflectorOptions{Name: "configstamp " + kind.String(), TypeDescription: kind.String(), Clock: c.options.Clock, Backoff: condense.Backoff()}))
+	}
+	return reflectors, sinks, nil
+}
+
+// watchCustom watches the workloads of a custom kind until ctx ends, and forgets
+// them then.
+func (c *Controller) watchCustom(ctx context.Context, config *rest.Config, clients *restAPI, kind *workload.Kind) error {
+	reflectors, sinks, err := c.reflectors(config, clients, kind)
+	if err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	for _, reflector := range reflectors {
+		running.Go(func() { reflector.RunWithContext(ctx) })
+	}
+	running.Wait()
+	for _, sink := range sinks {
+		c.index.replace(kind, sink.namespace, nil)
+	}
+	clients.put(kind, nil)
+	return nil
+}
+
+func newController(options Options, sources Sources, namespaces Namespaces, keys Keys, api api, recorder events.EventRecorder, registry prometheus.Registerer) *Controller {
 	c := &Controller{
-		options: options,
-		sources: sources,
-		keys:    keys,
-		api:     api,
-		say:     announcer{recorder},
-		settle:  newSettling(options.Settle, options.Clock),
+		options:    options,
+		sources:    sources,
+		namespaces: namespaces,
+		keys:       keys,
+		api:        api,
+		say:        announcer{recorder},
+		settle:     newSettling(options.Settle, options.Clock),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[ref](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[ref]{Clock: options.Clock}),
 		notes: newNotes(),
+		storm: newStorm(longestSettle * options.Settle),
 	}
-	c.index = newIndex(c.queue.Add)
+	c.index = newIndex(c.queue.Add, c.concern)
 	c.metrics = newMetrics(registry, c.index.count, c.queue.Len)
 	return c
-}
-
-// sink is a store that a Reflector fills.
-type sink interface {
-	cache.ReflectorStore
-	filled() bool
-}
-
-func (c *Controller) watch(name string, client rest.Interface, resource, namespace string, to sink) {
-	c.reflect = append(c.reflect, cache.NewReflectorWithOptions(
-		condense.NewListWatch(client, resource, namespace, nil), nil, to,
-		cache.ReflectorOptions{Name: "configstamp " + name, TypeDescription: name, Clock: c.options.Clock, Backoff: condense.Backoff()}))
-	c.watches = append(c.watches, watch{name, to.filled})
 }
 
 // condenser reads workloads of a kind as they arrive. One that cannot be read
@@ -93,7 +118,7 @@ func (c *Controller) condenser(kind *workload.Kind) func([]byte) (runtime.Object
 	return func(data []byte) (runtime.Object, error) {
 		object, err := kind.Decode(data)
 		if err == nil {
-			return received{ref{kind, object.Namespace, object.Name}, newSubject(object, c.options.Policy)}, nil
+			return received{ref{kind, object.Namespace, object.Name}, c.options.newSubject(object)}, nil
 		}
 		if object, headErr := kind.DecodeMetadata(data); headErr == nil {
 			return received{ref{kind, object.Namespace, object.Name}, faulty(object, err)}, nil
@@ -162,74 +187,3 @@ func (s *workloadSink) Resync() error { return nil }
 func errUnexpected(obj any) error {
 	return fmt.Errorf("watching: unexpected %T", obj)
 }
-
-var errNotNamespace = errors.New("not a Namespace")
-
-// condenseNamespace keeps a namespace's label and name.
-func condenseNamespace(obj runtime.Object) (runtime.Object, error) {
-	namespace, ok := obj.(*corev1.Namespace)
-	if !ok {
-		return nil, errNotNamespace
-	}
-	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}}
-	if value, labelled := namespace.Labels[checksum.InjectLabel]; labelled {
-		kept.Labels = map[string]string{checksum.InjectLabel: value}
-	}
-	return kept, nil
-}
-
-// namespaceSink notes which namespaces are opted in.
-type namespaceSink struct {
-	index *index
-	full  atomic.Bool
-}
-
-func (s *namespaceSink) filled() bool { return s.full.Load() }
-
-// Add implements cache.ReflectorStore.
-func (s *namespaceSink) Add(obj any) error { return s.Update(obj) }
-
-// Update implements cache.ReflectorStore.
-func (s *namespaceSink) Update(obj any) error {
-	namespace, err := meta.Accessor(obj)
-	if err != nil {
-		return errUnexpected(obj)
-	}
-	s.index.optIn(namespace.GetName(), namespace.GetLabels()[checksum.InjectLabel] == checksum.InjectEnabled)
-	return nil
-}
-
-// Delete implements cache.ReflectorStore.
-func (s *namespaceSink) Delete(obj any) error {
-	namespace, err := meta.Accessor(obj)
-	if err != nil {
-		return errUnexpected(obj)
-	}
-	s.index.optIn(namespace.GetName(), false)
-	return nil
-}
-
-// Replace implements cache.ReflectorStore.
-func (s *namespaceSink) Replace(list []any, _ string) error {
-	listed := make(map[string]bool, len(list))
-	for _, obj := range list {
-		if err := s.Update(obj); err != nil {
-			return err
-		}
-		namespace, err := meta.Accessor(obj)
-		if err != nil {
-			return errUnexpected(obj)
-		}
-		listed[namespace.GetName()] = true
-	}
-	for _, name := range s.index.optedIn() {
-		if !listed[name] {
-			s.index.optIn(name, false)
-		}
-	}
-	s.full.Store(true)
-	return nil
-}
-
-// Resync implements cache.ReflectorStore; there is nothing to do.
-func (s *namespaceSink) Resync() error { return nil }

@@ -125,15 +125,15 @@ func (n *notes) rolling(user ref, changed []checksum.Source, asked checksum.Reco
 }
 
 // rolled returns for which sources a roll was asked for that has come by now,
-// once.
-func (n *notes) rolled(user ref, now checksum.Records) []checksum.Source {
+// once, and whether nothing was on record before.
+func (n *notes) rolled(user ref, now checksum.Records) (changed []checksum.Source, adopted bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.made[user]
 	if note == nil || len(note.changed) == 0 || now.Equal(note.asked) {
-		return nil
+		return nil, false
 	}
-	changed := note.changed
+	changed, adopted = note.changed, note.asked.Equal(checksum.Records{})
 	note.changed, note.asked = nil, checksum.Records{}
-	return changed
+	return changed, adopted
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -34,24 +35,56 @@ type api interface {
 	readmit(ctx context.Context, user ref, manager string, dryRun bool) (body []byte, warnings []string, err error)
 }
 
-// restAPI has a client for each kind.
-type restAPI map[*workload.Kind]rest.Interface
+// restAPI has a client for each kind that is watched.
+type restAPI struct {
+	mu      sync.RWMutex
+	clients map[*workload.Kind]rest.Interface
+}
 
-func (a restAPI) get(ctx context.Context, user ref) ([]byte, error) {
+// put gives a kind its client, nil when it is watched no more.
+func (a *restAPI) put(kind *workload.Kind, client rest.Interface) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if client == nil {
+		delete(a.clients, kind)
+	} else {
+		a.clients[kind] = client
+	}
+}
+
+func (a *restAPI) of(user ref) (rest.Interface, error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	client, ok := a.clients[user.kind]
+	if !ok {
+		return nil, apierrors.NewNotFound(user.kind.GroupVersionResource().GroupResource(), user.name)
+	}
+	return client, nil
+}
+
+func (a *restAPI) get(ctx context.Context, user ref) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	body, err := a[user.kind].Get().Timeout(serverTimeout).Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).DoRaw(ctx)
+	client, err := a.of(user)
+	if err != nil {
+		return nil, err
+	}
+	body, err := client.Get().Timeout(serverTimeout).Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", user, err)
 	}
 	return body, nil
 }
 
-func (a restAPI) readmit(ctx context.Context, user ref, manager string, dryRun bool) ([]byte, []string, error) {
+func (a *restAPI) readmit(ctx context.Context, user ref, manager string, dryRun bool) ([]byte, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	client, err := a.of(user)
+	if err != nil {
+		return nil, nil, err
+	}
 	var heard warnings
-	request := a[user.kind].Patch(types.MergePatchType).
+	request := client.Patch(types.MergePatchType).
 		Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).
 		Param("fieldManager", manager).
 		Timeout(serverTimeout).

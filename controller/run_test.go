@@ -53,7 +53,8 @@ func (c *cluster) stampedTrue(user ref) bool {
 	}
 	held, _ := object.Records()
 	references, _ := object.References()
-	review := c.ring.Review(user.namespace, checksum.Selections(references, checksum.DefaultPolicy()), held, func(s checksum.Source) *checksum.Content { return c.Content("", s) })
+	policy := checksum.DefaultPolicy()
+	review := c.ring.Review(user.namespace, &policy, checksum.Selections(references, policy), held, func(s checksum.Source) *checksum.Content { return c.Content("", s) })
 	return len(review.Untrue) == 0 && len(review.ToRecord) == 0
 }
 

@@ -28,8 +28,8 @@ var (
 // sync does what is due for one workload. One that the API server does not know
 // is forgotten.
 func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) {
-	s, optedIn := c.index.get(user)
-	if s == nil || !c.serves(user, s, optedIn) {
+	s := c.index.get(user)
+	if s == nil || !c.serves(user, s) {
 		c.notes.forget(user)
 		return 0, nil
 	}
@@ -37,6 +37,7 @@ func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) 
 	if apierrors.IsNotFound(err) {
 		c.index.gone(user, s)
 		c.notes.forget(user)
+		c.storm.forget(user)
 		return 0, nil
 	}
 	return wait, err
@@ -55,31 +56,34 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 		return 0, err
 	}
 	c.sayRolled(ctx, user, s)
+	c.sayUnreadable(user, s, review)
 	c.notes.missed(user, review.Missing)
 	for i := range review.ToRecord {
 		source := review.ToRecord[i].Source
 		c.notes.came(user, source, c.sources.Content(user.namespace, source))
 	}
-	wait := c.settled(user, review.Untrue)
-	switch {
-	case len(review.Untrue) > 0 && len(review.Missing) == 0 && wait == 0:
-		return c.roll(ctx, user, s, review)
-	case len(review.Untrue) > 0 && len(review.Missing) > 0:
-		c.warnOnce(user, s, reasonHeld, fmt.Sprintf("%s, but nothing rolls while %s", changed(review.Untrue), review.Missing[0]),
-			append(slices.Clone(review.Untrue), review.Missing[0].Source)...)
-	case len(review.Untrue) == 0 && len(review.ToRecord) == 0:
-		c.notes.settle(user)
+	wait, rolls := time.Duration(0), false
+	if len(review.Untrue) > 0 {
+		if wait, rolls, err = c.due(ctx, user, s, review); err != nil {
+			return 0, err
+		}
 	}
-	if len(review.ToRecord) > 0 {
+	switch {
+	case rolls:
+		return c.roll(ctx, user, s, review)
+	case len(review.ToRecord) > 0:
 		return c.record(ctx, user, s, review, wait)
+	case len(review.Untrue) == 0 && len(review.Faults) == 0 && len(review.policy.Faults) == 0:
+		c.notes.settle(user)
 	}
 	return wait, nil
 }
 
 // serves reports whether a workload is opted in: by its own label, else by its
-// namespace's, and never in an excluded namespace.
-func (c *Controller) serves(user ref, s *subject, namespaceOptedIn bool) bool {
-	if s.deleting || slices.Contains(c.options.Excluded, user.namespace) {
+// namespace's, or by another product's annotations; and never in an excluded
+// namespace, or when its owner rolls it.
+func (c *Controller) serves(user ref, s *subject) bool {
+	if s.deleting || s.owned || slices.Contains(c.options.Excluded, user.namespace) {
 		return false
 	}
 	switch s.inject {
@@ -88,30 +92,56 @@ func (c *Controller) serves(user ref, s *subject, namespaceOptedIn bool) bool {
 	case checksum.InjectDisabled:
 		return false
 	}
-	return namespaceOptedIn || slices.Contains(c.options.Namespaces, user.namespace)
+	return c.namespaces.OptedIn(user.namespace) || s.foreign.OptsIn()
+}
+
+// review is the state of a workload's references under its policy.
+type review struct {
+	checksum.Review
+	policy checksum.Policy
+}
+
+// policy is what counts for a workload, and what holds it.
+func (c *Controller) policy(user ref, s *subject) checksum.Policy {
+	return c.options.Policy.With(
+		checksum.Level{Origin: checksum.OfWorkload, Annotations: s.settings},
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Settings(user.namespace)},
+	).Translated(s.foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.namespace, kind) })
+}
+
+// concern gives the sources that concern a workload.
+func (c *Controller) concern(user ref, s *subject) []checksum.Source {
+	selections := checksum.Selections(s.references, c.policy(user, s))
+	sources := make([]checksum.Source, len(selections))
+	for i := range selections {
+		sources[i] = selections[i].Source
+	}
+	return sources
 }
 
 // review compares what is on record with what the sources hold, by memory.
-func (c *Controller) review(ctx context.Context, user ref, s *subject) (checksum.Review, error) {
+func (c *Controller) review(ctx context.Context, user ref, s *subject) (review, error) {
 	ring := c.keys.Ring()
 	if ring == nil {
-		return checksum.Review{}, errNoKey
+		return review{}, errNoKey
 	}
-	for i := range s.selections {
-		if value, ok := s.records.Of(s.selections[i].Source); ok {
+	policy := c.policy(user, s)
+	selections := checksum.Selections(s.references, policy)
+	for i := range selections {
+		if value, ok := s.records.Of(selections[i].Source); ok {
 			if id, unknown := ring.UnknownKey(value); unknown {
 				if _, err := c.keys.Refresh(ctx, id); err != nil {
-					return checksum.Review{}, err
+					return review{}, err
 				}
 				if ring = c.keys.Ring(); ring == nil {
-					return checksum.Review{}, errNoKey
+					return review{}, errNoKey
 				}
 			}
 		}
 	}
-	return ring.Review(user.namespace, s.selections, s.records, func(source checksum.Source) *checksum.Content {
+	return review{policy: policy, Review: ring.Review(user.namespace, &policy, selections, s.records, func(source checksum.Source) *checksum.Content {
 		return c.sources.Content(user.namespace, source)
-	}), nil
+	})}, nil
 }
 
 // settled is how long the last of the changed sources has to settle yet.
@@ -124,15 +154,18 @@ func (c *Controller) settled(user ref, sources []checksum.Source) (wait time.Dur
 
 // roll has the webhook stamp a workload anew, and checks that the answer is
 // true. That closes every race between the caches without trusting any.
-func (c *Controller) roll(ctx context.Context, user ref, s *subject, review checksum.Review) (time.Duration, error) {
+func (c *Controller) roll(ctx context.Context, user ref, s *subject, review review) (time.Duration, error) {
 	c.notes.rolling(user, review.Untrue, s.records)
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if err != nil {
 		c.metrics.readmitted(rolling, resultFailed)
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
-	after := newSubject(answer.object, c.options.Policy)
+	after := c.options.newSubject(answer.object)
 	c.index.renew(user, after)
+	if !after.records.Equal(s.records) {
+		c.storm.rolled(user, c.options.Clock.Now())
+	}
 	c.sayRolled(ctx, user, after)
 	left, err := c.review(ctx, user, after)
 	switch {
@@ -155,9 +188,9 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review chec
 // sayRolled tells of a roll that a workload shows: now, or, when the answer to
 // the patch was lost, when the watch brings it.
 func (c *Controller) sayRolled(ctx context.Context, user ref, s *subject) {
-	if sources := c.notes.rolled(user, s.records); len(sources) > 0 {
+	if sources, adopted := c.notes.rolled(user, s.records); len(sources) > 0 {
 		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
-		c.say.rolling(user, s, sources)
+		c.say.rolling(user, s, sources, adopted)
 	}
 }
 
@@ -165,7 +198,7 @@ func (c *Controller) sayRolled(ctx context.Context, user ref, s *subject) {
 // Any patch runs everybody's mutating webhooks, so a dry run goes first: if
 // anything but our annotations would change, nothing is sent. wait is how long
 // a roll that is due later has to wait yet.
-func (c *Controller) record(ctx context.Context, user ref, s *subject, review checksum.Review, wait time.Duration) (time.Duration, error) {
+func (c *Controller) record(ctx context.Context, user ref, s *subject, review review, wait time.Duration) (time.Duration, error) {
 	before, err := c.api.get(ctx, user)
 	if err != nil {
 		return 0, fmt.Errorf("reading before a recording: %w", err)
@@ -195,7 +228,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review ch
 		c.metrics.readmitted(recording, resultFailed)
 		return 0, fmt.Errorf("recording: %w", err)
 	}
-	c.index.renew(user, newSubject(answer.object, c.options.Policy))
+	c.index.renew(user, c.options.newSubject(answer.object))
 	if done, err := c.recorded(ctx, user, answer); !done {
 		return c.unrecorded(user, s, answer, wait, err)
 	}
@@ -204,13 +237,17 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review ch
 		c.notes.settle(user)
 	}
 	klog.FromContext(ctx).Info("Recorded", "workload", user.String(), "references", len(review.ToRecord))
-	c.sayRecorded(user, s, review, user.kind.TemplateWritten(before))
+	written := user.kind.TemplateWritten(before)
+	if last := c.storm.last(user); last.After(written) { // managedFields do not tell of our own rolls
+		written = last
+	}
+	c.sayRecorded(user, s, review, written)
 	return wait, nil
 }
 
 // recorded reports whether an answer has everything on record.
 func (c *Controller) recorded(ctx context.Context, user ref, answer answer) (bool, error) {
-	left, err := c.review(ctx, user, newSubject(answer.object, c.options.Policy))
+	left, err := c.review(ctx, user, c.options.newSubject(answer.object))
 	return err == nil && len(left.ToRecord) == 0, err
 }
 
@@ -239,7 +276,7 @@ func sooner(wait, other time.Duration) time.Duration {
 // sayRecorded tells what was adopted, what could not be compared any more, and
 // which sources were edited after the pods' template was written: their pods
 // may have started before that.
-func (c *Controller) sayRecorded(user ref, s *subject, review checksum.Review, templateWritten time.Time) {
+func (c *Controller) sayRecorded(user ref, s *subject, review review, templateWritten time.Time) {
 	var adopted, stale []checksum.Source
 	for _, selection := range review.ToRecord {
 		source := selection.Source
@@ -290,7 +327,7 @@ type answer struct {
 
 // warned reports whether the webhook gave a reason in a warning.
 func (a answer) warned(reason checksum.Reason) bool {
-	return slices.Contains(a.warnings, "configstamp: "+checksum.Finding{Reason: reason}.String())
+	return slices.Contains(a.warnings, checksum.Finding{Reason: reason}.Warning())
 }
 
 func (c *Controller) readmit(ctx context.Context, user ref, manager string, dryRun bool) (answer, error) {

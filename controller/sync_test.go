@@ -95,7 +95,7 @@ func TestSync(t *testing.T) {
 		},
 		"if the namespace is opted out, nothing is asked": {
 			act: func(_ *testing.T, h *house, _ ref) {
-				h.index.optIn("shop", false)
+				h.cluster.optedOut = true
 				h.cluster.write("c", map[string]string{"k": "new"})
 				h.rest()
 			},
@@ -110,7 +110,7 @@ func TestSync(t *testing.T) {
 		},
 		"if the workload alone is opted in, it rolls": {
 			act: func(t *testing.T, h *house, d ref) {
-				h.index.optIn("shop", false)
+				h.cluster.optedOut = true
 				labels(h.cluster.objects[d])[checksum.InjectLabel] = checksum.InjectEnabled
 				h.see(t, d)
 				h.cluster.write("c", map[string]string{"k": "new"})
@@ -303,7 +303,7 @@ func TestAWorkloadThatIsGoneIsForgotten(t *testing.T) {
 	c.gone = true
 	h.rest()
 	h.mustSync(t, d)
-	if s, _ := h.index.get(d); s != nil {
+	if s := h.index.get(d); s != nil {
 		t.Error("it is still known")
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 // benchmarked is a Deployment of 20 KB that references ten sources, stamped or
@@ -49,6 +51,7 @@ func benchmarked(b *testing.B, change func(stored, object map[string]any)) (*Han
 		}},
 	}
 	handler := newHandler(&cluster{contents: contents(b, sources)})
+	handler.Dialects = []checksum.Dialect{checksum.Reloader, checksum.Wave}
 	raw := written(b, object)
 	c := testCase{Operation: admissionv1.Create}
 	request := c.request(b, raw)
@@ -98,6 +101,15 @@ func BenchmarkAdmit(b *testing.B) {
 		"UPDATE/image": func(_, sent map[string]any) {
 			spec := sent["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 			spec["containers"].([]any)[0].(map[string]any)["image"] = "web:2"
+		},
+		"UPDATE/policy": func(stored, sent map[string]any) {
+			for _, object := range []map[string]any{stored, sent} {
+				object["metadata"].(map[string]any)["annotations"] = map[string]any{
+					"configstamp.dev/ignore": "secret/other-*", "configstamp.dev/window": "Mon-Fri 22:00-04:00 Europe/Berlin",
+					"configstamp.dev/min-interval": "5m", "configstamp.dev/pause": "false", "reloader.stakater.com/auto": "true",
+				}
+			}
+			template(sent)["labels"] = map[string]any{"app": "other"}
 		},
 		"UPDATE/replace":   func(_, sent map[string]any) { delete(template(sent), "annotations") },
 		"UPDATE/unchanged": func(_, _ map[string]any) {},

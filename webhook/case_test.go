@@ -40,10 +40,20 @@ type testCase struct {
 	// Object is what the client sends in full; Change is what it changes of
 	// Stored, as a merge patch.
 	Object, Change json.RawMessage
-	// Sources are what ConfigMaps and Secrets hold now, Before what they held.
+	// Sources are what sources hold now, Before what they held.
 	Sources, Before map[string]map[string]string
 	// Unproven: freshness cannot be proven in time.
 	Unproven bool
+	// Namespace are the annotations of the Namespace.
+	Namespace map[string]string
+	// Unlabelled: nobody opted the Namespace in; Behind: memory does not know that somebody did.
+	Unlabelled, Behind bool
+	// Dialects count.
+	Dialects []checksum.Dialect
+	// SecretProviderClasses count.
+	SecretProviderClasses bool
+	// Unread: the Namespace is not known, and cannot be read.
+	Unread bool
 	// NoKey: the installation's key is not there yet.
 	NoKey bool
 	// FoundKey: the lost key is found by a live look-up.
@@ -190,7 +200,7 @@ func field(t testing.TB, raw json.RawMessage, path ...string) any {
 	return value
 }
 
-var digestForm = regexp.MustCompile(`<digest ((?:configmap|secret)/[a-z0-9.-]+)( before)?( under the old key| under a lost key)?>`)
+var digestForm = regexp.MustCompile(`<digest ((?:configmap|secret|secretproviderclass)/[a-z0-9.-]+)( before)?( under the old key| under a lost key)?>`)
 
 // digests gives the function that replaces <digest …> by the value.
 func digests(t testing.TB, c testCase, object json.RawMessage) func(string) string {
@@ -200,7 +210,9 @@ func digests(t testing.TB, c testCase, object json.RawMessage) func(string) stri
 		references, _ = decoded.References()
 	}
 	selections := map[checksum.Source]checksum.Selection{}
-	for _, s := range checksum.Selections(references, checksum.DefaultPolicy()) {
+	policy := checksum.DefaultPolicy()
+	policy.SecretProviderClasses = true
+	for _, s := range checksum.Selections(references, policy) {
 		selections[s.Source] = s
 	}
 	return func(text string) string {

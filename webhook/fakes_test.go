@@ -44,6 +44,11 @@ type cluster struct {
 	// unknown is why memory cannot tell either.
 	unknown error
 	panics  any
+	// settings are the Namespace's, unread is why they cannot be read.
+	settings map[string]string
+	unread   error
+	// unlabelled is the Namespace; behind tells that memory does not know of its label.
+	unlabelled, behind bool
 }
 
 func (c *cluster) Cached(string, []checksum.Source) (Contents, error) {
@@ -63,7 +68,7 @@ func (c *cluster) Fresh(context.Context, string, []checksum.Source) (Contents, e
 	return c.contents, nil
 }
 
-// contents condenses plain data, by "configmap/<name>" and "secret/<name>".
+// contents condenses plain data, by "configmap/<name>" and the like.
 func contents(t testing.TB, sources map[string]map[string]string) Contents {
 	t.Helper()
 	all := Contents{}
@@ -72,9 +77,14 @@ func contents(t testing.TB, sources map[string]map[string]string) Contents {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if source.Kind == checksum.ConfigMap {
+		switch source.Kind {
+		case checksum.ConfigMap:
 			all[source] = checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: sources[name]})
 			continue
+		case checksum.SecretProviderClass:
+			all[source] = checksum.ContentOfVersions(sources[name])
+			continue
+		case checksum.Secret:
 		}
 		data := map[string][]byte{}
 		for key, value := range sources[name] {
@@ -108,15 +118,33 @@ func (k *keyring) Refresh(_ context.Context, id string) (bool, error) {
 	return k.found, k.unreachable
 }
 
+// Look implements Namespaces.
+func (c *cluster) Look(context.Context, string) (map[string]string, bool, error) {
+	return c.settings, !c.unlabelled && !c.behind, c.unread
+}
+
+func (c *cluster) OptedIn(context.Context, string) (bool, error) { return !c.unlabelled, c.unread }
+
+func (c *cluster) Names(_ string, kind checksum.Kind) []string {
+	var names []string
+	for source, content := range c.contents {
+		if source.Kind == kind && content != nil {
+			names = append(names, source.Name)
+		}
+	}
+	return names
+}
+
 var errUnproven = errors.New("the API server did not answer in time")
 
 func newHandler(c *cluster) *Handler {
 	return &Handler{
-		Kinds:   workload.Builtin(),
-		Policy:  checksum.DefaultPolicy(),
-		Sources: c,
-		Keys:    &keyring{},
-		Metrics: NewMetrics(prometheus.NewRegistry()),
+		Kinds:      workload.Builtin(),
+		Policy:     checksum.DefaultPolicy(),
+		Namespaces: c,
+		Sources:    c,
+		Keys:       &keyring{},
+		Metrics:    NewMetrics(prometheus.NewRegistry()),
 	}
 }
 

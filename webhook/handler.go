@@ -22,12 +22,23 @@ type Contents map[checksum.Source]*checksum.Content
 
 // Sources tells what the ConfigMaps and Secrets of a namespace hold.
 type Sources interface {
+	// Names lists the sources of a kind, from memory.
+	Names(namespace string, kind checksum.Kind) []string
 	// Cached answers from memory, which may lag behind the API server. It
 	// fails when memory cannot know, as before the caches are full.
 	Cached(namespace string, sources []checksum.Source) (Contents, error)
 	// Fresh proves what the API server holds at this moment, or fails in a
 	// bounded time.
 	Fresh(ctx context.Context, namespace string, sources []checksum.Source) (Contents, error)
+}
+
+// Namespaces tells what Namespaces say of the workloads in them.
+type Namespaces interface {
+	// Look gives the settings of a Namespace, which are the default for all in it,
+	// and whether it is opted in.
+	Look(ctx context.Context, namespace string) (settings map[string]string, optedIn bool, err error)
+	// OptedIn asks the API server itself.
+	OptedIn(ctx context.Context, namespace string) (bool, error)
 }
 
 // Keys gives the installation's keys.
@@ -60,11 +71,15 @@ type Answer struct {
 
 // Handler decides on admission requests. Its fields do not change while it serves.
 type Handler struct {
-	Kinds   workload.Table
-	Policy  checksum.Policy
-	Sources Sources
-	Keys    Keys
-	Metrics *Metrics
+	Kinds workload.Table
+	// Policy is the cluster's, beneath those of Namespaces and workloads.
+	Policy checksum.Policy
+	// Dialects are those of other products whose annotations count, and opt in.
+	Dialects   []checksum.Dialect
+	Namespaces Namespaces
+	Sources    Sources
+	Keys       Keys
+	Metrics    *Metrics
 	// Patience bounds all that one admission asks of the API server; 0 is no
 	// bound beyond that of Sources and Keys.
 	Patience time.Duration
@@ -125,7 +140,7 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 	switch {
 	case object.Labels[checksum.InjectLabel] == checksum.InjectDisabled:
 		return Answer{Outcome: optedOut}, nil
-	case object.RolledByOwner():
+	case object.RolledByOwner(h.Kinds):
 		return Answer{Outcome: owned}, nil
 	}
 
@@ -151,6 +166,24 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		admission.TemplateChanged = !object.Template.Same(&old.Template)
 	}
 	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
+	settings, optedIn, unknown := h.Namespaces.Look(ctx, request.Namespace)
+	foreign := object.Foreign(h.Dialects)
+	if !optedIn && !foreign.OptsIn() && object.Labels[checksum.InjectLabel] != checksum.InjectEnabled {
+		// It speaks a dialect that does not count, or says no; or its Namespace was
+		// labelled a moment ago.
+		if in, err := h.Namespaces.OptedIn(ctx, request.Namespace); err == nil && !in {
+			return Answer{Outcome: optedOut}, nil
+		}
+	}
+	admission.Policy = h.Policy.With(
+		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: settings},
+	).Translated(foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
+	if admission.Asker == checksum.Anyone {
+		for _, finding := range checksum.Strangers(object.Annotations, object.TemplateAnnotations()) {
+			warnings = append(warnings, finding.Warning())
+		}
+	}
 
 	var ring *checksum.Ring
 	if admission.NeedsContent() {
@@ -158,10 +191,14 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		if err != nil {
 			return Answer{Outcome: unreadable, Warnings: warnings}, err
 		}
-		warnings = append(warnings, unnameable(references)...)
-		admission.Selections = checksum.Selections(references, h.Policy)
+		warnings = append(warnings, unnameable(references, &admission.Policy)...)
+		admission.Selections = checksum.Selections(references, admission.Policy)
 		if ring, err = h.look(ctx, request, &admission); err != nil {
 			return Answer{Outcome: failed, Warnings: warnings}, err
+		}
+		if unknown != nil {
+			logOf(ctx, request).Info("The policy of the Namespace could not be read; nothing rolls by it", "reason", unknown.Error())
+			admission.Fresh = false
 		}
 	}
 	decision := checksum.Decide(ring, admission)
@@ -169,7 +206,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		h.watchTakeaway(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
 	for _, finding := range decision.Findings {
-		warnings = append(warnings, "configstamp: "+finding.String())
+		warnings = append(warnings, finding.Warning())
 	}
 	return Answer{Outcome: decision.Outcome, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
 }
@@ -263,14 +300,14 @@ func foreignBytes(object *workload.Object) (template, own int) {
 	return template, own
 }
 
-func unnameable(references []checksum.Reference) []string {
+func unnameable(references []checksum.Reference, policy *checksum.Policy) []string {
 	var warnings []string
 	warned := map[checksum.Source]bool{}
 	for i := range references {
 		source := references[i].Source
-		if !source.Nameable() && !warned[source] {
+		if policy.Serves(source.Kind) && !source.Nameable() && !warned[source] {
 			warned[source] = true
-			warnings = append(warnings, "configstamp: "+checksum.Finding{Reason: checksum.InvalidName, Source: source}.String())
+			warnings = append(warnings, checksum.Finding{Reason: checksum.InvalidName, Source: source}.Warning())
 		}
 	}
 	return warnings

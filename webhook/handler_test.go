@@ -70,11 +70,16 @@ func TestCases(t *testing.T) {
 }
 
 func (c *testCase) handler(t testing.TB) *Handler {
-	sources := &cluster{contents: contents(t, c.Sources)}
+	sources := &cluster{contents: contents(t, c.Sources), settings: c.Namespace, unlabelled: c.Unlabelled, behind: c.Behind}
+	if c.Unread {
+		sources.unread = errUnproven
+	}
 	if c.Unproven {
 		sources.unproven = errUnproven
 	}
 	handler := newHandler(sources)
+	handler.Dialects = c.Dialects
+	handler.Policy.SecretProviderClasses = c.SecretProviderClasses
 	keys := &keyring{none: c.NoKey, found: c.FoundKey}
 	if c.NoLookup {
 		keys.unreachable = errUnproven

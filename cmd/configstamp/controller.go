@@ -15,8 +15,8 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller"
+	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
-	"github.com/configstamp/configstamp/internal/workload"
 )
 
 type controllerOptions struct {
@@ -79,24 +79,34 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
+	kinds, err := o.kinds()
+	if err != nil {
+		return err
+	}
+	dialects, err := o.spoken()
+	if err != nil {
+		return err
+	}
 	lock, err := o.lock(p)
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(p.config, controller.Options{
-		Kinds:      workload.Builtin(),
+	c, err := controller.New(p.config, p.client.Discovery(), controller.Options{
+		Kinds:      kinds,
 		Policy:     policy,
+		Dialects:   dialects,
 		Namespaces: o.namespaces,
 		Excluded:   append([]string{o.namespace}, o.excluded...),
 		Settle:     o.settle,
 		Workers:    o.workers,
 		Lease:      lock,
 		Clock:      clock.RealClock{},
-	}, held{p.store}, p.keys, p.recorder(), p.registry)
+	}, held{p.store}, opted{p.spaces}, p.keys, p.recorder(), p.registry)
 	if err != nil {
 		return err
 	}
 	p.store.OnChange(c.Changed)
+	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -110,6 +120,18 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	return group.Wait()
 }
 
+// opted gives the controller what Namespaces say.
+type opted struct{ spaces *namespace.Store }
+
+// HasSynced implements controller.Namespaces.
+func (o opted) HasSynced() bool { return o.spaces.HasSynced() }
+
+// OptedIn implements controller.Namespaces.
+func (o opted) OptedIn(name string) bool { return o.spaces.Get(name).OptedIn }
+
+// Settings implements controller.Namespaces.
+func (o opted) Settings(name string) map[string]string { return o.spaces.Get(name).Settings }
+
 // held gives the controller what the store holds.
 type held struct{ store *source.Store }
 
@@ -120,6 +142,11 @@ func (h held) HasSynced() bool { return h.store.HasSynced() }
 func (h held) Content(namespace string, source checksum.Source) *checksum.Content {
 	record, _ := h.store.Get(namespace, source)
 	return record.Content
+}
+
+// Names implements controller.Sources.
+func (h held) Names(namespace string, kind checksum.Kind) []string {
+	return h.store.Names(namespace, kind)
 }
 
 // Written implements controller.Sources.

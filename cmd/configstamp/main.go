@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	_ "time/tzdata" // windows name time zones, and an image need not have them
 )
 
 // gcPercent is how much memory may grow, in percent of what is in use, before

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // envPrefix and a flag's name in capitals, "-" as "_", is the environment
@@ -34,6 +35,10 @@ type common struct {
 	keyGrace       time.Duration
 	namespaces     []string
 	ignoreSources  []string
+	settings       map[string]*string // by name
+	dialects       []string
+	workloads      []string
+	providers      bool
 	metricsAddress string
 	logFormat      string
 	verbosity      int
@@ -46,6 +51,18 @@ func (o *common) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long after it appeared a newer key starts to make digests")
 	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve these namespaces alone, all opted in, without any right outside them; empty: all, opted in by label")
 	flags.StringSliceVar(&o.ignoreSources, "ignore-sources", []string{"configmap/kube-root-ca.crt", "configmap/openshift-service-ca.crt"}, "sources that never count, in any namespace")
+	o.settings = map[string]*string{}
+	for _, setting := range checksum.Settings() {
+		if setting.OnFlag() {
+			o.settings[setting.Name()] = flags.String(setting.Name(), "", fmt.Sprintf("%s, where neither the workload nor its Namespace has the annotation %s: %s",
+				setting.Meaning, setting.Key(), strings.ReplaceAll(setting.Value, "`", "")))
+		}
+	}
+	flags.StringSliceVar(&o.dialects, "dialects", nil, "products whose annotations count too, and opt in: reloader, wave; the webhook configuration needs the entry dialects.configstamp.dev")
+	flags.StringArrayVar(&o.workloads, "workload", nil, "custom kind with a pod template, as group/version/resource=path.to.template; may be repeated; "+
+		"Argo Rollouts, DeploymentConfigs, CloneSets and Knative Services are known, and each is looked after while the cluster serves it")
+	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report; "+
+		"from when the cluster serves secretproviderclasspodstatuses")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics, /healthz and /readyz")
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0 what an operator acts on, 2 each admission, 4 what client-go does, at most %d", maxVerbosity))
@@ -59,6 +76,12 @@ func (o *common) check() error {
 		}
 	}
 	if _, err := o.policy(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := o.kinds(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := o.spoken(); err != nil {
 		errs = append(errs, err)
 	}
 	if o.logFormat != "json" && o.logFormat != "text" {
@@ -82,7 +105,45 @@ func (o *common) policy() (checksum.Policy, error) {
 		}
 		ignored = append(ignored, source)
 	}
-	return checksum.DefaultPolicy(ignored...), nil
+	given := map[string]string{}
+	for _, setting := range checksum.Settings() {
+		if value := o.settings[setting.Name()]; value != nil && *value != "" {
+			given[setting.Key()] = *value
+		}
+	}
+	policy := checksum.DefaultPolicy(ignored...).With(checksum.Level{Origin: checksum.OfFlag, Annotations: given})
+	policy.SecretProviderClasses = o.providers
+	var errs []error
+	for _, fault := range policy.Faults {
+		errs = append(errs, fault)
+	}
+	return policy, errors.Join(errs...)
+}
+
+// kinds is the table of workloads.
+func (o *common) kinds() (workload.Table, error) {
+	table := workload.Builtin().With(workload.Known()...)
+	for _, text := range o.workloads {
+		kind, err := workload.ParseKind(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("--workload: %w", err)
+		}
+		table = table.With(kind)
+	}
+	return table, nil
+}
+
+// spoken are the dialects that count.
+func (o *common) spoken() ([]checksum.Dialect, error) {
+	dialects := make([]checksum.Dialect, 0, len(o.dialects))
+	for _, text := range o.dialects {
+		dialect, err := checksum.ParseDialect(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("--dialects: %w", err)
+		}
+		dialects = append(dialects, dialect)
+	}
+	return dialects, nil
 }
 
 // logger makes the structured log of the process, which client-go's goes to as well.

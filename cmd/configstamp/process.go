@@ -22,6 +22,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/keyring"
+	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
 )
 
@@ -30,6 +31,7 @@ type process struct {
 	config   *rest.Config
 	client   kubernetes.Interface
 	store    *source.Store
+	spaces   *namespace.Store
 	keys     *keyring.Keyring
 	registry *prometheus.Registry
 	events   events.EventBroadcaster
@@ -52,11 +54,20 @@ func newProcess(o *common, name string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	store, err := source.NewStore(config, source.Options{Namespaces: o.namespaces})
+	following := source.Options{Namespaces: o.namespaces}
+	if o.providers {
+		following.Classes = client.Discovery()
+	}
+	store, err := source.NewStore(config, following)
+	if err != nil {
+		return nil, err
+	}
+	spaces, err := namespace.NewStore(config, o.namespaces)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{
+		spaces:   spaces,
 		config:   config,
 		client:   client,
 		store:    store,
@@ -74,10 +85,13 @@ func newProcess(o *common, name string) (*process, error) {
 		Name: "configstamp_sources_last_progress_timestamp_seconds",
 		Help: "When the most silent of the watches of ConfigMaps and Secrets last told anything, in seconds since 1970.",
 	}, func() float64 { return max(0, float64(store.LastProgress().Unix())) }))
-	for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
+	for _, kind := range checksum.Kinds() {
+		if kind == checksum.SecretProviderClass && !o.providers {
+			continue
+		}
 		p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "configstamp_sources",
-			Help:        "ConfigMaps and Secrets whose checksums are held.",
+			Help:        "Sources whose checksums are held.",
 			ConstLabels: prometheus.Labels{"kind": string(kind)},
 		}, func() float64 { return float64(store.Counts()[kind]) }))
 	}
@@ -107,6 +121,7 @@ func (p *process) recorder() events.EventRecorder {
 func (p *process) watch(ctx context.Context) []func() error {
 	return []func() error{
 		func() error { return p.store.Run(ctx) },
+		func() error { return p.spaces.Run(ctx) },
 		func() error { return p.keys.Run(ctx) },
 		func() error {
 			if err := p.events.StartRecordingToSinkWithContext(ctx); err != nil {

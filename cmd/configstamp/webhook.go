@@ -15,8 +15,8 @@ import (
 
 	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
-	"github.com/configstamp/configstamp/internal/workload"
 	"github.com/configstamp/configstamp/webhook"
 )
 
@@ -88,14 +88,24 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	if err != nil {
 		return err
 	}
+	kinds, err := o.kinds()
+	if err != nil {
+		return err
+	}
+	dialects, err := o.spoken()
+	if err != nil {
+		return err
+	}
 	handler := &webhook.Handler{
-		Kinds:    workload.Builtin(),
-		Policy:   policy,
-		Sources:  &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
-		Keys:     p.keys,
-		Metrics:  webhook.NewMetrics(p.registry),
-		Patience: o.freshnessTimeout,
-		Announce: announce(p.recorder()),
+		Kinds:      kinds,
+		Policy:     policy,
+		Dialects:   dialects,
+		Namespaces: defaults{p.spaces},
+		Sources:    &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
+		Keys:       p.keys,
+		Metrics:    webhook.NewMetrics(p.registry),
+		Patience:   o.freshnessTimeout,
+		Announce:   announce(p.recorder()),
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {
@@ -108,6 +118,8 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 			return errors.New("shutting down")
 		case !p.store.HasSynced():
 			return errors.New("the checksums of ConfigMaps and Secrets are still being read")
+		case !p.spaces.HasSynced():
+			return errors.New("the policies of Namespaces are still being read")
 		case p.keys.Ring() == nil:
 			return errors.New("the digest key is not there yet")
 		case !certificate.Ready():
@@ -143,10 +155,29 @@ func announce(recorder events.EventRecorder) webhook.Announcer {
 	}
 }
 
+// defaults gives the webhook the settings of Namespaces.
+type defaults struct{ spaces *namespace.Store }
+
+// Look implements webhook.Namespaces.
+func (d defaults) Look(ctx context.Context, name string) (settings map[string]string, optedIn bool, err error) {
+	record, err := d.spaces.Look(ctx, name)
+	return record.Settings, record.OptedIn, err
+}
+
+// OptedIn implements webhook.Namespaces.
+func (d defaults) OptedIn(ctx context.Context, name string) (bool, error) {
+	return d.spaces.OptedIn(ctx, name)
+}
+
 // sources gives the webhook the store and the check against the API server.
 type sources struct {
 	store   *source.Store
 	checker *source.Checker
+}
+
+// Names implements webhook.Sources.
+func (s *sources) Names(namespace string, kind checksum.Kind) []string {
+	return s.store.Names(namespace, kind)
 }
 
 // Cached implements webhook.Sources.

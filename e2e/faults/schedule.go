@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -124,9 +125,12 @@ func (l *Life) Live(ctx context.Context, steps int, pause time.Duration) error {
 	return nil
 }
 
-// Mend brings back most of what is missing, or lacks a key, so that little is
-// held at the end.
+// Mend brings back most of what is missing, or lacks a key, and takes away what
+// holds workloads, so that little is held at the end.
 func (l *Life) Mend() error {
+	if err := l.lift(); err != nil {
+		return err
+	}
 	for _, source := range l.sources {
 		if l.current[source]["k"] != "" || l.random.IntN(6) == 0 {
 			continue
@@ -220,7 +224,12 @@ func (l *Life) change(p *plan) (string, func() error) {
 	case n < 66:
 		p.uses = l.uses()
 		return "put with other references " + name, func() error { return l.Put(p.manifest()) }
-	case n < 74:
+	case n < 70:
+		setting := holds[l.random.IntN(len(holds))]
+		return "annotate " + name + " " + setting[0] + "=" + setting[1], func() error {
+			return l.Patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"configstamp.dev/%s":%q}}}`, setting[0], setting[1]))
+		}
+	case n < 75:
 		return "label " + name, func() error {
 			return l.Patch(name, fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, len(l.steps)))
 		}
@@ -248,6 +257,21 @@ func (l *Life) change(p *plan) (string, func() error) {
 			return l.Label("enabled")
 		}
 	}
+}
+
+// holds are settings that hold a workload, or slow it down.
+var holds = [...][2]string{
+	{"pause", "true"}, {"pause", "false"}, {"mode", "observe"}, {"window", "never"}, {"min-interval", "2s"}, {"window", "Mon-Sun 00:00-24:00 UTC"},
+}
+
+// lift takes them away.
+func (l *Life) lift() error {
+	for _, name := range slices.Sorted(maps.Keys(l.manages)) {
+		if err := l.Patch(name, `{"metadata":{"annotations":{"configstamp.dev/pause":null,"configstamp.dev/mode":null,"configstamp.dev/window":null,"configstamp.dev/min-interval":null}}}`); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // undo puts back the template of some time ago.

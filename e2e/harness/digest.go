@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -25,6 +26,23 @@ func Digest(key []byte, kind, namespace, name string, data map[string][]byte, ke
 		sum := sha256.Sum256(slices.Concat(field("keys"), number(len(names)), fields(names)))
 		selection = hex.EncodeToString(sum[:4])
 	}
+	return digestOf(key, kind, namespace, name, data, selection, names)
+}
+
+// DigestBut is Digest for all keys but those that patterns name.
+func DigestBut(key []byte, kind, namespace, name string, data map[string][]byte, patterns []string) string {
+	sorted := slices.Sorted(slices.Values(patterns))
+	sum := sha256.Sum256(slices.Concat(field("all but"), number(len(sorted)), fields(sorted)))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(data)), func(one string) bool {
+		return slices.ContainsFunc(sorted, func(pattern string) bool {
+			matched, err := path.Match(pattern, one)
+			return matched && err == nil
+		})
+	})
+	return digestOf(key, kind, namespace, name, data, hex.EncodeToString(sum[:4]), names)
+}
+
+func digestOf(key []byte, kind, namespace, name string, data map[string][]byte, selection string, names []string) string {
 	message := slices.Concat(field("configstamp"), field("v1"), field(kind), field(namespace), field(name), number(len(names)))
 	for _, one := range names {
 		message = append(message, field(one)...)

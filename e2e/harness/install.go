@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,13 +21,13 @@ import (
 // OwnNamespace is configstamp's own.
 const OwnNamespace = "configstamp"
 
-// manifest reads a file of deploy/base.
-func manifest(name string) ([]*unstructured.Unstructured, error) {
+// manifest reads a file of deploy.
+func manifest(path ...string) ([]*unstructured.Unstructured, error) {
 	dir, err := root()
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "deploy", "base", name))
+	text, err := os.ReadFile(filepath.Join(append([]string{dir, "deploy"}, path...)...))
 	if err != nil {
 		return nil, fmt.Errorf("reading what is to be installed: %w", err)
 	}
@@ -37,13 +38,13 @@ func manifest(name string) ([]*unstructured.Unstructured, error) {
 // Every webhook of it is called at url.
 func installProduct(ctx context.Context, all dynamic.Interface, url string, ca []byte) error {
 	for _, file := range []string{"namespace.yaml", "rbac.yaml", "webhook.yaml"} {
-		objects, err := manifest(file)
+		objects, err := manifest("base", file)
 		if err != nil {
 			return err
 		}
 		for _, object := range objects {
 			if object.GetKind() == "MutatingWebhookConfiguration" {
-				if err := callAt(object, url, ca); err != nil {
+				if err := errors.Join(withDialects(object), callAt(object, url, ca)); err != nil {
 					return err
 				}
 			}
@@ -53,6 +54,26 @@ func installProduct(ctx context.Context, all dynamic.Interface, url string, ca [
 		}
 	}
 	return nil
+}
+
+// withDialects adds the entry of deploy/dialects, as its component does.
+func withDialects(configuration *unstructured.Unstructured) error {
+	objects, err := manifest("dialects", "webhook.yaml")
+	if err != nil {
+		return err
+	}
+	webhooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
+	if err != nil {
+		return fmt.Errorf("reading the webhooks of %s: %w", configuration.GetName(), err)
+	}
+	for _, object := range objects {
+		more, _, err := unstructured.NestedSlice(object.Object, "webhooks")
+		if err != nil {
+			return fmt.Errorf("reading the entry of dialects: %w", err)
+		}
+		webhooks = append(webhooks, more...)
+	}
+	return unstructured.SetNestedSlice(configuration.Object, webhooks, "webhooks")
 }
 
 // callAt replaces the Service in a webhook configuration, and nothing else.

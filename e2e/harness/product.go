@@ -29,7 +29,8 @@ type Options struct {
 
 // Usual are the options that every test finds.
 func Usual() Options {
-	return Options{Settle: Settle}
+	dialects := []string{"--dialects=reloader,wave"} // they change nothing for who does not speak them
+	return Options{Settle: Settle, Webhook: dialects, Controller: dialects}
 }
 
 func (o Options) equal(other Options) bool {

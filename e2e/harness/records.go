@@ -39,7 +39,7 @@ func TemplateAnnotations(object *unstructured.Unstructured) map[string]string {
 func Stamps(object *unstructured.Unstructured) map[string]string {
 	stamps := map[string]string{}
 	for key, value := range TemplateAnnotations(object) {
-		if strings.HasPrefix(key, "configmap.configstamp.dev/") || strings.HasPrefix(key, "secret.configstamp.dev/") {
+		if kind, _, found := strings.Cut(key, ".configstamp.dev/"); found && slices.Contains([]string{"configmap", "secret", "secretproviderclass"}, kind) {
 			stamps[key] = value
 		}
 	}
@@ -72,12 +72,26 @@ func (s *Space) Record(workload, source string) string {
 // of it, or those given. It is worked out by the harness, not by the product.
 func (s *Space) Digest(source string, keys ...string) string {
 	s.t.Helper()
+	return s.DigestUnder(s.newestKey(), source, keys...)
+}
+
+// DigestBut is Digest for all keys but those that patterns name (ignore-keys).
+func (s *Space) DigestBut(source string, patterns ...string) string {
+	s.t.Helper()
+	data, err := s.content(source)
+	Must(s.t, err)
+	kind, name, _ := strings.Cut(source, "/")
+	return DigestBut(s.newestKey(), kind, s.Namespace, name, data, patterns)
+}
+
+func (s *Space) newestKey() []byte {
+	s.t.Helper()
 	all, err := s.Run.Keys()
 	Must(s.t, err)
 	if len(all) == 0 {
 		s.t.Fatal("there is no digest key")
 	}
-	return s.DigestUnder(all[len(all)-1].Material, source, keys...)
+	return all[len(all)-1].Material
 }
 
 // DigestUnder is Digest under another key.

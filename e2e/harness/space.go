@@ -293,17 +293,13 @@ func (s *Space) Delete(name string) {
 // or Secret, which is created if need be.
 func (s *Space) Set(source string, data ...string) {
 	s.t.Helper()
-	content := map[string]any{}
-	for i := 0; i+1 < len(data); i += 2 {
-		content[data[i]] = data[i+1]
-	}
 	kind, name, _ := strings.Cut(source, "/")
 	field := "data"
 	if kind == "secret" {
 		field = "stringData"
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": kindOf(kind), "metadata": map[string]any{"name": name, "namespace": s.Namespace}, field: content,
+		"apiVersion": "v1", "kind": kindOf(kind), "metadata": map[string]any{"name": name, "namespace": s.Namespace}, field: pairs(data),
 	}}
 	to, err := client(s.dynamic, kind, s.Namespace)
 	Must(s.t, err)
@@ -312,6 +308,62 @@ func (s *Space) Set(source string, data ...string) {
 		_, err = to.Update(context.Background(), object, metav1.UpdateOptions{}) // no resourceVersion: unconditional
 	}
 	Must(s.t, err)
+}
+
+// Edit gives keys of a ConfigMap or Secret that is there other values, and
+// leaves all else, such as its annotations, as it is.
+func (s *Space) Edit(source string, data ...string) {
+	s.t.Helper()
+	field := "data"
+	if strings.HasPrefix(source, "secret/") {
+		field = "stringData"
+	}
+	s.patchMap(source, field, pairs(data))
+}
+
+// SetPolicy writes settings, by their names such as pause, on an object;
+// "namespace" is the space's own.
+func (s *Space) SetPolicy(name string, settings map[string]string) {
+	s.t.Helper()
+	annotations := map[string]any{}
+	for setting, value := range settings {
+		annotations["configstamp.dev/"+setting] = value
+	}
+	s.annotate(name, annotations)
+}
+
+// DropPolicy takes settings away, whatever their values are.
+func (s *Space) DropPolicy(name string, settings map[string]string) {
+	s.t.Helper()
+	annotations := map[string]any{}
+	for setting := range settings {
+		annotations["configstamp.dev/"+setting] = nil
+	}
+	s.annotate(name, annotations)
+}
+
+func (s *Space) annotate(name string, annotations map[string]any) {
+	s.t.Helper()
+	if name == "namespace" {
+		name += "/" + s.Namespace
+	}
+	s.patchMap(name, "metadata", map[string]any{"annotations": annotations})
+}
+
+func (s *Space) patchMap(name, field string, values map[string]any) {
+	s.t.Helper()
+	patch, err := json.Marshal(map[string]any{field: values})
+	Must(s.t, err)
+	s.Patch(name, string(patch))
+}
+
+// pairs makes a map of key, value, key, value….
+func pairs(data []string) map[string]any {
+	all := map[string]any{}
+	for i := 0; i+1 < len(data); i += 2 {
+		all[data[i]] = data[i+1]
+	}
+	return all
 }
 
 // sabotage is EnvBreak's ExtraRollouts.

@@ -60,7 +60,7 @@ func NewChecker(store *Store, options CheckerOptions) *Checker {
 
 // Look returns what each of sources holds no earlier than the call. Any
 // namespace may be asked for, as far as rights go, and Helm's release Secrets
-// too. It proves all or nothing: an error (ErrNotProven) names what could not
+// too. Of a SecretProviderClass it returns what the Store knows. It proves all or nothing: an error (ErrNotProven) names what could not
 // be proven and why, and holds no content.
 func (c *Checker) Look(ctx context.Context, namespace string, sources []checksum.Source) (View, error) {
 	sources = unique(sources)
@@ -127,6 +127,10 @@ func notProven(namespace string, sources []checksum.Source, failures []error) er
 func (c *Checker) one(ctx context.Context, namespace string, source checksum.Source) (Record, error) {
 	if !source.Nameable() {
 		return Record{}, nil // no such object can exist
+	}
+	if source.Kind == checksum.SecretProviderClass { // no object holds what its pods report
+		record, _ := c.store.Get(namespace, source)
+		return record, nil
 	}
 	select {
 	case c.slots <- struct{}{}:

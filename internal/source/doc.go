@@ -1,5 +1,6 @@
-// Package source knows what the cluster's ConfigMaps and Secrets hold now:
-// per source its version and the checksums of its keys, never the content.
+// Package source knows what the cluster's ConfigMaps and Secrets hold now, and
+// what the pods of SecretProviderClasses report of them: per source its version and
+// the checksums of its keys, never the content.
 //
 // Store follows the cluster by watches and answers from memory, seldom more
 // than some milliseconds late. Checker proves by consistent reads what the API
@@ -9,8 +10,9 @@
 //
 // It must not know what a workload is, which keys count, or what a digest is
 // for: that is package checksum's. Start reading at record.go, then store.go,
-// sink.go and check.go.
+// sink.go and check.go; provided.go is what SecretProviderClasses need.
 //
 // Rights needed: get, list and watch on configmaps and secrets, in the whole
-// cluster or in the namespaces given.
+// cluster or in the namespaces given; list and watch on
+// secretproviderclasspodstatuses.
 package source

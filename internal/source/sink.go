@@ -1,6 +1,8 @@
 package source
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +61,12 @@ func (s *sink) get(namespace, name string) (Record, bool) {
 	defer s.mu.RUnlock()
 	h, ok := s.sources[namespace][name]
 	return h.record(), ok
+}
+
+func (s *sink) names(namespace string) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(s.sources[namespace]))
 }
 
 // Add implements cache.ReflectorStore.

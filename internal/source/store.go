@@ -18,6 +18,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/served"
 )
 
 // ErrNotWatched is wrapped by what Store.View returns when the Store cannot
@@ -28,6 +29,9 @@ var ErrNotWatched = errors.New("not watched")
 type Options struct {
 	// Namespaces to watch; none means all, which needs cluster-wide rights.
 	Namespaces []string
+	// Classes tells whether the API server serves what the pods of
+	// SecretProviderClasses report; nil: that is not watched.
+	Classes served.Discovery
 	// Clock is what LastProgress is told by; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -38,13 +42,23 @@ type View map[checksum.Source]Record
 
 // Store holds a Record for each ConfigMap and Secret, except Helm's release
 // Secrets (type helm.sh/release.v1), which are many, big and not configuration;
-// for a Store they do not exist. Its methods may be called at any time and from
+// for a Store they do not exist; and for each SecretProviderClass of which a pod
+// reports, where that is watched. Its methods may be called at any time and from
 // anywhere, unless they say otherwise.
 type Store struct {
 	client   rest.Interface
 	sinks    map[sinkKey]*sink
+	classes  *classes
+	reports  *served.Resources // nil: they are not watched
 	all      bool
 	onChange []func(namespace string, source checksum.Source)
+}
+
+// shelf holds all sources of one kind, of one namespace or of all.
+type shelf interface {
+	get(namespace, name string) (Record, bool)
+	names(namespace string) []string
+	hasSynced() bool
 }
 
 // sinkKey says what one Reflector watches; namespace is "" for all.
@@ -65,6 +79,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 		options.Clock = clock.RealClock{}
 	}
 	s := &Store{client: client, sinks: map[sinkKey]*sink{}}
+	s.classes = newClasses(s.changed)
 	namespaces := slices.Compact(slices.Sorted(slices.Values(options.Namespaces)))
 	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
 		namespaces, s.all = []string{metav1.NamespaceAll}, true
@@ -73,6 +88,9 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 		for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
 			s.sinks[sinkKey{kind, namespace}] = newSink(kind, options.Clock, s.changed)
 		}
+	}
+	if options.Classes != nil {
+		s.reports = served.New(options.Classes, s.classes.resource(cfg, namespaces))
 	}
 	return s, nil
 }
@@ -86,7 +104,8 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 // There is no call during the initial fill of a kind (and namespace, when only
 // some are watched): whoever needs that looks at everything once HasSynced.
 // What changes while the API server could not be watched is called for after
-// the next fill. It must be called before Run.
+// the next fill. Of SecretProviderClasses there is a call for the first report too,
+// as HasSynced does not wait for it. It must be called before Run.
 func (s *Store) OnChange(call func(namespace string, source checksum.Source)) {
 	s.onChange = append(s.onChange, call)
 }
@@ -103,6 +122,9 @@ func (s *Store) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for key, sink := range s.sinks {
 		running.Go(func() { s.reflector(klog.FromContext(ctx), key, sink).RunWithContext(ctx) })
+	}
+	if s.reports != nil {
+		running.Go(func() { s.reports.Run(ctx) })
 	}
 	running.Wait()
 	return nil
@@ -127,7 +149,8 @@ func (s *Store) reflector(logger klog.Logger, key sinkKey, sink *sink) *cache.Re
 
 func resourceOf(kind checksum.Kind) string { return string(kind) + "s" }
 
-// HasSynced reports whether the initial fill is complete.
+// HasSynced reports whether the initial fill is complete, SecretProviderClasses
+// aside: of those nothing is known until somebody reports.
 func (s *Store) HasSynced() bool {
 	for _, sink := range s.sinks {
 		if !sink.hasSynced() {
@@ -137,7 +160,7 @@ func (s *Store) HasSynced() bool {
 	return true
 }
 
-// LastProgress is when the watch that has been silent longest last told
+// LastProgress is when the watch of ConfigMaps or Secrets that has been silent longest last told
 // anything; zero until each has. A healthy API server sends a bookmark about
 // once a minute, so more than some minutes means that the Store is behind.
 func (s *Store) LastProgress() time.Time {
@@ -156,7 +179,7 @@ func (s *Store) LastProgress() time.Time {
 
 // Counts is the number of sources held, by kind.
 func (s *Store) Counts() map[checksum.Kind]int {
-	counts := map[checksum.Kind]int{}
+	counts := map[checksum.Kind]int{checksum.SecretProviderClass: s.classes.len()}
 	for key, sink := range s.sinks {
 		counts[key.kind] += sink.len()
 	}
@@ -166,11 +189,20 @@ func (s *Store) Counts() map[checksum.Kind]int {
 // Get returns what is held of one source; false when it does not exist as far
 // as is known, or is not watched.
 func (s *Store) Get(namespace string, source checksum.Source) (Record, bool) {
-	sink := s.sinkOf(namespace, source.Kind)
-	if sink == nil {
+	shelf := s.shelfOf(namespace, source.Kind)
+	if shelf == nil {
 		return Record{}, false
 	}
-	return sink.get(namespace, source.Name)
+	return shelf.get(namespace, source.Name)
+}
+
+// Names lists the sources of a kind in a namespace, as far as is known.
+func (s *Store) Names(namespace string, kind checksum.Kind) []string {
+	shelf := s.shelfOf(namespace, kind)
+	if shelf == nil {
+		return nil
+	}
+	return shelf.names(namespace)
 }
 
 // View answers from memory what Checker.Look answers from the API server. It
@@ -178,22 +210,30 @@ func (s *Store) Get(namespace string, source checksum.Source) (Record, bool) {
 func (s *Store) View(namespace string, sources []checksum.Source) (View, error) {
 	view := make(View, len(sources))
 	for _, source := range sources {
-		sink := s.sinkOf(namespace, source.Kind)
-		if sink == nil {
+		shelf := s.shelfOf(namespace, source.Kind)
+		if shelf == nil {
 			return nil, fmt.Errorf("looking up %s in namespace %q: %w: the namespace is not among those given", source, namespace, ErrNotWatched)
 		}
-		if !sink.hasSynced() {
+		if !shelf.hasSynced() {
 			return nil, fmt.Errorf("looking up %s in namespace %q: %w yet: the first list of %s is not complete; if it stays so, see the log for missing rights (list, watch)",
 				source, namespace, ErrNotWatched, resourceOf(source.Kind))
 		}
-		view[source], _ = sink.get(namespace, source.Name)
+		view[source], _ = shelf.get(namespace, source.Name)
 	}
 	return view, nil
 }
 
-func (s *Store) sinkOf(namespace string, kind checksum.Kind) *sink {
+// shelfOf is where the sources of a kind in a namespace are held, nil when they
+// are not watched.
+func (s *Store) shelfOf(namespace string, kind checksum.Kind) shelf {
+	if kind == checksum.SecretProviderClass {
+		return s.classes
+	}
 	if s.all {
 		namespace = metav1.NamespaceAll
 	}
-	return s.sinks[sinkKey{kind, namespace}]
+	if sink, watched := s.sinks[sinkKey{kind, namespace}]; watched {
+		return sink
+	}
+	return nil
 }

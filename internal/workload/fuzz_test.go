@@ -33,7 +33,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("%s: a template differs from itself: %s", kind.Name, raw)
 			}
 			_, _ = object.Records()
-			_, _, _ = object.FullName(), object.RolledByOwner(), object.Template.HasMetadata()
+			_, _, _ = object.FullName(), object.RolledByOwner(workload.Builtin()), object.Template.HasMetadata()
 			if references, err := object.References(); err == nil {
 				for _, r := range references {
 					if r.Source.Name == "" || r.Use == "" || r.Where.String() == "" {

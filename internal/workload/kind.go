@@ -6,10 +6,14 @@
 package workload
 
 import (
+	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Kind is one row of the table of workload kinds. Everything that differs
@@ -26,6 +30,12 @@ type Kind struct {
 	// Restarts tells that a change of the template restarts pods; else it
 	// counts for later runs.
 	Restarts bool
+	// Custom tells that the cluster may not serve the kind, and that its objects own
+	// what they make, Deployments too.
+	Custom bool
+	// Progress is the type of the status condition whose lastUpdateTime tells when
+	// the newest revision became current; "" where there is none.
+	Progress string
 
 	shape reflect.Type
 }
@@ -51,8 +61,10 @@ type Table []*Kind
 // Builtin is the table of the kinds that every cluster has.
 func Builtin() Table {
 	template := []string{"spec", "template"}
+	deployment := kind("apps", "deployments", "Deployment", template, false, true)
+	deployment.Progress = "Progressing" // k8s.io/api/apps/v1, DeploymentProgressing
 	return Table{
-		kind("apps", "deployments", "Deployment", template, false, true),
+		deployment,
 		kind("apps", "statefulsets", "StatefulSet", template, false, true),
 		kind("apps", "daemonsets", "DaemonSet", template, false, true),
 		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false),
@@ -66,6 +78,73 @@ func Builtin() Table {
 // kind is a row of version v1, as all that every cluster has are.
 func kind(group, resource, name string, template []string, createOnly, restarts bool) *Kind {
 	return &Kind{Group: group, Version: "v1", Resource: resource, Name: name, Template: template, CreateOnly: createOnly, Restarts: restarts, shape: shapeOf(template)}
+}
+
+// Known is the table of custom resources that are served where a cluster has them.
+func Known() Table {
+	template := []string{"spec", "template"}
+	return Table{
+		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template),
+		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template),
+		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template),
+		custom("serving.knative.dev", "v1", "services", "Service", template),
+	}
+}
+
+func custom(group, version, resource, name string, template []string) *Kind {
+	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, Restarts: true, Custom: true, shape: shapeOf(template)}
+}
+
+// Named is the kind under the name that the cluster gives it.
+func (k *Kind) Named(name string) *Kind {
+	named := *k
+	named.Name = name
+	return &named
+}
+
+// ParseKind reads a custom kind from "group/version/resource=path.to.template",
+// such as "argoproj.io/v1alpha1/rollouts=spec.template". Its objects' own name of
+// the kind is not known yet: it goes by the resource's.
+func ParseKind(text string) (*Kind, error) {
+	const want = "want group/version/resource=path.to.template, such as argoproj.io/v1alpha1/rollouts=spec.template"
+	address, path, found := strings.Cut(text, "=")
+	parts := strings.Split(address, "/")
+	if !found || len(parts) != 3 {
+		return nil, fmt.Errorf("reading workload kind %q: %s", text, want)
+	}
+	template := strings.Split(path, ".")
+	switch {
+	case len(validation.IsDNS1123Subdomain(parts[0])) > 0 || !strings.Contains(parts[0], "."):
+		return nil, fmt.Errorf("reading workload kind %q: %q is no group of custom resources: %s", text, parts[0], want)
+	case len(validation.IsDNS1035Label(parts[1])) > 0:
+		return nil, fmt.Errorf("reading workload kind %q: %q is no version: %s", text, parts[1], want)
+	case len(validation.IsDNS1035Label(parts[2])) > 0:
+		return nil, fmt.Errorf("reading workload kind %q: %q is no resource (plural, lower case): %s", text, parts[2], want)
+	case slices.ContainsFunc(template, func(step string) bool { return !fieldName.MatchString(step) }):
+		return nil, fmt.Errorf("reading workload kind %q: %q is no path of a pod template: %s", text, path, want)
+	case template[0] == "metadata" || template[0] == "status":
+		return nil, fmt.Errorf("reading workload kind %q: a pod template cannot be in %s", text, template[0])
+	}
+	return custom(parts[0], parts[1], parts[2], parts[2], template), nil
+}
+
+// fieldName is what a field of a custom resource may be called here.
+var fieldName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]*$`)
+
+// With is the table with further kinds, which take the place of those of the
+// same group and resource.
+func (t Table) With(kinds ...*Kind) Table {
+	table := slices.Clone(t)
+	for _, kind := range kinds {
+		table = slices.DeleteFunc(table, func(k *Kind) bool { return k.Group == kind.Group && k.Resource == kind.Resource })
+		table = append(table, kind)
+	}
+	return table
+}
+
+// Rolls reports whether objects of a group's custom kinds roll what they own.
+func (t Table) Rolls(group string) bool {
+	return slices.ContainsFunc(t, func(k *Kind) bool { return k.Custom && k.Group == group })
 }
 
 // Find looks a kind up by group and resource; versions of one resource share

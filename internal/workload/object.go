@@ -137,6 +137,20 @@ func (o *Object) Records() (checksum.Records, error) {
 	return checksum.Records{Stamps: checksum.Stamps(o.Template.Metadata.Annotations), Baseline: baseline}, err
 }
 
+// TemplateAnnotations are those of the pod template; nil for a kind that is its
+// own template.
+func (o *Object) TemplateAnnotations() map[string]string {
+	if len(o.Kind.Template) == 0 {
+		return nil
+	}
+	return o.Template.Metadata.Annotations
+}
+
+// Foreign is what the object's annotations say in the dialects of other products.
+func (o *Object) Foreign(dialects []checksum.Dialect) *checksum.Foreign {
+	return checksum.Translate(dialects, o.Namespace, o.Annotations, o.TemplateAnnotations())
+}
+
 // Controller is the owner that controls the object (metadata.ownerReferences
 // with controller: true), nil when there is none.
 func (o *Object) Controller() *metav1.OwnerReference {
@@ -150,10 +164,16 @@ func (o *Object) Controller() *metav1.OwnerReference {
 
 // RolledByOwner reports whether the object belongs to a controller that makes
 // the pods' template, so that it is left alone: any controlled object of a
-// kind that is stamped at creation only. A Deployment that a custom resource
-// owns is a workload like any other.
-func (o *Object) RolledByOwner() bool {
-	return o.Kind.CreateOnly && o.Controller() != nil
+// kind that is stamped at creation only, and whatever an object of a group of
+// custom kinds in the table controls (a Deployment of Knative's Revision). A
+// Deployment that another custom resource owns is a workload like any other.
+func (o *Object) RolledByOwner(kinds Table) bool {
+	owner := o.Controller()
+	if owner == nil {
+		return false
+	}
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	return o.Kind.CreateOnly || kinds.Rolls(group)
 }
 
 // FullName is namespace/name, with the generated name's stem while the API
@@ -182,11 +202,7 @@ func (o *Object) References() ([]checksum.Reference, error) {
 func (k *Kind) TemplateWritten(raw []byte) time.Time {
 	var object struct {
 		Metadata struct {
-			ManagedFields []struct {
-				Time        *metav1.Time   `json:"time"`
-				Subresource string         `json:"subresource"`
-				Fields      jsontext.Value `json:"fieldsV1"`
-			} `json:"managedFields"`
+			ManagedFields []managedFields `json:"managedFields"`
 		} `json:"metadata"`
 	}
 	var newest time.Time
@@ -194,7 +210,7 @@ func (k *Kind) TemplateWritten(raw []byte) time.Time {
 		return newest
 	}
 	for _, entry := range object.Metadata.ManagedFields {
-		if entry.Time != nil && entry.Subresource == "" && owns(entry.Fields, k.Template) && entry.Time.After(newest) {
+		if entry.writes(k.Template) && entry.Time.After(newest) {
 			newest = entry.Time.Time
 		}
 	}
@@ -214,4 +230,38 @@ func owns(fields jsontext.Value, path []string) bool {
 		fields = next
 	}
 	return true
+}
+
+// Current is when the newest revision of an object became current, as far as the
+// condition of its status that the table names tells; else zero.
+func (k *Kind) Current(raw []byte) time.Time {
+	var object struct {
+		Status struct {
+			Conditions []struct {
+				Type           string       `json:"type"`
+				LastUpdateTime *metav1.Time `json:"lastUpdateTime"`
+			} `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := unmarshal(raw, &object); err != nil {
+		return time.Time{}
+	}
+	for _, condition := range object.Status.Conditions {
+		if k.Progress != "" && condition.Type == k.Progress && condition.LastUpdateTime != nil {
+			return condition.LastUpdateTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// managedFields is one entry of metadata.managedFields.
+type managedFields struct {
+	Time        *metav1.Time   `json:"time"`
+	Subresource string         `json:"subresource"`
+	Fields      jsontext.Value `json:"fieldsV1"`
+}
+
+// writes reports whether an entry owns something at a path, and tells when.
+func (m *managedFields) writes(path []string) bool {
+	return m.Time != nil && m.Subresource == "" && owns(m.Fields, path)
 }

@@ -133,7 +133,7 @@ func TestRolledByOwner(t *testing.T) {
 			for _, kind := range workload.Builtin() {
 				metadata := owners(c.owners)
 				object := decode(t, kind, string(wrap(kind, metadata, `{"metadata":`+metadata+`}`)))
-				if got, want := object.RolledByOwner(), c.controlled && kind.CreateOnly; got != want {
+				if got, want := object.RolledByOwner(workload.Builtin()), c.controlled && kind.CreateOnly; got != want {
 					t.Errorf("%s: %v, want %v", kind.Name, got, want)
 				}
 				if owner := object.Controller(); (owner != nil) != c.controlled || owner != nil && owner.UID != "u" {

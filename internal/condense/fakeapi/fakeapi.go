@@ -214,6 +214,8 @@ func newObject(resource string) runtime.Object {
 		return &corev1.Secret{}
 	case "deployments":
 		return &appsv1.Deployment{}
+	case "namespaces":
+		return &corev1.Namespace{}
 	}
 	panic(fmt.Sprintf("fakeapi does not know %s", resource))
 }
@@ -227,6 +229,8 @@ func newList(resource string, items []runtime.Object, listMeta metav1.ListMeta) 
 		list = &corev1.SecretList{ListMeta: listMeta}
 	case "deployments":
 		list = &appsv1.DeploymentList{ListMeta: listMeta}
+	case "namespaces":
+		list = &corev1.NamespaceList{ListMeta: listMeta}
 	}
 	if err := meta.SetList(list, items); err != nil {
 		panic(err)

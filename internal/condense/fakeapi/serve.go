@@ -35,7 +35,7 @@ func parsePath(path string) target {
 	} else {
 		parts = parts[2:]
 	}
-	if parts[0] == "namespaces" {
+	if parts[0] == "namespaces" && len(parts) > 2 { // else a Namespace itself
 		to.namespace, parts = parts[1], parts[2:]
 	}
 	to.resource = parts[0]

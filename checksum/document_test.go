@@ -1,0 +1,42 @@
+package checksum_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+var write = flag.Bool("write", false, "write the table of settings into docs/policy.md")
+
+// The table that people read is made of the table that is read.
+func TestTheDocumentedSettingsAreThoseThatAreRead(t *testing.T) {
+	const begin, end = "<!-- settings, made by: go test ./checksum -run Documented -write -->\n", "<!-- end of settings -->"
+	table := "| annotation | on | value | meaning |\n|---|---|---|---|\n"
+	for _, setting := range checksum.Settings() {
+		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", setting.Key(), setting.On, setting.Value, setting.Meaning)
+	}
+	path := filepath.Join("..", "docs", "policy.md")
+	document, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(document), begin)
+	was, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s lacks the marks of the table", path)
+	}
+	if was == table {
+		return
+	}
+	if !*write {
+		t.Fatalf("%s says something else than the code: run this test with -write", path)
+	}
+	if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

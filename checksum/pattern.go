@@ -1,0 +1,136 @@
+package checksum
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// SourcePattern names sources of one kind by a glob (path.Match) of their name.
+type SourcePattern struct {
+	Kind Kind
+	Name string
+}
+
+// String writes a pattern the way users do: secret/db-*.
+func (p SourcePattern) String() string { return string(p.Kind) + "/" + p.Name }
+
+// Matches reports whether a source is named.
+func (p SourcePattern) Matches(source Source) bool {
+	if p.Kind != source.Kind {
+		return false
+	}
+	matched, err := path.Match(p.Name, source.Name)
+	return matched && err == nil
+}
+
+func anyMatches(patterns []SourcePattern, source Source) bool {
+	return slices.ContainsFunc(patterns, func(p SourcePattern) bool { return p.Matches(source) })
+}
+
+// items takes a comma list apart. Blanks around items, and a comma too many,
+// mean nothing; a list of nothing is an error, as nobody writes one on purpose.
+func items(list string) ([]string, error) {
+	var found []string
+	for item := range strings.SplitSeq(list, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			found = append(found, item)
+		}
+	}
+	if len(found) == 0 {
+		return nil, errors.New("it names nothing")
+	}
+	return sortedUnique(found), nil
+}
+
+// parseSourcePatterns reads a list such as "configmap/web-message,secret/db-*".
+func parseSourcePatterns(list string) ([]SourcePattern, error) {
+	names, err := items(list)
+	if err != nil {
+		return nil, err
+	}
+	patterns := make([]SourcePattern, 0, len(names))
+	for _, item := range names {
+		kind, glob, _ := strings.Cut(item, "/")
+		pattern := SourcePattern{Kind: Kind(kind), Name: glob}
+		if !pattern.Kind.known() {
+			return nil, fmt.Errorf("%q: %s", item, wantSource)
+		}
+		if err := checkGlob(glob, "name", func(plain string) bool { return Source{pattern.Kind, plain}.Nameable() }); err != nil {
+			return nil, err
+		}
+		patterns = append(patterns, pattern)
+	}
+	return patterns, nil
+}
+
+// parseSources reads a list such as "configmap/web-message,secret/db".
+func parseSources(list string) ([]Source, error) {
+	names, err := items(list)
+	if err != nil {
+		return nil, err
+	}
+	sources := make([]Source, 0, len(names))
+	for _, item := range names {
+		if strings.ContainsAny(item, globSigns) {
+			return nil, fmt.Errorf("%q: names alone are read here, no globs", item)
+		}
+		source, err := ParseSource(item)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, source)
+	}
+	return sources, nil
+}
+
+// parseKeyPatterns reads a list of keys of a source, globs among them.
+func parseKeyPatterns(list string) ([]string, error) {
+	patterns, err := items(list)
+	if err != nil {
+		return nil, err
+	}
+	for _, pattern := range patterns {
+		if err := checkGlob(pattern, "key", func(plain string) bool { return len(validation.IsConfigMapKey(plain)) == 0 }); err != nil {
+			return nil, err
+		}
+	}
+	return patterns, nil
+}
+
+// globSigns are the characters that have a meaning in a glob (path.Match).
+const globSigns = `*?[]^\`
+
+// checkGlob refuses what path.Match cannot read, and what cannot match any name
+// because a character of it stands in none.
+func checkGlob(glob, what string, valid func(plain string) bool) error {
+	if _, err := path.Match(glob, ""); err != nil {
+		return fmt.Errorf("%q: the brackets or the backslash of this glob are not closed", glob)
+	}
+	plain := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(globSigns, r) {
+			return -1
+		}
+		return r
+	}, glob)
+	isGlob := plain != glob
+	switch {
+	case !isGlob && !valid(plain):
+		return fmt.Errorf("%q: no object can have this %s", glob, what)
+	case isGlob && strings.Trim(plain, "-._") != "" && !valid("a"+plain+"a"):
+		return fmt.Errorf("%q: no %s holds these characters", glob, what)
+	}
+	return nil
+}
+
+// matchesAny reports whether a key is named by one of some globs.
+func matchesAny(globs []string, key string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		matched, err := path.Match(glob, key)
+		return matched && err == nil
+	})
+}

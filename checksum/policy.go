@@ -1,0 +1,238 @@
+package checksum
+
+import (
+	"slices"
+	"time"
+)
+
+// Policy says what may restart a workload, and when: the settings of the
+// workload over those of its Namespace over the flags. DefaultPolicy is the one
+// without any.
+type Policy struct {
+	// Uses are the uses that restart (restart-on).
+	Uses []Use
+	// Only, unless empty, names the sources that count, Ignore those that do not.
+	Only, Ignore []SourcePattern
+	// Also are sources that the pod template need not name.
+	Also []Source
+	// Ignored are sources that the platform brings; they count for who names them
+	// in Also.
+	Ignored []Source
+	// SecretProviderClasses tells that sources of this kind count.
+	SecretProviderClasses bool
+	// Observe tells that nothing rolls.
+	Observe bool
+	// RestartUnstamped tells that a workload that is found without stamps rolls.
+	RestartUnstamped bool
+	// Pause holds rollouts.
+	Pause Pause
+	// Windows are when rollouts may happen; empty: at any time.
+	Windows []Window
+	// MinInterval is the least time between the newest revision becoming current
+	// and the next roll; 0: none.
+	MinInterval time.Duration
+	// Faults are the settings that cannot be read; a workload that has one is held.
+	Faults []Fault
+
+	origins [settingCount]Origin // "": not set
+	foreign *Foreign
+	named   []Source
+}
+
+// Pause holds rollouts: for good, or until a time.
+type Pause struct {
+	On    bool
+	Until time.Time // zero: for good
+}
+
+// Origin is where a setting stands.
+type Origin string
+
+// The origins, the nearest first.
+const (
+	OfWorkload  Origin = "workload"
+	OfNamespace Origin = "Namespace"
+	OfFlag      Origin = "flag"
+	OfSource    Origin = "source"
+)
+
+// Level is the annotations of one origin; of flags, as if they were annotations.
+type Level struct {
+	Origin      Origin
+	Annotations map[string]string
+}
+
+// DefaultPolicy counts what containers read, at their start or while they run.
+func DefaultPolicy(ignored ...Source) Policy {
+	return Policy{Uses: []Use{Startup, Live}, Ignored: ignored}
+}
+
+// With is the policy under the settings of some levels, the nearest first. Of
+// each setting the nearest counts, and alone has to be readable.
+func (p Policy) With(levels ...Level) Policy {
+	for i := range settings {
+		setting := &settings[i]
+		if setting.set == nil {
+			continue // it belongs to sources
+		}
+		for _, level := range levels {
+			text, written := level.Annotations[setting.Key()]
+			if !written {
+				continue
+			}
+			if err := setting.set(&p, text); err != nil {
+				p.Faults = append(slices.Clone(p.Faults), Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()})
+			} else {
+				p.origins[i] = level.Origin
+			}
+			break
+		}
+	}
+	return p
+}
+
+// Translated is the policy with what other products' annotations say of the
+// workload (nil: nothing), beneath its own. existing lists the names of the
+// sources of a kind that there are in its namespace.
+func (p Policy) Translated(foreign *Foreign, existing func(Kind) []string) Policy {
+	if foreign == nil {
+		return p
+	}
+	p.foreign = foreign
+	p.Faults = append(slices.Clone(p.Faults), foreign.Faults...)
+	if origin, _ := p.OriginOf("min-interval"); foreign.MinInterval > 0 && origin != OfWorkload {
+		p.MinInterval = foreign.MinInterval
+	}
+	p.named = nil
+	for _, kind := range Kinds() {
+		if !slices.ContainsFunc(foreign.Names, func(n NamePattern) bool { return n.Kind == kind }) {
+			continue
+		}
+		for _, name := range existing(kind) {
+			if source := (Source{kind, name}); foreign.Named(source) {
+				p.named = append(p.named, source)
+			}
+		}
+	}
+	return p
+}
+
+// OriginOf says where a setting stands; false: nowhere, the default counts.
+func (p *Policy) OriginOf(setting string) (Origin, bool) {
+	for i := range settings {
+		if settings[i].Name() == setting {
+			return p.origins[i], p.origins[i] != ""
+		}
+	}
+	return "", false
+}
+
+// Serves reports whether sources of a kind count at all.
+func (p *Policy) Serves(kind Kind) bool {
+	return kind != SecretProviderClass || p.SecretProviderClasses
+}
+
+// counts reports whether a source counts, as far as the workload's side decides;
+// ifMarked, that it does if it carries Reloader's mark. In the order of the design:
+// what is ignored, what alone counts, what counts also.
+func (p *Policy) counts(source Source) (counts, ifMarked bool) {
+	switch {
+	case !p.Serves(source.Kind), anyMatches(p.Ignore, source):
+		return false, false
+	case slices.Contains(p.Also, source):
+		return true, false
+	case len(p.Only) > 0 && !anyMatches(p.Only, source), slices.Contains(p.Ignored, source):
+		return false, false
+	}
+	return p.foreign.counts(source)
+}
+
+// Hold says why a workload may not roll at some moment.
+type Hold struct {
+	// Setting is the name of the setting that holds it.
+	Setting string
+	// Until is when to look again; zero: when somebody changes the setting.
+	Until time.Time
+}
+
+// HoldAt tells what holds a rollout at a moment. current is when the newest
+// revision became current, zero when that is not known. Of several reasons it
+// names the one that lasts longest.
+func (p *Policy) HoldAt(now, current time.Time) (hold Hold, held bool) {
+	if p.Pause.On && (p.Pause.Until.IsZero() || now.Before(p.Pause.Until)) {
+		if p.Pause.Until.IsZero() {
+			return Hold{Setting: "pause"}, true
+		}
+		hold, held = Hold{"pause", p.Pause.Until}, true
+	}
+	if open, next := anyOpen(p.Windows, now); !open && next.After(hold.Until) {
+		hold, held = Hold{"window", next}, true
+	}
+	if due := current.Add(p.MinInterval); p.MinInterval > 0 && !current.IsZero() && now.Before(due) && due.After(hold.Until) {
+		hold, held = Hold{"min-interval", due}, true
+	}
+	return hold, held
+}
+
+// SourcePolicy is what a source's own annotations say; nil is nothing.
+type SourcePolicy struct {
+	// Ignore tells that the source never counts, for anybody.
+	Ignore bool
+	// IgnoreKeys are globs of keys that never count, sorted.
+	IgnoreKeys []string
+	// Unreloaded and Marked are Reloader's "ignore" and "match": they count for
+	// workloads that are written for Reloader.
+	Unreloaded, Marked bool
+	// Faults are the settings that cannot be read; workloads that use the source
+	// are held.
+	Faults []Fault
+}
+
+// SourcePolicyOf reads the annotations of a ConfigMap or Secret.
+func SourcePolicyOf(annotations map[string]string) *SourcePolicy {
+	var p SourcePolicy
+	found := false
+	for i := range settings {
+		setting := &settings[i]
+		if setting.setOnSource == nil {
+			continue
+		}
+		text, written := annotations[setting.Key()]
+		if !written {
+			continue
+		}
+		found = true
+		if err := setting.setOnSource(&p, text); err != nil {
+			p.Faults = append(p.Faults, Fault{Origin: OfSource, Key: setting.Key(), Value: text, Want: err.Error()})
+		}
+	}
+	p.Unreloaded, p.Marked = foreignMarks(annotations)
+	if !found && !p.Unreloaded && !p.Marked {
+		return nil
+	}
+	return &p
+}
+
+// Equal reports whether two say the same.
+func (p *SourcePolicy) Equal(other *SourcePolicy) bool {
+	if p == nil || other == nil {
+		return p == other
+	}
+	return p.Ignore == other.Ignore && p.Unreloaded == other.Unreloaded && p.Marked == other.Marked && slices.Equal(p.IgnoreKeys, other.IgnoreKeys) && slices.Equal(p.Faults, other.Faults)
+}
+
+// SettingsOf picks the settings out of an object's annotations; nil when there
+// are none.
+func SettingsOf(annotations map[string]string) map[string]string {
+	var found map[string]string
+	for i := range settings {
+		key := settings[i].Key()
+		if text, written := annotations[key]; written {
+			if found == nil {
+				found = map[string]string{}
+			}
+			found[key] = text
+		}
+	}
+	return found
+}

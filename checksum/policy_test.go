@@ -1,0 +1,273 @@
+package checksum_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+func level(origin checksum.Origin, pairs ...string) checksum.Level {
+	annotations := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		annotations["configstamp.dev/"+pairs[i]] = pairs[i+1]
+	}
+	return checksum.Level{Origin: origin, Annotations: annotations}
+}
+
+func onWorkload(pairs ...string) checksum.Level { return level(checksum.OfWorkload, pairs...) }
+
+func onNamespace(pairs ...string) checksum.Level { return level(checksum.OfNamespace, pairs...) }
+
+func TestTheNearestSettingCountsAlone(t *testing.T) {
+	policy := checksum.DefaultPolicy().
+		With(level(checksum.OfFlag, "mode", "observe", "min-interval", "1h", "adopt", "restart")).
+		With(onWorkload("mode", "restart", "window", "10:00-11:00 UTC"), onNamespace("mode", "Observe", "min-interval", "30m", "window", "never"))
+	if policy.Observe || policy.MinInterval != 30*time.Minute || !policy.RestartUnstamped || len(policy.Windows) != 1 || len(policy.Faults) > 0 {
+		t.Errorf("%+v", policy)
+	}
+	for setting, want := range map[string]checksum.Origin{"mode": checksum.OfWorkload, "min-interval": checksum.OfNamespace, "adopt": checksum.OfFlag, "window": checksum.OfWorkload} {
+		if origin, set := policy.OriginOf(setting); origin != want || !set {
+			t.Errorf("%s stands on %s, want %s", setting, origin, want)
+		}
+	}
+	if origin, set := policy.OriginOf("pause"); set {
+		t.Errorf("pause stands on %s", origin)
+	}
+}
+
+func TestWhatCannotBeReadIsAFaultAndCountsAsUnset(t *testing.T) {
+	for setting, values := range map[string]map[string]string{ // value: what the error names
+		"only":         {"": "nothing", "web": `"web"`, "pod/x": `"pod/x"`, "configmap/A": `"A"`, "configmap/[": `"["`, "configmap/a b*": "characters", ",": "nothing", "configmap/": `""`},
+		"ignore":       {"true": `"true"`, "secret/": `""`},
+		"also":         {"configmap/web-*": "web-*", "": "nothing"},
+		"restart-on":   {"live": "startup", "Startup": "startup"},
+		"mode":         {"observer": "observe", "": "observe"},
+		"pause":        {"yes": "true", "1": "true", "2027-01-02": "2027-01-02T", "TRUE": "true"},
+		"window":       {"Mon-Fry 22:00-04:00 Europe/Berlin": `"Fry"`, "22:00-04:00": "zone", "": "no time", "Mon 22:00 UTC": `""`, "Mon 24:00-04:00 UTC": "span", "Mon 1:00-2:00 UTC": `"1:00"`, "Mon 22:00-25:00 UTC": `"25:00"`, "Mon 22:00-22:00 UTC": "span", "Mon 22:00-23:00 Berlin": `"Berlin"`, "Mon 22:00-23:00 Local": `"Local"`, "Mon-Tue-Wed 22:00-23:00 UTC": `"Tue-Wed"`, "Mon 22:00-23:00-24:00 UTC": `"23:00-24:00"`},
+		"min-interval": {"30": "30m", "-5m": "30m", "soon": "30m"},
+		"adopt":        {"yes": "baseline"},
+	} {
+		for value, named := range values {
+			t.Run(setting+"="+value, func(t *testing.T) {
+				policy := checksum.DefaultPolicy().With(onWorkload(setting, value))
+				if len(policy.Faults) != 1 {
+					t.Fatalf("faults %v, want one", policy.Faults)
+				}
+				if text := policy.Faults[0].Error(); !strings.HasPrefix(text, "configstamp.dev/"+setting+`: "`) || !strings.Contains(text, named) {
+					t.Errorf("%q does not name %s", text, named)
+				}
+				if diff := cmp.Diff(checksum.DefaultPolicy().Uses, policy.Uses); diff != "" || policy.Pause.On || policy.Observe || len(policy.Only)+len(policy.Ignore)+len(policy.Also)+len(policy.Windows) > 0 {
+					t.Errorf("something was set: %+v", policy)
+				}
+			})
+		}
+	}
+	fault := checksum.DefaultPolicy().With(onWorkload(), onNamespace("mode", "x")).Faults[0]
+	if text := fault.Error(); !strings.HasPrefix(text, `configstamp.dev/mode on the Namespace: "x": want`) {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestWhatCounts(t *testing.T) {
+	routes := checksum.Source{Kind: checksum.ConfigMap, Name: "routes"}
+	platform := checksum.Source{Kind: checksum.ConfigMap, Name: "kube-root-ca.crt"}
+	references := []checksum.Reference{envFrom(message), envFrom(password), mounted(platform)}
+	for about, c := range map[string]struct {
+		settings []string
+		want     string
+	}{
+		"by default":                        {nil, "configmap/web-message secret/db-password"},
+		"only one":                          {[]string{"only", "configmap/web-message"}, "configmap/web-message"},
+		"only by a glob, blanks around":     {[]string{"only", " secret/db-* , configmap/none "}, "secret/db-password"},
+		"all but":                           {[]string{"ignore", "secret/*"}, "configmap/web-message"},
+		"ignore before only":                {[]string{"ignore", "secret/*", "only", "secret/db-password"}, ""},
+		"also what no template names":       {[]string{"also", "configmap/routes"}, "configmap/routes configmap/web-message secret/db-password"},
+		"also beside only":                  {[]string{"also", "configmap/routes", "only", "secret/*"}, "configmap/routes secret/db-password"},
+		"ignore before also":                {[]string{"also", "configmap/routes", "ignore", "configmap/routes"}, "configmap/web-message secret/db-password"},
+		"also what the platform brings":     {[]string{"also", "configmap/kube-root-ca.crt"}, "configmap/kube-root-ca.crt configmap/web-message secret/db-password"},
+		"only is no order for the platform": {[]string{"only", "configmap/*"}, "configmap/web-message"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			policy := checksum.DefaultPolicy(platform).With(onWorkload(c.settings...))
+			var counted []string
+			for _, s := range checksum.Selections(references, policy) {
+				if !s.HoldOnly {
+					counted = append(counted, s.Source.String())
+				}
+				if s.Source == routes && (!s.All || s.Required) {
+					t.Errorf("%+v", s)
+				}
+			}
+			if got := strings.Join(counted, " "); got != c.want {
+				t.Errorf("%q counts, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// described is a ConfigMap with annotations.
+func described(data map[string]string, pairs ...string) *checksum.Content {
+	return checksum.ContentOfConfigMap(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: onWorkload(pairs...).Annotations}, Data: data})
+}
+
+func TestIgnoredKeysDoNotCountAndNewOnesDo(t *testing.T) {
+	const globs = "build-*, stamp"
+	selection := selected(t, checksum.DefaultPolicy(), envFrom(message))
+	before := described(map[string]string{"a": "1", "build-date": "1", "stamp": "1"}, "ignore-keys", globs)
+	record := ring.Digest(namespace, selection, before)
+	if strings.Contains(record, ":all:") {
+		t.Errorf("%s says that all keys count", record)
+	}
+	for about, c := range map[string]struct {
+		now  *checksum.Content
+		want checksum.Verdict
+	}{
+		"an ignored key changes":       {described(map[string]string{"a": "1", "build-date": "2", "build-host": "x"}, "ignore-keys", globs), checksum.True},
+		"the order of globs changes":   {described(map[string]string{"a": "1"}, "ignore-keys", "stamp,build-*"), checksum.True},
+		"a key that counts changes":    {described(map[string]string{"a": "2"}, "ignore-keys", globs), checksum.Untrue},
+		"a key is added":               {described(map[string]string{"a": "1", "b": "1"}, "ignore-keys", globs), checksum.Untrue},
+		"the source is ignored":        {described(map[string]string{"a": "2"}, "ignore", "true", "ignore-keys", globs), checksum.True},
+		"other globs":                  {described(map[string]string{"a": "1"}, "ignore-keys", "x"), checksum.Unverifiable},
+		"ignore=false changes nothing": {described(map[string]string{"a": "1"}, "ignore", "false", "ignore-keys", globs), checksum.True},
+	} {
+		if got := ring.Assess(namespace, selection, record, true, c.now); got != c.want {
+			t.Errorf("%s: %s, want %s", about, got, c.want)
+		}
+	}
+	// A record of all keys is compared as such when globs come, and restarts by content alone.
+	whole := ring.Digest(namespace, selection, text("a", "1", "stamp", "1"))
+	for about, c := range map[string]struct {
+		now  *checksum.Content
+		want checksum.Verdict
+	}{
+		"globs come":                {described(map[string]string{"a": "1", "stamp": "1"}, "ignore-keys", globs), checksum.Reselected},
+		"globs come after a change": {described(map[string]string{"a": "2", "stamp": "1"}, "ignore-keys", globs), checksum.Untrue},
+	} {
+		if got := ring.Assess(namespace, selection, whole, true, c.now); got != c.want {
+			t.Errorf("%s: %s, want %s", about, got, c.want)
+		}
+	}
+	keyed := selected(t, checksum.DefaultPolicy(), env(message, "a"), optional(env(message, "stamp")))
+	record = ring.Digest(namespace, keyed, text("a", "1", "stamp", "1"))
+	if got := ring.Assess(namespace, keyed, record, true, described(map[string]string{"a": "1", "stamp": "1"}, "ignore-keys", globs)); got != checksum.Reselected {
+		t.Errorf("named keys, globs come: %s", got)
+	}
+}
+
+// decide has the rules look at one re-admission.
+func rollingUnder(policy checksum.Policy, held checksum.Records, content *checksum.Content, references ...checksum.Reference) checksum.Decision {
+	return checksum.Decide(ring, checksum.Admission{
+		Namespace: namespace, Held: held, Sent: held, Fresh: true, Asker: checksum.Roller, Policy: policy,
+		Selections: checksum.Selections(references, policy), Content: func(checksum.Source) *checksum.Content { return content },
+	})
+}
+
+func TestPoliciesThatHoldARoll(t *testing.T) {
+	selection := selected(t, checksum.DefaultPolicy(), envFrom(message))
+	held := checksum.Records{Stamps: map[string]string{checksum.StampKey(message): ring.Digest(namespace, selection, text("a", "1"))}}
+	for about, c := range map[string]struct {
+		policy  checksum.Policy
+		content *checksum.Content
+		want    checksum.Outcome
+		says    string
+	}{
+		"nothing":                        {checksum.DefaultPolicy(), text("a", "2"), checksum.Stamped, ""},
+		"observe":                        {checksum.DefaultPolicy().With(onWorkload("mode", "observe")), text("a", "2"), checksum.Observed, "observe"},
+		"observe, nothing changed":       {checksum.DefaultPolicy().With(onWorkload("mode", "observe")), text("a", "1"), checksum.Kept, ""},
+		"a setting that nobody can read": {checksum.DefaultPolicy().With(onWorkload("pause", "maybe")), text("a", "2"), checksum.OnHold, "configstamp.dev/pause"},
+		"one of the source":              {checksum.DefaultPolicy(), described(map[string]string{"a": "2"}, "ignore", "maybe"), checksum.OnHold, "configmap/web-message: configstamp.dev/ignore"},
+		"a pause is the controller's":    {checksum.DefaultPolicy().With(onWorkload("pause", "true")), text("a", "2"), checksum.Stamped, ""},
+	} {
+		t.Run(about, func(t *testing.T) {
+			got := rollingUnder(c.policy, held, c.content, envFrom(message))
+			if got.Outcome != c.want {
+				t.Errorf("%s, want %s", got.Outcome, c.want)
+			}
+			if (c.want == checksum.Stamped) == got.Records.Equal(held) {
+				t.Errorf("records %v", got.Records)
+			}
+			said := ""
+			for _, finding := range got.Findings {
+				said += finding.Warning() + "\n"
+			}
+			if !strings.Contains(said, c.says) || (c.says == "" && said != "") {
+				t.Errorf("said %q, want %q", said, c.says)
+			}
+		})
+	}
+}
+
+func TestAtCreationEverythingIsStampedWhateverHolds(t *testing.T) {
+	for _, setting := range [][]string{{"mode", "observe"}, {"window", "never"}, {"only", "x"}, {"pause", "true"}} {
+		policy := checksum.DefaultPolicy().With(onWorkload(setting...))
+		got := checksum.Decide(ring, checksum.Admission{
+			Namespace: namespace, Create: true, Fresh: true, Policy: policy, Selections: checksum.Selections([]checksum.Reference{envFrom(message)}, policy),
+			Content: func(checksum.Source) *checksum.Content { return text("a", "1") },
+		})
+		if len(got.Records.Stamps) != 1 {
+			t.Errorf("%s: %v", setting, got.Records)
+		}
+	}
+}
+
+func TestAdoptByRestart(t *testing.T) {
+	policy := checksum.DefaultPolicy().With(onWorkload("adopt", "restart"))
+	if got := rollingUnder(policy, checksum.Records{}, text("a", "1"), envFrom(message)); got.Outcome != checksum.Stamped {
+		t.Errorf("without any record: %s", got.Outcome)
+	}
+	// A source that a policy newly includes restarts nothing.
+	selection := selected(t, checksum.DefaultPolicy(), envFrom(password))
+	held := checksum.Records{Stamps: map[string]string{checksum.StampKey(password): ring.Digest(namespace, selection, text("a", "1"))}}
+	if got := rollingUnder(policy, held, text("a", "1"), envFrom(message), envFrom(password)); got.Outcome != checksum.Recorded {
+		t.Errorf("with a record of another source: %s", got.Outcome)
+	}
+}
+
+func TestHolds(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for about, c := range map[string]struct {
+		settings []string
+		current  time.Time
+		setting  string // "": not held
+		until    time.Time
+	}{
+		"nothing":                      {nil, now, "", time.Time{}},
+		"paused":                       {[]string{"pause", "true", "window", "00:00-01:00 UTC"}, now, "pause", time.Time{}},
+		"not paused":                   {[]string{"pause", "false"}, now, "", time.Time{}},
+		"paused until later":           {[]string{"pause", "2026-11-20T13:00:00Z"}, now, "pause", now.Add(time.Hour)},
+		"paused until before":          {[]string{"pause", "2026-11-20T12:00:00Z"}, now, "", time.Time{}},
+		"the longer of two":            {[]string{"pause", "2026-11-20T13:00:00Z", "window", "14:00-15:00 UTC"}, now, "window", now.Add(2 * time.Hour)},
+		"too soon":                     {[]string{"min-interval", "30m"}, now.Add(-10 * time.Minute), "min-interval", now.Add(20 * time.Minute)},
+		"late enough":                  {[]string{"min-interval", "30m"}, now.Add(-30 * time.Minute), "", time.Time{}},
+		"nothing is known of the last": {[]string{"min-interval", "30m"}, time.Time{}, "", time.Time{}},
+	} {
+		policy := checksum.DefaultPolicy().With(onWorkload(c.settings...))
+		hold, held := policy.HoldAt(now, c.current)
+		if held != (c.setting != "") || hold.Setting != c.setting || !hold.Until.Equal(c.until) {
+			t.Errorf("%s: %+v, %v", about, hold, held)
+		}
+	}
+}
+
+func TestStrangers(t *testing.T) {
+	got := checksum.Strangers(
+		map[string]string{"configstamp.dev/windw": "x", "configstamp.dev/inject": "enabled", "configstamp.dev/ignore-keys": "a", "configstamp.dev/only": "x", checksum.BaselineAnnotation: "{}", "other.dev/only": ""},
+		map[string]string{"configstamp.dev/window": "x", checksum.StampKey(message): "v1:absent"})
+	var keys []string
+	for _, finding := range got {
+		keys = append(keys, finding.Key)
+		if !strings.Contains(finding.Warning(), finding.Key) {
+			t.Errorf("%q does not name %s", finding.Warning(), finding.Key)
+		}
+	}
+	if diff := cmp.Diff([]string{"configstamp.dev/ignore-keys", "configstamp.dev/inject", "configstamp.dev/window", "configstamp.dev/windw"}, keys); diff != "" {
+		t.Error(diff)
+	}
+}

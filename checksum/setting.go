@@ -1,0 +1,212 @@
+package checksum
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settingPrefix begins the annotations by which people set a policy.
+const settingPrefix = "configstamp.dev/"
+
+// Setting is one row of the table of settings, from which they are read and the
+// documentation is made.
+type Setting struct {
+	// Value says what can be written, Meaning what it does, On where.
+	Value, Meaning, On string
+
+	key         string
+	set         func(*Policy, string) error
+	setOnSource func(*SourcePolicy, string) error
+}
+
+// Key is the setting's annotation.
+func (s *Setting) Key() string { return s.key }
+
+// Name is its flag.
+func (s *Setting) Name() string { return s.key[len(settingPrefix):] }
+
+const settingCount = 10
+
+// settings is the table. Nothing changes it; a function would make it anew at each
+// admission.
+var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
+	{
+		key: settingPrefix + "only", On: onWorkload,
+		Value:   "list such as `configmap/web-message,secret/db-*` (globs)",
+		Meaning: "these sources alone count",
+		set:     func(p *Policy, text string) (err error) { return assign(&p.Only, text, parseSourcePatterns) },
+	},
+	{
+		key: settingPrefix + "ignore", On: onWorkload + ", source",
+		Value:       "the same; on a source `true` or `false`",
+		Meaning:     "all but these; on a source: it never counts, for anybody",
+		set:         func(p *Policy, text string) (err error) { return assign(&p.Ignore, text, parseSourcePatterns) },
+		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Ignore, text, parseTruth) },
+	},
+	{
+		key: settingPrefix + "ignore-keys", On: "source",
+		Value:       "list of keys such as `build-date,*.md` (globs)",
+		Meaning:     "these keys never count",
+		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.IgnoreKeys, text, parseKeyPatterns) },
+	},
+	{
+		key: settingPrefix + "also", On: onWorkload,
+		Value:   "list such as `configmap/routes,secret/api`, no globs",
+		Meaning: "sources that the pod template does not name (the app reads them by itself) count too: all keys; they are optional",
+		set:     func(p *Policy, text string) error { return assign(&p.Also, text, parseSources) },
+	},
+	{
+		key: settingPrefix + "restart-on", On: onWorkload,
+		Value:   "`all` (default), `startup`, `everything`",
+		Meaning: "which uses restart: what containers read at their start and what they see while they run; the former alone; or also what nodes read, such as `imagePullSecrets`",
+		set:     func(p *Policy, text string) error { return assign(&p.Uses, text, parseUses) },
+	},
+	{
+		key: settingPrefix + "mode", On: onWorkload,
+		Value:   "`restart` (default), `observe`",
+		Meaning: "`observe`: an event says what would roll, and nothing rolls",
+		set:     func(p *Policy, text string) error { return assign(&p.Observe, text, either("restart", "observe")) },
+	},
+	{
+		key: settingPrefix + "pause", On: onWorkload,
+		Value:   "`true`, `false` (overrules the Namespace), or a time such as `2027-01-02T06:00:00Z` (RFC 3339) until which",
+		Meaning: "hold rollouts; what changed meanwhile rolls once when it ends",
+		set:     func(p *Policy, text string) error { return assign(&p.Pause, text, parsePause) },
+	},
+	{
+		key: settingPrefix + "window", On: onWorkload,
+		Value:   "such as `Mon-Fri 22:00-04:00 Europe/Berlin`, several separated by `;`",
+		Meaning: "roll only then; a window over midnight belongs to the day on which it starts",
+		set:     func(p *Policy, text string) error { return assign(&p.Windows, text, parseWindows) },
+	},
+	{
+		key: settingPrefix + "min-interval", On: onWorkload,
+		Value:   "duration such as `30m`; `0s` is none",
+		Meaning: "roll no sooner than this after the newest revision became current",
+		set:     func(p *Policy, text string) error { return assign(&p.MinInterval, text, parseInterval) },
+	},
+	{
+		key: settingPrefix + "adopt", On: onWorkload,
+		Value:   "`baseline` (default), `restart`",
+		Meaning: "what happens to a workload that is found without stamps: what is there now is recorded, or it rolls",
+		set: func(p *Policy, text string) error {
+			return assign(&p.RestartUnstamped, text, either("baseline", "restart"))
+		},
+	},
+}
+
+const onWorkload = "workload, Namespace, flag"
+
+// Settings lists the table, for flags and documentation.
+func Settings() []Setting { return append([]Setting(nil), settings[:]...) }
+
+// OnFlag reports whether the setting has a flag, for the whole cluster.
+func (s *Setting) OnFlag() bool { return s.set != nil }
+
+// Fault is a setting that cannot be read. It is never guessed at.
+type Fault struct {
+	Origin Origin
+	// Key is the annotation, Value what stands there, Want what is wrong with it.
+	Key, Value, Want string
+}
+
+// Error says what is wrong and where.
+func (f Fault) Error() string {
+	where := f.Key
+	switch f.Origin {
+	case OfNamespace:
+		where += " on the Namespace"
+	case OfFlag:
+		where = "--" + strings.TrimPrefix(f.Key, settingPrefix)
+	case OfWorkload, OfSource:
+	}
+	return fmt.Sprintf("%s: %q: %s", where, shortened(f.Value), f.Want)
+}
+
+// shortened keeps somebody's text short enough for a warning.
+func shortened(text string) string {
+	const enough = 80
+	if len(text) <= enough {
+		return text
+	}
+	return strings.ToValidUTF8(text[:enough], "") + "…"
+}
+
+// assign reads a value, and sets it only when that can be read.
+func assign[T any](to *T, text string, parse func(string) (T, error)) error {
+	value, err := parse(strings.TrimSpace(text))
+	if err == nil {
+		*to = value
+	}
+	return err
+}
+
+// either reads one of two words, and reports whether it is the second.
+func either(first, second string) func(string) (bool, error) {
+	return func(text string) (bool, error) {
+		if text != first && text != second {
+			return false, fmt.Errorf("want %s or %s", first, second)
+		}
+		return text == second, nil
+	}
+}
+
+func parseTruth(text string) (bool, error) { return either("false", "true")(text) }
+
+func parseUses(text string) ([]Use, error) {
+	switch text {
+	case "startup":
+		return []Use{Startup}, nil
+	case "all":
+		return []Use{Startup, Live}, nil
+	case "everything":
+		return []Use{Startup, Live, Node}, nil
+	}
+	return nil, errors.New("want all, startup or everything")
+}
+
+func parsePause(text string) (Pause, error) {
+	if on, err := strconv.ParseBool(text); err == nil && (text == "true" || text == "false") {
+		return Pause{On: on}, nil
+	}
+	until, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return Pause{}, errors.New("want true, false or a time until which, such as 2027-01-02T06:00:00Z")
+	}
+	return Pause{On: true, Until: until}, nil
+}
+
+func parseInterval(text string) (time.Duration, error) {
+	interval, err := time.ParseDuration(text)
+	if err != nil || interval < 0 {
+		return 0, errors.New("want a duration such as 30m or 1h30m")
+	}
+	return interval, nil
+}
+
+// Strangers tells of annotations that look like settings, and are none where
+// they stand: on a workload, or on its pod template.
+func Strangers(workload, template map[string]string) []Finding {
+	var found []Finding
+	for key := range workload {
+		if strings.HasPrefix(key, settingPrefix) && key != BaselineAnnotation && !isSetting(key) {
+			found = append(found, Finding{Reason: NoSetting, Key: key})
+		}
+	}
+	for key := range template {
+		if strings.HasPrefix(key, settingPrefix) && key != BaselineAnnotation {
+			found = append(found, Finding{Reason: NoTemplateSetting, Key: key})
+		}
+	}
+	slices.SortFunc(found, func(a, b Finding) int { return cmp.Compare(a.Key, b.Key) })
+	return found
+}
+
+func isSetting(key string) bool {
+	return slices.ContainsFunc(settings[:], func(s Setting) bool { return s.set != nil && s.Key() == key })
+}

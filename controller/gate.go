@@ -1,0 +1,211 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// due tells whether a workload with changed sources may roll now; else how long
+// to wait before looking again (zero: until something happens).
+func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (wait time.Duration, rolls bool, err error) {
+	if !r.MayRoll() || len(r.policy.Faults) > 0 {
+		if len(r.Missing) > 0 {
+			c.warnOnce(user, s, reasonHeld, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
+				append(slices.Clone(r.Untrue), r.Missing[0].Source)...)
+		}
+		return 0, false, nil
+	}
+	if wait := c.settled(user, r.Untrue); wait > 0 {
+		return wait, false, nil
+	}
+	if r.policy.Observe {
+		c.sayObserved(user, s, r)
+		return 0, false, nil
+	}
+	now := c.options.Clock.Now()
+	current, err := c.current(ctx, user, &r.policy)
+	if err != nil {
+		return 0, false, err
+	}
+	if hold, held := r.policy.HoldAt(now, current); held {
+		c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, changed(r.Untrue)+", and rolls out later: "+c.because(&r.policy, hold), r.Untrue...)
+		if hold.Until.IsZero() {
+			return 0, false, nil
+		}
+		return hold.Until.Sub(now), false, nil
+	}
+	if r.policy.MinInterval == 0 {
+		if wait := c.storm.wait(user, now); wait > 0 {
+			c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s again and again: the next rollout waits for %s, and longer each time, up to %s; "+
+				"configstamp.dev/min-interval sets a pace of your own", changed(r.Untrue), wait.Round(time.Second), longestPause), r.Untrue...)
+			return wait, false, nil
+		}
+	}
+	return 0, true, nil
+}
+
+// because says what holds a workload, and who said so.
+func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string {
+	text := "configstamp.dev/" + hold.Setting
+	switch origin, _ := policy.OriginOf(hold.Setting); origin {
+	case checksum.OfNamespace:
+		text += " on the Namespace"
+	case checksum.OfFlag:
+		text = "--" + hold.Setting
+	case checksum.OfWorkload, checksum.OfSource:
+	}
+	if hold.Until.IsZero() {
+		return text
+	}
+	return text + " holds it until " + hold.Until.UTC().Format(time.RFC3339)
+}
+
+// current is when the newest revision of a workload became current, if its
+// policy asks for that: as its status tells, else when we last rolled it. (Its
+// managedFields do not tell: the API server notes nobody for what a webhook writes
+// in an empty patch.)
+func (c *Controller) current(ctx context.Context, user ref, policy *checksum.Policy) (time.Time, error) {
+	if policy.MinInterval == 0 {
+		return time.Time{}, nil
+	}
+	body, err := c.api.get(ctx, user)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading when the newest revision became current: %w", err)
+	}
+	if current := user.kind.Current(body); !current.IsZero() {
+		return current, nil
+	}
+	return c.storm.last(user), nil
+}
+
+// sayUnreadable tells of settings that nobody can read.
+func (c *Controller) sayUnreadable(user ref, s *subject, r review) {
+	texts := make([]string, 0, len(r.policy.Faults))
+	var sources []checksum.Source
+	for _, fault := range r.policy.Faults {
+		texts = append(texts, fault.Finding().String())
+	}
+	for _, finding := range r.Faults {
+		texts = append(texts, finding.String())
+		sources = append(sources, finding.Source)
+	}
+	if len(texts) > 0 {
+		c.warnOnce(user, s, reasonPolicy, strings.Join(texts, ". "), sources...)
+	}
+}
+
+// sayObserved tells, once for each content, what would roll.
+func (c *Controller) sayObserved(user ref, s *subject, r review) {
+	text := changed(r.Untrue) + ": it would roll out, but for mode: observe"
+	contents := text
+	for _, source := range r.Untrue {
+		contents += fmt.Sprintf(" %p", c.sources.Content(user.namespace, source))
+	}
+	if c.notes.first(user, reasonObserved, contents) {
+		c.metrics.observed.Inc()
+		c.say.event(user, s, corev1.EventTypeNormal, reasonObserved, text, r.Untrue...)
+	}
+}
+
+// A workload rolls stormRolls times within stormWindow before it has to wait
+// between rolls: twice as long as sources may take to settle, twice as long each
+// time, and longestPause at most.
+const (
+	stormRolls   = 3
+	stormWindow  = 10 * time.Minute
+	longestPause = time.Hour
+	// remembered is how long a roll is known of, where many workloads roll.
+	remembered = 24 * time.Hour
+)
+
+// storm knows when we last rolled workloads, and slows down those whose sources
+// somebody writes all the time. It is forgotten at a restart, which costs some
+// rolls.
+type storm struct {
+	settle time.Duration // the longest
+
+	mu    sync.Mutex
+	pasts map[ref]*past
+}
+
+// past is how a workload has rolled.
+type past struct {
+	rolls [stormRolls]time.Time // a ring: next is the oldest
+	next  int
+	pause time.Duration // before the next roll; 0: none
+}
+
+func newStorm(settle time.Duration) *storm { return &storm{settle: settle, pasts: map[ref]*past{}} }
+
+// rolled notes a roll.
+func (s *storm) rolled(user ref, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.pasts[user]
+	if p == nil {
+		s.sweep(now)
+		p = &past{}
+		s.pasts[user] = p
+	}
+	last := p.last()
+	p.rolls[p.next] = now
+	p.next = (p.next + 1) % stormRolls
+	switch oldest := p.rolls[p.next]; {
+	case p.pause > 0 && now.Sub(last) > max(2*p.pause, stormWindow):
+		p.pause = 0 // it has calmed down
+	case p.pause > 0:
+		p.pause = min(2*p.pause, longestPause)
+	case !oldest.IsZero() && now.Sub(oldest) < stormWindow:
+		p.pause = min(2*s.settle, longestPause)
+	}
+}
+
+// wait is how long the next roll has to wait yet.
+func (s *storm) wait(user ref, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.pasts[user]
+	if p == nil || p.pause == 0 {
+		return 0
+	}
+	return max(0, p.last().Add(p.pause).Sub(now))
+}
+
+// last is when we last rolled a workload, zero when that is not known.
+func (s *storm) last(user ref) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.pasts[user]; p != nil {
+		return p.last()
+	}
+	return time.Time{}
+}
+
+func (p *past) last() time.Time { return p.rolls[(p.next+stormRolls-1)%stormRolls] }
+
+func (s *storm) forget(user ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pasts, user)
+}
+
+// sweep forgets who has long been calm, now and then.
+func (s *storm) sweep(now time.Time) {
+	const enough = 1024
+	if len(s.pasts) < enough {
+		return
+	}
+	for user, p := range s.pasts {
+		if now.Sub(p.last()) > remembered {
+			delete(s.pasts, user)
+		}
+	}
+}

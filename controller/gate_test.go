@@ -1,0 +1,168 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The house's clock stands at 2026-06-01 00:00 UTC, a Monday, and rests for 22 s.
+func TestGates(t *testing.T) {
+	const rolled = "Normal ConfigChanged configmap/c changed: rolling out"
+	for sentence, c := range map[string]struct {
+		workload, namespace []string
+		wait                time.Duration
+		says                string
+		then                time.Duration // after which it rolls; 0: it has rolled
+		lift                bool          // the settings go then
+	}{
+		"nothing holds it":                            {says: rolled},
+		"paused":                                      {workload: []string{"pause", "true"}, says: "Normal RolloutHeld configmap/c changed, and rolls out later: configstamp.dev/pause", then: time.Hour, lift: true},
+		"paused with its namespace":                   {namespace: []string{"pause", "true"}, says: "Normal RolloutHeld configmap/c changed, and rolls out later: configstamp.dev/pause on the Namespace", then: time.Hour, lift: true},
+		"not paused with its namespace":               {workload: []string{"pause", "false"}, namespace: []string{"pause", "true"}, says: rolled},
+		"paused until later":                          {workload: []string{"pause", "2026-06-01T01:00:00Z"}, wait: time.Hour - 22*time.Second, says: "Normal RolloutHeld configmap/c changed, and rolls out later: configstamp.dev/pause holds it until 2026-06-01T01:00:00Z", then: time.Hour},
+		"outside its window":                          {workload: []string{"window", "22:00-23:00 Europe/Berlin"}, wait: 20*time.Hour - 22*time.Second, says: "Normal RolloutHeld configmap/c changed, and rolls out later: configstamp.dev/window holds it until 2026-06-01T20:00:00Z", then: 20 * time.Hour},
+		"in its window":                               {workload: []string{"window", "Mon 00:00-01:00 UTC"}, says: rolled},
+		"too soon after the newest revision":          {workload: []string{"min-interval", "1h"}, wait: 40*time.Minute - 22*time.Second, says: "Normal RolloutHeld configmap/c changed, and rolls out later: configstamp.dev/min-interval holds it until 2026-06-01T00:40:00Z", then: 40 * time.Minute},
+		"observed":                                    {workload: []string{"mode", "observe"}, says: "Normal WouldRollOut configmap/c changed: it would roll out, but for mode: observe", then: time.Hour, lift: true},
+		"a setting that nobody can read":              {workload: []string{"window", "Mon-Fry 22:00-04:00 Europe/Berlin"}, says: `Warning PolicyUnreadable configstamp.dev/window: "Mon-Fry 22:00-04:00 Europe/Berlin": "Fry" is no day: want Mon, Tue, Wed, Thu, Fri, Sat or Sun; nothing restarts until that is mended`, then: time.Hour, lift: true},
+		"one of the namespace that nobody can read":   {namespace: []string{"mode", "?"}, says: `Warning PolicyUnreadable configstamp.dev/mode on the Namespace: "?": want restart or observe; nothing restarts until that is mended`, then: time.Hour, lift: true},
+		"the workload overrules what nobody can read": {workload: []string{"mode", "restart"}, namespace: []string{"mode", "?"}, says: rolled},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			cluster := newCluster(t)
+			cluster.write("c", map[string]string{"k": "1"})
+			d := cluster.deploy("d", "c")
+			cluster.objects[d]["status"] = map[string]any{"conditions": []any{
+				map[string]any{"type": "Available", "lastUpdateTime": "2026-05-31T23:59:00Z"},
+				map[string]any{"type": "Progressing", "lastUpdateTime": "2026-05-31T23:40:00Z"},
+			}}
+			h := adopted(t, cluster)
+			cluster.annotate(d, c.workload...)
+			cluster.settings = map[string]string{}
+			for i := 0; i < len(c.namespace); i += 2 {
+				cluster.settings["configstamp.dev/"+c.namespace[i]] = c.namespace[i+1]
+			}
+			h.see(t, d)
+			h.index.reconsider("shop")
+			cluster.write("c", map[string]string{"k": "2"})
+			h.rest()
+			for range 3 { // people are told once
+				if wait := h.mustSync(t, d); wait != c.wait {
+					t.Errorf("looks again after %s, want %s", wait, c.wait)
+				}
+			}
+			calls, said := h.happened()
+			if rolls := slices.Contains(calls, "configstamp d"); rolls != (c.then == 0) {
+				t.Errorf("calls %v", calls)
+			}
+			if !slices.Equal(said, []string{c.says}) {
+				t.Errorf("said %q, want %q", said, c.says)
+			}
+			if c.then == 0 {
+				return
+			}
+			h.clock.Step(c.then)
+			if c.lift {
+				for i := 0; i < len(c.workload); i += 2 {
+					delete(cluster.objects[d]["metadata"].(map[string]any)["annotations"].(map[string]any), "configstamp.dev/"+c.workload[i])
+				}
+				cluster.settings = nil
+				cluster.annotate(d)
+				h.see(t, d)
+			}
+			h.mustSync(t, d)
+			if calls, said := h.happened(); !slices.Contains(calls, "configstamp d") || !slices.Contains(said, rolled) {
+				t.Errorf("afterwards it was not rolled: %v %v", calls, said)
+			}
+			h.mustSync(t, d)
+			if calls, _ := h.happened(); len(calls) > 0 {
+				t.Errorf("more than once: %v", calls)
+			}
+		})
+	}
+}
+
+func TestObservedTellsOfEachChange(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "1"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.annotate(d, "mode", "observe")
+	h.see(t, d)
+	for i := range 3 {
+		c.write("c", map[string]string{"k": fmt.Sprint("new ", i)})
+		h.rest()
+		h.mustSync(t, d)
+		h.mustSync(t, d)
+		if _, said := h.happened(); len(said) != 1 {
+			t.Errorf("change %d: said %q", i, said)
+		}
+	}
+}
+
+// A source that somebody writes all the time rolls what uses it ever more slowly.
+func TestAStormIsSlowedDown(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "0"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	start, told := h.clock.Now(), 0
+	var rolls []time.Duration
+	for i := 0; h.clock.Since(start) < 6*time.Hour; i++ {
+		c.write("c", map[string]string{"k": fmt.Sprint(i)})
+		h.Changed("shop", configMap("c"))
+		h.rest()
+		h.mustSync(t, d)
+		calls, said := h.happened()
+		if slices.Contains(calls, "configstamp d") {
+			rolls = append(rolls, h.clock.Since(start))
+		}
+		for _, text := range said {
+			if strings.HasPrefix(text, "Warning RolloutsSlowedDown configmap/c changed again and again: ") {
+				told++
+			}
+		}
+	}
+	if len(rolls) < 8 || len(rolls) > 18 {
+		t.Fatalf("%d rolls in six hours: %v", len(rolls), rolls)
+	}
+	for i := 3; i < len(rolls); i++ {
+		least := min(2*longestSettle*settle<<(i-3), time.Hour)
+		if gap := rolls[i] - rolls[i-1]; gap < least || gap > least+12*settle {
+			t.Errorf("roll %d came after %s, want about %s", i+1, gap, least)
+		}
+	}
+	if told == 0 {
+		t.Error("nobody was told")
+	}
+	// Once it is calm for long, it starts afresh.
+	h.clock.Step(3 * time.Hour)
+	for i := range 3 {
+		c.write("c", map[string]string{"k": fmt.Sprint("calm ", i)})
+		h.rest()
+		h.mustSync(t, d)
+		if calls, _ := h.happened(); !slices.Contains(calls, "configstamp d") {
+			t.Errorf("change %d after the calm did not roll: %v", i+1, calls)
+		}
+	}
+}
+
+func TestAnIntervalOfOnesOwnIsNotSlowedDown(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "0"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.annotate(d, "min-interval", "1s")
+	h.see(t, d)
+	for i := range 10 {
+		c.write("c", map[string]string{"k": fmt.Sprint("new ", i)})
+		h.rest()
+		h.mustSync(t, d)
+		if calls, _ := h.happened(); !slices.Contains(calls, "configstamp d") {
+			t.Fatalf("change %d did not roll: %v", i+1, calls)
+		}
+	}
+}

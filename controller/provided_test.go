@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+var vault = checksum.Source{Kind: checksum.SecretProviderClass, Name: "vault"}
+
+// report is what pods of the class report now; without a version, nobody does.
+func (c *cluster) report(version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if delete(c.contents, vault); version != "" {
+		c.contents[vault] = checksum.ContentOfVersions(map[string]string{"secret/db": version})
+	}
+}
+
+// mounting is a house of a Deployment that mounts the class, and is not on record.
+func mounting(t *testing.T, counts bool) (*house, ref) {
+	t.Helper()
+	c := newCluster(t)
+	c.policy.SecretProviderClasses = counts
+	d := c.deploy("d")
+	spec := c.objects[d]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+	spec["containers"].([]any)[0].(map[string]any)["volumeMounts"] = []any{map[string]any{"name": "v", "mountPath": "/v"}}
+	spec["volumes"] = []any{map[string]any{"name": "v", "csi": map[string]any{
+		"driver": "secrets-store.csi.k8s.io", "volumeAttributes": map[string]any{"secretProviderClass": vault.Name}}}}
+	return newHouse(t, c), d
+}
+
+func TestTheVersionsOfASecretProviderClass(t *testing.T) {
+	for about, c := range map[string]struct {
+		reports []string // "" is nobody
+		calls   string
+		says    string
+		off     bool
+	}{
+		"nobody reports":                  {[]string{""}, "", "", false},
+		"the first report is recorded":    {[]string{"", "1"}, "get d, dry configstamp-record d, configstamp-record d", "recorded as it is now", false},
+		"the same again is nothing":       {[]string{"1", "1"}, "", "", false},
+		"nobody reports any more":         {[]string{"1", ""}, "", "", false},
+		"somebody does again, the same":   {[]string{"1", "", "1"}, "", "", false},
+		"another version rolls":           {[]string{"1", "2"}, "configstamp d", "secretproviderclass/vault changed: rolling out", false},
+		"another one, after nobody did":   {[]string{"1", "", "2"}, "configstamp d", "secretproviderclass/vault changed: rolling out", false},
+		"without the flag it is nothing":  {[]string{"", "1"}, "", "", true},
+		"nor is another version, without": {[]string{"1", "2"}, "", "", true},
+	} {
+		t.Run(about, func(t *testing.T) {
+			h, d := mounting(t, !c.off)
+			for _, version := range c.reports {
+				h.happened()
+				h.cluster.report(version)
+				h.Changed("shop", vault)
+				h.rest()
+				h.mustSync(t, d)
+			}
+			calls, said := h.happened()
+			if strings.Join(calls, ", ") != c.calls || !strings.Contains(strings.Join(said, "\n"), c.says) || len(said) != min(len(calls), 1) {
+				t.Errorf("calls %q, want %q; events %q", calls, c.calls, said)
+			}
+			users := h.index.users("shop", vault)
+			if slices.Contains(users, d) == c.off {
+				t.Errorf("it concerns %v", users)
+			}
+		})
+	}
+}

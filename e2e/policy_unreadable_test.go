@@ -1,0 +1,241 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+// Settings that cannot be read are never guessed at.
+
+// unreadable are values that cannot be read, with what would be right.
+var unreadable = []struct{ name, value, want string }{
+	{"only", "web-message", "want configmap/<name> or secret/<name>"},
+	{"ignore", "true", "want configmap/<name> or secret/<name>"},
+	{"also", "configmap/*", `names alone are read here, no globs`},
+	{"restart-on", "never", "want all, startup or everything"},
+	{"mode", "dry-run", "want restart or observe"},
+	{"pause", "yes", "want true, false or a time until which, such as 2027-01-02T06:00:00Z"},
+	{"window", "nightly", `want days, times and zone, such as "Mon-Fri 22:00-04:00 Europe/Berlin"`},
+	{"min-interval", "10", "want a duration such as 30m or 1h30m"},
+	{"adopt", "yes", "want baseline or restart"},
+}
+
+// unreadables are rows of them, and one without.
+func unreadables(at level) []row {
+	where := ""
+	if at == onNamespace {
+		where = " on the Namespace"
+	}
+	rows := []row{{name: "free"}}
+	for _, u := range unreadable {
+		rows = append(rows, row{
+			name: u.name, settings: settings{u.name: u.value},
+			note: fmt.Sprintf("configstamp.dev/%s%s: %q: ", u.name, where, u.value),
+		})
+	}
+	return rows
+}
+
+// wantFault checks that a text begins a warning which says what would be right.
+func wantFault(t *testing.T, warnings []string, row row) {
+	t.Helper()
+	times := 0
+	for _, warning := range warnings {
+		if strings.Contains(warning, row.note) && strings.Contains(warning, rightFor(row)) {
+			times++
+		}
+	}
+	if times != 1 || len(warnings) != 1 {
+		t.Errorf("%s: warnings %q, want one that says %q and %q", row.name, warnings, row.note, rightFor(row))
+	}
+}
+
+func rightFor(row row) string {
+	for _, u := range unreadable {
+		if u.name == row.name {
+			return u.want
+		}
+	}
+	return ""
+}
+
+func TestPolicy_UnreadableHoldsItsWorkloadAlone(t *testing.T) {
+	t.Parallel()
+	for _, at := range levels {
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			s := newRuled(t, at, run.Space, unreadables(at))
+			s.edit("configmap/live", "configmap/startup", "configmap/unnamed", "secret/node", "secret/startup")
+			for _, row := range s.rows {
+				s.Create(withPolicy(reader(row.name), s.of(row)))
+				if warnings := s.Warnings(); row.isHeld() {
+					wantFault(t, warnings, row)
+				} else if len(warnings) > 0 {
+					t.Errorf("%s: warnings %q", row.name, warnings)
+				}
+			}
+			before := s.Settled(s.workloads()...)
+			for _, row := range s.rows {
+				wantStamps(t, s.Space, row.workload(), usual...)
+				if row.isHeld() {
+					s.WantNote(row.workload(), "PolicyUnreadable: "+row.note)
+					s.WantNote(row.workload(), rightFor(row))
+				} else {
+					s.WantNoNote(row.workload(), "PolicyUnreadable")
+				}
+			}
+			s.edit("configmap/startup")
+			s.wantEach(before, func(r row) bool { return !r.isHeld() })
+			for _, row := range s.rows {
+				if row.isHeld() {
+					s.Readmit(row.workload(), "configstamp") // nor by order
+					wantFault(t, s.Warnings(), row)
+				}
+			}
+			before = s.Counts()
+			s.Unchanged(before)
+			s.drop()
+			s.wantEach(before, row.isHeld)
+			for _, row := range s.rows {
+				wantStamps(t, s.Space, row.workload(), usual...)
+				s.WantNoNote(row.workload(), "ChecksumLost")
+			}
+
+			// Written on what is there already.
+			before = s.Counts()
+			for _, row := range s.rows {
+				if at == onWorkload && row.isHeld() {
+					s.SetPolicy(row.workload(), row.settings)
+					wantFault(t, s.Warnings(), row)
+				}
+			}
+			if at == onNamespace {
+				s.set()
+				s.Quiet()
+			}
+			s.edit("configmap/startup")
+			s.wantEach(before, func(r row) bool { return !r.isHeld() })
+		})
+	}
+}
+
+func TestPolicy_UnreadableOnANamespaceConcernsAllInIt(t *testing.T) {
+	t.Parallel()
+	s, other := run.Space(t), run.Space(t)
+	for _, space := range []*harness.Space{s, other} {
+		space.Set("configmap/c", "k", "1")
+		space.Create(deployment("a", "configmap/c"))
+		space.Create(deployment("b", "configmap/c"))
+	}
+	before, elsewhere := s.Settled("deployment/a", "deployment/b"), other.Settled("deployment/a", "deployment/b")
+	bad := settings{"mode": "dry-run"}
+	s.SetPolicy("namespace", bad)
+	all := rolls{"deployment/a": 1, "deployment/b": 1}
+	for workload := range all {
+		s.WantNote(workload, `PolicyUnreadable: configstamp.dev/mode on the Namespace: "dry-run": want restart or observe; nothing restarts until that is mended`)
+	}
+	s.Set("configmap/c", "k", "2")
+	other.Set("configmap/c", "k", "2")
+	other.WantRolls(elsewhere, all)
+	s.Unchanged(before)
+	s.SetPolicy("namespace", settings{"mode": "restart"})
+	s.WantRolls(before, all)
+	for workload := range all {
+		other.WantNoNote(workload, "PolicyUnreadable")
+	}
+}
+
+func TestPolicy_UnreadableOnASourceConcernsAllThatUseIt(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, value, want string }{
+		{"ignore", "configmap/c", "want false or true"},
+		{"ignore-keys", "build-*,[a", `"[a": the brackets or the backslash of this glob are not closed`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			bad := settings{row.name: row.value}
+			fault := fmt.Sprintf("configstamp.dev/%s: %q: %s", row.name, row.value, row.want)
+			s := run.Space(t)
+			for _, source := range []string{"configmap/bad", "configmap/good", "secret/bad"} {
+				s.Set(source, "k", "1")
+			}
+			s.SetPolicy("configmap/bad", bad)
+			s.SetPolicy("secret/bad", bad)
+			users := map[string][]string{
+				"both": {"configmap/bad", "configmap/good"}, "secret": {"secret/bad"}, "free": {"configmap/good"},
+			}
+			faulty := map[string]string{"both": "configmap/bad", "secret": "secret/bad"}
+			for user, sources := range users {
+				s.Create(deployment(user, sources...))
+				want := ""
+				if source, is := faulty[user]; is {
+					want = "configstamp: " + source + ": " + fault + "; nothing that uses it restarts until that is mended"
+				}
+				if got := strings.Join(s.Warnings(), "\n"); got != want {
+					t.Errorf("%s: warnings %q, want %q", user, got, want)
+				}
+			}
+			before := s.Settled("deployment/both", "deployment/secret", "deployment/free")
+			for user, sources := range users {
+				wantStamps(t, s, "deployment/"+user, sources...)
+			}
+			for user, source := range faulty {
+				s.WantNote("deployment/"+user, "PolicyUnreadable: "+source+": "+fault)
+			}
+			s.WantNoNote("deployment/free", "PolicyUnreadable")
+			s.Edit("configmap/bad", "k", "2")
+			s.Edit("secret/bad", "k", "2")
+			s.Unchanged(before)
+			s.Edit("configmap/good", "k", "2")
+			s.WantRolls(before, rolls{"deployment/free": 1})
+			s.DropPolicy("configmap/bad", bad)
+			s.SetPolicy("secret/bad", settings{"ignore": "false", "ignore-keys": "none"})
+			s.WantRolls(before, rolls{"deployment/free": 1, "deployment/both": 1, "deployment/secret": 1})
+
+			// Written on what is in use already: no admission of ours sees it.
+			before = s.Counts()
+			s.SetPolicy("configmap/good", bad)
+			for _, user := range []string{"deployment/both", "deployment/free"} {
+				s.WantNote(user, "PolicyUnreadable: configmap/good: "+fault)
+			}
+			s.Edit("configmap/good", "k", "3")
+			s.Unchanged(before)
+			s.DropPolicy("configmap/good", bad)
+			s.WantRolls(before, rolls{"deployment/free": 1, "deployment/both": 1})
+		})
+	}
+}
+
+func TestPolicy_UnreadableAdoptsAsUsual(t *testing.T) {
+	t.Parallel()
+	s := run.PlainSpace(t)
+	s.Set("configmap/c", "k", "1")
+	s.Create(withPolicy(deployment("d", "configmap/c"), settings{"adopt": "yes"}))
+	before := s.Settled("deployment/d")
+	s.Label("enabled")
+	wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/c"}})
+	s.WantNote("deployment/d", `PolicyUnreadable: configstamp.dev/adopt: "yes": want baseline or restart`)
+	s.Unchanged(before)
+	s.DropPolicy("deployment/d", settings{"adopt": ""})
+	s.Unchanged(before)
+	s.Set("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+}
+
+func TestPolicy_AnnotationsThatAreNoSettingsAreTold(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	manifest := withPolicy(deployment("d", "configmap/c"), settings{"pauze": "true", "ignore-keys": "k"})
+	manifest = strings.Replace(manifest, "template:\n    metadata: {", "template:\n    metadata: {annotations: {configstamp.dev/pause: \"true\"}, ", 1)
+	applied := s.Apply(manifest)
+	wantWarning(t, applied, "configstamp.dev/pauze is no setting of a workload; it has no effect")
+	wantWarning(t, applied, "configstamp.dev/ignore-keys is no setting of a workload; it has no effect")
+	wantWarning(t, applied, "configstamp.dev/pause has no effect on a pod template; write it on the workload's own metadata")
+	before := s.Settled("deployment/d")
+	s.Set("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+}

@@ -1,0 +1,188 @@
+package namespace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/condense"
+)
+
+// Record is what is kept of one Namespace. What it points to never changes.
+type Record struct {
+	// OptedIn tells that the workloads in it are ours unless they say otherwise.
+	OptedIn bool
+	// Settings are its annotations that are a policy.
+	Settings map[string]string
+}
+
+// readEvery is how often Namespaces are read that cannot be watched.
+const readEvery = 30 * time.Second
+
+// readWithin bounds one live read.
+const readWithin = 10 * time.Second
+
+// Store holds what Namespaces say. Its methods may be called at any time and
+// from anywhere, unless they say otherwise.
+type Store struct {
+	client   rest.Interface
+	given    []string
+	sink     *sink
+	onChange []func(namespace string)
+}
+
+// NewStore makes a Store; it is empty until Run. It watches all Namespaces, or
+// reads the given ones now and then: these are opted in, whatever they are
+// labelled, and where the right to read them is missing they have no policy.
+func NewStore(cfg *rest.Config, given []string) (*Store, error) {
+	s := &Store{given: given}
+	client, err := condense.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, s.condense)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that reads Namespaces: %w", err)
+	}
+	s.client, s.sink = client, newSink(s.changed)
+	for _, name := range given {
+		s.sink.records[name] = Record{OptedIn: true}
+	}
+	return s, nil
+}
+
+// OnChange has call called whenever a Namespace says something else than
+// before; after the initial fill, and not for the end of a Namespace. It must be
+// called before Run.
+func (s *Store) OnChange(call func(namespace string)) { s.onChange = append(s.onChange, call) }
+
+func (s *Store) changed(namespace string) {
+	for _, call := range s.onChange {
+		call(namespace)
+	}
+}
+
+// HasSynced reports whether the initial fill is complete.
+func (s *Store) HasSynced() bool { return s.sink.filled() }
+
+// Get is what is held of a Namespace; the zero Record when it is not known.
+func (s *Store) Get(namespace string) Record {
+	record, _ := s.sink.get(namespace)
+	return record
+}
+
+// Look is Get, but reads a Namespace that is not known yet.
+func (s *Store) Look(ctx context.Context, namespace string) (Record, error) {
+	if record, known := s.sink.get(namespace); known {
+		return record, nil
+	}
+	found, err := s.read(ctx, namespace)
+	if err != nil {
+		return Record{}, err
+	}
+	return found.Record, nil
+}
+
+// OptedIn asks the API server whether a Namespace is opted in.
+func (s *Store) OptedIn(ctx context.Context, namespace string) (bool, error) {
+	if slices.Contains(s.given, namespace) {
+		return true, nil
+	}
+	found, err := s.read(ctx, namespace)
+	return err == nil && found.OptedIn, err
+}
+
+func (s *Store) read(ctx context.Context, namespace string) (*named, error) {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(condense.Quiet(ctx)).Get()
+	if err != nil {
+		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, err)
+	}
+	found, ok := obj.(*named)
+	if !ok {
+		return nil, fmt.Errorf("reading Namespace %s: the server answered with %T", namespace, obj)
+	}
+	return found, nil
+}
+
+// Run watches until ctx ends. It must be called once.
+func (s *Store) Run(ctx context.Context) error {
+	if len(s.given) > 0 {
+		s.readGiven(ctx)
+		return nil
+	}
+	logger := klog.FromContext(ctx)
+	cache.NewReflectorWithOptions(condense.NewListWatch(s.client, "namespaces", metav1.NamespaceAll, nil), nil, s.sink,
+		cache.ReflectorOptions{Logger: &logger, Name: "namespace", TypeDescription: "namespaces", Backoff: condense.Backoff()}).RunWithContext(ctx)
+	return nil
+}
+
+// readGiven reads the given Namespaces until ctx ends. A Namespace is a resource
+// of the whole cluster, so that a Role within it gives the right to read it by
+// name, and none to watch.
+func (s *Store) readGiven(ctx context.Context) {
+	refused := map[string]bool{}
+	for {
+		var reading sync.WaitGroup
+		found := make([]*named, len(s.given))
+		errs := make([]error, len(s.given))
+		for i, namespace := range s.given {
+			reading.Go(func() { found[i], errs[i] = s.read(ctx, namespace) })
+		}
+		reading.Wait()
+		for i, namespace := range s.given {
+			switch err := errs[i]; {
+			case err == nil:
+				refused[namespace] = false
+				_ = s.sink.Update(found[i])
+			case ctx.Err() != nil:
+				return
+			case apierrors.IsForbidden(err) && !refused[namespace]:
+				refused[namespace] = true
+				klog.FromContext(ctx).Info("The policy of this Namespace is not known: give the right to get it in a Role of its own", "namespace", namespace)
+			case !apierrors.IsForbidden(err):
+				klog.FromContext(ctx).Info("The policy of this Namespace stays as it was known", "namespace", namespace, "reason", err.Error())
+			}
+		}
+		s.sink.full.Store(true)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(readEvery):
+		}
+	}
+}
+
+// named carries a Record through client-go's Reflector.
+type named struct {
+	metav1.PartialObjectMetadata
+	Record
+}
+
+// DeepCopyObject implements runtime.Object; what was received never changes.
+func (n *named) DeepCopyObject() runtime.Object { return n }
+
+var errNotNamespace = errors.New("not a Namespace")
+
+func (s *Store) condense(obj runtime.Object) (runtime.Object, error) {
+	namespace, ok := obj.(*corev1.Namespace)
+	if !ok {
+		return nil, errNotNamespace
+	}
+	return &named{
+		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}},
+		Record: Record{
+			OptedIn:  namespace.Labels[checksum.InjectLabel] == checksum.InjectEnabled || slices.Contains(s.given, namespace.Name),
+			Settings: checksum.SettingsOf(namespace.Annotations),
+		},
+	}, nil
+}

@@ -1,0 +1,139 @@
+// Package served has resources looked after while the API server serves them:
+// those of definitions that are installed, and taken away, while we run.
+//
+// It must not know what is done with them. Start reading at Resources.
+package served
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+)
+
+// askEvery is how often the API server is asked what it serves: it has no watch
+// for that, as some resources are not made by a CustomResourceDefinition.
+const askEvery = 15 * time.Second
+
+// Discovery tells what the API server serves (k8s.io/client-go/discovery).
+type Discovery interface {
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// Resource is one that the API server may serve.
+type Resource struct {
+	schema.GroupVersionResource
+	// Watch looks after it until its context ends, and forgets it then. kind is what
+	// the API server calls its objects.
+	Watch func(ctx context.Context, kind string) error
+}
+
+// Resources are looked after while they are served. Make it with New.
+type Resources struct {
+	discovery Discovery
+	list      []Resource
+
+	watched map[schema.GroupVersionResource]func() // what ends the watch
+	told    map[schema.GroupVersionResource]string
+}
+
+// New makes Resources; nothing is asked until Run.
+func New(discovery Discovery, list ...Resource) *Resources {
+	return &Resources{discovery: discovery, list: list, watched: map[schema.GroupVersionResource]func(){}, told: map[schema.GroupVersionResource]string{}}
+}
+
+// Run looks for resources, and has them watched, until ctx ends. It must be
+// called once.
+func (r *Resources) Run(ctx context.Context) {
+	if len(r.list) == 0 {
+		return
+	}
+	for {
+		r.look(ctx)
+		select {
+		case <-ctx.Done():
+			for _, end := range r.watched {
+				end()
+			}
+			return
+		case <-time.After(askEvery):
+		}
+	}
+}
+
+// look starts and ends watches by what is served now. Where the API server does
+// not tell, everything stays as it is.
+func (r *Resources) look(ctx context.Context) {
+	lists := map[schema.GroupVersion]*metav1.APIResourceList{}
+	for _, resource := range r.list {
+		gv := resource.GroupVersion()
+		list, asked := lists[gv]
+		if !asked {
+			found, err := r.discovery.ServerResourcesForGroupVersion(gv.String())
+			switch {
+			case apierrors.IsNotFound(err):
+				found = &metav1.APIResourceList{}
+			case err != nil:
+				r.tell(ctx, resource, "The API server does not tell whether it serves this resource", err)
+				found = nil
+			}
+			lists[gv], list = found, found
+		}
+		if list == nil {
+			continue
+		}
+		kind, namespaced := kindOf(list, resource.Resource)
+		end, watched := r.watched[resource.GroupVersionResource]
+		switch {
+		case kind == "" && watched:
+			klog.FromContext(ctx).Info("The cluster does not serve this resource any more", "resource", resource.GroupResource().String())
+			end()
+			delete(r.watched, resource.GroupVersionResource)
+		case kind != "" && !namespaced:
+			r.tell(ctx, resource, "This resource cannot be looked after", errors.New("it is not namespaced"))
+		case kind != "" && !watched:
+			klog.FromContext(ctx).Info("The cluster serves this resource", "resource", resource.GroupResource().String(), "version", resource.Version)
+			r.watched[resource.GroupVersionResource] = r.watch(ctx, resource, kind)
+		}
+	}
+}
+
+// watch begins to look after a resource, and returns what ends that.
+func (r *Resources) watch(ctx context.Context, resource Resource, kind string) (end func()) {
+	watching, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := resource.Watch(watching, kind); err != nil {
+			klog.FromContext(ctx).Error(err, "This resource cannot be watched", "resource", resource.GroupResource().String())
+		}
+	})
+	return func() {
+		stop()
+		running.Wait()
+	}
+}
+
+// tell logs something about a resource once.
+func (r *Resources) tell(ctx context.Context, resource Resource, what string, err error) {
+	if r.told[resource.GroupVersionResource] == err.Error() {
+		return
+	}
+	r.told[resource.GroupVersionResource] = err.Error()
+	klog.FromContext(ctx).Info(what, "resource", resource.GroupResource().String(), "reason", err.Error())
+}
+
+// kindOf is what the API server calls the objects of a resource, "" when it does
+// not serve it.
+func kindOf(list *metav1.APIResourceList, resource string) (kind string, namespaced bool) {
+	for i := range list.APIResources {
+		if list.APIResources[i].Name == resource {
+			return list.APIResources[i].Kind, list.APIResources[i].Namespaced
+		}
+	}
+	return "", false
+}

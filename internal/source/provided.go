@@ -1,0 +1,294 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/served"
+)
+
+// statuses are the SecretProviderClassPodStatuses by which the Secrets Store CSI
+// driver reports, for each pod, the versions of what it has mounted.
+func statuses() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "secrets-store.csi.x-k8s.io", Version: "v1", Resource: "secretproviderclasspodstatuses"}
+}
+
+// report is what the decoder makes of a status. class is empty where nothing is
+// mounted yet, or nothing can be read.
+type report struct {
+	object
+	class string
+}
+
+// DeepCopyObject implements runtime.Object. What a report points to never changes.
+func (r *report) DeepCopyObject() runtime.Object {
+	same := *r
+	return &same
+}
+
+// report condenses a status. One that cannot be read is no error, which would
+// end the watch of the others.
+func (c *condenser) report(data []byte) (runtime.Object, error) {
+	var head struct {
+		Metadata struct {
+			Name            string `json:"name"`
+			Namespace       string `json:"namespace"`
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Status jsontext.Value `json:"status"`
+	}
+	if err := json.Unmarshal(data, &head, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+		return nil, errors.New("reading the metadata of a SecretProviderClassPodStatus: it does not have the form of an object")
+	}
+	r := &report{object: object{namespace: c.names.intern(head.Metadata.Namespace), name: head.Metadata.Name}}
+	r.resourceVersion = head.Metadata.ResourceVersion
+	var status struct {
+		Class   string `json:"secretProviderClassName"`
+		Mounted bool   `json:"mounted"`
+		Objects []struct {
+			ID      string `json:"id"`
+			Version string `json:"version"`
+		} `json:"objects"`
+	}
+	if json.Unmarshal(head.Status, &status, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) == nil && status.Mounted {
+		versions := make(map[string]string, len(status.Objects))
+		for _, object := range status.Objects {
+			versions[c.names.intern(object.ID)] = object.Version
+		}
+		r.class, r.content = c.names.intern(status.Class), checksum.ContentOfVersions(versions)
+	}
+	return r, nil
+}
+
+// classes is what SecretProviderClasses hold, by what their pods report: what the
+// newest report says, for as long as anybody reports. That a pod goes, and its
+// report with it, says nothing of the class; so what it holds never goes back to
+// what older pods reported before.
+type classes struct {
+	changed func(namespace string, source checksum.Source)
+
+	mu         sync.RWMutex
+	namespaces map[string]provided
+}
+
+// provided are the classes of a namespace, and of which one each status reports.
+type provided struct {
+	classes   map[string]class
+	reporters map[string]string
+}
+
+// class is what one holds, and how many statuses report of it.
+type class struct {
+	held
+	reports int
+}
+
+func newClasses(changed func(string, checksum.Source)) *classes {
+	return &classes{changed: changed, namespaces: map[string]provided{}}
+}
+
+// hasSynced is always true: where nobody reports, that is all there is to know.
+func (c *classes) hasSynced() bool { return true }
+
+func (c *classes) get(namespace, name string) (Record, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	found, ok := c.namespaces[namespace].classes[name]
+	return found.record(), ok
+}
+
+func (c *classes) names(namespace string) []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Sorted(maps.Keys(c.namespaces[namespace].classes))
+}
+
+func (c *classes) len() (count int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, n := range c.namespaces {
+		count += len(n.classes)
+	}
+	return count
+}
+
+// take takes a report, or, when it was deleted, lets go of it. Reports come in the
+// order of their versions. It returns the classes that hold something else than
+// before.
+func (c *classes) take(r *report, deleted bool) (changed []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if deleted {
+		gone := *r
+		gone.class = ""
+		r = &gone
+	}
+	n, ok := c.namespaces[r.namespace]
+	if !ok {
+		n = provided{classes: map[string]class{}, reporters: map[string]string{}}
+		c.namespaces[r.namespace] = n
+	}
+	changed = n.take(r)
+	if len(n.reporters) == 0 {
+		delete(c.namespaces, r.namespace)
+	}
+	return changed
+}
+
+func (n provided) take(r *report) (changed []string) {
+	before := n.reporters[r.name]
+	if before != "" && before != r.class {
+		delete(n.reporters, r.name)
+		left := n.classes[before]
+		if left.reports--; left.reports > 0 {
+			n.classes[before] = left
+		} else {
+			delete(n.classes, before)
+			changed = append(changed, before)
+		}
+	}
+	if r.class == "" {
+		return changed
+	}
+	c := n.classes[r.class]
+	if before != r.class {
+		n.reporters[r.name] = r.class
+		c.reports++
+	}
+	old := c.content
+	c.held = r.held
+	if c.content.Equal(old) {
+		c.content = old // let the new copy go
+	} else {
+		changed = append(changed, r.class)
+	}
+	n.classes[r.class] = c
+	return changed
+}
+
+// replace makes reports all that there are in a namespace, "" for all.
+func (c *classes) replace(namespace string, reports []*report) {
+	next := newClasses(nil)
+	for _, r := range reports {
+		next.take(r, false)
+	}
+	c.mu.Lock()
+	before := map[string]provided{}
+	for name, n := range c.namespaces {
+		if namespace == "" || namespace == name {
+			before[name] = n
+			delete(c.namespaces, name)
+		}
+	}
+	maps.Copy(c.namespaces, next.namespaces)
+	c.mu.Unlock()
+	for name, classes := range differing(before, next.namespaces) {
+		c.tell(name, classes)
+	}
+}
+
+// differing lists, by namespace, the classes that hold something else.
+func differing(before, after map[string]provided) map[string][]string {
+	found := map[string][]string{}
+	for _, pair := range [][2]map[string]provided{{before, after}, {after, before}} {
+		for namespace, n := range pair[0] {
+			for name, one := range n.classes {
+				other := pair[1][namespace].classes[name]
+				if !one.content.Equal(other.content) && !slices.Contains(found[namespace], name) {
+					found[namespace] = append(found[namespace], name)
+				}
+			}
+		}
+	}
+	return found
+}
+
+func (c *classes) tell(namespace string, changed []string) {
+	for _, name := range changed {
+		c.changed(namespace, checksum.Source{Kind: checksum.SecretProviderClass, Name: name})
+	}
+}
+
+// reportSink takes what one Reflector brings (cache.ReflectorStore): the statuses
+// of one namespace, or of all. As in a sink, an event that is not newer than the
+// one before tells of something known, and a replacement is the truth.
+type reportSink struct {
+	classes   *classes
+	namespace string
+	newest    string // resourceVersion
+}
+
+// Add implements cache.ReflectorStore.
+func (s *reportSink) Add(obj any) error { return s.event(obj, false) }
+
+// Update implements cache.ReflectorStore.
+func (s *reportSink) Update(obj any) error { return s.event(obj, false) }
+
+// Delete implements cache.ReflectorStore.
+func (s *reportSink) Delete(obj any) error { return s.event(obj, true) }
+
+// Resync implements cache.ReflectorStore; there is nothing to do.
+func (s *reportSink) Resync() error { return nil }
+
+func (s *reportSink) event(obj any, deleted bool) error {
+	if r, ok := obj.(*report); ok && !known(r.resourceVersion, s.newest) {
+		s.newest = r.resourceVersion
+		s.classes.tell(r.namespace, s.classes.take(r, deleted))
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (s *reportSink) Replace(items []any, resourceVersion string) error {
+	reports := make([]*report, 0, len(items))
+	for _, item := range items {
+		if r, ok := item.(*report); ok {
+			reports = append(reports, r)
+		}
+	}
+	// Where one version cannot be compared with the other, the later one counts.
+	slices.SortStableFunc(reports, func(a, b *report) int {
+		order, _ := resourceversion.CompareResourceVersion(a.resourceVersion, b.resourceVersion)
+		return order
+	})
+	s.newest = resourceVersion
+	s.classes.replace(s.namespace, reports)
+	return nil
+}
+
+// resource is what has the statuses watched while the API server serves them.
+func (c *classes) resource(cfg *rest.Config, namespaces []string) served.Resource {
+	return served.Resource{GroupVersionResource: statuses(), Watch: func(ctx context.Context, _ string) error {
+		client, err := condense.NewRaw(cfg, statuses().GroupVersion(), (&condenser{}).report)
+		if err != nil {
+			return fmt.Errorf("making the client that reads SecretProviderClassPodStatuses: %w", err)
+		}
+		logger := klog.FromContext(ctx)
+		var running sync.WaitGroup
+		for _, namespace := range namespaces {
+			reflector := cache.NewReflectorWithOptions(condense.NewListWatch(client, statuses().Resource, namespace, nil), nil,
+				&reportSink{classes: c, namespace: namespace},
+				cache.ReflectorOptions{Logger: &logger, Name: "source", TypeDescription: statuses().Resource, Backoff: condense.Backoff()})
+			running.Go(func() { reflector.RunWithContext(ctx) })
+		}
+		running.Wait()
+		c.replace(metav1.NamespaceAll, nil) // nobody reports any more
+		return nil
+	}}
+}

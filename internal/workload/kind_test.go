@@ -1,0 +1,76 @@
+package workload_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+func TestParseKind(t *testing.T) {
+	kind, err := workload.ParseKind("example.com/v1beta2/machines=spec.deep.pod")
+	if err != nil || kind.String() != "machines.example.com" || kind.Version != "v1beta2" || strings.Join(kind.Template, " ") != "spec deep pod" || !kind.Custom || kind.CreateOnly {
+		t.Fatalf("%+v, %v", kind, err)
+	}
+	if named := kind.Named("Machine"); named.Name != "Machine" || kind.Name == "Machine" {
+		t.Errorf("%+v", named)
+	}
+	object, err := kind.Decode([]byte(`{"metadata":{"name":"m"},"spec":{"deep":{"pod":{"metadata":{"annotations":{"a":"b"}},"spec":{"containers":[{"name":"c","envFrom":[{"secretRef":{"name":"s"}}]}]}}}}}`))
+	if err != nil || object.Template.Metadata.Annotations["a"] != "b" {
+		t.Fatalf("%+v, %v", object, err)
+	}
+	if references, err := object.References(); err != nil || len(references) != 1 || references[0].Source.String() != "secret/s" {
+		t.Errorf("%v, %v", references, err)
+	}
+	for text, named := range map[string]string{
+		"":                                             "group/version/resource",
+		"example.com/v1/machines":                      "path.to.template",
+		"example.com/v1=spec":                          "group/version/resource",
+		"apps/v1/deployments=spec":                     `"apps"`,
+		"example.com/V1/machines=s":                    `"V1"`,
+		"example.com/v1/Machines=s":                    `"Machines"`,
+		"example.com/v1/machines=":                     "path",
+		"example.com/v1/machines=a..":                  `"a.."`,
+		"example.com/v1/machines=a[]":                  `"a[]"`,
+		"example.com/v1/machines=status.template":      "status",
+		"example.com/v1/machines=metadata.annotations": "metadata",
+	} {
+		if _, err := workload.ParseKind(text); err == nil || !strings.Contains(err.Error(), named) {
+			t.Errorf("%q: error %v, want one that names %s", text, err, named)
+		}
+	}
+}
+
+func TestATableHasOneRowForEachResource(t *testing.T) {
+	own, err := workload.ParseKind("argoproj.io/v1alpha1/rollouts=spec.own.template")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := workload.Builtin().With(workload.Known()...).With(own)
+	if found, ok := table.Find("argoproj.io", "rollouts"); !ok || found != own || len(table) != len(workload.Builtin())+len(workload.Known()) {
+		t.Errorf("%v of %d", found, len(table))
+	}
+	if !table.Rolls("serving.knative.dev") || table.Rolls("apps") || table.Rolls("example.com") {
+		t.Error("who rolls what it owns")
+	}
+}
+
+func TestCurrent(t *testing.T) {
+	deployment, _ := workload.Builtin().Find("apps", "deployments")
+	statefulSet, _ := workload.Builtin().Find("apps", "statefulsets")
+	const progressing = `"status":{"conditions":[{"type":"Available","lastUpdateTime":"2026-02-02T00:00:00Z"},{"type":"Progressing","lastUpdateTime":"2026-02-01T00:00:00Z"}]}`
+	for about, c := range map[string]struct {
+		kind *workload.Kind
+		json string
+		want string
+	}{
+		"by its condition":    {deployment, `{` + progressing + `}`, "2026-02-01"},
+		"without it":          {deployment, `{"status":{}}`, "0001-01-01"},
+		"a kind without such": {statefulSet, `{` + progressing + `}`, "0001-01-01"},
+		"no JSON":             {deployment, `<html>`, "0001-01-01"},
+	} {
+		if got := c.kind.Current([]byte(c.json)).Format("2006-01-02"); got != c.want {
+			t.Errorf("%s: %s, want %s", about, got, c.want)
+		}
+	}
+}
