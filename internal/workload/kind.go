@@ -33,8 +33,9 @@ type Kind struct {
 	// Custom tells that the cluster may not serve the kind, and that its objects own
 	// what they make, Deployments too.
 	Custom bool
-	// Progress is the type of the status condition whose lastUpdateTime tells when
-	// the newest revision became current; "" where there is none.
+	// Progress is the type of the status condition whose lastUpdateTime (else
+	// lastTransitionTime) tells when the newest revision became current; "" where
+	// there is none.
 	Progress string
 
 	shape reflect.Type
@@ -84,15 +85,15 @@ func kind(group, resource, name string, template []string, createOnly, restarts 
 func Known() Table {
 	template := []string{"spec", "template"}
 	return Table{
-		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template),
-		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template),
-		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template),
-		custom("serving.knative.dev", "v1", "services", "Service", template),
+		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template, "Progressing"),
+		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template, "Progressing"),
+		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template, ""),
+		custom("serving.knative.dev", "v1", "services", "Service", template, "Ready"),
 	}
 }
 
-func custom(group, version, resource, name string, template []string) *Kind {
-	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, Restarts: true, Custom: true, shape: shapeOf(template)}
+func custom(group, version, resource, name string, template []string, progress string) *Kind {
+	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, Restarts: true, Custom: true, Progress: progress, shape: shapeOf(template)}
 }
 
 // Named is the kind under the name that the cluster gives it.
@@ -102,12 +103,19 @@ func (k *Kind) Named(name string) *Kind {
 	return &named
 }
 
-// ParseKind reads a custom kind from "group/version/resource=path.to.template",
-// such as "argoproj.io/v1alpha1/rollouts=spec.template". Its objects' own name of
-// the kind is not known yet: it goes by the resource's.
+// ParseKind reads a custom kind from
+// "group/version/resource=path.to.template[,rollout=Condition]", such as
+// "argoproj.io/v1alpha1/rollouts=spec.template,rollout=Progressing"; the condition
+// is the kind's Progress. Its objects' own name of the kind is not known yet: it
+// goes by the resource's.
 func ParseKind(text string) (*Kind, error) {
-	const want = "want group/version/resource=path.to.template, such as argoproj.io/v1alpha1/rollouts=spec.template"
-	address, path, found := strings.Cut(text, "=")
+	const want = "want group/version/resource=path.to.template[,rollout=Condition], such as argoproj.io/v1alpha1/rollouts=spec.template,rollout=Progressing"
+	row, option, hasOption := strings.Cut(text, ",")
+	progress, isRollout := strings.CutPrefix(option, "rollout=")
+	if hasOption && (!isRollout || len(validation.IsQualifiedName(progress)) > 0) {
+		return nil, fmt.Errorf("reading workload kind %q: %q names no status condition: %s", text, option, want)
+	}
+	address, path, found := strings.Cut(row, "=")
 	parts := strings.Split(address, "/")
 	if !found || len(parts) != 3 {
 		return nil, fmt.Errorf("reading workload kind %q: %s", text, want)
@@ -125,7 +133,7 @@ func ParseKind(text string) (*Kind, error) {
 	case template[0] == "metadata" || template[0] == "status":
 		return nil, fmt.Errorf("reading workload kind %q: a pod template cannot be in %s", text, template[0])
 	}
-	return custom(parts[0], parts[1], parts[2], parts[2], template), nil
+	return custom(parts[0], parts[1], parts[2], parts[2], template, progress), nil
 }
 
 // fieldName is what a field of a custom resource may be called here.

@@ -12,6 +12,11 @@ func TestParseKind(t *testing.T) {
 	if err != nil || kind.String() != "machines.example.com" || kind.Version != "v1beta2" || strings.Join(kind.Template, " ") != "spec deep pod" || !kind.Custom || kind.CreateOnly {
 		t.Fatalf("%+v, %v", kind, err)
 	}
+	if told, err := workload.ParseKind("example.com/v1/machines=spec.pod,rollout=Ready"); err != nil || told.Progress != "Ready" || len(told.Template) != 2 {
+		t.Errorf("%+v, %v", told, err)
+	} else if at := told.Current([]byte(`{"status":{"conditions":[{"type":"Ready","lastTransitionTime":"2026-02-01T00:00:00Z"}]}}`)); at.Year() != 2026 {
+		t.Errorf("current since %s", at)
+	}
 	if named := kind.Named("Machine"); named.Name != "Machine" || kind.Name == "Machine" {
 		t.Errorf("%+v", named)
 	}
@@ -32,6 +37,8 @@ func TestParseKind(t *testing.T) {
 		"example.com/v1/machines=":                     "path",
 		"example.com/v1/machines=a..":                  `"a.."`,
 		"example.com/v1/machines=a[]":                  `"a[]"`,
+		"example.com/v1/machines=spec,rollout=":        "rollout=Condition",
+		"example.com/v1/machines=spec,health=Ready":    `"health=Ready"`,
 		"example.com/v1/machines=status.template":      "status",
 		"example.com/v1/machines=metadata.annotations": "metadata",
 	} {

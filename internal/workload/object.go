@@ -238,8 +238,9 @@ func (k *Kind) Current(raw []byte) time.Time {
 	var object struct {
 		Status struct {
 			Conditions []struct {
-				Type           string       `json:"type"`
-				LastUpdateTime *metav1.Time `json:"lastUpdateTime"`
+				Type               string       `json:"type"`
+				LastUpdateTime     *metav1.Time `json:"lastUpdateTime"`
+				LastTransitionTime *metav1.Time `json:"lastTransitionTime"`
 			} `json:"conditions"`
 		} `json:"status"`
 	}
@@ -247,8 +248,14 @@ func (k *Kind) Current(raw []byte) time.Time {
 		return time.Time{}
 	}
 	for _, condition := range object.Status.Conditions {
-		if k.Progress != "" && condition.Type == k.Progress && condition.LastUpdateTime != nil {
+		if k.Progress == "" || condition.Type != k.Progress {
+			continue
+		}
+		if condition.LastUpdateTime != nil {
 			return condition.LastUpdateTime.Time
+		}
+		if condition.LastTransitionTime != nil {
+			return condition.LastTransitionTime.Time
 		}
 	}
 	return time.Time{}

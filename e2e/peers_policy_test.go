@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+func TestPeersRow06_BrokenWorkloadsAmongManyHoldNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	names := []string{"deployment/denied", "deployment/unreadable"}
+	s.Create(deployment("denied", "configmap/c"))
+	s.Create(withPolicy(deployment("unreadable", "configmap/c"), settings{"window": "at night"}))
+	want := rolls{}
+	for i := range 10 {
+		s.Create(deployment(fmt.Sprint("web-", i), "configmap/c"))
+		want[fmt.Sprint("deployment/web-", i)] = 1
+		names = append(names, fmt.Sprint("deployment/web-", i))
+	}
+	before := s.Settled(names...)
+	policy := fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s}
+spec:
+  failurePolicy: Fail
+  matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments]}]}
+  validations: [{expression: "object.metadata.name != 'denied'", message: "nobody changes denied"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec:
+  policyName: %[1]s
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}}
+`, s.Namespace)
+	var held harness.Counts
+	t.Run("while the policy stands", func(t *testing.T) {
+		s := s.In(t)
+		run.Install(t, policy)
+		s.Eventually("waiting until the policy denies", func() error {
+			if result := s.TryKubectl("label", "deployment", "denied", "x=y", "--overwrite", "--dry-run=server"); result.Code == 0 {
+				return fmt.Errorf("it does not")
+			}
+			return nil
+		})
+		s.Set("configmap/c", "k", "2")
+		s.WantRolls(before, want)
+		s.WantNote("deployment/denied", "nobody changes denied")
+		s.WantNote("deployment/unreadable", `PolicyUnreadable: configstamp.dev/window: "at night"`)
+		held = s.Counts()
+	})
+	s.WantRolls(held, rolls{"deployment/denied": 1}) // it is tried for ever
+	after := s.Counts()
+	s.Patch("deployment/unreadable", `{"metadata":{"annotations":{"configstamp.dev/window":null}}}`)
+	s.WantRolls(after, rolls{"deployment/unreadable": 1})
+}
+
+func TestPeersRow07_NeitherASuspendedCronJobNorACompletedJobRuns(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	s.WaitServiceAccount()
+	s.Create(workload("CronJob", "c", envFrom("configmap/c")))
+	job := s.Create(workload("Job", "j", envFrom("configmap/c")))[0]
+	done := `{"status":{"succeeded":1,"startTime":"2026-01-01T00:00:00Z","completionTime":"2026-01-01T00:01:00Z","conditions":[` +
+		`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":"2026-01-01T00:01:00Z"},{"type":"Complete","status":"True","lastTransitionTime":"2026-01-01T00:01:00Z"}]}}`
+	_, err := run.Client.BatchV1().Jobs(s.Namespace).Patch(context.Background(), "j", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
+	harness.Must(t, err)
+	_, err = run.Client.BatchV1().Jobs(s.Namespace).Patch(context.Background(), "j", types.MergePatchType, []byte(done), metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatalf("completing the Job: %v", err)
+	}
+	stamped := harness.Stamps(s.Get("job/j"))
+	s.Set("configmap/c", "k", "2")
+	s.Eventually("waiting until the CronJob carries the new content", func() error {
+		if got, want := harness.Stamps(s.Get("cronjob/c"))[harness.StampKey("configmap/c")], s.Digest("configmap/c"); got != want {
+			return fmt.Errorf("stamp %q, want %q", got, want)
+		}
+		return nil
+	})
+	s.Quiet()
+	now := s.Get("job/j")
+	if now.GetUID() != job.GetUID() || fmt.Sprint(harness.Stamps(now)) != fmt.Sprint(stamped) {
+		t.Errorf("the Job was touched: %s", state(now))
+	}
+	if jobs := s.Kubectl("get", "jobs", "-o", "name").Stdout; jobs != "job.batch/j\n" {
+		t.Errorf("Jobs: %q", jobs)
+	}
+}
