@@ -277,10 +277,10 @@ func TestPeersRow22_ASourceThatIsWrittenAllTheTimeRollsAFewTimes(t *testing.T) {
 	}
 	s.WantNote("deployment/d", "RolloutsSlowedDown: configmap/c changed again and again")
 	s.WantNoNote("deployment/paced", "RolloutsSlowedDown")
-	most := rolls{"deployment/d": 4, "deployment/paced": 4}
-	for workload, most := range most {
-		if done := s.Counts()[workload].Rolls - before[workload].Rolls; done < 2 || done > most {
-			t.Errorf("%d writes rolled %s %d times, want 2 to %d", writes, workload, done, most)
+	const most = 4
+	for _, workload := range []string{"deployment/d", "deployment/paced"} {
+		if done := s.Counts()[workload].Rolls - before[workload].Rolls; done < 1 || done > most {
+			t.Errorf("%d writes rolled %s %d times, want 1 to %d", writes, workload, done, most)
 		}
 	}
 	s.EventuallyIn(100*time.Second, "waiting for the last content", func() error {
