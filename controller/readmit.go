@@ -69,7 +69,7 @@ func (a *restAPI) get(ctx context.Context, user ref) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := client.Get().Timeout(serverTimeout).Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).DoRaw(ctx)
+	body, err := bodyOf(client.Get().Timeout(serverTimeout).Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).Do(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", user, err)
 	}
@@ -93,11 +93,20 @@ func (a *restAPI) readmit(ctx context.Context, user ref, manager string, dryRun 
 	if dryRun {
 		request = request.Param("dryRun", "All")
 	}
-	body, err := request.DoRaw(ctx)
+	body, err := bodyOf(request.Do(ctx))
 	if err != nil {
 		return nil, nil, fmt.Errorf("PATCH %s: %w", user, err)
 	}
 	return body, heard.list(), nil
+}
+
+// bodyOf is an answer as it came, or the API server's own words for why there is
+// none, which DoRaw and Raw drop.
+func bodyOf(result rest.Result) ([]byte, error) {
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // warnings collects what webhooks have to say, which client-go would log.

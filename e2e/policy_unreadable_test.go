@@ -12,8 +12,8 @@ import (
 
 // unreadable are values that cannot be read, with what would be right.
 var unreadable = []struct{ name, value, want string }{
-	{"only", "web-message", "want configmap/<name> or secret/<name>"},
-	{"ignore", "true", "want configmap/<name> or secret/<name>"},
+	{"only", "web-message", "want configmap/<name>, secret/<name>"},
+	{"ignore", "true", "want configmap/<name>, secret/<name>"},
 	{"also", "configmap/*", `names alone are read here, no globs`},
 	{"restart-on", "never", "want all, startup or everything"},
 	{"mode", "dry-run", "want restart or observe"},
