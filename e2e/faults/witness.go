@@ -36,6 +36,9 @@ func kinds() map[string]schema.GroupVersionResource {
 		"secret":      core.WithResource("secrets"),
 		"namespace":   core.WithResource("namespaces"),
 		"event":       {Group: "events.k8s.io", Version: "v1", Resource: "events"},
+		// Where there are nodes (e2e/rollouts): what Pods do, and whom Services reach.
+		"pod":           core.WithResource("pods"),
+		"endpointslice": {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 	}
 }
 
@@ -230,7 +233,7 @@ func (w *Witness) Events(namespace string) ([]judge.Event, string, error) {
 // CatchUp waits until the Witness has seen what the API server holds in a
 // namespace now.
 func (w *Witness) CatchUp(ctx context.Context, namespace string) error {
-	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "configmap", "secret"} {
+	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "configmap", "secret", "replicaset", "pod", "endpointslice"} {
 		list, err := w.all.Resource(kinds()[kind]).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("catching up with %s: %w", kind, err)

@@ -19,16 +19,19 @@ import (
 	"time"
 )
 
-// Authority signs the certificates of everything on the loopback: the webhooks,
+// Authority signs the certificates of everything on this machine: the webhooks,
 // and the proxies that processes take for the API server.
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	PEM         []byte
+
+	addresses []net.IP
 }
 
-// NewAuthority makes one that nobody trusts yet.
-func NewAuthority() (*Authority, error) {
+// NewAuthority makes one that nobody trusts yet. Its certificates are good for
+// the loopback, and for further addresses of this machine.
+func NewAuthority(addresses ...string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("making an authority: %w", err)
@@ -46,11 +49,14 @@ func NewAuthority() (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making an authority: %w", err)
 	}
-	return &Authority{certificate: certificate, key: key, PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
+	all := []net.IP{net.IPv4(127, 0, 0, 1)}
+	for _, address := range addresses {
+		all = append(all, net.ParseIP(address))
+	}
+	return &Authority{certificate: certificate, key: key, PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), addresses: all}, nil
 }
 
-// Pair makes a serving certificate for the loopback, valid until notAfter, and
-// its key, in PEM.
+// Pair makes a serving certificate, valid until notAfter, and its key, in PEM.
 func (a *Authority) Pair(notAfter time.Time) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -60,7 +66,7 @@ func (a *Authority) Pair(notAfter time.Time) (certificate, key []byte, err error
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "127.0.0.1"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames: []string{"localhost"}, IPAddresses: a.addresses,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &private.PublicKey, a.key)
 	if err != nil {

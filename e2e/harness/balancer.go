@@ -25,8 +25,8 @@ type backend struct {
 	open    map[net.Conn]struct{}
 }
 
-func newBalancer(backends int) (*Balancer, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func newBalancer(address string, backends int) (*Balancer, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("making the balancer: %w", err)
 	}

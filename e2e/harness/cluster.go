@@ -28,6 +28,9 @@ type cluster struct {
 	Server     string
 	Programs   string
 	Logs       string
+	Node       string
+	// HostAddress is where the API server reaches what runs beside it.
+	HostAddress string
 }
 
 // root is the directory of the project's root module.
@@ -48,16 +51,20 @@ func root() (string, error) {
 }
 
 // bringUp makes a cluster of its own, or borrows the one of EnvCluster.
-func bringUp(ctx context.Context, driver string) (*cluster, error) {
+func bringUp(ctx context.Context, driver string, wanted Wanted) (*cluster, error) {
 	c := &cluster{driver: driver, name: os.Getenv(EnvCluster), borrowed: true}
 	if c.name == "" {
 		c.name, c.borrowed = "e2e"+strconv.Itoa(os.Getpid()), false
-		if _, err := c.command(ctx, "up", "--node", "none", "--lifetime", clusterLifetime.String()); err != nil {
+		args := append([]string{"up", "--node", wanted.node(), "--lifetime", clusterLifetime.String()}, wanted.Up...)
+		if _, err := c.command(ctx, args...); err != nil {
 			return nil, errors.Join(err, c.takeDown())
 		}
 	}
 	if err := c.learn(ctx); err != nil {
 		return nil, errors.Join(err, c.takeDown())
+	}
+	if c.Node != wanted.node() {
+		return nil, errors.Join(fmt.Errorf("cluster %s has --node=%s, and these tests want %s", c.name, c.Node, wanted.node()), c.takeDown())
 	}
 	return c, nil
 }

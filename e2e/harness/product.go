@@ -42,17 +42,18 @@ type Product struct {
 	Webhooks, Controllers []*Process
 	Balancer              *Balancer
 
-	dir     string
-	mu      sync.Mutex
-	options Options
+	dir      string
+	mu       sync.Mutex
+	options  Options
+	everyday Options // what usual brings back
 }
 
-func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte) (*Product, error) {
-	balancer, err := newBalancer(replicas)
+func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte, options Options) (*Product, error) {
+	balancer, err := newBalancer(c.HostAddress, replicas)
 	if err != nil {
 		return nil, err
 	}
-	p := &Product{Balancer: balancer, dir: dir, options: Usual()}
+	p := &Product{Balancer: balancer, dir: dir, options: options, everyday: options}
 	pair, err := authority.tlsPair()
 	if err != nil {
 		return nil, err
@@ -233,7 +234,7 @@ func (p *Product) usual(ctx context.Context) error {
 		complete = complete && (process.Running() || p.stays(process))
 	}
 	p.mu.Lock()
-	same := p.options.equal(Usual())
+	same := p.options.equal(p.everyday)
 	p.mu.Unlock()
 	if same && complete {
 		return nil
@@ -241,7 +242,7 @@ func (p *Product) usual(ctx context.Context) error {
 	if same {
 		return p.Start(ctx)
 	}
-	return p.Restart(ctx, Usual())
+	return p.Restart(ctx, p.everyday)
 }
 
 // Logs is the end of each process's log, for failures: the last lines that hold

@@ -34,6 +34,7 @@ type Run struct {
 	// Dir holds binaries, logs and kubeconfigs of this run.
 	Dir string
 
+	wanted  Wanted
 	cluster *cluster
 	stop    context.CancelFunc
 	closing sync.Once
@@ -42,7 +43,10 @@ type Run struct {
 
 // Main is all that a TestMain does: it makes the run, gives it to use, and
 // returns the exit code. Without EnvEnabled or EnvCluster nothing runs.
-func Main(m *testing.M, use func(*Run)) int {
+func Main(m *testing.M, use func(*Run)) int { return Wanted{}.Main(m, use) }
+
+// Main is Main for a run that is not like the others.
+func (w Wanted) Main(m *testing.M, use func(*Run)) int {
 	flag.Parse()
 	if os.Getenv(EnvEnabled) == "" && os.Getenv(EnvCluster) == "" {
 		fmt.Printf("skipped: these tests start a Kubernetes; %s=1 runs them (see e2e/README.md)\n", EnvEnabled)
@@ -51,11 +55,14 @@ func Main(m *testing.M, use func(*Run)) int {
 	if flag.Lookup("test.list").Value.String() != "" {
 		return m.Run()
 	}
+	if w.Node == Kubelet && os.Geteuid() != 0 {
+		return skipAll(m, "they run real containers, which needs root")
+	}
 	moreAtOnce()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	begin := time.Now()
-	run, err := Begin(ctx)
+	run, err := Begin(ctx, w)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
@@ -94,12 +101,12 @@ func moreAtOnce() {
 }
 
 // Begin makes a run; End must be called, whatever happens.
-func Begin(ctx context.Context) (*Run, error) {
+func Begin(ctx context.Context, wanted Wanted) (*Run, error) {
 	dir, err := os.MkdirTemp("", "configstamp-e2e-")
 	if err != nil {
 		return nil, fmt.Errorf("beginning a run: %w", err)
 	}
-	r := &Run{Dir: dir, stop: func() {}}
+	r := &Run{Dir: dir, wanted: wanted, stop: func() {}}
 	if err := r.begin(ctx); err != nil {
 		return nil, errors.Join(err, r.End())
 	}
@@ -114,7 +121,7 @@ func (r *Run) begin(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if r.cluster, err = bringUp(ctx, driver); err != nil {
+	if r.cluster, err = bringUp(ctx, driver, r.wanted); err != nil {
 		return err
 	}
 	if err := <-built; err != nil {
@@ -152,10 +159,10 @@ func (r *Run) BuildProduct(ctx context.Context, binary string, flags ...string) 
 }
 
 func (r *Run) install(ctx context.Context, binary string) (err error) {
-	if r.Authority, err = NewAuthority(); err != nil {
+	if r.Authority, err = NewAuthority(r.cluster.HostAddress); err != nil {
 		return err
 	}
-	if r.Product, err = newProduct(binary, r.Dir, r.Authority, r.cluster, r.Config.CAData); err != nil {
+	if r.Product, err = newProduct(binary, r.Dir, r.Authority, r.cluster, r.Config.CAData, r.wanted.options()); err != nil {
 		return err
 	}
 	if err := installProduct(ctx, r.Dynamic, r.Product.Balancer.URL(), r.Authority.PEM); err != nil {

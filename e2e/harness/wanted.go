@@ -1,0 +1,91 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The kinds of nodes that a cluster can have.
+const (
+	// NoNodes: Pods stay Pending.
+	NoNodes = "none"
+	// Kubelet is a real node, which runs containers; it needs root.
+	Kubelet = "kubelet"
+	// Kwok are nodes that say that their Pods are Ready.
+	Kwok = "kwok"
+)
+
+// Wanted is what a package wants of its run, where it is not the usual.
+type Wanted struct {
+	// Node is the kind of nodes; NoNodes when it is empty.
+	Node string
+	// Up are further arguments of the driver's "up".
+	Up []string
+	// Options are what every test finds; Usual when Settle is zero.
+	Options Options
+}
+
+func (w Wanted) node() string {
+	if w.Node == "" {
+		return NoNodes
+	}
+	return w.Node
+}
+
+func (w Wanted) options() Options {
+	if w.Options.Settle == 0 {
+		return Usual()
+	}
+	return w.Options
+}
+
+// skipAll says how many tests do not run, and why.
+func skipAll(m *testing.M, why string) int {
+	names, err := listed(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	fmt.Printf("SKIPPED (%d tests): %s: %s\n", len(names), strings.Join(names, ", "), why)
+	return 0
+}
+
+// listed are the names of a package's tests, which the testing package prints and
+// tells nobody.
+func listed(m *testing.M) ([]string, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("counting tests: %w", err)
+	}
+	out := os.Stdout
+	os.Stdout = write
+	err = flag.Set("test.list", "^Test")
+	m.Run()
+	os.Stdout = out
+	if err := errors.Join(err, write.Close()); err != nil {
+		return nil, fmt.Errorf("counting tests: %w", err)
+	}
+	text, err := io.ReadAll(read)
+	if err != nil {
+		return nil, fmt.Errorf("counting tests: %w", err)
+	}
+	return strings.Fields(string(text)), nil
+}
+
+// LoadImage builds a program of the project and brings it, as an image, to the
+// cluster's real node; Pods want it with imagePullPolicy: Never.
+func (r *Run) LoadImage(ctx context.Context, pkg, image string) error {
+	binary := filepath.Join(r.Dir, "app")
+	if err := build(ctx, ".", pkg, binary); err != nil {
+		return err
+	}
+	_, err := r.cluster.command(ctx, "image", "--binary", binary, "--image", image, "--load")
+	return err
+}
