@@ -13,7 +13,7 @@ FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
 
-.PHONY: help build demo installed test unit lint oracle e2e faults faults-short fuzz bench microbench cluster-up cluster-down image
+.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench cluster-up cluster-down image
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,7 +24,7 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: lint unit oracle e2e faults-short installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, faults
+test: lint unit oracle e2e rollouts faults-short installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, rollouts, faults
 	@echo "make test: all passed"
 
 installed: ## The demonstration on real containers, installed in both ways (needs root)
@@ -35,7 +35,7 @@ installed: ## The demonstration on real containers, installed in both ways (need
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	go test -race ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/bench/...
+	go test -race ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rollouts/timeline ./e2e/bench/...
 	cd e2e/cluster && CGO_ENABLED=0 go test -trimpath ./...
 
 oracle: ## What checksum finds, against what Kubernetes itself finds
@@ -43,6 +43,9 @@ oracle: ## What checksum finds, against what Kubernetes itself finds
 
 e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 40m -v ./e2e
+
+rollouts: ## One bad edit never takes a fleet down: on real containers (needs root), and on two hundred workloads
+	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 30m -v ./e2e/rollouts ./e2e/rollouts/gates
 
 faults-short: ## Some faults, in two minutes: what "make faults" does at length
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v ./e2e/faults -short -runs 80 -run 'Random|Killed(Before|Around)|EveryResponse|ALeaderThatIsBehind'

@@ -1,0 +1,55 @@
+package rollouts
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+// Whose turn it is.
+
+func TestOrderSaysWhoGoesFirst(t *testing.T) {
+	t.Parallel()
+	orders := []string{"3", "", "20", "-1"} // app-03, then app-00 and app-02, then app-01
+	f := newFleet(t, len(orders), func(i int) member { return member{manner: "strict", probe: true, order: orders[i]} })
+	f.edit("good")
+	f.wantRolledOut()
+	if went := f.went(); went[0] != "app-03" || went[3] != "app-01" {
+		t.Errorf("they went in the order %v, want app-03 first and app-01 last", went)
+	}
+	f.wantServed()
+	f.wantTruth()
+}
+
+// One that never ran is no reason to halt, and does not keep others waiting.
+func TestWhatWasUnhealthyBeforeGoesLastAndHaltsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 4, func(i int) member {
+		if i == 0 {
+			return member{manner: ill}
+		}
+		return strict(i)
+	})
+	f.edit("good")
+	f.wantRolledOut()
+	if went := f.went(); went[3] != "app-00" {
+		t.Errorf("they went in the order %v, want app-00 last", went)
+	}
+	f.wantUnsaid(source, "ChangeHalted")
+	f.wantServed()
+	f.wantTruth()
+}
+
+// went are the Deployments in the order in which they rolled since the last edit.
+func (f *fleet) went() []string {
+	f.t.Helper()
+	harness.Must(f.t, court.Witness.CatchUp(f.t.Context(), f.Namespace))
+	var names []string
+	for _, roll := range f.seen().Rolls(f.since, soak) {
+		if name := f.app(roll.Workload); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
