@@ -50,7 +50,7 @@ func TestDeletingTheFailedWorkloadReleasesAHaltedChange(t *testing.T) {
 	first := f.wantHalt()
 
 	f.heard = time.Now()
-	harness.Must(t, f.Delete("deployment/"+first))
+	harness.Must(t, f.Delete(first))
 	f.names = slices.DeleteFunc(f.names, func(name string) bool { return name == first })
 	second := f.wantHalt(first)
 	f.wantSaid(source, "ChangeResumed", "")
@@ -98,7 +98,7 @@ func TestPodsThatRunWithdrawnContentAreNamed(t *testing.T) {
 		return member{manner: "lenient", probe: true}
 	})
 	f.edit("bad")
-	if failed := f.wantHalt(); failed != "app-01" {
+	if failed := f.wantHalt(); failed != "deployment/app-01" {
 		t.Fatalf("%s went first, and app-01 alone has an order", failed)
 	}
 	pods := court.Run.Client.CoreV1().Pods(f.Namespace)
@@ -125,9 +125,9 @@ func TestPodsThatRunWithdrawnContentAreNamed(t *testing.T) {
 	f.takeBack()
 	f.wantSaid("deployment/app-02", "PodsRunWithdrawnContent", started)
 	f.wantServing()
-	f.wantStill("app-01", "app-02")
-	for _, name := range []string{"app-00", "app-03"} {
-		f.wantUnsaid("deployment/"+name, "PodsRunWithdrawnContent")
+	f.wantStill("deployment/app-01", "deployment/app-02")
+	for _, name := range []string{"deployment/app-00", "deployment/app-03"} {
+		f.wantUnsaid(name, "PodsRunWithdrawnContent")
 	}
 	f.wantServed()
 	f.wantTruth()

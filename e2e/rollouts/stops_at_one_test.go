@@ -1,6 +1,9 @@
 package rollouts
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // A fleet of twenty, and an edit with which the app does not start.
 func TestABadEditStopsAtOne(t *testing.T) {
@@ -47,6 +50,33 @@ func TestALateCrashStopsAtOne(t *testing.T) {
 			f.wantServing()
 			f.wantStill(failed)
 			f.wantServed(lost...)
+			f.wantTruth()
+		})
+	}
+}
+
+// Other kinds than Deployments, each with Deployments that go after it.
+func TestABadEditStopsAtOneOfAnyKind(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"StatefulSet", "DaemonSet"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, 3, func(i int) member {
+				if i == 1 {
+					return member{kind: kind, manner: "strict", probe: true, order: "1"}
+				}
+				return strict(i)
+			})
+			f.edit("bad")
+			failed := f.wantHalt()
+			f.wantCrashing(failed)
+			if want := strings.ToLower(kind) + "/app-01"; failed != want {
+				t.Errorf("%s went first, want %s", failed, want)
+			}
+			f.takeBack()
+			f.wantServing()
+			f.wantStill(failed)
+			f.wantServed()
 			f.wantTruth()
 		})
 	}

@@ -15,10 +15,24 @@ func TestOrderSaysWhoGoesFirst(t *testing.T) {
 	f := newFleet(t, len(orders), func(i int) member { return member{manner: "strict", probe: true, order: orders[i]} })
 	f.edit("good")
 	f.wantRolledOut()
-	if went := f.went(); went[0] != "app-03" || went[3] != "app-01" {
+	if went := f.went(); went[0] != "deployment/app-03" || went[3] != "deployment/app-01" {
 		t.Errorf("they went in the order %v, want app-03 first and app-01 last", went)
 	}
 	f.wantServed()
+	f.wantTruth()
+}
+
+// Those go last whose rollout is an outage.
+func TestWhatCannotRollGentlyGoesLast(t *testing.T) {
+	t.Parallel()
+	specs := []string{"replicas: 1", "replicas: 2, strategy: {type: Recreate}", kinds["Deployment"], kinds["Deployment"]}
+	f := newFleet(t, len(specs), func(i int) member { return member{manner: "strict", probe: true, spec: specs[i]} })
+	f.edit("good")
+	f.wantRolledOut()
+	if went := f.went(); went[3] == "deployment/app-02" || went[3] == "deployment/app-03" || went[0] == "deployment/app-00" || went[0] == "deployment/app-01" {
+		t.Errorf("they went in the order %v, want app-02 and app-03 before the others", went)
+	}
+	f.wantServed("deployment/app-00", "deployment/app-01")
 	f.wantTruth()
 }
 
@@ -33,7 +47,7 @@ func TestWhatWasUnhealthyBeforeGoesLastAndHaltsNothing(t *testing.T) {
 	})
 	f.edit("good")
 	f.wantRolledOut()
-	if went := f.went(); went[3] != "app-00" {
+	if went := f.went(); went[3] != "deployment/app-00" {
 		t.Errorf("they went in the order %v, want app-00 last", went)
 	}
 	f.wantUnsaid(source, "ChangeHalted")
@@ -41,13 +55,13 @@ func TestWhatWasUnhealthyBeforeGoesLastAndHaltsNothing(t *testing.T) {
 	f.wantTruth()
 }
 
-// went are the Deployments in the order in which they rolled since the last edit.
+// went are the workloads in the order in which they rolled since the last edit.
 func (f *fleet) went() []string {
 	f.t.Helper()
 	harness.Must(f.t, court.Witness.CatchUp(f.t.Context(), f.Namespace))
 	var names []string
 	for _, roll := range f.seen().Rolls(f.since, soak) {
-		if name := f.app(roll.Workload); !slices.Contains(names, name) {
+		if name := f.name(roll.Workload); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
