@@ -198,8 +198,8 @@ func (f *fleet) wantRolledOut() {
 		return nil
 	})
 	f.wantServing()
-	f.wantSaid(source, "ChangeRolledOut", "")
 	f.wantSteps()
+	f.wantSaid(source, "ChangeRolledOut", "")
 }
 
 // wantSteps checks that the rollouts since the last edit came in growing steps,
