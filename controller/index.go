@@ -21,6 +21,9 @@ type ref struct {
 	namespace, name string
 }
 
+// people is how events name a workload of the same namespace: Deployment web-app.
+func (r ref) people() string { return r.kind.Name + " " + r.name }
+
 // String implements fmt.Stringer, for logs.
 func (r ref) String() string { return r.kind.String() + " " + r.namespace + "/" + r.name }
 
@@ -38,15 +41,17 @@ type subject struct {
 	references      []checksum.Reference // joined
 	fault           string               // why the template could not be read
 	sources         []checksum.Source    // what it is found by
+	rollout         workload.Rollout     // how far its newest revision is
 }
 
-// newSubject reads a workload.
-func (o *Options) newSubject(object *workload.Object) *subject {
+// newSubject reads a workload, whose rollout is read already.
+func (o *Options) newSubject(object *workload.Object, rollout workload.Rollout) *subject {
 	references, err := object.References()
 	s := faulty(object, err)
 	s.references = checksum.Joined(references)
 	s.foreign = object.Foreign(o.Dialects)
 	s.owned = object.RolledByOwner(o.Kinds)
+	s.rollout = rollout
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.records, _ = object.Records()
 	return s
@@ -152,7 +157,7 @@ func (x *index) take(user ref, s *subject) (news bool) {
 	x.set(user, s)
 	return known == nil || known.uid != s.uid || known.generation != s.generation ||
 		known.inject != s.inject || known.deleting != s.deleting || !known.records.Equal(s.records) ||
-		!maps.Equal(known.settings, s.settings)
+		!maps.Equal(known.settings, s.settings) || known.rollout.Phase != s.rollout.Phase
 }
 
 // set replaces what is known of a workload; nil forgets it.
