@@ -106,10 +106,11 @@ func plain(err error) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("it is not JSON, at byte %d", syntax.ByteOffset)
 	case errors.As(err, &kind):
-		return fmt.Errorf("field %s has the wrong type", known(kind.JSONPointer))
-	default:
-		return errors.New("it does not have the form of its kind")
+		if field := known(kind.JSONPointer); field != "" {
+			return fmt.Errorf("field %s has the wrong type", field)
+		}
 	}
+	return errors.New("it does not have the form of its kind")
 }
 
 // known is the beginning of a path that is the API's own words; what follows,
@@ -119,7 +120,9 @@ func known(pointer jsontext.Pointer) string {
 	for name := range pointer.Tokens() {
 		switch name {
 		case "metadata", "labels", "annotations", "ownerReferences", "spec", "template", "jobTemplate", "volumes",
-			"containers", "initContainers", "ephemeralContainers", "env", "envFrom", "volumeMounts", "imagePullSecrets":
+			"containers", "initContainers", "ephemeralContainers", "env", "envFrom", "volumeMounts", "imagePullSecrets",
+			"items", "status", "conditions", "containerStatuses", "initContainerStatuses", "state", "waiting", "running",
+			"replicas", "selector", "strategy", "updateStrategy", "rollingUpdate":
 			names = append(names, name)
 		default:
 			if _, err := strconv.Atoi(name); err != nil {
