@@ -66,7 +66,7 @@ func (f *Foreign) OptsIn() bool {
 }
 
 // counts reports whether a source counts by what other products' annotations
-// say; marked, that it does if it carries the mark.
+// say; ifMarked, that it does if it carries the mark.
 func (f *Foreign) counts(source Source) (counts, ifMarked bool) {
 	switch {
 	case f == nil:
@@ -140,7 +140,7 @@ func (t *translation) reloader() {
 		if (all || alone) && !slices.Contains(t.Kinds, of.kind) {
 			t.Kinds = append(t.Kinds, of.kind)
 		}
-		t.names(of.reload, of.kind, true)
+		t.names(of.reload, of.kind)
 		t.exclude(of.exclude, of.kind)
 	}
 	t.reloaderIgnore()
@@ -162,10 +162,15 @@ func (t *translation) reloaderMatch() (all bool) {
 			return nil
 		}
 		sources, err := parsePairs(text)
-		for _, source := range sources {
-			t.Names = append(t.Names, NamePattern{source.Kind, regexp.MustCompile("^" + regexp.QuoteMeta(source.Name) + "$")})
+		if err != nil {
+			return err
 		}
-		return err
+		for _, source := range sources {
+			if err := t.name(source.Kind, source.Name, regexp.QuoteMeta(source.Name)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return all
 }
@@ -239,8 +244,8 @@ func (t *translation) truth(key string) (truth bool) {
 }
 
 // names reads a comma list of regular expressions, each for a whole name.
-func (t *translation) names(key string, kind Kind, chooses bool) {
-	t.read(key, chooses, func(text string) error {
+func (t *translation) names(key string, kind Kind) {
+	t.read(key, true, func(text string) error {
 		for _, item := range commaList(text) {
 			if err := t.name(kind, item, item); err != nil {
 				return err
