@@ -268,7 +268,11 @@ func (t *translation) name(kind Kind, item, expression string) error {
 func (t *translation) exclude(key string, kind Kind) {
 	t.read(key, false, func(text string) error {
 		for _, item := range commaList(text) {
-			t.Excluded = append(t.Excluded, Source{kind, item})
+			source := Source{kind, item}
+			if !source.Nameable() {
+				return fmt.Errorf("%q: no object can have this name", item)
+			}
+			t.Excluded = append(t.Excluded, source)
 		}
 		return nil
 	})
