@@ -101,7 +101,8 @@ func Translate(dialects []Dialect, namespace string, workload, template map[stri
 	if !t.found {
 		return nil
 	}
-	return &t.Foreign
+	foreign := t.Foreign // alone: t holds every annotation
+	return &foreign
 }
 
 // translation is a Foreign in the making.

@@ -19,23 +19,27 @@ import (
 // that are not kept.
 func BenchmarkMemoryOfWorkloads(b *testing.B) {
 	const workloads = 10_000
-	for name, sources := range map[string]func(i int) []checksum.Source{
-		"a source each": func(i int) []checksum.Source {
-			return []checksum.Source{configMap(fmt.Sprintf("other-%05d", i))}
-		},
-		"three sources, two of them shared": func(i int) []checksum.Source {
-			return []checksum.Source{configMap(fmt.Sprintf("web-%05d", i)), configMap("common"), {Kind: checksum.Secret, Name: fmt.Sprintf("db-%d", i/40%10)}}
-		},
+	one := func(i int) []checksum.Source { return []checksum.Source{configMap(fmt.Sprintf("other-%05d", i))} }
+	three := func(i int) []checksum.Source {
+		return append(one(i), configMap("common"), checksum.Source{Kind: checksum.Secret, Name: fmt.Sprintf("db-%d", i/40%10)})
+	}
+	for name, c := range map[string]struct {
+		sources  func(i int) []checksum.Source
+		dialects []checksum.Dialect
+	}{
+		"a source each":                     {one, nil},
+		"three sources, two of them shared": {three, nil},
+		"a source each, named for Reloader": {one, []checksum.Dialect{checksum.Reloader}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			cluster := newCluster(b)
 			for b.Loop() {
-				c := newController(Options{Policy: cluster.policy, Clock: clock.RealClock{}}, cluster, cluster, cluster, cluster, events.NewFakeRecorder(0), prometheus.NewRegistry())
-				c.index.woken = func(ref) {}
+				x := newController(Options{Dialects: c.dialects, Policy: cluster.policy, Clock: clock.RealClock{}}, cluster, cluster, cluster, cluster, events.NewFakeRecorder(0), prometheus.NewRegistry())
+				x.index.woken = func(ref) {}
 				before := heap()
-				receive(b, c, cluster.kind, workloads, sources)
+				receive(b, x, cluster.kind, workloads, c.sources)
 				b.ReportMetric(float64(heap()-before)/workloads, "B/workload")
-				runtime.KeepAlive(c)
+				runtime.KeepAlive(x)
 			}
 		})
 	}
@@ -88,7 +92,10 @@ func stampedDeployment(i int, sources []checksum.Source) []byte {
 		"metadata": map[string]any{
 			"namespace": fmt.Sprint("team-", i/400), "name": name, "uid": fmt.Sprintf("4f3c2b1a-0000-4000-8000-%012x", i),
 			"resourceVersion": fmt.Sprint(1_000_000 + i), "generation": 2, "labels": labels,
-			"annotations":   map[string]any{"deployment.kubernetes.io/revision": "1"},
+			"annotations": map[string]any{
+				"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("{}", 500),
+				"configmap.reloader.stakater.com/reload":           sources[0].Name,
+			},
 			"managedFields": []any{map[string]any{"manager": "kubectl", "fieldsV1": map[string]any{"f:spec": strings.Repeat("f:", 500)}}},
 		},
 		"spec": map[string]any{"replicas": 1, "selector": map[string]any{"matchLabels": labels}, "template": map[string]any{
