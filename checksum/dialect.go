@@ -52,12 +52,37 @@ type Foreign struct {
 // whole name.
 type NamePattern struct {
 	Kind Kind
-	name *regexp.Regexp
+	// plain is the one name that there can be, expression nil then: most patterns
+	// are a name, and a compiled expression takes 3 KiB.
+	plain      string
+	expression *regexp.Regexp
+}
+
+// parseNamePattern reads an expression.
+func parseNamePattern(kind Kind, text string) (NamePattern, error) {
+	part, err := regexp.Compile(text)
+	if err != nil {
+		return NamePattern{}, fmt.Errorf("reading a pattern of names: %w", err)
+	}
+	if plain, all := part.LiteralPrefix(); all {
+		return NamePattern{Kind: kind, plain: plain}, nil
+	}
+	whole, err := regexp.Compile("^(?:" + text + ")$")
+	if err != nil {
+		return NamePattern{}, fmt.Errorf("reading a pattern of names: %w", err)
+	}
+	return NamePattern{Kind: kind, expression: whole}, nil
 }
 
 // Matches reports whether a source is named.
 func (p NamePattern) Matches(source Source) bool {
-	return p.Kind == source.Kind && p.name.MatchString(source.Name)
+	if p.Kind != source.Kind {
+		return false
+	}
+	if p.expression == nil {
+		return p.plain == source.Name
+	}
+	return p.expression.MatchString(source.Name)
 }
 
 // OptsIn reports whether a workload asks the other product to look after it.
@@ -257,11 +282,11 @@ func (t *translation) names(key string, kind Kind) {
 }
 
 func (t *translation) name(kind Kind, item, expression string) error {
-	name, err := regexp.Compile("^(?:" + expression + ")$")
+	pattern, err := parseNamePattern(kind, expression)
 	if err != nil {
 		return fmt.Errorf("%q is no regular expression (RE2)", item)
 	}
-	t.Names = append(t.Names, NamePattern{kind, name})
+	t.Names = append(t.Names, pattern)
 	return nil
 }
 
