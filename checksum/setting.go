@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -39,13 +38,13 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		key: settingPrefix + "only", On: onWorkload,
 		Value:   "list such as `configmap/web-message,secret/db-*` (globs)",
 		Meaning: "these sources alone count",
-		set:     func(p *Policy, text string) (err error) { return assign(&p.Only, text, parseSourcePatterns) },
+		set:     func(p *Policy, text string) error { return assign(&p.Only, text, parseSourcePatterns) },
 	},
 	{
 		key: settingPrefix + "ignore", On: onWorkload + ", source",
 		Value:       "the same; on a source `true` or `false`",
 		Meaning:     "all but these; on a source: it never counts, for anybody",
-		set:         func(p *Policy, text string) (err error) { return assign(&p.Ignore, text, parseSourcePatterns) },
+		set:         func(p *Policy, text string) error { return assign(&p.Ignore, text, parseSourcePatterns) },
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Ignore, text, parseTruth) },
 	},
 	{
@@ -187,8 +186,11 @@ func parseUses(text string) ([]Use, error) {
 }
 
 func parsePause(text string) (Pause, error) {
-	if on, err := strconv.ParseBool(text); err == nil && (text == "true" || text == "false") {
-		return Pause{On: on}, nil
+	switch text {
+	case "true":
+		return Pause{On: true}, nil
+	case "false":
+		return Pause{}, nil
 	}
 	until, err := time.Parse(time.RFC3339, text)
 	if err != nil {

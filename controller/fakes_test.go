@@ -48,7 +48,7 @@ type cluster struct {
 	meanwhile func()
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	key, err := checksum.NewKey(make([]byte, checksum.KeySize))
 	if err != nil {

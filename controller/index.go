@@ -100,12 +100,12 @@ type index struct {
 
 	mu       sync.RWMutex
 	subjects map[ref]*subject
-	bySource map[place]map[ref]struct{}
+	bySource map[place][]ref             // most have one, for which a map is eight times the size
 	byName   map[string]map[ref]struct{} // those that name sources by patterns, by namespace
 }
 
 func newIndex(woken func(ref), concern func(ref, *subject) []checksum.Source) *index {
-	return &index{woken: woken, concern: concern, subjects: map[ref]*subject{}, bySource: map[place]map[ref]struct{}{}, byName: map[string]map[ref]struct{}{}}
+	return &index{woken: woken, concern: concern, subjects: map[ref]*subject{}, bySource: map[place][]ref{}, byName: map[string]map[ref]struct{}{}}
 }
 
 func (x *index) get(user ref) *subject {
@@ -123,9 +123,9 @@ func (x *index) count() int {
 func (x *index) users(namespace string, source checksum.Source) []ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	users := slices.Collect(maps.Keys(x.bySource[place{namespace, source}]))
+	users := slices.Clone(x.bySource[place{namespace, source}])
 	for user := range x.byName[namespace] {
-		if _, known := x.bySource[place{namespace, source}][user]; !known && x.subjects[user].foreign.Named(source) {
+		if s := x.subjects[user]; s.foreign.Named(source) && !slices.Contains(s.sources, source) {
 			users = append(users, user)
 		}
 	}
@@ -176,30 +176,47 @@ func (x *index) set(user ref, s *subject) {
 		}
 		s.sources = is
 	}
-	put(x.byName, user.namespace, user, s != nil && s.foreign != nil && len(s.foreign.Names) > 0)
+	x.putByName(user, s != nil && s.foreign != nil && len(s.foreign.Names) > 0)
 	if slices.Equal(was, is) {
 		return
 	}
 	for _, source := range was {
-		put(x.bySource, place{user.namespace, source}, user, false)
+		if !slices.Contains(is, source) {
+			x.unuse(place{user.namespace, source}, user)
+		}
 	}
 	for _, source := range is {
-		put(x.bySource, place{user.namespace, source}, user, true)
+		if !slices.Contains(was, source) {
+			at := place{user.namespace, source}
+			x.bySource[at] = append(x.bySource[at], user)
+		}
 	}
 }
 
-// put has a workload among those at a key, or not.
-func put[K comparable](at map[K]map[ref]struct{}, key K, user ref, in bool) {
+// unuse takes a workload from those that use a source.
+func (x *index) unuse(at place, user ref) {
+	users := x.bySource[at]
+	if len(users) == 1 {
+		delete(x.bySource, at)
+		return
+	}
+	i, last := slices.Index(users, user), len(users)-1
+	users[i], users[last] = users[last], ref{}
+	x.bySource[at] = users[:last]
+}
+
+// putByName has a workload among those that name sources by patterns, or not.
+func (x *index) putByName(user ref, in bool) {
 	if !in {
-		if delete(at[key], user); len(at[key]) == 0 {
-			delete(at, key)
+		if delete(x.byName[user.namespace], user); len(x.byName[user.namespace]) == 0 {
+			delete(x.byName, user.namespace)
 		}
 		return
 	}
-	if at[key] == nil {
-		at[key] = map[ref]struct{}{}
+	if x.byName[user.namespace] == nil {
+		x.byName[user.namespace] = map[ref]struct{}{}
 	}
-	at[key][user] = struct{}{}
+	x.byName[user.namespace][user] = struct{}{}
 }
 
 func (x *index) remove(user ref) {

@@ -111,15 +111,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
-	policy, err := o.policy()
-	if err != nil {
-		return err
-	}
-	kinds, err := o.kinds()
-	if err != nil {
-		return err
-	}
-	dialects, err := o.spoken()
+	rules, err := o.rules()
 	if err != nil {
 		return err
 	}
@@ -128,9 +120,9 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		return err
 	}
 	c, err := controller.New(p.config, p.client.Discovery(), controller.Options{
-		Kinds:      kinds,
-		Policy:     policy,
-		Dialects:   dialects,
+		Kinds:      rules.kinds,
+		Policy:     rules.policy,
+		Dialects:   rules.dialects,
 		Namespaces: o.namespaces,
 		Excluded:   append([]string{o.namespace}, o.excluded...),
 		Settle:     o.settle,
