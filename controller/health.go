@@ -58,9 +58,9 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 		c.steps.came(user)
 	}
 	rollout := c.steps.of(user)
-	if rollout == nil {
+	if rollout == nil || rollout.found {
 		var err error
-		if rollout, err = c.find(ctx, user, s, r); err != nil {
+		if rollout, err = c.find(ctx, user, s, r, rollout); err != nil {
 			return 0, err
 		}
 	}
@@ -96,10 +96,10 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 }
 
 // find looks for a rollout that others have begun with what a change brought, or
-// who led before, and has it followed.
-func (c *Controller) find(ctx context.Context, user ref, s *subject, r review) (*rollout, error) {
+// who led before, and has it followed. known is what is followed already.
+func (c *Controller) find(ctx context.Context, user ref, s *subject, r review, known *rollout) (*rollout, error) {
 	if s.rollout.Phase == workload.Unreported || len(s.records.Stamps) == 0 {
-		return nil, nil
+		return known, nil
 	}
 	concerned := map[place]time.Time{} // when what changed was written
 	for at, found := range c.steps.unproven(user) {
@@ -112,34 +112,53 @@ func (c *Controller) find(ctx context.Context, user ref, s *subject, r review) (
 		}
 		concerned[at] = written
 	}
-	past := s.rollout.Phase == workload.Rolling && c.steps.isPast(user)
+	past := known == nil && s.rollout.Phase == workload.Rolling && c.steps.isPast(user)
 	if len(concerned) == 0 && !past {
-		return nil, nil
+		return known, nil
 	}
 	var state health
-	pods, err := c.newPods(ctx, user, s, &state)
+	if known != nil {
+		state = known.health
+	}
+	pods, err := c.podsOf(ctx, user, &state)
 	if err != nil {
 		return nil, fmt.Errorf("looking for a rollout: %w", err)
 	}
-	var began time.Time
-	for i := range pods {
-		if pods[i].Created.After(began) {
-			began = pods[i].Created
-		}
-	}
+	began, proves := beginning(pods, s.records.Stamps)
 	maps.DeleteFunc(concerned, func(_ place, written time.Time) bool { return began.Before(written) })
 	past = past && c.options.Clock.Since(began) < c.options.Limits.RolloutDeadline
 	if len(concerned) == 0 && !past {
-		return nil, nil
+		return known, nil
 	}
-	rollout := c.steps.board(user, began, slices.Collect(maps.Keys(concerned)))
+	rollout := c.steps.board(user, began, slices.Collect(maps.Keys(concerned)), proves)
 	rollout.health = state
 	return rollout, nil
 }
 
-// newPods are the pods of a workload that were made from its template as it is
-// stamped now, without those that are done.
-func (c *Controller) newPods(ctx context.Context, user ref, s *subject, state *health) ([]workload.Pod, error) {
+// beginning is when the newest pod with stamps was created, zero when there is
+// none, and whether the workload may have been well before: it was not when pods
+// of before are left, and none of them is ready.
+func beginning(pods []workload.Pod, stamps map[string]string) (began time.Time, wasWell bool) {
+	old, ready := 0, 0
+	for i := range pods {
+		switch pod := &pods[i]; {
+		case !alive(pod):
+		case !pod.Carries(stamps):
+			if old++; pod.Ready {
+				ready++
+			}
+		case pod.Created.After(began):
+			began = pod.Created
+		}
+	}
+	return began, old == 0 || ready > 0
+}
+
+// alive reports whether a pod runs, or is to.
+func alive(pod *workload.Pod) bool { return !pod.Deleting && !pod.Finished }
+
+// podsOf are the pods of a workload, of every revision.
+func (c *Controller) podsOf(ctx context.Context, user ref, state *health) ([]workload.Pod, error) {
 	if !state.asked {
 		body, err := c.api.get(ctx, user)
 		if err != nil {
@@ -153,13 +172,14 @@ func (c *Controller) newPods(ctx context.Context, user ref, s *subject, state *h
 	if state.selector == "" {
 		return nil, nil
 	}
-	pods, err := c.api.pods(ctx, user.namespace, state.selector)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(pods, func(p workload.Pod) bool {
-		return p.Deleting || p.Finished || !p.Carries(s.records.Stamps)
-	}), nil
+	return c.api.pods(ctx, user.namespace, state.selector)
+}
+
+// newPods are the pods of a workload that were made from its template as it is
+// stamped now, without those that are done.
+func (c *Controller) newPods(ctx context.Context, user ref, s *subject, state *health) ([]workload.Pod, error) {
+	pods, err := c.podsOf(ctx, user, state)
+	return slices.DeleteFunc(pods, func(p workload.Pod) bool { return !alive(&p) || !p.Carries(s.records.Stamps) }), err
 }
 
 // examine tells how a rollout is, and why it has failed.

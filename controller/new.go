@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -120,7 +121,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 	c.index = newIndex(func(user ref) { c.queue.Add(user) }, c.concern)
 	c.steps.users = func(at place) []ref { return c.index.users(at.namespace, at.source) }
 	c.steps.content, c.steps.resumed = c.contentOf, c.resumed
-	c.steps.look, c.steps.turn = c.index.woken, func() { c.queue.Add(ref{}) }
+	c.steps.look, c.steps.call = c.index.woken, func(wait time.Duration) { c.queue.AddAfter(ref{}, wait) }
 	c.metrics = newMetrics(registry, c.index.count, c.queue.Len, c.steps.counts)
 	return c
 }

@@ -61,6 +61,10 @@ func (q *simulatedQueue) Add(user ref) {
 }
 
 func (q *simulatedQueue) AddAfter(user ref, wait time.Duration) {
+	if wait <= 0 {
+		q.Add(user)
+		return
+	}
 	due := q.world.clock.Now().Add(wait)
 	if known, waiting := q.later[user]; !waiting || due.Before(known) {
 		q.later[user] = due
@@ -124,7 +128,7 @@ type world struct {
 	written    map[place]time.Time
 	bad        map[*checksum.Content]bool
 	edited     map[*checksum.Content]time.Time
-	victims    map[*checksum.Content]int // healthy workloads that a bad content has reached
+	victims    map[*checksum.Content][]string // healthy workloads that a bad content has reached
 	plan       map[time.Time][]func()
 	versions   int
 	most       int           // rollouts under way at once
@@ -159,7 +163,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		clock:  clocktesting.NewFakeClock(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)),
 		limits: Limits{Step: 1, Unsettled: 30, UnsettledPerNamespace: 29, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 5 * time.Minute},
 		apps:   map[ref]*simulatedApp{}, contents: map[place]*checksum.Content{}, written: map[place]time.Time{},
-		bad: map[*checksum.Content]bool{}, edited: map[*checksum.Content]time.Time{}, victims: map[*checksum.Content]int{}, plan: map[time.Time][]func(){},
+		bad: map[*checksum.Content]bool{}, edited: map[*checksum.Content]time.Time{}, victims: map[*checksum.Content][]string{}, plan: map[time.Time][]func(){},
 	}
 	// One namespace has half of all workloads and most of the changes; each of the
 	// others is small.
@@ -327,7 +331,7 @@ func (w *world) rolled(app *simulatedApp) {
 		if w.bad[content] {
 			bad = true
 			if wasWell && !app.mute {
-				w.victims[content]++
+				w.victims[content] = append(w.victims[content], fmt.Sprintf("%s at %s under leader %d %v %+v", app.user.name, now.Format(time.TimeOnly), w.leaders, source, w.controller.steps.rollouts[app.user]))
 			}
 		}
 		if took := now.Sub(w.edited[content]); app.user.namespace != "big" && !w.edited[content].IsZero() && took > w.longest {
@@ -400,8 +404,8 @@ func (w *world) body(app *simulatedApp) []byte {
 // check is what must hold in the end.
 func (w *world) check() {
 	for content, victims := range w.victims {
-		if victims > 1 {
-			w.t.Errorf("a bad content has reached %d healthy workloads, want 1 (version edited at %s)", victims, w.edited[content])
+		if len(victims) > 1 {
+			w.t.Errorf("a bad content, edited at %s, has reached %d healthy workloads, want 1: %s", w.edited[content].Format(time.TimeOnly), len(victims), victims)
 		}
 	}
 	rolls := 0
@@ -412,6 +416,10 @@ func (w *world) check() {
 		if review, err := w.controller.review(w.t.Context(), user, s); err != nil || len(review.Untrue) > 0 {
 			w.t.Errorf("%s was forgotten: %v is not what it carries (%v)", user, review.Untrue, err)
 		}
+	}
+	for user, r := range w.controller.steps.rollouts {
+		app := w.apps[user]
+		w.t.Errorf("left: %s: rolled %s well %s (now %s) broken %v iswell %v waiting %+v rollout %+v", app.user, app.rolled, app.well, w.clock.Now(), app.broken, w.isWell(app), w.controller.steps.waiting[user], r)
 	}
 	if n := w.controller.steps.counts(); n != (counts{}) {
 		w.t.Errorf("in the end something is left over: %+v", n)
@@ -456,16 +464,19 @@ func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]b
 // pods implements api.
 func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.Pod, error) {
 	app := w.apps[ref{w.kind, namespace, selector[len("app="):]}]
+	old := workload.Pod{Name: app.user.name + "-old", Ready: !app.broken} // its native gate keeps it
 	pod := workload.Pod{Name: app.user.name, Stamps: app.records.Stamps, Created: app.rolled.Truncate(time.Second)}
 	if w.isWell(app) {
 		pod.Ready, pod.Started = true, app.well.Truncate(time.Second)
 		if app.well.IsZero() {
 			pod.Created, pod.Started = time.Unix(0, 0), time.Unix(0, 0)
 		}
-	} else if app.well.IsZero() || app.well.Sub(app.rolled) > time.Minute {
+		return []workload.Pod{pod}, nil
+	}
+	if app.well.IsZero() || app.well.Sub(app.rolled) > time.Minute {
 		pod.Trouble = "container app: CrashLoopBackOff"
 	}
-	return []workload.Pod{pod}, nil
+	return []workload.Pod{old, pod}, nil
 }
 
 func (*world) nodeReady(context.Context, string) (bool, error)     { return true, nil }

@@ -25,9 +25,9 @@ type steps struct {
 	content func(place) *checksum.Content
 	// resumed is what configstamp.dev/resume says on a source, zero when nothing.
 	resumed func(place) time.Time
-	// look has a workload looked at, turn has next called.
+	// look has a workload looked at, call has next called after a moment.
 	look func(ref)
-	turn func()
+	call func(time.Duration)
 
 	mu       sync.Mutex
 	changes  map[place]*change
@@ -107,6 +107,9 @@ type candidate struct {
 	tries   int
 
 	granted bool
+	// on are its changes, and age when the oldest was born: as of the last survey.
+	on  []*change
+	age time.Time
 }
 
 // unordered is the order of those that have none: they go after the others.
@@ -118,6 +121,7 @@ type rollout struct {
 	// evidence is for which changes it counts, and whether it can halt them.
 	evidence map[*change]bool
 	places   []place  // of the sources for which it rolls
+	found    bool     // it was not begun by us
 	before   *rollout // the one in whose place it stands, nil: none
 	tries    int
 	failed   bool
@@ -149,7 +153,17 @@ func (t *steps) lead(users []ref, now time.Time) {
 	for _, user := range users {
 		t.past[user] = struct{}{}
 	}
-	t.turn()
+	t.stir()
+}
+
+// stir has the turns looked at: at once, unless so many wait that it takes a while.
+func (t *steps) stir() {
+	const many, together = 64, 20 * time.Millisecond
+	if len(t.waiting) < many {
+		t.call(0)
+	} else {
+		t.call(together)
+	}
 }
 
 // isPast reports whether it is not known whether a workload rolls already.
@@ -165,9 +179,9 @@ func (t *steps) changed(at place, content *checksum.Content, users []ref, now ti
 	if t.off() {
 		return
 	}
-	defer t.turn()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer t.stir()
 	if known := t.changes[at]; known != nil {
 		known = known.root()
 		if known.contents[at].SameEntries(content) {
@@ -215,14 +229,14 @@ func (t *steps) see(user ref) {
 	for _, c := range t.unseen[user] {
 		c = c.root()
 		if c.unseen--; c.unseen == 0 {
-			t.turn()
+			t.stir()
 		}
 	}
 	delete(t.unseen, user)
 	if _, past := t.past[user]; past {
 		if delete(t.past, user); len(t.past) == 0 {
 			t.past = nil
-			t.turn()
+			t.stir()
 		}
 	}
 }
@@ -256,7 +270,7 @@ func (t *steps) wait(c candidate, now time.Time) turn {
 	t.waiting[c.user] = &c
 	t.join(&c, now)
 	if known == nil || known.due != c.due || known.last != c.last || !slices.Equal(known.sources, c.sources) {
-		t.turn()
+		t.stir()
 	}
 	answer := turn{granted: c.granted, since: c.since}
 	for _, source := range c.sources {
@@ -326,7 +340,7 @@ func (t *steps) withdraw(user ref) *candidate {
 	c := t.waiting[user]
 	if c != nil {
 		delete(t.waiting, user)
-		t.turn()
+		t.stir()
 	}
 	return c
 }
@@ -367,7 +381,15 @@ func (t *steps) fail(user ref, certain bool) {
 	if certain {
 		t.undo(user, r)
 	}
-	t.turn()
+	t.stir()
+}
+
+// uncertain reports whether it is not known if what was taken has come.
+func (t *steps) uncertain(user ref) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.missed[user]
+	return r != nil && t.rollouts[user] == r
 }
 
 // came notes that what was taken has come, so far as it was not known.
@@ -385,17 +407,24 @@ func (t *steps) of(user ref) *rollout {
 	return t.rollouts[user]
 }
 
-// board has a rollout followed that others have begun, or who led before.
-func (t *steps) board(user ref, began time.Time, places []place) *rollout {
+// board has a rollout followed that others have begun, or who led before, and lets
+// it count for some changes, or not. One that is followed already counts for
+// more.
+func (t *steps) board(user ref, began time.Time, places []place, proves bool) *rollout {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := &rollout{began: began, evidence: map[*change]bool{}, places: places}
+	r := t.rollouts[user]
+	if r == nil {
+		r = &rollout{began: began, found: true, evidence: map[*change]bool{}}
+		t.rollouts[user] = r
+	}
 	for _, at := range places {
 		if c := t.changes[at]; c != nil {
-			r.evidence[c.root()] = true
+			r.evidence[c.root()] = proves || r.evidence[c.root()]
+			r.places = append(r.places, at)
 		}
 	}
-	t.rollouts[user] = r
+	t.stir()
 	return r
 }
 
@@ -418,7 +447,7 @@ func (t *steps) settle(user ref, healthy bool) {
 			}
 		}
 	}
-	t.turn()
+	t.stir()
 }
 
 // halt notes that a rollout has failed. It reports whether anybody waits for
@@ -428,7 +457,7 @@ func (t *steps) halt(user ref, why string) {
 	defer t.mu.Unlock()
 	if r := t.rollouts[user]; r != nil {
 		r.failed, r.why = true, why
-		t.turn()
+		t.stir()
 	}
 }
 
@@ -443,7 +472,7 @@ func (t *steps) forget(user ref) {
 	delete(t.waiting, user)
 	delete(t.rollouts, user)
 	delete(t.missed, user)
-	t.turn()
+	t.stir()
 }
 
 // counts are the numbers of changes by state, of rollouts under way, and of
@@ -458,8 +487,7 @@ func (t *steps) counts() (n counts) {
 	changes := map[*change]bool{}
 	for _, c := range t.waiting {
 		held := false
-		for _, source := range c.sources {
-			change := t.changes[place{c.user.namespace, source}].root()
+		for _, change := range c.on {
 			changes[change] = true
 			held = held || change.halted != (ref{})
 		}
@@ -527,7 +555,7 @@ func (t *steps) survey() *survey {
 		}
 	}
 	for _, c := range t.waiting {
-		if c.granted {
+		if t.place(c); c.granted {
 			t.count(s, c)
 		}
 	}
@@ -543,7 +571,7 @@ func (t *steps) count(s *survey, c *candidate) {
 	if c.last || c.mute {
 		return
 	}
-	for _, change := range t.changesOf(c) {
+	for _, change := range c.on {
 		s.of(change).under++
 	}
 }
@@ -554,14 +582,18 @@ func (t *steps) needsSlot(c *candidate) bool {
 	return !c.mute && (r == nil || r.failed)
 }
 
-func (t *steps) changesOf(c *candidate) []*change {
-	changes := make([]*change, 0, len(c.sources))
+// place finds out on which changes a candidate is.
+func (t *steps) place(c *candidate) {
+	c.on = c.on[:0]
 	for _, source := range c.sources {
-		if change := t.changes[place{c.user.namespace, source}].root(); !slices.Contains(changes, change) {
-			changes = append(changes, change)
+		change := t.changes[place{c.user.namespace, source}].root()
+		if slices.Contains(c.on, change) {
+			continue
+		}
+		if c.on = append(c.on, change); len(c.on) == 1 || change.born.Before(c.age) {
+			c.age = change.born
 		}
 	}
-	return changes
 }
 
 // released reports whether a failure that began at some moment holds a change no
@@ -609,7 +641,7 @@ func (t *steps) next(now time.Time) outcome {
 	t.grant(healthy, s, &out)
 	for _, queue := range last {
 		for _, c := range queue {
-			for _, change := range t.changesOf(c) {
+			for _, change := range c.on {
 				if t.othersUnder(c, change, s) > 0 || s.of(change).waited {
 					c = nil // others first
 					break
@@ -628,7 +660,7 @@ func (t *steps) next(now time.Time) outcome {
 func (t *steps) judge(s *survey, out *outcome) {
 	held := map[*change]bool{}
 	for user, c := range t.waiting {
-		for _, change := range t.changesOf(c) {
+		for _, change := range c.on {
 			if halt := s.of(change).halt; halt != (ref{}) && change.halted != halt {
 				held[change] = true
 				out.held = append(out.held, user)
@@ -661,12 +693,13 @@ func (t *steps) queues(s *survey, now time.Time, out *outcome) (healthy, last ma
 			again(wait)
 			open = false
 		}
-		for _, change := range t.changesOf(c) {
+		for _, change := range c.on {
 			if wait := change.born.Add(openWithin).Sub(now); change.unseen > 0 && wait > 0 {
 				again(wait)
 				open = false
 			}
-			open = open && s.of(change).halt == ref{}
+			// One that has failed may always be mended: it holds up others.
+			open = open && (s.of(change).halt == ref{} || c.last && t.rollouts[c.user] != nil && t.rollouts[c.user].failed)
 		}
 		switch {
 		case !open:
@@ -687,29 +720,19 @@ func (t *steps) queues(s *survey, now time.Time, out *outcome) (healthy, last ma
 // compare orders the candidates of one namespace: by the age of the change, and
 // within one as the design page says.
 func (t *steps) compare(a, b *candidate) int {
-	bit := func(set bool) int {
-		if set {
-			return 1
-		}
-		return 0
+	if older := a.age.Compare(b.age); older != 0 {
+		return older
 	}
-	return cmp.Or(
-		t.bornOf(a).Compare(t.bornOf(b)),
-		cmp.Compare(a.tries, b.tries),
-		cmp.Compare(a.order, b.order),
-		cmp.Compare(bit(a.careful), bit(b.careful)),
-		cmp.Compare(a.user.name, b.user.name),
-		cmp.Compare(a.user.kind.String(), b.user.kind.String()),
-	)
-}
-
-func (t *steps) bornOf(c *candidate) (oldest time.Time) {
-	for _, change := range t.changesOf(c) {
-		if oldest.IsZero() || change.born.Before(oldest) {
-			oldest = change.born
-		}
+	if before := cmp.Or(cmp.Compare(a.tries, b.tries), cmp.Compare(a.order, b.order)); before != 0 {
+		return before
 	}
-	return oldest
+	if a.careful != b.careful {
+		if b.careful {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.user.name, b.user.name), cmp.Compare(a.user.kind.Resource, b.user.kind.Resource))
 }
 
 // grant gives turns while there are slots and steps allow: to the namespace with
@@ -746,7 +769,7 @@ func (t *steps) admits(c *candidate, s *survey) bool {
 		}
 	}
 	if !room && !c.last {
-		for _, change := range t.changesOf(c) {
+		for _, change := range c.on {
 			s.of(change).waited = true
 		}
 	}
@@ -775,7 +798,7 @@ func (t *steps) allowed(proven int) int {
 func (t *steps) tidy(s *survey, now time.Time, out *outcome) {
 	awaited := map[*change]bool{}
 	for _, c := range t.waiting {
-		for _, change := range t.changesOf(c) {
+		for _, change := range c.on {
 			awaited[change] = true
 		}
 	}

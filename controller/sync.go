@@ -54,6 +54,12 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 		c.steps.forget(user)
 		return 0, nil
 	}
+	if c.steps.uncertain(user) { // the watch may not have told of it yet
+		var err error
+		if s, err = c.reread(ctx, user, s); err != nil {
+			return 0, fmt.Errorf("looking whether it rolls: %w", err)
+		}
+	}
 	review, err := c.review(ctx, user, s)
 	if err != nil {
 		return 0, err
@@ -71,6 +77,24 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 	}
 	again, followErr := c.follow(ctx, user, s, review)
 	return sooner(wait, again), errors.Join(err, followErr)
+}
+
+// reread is a workload as the API server has it now.
+func (c *Controller) reread(ctx context.Context, user ref, was *subject) (*subject, error) {
+	body, err := c.api.get(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	now, err := c.answerOf(user, body)
+	if err != nil {
+		return nil, err
+	}
+	s := c.options.newSubject(now.object, now.rollout)
+	if s.uid != was.uid {
+		return nil, errMoved
+	}
+	c.index.renew(user, s)
+	return s, nil
 }
 
 // act does what a review asks for.
@@ -360,6 +384,13 @@ func (c *Controller) readmit(ctx context.Context, user ref, manager string, dryR
 	if err != nil {
 		return answer{}, err
 	}
+	read, err := c.answerOf(user, body)
+	read.warnings = warnings
+	return read, err
+}
+
+// answerOf reads a workload as the API server writes it.
+func (c *Controller) answerOf(user ref, body []byte) (answer, error) {
 	object, err := user.kind.Decode(body)
 	if err != nil {
 		return answer{}, err
@@ -368,5 +399,5 @@ func (c *Controller) readmit(ctx context.Context, user ref, manager string, dryR
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: body, object: object, rollout: rollout, warnings: warnings}, nil
+	return answer{body: body, object: object, rollout: rollout}, nil
 }
