@@ -332,17 +332,14 @@ func (t *steps) rolls(c *change) bool {
 	return false
 }
 
-// withdraw notes that a workload does not wait any more, and returns what it
-// waited with, nil when it did not.
-func (t *steps) withdraw(user ref) *candidate {
+// withdraw notes that a workload does not wait any more.
+func (t *steps) withdraw(user ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := t.waiting[user]
-	if c != nil {
+	if t.waiting[user] != nil {
 		delete(t.waiting, user)
 		t.stir()
 	}
-	return c
 }
 
 // take begins the rollout of a workload whose turn has come.

@@ -235,35 +235,6 @@ func owns(fields jsontext.Value, path []string) bool {
 	return true
 }
 
-// Current is when the newest revision of an object became current, as far as the
-// condition of its status that the table names tells; else zero.
-func (k *Kind) Current(raw []byte) time.Time {
-	var object struct {
-		Status struct {
-			Conditions []struct {
-				Type               string       `json:"type"`
-				LastUpdateTime     *metav1.Time `json:"lastUpdateTime"`
-				LastTransitionTime *metav1.Time `json:"lastTransitionTime"`
-			} `json:"conditions"`
-		} `json:"status"`
-	}
-	if err := unmarshal(raw, &object); err != nil {
-		return time.Time{}
-	}
-	for _, condition := range object.Status.Conditions {
-		if k.Progress == "" || condition.Type != k.Progress {
-			continue
-		}
-		if condition.LastUpdateTime != nil {
-			return condition.LastUpdateTime.Time
-		}
-		if condition.LastTransitionTime != nil {
-			return condition.LastTransitionTime.Time
-		}
-	}
-	return time.Time{}
-}
-
 // managedFields is one entry of metadata.managedFields.
 type managedFields struct {
 	Time        *metav1.Time   `json:"time"`
