@@ -52,12 +52,37 @@ type Foreign struct {
 // whole name.
 type NamePattern struct {
 	Kind Kind
-	name *regexp.Regexp
+	// plain is the one name that there can be, expression nil then: most patterns
+	// are a name, and a compiled expression takes 3 KiB.
+	plain      string
+	expression *regexp.Regexp
+}
+
+// parseNamePattern reads an expression.
+func parseNamePattern(kind Kind, text string) (NamePattern, error) {
+	part, err := regexp.Compile(text)
+	if err != nil {
+		return NamePattern{}, fmt.Errorf("reading a pattern of names: %w", err)
+	}
+	if plain, all := part.LiteralPrefix(); all {
+		return NamePattern{Kind: kind, plain: plain}, nil
+	}
+	whole, err := regexp.Compile("^(?:" + text + ")$")
+	if err != nil {
+		return NamePattern{}, fmt.Errorf("reading a pattern of names: %w", err)
+	}
+	return NamePattern{Kind: kind, expression: whole}, nil
 }
 
 // Matches reports whether a source is named.
 func (p NamePattern) Matches(source Source) bool {
-	return p.Kind == source.Kind && p.name.MatchString(source.Name)
+	if p.Kind != source.Kind {
+		return false
+	}
+	if p.expression == nil {
+		return p.plain == source.Name
+	}
+	return p.expression.MatchString(source.Name)
 }
 
 // OptsIn reports whether a workload asks the other product to look after it.
@@ -66,7 +91,7 @@ func (f *Foreign) OptsIn() bool {
 }
 
 // counts reports whether a source counts by what other products' annotations
-// say; marked, that it does if it carries the mark.
+// say; ifMarked, that it does if it carries the mark.
 func (f *Foreign) counts(source Source) (counts, ifMarked bool) {
 	switch {
 	case f == nil:
@@ -101,7 +126,8 @@ func Translate(dialects []Dialect, namespace string, workload, template map[stri
 	if !t.found {
 		return nil
 	}
-	return &t.Foreign
+	foreign := t.Foreign // alone: t holds every annotation
+	return &foreign
 }
 
 // translation is a Foreign in the making.
@@ -140,7 +166,7 @@ func (t *translation) reloader() {
 		if (all || alone) && !slices.Contains(t.Kinds, of.kind) {
 			t.Kinds = append(t.Kinds, of.kind)
 		}
-		t.names(of.reload, of.kind, true)
+		t.names(of.reload, of.kind)
 		t.exclude(of.exclude, of.kind)
 	}
 	t.reloaderIgnore()
@@ -162,10 +188,15 @@ func (t *translation) reloaderMatch() (all bool) {
 			return nil
 		}
 		sources, err := parsePairs(text)
-		for _, source := range sources {
-			t.Names = append(t.Names, NamePattern{source.Kind, regexp.MustCompile("^" + regexp.QuoteMeta(source.Name) + "$")})
+		if err != nil {
+			return err
 		}
-		return err
+		for _, source := range sources {
+			if err := t.name(source.Kind, source.Name, regexp.QuoteMeta(source.Name)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return all
 }
@@ -239,8 +270,8 @@ func (t *translation) truth(key string) (truth bool) {
 }
 
 // names reads a comma list of regular expressions, each for a whole name.
-func (t *translation) names(key string, kind Kind, chooses bool) {
-	t.read(key, chooses, func(text string) error {
+func (t *translation) names(key string, kind Kind) {
+	t.read(key, true, func(text string) error {
 		for _, item := range commaList(text) {
 			if err := t.name(kind, item, item); err != nil {
 				return err
@@ -251,11 +282,11 @@ func (t *translation) names(key string, kind Kind, chooses bool) {
 }
 
 func (t *translation) name(kind Kind, item, expression string) error {
-	name, err := regexp.Compile("^(?:" + expression + ")$")
+	pattern, err := parseNamePattern(kind, expression)
 	if err != nil {
 		return fmt.Errorf("%q is no regular expression (RE2)", item)
 	}
-	t.Names = append(t.Names, NamePattern{kind, name})
+	t.Names = append(t.Names, pattern)
 	return nil
 }
 
@@ -263,7 +294,11 @@ func (t *translation) name(kind Kind, item, expression string) error {
 func (t *translation) exclude(key string, kind Kind) {
 	t.read(key, false, func(text string) error {
 		for _, item := range commaList(text) {
-			t.Excluded = append(t.Excluded, Source{kind, item})
+			source := Source{kind, item}
+			if !source.Nameable() {
+				return fmt.Errorf("%q: no object can have this name", item)
+			}
+			t.Excluded = append(t.Excluded, source)
 		}
 		return nil
 	})

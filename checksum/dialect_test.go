@@ -166,7 +166,8 @@ func TestWave(t *testing.T) {
 func TestWhatCannotBeReadInADialectHoldsItsWorkload(t *testing.T) {
 	for key, values := range map[string]map[string]string{
 		"reloader.stakater.com/auto":                    {"yes": "true or false"},
-		"configmap.reloader.stakater.com/reload":        {"web-(": `"web-("`, "a,[": `"["`},
+		"configmap.reloader.stakater.com/reload":        {"web-(": `"web-("`, "a)(b": `"a)(b"`, "a,[": `"["`},
+		"secrets.exclude.reloader.stakater.com/reload":  {"db-.*": `"db-.*": no object can have this name`, "db,a_b": `"a_b"`},
 		"reloader.stakater.com/match":                   {"configmap:a": "configmap=a|secret=b", "pod=a": `"pod=a"`},
 		"reloader.stakater.com/ignore":                  {"configmap=A": `"configmap=A"`},
 		"deployment.reloader.stakater.com/pause-period": {"5": "duration"},

@@ -31,6 +31,8 @@ type Policy struct {
 	// MinInterval is the least time between the newest revision becoming current
 	// and the next roll; 0: none.
 	MinInterval time.Duration
+	// Order is the place within a change.
+	Order Order
 	// Faults are the settings that cannot be read; a workload that has one is held.
 	Faults []Fault
 
@@ -43,6 +45,12 @@ type Policy struct {
 type Pause struct {
 	On    bool
 	Until time.Time // zero: for good
+}
+
+// Order is a place within a change: lower goes first, and what has none goes last.
+type Order struct {
+	Place int
+	Given bool
 }
 
 // Origin is where a setting stands.
@@ -180,6 +188,8 @@ type SourcePolicy struct {
 	Ignore bool
 	// IgnoreKeys are globs of keys that never count, sorted.
 	IgnoreKeys []string
+	// Resume has a halted change go on whose failed rollout began before it.
+	Resume time.Time
 	// Unreloaded and Marked are Reloader's "ignore" and "match": they count for
 	// workloads that are written for Reloader.
 	Unreloaded, Marked bool
@@ -218,7 +228,7 @@ func (p *SourcePolicy) Equal(other *SourcePolicy) bool {
 	if p == nil || other == nil {
 		return p == other
 	}
-	return p.Ignore == other.Ignore && p.Unreloaded == other.Unreloaded && p.Marked == other.Marked && slices.Equal(p.IgnoreKeys, other.IgnoreKeys) && slices.Equal(p.Faults, other.Faults)
+	return p.Ignore == other.Ignore && p.Resume.Equal(other.Resume) && p.Unreloaded == other.Unreloaded && p.Marked == other.Marked && slices.Equal(p.IgnoreKeys, other.IgnoreKeys) && slices.Equal(p.Faults, other.Faults)
 }
 
 // SettingsOf picks the settings out of an object's annotations; nil when there

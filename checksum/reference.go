@@ -29,16 +29,16 @@ type Reference struct {
 	Source Source
 	Use    Use
 	// All selects every key; else Keys are selected.
-	All  bool
-	Keys []string
+	All bool
 	// Optional tells that containers start without the source and its keys.
 	Optional bool
+	// Env tells that the reader is an environment variable (env, envFrom).
+	Env  bool
+	Keys []string
 	// RequiredKeys must exist unless the reference is optional.
 	RequiredKeys []string
-	// Env tells that the reader is an environment variable (env, envFrom).
-	Env bool
-	// Where is the place.
-	Where Place
+	// Where is the place; nil of what Joined has put together.
+	Where *Place
 }
 
 // Place is where in a pod template a reference stands. Fields that do not apply
@@ -83,7 +83,7 @@ const usualReferences = 16
 // in which they stand there (core/v1 PodSpec). Empty names, which the API server
 // accepts in some places, name nothing.
 func References(spec *corev1.PodSpec) []Reference {
-	f := finder{found: make([]Reference, 0, usualReferences), mounts: map[string][]mount{}}
+	f := finder{found: make([]Reference, 0, usualReferences), mounts: map[string][]*mount{}}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
@@ -114,7 +114,7 @@ type mount struct {
 
 type finder struct {
 	found  []Reference
-	mounts map[string][]mount // by name of volume
+	mounts map[string][]*mount // by name of volume
 }
 
 func (f *finder) add(r Reference) {
@@ -138,14 +138,14 @@ func (f *finder) container(name string, env []corev1.EnvVar, envFrom []corev1.En
 	}
 	for i := range envFrom {
 		if ref := envFrom[i].ConfigMapRef; ref != nil {
-			f.add(Reference{Source: Source{ConfigMap, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: Place{Container: name}})
+			f.add(Reference{Source: Source{ConfigMap, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: &Place{Container: name}})
 		}
 		if ref := envFrom[i].SecretRef; ref != nil {
-			f.add(Reference{Source: Source{Secret, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: Place{Container: name}})
+			f.add(Reference{Source: Source{Secret, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: &Place{Container: name}})
 		}
 	}
 	for i := range mounts {
-		m := mount{use: Startup, where: Place{Container: name, Volume: mounts[i].Name, Mount: mounts[i].MountPath}}
+		m := &mount{use: Startup, where: Place{Container: name, Volume: mounts[i].Name, Mount: mounts[i].MountPath}}
 		switch {
 		case mounts[i].SubPathExpr != "": // known to the kubelet alone: every key
 		case mounts[i].SubPath != "":
@@ -159,7 +159,7 @@ func (f *finder) container(name string, env []corev1.EnvVar, envFrom []corev1.En
 
 func (f *finder) key(source Source, key string, optional *bool, where Place) {
 	keys := []string{key}
-	f.add(Reference{Source: source, Use: Startup, Keys: keys, Optional: isTrue(optional), RequiredKeys: keys, Env: true, Where: where})
+	f.add(Reference{Source: source, Use: Startup, Keys: keys, Optional: isTrue(optional), RequiredKeys: keys, Env: true, Where: &where})
 }
 
 func (f *finder) volume(v *corev1.Volume) {
@@ -192,7 +192,7 @@ func (f *finder) files(volume string, source Source, items []corev1.KeyToPath, o
 	}
 	for _, m := range f.mountsOf(volume) {
 		r := r
-		r.Use, r.Where = m.use, m.where
+		r.Use, r.Where = m.use, &m.where
 		switch {
 		case m.subPath == "":
 			r.Keys = r.RequiredKeys
@@ -212,11 +212,11 @@ func (f *finder) files(volume string, source Source, items []corev1.KeyToPath, o
 }
 
 // mountsOf lists where a volume is mounted; one that is mounted nowhere is unused.
-func (f *finder) mountsOf(volume string) []mount {
+func (f *finder) mountsOf(volume string) []*mount {
 	if mounts := f.mounts[volume]; len(mounts) > 0 {
 		return mounts
 	}
-	return []mount{{use: Unused, where: Place{Volume: volume}}}
+	return []*mount{{use: Unused, where: Place{Volume: volume}}}
 }
 
 // The inline volume of a SecretProviderClass.
@@ -233,7 +233,7 @@ func (f *finder) provided(volume string, csi *corev1.CSIVolumeSource) {
 	}
 	source := Source{SecretProviderClass, csi.VolumeAttributes[providerAttribute]}
 	for _, m := range f.mountsOf(volume) {
-		f.add(Reference{Source: source, Use: m.use, All: true, Optional: true, Where: m.where})
+		f.add(Reference{Source: source, Use: m.use, All: true, Optional: true, Where: &m.where})
 	}
 }
 
@@ -269,7 +269,7 @@ func (f *finder) nodeVolume(v *corev1.Volume) {
 }
 
 func (f *finder) node(name string, where Place) {
-	f.add(Reference{Source: Source{Secret, name}, Use: Node, All: true, Optional: true, Where: where})
+	f.add(Reference{Source: Source{Secret, name}, Use: Node, All: true, Optional: true, Where: &where})
 }
 
 // insideVolume cleans a subPath to the form of an item's path. The kubelet
@@ -306,8 +306,11 @@ func Joined(references []Reference) []Reference {
 		j.RequiredKeys = append(j.RequiredKeys, r.RequiredKeys...)
 	}
 	for i := range joined {
-		joined[i].Keys = sortedUnique(joined[i].Keys)
-		joined[i].RequiredKeys = sortedUnique(joined[i].RequiredKeys)
+		j := &joined[i]
+		j.Keys = slices.Clone(sortedUnique(j.Keys))
+		if j.RequiredKeys = sortedUnique(j.RequiredKeys); slices.Equal(j.Keys, j.RequiredKeys) {
+			j.RequiredKeys = j.Keys
+		}
 	}
-	return slices.Clip(joined)
+	return slices.Clone(joined) // what append left room for would be kept as well
 }

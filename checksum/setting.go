@@ -30,7 +30,7 @@ func (s *Setting) Key() string { return s.key }
 // Name is its flag.
 func (s *Setting) Name() string { return s.key[len(settingPrefix):] }
 
-const settingCount = 10
+const settingCount = 12
 
 // settings is the table. Nothing changes it; a function would make it anew at each
 // admission.
@@ -39,13 +39,13 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		key: settingPrefix + "only", On: onWorkload,
 		Value:   "list such as `configmap/web-message,secret/db-*` (globs)",
 		Meaning: "these sources alone count",
-		set:     func(p *Policy, text string) (err error) { return assign(&p.Only, text, parseSourcePatterns) },
+		set:     func(p *Policy, text string) error { return assign(&p.Only, text, parseSourcePatterns) },
 	},
 	{
 		key: settingPrefix + "ignore", On: onWorkload + ", source",
 		Value:       "the same; on a source `true` or `false`",
 		Meaning:     "all but these; on a source: it never counts, for anybody",
-		set:         func(p *Policy, text string) (err error) { return assign(&p.Ignore, text, parseSourcePatterns) },
+		set:         func(p *Policy, text string) error { return assign(&p.Ignore, text, parseSourcePatterns) },
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Ignore, text, parseTruth) },
 	},
 	{
@@ -91,6 +91,18 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		set:     func(p *Policy, text string) error { return assign(&p.MinInterval, text, parseInterval) },
 	},
 	{
+		key: settingPrefix + "order", On: onObjects,
+		Value:   "whole number such as `10`, lower first",
+		Meaning: "place within a change; without it: after all that have one",
+		set:     func(p *Policy, text string) error { return assign(&p.Order, text, parseOrder) },
+	},
+	{
+		key: settingPrefix + "resume", On: "source",
+		Value:       "time such as `2027-01-02T06:00:00Z` (RFC 3339)",
+		Meaning:     "a change that was halted by a rollout that began before it goes on",
+		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Resume, text, parseTime) },
+	},
+	{
 		key: settingPrefix + "adopt", On: onWorkload,
 		Value:   "`baseline` (default), `restart`",
 		Meaning: "what happens to a workload that is found without stamps: what is there now is recorded, or it rolls",
@@ -100,13 +112,17 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	},
 }
 
-const onWorkload = "workload, Namespace, flag"
+// Where a setting can stand: on objects, and as a flag as well.
+const (
+	onObjects  = "workload, Namespace"
+	onWorkload = onObjects + ", flag"
+)
 
 // Settings lists the table, for flags and documentation.
 func Settings() []Setting { return append([]Setting(nil), settings[:]...) }
 
 // OnFlag reports whether the setting has a flag, for the whole cluster.
-func (s *Setting) OnFlag() bool { return s.set != nil }
+func (s *Setting) OnFlag() bool { return strings.HasPrefix(s.On, onWorkload) }
 
 // Fault is a setting that cannot be read. It is never guessed at.
 type Fault struct {
@@ -171,14 +187,33 @@ func parseUses(text string) ([]Use, error) {
 }
 
 func parsePause(text string) (Pause, error) {
-	if on, err := strconv.ParseBool(text); err == nil && (text == "true" || text == "false") {
-		return Pause{On: on}, nil
+	switch text {
+	case "true":
+		return Pause{On: true}, nil
+	case "false":
+		return Pause{}, nil
 	}
 	until, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return Pause{}, errors.New("want true, false or a time until which, such as 2027-01-02T06:00:00Z")
 	}
 	return Pause{On: true, Until: until}, nil
+}
+
+func parseOrder(text string) (Order, error) {
+	place, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return Order{}, errors.New("want a whole number such as 10")
+	}
+	return Order{Place: int(place), Given: true}, nil
+}
+
+func parseTime(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, errors.New("want a time such as 2027-01-02T06:00:00Z")
+	}
+	return at, nil
 }
 
 func parseInterval(text string) (time.Duration, error) {

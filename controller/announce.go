@@ -1,13 +1,16 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -18,18 +21,29 @@ type reason string
 
 // The reasons of our events.
 const (
-	reasonRolling    reason = "ConfigChanged"       // content changed, and the workload rolls
-	reasonRecorded   reason = "ConfigRecorded"      // what is there now is on record; nothing restarts
-	reasonStale      reason = "ConfigMaybeStale"    // pods may have started before the last edit
-	reasonLost       reason = "ChecksumLost"        // a record cannot be compared any more
-	reasonHeld       reason = "RolloutHeld"         // changed, but something required is missing, or a setting holds it
-	reasonObserved   reason = "WouldRollOut"        // changed, in mode: observe
-	reasonPolicy     reason = "PolicyUnreadable"    // a setting cannot be read
-	reasonStorm      reason = "RolloutsSlowedDown"  // a source changes again and again
+	reasonRolling    reason = "ConfigChanged"      // content changed, and the workload rolls
+	reasonRecorded   reason = "ConfigRecorded"     // what is there now is on record; nothing restarts
+	reasonStale      reason = "ConfigMaybeStale"   // pods may have started before the last edit
+	reasonLost       reason = "ChecksumLost"       // a record cannot be compared any more
+	reasonHeld       reason = "RolloutHeld"        // changed, but something required is missing, or a setting holds it
+	reasonObserved   reason = "WouldRollOut"       // changed, in mode: observe
+	reasonPolicy     reason = "PolicyUnreadable"   // a setting cannot be read
+	reasonStorm      reason = "RolloutsSlowedDown" // a source changes again and again
+	reasonHalted     reason = "RolloutHalted"      // another workload has failed with the change
+	reasonFailed     reason = "RolloutFailed"      // the workload did not become healthy
+	reasonWithdrawn  reason = "PodsRunWithdrawnContent"
 	reasonBlocked    reason = "RecordingBlocked"    // another webhook would change the workload
 	reasonOversize   reason = "AnnotationsTooLarge" // our annotations do not fit
 	reasonUnreadable reason = "TemplateUnreadable"  // the pod template cannot be read
 	reasonFailing    reason = "ReadmissionFailing"  // the API server refuses, or the webhook stays away
+)
+
+// The reasons of events on sources.
+const (
+	reasonStops    reason = "ChangeHalted"    // a workload has failed with it
+	reasonGoesOn   reason = "ChangeResumed"   // nothing halts it any more
+	reasonFinished reason = "ChangeRolledOut" // all whom it concerns and may roll have rolled
+	reasonHot      reason = "SourceChangesOften"
 )
 
 // actionReadmit is the action of our events.
@@ -45,8 +59,8 @@ func (a announcer) rolling(user ref, s *subject, sources []checksum.Source, adop
 		why = "found without checksums of " + list(sources) + ", and adopt is restart"
 	}
 	what := "rolling out"
-	if !user.kind.Restarts {
-		what = "later runs start with it"
+	if s.rollout.Waits != "" {
+		what = "stamped anew; " + s.rollout.Waits
 	}
 	a.event(user, s, corev1.EventTypeNormal, reasonRolling, why+": "+what, sources...)
 }
@@ -120,18 +134,49 @@ func (c *Controller) reportFailure(user ref, err error) {
 	}
 }
 
+// onSource tells something about a source. That nobody can tell which version of it
+// is meant, is no matter: what is about it is told once.
+func (c *Controller) onSource(ctx context.Context, at place, eventType string, why reason, text string) {
+	apiVersion, kind := objectKind(at.source.Kind)
+	uid, err := c.api.sourceUID(ctx, at)
+	if err != nil { // kubectl get events shows it all the same
+		klog.FromContext(ctx).V(1).Info("Telling of a source without its uid", "source", at.source.String(), "namespace", at.namespace, "reason", err.Error())
+	}
+	c.say.recorder.Eventf(&corev1.ObjectReference{
+		APIVersion: apiVersion, Kind: kind, Namespace: at.namespace, Name: at.source.Name, UID: uid,
+		ResourceVersion: c.sources.Version(at.namespace, at.source),
+	}, nil, eventType, string(why), actionReadmit, "%s", shorten(text))
+}
+
+// objectKind is how objects write what kind a source is of.
+func objectKind(kind checksum.Kind) (apiVersion, name string) {
+	switch kind {
+	case checksum.Secret:
+		return "v1", "Secret"
+	case checksum.SecretProviderClass:
+		return "secrets-store.csi.x-k8s.io/v1", "SecretProviderClass"
+	case checksum.ConfigMap:
+	}
+	return "v1", "ConfigMap"
+}
+
 func changed(sources []checksum.Source) string { return list(sources) + " changed" }
 
-// list names sources for people: a, b and c.
+// list names sources for people.
 func list(sources []checksum.Source) string {
-	const named = 5
-	names := make([]string, 0, named+1)
+	names := make([]string, len(sources))
 	for i, source := range sources {
-		if i == named {
-			names = append(names, fmt.Sprintf("%d more", len(sources)-named))
-			break
-		}
-		names = append(names, source.String())
+		names[i] = source.String()
+	}
+	return joined(names)
+}
+
+// joined is names for people, not too many: a, b and c.
+func joined(all []string) string {
+	const named = 5
+	names := slices.Clone(all)
+	if len(names) > named {
+		names = append(names[:named], fmt.Sprintf("%d more", len(all)-named))
 	}
 	if last := len(names) - 1; last > 0 {
 		return strings.Join(names[:last], ", ") + " and " + names[last]

@@ -10,8 +10,9 @@
 // webhook: it only checks that what comes back is true.
 //
 // Read controller.go (what is watched, who leads), index.go (which workloads
-// use a source), settle.go (when), sync.go (what is decided about one workload)
-// and readmit.go (how it is asked).
+// use a source), sync.go (what is decided about one workload), settle.go and
+// gate.go (when), steps.go (whose turn it is), readmit.go (how it is asked) and
+// health.go (what becomes of it).
 package controller
 
 import (
@@ -42,6 +43,8 @@ type Sources interface {
 	// Written is when a source's data was last written, and when the source
 	// was created; zero when that is not known.
 	Written(namespace string, source checksum.Source) (written, created time.Time)
+	// Version is a source's metadata.resourceVersion, "" when that is not known.
+	Version(namespace string, source checksum.Source) string
 	// Names lists the sources of a kind.
 	Names(namespace string, kind checksum.Kind) []string
 	HasSynced() bool
@@ -78,6 +81,8 @@ type Options struct {
 	// Settle is how long a source must have rested before a roll; several
 	// edits within ten times that make one.
 	Settle time.Duration
+	// Limits bound how much rolls at once.
+	Limits Limits
 	// Workers is how many workloads are handled at once.
 	Workers int
 	// Lease is the lock of the leader; nil: lead without one.
@@ -112,6 +117,7 @@ type Controller struct {
 	index      *index
 	settle     *settling
 	storm      *storm
+	steps      *steps
 	queue      workqueue.TypedRateLimitingInterface[ref]
 	reflect    []*cache.Reflector
 	watches    []watch
@@ -128,6 +134,7 @@ func (c *Controller) Changed(namespace string, source checksum.Source) {
 		return
 	}
 	c.settle.changed(namespace, source)
+	c.steps.changed(place{namespace, source}, c.sources.Content(namespace, source), users, c.options.Clock.Now())
 	for _, user := range users {
 		c.queue.Add(user) // a recording waits for nothing; a roll waits in sync
 	}
@@ -278,6 +285,7 @@ func (c *Controller) work(ctx context.Context) {
 	c.metrics.leader.Set(1)
 	c.index.refresh() // workloads may have come before the policy of their Namespace
 	c.settle.begin()
+	c.steps.lead(c.index.all(), c.options.Clock.Now())
 	c.Reconsider()
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
@@ -299,6 +307,10 @@ func (c *Controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(user)
+	if user.isTurn() {
+		c.takeTurns(ctx)
+		return true
+	}
 	wait, err := c.sync(ctx, user)
 	switch {
 	case err != nil:

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -47,7 +48,7 @@ type cluster struct {
 	meanwhile func()
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	key, err := checksum.NewKey(make([]byte, checksum.KeySize))
 	if err != nil {
@@ -230,6 +231,14 @@ func (c *cluster) Content(_ string, source checksum.Source) *checksum.Content {
 func (c *cluster) Written(_ string, source checksum.Source) (written, created time.Time) {
 	return c.times[source][0], c.times[source][1]
 }
+
+func (c *cluster) Version(string, checksum.Source) string { return "" }
+
+func (c *cluster) pods(context.Context, string, string) ([]workload.Pod, error) { return nil, nil }
+
+func (c *cluster) nodeReady(context.Context, string) (bool, error) { return true, nil }
+
+func (c *cluster) sourceUID(context.Context, place) (types.UID, error) { return "uid", nil }
 
 func (c *cluster) Names(_ string, kind checksum.Kind) []string {
 	c.mu.Lock()

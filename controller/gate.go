@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,46 +10,96 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // due tells whether a workload with changed sources may roll now; else how long
 // to wait before looking again (zero: until something happens).
-func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (wait time.Duration, rolls bool, err error) {
+func (c *Controller) due(user ref, s *subject, r review) (wait time.Duration, rolls bool) {
 	if !r.MayRoll() || len(r.policy.Faults) > 0 {
+		c.steps.withdraw(user)
 		if len(r.Missing) > 0 {
 			c.warnOnce(user, s, reasonHeld, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
 				append(slices.Clone(r.Untrue), r.Missing[0].Source)...)
 		}
-		return 0, false, nil
-	}
-	if wait := c.settled(user, r.Untrue); wait > 0 {
-		return wait, false, nil
-	}
-	if r.policy.Observe {
-		c.sayObserved(user, s, r)
-		return 0, false, nil
+		return 0, false
 	}
 	now := c.options.Clock.Now()
-	current, err := c.current(ctx, user, &r.policy)
-	if err != nil {
-		return 0, false, err
-	}
-	if hold, held := r.policy.HoldAt(now, current); held {
-		c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, changed(r.Untrue)+", and rolls out later: "+c.because(&r.policy, hold), r.Untrue...)
-		if hold.Until.IsZero() {
-			return 0, false, nil
+	settles := c.settled(user, r.Untrue)
+	if hold, wait, held := c.held(user, s, &r, now); held {
+		c.steps.withdraw(user)
+		if settles > 0 {
+			return settles, false
 		}
-		return hold.Until.Sub(now), false, nil
+		c.notes.waits(user, now, r.Untrue, s.records)
+		hold()
+		return wait, false
 	}
-	if r.policy.MinInterval == 0 {
-		if wait := c.storm.wait(user, now); wait > 0 {
-			c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s again and again: the next rollout waits for %s, and longer each time, up to %s; "+
-				"configstamp.dev/min-interval sets a pace of your own", changed(r.Untrue), wait.Round(time.Second), longestPause), r.Untrue...)
-			return wait, false, nil
-		}
-	}
-	return 0, true, nil
+	return c.turn(user, s, r, settles, now)
 }
+
+// held tells whether a setting, or the pace of its sources, holds a workload: how
+// to say so, and for how long (zero: until something happens).
+func (c *Controller) held(user ref, s *subject, r *review, now time.Time) (say func(), wait time.Duration, held bool) {
+	if r.policy.Observe {
+		return func() { c.sayObserved(user, s, r) }, 0, true
+	}
+	if hold, held := r.policy.HoldAt(now, c.current(user, s)); held {
+		if !hold.Until.IsZero() {
+			wait = hold.Until.Sub(now)
+		}
+		return func() {
+			c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, changed(r.Untrue)+", and rolls out later: "+c.because(&r.policy, hold), r.Untrue...)
+		}, wait, true
+	}
+	if r.policy.MinInterval > 0 {
+		return nil, 0, false
+	}
+	wait = c.storm.wait(user, now)
+	return func() {
+		c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s again and again: the next rollout waits for %s, and longer each time, up to %s; "+
+			"configstamp.dev/min-interval sets a pace of your own", changed(r.Untrue), wait.Round(time.Second), longestPause), r.Untrue...)
+	}, wait, wait > 0
+}
+
+// turn waits for the workload's turn.
+func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration, now time.Time) (wait time.Duration, rolls bool) {
+	if c.steps.off() {
+		return settles, settles == 0
+	}
+	order := unordered
+	if r.policy.Order.Given {
+		order = r.policy.Order.Place
+	}
+	turn := c.steps.wait(candidate{
+		user: user, sources: r.Untrue, records: s.records, due: now.Add(settles),
+		mute:    s.rollout.Phase == workload.Unreported,
+		last:    s.rollout.Phase == workload.Rolling || s.rollout.Phase == workload.Failed,
+		careful: !s.rollout.Gentle, order: order,
+	}, now)
+	if settles > 0 {
+		return settles, false
+	}
+	if turn.granted {
+		return 0, true
+	}
+	c.notes.waits(user, now, r.Untrue, s.records)
+	if turn.halted != (ref{}) {
+		c.warnOnce(user, s, reasonHalted, fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
+			"It goes on when the source changes again, when that one is healthy or deleted, or by the annotation configstamp.dev/resume on the source (a time: now)",
+			changed(r.Untrue), turn.halted.people(), turn.why), r.Untrue...)
+		return 0, false
+	}
+	if waited := now.Sub(turn.since); waited < longTurn {
+		return longTurn - waited, false
+	}
+	c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, changed(r.Untrue)+", and rolls out later: it waits for its turn, as a change rolls in steps and "+
+		"few rollouts may be unsettled at once (--step, --max-unsettled)", r.Untrue...)
+	return 0, false
+}
+
+// longTurn is how long a workload waits for its turn before people are told.
+const longTurn = 30 * time.Second
 
 // because says what holds a workload, and who said so.
 func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string {
@@ -68,22 +117,14 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 	return text + " holds it until " + hold.Until.UTC().Format(time.RFC3339)
 }
 
-// current is when the newest revision of a workload became current, if its
-// policy asks for that: as its status tells, else when we last rolled it. (Its
-// managedFields do not tell: the API server notes nobody for what a webhook writes
-// in an empty patch.)
-func (c *Controller) current(ctx context.Context, user ref, policy *checksum.Policy) (time.Time, error) {
-	if policy.MinInterval == 0 {
-		return time.Time{}, nil
+// current is when the newest revision of a workload became current: as its status
+// tells, else when we last rolled it. (Its managedFields do not tell: the API server
+// notes nobody for what a webhook writes in an empty patch.)
+func (c *Controller) current(user ref, s *subject) time.Time {
+	if !s.rollout.Current.IsZero() {
+		return s.rollout.Current
 	}
-	body, err := c.api.get(ctx, user)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("reading when the newest revision became current: %w", err)
-	}
-	if current := user.kind.Current(body); !current.IsZero() {
-		return current, nil
-	}
-	return c.storm.last(user), nil
+	return c.storm.last(user)
 }
 
 // sayUnreadable tells of settings that nobody can read.
@@ -103,7 +144,7 @@ func (c *Controller) sayUnreadable(user ref, s *subject, r review) {
 }
 
 // sayObserved tells, once for each content, what would roll.
-func (c *Controller) sayObserved(user ref, s *subject, r review) {
+func (c *Controller) sayObserved(user ref, s *subject, r *review) {
 	text := changed(r.Untrue) + ": it would roll out, but for mode: observe"
 	contents := text
 	for _, source := range r.Untrue {

@@ -21,6 +21,9 @@ type ref struct {
 	namespace, name string
 }
 
+// people is how events name a workload of the same namespace: Deployment web-app.
+func (r ref) people() string { return r.kind.Name + " " + r.name }
+
 // String implements fmt.Stringer, for logs.
 func (r ref) String() string { return r.kind.String() + " " + r.namespace + "/" + r.name }
 
@@ -38,15 +41,17 @@ type subject struct {
 	references      []checksum.Reference // joined
 	fault           string               // why the template could not be read
 	sources         []checksum.Source    // what it is found by
+	rollout         workload.Rollout     // how far its newest revision is
 }
 
-// newSubject reads a workload.
-func (o *Options) newSubject(object *workload.Object) *subject {
+// newSubject reads a workload, whose rollout is read already.
+func (o *Options) newSubject(object *workload.Object, rollout workload.Rollout) *subject {
 	references, err := object.References()
 	s := faulty(object, err)
 	s.references = checksum.Joined(references)
 	s.foreign = object.Foreign(o.Dialects)
 	s.owned = object.RolledByOwner(o.Kinds)
+	s.rollout = rollout
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.records, _ = object.Records()
 	return s
@@ -95,12 +100,12 @@ type index struct {
 
 	mu       sync.RWMutex
 	subjects map[ref]*subject
-	bySource map[place]map[ref]struct{}
+	bySource map[place][]ref             // most have one, for which a map is eight times the size
 	byName   map[string]map[ref]struct{} // those that name sources by patterns, by namespace
 }
 
 func newIndex(woken func(ref), concern func(ref, *subject) []checksum.Source) *index {
-	return &index{woken: woken, concern: concern, subjects: map[ref]*subject{}, bySource: map[place]map[ref]struct{}{}, byName: map[string]map[ref]struct{}{}}
+	return &index{woken: woken, concern: concern, subjects: map[ref]*subject{}, bySource: map[place][]ref{}, byName: map[string]map[ref]struct{}{}}
 }
 
 func (x *index) get(user ref) *subject {
@@ -118,9 +123,9 @@ func (x *index) count() int {
 func (x *index) users(namespace string, source checksum.Source) []ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	users := slices.Collect(maps.Keys(x.bySource[place{namespace, source}]))
+	users := slices.Clone(x.bySource[place{namespace, source}])
 	for user := range x.byName[namespace] {
-		if _, known := x.bySource[place{namespace, source}][user]; !known && x.subjects[user].foreign.Named(source) {
+		if s := x.subjects[user]; s.foreign.Named(source) && !slices.Contains(s.sources, source) {
 			users = append(users, user)
 		}
 	}
@@ -152,7 +157,7 @@ func (x *index) take(user ref, s *subject) (news bool) {
 	x.set(user, s)
 	return known == nil || known.uid != s.uid || known.generation != s.generation ||
 		known.inject != s.inject || known.deleting != s.deleting || !known.records.Equal(s.records) ||
-		!maps.Equal(known.settings, s.settings)
+		!maps.Equal(known.settings, s.settings) || known.rollout.Phase != s.rollout.Phase
 }
 
 // set replaces what is known of a workload; nil forgets it.
@@ -171,30 +176,47 @@ func (x *index) set(user ref, s *subject) {
 		}
 		s.sources = is
 	}
-	put(x.byName, user.namespace, user, s != nil && s.foreign != nil && len(s.foreign.Names) > 0)
+	x.putByName(user, s != nil && s.foreign != nil && len(s.foreign.Names) > 0)
 	if slices.Equal(was, is) {
 		return
 	}
 	for _, source := range was {
-		put(x.bySource, place{user.namespace, source}, user, false)
+		if !slices.Contains(is, source) {
+			x.unuse(place{user.namespace, source}, user)
+		}
 	}
 	for _, source := range is {
-		put(x.bySource, place{user.namespace, source}, user, true)
+		if !slices.Contains(was, source) {
+			at := place{user.namespace, source}
+			x.bySource[at] = append(x.bySource[at], user)
+		}
 	}
 }
 
-// put has a workload among those at a key, or not.
-func put[K comparable](at map[K]map[ref]struct{}, key K, user ref, in bool) {
+// unuse takes a workload from those that use a source.
+func (x *index) unuse(at place, user ref) {
+	users := x.bySource[at]
+	if len(users) == 1 {
+		delete(x.bySource, at)
+		return
+	}
+	i, last := slices.Index(users, user), len(users)-1
+	users[i], users[last] = users[last], ref{}
+	x.bySource[at] = users[:last]
+}
+
+// putByName has a workload among those that name sources by patterns, or not.
+func (x *index) putByName(user ref, in bool) {
 	if !in {
-		if delete(at[key], user); len(at[key]) == 0 {
-			delete(at, key)
+		if delete(x.byName[user.namespace], user); len(x.byName[user.namespace]) == 0 {
+			delete(x.byName, user.namespace)
 		}
 		return
 	}
-	if at[key] == nil {
-		at[key] = map[ref]struct{}{}
+	if x.byName[user.namespace] == nil {
+		x.byName[user.namespace] = map[ref]struct{}{}
 	}
-	at[key][user] = struct{}{}
+	x.byName[user.namespace][user] = struct{}{}
 }
 
 func (x *index) remove(user ref) {

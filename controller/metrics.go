@@ -23,10 +23,12 @@ type Metrics struct {
 	leader       prometheus.Gauge
 	workloads    prometheus.GaugeFunc
 	queued       prometheus.GaugeFunc
+	rollouts     *prometheus.CounterVec
+	halts        prometheus.Counter
 }
 
 // newMetrics makes the controller's metrics and registers them.
-func newMetrics(registry prometheus.Registerer, workloads, queued func() int) *Metrics {
+func newMetrics(registry prometheus.Registerer, workloads, queued func() int, steps func() counts) *Metrics {
 	gauge := func(name, help string, value func() int) prometheus.GaugeFunc {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
 	}
@@ -50,10 +52,42 @@ func newMetrics(registry prometheus.Registerer, workloads, queued func() int) *M
 		workloads: gauge("configstamp_workloads", "Workloads that are watched, opted in or not.", workloads),
 		queued:    gauge("configstamp_queue_depth", "Workloads that wait to be looked at; on a process that does not lead, those that have waited for it to.", queued),
 	}
-	registry.MustRegister(m.readmissions, m.lost, m.observed, m.leader, m.workloads, m.queued)
+	m.rollouts = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "configstamp_rollouts_total",
+		Help: "Rollouts that were followed to their end: healthy, failed, or unreported (the workload cannot tell).",
+	}, []string{"result"})
+	m.halts = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "configstamp_halts_total",
+		Help: "Changes that stopped because a rollout failed.",
+	})
+	state := func(name string, value func(counts) int) prometheus.GaugeFunc {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "configstamp_changes", Help: "Changes of sources that are not done, by state: rolling, waiting, halted.",
+			ConstLabels: prometheus.Labels{"state": name},
+		}, func() float64 { return float64(value(steps())) })
+	}
+	registry.MustRegister(m.readmissions, m.lost, m.observed, m.leader, m.workloads, m.queued, m.rollouts, m.halts,
+		state("rolling", func(n counts) int { return n.rolling }),
+		state("waiting", func(n counts) int { return n.waiting }),
+		state("halted", func(n counts) int { return n.halted }),
+		gauge("configstamp_unsettled_rollouts", "Rollouts of ours that are under way.", func() int { return steps().unsettled }),
+		gauge("configstamp_halted_workloads", "Workloads that a halted change holds.", func() int { return steps().held }))
 	return m
 }
 
 func (m *Metrics) readmitted(manner, result string) {
 	m.readmissions.WithLabelValues(manner, result).Inc()
+}
+
+// settled counts the end of a rollout.
+func (m *Metrics) settled(how condition) {
+	switch how {
+	case healthy:
+		m.rollouts.WithLabelValues("healthy").Inc()
+	case failed:
+		m.rollouts.WithLabelValues("failed").Inc()
+	case mute:
+		m.rollouts.WithLabelValues("unreported").Inc()
+	case underWay:
+	}
 }

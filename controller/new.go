@@ -2,11 +2,14 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -27,7 +30,11 @@ func New(config *rest.Config, discovery served.Discovery, options Options, sourc
 	if options.Workers < 1 {
 		return nil, fmt.Errorf("making the controller: %d workers, want at least one", options.Workers)
 	}
-	clients := &restAPI{clients: map[*workload.Kind]rest.Interface{}}
+	core, err := condense.NewRaw(config, corev1.SchemeGroupVersion, unwatched)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for pods: %w", err)
+	}
+	clients := &restAPI{core: core, clients: map[*workload.Kind]rest.Interface{}}
 	pace := newPaced(recorder)
 	c := newController(options, sources, namespaces, keys, clients, pace, registry)
 	c.tell = pace.run
@@ -103,12 +110,19 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		settle:     newSettling(options.Settle, options.Clock),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[ref](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[ref]{Clock: options.Clock}),
+			workqueue.TypedRateLimitingQueueConfig[ref]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[ref]{
+				Clock: options.Clock,
+				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ref]{Clock: options.Clock, Queue: newFair()}),
+			})}),
 		notes: newNotes(),
 		storm: newStorm(longestSettle * options.Settle),
+		steps: newSteps(options.Limits),
 	}
-	c.index = newIndex(c.queue.Add, c.concern)
-	c.metrics = newMetrics(registry, c.index.count, c.queue.Len)
+	c.index = newIndex(func(user ref) { c.queue.Add(user) }, c.concern)
+	c.steps.users = func(at place) []ref { return c.index.users(at.namespace, at.source) }
+	c.steps.content, c.steps.resumed = c.contentOf, c.resumed
+	c.steps.look, c.steps.call = c.index.woken, func(wait time.Duration) { c.queue.AddAfter(ref{}, wait) }
+	c.metrics = newMetrics(registry, c.index.count, c.queue.Len, c.steps.counts)
 	return c
 }
 
@@ -118,7 +132,10 @@ func (c *Controller) condenser(kind *workload.Kind) func([]byte) (runtime.Object
 	return func(data []byte) (runtime.Object, error) {
 		object, err := kind.Decode(data)
 		if err == nil {
-			return received{ref{kind, object.Namespace, object.Name}, c.options.newSubject(object)}, nil
+			var rollout workload.Rollout
+			if rollout, err = kind.Rollout(data); err == nil {
+				return received{ref{kind, object.Namespace, object.Name}, c.options.newSubject(object, rollout)}, nil
+			}
 		}
 		if object, headErr := kind.DecodeMetadata(data); headErr == nil {
 			return received{ref{kind, object.Namespace, object.Name}, faulty(object, err)}, nil
@@ -186,4 +203,9 @@ func (s *workloadSink) Resync() error { return nil }
 
 func errUnexpected(obj any) error {
 	return fmt.Errorf("watching: unexpected %T", obj)
+}
+
+// unwatched is for clients of what is read and never watched.
+func unwatched([]byte) (runtime.Object, error) {
+	return nil, errors.New("decoding: this is read as it comes")
 }

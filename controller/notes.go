@@ -2,6 +2,7 @@ package controller
 
 import (
 	"sync"
+	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -23,6 +24,14 @@ type note struct {
 	// was on record then; none when no roll is to be told of.
 	changed []checksum.Source
 	asked   checksum.Records
+	held    *held
+}
+
+// held is what a workload waits to roll for.
+type held struct {
+	since   time.Time
+	sources []checksum.Source
+	records checksum.Records
 }
 
 func newNotes() *notes { return &notes{made: map[ref]*note{}} }
@@ -67,6 +76,30 @@ func (n *notes) forget(user ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.made, user)
+}
+
+// waits notes that a workload does not roll yet, since when it is first said.
+func (n *notes) waits(user ref, now time.Time, sources []checksum.Source, records checksum.Records) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.of(user)
+	if note.held == nil {
+		note.held = &held{since: now}
+	}
+	note.held.sources, note.held.records = sources, records
+}
+
+// waited returns what a workload has waited for, once, nil when it has not.
+func (n *notes) waited(user ref) *held {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.made[user]
+	if note == nil {
+		return nil
+	}
+	was := note.held
+	note.held = nil
+	return was
 }
 
 // missed notes the sources that a workload cannot start without and lacks.

@@ -33,10 +33,18 @@ type api interface {
 	// readmit sends the empty patch and returns the object as it was stored
 	// (or would be, in a dry run) and the warnings of the webhooks.
 	readmit(ctx context.Context, user ref, manager string, dryRun bool) (body []byte, warnings []string, err error)
+	// pods reads the pods that a selector selects.
+	pods(ctx context.Context, namespace, selector string) ([]workload.Pod, error)
+	// nodeReady reports whether a node is ready; one that is gone is not.
+	nodeReady(ctx context.Context, name string) (bool, error)
+	// sourceUID reads metadata.uid of a source, and nothing else of it.
+	sourceUID(ctx context.Context, at place) (types.UID, error)
 }
 
 // restAPI has a client for each kind that is watched.
 type restAPI struct {
+	core rest.Interface // of pods, nodes and sources
+
 	mu      sync.RWMutex
 	clients map[*workload.Kind]rest.Interface
 }

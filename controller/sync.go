@@ -31,12 +31,14 @@ func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) 
 	s := c.index.get(user)
 	if s == nil || !c.serves(user, s) {
 		c.notes.forget(user)
+		c.steps.forget(user)
 		return 0, nil
 	}
 	wait, err := c.look(ctx, user, s)
 	if apierrors.IsNotFound(err) {
 		c.index.gone(user, s)
 		c.notes.forget(user)
+		c.steps.forget(user)
 		c.storm.forget(user)
 		return 0, nil
 	}
@@ -49,7 +51,14 @@ func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) 
 func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Duration, error) {
 	if s.fault != "" {
 		c.warnOnce(user, s, reasonUnreadable, s.fault)
+		c.steps.forget(user)
 		return 0, nil
+	}
+	if c.steps.uncertain(user) { // the watch may not have told of it yet
+		var err error
+		if s, err = c.reread(ctx, user, s); err != nil {
+			return 0, fmt.Errorf("looking whether it rolls: %w", err)
+		}
 	}
 	review, err := c.review(ctx, user, s)
 	if err != nil {
@@ -62,10 +71,43 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 		source := review.ToRecord[i].Source
 		c.notes.came(user, source, c.sources.Content(user.namespace, source))
 	}
+	wait, err := c.act(ctx, user, s, review)
+	if next := c.index.get(user); next != nil {
+		s = next // as it is after a re-admission
+	}
+	again, followErr := c.follow(ctx, user, s, review)
+	return sooner(wait, again), errors.Join(err, followErr)
+}
+
+// reread is a workload as the API server has it now.
+func (c *Controller) reread(ctx context.Context, user ref, was *subject) (*subject, error) {
+	body, err := c.api.get(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	now, err := c.answerOf(user, body)
+	if err != nil {
+		return nil, err
+	}
+	s := c.options.newSubject(now.object, now.rollout)
+	if s.uid != was.uid {
+		return nil, errMoved
+	}
+	c.index.renew(user, s)
+	return s, nil
+}
+
+// act does what a review asks for.
+func (c *Controller) act(ctx context.Context, user ref, s *subject, review review) (time.Duration, error) {
 	wait, rolls := time.Duration(0), false
 	if len(review.Untrue) > 0 {
-		if wait, rolls, err = c.due(ctx, user, s, review); err != nil {
-			return 0, err
+		wait, rolls = c.due(user, s, review)
+	} else {
+		c.steps.withdraw(user)
+		if was := c.notes.waited(user); was != nil && was.records.Equal(s.records) {
+			if err := c.withdrawn(ctx, user, s, was); err != nil {
+				return 0, err
+			}
 		}
 	}
 	switch {
@@ -156,14 +198,19 @@ func (c *Controller) settled(user ref, sources []checksum.Source) (wait time.Dur
 // true. That closes every race between the caches without trusting any.
 func (c *Controller) roll(ctx context.Context, user ref, s *subject, review review) (time.Duration, error) {
 	c.notes.rolling(user, review.Untrue, s.records)
+	c.steps.take(user, c.options.Clock.Now())
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if err != nil {
 		c.metrics.readmitted(rolling, resultFailed)
+		var refusal apierrors.APIStatus
+		c.steps.fail(user, errors.As(err, &refusal))
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
-	after := c.options.newSubject(answer.object)
+	after := c.options.newSubject(answer.object, answer.rollout)
 	c.index.renew(user, after)
-	if !after.records.Equal(s.records) {
+	if after.records.Equal(s.records) {
+		c.steps.fail(user, true)
+	} else {
 		c.storm.rolled(user, c.options.Clock.Now())
 	}
 	c.sayRolled(ctx, user, after)
@@ -228,7 +275,8 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		c.metrics.readmitted(recording, resultFailed)
 		return 0, fmt.Errorf("recording: %w", err)
 	}
-	c.index.renew(user, c.options.newSubject(answer.object))
+	after := c.options.newSubject(answer.object, answer.rollout)
+	c.index.renew(user, after)
 	if done, err := c.recorded(ctx, user, answer); !done {
 		return c.unrecorded(user, s, answer, wait, err)
 	}
@@ -247,7 +295,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 
 // recorded reports whether an answer has everything on record.
 func (c *Controller) recorded(ctx context.Context, user ref, answer answer) (bool, error) {
-	left, err := c.review(ctx, user, c.options.newSubject(answer.object))
+	left, err := c.review(ctx, user, c.options.newSubject(answer.object, answer.rollout))
 	return err == nil && len(left.ToRecord) == 0, err
 }
 
@@ -267,8 +315,8 @@ func (c *Controller) unrecorded(user ref, s *subject, answer answer, wait time.D
 
 // sooner is the shorter of two waits, of which zero is none.
 func sooner(wait, other time.Duration) time.Duration {
-	if wait == 0 {
-		return other
+	if wait == 0 || other == 0 {
+		return max(wait, other)
 	}
 	return min(wait, other)
 }
@@ -322,6 +370,7 @@ func (c *Controller) mayBeStale(user ref, source checksum.Source, templateWritte
 type answer struct {
 	body     []byte
 	object   *workload.Object
+	rollout  workload.Rollout
 	warnings []string
 }
 
@@ -335,9 +384,20 @@ func (c *Controller) readmit(ctx context.Context, user ref, manager string, dryR
 	if err != nil {
 		return answer{}, err
 	}
+	read, err := c.answerOf(user, body)
+	read.warnings = warnings
+	return read, err
+}
+
+// answerOf reads a workload as the API server writes it.
+func (c *Controller) answerOf(user ref, body []byte) (answer, error) {
 	object, err := user.kind.Decode(body)
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: body, object: object, warnings: warnings}, nil
+	rollout, err := user.kind.Rollout(body)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: body, object: object, rollout: rollout}, nil
 }

@@ -25,27 +25,10 @@ func TestPeersRow06_BrokenWorkloadsAmongManyHoldNobodyElse(t *testing.T) {
 		names = append(names, fmt.Sprint("deployment/web-", i))
 	}
 	before := s.Settled(names...)
-	policy := fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: %[1]s}
-spec:
-  failurePolicy: Fail
-  matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments]}]}
-  validations: [{expression: "object.metadata.name != 'denied'", message: "nobody changes denied"}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: %[1]s}
-spec:
-  policyName: %[1]s
-  validationActions: [Deny]
-  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}}
-`, s.Namespace)
 	var held harness.Counts
 	t.Run("while the policy stands", func(t *testing.T) {
 		s := s.In(t)
-		run.Install(t, policy)
+		run.DenyUpdates(t, s.Namespace, "denied", "nobody changes denied")
 		s.Eventually("waiting until the policy denies", func() error {
 			if result := s.TryKubectl("label", "deployment", "denied", "x=y", "--overwrite", "--dry-run=server"); result.Code == 0 {
 				return fmt.Errorf("it does not")

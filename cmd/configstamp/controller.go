@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,8 @@ type controllerOptions struct {
 	excluded    []string
 	leaderElect bool
 	lease       string
+	step        string
+	limits      controller.Limits
 }
 
 func controllerCommand() *cobra.Command {
@@ -39,6 +42,12 @@ func controllerCommand() *cobra.Command {
 	flags := command.Flags()
 	o.add(flags)
 	flags.DurationVar(&o.settle, "settle", 2*time.Second, "how long a source rests after its last edit before workloads roll, at most ten times that after the first")
+	flags.StringVar(&o.step, "step", "1", "how many workloads a change rolls first; twice as many each time they have become healthy. off: all at once, and no change stops by itself")
+	flags.IntVar(&o.limits.Unsettled, "max-unsettled", 10, "how many workloads may roll at once, not healthy yet, in the cluster")
+	flags.IntVar(&o.limits.UnsettledPerNamespace, "max-unsettled-per-namespace", 0, "the same in each namespace; 0: one less than --max-unsettled, so that another namespace finds room")
+	flags.DurationVar(&o.limits.Soak, "soak", 10*time.Second, "how long a rollout has to stay well to be healthy, and no less than minReadySeconds")
+	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or to be unable to start, before a rollout has failed")
+	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it has failed, where its own controller has no deadline")
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own; the webhook configuration has to say the same")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, for several replicas")
@@ -54,6 +63,33 @@ func (o *controllerOptions) check() error {
 	}
 	if o.workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers=%d: want at least 1", o.workers))
+	}
+	return errors.Join(append(errs, o.checkLimits())...)
+}
+
+// checkLimits reads --step, and checks what bounds rollouts.
+func (o *controllerOptions) checkLimits() error {
+	var errs []error
+	if o.step != "off" {
+		step, err := strconv.Atoi(o.step)
+		if err != nil || step < 1 || step > 1000 {
+			errs = append(errs, fmt.Errorf("--step=%s: want off, or a whole number from 1 to 1000", o.step))
+		}
+		o.limits.Step = step
+	}
+	if o.limits.Unsettled < 1 {
+		errs = append(errs, fmt.Errorf("--max-unsettled=%d: want at least 1", o.limits.Unsettled))
+	}
+	if o.limits.UnsettledPerNamespace < 0 {
+		errs = append(errs, fmt.Errorf("--max-unsettled-per-namespace=%d: want no less than 0", o.limits.UnsettledPerNamespace))
+	}
+	if o.limits.UnsettledPerNamespace == 0 {
+		o.limits.UnsettledPerNamespace = max(1, o.limits.Unsettled-1)
+	}
+	for flag, value := range map[string]time.Duration{"soak": o.limits.Soak, "crash-deadline": o.limits.CrashDeadline, "rollout-deadline": o.limits.RolloutDeadline} {
+		if value < 0 {
+			errs = append(errs, fmt.Errorf("--%s=%s: want no less than 0s", flag, value))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -75,15 +111,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
-	policy, err := o.policy()
-	if err != nil {
-		return err
-	}
-	kinds, err := o.kinds()
-	if err != nil {
-		return err
-	}
-	dialects, err := o.spoken()
+	rules, err := o.rules()
 	if err != nil {
 		return err
 	}
@@ -92,12 +120,13 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		return err
 	}
 	c, err := controller.New(p.config, p.client.Discovery(), controller.Options{
-		Kinds:      kinds,
-		Policy:     policy,
-		Dialects:   dialects,
+		Kinds:      rules.kinds,
+		Policy:     rules.policy,
+		Dialects:   rules.dialects,
 		Namespaces: o.namespaces,
 		Excluded:   append([]string{o.namespace}, o.excluded...),
 		Settle:     o.settle,
+		Limits:     o.limits,
 		Workers:    o.workers,
 		Lease:      lock,
 		Clock:      clock.RealClock{},
@@ -153,4 +182,10 @@ func (h held) Names(namespace string, kind checksum.Kind) []string {
 func (h held) Written(namespace string, source checksum.Source) (written, created time.Time) {
 	record, _ := h.store.Get(namespace, source)
 	return record.Written, record.Created
+}
+
+// Version implements controller.Sources.
+func (h held) Version(namespace string, source checksum.Source) string {
+	record, _ := h.store.Get(namespace, source)
+	return record.ResourceVersion
 }

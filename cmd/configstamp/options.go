@@ -75,13 +75,7 @@ func (o *common) check() error {
 			errs = append(errs, fmt.Errorf("--namespace(s): %q cannot be a namespace: %s", namespace, strings.Join(problems, "; ")))
 		}
 	}
-	if _, err := o.policy(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := o.kinds(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := o.spoken(); err != nil {
+	if _, err := o.rules(); err != nil {
 		errs = append(errs, err)
 	}
 	if o.logFormat != "json" && o.logFormat != "text" {
@@ -94,6 +88,21 @@ func (o *common) check() error {
 		errs = append(errs, fmt.Errorf("--key-grace=%s: want no less than 0s", o.keyGrace))
 	}
 	return errors.Join(errs...)
+}
+
+// rules are what both processes judge workloads by.
+type rules struct {
+	policy   checksum.Policy
+	kinds    workload.Table
+	dialects []checksum.Dialect
+}
+
+// rules reads them from the flags; its error tells of every flag that is wrong.
+func (o *common) rules() (rules, error) {
+	policy, policyErr := o.policy()
+	kinds, kindsErr := o.kinds()
+	dialects, dialectsErr := o.spoken()
+	return rules{policy, kinds, dialects}, errors.Join(policyErr, kindsErr, dialectsErr)
 }
 
 func (o *common) policy() (checksum.Policy, error) {

@@ -84,22 +84,14 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		return err
 	}
 	p.registry.MustRegister(certificate)
-	policy, err := o.policy()
-	if err != nil {
-		return err
-	}
-	kinds, err := o.kinds()
-	if err != nil {
-		return err
-	}
-	dialects, err := o.spoken()
+	rules, err := o.rules()
 	if err != nil {
 		return err
 	}
 	handler := &webhook.Handler{
-		Kinds:      kinds,
-		Policy:     policy,
-		Dialects:   dialects,
+		Kinds:      rules.kinds,
+		Policy:     rules.policy,
+		Dialects:   rules.dialects,
 		Namespaces: defaults{p.spaces},
 		Sources:    &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
 		Keys:       p.keys,

@@ -82,26 +82,8 @@ func TestRightsAreTakenAway(t *testing.T) {
 func TestAPolicyRefusesSomeWorkloads(t *testing.T) {
 	_, trial := scenario(t)
 	fanOut(t, trial, 8)
-	name := trial.Namespace
 	t.Run("refused", func(t *testing.T) {
-		court.Run.Install(t, fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: %[1]s}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [UPDATE]}]
-  validations: [{expression: "object.metadata.name != 'w0'", message: "nothing may touch w0"}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: %[1]s}
-spec:
-  policyName: %[1]s
-  validationActions: [Deny]
-  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}}
-`, name))
+		court.Run.DenyUpdates(t, trial.Namespace, "w0", "nothing may touch w0")
 		eventually(t, func() error {
 			_, err := court.Run.Client.AppsV1().Deployments(trial.Namespace).Patch(t.Context(), "w0", types.MergePatchType,
 				[]byte(`{"metadata":{"labels":{"probe":"x"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})

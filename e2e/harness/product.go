@@ -30,7 +30,8 @@ type Options struct {
 // Usual are the options that every test finds.
 func Usual() Options {
 	dialects := []string{"--dialects=reloader,wave"} // they change nothing for who does not speak them
-	return Options{Settle: Settle, Webhook: dialects, Controller: dialects}
+	// Without nodes no rollout ever ends; package rollouts has nodes, and steps.
+	return Options{Settle: Settle, Webhook: dialects, Controller: append(dialects, "--step=off")}
 }
 
 func (o Options) equal(other Options) bool {

@@ -63,7 +63,7 @@ func compareRead(t *testing.T, whole *corev1.PodSpec) {
 		t.Fatalf("%d references in the whole, %d in what is read of it", len(all), len(some))
 	}
 	for i := range all {
-		if all[i].Source != some[i].Source || all[i].Use != some[i].Use || all[i].Where != some[i].Where {
+		if all[i].Source != some[i].Source || all[i].Use != some[i].Use || *all[i].Where != *some[i].Where {
 			t.Fatalf("%+v in the whole is read as %+v", all[i], some[i])
 		}
 	}

@@ -33,8 +33,9 @@ const acceptProtobuf = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJS
 // What condense returns has to carry metav1.Object or ObjectMetaAccessor with
 // at least name, namespace and resourceVersion, or a Reflector cannot use it.
 // Result.Into does not work on condensed objects (an error says so); use Get.
-// Raw bytes are had by DoRaw. The rate limits of cfg apply as they are: set
-// QPS to -1, the default of five requests a second is not enough for anything.
+// Raw bytes are had by Do(ctx), then Error, then Raw; DoRaw drops the API server's
+// own words for a refusal. The rate limits of cfg apply as they are: set QPS to -1,
+// the default of five requests a second is not enough for anything.
 func NewTyped(cfg *rest.Config, gv schema.GroupVersion, register func(*runtime.Scheme) error, condense func(runtime.Object) (runtime.Object, error)) (rest.Interface, error) {
 	scheme, err := newScheme(gv)
 	if err != nil {

@@ -280,7 +280,7 @@ func TestGetPatchAndStatus(t *testing.T) {
 		if err != nil || obj.(*small).text != "first" {
 			t.Errorf("PATCH: %v, %v", obj, err)
 		}
-		data, err := get().Name("web").DoRaw(t.Context())
+		data, err := get().Name("web").Do(t.Context()).Raw()
 		if err != nil || !strings.Contains(string(data), "first") {
 			t.Errorf("raw GET: %q, %v", data, err)
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var errInto = errors.New("a condensing client cannot decode into a given object: use Do(ctx).Get(), or DoRaw(ctx) for the bytes")
+var errInto = errors.New("a condensing client cannot decode into a given object: use Do(ctx).Get(); for the bytes Do(ctx), then Error(), then Raw()")
 
 // typedDecoder decodes with inner and condenses what it gives.
 type typedDecoder struct {

@@ -1,5 +1,6 @@
 // Package workload holds the table of workload kinds and reads objects of any
-// of them: where the pod template is, what it holds, what is on record in it.
+// of them: where the pod template is, what it holds, what is on record in it, and
+// how far its rollout is.
 //
 // It must not know what is done with them: no client, no clock, no decision.
 // Start with Builtin, the table.
@@ -37,6 +38,8 @@ type Kind struct {
 	// lastTransitionTime) tells when the newest revision became current; "" where
 	// there is none.
 	Progress string
+	// Signs is what else tells how far a rollout is.
+	Signs Signs
 
 	shape reflect.Type
 }
@@ -62,12 +65,12 @@ type Table []*Kind
 // Builtin is the table of the kinds that every cluster has.
 func Builtin() Table {
 	template := []string{"spec", "template"}
-	deployment := kind("apps", "deployments", "Deployment", template, false, true)
-	deployment.Progress = "Progressing" // k8s.io/api/apps/v1, DeploymentProgressing
 	return Table{
-		deployment,
-		kind("apps", "statefulsets", "StatefulSet", template, false, true),
-		kind("apps", "daemonsets", "DaemonSet", template, false, true),
+		// k8s.io/api/apps/v1, DeploymentProgressing; its reasons: k8s.io/kubernetes/pkg/controller/deployment/util
+		kind("apps", "deployments", "Deployment", template, false, true).
+			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable"}),
+		kind("apps", "statefulsets", "StatefulSet", template, false, true).telling("", Signs{Counts: CountsReplicas}),
+		kind("apps", "daemonsets", "DaemonSet", template, false, true).telling("", Signs{Counts: CountsNodes}),
 		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false),
 		kind("batch", "jobs", "Job", template, true, false),
 		kind("apps", "replicasets", "ReplicaSet", template, true, false),
@@ -85,15 +88,26 @@ func kind(group, resource, name string, template []string, createOnly, restarts 
 func Known() Table {
 	template := []string{"spec", "template"}
 	return Table{
-		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template, "Progressing"),
-		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template, "Progressing"),
-		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template, ""),
-		custom("serving.knative.dev", "v1", "services", "Service", template, "Ready"),
+		// github.com/argoproj/argo-rollouts/pkg/apis/rollouts/v1alpha1, RolloutPhase
+		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template).
+			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable",
+				Phases: map[string]Phase{"Healthy": RolledOut, "Degraded": Failed, "Error": Failed, "Paused": Unreported}}),
+		// github.com/openshift/library-go/pkg/apps/appsutil, NewRcAvailableReason
+		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template).
+			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicationControllerAvailable"}),
+		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template).telling("", Signs{Counts: CountsReplicas}),
+		custom("serving.knative.dev", "v1", "services", "Service", template).telling("Ready", Signs{Deadline: true}),
 	}
 }
 
-func custom(group, version, resource, name string, template []string, progress string) *Kind {
-	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, Restarts: true, Custom: true, Progress: progress, shape: shapeOf(template)}
+func custom(group, version, resource, name string, template []string) *Kind {
+	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, Restarts: true, Custom: true, shape: shapeOf(template)}
+}
+
+// telling is the row with what tells of its rollouts.
+func (k *Kind) telling(progress string, signs Signs) *Kind {
+	k.Progress, k.Signs = progress, signs
+	return k
 }
 
 // Named is the kind under the name that the cluster gives it.
@@ -106,8 +120,10 @@ func (k *Kind) Named(name string) *Kind {
 // ParseKind reads a custom kind from
 // "group/version/resource=path.to.template[,rollout=Condition]", such as
 // "argoproj.io/v1alpha1/rollouts=spec.template,rollout=Progressing"; the condition
-// is the kind's Progress. Its objects' own name of the kind is not known yet: it
-// goes by the resource's.
+// is the kind's Progress: True tells that the newest revision is rolled out, False
+// that it failed. A resource of Known keeps what its row tells of rollouts, unless
+// another condition is asked for. Its objects' own name of the kind is not known
+// yet: it goes by the resource's.
 func ParseKind(text string) (*Kind, error) {
 	const want = "want group/version/resource=path.to.template[,rollout=Condition], such as argoproj.io/v1alpha1/rollouts=spec.template,rollout=Progressing"
 	row, option, hasOption := strings.Cut(text, ",")
@@ -133,7 +149,11 @@ func ParseKind(text string) (*Kind, error) {
 	case template[0] == "metadata" || template[0] == "status":
 		return nil, fmt.Errorf("reading workload kind %q: a pod template cannot be in %s", text, template[0])
 	}
-	return custom(parts[0], parts[1], parts[2], parts[2], template, progress), nil
+	kind := custom(parts[0], parts[1], parts[2], parts[2], template)
+	if known, found := Known().Find(kind.Group, kind.Resource); found && (!hasOption || progress == known.Progress) {
+		return kind.telling(known.Progress, known.Signs), nil
+	}
+	return kind.telling(progress, Signs{}), nil
 }
 
 // fieldName is what a field of a custom resource may be called here.

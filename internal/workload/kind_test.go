@@ -14,8 +14,8 @@ func TestParseKind(t *testing.T) {
 	}
 	if told, err := workload.ParseKind("example.com/v1/machines=spec.pod,rollout=Ready"); err != nil || told.Progress != "Ready" || len(told.Template) != 2 {
 		t.Errorf("%+v, %v", told, err)
-	} else if at := told.Current([]byte(`{"status":{"conditions":[{"type":"Ready","lastTransitionTime":"2026-02-01T00:00:00Z"}]}}`)); at.Year() != 2026 {
-		t.Errorf("current since %s", at)
+	} else if rollout, err := told.Rollout([]byte(`{"status":{"conditions":[{"type":"Ready","lastTransitionTime":"2026-02-01T00:00:00Z"}]}}`)); err != nil || rollout.Current.Year() != 2026 {
+		t.Errorf("current since %s, %v", rollout.Current, err)
 	}
 	if named := kind.Named("Machine"); named.Name != "Machine" || kind.Name == "Machine" {
 		t.Errorf("%+v", named)
@@ -59,25 +59,5 @@ func TestATableHasOneRowForEachResource(t *testing.T) {
 	}
 	if !table.Rolls("serving.knative.dev") || table.Rolls("apps") || table.Rolls("example.com") {
 		t.Error("who rolls what it owns")
-	}
-}
-
-func TestCurrent(t *testing.T) {
-	deployment, _ := workload.Builtin().Find("apps", "deployments")
-	statefulSet, _ := workload.Builtin().Find("apps", "statefulsets")
-	const progressing = `"status":{"conditions":[{"type":"Available","lastUpdateTime":"2026-02-02T00:00:00Z"},{"type":"Progressing","lastUpdateTime":"2026-02-01T00:00:00Z"}]}`
-	for about, c := range map[string]struct {
-		kind *workload.Kind
-		json string
-		want string
-	}{
-		"by its condition":    {deployment, `{` + progressing + `}`, "2026-02-01"},
-		"without it":          {deployment, `{"status":{}}`, "0001-01-01"},
-		"a kind without such": {statefulSet, `{` + progressing + `}`, "0001-01-01"},
-		"no JSON":             {deployment, `<html>`, "0001-01-01"},
-	} {
-		if got := c.kind.Current([]byte(c.json)).Format("2006-01-02"); got != c.want {
-			t.Errorf("%s: %s, want %s", about, got, c.want)
-		}
 	}
 }

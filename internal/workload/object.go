@@ -106,10 +106,11 @@ func plain(err error) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("it is not JSON, at byte %d", syntax.ByteOffset)
 	case errors.As(err, &kind):
-		return fmt.Errorf("field %s has the wrong type", known(kind.JSONPointer))
-	default:
-		return errors.New("it does not have the form of its kind")
+		if field := known(kind.JSONPointer); field != "" {
+			return fmt.Errorf("field %s has the wrong type", field)
+		}
 	}
+	return errors.New("it does not have the form of its kind")
 }
 
 // known is the beginning of a path that is the API's own words; what follows,
@@ -119,7 +120,9 @@ func known(pointer jsontext.Pointer) string {
 	for name := range pointer.Tokens() {
 		switch name {
 		case "metadata", "labels", "annotations", "ownerReferences", "spec", "template", "jobTemplate", "volumes",
-			"containers", "initContainers", "ephemeralContainers", "env", "envFrom", "volumeMounts", "imagePullSecrets":
+			"containers", "initContainers", "ephemeralContainers", "env", "envFrom", "volumeMounts", "imagePullSecrets",
+			"items", "status", "conditions", "containerStatuses", "initContainerStatuses", "state", "waiting", "running",
+			"replicas", "selector", "strategy", "updateStrategy", "rollingUpdate":
 			names = append(names, name)
 		default:
 			if _, err := strconv.Atoi(name); err != nil {
@@ -230,35 +233,6 @@ func owns(fields jsontext.Value, path []string) bool {
 		fields = next
 	}
 	return true
-}
-
-// Current is when the newest revision of an object became current, as far as the
-// condition of its status that the table names tells; else zero.
-func (k *Kind) Current(raw []byte) time.Time {
-	var object struct {
-		Status struct {
-			Conditions []struct {
-				Type               string       `json:"type"`
-				LastUpdateTime     *metav1.Time `json:"lastUpdateTime"`
-				LastTransitionTime *metav1.Time `json:"lastTransitionTime"`
-			} `json:"conditions"`
-		} `json:"status"`
-	}
-	if err := unmarshal(raw, &object); err != nil {
-		return time.Time{}
-	}
-	for _, condition := range object.Status.Conditions {
-		if k.Progress == "" || condition.Type != k.Progress {
-			continue
-		}
-		if condition.LastUpdateTime != nil {
-			return condition.LastUpdateTime.Time
-		}
-		if condition.LastTransitionTime != nil {
-			return condition.LastTransitionTime.Time
-		}
-	}
-	return time.Time{}
 }
 
 // managedFields is one entry of metadata.managedFields.

@@ -1,0 +1,79 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// podsAtOnce is how many pods are read with one request: about 1 MiB.
+const podsAtOnce = 100
+
+// pods implements api, page by page.
+func (a *restAPI) pods(ctx context.Context, namespace, selector string) ([]workload.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var all []workload.Pod
+	next := ""
+	for {
+		request := a.core.Get().Timeout(serverTimeout).Namespace(namespace).Resource("pods").
+			Param("labelSelector", selector).Param("limit", strconv.Itoa(podsAtOnce))
+		if next != "" {
+			request = request.Param("continue", next)
+		}
+		body, err := bodyOf(request.Do(ctx))
+		if err != nil {
+			return nil, fmt.Errorf("LIST pods in %s: %w", namespace, err)
+		}
+		page, more, err := workload.Pods(body)
+		if err != nil {
+			return nil, fmt.Errorf("LIST pods in %s: %w", namespace, err)
+		}
+		all = append(all, page...)
+		if next = more; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// nodeReady implements api.
+func (a *restAPI) nodeReady(ctx context.Context, name string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	body, err := bodyOf(a.core.Get().Timeout(serverTimeout).Resource("nodes").Name(name).Do(ctx))
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("GET node %s: %w", name, err)
+	}
+	return workload.NodeReady(body)
+}
+
+// metadataAlone has the API server send no more of an object than its metadata.
+const metadataAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+// sourceUID implements api.
+func (a *restAPI) sourceUID(ctx context.Context, at place) (types.UID, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if at.source.Kind == checksum.SecretProviderClass {
+		return "", nil // there is no right to read it
+	}
+	body, err := bodyOf(a.core.Get().SetHeader("Accept", metadataAlone).Timeout(serverTimeout).
+		Namespace(at.namespace).Resource(string(at.source.Kind) + "s").Name(at.source.Name).Do(ctx))
+	if err != nil {
+		return "", fmt.Errorf("GET the metadata of %s: %w", at.source, err)
+	}
+	object, err := (&workload.Kind{}).DecodeMetadata(body)
+	if err != nil {
+		return "", err
+	}
+	return object.UID, nil
+}

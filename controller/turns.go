@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// isTurn reports whether an item of the queue asks whose turn it is: no workload
+// has no kind.
+func (r ref) isTurn() bool { return r.kind == nil }
+
+// takeTurns wakes those whose turn has come, and tells what has become of changes.
+func (c *Controller) takeTurns(ctx context.Context) {
+	out := c.steps.next(c.options.Clock.Now())
+	for _, user := range append(out.granted, out.held...) {
+		c.queue.Add(user)
+	}
+	if out.again > 0 {
+		c.queue.AddAfter(ref{}, out.again)
+	}
+	tell := func(all []news, eventType string, why reason, text func(news) string) {
+		for _, one := range all {
+			for _, at := range one.places {
+				c.onSource(ctx, at, eventType, why, text(one))
+			}
+		}
+	}
+	c.metrics.halts.Add(float64(len(out.halted)))
+	tell(out.halted, corev1.EventTypeWarning, reasonStops, func(n news) string {
+		return fmt.Sprintf("the change stops, as %s has failed with it: %s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
+			"Put the old content back, or mend it: either rolls by itself. To go on all the same: the annotation configstamp.dev/resume (a time: now)", n.by.people(), n.why)
+	})
+	tell(out.resumed, corev1.EventTypeNormal, reasonGoesOn, func(n news) string {
+		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.by.people())
+	})
+	tell(out.finished, corev1.EventTypeNormal, reasonFinished, func(n news) string {
+		return fmt.Sprintf("the change has rolled out, to %d workloads", n.settled)
+	})
+}
+
+// resumed is until when failures of a source's change are forgiven.
+func (c *Controller) resumed(at place) time.Time {
+	content := c.sources.Content(at.namespace, at.source)
+	if content == nil || content.Policy == nil {
+		return time.Time{}
+	}
+	return content.Policy.Resume
+}
+
+// contentOf is what memory holds of a source.
+func (c *Controller) contentOf(at place) *checksum.Content {
+	return c.sources.Content(at.namespace, at.source)
+}

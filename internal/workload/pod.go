@@ -1,0 +1,224 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// Pod is what is read of one pod of a workload.
+type Pod struct {
+	// Name is the pod's, Node that of the node it is bound to, "" before.
+	Name, Node string
+	// Stamps are ours among its annotations.
+	Stamps map[string]string
+	// Trouble says why a container cannot start or crashes, such as "container web:
+	// CrashLoopBackOff": the container's name and the kubelet's own word. It is "" when
+	// none has trouble; of several, the first counts, init containers before others.
+	Trouble string
+	// Created is metadata.creationTimestamp.
+	Created time.Time
+	// Started is when the last of its containers started, sidecars too (init
+	// containers that keep running); zero while one of them does not run.
+	Started time.Time
+	// Deleting pods have a metadata.deletionTimestamp.
+	Deleting bool
+	// Ready is the pod's condition of that name.
+	Ready bool
+	// Finished pods will not run again: status.phase is Succeeded or Failed.
+	Finished bool
+	// Restarted tells that a container of any sort has been restarted.
+	Restarted bool
+}
+
+// Carries reports whether the pod was made from a template with exactly these
+// stamps of ours, which every controller copies to its pods with the template's
+// other annotations. No stamps tell nothing: then it is false.
+func (p *Pod) Carries(stamps map[string]string) bool {
+	return len(stamps) > 0 && maps.Equal(p.Stamps, stamps)
+}
+
+// podForm is the part of a core/v1 Pod that is read.
+type podForm struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations"`
+		Created     metav1.Time       `json:"creationTimestamp"`
+		Deleted     *metav1.Time      `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		Node           string          `json:"nodeName"`
+		InitContainers []containerForm `json:"initContainers"`
+		Containers     []containerForm `json:"containers"`
+	} `json:"spec"`
+	Status struct {
+		Phase          string            `json:"phase"`
+		Conditions     []podCondition    `json:"conditions"`
+		InitContainers []containerStatus `json:"initContainerStatuses"`
+		Containers     []containerStatus `json:"containerStatuses"`
+	} `json:"status"`
+}
+
+type containerForm struct {
+	Name          string `json:"name"`
+	RestartPolicy string `json:"restartPolicy"`
+}
+
+type podCondition struct {
+	Type   string `json:"type"`
+	Status string `json:"status"`
+}
+
+type containerStatus struct {
+	Name     string `json:"name"`
+	Restarts int64  `json:"restartCount"`
+	State    struct {
+		Waiting struct {
+			Reason string `json:"reason"`
+		} `json:"waiting"`
+		Running *struct {
+			Since metav1.Time `json:"startedAt"`
+		} `json:"running"`
+	} `json:"state"`
+}
+
+// Pods reads one page of a PodList from JSON, and the token of the next page, ""
+// on the last (metadata.continue).
+func Pods(list []byte) (pods []Pod, next string, err error) {
+	var page struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			Continue string `json:"continue"`
+		} `json:"metadata"`
+		Items []podForm `json:"items"`
+	}
+	if err := unmarshal(list, &page); err != nil {
+		return nil, "", fmt.Errorf("reading a list of pods: %w", plain(err))
+	}
+	if page.Kind != "PodList" && page.Kind != "" {
+		return nil, "", errors.New("reading a list of pods: it is not a PodList")
+	}
+	pods = make([]Pod, 0, len(page.Items))
+	for i := range page.Items {
+		pods = append(pods, page.Items[i].pod())
+	}
+	return pods, page.Metadata.Continue, nil
+}
+
+func (f *podForm) pod() Pod {
+	pod := Pod{
+		Name:     f.Metadata.Name,
+		Node:     f.Spec.Node,
+		Stamps:   checksum.Stamps(f.Metadata.Annotations),
+		Created:  f.Metadata.Created.UTC(),
+		Started:  f.started(),
+		Deleting: f.Metadata.Deleted != nil,
+		Finished: f.Status.Phase == "Succeeded" || f.Status.Phase == "Failed",
+	}
+	for _, condition := range f.Status.Conditions {
+		if condition.Type == "Ready" {
+			pod.Ready = condition.Status == "True"
+		}
+	}
+	for _, statuses := range [][]containerStatus{f.Status.InitContainers, f.Status.Containers} {
+		for i := range statuses {
+			container := &statuses[i]
+			pod.Restarted = pod.Restarted || container.Restarts > 0
+			if pod.Trouble == "" && isTrouble(container.State.Waiting.Reason) {
+				pod.Trouble = "container " + container.Name + ": " + container.State.Waiting.Reason
+			}
+		}
+	}
+	return pod
+}
+
+// started is when the last container of those that shall keep running started,
+// zero when one of them does not run.
+func (f *podForm) started() time.Time {
+	var last time.Time
+	for _, container := range f.Spec.Containers {
+		since := runningSince(f.Status.Containers, container.Name)
+		if since.IsZero() {
+			return time.Time{}
+		}
+		last = later(last, since)
+	}
+	for _, container := range f.Spec.InitContainers {
+		if container.RestartPolicy != "Always" {
+			continue
+		}
+		since := runningSince(f.Status.InitContainers, container.Name)
+		if since.IsZero() {
+			return time.Time{}
+		}
+		last = later(last, since)
+	}
+	return last
+}
+
+func runningSince(statuses []containerStatus, name string) time.Time {
+	for i := range statuses {
+		if statuses[i].Name == name && statuses[i].State.Running != nil {
+			return statuses[i].State.Running.Since.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// isTrouble reports whether a container that waits for this reason has failed to
+// start or crashed. The words are the kubelet's (k8s.io/kubernetes/pkg/kubelet:
+// container, kuberuntime, images; k8s.io/cri-api/pkg/errors); any other, such as
+// ContainerCreating, is not held against it.
+func isTrouble(reason string) bool {
+	switch reason {
+	case "CrashLoopBackOff", "RunContainerError", "StartError", "PreStartHookError", "PostStartHookError",
+		"CreateContainerConfigError", "CreateContainerError", "PreCreateHookError",
+		"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
+		"RegistryUnavailable", "SignatureValidationFailed":
+		return true
+	}
+	return false
+}
+
+// Selector reads from JSON the label selector of an object's pods (spec.selector),
+// as a query of the API writes it; "" when the object has none, or an empty one,
+// and its pods cannot be told from others. It may be a LabelSelector or, as in a
+// DeploymentConfig, a plain map of labels.
+func (k *Kind) Selector(raw []byte) (string, error) {
+	var object struct {
+		Spec struct {
+			Selector span `json:"selector"`
+		} `json:"spec"`
+	}
+	if err := unmarshal(raw, &object); err != nil {
+		return "", fmt.Errorf("reading the selector of a %s: %w", k.Name, plain(err))
+	}
+	text := object.Spec.Selector.of(raw)
+	if len(text) == 0 {
+		return "", nil
+	}
+	var selector metav1.LabelSelector
+	if err := unmarshal(text, &selector.MatchLabels); err != nil { // it is no plain map
+		selector = metav1.LabelSelector{}
+		if err := unmarshal(text, &selector); err != nil {
+			return "", fmt.Errorf("reading the selector of a %s: %w", k.Name, plain(err))
+		}
+	}
+	read, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil { // which quotes it
+		return "", fmt.Errorf("reading the selector of a %s: it is neither a LabelSelector nor a map of labels", k.Name)
+	}
+	return read.String(), nil
+}

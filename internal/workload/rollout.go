@@ -1,0 +1,347 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Phase is how far the newest revision of an object is, as its status tells.
+type Phase uint8
+
+const (
+	// Unreported objects cannot tell, or have nothing to tell; Rollout.Waits says why.
+	Unreported Phase = iota
+	// Rolling objects have a controller that is not done, or has not looked yet.
+	Rolling
+	// RolledOut tells that all replicas that shall run the newest revision do, and
+	// that all are available, those too that a partition keeps back.
+	RolledOut
+	// Failed is what the object's own controller says.
+	Failed
+)
+
+// Rollout is how far an object is on its way to its newest revision. The zero
+// value of a time, a number or a text tells that the status does not.
+type Rollout struct {
+	// Current is when the newest revision became current: lastUpdateTime of the
+	// kind's Progress condition, else its lastTransitionTime.
+	Current time.Time
+	// FailedAt is when that condition became False, if it is what tells of the
+	// failure: its lastTransitionTime, else its lastUpdateTime. A Deployment that is
+	// taken back to a revision that it still has a ReplicaSet of can show the failure
+	// of the revision before for a moment: then this time is before the change.
+	FailedAt time.Time
+	// Why is the API's own word for the failure: the reason of the condition, such as
+	// ProgressDeadlineExceeded, else the word of status.phase, such as Degraded; at
+	// most 64 letters, and never (a part of) a message.
+	Why string
+	// Waits says why an object is Unreported, in words that continue a sentence, such
+	// as "it is paused"; "" for every other phase.
+	Waits string
+	// MinReady is spec.minReadySeconds: for how long a pod is ready before it counts
+	// as available.
+	MinReady time.Duration
+	// Available is how many replicas (of a DaemonSet: nodes with one) are available,
+	// of whatever revision. Updated is how many are of the newest one.
+	Available, Updated int32
+	// Missing is at least how many replicas shall be of the newest revision and
+	// available, and are not; 0 when rolled out, and for kinds that count none.
+	Missing int32
+	Phase   Phase
+	// Gentle tells of a rolling update with two or more available replicas: pods are
+	// replaced while others serve.
+	Gentle bool
+	// Deadline tells that the object's own controller says so when the rollout under
+	// way takes too long.
+	Deadline bool
+	// PerNode tells that there is one replica for each node.
+	PerNode bool
+}
+
+// Why an object is Unreported.
+const (
+	waitsForRuns      = "later runs start with it"
+	waitsForCreation  = "only what is created later starts with it"
+	waitsUntold       = "its status tells nothing of rollouts"
+	waitsForReplicas  = "it has no replicas"
+	waitsForNodes     = "no node wants it"
+	waitsPaused       = "it is paused"
+	waitsForDeletion  = "its update strategy is OnDelete"
+	waitsForPartition = "its partition holds every replica"
+)
+
+// Counts is which numbers of a status count replicas.
+type Counts uint8
+
+const (
+	// NoCounts kinds tell by their condition alone, if the table names one.
+	NoCounts Counts = iota
+	// CountsReplicas kinds have the fields of a Deployment, StatefulSet or CloneSet:
+	// spec.replicas is how many are wanted, status.updatedReplicas,
+	// status.availableReplicas and the like how many there are.
+	CountsReplicas
+	// CountsNodes kinds have the fields of a DaemonSet: desiredNumberScheduled and
+	// the like.
+	CountsNodes
+)
+
+// Signs is the part of a row of the table that says by what a rollout is known to
+// be done or failed, beside Kind.Progress: a Progress condition that is False tells
+// of a failure, and one that is True of success where nothing is counted.
+type Signs struct {
+	// Over is the reason of a Progress condition that stays when a rollout has ended
+	// well: from then on the controller gives no deadline, even when pods become
+	// unavailable.
+	Over string
+	// Phases is what the words of status.phase mean, where they decide alone; an
+	// unknown word means Rolling. Unreported stands for paused.
+	Phases map[string]Phase
+	Counts Counts
+	// Deadline tells that the kind's controller calls a rollout that takes too long
+	// failed, unless spec.progressDeadlineSeconds switches that off (2147483647).
+	Deadline bool
+}
+
+// statement is what an object tells by a condition alone. Nothing else is read, for
+// in a custom kind that is not known its other fields may mean anything.
+type statement struct {
+	Metadata struct {
+		Generation int64 `json:"generation"`
+	} `json:"metadata"`
+	Status struct {
+		Observed   generation  `json:"observedGeneration"`
+		Conditions []condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// report is what an object of a kind that counts replicas tells.
+type report struct {
+	Metadata struct {
+		Generation int64 `json:"generation"`
+	} `json:"metadata"`
+	Spec   rolloutSpec   `json:"spec"`
+	Status rolloutStatus `json:"status"`
+}
+
+type rolloutSpec struct {
+	Replicas                *int32   `json:"replicas"`
+	Paused                  bool     `json:"paused"`
+	MinReadySeconds         int32    `json:"minReadySeconds"`
+	ProgressDeadlineSeconds *int32   `json:"progressDeadlineSeconds"`
+	Strategy                strategy `json:"strategy"`       // Deployment, DeploymentConfig
+	UpdateStrategy          strategy `json:"updateStrategy"` // StatefulSet, DaemonSet, CloneSet
+}
+
+type strategy struct {
+	Type          string              `json:"type"`
+	Paused        bool                `json:"paused"`
+	Partition     *intstr.IntOrString `json:"partition"` // CloneSet
+	RollingUpdate struct {
+		Partition *intstr.IntOrString `json:"partition"` // StatefulSet
+	} `json:"rollingUpdate"`
+}
+
+type rolloutStatus struct {
+	Observed                 generation  `json:"observedGeneration"`
+	Conditions               []condition `json:"conditions"`
+	Phase                    string      `json:"phase"`
+	Replicas                 int32       `json:"replicas"`
+	UpdatedReplicas          int32       `json:"updatedReplicas"`
+	AvailableReplicas        int32       `json:"availableReplicas"`
+	UpdatedReadyReplicas     *int32      `json:"updatedReadyReplicas"`
+	UpdatedAvailableReplicas *int32      `json:"updatedAvailableReplicas"`
+	DesiredNumberScheduled   int32       `json:"desiredNumberScheduled"`
+	UpdatedNumberScheduled   int32       `json:"updatedNumberScheduled"`
+	NumberAvailable          int32       `json:"numberAvailable"`
+}
+
+// condition is one of status.conditions. Times are read when they are asked for:
+// those of other conditions may have any form.
+type condition struct {
+	Type           string     `json:"type"`
+	Status         string     `json:"status"`
+	Reason         string     `json:"reason"`
+	Observed       generation `json:"observedGeneration"`
+	LastUpdate     string     `json:"lastUpdateTime"`
+	LastTransition string     `json:"lastTransitionTime"`
+}
+
+// generation is an observedGeneration: a number, or its text (Argo). Anything else
+// (a hash, in old versions of Argo) tells nothing, and counts as the newest.
+type generation int64
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (g *generation) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	value, err := decoder.ReadValue()
+	if err != nil {
+		return fmt.Errorf("reading a generation: %w", err)
+	}
+	*g = math.MaxInt64
+	if value.Kind() == jsontext.KindNull {
+		*g = 0
+	} else if n, err := strconv.ParseInt(strings.Trim(string(value), `"`), 10, 64); err == nil {
+		*g = generation(n)
+	}
+	return nil
+}
+
+// before reports whether something was observed before a generation was written;
+// an absent or zero observedGeneration does not tell.
+func (g generation) before(written int64) bool { return g > 0 && int64(g) < written }
+
+// firstTime is the first of some times that is one (RFC 3339), else zero.
+func firstTime(texts ...string) time.Time {
+	for _, text := range texts {
+		if at, err := time.Parse(time.RFC3339, text); err == nil {
+			return at.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// Rollout reads how far one object of the kind is from JSON.
+func (k *Kind) Rollout(raw []byte) (Rollout, error) {
+	var o report
+	var err error
+	switch {
+	case !k.Restarts || k.Progress == "" && k.Signs.Counts == NoCounts:
+		err = unmarshal(raw, &struct{}{})
+	case k.Signs.Counts == NoCounts:
+		var told statement
+		err = unmarshal(raw, &told)
+		o.Metadata, o.Status.Observed, o.Status.Conditions = told.Metadata, told.Status.Observed, told.Status.Conditions
+	default:
+		err = unmarshal(raw, &o)
+	}
+	if err != nil {
+		return Rollout{}, fmt.Errorf("reading how far a %s is: %w", k.Name, plain(err))
+	}
+	number, err := k.Signs.count(&o)
+	if err != nil {
+		return Rollout{}, fmt.Errorf("reading how far a %s is: %w", k.Name, err)
+	}
+	progress := o.Status.condition(k.Progress)
+	rollout := Rollout{
+		Current:   firstTime(progress.LastUpdate, progress.LastTransition),
+		MinReady:  time.Duration(max(o.Spec.MinReadySeconds, 0)) * time.Second,
+		Available: int32(number.available), //nolint:gosec // it was one
+		Updated:   int32(number.updated),   //nolint:gosec // it was one
+		Gentle:    number.available >= 2 && o.Spec.rolls(),
+		Deadline:  k.Signs.Deadline && o.Spec.hasDeadline() && (k.Signs.Over == "" || progress.Reason != k.Signs.Over),
+		PerNode:   k.Signs.Counts == CountsNodes,
+	}
+	if rollout.Waits = k.waits(&o, number); rollout.Waits != "" {
+		return rollout, nil
+	}
+	rollout.Phase = k.phase(&o, progress, number)
+	switch rollout.Phase {
+	case Unreported:
+		rollout.Waits = waitsPaused
+	case Failed:
+		rollout.Why = word(o.Status.Phase)
+		if progress.Status == "False" {
+			rollout.FailedAt = firstTime(progress.LastTransition, progress.LastUpdate)
+			if reason := word(progress.Reason); reason != "" {
+				rollout.Why = reason
+			}
+		}
+		rollout.Missing = clamp(number.missing())
+	case Rolling:
+		rollout.Missing = clamp(number.missing())
+	case RolledOut:
+	}
+	return rollout, nil
+}
+
+// waits says why an object is Unreported whatever its status holds, or "".
+func (k *Kind) waits(o *report, number numbers) string {
+	switch counted := k.Signs.Counts; {
+	case k.CreateOnly:
+		return waitsForCreation
+	case !k.Restarts:
+		return waitsForRuns
+	case counted == NoCounts && k.Progress == "":
+		return waitsUntold
+	case counted == CountsReplicas && number.wanted <= 0:
+		return waitsForReplicas
+	case counted == CountsNodes && number.wanted <= 0 && !k.behind(o):
+		return waitsForNodes
+	case o.Spec.Paused || o.Spec.UpdateStrategy.Paused:
+		return waitsPaused
+	case o.Spec.UpdateStrategy.Type == "OnDelete":
+		return waitsForDeletion
+	case counted != NoCounts && number.held >= number.wanted && number.held > 0:
+		return waitsForPartition
+	}
+	return ""
+}
+
+// behind reports whether the object's controller has not looked at its newest
+// generation yet. Kinds that count replicas tell always how far they have looked.
+func (k *Kind) behind(o *report) bool {
+	observed := o.Status.Observed
+	return observed.before(o.Metadata.Generation) || observed <= 0 && k.Signs.Counts != NoCounts && o.Metadata.Generation > 0
+}
+
+// phase is how far an object is that has something to tell.
+func (k *Kind) phase(o *report, progress condition, number numbers) Phase {
+	switch {
+	case k.behind(o) || progress.Observed.before(o.Metadata.Generation):
+		return Rolling
+	case k.Signs.Phases != nil:
+		if phase, known := k.Signs.Phases[o.Status.Phase]; known {
+			return phase
+		}
+		return Rolling
+	case progress.Status == "False":
+		return Failed
+	case k.Signs.Counts == NoCounts && progress.Status == "True", k.Signs.Counts != NoCounts && number.done():
+		return RolledOut
+	}
+	return Rolling
+}
+
+// condition is the first condition of a type; empty when there is none.
+func (s *rolloutStatus) condition(kind string) condition {
+	for _, c := range s.Conditions {
+		if kind != "" && c.Type == kind {
+			return c
+		}
+	}
+	return condition{}
+}
+
+// rolls reports whether pods are replaced a few at a time.
+func (s *rolloutSpec) rolls() bool {
+	switch s.Strategy.Type {
+	case "Recreate", "Custom": // Custom is a DeploymentConfig's own image, which does what it likes
+		return false
+	}
+	return s.UpdateStrategy.Type != "OnDelete"
+}
+
+// hasDeadline reports whether the object did not switch its deadline off
+// (k8s.io/api/apps/v1, ProgressDeadlineSeconds).
+func (s *rolloutSpec) hasDeadline() bool {
+	return s.ProgressDeadlineSeconds == nil || *s.ProgressDeadlineSeconds != math.MaxInt32
+}
+
+// word is a text if it is one word, short and of letters alone, else "".
+func word(text string) string {
+	const longest = 64
+	for _, letter := range []byte(text) {
+		if lower := letter | 0x20; lower < 'a' || lower > 'z' {
+			return ""
+		}
+	}
+	if len(text) > longest {
+		return ""
+	}
+	return text
+}

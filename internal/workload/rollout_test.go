@@ -1,0 +1,377 @@
+package workload_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+var (
+	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	later = noon.Add(time.Hour)
+)
+
+// kindOf is a row of the whole table, or a custom kind as --workload gives it.
+func kindOf(t *testing.T, name string) *workload.Kind {
+	t.Helper()
+	if strings.Contains(name, "=") {
+		kind, err := workload.ParseKind(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kind
+	}
+	for _, kind := range workload.Known() {
+		if kind.Name == name {
+			return kind
+		}
+	}
+	return kindNamed(t, name)
+}
+
+func jsonOf(t *testing.T, object any) []byte {
+	t.Helper()
+	if text, ok := object.(string); ok {
+		return []byte(text)
+	}
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// deployment is one of generation 2 that its controller has seen and that is rolled
+// out; changes make it what a case needs.
+func deployment(replicas int32, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
+		Spec: appsv1.DeploymentSpec{
+			Replicas:                &replicas,
+			MinReadySeconds:         5,
+			ProgressDeadlineSeconds: ptr.To[int32](600),
+			Strategy:                appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType},
+		},
+		Status: appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas},
+	}
+	progressing(corev1.ConditionTrue, "NewReplicaSetAvailable")(d)
+	for _, change := range changes {
+		change(d)
+	}
+	return d
+}
+
+// progressing gives a Deployment its condition, behind another.
+func progressing(status corev1.ConditionStatus, reason string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Status.Conditions = []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Reason: "MinimumReplicasUnavailable", LastTransitionTime: metav1.NewTime(later)},
+			{Type: appsv1.DeploymentProgressing, Status: status, Reason: reason, Message: "hunter2", LastUpdateTime: metav1.NewTime(noon), LastTransitionTime: metav1.NewTime(later)},
+		}
+	}
+}
+
+// has sets how many replicas there are, of the newest revision and available.
+func has(total, updated, available int32) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas = total, updated, available
+	}
+}
+
+func statefulSet(replicas int32, changes ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+	s := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "db", Generation: 2},
+		Spec:       appsv1.StatefulSetSpec{Replicas: &replicas, UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType}},
+		Status: appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+			CurrentRevision: "db-1", UpdateRevision: "db-2"},
+	}
+	for _, change := range changes {
+		change(s)
+	}
+	return s
+}
+
+func partition(p int32) func(*appsv1.StatefulSet) {
+	return func(s *appsv1.StatefulSet) {
+		s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &p}
+	}
+}
+
+func daemonSet(desired, updated, available int32, changes ...func(*appsv1.DaemonSet)) *appsv1.DaemonSet {
+	d := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "agent", Generation: 2},
+		Spec:       appsv1.DaemonSetSpec{MinReadySeconds: 1, UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType}},
+		Status: appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: desired, CurrentNumberScheduled: desired,
+			UpdatedNumberScheduled: updated, NumberAvailable: available},
+	}
+	for _, change := range changes {
+		change(d)
+	}
+	return d
+}
+
+// A row of the table is not told by its own words only: each case says what the
+// whole Rollout is.
+func TestRollout(t *testing.T) {
+	const (
+		ready   = "example.com/v1/machines=spec.pod,rollout=Ready"
+		silent  = "example.com/v1/machines=spec.pod"
+		custom  = `{"metadata":{"generation":3},"spec":{"replicas":{"min":1},"paused":"no","strategy":"OnDelete"},"status":{"phase":7,"replicas":"x","observedGeneration":%,"conditions":[{"type":"Other","status":"False","lastTransitionTime":"soon"},{"type":"Ready","status":#,"lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`
+		clone   = `{"metadata":{"generation":2},"spec":{"replicas":10,"minReadySeconds":3,"updateStrategy":{"type":"ReCreate"%}},"status":{"observedGeneration":2,"replicas":10,"availableReplicas":10,#}}`
+		config  = `{"metadata":{"generation":2},"spec":{"replicas":3,"strategy":{"type":"Rolling"},"selector":{"name":"web"}%},"status":{"observedGeneration":2,"replicas":3,"availableReplicas":3,#}}`
+		argo    = `{"metadata":{"generation":12},"spec":{"replicas":3,"strategy":{"canary":{}}%},"status":{"replicas":3,"updatedReplicas":1,"availableReplicas":3,"conditions":[{"type":"Progressing","status":"True","reason":"ReplicaSetUpdated","lastUpdateTime":"2026-03-01T12:00:00Z"}],#}}`
+		knative = `{"metadata":{"generation":2},"status":{"observedGeneration":%,"conditions":[{"type":"ConfigurationsReady","status":"False"},{"type":"Ready","status":#,"lastTransitionTime":"2026-03-01T12:00:00Z"}]}}`
+	)
+	fill := func(text string, parts ...string) string {
+		for i, mark := range []string{"%", "#"}[:len(parts)] {
+			text = strings.Replace(text, mark, parts[i], 1)
+		}
+		return text
+	}
+	const minReady = 5 * time.Second
+	type rollout = workload.Rollout
+	for about, c := range map[string]struct {
+		kind   string
+		object any
+		want   rollout
+	}{
+		"Deployment: rolled out": {"Deployment", deployment(3),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
+		"Deployment: no deadline of its own once it was rolled out": {"Deployment", deployment(3, has(3, 3, 1)),
+			rollout{Phase: workload.Rolling, Available: 1, Updated: 3, Missing: 2, Current: noon, MinReady: minReady}},
+		"Deployment: half way": {"Deployment", deployment(3, has(4, 2, 3), progressing("True", "ReplicaSetUpdated")),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 2, Missing: 1, Current: noon, MinReady: minReady, Deadline: true}},
+		"Deployment: an old replica remains": {"Deployment", deployment(3, has(4, 3, 4), progressing("True", "ReplicaSetUpdated")),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 4, Updated: 3, Current: noon, MinReady: minReady, Deadline: true}},
+		"Deployment: all are new, one is not available yet": {"Deployment", deployment(3, has(3, 3, 2), progressing("True", "ReplicaSetUpdated")),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 3, Missing: 1, Current: noon, MinReady: minReady, Deadline: true}},
+		"Deployment: one too many, and not available": {"Deployment", deployment(3, has(4, 4, 3)),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 4, Current: noon, MinReady: minReady}},
+		"Deployment: not looked at yet": {"Deployment", deployment(3, func(d *appsv1.Deployment) { d.Generation = 3 }),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
+		"Deployment: not looked at, what failed was before": {"Deployment", deployment(3, progressing("False", "ProgressDeadlineExceeded"), func(d *appsv1.Deployment) { d.Generation = 3 }),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady, Deadline: true}},
+		"Deployment: new, without a status": {"Deployment", deployment(3, func(d *appsv1.Deployment) { d.Status = appsv1.DeploymentStatus{} }),
+			rollout{Phase: workload.Rolling, Missing: 3, MinReady: minReady, Deadline: true}},
+		"Deployment: its deadline is over": {"Deployment", deployment(3, has(4, 1, 3), progressing("False", "ProgressDeadlineExceeded")),
+			rollout{Phase: workload.Failed, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, FailedAt: later, Why: "ProgressDeadlineExceeded", MinReady: minReady, Deadline: true}},
+		"Deployment: its ReplicaSet is refused": {"Deployment", deployment(1, has(1, 0, 1), progressing("False", "ReplicaSetCreateError")),
+			rollout{Phase: workload.Failed, Available: 1, Missing: 1, Current: noon, FailedAt: later, Why: "ReplicaSetCreateError", MinReady: minReady, Deadline: true}},
+		"Deployment: its progress is unknown, as after a pause": {"Deployment", deployment(2, has(2, 1, 2), progressing("Unknown", "DeploymentResumed")),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1, Current: noon, MinReady: minReady, Deadline: true}},
+		"Deployment: paused, and failed before": {"Deployment", deployment(3, progressing("False", "ProgressDeadlineExceeded"), func(d *appsv1.Deployment) { d.Spec.Paused = true }),
+			rollout{Waits: "it is paused", Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady, Deadline: true}},
+		"Deployment: paused, and not looked at": {"Deployment", deployment(3, func(d *appsv1.Deployment) { d.Spec.Paused, d.Generation = true, 3 }),
+			rollout{Waits: "it is paused", Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
+		"Deployment: scaled to nothing": {"Deployment", deployment(0),
+			rollout{Waits: "it has no replicas", Current: noon, MinReady: minReady}},
+		"Deployment: the default is one replica": {"Deployment", deployment(1, func(d *appsv1.Deployment) { d.Spec.Replicas = nil }),
+			rollout{Phase: workload.RolledOut, Available: 1, Updated: 1, Current: noon, MinReady: minReady}},
+		"Deployment: Recreate is not gentle": {"Deployment", deployment(3, func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }),
+			rollout{Phase: workload.RolledOut, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
+		"Deployment: it switched its deadline off": {"Deployment", deployment(2, has(3, 1, 2), func(d *appsv1.Deployment) {
+			d.Spec.ProgressDeadlineSeconds, d.Status.Conditions = ptr.To[int32](2147483647), nil
+		}), rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1, MinReady: minReady}},
+		"Deployment: a reason that is no word": {"Deployment", deployment(1, progressing("False", "exit code 7")),
+			rollout{Phase: workload.Failed, Available: 1, Updated: 1, Current: noon, FailedAt: later, MinReady: minReady, Deadline: true}},
+
+		"StatefulSet: rolled out": {"StatefulSet", statefulSet(3),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3}},
+		"StatefulSet: rolled out, one that starts again": {"StatefulSet", statefulSet(3, func(s *appsv1.StatefulSet) { s.Status.AvailableReplicas = 2 }),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 3, Missing: 1}},
+		"StatefulSet: half way": {"StatefulSet", statefulSet(3, func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2}},
+		"StatefulSet: not looked at yet": {"StatefulSet", statefulSet(1, func(s *appsv1.StatefulSet) { s.Generation = 3 }),
+			rollout{Phase: workload.Rolling, Available: 1, Updated: 1}},
+		"StatefulSet: new, without a status": {"StatefulSet", statefulSet(1, func(s *appsv1.StatefulSet) { s.Status = appsv1.StatefulSetStatus{} }),
+			rollout{Phase: workload.Rolling, Missing: 1}},
+		"StatefulSet: a partition of nothing": {"StatefulSet", statefulSet(3, partition(0)),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3}},
+		"StatefulSet: all that its partition lets go": {"StatefulSet", statefulSet(3, partition(2), func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1}},
+		"StatefulSet: not yet all that its partition lets go": {"StatefulSet", statefulSet(3, partition(1), func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 1}},
+		"StatefulSet: beside its partition, one is not available": {"StatefulSet", statefulSet(3, partition(2), func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas, s.Status.AvailableReplicas = 1, 2 }),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1}},
+		"StatefulSet: its partition holds all": {"StatefulSet", statefulSet(3, partition(3), func(s *appsv1.StatefulSet) { s.Generation = 3 }),
+			rollout{Waits: "its partition holds every replica", Gentle: true, Available: 3, Updated: 3}},
+		"StatefulSet: its partition holds more": {"StatefulSet", statefulSet(3, partition(7)),
+			rollout{Waits: "its partition holds every replica", Gentle: true, Available: 3, Updated: 3}},
+		"StatefulSet: OnDelete": {"StatefulSet", statefulSet(3, func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+			s.Status.UpdatedReplicas = 0
+		}), rollout{Waits: "its update strategy is OnDelete", Available: 3}},
+		"StatefulSet: scaled to nothing": {"StatefulSet", statefulSet(0),
+			rollout{Waits: "it has no replicas"}},
+
+		"DaemonSet: rolled out": {"DaemonSet", daemonSet(3, 3, 3),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3, MinReady: time.Second, PerNode: true}},
+		"DaemonSet: half way": {"DaemonSet", daemonSet(3, 1, 2),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 2, MinReady: time.Second, PerNode: true}},
+		"DaemonSet: one node does not answer": {"DaemonSet", daemonSet(10, 9, 9),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 9, Updated: 9, Missing: 1, MinReady: time.Second, PerNode: true}},
+		"DaemonSet: one node": {"DaemonSet", daemonSet(1, 1, 1),
+			rollout{Phase: workload.RolledOut, Available: 1, Updated: 1, MinReady: time.Second, PerNode: true}},
+		"DaemonSet: no node": {"DaemonSet", daemonSet(0, 0, 0),
+			rollout{Waits: "no node wants it", MinReady: time.Second, PerNode: true}},
+		"DaemonSet: no node yet, as far as its controller has looked": {"DaemonSet", daemonSet(0, 0, 0, func(d *appsv1.DaemonSet) { d.Status.ObservedGeneration = 0 }),
+			rollout{Phase: workload.Rolling, MinReady: time.Second, PerNode: true}},
+		"DaemonSet: not looked at yet": {"DaemonSet", daemonSet(2, 2, 2, func(d *appsv1.DaemonSet) { d.Generation = 3 }),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 2, MinReady: time.Second, PerNode: true}},
+		"DaemonSet: OnDelete": {"DaemonSet", daemonSet(3, 0, 3, func(d *appsv1.DaemonSet) { d.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType }),
+			rollout{Waits: "its update strategy is OnDelete", Available: 3, MinReady: time.Second, PerNode: true}},
+
+		"CronJob":               {"CronJob", `{"status":{"conditions":7}}`, rollout{Waits: "later runs start with it"}},
+		"Job":                   {"Job", `{}`, rollout{Waits: "only what is created later starts with it"}},
+		"ReplicaSet":            {"ReplicaSet", `{"spec":{"replicas":3}}`, rollout{Waits: "only what is created later starts with it"}},
+		"ReplicationController": {"ReplicationController", `{}`, rollout{Waits: "only what is created later starts with it"}},
+		"Pod":                   {"Pod", `{}`, rollout{Waits: "only what is created later starts with it"}},
+
+		"CloneSet: rolled out": {"CloneSet", fill(clone, ``, `"updatedReplicas":10,"updatedReadyReplicas":10,"updatedAvailableReplicas":10`),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
+		"CloneSet: an old version, which does not tell who of the new is available": {"CloneSet", fill(clone, ``, `"updatedReplicas":10,"updatedReadyReplicas":10`),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
+		"CloneSet: all are new, one is not ready": {"CloneSet", fill(clone, ``, `"updatedReplicas":10,"updatedReadyReplicas":9,"updatedAvailableReplicas":8`),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 10, Updated: 10, Missing: 2, MinReady: 3 * time.Second}},
+		"CloneSet: a partition": {"CloneSet", fill(clone, `,"partition":7`, `"updatedReplicas":3,"updatedReadyReplicas":3`),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
+		"CloneSet: a partition in percent, rounded up": {"CloneSet", fill(clone, `,"partition":"61%"`, `"updatedReplicas":3,"updatedReadyReplicas":3`),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
+		"CloneSet: not yet all that it lets go": {"CloneSet", fill(clone, `,"partition":"60%"`, `"updatedReplicas":3,"updatedReadyReplicas":2`),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 10, Updated: 3, Missing: 2, MinReady: 3 * time.Second}},
+		"CloneSet: less than all in percent lets one go": {"CloneSet", fill(clone, `,"partition":"99%"`, `"updatedReplicas":0,"updatedReadyReplicas":0`),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 10, Missing: 1, MinReady: 3 * time.Second}},
+		"CloneSet: its partition holds all": {"CloneSet", fill(clone, `,"partition":"100%"`, `"updatedReplicas":0`),
+			rollout{Waits: "its partition holds every replica", Gentle: true, Available: 10, MinReady: 3 * time.Second}},
+		"CloneSet: paused": {"CloneSet", fill(clone, `,"paused":true`, `"updatedReplicas":3`),
+			rollout{Waits: "it is paused", Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
+
+		"DeploymentConfig: rolled out": {"DeploymentConfig", fill(config, ``, `"updatedReplicas":3,"conditions":[{"type":"Progressing","status":"True","reason":"NewReplicationControllerAvailable","lastUpdateTime":"2026-03-01T12:00:00Z"}]`),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3, Current: noon}},
+		"DeploymentConfig: half way": {"DeploymentConfig", fill(config, ``, `"updatedReplicas":1,"conditions":[{"type":"Progressing","status":"True","reason":"ReplicationControllerUpdated"}]`),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Deadline: true}},
+		"DeploymentConfig: failed": {"DeploymentConfig", fill(config, ``, `"updatedReplicas":0,"conditions":[{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded","lastUpdateTime":"2026-03-01T12:00:00Z"}]`),
+			rollout{Phase: workload.Failed, Gentle: true, Available: 3, Missing: 3, Current: noon, FailedAt: noon, Why: "ProgressDeadlineExceeded", Deadline: true}},
+		"DeploymentConfig: paused": {"DeploymentConfig", fill(config, `,"paused":true`, `"updatedReplicas":3`),
+			rollout{Waits: "it is paused", Gentle: true, Available: 3, Updated: 3, Deadline: true}},
+		"DeploymentConfig: a strategy of its own": {"DeploymentConfig", strings.Replace(fill(config, ``, `"updatedReplicas":3`), "Rolling", "Custom", 1),
+			rollout{Phase: workload.RolledOut, Available: 3, Updated: 3, Deadline: true}},
+
+		"Knative Service: rolled out": {"Service", fill(knative, `2`, `"True"`),
+			rollout{Phase: workload.RolledOut, Current: noon, Deadline: true}},
+		"Knative Service: rolling": {"Service", fill(knative, `2`, `"Unknown"`),
+			rollout{Phase: workload.Rolling, Current: noon, Deadline: true}},
+		"Knative Service: failed": {"Service", fill(knative, `2`, `"False","reason":"RevisionMissing"`),
+			rollout{Phase: workload.Failed, Current: noon, FailedAt: noon, Why: "RevisionMissing", Deadline: true}},
+		"Knative Service: not looked at yet": {"Service", fill(knative, `1`, `"True"`),
+			rollout{Phase: workload.Rolling, Current: noon, Deadline: true}},
+		"Knative Service: new, without a status": {"Service", `{"metadata":{"generation":1}}`,
+			rollout{Phase: workload.Rolling, Deadline: true}},
+
+		"Argo Rollout: healthy": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Healthy"`),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+		"Argo Rollout: progressing": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Progressing"`),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
+		"Argo Rollout: a word of a later version": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Pondering"`),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
+		"Argo Rollout: healthy, when it was last looked at": {"Rollout", fill(argo, ``, `"observedGeneration":"9","phase":"Healthy"`),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
+		"Argo Rollout: a hash for a generation": {"Rollout", fill(argo, ``, `"observedGeneration":"5f9b8","phase":"Healthy"`),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+		"Argo Rollout: a number for a generation": {"Rollout", fill(argo, ``, `"observedGeneration":11,"phase":"Healthy"`),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
+		"Argo Rollout: new, without a status": {"Rollout", `{"metadata":{"generation":1},"spec":{"strategy":{"blueGreen":{}}}}`,
+			rollout{Phase: workload.Rolling, Missing: 1, Deadline: true}},
+		"Argo Rollout: it waits at a step": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Paused"`),
+			rollout{Waits: "it is paused", Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+		"Argo Rollout: paused, and not looked at": {"Rollout", fill(argo, `,"paused":true`, `"observedGeneration":"9","phase":"Healthy"`),
+			rollout{Waits: "it is paused", Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+		"Argo Rollout: degraded by something else than progress": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Degraded","message":"hunter2"`),
+			rollout{Phase: workload.Failed, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Why: "Degraded", Deadline: true}},
+		"Argo Rollout: aborted": {"Rollout", `{"metadata":{"generation":1},"status":{"observedGeneration":"1","phase":"Degraded","conditions":[{"type":"Progressing","status":"False","reason":"RolloutAborted","lastUpdateTime":"2026-03-01T12:00:00Z","lastTransitionTime":"2026-03-01T13:00:00Z"}]}}`,
+			rollout{Phase: workload.Failed, Missing: 1, Current: noon, FailedAt: later, Why: "RolloutAborted", Deadline: true}},
+		"Argo Rollout: named by --workload, it is read as always": {"argoproj.io/v1alpha1/rollouts=spec.template,rollout=Progressing", fill(argo, ``, `"observedGeneration":"12","phase":"Progressing"`),
+			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
+		"Argo Rollout: without a condition too": {"argoproj.io/v1alpha1/rollouts=spec.template", fill(argo, ``, `"observedGeneration":"12","phase":"Healthy"`),
+			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+		"Argo Rollout: but for another condition": {"argoproj.io/v1alpha1/rollouts=spec.template,rollout=Available", fill(argo, ``, `"observedGeneration":"12","phase":"Healthy"`),
+			rollout{Phase: workload.Rolling}},
+
+		"a custom kind: True": {ready, fill(custom, `3`, `"True"`), rollout{Phase: workload.RolledOut, Current: noon}},
+		"a custom kind: False": {ready, fill(custom, `3`, `"False","reason":"MachineBroken","message":"hunter2"`),
+			rollout{Phase: workload.Failed, Current: noon, FailedAt: noon, Why: "MachineBroken"}},
+		"a custom kind: a reason that is no word": {ready, fill(custom, `3`, `"False","reason":"hunter2"`),
+			rollout{Phase: workload.Failed, Current: noon, FailedAt: noon}},
+		"a custom kind: a reason that is too long": {ready, fill(custom, `3`, `"False","reason":"`+strings.Repeat("x", 65)+`"`),
+			rollout{Phase: workload.Failed, Current: noon, FailedAt: noon}},
+		"a custom kind: Unknown":                          {ready, fill(custom, `3`, `"Unknown"`), rollout{Phase: workload.Rolling, Current: noon}},
+		"a custom kind: not looked at yet":                {ready, fill(custom, `2`, `"True"`), rollout{Phase: workload.Rolling, Current: noon}},
+		"a custom kind: it never tells what it looked at": {ready, fill(custom, `null`, `"True"`), rollout{Phase: workload.RolledOut, Current: noon}},
+		"a custom kind: the condition tells that":         {ready, fill(custom, `null`, `"True","observedGeneration":2`), rollout{Phase: workload.Rolling, Current: noon}},
+		"a custom kind: without such a condition":         {ready, `{"metadata":{"generation":3}}`, rollout{Phase: workload.Rolling}},
+		"a custom kind that names no condition":           {silent, fill(custom, `3`, `"True"`), rollout{Waits: "its status tells nothing of rollouts"}},
+	} {
+		t.Run(about, func(t *testing.T) {
+			kind, raw := kindOf(t, c.kind), jsonOf(t, c.object)
+			got, err := kind.Rollout(raw)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, raw)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s%s", diff, raw)
+			}
+		})
+	}
+}
+
+func TestRolloutsAreSmall(t *testing.T) {
+	if size := unsafe.Sizeof(workload.Rollout{}); size > 104 {
+		t.Errorf("%d bytes for each workload", size)
+	}
+	raw := jsonOf(t, deployment(0))
+	first, _ := kindNamed(t, "Deployment").Rollout(raw)
+	second, _ := kindNamed(t, "Deployment").Rollout(raw)
+	if unsafe.StringData(first.Waits) != unsafe.StringData(second.Waits) {
+		t.Error("what it waits for is a new text each time")
+	}
+}
+
+// What cannot be read is an error that quotes nothing, and no Rollout.
+func TestAnUnreadableRollout(t *testing.T) {
+	for about, c := range map[string]struct{ kind, raw, names string }{
+		"nothing":                     {"Deployment", ``, "JSON"},
+		"no JSON":                     {"Deployment", `hunter2`, "JSON"},
+		"broken off":                  {"CronJob", `{"metadata":{"name":"hunter2`, "JSON"},
+		"a list":                      {"StatefulSet", `["hunter2"]`, "form"},
+		"a list, of a kind untold":    {"Pod", `["hunter2"]`, "form"},
+		"text for a number":           {"Deployment", `{"spec":{"replicas":"hunter2"}}`, "spec.replicas"},
+		"a number that is too large":  {"DaemonSet", `{"status":{"numberAvailable":47110000000000}}`, "status"},
+		"text for the status":         {"Service", `{"status":"hunter2"}`, "status"},
+		"text for a condition":        {"Deployment", `{"status":{"conditions":["hunter2"]}}`, "status.conditions"},
+		"a partition that is none":    {"CloneSet", `{"spec":{"updateStrategy":{"partition":"hunter2"}}}`, "partition"},
+		"a percentage that is none":   {"CloneSet", `{"spec":{"updateStrategy":{"partition":"hunter2%"}}}`, "partition"},
+		"an object for a partition":   {"StatefulSet", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":{"hunter2":1}}}}}`, "rollingUpdate"},
+		"conditions that are no list": {"example.com/v1/machines=spec,rollout=Ready", `{"status":{"conditions":{"hunter2":true}}}`, "status.conditions"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			kind := kindOf(t, c.kind)
+			got, err := kind.Rollout([]byte(c.raw))
+			if err == nil || got != (workload.Rollout{}) {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			if text := err.Error(); strings.Contains(text, "hunter2") || strings.Contains(text, "4711") || !strings.Contains(text, kind.Name) || !strings.Contains(text, c.names) {
+				t.Errorf("%v; want %s, %s, and nothing of the object", err, kind.Name, c.names)
+			}
+		})
+	}
+}
