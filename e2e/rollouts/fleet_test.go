@@ -129,12 +129,15 @@ var kinds = map[string]string{
 
 func (m member) manifest(t *testing.T, app string) *unstructured.Unstructured {
 	t.Helper()
-	probe, annotations := "", ""
+	probe, annotations, spec := "", "", m.spec
 	if m.kind == "" {
 		m.kind = "Deployment"
 	}
-	if m.spec == "" {
-		m.spec = kinds[m.kind]
+	if spec == "" {
+		spec = kinds[m.kind]
+	}
+	if m.minReady > 0 {
+		spec += fmt.Sprintf(", minReadySeconds: %d", m.minReady)
 	}
 	if m.probe {
 		probe = "readinessProbe: {httpGet: {path: /, port: 3000}, periodSeconds: 1}"
@@ -144,21 +147,21 @@ func (m member) manifest(t *testing.T, app string) *unstructured.Unstructured {
 	}
 	text := fmt.Sprintf(`
 apiVersion: apps/v1
-kind: %[7]s
-metadata: {name: %[1]s, annotations: {%[5]s}}
-spec: {%[8]s, minReadySeconds: %[3]d, selector: {matchLabels: {app: %[1]s}}, template: {
+kind: %[6]s
+metadata: {name: %[1]s, annotations: {%[4]s}}
+spec: {%[7]s, selector: {matchLabels: {app: %[1]s}}, template: {
   metadata: {labels: {app: %[1]s}},
   spec: {
     terminationGracePeriodSeconds: 1,
     automountServiceAccountToken: false,
     containers: [{
-      name: app, image: %[6]s, imagePullPolicy: Never, args: [%[2]s],
+      name: app, image: %[5]s, imagePullPolicy: Never, args: [%[2]s],
       envFrom: [{configMapRef: {name: setting}}],
-      %[4]s
+      %[3]s
     }]
   }
 }}
-`, app, m.manner, m.minReady, probe, annotations, appImage, m.kind, m.spec)
+`, app, m.manner, probe, annotations, appImage, m.kind, spec)
 	object := &unstructured.Unstructured{}
 	encoded, err := yaml.YAMLToJSON([]byte(text))
 	harness.Must(t, err)

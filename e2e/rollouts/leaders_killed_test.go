@@ -33,7 +33,7 @@ func TestControllersAreKilled(t *testing.T) {
 		die(whenTheChangeHasHalted)
 		f.wantStill(failed)
 		f.wantGauge(1, "configstamp_changes", `state="halted"`)
-		f.wantGauge(float64(len(f.names)-1), "configstamp_held_workloads", "halt")
+		f.wantGauge(float64(len(f.names)-1), "configstamp_halted_workloads", "")
 		f.takeBack()
 		f.wantServing()
 		f.wantStill(failed)

@@ -253,6 +253,9 @@ func listing(touched map[string][]string) string {
 func (f *fleet) report() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "rollouts since the last edit:\n%s\n", f.seen().Rolls(f.since, soak))
+	for _, name := range slices.Sorted(maps.Keys(f.touched())) {
+		fmt.Fprintf(&text, "Pods of %s:\n  %s\n", name, strings.Join(f.seen().Lives(f.since, name), "\n  "))
+	}
 	for _, about := range append([]string{source}, f.names...) {
 		for _, note := range f.space.Notes(about) {
 			fmt.Fprintf(&text, "event about %s: %s\n", about, note)

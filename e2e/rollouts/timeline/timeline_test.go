@@ -266,6 +266,22 @@ func TestCrashed(t *testing.T) {
 	}
 }
 
+func TestCrashedUnderTheNameOfAnother(t *testing.T) {
+	seen := events(t, pod("1", "a-1-x", "a-1", "0"), replicaSet("2", "a-1", "a"), "gone "+pod("6", "a-1-x", "a-1", "0"),
+		strings.Replace(pod("7", "a-1-x", "a-1", "1"), "uid: ua", "uid: other", 1))
+	if pods, ok := seen.Crashed(4, "n/deployment/a"); !ok || !slices.Equal(pods, []string{"a-1-x"}) {
+		t.Errorf("got %v, %v, want a-1-x, true", pods, ok)
+	}
+}
+
+func TestLives(t *testing.T) {
+	seen := events(t, replicaSet("1", "a-1", "a"), pod("2", "a-1-x", "a-1", "0"), pod("6", "a-1-x", "a-1", "1"), pod("7", "a-1-x", "a-1", "1"), "gone "+pod("8", "a-1-x", "a-1", "1"))
+	want := []string{"12:00:06.000 a-1-x: , ready: false, 1 restarts", "12:00:08.000 a-1-x: gone"}
+	if got := seen.Lives(4, "n/deployment/a"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestRolledOut(t *testing.T) {
 	cases := map[string]struct {
 		object         string

@@ -103,17 +103,17 @@ func (e Events) Crashed(since Since, workload string) (pods []string, ok bool) {
 		if event.Object.GetKind() != "Pod" || owner.of(event.Object) != workload {
 			continue
 		}
-		name := event.Object.GetName()
-		made[name] = made[name] || last[name] == nil && event.Version > int64(since)
-		last[name] = event.Object
+		id := string(event.Object.GetUID()) // a StatefulSet gives one name again and again
+		made[id] = made[id] || last[id] == nil && event.Version > int64(since)
+		last[id] = event.Object
 		if event.Type == watch.Deleted {
-			made[name] = false
+			made[id] = false
 		}
 	}
 	ok = true
-	for name, pod := range last {
-		if made[name] {
-			pods = append(pods, name)
+	for id, pod := range last {
+		if made[id] {
+			pods = append(pods, pod.GetName())
 			ok = ok && crashing(pod)
 		}
 	}
@@ -128,6 +128,42 @@ func crashing(pod *unstructured.Unstructured) bool {
 		}
 	}
 	return false
+}
+
+// Lives tells what became of the Pods of a workload since a moment, a line for
+// each thing that happened.
+func (e Events) Lives(since Since, workload string) []string {
+	owner, last, lines := owners{}, map[string]string{}, []string(nil)
+	for _, event := range e {
+		owner.note(event.Object)
+		if event.Object.GetKind() != "Pod" || owner.of(event.Object) != workload {
+			continue
+		}
+		pod := read[corev1.Pod](event.Object)
+		now := string(pod.Status.Phase)
+		for _, container := range pod.Status.ContainerStatuses {
+			now += fmt.Sprintf(", ready: %v, %d restarts", container.Ready, container.RestartCount)
+			switch state := container.State; {
+			case state.Running != nil:
+				now += ", running since " + state.Running.StartedAt.Format("15:04:05")
+			case state.Terminated != nil:
+				now += ", ended at " + state.Terminated.FinishedAt.Format("15:04:05")
+			case state.Waiting != nil:
+				now += ", waiting: " + state.Waiting.Reason
+			}
+		}
+		if pod.DeletionTimestamp != nil {
+			now += ", to be deleted"
+		}
+		if event.Type == watch.Deleted {
+			now = "gone"
+		}
+		if last[pod.Name] != now && event.Version > int64(since) {
+			lines = append(lines, fmt.Sprintf("%s %s: %s", clock(event.Seen), pod.Name, now))
+		}
+		last[pod.Name] = now
+	}
+	return lines
 }
 
 func text(value any) string {
