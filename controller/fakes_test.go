@@ -44,6 +44,7 @@ type cluster struct {
 	policy   checksum.Policy
 	settings map[string]string
 	optedOut bool // the namespace is
+	ending   bool // the namespace is
 	// meanwhile is what others do between a read and the patch that follows it.
 	meanwhile func()
 }
@@ -255,6 +256,8 @@ func (c *cluster) Names(_ string, kind checksum.Kind) []string {
 func (c *cluster) HasSynced() bool { return true }
 
 func (c *cluster) OptedIn(namespace string) bool { return namespace == "shop" && !c.optedOut }
+
+func (c *cluster) Ending(string) bool { return c.ending }
 
 func (c *cluster) Settings(string) map[string]string {
 	c.mu.Lock()

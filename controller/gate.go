@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +17,7 @@ import (
 
 // due tells whether a workload with changed sources may roll now; else how long
 // to wait before looking again (zero: until something happens).
-func (c *Controller) due(user ref, s *subject, r review) (wait time.Duration, rolls bool) {
+func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (wait time.Duration, rolls bool) {
 	if !r.MayRoll() || len(r.policy.Faults) > 0 {
 		c.steps.withdraw(user)
 		if len(r.Missing) > 0 {
@@ -26,7 +28,7 @@ func (c *Controller) due(user ref, s *subject, r review) (wait time.Duration, ro
 	}
 	now := c.options.Clock.Now()
 	settles := c.settled(user, r.Untrue)
-	if hold, wait, held := c.held(user, s, &r, now); held {
+	if hold, wait, held := c.held(ctx, user, s, &r, now); held {
 		c.steps.withdraw(user)
 		if settles > 0 {
 			return settles, false
@@ -40,7 +42,7 @@ func (c *Controller) due(user ref, s *subject, r review) (wait time.Duration, ro
 
 // held tells whether a setting, or the pace of its sources, holds a workload: how
 // to say so, and for how long (zero: until something happens).
-func (c *Controller) held(user ref, s *subject, r *review, now time.Time) (say func(), wait time.Duration, held bool) {
+func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, now time.Time) (say func(), wait time.Duration, held bool) {
 	if r.policy.Observe {
 		return func() { c.sayObserved(user, s, r) }, 0, true
 	}
@@ -59,6 +61,12 @@ func (c *Controller) held(user ref, s *subject, r *review, now time.Time) (say f
 	return func() {
 		c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s again and again: the next rollout waits for %s, and longer each time, up to %s; "+
 			"configstamp.dev/min-interval sets a pace of your own", changed(r.Untrue), wait.Round(time.Second), longestPause), r.Untrue...)
+		for _, source := range r.Untrue {
+			if at := (place{user.namespace, source}); c.storm.tells(at, now) {
+				c.onSource(ctx, at, corev1.EventTypeWarning, reasonHot, "it is written again and again: what uses it rolls less and less often, and once an hour at last; "+
+					"configstamp.dev/min-interval on the workload sets a pace of your own, configstamp.dev/ignore-keys on this leaves out keys that do not matter")
+			}
+		}
 	}, wait, wait > 0
 }
 
@@ -175,6 +183,7 @@ type storm struct {
 
 	mu    sync.Mutex
 	pasts map[ref]*past
+	told  map[place]time.Time // of which sources people were told
 }
 
 // past is how a workload has rolled.
@@ -184,7 +193,9 @@ type past struct {
 	pause time.Duration // before the next roll; 0: none
 }
 
-func newStorm(settle time.Duration) *storm { return &storm{settle: settle, pasts: map[ref]*past{}} }
+func newStorm(settle time.Duration) *storm {
+	return &storm{settle: settle, pasts: map[ref]*past{}, told: map[place]time.Time{}}
+}
 
 // rolled notes a roll.
 func (s *storm) rolled(user ref, now time.Time) {
@@ -218,6 +229,19 @@ func (s *storm) wait(user ref, now time.Time) time.Duration {
 		return 0
 	}
 	return max(0, p.last().Add(p.pause).Sub(now))
+}
+
+// tells reports whether people are to be told that a source is written again and
+// again: not more often than once in longestPause.
+func (s *storm) tells(at place, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.told, func(_ place, when time.Time) bool { return now.Sub(when) >= longestPause })
+	if _, told := s.told[at]; told {
+		return false
+	}
+	s.told[at] = now
+	return true
 }
 
 // last is when we last rolled a workload, zero when that is not known.

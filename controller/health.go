@@ -175,11 +175,14 @@ func (c *Controller) podsOf(ctx context.Context, user ref, state *health) ([]wor
 	return c.api.pods(ctx, user.namespace, state.selector)
 }
 
-// newPods are the pods of a workload that were made from its template as it is
-// stamped now, without those that are done.
-func (c *Controller) newPods(ctx context.Context, user ref, s *subject, state *health) ([]workload.Pod, error) {
-	pods, err := c.podsOf(ctx, user, state)
-	return slices.DeleteFunc(pods, func(p workload.Pod) bool { return !alive(&p) || !p.Carries(s.records.Stamps) }), err
+// made are the pods that were made from a template with stamps and run, or are to.
+func made(pods []workload.Pod, stamps map[string]string) (from []workload.Pod) {
+	for i := range pods {
+		if alive(&pods[i]) && pods[i].Carries(stamps) {
+			from = append(from, pods[i])
+		}
+	}
+	return from
 }
 
 // examine tells how a rollout is, and why it has failed.
@@ -189,10 +192,11 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 	if status.Phase == workload.Unreported {
 		return mute, "", nil
 	}
-	pods, err := c.newPods(ctx, user, s, state)
+	all, err := c.podsOf(ctx, user, state)
 	if err != nil {
 		return underWay, "", err
 	}
+	pods := made(all, s.records.Stamps)
 	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
 		return failed, "its controller says " + status.Why, nil
 	}
@@ -209,7 +213,7 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 
 	rolledOut := status.Phase == workload.RolledOut
 	if !rolledOut && status.PerNode && status.Missing > 0 {
-		if rolledOut, err = c.lacksNodesAlone(ctx, user, s, state); err != nil {
+		if rolledOut, err = c.lacksNodesAlone(ctx, s, all); err != nil {
 			return underWay, "", err
 		}
 	}
@@ -277,11 +281,7 @@ const mostNodes = 50
 
 // lacksNodesAlone reports whether all that a rollout lacks is on nodes that are not
 // ready.
-func (c *Controller) lacksNodesAlone(ctx context.Context, user ref, s *subject, state *health) (bool, error) {
-	pods, err := c.api.pods(ctx, user.namespace, state.selector)
-	if err != nil {
-		return false, err
-	}
+func (c *Controller) lacksNodesAlone(ctx context.Context, s *subject, pods []workload.Pod) (bool, error) {
 	lacking := int32(0)
 	asked := map[string]bool{}
 	for i := range pods {
@@ -313,10 +313,11 @@ func (c *Controller) withdrawn(ctx context.Context, user ref, s *subject, was *h
 			until = written
 		}
 	}
-	pods, err := c.newPods(ctx, user, s, &health{})
+	all, err := c.podsOf(ctx, user, &health{})
 	if err != nil {
 		return fmt.Errorf("looking for pods that started with withdrawn content: %w", err)
 	}
+	pods := made(all, s.records.Stamps)
 	var names []string
 	for i := range pods {
 		// The times of pods and sources are whole seconds.

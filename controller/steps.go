@@ -695,8 +695,8 @@ func (t *steps) queues(s *survey, now time.Time, out *outcome) (healthy, last ma
 				again(wait)
 				open = false
 			}
-			// One that has failed may always be mended: it holds up others.
-			open = open && (s.of(change).halt == ref{} || c.last && t.rollouts[c.user] != nil && t.rollouts[c.user].failed)
+			// One that holds up others may always be mended.
+			open = open && (s.of(change).halt == ref{} || c.last && t.holdsUp(c.user))
 		}
 		switch {
 		case !open:
@@ -712,6 +712,12 @@ func (t *steps) queues(s *survey, now time.Time, out *outcome) (healthy, last ma
 		}
 	}
 	return healthy, last
+}
+
+// holdsUp reports whether a workload has failed for a change.
+func (t *steps) holdsUp(user ref) bool {
+	r := t.rollouts[user]
+	return r != nil && r.failed && slices.Contains(slices.Collect(maps.Values(r.evidence)), true)
 }
 
 // compare orders the candidates of one namespace: by the age of the change, and

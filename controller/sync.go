@@ -101,7 +101,7 @@ func (c *Controller) reread(ctx context.Context, user ref, was *subject) (*subje
 func (c *Controller) act(ctx context.Context, user ref, s *subject, review review) (time.Duration, error) {
 	wait, rolls := time.Duration(0), false
 	if len(review.Untrue) > 0 {
-		wait, rolls = c.due(user, s, review)
+		wait, rolls = c.due(ctx, user, s, review)
 	} else {
 		c.steps.withdraw(user)
 		if was := c.notes.waited(user); was != nil && was.records.Equal(s.records) {
@@ -123,9 +123,9 @@ func (c *Controller) act(ctx context.Context, user ref, s *subject, review revie
 
 // serves reports whether a workload is opted in: by its own label, else by its
 // namespace's, or by another product's annotations; and never in an excluded
-// namespace, or when its owner rolls it.
+// or ending namespace, or when its owner rolls it.
 func (c *Controller) serves(user ref, s *subject) bool {
-	if s.deleting || s.owned || slices.Contains(c.options.Excluded, user.namespace) {
+	if s.deleting || s.owned || c.namespaces.Ending(user.namespace) || slices.Contains(c.options.Excluded, user.namespace) {
 		return false
 	}
 	switch s.inject {

@@ -100,6 +100,13 @@ func TestSync(t *testing.T) {
 				h.rest()
 			},
 		},
+		"if the namespace is being deleted, nothing is asked": {
+			act: func(_ *testing.T, h *house, _ ref) {
+				h.cluster.ending = true
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.rest()
+			},
+		},
 		"if the workload is opted out, nothing is asked": {
 			act: func(t *testing.T, h *house, d ref) {
 				labels(h.cluster.objects[d])[checksum.InjectLabel] = checksum.InjectDisabled

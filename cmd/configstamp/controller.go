@@ -158,6 +158,9 @@ func (o opted) HasSynced() bool { return o.spaces.HasSynced() }
 // OptedIn implements controller.Namespaces.
 func (o opted) OptedIn(name string) bool { return o.spaces.Get(name).OptedIn }
 
+// Ending implements controller.Namespaces.
+func (o opted) Ending(name string) bool { return o.spaces.Get(name).Ending }
+
 // Settings implements controller.Namespaces.
 func (o opted) Settings(name string) map[string]string { return o.spaces.Get(name).Settings }
 

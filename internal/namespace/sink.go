@@ -35,7 +35,7 @@ func (s *sink) put(n *named) bool {
 	defer s.mu.Unlock()
 	was, known := s.records[n.Name]
 	s.records[n.Name] = n.Record
-	return !known || was.OptedIn != n.OptedIn || !maps.Equal(was.Settings, n.Settings)
+	return !known || was.OptedIn != n.OptedIn || was.Ending != n.Ending || !maps.Equal(was.Settings, n.Settings)
 }
 
 // Add implements cache.ReflectorStore.

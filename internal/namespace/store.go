@@ -24,6 +24,9 @@ import (
 type Record struct {
 	// OptedIn tells that the workloads in it are ours unless they say otherwise.
 	OptedIn bool
+	// Ending tells that the Namespace is being deleted (metadata.deletionTimestamp):
+	// nothing starts in it any more.
+	Ending bool
 	// Settings are its annotations that are a policy.
 	Settings map[string]string
 }
@@ -181,6 +184,7 @@ func (s *Store) condense(obj runtime.Object) (runtime.Object, error) {
 	return &named{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}},
 		Record: Record{
+			Ending:   namespace.DeletionTimestamp != nil,
 			OptedIn:  namespace.Labels[checksum.InjectLabel] == checksum.InjectEnabled || slices.Contains(s.given, namespace.Name),
 			Settings: checksum.SettingsOf(namespace.Annotations),
 		},

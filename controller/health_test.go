@@ -1,0 +1,166 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// hospital is an API server that has pods and nodes.
+type hospital struct {
+	api
+	all  []workload.Pod
+	down map[string]bool
+}
+
+func (h *hospital) pods(context.Context, string, string) ([]workload.Pod, error) { return h.all, nil }
+
+func (h *hospital) nodeReady(_ context.Context, name string) (bool, error) { return !h.down[name], nil }
+
+// A rollout that began at second 0 is looked at each second, until it is judged.
+func TestHealth(t *testing.T) {
+	began := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	stamps := map[string]string{"configmap.configstamp.dev/c": "new"}
+	at := func(second int) time.Time { return began.Add(time.Duration(second) * time.Second) }
+	up := func(second int) workload.Pod {
+		return workload.Pod{Name: "new", Stamps: stamps, Ready: true, Created: at(0), Started: at(second)}
+	}
+	old := workload.Pod{Name: "old", Stamps: map[string]string{"configmap.configstamp.dev/c": "old"}, Ready: true, Restarted: true, Started: at(-1000)}
+	crashing := workload.Pod{Name: "new", Stamps: stamps, Trouble: "container app: CrashLoopBackOff", Restarted: true}
+	rolling := workload.Rollout{Phase: workload.Rolling, Deadline: true}
+	done := workload.Rollout{Phase: workload.RolledOut, Available: 2, Updated: 2}
+	type now struct {
+		status workload.Rollout
+		pods   []workload.Pod
+	}
+	for sentence, c := range map[string]struct {
+		then func(second int) now
+		down map[string]bool
+		want condition
+		when int // in seconds
+		why  string
+	}{
+		"healthy is rolled out for the soak": {
+			then: func(s int) now {
+				if s < 5 {
+					return now{rolling, []workload.Pod{old, up(1)}}
+				}
+				return now{done, []workload.Pod{up(1), up(4)}}
+			}, want: healthy, when: 15,
+		},
+		"and no less than minReadySeconds": {
+			then: func(int) now {
+				slow := done
+				slow.MinReady = 25 * time.Second
+				return now{slow, []workload.Pod{up(0)}}
+			}, want: healthy, when: 25,
+		},
+		"a container that restarts begins the soak anew": {
+			then: func(s int) now {
+				pod := up(1)
+				if s >= 8 {
+					pod.Started, pod.Restarted = at(8), true
+				}
+				return now{done, []workload.Pod{pod, up(1)}}
+			}, want: healthy, when: 18,
+		},
+		"an app without a probe that crashes after three seconds fails": {
+			then: func(s int) now {
+				pod := up(0)
+				switch phase := s % 13; {
+				case s < 3:
+				case phase < 3:
+					pod.Started, pod.Restarted = at(s-phase), true
+				default:
+					pod = crashing
+				}
+				return now{done, []workload.Pod{pod, pod}}
+			}, want: failed, when: 33, why: "container app: CrashLoopBackOff (2 of 2 new pods)",
+		},
+		"one of two that crashes is left to the controller": {
+			then: func(s int) now {
+				if s < 600 {
+					return now{rolling, []workload.Pod{up(0), crashing}}
+				}
+				return now{workload.Rollout{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(600)}, []workload.Pod{up(0), crashing}}
+			}, want: failed, when: 600, why: "its controller says ProgressDeadlineExceeded",
+		},
+		"a failure of the revision before does not count": {
+			then: func(s int) now {
+				if s < 4 {
+					return now{workload.Rollout{Phase: workload.Failed, FailedAt: at(-100)}, nil}
+				}
+				return now{done, []workload.Pod{up(1)}}
+			}, want: healthy, when: 14,
+		},
+		"images that cannot be pulled fail by the same deadline": {
+			then: func(int) now {
+				return now{rolling, []workload.Pod{old, {Name: "new", Stamps: stamps, Trouble: "container app: ImagePullBackOff"}}}
+			}, want: failed, when: 30, why: "container app: ImagePullBackOff (1 of 1 new pods)",
+		},
+		"what has no deadline of its own fails without progress": {
+			then: func(s int) now {
+				return now{workload.Rollout{Phase: workload.Rolling, Updated: int32(min(s, 100))}, []workload.Pod{old}}
+			}, want: failed, when: 400, why: "it has made no progress for 5m0s",
+		},
+		"what was rolled out and never lasted fails without progress": {
+			then: func(s int) now {
+				if s%7 == 0 {
+					return now{done, []workload.Pod{up(s)}}
+				}
+				return now{rolling, []workload.Pod{up(s)}}
+			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"what cannot tell is settled at once": {
+			then: func(int) now { return now{workload.Rollout{Waits: "it is paused"}, nil} }, want: mute,
+		},
+		"nodes that are not ready are discounted": {
+			then: func(int) now {
+				pod, gone := up(0), old
+				pod.Node, gone.Node, gone.Ready = "a", "b", false
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
+			}, down: map[string]bool{"b": true}, want: healthy, when: 10,
+		},
+		"nodes that are ready are not": {
+			then: func(int) now {
+				pod, gone := up(0), old
+				pod.Node, gone.Node, gone.Ready = "a", "b", false
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
+			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"kinds whose pods nobody finds are healthy by what they say": {
+			then: func(int) now { return now{done, nil} }, want: healthy, when: 10,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(began)
+			hospital := &hospital{down: c.down}
+			limits := Limits{Step: 1, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 5 * time.Minute}
+			controller := newController(Options{Limits: limits, Clock: clock}, nil, nil, nil, hospital, nil, prometheus.NewRegistry())
+			s, r := &subject{}, &rollout{began: began, health: health{asked: true, selector: "app=a"}}
+			s.records.Stamps = stamps
+			for second := range 1000 {
+				clock.SetTime(at(second))
+				is := c.then(second)
+				s.rollout, hospital.all = is.status, is.pods
+				how, why, err := controller.examine(t.Context(), ref{}, s, r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if how == underWay {
+					continue
+				}
+				if how != c.want || second != c.when || why != c.why {
+					t.Errorf("judged %v (%q) after %d seconds, want %v (%q) after %d", how, why, second, c.want, c.why, c.when)
+				}
+				return
+			}
+			t.Error("never judged")
+		})
+	}
+}

@@ -1,0 +1,293 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// fleet is a world in which n workloads use one ConfigMap, all of them well for
+// weeks, under a leader who has seen them.
+func fleet(t *testing.T, n int, prepare ...func(i int, app *simulatedApp)) (*world, place) {
+	t.Helper()
+	w := newWorld(t)
+	at := place{"shop", configMap("shared")}
+	for i := range n {
+		app := &simulatedApp{user: ref{w.kind, "shop", fmt.Sprintf("app-%02d", i)}, sources: []checksum.Source{at.source}}
+		for _, prepare := range prepare {
+			prepare(i, app)
+		}
+		w.add(app)
+	}
+	w.clock.Step(30 * 24 * time.Hour)
+	w.lead()
+	w.pass(time.Minute)
+	return w, at
+}
+
+func (w *world) spoil(at place) (good *checksum.Content) {
+	good = w.contents[at]
+	bad := w.newContent()
+	w.bad[bad] = true
+	w.edit(at, bad)
+	return good
+}
+
+// rolls is how often each workload has rolled.
+func (w *world) rolls() (all []int) {
+	for _, user := range w.names {
+		all = append(all, w.apps[user].rolls)
+	}
+	return all
+}
+
+func (w *world) wantRolls(want ...int) {
+	w.t.Helper()
+	if got := w.rolls(); !slices.Equal(got, want) {
+		w.t.Errorf("the workloads have rolled %v times, want %v", got, want)
+	}
+}
+
+func (w *world) wantAllTrue() {
+	w.t.Helper()
+	for _, user := range w.names {
+		if review, err := w.controller.review(w.t.Context(), user, w.controller.index.get(user)); err != nil || len(review.Untrue) > 0 {
+			w.t.Errorf("%s does not carry what is true: %v, %v", user.name, review.Untrue, err)
+		}
+		if !w.isWell(w.apps[user]) {
+			w.t.Errorf("%s is not well", user.name)
+		}
+	}
+}
+
+// heard counts events by reason, and gives the last text of each.
+func (w *world) heard(reason string) (n int, last string) {
+	for _, event := range w.said {
+		if event.reason == reason {
+			n, last = n+1, event.about+": "+event.text
+		}
+	}
+	return n, last
+}
+
+func (w *world) wantHeard(reason string, n int, words ...string) {
+	w.t.Helper()
+	got, last := w.heard(reason)
+	if got != n {
+		w.t.Errorf("%s was said %d times, want %d; at last %q", reason, got, n, last)
+	}
+	for _, word := range words {
+		if !strings.Contains(last, word) {
+			w.t.Errorf("%s says %q, want %q in it", reason, last, word)
+		}
+	}
+}
+
+func repeated(n, of int) []int { return slices.Repeat([]int{of}, n) }
+
+func TestAGoodChangeRollsInGrowingSteps(t *testing.T) {
+	w, at := fleet(t, 20)
+	w.edit(at, w.newContent())
+	var steps []int
+	before := 0
+	for range 300 {
+		w.pass(time.Second)
+		begun := 0
+		for _, n := range w.rolls() {
+			begun += n
+		}
+		if begun != before {
+			steps = append(steps, begun-before)
+		}
+		before = begun
+	}
+	if want := []int{1, 2, 4, 8, 5}; !slices.Equal(steps, want) {
+		t.Errorf("they rolled in steps of %v, want %v", steps, want)
+	}
+	w.wantRolls(repeated(20, 1)...)
+	w.wantAllTrue()
+	w.wantHeard("ChangeRolledOut", 1, "ConfigMap shared", "20 workloads")
+	if n := w.controller.steps.counts(); n != (counts{}) {
+		t.Errorf("left over: %+v", n)
+	}
+}
+
+func TestABadChangeStopsAtOneWorkload(t *testing.T) {
+	for sentence, then := range map[string]struct {
+		do    func(w *world, at place, good *checksum.Content)
+		rolls []int
+		well  bool
+	}{
+		"and stays so":                         {func(*world, place, *checksum.Content) {}, append([]int{1}, repeated(19, 0)...), false},
+		"put back, that one goes back":         {func(w *world, at place, good *checksum.Content) { w.edit(at, good) }, append([]int{2}, repeated(19, 0)...), true},
+		"mended, all take it":                  {func(w *world, at place, _ *checksum.Content) { w.edit(at, w.newContent()) }, append([]int{2}, repeated(19, 1)...), true},
+		"made bad again, it stops at the next": {func(w *world, at place, _ *checksum.Content) { w.spoil(at) }, append([]int{1, 1}, repeated(18, 0)...), false},
+		"resumed, it stops at the next":        {func(w *world, at place, _ *checksum.Content) { w.resume(at) }, append([]int{1, 1}, repeated(18, 0)...), false},
+		"well by itself, it goes on": {func(w *world, at place, _ *checksum.Content) {
+			delete(w.bad, w.contents[at])
+			app := w.apps[w.names[0]]
+			app.well = w.clock.Now()
+			app.version++
+			w.see(app.user)
+		}, repeated(20, 1), true},
+		"deleted, it goes on to the next": {func(w *world, _ place, _ *checksum.Content) { w.remove(w.names[0]) }, append([]int{1}, repeated(18, 0)...), false},
+	} {
+		for _, leaders := range []string{"one leader", "a new leader before it rolls", "a new leader while it rolls", "a new leader after it failed", "a new leader afterwards"} {
+			t.Run(sentence+", "+leaders, func(t *testing.T) {
+				w, at := fleet(t, 20)
+				newLeader := func(when string) {
+					if leaders == "a new leader "+when {
+						w.lead()
+					}
+				}
+				good := w.spoil(at)
+				w.pass(time.Second)
+				newLeader("before it rolls")
+				w.pass(10 * time.Second)
+				newLeader("while it rolls")
+				w.pass(2 * time.Minute)
+				w.wantRolls(append([]int{1}, repeated(19, 0)...)...)
+				w.wantHeard("RolloutFailed", 1, "Deployment app-00", "CrashLoopBackOff")
+				w.wantHeard("RolloutHalted", 19, "Deployment app-00 has failed with it", "configstamp.dev/resume")
+				w.wantHeard("ChangeHalted", 1, "ConfigMap shared", "Deployment app-00 has failed with it")
+				newLeader("after it failed")
+				w.pass(time.Minute)
+				then.do(w, at, good)
+				w.pass(5 * time.Second)
+				newLeader("afterwards")
+				w.pass(10 * time.Minute)
+				w.wantRolls(then.rolls...)
+				if then.well {
+					w.wantAllTrue()
+				}
+			})
+		}
+	}
+}
+
+// resume sets configstamp.dev/resume on a source, to now.
+func (w *world) resume(at place) {
+	cm := &corev1.ConfigMap{}
+	cm.Annotations = map[string]string{"configstamp.dev/resume": w.clock.Now().Format(time.RFC3339)}
+	content := &checksum.Content{Entries: w.contents[at].Entries, Policy: checksum.ContentOfConfigMap(cm).Policy}
+	w.bad[content] = w.bad[w.contents[at]]
+	w.contents[at] = content
+	w.controller.Changed(at.namespace, at.source)
+}
+
+// remove deletes a workload.
+func (w *world) remove(user ref) {
+	delete(w.apps, user)
+	w.names = slices.DeleteFunc(w.names, func(other ref) bool { return other == user })
+	w.controller.index.remove(user)
+	w.controller.index.woken(user)
+}
+
+func TestWhoGoesFirst(t *testing.T) {
+	w, at := fleet(t, 6, func(i int, app *simulatedApp) {
+		switch i {
+		case 0:
+			app.broken = true
+		case 1:
+			app.single = true
+		case 3:
+			app.settings = map[string]string{"configstamp.dev/order": "20"}
+		case 4:
+			app.single, app.settings = true, map[string]string{"configstamp.dev/order": "10"}
+		}
+	})
+	w.edit(at, w.newContent())
+	order := map[string]time.Time{}
+	w.pass(3 * time.Minute)
+	for _, user := range w.names {
+		order[user.name] = w.apps[user].rolled
+	}
+	names := []string{"app-04", "app-03", "app-02", "app-05", "app-01", "app-00"}
+	for i := 1; i < len(names); i++ {
+		if first, second := order[names[i-1]], order[names[i]]; first.IsZero() || second.IsZero() || second.Before(first) {
+			t.Errorf("%s rolled at %s, and %s at %s: want the former first", names[i-1], first, names[i], second)
+		}
+	}
+}
+
+// What was not well before its turn goes last, and stops nothing; nor does what
+// cannot tell.
+func TestWhatMustNotBlock(t *testing.T) {
+	for sentence, prepare := range map[string]func(i int, app *simulatedApp){
+		"one that crashes for weeks":    func(i int, app *simulatedApp) { app.broken = i == 0 },
+		"all but one crash for weeks":   func(i int, app *simulatedApp) { app.broken = i != 2 },
+		"one that has no replicas":      func(i int, app *simulatedApp) { app.mute = i < 3 },
+		"one whose patches are refused": func(i int, app *simulatedApp) { app.refused = map[bool]int{true: 1 << 30}[i == 0] },
+		"one that is paused by a person": func(i int, app *simulatedApp) {
+			if i == 0 {
+				app.settings = map[string]string{"configstamp.dev/pause": "true"}
+			}
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w, at := fleet(t, 8, prepare)
+			w.edit(at, w.newContent())
+			w.pass(20 * time.Minute)
+			for i, n := range w.rolls() {
+				app := w.apps[w.names[i]]
+				if held := app.refused > 1 || app.settings != nil; !held && n != 1 {
+					t.Errorf("%s has rolled %d times, want once", app.user.name, n)
+				}
+			}
+			w.wantHeard("ChangeHalted", 0)
+		})
+	}
+}
+
+// An edit in a small namespace does not wait for a large one, nor for one whose
+// sources are written all the time.
+func TestAnotherTenantIsNotKeptWaiting(t *testing.T) {
+	w, _ := fleet(t, 300, func(i int, app *simulatedApp) { app.sources = []checksum.Source{configMap(fmt.Sprintf("own-%d", i))} })
+	tenant := &simulatedApp{user: ref{w.kind, "tenant", "app"}, sources: []checksum.Source{configMap("own")}}
+	w.add(tenant)
+	w.see(tenant.user)
+	for _, user := range w.names[:300] {
+		w.edit(place{"shop", w.apps[user].sources[0]}, w.newContent())
+	}
+	w.pass(5 * time.Second)
+	if n := w.controller.steps.counts(); n.unsettled != w.limits.UnsettledPerNamespace || n.waiting == 0 {
+		t.Fatalf("the large namespace does not fill its share: %+v", n)
+	}
+	w.edit(place{"tenant", configMap("own")}, w.newContent())
+	w.pass(settle + time.Second)
+	if tenant.rolls != 1 {
+		t.Error("the small namespace waits for the large one")
+	}
+	w.pass(30 * time.Minute)
+	w.wantAllTrue()
+}
+
+func TestPodsThatStartedWithWithdrawnContentAreNamed(t *testing.T) {
+	w, at := fleet(t, 3)
+	good := w.spoil(at)
+	w.pass(time.Minute)
+	w.apps[w.names[1]].podStarted = w.clock.Now() // somebody drains a node
+	w.pass(time.Minute)
+	w.edit(at, good)
+	w.pass(time.Minute)
+	w.apps[w.names[2]].podStarted = w.clock.Now()
+	w.pass(time.Minute)
+	w.wantHeard("PodsRunWithdrawnContent", 1, "Deployment app-01", "configmap/shared was put back", "app-01 started in between")
+	w.wantRolls(2, 0, 0)
+}
+
+func TestStepsOff(t *testing.T) {
+	w, at := fleet(t, 5)
+	w.limits.Step = 0
+	w.lead()
+	w.pass(time.Minute)
+	w.spoil(at)
+	w.pass(10 * time.Second)
+	w.wantRolls(repeated(5, 1)...)
+}

@@ -1,0 +1,428 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// simulatedQueue is a work queue at a simulated time, for one worker.
+type simulatedQueue struct {
+	world   *world
+	fair    *fair
+	queued  map[ref]bool
+	later   map[ref]time.Time
+	retries map[ref]int
+}
+
+func (q *simulatedQueue) Add(user ref) {
+	if !q.queued[user] {
+		q.queued[user] = true
+		q.fair.Push(user)
+	}
+}
+
+func (q *simulatedQueue) AddAfter(user ref, wait time.Duration) {
+	if wait <= 0 {
+		q.Add(user)
+		return
+	}
+	due := q.world.clock.Now().Add(wait)
+	if known, waiting := q.later[user]; !waiting || due.Before(known) {
+		q.later[user] = due
+	}
+}
+
+func (q *simulatedQueue) AddRateLimited(user ref) {
+	q.AddAfter(user, min(firstRetry<<min(q.retries[user], 20), lastRetry))
+	q.retries[user]++
+}
+
+func (q *simulatedQueue) Get() (ref, bool) {
+	user := q.fair.Pop()
+	delete(q.queued, user)
+	return user, false
+}
+
+func (q *simulatedQueue) Forget(user ref)          { delete(q.retries, user) }
+func (q *simulatedQueue) NumRequeues(user ref) int { return q.retries[user] }
+func (q *simulatedQueue) Len() int                 { return q.fair.Len() }
+func (*simulatedQueue) Done(ref)                   {}
+func (*simulatedQueue) ShutDown()                  {}
+func (*simulatedQueue) ShutDownWithDrain()         {}
+func (*simulatedQueue) ShuttingDown() bool         { return false }
+
+// wake moves what is due, and returns when something is due next.
+func (q *simulatedQueue) wake(now time.Time) (next time.Time) {
+	var due []ref
+	for user, at := range q.later {
+		switch {
+		case !at.After(now):
+			due = append(due, user)
+		case next.IsZero() || at.Before(next):
+			next = at
+		}
+	}
+	slices.SortFunc(due, func(a, b ref) int { // maps have no order, and a seed has to repeat
+		return cmp.Or(q.later[a].Compare(q.later[b]), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+	for _, user := range due {
+		delete(q.later, user)
+		q.Add(user)
+	}
+	return next
+}
+
+// world is a cluster with its users, at a simulated time.
+type world struct {
+	t      *testing.T
+	random *rand.Rand
+	clock  *clocktesting.FakeClock
+	kind   *workload.Kind
+	ring   *checksum.Ring
+	limits Limits
+
+	controller *Controller
+	queue      *simulatedQueue
+	apps       map[ref]*simulatedApp
+	names      []ref
+	contents   map[place]*checksum.Content
+	written    map[place]time.Time
+	bad        map[*checksum.Content]bool
+	edited     map[*checksum.Content]time.Time
+	victims    map[*checksum.Content][]string // healthy workloads that a bad content has reached
+	plan       map[time.Time][]func()
+	versions   int
+	most       int // rollouts under way at once
+	leaders    int
+	flaky      bool // workloads and the API server fail by themselves
+	said       []said
+}
+
+// said is an event.
+type said struct{ about, reason, text string }
+
+// Eventf implements events.EventRecorder.
+func (w *world) Eventf(regarding, _ runtime.Object, _, reason, _, note string, args ...any) {
+	about, _ := regarding.(*corev1.ObjectReference)
+	w.said = append(w.said, said{about.Kind + " " + about.Name, reason, fmt.Sprintf(note, args...)})
+}
+
+// simulatedApp is one workload.
+type simulatedApp struct {
+	user       ref
+	sources    []checksum.Source
+	records    checksum.Records
+	version    int
+	rolls      int
+	edits      int
+	rolled     time.Time // when its newest revision began; zero: long ago
+	well       time.Time // when that is well; zero: never, as it is
+	broken     bool      // and was before anything changed
+	mute       bool      // it has no replicas
+	refused    int       // patches yet to be refused
+	single     bool      // it has one replica
+	podStarted time.Time // when its pods started again, by themselves
+	// settings are its annotations.
+	settings map[string]string
+}
+
+// newWorld is a world without workloads; add them, and have somebody lead.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	key, err := checksum.NewKey(make([]byte, checksum.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, _ := workload.Builtin().Find("apps", "deployments")
+	return &world{
+		t: t, random: rand.New(rand.NewPCG(1, 1)), kind: kind, ring: checksum.NewRing(key),
+		clock:  clocktesting.NewFakeClock(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)),
+		limits: Limits{Step: 1, Unsettled: 30, UnsettledPerNamespace: 29, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 5 * time.Minute},
+		apps:   map[ref]*simulatedApp{}, contents: map[place]*checksum.Content{}, written: map[place]time.Time{},
+		bad: map[*checksum.Content]bool{}, edited: map[*checksum.Content]time.Time{}, victims: map[*checksum.Content][]string{}, plan: map[time.Time][]func(){},
+	}
+}
+
+// add has a workload run, for weeks already, with what its sources hold.
+func (w *world) add(app *simulatedApp) {
+	for _, source := range app.sources {
+		if at := (place{app.user.namespace, source}); w.contents[at] == nil {
+			w.contents[at] = w.newContent()
+		}
+	}
+	w.apps[app.user] = app
+	w.names = append(w.names, app.user)
+	app.records.Stamps = map[string]string{}
+	w.stamp(app)
+}
+
+func (w *world) newContent() *checksum.Content {
+	w.versions++
+	return checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"version": strconv.Itoa(w.versions)}})
+}
+
+// at plans something.
+func (w *world) at(wait time.Duration, do func()) {
+	due := w.clock.Now().Add(wait)
+	w.plan[due] = append(w.plan[due], do)
+}
+
+// edit gives a source a content.
+func (w *world) edit(at place, content *checksum.Content) {
+	w.contents[at], w.written[at] = content, w.clock.Now().Truncate(time.Second)
+	w.edited[content] = w.clock.Now()
+	for _, app := range w.apps {
+		if app.user.namespace == at.namespace && slices.Contains(app.sources, at.source) {
+			app.edits++
+		}
+	}
+	w.controller.Changed(at.namespace, at.source)
+}
+
+// lead begins with a new leader, who knows nothing but the cluster.
+func (w *world) lead() {
+	w.leaders++
+	w.queue = &simulatedQueue{world: w, fair: newFair(), queued: map[ref]bool{}, later: map[ref]time.Time{}, retries: map[ref]int{}}
+	w.controller = newController(Options{Policy: checksum.DefaultPolicy(), Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
+		w, w, w, w, w, prometheus.NewRegistry())
+	w.controller.queue = w.queue
+	for _, user := range w.names {
+		w.see(user)
+	}
+	w.controller.index.refresh()
+	w.controller.settle.begin()
+	w.controller.steps.lead(w.controller.index.all(), w.clock.Now())
+	w.controller.Reconsider()
+}
+
+// see has the controller's watch bring a workload as it is.
+func (w *world) see(user ref) {
+	object, err := w.controller.condenser(w.kind)(w.body(w.apps[user]))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := (&workloadSink{index: w.controller.index, kind: w.kind}).Update(object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// until lets time pass, event by event, for a while.
+func (w *world) until(end time.Time) {
+	for {
+		w.drain()
+		next := w.queue.wake(w.clock.Now())
+		if w.queue.Len() > 0 {
+			continue
+		}
+		for due := range w.plan {
+			if next.IsZero() || due.Before(next) {
+				next = due
+			}
+		}
+		if next.IsZero() || next.After(end) {
+			w.clock.SetTime(end)
+			return
+		}
+		w.clock.SetTime(next)
+		todo := w.plan[next]
+		delete(w.plan, next)
+		for _, do := range todo {
+			do()
+		}
+	}
+}
+
+// pass lets time pass.
+func (w *world) pass(time time.Duration) { w.until(w.clock.Now().Add(time)) }
+
+// drain has the controller do all that is due now.
+func (w *world) drain() {
+	for n := 0; w.queue.Len() > 0; n++ {
+		if n > 100*simulatedApps {
+			w.t.Fatal("the controller is busy for ever at one moment")
+		}
+		w.controller.next(w.t.Context())
+	}
+}
+
+// well reports whether a workload is as it should be.
+func (w *world) isWell(app *simulatedApp) bool {
+	return !app.broken && (app.rolled.IsZero() || !app.well.IsZero() && !w.clock.Now().Before(app.well))
+}
+
+// rolled is what happens when a workload's stamps change.
+func (w *world) rolled(app *simulatedApp) {
+	now, was := w.clock.Now(), app.records
+	wasWell := w.isWell(app)
+	if w.stamp(app); app.records.Equal(was) {
+		return // it was true: the webhook makes no patch
+	}
+	app.version++
+	app.rolls++
+	if app.rolls > app.edits {
+		w.t.Errorf("%s has rolled %d times for %d edits", app.user, app.rolls, app.edits)
+	}
+	app.rolled, app.well = now, time.Time{}
+	bad := false
+	for _, source := range app.sources {
+		content := w.contents[place{app.user.namespace, source}]
+		if w.bad[content] {
+			bad = true
+			if wasWell && !app.mute {
+				w.victims[content] = append(w.victims[content], fmt.Sprintf("%s at %s under leader %d", app.user.name, now.Format(time.TimeOnly), w.leaders))
+			}
+		}
+	}
+	takes := 5 * time.Second
+	if w.flaky {
+		takes = time.Duration(2+w.random.IntN(20)) * time.Second
+	}
+	switch {
+	case bad || app.broken || app.mute:
+	case w.flaky && w.random.IntN(25) == 0: // fails for a while by itself
+		app.well = now.Add(takes + time.Duration(w.random.IntN(900))*time.Second)
+	default:
+		app.well = now.Add(takes)
+	}
+	for _, at := range []time.Time{now.Add(takes), app.well} {
+		if at.After(now) {
+			w.at(at.Sub(now), func() { app.version++; w.see(app.user) })
+		}
+	}
+	underWay := 0
+	for _, other := range w.apps {
+		if !other.mute && !other.broken && !other.rolled.IsZero() && other.well.After(now) && other.well.Sub(other.rolled) < time.Minute {
+			underWay++
+		}
+	}
+	w.most = max(w.most, underWay)
+}
+
+// stamp has a workload carry what is true now.
+func (w *world) stamp(app *simulatedApp) {
+	object, err := w.kind.Decode(w.body(app))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	references, err := object.References()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	policy := checksum.DefaultPolicy()
+	app.records = checksum.Decide(w.ring, checksum.Admission{
+		Namespace: app.user.namespace, Asker: checksum.Roller, Create: len(app.records.Stamps) == 0, Fresh: true, Policy: policy,
+		Selections: checksum.Selections(references, policy), Held: app.records, Sent: app.records,
+		Content: func(s checksum.Source) *checksum.Content { return w.contents[place{app.user.namespace, s}] },
+	}).Records
+}
+
+// body is a workload as the API server writes it.
+func (w *world) body(app *simulatedApp) []byte {
+	var envFrom []any
+	for _, source := range app.sources {
+		envFrom = append(envFrom, map[string]any{"configMapRef": map[string]any{"name": source.Name}})
+	}
+	replicas, ready := 2, 2
+	if !w.isWell(app) {
+		ready = 1
+	}
+	switch {
+	case app.mute:
+		replicas, ready = 0, 0
+	case app.single:
+		replicas, ready = 1, ready-1
+	}
+	return encoded(map[string]any{
+		"metadata": map[string]any{"name": app.user.name, "namespace": app.user.namespace, "uid": app.user.name, "resourceVersion": strconv.Itoa(app.version + 1), "generation": app.rolls + 1, "annotations": app.settings},
+		"spec": map[string]any{"replicas": replicas, "selector": map[string]any{"matchLabels": map[string]any{"app": app.user.name}}, "template": map[string]any{
+			"metadata": map[string]any{"annotations": app.records.Stamps},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "envFrom": envFrom}}},
+		}},
+		"status": map[string]any{"observedGeneration": app.rolls + 1, "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": ready, "readyReplicas": ready},
+	})
+}
+
+var errUncertain = errors.New("connection reset by peer")
+
+// get implements api.
+func (w *world) get(_ context.Context, user ref) ([]byte, error) { return w.body(w.apps[user]), nil }
+
+// readmit implements api.
+func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]byte, []string, error) {
+	app := w.apps[user]
+	if dryRun {
+		w.t.Fatal("nothing is to be recorded here")
+	}
+	if w.flaky && app.refused == 0 && w.random.IntN(30) == 0 {
+		app.refused = 1 + w.random.IntN(12)
+	}
+	if app.refused > 1 {
+		app.refused--
+		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, user.name, errors.New("somebody's policy"))
+	}
+	app.refused = 0
+	w.rolled(app)
+	if w.flaky && w.random.IntN(30) == 0 {
+		w.at(time.Second, func() { w.see(user) })
+		return nil, nil, errUncertain
+	}
+	return w.body(app), nil, nil
+}
+
+// pods implements api.
+func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.Pod, error) {
+	app := w.apps[ref{w.kind, namespace, selector[len("app="):]}]
+	old := workload.Pod{Name: app.user.name + "-old", Ready: !app.broken} // its native gate keeps it
+	pod := workload.Pod{Name: app.user.name, Stamps: app.records.Stamps, Created: app.rolled.Truncate(time.Second)}
+	if w.isWell(app) {
+		pod.Ready, pod.Started = true, app.well.Truncate(time.Second)
+		if app.well.IsZero() {
+			pod.Created, pod.Started = time.Unix(0, 0), time.Unix(0, 0)
+		}
+		if app.podStarted.After(pod.Started) {
+			pod.Created, pod.Started = app.podStarted.Truncate(time.Second), app.podStarted.Truncate(time.Second)
+		}
+		return []workload.Pod{pod}, nil
+	}
+	if app.well.IsZero() || app.well.Sub(app.rolled) > time.Minute {
+		pod.Trouble = "container app: CrashLoopBackOff"
+	}
+	return []workload.Pod{old, pod}, nil
+}
+
+func (*world) Ending(string) bool { return false }
+
+func (*world) nodeReady(context.Context, string) (bool, error)     { return true, nil }
+func (*world) sourceUID(context.Context, place) (types.UID, error) { return "", nil }
+func (*world) HasSynced() bool                                     { return true }
+func (*world) OptedIn(string) bool                                 { return true }
+func (*world) Settings(string) map[string]string                   { return nil }
+func (w *world) Ring() *checksum.Ring                              { return w.ring }
+func (*world) Refresh(context.Context, string) (bool, error)       { return false, nil }
+func (*world) Names(string, checksum.Kind) []string                { return nil }
+func (*world) Version(string, checksum.Source) string              { return "" }
+func (w *world) Content(ns string, s checksum.Source) *checksum.Content {
+	return w.contents[place{ns, s}]
+}
+
+func (w *world) Written(ns string, s checksum.Source) (written, created time.Time) {
+	return w.written[place{ns, s}], time.Unix(0, 0)
+}
