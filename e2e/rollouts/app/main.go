@@ -30,19 +30,13 @@ func run() error {
 	if len(os.Args) != 2 {
 		return errors.New("want one word: strict, late, needy or lenient")
 	}
+	manner, known := map[string]func() error{"strict": exit, "late": exitLater, "needy": ask, "lenient": goOn}[os.Args[1]]
+	if !known {
+		return fmt.Errorf("there is no %q", os.Args[1])
+	}
 	if strings.Contains(os.Getenv("SETTING"), "bad") {
-		switch os.Args[1] {
-		case "strict":
-			return errors.New("there is a mistake in SETTING")
-		case "late":
-			time.AfterFunc(3*time.Second, func() {
-				fmt.Fprintln(os.Stderr, "app: there is a mistake in SETTING")
-				os.Exit(1)
-			})
-		case "needy":
-			if err := ask(os.Getenv("DEPENDENCY_SERVICE_HOST")); err != nil {
-				return fmt.Errorf("SETTING wants the dependency: %w", err)
-			}
+		if err := manner(); err != nil {
+			return err
 		}
 	}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "at your service") })
@@ -50,11 +44,25 @@ func run() error {
 	return server.ListenAndServe()
 }
 
-func ask(host string) error {
+var errSetting = errors.New("there is a mistake in SETTING")
+
+func exit() error { return errSetting }
+
+func exitLater() error {
+	time.AfterFunc(3*time.Second, func() {
+		fmt.Fprintln(os.Stderr, "app:", errSetting)
+		os.Exit(1)
+	})
+	return nil
+}
+
+func ask() error {
 	client := &http.Client{Timeout: time.Second}
-	response, err := client.Get("http://" + net.JoinHostPort(host, "3000"))
+	response, err := client.Get("http://" + net.JoinHostPort(os.Getenv("DEPENDENCY_SERVICE_HOST"), "3000"))
 	if err != nil {
-		return err
+		return fmt.Errorf("SETTING wants the dependency: %w", err)
 	}
 	return response.Body.Close()
 }
+
+func goOn() error { return nil }
