@@ -94,7 +94,7 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 	c.notes.waits(user, now, r.Untrue, s.records)
 	if turn.halted != (ref{}) {
 		c.warnOnce(user, s, reasonHalted, fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
-			"It goes on when the source changes again, when that one is healthy or deleted, or by the annotation configstamp.dev/resume on the source (a time: now)",
+			"It goes on when the source changes again, when that one is healthy or deleted, or by the annotation configstamp.dev/resume on the source",
 			changed(r.Untrue), turn.halted.people(), turn.why), r.Untrue...)
 		return 0, false
 	}

@@ -23,22 +23,22 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	if out.again > 0 {
 		c.queue.AddAfter(ref{}, out.again)
 	}
-	tell := func(all []news, eventType string, why reason, text func(news) string) {
+	tell := func(all []news, eventType string, why reason, text func(news, place) string) {
 		for _, one := range all {
 			for _, at := range one.places {
-				c.onSource(ctx, at, eventType, why, text(one))
+				c.onSource(ctx, at, eventType, why, text(one, at))
 			}
 		}
 	}
 	c.metrics.halts.Add(float64(len(out.halted)))
-	tell(out.halted, corev1.EventTypeWarning, reasonStops, func(n news) string {
+	tell(out.halted, corev1.EventTypeWarning, reasonStops, func(n news, at place) string {
 		return fmt.Sprintf("the change stops, as %s has failed with it: %s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
-			"Put the old content back, or mend it: either rolls by itself. To go on all the same: the annotation configstamp.dev/resume (a time: now)", n.by.people(), n.why)
+			"Put the old content back, or mend it: either rolls by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", n.by.people(), n.why, at.source.Kind, at.source.Name)
 	})
-	tell(out.resumed, corev1.EventTypeNormal, reasonGoesOn, func(n news) string {
+	tell(out.resumed, corev1.EventTypeNormal, reasonGoesOn, func(n news, _ place) string {
 		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.by.people())
 	})
-	tell(out.finished, corev1.EventTypeNormal, reasonFinished, func(n news) string {
+	tell(out.finished, corev1.EventTypeNormal, reasonFinished, func(n news, _ place) string {
 		return fmt.Sprintf("the change has rolled out, to %d workloads", n.settled)
 	})
 }

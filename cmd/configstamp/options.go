@@ -59,7 +59,7 @@ func (o *common) add(flags *pflag.FlagSet) {
 		}
 	}
 	flags.StringSliceVar(&o.dialects, "dialects", nil, "products whose annotations count too, and opt in: reloader, wave; the webhook configuration needs the entry dialects.configstamp.dev")
-	flags.StringArrayVar(&o.workloads, "workload", nil, "custom kind with a pod template, as group/version/resource=path.to.template[,rollout=Condition]; may be repeated; "+
+	flags.StringArrayVar(&o.workloads, "workload", nil, "custom kind with a pod template, as group/version/resource=path.to.template[,rollout=Condition], whose status condition is True when a rollout is healthy and False when it has failed; may be repeated; "+
 		"Argo Rollouts, DeploymentConfigs, CloneSets and Knative Services are known, and each is looked after while the cluster serves it")
 	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report; "+
 		"from when the cluster serves secretproviderclasspodstatuses")

@@ -31,6 +31,7 @@ func scenes() []scene {
 		{"payment-api-config: which deployments use this ConfigMap?", "one ConfigMap, four Deployments: none was forgotten", payment},
 		{"web-tls: a certificate that is rotated", "a rotated certificate is served, by an app that reads it at its start", certificate},
 		{"Pulp: three Deployments share one settings Secret", "an operator-like set rolled together when its settings changed", pulp},
+		{"shop-settings: one bad edit, four applications", "a bad edit stopped at one of four applications, whose old pods went on serving; mended, it reached all", badEdit},
 		{"What it cannot do: bring back old content", "rollout undo brought no old content back, and said so", undo},
 	}
 }
@@ -81,7 +82,7 @@ func webMessage(ctx context.Context, s *stage) error {
 	if _, err := s.kubectl(ctx, "rollout", "history", "deployment/web-app"); err != nil {
 		return err
 	}
-	if err := s.event(ctx, "web-app", "configmap/web-message changed: rolling out"); err != nil {
+	if err := s.event(ctx, "deployment/web-app", "configmap/web-message changed: rolling out"); err != nil {
 		return err
 	}
 	if err := s.rolled(ctx, 2, "web-app"); err != nil {
@@ -134,7 +135,7 @@ func typo(ctx context.Context, s *stage) error {
 	if _, err := s.kubectl(ctx, "get", "pods", "-l", "app=two-tier-app"); err != nil {
 		return err
 	}
-	if err := s.event(ctx, "two-tier-app", "secret/app-secrets changed: rolling out"); err != nil {
+	if err := s.event(ctx, "deployment/two-tier-app", "secret/app-secrets changed: rolling out"); err != nil {
 		return err
 	}
 	return s.answers(ctx, "two-tier-app", "connected to "+host)
@@ -211,6 +212,57 @@ func pulp(ctx context.Context, s *stage) error {
 	return s.rolled(ctx, 2, set...)
 }
 
+func badEdit(ctx context.Context, s *stage) error {
+	shop := []string{"cart", "checkout", "search", "stock"}
+	if err := s.apply(ctx, "shop.yaml"); err != nil {
+		return err
+	}
+	if err := s.rolledOut(ctx, shop...); err != nil {
+		return err
+	}
+	s.say("\n  All four read their settings when they start, and end when they cannot. Somebody writes a timeout that is none.")
+	if err := s.edit(ctx, "configmap/shop-settings", "TIMEOUT: 30s", "TIMEOUT: half-a-minute"); err != nil {
+		return err
+	}
+	if err := s.event(ctx, "deployment/cart", "the rollout has failed"); err != nil {
+		return err
+	}
+	if err := s.event(ctx, "configmap/shop-settings", "the change stops"); err != nil {
+		return err
+	}
+	if err := s.event(ctx, "deployment/stock", "it does not roll"); err != nil {
+		return err
+	}
+	if _, err := s.kubectl(ctx, "get", "pods", "-l", "app in (cart,checkout,search,stock)"); err != nil {
+		return err
+	}
+	if err := s.rolled(ctx, 2, "cart"); err != nil {
+		return err
+	}
+	if err := s.rolled(ctx, 1, "checkout", "search", "stock"); err != nil {
+		return err
+	}
+	for _, name := range shop {
+		if err := s.answers(ctx, name, "30s"); err != nil {
+			return err
+		}
+	}
+	s.say("\n  One of four has new pods, which fail; its old ones serve, as its own rolling update keeps them. The others were not touched. The edit is mended.")
+	if err := s.edit(ctx, "configmap/shop-settings", "TIMEOUT: half-a-minute", "TIMEOUT: 45s"); err != nil {
+		return err
+	}
+	for _, name := range shop {
+		if err := s.answers(ctx, name, "45s"); err != nil {
+			return err
+		}
+	}
+	if err := s.rolledOut(ctx, shop...); err != nil {
+		return err
+	}
+	s.say("  One first, then two: a change proves itself before it goes on.")
+	return s.event(ctx, "configmap/shop-settings", "the change has rolled out")
+}
+
 func undo(ctx context.Context, s *stage) error {
 	printed, err := s.kubectl(ctx, "rollout", "undo", "deployment/web-app")
 	if err != nil {
@@ -229,11 +281,11 @@ func undo(ctx context.Context, s *stage) error {
 	return s.answers(ctx, "web-app", "hello world")
 }
 
-// event shows and checks an event of a Deployment.
-func (s *stage) event(ctx context.Context, deployment, want string) error {
-	s.say("  $ kubectl events --for deployment/%s", deployment)
+// event shows and checks an event of something.
+func (s *stage) event(ctx context.Context, about, want string) error {
+	s.say("  $ kubectl events --for %s", about)
 	return s.eventually(ctx, "there is an event: "+want, func() (bool, error) {
-		printed, err := s.quiet(ctx, "events", "--for", "deployment/"+deployment)
+		printed, err := s.quiet(ctx, "events", "--for", about)
 		for line := range strings.Lines(printed) {
 			if strings.Contains(line, want) {
 				s.say("    %s", strings.TrimSpace(line))

@@ -3,6 +3,7 @@
 //
 //	app web     answers GET / with $MESSAGE
 //	app config  answers GET / with every $SETTING_..., sorted
+//	app strict  the same, and ends when $SETTING_TIMEOUT is no duration
 //	app tls     answers GET / with the serial number of /etc/tls/tls.crt
 //	app db      is a database that knows one password, $PASSWORD
 //	app tier    answers GET / when that database takes $MYSQL_PASSWORD
@@ -31,12 +32,17 @@ func main() {
 
 func run() error {
 	if len(os.Args) != 2 {
-		return errors.New("want one word: web, config, tls, db, tier or check")
+		return errors.New("want one word: web, config, strict, tls, db, tier or check")
 	}
 	switch os.Args[1] {
 	case "web":
 		return serve(os.Getenv("MESSAGE"))
 	case "config":
+		return serve(settings())
+	case "strict":
+		if _, err := time.ParseDuration(os.Getenv("SETTING_TIMEOUT")); err != nil {
+			return err
+		}
 		return serve(settings())
 	case "tls":
 		return serveSerial()
