@@ -29,6 +29,8 @@ func (s *starter) fakeNodes(ctx context.Context, count int) error {
 		"--manage-all-nodes=true",
 		"--cidr=10.244.0.0/16",
 		"--node-ip=" + c.Address,
+		// Without leases the stages send no heartbeats, and nodes are lost after 50 s.
+		"--node-lease-duration-seconds=40",
 	}}, s.binaries.Kwok)
 	if err != nil {
 		return err

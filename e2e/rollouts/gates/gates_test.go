@@ -166,17 +166,39 @@ func (c *crowd) observes(v judge.Violation) bool {
 // wantTruth waits until everything that may roll carries true stamps.
 func (c *crowd) wantTruth(t *testing.T) {
 	t.Helper()
-	waitFor(t, 5*time.Minute, "true stamps", func() error {
-		untrue, err := c.Converge(t.Context(), 0)
-		if err != nil {
+	var untrue []judge.Violation
+	t.Cleanup(func() {
+		if len(untrue) > 0 {
+			t.Log(c.describe(t, untrue))
+		}
+	})
+	waitFor(t, 3*time.Minute, "true stamps", func() (err error) {
+		if untrue, err = c.Converge(t.Context(), 0); err != nil {
 			return err
 		}
 		if untrue = slices.DeleteFunc(untrue, c.observes); len(untrue) > 0 {
-			return fmt.Errorf("%d in %s are untrue, such as %s", len(untrue), c.Namespace, untrue[0])
+			return fmt.Errorf("%d in %s are untrue", len(untrue), c.Namespace)
 		}
 		return nil
 	})
 	c.wantReady(t)
+}
+
+// describe tells of workloads that are not as they should be: what they are, what
+// holds them, and what people were told.
+func (c *crowd) describe(t *testing.T, found []judge.Violation) string {
+	t.Helper()
+	space := court.Run.Existing(t, c.Namespace)
+	text := fmt.Sprintf("%d in %s", len(found), c.Namespace)
+	for _, violation := range found {
+		for _, w := range c.workloads {
+			if w.object() == violation.Object {
+				text += fmt.Sprintf("\n%s (%s, %s): %s", w.object(), w.spec, w.gate, violation.Text)
+			}
+		}
+		text += "\n  " + strings.Join(space.Notes(violation.Object), "\n  ")
+	}
+	return text
 }
 
 // wantVerdict is the judge's, on I1 to I6.
@@ -237,7 +259,7 @@ func now(t *testing.T) timeline.Since {
 
 func waitFor(t *testing.T, bound time.Duration, what string, ok func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(bound); ; time.Sleep(300 * time.Millisecond) {
+	for deadline := time.Now().Add(bound); ; time.Sleep(time.Second) {
 		err := ok()
 		if err == nil {
 			return
