@@ -1,10 +1,8 @@
 package controller
 
 import (
-	"cmp"
 	"maps"
 	"math"
-	"math/bits"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +28,7 @@ type steps struct {
 	call func(time.Duration)
 
 	mu       sync.Mutex
+	leads    bool // before that, changes are for others to follow
 	changes  map[place]*change
 	waiting  map[ref]*candidate
 	rollouts map[ref]*rollout
@@ -149,6 +148,7 @@ func (t *steps) lead(users []ref, now time.Time) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.leads = true
 	t.past, t.opens = make(map[ref]struct{}, len(users)), now.Add(openWithin)
 	for _, user := range users {
 		t.past[user] = struct{}{}
@@ -176,11 +176,11 @@ func (t *steps) isPast(user ref) bool {
 
 // changed notes that a source has another content, or says something else.
 func (t *steps) changed(at place, content *checksum.Content, users []ref, now time.Time) {
-	if t.off() {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.off() || !t.leads {
+		return
+	}
 	defer t.stir()
 	if known := t.changes[at]; known != nil {
 		known = known.root()
@@ -188,6 +188,11 @@ func (t *steps) changed(at place, content *checksum.Content, users []ref, now ti
 			return
 		}
 		delete(known.contents, at)
+	}
+	for _, c := range t.waiting {
+		if c.user.namespace == at.namespace && slices.Contains(c.sources, at.source) {
+			c.granted = false // that was for what it held before
+		}
 	}
 	t.begin(at, &change{born: now, contents: map[place]*checksum.Content{at: content}}, users)
 }
@@ -447,8 +452,7 @@ func (t *steps) settle(user ref, healthy bool) {
 	t.stir()
 }
 
-// halt notes that a rollout has failed. It reports whether anybody waits for
-// it: else it need not be followed any more.
+// halt notes that a rollout has failed.
 func (t *steps) halt(user ref, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -470,371 +474,4 @@ func (t *steps) forget(user ref) {
 	delete(t.rollouts, user)
 	delete(t.missed, user)
 	t.stir()
-}
-
-// counts are the numbers of changes by state, of rollouts under way, and of
-// workloads that a halt holds.
-type counts struct{ rolling, waiting, halted, unsettled, held int }
-
-func (t *steps) counts() (n counts) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.survey()
-	n.unsettled = s.unsettled
-	changes := map[*change]bool{}
-	for _, c := range t.waiting {
-		held := false
-		for _, change := range c.on {
-			changes[change] = true
-			held = held || change.halted != (ref{})
-		}
-		if held {
-			n.held++
-		}
-	}
-	for c := range s.standings {
-		changes[c] = true
-	}
-	for c := range changes {
-		switch standing := s.standings[c]; {
-		case c.halted != (ref{}):
-			n.halted++
-		case standing != nil && standing.under > 0:
-			n.rolling++
-		default:
-			n.waiting++
-		}
-	}
-	return n
-}
-
-// survey is how things stand.
-type survey struct {
-	unsettled    int
-	perNamespace map[string]int
-	standings    map[*change]*standing
-}
-
-// standing is how a change stands: how many rollouts under way are to prove it, and
-// which one halts it.
-type standing struct {
-	under int
-	// waited tells that a healthy workload waits for nothing but others.
-	waited bool
-	halt   ref
-}
-
-func (s *survey) of(c *change) *standing {
-	if s.standings[c] == nil {
-		s.standings[c] = &standing{}
-	}
-	return s.standings[c]
-}
-
-func (t *steps) survey() *survey {
-	s := &survey{perNamespace: map[string]int{}, standings: map[*change]*standing{}}
-	for user, r := range t.rollouts {
-		if !r.failed {
-			s.unsettled++
-			s.perNamespace[user.namespace]++
-		}
-		for c, proves := range r.evidence {
-			c = c.root()
-			switch {
-			case len(c.contents) == 0 || !proves:
-			case !r.failed:
-				s.of(c).under++
-			case !t.released(c, r.began):
-				if known := s.of(c).halt; known == (ref{}) || user == c.halted || known != c.halted && t.rollouts[known].began.After(r.began) {
-					s.of(c).halt = user
-				}
-			}
-		}
-	}
-	for _, c := range t.waiting {
-		if t.place(c); c.granted {
-			t.count(s, c)
-		}
-	}
-	return s
-}
-
-// count takes a granted candidate for a rollout under way.
-func (t *steps) count(s *survey, c *candidate) {
-	if t.needsSlot(c) {
-		s.unsettled++
-		s.perNamespace[c.user.namespace]++
-	}
-	if c.last || c.mute {
-		return
-	}
-	for _, change := range c.on {
-		s.of(change).under++
-	}
-}
-
-// needsSlot reports whether a rollout of a candidate is one more.
-func (t *steps) needsSlot(c *candidate) bool {
-	r := t.rollouts[c.user]
-	return !c.mute && (r == nil || r.failed)
-}
-
-// place finds out on which changes a candidate is.
-func (t *steps) place(c *candidate) {
-	c.on = c.on[:0]
-	for _, source := range c.sources {
-		change := t.changes[place{c.user.namespace, source}].root()
-		if slices.Contains(c.on, change) {
-			continue
-		}
-		if c.on = append(c.on, change); len(c.on) == 1 || change.born.Before(c.age) {
-			c.age = change.born
-		}
-	}
-}
-
-// released reports whether a failure that began at some moment holds a change no
-// more, because somebody said so on one of its sources.
-func (t *steps) released(c *change, began time.Time) bool {
-	for at := range c.contents {
-		if t.resumed(at).After(began) {
-			return true
-		}
-	}
-	return false
-}
-
-// outcome is what has come of looking at everything.
-type outcome struct {
-	granted []ref
-	// held are those who wait for a change that is halted since now.
-	held            []ref
-	halted, resumed []news
-	finished        []news
-	// again is when to look again, zero: when something happens.
-	again time.Duration
-}
-
-// news is what has become of a change.
-type news struct {
-	places  []place
-	by      ref
-	why     string
-	settled int
-}
-
-// next gives the turns that have come.
-func (t *steps) next(now time.Time) outcome {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var out outcome
-	s := t.survey()
-	t.judge(s, &out)
-	if wait := t.opens.Sub(now); len(t.past) > 0 && wait > 0 {
-		out.again = wait
-		return out
-	}
-	healthy, last := t.queues(s, now, &out)
-	t.grant(healthy, s, &out)
-	for _, queue := range last {
-		for _, c := range queue {
-			for _, change := range c.on {
-				if t.othersUnder(c, change, s) > 0 || s.of(change).waited {
-					c = nil // others first
-					break
-				}
-			}
-			if c != nil {
-				t.grant(map[string][]*candidate{c.user.namespace: {c}}, s, &out)
-			}
-		}
-	}
-	t.tidy(s, now, &out)
-	return out
-}
-
-// judge says which changes are halted since now, and which go on.
-func (t *steps) judge(s *survey, out *outcome) {
-	held := map[*change]bool{}
-	for user, c := range t.waiting {
-		for _, change := range c.on {
-			if halt := s.of(change).halt; halt != (ref{}) && change.halted != halt {
-				held[change] = true
-				out.held = append(out.held, user)
-			}
-			if change.halted != (ref{}) && s.of(change).halt == (ref{}) {
-				out.resumed = append(out.resumed, news{places: change.places(), by: change.halted})
-				change.halted = ref{}
-			}
-		}
-	}
-	for change := range held {
-		by := s.of(change).halt
-		change.halted = by
-		out.halted = append(out.halted, news{places: change.places(), by: by, why: t.rollouts[by].why})
-	}
-}
-
-// queues gives, for each namespace, the candidates who have to wait for others
-// alone, in their order: those that are healthy, and those that go last.
-func (t *steps) queues(s *survey, now time.Time, out *outcome) (healthy, last map[string][]*candidate) {
-	healthy, last = map[string][]*candidate{}, map[string][]*candidate{}
-	again := func(wait time.Duration) {
-		if out.again == 0 || wait < out.again {
-			out.again = wait
-		}
-	}
-	for _, c := range t.waiting {
-		open := !c.granted
-		if wait := c.due.Sub(now); wait > 0 {
-			again(wait)
-			open = false
-		}
-		for _, change := range c.on {
-			if wait := change.born.Add(openWithin).Sub(now); change.unseen > 0 && wait > 0 {
-				again(wait)
-				open = false
-			}
-			// One that holds up others may always be mended.
-			open = open && (s.of(change).halt == ref{} || c.last && t.holdsUp(c.user))
-		}
-		switch {
-		case !open:
-		case c.last:
-			last[c.user.namespace] = append(last[c.user.namespace], c)
-		default:
-			healthy[c.user.namespace] = append(healthy[c.user.namespace], c)
-		}
-	}
-	for _, queues := range []map[string][]*candidate{healthy, last} {
-		for _, queue := range queues {
-			slices.SortFunc(queue, t.compare)
-		}
-	}
-	return healthy, last
-}
-
-// holdsUp reports whether a workload has failed for a change.
-func (t *steps) holdsUp(user ref) bool {
-	r := t.rollouts[user]
-	return r != nil && r.failed && slices.Contains(slices.Collect(maps.Values(r.evidence)), true)
-}
-
-// compare orders the candidates of one namespace: by the age of the change, and
-// within one as the design page says.
-func (t *steps) compare(a, b *candidate) int {
-	if older := a.age.Compare(b.age); older != 0 {
-		return older
-	}
-	if before := cmp.Or(cmp.Compare(a.tries, b.tries), cmp.Compare(a.order, b.order)); before != 0 {
-		return before
-	}
-	if a.careful != b.careful {
-		if b.careful {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(a.user.name, b.user.name), cmp.Compare(a.user.kind.Resource, b.user.kind.Resource))
-}
-
-// grant gives turns while there are slots and steps allow: to the namespace with
-// the fewest rollouts under way first.
-func (t *steps) grant(queues map[string][]*candidate, s *survey, out *outcome) {
-	namespaces := slices.Sorted(maps.Keys(queues))
-	for len(namespaces) > 0 {
-		slices.SortStableFunc(namespaces, func(a, b string) int { return cmp.Compare(s.perNamespace[a], s.perNamespace[b]) })
-		namespace := namespaces[0]
-		queue := queues[namespace]
-		for len(queue) > 0 && !t.admits(queue[0], s) {
-			queue = queue[1:] // what keeps it out stays so for now
-		}
-		if len(queue) == 0 {
-			namespaces = namespaces[1:]
-			continue
-		}
-		c := queue[0]
-		queues[namespace] = queue[1:]
-		c.granted = true
-		t.count(s, c)
-		out.granted = append(out.granted, c.user)
-	}
-}
-
-// admits reports whether there is room for one more.
-func (t *steps) admits(c *candidate, s *survey) bool {
-	room := !t.needsSlot(c) || s.unsettled < t.limits.Unsettled && s.perNamespace[c.user.namespace] < t.limits.UnsettledPerNamespace
-	if !c.last {
-		for _, source := range c.sources {
-			at := place{c.user.namespace, source}
-			change := t.changes[at].root()
-			room = room && t.othersUnder(c, change, s) < t.allowed(change.proven[at])-change.proven[at]
-		}
-	}
-	if !room && !c.last {
-		for _, change := range c.on {
-			s.of(change).waited = true
-		}
-	}
-	return room
-}
-
-// othersUnder is how many rollouts under way are to prove a change, that of a
-// candidate aside.
-func (t *steps) othersUnder(c *candidate, change *change, s *survey) int {
-	under := s.of(change).under
-	if r := t.rollouts[c.user]; r != nil && !r.failed && r.evidence[change] {
-		under--
-	}
-	return under
-}
-
-// allowed is how many workloads may have begun when some are proven: the first
-// step, and twice as many more with each step that is complete.
-func (t *steps) allowed(proven int) int {
-	complete := bits.Len(uint(proven/t.limits.Step+1)) - 1 // #nosec G115 -- neither is negative
-	return t.limits.Step * (1<<(complete+1) - 1)
-}
-
-// tidy forgets changes for which nothing is left to do, and failures for which
-// nobody waits: who waits later finds them.
-func (t *steps) tidy(s *survey, now time.Time, out *outcome) {
-	awaited := map[*change]bool{}
-	for _, c := range t.waiting {
-		for _, change := range c.on {
-			awaited[change] = true
-		}
-	}
-	for user, r := range t.rollouts {
-		if r.failed && !t.holds(r, awaited) {
-			delete(t.rollouts, user)
-		}
-	}
-	for _, r := range t.rollouts {
-		for c := range r.evidence {
-			awaited[c.root()] = true
-		}
-	}
-	finished := map[*change]bool{}
-	for at, c := range t.changes {
-		root := c.root()
-		if awaited[root] || root.unseen > 0 && now.Sub(root.born) < openWithin {
-			continue
-		}
-		delete(t.changes, at)
-		if !finished[root] && root.settled > 1 && s.of(root).halt == (ref{}) {
-			out.finished = append(out.finished, news{places: root.places(), settled: root.settled})
-		}
-		finished[root] = true
-	}
-}
-
-// holds reports whether anybody waits for a rollout that has failed.
-func (t *steps) holds(r *rollout, awaited map[*change]bool) bool {
-	for c, proves := range r.evidence {
-		if proves && awaited[c.root()] {
-			return true
-		}
-	}
-	return false
 }
