@@ -119,12 +119,13 @@ func (f *fleet) says(about, reason, naming string) error {
 		f.heard.Format(time.TimeOnly), strings.Join(f.space.Notes(about), "\n"))
 }
 
-// times is how often a reason was given, counted up or not.
+// times is how often a reason was given, counted up or not. How often one was
+// given before that is counted up now, is not told: it counts once.
 func (f *fleet) times(about, reason string) int {
 	times := 0
 	for _, event := range f.events(about, reason) {
 		times++
-		if event.Series != nil {
+		if event.Series != nil && !event.EventTime.Time.Before(f.heard) {
 			times += int(event.Series.Count) - 1
 		}
 	}
