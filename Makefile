@@ -35,7 +35,8 @@ installed: ## The demonstration on real containers, installed in both ways (need
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	go test -race ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rollouts/timeline ./e2e/bench/...
+	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rollouts/timeline ./e2e/bench/...
+	go test -run '^TestSimulation$$' ./controller
 	cd e2e/cluster && CGO_ENABLED=0 go test -trimpath ./...
 
 oracle: ## What checksum finds, against what Kubernetes itself finds

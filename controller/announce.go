@@ -32,6 +32,7 @@ const (
 	reasonHalted     reason = "RolloutHalted"      // another workload has failed with the change
 	reasonFailed     reason = "RolloutFailed"      // the workload did not become healthy
 	reasonWithdrawn  reason = "PodsRunWithdrawnContent"
+	reasonUnseen     reason = "PodsUnseen"          // health is judged without looking at pods
 	reasonBlocked    reason = "RecordingBlocked"    // another webhook would change the workload
 	reasonOversize   reason = "AnnotationsTooLarge" // our annotations do not fit
 	reasonUnreadable reason = "TemplateUnreadable"  // the pod template cannot be read

@@ -322,10 +322,12 @@ func (c *Controller) next(ctx context.Context) bool {
 		}
 		c.queue.AddRateLimited(user)
 	case wait > 0:
-		c.queue.Forget(user)
 		c.queue.AddAfter(user, wait)
+		fallthrough
 	default:
-		c.queue.Forget(user)
+		if !c.steps.again(user) { // else it has failed, and waits for its turn
+			c.queue.Forget(user)
+		}
 	}
 	return true
 }

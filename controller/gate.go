@@ -33,7 +33,7 @@ func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (w
 		if settles > 0 {
 			return settles, false
 		}
-		c.notes.waits(user, now, r.Untrue, s.records)
+		c.notes.hold(user, now.Add(-c.options.Settle), r.Untrue, s.records)
 		hold()
 		return wait, false
 	}
@@ -51,7 +51,10 @@ func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, 
 			wait = hold.Until.Sub(now)
 		}
 		return func() {
-			c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, changed(r.Untrue)+", and rolls out later: "+c.because(&r.policy, hold), r.Untrue...)
+			// While it rolls, the end of an interval moves on: that is not news.
+			if why := changed(r.Untrue) + ", and rolls out later: "; c.notes.first(user, reasonHeld, why+hold.Setting) {
+				c.say.event(user, s, corev1.EventTypeNormal, reasonHeld, why+c.because(&r.policy, hold), r.Untrue...)
+			}
 		}, wait, true
 	}
 	if r.policy.MinInterval > 0 {
@@ -59,8 +62,8 @@ func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, 
 	}
 	wait = c.storm.wait(user, now)
 	return func() {
-		c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s again and again: the next rollout waits for %s, and longer each time, up to %s; "+
-			"configstamp.dev/min-interval sets a pace of your own", changed(r.Untrue), wait.Round(time.Second), longestPause), r.Untrue...)
+		c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s again and again: the next rollout waits until %s, and longer each time, up to %s; "+
+			"configstamp.dev/min-interval sets a pace of your own", changed(r.Untrue), now.Add(wait).UTC().Format(time.RFC3339), longestPause), r.Untrue...)
 		for _, source := range r.Untrue {
 			if at := (place{user.namespace, source}); c.storm.tells(at, now) {
 				c.onSource(ctx, at, corev1.EventTypeWarning, reasonHot, "it is written again and again: what uses it rolls less and less often, and once an hour at last; "+
@@ -79,10 +82,12 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 	if r.policy.Order.Given {
 		order = r.policy.Order.Place
 	}
+	stands := now.Sub(s.still)
 	turn := c.steps.wait(candidate{
 		user: user, sources: r.Untrue, records: s.records, due: now.Add(settles),
 		mute:    s.rollout.Phase == workload.Unreported,
-		last:    s.rollout.Phase == workload.Rolling || s.rollout.Phase == workload.Failed,
+		busy:    s.rollout.Phase == workload.Rolling && stands < unwellAfter,
+		last:    s.rollout.Phase == workload.Rolling && stands >= unwellAfter || s.rollout.Phase == workload.Failed,
 		careful: !s.rollout.Gentle, order: order,
 	}, now)
 	if settles > 0 {
@@ -91,20 +96,27 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 	if turn.granted {
 		return 0, true
 	}
-	c.notes.waits(user, now, r.Untrue, s.records)
+	c.notes.hold(user, now.Add(-c.options.Settle), r.Untrue, s.records)
 	if turn.halted != (ref{}) {
 		c.warnOnce(user, s, reasonHalted, fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
 			"It goes on when the source changes again, when that one is healthy or deleted, or by the annotation configstamp.dev/resume on the source",
 			changed(r.Untrue), turn.halted.people(), turn.why), r.Untrue...)
 		return 0, false
 	}
+	if s.rollout.Phase == workload.Rolling && stands < unwellAfter {
+		wait = unwellAfter - stands
+	}
 	if waited := now.Sub(turn.since); waited < longTurn {
-		return longTurn - waited, false
+		return sooner(wait, longTurn-waited), false
 	}
 	c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, changed(r.Untrue)+", and rolls out later: it waits for its turn, as a change rolls in steps and "+
 		"few rollouts may be unsettled at once (--step, --max-unsettled)", r.Untrue...)
-	return 0, false
+	return wait, false
 }
+
+// unwellAfter is how long a workload may roll for another reason, without any
+// progress, before it counts as not healthy.
+const unwellAfter = time.Minute
 
 // longTurn is how long a workload waits for its turn before people are told.
 const longTurn = 30 * time.Second

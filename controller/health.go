@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/internal/workload"
@@ -24,6 +25,7 @@ type health struct {
 	complete   bool      // it was rolled out once, so its own controller has done its part
 	well       time.Time // since when it is rolled out; zero: it is not
 	troubled   time.Time // since when every new pod is in trouble; zero: not
+	started    time.Time // when a container last started, by its node's clock
 }
 
 // condition is how a rollout is.
@@ -54,20 +56,24 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 	if c.steps.off() {
 		return 0, nil
 	}
-	if len(r.Untrue) == 0 {
-		c.steps.came(user)
-	}
 	rollout := c.steps.of(user)
+	if rollout != nil && rollout.uid != "" && rollout.uid != s.uid { // another of that name
+		c.steps.forget(user)
+		rollout = nil
+	}
 	if rollout == nil || rollout.found {
 		var err error
 		if rollout, err = c.find(ctx, user, s, r, rollout); err != nil {
 			return 0, err
 		}
+	} else {
+		c.steps.testify(user, c.taken(user, r, rollout))
 	}
 	c.steps.seen(user)
 	if rollout == nil {
 		return 0, nil
 	}
+	rollout.uid = s.uid
 	how, why, err := c.examine(ctx, user, s, rollout)
 	if err != nil {
 		return 0, fmt.Errorf("looking after a rollout: %w", err)
@@ -81,7 +87,11 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 		return 0, nil
 	case failed:
 		if !rollout.failed {
-			c.steps.halt(user, why)
+			ours := !rollout.found || len(rollout.places) > 0
+			c.steps.halt(user, why, s.records)
+			if !ours {
+				break // what somebody else rolls is not ours to tell of
+			}
 			c.metrics.settled(how)
 			klog.FromContext(ctx).Info("Rollout failed", "workload", user.String(), "why", why)
 			c.say.event(user, s, corev1.EventTypeWarning, reasonFailed, "the rollout has failed: "+why+
@@ -93,6 +103,17 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 		every *= failedLooks
 	}
 	return every, nil
+}
+
+// taken are the sources whose content a rollout of ours has taken, and whose
+// changes came to be known afterwards.
+func (c *Controller) taken(user ref, r review, rollout *rollout) (places []place) {
+	for at := range c.steps.unproven(user) {
+		if slices.Contains(rollout.rolled, at.source) && !slices.Contains(r.Untrue, at.source) {
+			places = append(places, at)
+		}
+	}
+	return places
 }
 
 // find looks for a rollout that others have begun with what a change brought, or
@@ -107,7 +128,10 @@ func (c *Controller) find(ctx context.Context, user ref, s *subject, r review, k
 			continue // nothing has rolled for it that we do not know of
 		}
 		written, _ := c.sources.Written(at.namespace, at.source)
-		if written.IsZero() || s.rollout.Phase == workload.RolledOut && !s.rollout.Current.IsZero() && s.rollout.Current.Before(written) {
+		if written.IsZero() { // nobody knows; what is recent may be by it
+			written = c.options.Clock.Now().Add(-c.options.Limits.RolloutDeadline)
+		}
+		if s.rollout.Phase == workload.RolledOut && !s.rollout.Current.IsZero() && s.rollout.Current.Before(written) {
 			continue // it has rolled before that was written
 		}
 		concerned[at] = written
@@ -125,15 +149,37 @@ func (c *Controller) find(ctx context.Context, user ref, s *subject, r review, k
 		return nil, fmt.Errorf("looking for a rollout: %w", err)
 	}
 	began, proves := beginning(pods, s.records.Stamps)
+	if began.IsZero() && s.rollout.Phase == workload.Failed {
+		began = s.rollout.FailedAt // not even a pod could be made
+	}
 	maps.DeleteFunc(concerned, func(_ place, written time.Time) bool { return began.Before(written) })
 	past = past && c.options.Clock.Since(began) < c.options.Limits.RolloutDeadline
 	if len(concerned) == 0 && !past {
 		return known, nil
 	}
-	rollout := c.steps.board(user, began, slices.Collect(maps.Keys(concerned)), proves)
+	places := slices.Collect(maps.Keys(concerned))
+	if known == nil && s.rollout.Phase == workload.RolledOut && c.lasts(made(pods, s.records.Stamps), s) {
+		c.steps.prove(places)
+		return nil, nil
+	}
+	rollout := c.steps.board(user, began, places, proves && !c.steps.wasUnwell(user, s.records))
 	rollout.health = state
 	return rollout, nil
 }
+
+// lasts reports whether pods have run for long enough to be healthy.
+func (c *Controller) lasts(pods []workload.Pod, s *subject) bool {
+	now, soak := c.options.Clock.Now(), c.options.Limits.soak(s)
+	for i := range pods {
+		if pods[i].Trouble != "" || pods[i].Started.IsZero() || now.Sub(pods[i].Started) < soak {
+			return false
+		}
+	}
+	return true
+}
+
+// soak is how long a rollout has to stay well.
+func (l *Limits) soak(s *subject) time.Duration { return max(l.Soak, s.rollout.MinReady) }
 
 // beginning is when the newest pod with stamps was created, zero when there is
 // none, and whether the workload may have been well before: it was not when pods
@@ -164,9 +210,8 @@ func (c *Controller) podsOf(ctx context.Context, user ref, state *health) ([]wor
 		if err != nil {
 			return nil, err
 		}
-		if state.selector, err = user.kind.Selector(body); err != nil {
-			return nil, err
-		}
+		// What cannot be read as a selector selects nothing: then the status alone tells.
+		state.selector, _ = user.kind.Selector(body)
 		state.asked = true
 	}
 	if state.selector == "" {
@@ -175,10 +220,11 @@ func (c *Controller) podsOf(ctx context.Context, user ref, state *health) ([]wor
 	return c.api.pods(ctx, user.namespace, state.selector)
 }
 
-// made are the pods that were made from a template with stamps and run, or are to.
+// made are the pods that were made from a template with stamps and run, or are to;
+// without stamps, all that do.
 func made(pods []workload.Pod, stamps map[string]string) (from []workload.Pod) {
 	for i := range pods {
-		if alive(&pods[i]) && pods[i].Carries(stamps) {
+		if alive(&pods[i]) && (len(stamps) == 0 || pods[i].Carries(stamps)) {
 			from = append(from, pods[i])
 		}
 	}
@@ -192,16 +238,23 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 	if status.Phase == workload.Unreported {
 		return mute, "", nil
 	}
+	if state.progressed.IsZero() {
+		state.progressed = r.began
+	}
 	all, err := c.podsOf(ctx, user, state)
-	if err != nil {
+	blind := apierrors.IsForbidden(err) || err != nil && now.Sub(r.began) >= limits.RolloutDeadline
+	if err != nil && !blind {
 		return underWay, "", err
+	}
+	if blind {
+		c.warnOnce(user, s, reasonUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy: "+err.Error())
 	}
 	pods := made(all, s.records.Stamps)
 	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
 		return failed, "its controller says " + status.Why, nil
 	}
-	soak := max(limits.Soak, status.MinReady)
-	trouble, started, up := troubleOf(pods, now, soak)
+	soak := limits.soak(s)
+	trouble, started, up := troubleOf(pods, now, min(soak, limits.CrashDeadline/2))
 	if trouble == "" {
 		state.troubled = time.Time{}
 	} else if state.troubled.IsZero() {
@@ -212,28 +265,26 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 	}
 
 	rolledOut := status.Phase == workload.RolledOut
-	if !rolledOut && status.PerNode && status.Missing > 0 {
+	if !rolledOut && status.PerNode && status.Missing > 0 && len(pods) > 0 && now.Sub(state.progressed) >= soak {
 		if rolledOut, err = c.lacksNodesAlone(ctx, s, all); err != nil {
 			return underWay, "", err
 		}
 	}
+	if len(pods) == 0 && state.selector != "" && !blind {
+		up = false // none has been made yet
+	}
 	switch {
 	case !rolledOut || !up:
 		state.well = time.Time{}
-	case state.well.IsZero():
+	case state.well.IsZero() || !started.Equal(state.started): // it is, or a container has restarted
 		state.well = now
 	}
-	if started.After(state.well) && !state.well.IsZero() {
-		state.well = started // a container has restarted since
-	}
+	state.started = started
 	if !state.well.IsZero() && now.Sub(state.well) >= soak {
 		return healthy, "", nil
 	}
 
 	state.complete = state.complete || rolledOut
-	if state.progressed.IsZero() {
-		state.progressed = r.began
-	}
 	if done := status.Updated + status.Available; done > state.best {
 		state.best, state.progressed = done, now
 	}
@@ -277,7 +328,7 @@ func troubleOf(pods []workload.Pod, now time.Time, soak time.Duration) (trouble 
 }
 
 // mostNodes bounds how many nodes are asked for one workload.
-const mostNodes = 50
+const mostNodes = 200
 
 // lacksNodesAlone reports whether all that a rollout lacks is on nodes that are not
 // ready.
@@ -304,7 +355,7 @@ func (c *Controller) lacksNodesAlone(ctx context.Context, s *subject, pods []wor
 // withdrawn tells of pods that started with content that has been taken back
 // since.
 func (c *Controller) withdrawn(ctx context.Context, user ref, s *subject, was *held) error {
-	if !user.kind.Restarts {
+	if !user.kind.Restarts || !was.records.Equal(s.records) {
 		return nil
 	}
 	until := time.Time{}

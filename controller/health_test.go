@@ -41,9 +41,11 @@ func TestHealth(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		then func(second int) now
 		down map[string]bool
-		want condition
-		when int // in seconds
-		why  string
+		// blind tells that its pods have no selector.
+		blind bool
+		want  condition
+		when  int // in seconds
+		why   string
 	}{
 		"healthy is rolled out for the soak": {
 			then: func(s int) now {
@@ -124,7 +126,7 @@ func TestHealth(t *testing.T) {
 				pod, gone := up(0), old
 				pod.Node, gone.Node, gone.Ready = "a", "b", false
 				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
-			}, down: map[string]bool{"b": true}, want: healthy, when: 10,
+			}, down: map[string]bool{"b": true}, want: healthy, when: 20,
 		},
 		"nodes that are ready are not": {
 			then: func(int) now {
@@ -134,7 +136,24 @@ func TestHealth(t *testing.T) {
 			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
 		},
 		"kinds whose pods nobody finds are healthy by what they say": {
-			then: func(int) now { return now{done, nil} }, want: healthy, when: 10,
+			then: func(int) now { return now{done, nil} }, blind: true, want: healthy, when: 10,
+		},
+		"pods that are not made yet are waited for": {
+			then: func(s int) now {
+				if s < 20 {
+					return now{done, []workload.Pod{old}}
+				}
+				return now{done, []workload.Pod{up(20)}}
+			}, want: healthy, when: 30,
+		},
+		"one early restart is no failure, however long the soak": {
+			then: func(int) now {
+				pod := up(2)
+				pod.Restarted = true
+				slow := done
+				slow.MinReady = time.Minute
+				return now{slow, []workload.Pod{pod}}
+			}, want: healthy, when: 60,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -144,6 +163,9 @@ func TestHealth(t *testing.T) {
 			controller := newController(Options{Limits: limits, Clock: clock}, nil, nil, nil, hospital, nil, prometheus.NewRegistry())
 			s, r := &subject{}, &rollout{began: began, health: health{asked: true, selector: "app=a"}}
 			s.records.Stamps = stamps
+			if c.blind {
+				r.health.selector = ""
+			}
 			for second := range 1000 {
 				clock.SetTime(at(second))
 				is := c.then(second)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +43,8 @@ type subject struct {
 	fault           string               // why the template could not be read
 	sources         []checksum.Source    // what it is found by
 	rollout         workload.Rollout     // how far its newest revision is
+	still           time.Time            // since when it rolls without any progress
+	best            int32                // the most replicas that were new, and available, while it rolls
 }
 
 // newSubject reads a workload, whose rollout is read already.
@@ -97,6 +100,7 @@ type index struct {
 	woken func(ref)
 	// concern gives the sources that concern a workload, by its policy.
 	concern func(ref, *subject) []checksum.Source
+	now     func() time.Time
 
 	mu       sync.RWMutex
 	subjects map[ref]*subject
@@ -104,8 +108,8 @@ type index struct {
 	byName   map[string]map[ref]struct{} // those that name sources by patterns, by namespace
 }
 
-func newIndex(woken func(ref), concern func(ref, *subject) []checksum.Source) *index {
-	return &index{woken: woken, concern: concern, subjects: map[ref]*subject{}, bySource: map[place][]ref{}, byName: map[string]map[ref]struct{}{}}
+func newIndex(woken func(ref), concern func(ref, *subject) []checksum.Source, now func() time.Time) *index {
+	return &index{woken: woken, concern: concern, now: now, subjects: map[ref]*subject{}, bySource: map[place][]ref{}, byName: map[string]map[ref]struct{}{}}
 }
 
 func (x *index) get(user ref) *subject {
@@ -171,6 +175,7 @@ func (x *index) set(user ref, s *subject) {
 		delete(x.subjects, user)
 	} else {
 		x.subjects[user] = s
+		x.compare(known, s)
 		if is = x.concern(user, s); slices.Equal(was, is) {
 			is = was // one copy is enough
 		}
@@ -190,6 +195,17 @@ func (x *index) set(user ref, s *subject) {
 			at := place{user.namespace, source}
 			x.bySource[at] = append(x.bySource[at], user)
 		}
+	}
+}
+
+// compare tells since when a workload that rolls has made no progress.
+func (x *index) compare(known, s *subject) {
+	if s.rollout.Phase != workload.Rolling {
+		return
+	}
+	s.still, s.best = x.now(), s.rollout.Updated+s.rollout.Available
+	if known != nil && known.uid == s.uid && known.generation == s.generation && known.rollout.Phase == workload.Rolling && s.best <= known.best {
+		s.still, s.best = known.still, known.best
 	}
 }
 
@@ -245,17 +261,24 @@ func (x *index) gone(user ref, was *subject) {
 	}
 }
 
-// replace makes a list of one kind in one namespace ("" for all) the truth.
+// replace makes a list of one kind in one namespace ("" for all) the truth, and
+// wakes those that it holds, and those that are gone.
 func (x *index) replace(kind *workload.Kind, namespace string, list map[ref]*subject) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
+	var wake []ref
 	for user := range x.subjects {
 		if _, ok := list[user]; !ok && user.kind == kind && (namespace == "" || user.namespace == namespace) {
 			x.set(user, nil)
+			wake = append(wake, user)
 		}
 	}
 	for user, s := range list {
 		x.set(user, s)
+		wake = append(wake, user)
+	}
+	x.mu.Unlock()
+	for _, user := range wake {
+		x.woken(user)
 	}
 }
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,7 +27,7 @@ func TestIndex(t *testing.T) {
 			sources = append(sources, reference.Source)
 		}
 		return sources
-	})
+	}, time.Now)
 
 	x.put(a, subjectOf("1", "5", "c", "d"))
 	x.put(b, subjectOf("2", "6", "c"))

@@ -118,7 +118,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		storm: newStorm(longestSettle * options.Settle),
 		steps: newSteps(options.Limits),
 	}
-	c.index = newIndex(func(user ref) { c.queue.Add(user) }, c.concern)
+	c.index = newIndex(func(user ref) { c.queue.Add(user) }, c.concern, options.Clock.Now)
 	c.steps.users = func(at place) []ref { return c.index.users(at.namespace, at.source) }
 	c.steps.content, c.steps.resumed = c.contentOf, c.resumed
 	c.steps.look, c.steps.call = c.index.woken, func(wait time.Duration) { c.queue.AddAfter(ref{}, wait) }
@@ -192,9 +192,6 @@ func (s *workloadSink) Replace(list []any, _ string) error {
 	}
 	s.index.replace(s.kind, s.namespace, workloads)
 	s.full.Store(true)
-	for user := range workloads {
-		s.index.woken(user)
-	}
 	return nil
 }
 

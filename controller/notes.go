@@ -78,28 +78,34 @@ func (n *notes) forget(user ref) {
 	delete(n.made, user)
 }
 
-// waits notes that a workload does not roll yet, since when it is first said.
-func (n *notes) waits(user ref, now time.Time, sources []checksum.Source, records checksum.Records) {
+// hold notes that a workload does not roll yet, since when it is first said.
+func (n *notes) hold(user ref, since time.Time, sources []checksum.Source, records checksum.Records) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.of(user)
 	if note.held == nil {
-		note.held = &held{since: now}
+		note.held = &held{since: since}
 	}
 	note.held.sources, note.held.records = sources, records
 }
 
-// waited returns what a workload has waited for, once, nil when it has not.
-func (n *notes) waited(user ref) *held {
+// waits is what a workload waits for, nil when nothing.
+func (n *notes) waits(user ref) *held {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	note := n.made[user]
-	if note == nil {
-		return nil
+	if note := n.made[user]; note != nil {
+		return note.held
 	}
-	was := note.held
-	note.held = nil
-	return was
+	return nil
+}
+
+// waited notes that a workload waits no more.
+func (n *notes) waited(user ref) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if note := n.made[user]; note != nil {
+		note.held = nil
+	}
 }
 
 // missed notes the sources that a workload cannot start without and lacks.

@@ -42,13 +42,16 @@ func (a *restAPI) pods(ctx context.Context, namespace, selector string) ([]workl
 	}
 }
 
-// nodeReady implements api.
+// nodeReady implements api. Where it may not be known, a node is ready.
 func (a *restAPI) nodeReady(ctx context.Context, name string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	body, err := bodyOf(a.core.Get().Timeout(serverTimeout).Resource("nodes").Name(name).Do(ctx))
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		return false, nil
+	case apierrors.IsForbidden(err):
+		return true, nil // as where namespaces are given: then none is discounted
 	}
 	if err != nil {
 		return false, fmt.Errorf("GET node %s: %w", name, err)

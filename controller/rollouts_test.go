@@ -1,13 +1,16 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -290,4 +293,130 @@ func TestStepsOff(t *testing.T) {
 	w.spoil(at)
 	w.pass(10 * time.Second)
 	w.wantRolls(repeated(5, 1)...)
+}
+
+func TestARefusedWorkloadIsTriedLessAndLess(t *testing.T) {
+	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
+	w.edit(at, w.newContent())
+	w.pass(10 * time.Minute)
+	if w.patches < 5 || w.patches > 30 {
+		t.Errorf("%d patches in ten minutes, want some 18", w.patches)
+	}
+	w.wantHeard("ReadmissionFailing", 1, "somebody's policy")
+	w.apps[w.names[0]].refused = 0
+	w.pass(2 * time.Minute)
+	w.wantAllTrue()
+}
+
+// A patch that was stored counts, whatever became of its answer, and whatever
+// changes before that is found out.
+func TestWhatAnAnswerLeavesOpen(t *testing.T) {
+	for sentence, answer := range map[string]error{
+		"the connection was lost":      errUncertain,
+		"the API server ran into time": apierrors.NewTimeoutError("it may be stored", 0),
+		"etcd ran into time":           apierrors.NewInternalError(errors.New("etcdserver: request timed out")),
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			other := configMap("other")
+			w, at := fleet(t, 5, func(i int, app *simulatedApp) {
+				if i == 0 {
+					app.sources = append(app.sources, other)
+				}
+			})
+			first := true
+			w.answers = func(*simulatedApp) error {
+				if !first {
+					return nil
+				}
+				first = false
+				w.edit(place{"shop", other}, w.newContent())
+				return answer
+			}
+			w.spoil(at)
+			w.pass(5 * time.Minute)
+			if rolls := w.rolls(); slices.Max(rolls[1:]) > 0 {
+				t.Errorf("the workloads have rolled %v times, want the first alone", rolls)
+			}
+			w.wantHeard("ChangeHalted", 1)
+		})
+	}
+}
+
+func TestAnEditOfAnotherKeyReleasesNothing(t *testing.T) {
+	w, at := fleet(t, 5, func(_ int, app *simulatedApp) { app.keyed = true })
+	w.spoil(at)
+	w.pass(5 * time.Minute)
+	version := w.versions
+	for i := range 3 {
+		content := checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"version": strconv.Itoa(version), "date": strconv.Itoa(i)}})
+		w.bad[content] = true
+		w.edit(at, content)
+		w.pass(5 * time.Minute)
+	}
+	w.wantRolls(1, 0, 0, 0, 0)
+	w.edit(at, w.newContent())
+	w.pass(5 * time.Minute)
+	w.wantRolls(2, 1, 1, 1, 1)
+}
+
+// A change stays halted while the workload that has failed rolls for another reason.
+func TestAHaltOutlastsAnotherRollout(t *testing.T) {
+	other := configMap("other")
+	w, at := fleet(t, 5, func(i int, app *simulatedApp) {
+		if i == 0 {
+			app.sources = append(app.sources, other)
+		}
+	})
+	w.spoil(at)
+	w.pass(5 * time.Minute)
+	w.edit(place{"shop", other}, w.newContent())
+	w.pass(5 * time.Minute)
+	w.wantRolls(2, 0, 0, 0, 0)
+	w.wantHeard("ChangeHalted", 1)
+	w.wantHeard("ChangeResumed", 0)
+}
+
+// Those who come late find a change that has proven itself, at no cost.
+func TestLateGates(t *testing.T) {
+	w, at := fleet(t, 40, func(i int, app *simulatedApp) {
+		if i >= 30 {
+			app.settings = map[string]string{"configstamp.dev/pause": "2026-07-01T01:00:00Z"}
+		}
+	})
+	w.edit(at, w.newContent())
+	w.pass(20 * time.Minute)
+	w.wantRolls(append(repeated(30, 1), repeated(10, 0)...)...)
+	w.lists = 0
+	w.until(time.Date(2026, 7, 1, 1, 1, 0, 0, time.UTC))
+	w.wantRolls(repeated(40, 1)...)
+	if w.lists > 10*10 {
+		t.Errorf("pods were listed %d times for ten rollouts", w.lists)
+	}
+	w.wantAllTrue()
+}
+
+// What is written between a turn and its patch counts.
+func TestContentThatComesBetween(t *testing.T) {
+	w, at := fleet(t, 7)
+	w.edit(at, w.newContent())
+	w.pass(4 * time.Second) // the first rolls
+	w.apps[w.names[0]].well = w.clock.Now()
+	bad := w.newContent()
+	w.bad[bad] = true
+	w.before = func() { // the watch has not told of it yet
+		if w.rolls()[0] == 1 {
+			w.contents[at], w.written[at] = bad, w.clock.Now().Truncate(time.Second)
+			w.before = nil
+			w.at(300*time.Millisecond, func() { w.edit(at, bad) })
+		}
+	}
+	w.pass(10 * time.Minute)
+	reached := 0
+	for _, n := range w.rolls()[1:] {
+		reached += n
+	}
+	if reached == 0 || reached > 2 {
+		t.Errorf("the workloads have rolled %v times: the content that came between a step of two and its patches reached %d", w.rolls(), reached)
+	}
+	w.wantHeard("ChangeHalted", 1)
 }

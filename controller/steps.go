@@ -2,7 +2,6 @@ package controller
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -34,104 +33,20 @@ type steps struct {
 	rollouts map[ref]*rollout
 	missed   map[ref]*rollout  // asked for, and it is not known whether they came
 	unseen   map[ref][]*change // what waits for a workload to be looked at
+	// done are changes that have ended well, for those who come late; unwell is what
+	// was on record when a workload that was not healthy before its turn had failed.
+	done   map[place]ended
+	unwell map[ref]checksum.Records
 	// past are the workloads whose rollouts of the past are not known yet: nothing
 	// rolls before they are, or opens.
 	past  map[ref]struct{}
 	opens time.Time
 }
 
-// Limits bound how much rolls at once.
-type Limits struct {
-	// Step is how many workloads a change rolls first; 0: all at once, and nothing
-	// of what follows counts.
-	Step int
-	// Unsettled is how many rollouts may be under way at once, in the cluster and in
-	// each namespace.
-	Unsettled, UnsettledPerNamespace int
-	// Soak is how long a rollout has to stay well before it is healthy.
-	Soak time.Duration
-	// CrashDeadline is how long every new pod has to crash, or to be unable to
-	// start, before a rollout has failed.
-	CrashDeadline time.Duration
-	// RolloutDeadline is how long a rollout may make no progress, where its own
-	// controller has no deadline.
-	RolloutDeadline time.Duration
-}
-
-// change is one source going from one content to another, or several that settled
-// together and concern common workloads.
-type change struct {
-	born     time.Time
-	contents map[place]*checksum.Content // of its sources; none: they have changed again
-	into     *change                     // which has taken it in, nil: none
-	// found tells that it began before we looked, so that workloads may have rolled
-	// for it already.
-	found bool
-	// unseen is how many workloads have to be looked at before it begins, so that
-	// the first is the right one.
-	unseen int
-	// proven is how many became healthy with each source, settled how many rolled.
-	proven  map[place]int
-	settled int
-	halted  ref // by whom; the zero ref: by nobody
-}
-
-func (c *change) root() *change {
-	for c.into != nil {
-		c = c.into
-	}
-	return c
-}
-
-// begun reports whether anything has rolled for it.
-func (c *change) begun() bool { return c.settled > 0 }
-
-func (c *change) places() []place { return slices.Collect(maps.Keys(c.contents)) }
-
-// candidate is a workload that would roll, but for its turn.
-type candidate struct {
-	user    ref
-	sources []checksum.Source
-	records checksum.Records
-	since   time.Time
-	// due is when its sources have settled.
-	due time.Time
-	// last tells that it is not healthy: it goes last, and halts nothing.
-	last bool
-	// mute tells that it cannot report health: it is settled at once.
-	mute bool
-	// order is its place, careful that others are to go before it.
-	order   int
-	careful bool
-	tries   int
-
-	granted bool
-	// on are its changes, and age when the oldest was born: as of the last survey.
-	on  []*change
-	age time.Time
-}
-
-// unordered is the order of those that have none: they go after the others.
-const unordered = math.MaxInt
-
-// rollout is a workload that rolls, or has failed.
-type rollout struct {
-	began time.Time
-	// evidence is for which changes it counts, and whether it can halt them.
-	evidence map[*change]bool
-	places   []place  // of the sources for which it rolls
-	found    bool     // it was not begun by us
-	before   *rollout // the one in whose place it stands, nil: none
-	tries    int
-	failed   bool
-	why      string
-	health   health
-}
-
 func newSteps(limits Limits) *steps {
 	return &steps{
 		limits: limits, changes: map[place]*change{}, waiting: map[ref]*candidate{}, rollouts: map[ref]*rollout{},
-		missed: map[ref]*rollout{}, unseen: map[ref][]*change{},
+		missed: map[ref]*rollout{}, unseen: map[ref][]*change{}, done: map[place]ended{}, unwell: map[ref]checksum.Records{},
 	}
 }
 
@@ -206,6 +121,25 @@ func (t *steps) begin(at place, c *change, users []ref) {
 	}
 }
 
+// doubt has sources wait of which the API server has more than we know: the watch
+// will tell.
+func (t *steps) doubt(namespace string, sources []checksum.Source, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.waiting {
+		for _, source := range sources {
+			if c.user.namespace == namespace && slices.Contains(c.sources, source) {
+				c.granted = false
+				c.retry = now.Add(doubtFor)
+			}
+		}
+	}
+	t.stir()
+}
+
+// doubtFor is how long a watch may be behind what a re-admission has shown.
+const doubtFor = 5 * time.Second
+
 // unproven gives the sources whose changes wait for a workload to be looked at;
 // true for those that were found: they want to know of past rollouts as well.
 func (t *steps) unproven(user ref) map[place]bool {
@@ -262,19 +196,23 @@ func (t *steps) wait(c candidate, now time.Time) turn {
 	known := t.waiting[c.user]
 	c.since = now
 	if known != nil {
-		c.since, c.tries, c.granted = known.since, known.tries, known.granted && !c.due.After(now)
-		if !slices.Equal(known.sources, c.sources) {
-			c.granted = false // it was for something else
-		}
+		c.since, c.tries, c.retry = known.since, known.tries, known.retry
+		c.granted = known.granted && !c.due.After(now) && slices.Equal(known.sources, c.sources) // else it was for something else
 	}
 	if missed := t.missed[c.user]; missed != nil { // it did not come
-		c.tries = missed.tries + 1
+		c.tries, c.retry = missed.tries+1, missed.retry
 		delete(t.missed, c.user)
 		t.undo(c.user, missed)
 	}
+	if c.retry.After(c.due) {
+		c.due = c.retry
+	}
+	if r := t.rollouts[c.user]; r != nil && c.busy {
+		c.busy, c.last = false, true // it rolls for what is past
+	}
 	t.waiting[c.user] = &c
 	t.join(&c, now)
-	if known == nil || known.due != c.due || known.last != c.last || !slices.Equal(known.sources, c.sources) {
+	if known == nil || known.due != c.due || known.last != c.last || known.busy != c.busy || !slices.Equal(known.sources, c.sources) {
 		t.stir()
 	}
 	answer := turn{granted: c.granted, since: c.since}
@@ -306,11 +244,7 @@ func (t *steps) join(c *candidate, now time.Time) {
 	for _, source := range c.sources {
 		at := place{c.user.namespace, source}
 		if t.changes[at] == nil {
-			users := t.users(at)
-			t.begin(at, &change{born: now, found: true, contents: map[place]*checksum.Content{at: t.content(at)}}, users)
-			for _, user := range users {
-				t.look(user)
-			}
+			t.find(at, now)
 		}
 		other := t.changes[at].root()
 		switch {
@@ -322,6 +256,21 @@ func (t *steps) join(c *candidate, now time.Time) {
 			maps.Copy(first.proven, other.proven)
 			other.into = first
 		}
+	}
+}
+
+// find begins a change that was there before us, or has ended already.
+func (t *steps) find(at place, now time.Time) {
+	content := t.content(at)
+	if known, ended := t.done[at]; ended && known.content.SameEntries(content) {
+		t.begin(at, &change{born: now, contents: map[place]*checksum.Content{at: content}}, nil)
+		t.changes[at].proven[at] = known.proven
+		return
+	}
+	users := t.users(at)
+	t.begin(at, &change{born: now, found: true, contents: map[place]*checksum.Content{at: content}}, users)
+	for _, user := range users {
+		t.look(user)
 	}
 }
 
@@ -347,38 +296,70 @@ func (t *steps) withdraw(user ref) {
 	}
 }
 
-// take begins the rollout of a workload whose turn has come.
-func (t *steps) take(user ref, now time.Time) {
+// overtaken notes that a workload that waits carries what is true: as it was put
+// back, or, when its records are others than before, because somebody has rolled
+// it. Then its rollout counts as if it had been granted.
+func (t *steps) overtaken(user ref, records checksum.Records, now time.Time) (rolls bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.waiting[user]
 	if c == nil {
-		return
+		return false
 	}
+	if rolls = !c.records.Equal(records); rolls {
+		t.begins(c, now)
+	} else {
+		delete(t.waiting, user)
+	}
+	t.stir()
+	return rolls
+}
+
+// take begins the rollout of a workload whose turn has come.
+func (t *steps) take(user ref, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.waiting[user]; c != nil {
+		t.begins(c, now)
+	}
+}
+
+func (t *steps) begins(c *candidate, now time.Time) {
+	user := c.user
 	delete(t.waiting, user)
-	r := &rollout{began: now, evidence: map[*change]bool{}, before: t.rollouts[user], tries: c.tries}
-	if r.before != nil {
-		maps.Copy(r.evidence, r.before.evidence) // what it has failed is open until it is well
-		r.before.before = nil
+	r := &rollout{began: now, evidence: map[*change]bool{}, holds: map[*change]time.Time{}, records: c.records, last: c.last || c.mute, before: t.rollouts[user], tries: c.tries}
+	if was := r.before; was != nil {
+		was.before = nil
+		maps.Copy(r.holds, was.holds)
+		r.why = was.why
+		for change, proves := range was.evidence {
+			switch {
+			case !was.failed:
+				r.evidence[change] = proves
+			case proves:
+				r.holds[change] = was.began
+			}
+		}
 	}
 	for _, source := range c.sources {
 		at := place{user.namespace, source}
 		change := t.changes[at].root()
-		r.evidence[change] = !c.last && !c.mute || r.evidence[change]
+		r.evidence[change] = r.proves() || r.evidence[change]
 		r.places = append(r.places, at)
 	}
 	t.rollouts[user] = r
 }
 
 // fail notes that what was taken did not come, or, unless that is certain, that
-// nobody knows.
-func (t *steps) fail(user ref, certain bool) {
+// nobody knows. It has its next turn after a while.
+func (t *steps) fail(user ref, certain bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.rollouts[user]
 	if r == nil {
 		return
 	}
+	r.retry = now.Add(min(firstRetry<<min(r.tries, 20), lastRetry))
 	t.missed[user] = r
 	if certain {
 		t.undo(user, r)
@@ -394,11 +375,57 @@ func (t *steps) uncertain(user ref) bool {
 	return r != nil && t.rollouts[user] == r
 }
 
-// came notes that what was taken has come, so far as it was not known.
-func (t *steps) came(user ref) {
+// again reports whether a workload is to be tried again.
+func (t *steps) again(user ref) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	c := t.waiting[user]
+	return t.missed[user] != nil || c != nil && c.tries > 0
+}
+
+// came notes what is on record of a workload after it was taken, whose answer may
+// have been lost.
+func (t *steps) came(user ref, records checksum.Records, sources []checksum.Source) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.rollouts[user]
+	if r == nil || r.found {
+		return
+	}
+	if records.Equal(r.records) {
+		if t.missed[user] == r {
+			t.undo(user, r)
+			t.stir()
+		}
+		return
+	}
 	delete(t.missed, user)
+	r.rolled = nil
+	for _, source := range sources {
+		was, _ := r.records.Of(source)
+		if is, _ := records.Of(source); is != was {
+			r.rolled = append(r.rolled, source)
+		}
+	}
+}
+
+// testify has a rollout of ours count for the changes of sources that it has taken
+// since it was granted, and that are new to us.
+func (t *steps) testify(user ref, places []place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.rollouts[user]
+	for _, at := range places {
+		c := t.changes[at]
+		if r == nil || c == nil {
+			continue
+		}
+		if _, counts := r.evidence[c.root()]; !counts {
+			r.evidence[c.root()] = r.proves()
+			r.places = append(r.places, at)
+			t.stir()
+		}
+	}
 }
 
 // of is the rollout of a workload, nil when it has none. What it knows of health is
@@ -430,6 +457,28 @@ func (t *steps) board(user ref, began time.Time, places []place, proves bool) *r
 	return r
 }
 
+// prove counts a workload that was found to be healthy with sources for long
+// enough.
+func (t *steps) prove(places []place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, at := range places {
+		if c := t.changes[at]; c != nil {
+			c.root().proven[at]++
+		}
+	}
+	t.stir()
+}
+
+// wasUnwell reports whether a workload is known not to have been healthy before
+// what is on record.
+func (t *steps) wasUnwell(user ref, records checksum.Records) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was, known := t.unwell[user]
+	return known && was.Equal(records)
+}
+
 // settle ends a rollout: it is healthy, or cannot tell.
 func (t *steps) settle(user ref, healthy bool) {
 	t.mu.Lock()
@@ -439,6 +488,7 @@ func (t *steps) settle(user ref, healthy bool) {
 		return
 	}
 	delete(t.rollouts, user)
+	delete(t.unwell, user)
 	for c := range r.evidence {
 		c.root().settled++
 	}
@@ -452,14 +502,24 @@ func (t *steps) settle(user ref, healthy bool) {
 	t.stir()
 }
 
-// halt notes that a rollout has failed.
-func (t *steps) halt(user ref, why string) {
+// halt notes that a rollout has failed, with what is on record.
+func (t *steps) halt(user ref, why string, records checksum.Records) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r := t.rollouts[user]; r != nil {
-		r.failed, r.why = true, why
-		t.stir()
+	r := t.rollouts[user]
+	if r == nil {
+		return
 	}
+	r.failed, r.why = true, why
+	if r.last {
+		t.unwell[user] = records
+	}
+	for c, proves := range r.evidence {
+		if !proves {
+			c.root().settled++ // nobody waits for it to be healthy
+		}
+	}
+	t.stir()
 }
 
 // forget drops a workload.
@@ -467,6 +527,7 @@ func (t *steps) forget(user ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.see(user)
+	delete(t.unwell, user)
 	if t.waiting[user] == nil && t.rollouts[user] == nil && t.missed[user] == nil {
 		return
 	}

@@ -56,8 +56,10 @@ type survey struct {
 type standing struct {
 	under int
 	// waited tells that a healthy workload waits for nothing but others.
-	waited bool
-	halt   ref
+	waited     bool
+	candidates int // how many wait
+	proving    int // how many of those under way can halt it
+	halt       ref
 }
 
 func (s *survey) of(c *change) *standing {
@@ -75,24 +77,42 @@ func (t *steps) survey() *survey {
 			s.perNamespace[user.namespace]++
 		}
 		for c, proves := range r.evidence {
-			c = c.root()
 			switch {
-			case len(c.contents) == 0 || !proves:
 			case !r.failed:
-				s.of(c).under++
-			case !t.released(c, r.began):
-				if known := s.of(c).halt; known == (ref{}) || user == c.halted || known != c.halted && t.rollouts[known].began.After(r.began) {
-					s.of(c).halt = user
+				s.of(c.root()).under++
+				if proves && t.waiting[user] == nil { // else it has been overtaken
+					s.of(c.root()).proving++
 				}
+			case proves:
+				t.stop(s, c.root(), user, r.began)
 			}
+		}
+		for c, began := range r.holds {
+			t.stop(s, c.root(), user, began)
 		}
 	}
 	for _, c := range t.waiting {
-		if t.place(c); c.granted {
+		t.place(c)
+		for _, change := range c.on {
+			s.of(change).candidates++
+		}
+		if c.granted {
 			t.count(s, c)
 		}
 	}
 	return s
+}
+
+// stop has a rollout that began at some moment halt a change, unless it is forgiven.
+// Of several it is always the same one, so that people are told once.
+func (t *steps) stop(s *survey, c *change, user ref, began time.Time) {
+	if len(c.contents) == 0 || t.released(c, began) {
+		return
+	}
+	known := s.of(c).halt
+	if known == (ref{}) || user == c.halted || known != c.halted && (user.name < known.name || user.name == known.name && user.kind.Resource < known.kind.Resource) {
+		s.of(c).halt = user
+	}
 }
 
 // count takes a granted candidate for a rollout under way.
@@ -101,11 +121,13 @@ func (t *steps) count(s *survey, c *candidate) {
 		s.unsettled++
 		s.perNamespace[c.user.namespace]++
 	}
-	if c.last || c.mute {
-		return
-	}
-	for _, change := range c.on {
-		s.of(change).under++
+	if !c.mute {
+		for _, change := range c.on {
+			s.of(change).under++
+			if !c.last {
+				s.of(change).proving++
+			}
+		}
 	}
 }
 
@@ -175,7 +197,7 @@ func (t *steps) next(now time.Time) outcome {
 	for _, queue := range last {
 		for _, c := range queue {
 			for _, change := range c.on {
-				if t.othersUnder(c, change, s) > 0 || s.of(change).waited {
+				if s.of(change).proving > 0 || s.of(change).waited {
 					c = nil // others first
 					break
 				}
@@ -231,6 +253,10 @@ func (t *steps) queues(s *survey, now time.Time, out *outcome) (healthy, last ma
 				again(wait)
 				open = false
 			}
+			if c.busy && s.of(change).candidates+s.of(change).under > 1 {
+				s.of(change).waited = true // those that are not healthy go after it
+				open = false
+			}
 			// One that holds up others may always be mended.
 			open = open && (s.of(change).halt == ref{} || c.last && t.holdsUp(c.user))
 		}
@@ -253,7 +279,7 @@ func (t *steps) queues(s *survey, now time.Time, out *outcome) (healthy, last ma
 // holdsUp reports whether a workload has failed for a change.
 func (t *steps) holdsUp(user ref) bool {
 	r := t.rollouts[user]
-	return r != nil && r.failed && slices.Contains(slices.Collect(maps.Values(r.evidence)), true)
+	return r != nil && r.failed && (len(r.holds) > 0 || slices.Contains(slices.Collect(maps.Values(r.evidence)), true))
 }
 
 // compare orders the candidates of one namespace: by the age of the change, and
@@ -300,12 +326,14 @@ func (t *steps) grant(queues map[string][]*candidate, s *survey, out *outcome) {
 // admits reports whether there is room for one more.
 func (t *steps) admits(c *candidate, s *survey) bool {
 	room := !t.needsSlot(c) || s.unsettled < t.limits.Unsettled && s.perNamespace[c.user.namespace] < t.limits.UnsettledPerNamespace
-	if !c.last {
-		for _, source := range c.sources {
-			at := place{c.user.namespace, source}
-			change := t.changes[at].root()
-			room = room && t.othersUnder(c, change, s) < t.allowed(change.proven[at])-change.proven[at]
+	for _, source := range c.sources {
+		at := place{c.user.namespace, source}
+		change := t.changes[at].root()
+		ended := change.proven[at]
+		if c.last {
+			ended = max(ended, change.settled) // of these nobody expects that they prove anything
 		}
+		room = room && t.othersUnder(c, change, s) < t.allowed(ended)-ended
 	}
 	if !room && !c.last {
 		for _, change := range c.on {
@@ -319,8 +347,10 @@ func (t *steps) admits(c *candidate, s *survey) bool {
 // candidate aside.
 func (t *steps) othersUnder(c *candidate, change *change, s *survey) int {
 	under := s.of(change).under
-	if r := t.rollouts[c.user]; r != nil && !r.failed && r.evidence[change] {
-		under--
+	if r := t.rollouts[c.user]; r != nil && !r.failed {
+		if _, counts := r.evidence[change]; counts {
+			under--
+		}
 	}
 	return under
 }
@@ -342,12 +372,15 @@ func (t *steps) tidy(s *survey, now time.Time, out *outcome) {
 		}
 	}
 	for user, r := range t.rollouts {
-		if r.failed && !t.holds(r, awaited) {
+		if r.failed && !t.holds(r, awaited) && len(t.unseen[user]) == 0 {
 			delete(t.rollouts, user)
 		}
 	}
 	for _, r := range t.rollouts {
 		for c := range r.evidence {
+			awaited[c.root()] = true
+		}
+		for c := range r.holds {
 			awaited[c.root()] = true
 		}
 	}
@@ -358,6 +391,9 @@ func (t *steps) tidy(s *survey, now time.Time, out *outcome) {
 			continue
 		}
 		delete(t.changes, at)
+		if s.of(root).halt == (ref{}) && root.contents[at] != nil {
+			t.remember(at, root)
+		}
 		if !finished[root] && root.settled > 1 && s.of(root).halt == (ref{}) {
 			out.finished = append(out.finished, news{places: root.places(), settled: root.settled})
 		}
@@ -365,10 +401,30 @@ func (t *steps) tidy(s *survey, now time.Time, out *outcome) {
 	}
 }
 
+// mostEnded is how many changes that have ended are known of.
+const mostEnded = 4096
+
+// remember keeps how a change has ended, for those who come late.
+func (t *steps) remember(at place, c *change) {
+	if c.proven[at] == 0 {
+		delete(t.done, at)
+		return
+	}
+	if len(t.done) >= mostEnded {
+		clear(t.done) // they prove themselves again
+	}
+	t.done[at] = ended{c.contents[at], c.proven[at]}
+}
+
 // holds reports whether anybody waits for a rollout that has failed.
 func (t *steps) holds(r *rollout, awaited map[*change]bool) bool {
 	for c, proves := range r.evidence {
 		if proves && awaited[c.root()] {
+			return true
+		}
+	}
+	for c := range r.holds {
+		if awaited[c.root()] {
 			return true
 		}
 	}

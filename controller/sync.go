@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -59,6 +60,7 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 		if s, err = c.reread(ctx, user, s); err != nil {
 			return 0, fmt.Errorf("looking whether it rolls: %w", err)
 		}
+		c.steps.came(user, s.records, s.sources)
 	}
 	review, err := c.review(ctx, user, s)
 	if err != nil {
@@ -103,11 +105,14 @@ func (c *Controller) act(ctx context.Context, user ref, s *subject, review revie
 	if len(review.Untrue) > 0 {
 		wait, rolls = c.due(ctx, user, s, review)
 	} else {
-		c.steps.withdraw(user)
-		if was := c.notes.waited(user); was != nil && was.records.Equal(s.records) {
+		if c.steps.overtaken(user, s.records, c.options.Clock.Now()) {
+			c.steps.came(user, s.records, s.sources)
+		}
+		if was := c.notes.waits(user); was != nil {
 			if err := c.withdrawn(ctx, user, s, was); err != nil {
 				return 0, err
 			}
+			c.notes.waited(user)
 		}
 	}
 	switch {
@@ -115,7 +120,7 @@ func (c *Controller) act(ctx context.Context, user ref, s *subject, review revie
 		return c.roll(ctx, user, s, review)
 	case len(review.ToRecord) > 0:
 		return c.record(ctx, user, s, review, wait)
-	case len(review.Untrue) == 0 && len(review.Faults) == 0 && len(review.policy.Faults) == 0:
+	case len(review.Untrue) == 0 && len(review.Faults) == 0 && len(review.policy.Faults) == 0 && c.steps.of(user) == nil:
 		c.notes.settle(user)
 	}
 	return wait, nil
@@ -202,18 +207,20 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if err != nil {
 		c.metrics.readmitted(rolling, resultFailed)
-		var refusal apierrors.APIStatus
-		c.steps.fail(user, errors.As(err, &refusal))
+		c.steps.fail(user, refused(err), c.options.Clock.Now())
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
 	after := c.options.newSubject(answer.object, answer.rollout)
 	c.index.renew(user, after)
+	now := c.options.Clock.Now()
 	if after.records.Equal(s.records) {
-		c.steps.fail(user, true)
+		c.steps.fail(user, true, now)
 	} else {
-		c.storm.rolled(user, c.options.Clock.Now())
+		c.storm.rolled(user, now)
+		c.steps.came(user, after.records, after.sources)
 	}
 	c.sayRolled(ctx, user, after)
+	c.notes.waited(user)
 	left, err := c.review(ctx, user, after)
 	switch {
 	case err != nil:
@@ -228,8 +235,22 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 		return noHurry, nil
 	default:
 		c.metrics.readmitted(rolling, resultAway)
+		if !after.records.Equal(s.records) {
+			c.steps.doubt(user.namespace, left.Untrue, now)
+		}
 		return 0, errAway
 	}
+}
+
+// refused reports whether it is certain that a patch was not stored: the API server
+// said no. What it says of time or of itself leaves that open.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
 // sayRolled tells of a roll that a workload shows: now, or, when the answer to

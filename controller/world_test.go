@@ -114,6 +114,12 @@ type world struct {
 	leaders    int
 	flaky      bool // workloads and the API server fail by themselves
 	said       []said
+	patches    int
+	lists      int
+	// before is what happens before a patch is stored.
+	before func()
+	// answers is what becomes of the answer to a patch that was stored.
+	answers func(app *simulatedApp) error
 }
 
 // said is an event.
@@ -139,6 +145,7 @@ type simulatedApp struct {
 	mute       bool      // it has no replicas
 	refused    int       // patches yet to be refused
 	single     bool      // it has one replica
+	keyed      bool      // it reads one key of its first source
 	podStarted time.Time // when its pods started again, by themselves
 	// settings are its annotations.
 	settings map[string]string
@@ -340,6 +347,11 @@ func (w *world) body(app *simulatedApp) []byte {
 	for _, source := range app.sources {
 		envFrom = append(envFrom, map[string]any{"configMapRef": map[string]any{"name": source.Name}})
 	}
+	container := map[string]any{"name": "app", "envFrom": envFrom}
+	if app.keyed {
+		container = map[string]any{"name": "app", "env": []any{map[string]any{"name": "V", "valueFrom": map[string]any{
+			"configMapKeyRef": map[string]any{"name": app.sources[0].Name, "key": "version"}}}}}
+	}
 	replicas, ready := 2, 2
 	if !w.isWell(app) {
 		ready = 1
@@ -354,7 +366,7 @@ func (w *world) body(app *simulatedApp) []byte {
 		"metadata": map[string]any{"name": app.user.name, "namespace": app.user.namespace, "uid": app.user.name, "resourceVersion": strconv.Itoa(app.version + 1), "generation": app.rolls + 1, "annotations": app.settings},
 		"spec": map[string]any{"replicas": replicas, "selector": map[string]any{"matchLabels": map[string]any{"app": app.user.name}}, "template": map[string]any{
 			"metadata": map[string]any{"annotations": app.records.Stamps},
-			"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "envFrom": envFrom}}},
+			"spec":     map[string]any{"containers": []any{container}},
 		}},
 		"status": map[string]any{"observedGeneration": app.rolls + 1, "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": ready, "readyReplicas": ready},
 	})
@@ -368,6 +380,7 @@ func (w *world) get(_ context.Context, user ref) ([]byte, error) { return w.body
 // readmit implements api.
 func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]byte, []string, error) {
 	app := w.apps[user]
+	w.patches++
 	if dryRun {
 		w.t.Fatal("nothing is to be recorded here")
 	}
@@ -379,7 +392,15 @@ func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]b
 		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, user.name, errors.New("somebody's policy"))
 	}
 	app.refused = 0
+	if w.before != nil {
+		w.before()
+	}
 	w.rolled(app)
+	if w.answers != nil {
+		if err := w.answers(app); err != nil {
+			return nil, nil, err
+		}
+	}
 	if w.flaky && w.random.IntN(30) == 0 {
 		w.at(time.Second, func() { w.see(user) })
 		return nil, nil, errUncertain
@@ -389,6 +410,7 @@ func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]b
 
 // pods implements api.
 func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.Pod, error) {
+	w.lists++
 	app := w.apps[ref{w.kind, namespace, selector[len("app="):]}]
 	old := workload.Pod{Name: app.user.name + "-old", Ready: !app.broken} // its native gate keeps it
 	pod := workload.Pod{Name: app.user.name, Stamps: app.records.Stamps, Created: app.rolled.Truncate(time.Second)}

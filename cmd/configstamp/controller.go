@@ -86,9 +86,12 @@ func (o *controllerOptions) checkLimits() error {
 	if o.limits.UnsettledPerNamespace == 0 {
 		o.limits.UnsettledPerNamespace = max(1, o.limits.Unsettled-1)
 	}
-	for flag, value := range map[string]time.Duration{"soak": o.limits.Soak, "crash-deadline": o.limits.CrashDeadline, "rollout-deadline": o.limits.RolloutDeadline} {
-		if value < 0 {
-			errs = append(errs, fmt.Errorf("--%s=%s: want no less than 0s", flag, value))
+	if o.limits.Soak < 0 {
+		errs = append(errs, fmt.Errorf("--soak=%s: want no less than 0s", o.limits.Soak))
+	}
+	for flag, value := range map[string]time.Duration{"crash-deadline": o.limits.CrashDeadline, "rollout-deadline": o.limits.RolloutDeadline} {
+		if value <= 0 {
+			errs = append(errs, fmt.Errorf("--%s=%s: want more than 0s", flag, value))
 		}
 	}
 	return errors.Join(errs...)

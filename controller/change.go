@@ -1,0 +1,122 @@
+package controller
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// Limits bound how much rolls at once.
+type Limits struct {
+	// Step is how many workloads a change rolls first; 0: all at once, and nothing
+	// of what follows counts.
+	Step int
+	// Unsettled is how many rollouts may be under way at once, in the cluster and in
+	// each namespace.
+	Unsettled, UnsettledPerNamespace int
+	// Soak is how long a rollout has to stay well before it is healthy.
+	Soak time.Duration
+	// CrashDeadline is how long every new pod has to crash, or to be unable to
+	// start, before a rollout has failed.
+	CrashDeadline time.Duration
+	// RolloutDeadline is how long a rollout may make no progress, where its own
+	// controller has no deadline.
+	RolloutDeadline time.Duration
+}
+
+// change is one source going from one content to another, or several that settled
+// together and concern common workloads.
+type change struct {
+	born     time.Time
+	contents map[place]*checksum.Content // of its sources; none: they have changed again
+	into     *change                     // which has taken it in, nil: none
+	// found tells that it began before we looked, so that workloads may have rolled
+	// for it already.
+	found bool
+	// unseen is how many workloads have to be looked at before it begins, so that
+	// the first is the right one.
+	unseen int
+	// proven is how many became healthy with each source, settled how many rolled.
+	proven  map[place]int
+	settled int
+	halted  ref // by whom; the zero ref: by nobody
+}
+
+// ended is a change that has ended well.
+type ended struct {
+	content *checksum.Content
+	proven  int
+}
+
+func (c *change) root() *change {
+	for c.into != nil {
+		c = c.into
+	}
+	return c
+}
+
+// begun reports whether anything has rolled for it.
+func (c *change) begun() bool { return c.settled > 0 }
+
+func (c *change) places() []place { return slices.Collect(maps.Keys(c.contents)) }
+
+// candidate is a workload that would roll, but for its turn.
+type candidate struct {
+	user    ref
+	sources []checksum.Source
+	records checksum.Records
+	since   time.Time
+	// due is when its sources have settled.
+	due time.Time
+	// last tells that it is not healthy: it goes last, and halts nothing.
+	last bool
+	// busy tells that it rolls for another reason: it is waited for.
+	busy bool
+	// mute tells that it cannot report health: it is settled at once.
+	mute bool
+	// order is its place, careful that others are to go before it.
+	order   int
+	careful bool
+	tries   int
+	retry   time.Time // not before
+
+	granted bool
+	// on are its changes, and age when the oldest was born: as of the last survey.
+	on  []*change
+	age time.Time
+}
+
+// unordered is the order of those that have none: they go after the others.
+const unordered = math.MaxInt
+
+// rollout is a workload that rolls, or has failed.
+type rollout struct {
+	began time.Time
+	// evidence is for which changes it counts, and whether it can halt them.
+	evidence map[*change]bool
+	// holds are the changes for which the workload has failed before, since when
+	// that rollout began: they stay halted until it is healthy.
+	holds map[*change]time.Time
+	// records is what was on record before, and rolled for which sources that is
+	// another now.
+	records checksum.Records
+	rolled  []checksum.Source
+	uid     types.UID // of the workload
+	last    bool      // it was not healthy before
+	places  []place   // of the sources for which it rolls
+	found   bool      // it was not begun by us
+	before  *rollout  // the one in whose place it stands, nil: none
+	tries   int
+	retry   time.Time // when to try again, should it not have come
+	failed  bool
+	why     string
+	health  health
+}
+
+// proves reports whether a rollout can halt what it counts for.
+func (r *rollout) proves() bool { return !r.last }
