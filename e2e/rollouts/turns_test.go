@@ -3,6 +3,7 @@ package rollouts
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/configstamp/configstamp/e2e/harness"
 )
@@ -45,6 +46,7 @@ func TestWhatWasUnhealthyBeforeGoesLastAndHaltsNothing(t *testing.T) {
 		}
 		return strict(i)
 	})
+	time.Sleep(65 * time.Second) // one that makes no progress for a minute is not healthy (docs/rollouts.md)
 	f.edit("good")
 	f.wantRolledOut()
 	if went := f.went(); went[3] != "deployment/app-00" {
