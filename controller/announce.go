@@ -90,6 +90,10 @@ func (a announcer) lost(user ref, s *subject, sources []checksum.Source) {
 // workload at its version, and, as its field, what the text is about. Repeating
 // oneself is for notes to prevent.
 func (a announcer) event(user ref, s *subject, eventType string, why reason, text string, about ...checksum.Source) {
+	a.eventAbout(user, s, eventType, why, text, list(about))
+}
+
+func (a announcer) eventAbout(user ref, s *subject, eventType string, why reason, text, about string) {
 	regarding := &corev1.ObjectReference{
 		APIVersion:      user.kind.GroupVersionKind().GroupVersion().String(),
 		Kind:            user.kind.Name,
@@ -97,7 +101,7 @@ func (a announcer) event(user ref, s *subject, eventType string, why reason, tex
 		Name:            user.name,
 		UID:             s.uid,
 		ResourceVersion: s.resourceVersion,
-		FieldPath:       list(about),
+		FieldPath:       about,
 	}
 	a.recorder.Eventf(regarding, nil, eventType, string(why), actionReadmit, "%s", shorten(text))
 }
@@ -137,7 +141,7 @@ func (c *Controller) reportFailure(user ref, err error) {
 
 // onSource tells something about a source. That nobody can tell which version of it
 // is meant, is no matter: what is about it is told once.
-func (c *Controller) onSource(ctx context.Context, at place, eventType string, why reason, text string) {
+func (c *Controller) onSource(ctx context.Context, at place, eventType string, why reason, text, about string) {
 	apiVersion, kind := objectKind(at.source.Kind)
 	uid, err := c.api.sourceUID(ctx, at)
 	if err != nil { // kubectl get events shows it all the same
@@ -145,7 +149,7 @@ func (c *Controller) onSource(ctx context.Context, at place, eventType string, w
 	}
 	c.say.recorder.Eventf(&corev1.ObjectReference{
 		APIVersion: apiVersion, Kind: kind, Namespace: at.namespace, Name: at.source.Name, UID: uid,
-		ResourceVersion: c.sources.Version(at.namespace, at.source),
+		ResourceVersion: c.sources.Version(at.namespace, at.source), FieldPath: about,
 	}, nil, eventType, string(why), actionReadmit, "%s", shorten(text))
 }
 

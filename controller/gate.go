@@ -67,7 +67,7 @@ func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, 
 		for _, source := range r.Untrue {
 			if at := (place{user.namespace, source}); c.storm.tells(at, now) {
 				c.onSource(ctx, at, corev1.EventTypeWarning, reasonHot, "it is written again and again: what uses it rolls less and less often, and once an hour at last; "+
-					"configstamp.dev/min-interval on the workload sets a pace of your own, configstamp.dev/ignore-keys on this leaves out keys that do not matter")
+					"configstamp.dev/min-interval on the workload sets a pace of your own, configstamp.dev/ignore-keys on this leaves out keys that do not matter", "")
 			}
 		}
 	}, wait, wait > 0
@@ -98,9 +98,12 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 	}
 	c.notes.hold(user, now.Add(-c.options.Settle), r.Untrue, s.records)
 	if turn.halted != (ref{}) {
-		c.warnOnce(user, s, reasonHalted, fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
+		text := fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
 			"It goes on when the source changes again, when that one is healthy or deleted, or by the annotation configstamp.dev/resume on the source",
-			changed(r.Untrue), turn.halted.people(), turn.why), r.Untrue...)
+			changed(r.Untrue), turn.halted.people(), turn.why)
+		if c.notes.first(user, reasonHalted, text) {
+			c.say.eventAbout(user, s, corev1.EventTypeWarning, reasonHalted, text, list(r.Untrue)+" by "+turn.halted.people())
+		}
 		return 0, false
 	}
 	if s.rollout.Phase == workload.Rolling && stands < unwellAfter {

@@ -56,6 +56,7 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 	if c.steps.off() {
 		return 0, nil
 	}
+	unseen := c.steps.unseenBy(user)
 	rollout := c.steps.of(user)
 	if rollout != nil && rollout.uid != "" && rollout.uid != s.uid { // another of that name
 		c.steps.forget(user)
@@ -69,7 +70,7 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 	} else {
 		c.steps.testify(user, c.taken(user, r, rollout))
 	}
-	c.steps.seen(user)
+	c.steps.seen(user, unseen)
 	if rollout == nil {
 		return 0, nil
 	}

@@ -157,21 +157,36 @@ func (t *steps) unproven(user ref) map[place]bool {
 	return open
 }
 
-// seen notes that a workload was looked at.
-func (t *steps) seen(user ref) {
+// unseenBy are the changes that wait for a workload to be looked at.
+func (t *steps) unseenBy(user ref) []*change {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.see(user)
+	return slices.Clone(t.unseen[user])
 }
 
-func (t *steps) see(user ref) {
-	for _, c := range t.unseen[user] {
-		c = c.root()
+// seen notes that a workload was looked at, for changes that waited for it when the
+// look began: one that another worker found meanwhile has to be looked for again.
+func (t *steps) seen(user ref, changes []*change) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.see(user, changes)
+}
+
+func (t *steps) see(user ref, changes []*change) {
+	var left []*change
+	for _, waits := range t.unseen[user] {
+		if !slices.Contains(changes, waits) {
+			left = append(left, waits)
+			continue
+		}
+		c := waits.root()
 		if c.unseen--; c.unseen == 0 {
 			t.stir()
 		}
 	}
-	delete(t.unseen, user)
+	if t.unseen[user] = left; len(left) == 0 {
+		delete(t.unseen, user)
+	}
 	if _, past := t.past[user]; past {
 		if delete(t.past, user); len(t.past) == 0 {
 			t.past = nil
@@ -526,7 +541,7 @@ func (t *steps) halt(user ref, why string, records checksum.Records) {
 func (t *steps) forget(user ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.see(user)
+	t.see(user, t.unseen[user])
 	delete(t.unwell, user)
 	if t.waiting[user] == nil && t.rollouts[user] == nil && t.missed[user] == nil {
 		return

@@ -25,8 +25,12 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	}
 	tell := func(all []news, eventType string, why reason, text func(news, place) string) {
 		for _, one := range all {
+			about := "" // by whom; else a second halt would be counted up under the words of the first
+			if one.by != (ref{}) {
+				about = one.by.people()
+			}
 			for _, at := range one.places {
-				c.onSource(ctx, at, eventType, why, text(one, at))
+				c.onSource(ctx, at, eventType, why, text(one, at), about)
 			}
 		}
 	}
