@@ -22,6 +22,8 @@ import (
 type crowd struct {
 	*faults.Trial
 	workloads []one
+	// free is when each gate ends; none: it holds nothing, or for ever.
+	free map[string]time.Time
 	// edited is how often each source was edited since it was made.
 	edited map[string]int
 }
@@ -53,11 +55,11 @@ func (c *crowd) unset(t *testing.T, object, setting string) {
 // --max-unsettled at a time.
 func TestTwoHundredWorkloadsWithMixedGates(t *testing.T) {
 	const spaces, count = 4, 200
-	opens := time.Now().Add(75 * time.Second).Truncate(time.Minute) // in 15 s at least
+	opens := time.Now().Add(90 * time.Second).Truncate(time.Minute) // in 30 s at least: when all is made and edited
 	var crowds []*crowd
 	for i := range spaces {
 		trial := court.Trial(t)
-		c := &crowd{Trial: trial, edited: map[string]int{}, workloads: workloads(count/spaces, i*count/spaces, opens)}
+		c := &crowd{Trial: trial, edited: map[string]int{}, free: map[string]time.Time{"window": opens}, workloads: workloads(count/spaces, i*count/spaces, opens)}
 		crowds = append(crowds, c)
 		for _, source := range sources {
 			c.make(t, source)
@@ -72,7 +74,10 @@ func TestTwoHundredWorkloadsWithMixedGates(t *testing.T) {
 	since := now(t)
 
 	// One namespace is paused as a whole, until a time; another has a pace.
-	until := time.Now().Add(12 * time.Second)
+	until := time.Now().Add(12 * time.Second).Truncate(time.Second)
+	for _, g := range []string{"", order, "min-interval"} {
+		crowds[1].free[g] = until
+	}
 	crowds[1].set(t, "namespace/"+crowds[1].Namespace, pause, until.UTC().Format(time.RFC3339))
 	crowds[2].set(t, "namespace/"+crowds[2].Namespace, "min-interval", "3s")
 	time.Sleep(time.Second) // the controllers know of it
@@ -90,6 +95,7 @@ func TestTwoHundredWorkloadsWithMixedGates(t *testing.T) {
 	})
 	crowds[0].edit(t, "configmap/a")
 	for _, c := range crowds {
+		c.free[pause] = time.Now()
 		for _, w := range c.workloads {
 			if w.setting == pause {
 				c.unset(t, w.object(), pause)
@@ -102,6 +108,7 @@ func TestTwoHundredWorkloadsWithMixedGates(t *testing.T) {
 	for _, c := range crowds {
 		c.wantVerdict(t)
 		c.wantTimes(t, since)
+		c.wantHeld(t, since)
 	}
 	wantFewAtOnce(t, since, crowds...)
 }
@@ -149,6 +156,27 @@ func (c *crowd) wantTimes(t *testing.T, since timeline.Since) {
 		}
 		if got := times[c.Namespace+"/"+w.object()]; got < least || got > most {
 			t.Errorf("%s (%s, %s) rolled %d times, want %d to %d", w.object(), w.spec, w.gate, got, least, most)
+		}
+	}
+}
+
+// wantHeld checks that nothing rolled before its gate ended, and that min-interval
+// lay between any two rolls.
+func (c *crowd) wantHeld(t *testing.T, since timeline.Since) {
+	t.Helper()
+	last := map[string]time.Time{}
+	for _, roll := range seen(t, c).Rolls(since, 0) {
+		for _, w := range c.workloads {
+			if roll.Workload != c.Namespace+"/"+w.object() {
+				continue
+			}
+			if free := c.free[w.setting]; roll.Begun.Before(free) {
+				t.Errorf("%s (%s) rolled at %s, and was held until %s", w.object(), w.gate, roll.Begun.Format(time.TimeOnly), free.Format(time.TimeOnly))
+			}
+			if between := roll.Begun.Sub(last[w.name]); w.setting == "min-interval" && between < interval-slack {
+				t.Errorf("%s rolled twice within %s", w.object(), between)
+			}
+			last[w.name] = roll.Begun
 		}
 	}
 }

@@ -33,6 +33,8 @@ var shapes = []shape{
 type gate struct{ setting, value string }
 
 const (
+	interval = 5 * time.Second
+
 	pause   = "pause"
 	mode    = "mode"
 	order   = "order"
@@ -42,7 +44,7 @@ const (
 // gates are those of workloads, in turn. opens is when a window opens.
 func gates(opens time.Time) []gate {
 	window := opens.UTC().Format("15:04") + "-" + opens.UTC().Add(20*time.Minute).Format("15:04") + " UTC"
-	return []gate{{}, {}, {pause, "true"}, {"window", window}, {"min-interval", "5s"}, {mode, observe}, {order, "%d"}}
+	return []gate{{}, {}, {pause, "true"}, {"window", window}, {"min-interval", interval.String()}, {mode, observe}, {order, "%d"}}
 }
 
 // reads are the sources of workloads, in turn.
