@@ -30,8 +30,7 @@ type Options struct {
 // Usual are the options that every test finds.
 func Usual() Options {
 	dialects := []string{"--dialects=reloader,wave"} // they change nothing for who does not speak them
-	// Without nodes no rollout ever ends; package rollouts has nodes, and steps.
-	return Options{Settle: Settle, Webhook: dialects, Controller: append(dialects, "--step=off")}
+	return Options{Settle: Settle, Webhook: dialects, Controller: dialects}
 }
 
 func (o Options) equal(other Options) bool {
@@ -124,7 +123,8 @@ func (p *Product) Args(process *Process) []string {
 			"--shutdown-linger=0s", "--shutdown-drain=8s", freshness,
 		}, p.options.Webhook)
 	}
-	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String()}, p.options.Controller)
+	// Without nodes no rollout ever ends; package rollouts has nodes, and steps.
+	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String(), "--step=off"}, p.options.Controller)
 }
 
 // Start starts every process that does not run, and waits until all are ready.

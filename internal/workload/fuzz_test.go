@@ -115,7 +115,8 @@ func FuzzRollout(f *testing.F) {
 			switch {
 			case err != nil && rollout != (workload.Rollout{}):
 				t.Fatalf("%s: %v, and %+v", kind.Name, err, rollout)
-			case err == nil && (rollout.Phase == workload.Unreported) != (rollout.Waits != ""):
+			case err == nil && (rollout.Waits != "" && rollout.Phase != workload.Unreported ||
+				rollout.Phase == workload.Unreported && rollout.Waits == "" && (kind.Progress != "" || kind.Signs.Counts != workload.NoCounts)):
 				t.Fatalf("%s: phase %d waits for %q", kind.Name, rollout.Phase, rollout.Waits)
 			case rollout.Missing < 0 || rollout.MinReady < 0:
 				t.Fatalf("%s: %+v", kind.Name, rollout)

@@ -15,7 +15,8 @@ import (
 type Phase uint8
 
 const (
-	// Unreported objects cannot tell, or have nothing to tell; Rollout.Waits says why.
+	// Unreported objects cannot tell, or have nothing to tell: then Rollout.Waits says
+	// why.
 	Unreported Phase = iota
 	// Rolling objects have a controller that is not done, or has not looked yet.
 	Rolling
@@ -41,8 +42,9 @@ type Rollout struct {
 	// ProgressDeadlineExceeded, else the word of status.phase, such as Degraded; at
 	// most 64 letters, and never (a part of) a message.
 	Why string
-	// Waits says why an object is Unreported, in words that continue a sentence, such
-	// as "it is paused"; "" for every other phase.
+	// Waits says why no pod starts by a new template, in words that continue a
+	// sentence, such as "it is paused"; "" for every other phase, and for kinds that
+	// tell nothing of rollouts.
 	Waits string
 	// MinReady is spec.minReadySeconds: for how long a pod is ready before it counts
 	// as available.
@@ -68,7 +70,6 @@ type Rollout struct {
 const (
 	waitsForRuns      = "later runs start with it"
 	waitsForCreation  = "only what is created later starts with it"
-	waitsUntold       = "its status tells nothing of rollouts"
 	waitsForReplicas  = "it has no replicas"
 	waitsForNodes     = "no node wants it"
 	waitsPaused       = "it is paused"
@@ -236,7 +237,7 @@ func (k *Kind) Rollout(raw []byte) (Rollout, error) {
 		Deadline:  k.Signs.Deadline && o.Spec.hasDeadline() && (k.Signs.Over == "" || progress.Reason != k.Signs.Over),
 		PerNode:   k.Signs.Counts == CountsNodes,
 	}
-	if rollout.Waits = k.waits(&o, number); rollout.Waits != "" {
+	if rollout.Waits = k.waits(&o, number); rollout.Waits != "" || k.Signs.Counts == NoCounts && k.Progress == "" {
 		return rollout, nil
 	}
 	rollout.Phase = k.phase(&o, progress, number)
@@ -266,8 +267,6 @@ func (k *Kind) waits(o *report, number numbers) string {
 		return waitsForCreation
 	case !k.Restarts:
 		return waitsForRuns
-	case counted == NoCounts && k.Progress == "":
-		return waitsUntold
 	case counted == CountsReplicas && number.wanted <= 0:
 		return waitsForReplicas
 	case counted == CountsNodes && number.wanted <= 0 && !k.behind(o):

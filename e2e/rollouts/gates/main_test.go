@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		Node: harness.Kwok,
 		// Its default of 20 requests a second would be what is measured.
 		Up: []string{"--nodes=2", "--controller-manager-arg=kube-api-qps=200", "--controller-manager-arg=kube-api-burst=400"},
-		Options: harness.Options{Settle: settle, Controller: []string{
+		Options: harness.Options{Settle: settle, Controller: []string{"--step=1",
 			"--soak=" + soak.String(), fmt.Sprintf("--max-unsettled=%d", maxUnsettled),
 		}},
 	}
