@@ -60,8 +60,11 @@ func (a announcer) rolling(user ref, s *subject, sources []checksum.Source, adop
 		why = "found without checksums of " + list(sources) + ", and adopt is restart"
 	}
 	what := "rolling out"
-	if s.rollout.Waits != "" {
-		what = "stamped anew; " + s.rollout.Waits
+	switch {
+	case !user.kind.Restarts:
+		what = "later runs start with it"
+	case s.rollout.Waits != "":
+		what = "stamped, and no pod restarts by it: " + s.rollout.Waits
 	}
 	a.event(user, s, corev1.EventTypeNormal, reasonRolling, why+": "+what, sources...)
 }
