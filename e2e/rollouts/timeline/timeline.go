@@ -53,15 +53,16 @@ func (o owners) note(object *unstructured.Unstructured) {
 	}
 }
 
-// of is the workload that an object belongs to, "" when it belongs to none.
+// of is the workload that an object belongs to, "" when it belongs to none, or to
+// a ReplicaSet that was not seen yet: another watch tells of that.
 func (o owners) of(object *unstructured.Unstructured) string {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil {
 		return ""
 	}
 	name := object.GetNamespace() + "/" + strings.ToLower(owner.Kind) + "/" + owner.Name
-	if workload, ok := o[name]; ok {
-		return workload
+	if owner.Kind == "ReplicaSet" {
+		return o[name]
 	}
 	return name
 }

@@ -223,7 +223,8 @@ func TestTouched(t *testing.T) {
 		"a Pod":                 {pod("6", "a-1-y", "a-1", "0"), "Pod a-1-y was made"},
 		"a restart":             {pod("6", "a-1-x", "a-1", "1"), "Pod a-1-x had 0 restarts, then 1"},
 		"a Pod that is deleted": {"gone " + pod("6", "a-1-x", "a-1", "0"), "Pod a-1-x was deleted"},
-		"somebody else's Pod":   {"{kind: Pod, metadata: {name: x, resourceVersion: '6'}}", ""},
+		"a Pod of a ReplicaSet that was not seen yet": {pod("6", "a-2-x", "a-2", "0"), ""},
+		"somebody else's Pod":                         {"{kind: Pod, metadata: {name: x, resourceVersion: '6'}}", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
