@@ -43,6 +43,14 @@ func TestStandstill_AStampIsSetAndNothingWaits(t *testing.T) {
 					return nil
 				})
 			}
+			if strings.Contains(c.to, "Recreate") { // its own controller makes the ReplicaSet when the old pods are gone
+				s.Eventually("waiting for its own controller", func() error {
+					if n := s.Counts()[name]; n.Revisions <= n.Rolls {
+						return fmt.Errorf("%+v", n)
+					}
+					return nil
+				})
+			}
 			s.Quiet()
 			now := s.Get(name)
 			if now.GetGeneration() > created.GetGeneration()+3 {
