@@ -75,8 +75,9 @@ type candidate struct {
 	due time.Time
 	// last tells that it is not healthy: it goes last, and halts nothing.
 	last bool
-	// busy tells that it rolls for another reason: it is waited for.
-	busy bool
+	// busy tells that it rolls for another reason, or did a moment ago: it is waited
+	// for. unready is the former alone: should it roll all the same, it halts nothing.
+	busy, unready bool
 	// mute tells that it cannot report health: it is settled at once.
 	mute bool
 	// order is its place, careful that others are to go before it.

@@ -86,7 +86,8 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 	turn := c.steps.wait(candidate{
 		user: user, sources: r.Untrue, records: s.records, due: now.Add(settles),
 		mute:    s.rollout.Phase == workload.Unreported,
-		busy:    s.rollout.Phase == workload.Rolling && stands < unwellAfter,
+		unready: s.rollout.Phase == workload.Rolling,
+		busy:    s.rollout.Phase == workload.Rolling && stands < unwellAfter || s.rollout.Phase == workload.RolledOut && now.Sub(s.calm) < calmAfter,
 		last:    s.rollout.Phase == workload.Rolling && stands >= unwellAfter || s.rollout.Phase == workload.Failed,
 		careful: !s.rollout.Gentle, order: order,
 	}, now)
@@ -106,8 +107,11 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 		}
 		return 0, false
 	}
-	if s.rollout.Phase == workload.Rolling && stands < unwellAfter {
+	switch calm := now.Sub(s.calm); {
+	case s.rollout.Phase == workload.Rolling && stands < unwellAfter:
 		wait = unwellAfter - stands
+	case calm < calmAfter:
+		wait = calmAfter - calm
 	}
 	if waited := now.Sub(turn.since); waited < longTurn {
 		return sooner(wait, longTurn-waited), false

@@ -45,6 +45,7 @@ type subject struct {
 	rollout         workload.Rollout     // how far its newest revision is
 	still           time.Time            // since when it rolls without any progress
 	best            int32                // the most replicas that were new, and available, while it rolls
+	calm            time.Time            // since when it rolls no more, as far as we have seen
 }
 
 // newSubject reads a workload, whose rollout is read already.
@@ -198,13 +199,26 @@ func (x *index) set(user ref, s *subject) {
 	}
 }
 
-// compare tells since when a workload that rolls has made no progress.
+// calmAfter is how long a workload has to be rolled out before it is believed: one
+// that crashes again and again is so for moments.
+const calmAfter = 10 * time.Second
+
+// compare tells since when a workload that rolls has made no progress, and since
+// when one that is rolled out is.
 func (x *index) compare(known, s *subject) {
+	now := x.now()
+	same := known != nil && known.uid == s.uid && known.generation == s.generation
 	if s.rollout.Phase != workload.Rolling {
+		if same {
+			s.still, s.best, s.calm = known.still, known.best, known.calm
+			if known.rollout.Phase == workload.Rolling {
+				s.calm = now
+			}
+		}
 		return
 	}
-	s.still, s.best = x.now(), s.rollout.Updated+s.rollout.Available
-	if known != nil && known.uid == s.uid && known.generation == s.generation && known.rollout.Phase == workload.Rolling && s.best <= known.best {
+	s.still, s.best = now, s.rollout.Updated+s.rollout.Available
+	if same && s.best <= known.best && (known.rollout.Phase == workload.Rolling || now.Sub(known.calm) < calmAfter) {
 		s.still, s.best = known.still, known.best
 	}
 }

@@ -124,7 +124,7 @@ func (t *steps) count(s *survey, c *candidate) {
 	if !c.mute {
 		for _, change := range c.on {
 			s.of(change).under++
-			if !c.last {
+			if !c.last && !c.unready {
 				s.of(change).proving++
 			}
 		}

@@ -278,7 +278,7 @@ func (w *world) isWell(app *simulatedApp) bool {
 // rolled is what happens when a workload's stamps change.
 func (w *world) rolled(app *simulatedApp) {
 	now, was := w.clock.Now(), app.records
-	wasWell := w.isWell(app)
+	wasWell := w.isWell(app) && now.Sub(app.well) >= w.limits.Soak // healthy is to be well for that long
 	if w.stamp(app); app.records.Equal(was) {
 		return // it was true: the webhook makes no patch
 	}
