@@ -37,24 +37,30 @@ func TestWhatCannotRollGentlyGoesLast(t *testing.T) {
 	f.wantTruth()
 }
 
-// One that never ran is no reason to halt, and does not keep others waiting.
+// One that never ran is no reason to halt, and does not keep others waiting. Without
+// a probe its Pods are ready for a moment each time they start.
 func TestWhatWasUnhealthyBeforeGoesLastAndHaltsNothing(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 4, func(i int) member {
-		if i == 0 {
-			return member{manner: ill}
-		}
-		return strict(i)
-	})
-	time.Sleep(65 * time.Second) // one that makes no progress for a minute is not healthy (docs/rollouts.md)
-	f.edit("good")
-	f.wantRolledOut()
-	if went := f.went(); went[3] != "deployment/app-00" {
-		t.Errorf("they went in the order %v, want app-00 last", went)
+	for name, probe := range map[string]bool{"WithAProbe": true, "Without": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, 4, func(i int) member {
+				if i == 0 {
+					return member{manner: ill, probe: probe}
+				}
+				return strict(i)
+			})
+			time.Sleep(65 * time.Second) // one that makes no progress for a minute is not healthy (docs/rollouts.md)
+			f.edit("good")
+			f.wantRolledOut()
+			if went := f.went(); went[3] != "deployment/app-00" {
+				t.Errorf("they went in the order %v, want app-00 last", went)
+			}
+			f.wantUnsaid(source, "ChangeHalted")
+			f.wantServed()
+			f.wantTruth()
+		})
 	}
-	f.wantUnsaid(source, "ChangeHalted")
-	f.wantServed()
-	f.wantTruth()
 }
 
 // went are the workloads in the order in which they rolled since the last edit.
