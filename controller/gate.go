@@ -87,7 +87,7 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 		user: user, sources: r.Untrue, records: s.records, due: now.Add(settles),
 		mute:    s.rollout.Phase == workload.Unreported,
 		unready: s.rollout.Phase == workload.Rolling,
-		busy:    s.rollout.Phase == workload.Rolling && stands < unwellAfter || s.rollout.Phase == workload.RolledOut && now.Sub(s.calm) < calmAfter,
+		busy:    s.rollout.Phase == workload.Rolling && stands < unwellAfter || s.rollout.Phase == workload.RolledOut && s.relapsed && now.Sub(s.calm) < calmAfter,
 		last:    s.rollout.Phase == workload.Rolling && stands >= unwellAfter || s.rollout.Phase == workload.Failed,
 		careful: !s.rollout.Gentle, order: order,
 	}, now)
@@ -110,7 +110,7 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 	switch calm := now.Sub(s.calm); {
 	case s.rollout.Phase == workload.Rolling && stands < unwellAfter:
 		wait = unwellAfter - stands
-	case calm < calmAfter:
+	case s.relapsed && calm < calmAfter:
 		wait = calmAfter - calm
 	}
 	if waited := now.Sub(turn.since); waited < longTurn {

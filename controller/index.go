@@ -46,6 +46,7 @@ type subject struct {
 	still           time.Time            // since when it rolls without any progress
 	best            int32                // the most replicas that were new, and available, while it rolls
 	calm            time.Time            // since when it rolls no more, as far as we have seen
+	relapsed        bool                 // it was rolled out before, at this generation, and fell back
 }
 
 // newSubject reads a workload, whose rollout is read already.
@@ -199,8 +200,8 @@ func (x *index) set(user ref, s *subject) {
 	}
 }
 
-// calmAfter is how long a workload has to be rolled out before it is believed: one
-// that crashes again and again is so for moments.
+// calmAfter is how long a workload that has fallen back has to be rolled out before
+// it is believed: one that crashes again and again is so for moments.
 const calmAfter = 10 * time.Second
 
 // compare tells since when a workload that rolls has made no progress, and since
@@ -208,6 +209,7 @@ const calmAfter = 10 * time.Second
 func (x *index) compare(known, s *subject) {
 	now := x.now()
 	same := known != nil && known.uid == s.uid && known.generation == s.generation
+	s.relapsed = same && (known.relapsed || known.rollout.Phase == workload.RolledOut && s.rollout.Phase == workload.Rolling)
 	if s.rollout.Phase != workload.Rolling {
 		if same {
 			s.still, s.best, s.calm = known.still, known.best, known.calm

@@ -19,7 +19,7 @@ import (
 // The times of the product under test: short, so that tests are. The app crashes
 // late after three seconds, which soak has to outlast.
 const (
-	settle        = time.Second
+	settle        = 2 * time.Second // the usual: kubelets have to have seen the new content
 	soak          = 4 * time.Second
 	crashDeadline = 8 * time.Second
 	maxUnsettled  = 10
