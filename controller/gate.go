@@ -145,13 +145,14 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 }
 
 // current is when the newest revision of a workload became current: as its status
-// tells, else when we last rolled it. (Its managedFields do not tell: the API server
-// notes nobody for what a webhook writes in an empty patch.)
+// tells, and no sooner than we last rolled it, which its controller may not have
+// seen yet. (Its managedFields do not tell: the API server notes nobody for what a
+// webhook writes in an empty patch.)
 func (c *Controller) current(user ref, s *subject) time.Time {
-	if !s.rollout.Current.IsZero() {
-		return s.rollout.Current
+	if last := c.storm.last(user); last.After(s.rollout.Current) {
+		return last
 	}
-	return c.storm.last(user)
+	return s.rollout.Current
 }
 
 // sayUnreadable tells of settings that nobody can read.
