@@ -70,8 +70,8 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 	} else {
 		c.steps.testify(user, c.taken(user, r, rollout))
 	}
-	c.steps.seen(user, unseen)
 	if rollout == nil {
+		c.steps.seen(user, unseen)
 		return 0, nil
 	}
 	rollout.uid = s.uid
@@ -79,6 +79,7 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 	if err != nil {
 		return 0, fmt.Errorf("looking after a rollout: %w", err)
 	}
+	defer c.steps.seen(user, unseen) // its failure is known by then
 	every := c.options.Limits.lookEvery()
 	switch how {
 	case healthy, mute:
@@ -248,7 +249,7 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 		return underWay, "", err
 	}
 	if blind {
-		c.warnOnce(user, s, reasonUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy: "+err.Error())
+		c.warnOnce(user, s, reasonUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+err.Error())
 	}
 	pods := made(all, s.records.Stamps)
 	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
@@ -260,6 +261,9 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 		state.troubled = time.Time{}
 	} else if state.troubled.IsZero() {
 		state.troubled = now
+		if r.found {
+			state.troubled = r.began // nobody has looked until now
+		}
 	}
 	if trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline {
 		return failed, trouble, nil

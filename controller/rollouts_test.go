@@ -420,3 +420,21 @@ func TestContentThatComesBetween(t *testing.T) {
 	}
 	w.wantHeard("ChangeHalted", 1)
 }
+
+// A content that has proven itself and fails later is not believed any more.
+func TestAProvenChangeThatFailsLater(t *testing.T) {
+	w, at := fleet(t, 8, func(i int, app *simulatedApp) {
+		if i >= 3 {
+			app.settings = map[string]string{"configstamp.dev/pause": fmt.Sprintf("2026-07-01T0%d:00:00Z", i/4+1)}
+		}
+	})
+	w.edit(at, w.newContent())
+	w.pass(10 * time.Minute)
+	w.wantRolls(1, 1, 1, 0, 0, 0, 0, 0)
+	w.bad[w.contents[at]] = true // what it needs beside is gone
+	w.until(time.Date(2026, 7, 1, 1, 30, 0, 0, time.UTC))
+	w.wantRolls(1, 1, 1, 1, 0, 0, 0, 0)
+	w.until(time.Date(2026, 7, 1, 2, 30, 0, 0, time.UTC))
+	w.wantRolls(1, 1, 1, 1, 0, 0, 0, 0)
+	w.wantHeard("ChangeHalted", 1)
+}

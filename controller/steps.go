@@ -31,7 +31,7 @@ type steps struct {
 	changes  map[place]*change
 	waiting  map[ref]*candidate
 	rollouts map[ref]*rollout
-	missed   map[ref]*rollout  // asked for, and it is not known whether they came
+	missed   map[ref]*rollout  // asked for and did not come, or nobody knows
 	unseen   map[ref][]*change // what waits for a workload to be looked at
 	// done are changes that have ended well, for those who come late; unwell is what
 	// was on record when a workload that was not healthy before its turn had failed.

@@ -391,9 +391,7 @@ func (t *steps) tidy(s *survey, now time.Time, out *outcome) {
 			continue
 		}
 		delete(t.changes, at)
-		if s.of(root).halt == (ref{}) && root.contents[at] != nil {
-			t.remember(at, root)
-		}
+		t.remember(at, root, s.of(root).halt == ref{})
 		if !finished[root] && root.settled > 1 && s.of(root).halt == (ref{}) {
 			out.finished = append(out.finished, news{places: root.places(), settled: root.settled})
 		}
@@ -404,9 +402,10 @@ func (t *steps) tidy(s *survey, now time.Time, out *outcome) {
 // mostEnded is how many changes that have ended are known of.
 const mostEnded = 4096
 
-// remember keeps how a change has ended, for those who come late.
-func (t *steps) remember(at place, c *change) {
-	if c.proven[at] == 0 {
+// remember keeps how a change has ended, for those who come late: they have to look
+// for themselves unless it ended well.
+func (t *steps) remember(at place, c *change, well bool) {
+	if !well || c.proven[at] == 0 {
 		delete(t.done, at)
 		return
 	}

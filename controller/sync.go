@@ -91,12 +91,11 @@ func (c *Controller) reread(ctx context.Context, user ref, was *subject) (*subje
 	if err != nil {
 		return nil, err
 	}
-	s := c.options.newSubject(now.object, now.rollout)
-	if s.uid != was.uid {
+	if now.subject.uid != was.uid {
 		return nil, errMoved
 	}
-	c.index.renew(user, s)
-	return s, nil
+	c.index.renew(user, now.subject)
+	return now.subject, nil
 }
 
 // act does what a review asks for.
@@ -210,7 +209,7 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 		c.steps.fail(user, refused(err), c.options.Clock.Now())
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
-	after := c.options.newSubject(answer.object, answer.rollout)
+	after := answer.subject
 	c.index.renew(user, after)
 	now := c.options.Clock.Now()
 	if after.records.Equal(s.records) {
@@ -296,8 +295,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		c.metrics.readmitted(recording, resultFailed)
 		return 0, fmt.Errorf("recording: %w", err)
 	}
-	after := c.options.newSubject(answer.object, answer.rollout)
-	c.index.renew(user, after)
+	c.index.renew(user, answer.subject)
 	if done, err := c.recorded(ctx, user, answer); !done {
 		return c.unrecorded(user, s, answer, wait, err)
 	}
@@ -316,7 +314,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 
 // recorded reports whether an answer has everything on record.
 func (c *Controller) recorded(ctx context.Context, user ref, answer answer) (bool, error) {
-	left, err := c.review(ctx, user, c.options.newSubject(answer.object, answer.rollout))
+	left, err := c.review(ctx, user, answer.subject)
 	return err == nil && len(left.ToRecord) == 0, err
 }
 
@@ -391,7 +389,7 @@ func (c *Controller) mayBeStale(user ref, source checksum.Source, templateWritte
 type answer struct {
 	body     []byte
 	object   *workload.Object
-	rollout  workload.Rollout
+	subject  *subject
 	warnings []string
 }
 
@@ -420,5 +418,5 @@ func (c *Controller) answerOf(user ref, body []byte) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: body, object: object, rollout: rollout}, nil
+	return answer{body: body, object: object, subject: c.options.newSubject(object, rollout)}, nil
 }
