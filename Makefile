@@ -15,7 +15,7 @@ FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
 
-.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench helm cluster-up cluster-down image
+.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench helm soak soak-short cluster-up cluster-down image
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -77,6 +77,12 @@ $(HELM):
 	@mkdir -p $(@D)/build
 	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM_VERSION) >&2
 	@mv $(@D)/build/helm $@
+
+soak: ## Never in the way: 50,000 admissions with failurePolicy: Fail while configstamp is rolled out, evicted, killed, and its certificates change (needs root): 20 minutes
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 70m -v ./e2e/soak $(SOAK_ARGS)
+
+soak-short: ## The same in three minutes
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 15m -v ./e2e/soak -short
 
 fuzz: ## Fuzz every target for FUZZ_SECONDS
 	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/...); do \
