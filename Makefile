@@ -8,12 +8,14 @@ CACHE   := $(or $(CONFIGSTAMP_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/conf
 GOLANGCI         := v2.15.0
 GOLANGCI_LINT    := $(CACHE)/bin/golangci-lint-$(GOLANGCI)
 GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
+HELM_VERSION     := v4.3.1
+HELM             := $(CACHE)/bin/helm-$(HELM_VERSION)
 NESTED           := e2e/cluster e2e/certmanager e2e/oracle
 FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
 
-.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench cluster-up cluster-down image
+.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench helm cluster-up cluster-down image
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -66,6 +68,15 @@ $(GOLANGCI_LINT):
 	@mkdir -p $(@D)/build
 	GOBIN=$(@D)/build go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
 	@mv $(@D)/build/golangci-lint $@
+
+helm: $(HELM) ## Build the helm that tests use, and print where it is
+	@echo $(HELM)
+
+$(HELM):
+	@echo "Building helm $(HELM_VERSION), once: about two minutes" >&2
+	@mkdir -p $(@D)/build
+	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM_VERSION) >&2
+	@mv $(@D)/build/helm $@
 
 fuzz: ## Fuzz every target for FUZZ_SECONDS
 	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/...); do \
