@@ -97,6 +97,7 @@ func TestSoak(t *testing.T) {
 		if *times > 0 {
 			phase.times = *times
 		}
+		t.Logf("%d admissions; now %s", c.tally.count(), phase.name)
 		c.tally.begin(phase.name, fmt.Sprintf("%d × %s", phase.times, phase.does))
 		for turn := range phase.times {
 			phase.do(t, c, turn)
