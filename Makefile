@@ -55,12 +55,12 @@ e2e: ## Scenarios on the real API server, with the real controllers
 rollouts: ## One bad edit never takes a fleet down: on real containers (needs root), and on two hundred workloads
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 30m -v ./e2e/rollouts ./e2e/rollouts/gates
 
-install: ## Every way to install and uninstall it, from the image of the Dockerfile (needs root)
+install: ## Every way to install and uninstall it, and that nothing restarts by it, from the image of the Dockerfile (needs root)
 	@if [ "$$(id -u)" = 0 ] && command -v buildah busybox >/dev/null; then \
-		$(MAKE) --no-print-directory image && CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/install; \
+		$(MAKE) --no-print-directory image && CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v ./e2e/install ./e2e/pods; \
 	else \
 		echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it"; \
-		CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/install; \
+		CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v ./e2e/install ./e2e/pods; \
 	fi
 
 faults-short: ## Some faults, in two minutes: what "make faults" does at length

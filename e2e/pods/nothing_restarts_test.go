@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,10 @@ import (
 
 	"github.com/configstamp/configstamp/e2e/harness"
 )
+
+var cluster *Cluster
+
+func TestMain(m *testing.M) { os.Exit(Wanted{}.Main(m, func(c *Cluster) { cluster = c })) }
 
 // Whatever happens to an installation, workloads with running Pods are not
 // restarted by it; each time, another workload whose ConfigMap is edited is, so
