@@ -161,6 +161,32 @@ func wantOnlyTheImage(t *testing.T, by tool, manifest string) {
 	}
 }
 
+// An undo carries stamps of its own, so that kubectl owns them in managedFields from
+// then on. Nobody makes anything of that.
+func TestStampsThatAnUndoCarries(t *testing.T) {
+	t.Parallel()
+	each(t, run.Space, func(t *testing.T, s *harness.Space, by tool) {
+		by.sync(t, manifest)
+		before := s.Settled("deployment/d")
+		s.Set("configmap/c", "k", "2")
+		s.WantRolls(before, rolls{"deployment/d": 1})
+		before = s.Counts()
+		s.Kubectl("rollout", "undo", "deployment/d")
+		if owned := fmt.Sprint(s.Get("deployment/d").Object["metadata"]); !strings.Contains(owned, "f:configmap.configstamp.dev/c") {
+			t.Error("nobody owns the stamp: this proves nothing")
+		}
+		wantNoDrift(t, by, "after an undo")
+		by.sync(t, manifest)
+		by.sync(t, manifest)
+		s.Unchanged(before)
+		wantNoDrift(t, by, "after more syncs")
+		wantStamp(t, s)
+		s.Set("configmap/c", "k", "3")
+		s.WantRolls(before, rolls{"deployment/d": 1})
+		wantStamp(t, s)
+	})
+}
+
 // Our annotations in Git, as in a manifest that was exported from a cluster, are not
 // believed, and Git keeps saying them: whoever compares without asking the server
 // is out of sync for ever. No sync restarts anything by it.

@@ -11,6 +11,7 @@ import (
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/diff"
 	"github.com/fluxcd/pkg/ssa"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -132,7 +133,18 @@ func (f *flux) manager(t *testing.T) *ssa.ResourceManager {
 
 func (f *flux) sync(t *testing.T, manifest string) {
 	t.Helper()
-	_, err := f.manager(t).Apply(t.Context(), desired(t, f.Space, manifest), ssa.DefaultApplyOptions())
+	options := ssa.DefaultApplyOptions()
+	// What people have done with kubectl is Flux's own from then on, and goes if it is
+	// not in Git.
+	options.Cleanup = ssa.ApplyCleanupOptions{
+		Annotations: []string{corev1.LastAppliedConfigAnnotation},
+		FieldManagers: []ssa.FieldManager{
+			{Name: "kubectl", OperationType: metav1.ManagedFieldsOperationApply},
+			{Name: "kubectl", OperationType: metav1.ManagedFieldsOperationUpdate},
+			{Name: "before-first-apply", OperationType: metav1.ManagedFieldsOperationUpdate},
+		},
+	}
+	_, err := f.manager(t).Apply(t.Context(), desired(t, f.Space, manifest), options)
 	harness.Must(t, err)
 }
 
