@@ -28,6 +28,7 @@ type webhookOptions struct {
 	selfManaged      bool
 	service          string
 	configuration    string
+	caSecret         string
 	freshnessTimeout time.Duration
 	linger           time.Duration
 	drain            time.Duration
@@ -49,6 +50,7 @@ func webhookCommand() *cobra.Command {
 	flags.BoolVar(&o.selfManaged, "self-managed-certificate", false, "sign the certificate ourselves and keep the caBundle of our webhook configuration, for clusters without cert-manager")
 	flags.StringVar(&o.service, "service", "configstamp", "Service by which the API server calls; with --self-managed-certificate")
 	flags.StringVar(&o.configuration, "webhook-configuration", "configstamp", "our MutatingWebhookConfiguration; with --self-managed-certificate")
+	flags.StringVar(&o.caSecret, "ca-secret", certs.DefaultSecretName, "Secret in configstamp's own namespace with the authority that signs; with --self-managed-certificate; made on first start")
 	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "longest time in which to prove that memory holds what the API server holds")
 	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to go on serving after a signal to stop, while the API server learns of it")
 	flags.DurationVar(&o.drain, "shutdown-drain", 15*time.Second, "how long requests under way may take after that")
@@ -69,7 +71,7 @@ func (o *webhookOptions) check() error {
 
 func (o *webhookOptions) certificate(p *process) (*certs.Source, error) {
 	if o.selfManaged {
-		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, WebhookConfiguration: o.configuration})
+		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, WebhookConfiguration: o.configuration, SecretName: o.caSecret})
 	}
 	return certs.FromFiles(certs.Files{CertFile: o.certFile, KeyFile: o.keyFile})
 }

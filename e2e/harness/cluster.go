@@ -92,6 +92,18 @@ func (c *cluster) takeDown() error {
 	return err
 }
 
+// Driver runs a command of e2e/cluster on the run's cluster, and returns what it
+// printed.
+func (r *Run) Driver(ctx context.Context, args ...string) ([]byte, error) {
+	return r.cluster.command(ctx, args...)
+}
+
+// Kubeconfig is the administrator's, and Programs where kubectl is.
+func (r *Run) Kubeconfig() string { return r.cluster.Kubeconfig }
+
+// Programs is the directory of kubectl and the others.
+func (r *Run) Programs() string { return r.cluster.Programs }
+
 func (c *cluster) command(ctx context.Context, args ...string) ([]byte, error) {
 	dir, err := root()
 	if err != nil {

@@ -28,9 +28,13 @@ func (r Result) Warnings() []string {
 	return warnings
 }
 
-// kubectl runs the real kubectl as the administrator.
+// Kubectl runs the real kubectl as the administrator, in no namespace of a test.
+func (r *Run) Kubectl(stdin string, args ...string) (Result, error) {
+	return r.kubectl(stdin, nil, args...)
+}
+
 func (r *Run) kubectl(stdin string, environment []string, args ...string) (Result, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, filepath.Join(r.cluster.Programs, "kubectl"),
 		append([]string{"--cache-dir=" + filepath.Join(r.Dir, "kubectl-cache")}, args...)...)

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +25,7 @@ import (
 
 // Run is one run of a test binary: a cluster, and configstamp in it.
 type Run struct {
+	// Product is nil when configstamp runs in Pods.
 	Product   *Product
 	Recorder  *Recorder
 	Authority *Authority
@@ -76,11 +78,17 @@ func (w Wanted) Main(m *testing.M, use func(*Run)) int {
 	use(run)
 	code := m.Run()
 	stay()
-	problems := append(run.Product.Leaks(), run.Product.Problems()...)
+	var problems []string
+	if run.Product != nil {
+		problems = append(run.Product.Leaks(), run.Product.Problems()...)
+	}
 	if err := run.End(); err != nil {
 		problems = append(problems, err.Error())
 	}
-	for _, problem := range slices.Compact(append(problems, run.Product.Problems()...)) {
+	if run.Product != nil {
+		problems = append(problems, run.Product.Problems()...)
+	}
+	for _, problem := range slices.Compact(problems) {
 		fmt.Fprintln(os.Stderr, "e2e: FAIL:", problem)
 		code = max(code, 1)
 	}
@@ -116,7 +124,11 @@ func Begin(ctx context.Context, wanted Wanted) (*Run, error) {
 func (r *Run) begin(ctx context.Context) error {
 	driver, binary := filepath.Join(r.Dir, "cluster"), filepath.Join(r.Dir, "configstamp")
 	built := make(chan error, 1)
-	go func() { built <- r.BuildProduct(ctx, binary) }()
+	if r.wanted.Pods {
+		built <- nil // it comes as an image
+	} else {
+		go func() { built <- r.BuildProduct(ctx, binary) }()
+	}
 	if err := build(ctx, "e2e/cluster", "./cmd/cluster", driver); err != nil {
 		return err
 	}
@@ -143,11 +155,23 @@ func (r *Run) begin(ctx context.Context) error {
 	if r.Recorder, err = newRecorder(watching, r.Dynamic); err != nil {
 		return err
 	}
+	if r.wanted.Pods {
+		return nil
+	}
 	return r.install(ctx, binary)
 }
 
 // BuildProduct builds configstamp with the race detector.
 func (r *Run) BuildProduct(ctx context.Context, binary string, flags ...string) error {
+	return r.buildProduct(ctx, binary, append([]string{"-race"}, flags...))
+}
+
+// BuildShipped builds configstamp as it is shipped, for an image.
+func (r *Run) BuildShipped(ctx context.Context, binary, version string) error {
+	return r.buildProduct(ctx, binary, []string{"-trimpath", "-ldflags", "-s -w -X main.version=" + version})
+}
+
+func (r *Run) buildProduct(ctx context.Context, binary string, flags []string) error {
 	broken, err := overlay(r.Dir)
 	if err != nil {
 		return err
@@ -155,7 +179,7 @@ func (r *Run) BuildProduct(ctx context.Context, binary string, flags ...string) 
 	if broken != "" {
 		flags = append([]string{"-overlay", broken}, flags...)
 	}
-	return build(ctx, ".", "./cmd/configstamp", binary, append([]string{"-race"}, flags...)...)
+	return build(ctx, ".", "./cmd/configstamp", binary, flags...)
 }
 
 func (r *Run) install(ctx context.Context, binary string) (err error) {
@@ -196,6 +220,27 @@ func (r *Run) End() error {
 		r.closed = errors.Join(errs...)
 	})
 	return r.closed
+}
+
+// settle is the --settle of the product.
+func (r *Run) settle() time.Duration {
+	if r.Product == nil {
+		return 2 * time.Second // what it is by default
+	}
+	return r.Product.settle()
+}
+
+// logs is the end of what the product said, for failures.
+func (r *Run) logs(lines int, parts ...string) string {
+	if r.Product != nil {
+		return r.Product.Logs(lines, parts...)
+	}
+	said, err := r.Kubectl("", "--namespace="+OwnNamespace, "logs", "--selector=app.kubernetes.io/name=configstamp",
+		"--all-containers", "--prefix", "--tail", strconv.Itoa(lines))
+	if err != nil {
+		return err.Error()
+	}
+	return said.Stdout + said.Stderr
 }
 
 // Exclusive gives the product to a test that stops, hinders or reconfigures it.

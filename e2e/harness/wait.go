@@ -112,7 +112,7 @@ func (s *Space) Quiet() {
 	s.t.Helper()
 	s.catchUp()
 	before := s.Counts()
-	time.Sleep(s.Run.Product.settle() + margin)
+	time.Sleep(s.Run.settle() + margin)
 	now := s.Counts()
 	for workload, count := range now {
 		if count != before[workload] {
@@ -240,6 +240,6 @@ func (s *Space) Report() string {
 			}
 		}
 	}
-	report.WriteString(s.Run.Product.Logs(12, s.Namespace, `"level":"ERROR"`, "To be tried again"))
+	report.WriteString(s.Run.logs(12, s.Namespace, `"level":"ERROR"`, "To be tried again"))
 	return report.String()
 }

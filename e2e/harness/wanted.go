@@ -30,6 +30,9 @@ type Wanted struct {
 	Up []string
 	// Options are what every test finds; Usual when Settle is zero.
 	Options Options
+	// Pods: no process of configstamp is started here (there is no Product), because
+	// it runs in Pods, as it does in production; see package pods.
+	Pods bool
 }
 
 func (w Wanted) node() string {
