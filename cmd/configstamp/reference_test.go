@@ -41,6 +41,7 @@ func TestReferenceSaysWhatTheCodeSays(t *testing.T) {
 		"both":       flagTable(webhook, both),
 		"webhook":    flagTable(webhook, func(flag *pflag.Flag) bool { return !both(flag) }),
 		"controller": flagTable(controller, func(flag *pflag.Flag) bool { return !both(flag) }),
+		"check":      flagTable(flagsOf(t, "check"), func(*pflag.Flag) bool { return true }),
 	} {
 		text = between(t, path, text, name, table)
 	}
