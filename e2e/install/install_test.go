@@ -70,13 +70,17 @@ func TestManifests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t)
 			s.still("installing", func() { cluster.Kubectl(t, "apply", "-f", path(t, file)); cluster.WaitServing(t) })
-			s.Label("enabled")
-			s.served()
+			s.still("opting in", func() { s.Label("enabled"); s.EventuallyRecorded() })
+			s.rolls("1")
 			s.still("applying the same again", func() {
-				if out := cluster.Kubectl(t, "apply", "-f", path(t, file)); strings.Contains(out, "configured") || strings.Contains(out, "created") {
-					t.Errorf("it was not the same:\n%s", out)
+				state := func() string {
+					return cluster.Own(t, "get", "deployment/configstamp", "secret/configstamp-key", "-o", "jsonpath={.items[*].metadata.generation}{.items[*].data}")
 				}
-				cluster.WaitServing(t)
+				before := state()
+				cluster.Kubectl(t, "apply", "-f", path(t, file))
+				if state() != before {
+					t.Error("it rolled configstamp, or changed its key")
+				}
 			})
 			s.rolls("2")
 			s.still("deleting", func() { cluster.Kubectl(t, "delete", "-f", path(t, file), "--timeout=2m"); wantNothingLeft(t) })
@@ -109,9 +113,9 @@ func TestHelm_ByAnotherName(t *testing.T) {
 
 func TestHelm_Namespaced(t *testing.T) {
 	mine, other := openShop(t), openShop(t)
-	mine.still("installing", func() { t.Log(install(t, "--set=namespaces={"+mine.Namespace+"}")) })
+	mine.still("installing", func() { t.Log(install(t, "--set=namespaces={"+mine.Namespace+"}")); mine.EventuallyRecorded() })
 	t.Log(helm(t, "test", "configstamp"))
-	mine.served()
+	mine.rolls("1")
 	other.still("an edit in a namespace that is not listed", func() { other.Set("configmap/message", "SETTING", "1") })
 
 	token := strings.TrimSpace(cluster.Own(t, "create", "token", "configstamp"))

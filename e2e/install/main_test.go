@@ -71,16 +71,6 @@ func fill(t *testing.T, s *harness.Space) *shop {
 	return &shop{s, t}
 }
 
-// served checks that the app is adopted without a restart, and that an edit
-// rolls it once.
-func (s *shop) served() {
-	s.t.Helper()
-	before := s.Counts()
-	s.EventuallyRecorded()
-	s.Unchanged(before)
-	s.rolls("1")
-}
-
 // EventuallyRecorded waits until what the app uses is on record.
 func (s *shop) EventuallyRecorded() {
 	s.t.Helper()
@@ -119,7 +109,7 @@ func (s *shop) still(what string, do func()) {
 func (s *shop) pods() string {
 	s.t.Helper()
 	return s.Kubectl("get", "pods", "--sort-by=.metadata.name", "-o",
-		`jsonpath={range .items[*]}{.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}`).Stdout
+		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.uid}}{{range .status.containerStatuses}} {{.restartCount}}{{end}}{{"\n"}}{{end}}{{end}}`).Stdout
 }
 
 // kinds are all that can be listed, but what comes and goes by itself.
