@@ -77,6 +77,8 @@ func mutants() map[Breakage]mutant {
 		"no-budget":            {"controller/survey.go", "s.unsettled < t.limits.Unsettled && s.perNamespace", "true || s.perNamespace"},
 		"crashes-are-healthy":  {"controller/health.go", "if trouble != \"\" && now.Sub(state.troubled) >= limits.CrashDeadline {", "if status.Phase == workload.RolledOut {\n\t\treturn healthy, \"\", nil\n\t}\n\tif false {"},
 		"leaders-forget":       {"controller/health.go", "began, proves := beginning(pods, s.records.Stamps)", "_, proves := beginning(pods, s.records.Stamps)\n\tbegan := time.Time{}"},
+		"leaves-at-once":       {"webhook/server.go", "time.Sleep(s.Linger)", "s.Linger = 0"},
+		"certificates-stay":    {"certs/source.go", "if fit || served == nil ||", "if false && fit || served == nil ||"},
 		"settle-is-forgotten":  {"controller/settle.go", "return max(0, s.due(e).Sub(s.clock.Now()))", "return min(0, s.due(e).Sub(s.clock.Now()))"},
 	}
 }

@@ -98,6 +98,9 @@ func (r *Run) Driver(ctx context.Context, args ...string) ([]byte, error) {
 	return r.cluster.command(ctx, args...)
 }
 
+// HostAddress is where the API server reaches what runs beside it.
+func (r *Run) HostAddress() string { return r.cluster.HostAddress }
+
 // Kubeconfig is the administrator's, and Programs where kubectl is.
 func (r *Run) Kubeconfig() string { return r.cluster.Kubeconfig }
 
