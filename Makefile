@@ -12,7 +12,7 @@ HELM             := $(CACHE)/bin/helm-$(HELM_VERSION)
 HELM_DOCS_VERSION := v1.14.2
 HELM_DOCS        := $(CACHE)/bin/helm-docs-$(HELM_DOCS_VERSION)
 GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
-NESTED           := e2e/cluster e2e/certmanager e2e/oracle
+NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops
 FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
@@ -42,7 +42,7 @@ installed: ## The demonstration on real containers, installed in both ways (need
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rollouts/timeline ./e2e/bench/...
+	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rollouts/timeline ./e2e/bench/...
 	go test -run '^TestSimulation$$' ./controller
 	cd e2e/cluster && CGO_ENABLED=0 go test -trimpath ./...
 
@@ -51,6 +51,7 @@ oracle: ## What checksum finds, against what Kubernetes itself finds
 
 e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 40m -v ./e2e
+	cd e2e/gitops && CONFIGSTAMP_E2E=1 CGO_ENABLED=0 go test -trimpath -count=1 -v .
 
 rollouts: ## One bad edit never takes a fleet down: on real containers (needs root), and on two hundred workloads
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 30m -v ./e2e/rollouts ./e2e/rollouts/gates
