@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -33,6 +32,7 @@ func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) 
 	if s == nil || !c.serves(user, s) {
 		c.notes.forget(user)
 		c.steps.forget(user)
+		c.waits.free(user)
 		return 0, nil
 	}
 	wait, err := c.look(ctx, user, s)
@@ -40,6 +40,7 @@ func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) 
 		c.index.gone(user, s)
 		c.notes.forget(user)
 		c.steps.forget(user)
+		c.waits.free(user)
 		c.storm.forget(user)
 		return 0, nil
 	}
@@ -104,6 +105,7 @@ func (c *Controller) act(ctx context.Context, user ref, s *subject, review revie
 	if len(review.Untrue) > 0 {
 		wait, rolls = c.due(ctx, user, s, review)
 	} else {
+		c.waits.free(user)
 		if c.steps.overtaken(user, s.records, c.options.Clock.Now()) {
 			c.steps.came(user, s.records, s.sources)
 		}
@@ -201,11 +203,12 @@ func (c *Controller) settled(user ref, sources []checksum.Source) (wait time.Dur
 // roll has the webhook stamp a workload anew, and checks that the answer is
 // true. That closes every race between the caches without trusting any.
 func (c *Controller) roll(ctx context.Context, user ref, s *subject, review review) (time.Duration, error) {
+	c.waits.free(user)
 	c.notes.rolling(user, review.Untrue, s.records)
 	c.steps.take(user, c.options.Clock.Now())
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if err != nil {
-		c.metrics.readmitted(rolling, resultFailed)
+		c.metrics.readmitted(rolling, resultOf(err))
 		c.steps.fail(user, refused(err), c.options.Clock.Now())
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
@@ -241,17 +244,6 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 	}
 }
 
-// refused reports whether it is certain that a patch was not stored: the API server
-// said no. What it says of time or of itself leaves that open.
-func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
-}
-
 // sayRolled tells of a roll that a workload shows: now, or, when the answer to
 // the patch was lost, when the watch brings it.
 func (c *Controller) sayRolled(ctx context.Context, user ref, s *subject) {
@@ -272,7 +264,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 	}
 	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
 	if err != nil {
-		c.metrics.readmitted(recording, resultFailed)
+		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("trying a recording: %w", err)
 	}
 	others, err := otherChanges(user.kind, before, try.body)
@@ -292,7 +284,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 	}
 	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
 	if err != nil {
-		c.metrics.readmitted(recording, resultFailed)
+		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("recording: %w", err)
 	}
 	c.index.renew(user, answer.subject)
