@@ -7,15 +7,17 @@ CACHE   := $(or $(CONFIGSTAMP_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/conf
 
 GOLANGCI         := v2.15.0
 GOLANGCI_LINT    := $(CACHE)/bin/golangci-lint-$(GOLANGCI)
-GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
 HELM_VERSION     := v4.3.1
 HELM             := $(CACHE)/bin/helm-$(HELM_VERSION)
+HELM_DOCS_VERSION := v1.14.2
+HELM_DOCS        := $(CACHE)/bin/helm-docs-$(HELM_DOCS_VERSION)
+GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
 NESTED           := e2e/cluster e2e/certmanager e2e/oracle
 FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
 
-.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench helm cluster-up cluster-down image
+.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench helm manifests stale chart cluster-up cluster-down image
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,12 +28,12 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: lint unit oracle e2e rollouts faults-short installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, rollouts, faults
+test: lint chart unit oracle e2e rollouts faults-short installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, rollouts, faults
 	@echo "make test: all passed"
 
 installed: ## The demonstration on real containers, installed in both ways (needs root)
 	@if [ "$$(id -u)" = 0 ]; then \
-		CLUSTER=installed e2e/demo/run.sh && CLUSTER=installed INSTALL=self-managed e2e/demo/run.sh; \
+		CLUSTER=installed e2e/demo/run.sh && CLUSTER=installed INSTALL=install-self-managed e2e/demo/run.sh; \
 	else \
 		echo "SKIPPED (1 check): the demonstration on real containers, installed in both ways: it needs root"; \
 	fi
@@ -77,6 +79,23 @@ $(HELM):
 	@mkdir -p $(@D)/build
 	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM_VERSION) >&2
 	@mv $(@D)/build/helm $@
+
+$(HELM_DOCS):
+	@echo "Building helm-docs $(HELM_DOCS_VERSION), once" >&2
+	@mkdir -p $(@D)/build
+	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath github.com/norwoodj/helm-docs/cmd/helm-docs@$(HELM_DOCS_VERSION) >&2
+	@mv $(@D)/build/helm-docs $@
+
+manifests: $(HELM) $(HELM_DOCS) ## Render deploy/install*.yaml and the chart's table of values
+	@deploy/render.sh $(HELM) $(HELM_DOCS) .
+
+stale: $(HELM) $(HELM_DOCS) ## Check that "make manifests" was run
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && deploy/render.sh $(HELM) $(HELM_DOCS) "$$work" && \
+		for file in $$(cd "$$work" && find . -type f); do diff -u "$$file" "$$work/$$file" || { echo "$$file is stale: make manifests" >&2; exit 1; }; done
+
+chart: stale ## The chart: lint, tests of what it renders
+	$(HELM) lint --strict deploy/chart
+	HELM=$(HELM) go test -count=1 ./deploy/...
 
 fuzz: ## Fuzz every target for FUZZ_SECONDS
 	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/...); do \

@@ -21,22 +21,23 @@ type reason string
 
 // The reasons of our events.
 const (
-	reasonRolling    reason = "ConfigChanged"      // content changed, and the workload rolls
-	reasonRecorded   reason = "ConfigRecorded"     // what is there now is on record; nothing restarts
-	reasonStale      reason = "ConfigMaybeStale"   // pods may have started before the last edit
-	reasonLost       reason = "ChecksumLost"       // a record cannot be compared any more
-	reasonHeld       reason = "RolloutHeld"        // changed, but something required is missing, or a setting holds it
-	reasonObserved   reason = "WouldRollOut"       // changed, in mode: observe
-	reasonPolicy     reason = "PolicyUnreadable"   // a setting cannot be read
-	reasonStorm      reason = "RolloutsSlowedDown" // a source changes again and again
-	reasonHalted     reason = "RolloutHalted"      // another workload has failed with the change
-	reasonFailed     reason = "RolloutFailed"      // the workload did not become healthy
-	reasonWithdrawn  reason = "PodsRunWithdrawnContent"
-	reasonUnseen     reason = "PodsUnseen"          // health is judged without looking at pods
-	reasonBlocked    reason = "RecordingBlocked"    // another webhook would change the workload
-	reasonOversize   reason = "AnnotationsTooLarge" // our annotations do not fit
-	reasonUnreadable reason = "TemplateUnreadable"  // the pod template cannot be read
-	reasonFailing    reason = "ReadmissionFailing"  // the API server refuses, or the webhook stays away
+	reasonRolling     reason = "ConfigChanged"      // content changed, and the workload rolls
+	reasonRecorded    reason = "ConfigRecorded"     // what is there now is on record; nothing restarts
+	reasonStale       reason = "ConfigMaybeStale"   // pods may have started before the last edit
+	reasonLost        reason = "ChecksumLost"       // a record cannot be compared any more
+	reasonHeld        reason = "RolloutHeld"        // changed, but something required is missing, or a setting holds it
+	reasonObserved    reason = "WouldRollOut"       // changed, in mode: observe
+	reasonPolicy      reason = "PolicyUnreadable"   // a setting cannot be read
+	reasonStorm       reason = "RolloutsSlowedDown" // a source changes again and again
+	reasonHalted      reason = "RolloutHalted"      // another workload has failed with the change
+	reasonFailed      reason = "RolloutFailed"      // the workload did not become healthy
+	reasonWithdrawn   reason = "PodsRunWithdrawnContent"
+	reasonUnseen      reason = "PodsUnseen"          // health is judged without looking at pods
+	reasonBlocked     reason = "RecordingBlocked"    // another webhook would change the workload
+	reasonRollBlocked reason = "RolloutBlocked"      // the same, and our policy does not let it
+	reasonOversize    reason = "AnnotationsTooLarge" // our annotations do not fit
+	reasonUnreadable  reason = "TemplateUnreadable"  // the pod template cannot be read
+	reasonFailing     reason = "ReadmissionFailing"  // the API server refuses, or the webhook stays away
 )
 
 // The reasons of events on sources.

@@ -329,7 +329,6 @@ func (c *Controller) next(ctx context.Context) bool {
 	wait, err := c.sync(ctx, user)
 	switch {
 	case err != nil:
-		c.waits.retry(user)
 		if ctx.Err() == nil {
 			klog.FromContext(ctx).Info("To be tried again", "workload", user.String(), "tries", c.queue.NumRequeues(user)+1, "reason", err.Error())
 			c.reportFailure(user, err)
@@ -341,7 +340,6 @@ func (c *Controller) next(ctx context.Context) bool {
 	default:
 		if !c.steps.again(user) { // else it has failed, and waits for its turn
 			c.queue.Forget(user)
-			c.waits.succeed(user)
 		}
 	}
 	return true

@@ -35,6 +35,7 @@ type cluster struct {
 
 	away     bool           // the webhook is not called
 	rider    string         // another webhook sets this label in any patch
+	guarded  bool           // by our own policy, which lets nobody ride along
 	oversize bool           // the webhook says that annotations do not fit
 	fail     map[string]int // how many patches of an object of this name fail
 	calls    []string
@@ -133,6 +134,10 @@ func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bo
 		return c.body(user), []string{"configstamp: " + checksum.Finding{Reason: checksum.TooLarge}.String()}, nil
 	}
 	before := c.body(user)
+	if c.rider != "" && c.guarded {
+		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: user.kind.Resource}, user.name,
+			errors.New(beforeForbidden+"metadata.labels, spec.paused"+afterForbidden+" adds that to it, or somebody uses its token"))
+	}
 	if c.rider != "" {
 		labels(c.objects[user])["rider"] = c.rider
 	}

@@ -31,7 +31,8 @@ var (
 	unsettledDesc = desc("unsettled_rollouts", "Rollouts of ours that are under way.")
 	heldDesc      = desc("halted_workloads", "Workloads that a halted change holds.")
 	waitingDesc   = desc("waiting_workloads", "Workloads with something due that wait, by what they wait for: a setting (pause, window, min-interval, observe), "+
-		"a missing source or key, a setting that is unreadable, the pace of their sources, their turn, a halted change, or the next retry.", "reason")
+		"a missing source or key, a setting that is unreadable, the pace of their sources, their turn, a halted change, room for annotations (oversize), "+
+		"a change that another webhook would make (blocked), or the next retry.", "reason")
 	waitingAgeDesc = desc("waiting_age_seconds", "How long the first of them has waited for it; 0 when none does.", "reason")
 )
 

@@ -58,11 +58,10 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "Changes that stopped because a rollout failed.",
 		}),
 	}
-	for _, result := range []string{resultDone, resultAway, resultRefused, resultFailed, resultGone, resultOversize} {
+	for _, result := range []string{resultDone, resultAway, resultRefused, resultFailed, resultGone, resultOversize, resultBlocked} {
 		m.readmissions.WithLabelValues(rolling, result)
 		m.readmissions.WithLabelValues(recording, result)
 	}
-	m.readmissions.WithLabelValues(recording, resultBlocked)
 	for _, how := range []condition{healthy, failed, mute} {
 		m.rollouts.WithLabelValues(how.label())
 	}

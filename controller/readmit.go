@@ -219,14 +219,47 @@ func differences(path string, was, is any) []string {
 	return paths
 }
 
+// What stands around the fields in the words of our ValidatingAdmissionPolicy
+// (deploy/chart/templates/admissionpolicy.yaml), which holds our service account
+// to our own annotations.
+const (
+	beforeForbidden = "configstamp may change its own annotations alone, and this request would change "
+	afterForbidden  = ": another mutating webhook"
+)
+
+// forbidden are the fields that our own policy refused to have changed by an
+// empty patch; none when that is not what the API server said. Since we send
+// nothing, it was another webhook that would have changed them.
+func forbidden(err error) []string {
+	if !apierrors.IsForbidden(err) {
+		return nil
+	}
+	_, rest, _ := strings.Cut(err.Error(), beforeForbidden)
+	fields, _, found := strings.Cut(rest, afterForbidden)
+	if !found {
+		return nil
+	}
+	return strings.Split(fields, ", ")
+}
+
 const shownFields = 4
 
-func blockedNote(paths []string) string {
+// shown are the first of some fields, in words.
+func shown(paths []string) string {
 	more := ""
 	if len(paths) > shownFields {
 		more = fmt.Sprintf(" and %d more", len(paths)-shownFields)
 		paths = paths[:shownFields]
 	}
-	return fmt.Sprintf("checksums are not recorded: another webhook would ride along and change %s%s; "+
-		"apply the manifest again, or restart the workload, to take its change and be stamped", strings.Join(paths, ", "), more)
+	return strings.Join(paths, ", ") + more
+}
+
+func blockedNote(paths []string) string {
+	return fmt.Sprintf("checksums are not recorded: another webhook would ride along and change %s; "+
+		"apply the manifest again, or restart the workload, to take its change and be stamped", shown(paths))
+}
+
+func rollBlockedNote(sources []checksum.Source, paths []string) string {
+	return fmt.Sprintf("%s: not rolled out: another webhook would ride along and change %s; "+
+		"apply the manifest again, or restart the workload, to take its change and roll out", changed(sources), shown(paths))
 }

@@ -37,6 +37,24 @@ func TestSync(t *testing.T) {
 			events: texts("Warning RecordingBlocked checksums are not recorded: another webhook would ride along and change metadata.labels; " +
 				"apply the manifest again, or restart the workload, to take its change and be stamped"),
 		},
+		"if our own policy lets no other webhook ride along, a recording is not sent and the fields are named": {
+			prepare: func(t *testing.T, c *cluster) *house { c.rider, c.guarded = "was here", true; return newHouse(t, c) },
+			wait:    noHurry,
+			calls:   []string{"get d", "dry configstamp-record d"},
+			events: texts("Warning RecordingBlocked checksums are not recorded: another webhook would ride along and change metadata.labels, spec.paused; " +
+				"apply the manifest again, or restart the workload, to take its change and be stamped"),
+		},
+		"if our own policy lets no other webhook ride along, nothing rolls and the fields are named": {
+			act: func(_ *testing.T, h *house, _ ref) {
+				h.cluster.rider, h.cluster.guarded = "was here", true
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.rest()
+			},
+			wait:  noHurry,
+			calls: []string{"configstamp d"},
+			events: texts("Warning RolloutBlocked configmap/c changed: not rolled out: another webhook would ride along and change metadata.labels, spec.paused; " +
+				"apply the manifest again, or restart the workload, to take its change and roll out"),
+		},
 		"if content changed and has settled, the workload rolls": {
 			act:    func(_ *testing.T, h *house, _ ref) { h.cluster.write("c", map[string]string{"k": "new"}); h.rest() },
 			calls:  []string{"configstamp d"},

@@ -19,6 +19,8 @@ const (
 	waitsForPace     waitReason = "pace"       // its sources are written again and again
 	waitsForTurn     waitReason = "turn"       // others roll first
 	waitsForHalt     waitReason = "halted"     // another has failed with the change
+	waitsForOthers   waitReason = "blocked"    // another webhook would change the workload
+	waitsForRoom     waitReason = "oversize"   // our annotations do not fit
 	waitsForRetry    waitReason = "retry"      // it was tried, and failed
 )
 
@@ -26,17 +28,19 @@ const (
 func waitReasons() []waitReason {
 	return []waitReason{
 		waitsForPause, waitsForWindow, waitsForInterval, waitsForMode, waitsForMissing,
-		waitsForReadable, waitsForPace, waitsForTurn, waitsForHalt, waitsForRetry,
+		waitsForReadable, waitsForPace, waitsForTurn, waitsForHalt, waitsForOthers, waitsForRoom, waitsForRetry,
 	}
 }
 
-// waits knows, for the metrics alone, which workloads wait, for what, and since
-// when.
+// waits knows, for the metrics alone, which workloads have something due and
+// wait, for what, and since when. What a look at a workload does not note does not
+// hold it any more.
 type waits struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	holds   map[ref]waiting   // they have changed sources, and may not roll yet
+	noted   map[ref]waitReason // by looks under way
+	holds   map[ref]waiting
 	retries map[ref]time.Time // since when they fail
 }
 
@@ -46,39 +50,37 @@ type waiting struct {
 }
 
 func newWaits(now func() time.Time) *waits {
-	return &waits{now: now, holds: map[ref]waiting{}, retries: map[ref]time.Time{}}
+	return &waits{now: now, noted: map[ref]waitReason{}, holds: map[ref]waiting{}, retries: map[ref]time.Time{}}
 }
 
-// hold notes what holds a workload.
+// hold notes, during a look, what holds a workload.
 func (w *waits) hold(user ref, why waitReason) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.holds[user].why != why {
+	w.noted[user] = why
+}
+
+// looked ends a look: it has failed, or it had not, and the workload waits to be
+// tried again all the same.
+func (w *waits) looked(user ref, failed, again bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	why, held := w.noted[user]
+	delete(w.noted, user)
+	switch {
+	case failed:
+		if _, failing := w.retries[user]; !failing {
+			w.retries[user] = w.now()
+		}
+		return
+	case !again:
+		delete(w.retries, user)
+	}
+	if !held {
+		delete(w.holds, user)
+	} else if w.holds[user].why != why {
 		w.holds[user] = waiting{why, w.now()}
 	}
-}
-
-// free notes that nothing holds a workload.
-func (w *waits) free(user ref) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.holds, user)
-}
-
-// retry notes that a workload has failed, and is tried again.
-func (w *waits) retry(user ref) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, failing := w.retries[user]; !failing {
-		w.retries[user] = w.now()
-	}
-}
-
-// succeed notes that a workload has not failed.
-func (w *waits) succeed(user ref) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.retries, user)
 }
 
 // queued is how many workloads wait for one reason, and since when the first

@@ -67,6 +67,8 @@ func TestWhatAWorkloadWaitsFor(t *testing.T) {
 		waitsForReadable: {"window", "some day"},
 		waitsForMissing:  nil,
 		waitsForRetry:    nil,
+		waitsForRoom:     nil,
+		waitsForOthers:   nil,
 		"":               nil,
 	} {
 		t.Run(string(want), func(t *testing.T) {
@@ -91,6 +93,10 @@ func TestWhatAWorkloadWaitsFor(t *testing.T) {
 				c.contents[configMap("other")] = nil
 			case waitsForRetry:
 				c.fail["d"] = 2
+			case waitsForRoom:
+				c.oversize = true
+			case waitsForOthers:
+				c.rider, c.guarded = "was here", true
 			}
 			h.rest()
 			look := func() {
@@ -110,6 +116,7 @@ func TestWhatAWorkloadWaitsFor(t *testing.T) {
 			if want == waitsForMissing {
 				c.write("other", map[string]string{"k": "1"})
 			}
+			c.oversize, c.rider = false, ""
 			if want == waitsForWindow { // 23:01 by now
 				h.clock.Step(23*time.Hour + 10*time.Minute)
 			}

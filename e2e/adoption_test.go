@@ -125,6 +125,23 @@ func TestAdoption_NothingIsSentWhenAnotherWebhookWouldRideAlong(t *testing.T) {
 	}
 }
 
+// Our service account is held to our annotations by a policy: what another
+// webhook would change in a workload waits for somebody who may.
+func TestAdoption_NothingRollsWhenAnotherWebhookWouldRideAlong(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	s.Create(deployment("d", "configmap/c"))
+	before := s.Settled("deployment/d")
+	run.OtherWebhook(t, s.Namespace, "a-rider")
+	s.Set("configmap/c", "k", "2")
+	s.WantNote("deployment/d", "RolloutBlocked: configmap/c changed: not rolled out: another webhook would ride along and change spec.template.metadata.annotations.a-rider/was")
+	s.Unchanged(before)
+	s.Kubectl("rollout", "restart", "deployment/d")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+	wantStamp(t, s, "deployment/d", "configmap/c")
+}
+
 func TestAdoption_BesideAWebhookThatLeavesRecordingsAloneIsUsual(t *testing.T) {
 	t.Parallel()
 	s := run.PlainSpace(t)

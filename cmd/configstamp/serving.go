@@ -32,6 +32,7 @@ type serving struct {
 	selfManaged   bool
 	service       string
 	configuration string
+	caSecret      string
 }
 
 func (s *serving) add(flags *pflag.FlagSet) {
@@ -44,6 +45,7 @@ func (s *serving) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.selfManaged, "self-managed-certificate", false, "sign the certificate ourselves and keep the caBundle of our webhook configuration, for clusters without cert-manager")
 	flags.StringVar(&s.service, "service", "configstamp", "Service by which the API server calls; with --self-managed-certificate")
 	flags.StringVar(&s.configuration, "webhook-configuration", "configstamp", "our MutatingWebhookConfiguration; with --self-managed-certificate")
+	flags.StringVar(&s.caSecret, "ca-secret", certs.DefaultSecretName, "Secret in configstamp's own namespace with the authority that signs; with --self-managed-certificate; made on first start")
 }
 
 func (s *serving) check() error {
@@ -80,7 +82,7 @@ func loopback(address string) bool {
 // certificate is what the process serves with.
 func (o *common) certificate(p *process) (*certs.Source, error) {
 	if o.selfManaged {
-		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, WebhookConfiguration: o.configuration})
+		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, WebhookConfiguration: o.configuration, SecretName: o.caSecret})
 	}
 	return certs.FromFiles(certs.Files{CertFile: o.certFile, KeyFile: o.keyFile})
 }

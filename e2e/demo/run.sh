@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Brings up an embedded Kubernetes, installs configstamp in it as in production,
 # and plays the demonstration. KEEP=1 leaves the cluster up. INSTALL says which
-# of the folders in deploy is installed: cert-manager (the default) or self-managed.
+# of the manifests in deploy is installed: install (the default) or install-self-managed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=${CLUSTER:-demo}
-install=${INSTALL:-cert-manager}
+install=${INSTALL:-install}
 work=$(mktemp -d)
 started=$SECONDS
 
@@ -51,12 +51,12 @@ CGO_ENABLED=0 go build -trimpath -o "$work/app" ./e2e/demo/app
 cluster image --binary bin/configstamp --image configstamp:dev --load >/dev/null
 cluster image --binary "$work/app" --image demo-app:1.0 --load >/dev/null
 
-step "Installing configstamp: kubectl apply -k deploy/$install"
-if [ "$install" = cert-manager ]; then
+step "Installing configstamp: kubectl apply -f deploy/$install.yaml"
+if [ "$install" = install ]; then
 	cluster cert-manager
 fi
-kubectl apply -k "deploy/$install"
-if [ "$install" = cert-manager ]; then
+kubectl apply -f "deploy/$install.yaml"
+if [ "$install" = install ]; then
 	kubectl --namespace configstamp wait certificate/configstamp --for=condition=Ready --timeout=60s
 fi
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s

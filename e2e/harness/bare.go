@@ -51,8 +51,8 @@ func BuildPlain(ctx context.Context, binary, version, commit string) error {
 // TLS is a serving certificate for the loopback.
 func (a *Authority) TLS() (tls.Certificate, error) { return a.tlsPair() }
 
-// InstallManifests installs deploy/base without its Pods; every webhook of it
-// is called at url.
+// InstallManifests installs what the chart installs, without its Pods; every
+// webhook of it is called at url.
 func InstallManifests(ctx context.Context, all dynamic.Interface, url string, ca []byte) error {
 	return installProduct(ctx, all, url, ca)
 }

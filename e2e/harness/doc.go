@@ -1,6 +1,6 @@
 // Package harness runs configstamp as it runs in production, but for its Pods:
 // real processes of the real binary, under the real service account, roles and
-// webhook configuration of deploy/base, on a real Kubernetes control plane. It
+// webhook configuration of the chart, on a real Kubernetes control plane. It
 // knows how to look, and has no opinion on what is right: that is what tests are
 // for.
 //

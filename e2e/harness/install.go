@@ -3,10 +3,10 @@ package harness
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -21,59 +21,42 @@ import (
 // OwnNamespace is configstamp's own.
 const OwnNamespace = "configstamp"
 
-// manifest reads a file of deploy.
-func manifest(path ...string) ([]*unstructured.Unstructured, error) {
-	dir, err := root()
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(filepath.Join(append([]string{dir, "deploy"}, path...)...))
-	if err != nil {
-		return nil, fmt.Errorf("reading what is to be installed: %w", err)
-	}
-	return parse(string(text))
-}
+// everything is the chart, rendered with all that e2e needs of it; "make
+// manifests" writes it.
+const everything = "e2e/testdata/everything.yaml"
 
-// installProduct installs deploy/base without its Pods: they run as processes.
-// Every webhook of it is called at url.
+// inPods are the kinds that only matter for configstamp in Pods, and its Lease, which it makes itself.
+var inPods = []string{"Deployment", "Service", "PodDisruptionBudget", "Lease"}
+
+// installProduct installs what the chart installs, without its Pods: they run as
+// processes. Every webhook of it is called at url.
 func installProduct(ctx context.Context, all dynamic.Interface, url string, ca []byte) error {
-	for _, file := range []string{"namespace.yaml", "rbac.yaml", "webhook.yaml"} {
-		objects, err := manifest("base", file)
-		if err != nil {
-			return err
-		}
-		for _, object := range objects {
-			if object.GetKind() == "MutatingWebhookConfiguration" {
-				if err := errors.Join(withDialects(object), callAt(object, url, ca)); err != nil {
-					return err
-				}
-			}
-			if err := install(ctx, all, object); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// withDialects adds the entry of deploy/dialects, as its component does.
-func withDialects(configuration *unstructured.Unstructured) error {
-	objects, err := manifest("dialects", "webhook.yaml")
+	dir, err := root()
 	if err != nil {
 		return err
 	}
-	webhooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
+	text, err := os.ReadFile(filepath.Join(dir, everything))
 	if err != nil {
-		return fmt.Errorf("reading the webhooks of %s: %w", configuration.GetName(), err)
+		return fmt.Errorf("reading what is to be installed: %w; make manifests writes it", err)
+	}
+	objects, err := parse(string(text))
+	if err != nil {
+		return err
 	}
 	for _, object := range objects {
-		more, _, err := unstructured.NestedSlice(object.Object, "webhooks")
-		if err != nil {
-			return fmt.Errorf("reading the entry of dialects: %w", err)
+		if slices.Contains(inPods, object.GetKind()) {
+			continue
 		}
-		webhooks = append(webhooks, more...)
+		if object.GetKind() == "MutatingWebhookConfiguration" {
+			if err := callAt(object, url, ca); err != nil {
+				return err
+			}
+		}
+		if err := install(ctx, all, object); err != nil {
+			return err
+		}
 	}
-	return unstructured.SetNestedSlice(configuration.Object, webhooks, "webhooks")
+	return nil
 }
 
 // callAt replaces the Service in a webhook configuration, and nothing else.

@@ -16,7 +16,7 @@ func (c *Cluster) Install(t testing.TB) {
 	t.Helper()
 	root, err := harness.Root()
 	harness.Must(t, err)
-	c.Kubectl(t, "apply", "-k", filepath.Join(root, "deploy", "cert-manager"))
+	c.Kubectl(t, "apply", "-f", filepath.Join(root, "deploy", "install.yaml"))
 	c.Own(t, "wait", "certificate/configstamp", "--for=condition=Ready", "--timeout=60s")
 	c.WaitServing(t)
 }
@@ -26,7 +26,7 @@ func (c *Cluster) Uninstall(t testing.TB) {
 	t.Helper()
 	root, err := harness.Root()
 	harness.Must(t, err)
-	c.Kubectl(t, "delete", "-k", filepath.Join(root, "deploy", "cert-manager"), "--timeout=2m")
+	c.Kubectl(t, "delete", "-f", filepath.Join(root, "deploy", "install.yaml"), "--timeout=2m")
 }
 
 // probe is a Pod that exists in dry runs alone.

@@ -10,7 +10,7 @@ import (
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
-// configstamp is our own product, as deploy/base installs it, but for its Pods.
+// configstamp is our own product, as the chart installs it, but for its Pods.
 func configstamp() *Adapter {
 	return &Adapter{
 		Name:            "configstamp",

@@ -1,0 +1,147 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// record has the webhook write baselines for what has no comparable record.
+// Any patch runs everybody's mutating webhooks, so a dry run goes first: if
+// anything but our annotations would change, nothing is sent. wait is how long
+// a roll that is due later has to wait yet.
+func (c *Controller) record(ctx context.Context, user ref, s *subject, review review, wait time.Duration) (time.Duration, error) {
+	before, err := c.api.get(ctx, user)
+	if err != nil {
+		return 0, fmt.Errorf("reading before a recording: %w", err)
+	}
+	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
+	if fields := forbidden(err); len(fields) > 0 {
+		return c.blocked(user, s, fields, wait)
+	}
+	if err != nil {
+		c.metrics.readmitted(recording, resultOf(err))
+		return 0, fmt.Errorf("trying a recording: %w", err)
+	}
+	others, err := otherChanges(user.kind, before, try.body)
+	if err != nil {
+		return 0, err
+	}
+	if len(others) > 0 {
+		if was, err := user.kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.object.ResourceVersion {
+			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
+		}
+		return c.blocked(user, s, others, wait)
+	}
+	if done, err := c.recorded(ctx, user, try); !done {
+		return c.unrecorded(user, s, try, wait, err)
+	}
+	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
+	if err != nil {
+		c.metrics.readmitted(recording, resultOf(err))
+		return 0, fmt.Errorf("recording: %w", err)
+	}
+	c.index.renew(user, answer.subject)
+	if done, err := c.recorded(ctx, user, answer); !done {
+		return c.unrecorded(user, s, answer, wait, err)
+	}
+	c.metrics.readmitted(recording, resultDone)
+	if len(review.Untrue) == 0 {
+		c.notes.settle(user)
+	}
+	klog.FromContext(ctx).Info("Recorded", "workload", user.String(), "references", len(review.ToRecord))
+	written := user.kind.TemplateWritten(before)
+	if last := c.storm.last(user); last.After(written) { // managedFields do not tell of our own rolls
+		written = last
+	}
+	c.sayRecorded(user, s, review, written)
+	return wait, nil
+}
+
+// blocked tells of a recording along which another webhook would change fields.
+func (c *Controller) blocked(user ref, s *subject, fields []string, wait time.Duration) (time.Duration, error) {
+	c.metrics.readmitted(recording, resultBlocked)
+	c.waits.hold(user, waitsForOthers)
+	c.warnOnce(user, s, reasonBlocked, blockedNote(fields))
+	return sooner(wait, noHurry), nil
+}
+
+// recorded reports whether an answer has everything on record.
+func (c *Controller) recorded(ctx context.Context, user ref, answer answer) (bool, error) {
+	left, err := c.review(ctx, user, answer.subject)
+	return err == nil && len(left.ToRecord) == 0, err
+}
+
+func (c *Controller) unrecorded(user ref, s *subject, answer answer, wait time.Duration, err error) (time.Duration, error) {
+	switch {
+	case err != nil:
+		return 0, err
+	case answer.warned(checksum.TooLarge):
+		c.metrics.readmitted(recording, resultOversize)
+		c.waits.hold(user, waitsForRoom)
+		c.warnOnce(user, s, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
+		return sooner(wait, noHurry), nil
+	default:
+		c.metrics.readmitted(recording, resultAway)
+		return 0, errAway
+	}
+}
+
+// sooner is the shorter of two waits, of which zero is none.
+func sooner(wait, other time.Duration) time.Duration {
+	if wait == 0 || other == 0 {
+		return max(wait, other)
+	}
+	return min(wait, other)
+}
+
+// sayRecorded tells what was adopted, what could not be compared any more, and
+// which sources were edited after the pods' template was written: their pods
+// may have started before that.
+func (c *Controller) sayRecorded(user ref, s *subject, review review, templateWritten time.Time) {
+	var adopted, stale []checksum.Source
+	for _, selection := range review.ToRecord {
+		source := selection.Source
+		if slices.Contains(review.Lost, source) {
+			continue
+		}
+		if _, known := s.records.Of(source); known {
+			continue // recorded for another selection, and still true
+		}
+		adopted = append(adopted, source)
+		if c.mayBeStale(user, source, templateWritten) {
+			stale = append(stale, source)
+		}
+	}
+	c.notes.found(user, adopted)
+	if len(adopted) > 0 {
+		c.say.recorded(user, s, adopted)
+	}
+	if len(stale) > 0 {
+		c.say.stale(user, s, stale)
+	}
+	if len(review.Lost) > 0 {
+		c.metrics.lost.Add(float64(len(review.Lost)))
+		c.say.lost(user, s, review.Lost)
+	}
+}
+
+// mayBeStale reports whether pods may have started with other content of a
+// source than what was just recorded.
+func (c *Controller) mayBeStale(user ref, source checksum.Source, templateWritten time.Time) bool {
+	if !user.kind.Restarts {
+		return false // every later run reads what is there then
+	}
+	if first, was := c.notes.firstContent(user, source); was {
+		// No pod has started before it came; but it may have changed since.
+		return first != nil && !first.Equal(c.sources.Content(user.namespace, source))
+	}
+	written, created := c.sources.Written(user.namespace, source)
+	return written.After(created) && !templateWritten.IsZero() && written.After(templateWritten)
+}

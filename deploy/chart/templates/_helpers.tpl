@@ -1,0 +1,131 @@
+{{/* Every object's name, or what it begins with. */}}
+{{- define "configstamp.name" -}}
+{{- if .Values.nameOverride -}}
+{{- .Values.nameOverride -}}
+{{- else if contains "configstamp" .Release.Name -}}
+{{- .Release.Name -}}
+{{- else -}}
+{{- printf "%s-configstamp" .Release.Name | trunc 48 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "configstamp.selector" -}}
+app.kubernetes.io/name: configstamp
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "configstamp.labels" -}}
+{{ include "configstamp.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "configstamp.metadata" -}}
+name: {{ include "configstamp.name" . }}
+namespace: {{ .Release.Namespace }}
+labels:
+  {{- include "configstamp.labels" . | nindent 2 }}
+{{- end }}
+
+{{- define "configstamp.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{/* What cannot be, whatever a schema says. */}}
+{{- define "configstamp.check" -}}
+{{- if has .Release.Namespace .Values.namespaces }}
+{{- fail (printf "namespaces: %q is configstamp's own namespace, which it never serves" .Release.Namespace) }}
+{{- end }}
+{{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled }}
+{{- fail "metrics: enable podMonitor or serviceMonitor; both would count everything twice" }}
+{{- end }}
+{{- if and (eq .Values.metrics.exposure "loopback") (or .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled) }}
+{{- fail "metrics.exposure: loopback cannot be scraped by a podMonitor or serviceMonitor; take plain or tls" }}
+{{- end }}
+{{- end }}
+
+{{/* The rest of a flag list, of a map from its name in camelCase to a value; empty ones are left out. */}}
+{{- define "configstamp.flags" -}}
+{{- range $name, $value := . }}
+{{- if ne (toString $value) "" }}
+- {{ printf "--%s=%s" (kebabcase $name) (toString $value) | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The flags of both processes. */}}
+{{- define "configstamp.args" -}}
+- --namespace={{ .Release.Namespace }}
+- --key-secret={{ include "configstamp.name" . }}-key
+{{- if .Values.namespaces }}
+- --namespaces={{ join "," .Values.namespaces }}
+{{- end }}
+{{- if .Values.dialects }}
+- --dialects={{ join "," .Values.dialects }}
+{{- end }}
+{{- if .Values.secretProviderClasses }}
+- --secret-provider-classes
+{{- end }}
+{{- range .Values.workloads }}
+- --workload={{ printf "%s/%s/%s=%s" .group .version .resource .template }}{{ with .rollout }},rollout={{ . }}{{ end }}
+{{- end }}
+{{- include "configstamp.flags" .Values.policy }}
+{{- if ne .Values.log.format "json" }}
+- --log-format={{ .Values.log.format }}
+{{- end }}
+{{- if .Values.log.verbosity }}
+- -v={{ .Values.log.verbosity }}
+{{- end }}
+{{- end }}
+
+{{/* How a process has its certificate. */}}
+{{- define "configstamp.certificate" -}}
+{{- if eq .Values.certificates.mode "self-managed" }}
+- --self-managed-certificate
+- --service={{ include "configstamp.name" . }}
+- --webhook-configuration={{ include "configstamp.name" . }}
+- --ca-secret={{ include "configstamp.name" . }}-ca
+{{- else }}
+- --tls-cert-file=/certificate/tls.crt
+- --tls-key-file=/certificate/tls.key
+{{- end }}
+{{- end }}
+
+{{/* Where a process tells of itself; takes its ports, and the chart's values as .root. */}}
+{{- define "configstamp.exposure" -}}
+{{- if eq .root.Values.metrics.exposure "plain" }}
+- --metrics-address=:{{ .metrics }}
+{{- else }}
+- --health-address=:{{ .health }}
+- --metrics-address={{ if eq .root.Values.metrics.exposure "loopback" }}127.0.0.1{{ end }}:{{ .metrics }}
+{{- if eq .root.Values.metrics.exposure "tls" }}
+- --metrics-tls
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What every container may. */}}
+{{- define "configstamp.restricted" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* What has a pod template and rolls: Kubernetes' own kinds, custom ones that are known, those of values. As YAML, for fromYamlArray. */}}
+{{- define "configstamp.rolling" -}}
+- {group: apps, version: v1, resources: [deployments, statefulsets, daemonsets]}
+- {group: batch, version: v1, resources: [cronjobs]}
+- {group: argoproj.io, version: v1alpha1, resources: [rollouts]}
+- {group: apps.openshift.io, version: v1, resources: [deploymentconfigs]}
+- {group: apps.kruise.io, version: v1alpha1, resources: [clonesets]}
+- {group: serving.knative.dev, version: v1, resources: [services]}
+{{- range .Values.workloads }}
+- {group: {{ .group }}, version: {{ .version }}, resources: [{{ .resource }}]}
+{{- end }}
+{{- end }}
