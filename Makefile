@@ -54,7 +54,7 @@ oracle: ## What checksum finds, against what Kubernetes itself finds
 observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit together: promtool's checks and tests, and our own
 	$(PROMTOOL) check rules deploy/chart/files/alerts.yaml
 	$(PROMTOOL) test rules deploy/chart/tests/alerts_test.yaml
-	go test -count=1 -run TestTheDocumentOfMetrics ./cmd/configstamp
+	go test -count=1 -run TestReferenceOfMetrics ./cmd/configstamp
 	@# Not from go test's cache, which does not look at files outside of the module.
 	cd e2e/observability && CGO_ENABLED=0 go test -count=1 -trimpath ./...
 

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,17 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/metrics.md anew; read the difference before you commit it")
-
-const (
-	document = "../../docs/metrics.md"
-	begin    = "<!-- What follows is written by: go test ./cmd/configstamp -run TestTheDocumentOfMetrics -update -->\n"
-	end      = "<!-- end -->\n"
-)
-
-// TestTheDocumentOfMetrics compares docs/metrics.md with what the two processes
+// TestReferenceOfMetrics compares docs/metrics.md with what the two processes
 // expose, and has Prometheus' linter read that.
-func TestTheDocumentOfMetrics(t *testing.T) {
+func TestReferenceOfMetrics(t *testing.T) {
 	found := map[string]*metric{}
 	for _, name := range []string{"webhook", "controller"} {
 		for _, m := range exposed(t, name) {
@@ -41,20 +33,18 @@ func TestTheDocumentOfMetrics(t *testing.T) {
 			}
 		}
 	}
-	want := table(found)
-	text, err := os.ReadFile(document)
+	path := filepath.Join("..", "..", "docs", "metrics.md")
+	document, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, begins := strings.Cut(string(text), begin)
-	is, after, ends := strings.Cut(rest, end)
+	text := between(t, path, string(document), "metrics", table(found))
 	switch {
-	case !begins || !ends:
-		t.Fatalf("%s lacks the line %q, or %q after it", document, begin, end)
+	case text == string(document):
 	case *update:
-		write(t, document, []byte(before+begin+want+end+after))
-	case is != want:
-		t.Errorf("%s tells of other metrics than there are; write it anew with -update. There are:\n%s", document, want)
+		write(t, path, []byte(text))
+	default:
+		t.Errorf("%s tells of other metrics than there are: run this test with -update. There are:\n%s", path, table(found))
 	}
 }
 
