@@ -50,6 +50,7 @@ func mutants() map[Breakage]mutant {
 		"emptied-content":      {"checksum/source.go", "Sum: sha256.Sum256([]byte(value))})", "Sum: sha256.Sum256([]byte(value)[:0])})"},
 		"no-key":               {"checksum/digest.go", "hmac.New(sha256.New, secret[:])", "hmac.New(sha256.New, secret[:0])"},
 		"nothing-restored":     {"checksum/decide.go", "Decision{Records: a.Held, Outcome: Restored}", "Decision{Records: a.Sent, Outcome: Restored}"},
+		"updates-stamp":        {"webhook/handler.go", "admission.TemplateChanged = !object.Template.Same(&old.Template)", "admission.TemplateChanged = true"},
 		"adoption-restarts":    {"checksum/verdict.go", "return Unrecorded", "return Untrue"},
 		"missing-is-absent":    {"checksum/verdict.go", "_, missing := s.Missing(content); missing", "_, missing := s.Missing(content); false && missing"},
 		"unreported-is-absent": {"checksum/verdict.go", "if content == nil && s.Source.Kind.reported() {", "if false {"},

@@ -40,7 +40,7 @@ func root() (string, error) {
 		// built with -trimpath: tests run in their package's directory
 		dir, err := os.Getwd()
 		for err == nil && dir != filepath.Dir(dir) {
-			if _, missing := os.Stat(filepath.Join(dir, "deploy", "base")); missing == nil {
+			if _, missing := os.Stat(filepath.Join(dir, "deploy", "chart")); missing == nil {
 				return dir, nil
 			}
 			dir = filepath.Dir(dir)
@@ -137,9 +137,11 @@ func build(ctx context.Context, module, pkg, binary string, flags ...string) err
 	kept := filepath.Join(cache, "configstamp", "e2e", url.PathEscape(dir), filepath.Base(binary)+variant(flags))
 	command := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", kept}, flags...), pkg)...)
 	command.Dir = filepath.Join(dir, module)
-	if !slices.Contains(flags, "-race") { // as it is shipped: a C library would be 10 MiB of each process's memory
-		command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cgo := "0" // as it is shipped: a C library would be 10 MiB of each process's memory
+	if slices.Contains(flags, "-race") {
+		cgo = "1"
 	}
+	command.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
 	}
