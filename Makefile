@@ -9,6 +9,8 @@ GOLANGCI         := v2.15.0
 GOLANGCI_LINT    := $(CACHE)/bin/golangci-lint-$(GOLANGCI)
 HELM_VERSION     := v4.3.1
 HELM             := $(CACHE)/bin/helm-$(HELM_VERSION)
+KUBECONFORM_VERSION := v0.8.0
+KUBECONFORM      := $(CACHE)/bin/kubeconform-$(KUBECONFORM_VERSION)
 HELM_DOCS_VERSION := v1.14.2
 HELM_DOCS        := $(CACHE)/bin/helm-docs-$(HELM_DOCS_VERSION)
 GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
@@ -22,7 +24,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo installed test unit lint oracle observability e2e rollouts faults faults-short fuzz bench microbench soak soak-short helm manifests stale chart cluster-up cluster-down image sbom install
+.PHONY: help build demo installed test unit lint oracle observability e2e rollouts faults faults-short fuzz bench microbench soak soak-short helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -112,6 +114,15 @@ $(HELM):
 	@mkdir -p $(@D)/build
 	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM_VERSION) >&2
 	@mv $(@D)/build/helm $@
+
+kubeconform: $(KUBECONFORM) ## Build the kubeconform that tests use, and print where it is
+	@echo $(KUBECONFORM)
+
+$(KUBECONFORM):
+	@echo "Building kubeconform $(KUBECONFORM_VERSION), once" >&2
+	@mkdir -p $(@D)/build
+	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath github.com/yannh/kubeconform/cmd/kubeconform@$(KUBECONFORM_VERSION) >&2
+	@mv $(@D)/build/kubeconform $@
 
 $(HELM_DOCS):
 	@echo "Building helm-docs $(HELM_DOCS_VERSION), once" >&2
