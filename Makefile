@@ -35,7 +35,7 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: lint chart unit oracle e2e rollouts faults-short install installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, rollouts, faults
+test: lint chart unit oracle observability e2e rollouts faults-short install installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, rollouts, faults
 	@echo "make test: all passed"
 
 installed: ## The demonstration on real containers, installed in both ways (needs root)

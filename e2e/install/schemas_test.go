@@ -114,7 +114,7 @@ func write(t *testing.T, file string, content any) {
 func TestHelm_Everything(t *testing.T) {
 	prometheusOperator(t)
 	install(t, everything...)
-	t.Log(cluster.Own(t, "get", "podmonitor,prometheusrule,networkpolicy,configmap/configstamp-dashboard"))
+	t.Log(cluster.Own(t, "get", "podmonitor/configstamp", "prometheusrule/configstamp", "networkpolicy/configstamp", "configmap/configstamp-dashboard"))
 	cluster.Kubectl(t, "get", "flowschema/configstamp", "prioritylevelconfiguration/configstamp")
 	cluster.WaitServing(t)
 	for _, port := range []int{8080, 8081} {
@@ -124,6 +124,13 @@ func TestHelm_Everything(t *testing.T) {
 		}
 		if plain := scrape(t, "http", port); strings.Contains(plain, "configstamp_info") {
 			t.Errorf("port %d tells of itself without TLS", port)
+		}
+	}
+	helm(t, "upgrade", "configstamp", "deploy/chart", "--wait", "--timeout=3m", "--set=metrics.exposure=loopback")
+	cluster.WaitServing(t)
+	for _, port := range []int{8080, 8081} {
+		if said := scrape(t, "http", port); strings.Contains(said, "configstamp_info") {
+			t.Errorf("port %d, on loopback alone, is reached from outside the Pod", port)
 		}
 	}
 	uninstall(t)
