@@ -39,7 +39,7 @@ installed: ## The demonstration on real containers, installed in both ways (need
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rollouts/timeline ./e2e/bench/...
+	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline ./e2e/bench/...
 	go test -run '^TestSimulation$$' ./controller
 	cd e2e/cluster && CGO_ENABLED=0 go test -trimpath ./...
 
@@ -47,7 +47,7 @@ oracle: ## What checksum finds, against what Kubernetes itself finds
 	cd e2e/oracle && CGO_ENABLED=0 go test -trimpath ./...
 
 e2e: ## Scenarios on the real API server, with the real controllers
-	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 40m -v ./e2e
+	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
 
 rollouts: ## One bad edit never takes a fleet down: on real containers (needs root), and on two hundred workloads
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 30m -v ./e2e/rollouts ./e2e/rollouts/gates

@@ -40,7 +40,7 @@ func root() (string, error) {
 		// built with -trimpath: tests run in their package's directory
 		dir, err := os.Getwd()
 		for err == nil && dir != filepath.Dir(dir) {
-			if _, missing := os.Stat(filepath.Join(dir, "deploy", "base")); missing == nil {
+			if _, missing := os.Stat(filepath.Join(dir, "deploy", "chart")); missing == nil {
 				return dir, nil
 			}
 			dir = filepath.Dir(dir)
