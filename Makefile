@@ -17,7 +17,10 @@ FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
 
-.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench helm manifests stale chart cluster-up cluster-down image
+PLATFORM         ?= linux/$(shell go env GOARCH)
+IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
+
+.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench helm manifests stale chart cluster-up cluster-down image sbom install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,7 +31,7 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: lint chart unit oracle e2e rollouts faults-short installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, rollouts, faults
+test: lint chart unit oracle e2e rollouts faults-short install installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, rollouts, faults
 	@echo "make test: all passed"
 
 installed: ## The demonstration on real containers, installed in both ways (needs root)
@@ -51,6 +54,14 @@ e2e: ## Scenarios on the real API server, with the real controllers
 
 rollouts: ## One bad edit never takes a fleet down: on real containers (needs root), and on two hundred workloads
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 30m -v ./e2e/rollouts ./e2e/rollouts/gates
+
+install: ## Every way to install and uninstall it, from the image of the Dockerfile (needs root)
+	@if [ "$$(id -u)" = 0 ] && command -v buildah busybox >/dev/null; then \
+		$(MAKE) --no-print-directory image && CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/install; \
+	else \
+		echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it"; \
+		CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/install; \
+	fi
 
 faults-short: ## Some faults, in two minutes: what "make faults" does at length
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v ./e2e/faults -short -runs 80 -run 'Random|Killed(Before|Around)|EveryResponse|ALeaderThatIsBehind'
@@ -116,5 +127,14 @@ cluster-up: ## An embedded Kubernetes to play with
 cluster-down: ## Take it down
 	@cd e2e/cluster && go run ./cmd/cluster down --name $(CLUSTER)
 
-image: ## Build the container image with the Dockerfile (needs docker or buildah)
-	docker build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t configstamp:dev .
+image: ## Build the container image into dist/ (a Docker engine, or buildah as root and no registry); PLATFORM=linux/arm64
+	@if docker info >/dev/null 2>&1; then \
+		docker build --platform $(PLATFORM) --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t configstamp:dev . && \
+		mkdir -p dist && docker save -o $(IMAGE) configstamp:dev; \
+	else e2e/image.sh $(VERSION) $(COMMIT) $(PLATFORM) $(IMAGE); fi
+	@ls -l $(IMAGE)
+
+sbom: build ## Write dist/sbom.cdx.json: what is in the binary (CycloneDX)
+	@mkdir -p dist
+	@cd e2e/cluster && CGO_ENABLED=0 go run -trimpath ./cmd/sbom $(CURDIR)/bin/configstamp $(VERSION) > $(CURDIR)/dist/sbom.cdx.json
+	@echo "dist/sbom.cdx.json: $$(grep -c '"purl"' dist/sbom.cdx.json) components"

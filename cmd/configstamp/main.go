@@ -1,5 +1,6 @@
 // Command configstamp is the server: "webhook" stamps workloads at their
-// admission, "controller" has those looked at again whose sources changed.
+// admission, "controller" has those looked at again whose sources changed, "check"
+// asks the webhooks as the API server does.
 //
 // main is wiring alone. Flags are declared and checked in options.go; webhook.go
 // and controller.go put the parts of each process together; process.go is what

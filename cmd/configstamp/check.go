@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+)
+
+// checkWithin bounds one question to a webhook, and checkEvery is the time
+// between two: a Service's address can refuse for a moment after its Pods are
+// ready.
+const (
+	checkWithin = 5 * time.Second
+	checkEvery  = time.Second
+)
+
+type checkOptions struct {
+	kubeconfig    string
+	configuration string
+	server        string
+	patience      time.Duration
+}
+
+func checkCommand() *cobra.Command {
+	var o checkOptions
+	command := &cobra.Command{
+		Use:   "check",
+		Short: "Ask the webhooks as the API server does: by their configuration, and trusting whom that trusts",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := fromEnvironment(command); err != nil {
+				return err
+			}
+			return o.check(command.Context(), command.OutOrStdout())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty: as a Pod inside it")
+	flags.StringVar(&o.configuration, "webhook-configuration", "configstamp", "MutatingWebhookConfiguration to go by; the right to get it is needed")
+	flags.StringVar(&o.server, "server", "", "host:port of its Service; empty: by DNS")
+	flags.DurationVar(&o.patience, "patience", 30*time.Second, "how long to go on asking until every webhook has answered")
+	describeEnvironment(command)
+	return command
+}
+
+// check asks every webhook until it answers, and prints a line about each.
+func (o *checkOptions) check(ctx context.Context, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, o.patience)
+	defer cancel()
+	config, err := clusterConfig(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	configuration, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, o.configuration, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", o.configuration, err)
+	}
+	if len(configuration.Webhooks) == 0 {
+		return fmt.Errorf("MutatingWebhookConfiguration %s has no webhooks: nothing is ever stamped", o.configuration)
+	}
+	for i := range configuration.Webhooks {
+		webhook := &configuration.Webhooks[i]
+		until, err := o.askUntil(ctx, webhook)
+		if err != nil {
+			return fmt.Errorf("asking webhook %s: %w", webhook.Name, err)
+		}
+		if _, err := fmt.Fprintf(out, "%s answers; its certificate is trusted, and valid until %s\n", webhook.Name, until.Format(time.DateTime)); err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+	}
+	return nil
+}
+
+// askUntil asks again and again until there is an answer, or no more time.
+func (o *checkOptions) askUntil(ctx context.Context, webhook *admissionregistrationv1.MutatingWebhook) (time.Time, error) {
+	for {
+		until, err := o.ask(ctx, webhook)
+		if err == nil {
+			return until, nil
+		}
+		select {
+		case <-ctx.Done():
+			return time.Time{}, err
+		case <-time.After(checkEvery):
+		}
+	}
+}
+
+// ask has a webhook review a Pod of a namespace that nothing is in, and returns
+// how long its certificate is valid.
+func (o *checkOptions) ask(ctx context.Context, webhook *admissionregistrationv1.MutatingWebhook) (time.Time, error) {
+	service := webhook.ClientConfig.Service
+	if service == nil || service.Path == nil || service.Port == nil {
+		return time.Time{}, errors.New("it is not called by a Service")
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(webhook.ClientConfig.CABundle) {
+		return time.Time{}, errors.New("there is no caBundle yet: the API server trusts no certificate of it")
+	}
+	name := service.Name + "." + service.Namespace + ".svc"
+	server := o.server
+	if server == "" {
+		server = net.JoinHostPort(name, fmt.Sprint(*service.Port))
+	}
+	review := admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID:       uuid.NewUUID(),
+			Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+			Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+			Namespace: service.Namespace,
+			Operation: admissionv1.Create,
+			Object:    runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"check"},"spec":{"containers":[{"name":"check"}]}}`)},
+		},
+	}
+	body, err := json.Marshal(review)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("writing an AdmissionReview: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+server+*service.Path, bytes.NewReader(body))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("asking %s: %w", server, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, ServerName: name, MinVersion: tls.VersionTLS12}}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return response.TLS.PeerCertificates[0].NotAfter, answered(response, review.Request)
+}
+
+// answered reports why an answer is not that of a webhook that works.
+func answered(response *http.Response, request *admissionv1.AdmissionRequest) error {
+	const limit = 1 << 20
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit))
+	if err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &review); err != nil || review.Response == nil || review.Response.UID != request.UID {
+		return fmt.Errorf("HTTP status %s, and no AdmissionReview that answers ours: something else serves at this address", response.Status)
+	}
+	if !review.Response.Allowed {
+		return errors.New("it denies, which configstamp never does: something else serves at this address")
+	}
+	return nil
+}
