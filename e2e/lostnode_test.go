@@ -16,16 +16,16 @@ import (
 )
 
 // A DaemonSet's pod on a node that is lost can neither go nor come: the change
-// goes on without it.
+// goes on without it, as soon as the node is known to be lost.
 func TestSteps_ALostNodeHoldsNoChange(t *testing.T) {
 	product := run.Exclusive(t)
 	options := harness.Usual()
 	options.Controller = append(options.Controller, "--step=1", "--soak=1s")
 	harness.Must(t, product.Restart(t.Context(), options))
 	s := run.Space(t)
-	var lost atomic.Bool
-	node(t, s, "alive", func() bool { return true })
-	node(t, s, "lost", func() bool { return !lost.Load() })
+	var dead, known atomic.Bool
+	node(t, s, "alive", new(atomic.Bool), new(atomic.Bool))
+	node(t, s, "lost", &dead, &known)
 
 	s.Set("configmap/c", "k", "1")
 	agent := workload("DaemonSet", "agent", envFrom("configmap/c"))
@@ -49,19 +49,27 @@ func TestSteps_ALostNodeHoldsNoChange(t *testing.T) {
 		return nil
 	})
 	before := s.Counts()
-	lost.Store(true)
+	dead.Store(true)
 	s.Set("configmap/c", "k", "2")
-	s.WantRolls(before, rolls{"daemonset/agent": 1, "deployment/next": 1})
-	daemons, err := run.Client.AppsV1().DaemonSets(s.Namespace).Get(t.Context(), "agent", metav1.GetOptions{})
-	harness.Must(t, err)
-	if daemons.Status.UpdatedNumberScheduled != 1 {
-		t.Errorf("%d pods of the DaemonSet are new, want 1: the other's node was to be lost", daemons.Status.UpdatedNumberScheduled)
+	s.Eventually("waiting until the DaemonSet has its new pod on the node that is alive", func() error {
+		daemons, err := run.Client.AppsV1().DaemonSets(s.Namespace).Get(t.Context(), "agent", metav1.GetOptions{})
+		harness.Must(t, err)
+		if status := daemons.Status; status.ObservedGeneration != daemons.Generation || status.UpdatedNumberScheduled != 1 || status.NumberAvailable == 0 {
+			return fmt.Errorf("%+v", status)
+		}
+		return nil
+	})
+	time.Sleep(5 * time.Second) // many times the soak
+	if now := s.Counts()["deployment/next"]; now.Rolls != before["deployment/next"].Rolls {
+		t.Error("the next one rolled while a node that is said to be ready had no new pod")
 	}
+	known.Store(true)
+	s.WantRolls(before, rolls{"daemonset/agent": 1, "deployment/next": 1})
 }
 
-// node is one without a kubelet. While it is there, every pod of the space on it
-// is said to run, or goes when it is to.
-func node(t *testing.T, s *harness.Space, name string, there func() bool) {
+// node is one without a kubelet. Until it is dead, every pod of the space on it is
+// said to run, or goes when it is to; until that is known, it is said to be ready.
+func node(t *testing.T, s *harness.Space, name string, dead, known *atomic.Bool) {
 	t.Helper()
 	nodes, pods := run.Client.CoreV1().Nodes(), run.Client.CoreV1().Pods(s.Namespace)
 	_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -69,15 +77,15 @@ func node(t *testing.T, s *harness.Space, name string, there func() bool) {
 	t.Cleanup(func() { harness.Must(t, nodes.Delete(context.Background(), name, metav1.DeleteOptions{})) })
 	go func() { // an error is one more try
 		for ctx := t.Context(); ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
-			ready := "False"
-			if there() {
-				ready = "True"
+			ready := "True"
+			if known.Load() {
+				ready = "False"
 			}
 			status := fmt.Sprintf(`{"status":{"allocatable":{"cpu":"8","memory":"8Gi","pods":"110"},"capacity":{"cpu":"8","memory":"8Gi","pods":"110"},
 				"conditions":[{"type":"Ready","status":%q,"reason":"E2E","lastHeartbeatTime":%q}]}}`, ready, time.Now().UTC().Format(time.RFC3339))
 			_, _ = nodes.Patch(ctx, name, types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{}, "status")
 			on, err := pods.List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
-			if err != nil || !there() {
+			if err != nil || dead.Load() {
 				continue
 			}
 			for i := range on.Items {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/e2e/harness"
+	"github.com/configstamp/configstamp/e2e/proxy"
 )
 
 // Certificates of our own: the API server is told whom to trust, and told again
@@ -18,6 +19,7 @@ func TestSelfManaged_TheAPIServerIsToldWhomToTrust(t *testing.T) {
 	product := run.Exclusive(t)
 	run.TrustAgain(t)
 	s := run.PlainSpace(t)
+	product.Webhooks[0].Proxy.Add(proxy.RefuseWatchList()) // as an older API server does
 	harness.Must(t, product.Restart(t.Context(), harness.Usual().SelfManaged()))
 	trusted := func() error { return run.Trusted(t.Context()) }
 	s.EventuallyIn(time.Minute, "waiting until our certificate is trusted", trusted)
