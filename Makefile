@@ -12,7 +12,7 @@ HELM             := $(CACHE)/bin/helm-$(HELM_VERSION)
 HELM_DOCS_VERSION := v1.14.2
 HELM_DOCS        := $(CACHE)/bin/helm-docs-$(HELM_DOCS_VERSION)
 GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
-NESTED           := e2e/cluster e2e/certmanager e2e/oracle
+NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops
 FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
@@ -20,7 +20,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench helm manifests stale chart cluster-up cluster-down image sbom install
+.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench soak soak-short helm manifests stale chart cluster-up cluster-down image sbom install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,7 +42,7 @@ installed: ## The demonstration on real containers, installed in both ways (need
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline ./e2e/bench/...
+	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline ./e2e/bench/...
 	go test -run '^TestSimulation$$' ./controller
 	cd e2e/cluster && CGO_ENABLED=0 go test -trimpath ./...
 
@@ -51,16 +51,17 @@ oracle: ## What checksum finds, against what Kubernetes itself finds
 
 e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
+	cd e2e/gitops && CONFIGSTAMP_E2E=1 CGO_ENABLED=0 go test -trimpath -count=1 -v .
 
 rollouts: ## One bad edit never takes a fleet down: on real containers (needs root), and on two hundred workloads
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 30m -v ./e2e/rollouts ./e2e/rollouts/gates
 
-install: ## Every way to install and uninstall it, from the image of the Dockerfile (needs root)
+install: ## Every way to install and uninstall it, and that nothing restarts by it, from the image of the Dockerfile (needs root)
 	@if [ "$$(id -u)" = 0 ] && command -v buildah busybox >/dev/null; then \
-		$(MAKE) --no-print-directory image && CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/install; \
+		$(MAKE) --no-print-directory image && CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v ./e2e/install ./e2e/pods; \
 	else \
 		echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it"; \
-		CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/install; \
+		CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v ./e2e/install ./e2e/pods; \
 	fi
 
 faults-short: ## Some faults, in two minutes: what "make faults" does at length
@@ -68,6 +69,12 @@ faults-short: ## Some faults, in two minutes: what "make faults" does at length
 
 faults: ## Every fault scenario, and FAULTS_RUNS perturbed runs from a seed: half an hour
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 90m -v ./e2e/faults -runs $(FAULTS_RUNS) $(FAULTS_ARGS)
+
+soak: ## Never in the way: 50,000 admissions with failurePolicy: Fail while configstamp is rolled out and killed (needs root): 20 minutes
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 70m -v ./e2e/soak $(SOAK_ARGS)
+
+soak-short: ## The same in three minutes
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 15m -v ./e2e/soak -short
 
 lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }

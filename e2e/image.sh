@@ -23,7 +23,7 @@ printf 'FROM scratch\nCOPY go /\nENV PATH=/usr/local/go/bin:/bin GOTOOLCHAIN=loc
 buildah bud --quiet --isolation chroot --tag localhost/go "$work" >/dev/null
 
 buildah bud --quiet --isolation chroot --pull-never --timestamp 0 --platform "$platform" --volume "$modules:/modules:ro" --volume "$compiled:/compiled" \
-	--build-arg GO=localhost/go --build-arg VERSION="$version" --build-arg COMMIT="$commit" \
+	--build-arg GO=localhost/go --build-arg BUILDPLATFORM="linux/$(go env GOARCH)" --build-arg VERSION="$version" --build-arg COMMIT="$commit" \
 	--tag configstamp:dev . >/dev/null
 rm -f "$tarball"
 buildah push --quiet configstamp:dev "docker-archive:$tarball:configstamp:dev"

@@ -159,7 +159,7 @@ func TestKeys_NobodyElseCanReadThem(t *testing.T) {
 		"the default account elsewhere":          run.As(t, s.Namespace, "default", "e2e"),
 	} {
 		for what, path := range map[string]string{
-			"reads them": own + "/" + keySecret, "lists them": own, "watches them": own + "?watch=true", "lists all": "/api/v1/secrets",
+			"reads them": own + "/" + keySecret, "lists them": own, "watches them": own + "?watch=true&timeoutSeconds=1", "lists all": "/api/v1/secrets",
 		} {
 			t.Run(who+" "+what, func(t *testing.T) {
 				wantRefused(t, request{verb: "GET", path: path}.send(t, as), `cannot `)

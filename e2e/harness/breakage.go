@@ -54,6 +54,7 @@ func mutants() map[Breakage]mutant {
 		"emptied-content":      {"checksum/source.go", "Sum: sha256.Sum256([]byte(value))})", "Sum: sha256.Sum256([]byte(value)[:0])})"},
 		"no-key":               {"checksum/digest.go", "hmac.New(sha256.New, secret[:])", "hmac.New(sha256.New, secret[:0])"},
 		"nothing-restored":     {"checksum/decide.go", "Decision{Records: a.Held, Outcome: Restored}", "Decision{Records: a.Sent, Outcome: Restored}"},
+		"updates-stamp":        {"webhook/handler.go", "admission.TemplateChanged = !object.Template.Same(&old.Template)", "admission.TemplateChanged = true"},
 		"adoption-restarts":    {"checksum/verdict.go", "return Unrecorded", "return Untrue"},
 		"missing-is-absent":    {"checksum/verdict.go", "_, missing := s.Missing(content); missing", "_, missing := s.Missing(content); false && missing"},
 		"unreported-is-absent": {"checksum/verdict.go", "if content == nil && s.Source.Kind.reported() {", "if false {"},
@@ -81,6 +82,8 @@ func mutants() map[Breakage]mutant {
 		"crashes-are-healthy":  {"controller/health.go", "if trouble != \"\" && now.Sub(state.troubled) >= limits.CrashDeadline {", "if status.Phase == workload.RolledOut {\n\t\treturn healthy, \"\", nil\n\t}\n\tif false {"},
 		"leaders-forget":       {"controller/health.go", "began, proves := beginning(pods, s.records.Stamps)", "_, proves := beginning(pods, s.records.Stamps)\n\tbegan := time.Time{}"},
 		"nodes-are-ready":      {"controller/observe.go", "return workload.NodeReady(body)", "_, err = workload.NodeReady(body)\n\treturn true, err"},
+		"leaves-at-once":       {"webhook/server.go", "time.Sleep(s.Linger)", "s.Linger = 0"},
+		"certificates-stay":    {"certs/source.go", "if fit || served == nil ||", "if false && fit || served == nil ||"},
 		"settle-is-forgotten":  {"controller/settle.go", "return max(0, s.due(e).Sub(s.clock.Now()))", "return min(0, s.due(e).Sub(s.clock.Now()))"},
 	}
 }

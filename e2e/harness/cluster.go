@@ -98,6 +98,9 @@ func (r *Run) Driver(ctx context.Context, args ...string) ([]byte, error) {
 	return r.cluster.command(ctx, args...)
 }
 
+// HostAddress is where the API server reaches what runs beside it.
+func (r *Run) HostAddress() string { return r.cluster.HostAddress }
+
 // Kubeconfig is the administrator's, and Programs where kubectl is.
 func (r *Run) Kubeconfig() string { return r.cluster.Kubeconfig }
 
@@ -134,9 +137,11 @@ func build(ctx context.Context, module, pkg, binary string, flags ...string) err
 	kept := filepath.Join(cache, "configstamp", "e2e", url.PathEscape(dir), filepath.Base(binary)+variant(flags))
 	command := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", kept}, flags...), pkg)...)
 	command.Dir = filepath.Join(dir, module)
-	if !slices.Contains(flags, "-race") { // as it is shipped: a C library would be 10 MiB of each process's memory
-		command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cgo := "0" // as it is shipped: a C library would be 10 MiB of each process's memory
+	if slices.Contains(flags, "-race") {
+		cgo = "1"
 	}
+	command.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
 	}

@@ -167,8 +167,8 @@ func (r *Run) begin(ctx context.Context) error {
 	if r.Recorder, err = newRecorder(watching, r.Dynamic); err != nil {
 		return err
 	}
-	if r.wanted.Pods {
-		return nil
+	if r.Authority, err = NewAuthority(r.cluster.HostAddress); err != nil || r.wanted.Pods {
+		return err
 	}
 	return r.install(ctx, binary)
 }
@@ -195,9 +195,6 @@ func (r *Run) buildProduct(ctx context.Context, binary string, flags []string) e
 }
 
 func (r *Run) install(ctx context.Context, binary string) (err error) {
-	if r.Authority, err = NewAuthority(r.cluster.HostAddress); err != nil {
-		return err
-	}
 	if r.Product, err = newProduct(binary, r.Dir, r.Authority, r.cluster, r.Config.CAData, r.wanted.options()); err != nil {
 		return err
 	}

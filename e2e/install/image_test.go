@@ -59,7 +59,9 @@ func TestImage(t *testing.T) {
 	if machine(t, read(t, build(t, config, "linux/arm64")).files["configstamp"]) != elf.EM_AARCH64 {
 		t.Error("the image for arm64 is not for arm64")
 	}
-	says := strings.TrimSpace(cluster.Own(t, "run", "version", "--image="+pods.Image, "--image-pull-policy=Never", "--restart=Never", "--rm", "--attach", "--quiet", "--", "version"))
+	s := cluster.PlainSpace(t)
+	s.WaitServiceAccount()
+	says := s.Kubectl("run", "version", "--image="+pods.Image, "--image-pull-policy=Never", "--restart=Never", "--rm", "--attach", "--quiet", "--", "version").Stdout
 	if !strings.HasPrefix(says, "configstamp "+config.Labels["org.opencontainers.image.version"]+" (commit "+config.Labels["org.opencontainers.image.revision"]) {
 		t.Errorf("it says of itself: %s", says)
 	}

@@ -76,10 +76,10 @@ func TestNothingElsewhereCanBeRead(t *testing.T) {
 	s.Set("secret/web-password", "PASSWORD", "hunter2")
 	thief := run.Stolen(t).Discovery().RESTClient()
 	for _, path := range []string{
-		"/api/v1/namespaces/team-c/secrets/web-password", "/api/v1/namespaces/team-c/secrets", "/api/v1/namespaces/team-c/secrets?watch=true",
+		"/api/v1/namespaces/team-c/secrets/web-password", "/api/v1/namespaces/team-c/secrets", "/api/v1/namespaces/team-c/secrets?watch=true&timeoutSeconds=1",
 		"/api/v1/namespaces/team-c/configmaps", "/api/v1/namespaces/team-c/pods", "/apis/apps/v1/namespaces/team-c/deployments",
 		"/api/v1/namespaces/configstamp/secrets", "/api/v1/namespaces/kube-system/secrets",
-		"/api/v1/secrets", "/api/v1/secrets?watch=true", "/api/v1/configmaps", "/api/v1/pods", "/apis/apps/v1/deployments",
+		"/api/v1/secrets", "/api/v1/secrets?watch=true&timeoutSeconds=1", "/api/v1/configmaps", "/api/v1/pods", "/apis/apps/v1/deployments",
 		"/api/v1/namespaces", "/api/v1/namespaces/team-c", "/api/v1/nodes",
 		"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/configstamp",
 	} {
