@@ -9,10 +9,14 @@ GOLANGCI         := v2.15.0
 GOLANGCI_LINT    := $(CACHE)/bin/golangci-lint-$(GOLANGCI)
 HELM_VERSION     := v4.3.1
 HELM             := $(CACHE)/bin/helm-$(HELM_VERSION)
+KUBECONFORM_VERSION := v0.8.0
+KUBECONFORM      := $(CACHE)/bin/kubeconform-$(KUBECONFORM_VERSION)
 HELM_DOCS_VERSION := v1.14.2
 HELM_DOCS        := $(CACHE)/bin/helm-docs-$(HELM_DOCS_VERSION)
 GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
-NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops
+NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability
+PROMTOOL_VERSION := $(shell sed -n 's|.*github.com/prometheus/prometheus v|v|p' e2e/observability/go.mod)
+PROMTOOL         := $(CACHE)/bin/promtool-$(PROMTOOL_VERSION)
 FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
@@ -20,7 +24,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo installed test unit lint oracle e2e rollouts faults faults-short fuzz bench microbench soak soak-short helm manifests stale chart cluster-up cluster-down image sbom install
+.PHONY: help build demo installed test unit lint oracle observability e2e rollouts faults faults-short fuzz bench microbench soak soak-short helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,7 +35,7 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: lint chart unit oracle e2e rollouts faults-short install installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, rollouts, faults
+test: lint chart unit oracle observability e2e rollouts faults-short install installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, rollouts, faults
 	@echo "make test: all passed"
 
 installed: ## The demonstration on real containers, installed in both ways (needs root)
@@ -48,6 +52,13 @@ unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
 
 oracle: ## What checksum finds, against what Kubernetes itself finds
 	cd e2e/oracle && CGO_ENABLED=0 go test -trimpath ./...
+
+observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit together: promtool's checks and tests, and our own
+	$(PROMTOOL) check rules deploy/chart/files/alerts.yaml
+	$(PROMTOOL) test rules deploy/chart/tests/alerts_test.yaml
+	go test -count=1 -run TestReferenceOfMetrics ./cmd/configstamp
+	@# Not from go test's cache, which does not look at files outside of the module.
+	cd e2e/observability && CGO_ENABLED=0 go test -count=1 -trimpath ./...
 
 e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
@@ -89,6 +100,12 @@ $(GOLANGCI_LINT):
 	GOBIN=$(@D)/build go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
 	@mv $(@D)/build/golangci-lint $@
 
+$(PROMTOOL):
+	@echo "Building promtool $(PROMTOOL_VERSION), once: about two minutes"
+	@mkdir -p $(@D)/build
+	cd e2e/observability && CGO_ENABLED=0 go build -trimpath -tags remove_all_sd -o $(@D)/build/promtool github.com/prometheus/prometheus/cmd/promtool
+	@mv $(@D)/build/promtool $@
+
 helm: $(HELM) ## Build the helm that tests use, and print where it is
 	@echo $(HELM)
 
@@ -97,6 +114,15 @@ $(HELM):
 	@mkdir -p $(@D)/build
 	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM_VERSION) >&2
 	@mv $(@D)/build/helm $@
+
+kubeconform: $(KUBECONFORM) ## Build the kubeconform that tests use, and print where it is
+	@echo $(KUBECONFORM)
+
+$(KUBECONFORM):
+	@echo "Building kubeconform $(KUBECONFORM_VERSION), once" >&2
+	@mkdir -p $(@D)/build
+	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath github.com/yannh/kubeconform/cmd/kubeconform@$(KUBECONFORM_VERSION) >&2
+	@mv $(@D)/build/kubeconform $@
 
 $(HELM_DOCS):
 	@echo "Building helm-docs $(HELM_DOCS_VERSION), once" >&2

@@ -19,7 +19,7 @@ const followEvery = 250 * time.Millisecond
 //nolint:gochecknoglobals // it never changes; prometheus.NewDesc makes no constant
 var expiryDesc = prometheus.NewDesc(
 	"configstamp_certificate_expiry_timestamp_seconds",
-	"When the certificate that the webhook serves expires, in seconds since 1970. Absent while there is none.",
+	"When the certificate that is served expires, in seconds since 1970. Absent while there is none.",
 	nil, nil)
 
 // Source is the serving certificate of one TLS server. All methods are safe for concurrent use, and

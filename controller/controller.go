@@ -32,6 +32,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/condense"
 	"github.com/configstamp/configstamp/internal/served"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -125,6 +126,7 @@ type Controller struct {
 	watches    []watch
 	customs    *served.Resources // nil: there are none
 	notes      *notes
+	waits      *waits
 	tell       func(context.Context) // hands events on until the end; nil: they need nobody
 }
 
@@ -155,8 +157,19 @@ func (c *Controller) Reconsider() {
 
 // watch is one of our caches.
 type watch struct {
-	name   string
-	filled func() bool
+	name     string
+	filled   func() bool
+	progress *condense.Progress
+}
+
+// LastProgress is when the watch of workloads that has been silent longest last
+// told anything, zero until each has. It leaves out custom kinds, which come and go.
+func (c *Controller) LastProgress() time.Time {
+	all := make([]*condense.Progress, 0, len(c.watches))
+	for _, watch := range c.watches {
+		all = append(all, watch.progress)
+	}
+	return condense.Oldest(all...)
 }
 
 // Ready says which caches are still to be filled; nil when none is.
@@ -273,7 +286,7 @@ func (c *Controller) lead(ctx context.Context) error {
 	elector.Run(ctx)
 	drop()
 	worker.Wait()
-	c.metrics.leader.Set(0)
+	c.metrics.leads.Store(false)
 	if ctx.Err() == nil {
 		return errLostLease
 	}
@@ -284,7 +297,7 @@ func (c *Controller) lead(ctx context.Context) error {
 // found by looking at all of them.
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
-	c.metrics.leader.Set(1)
+	c.metrics.leads.Store(true)
 	c.index.refresh() // workloads may have come before the policy of their Namespace
 	c.settle.begin()
 	c.steps.lead(c.index.all(), c.options.Clock.Now())

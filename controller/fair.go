@@ -1,39 +1,74 @@
 package controller
 
+import (
+	"sync"
+	"time"
+)
+
 // fair is a queue in which each namespace has a line of its own, and the lines
 // take turns: a thousand workloads of one do not keep those of another waiting.
-// It implements workqueue.Queue.
+// It implements workqueue.Queue. The workqueue has a lock of its own, which those
+// who ask how long the queue is do not hold.
 type fair struct {
-	lines map[string][]ref
+	now func() time.Time
+
+	mu    sync.Mutex
+	lines map[string][]inLine
 	turns []string // the namespaces that have a line, the next one first
 	total int
 }
 
-func newFair() *fair { return &fair{lines: map[string][]ref{}} }
+// inLine is who waits, and since when.
+type inLine struct {
+	user  ref
+	since time.Time
+}
+
+func newFair(now func() time.Time) *fair { return &fair{now: now, lines: map[string][]inLine{}} }
 
 // Touch implements workqueue.Queue: who waits already keeps the place.
 func (*fair) Touch(ref) {}
 
 // Push implements workqueue.Queue.
 func (f *fair) Push(user ref) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	line, waiting := f.lines[user.namespace]
 	if !waiting {
 		f.turns = append(f.turns, user.namespace)
 	}
-	f.lines[user.namespace] = append(line, user)
+	f.lines[user.namespace] = append(line, inLine{user, f.now()})
 	f.total++
 }
 
 // Len implements workqueue.Queue.
-func (f *fair) Len() int { return f.total }
+func (f *fair) Len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.total
+}
+
+// oldest is since when the first of all lines waits, zero when nobody does.
+func (f *fair) oldest() (oldest time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, line := range f.lines {
+		if since := line[0].since; oldest.IsZero() || since.Before(oldest) {
+			oldest = since
+		}
+	}
+	return oldest
+}
 
 // Pop implements workqueue.Queue.
 func (f *fair) Pop() ref {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	namespace := f.turns[0]
 	f.turns = f.turns[1:]
 	line := f.lines[namespace]
-	user := line[0]
-	line[0] = ref{}
+	user := line[0].user
+	line[0] = inLine{}
 	if line = line[1:]; len(line) > 0 {
 		f.lines[namespace] = line
 		f.turns = append(f.turns, namespace)

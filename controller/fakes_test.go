@@ -297,6 +297,7 @@ type house struct {
 	cluster *cluster
 	events  *events.FakeRecorder
 	clock   *clocktesting.FakeClock
+	scraped *prometheus.Registry
 }
 
 const settle = 2 * time.Second
@@ -313,9 +314,10 @@ func newHouse(t *testing.T, c *cluster) *house {
 // control gives the house a controller that has seen the cluster.
 func (h *house) control(t *testing.T, settle time.Duration, clock clock.WithTicker) {
 	t.Helper()
+	h.scraped = prometheus.NewRegistry()
 	h.Controller = newController(Options{
 		Policy: h.cluster.policy, Excluded: []string{"kube-system"}, Settle: settle, Workers: 2, Clock: clock,
-	}, h.cluster, h.cluster, h.cluster, h.cluster, h.events, prometheus.NewRegistry())
+	}, h.cluster, h.cluster, h.cluster, h.cluster, h.events, h.scraped)
 	for user := range h.cluster.objects {
 		h.see(t, user)
 	}
@@ -328,7 +330,7 @@ func (h *house) see(t *testing.T, user ref) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&workloadSink{index: h.index, kind: user.kind}).Update(object); err != nil {
+	if err := (&workloadSink{index: h.index, kind: user.kind, clock: h.clock}).Update(object); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -20,7 +20,10 @@ import (
 func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (wait time.Duration, rolls bool) {
 	if !r.MayRoll() || len(r.policy.Faults) > 0 {
 		c.steps.withdraw(user)
-		if len(r.Missing) > 0 {
+		if len(r.Missing) == 0 {
+			c.waits.hold(user, waitsForReadable)
+		} else {
+			c.waits.hold(user, waitsForMissing)
 			c.warnOnce(user, s, reasonHeld, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
 				append(slices.Clone(r.Untrue), r.Missing[0].Source)...)
 		}
@@ -28,8 +31,9 @@ func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (w
 	}
 	now := c.options.Clock.Now()
 	settles := c.settled(user, r.Untrue)
-	if hold, wait, held := c.held(ctx, user, s, &r, now); held {
+	if why, wait, hold := c.held(ctx, user, s, &r, now); why != "" {
 		c.steps.withdraw(user)
+		c.waits.hold(user, why)
 		if settles > 0 {
 			return settles, false
 		}
@@ -40,28 +44,30 @@ func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (w
 	return c.turn(user, s, r, settles, now)
 }
 
-// held tells whether a setting, or the pace of its sources, holds a workload: how
-// to say so, and for how long (zero: until something happens).
-func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, now time.Time) (say func(), wait time.Duration, held bool) {
+// held tells what holds a workload, of settings and the pace of its sources
+// (nothing: ""), for how long (zero: until something happens), and how to say so.
+func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, now time.Time) (why waitReason, wait time.Duration, say func()) {
 	if r.policy.Observe {
-		return func() { c.sayObserved(user, s, r) }, 0, true
+		return waitsForMode, 0, func() { c.sayObserved(user, s, r) }
 	}
 	if hold, held := r.policy.HoldAt(now, c.current(user, s)); held {
 		if !hold.Until.IsZero() {
 			wait = hold.Until.Sub(now)
 		}
-		return func() {
+		return waitReason(hold.Setting), wait, func() {
 			// While it rolls, the end of an interval moves on: that is not news.
 			if why := changed(r.Untrue) + ", and rolls out later: "; c.notes.first(user, reasonHeld, why+hold.Setting) {
 				c.say.event(user, s, corev1.EventTypeNormal, reasonHeld, why+c.because(&r.policy, hold), r.Untrue...)
 			}
-		}, wait, true
+		}
 	}
 	if r.policy.MinInterval > 0 {
-		return nil, 0, false
+		return "", 0, nil
 	}
-	wait = c.storm.wait(user, now)
-	return func() {
+	if wait = c.storm.wait(user, now); wait <= 0 {
+		return "", 0, nil
+	}
+	return waitsForPace, wait, func() {
 		c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s again and again: the next rollout waits until %s, and longer each time, up to %s; "+
 			"configstamp.dev/min-interval sets a pace of your own", changed(r.Untrue), now.Add(wait).UTC().Format(time.RFC3339), longestPause), r.Untrue...)
 		for _, source := range r.Untrue {
@@ -70,7 +76,7 @@ func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, 
 					"configstamp.dev/min-interval on the workload sets a pace of your own, configstamp.dev/ignore-keys on this leaves out keys that do not matter", "")
 			}
 		}
-	}, wait, wait > 0
+	}
 }
 
 // turn waits for the workload's turn.
@@ -99,6 +105,7 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 	}
 	c.notes.hold(user, now.Add(-c.options.Settle), r.Untrue, s.records)
 	if turn.halted != (ref{}) {
+		c.waits.hold(user, waitsForHalt)
 		text := fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
 			"It goes on when the source changes again, when that one is healthy or deleted, or by the annotation configstamp.dev/resume on the source",
 			changed(r.Untrue), turn.halted.people(), turn.why)
@@ -107,6 +114,7 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 		}
 		return 0, false
 	}
+	c.waits.hold(user, waitsForTurn)
 	switch calm := now.Sub(s.calm); {
 	case s.rollout.Phase == workload.Rolling && stands < unwellAfter:
 		wait = unwellAfter - stands

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/internal/condense"
 	"github.com/configstamp/configstamp/internal/served"
@@ -52,7 +53,7 @@ func New(config *rest.Config, discovery served.Discovery, options Options, sourc
 		}
 		c.reflect = append(c.reflect, reflectors...)
 		for _, sink := range sinks {
-			c.watches = append(c.watches, watch{kind.String(), sink.filled})
+			c.watches = append(c.watches, watch{kind.String(), sink.filled, &sink.progress})
 		}
 	}
 	c.customs = served.New(discovery, customs...)
@@ -71,7 +72,7 @@ func (c *Controller) reflectors(config *rest.Config, clients *restAPI, kind *wor
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
-		sink := &workloadSink{index: c.index, kind: kind, namespace: namespace}
+		sink := &workloadSink{index: c.index, kind: kind, namespace: namespace, clock: c.options.Clock}
 		sinks = append(sinks, sink)
 		reflectors = append(reflectors, cache.NewReflectorWithOptions(
 			condense.NewListWatch(client, kind.Resource, namespace, nil), nil, sink,
@@ -100,6 +101,7 @@ func (c *Controller) watchCustom(ctx context.Context, config *rest.Config, clien
 }
 
 func newController(options Options, sources Sources, namespaces Namespaces, keys Keys, api api, recorder events.EventRecorder, registry prometheus.Registerer) *Controller {
+	queued := newFair(options.Clock.Now)
 	c := &Controller{
 		options:    options,
 		sources:    sources,
@@ -112,17 +114,19 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 			workqueue.NewTypedItemExponentialFailureRateLimiter[ref](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[ref]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[ref]{
 				Clock: options.Clock,
-				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ref]{Clock: options.Clock, Queue: newFair()}),
+				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ref]{Clock: options.Clock, Queue: queued}),
 			})}),
 		notes: newNotes(),
 		storm: newStorm(longestSettle * options.Settle),
 		steps: newSteps(options.Limits),
+		waits: newWaits(options.Clock.Now),
 	}
 	c.index = newIndex(func(user ref) { c.queue.Add(user) }, c.concern, options.Clock.Now)
 	c.steps.users = func(at place) []ref { return c.index.users(at.namespace, at.source) }
 	c.steps.content, c.steps.resumed = c.contentOf, c.resumed
 	c.steps.look, c.steps.call = c.index.woken, func(wait time.Duration) { c.queue.AddAfter(ref{}, wait) }
-	c.metrics = newMetrics(registry, c.index.count, c.queue.Len, c.steps.counts)
+	c.metrics = newMetrics(registry)
+	registry.MustRegister(&gauges{now: options.Clock.Now, leads: c.metrics.leads.Load, index: c.index, queue: queued, steps: c.steps, waits: c.waits})
 	return c
 }
 
@@ -149,7 +153,9 @@ type workloadSink struct {
 	index     *index
 	kind      *workload.Kind
 	namespace string
+	clock     clock.PassiveClock
 	full      atomic.Bool
+	progress  condense.Progress
 }
 
 func (s *workloadSink) filled() bool { return s.full.Load() }
@@ -159,6 +165,7 @@ func (s *workloadSink) Add(obj any) error { return s.Update(obj) }
 
 // Update implements cache.ReflectorStore.
 func (s *workloadSink) Update(obj any) error {
+	s.progress.Made(s.clock.Now())
 	workload, ok := obj.(received)
 	if !ok {
 		return errUnexpected(obj)
@@ -171,6 +178,7 @@ func (s *workloadSink) Update(obj any) error {
 
 // Delete implements cache.ReflectorStore.
 func (s *workloadSink) Delete(obj any) error {
+	s.progress.Made(s.clock.Now())
 	workload, ok := obj.(received)
 	if !ok {
 		return errUnexpected(obj)
@@ -182,6 +190,7 @@ func (s *workloadSink) Delete(obj any) error {
 
 // Replace implements cache.ReflectorStore.
 func (s *workloadSink) Replace(list []any, _ string) error {
+	s.progress.Made(s.clock.Now())
 	workloads := make(map[ref]*subject, len(list))
 	for _, obj := range list {
 		workload, ok := obj.(received)
@@ -192,6 +201,12 @@ func (s *workloadSink) Replace(list []any, _ string) error {
 	}
 	s.index.replace(s.kind, s.namespace, workloads)
 	s.full.Store(true)
+	return nil
+}
+
+// Bookmark implements cache.ReflectorBookmarkStore.
+func (s *workloadSink) Bookmark(string) error {
+	s.progress.Made(s.clock.Now())
 	return nil
 }
 

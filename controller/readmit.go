@@ -3,8 +3,10 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -106,6 +108,28 @@ func (a *restAPI) readmit(ctx context.Context, user ref, manager string, dryRun 
 		return nil, nil, fmt.Errorf("PATCH %s: %w", user, err)
 	}
 	return body, heard.list(), nil
+}
+
+// refused reports whether it is certain that a patch was not stored: the API server
+// said no. What it says of time or of itself leaves that open.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
+}
+
+// resultOf is what came of a re-admission that failed.
+func resultOf(err error) string {
+	switch {
+	case apierrors.IsNotFound(err):
+		return resultGone
+	case refused(err):
+		return resultRefused
+	}
+	return resultFailed
 }
 
 // bodyOf is an answer as it came, or the API server's own words for why there is

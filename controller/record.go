@@ -26,7 +26,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		return c.blocked(user, s, fields, wait)
 	}
 	if err != nil {
-		c.metrics.readmitted(recording, resultFailed)
+		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("trying a recording: %w", err)
 	}
 	others, err := otherChanges(user.kind, before, try.body)
@@ -44,7 +44,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 	}
 	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
 	if err != nil {
-		c.metrics.readmitted(recording, resultFailed)
+		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("recording: %w", err)
 	}
 	c.index.renew(user, answer.subject)
@@ -67,6 +67,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 // blocked tells of a recording along which another webhook would change fields.
 func (c *Controller) blocked(user ref, s *subject, fields []string, wait time.Duration) (time.Duration, error) {
 	c.metrics.readmitted(recording, resultBlocked)
+	c.waits.hold(user, waitsForOthers)
 	c.warnOnce(user, s, reasonBlocked, blockedNote(fields))
 	return sooner(wait, noHurry), nil
 }
@@ -83,6 +84,7 @@ func (c *Controller) unrecorded(user ref, s *subject, answer answer, wait time.D
 		return 0, err
 	case answer.warned(checksum.TooLarge):
 		c.metrics.readmitted(recording, resultOversize)
+		c.waits.hold(user, waitsForRoom)
 		c.warnOnce(user, s, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
 		return sooner(wait, noHurry), nil
 	default:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -28,14 +27,15 @@ var (
 
 // sync does what is due for one workload. One that the API server does not know
 // is forgotten.
-func (c *Controller) sync(ctx context.Context, user ref) (time.Duration, error) {
+func (c *Controller) sync(ctx context.Context, user ref) (wait time.Duration, err error) {
+	defer func() { c.waits.looked(user, err != nil, c.steps.again(user)) }()
 	s := c.index.get(user)
 	if s == nil || !c.serves(user, s) {
 		c.notes.forget(user)
 		c.steps.forget(user)
 		return 0, nil
 	}
-	wait, err := c.look(ctx, user, s)
+	wait, err = c.look(ctx, user, s)
 	if apierrors.IsNotFound(err) {
 		c.index.gone(user, s)
 		c.notes.forget(user)
@@ -206,12 +206,13 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if fields := forbidden(err); len(fields) > 0 {
 		c.metrics.readmitted(rolling, resultBlocked)
+		c.waits.hold(user, waitsForOthers)
 		c.steps.fail(user, true, c.options.Clock.Now())
 		c.warnOnce(user, s, reasonRollBlocked, rollBlockedNote(review.Untrue, fields), review.Untrue...)
 		return noHurry, nil
 	}
 	if err != nil {
-		c.metrics.readmitted(rolling, resultFailed)
+		c.metrics.readmitted(rolling, resultOf(err))
 		c.steps.fail(user, refused(err), c.options.Clock.Now())
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
@@ -236,6 +237,7 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 		return 0, nil
 	case answer.warned(checksum.TooLarge):
 		c.metrics.readmitted(rolling, resultOversize)
+		c.waits.hold(user, waitsForRoom)
 		c.warnOnce(user, s, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
 		return noHurry, nil
 	default:
@@ -245,17 +247,6 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 		}
 		return 0, errAway
 	}
-}
-
-// refused reports whether it is certain that a patch was not stored: the API server
-// said no. What it says of time or of itself leaves that open.
-func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
 // sayRolled tells of a roll that a workload shows: now, or, when the answer to

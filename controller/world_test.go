@@ -207,7 +207,7 @@ func (w *world) edit(at place, content *checksum.Content) {
 // lead begins with a new leader, who knows nothing but the cluster.
 func (w *world) lead() {
 	w.leaders++
-	w.queue = &simulatedQueue{world: w, fair: newFair(), queued: map[ref]bool{}, later: map[ref]time.Time{}, retries: map[ref]int{}}
+	w.queue = &simulatedQueue{world: w, fair: newFair(w.clock.Now), queued: map[ref]bool{}, later: map[ref]time.Time{}, retries: map[ref]int{}}
 	w.controller = newController(Options{Policy: checksum.DefaultPolicy(), Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
 		w, w, w, w, w, prometheus.NewRegistry())
 	w.controller.queue = w.queue
@@ -226,7 +226,7 @@ func (w *world) see(user ref) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := (&workloadSink{index: w.controller.index, kind: w.kind}).Update(object); err != nil {
+	if err := (&workloadSink{index: w.controller.index, kind: w.kind, clock: w.clock}).Update(object); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -60,11 +60,22 @@ const (
 	failed     checksum.Outcome = "failed"     // something is wrong with us
 )
 
+// Why an admission came to what it did, beside the reasons of checksum's findings.
+const (
+	noReason       checksum.Reason = ""
+	noKey          checksum.Reason = "no-key"
+	sourcesUnknown checksum.Reason = "sources-unknown" // the caches are not full, and nothing could be read live
+	panicked       checksum.Reason = "panic"
+)
+
 var errNoKey = errors.New("the digest key is not there yet")
 
 // Answer is what an admission comes to. It never denies.
 type Answer struct {
-	Outcome  checksum.Outcome
+	Outcome checksum.Outcome
+	// Reason is why it came to that, or the first thing that is amiss; "" if
+	// nothing is.
+	Reason   checksum.Reason
 	Patch    []jsonpatch.Operation
 	Warnings []string
 }
@@ -97,21 +108,21 @@ type Handler struct {
 func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionRequest) (answer Answer) {
 	start := time.Now()
 	defer func() {
-		if panicked := recover(); panicked != nil {
-			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", fmt.Sprintf("%T", panicked), "stack", stack())
-			answer = Answer{Outcome: failed, Warnings: []string{"configstamp: internal error: admitted without checksums; the controller will add them"}}
+		if value := recover(); value != nil {
+			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", fmt.Sprintf("%T", value), "stack", stack())
+			answer = Answer{Outcome: failed, Reason: panicked, Warnings: []string{"configstamp: internal error: admitted without checksums; the controller will add them"}}
 		}
-		h.Metrics.admitted(request.Operation, answer.Outcome, time.Since(start))
+		h.Metrics.admitted(request.Operation, answer, time.Since(start))
 	}()
 	answer, err := h.admit(ctx, request)
 	if err != nil {
-		logOf(ctx, request).Error(err, "Admitted unchanged", "outcome", answer.Outcome)
+		logOf(ctx, request).Error(err, "Admitted unchanged", "outcome", answer.Outcome, "reason", answer.Reason)
 		answer.Patch = nil
 		answer.Warnings = append(answer.Warnings, "configstamp: admitted without checksums: "+err.Error())
 		return answer
 	}
 	if klog.FromContext(ctx).V(2).Enabled() {
-		logOf(ctx, request).V(2).Info("Admitted", "outcome", answer.Outcome, "operations", len(answer.Patch), "dryRun", isDryRun(request))
+		logOf(ctx, request).V(2).Info("Admitted", "outcome", answer.Outcome, "reason", answer.Reason, "operations", len(answer.Patch), "dryRun", isDryRun(request))
 	}
 	return answer
 }
@@ -194,7 +205,11 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		warnings = append(warnings, unnameable(references, &admission.Policy)...)
 		admission.Selections = checksum.Selections(references, admission.Policy)
 		if ring, err = h.look(ctx, request, &admission); err != nil {
-			return Answer{Outcome: failed, Warnings: warnings}, err
+			why := sourcesUnknown
+			if errors.Is(err, errNoKey) {
+				why = noKey
+			}
+			return Answer{Outcome: failed, Reason: why, Warnings: warnings}, err
 		}
 		if unknown != nil {
 			logOf(ctx, request).Info("The policy of the Namespace could not be read; nothing rolls by it", "reason", unknown.Error())
@@ -205,10 +220,14 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	if decision.Outcome == checksum.Restored {
 		h.watchTakeaway(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
+	reason := noReason
 	for _, finding := range decision.Findings {
 		warnings = append(warnings, finding.Warning())
 	}
-	return Answer{Outcome: decision.Outcome, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
+	if len(decision.Findings) > 0 {
+		reason = decision.Findings[0].Reason
+	}
+	return Answer{Outcome: decision.Outcome, Reason: reason, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
 }
 
 // stored is the object before the request; for an empty patch it is the same.
@@ -251,12 +270,14 @@ func (h *Handler) look(ctx context.Context, request *admissionv1.AdmissionReques
 			}
 		}
 	}
+	began := time.Now()
 	contents, err := h.Sources.Fresh(ctx, admission.Namespace, sources)
+	took := time.Since(began)
 	// A key that could not be looked up is no lost key: as with content that is
 	// not proven, nothing is decided by it.
 	err = errors.Join(err, lookup)
 	admission.Fresh = err == nil
-	h.Metrics.freshness(admission.Fresh)
+	h.Metrics.freshness(admission.Fresh, took)
 	if err != nil {
 		logOf(ctx, request).Info("Freshness could not be proven; what is remembered counts", "reason", err.Error())
 		if contents, err = h.Sources.Cached(admission.Namespace, sources); err != nil {

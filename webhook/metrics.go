@@ -16,44 +16,67 @@ type Metrics struct {
 	admissions *prometheus.CounterVec
 	duration   prometheus.Histogram
 	fresh      *prometheus.CounterVec
+	checking   prometheus.Histogram
 	malformed  *prometheus.CounterVec
 }
 
-// NewMetrics makes the webhook's metrics and registers them.
+// NewMetrics makes the webhook's metrics and registers them. Series on which
+// somebody may want to be woken are there from the start: increase() does not see
+// one that comes with its first event.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_admissions_total",
-			Help: "Admission requests answered, by operation and by what they came to.",
-		}, []string{"operation", "outcome"}),
+			Help: "Admission requests answered, by operation, by what they came to, and by the first thing that was amiss, if any was.",
+		}, []string{"operation", "outcome", "reason"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "configstamp_admission_duration_seconds",
-			Help:    "Time from a decoded request to its answer, in seconds, the freshness check included.",
-			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1},
+			Help:    "Time from a decoded request to its answer, the freshness check included.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 3},
 		}),
 		fresh: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_freshness_checks_total",
 			Help: "Checks that memory holds what the API server holds, by whether it could be proven in time.",
 		}, []string{"proven"}),
+		checking: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "configstamp_freshness_check_duration_seconds",
+			Help:    "Time that a freshness check took, most of it the API server's.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1},
+		}),
 		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_malformed_requests_total",
 			Help: "HTTP requests that were no admission review, by status code.",
 		}, []string{"code"}),
 	}
-	registry.MustRegister(m.admissions, m.duration, m.fresh, m.malformed)
+	for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
+		for _, outcome := range []checksum.Outcome{checksum.Stamped, checksum.Kept, checksum.Restored} {
+			m.admissions.WithLabelValues(string(operation), string(outcome), string(noReason))
+		}
+		for _, reason := range []checksum.Reason{noKey, sourcesUnknown, panicked} {
+			m.admissions.WithLabelValues(string(operation), string(failed), string(reason))
+		}
+	}
+	m.admissions.WithLabelValues(string(admissionv1.Update), string(checksum.Recorded), string(noReason))
+	m.fresh.WithLabelValues("true")
+	m.fresh.WithLabelValues("false")
+	m.malformed.WithLabelValues("400")
+	registry.MustRegister(m.admissions, m.duration, m.fresh, m.checking, m.malformed)
 	return m
 }
 
-func (m *Metrics) admitted(operation admissionv1.Operation, outcome checksum.Outcome, took time.Duration) {
+func (m *Metrics) admitted(operation admissionv1.Operation, answer Answer, took time.Duration) {
 	switch operation {
 	case admissionv1.Create, admissionv1.Update:
 	default: // whatever a request says, labels stay few
 		operation = "OTHER"
 	}
-	m.admissions.WithLabelValues(string(operation), string(outcome)).Inc()
+	m.admissions.WithLabelValues(string(operation), string(answer.Outcome), string(answer.Reason)).Inc()
 	m.duration.Observe(took.Seconds())
 }
 
-func (m *Metrics) freshness(proven bool) { m.fresh.WithLabelValues(strconv.FormatBool(proven)).Inc() }
+func (m *Metrics) freshness(proven bool, took time.Duration) {
+	m.fresh.WithLabelValues(strconv.FormatBool(proven)).Inc()
+	m.checking.Observe(took.Seconds())
+}
 
 func (m *Metrics) refused(status int) { m.malformed.WithLabelValues(strconv.Itoa(status)).Inc() }

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 // caseRequest is the request of one of the case files, and a handler that
@@ -162,7 +164,11 @@ func TestWhateverGoesWrongIsAllowed(t *testing.T) {
 			if response.Patch != nil || len(response.Warnings) != 1 || !strings.HasPrefix(response.Warnings[0], "configstamp: ") {
 				t.Errorf("patch %s, warnings %q", response.Patch, response.Warnings)
 			}
-			if n := testutil.ToFloat64(handler.Metrics.admissions.WithLabelValues("CREATE", "failed")); n != 1 {
+			n := 0.0
+			for _, reason := range []checksum.Reason{noKey, sourcesUnknown, panicked} {
+				n += testutil.ToFloat64(handler.Metrics.admissions.WithLabelValues("CREATE", "failed", string(reason)))
+			}
+			if n != 1 {
 				t.Errorf("counted %v times as failed", n)
 			}
 		})

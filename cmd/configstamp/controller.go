@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 
+	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller"
 	"github.com/configstamp/configstamp/internal/namespace"
@@ -137,6 +138,14 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
+	var certificate *certs.Source // nil: nothing is served by TLS
+	if o.metricsTLS {
+		if certificate, err = o.certificate(p); err != nil {
+			return err
+		}
+		p.registry.MustRegister(certificate)
+	}
+	p.tellProgress("workloads", c.LastProgress)
 	p.store.OnChange(c.Changed)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
@@ -145,9 +154,10 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	for _, run := range p.watch(ctx) {
 		group.Go(run)
 	}
-	group.Go(func() error {
-		return p.serveMetrics(ctx, o.metricsAddress, c.Ready)
-	})
+	if certificate != nil {
+		group.Go(func() error { return certificate.Run(ctx) })
+	}
+	group.Go(func() error { return p.serve(ctx, &o.serving, certificate, c.Ready) })
 	group.Go(func() error { return c.Run(ctx) })
 	return group.Wait()
 }

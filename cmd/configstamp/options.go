@@ -29,19 +29,19 @@ const maxVerbosity = 7
 
 // common are the options of both processes.
 type common struct {
-	kubeconfig     string
-	namespace      string
-	keySecret      string
-	keyGrace       time.Duration
-	namespaces     []string
-	ignoreSources  []string
-	settings       map[string]*string // by name
-	dialects       []string
-	workloads      []string
-	providers      bool
-	metricsAddress string
-	logFormat      string
-	verbosity      int
+	serving
+	kubeconfig    string
+	namespace     string
+	keySecret     string
+	keyGrace      time.Duration
+	namespaces    []string
+	ignoreSources []string
+	settings      map[string]*string // by name
+	dialects      []string
+	workloads     []string
+	providers     bool
+	logFormat     string
+	verbosity     int
 }
 
 func (o *common) add(flags *pflag.FlagSet) {
@@ -63,13 +63,13 @@ func (o *common) add(flags *pflag.FlagSet) {
 		"Argo Rollouts, DeploymentConfigs, CloneSets and Knative Services are known, and each is looked after while the cluster serves it")
 	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report; "+
 		"from when the cluster serves secretproviderclasspodstatuses")
-	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address of /metrics, /healthz and /readyz")
+	o.serving.add(flags)
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0 what an operator acts on, 2 each admission, 4 what client-go does, at most %d", maxVerbosity))
 }
 
 func (o *common) check() error {
-	var errs []error
+	errs := []error{o.serving.check()}
 	for _, namespace := range append([]string{o.namespace}, o.namespaces...) {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			errs = append(errs, fmt.Errorf("--namespace(s): %q cannot be a namespace: %s", namespace, strings.Join(problems, "; ")))

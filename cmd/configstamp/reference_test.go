@@ -21,7 +21,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/reference.md")
+var update = flag.Bool("update", false, "write the tables of docs/reference.md and docs/metrics.md")
 
 // What people look up is made of what is read: docs/reference.md holds what the
 // flags and the settings say of themselves.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
-	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
@@ -23,12 +22,6 @@ import (
 type webhookOptions struct {
 	common
 	address          string
-	certFile         string
-	keyFile          string
-	selfManaged      bool
-	service          string
-	configuration    string
-	caSecret         string
 	freshnessTimeout time.Duration
 	linger           time.Duration
 	drain            time.Duration
@@ -45,12 +38,6 @@ func webhookCommand() *cobra.Command {
 	flags := command.Flags()
 	o.add(flags)
 	flags.StringVar(&o.address, "address", ":8443", "address at which the API server calls")
-	flags.StringVar(&o.certFile, "tls-cert-file", "", "certificate (PEM) to serve with, such as cert-manager's mounted tls.crt; reloaded when it changes")
-	flags.StringVar(&o.keyFile, "tls-key-file", "", "its private key (PEM)")
-	flags.BoolVar(&o.selfManaged, "self-managed-certificate", false, "sign the certificate ourselves and keep the caBundle of our webhook configuration, for clusters without cert-manager")
-	flags.StringVar(&o.service, "service", "configstamp", "Service by which the API server calls; with --self-managed-certificate")
-	flags.StringVar(&o.configuration, "webhook-configuration", "configstamp", "our MutatingWebhookConfiguration; with --self-managed-certificate")
-	flags.StringVar(&o.caSecret, "ca-secret", certs.DefaultSecretName, "Secret in configstamp's own namespace with the authority that signs; with --self-managed-certificate; made on first start")
 	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "longest time in which to prove that memory holds what the API server holds")
 	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to go on serving after a signal to stop, while the API server learns of it")
 	flags.DurationVar(&o.drain, "shutdown-drain", 15*time.Second, "how long requests under way may take after that")
@@ -60,20 +47,13 @@ func webhookCommand() *cobra.Command {
 
 func (o *webhookOptions) check() error {
 	errs := []error{o.common.check()}
-	if o.selfManaged == (o.certFile != "" && o.keyFile != "") {
-		errs = append(errs, errors.New("give either --tls-cert-file and --tls-key-file, or --self-managed-certificate"))
+	if !o.metricsTLS { // else it has been checked
+		errs = append(errs, o.checkCertificate())
 	}
 	if o.freshnessTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("--freshness-timeout=%s: want more than 0s", o.freshnessTimeout))
 	}
 	return errors.Join(errs...)
-}
-
-func (o *webhookOptions) certificate(p *process) (*certs.Source, error) {
-	if o.selfManaged {
-		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, WebhookConfiguration: o.configuration, SecretName: o.caSecret})
-	}
-	return certs.FromFiles(certs.Files{CertFile: o.certFile, KeyFile: o.keyFile})
 }
 
 func runWebhook(ctx context.Context, o *webhookOptions) error {
@@ -131,7 +111,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		group.Go(run)
 	}
 	group.Go(func() error { return certificate.Run(background) })
-	group.Go(func() error { return p.serveMetrics(background, o.metricsAddress, ready) })
+	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready) })
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	context.AfterFunc(background, cancel)

@@ -113,16 +113,17 @@ func (c *Cluster) kubectl(t testing.TB, stdin string, args ...string) string {
 // Helm runs helm, in the checkout's root and as the administrator, and returns
 // what it printed; an error holds what it complained of.
 func (c *Cluster) Helm(ctx context.Context, args ...string) (string, error) {
-	return helm(ctx, append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HELM_CACHE_HOME="+c.Dir, "HELM_CONFIG_HOME="+c.Dir, "HELM_DATA_HOME="+c.Dir), args...)
+	return Program(ctx, "helm", append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HELM_CACHE_HOME="+c.Dir, "HELM_CONFIG_HOME="+c.Dir, "HELM_DATA_HOME="+c.Dir), args...)
 }
 
-// helm finds the helm that the Makefile pins, and builds it if need be.
-func helm(ctx context.Context, environment []string, args ...string) (string, error) {
+// Program runs a program that the Makefile pins, in the checkout's root, and
+// builds it if need be.
+func Program(ctx context.Context, name string, environment []string, args ...string) (string, error) {
 	root, err := harness.Root()
 	if err != nil {
 		return "", err
 	}
-	path, err := output(exec.CommandContext(ctx, "make", "--silent", "--no-print-directory", "-C", root, "helm"))
+	path, err := output(exec.CommandContext(ctx, "make", "--silent", "--no-print-directory", "-C", root, name))
 	if err != nil {
 		return "", err
 	}

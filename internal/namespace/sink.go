@@ -5,12 +5,16 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/condense"
 )
 
 // sink takes what a Reflector brings (cache.ReflectorStore).
 type sink struct {
-	changed func(namespace string)
-	full    atomic.Bool
+	changed  func(namespace string)
+	full     atomic.Bool
+	progress condense.Progress
 
 	mu      sync.RWMutex
 	records map[string]Record
@@ -43,6 +47,7 @@ func (s *sink) Add(obj any) error { return s.Update(obj) }
 
 // Update implements cache.ReflectorStore.
 func (s *sink) Update(obj any) error {
+	s.progressed()
 	n, err := namedOf(obj)
 	if err == nil && s.put(n) && s.filled() {
 		s.changed(n.Name)
@@ -52,6 +57,7 @@ func (s *sink) Update(obj any) error {
 
 // Delete implements cache.ReflectorStore.
 func (s *sink) Delete(obj any) error {
+	s.progressed()
 	n, err := namedOf(obj)
 	if err != nil {
 		return err
@@ -64,6 +70,7 @@ func (s *sink) Delete(obj any) error {
 
 // Replace implements cache.ReflectorStore.
 func (s *sink) Replace(list []any, _ string) error {
+	s.progressed()
 	var changed []string
 	listed := make(map[string]bool, len(list))
 	for _, obj := range list {
@@ -86,6 +93,14 @@ func (s *sink) Replace(list []any, _ string) error {
 	}
 	return nil
 }
+
+// Bookmark implements cache.ReflectorBookmarkStore.
+func (s *sink) Bookmark(string) error {
+	s.progressed()
+	return nil
+}
+
+func (s *sink) progressed() { s.progress.Made(time.Now()) }
 
 // Resync implements cache.ReflectorStore; there is nothing to do.
 func (s *sink) Resync() error { return nil }

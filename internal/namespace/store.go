@@ -76,6 +76,10 @@ func (s *Store) changed(namespace string) {
 // HasSynced reports whether the initial fill is complete.
 func (s *Store) HasSynced() bool { return s.sink.filled() }
 
+// LastProgress is when the API server last told anything of Namespaces, zero
+// until it has.
+func (s *Store) LastProgress() time.Time { return s.sink.progress.Last() }
+
 // Get is what is held of a Namespace; the zero Record when it is not known.
 func (s *Store) Get(namespace string) Record {
 	record, _ := s.sink.get(namespace)
@@ -143,6 +147,9 @@ func (s *Store) readGiven(ctx context.Context) {
 		}
 		reading.Wait()
 		for i, namespace := range s.given {
+			if apierrors.IsForbidden(errs[i]) {
+				s.sink.progressed() // there is no more to be known
+			}
 			switch err := errs[i]; {
 			case err == nil:
 				refused[namespace] = false

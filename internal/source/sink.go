@@ -5,12 +5,12 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/condense"
 )
 
 // sink takes what one Reflector brings (cache.ReflectorStore): all sources of
@@ -30,7 +30,7 @@ type sink struct {
 	clock   clock.PassiveClock
 	changed func(namespace string, source checksum.Source)
 
-	progress atomic.Int64 // Unix nanoseconds, 0 before the first
+	progress condense.Progress
 	synced   atomic.Bool
 
 	mu      sync.RWMutex // for what follows; only the Reflector writes
@@ -44,11 +44,6 @@ func newSink(kind checksum.Kind, clock clock.PassiveClock, changed func(string, 
 }
 
 func (s *sink) hasSynced() bool { return s.synced.Load() }
-
-func (s *sink) lastProgress() (last time.Time, ever bool) {
-	nanoseconds := s.progress.Load()
-	return time.Unix(0, nanoseconds), nanoseconds != 0
-}
 
 func (s *sink) len() int {
 	s.mu.RLock()
@@ -96,7 +91,7 @@ func (s *sink) Bookmark(string) error {
 	return nil
 }
 
-func (s *sink) progressed() { s.progress.Store(s.clock.Now().UnixNano()) }
+func (s *sink) progressed() { s.progress.Made(s.clock.Now()) }
 
 func (s *sink) event(obj any, deleted bool) {
 	o, ok := obj.(*object)

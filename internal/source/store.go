@@ -161,20 +161,13 @@ func (s *Store) HasSynced() bool {
 }
 
 // LastProgress is when the watch of ConfigMaps or Secrets that has been silent longest last told
-// anything; zero until each has. A healthy API server sends a bookmark about
-// once a minute, so more than some minutes means that the Store is behind.
+// anything; zero until each has.
 func (s *Store) LastProgress() time.Time {
-	var oldest time.Time
+	all := make([]*condense.Progress, 0, len(s.sinks))
 	for _, sink := range s.sinks {
-		last, ever := sink.lastProgress()
-		if !ever {
-			return time.Time{}
-		}
-		if oldest.IsZero() || last.Before(oldest) {
-			oldest = last
-		}
+		all = append(all, &sink.progress)
 	}
-	return oldest
+	return condense.Oldest(all...)
 }
 
 // Counts is the number of sources held, by kind.

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// newRegistry makes a process's registry, with what any Go program tells.
+func newRegistry(name string) *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "configstamp_info",
+			Help:        "1, with the version of this process.",
+			ConstLabels: prometheus.Labels{"version": version, "process": name},
+		}, func() float64 { return 1 }))
+	return registry
+}
+
+// tellOfStores adds what the stores of both processes hold, and how they keep up.
+func (p *process) tellOfStores(providers bool) {
+	p.tellProgress("sources", p.store.LastProgress)
+	p.tellProgress("namespaces", p.spaces.LastProgress)
+	for _, kind := range checksum.Kinds() {
+		if kind == checksum.SecretProviderClass && !providers {
+			continue
+		}
+		p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "configstamp_sources",
+			Help:        "Sources whose checksums are held.",
+			ConstLabels: prometheus.Labels{"kind": string(kind)},
+		}, func() float64 { return float64(p.store.Counts()[kind]) }))
+	}
+}
+
+// tellProgress adds when the watches of a store last told anything.
+func (p *process) tellProgress(store string, last func() time.Time) {
+	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "configstamp_store_last_progress_timestamp_seconds",
+		Help: "When the API server last told anything to the most silent of a store's watches, in seconds since 1970; 0 until each was told something. " +
+			"A watch hears something every minute, if only that nothing has happened.",
+		ConstLabels: prometheus.Labels{"store": store},
+	}, func() float64 { return max(0, float64(last().Unix())) }))
+}
+
+// tellReady adds whether the process is ready.
+func (p *process) tellReady(ready func() error) {
+	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "configstamp_ready",
+		Help:        "1 while this process is ready, as /readyz says; 0 while it starts, lacks something, or shuts down.",
+		ConstLabels: prometheus.Labels{"process": p.name},
+	}, func() float64 {
+		if ready() != nil {
+			return 0
+		}
+		return 1
+	}))
+}
+
+// countRequests counts what the process asks of the API server.
+func countRequests(registry prometheus.Registerer) func(http.RoundTripper) http.RoundTripper {
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "configstamp_api_requests_total",
+		Help: "Requests that the API server answered, by method and status code.",
+	}, []string{"code", "method"})
+	registry.MustRegister(requests)
+	requests.WithLabelValues("200", "get")
+	return func(next http.RoundTripper) http.RoundTripper {
+		return promhttp.InstrumentRoundTripperCounter(requests, next)
+	}
+}
+
+// countedEvents counts what becomes of the events that are written. It is an
+// events.EventSink.
+type countedEvents struct {
+	events.EventSink
+	writes *prometheus.CounterVec
+}
+
+// What became of a write.
+const (
+	eventWritten = "written"
+	eventRefused = "refused" // the API server said no: the event is lost
+	eventFailed  = "failed"  // it was not there; client-go tries again, some times
+)
+
+func countEvents(to events.EventSink, registry prometheus.Registerer) *countedEvents {
+	writes := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "configstamp_event_writes_total",
+		Help: "Writes of Kubernetes events, by what became of them: written, refused (the event is lost), or failed (tried again for a while).",
+	}, []string{"result"})
+	for _, result := range []string{eventWritten, eventRefused, eventFailed} {
+		writes.WithLabelValues(result)
+	}
+	registry.MustRegister(writes)
+	return &countedEvents{to, writes}
+}
+
+// Create implements events.EventSink.
+func (c *countedEvents) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	created, err := c.EventSink.Create(ctx, event)
+	if !apierrors.IsAlreadyExists(err) { // it is there
+		c.count(err)
+	}
+	return created, err
+}
+
+// Patch implements events.EventSink.
+func (c *countedEvents) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
+	patched, err := c.EventSink.Patch(ctx, event, data)
+	if !apierrors.IsNotFound(err) { // then it is created
+		c.count(err)
+	}
+	return patched, err
+}
+
+func (c *countedEvents) count(err error) {
+	result := eventWritten
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		result = eventRefused
+	} else if err != nil {
+		result = eventFailed
+	}
+	c.writes.WithLabelValues(result).Inc()
+}

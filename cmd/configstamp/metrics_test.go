@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestReferenceOfMetrics compares docs/metrics.md with what the two processes
+// expose, and has Prometheus' linter read that.
+func TestReferenceOfMetrics(t *testing.T) {
+	found := map[string]*metric{}
+	for _, name := range []string{"webhook", "controller"} {
+		for _, m := range exposed(t, name) {
+			if known := found[m.name]; known != nil {
+				known.merge(m)
+			} else {
+				found[m.name] = m
+			}
+		}
+	}
+	path := filepath.Join("..", "..", "docs", "metrics.md")
+	document, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := between(t, path, string(document), "metrics", table(found))
+	switch {
+	case text == string(document):
+	case *update:
+		write(t, path, []byte(text))
+	default:
+		t.Errorf("%s tells of other metrics than there are: run this test with -update. There are:\n%s", path, table(found))
+	}
+}
+
+// metric is what one process, or both, expose under a name.
+type metric struct {
+	name, kind, help string
+	labels           map[string]map[string]bool // values by name
+	processes        []string
+}
+
+func (m *metric) merge(other *metric) {
+	m.processes = append(m.processes, other.processes...)
+	for label, values := range other.labels {
+		if m.labels[label] == nil {
+			m.labels[label] = map[string]bool{}
+		}
+		maps.Copy(m.labels[label], values)
+	}
+}
+
+var (
+	sample = regexp.MustCompile(`^([a-z0-9_]+?)(_bucket|_sum|_count)?(?:\{(.*)\})? `)
+	pair   = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
+)
+
+// exposed are the metrics that a process exposes, before anything has happened.
+func exposed(t *testing.T, process string) map[string]*metric {
+	t.Helper()
+	certificate, trust := certificateFiles(t)
+	args := append([]string{process, "--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--metrics-tls", "--secret-provider-classes"}, certificate...)
+	doors := 2
+	if process == "webhook" {
+		args, doors = append(args, "--address=127.0.0.1:0"), 3
+	}
+	served := start(t, doors, args...)
+	_, text := get(t, trust, "https://"+served["metrics"]+"/metrics")
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%s: promlint: %v %v", process, problems, err)
+	}
+	found := map[string]*metric{}
+	var last *metric // samples follow their HELP and TYPE
+	for line := range strings.Lines(text) {
+		switch fields := strings.SplitN(strings.TrimSpace(line), " ", 4); fields[1] {
+		case "HELP":
+			last = &metric{name: fields[2], help: fields[3], labels: map[string]map[string]bool{}, processes: []string{process}}
+			found[last.name] = last
+		case "TYPE":
+			last.kind = fields[3]
+		default:
+			match := sample.FindStringSubmatch(line)
+			if match == nil || last == nil || match[1] != last.name {
+				t.Fatalf("%s: a sample that cannot be read: %s", process, line)
+			}
+			for _, one := range pair.FindAllStringSubmatch(match[3], -1) {
+				if last.labels[one[1]] == nil {
+					last.labels[one[1]] = map[string]bool{}
+				}
+				last.labels[one[1]][one[2]] = true
+			}
+		}
+	}
+	return found
+}
+
+// ours tells our own metrics from those of the libraries.
+func ours(name string) bool { return strings.HasPrefix(name, "configstamp_") }
+
+// used are those of the libraries that alerts and the dashboard ask for.
+func used() []string {
+	return []string{"process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds", "go_memstats_heap_inuse_bytes", "go_goroutines"}
+}
+
+// table is how docs/metrics.md tells of metrics.
+func table(found map[string]*metric) string {
+	var text strings.Builder
+	text.WriteString("| metric | type | labels, with their values from the start | process | meaning |\n|---|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		m := found[name]
+		if !ours(name) {
+			continue
+		}
+		var labels []string
+		for _, label := range slices.Sorted(maps.Keys(m.labels)) {
+			switch values := slices.Sorted(maps.Keys(m.labels[label])); label {
+			case "le": // of a histogram
+			case "version":
+				labels = append(labels, "`"+label+"`")
+			default:
+				labels = append(labels, "`"+label+"`: "+strings.TrimPrefix(strings.Join(values, ", "), ", "))
+			}
+		}
+		process := "both"
+		if len(m.processes) == 1 {
+			process = m.processes[0]
+		}
+		fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s |\n", name, m.kind, strings.Join(labels, "; "), process, m.help)
+	}
+	text.WriteString("\nBeside these, what Prometheus' library for Go tells of any program, `go_*`, `process_*` and `promhttp_*`. Alerts and the dashboard use")
+	for _, name := range used() {
+		if m := found[name]; m == nil || len(m.processes) != 2 {
+			continue // the checks of alerts and dashboard will miss it
+		}
+		text.WriteString(" `" + name + "`")
+	}
+	return text.String() + ".\n"
+}
+
+// sink answers each write of an event with an error, or none.
+type sink struct{ err error }
+
+func (s sink) Create(_ context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	return event, s.err
+}
+
+func (s sink) Update(_ context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	return event, s.err
+}
+
+func (s sink) Patch(_ context.Context, event *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
+	return event, s.err
+}
+
+func TestWhatBecomesOfEventsIsCounted(t *testing.T) {
+	resource := schema.GroupResource{Resource: "events"}
+	forbidden := apierrors.NewForbidden(resource, "", errors.New("no"))
+	for sentence, test := range map[string]struct {
+		err              error
+		created, patched string // the result that is counted; "": none
+	}{
+		"it is written":                {nil, eventWritten, eventWritten},
+		"the API server refuses":       {forbidden, eventRefused, eventRefused},
+		"the API server is away":       {errors.New("connection refused"), eventFailed, eventFailed},
+		"the event is there already":   {apierrors.NewAlreadyExists(resource, "e"), "", eventRefused},
+		"the event is not there":       {apierrors.NewNotFound(resource, "e"), eventRefused, ""},
+		"and an error that is wrapped": {fmt.Errorf("writing: %w", forbidden), eventRefused, eventRefused},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			for want, act := range map[*string]func(*countedEvents) error{
+				&test.created: func(c *countedEvents) error { _, err := c.Create(t.Context(), nil); return err },
+				&test.patched: func(c *countedEvents) error { _, err := c.Patch(t.Context(), nil, nil); return err },
+			} {
+				counted := countEvents(sink{test.err}, prometheus.NewRegistry())
+				if err := act(counted); !errors.Is(err, test.err) {
+					t.Errorf("error %v, want %v", err, test.err)
+				}
+				for _, result := range []string{eventWritten, eventRefused, eventFailed} {
+					n := 0.0
+					if result == *want {
+						n = 1
+					}
+					if got := testutil.ToFloat64(counted.writes.WithLabelValues(result)); got != n {
+						t.Errorf("%v counted as %s, want %v", got, result, n)
+					}
+				}
+			}
+		})
+	}
+}

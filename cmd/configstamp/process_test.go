@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asMain in the environment makes a process of this test the real program.
+const asMain = "CONFIGSTAMP_TEST_AS_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMain) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// start runs configstamp, as a process, on a cluster that is away, until the test
+// ends. It gives the addresses of what is served, by what it says it serves.
+func start(t *testing.T, want int, args ...string) map[string]string {
+	t.Helper()
+	command := exec.Command(os.Args[0], append(args, "--kubeconfig="+nowhere(t), "--log-format=json")...)
+	command.Env = append(os.Environ(), asMain+"=1")
+	output, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := time.AfterFunc(30*time.Second, func() { _ = command.Process.Kill() })
+	t.Cleanup(func() {
+		stop.Stop()
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	addresses := map[string]string{}
+	lines := bufio.NewScanner(output)
+	for len(addresses) < want && lines.Scan() {
+		var line struct{ Msg, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			t.Fatalf("no line of a log in JSON: %s", lines.Text())
+		}
+		if what, serves := strings.CutPrefix(line.Msg, "Serving "); serves && line.Address != "" {
+			addresses[what] = line.Address
+		}
+	}
+	if len(addresses) < want {
+		t.Fatalf("configstamp %s serves %v, want %d addresses", strings.Join(args, " "), addresses, want)
+	}
+	go func() { _, _ = io.Copy(io.Discard, output) }()
+	return addresses
+}
+
+// nowhere is a kubeconfig of a cluster that does not answer.
+func nowhere(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, file, []byte(`{apiVersion: v1, kind: Config, current-context: nowhere,
+		clusters: [{name: nowhere, cluster: {server: "http://`+listener.Addr().String()+`"}}],
+		contexts: [{name: nowhere, context: {cluster: nowhere}}]}`))
+	return file
+}
+
+// certificateFiles makes a certificate for 127.0.0.1, and gives the flags that
+// name it, and who trusts it.
+func certificateFiles(t *testing.T) (flags []string, trust *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	encoded := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+	write(t, certFile, encoded)
+	write(t, keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+	trust = x509.NewCertPool()
+	trust.AppendCertsFromPEM(encoded)
+	return []string{"--tls-cert-file=" + certFile, "--tls-key-file=" + keyFile}, trust
+}
+
+func write(t *testing.T, file string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/certs"
+)
+
+// serving is where a process tells how it is, and the certificate it serves with.
+type serving struct {
+	metricsAddress string
+	metricsTLS     bool
+	healthAddress  string
+	pprofAddress   string
+
+	certFile      string
+	keyFile       string
+	selfManaged   bool
+	service       string
+	configuration string
+	caSecret      string
+}
+
+func (s *serving) add(flags *pflag.FlagSet) {
+	flags.StringVar(&s.metricsAddress, "metrics-address", ":8080", "address of /metrics, and of /healthz and /readyz unless --health-address is given")
+	flags.BoolVar(&s.metricsTLS, "metrics-tls", false, "serve /metrics by TLS, with the serving certificate; wants --health-address")
+	flags.StringVar(&s.healthAddress, "health-address", "", "address of /healthz and /readyz alone, without TLS, so that --metrics-address may be one that the kubelet does not reach")
+	flags.StringVar(&s.pprofAddress, "pprof-address", "", "loopback address of Go's profiles (/debug/pprof/), such as 127.0.0.1:6060; empty: there are none")
+	flags.StringVar(&s.certFile, "tls-cert-file", "", "certificate (PEM) to serve with, such as cert-manager's mounted tls.crt; reloaded when it changes")
+	flags.StringVar(&s.keyFile, "tls-key-file", "", "its private key (PEM)")
+	flags.BoolVar(&s.selfManaged, "self-managed-certificate", false, "sign the certificate ourselves and keep the caBundle of our webhook configuration, for clusters without cert-manager")
+	flags.StringVar(&s.service, "service", "configstamp", "Service by which the API server calls; with --self-managed-certificate")
+	flags.StringVar(&s.configuration, "webhook-configuration", "configstamp", "our MutatingWebhookConfiguration; with --self-managed-certificate")
+	flags.StringVar(&s.caSecret, "ca-secret", certs.DefaultSecretName, "Secret in configstamp's own namespace with the authority that signs; with --self-managed-certificate; made on first start")
+}
+
+func (s *serving) check() error {
+	var errs []error
+	if s.metricsTLS {
+		if s.healthAddress == "" {
+			errs = append(errs, errors.New("--metrics-tls: give --health-address too, as in :8082: the kubelet's probes would not trust the certificate"))
+		}
+		if err := s.checkCertificate(); err != nil {
+			errs = append(errs, fmt.Errorf("--metrics-tls: %w", err))
+		}
+	}
+	if s.pprofAddress != "" && !loopback(s.pprofAddress) {
+		errs = append(errs, fmt.Errorf("--pprof-address=%s: want a loopback address with a port, such as 127.0.0.1:6060: profiles are for those alone who may enter the Pod "+
+			"(kubectl port-forward reaches it)", s.pprofAddress))
+	}
+	return errors.Join(errs...)
+}
+
+// checkCertificate checks that it is known which certificate to serve with.
+func (s *serving) checkCertificate() error {
+	if s.selfManaged == (s.certFile != "" && s.keyFile != "") {
+		return errors.New("give either --tls-cert-file and --tls-key-file, or --self-managed-certificate")
+	}
+	return nil
+}
+
+// loopback reports whether an address can be reached from this Pod alone.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}
+
+// certificate is what the process serves with.
+func (o *common) certificate(p *process) (*certs.Source, error) {
+	if o.selfManaged {
+		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, WebhookConfiguration: o.configuration, SecretName: o.caSecret})
+	}
+	return certs.FromFiles(certs.Files{CertFile: o.certFile, KeyFile: o.keyFile})
+}
+
+// serve serves metrics, probes and, where asked for, profiles until ctx ends.
+// certificate is for --metrics-tls, ready says why the process is not ready, or
+// nothing.
+func (p *process) serve(ctx context.Context, s *serving, certificate *certs.Source, ready func() error) error {
+	p.tellReady(ready)
+	metrics := http.NewServeMux()
+	metrics.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{Registry: p.registry}))
+	doors := []*door{{what: "metrics and probes", flag: "metrics-address", address: s.metricsAddress, handler: metrics, answers: answerTimeout}}
+	if s.metricsTLS {
+		doors[0].tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.GetCertificate}
+	}
+	probes := metrics
+	if s.healthAddress != "" {
+		probes = http.NewServeMux()
+		doors[0].what = "metrics"
+		doors = append(doors, &door{what: "probes", flag: "health-address", address: s.healthAddress, handler: probes, answers: answerTimeout})
+	}
+	probes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := ready(); err != nil {
+			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	if s.pprofAddress != "" {
+		doors = append(doors, &door{what: "profiles", flag: "pprof-address", address: s.pprofAddress, handler: profiles()})
+	}
+	for _, door := range doors {
+		if err := door.open(ctx); err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, door := range doors {
+		group.Go(func() error { return door.serve(ctx) })
+	}
+	return group.Wait()
+}
+
+// profiles are Go's own, on a mux of their own.
+func profiles() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// answerTimeout is how long an answer may take. A profile takes as long as it is
+// asked to.
+const answerTimeout = 30 * time.Second
+
+// door is one address, and what is behind it.
+type door struct {
+	what, flag, address string
+	handler             http.Handler
+	tls                 *tls.Config // nil: plain HTTP
+	answers             time.Duration
+	listener            net.Listener
+}
+
+func (d *door) open(ctx context.Context) (err error) {
+	if d.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", d.address); err != nil {
+		return fmt.Errorf("listening for %s: %w; choose another --%s", d.what, err, d.flag)
+	}
+	klog.FromContext(ctx).Info("Serving "+d.what, "address", d.listener.Addr().String(), "tls", d.tls != nil)
+	return nil
+}
+
+func (d *door) serve(ctx context.Context) (err error) {
+	server := &http.Server{
+		Handler: d.handler, TLSConfig: d.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: d.answers,
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(klog.FromContext(ctx)), slog.LevelDebug), // failed handshakes, mostly
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody here needs grace
+	defer stop()
+	if d.tls != nil {
+		err = server.ServeTLS(d.listener, "", "")
+	} else {
+		err = server.Serve(d.listener)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving %s on %s: %w", d.what, d.address, err)
+	}
+	return nil
+}

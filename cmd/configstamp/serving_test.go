@@ -1,0 +1,131 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// paths are all that may be asked for anywhere.
+func paths() []string {
+	return []string{"/metrics", "/healthz", "/readyz", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline"}
+}
+
+func TestWhatIsServedWhere(t *testing.T) {
+	certificate, trust := certificateFiles(t)
+	probes := map[string]int{"/healthz": 200, "/readyz": 503} // the cluster is away
+	profiles := map[string]int{"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/cmdline": 200}
+	metrics := map[string]int{"/metrics": 200}
+	both := maps.Clone(probes)
+	maps.Copy(both, metrics)
+	for sentence, test := range map[string]struct {
+		flags []string
+		want  map[string]map[string]int // status by path, by door; any other path: 404
+		tls   bool
+	}{
+		"metrics and probes at one address": {nil, map[string]map[string]int{"metrics and probes": both}, false},
+		"probes at one of their own": {[]string{"--health-address=127.0.0.1:0"},
+			map[string]map[string]int{"metrics": metrics, "probes": probes}, false},
+		"metrics by TLS": {[]string{"--health-address=127.0.0.1:0", "--metrics-tls"},
+			map[string]map[string]int{"metrics": metrics, "probes": probes}, true},
+		"profiles": {[]string{"--pprof-address=127.0.0.1:0"},
+			map[string]map[string]int{"metrics and probes": both, "profiles": profiles}, false},
+		"everything": {[]string{"--health-address=127.0.0.1:0", "--metrics-tls", "--pprof-address=localhost:0"},
+			map[string]map[string]int{"metrics": metrics, "probes": probes, "profiles": profiles}, true},
+	} {
+		for _, name := range []string{"webhook", "controller"} {
+			t.Run(sentence+", "+name, func(t *testing.T) {
+				t.Parallel()
+				doors := len(test.want)
+				args := append([]string{name, "--metrics-address=127.0.0.1:0"}, test.flags...)
+				if name == "webhook" {
+					args = append(args, "--address=127.0.0.1:0")
+					doors++
+				}
+				if name == "webhook" || test.tls {
+					args = append(args, certificate...)
+				}
+				served := start(t, doors, args...)
+				delete(served, "admissions")
+				if got, want := slices.Sorted(maps.Keys(served)), slices.Sorted(maps.Keys(test.want)); !slices.Equal(got, want) {
+					t.Fatalf("serves %v, want %v", got, want)
+				}
+				for what, address := range served {
+					scheme := "http://"
+					if what == "metrics" && test.tls {
+						scheme = "https://"
+					}
+					for _, path := range paths() {
+						want := test.want[what][path]
+						if want == 0 {
+							want = http.StatusNotFound
+						}
+						if got, _ := get(t, trust, scheme+address+path); got != want {
+							t.Errorf("%s: %s answers with %d, want %d", what, path, got, want)
+						}
+					}
+				}
+				if test.tls {
+					wantTLS(t, trust, served["metrics"])
+				}
+			})
+		}
+	}
+}
+
+// get waits for an answer of what may be about to serve; a certificate is read after
+// the port is open.
+func get(t *testing.T, trust *x509.CertPool, url string) (status int, body string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		response, err := client.Get(url)
+		if err != nil {
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(text)
+	}
+}
+
+// wantTLS checks that an address speaks TLS 1.2 and later, and nothing else.
+func wantTLS(t *testing.T, trust *x509.CertPool, address string) {
+	t.Helper()
+	if status, body := get(t, trust, "http://"+address+"/metrics"); status != http.StatusBadRequest || strings.Contains(body, "configstamp_") {
+		t.Errorf("without TLS it answers with %d: %.100s", status, body)
+	}
+	if connection, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
+		connection.Close()
+		t.Error("it speaks TLS 1.1")
+	}
+	connection, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trust, MaxVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatalf("TLS 1.2: %v", err)
+	}
+	connection.Close()
+}
+
+func TestWhoReachesProfiles(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1:6060": true, "127.8.9.1:6060": true, "[::1]:6060": true, "localhost:6060": true,
+		":6060": false, "0.0.0.0:6060": false, "[::]:6060": false, "10.1.2.3:6060": false, "configstamp:6060": false, "127.0.0.1": false, "localhost": false,
+		"localhost.example.com:6060": false,
+	} {
+		if got := loopback(address); got != want {
+			t.Errorf("loopback(%q) = %v", address, got)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/utils/clock"
+)
+
+// scrape gives one metric, by the value of its only label, "" when it has none.
+func scrape(t *testing.T, from *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			label := ""
+			for _, pair := range metric.GetLabel() {
+				label = pair.GetValue()
+			}
+			found[label] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("there is no metric %s", name)
+	}
+	return found
+}
+
+// wantWaiting checks that one workload waits, for one reason and so long, or,
+// for the reason "", none.
+func (h *house) wantWaiting(t *testing.T, why waitReason, seconds float64) {
+	t.Helper()
+	workloads, ages := scrape(t, h.scraped, "configstamp_waiting_workloads"), scrape(t, h.scraped, "configstamp_waiting_age_seconds")
+	if len(workloads) != len(waitReasons()) || len(ages) != len(waitReasons()) {
+		t.Errorf("%d and %d series, want one for each of %d reasons", len(workloads), len(ages), len(waitReasons()))
+	}
+	wantCounts, wantAges := map[string]float64{}, map[string]float64{}
+	if why != "" {
+		wantCounts[string(why)], wantAges[string(why)] = 1, seconds
+	}
+	nothing := func(_ string, value float64) bool { return value == 0 }
+	maps.DeleteFunc(workloads, nothing)
+	maps.DeleteFunc(ages, nothing)
+	maps.DeleteFunc(wantAges, nothing)
+	if !maps.Equal(workloads, wantCounts) || !maps.Equal(ages, wantAges) {
+		t.Errorf("waiting: %v for %v s, want %v for %v s", workloads, ages, wantCounts, wantAges)
+	}
+}
+
+func TestWhatAWorkloadWaitsFor(t *testing.T) {
+	for want, settings := range map[waitReason][]string{
+		waitsForPause:    {"pause", "true"},
+		waitsForWindow:   {"window", "22:00-23:00 UTC"},
+		waitsForInterval: {"min-interval", "1h"},
+		waitsForMode:     {"mode", "observe"},
+		waitsForReadable: {"window", "some day"},
+		waitsForMissing:  nil,
+		waitsForRetry:    nil,
+		waitsForRoom:     nil,
+		waitsForOthers:   nil,
+		"":               nil,
+	} {
+		t.Run(string(want), func(t *testing.T) {
+			c := newCluster(t)
+			c.write("c", map[string]string{"k": "1"})
+			c.write("other", map[string]string{"k": "1"})
+			d := c.deploy("d", "c", "other")
+			c.objects[d]["status"] = map[string]any{"conditions": []any{
+				map[string]any{"type": "Progressing", "lastUpdateTime": "2026-05-31T23:40:00Z"},
+			}}
+			h := adopted(t, c)
+			for h.queue.Len() > 0 {
+				h.next(t.Context())
+			}
+			h.happened()
+			h.wantWaiting(t, "", 0)
+			c.annotate(d, settings...)
+			h.see(t, d)
+			c.write("c", map[string]string{"k": "2"})
+			switch want {
+			case waitsForMissing:
+				c.contents[configMap("other")] = nil
+			case waitsForRetry:
+				c.fail["d"] = 2
+			case waitsForRoom:
+				c.oversize = true
+			case waitsForOthers:
+				c.rider, c.guarded = "was here", true
+			}
+			h.rest()
+			look := func() {
+				t.Helper()
+				h.queue.Add(d)
+				h.next(t.Context())
+			}
+			look()
+			h.wantWaiting(t, want, 0)
+			h.clock.Step(time.Minute)
+			look() // looking again does not make it younger
+			h.wantWaiting(t, want, 60)
+			if h.clock.Step(23 * time.Hour); want == waitsForPause || want == waitsForMode || want == waitsForReadable {
+				c.annotate(d, settings[0], map[waitReason]string{waitsForPause: "false", waitsForMode: "restart", waitsForReadable: "00:00-23:59 UTC"}[want])
+				h.see(t, d)
+			}
+			if want == waitsForMissing {
+				c.write("other", map[string]string{"k": "1"})
+			}
+			c.oversize, c.rider = false, ""
+			if want == waitsForWindow { // 23:01 by now
+				h.clock.Step(23*time.Hour + 10*time.Minute)
+			}
+			look()
+			h.wantWaiting(t, "", 0)
+			if !c.stampedTrue(d) {
+				t.Error("it has not rolled in the end: the test shows nothing")
+			}
+		})
+	}
+}
+
+func TestWhoeverHasNothingDueWaitsForNothing(t *testing.T) {
+	for sentence, then := range map[string]func(c *cluster){
+		"it is opted out":         func(c *cluster) { c.optedOut = true },
+		"the content is put back": func(c *cluster) { c.write("c", map[string]string{"k": "1"}) },
+		"the API server does not know it": func(c *cluster) {
+			c.settings = map[string]string{"configstamp.dev/pause": "false"} // it is asked for, then
+			c.gone = true
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newCluster(t)
+			c.settings = map[string]string{"configstamp.dev/pause": "true"}
+			c.write("c", map[string]string{"k": "1"})
+			d := c.deploy("d", "c")
+			h := adopted(t, c)
+			c.write("c", map[string]string{"k": "2"})
+			h.rest()
+			h.mustSync(t, d)
+			h.wantWaiting(t, waitsForPause, 0)
+			then(c)
+			h.mustSync(t, d)
+			h.wantWaiting(t, "", 0)
+		})
+	}
+}
+
+func TestThoseWhoWaitForOthersAreCounted(t *testing.T) {
+	w, at := fleet(t, 20)
+	w.edit(at, w.newContent())
+	w.pass(4 * time.Second) // one rolls
+	if got := w.controller.waits.byReason(); got[waitsForTurn].count != 19 {
+		t.Errorf("waiting: %v, want 19 for their turn", got)
+	}
+	w.pass(10 * time.Minute)
+	if got := w.controller.waits.byReason(); len(got) != 0 {
+		t.Errorf("waiting: %v, want none", got)
+	}
+	w.spoil(at)
+	w.pass(10 * time.Minute)
+	if got := w.controller.waits.byReason(); got[waitsForHalt].count != 19 || len(got) != 1 {
+		t.Errorf("waiting: %v, want 19 for the halt", got)
+	}
+}
+
+func TestARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
+	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
+	w.edit(at, w.newContent())
+	w.pass(10 * time.Minute)
+	if got := w.controller.waits.byReason(); got[waitsForRetry].count != 1 || len(got) != 1 || w.clock.Since(got[waitsForRetry].since) < 9*time.Minute {
+		t.Errorf("waiting: %v, want one for the next retry, since it was refused first", got)
+	}
+	if got := testutil.ToFloat64(w.controller.metrics.readmissions.WithLabelValues(rolling, resultRefused)); got < 5 {
+		t.Errorf("%v refusals counted", got)
+	}
+	w.apps[w.names[0]].refused = 0
+	w.pass(2 * time.Minute)
+	if got := w.controller.waits.byReason(); len(got) != 0 {
+		t.Errorf("waiting: %v, want none", got)
+	}
+}
+
+func TestTheQueueTellsHowLongItsFirstHasWaited(t *testing.T) {
+	c := newCluster(t)
+	first, second := c.deploy("first"), c.deploy("second")
+	h := newHouse(t, c)
+	for h.queue.Len() > 0 {
+		h.next(t.Context())
+	}
+	elsewhere := first
+	elsewhere.namespace = "elsewhere"
+	for _, user := range []ref{first, second, elsewhere} {
+		h.queue.Add(user)
+		h.clock.Step(10 * time.Second)
+	}
+	want := func(seconds float64) {
+		t.Helper()
+		if got := scrape(t, h.scraped, "configstamp_queue_age_seconds")[""]; got != seconds {
+			t.Errorf("the first has waited for %v s, want %v", got, seconds)
+		}
+	}
+	want(0) // it does not lead
+	h.metrics.leads.Store(true)
+	want(30)
+	h.next(t.Context()) // the first
+	want(20)
+	h.next(t.Context()) // elsewhere, as namespaces take turns
+	want(20)
+	h.next(t.Context())
+	want(0)
+}
+
+func TestMetricsAreWellNamed(t *testing.T) {
+	h := realTime(t, newCluster(t))
+	problems, err := testutil.GatherAndLint(h.scraped)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("promlint: %v %v", problems, err)
+	}
+}
+
+func TestEachSeriesIsThereFromTheStart(t *testing.T) {
+	h := newHouse(t, newCluster(t))
+	families, err := h.scraped.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	descs := make(chan *prometheus.Desc, 100)
+	h.scraped.Describe(descs)
+	if close(descs); len(families) != len(descs) {
+		t.Errorf("%d metrics have values at the start, of %d", len(families), len(descs))
+	}
+}
+
+func TestTheWatchThatHasBeenSilentLongestCounts(t *testing.T) {
+	c := newCluster(t)
+	now := clock.RealClock{}
+	quiet, busy := &workloadSink{kind: c.kind, clock: now}, &workloadSink{kind: c.kind, clock: now}
+	h := realTime(t, c)
+	h.watches = []watch{{"quiet", quiet.filled, &quiet.progress}, {"busy", busy.filled, &busy.progress}}
+	if !h.LastProgress().IsZero() {
+		t.Error("progress before any")
+	}
+	_ = quiet.Bookmark("1")
+	if !h.LastProgress().IsZero() {
+		t.Error("one of the watches has told nothing yet")
+	}
+	_ = busy.Bookmark("1")
+	last := h.LastProgress()
+	if !last.Equal(quiet.progress.Last()) {
+		t.Errorf("last progress %s, want that of the first", last)
+	}
+	_ = busy.Bookmark("2")
+	if !h.LastProgress().Equal(last) {
+		t.Error("the progress of one counts for the other")
+	}
+	if !slices.ContainsFunc(h.watches, func(w watch) bool { return w.progress.Last().After(last) }) {
+		t.Error("a bookmark is no progress: the test shows nothing")
+	}
+}

@@ -1,0 +1,294 @@
+// Package deploy has nothing but the tests of the chart: what it renders for
+// which values, and what it refuses. They need helm, by the environment variable
+// HELM: "make chart" sets it.
+package deploy
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// template runs helm template with values, as --set takes them.
+func template(t *testing.T, values ...string) (manifest []byte, complaint string) {
+	t.Helper()
+	helm := os.Getenv("HELM")
+	if helm == "" {
+		t.Fatal("these tests need helm: run make chart")
+	}
+	args := []string{"template", "configstamp", "chart", "--namespace=configstamp"}
+	for _, value := range values {
+		args = append(args, "--set", value)
+	}
+	manifest, err := exec.CommandContext(t.Context(), helm, args...).Output()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		return nil, string(exit.Stderr)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return manifest, ""
+}
+
+// everything is all that can be on together.
+var everything = []string{
+	"dialects={reloader,wave}", "secretProviderClasses=true", "networkPolicy.enabled=true", "flowControl.enabled=true",
+	"metrics.exposure=tls", "metrics.podMonitor.enabled=true", "metrics.rules.enabled=true", "metrics.dashboard.enabled=true",
+	"policy.restartOn=startup", "policy.minInterval=5m", "policy.pause=true", "log.format=text", "log.verbosity=2",
+	"workloads[0].group=example.com", "workloads[0].version=v1", "workloads[0].resource=engines", "workloads[0].template=spec.deep.template", "workloads[0].rollout=Ready",
+	"webhook.extraArgs={--freshness-timeout=1s}", "priorityClassName=high", "imagePullSecrets[0].name=pull", "podLabels.team=x",
+}
+
+// variants are values that have to render well.
+var variants = map[string][]string{
+	"nothing set":             nil,
+	"self-managed":            {"certificates.mode=self-managed"},
+	"another issuer":          {"certificates.issuerRef.name=corporate", "certificates.issuerRef.kind=ClusterIssuer"},
+	"namespaced":              {"namespaces={a,b}"},
+	"namespaced, and signed":  {"namespaces={a}", "certificates.mode=self-managed"},
+	"one replica":             {"replicas=1"},
+	"loopback":                {"metrics.exposure=loopback"},
+	"a service monitor":       {"metrics.serviceMonitor.enabled=true"},
+	"the namespace":           {"namespace.create=true"},
+	"without a policy":        {"admissionPolicy.enabled=false"},
+	"everything":              everything,
+	"everything, self-signed": append(slices.Clone(everything), "certificates.mode=self-managed"),
+}
+
+// rendered are the objects of a manifest. Those of Kubernetes itself are read
+// strictly: a field that does not exist, or is there twice, is an error.
+func rendered(t *testing.T, values ...string) []runtime.Object {
+	t.Helper()
+	manifest, complaint := template(t, values...)
+	if complaint != "" {
+		t.Fatal(complaint)
+	}
+	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{Yaml: true, Strict: true})
+	var objects []runtime.Object
+	for _, text := range bytes.Split(manifest, []byte("\n---\n")) {
+		object, _, err := strict.Decode(text, nil, nil)
+		switch {
+		case runtime.IsNotRegisteredError(err): // cert-manager's and Prometheus Operator's
+			custom := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict(text, &custom.Object); err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			object = custom
+		case err != nil:
+			t.Fatalf("%v\n%s", err, text)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// only is the one object of a type.
+func only[T runtime.Object](t *testing.T, objects []runtime.Object) T {
+	t.Helper()
+	found := all[T](objects)
+	if len(found) != 1 {
+		t.Fatalf("there are %d of %T, want one", len(found), *new(T))
+	}
+	return found[0]
+}
+
+func all[T runtime.Object](objects []runtime.Object) (found []T) {
+	for _, object := range objects {
+		if typed, ok := object.(T); ok {
+			found = append(found, typed)
+		}
+	}
+	return found
+}
+
+// flags are those that a command of the product knows.
+func flags(t *testing.T, command string) map[string]bool {
+	t.Helper()
+	help, err := exec.CommandContext(t.Context(), "go", "run", "../cmd/configstamp", command, "--help").Output()
+	if err != nil {
+		t.Fatalf("asking %s for its flags: %v", command, err)
+	}
+	known := map[string]bool{"-v": true}
+	for field := range strings.FieldsSeq(string(help)) {
+		if strings.HasPrefix(field, "--") {
+			known[strings.TrimRight(field, ",")] = true
+		}
+	}
+	return known
+}
+
+func TestEveryFlagIsKnown(t *testing.T) {
+	known := map[string]map[string]bool{"webhook": flags(t, "webhook"), "controller": flags(t, "controller"), "check": flags(t, "check")}
+	for name, values := range variants {
+		t.Run(name, func(t *testing.T) {
+			objects := rendered(t, values...)
+			containers := only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers
+			containers = append(containers, only[*corev1.Pod](t, objects).Spec.Containers...)
+			for _, container := range containers {
+				for _, arg := range container.Args[1:] {
+					if flag, _, _ := strings.Cut(arg, "="); !known[container.Args[0]][flag] {
+						t.Errorf("%s has no flag %s", container.Args[0], flag)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestPodsAreRestricted(t *testing.T) {
+	for name, values := range variants {
+		t.Run(name, func(t *testing.T) {
+			objects := rendered(t, values...)
+			for _, spec := range []corev1.PodSpec{only[*appsv1.Deployment](t, objects).Spec.Template.Spec, only[*corev1.Pod](t, objects).Spec} {
+				if !*spec.SecurityContext.RunAsNonRoot || spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+					t.Errorf("of Pods: %v", spec.SecurityContext)
+				}
+				for _, container := range spec.Containers {
+					may := container.SecurityContext
+					if *may.AllowPrivilegeEscalation || !*may.ReadOnlyRootFilesystem || !slices.Equal(may.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+						t.Errorf("of container %s: %v", container.Name, may)
+					}
+					if container.Resources.Limits.Memory().IsZero() || container.Resources.Requests.Cpu().IsZero() {
+						t.Errorf("container %s: no resources", container.Name)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What is stamped can be patched, is watched, and is guarded by the policy.
+func TestEveryKindIsInRulesRightsAndPolicy(t *testing.T) {
+	objects := rendered(t, everything...)
+	configuration := only[*admissionregistrationv1.MutatingWebhookConfiguration](t, objects)
+	role := all[*rbacv1.ClusterRole](objects)[0]
+	policy := all[*admissionregistrationv1.ValidatingAdmissionPolicy](objects)[0]
+	for _, webhook := range configuration.Webhooks {
+		for _, rule := range webhook.Rules {
+			if !slices.Contains(rule.Operations, admissionregistrationv1.Update) {
+				continue // stamped once, and never patched
+			}
+			for _, resource := range rule.Resources {
+				patched := slices.ContainsFunc(role.Rules, func(right rbacv1.PolicyRule) bool {
+					return slices.Equal(right.APIGroups, rule.APIGroups) && slices.Contains(right.Resources, resource) && slices.Contains(right.Verbs, "patch")
+				})
+				guarded := slices.ContainsFunc(policy.Spec.MatchConstraints.ResourceRules, func(guard admissionregistrationv1.NamedRuleWithOperations) bool {
+					return slices.Equal(guard.APIGroups, rule.APIGroups) && slices.Contains(guard.Resources, resource)
+				})
+				if !patched || !guarded {
+					t.Errorf("%v %s in %s: may be patched: %t, guarded: %t", rule.APIGroups, resource, webhook.Name, patched, guarded)
+				}
+			}
+		}
+	}
+	if len(configuration.Webhooks) != 3 {
+		t.Errorf("%d entries, want 3", len(configuration.Webhooks))
+	}
+}
+
+func TestNamespacedModeHasNoRightToASecretElsewhere(t *testing.T) {
+	for _, values := range [][]string{{"namespaces={a,b}"}, {"namespaces={a,b}", "certificates.mode=self-managed"}} {
+		objects := rendered(t, values...)
+		for _, role := range all[*rbacv1.ClusterRole](objects) {
+			for _, rule := range role.Rules {
+				if !slices.Equal(rule.Resources, []string{"mutatingwebhookconfigurations"}) || len(rule.ResourceNames) != 1 {
+					t.Errorf("%v: ClusterRole %s has %v", values, role.Name, rule)
+				}
+				if own := role.Name == "configstamp-certificate"; own && !slices.Equal(rule.Verbs, []string{"patch"}) {
+					t.Errorf("%v: verbs %v on our webhook configuration", values, rule.Verbs)
+				}
+			}
+		}
+		var in []string
+		for _, role := range all[*rbacv1.Role](objects) {
+			in = append(in, role.Namespace)
+		}
+		if slices.Sort(in); !slices.Equal(in, []string{"a", "b", "configstamp"}) {
+			t.Errorf("%v: Roles in %v", values, in)
+		}
+	}
+}
+
+// Under server-side apply an entry that goes away leaves the caBundle of another
+// manager behind, and the upgrade fails.
+func TestEntriesNeverGoAway(t *testing.T) {
+	names := func(values ...string) (names []string) {
+		for _, webhook := range only[*admissionregistrationv1.MutatingWebhookConfiguration](t, rendered(t, values...)).Webhooks {
+			names = append(names, webhook.Name)
+		}
+		return names
+	}
+	want := names()
+	for name, values := range variants {
+		if got := names(values...); !slices.Equal(got, want) {
+			t.Errorf("%s: entries %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestWithOneReplicaNothingHoldsUpADrain(t *testing.T) {
+	if budgets := all[*policyv1.PodDisruptionBudget](rendered(t, "replicas=1")); len(budgets) > 0 {
+		t.Error("there is a PodDisruptionBudget")
+	}
+	only[*policyv1.PodDisruptionBudget](t, rendered(t))
+}
+
+func TestImage(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
+	for _, test := range []struct{ set, want string }{
+		{"image.tag=", "configstamp:dev"},
+		{"image.tag=v1", "configstamp:v1"},
+		{"image.digest=" + digest, "configstamp@" + digest},
+		{"image.repository=mirror/x", "mirror/x:dev"},
+	} {
+		for _, container := range only[*appsv1.Deployment](t, rendered(t, test.set)).Spec.Template.Spec.Containers {
+			if container.Image != test.want {
+				t.Errorf("%s: %s, want %s", test.set, container.Image, test.want)
+			}
+		}
+	}
+}
+
+func TestWrongValuesAreRefusedByName(t *testing.T) {
+	for values, want := range map[string]string{
+		"replicas=0":                       "/replicas",
+		"replicas=many":                    "/replicas",
+		"failurePolicy=Fail":               "failurePolicy",
+		"webhook.failurePolicy=Maybe":      "'Ignore', 'Fail'",
+		"webhook.timeoutSeconds=31":        "/webhook/timeoutSeconds",
+		"rollouts.step=none":               "/rollouts/step",
+		"rollouts.soak=soon":               "/rollouts/soak",
+		"policy.mode=dry":                  "/policy/mode",
+		"policy.adopt=now":                 "/policy/adopt",
+		"dialects={flux}":                  "'reloader', 'wave'",
+		"namespaces={A_B}":                 "/namespaces/0",
+		"namespaces={configstamp}":         "configstamp's own namespace",
+		"certificates.mode=none":           "'cert-manager', 'self-managed'",
+		"certificates.issuer=x":            "issuer",
+		"metrics.exposure=public":          "/metrics/exposure",
+		"image.digest=sha256:abc":          "/image/digest",
+		"workloads[0].group=example.com":   "missing properties",
+		"controller.extraArgs={settle=1s}": "/controller/extraArgs/0",
+		"log.verbosity=8":                  "/log/verbosity",
+		"metrics.exposure=loopback,metrics.podMonitor.enabled=true":           "loopback cannot be scraped",
+		"metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true": "twice",
+	} {
+		if _, complaint := template(t, values); !strings.Contains(complaint, want) {
+			t.Errorf("%s: %q, want something about %s", values, complaint, want)
+		}
+	}
+}
