@@ -46,7 +46,7 @@ installed: ## The demonstration where there is no cert-manager, installed self-m
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rollouts/timeline ./e2e/bench/...
+	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline ./e2e/bench/...
 	go test -run '^TestSimulation$$' ./controller
 	cd e2e/cluster && CGO_ENABLED=0 go test -trimpath ./...
 
@@ -61,7 +61,7 @@ observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit togeth
 	cd e2e/observability && CGO_ENABLED=0 go test -count=1 -trimpath ./...
 
 e2e: ## Scenarios on the real API server, with the real controllers
-	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 40m -v ./e2e
+	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
 	cd e2e/gitops && CONFIGSTAMP_E2E=1 CGO_ENABLED=0 go test -trimpath -count=1 -v .
 
 rollouts: ## One bad edit never takes a fleet down: on real containers (needs root), and on two hundred workloads
