@@ -35,18 +35,18 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: lint chart unit oracle observability e2e rollouts faults-short install installed ## Everything: lint, unit tests with -race, fuzz seeds, oracle, end to end, rollouts, faults
+test: lint chart unit oracle observability e2e rollouts faults-short install soak-short installed ## Everything: lint, chart, unit tests with -race, oracle, alerts, end to end, rollouts, faults, installations, availability
 	@echo "make test: all passed"
 
-installed: ## The demonstration on real containers, installed in both ways (needs root)
+installed: ## The demonstration where there is no cert-manager, installed self-managed (needs root); make demo is the other one
 	@if [ "$$(id -u)" = 0 ]; then \
-		CLUSTER=installed e2e/demo/run.sh && CLUSTER=installed INSTALL=install-self-managed e2e/demo/run.sh; \
+		CLUSTER=installed INSTALL=install-self-managed e2e/demo/run.sh; \
 	else \
-		echo "SKIPPED (1 check): the demonstration on real containers, installed in both ways: it needs root"; \
+		echo "SKIPPED (1 check): the demonstration on real containers, installed self-managed: it needs root"; \
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rollouts/timeline ./e2e/bench/...
+	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline ./e2e/bench/...
 	go test -run '^TestSimulation$$' ./controller
 	cd e2e/cluster && CGO_ENABLED=0 go test -trimpath ./...
 
@@ -61,7 +61,7 @@ observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit togeth
 	cd e2e/observability && CGO_ENABLED=0 go test -count=1 -trimpath ./...
 
 e2e: ## Scenarios on the real API server, with the real controllers
-	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 40m -v ./e2e
+	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
 	cd e2e/gitops && CONFIGSTAMP_E2E=1 CGO_ENABLED=0 go test -trimpath -count=1 -v .
 
 rollouts: ## One bad edit never takes a fleet down: on real containers (needs root), and on two hundred workloads

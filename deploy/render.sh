@@ -22,6 +22,8 @@ render deploy/install-self-managed.yaml 'configstamp with a certificate that it 
 	--set namespace.create=true --set certificates.mode=self-managed
 render e2e/testdata/everything.yaml 'What package harness installs: all that can be served.' \
 	--set namespace.create=true --set certificates.mode=self-managed --set 'dialects={reloader,wave}' --set secretProviderClasses=true
+render e2e/testdata/namespaced.yaml 'What package e2e/namespaced installs.' \
+	--set namespace.create=true --set certificates.mode=self-managed --set 'namespaces={team-a,team-b}'
 
 [ "$to" = "$PWD" ] || cp deploy/chart/{Chart.yaml,values.yaml,README.md.gotmpl} "$to/deploy/chart/"
 "$helm_docs" --chart-search-root "$to/deploy/chart" --sort-values-order file --log-level warning

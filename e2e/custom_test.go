@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/configstamp/configstamp/e2e/harness"
@@ -32,6 +33,7 @@ func (k customKind) short() string { return strings.ToLower(k.kind) }
 // define has the API server serve the kind.
 func (k customKind) define(t *testing.T, s *harness.Space) {
 	t.Helper()
+	goneAtTheEnd(t, s, k.resource+"."+k.group)
 	run.Install(t, fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -58,6 +60,20 @@ spec:
 			return err
 		}
 		return nil
+	})
+}
+
+// goneAtTheEnd has a test wait at its end until a definition is gone, which takes
+// a moment, so that the next one can make it anew. It is called before Install.
+func goneAtTheEnd(t *testing.T, s *harness.Space, definition string) {
+	t.Helper()
+	t.Cleanup(func() {
+		s.Eventually("waiting until the definition is gone", func() error {
+			if _, err := s.TryGet("customresourcedefinition/" + definition); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("reading %s: %w", definition, err)
+			}
+			return nil
+		})
 	})
 }
 

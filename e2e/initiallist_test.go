@@ -83,3 +83,30 @@ func initialList(t *testing.T, sources int, refuse bool) {
 		}
 	}
 }
+
+// An API server of before WatchList, and every kind that can be served.
+func TestInitialList_EveryKindIsServedWithoutWatchList(t *testing.T) {
+	product := run.Exclusive(t)
+	for _, process := range product.All() {
+		process.Proxy.Add(proxy.RefuseWatchList())
+	}
+	harness.Must(t, product.Restart(t.Context(), withClasses()))
+	for _, kind := range customKinds {
+		t.Run(kind.kind, func(t *testing.T) {
+			t.Parallel()
+			kind.serve(t)
+		})
+	}
+	t.Run("SecretProviderClass", func(t *testing.T) {
+		t.Parallel()
+		s := run.Space(t)
+		defineStatuses(t, s)
+		mount(s, "d-1", "1")
+		s.Eventually("waiting until what a pod reports is stamped", func() error {
+			if got, want := harness.Stamps(s.DryCreate(providing("d")))[harness.StampKey(vault)], versioned(t, s, "1"); got != want {
+				return fmt.Errorf("stamp %q, want %q", got, want)
+			}
+			return nil
+		})
+	})
+}

@@ -8,9 +8,17 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/e2e/harness"
+	"github.com/configstamp/configstamp/e2e/rights"
 )
 
 // run is the cluster and the product of this test binary.
 var run *harness.Run
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m, func(r *harness.Run) { run = r })) }
+// audit: these tests use every right that the chart gives, and no others.
+var audit = harness.Audit{Whole: true, Except: []rights.Exception{
+	{Group: "example.com", Resource: "machines", Why: "TestCustom_ByConfiguration gives this right by a role of its own"},
+}}
+
+func TestMain(m *testing.M) {
+	os.Exit(harness.Wanted{Audit: &audit}.Main(m, func(r *harness.Run) { run = r }))
+}

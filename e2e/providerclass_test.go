@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
@@ -21,18 +19,7 @@ const (
 // defineStatuses has the API server serve them until the test ends.
 func defineStatuses(t *testing.T, s *harness.Space) {
 	t.Helper()
-	there := func() error {
-		_, err := s.TryGet("customresourcedefinition/" + statusDefinition)
-		return err
-	}
-	t.Cleanup(func() {
-		s.Eventually("waiting until the definition is gone", func() error {
-			if err := there(); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("reading it: %w", err)
-			}
-			return nil
-		})
-	})
+	goneAtTheEnd(t, s, statusDefinition)
 	run.Install(t, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -54,7 +54,11 @@ func (a *Authority) TLS() (tls.Certificate, error) { return a.tlsPair() }
 // InstallManifests installs what the chart installs, without its Pods; every
 // webhook of it is called at url.
 func InstallManifests(ctx context.Context, all dynamic.Interface, url string, ca []byte) error {
-	return installProduct(ctx, all, url, ca)
+	objects, err := Wanted{}.manifest()
+	if err != nil {
+		return err
+	}
+	return installProduct(ctx, all, objects, url, ca)
 }
 
 // WriteKubeconfig writes how the owner of token reaches a server that ca vouches for.

@@ -25,6 +25,10 @@ const (
 	ExtraRollouts Breakage = "extra-rollouts"
 	// NothingFresh: webhooks believe their memory without a check.
 	NothingFresh Breakage = "nothing-fresh"
+	// NothingRefused: the admission policies of the chart are not bound.
+	NothingRefused Breakage = "nothing-refused"
+	// AdminAccount: configstamp's service account is bound to cluster-admin too.
+	AdminAccount Breakage = "admin-account"
 )
 
 // broken reports whether the run is broken in one of these ways; none: in any.
@@ -77,6 +81,7 @@ func mutants() map[Breakage]mutant {
 		"no-budget":            {"controller/survey.go", "s.unsettled < t.limits.Unsettled && s.perNamespace", "true || s.perNamespace"},
 		"crashes-are-healthy":  {"controller/health.go", "if trouble != \"\" && now.Sub(state.troubled) >= limits.CrashDeadline {", "if status.Phase == workload.RolledOut {\n\t\treturn healthy, \"\", nil\n\t}\n\tif false {"},
 		"leaders-forget":       {"controller/health.go", "began, proves := beginning(pods, s.records.Stamps)", "_, proves := beginning(pods, s.records.Stamps)\n\tbegan := time.Time{}"},
+		"nodes-are-ready":      {"controller/observe.go", "return workload.NodeReady(body)", "_, err = workload.NodeReady(body)\n\treturn true, err"},
 		"leaves-at-once":       {"webhook/server.go", "time.Sleep(s.Linger)", "s.Linger = 0"},
 		"certificates-stay":    {"certs/source.go", "if fit || served == nil ||", "if false && fit || served == nil ||"},
 		"settle-is-forgotten":  {"controller/settle.go", "return max(0, s.due(e).Sub(s.clock.Now()))", "return min(0, s.due(e).Sub(s.clock.Now()))"},

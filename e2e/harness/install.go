@@ -4,9 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
+	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -23,28 +23,23 @@ const OwnNamespace = "configstamp"
 
 // everything is the chart, rendered with all that e2e needs of it; "make
 // manifests" writes it.
-const everything = "e2e/testdata/everything.yaml"
+const everything = "everything.yaml"
 
 // inPods are the kinds that only matter for configstamp in Pods, and its Lease, which it makes itself.
 var inPods = []string{"Deployment", "Service", "PodDisruptionBudget", "Lease"}
 
 // installProduct installs what the chart installs, without its Pods: they run as
 // processes. Every webhook of it is called at url.
-func installProduct(ctx context.Context, all dynamic.Interface, url string, ca []byte) error {
-	dir, err := root()
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(filepath.Join(dir, everything))
-	if err != nil {
-		return fmt.Errorf("reading what is to be installed: %w; make manifests writes it", err)
-	}
-	objects, err := parse(string(text))
-	if err != nil {
-		return err
+func installProduct(ctx context.Context, all dynamic.Interface, objects []*unstructured.Unstructured, url string, ca []byte) error {
+	if broken(AdminAccount) {
+		more, err := parse(adminToo)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, more...)
 	}
 	for _, object := range objects {
-		if slices.Contains(inPods, object.GetKind()) {
+		if slices.Contains(inPods, object.GetKind()) || broken(NothingRefused) && object.GetKind() == "ValidatingAdmissionPolicyBinding" {
 			continue
 		}
 		if object.GetKind() == "MutatingWebhookConfiguration" {
@@ -58,6 +53,11 @@ func installProduct(ctx context.Context, all dynamic.Interface, url string, ca [
 	}
 	return nil
 }
+
+// adminToo binds configstamp's service account to cluster-admin, to see tests fail.
+const adminToo = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: admin-account},
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
+subjects: [{kind: ServiceAccount, name: configstamp, namespace: configstamp}]}`
 
 // callAt replaces the Service in a webhook configuration, and nothing else.
 func callAt(configuration *unstructured.Unstructured, url string, ca []byte) error {
@@ -75,11 +75,15 @@ func callAt(configuration *unstructured.Unstructured, url string, ca []byte) err
 
 // token is what a Pod of ours would find at its mount.
 func token(ctx context.Context, typed kubernetes.Interface) (string, error) {
+	return tokenOf(ctx, typed, OwnNamespace, "configstamp")
+}
+
+func tokenOf(ctx context.Context, typed kubernetes.Interface, namespace, account string) (string, error) {
 	hours := int64((10 * time.Hour).Seconds())
-	request, err := typed.CoreV1().ServiceAccounts(OwnNamespace).CreateToken(ctx, "configstamp",
+	request, err := typed.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("asking for a token of the service account: %w", err)
+		return "", fmt.Errorf("asking for a token of the service account %s/%s: %w", namespace, account, err)
 	}
 	return request.Status.Token, nil
 }
@@ -95,4 +99,40 @@ func kubeconfig(file, server string, ca []byte, token string) error {
 		return fmt.Errorf("writing a kubeconfig: %w", err)
 	}
 	return nil
+}
+
+// As makes a client of a service account that is there, under an agent's name,
+// with no proxy between.
+func (r *Run) As(t testing.TB, namespace, account, agent string) kubernetes.Interface {
+	t.Helper()
+	identity, err := tokenOf(t.Context(), r.Client, namespace, account)
+	Must(t, err)
+	config := rest.AnonymousClientConfig(r.Config)
+	config.BearerToken, config.UserAgent, config.QPS, config.WarningHandler = identity, agent, -1, rest.NoWarnings{}
+	client, err := kubernetes.NewForConfig(config)
+	Must(t, err)
+	return client
+}
+
+// Stolen is a client with configstamp's own token.
+func (r *Run) Stolen(t testing.TB) kubernetes.Interface {
+	t.Helper()
+	return r.As(t, OwnNamespace, "configstamp", Thief)
+}
+
+// TrustAgain has the API server trust the run's own authority at the end of the
+// test, whatever the caBundles were meanwhile.
+func (r *Run) TrustAgain(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() {
+		Must(t, r.Product.Stop()) // or it would go on
+		all := r.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+		configuration, err := all.Get(context.Background(), "configstamp", metav1.GetOptions{})
+		Must(t, err)
+		for i := range configuration.Webhooks {
+			configuration.Webhooks[i].ClientConfig.CABundle = r.Authority.PEM
+		}
+		_, err = all.Update(context.Background(), configuration, metav1.UpdateOptions{})
+		Must(t, err)
+	})
 }

@@ -33,6 +33,14 @@ func Usual() Options {
 	return Options{Settle: Settle, Webhook: dialects, Controller: dialects}
 }
 
+// SelfManaged are the options with which the webhooks sign their certificates
+// themselves and have them trusted. Here the API server calls them by an address
+// that no such certificate is for, so that it gets no answer: TrustAgain undoes that.
+func (o Options) SelfManaged() Options {
+	o.Webhook = append(slices.Clone(o.Webhook), "--self-managed-certificate", "--tls-cert-file=", "--tls-key-file=")
+	return o
+}
+
 func (o Options) equal(other Options) bool {
 	return o.Settle == other.Settle && slices.Equal(o.Webhook, other.Webhook) && slices.Equal(o.Controller, other.Controller)
 }

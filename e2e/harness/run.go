@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -88,6 +90,9 @@ func (w Wanted) Main(m *testing.M, use func(*Run)) int {
 	if run.Product != nil {
 		problems = append(problems, run.Product.Problems()...)
 	}
+	if w.Audit != nil {
+		problems = append(problems, run.audited(code == 0)...)
+	}
 	for _, problem := range slices.Compact(problems) {
 		fmt.Fprintln(os.Stderr, "e2e: FAIL:", problem)
 		code = max(code, 1)
@@ -133,6 +138,13 @@ func (r *Run) begin(ctx context.Context) error {
 		return err
 	}
 	var err error
+	if r.wanted.Audit != nil {
+		args, err := r.auditArgs()
+		if err != nil {
+			return err
+		}
+		r.wanted.Up = slices.Concat(r.wanted.Up, args)
+	}
 	if r.cluster, err = bringUp(ctx, driver, r.wanted); err != nil {
 		return err
 	}
@@ -186,7 +198,7 @@ func (r *Run) install(ctx context.Context, binary string) (err error) {
 	if r.Product, err = newProduct(binary, r.Dir, r.Authority, r.cluster, r.Config.CAData, r.wanted.options()); err != nil {
 		return err
 	}
-	if err := installProduct(ctx, r.Dynamic, r.Product.Balancer.URL(), r.Authority.PEM); err != nil {
+	if err := r.installChart(ctx); err != nil {
 		return err
 	}
 	identity, err := token(ctx, r.Client)
@@ -197,6 +209,20 @@ func (r *Run) install(ctx context.Context, binary string) (err error) {
 		return err
 	}
 	return r.Product.Start(ctx)
+}
+
+func (r *Run) installChart(ctx context.Context) error {
+	for _, name := range r.wanted.Namespaces {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := r.Client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("making a namespace for the run: %w", err)
+		}
+	}
+	objects, err := r.wanted.manifest()
+	if err != nil {
+		return err
+	}
+	return installProduct(ctx, r.Dynamic, objects, r.Product.Balancer.URL(), r.Authority.PEM)
 }
 
 // End stops the product, looks how its processes end, and takes the cluster down.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // The kinds of nodes that a cluster can have.
@@ -30,6 +32,12 @@ type Wanted struct {
 	Up []string
 	// Options are what every test finds; Usual when Settle is zero.
 	Options Options
+	// Manifest is the file of e2e/testdata that is installed; everything.yaml when it
+	// is empty. Namespaces are made before it.
+	Manifest   string
+	Namespaces []string
+	// Audit is what is to be proven of the service account's rights, if anything.
+	Audit *Audit
 	// Pods: no process of configstamp is started here (there is no Product), because
 	// it runs in Pods, as it does in production; see package pods.
 	Pods bool
@@ -47,6 +55,23 @@ func (w Wanted) options() Options {
 		return Usual()
 	}
 	return w.Options
+}
+
+// manifest is all that the chart installs for this run.
+func (w Wanted) manifest() ([]*unstructured.Unstructured, error) {
+	file := w.Manifest
+	if file == "" {
+		file = everything
+	}
+	dir, err := root()
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "e2e", "testdata", file))
+	if err != nil {
+		return nil, fmt.Errorf("reading what is to be installed: %w; make manifests writes it", err)
+	}
+	return parse(string(text))
 }
 
 // skipAll says how many tests do not run, and why.

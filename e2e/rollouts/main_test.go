@@ -32,7 +32,7 @@ const appImage = "rollouts-app:1"
 var court *faults.Court
 
 func TestMain(m *testing.M) {
-	wanted := harness.Wanted{Node: harness.Kubelet, Options: harness.Options{Settle: settle, Controller: []string{"--step=1",
+	wanted := harness.Wanted{Node: harness.Kubelet, Audit: &harness.Audit{}, Options: harness.Options{Settle: settle, Controller: []string{"--step=1",
 		"--soak=" + soak.String(), "--crash-deadline=" + crashDeadline.String(),
 		fmt.Sprintf("--max-unsettled=%d", maxUnsettled),
 	}}}

@@ -26,7 +26,8 @@ var court *faults.Court
 
 func TestMain(m *testing.M) {
 	wanted := harness.Wanted{
-		Node: harness.Kwok,
+		Node:  harness.Kwok,
+		Audit: &harness.Audit{},
 		// Its default of 20 requests a second would be what is measured.
 		Up: []string{"--nodes=2", "--controller-manager-arg=kube-api-qps=200", "--controller-manager-arg=kube-api-burst=400"},
 		Options: harness.Options{Settle: settle, Controller: []string{"--step=1",
