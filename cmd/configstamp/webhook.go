@@ -117,9 +117,29 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	context.AfterFunc(background, cancel)
 
 	klog.FromContext(ctx).Info("Serving admissions", "address", listener.Addr().String(), "version", version)
+	untilAble(serving, func() bool { return certificate.Ready() && p.keys.Ring() != nil })
 	err = server.Serve(serving, listener)
 	stop()
 	return errors.Join(err, group.Wait())
+}
+
+// ablePatience is less than the timeoutSeconds of our webhooks, so that they get
+// an answer, be it that nothing can be done.
+const ablePatience = 2 * time.Second
+
+// untilAble waits until a process that has just started has what no answer can do
+// without. Its address may be asked before it is ready: the one before it was
+// killed, and the cluster does not know yet. What connects waits in the
+// listener's queue; a handshake without a certificate would fail it at once.
+func untilAble(ctx context.Context, able func() bool) {
+	ctx, cancel := context.WithTimeout(ctx, ablePatience)
+	defer cancel()
+	for !able() && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // announce puts what the webhook has to say about a workload into an event.

@@ -195,18 +195,21 @@ func processOf(containerID string) (int, error) {
 	return 0, fmt.Errorf("finding the process of container %s: none has its cgroup", id)
 }
 
-// rotate has cert-manager make a new certificate, in one of three ways, and waits
-// until both replicas serve it.
+// rotate has cert-manager make a new certificate, for one of four reasons, and
+// waits until both replicas serve it.
 func rotate(t *testing.T, _ *crowd, turn int) {
 	const certificate, authority = "configstamp", "configstamp-ca"
-	before := stored(t, "configstamp-tls")
-	switch turn % 3 {
-	case 0: // it is due
+	before, old := stored(t, "configstamp-tls"), stored(t, "configstamp-ca")
+	switch turn % 4 {
+	case 0: // its authority gets another key: old and new have to be trusted at once
+		cluster.Own(t, "delete", "secret", "configstamp-ca")
+		waitNew(t, "configstamp-ca", old)
 		renew(t, certificate)
 	case 1: // somebody deletes the Secret
 		cluster.Own(t, "delete", "secret", "configstamp-tls")
-	case 2: // the authority's own certificate is due, too
-		old := stored(t, "configstamp-ca")
+	case 2: // it is due
+		renew(t, certificate)
+	case 3: // the authority's own certificate is due, too
 		renew(t, authority)
 		waitNew(t, "configstamp-ca", old)
 		renew(t, certificate)
