@@ -186,9 +186,9 @@ func TestPolicy_AWorkloadWithoutStampsRollsWhenItIsAdoptedSo(t *testing.T) {
 			s.edit("configmap/c", "configmap/unnamed", "secret/s")
 			before := s.create(reads("configmap/c", "secret/s"))
 			s.Label("enabled")
+			wantBaselines(t, s.Space, map[string][]string{"deployment/usual": {"configmap/c", "secret/s"}})
 			s.WantRolls(before, rolls{"deployment/restarts": 1})
 			wantStamps(t, s.Space, "deployment/restarts", "configmap/c", "secret/s")
-			wantBaselines(t, s.Space, map[string][]string{"deployment/usual": {"configmap/c", "secret/s"}})
 
 			// What newly counts for a workload that has stamps is recorded all the same.
 			before = s.Counts()
