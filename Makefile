@@ -94,11 +94,18 @@ lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint
 	@# The flags of the cluster's own builds, so that what they compiled serves here too.
 	@for module in $(NESTED); do echo "go vet in $$module"; (cd $$module && CGO_ENABLED=0 go vet -trimpath ./...) || exit 1; done
 
-$(GOLANGCI_LINT):
-	@echo "Building golangci-lint $(GOLANGCI), once: about a minute"
-	@mkdir -p $(@D)/build
-	GOBIN=$(@D)/build go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
-	@mv $(@D)/build/golangci-lint $@
+# A program of a Go module, built once and kept: its file, its name, package@version.
+define program
+$(1):
+	@echo "Building $(2), once" >&2
+	@mkdir -p $$(@D)/build
+	CGO_ENABLED=0 GOBIN=$$(@D)/build go install -trimpath $(3) >&2
+	@mv $$(@D)/build/$(2) $$@
+endef
+$(eval $(call program,$(GOLANGCI_LINT),golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)))
+$(eval $(call program,$(HELM),helm,helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)))
+$(eval $(call program,$(HELM_DOCS),helm-docs,github.com/norwoodj/helm-docs/cmd/helm-docs@$(HELM_DOCS_VERSION)))
+$(eval $(call program,$(KUBECONFORM),kubeconform,github.com/yannh/kubeconform/cmd/kubeconform@$(KUBECONFORM_VERSION)))
 
 $(PROMTOOL):
 	@echo "Building promtool $(PROMTOOL_VERSION), once: about two minutes"
@@ -109,26 +116,8 @@ $(PROMTOOL):
 helm: $(HELM) ## Build the helm that tests use, and print where it is
 	@echo $(HELM)
 
-$(HELM):
-	@echo "Building helm $(HELM_VERSION), once: about two minutes" >&2
-	@mkdir -p $(@D)/build
-	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM_VERSION) >&2
-	@mv $(@D)/build/helm $@
-
 kubeconform: $(KUBECONFORM) ## Build the kubeconform that tests use, and print where it is
 	@echo $(KUBECONFORM)
-
-$(KUBECONFORM):
-	@echo "Building kubeconform $(KUBECONFORM_VERSION), once" >&2
-	@mkdir -p $(@D)/build
-	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath github.com/yannh/kubeconform/cmd/kubeconform@$(KUBECONFORM_VERSION) >&2
-	@mv $(@D)/build/kubeconform $@
-
-$(HELM_DOCS):
-	@echo "Building helm-docs $(HELM_DOCS_VERSION), once" >&2
-	@mkdir -p $(@D)/build
-	CGO_ENABLED=0 GOBIN=$(@D)/build go install -trimpath github.com/norwoodj/helm-docs/cmd/helm-docs@$(HELM_DOCS_VERSION) >&2
-	@mv $(@D)/build/helm-docs $@
 
 manifests: $(HELM) $(HELM_DOCS) ## Render deploy/install*.yaml and the chart's table of values
 	@deploy/render.sh $(HELM) $(HELM_DOCS) .

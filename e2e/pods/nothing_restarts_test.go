@@ -103,7 +103,7 @@ const (
 
 var workloads = []string{"deployment/app", "statefulset/app", "daemonset/app"}
 
-const podTemplate = `{metadata: {labels: {app: app}}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: app, image: docker.io/configstamp/pause:1, imagePullPolicy: Never, envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: password}}]}]}}`
+const podTemplate = `{metadata: {labels: {app: app}}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: app, image: "configstamp/pause:1", imagePullPolicy: Never, envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: password}}]}]}}`
 
 func fleet(kinds ...string) string {
 	var manifest strings.Builder

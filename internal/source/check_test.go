@@ -140,7 +140,7 @@ func TestLookSaysWhatCouldNotBeProven(t *testing.T) {
 				<-r.Context().Done()
 			}
 			return false
-		}, CheckerOptions{Timeout: 100 * time.Millisecond}, []string{"checking configmap/web-3 in namespace \"shop\"", "deadline"}, context.DeadlineExceeded},
+		}, CheckerOptions{Timeout: time.Second}, []string{"checking configmap/web-3 in namespace \"shop\"", "deadline"}, context.DeadlineExceeded},
 		"none answers, with fewer slots than sources": {func(_ http.ResponseWriter, r *http.Request) bool {
 			<-r.Context().Done()
 			return true
@@ -148,18 +148,18 @@ func TestLookSaysWhatCouldNotBeProven(t *testing.T) {
 		"a 404 that is not the API server's": {func(w http.ResponseWriter, _ *http.Request) bool {
 			http.Error(w, "no such route", http.StatusNotFound)
 			return true
-		}, CheckerOptions{}, []string{"configmap/web-0"}, nil},
+		}, CheckerOptions{Timeout: 5 * time.Second}, []string{"configmap/web-0"}, nil},
 		"a 404 in JSON that is no Status": {func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = w.Write([]byte(`{"error":"nope"}`))
 			return true
-		}, CheckerOptions{}, []string{"configmap/web-0"}, nil},
+		}, CheckerOptions{Timeout: 5 * time.Second}, []string{"configmap/web-0"}, nil},
 		"too many requests, try again in a minute": {func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Retry-After", "60")
 			w.WriteHeader(http.StatusTooManyRequests)
 			return true
-		}, CheckerOptions{Timeout: 50 * time.Millisecond}, []string{"configmap/web-0"}, nil},
+		}, CheckerOptions{Timeout: time.Second}, []string{"configmap/web-0"}, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestLookSaysWhatCouldNotBeProven(t *testing.T) {
 			if !errors.Is(err, ErrNotProven) || view != nil || (c.is != nil && !errors.Is(err, c.is)) {
 				t.Fatalf("%v, %v", view, err)
 			}
-			if took := time.Since(begun); took > 2*time.Second {
+			if took := time.Since(begun); took > 4*time.Second {
 				t.Errorf("took %s", took)
 			}
 			for _, want := range c.want {
