@@ -39,7 +39,8 @@ func (c *crowd) unanswered(began time.Time) bool {
 func cut(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "failed calling webhook") && slices.ContainsFunc(
-		[]string{": EOF", "connection reset by peer", "broken pipe", "use of closed network connection", "connection refused"},
+		[]string{": EOF", "unexpected EOF", "connection reset by peer", "broken pipe", "use of closed network connection",
+			"server closed idle connection", "transport connection broken", "connection refused"},
 		func(way string) bool { return strings.Contains(text, way) })
 }
 
