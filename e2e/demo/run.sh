@@ -60,10 +60,9 @@ if [ "$install" = install ]; then
 	kubectl --namespace configstamp wait certificate/configstamp --for=condition=Ready --timeout=60s
 fi
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
-# Every flag has an environment variable. The usual patience, 10 s and 30 s, would
-# make the demonstration long.
+# The usual patience, 10 s and 30 s, would make the demonstration long.
 echo "So that you need not wait: --soak=3s --crash-deadline=8s"
-kubectl --namespace configstamp set env deployment/configstamp --containers=controller CONFIGSTAMP_SOAK=3s CONFIGSTAMP_CRASH_DEADLINE=8s
+sed 's/--soak=10s/--soak=3s/; s/--crash-deadline=30s/--crash-deadline=8s/' "deploy/$install.yaml" | kubectl apply -f - | grep deployment
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # A Service's address can refuse for a moment after its pods became ready: the
 # webhook is there when a dry run comes back stamped.
