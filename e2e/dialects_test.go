@@ -80,6 +80,16 @@ func TestDialects_RollForTheSameEdits(t *testing.T) {
 				s.Create(annotated(deployment("d", shelf[:4]...), template, c.annotations))
 				s.Patch("deployment/d", `{"metadata":{"annotations":{"configstamp.dev/min-interval":"1ms"}}}`) // six rolls in a row are no storm
 				rolling := strings.Fields(c.rolls)
+				// What the annotation alone names is found in the webhook's store, which may
+				// be a moment behind: then it is recorded a moment later.
+				s.Eventually("waiting until all that counts is on record", func() error {
+					for _, source := range rolling {
+						if s.Record("deployment/d", source) == "" {
+							return fmt.Errorf("%s is not", source)
+						}
+					}
+					return nil
+				})
 				for _, source := range shelf {
 					before := s.Settled("deployment/d")
 					s.Patch(source, `{"data":{"k":"Mg=="}}`) // its annotations stay

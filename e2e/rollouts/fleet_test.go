@@ -39,6 +39,8 @@ type fleet struct {
 	// retold tells that events may be said more than once: a new leader does not
 	// know what the old one has said.
 	retold bool
+	// steady is how long a rollout has to stay well, so how long a step takes at least.
+	steady time.Duration
 }
 
 // member is one workload of a fleet.
@@ -70,7 +72,7 @@ func newFleet(t *testing.T, size int, like func(i int) member) *fleet {
 // openFleet makes a fleet of nothing yet.
 func openFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{Trial: court.Trial(t), t: t, edits: new(int)}
+	f := &fleet{Trial: court.Trial(t), t: t, edits: new(int), steady: soak}
 	f.space = court.Run.Existing(t, f.Namespace)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -90,6 +92,7 @@ func (f *fleet) fill(size int, like func(i int) member) {
 	for i := range size {
 		app, m := fmt.Sprintf("app-%02d", i), like(i)
 		f.serve(app)
+		f.steady = max(f.steady, time.Duration(m.minReady)*time.Second)
 		object := m.manifest(f.t, app)
 		harness.Must(f.t, f.Create(object))
 		f.names = append(f.names, judge.Name(object))

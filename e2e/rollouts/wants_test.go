@@ -146,7 +146,7 @@ func (f *fleet) events(about, reason string) []eventsv1.Event {
 // and that, since the last edit, nothing but some workloads was touched.
 func (f *fleet) wantStill(but ...string) {
 	f.t.Helper()
-	time.Sleep(settle + soak + time.Second)
+	time.Sleep(settle + f.steady + time.Second)
 	f.wantUntouched(but...)
 }
 
