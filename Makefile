@@ -24,7 +24,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo installed test unit lint oracle observability e2e rollouts faults faults-short fuzz bench microbench soak soak-short helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
+.PHONY: help build demo installed test builds unit lint oracle observability e2e rollouts gates faults faults-short fuzz bench microbench soak soak-short helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,8 +35,14 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: lint chart unit oracle observability e2e rollouts faults-short install soak-short installed ## Everything: lint, chart, unit tests with -race, oracle, alerts, end to end, rollouts, faults, installations, availability
+test: lint chart unit oracle observability builds ## Everything: lint, chart, unit tests with -race, oracle, alerts, end to end, rollouts, faults, installations, availability
+	@echo "Two at a time, as they mostly wait; each is printed when it is over: the first in six to twelve minutes"
+	@$(MAKE) --no-print-directory -j2 -Otarget e2e install installed gates faults-short rollouts
+	@$(MAKE) --no-print-directory soak-short
 	@echo "make test: all passed"
+
+builds: ## Build Kubernetes and cert-manager unless they are kept from before
+	@cd e2e/cluster && CGO_ENABLED=0 go run -trimpath ./cmd/cluster build >/dev/null
 
 installed: ## The demonstration where there is no cert-manager, installed self-managed (needs root); make demo is the other one
 	@if [ "$$(id -u)" = 0 ]; then \
@@ -64,16 +70,17 @@ e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
 	cd e2e/gitops && CONFIGSTAMP_E2E=1 CGO_ENABLED=0 go test -trimpath -count=1 -v .
 
-rollouts: ## One bad edit never takes a fleet down: on real containers (needs root), and on two hundred workloads
-	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 30m -v ./e2e/rollouts ./e2e/rollouts/gates
+rollouts: ## One bad edit never takes a fleet down, on real containers (needs root)
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/rollouts
 
-install: ## Every way to install and uninstall it, and that nothing restarts by it, from the image of the Dockerfile (needs root)
-	@if [ "$$(id -u)" = 0 ] && command -v buildah busybox >/dev/null; then \
-		$(MAKE) --no-print-directory image && CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v ./e2e/install ./e2e/pods; \
-	else \
-		echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it"; \
-		CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v ./e2e/install ./e2e/pods; \
-	fi
+gates: ## Two hundred workloads with mixed gates, and several changes at once
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 15m -v ./e2e/rollouts/gates
+
+# What it takes to build the Dockerfile's image without a Docker engine.
+IMAGE_TOOLS := $(and $(filter 0,$(shell id -u)),$(shell command -v buildah),$(shell command -v busybox))
+install: $(if $(IMAGE_TOOLS),image) ## Every way to install and uninstall it, and that nothing restarts by it, from the image of the Dockerfile (needs root)
+	@$(if $(IMAGE_TOOLS),,echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it")
+	$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE)) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v ./e2e/install ./e2e/pods
 
 faults-short: ## Some faults, in two minutes: what "make faults" does at length
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v ./e2e/faults -short -runs 80 -run 'Random|Killed(Before|Around)|EveryResponse|ALeaderThatIsBehind'
