@@ -1,0 +1,124 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// beginning is when the newest pod with stamps was created, zero when there is
+// none, and whether the workload may have been well before: it was not when pods
+// of before are left, and none of them is ready.
+func beginning(pods []workload.Pod, stamps map[string]string) (began time.Time, wasWell bool) {
+	old, ready := 0, 0
+	for i := range pods {
+		switch pod := &pods[i]; {
+		case !alive(pod):
+		case !pod.Carries(stamps):
+			if old++; pod.Ready {
+				ready++
+			}
+		case pod.Created.After(began):
+			began = pod.Created
+		}
+	}
+	return began, old == 0 || ready > 0
+}
+
+// alive reports whether a pod runs, or is to.
+func alive(pod *workload.Pod) bool { return !pod.Deleting && !pod.Finished }
+
+// podsOf are the pods of a workload, of every revision.
+func (c *Controller) podsOf(ctx context.Context, user ref, state *health) ([]workload.Pod, error) {
+	if !state.asked {
+		body, err := c.api.get(ctx, user)
+		if err != nil {
+			return nil, err
+		}
+		// What cannot be read as a selector selects nothing: then the status alone tells.
+		state.selector, _ = user.kind.Selector(body)
+		state.asked = true
+	}
+	if state.selector == "" {
+		return nil, nil
+	}
+	return c.api.pods(ctx, user.namespace, state.selector)
+}
+
+// made are the pods that were made from a template with stamps and run, or are to;
+// without stamps, all that do.
+func made(pods []workload.Pod, stamps map[string]string) (from []workload.Pod) {
+	for i := range pods {
+		if alive(&pods[i]) && (len(stamps) == 0 || pods[i].Carries(stamps)) {
+			from = append(from, pods[i])
+		}
+	}
+	return from
+}
+
+// troubleOf says what every one of the pods suffers from, "" when one of them does
+// not or there are none, when a container last started, and whether all run. A pod
+// whose container has restarted is well when it has lasted for the soak.
+func troubleOf(pods []workload.Pod, now time.Time, soak time.Duration) (trouble string, started time.Time, up bool) {
+	troubled := 0
+	up = true
+	for i := range pods {
+		pod := &pods[i]
+		up = up && !pod.Started.IsZero()
+		if pod.Started.After(started) {
+			started = pod.Started
+		}
+		switch {
+		case pod.Trouble != "":
+			trouble = pod.Trouble
+		case pod.Restarted && (pod.Started.IsZero() || now.Sub(pod.Started) < soak):
+			if trouble == "" {
+				trouble = "its container restarts"
+			}
+		default:
+			continue
+		}
+		troubled++
+	}
+	if troubled == 0 || troubled < len(pods) {
+		return "", started, up
+	}
+	return fmt.Sprintf("%s (%d of %d new pods)", trouble, troubled, len(pods)), started, up
+}
+
+// withdrawn tells of pods that started with content that has been taken back
+// since.
+func (c *Controller) withdrawn(ctx context.Context, user ref, s *subject, was *held) error {
+	if !user.kind.Restarts || !was.records.Equal(s.records) {
+		return nil
+	}
+	until := time.Time{}
+	for _, source := range was.sources {
+		if written, _ := c.sources.Written(user.namespace, source); written.After(until) {
+			until = written
+		}
+	}
+	all, err := c.podsOf(ctx, user, &health{})
+	if err != nil {
+		return fmt.Errorf("looking for pods that started with withdrawn content: %w", err)
+	}
+	pods := made(all, s.records.Stamps)
+	var names []string
+	for i := range pods {
+		// The times of pods and sources are whole seconds.
+		if started := pods[i].Started; !started.Before(was.since.Truncate(time.Second)) && (until.IsZero() || !started.After(until)) {
+			names = append(names, pods[i].Name)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		c.say.event(user, s, corev1.EventTypeWarning, reasonWithdrawn, fmt.Sprintf("%s was put back as it was, but %s started in between: "+
+			"what it read then it keeps until it is restarted", list(was.sources), joined(names)), was.sources...)
+	}
+	return nil
+}
