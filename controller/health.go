@@ -81,6 +81,9 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 	}
 	defer c.steps.seen(user, unseen) // its failure is known by then
 	every := c.options.Limits.lookEvery()
+	if how == mute && rollout.failed {
+		how = failed // nothing says that it would be healthy
+	}
 	switch how {
 	case healthy, mute:
 		c.steps.settle(user, how == healthy)
@@ -188,6 +191,7 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 	state, limits, status := &r.health, &c.options.Limits, &s.rollout
 	now := c.options.Clock.Now()
 	if status.Phase == workload.Unreported {
+		state.well = time.Time{}
 		return mute, "", nil
 	}
 	if state.progressed.IsZero() {
