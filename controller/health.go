@@ -209,8 +209,16 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
 		return failed, "its controller says " + status.Why, nil
 	}
-	soak := limits.soak(s)
+	soak, rolledOut := limits.soak(s), status.Phase == workload.RolledOut
 	trouble, started, up := troubleOf(pods, now, min(soak, limits.CrashDeadline/2))
+	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= soak) {
+		var down map[string]bool
+		if down, rolledOut, err = c.nodesOf(ctx, s, all); err != nil {
+			return underWay, "", err
+		}
+		pods = slices.DeleteFunc(pods, func(pod workload.Pod) bool { return down[pod.Node] })
+		trouble, started, up = troubleOf(pods, now, min(soak, limits.CrashDeadline/2))
+	}
 	if trouble == "" {
 		state.troubled = time.Time{}
 	} else if state.troubled.IsZero() {
@@ -223,12 +231,6 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 		return failed, trouble, nil
 	}
 
-	rolledOut := status.Phase == workload.RolledOut
-	if !rolledOut && status.PerNode && status.Missing > 0 && len(pods) > 0 && now.Sub(state.progressed) >= soak {
-		if rolledOut, err = c.lacksNodesAlone(ctx, s, all); err != nil {
-			return underWay, "", err
-		}
-	}
 	if len(pods) == 0 && state.selector != "" && !blind {
 		up = false // none has been made yet
 	}

@@ -135,6 +135,54 @@ func TestHealth(t *testing.T) {
 				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
 			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
 		},
+		"nodes that are ready are not, though others lack as many": {
+			then: func(int) now {
+				pod, gone, slow := up(0), old, old
+				pod.Node, gone.Node, gone.Ready, slow.Node = "a", "b", false, "c"
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone, slow}}
+			}, down: map[string]bool{"b": true}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"a pod that is never made on a node that is not ready is no matter": {
+			then: func(int) now {
+				pod := up(0)
+				pod.Node = "a"
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1},
+					[]workload.Pod{pod, {Name: "new", Node: "b", Stamps: stamps}}}
+			}, down: map[string]bool{"b": true}, want: healthy, when: 20,
+		},
+		"nor is one that cannot pull its image there, while others still roll": {
+			then: func(s int) now {
+				stuck := workload.Pod{Name: "new", Node: "b", Stamps: stamps, Trouble: "container app: ImagePullBackOff"}
+				before := old
+				before.Node = "a"
+				if s < 100 {
+					return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 1, Available: 1}, []workload.Pod{before, stuck}}
+				}
+				pod := up(100)
+				pod.Node = "a"
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1}, []workload.Pod{pod, stuck}}
+			}, down: map[string]bool{"b": true}, want: healthy, when: 120,
+		},
+		"and it hides no crash on a node that is ready": {
+			then: func(int) now {
+				here := crashing
+				here.Node = "a"
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 2},
+					[]workload.Pod{here, {Name: "new", Node: "b", Stamps: stamps}}}
+			}, down: map[string]bool{"b": true}, want: failed, when: 40, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+		},
+		"when no node is ready, nothing shows that it is well": {
+			then: func(int) now {
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 1}, []workload.Pod{{Name: "new", Node: "b", Stamps: stamps}}}
+			}, down: map[string]bool{"b": true}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"other kinds are held to their pods, wherever they are": {
+			then: func(int) now {
+				here := crashing
+				here.Node = "b"
+				return now{rolling, []workload.Pod{here}}
+			}, down: map[string]bool{"b": true}, want: failed, when: 30, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+		},
 		"kinds whose pods nobody finds are healthy by what they say": {
 			then: func(int) now { return now{done, nil} }, blind: true, want: healthy, when: 10,
 		},

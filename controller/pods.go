@@ -50,11 +50,17 @@ func (c *Controller) podsOf(ctx context.Context, user ref, state *health) ([]wor
 	return c.api.pods(ctx, user.namespace, state.selector)
 }
 
+// isMade reports whether a pod that runs, or is to, was made from a template with
+// stamps; without stamps, that cannot be told from others.
+func isMade(pod *workload.Pod, stamps map[string]string) bool {
+	return alive(pod) && (len(stamps) == 0 || pod.Carries(stamps))
+}
+
 // made are the pods that were made from a template with stamps and run, or are to;
 // without stamps, all that do.
 func made(pods []workload.Pod, stamps map[string]string) (from []workload.Pod) {
 	for i := range pods {
-		if alive(&pods[i]) && (len(stamps) == 0 || pods[i].Carries(stamps)) {
+		if isMade(&pods[i], stamps) {
 			from = append(from, pods[i])
 		}
 	}
