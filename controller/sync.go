@@ -102,7 +102,10 @@ func (c *Controller) reread(ctx context.Context, user ref, was *subject) (*subje
 func (c *Controller) act(ctx context.Context, user ref, s *subject, review review) (time.Duration, error) {
 	wait, rolls := time.Duration(0), false
 	if len(review.Untrue) > 0 {
-		wait, rolls = c.due(ctx, user, s, review)
+		var err error
+		if wait, rolls, err = c.due(ctx, user, s, review); err != nil {
+			return 0, err
+		}
 	} else {
 		if c.steps.overtaken(user, s.records, c.options.Clock.Now()) {
 			c.steps.came(user, s.records, s.sources)
