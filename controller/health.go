@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -18,14 +19,26 @@ import (
 type health struct {
 	selector string // of its pods
 	asked    bool   // for the selector
-	// best is the most replicas that were new and available, progressed when that
-	// last grew.
-	best       int32
+	best     extent
+	// progressed is when it last got further than ever.
 	progressed time.Time
 	complete   bool      // it was rolled out once, so its own controller has done its part
 	well       time.Time // since when it is rolled out; zero: it is not
 	troubled   time.Time // since when every new pod is in trouble; zero: not
 	started    time.Time // when a container last started, by its node's clock
+}
+
+// extent is how far a rollout has been at best: the most replicas that were new, and
+// available, and the fewest that were missing, as nodes and replicas may go away.
+type extent struct{ most, missing int32 }
+
+func noExtent() extent { return extent{missing: math.MaxInt32} }
+
+// grows takes what a status tells, and reports whether that is further than ever.
+func (e *extent) grows(status *workload.Rollout) bool {
+	was := *e
+	e.most, e.missing = max(e.most, status.Updated+status.Available), min(e.missing, status.Missing)
+	return *e != was
 }
 
 // condition is how a rollout is.
@@ -195,7 +208,7 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 		return mute, "", nil
 	}
 	if state.progressed.IsZero() {
-		state.progressed = r.began
+		state.progressed, state.best = r.began, noExtent()
 	}
 	all, err := c.podsOf(ctx, user, state)
 	blind := apierrors.IsForbidden(err) || err != nil && now.Sub(r.began) >= limits.RolloutDeadline
@@ -246,8 +259,8 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 	}
 
 	state.complete = state.complete || rolledOut
-	if done := status.Updated + status.Available; done > state.best {
-		state.best, state.progressed = done, now
+	if state.best.grows(status) {
+		state.progressed = now
 	}
 	if status.Deadline && !state.complete {
 		return underWay, "", nil // its own controller tells

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,6 +35,15 @@ func TestHealth(t *testing.T) {
 	crashing := workload.Pod{Name: "new", Stamps: stamps, Trouble: "container app: CrashLoopBackOff", Restarted: true}
 	rolling := workload.Rollout{Phase: workload.Rolling, Deadline: true}
 	done := workload.Rollout{Phase: workload.RolledOut, Available: 2, Updated: 2}
+	daemonSet, _ := workload.Builtin().Find("apps", "daemonsets")
+	daemons := func(observed, updated, available int) workload.Rollout {
+		rollout, err := daemonSet.Rollout(fmt.Appendf(nil, `{"metadata":{"generation":2},"status":{"observedGeneration":%d,"desiredNumberScheduled":100,"updatedNumberScheduled":%d,"numberAvailable":%d}}`,
+			observed, updated, available))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rollout
+	}
 	type now struct {
 		status workload.Rollout
 		pods   []workload.Pod
@@ -109,6 +119,29 @@ func TestHealth(t *testing.T) {
 			then: func(s int) now {
 				return now{workload.Rollout{Phase: workload.Rolling, Updated: int32(min(s, 100))}, []workload.Pod{old}}
 			}, want: failed, when: 400, why: "it has made no progress for 5m0s",
+		},
+		"nodes that go away bring nothing to a standstill": {
+			then: func(s int) now { // one in twelve seconds is new; of a hundred, thirty old ones go
+				nodes, updated := int32(100), int32(s/12)
+				if s >= 360 {
+					nodes = 70
+				}
+				if updated >= nodes {
+					return now{workload.Rollout{Phase: workload.RolledOut, PerNode: true, Updated: nodes, Available: nodes}, []workload.Pod{up(0)}}
+				}
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: nodes - 1, Missing: nodes - updated}, []workload.Pod{up(0)}}
+			}, want: healthy, when: 850,
+		},
+		"nor does what the status tells of the revision before": {
+			then: func(s int) now { // one in eight seconds
+				switch updated := s / 8; {
+				case s == 0:
+					return now{daemons(1, 100, 100), nil}
+				case updated < 100:
+					return now{daemons(2, updated, 99), []workload.Pod{up(0)}}
+				}
+				return now{daemons(2, 100, 100), []workload.Pod{up(0)}}
+			}, want: healthy, when: 810,
 		},
 		"what was rolled out and never lasted fails without progress": {
 			then: func(s int) now {
