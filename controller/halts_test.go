@@ -17,7 +17,7 @@ func TestAHaltOutlastsMuteness(t *testing.T) {
 		"another of its sources changes": {func(w *world, _ place, _ *simulatedApp) {
 			w.edit(place{"shop", other}, w.newContent())
 		}, []int{2, 0, 0, 0, 0}},
-		"another of its sources changes twice": {func(w *world, _ place, app *simulatedApp) {
+		"another of its sources changes twice": {func(w *world, _ place, _ *simulatedApp) {
 			w.edit(place{"shop", other}, w.newContent())
 			w.pass(time.Minute)
 			w.edit(place{"shop", other}, w.newContent())

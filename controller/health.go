@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/internal/workload"
@@ -162,13 +161,13 @@ func (c *Controller) find(ctx context.Context, user ref, s *subject, r review, k
 	if known != nil {
 		state = known.health
 	}
-	pods, err := c.podsOf(ctx, user, &state)
+	pods, _, err := c.podsSeen(ctx, user, s, &state)
 	if err != nil {
 		return nil, fmt.Errorf("looking for a rollout: %w", err)
 	}
 	began, proves := beginning(pods, s.records.Stamps)
 	if began.IsZero() && s.rollout.Phase == workload.Failed {
-		began = s.rollout.FailedAt // not even a pod could be made
+		began = s.rollout.FailedAt // not even a pod could be made, or none may be seen
 	}
 	maps.DeleteFunc(concerned, func(_ place, written time.Time) bool { return began.Before(written) })
 	past = past && c.options.Clock.Since(began) < c.options.Limits.RolloutDeadline
@@ -210,27 +209,28 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 	if state.progressed.IsZero() {
 		state.progressed, state.best = r.began, noExtent()
 	}
-	all, err := c.podsOf(ctx, user, state)
-	blind := apierrors.IsForbidden(err) || err != nil && now.Sub(r.began) >= limits.RolloutDeadline
-	if err != nil && !blind {
+	all, blind, err := c.podsSeen(ctx, user, s, state)
+	if err != nil && now.Sub(r.began) < limits.RolloutDeadline {
 		return underWay, "", err
 	}
-	if blind {
-		c.warnOnce(user, s, reasonUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+err.Error())
+	if err != nil {
+		c.sayUnseen(user, s, err)
+		blind = true
 	}
 	pods := made(all, s.records.Stamps)
 	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
 		return failed, "its controller says " + status.Why, nil
 	}
 	soak, rolledOut := limits.soak(s), status.Phase == workload.RolledOut
-	trouble, started, up := troubleOf(pods, now, min(soak, limits.CrashDeadline/2))
+	brief := min(soak, limits.CrashDeadline/2)
+	trouble, started, up := troubleOf(pods, now, brief)
 	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= soak) {
 		var down map[string]bool
 		if down, rolledOut, err = c.nodesOf(ctx, s, all); err != nil {
 			return underWay, "", err
 		}
 		pods = slices.DeleteFunc(pods, func(pod workload.Pod) bool { return down[pod.Node] })
-		trouble, started, up = troubleOf(pods, now, min(soak, limits.CrashDeadline/2))
+		trouble, started, up = troubleOf(pods, now, brief)
 	}
 	if trouble == "" {
 		state.troubled = time.Time{}

@@ -76,7 +76,7 @@ func (c *Controller) lacksNodesAlone(ctx context.Context, user ref, s *subject) 
 	if alone, known := c.lacks.of(user, s, now); known {
 		return alone, nil
 	}
-	pods, err := c.podsOf(ctx, user, &health{})
+	pods, _, err := c.podsSeen(ctx, user, s, &health{})
 	if err != nil {
 		return false, err
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 // daemons is a world in which n DaemonSets use one ConfigMap, all of them well for
-// weeks but for a node that is not ready.
-func daemons(t *testing.T, n int, prepare ...func(i int, app *simulatedApp)) (*world, place) {
+// weeks, but that a node may not be ready.
+func daemons(t *testing.T, n int, dead bool, prepare ...func(i int, app *simulatedApp)) (*world, place) {
 	t.Helper()
 	w := newWorld(t)
 	w.kind, _ = workload.Builtin().Find("apps", "daemonsets")
-	w.deadNode = true
+	w.deadNode = dead
 	at := place{"shop", configMap("shared")}
 	for i := range n {
 		app := &simulatedApp{user: ref{w.kind, "shop", fmt.Sprintf("app-%02d", i)}, sources: []checksum.Source{at.source}}
@@ -34,7 +34,7 @@ func daemons(t *testing.T, n int, prepare ...func(i int, app *simulatedApp)) (*w
 // turn: a bad change stops at it.
 func TestANodeThatIsNotReadyIsDiscountedBeforeATurn(t *testing.T) {
 	t.Run("a bad change", func(t *testing.T) {
-		w, at := daemons(t, 6)
+		w, at := daemons(t, 6, true)
 		w.spoil(at)
 		w.pass(2 * time.Hour)
 		w.wantRolls(1, 0, 0, 0, 0, 0)
@@ -45,14 +45,14 @@ func TestANodeThatIsNotReadyIsDiscountedBeforeATurn(t *testing.T) {
 		w.wantRolls(1, 0, 0, 0, 0, 0)
 	})
 	t.Run("a good one", func(t *testing.T) {
-		w, at := daemons(t, 6)
+		w, at := daemons(t, 6, true)
 		w.edit(at, w.newContent())
 		w.pass(10 * time.Minute)
 		w.wantRolls(repeated(6, 1)...)
 		w.wantHeard("ChangeHalted", 0)
 	})
 	t.Run("one that crashes as well goes last", func(t *testing.T) {
-		w, at := daemons(t, 6, func(i int, app *simulatedApp) { app.broken = i == 0 })
+		w, at := daemons(t, 6, true, func(i int, app *simulatedApp) { app.broken = i == 0 })
 		w.edit(at, w.newContent())
 		w.pass(20 * time.Minute)
 		w.wantRolls(repeated(6, 1)...)
@@ -62,7 +62,7 @@ func TestANodeThatIsNotReadyIsDiscountedBeforeATurn(t *testing.T) {
 
 // Whether nodes alone are lacking is asked while something waits, once a minute.
 func TestNodesAreSeldomAsked(t *testing.T) {
-	w, at := daemons(t, 6)
+	w, at := daemons(t, 6, true)
 	w.lists, w.asked = 0, 0
 	w.controller.Reconsider()
 	w.pass(time.Hour)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -48,6 +49,21 @@ func (c *Controller) podsOf(ctx context.Context, user ref, state *health) ([]wor
 		return nil, nil
 	}
 	return c.api.pods(ctx, user.namespace, state.selector)
+}
+
+// podsSeen are the pods of a workload, of every revision, if they may be listed; if
+// not, its status alone tells, and people are told that.
+func (c *Controller) podsSeen(ctx context.Context, user ref, s *subject, state *health) (pods []workload.Pod, blind bool, err error) {
+	pods, err = c.podsOf(ctx, user, state)
+	if apierrors.IsForbidden(err) {
+		c.sayUnseen(user, s, err)
+		return nil, true, nil
+	}
+	return pods, false, err
+}
+
+func (c *Controller) sayUnseen(user ref, s *subject, why error) {
+	c.warnOnce(user, s, reasonUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
 }
 
 // isMade reports whether a pod that runs, or is to, was made from a template with
@@ -97,21 +113,32 @@ func troubleOf(pods []workload.Pod, now time.Time, soak time.Duration) (trouble 
 	return fmt.Sprintf("%s (%d of %d new pods)", trouble, troubled, len(pods)), started, up
 }
 
-// withdrawn tells of pods that started with content that has been taken back
-// since.
-func (c *Controller) withdrawn(ctx context.Context, user ref, s *subject, was *held) error {
-	if !user.kind.Restarts || !was.records.Equal(s.records) {
+// withdrawn tells, of a workload that has waited and carries what is true again, of
+// pods that started with content that has been taken back since.
+func (c *Controller) withdrawn(ctx context.Context, user ref, s *subject, r review) error {
+	was := c.notes.waits(user)
+	if was == nil || len(r.Untrue) > 0 {
 		return nil
 	}
+	if user.kind.Restarts && was.records.Equal(s.records) {
+		if err := c.sayWithdrawn(ctx, user, s, was); err != nil {
+			return fmt.Errorf("looking for pods that started with withdrawn content: %w", err)
+		}
+	}
+	c.notes.waited(user)
+	return nil
+}
+
+func (c *Controller) sayWithdrawn(ctx context.Context, user ref, s *subject, was *held) error {
 	until := time.Time{}
 	for _, source := range was.sources {
 		if written, _ := c.sources.Written(user.namespace, source); written.After(until) {
 			until = written
 		}
 	}
-	all, err := c.podsOf(ctx, user, &health{})
+	all, _, err := c.podsSeen(ctx, user, s, &health{})
 	if err != nil {
-		return fmt.Errorf("looking for pods that started with withdrawn content: %w", err)
+		return err
 	}
 	pods := made(all, s.records.Stamps)
 	var names []string

@@ -114,7 +114,8 @@ type world struct {
 	leaders    int
 	flaky      bool // workloads and the API server fail by themselves
 	said       []said
-	deadNode   bool // there is a node that is not ready, on which DaemonSets lack their pods
+	unseen     error // why nobody may list pods
+	deadNode   bool  // there is a node that is not ready, on which DaemonSets lack their pods
 	patches    int
 	lists      int
 	asked      int // how often nodes were
@@ -420,6 +421,9 @@ func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]b
 // pods implements api.
 func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.Pod, error) {
 	w.lists++
+	if w.unseen != nil {
+		return nil, w.unseen
+	}
 	app := w.apps[ref{w.kind, namespace, selector[len("app="):]}]
 	old := workload.Pod{Name: app.user.name + "-old", Node: "first", Ready: !app.broken} // its native gate keeps it
 	pod := workload.Pod{Name: app.user.name, Node: "second", Stamps: app.records.Stamps, Created: app.rolled.Truncate(time.Second)}
