@@ -104,12 +104,11 @@ func (c *Controller) reread(ctx context.Context, user ref, was *subject) (*subje
 
 // act does what a review asks for.
 func (c *Controller) act(ctx context.Context, user ref, s *subject, review review) (time.Duration, error) {
-	wait, rolls := time.Duration(0), false
+	var wait time.Duration
+	var rolls bool
+	var err error
 	if len(review.Untrue) > 0 {
-		var err error
-		if wait, rolls, err = c.due(ctx, user, s, review); err != nil {
-			return 0, err
-		}
+		wait, rolls, err = c.due(ctx, user, s, review)
 	} else if c.steps.overtaken(user, s.records, c.options.Clock.Now()) {
 		c.steps.came(user, s.records, s.sources)
 	}
@@ -117,9 +116,10 @@ func (c *Controller) act(ctx context.Context, user ref, s *subject, review revie
 	case rolls:
 		return c.roll(ctx, user, s, review)
 	case len(review.ToRecord) > 0:
-		return c.record(ctx, user, s, review, wait)
+		wait, recordErr := c.record(ctx, user, s, review, wait)
+		return wait, errors.Join(err, recordErr)
 	}
-	return wait, nil
+	return wait, err
 }
 
 // serves reports whether a workload is opted in: by its own label, else by its
