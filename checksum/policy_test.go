@@ -257,6 +257,45 @@ func TestAdoptByRestart(t *testing.T) {
 	}
 }
 
+// A workload whose pods started with nothing that counts was not found without
+// stamps: what counts later is recorded.
+func TestAdoptByRestartOfWhatStartedWithNothing(t *testing.T) {
+	startup := checksum.DefaultPolicy().With(onWorkload("adopt", "restart", "restart-on", "startup"))
+	everything := checksum.DefaultPolicy().With(onWorkload("adopt", "restart"))
+	for about, c := range map[string]struct {
+		then      checksum.Policy
+		content   *checksum.Content
+		reference checksum.Reference
+	}{
+		"before its source":           {everything, nil, envFrom(message)},
+		"with uses that do not count": {startup, text("a", "1"), mounted(message, "a")},
+	} {
+		for _, create := range []bool{true, false} {
+			a := checksum.Admission{
+				Namespace: namespace, Create: create, TemplateChanged: !create, Fresh: true, Policy: c.then,
+				Selections: checksum.Selections([]checksum.Reference{c.reference}, c.then), Content: func(checksum.Source) *checksum.Content { return c.content },
+			}
+			held := checksum.Decide(ring, a).Records
+			baseline, err := checksum.ParseBaseline(checksum.FormatBaseline(held.Baseline))
+			if err != nil || len(held.Stamps) > 0 {
+				t.Fatalf("%s: %v, %v", about, held.Stamps, err)
+			}
+			a.Create, a.TemplateChanged, a.Held, a.Sent = false, false, held, checksum.Records{}
+			if got := checksum.Decide(ring, a); got.Outcome != checksum.Restored || !got.Records.Equal(held) {
+				t.Errorf("%s: a client that takes the baseline away: %s, %v", about, got.Outcome, got.Records)
+			}
+			got := rollingUnder(everything, checksum.Records{Baseline: baseline}, text("a", "1"), c.reference)
+			if _, recorded := got.Records.Of(message); got.Outcome != checksum.Recorded || !recorded {
+				t.Errorf("%s: %s, %v", about, got.Outcome, got.Records)
+			}
+			got = rollingUnder(everything, got.Records, text("a", "2"), c.reference)
+			if got.Outcome != checksum.Stamped || got.Records.Baseline != nil {
+				t.Errorf("%s, and an edit: %s, %v", about, got.Outcome, got.Records)
+			}
+		}
+	}
+}
+
 func TestHolds(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for about, c := range map[string]struct {

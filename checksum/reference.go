@@ -41,6 +41,8 @@ type Reference struct {
 	RequiredKeys []string
 	// Where is the place, by the first mount; nil of what Joined has put together.
 	Where *Place
+	// byPolicy tells that no template names it: the policy adds it (also).
+	byPolicy bool
 }
 
 // Place is where in a pod template a reference stands. Fields that do not apply

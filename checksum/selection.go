@@ -77,7 +77,7 @@ func Selections(references []Reference, policy Policy) []Selection {
 	}
 	for _, sources := range [][]Source{policy.Also, policy.named} {
 		for _, source := range sources {
-			sorted = append(sorted, &Reference{Source: source, Use: Startup, All: true, Optional: true})
+			sorted = append(sorted, &Reference{Source: source, Use: Startup, All: true, Optional: true, byPolicy: true})
 		}
 	}
 	slices.SortStableFunc(sorted, func(a, b *Reference) int { return compareSources(a.Source, b.Source) })
@@ -142,19 +142,25 @@ func join(references []*Reference, uses []Use) Selection {
 }
 
 // alternatives are the selections other than s that any setting of restart-on
-// makes of the same references.
+// makes of the same references, with and without those that the policy adds.
 func alternatives(s Selection, chosen []Use, references []*Reference) []Selection {
 	var found []Selection
-	for _, uses := range usesByPolicy() {
-		same := !slices.ContainsFunc(references, func(r *Reference) bool {
-			return slices.Contains(uses, r.Use) != slices.Contains(chosen, r.Use)
-		})
-		if same || !counts(references, uses) {
-			continue
+	choose := func(from []*Reference, present bool) {
+		for _, uses := range usesByPolicy() {
+			same := present && !slices.ContainsFunc(from, func(r *Reference) bool {
+				return slices.Contains(uses, r.Use) != slices.Contains(chosen, r.Use)
+			})
+			if same || !counts(from, uses) {
+				continue
+			}
+			if other := join(from, uses); other.ID() != s.ID() {
+				found = append(found, other)
+			}
 		}
-		if other := join(references, uses); other.ID() != s.ID() {
-			found = append(found, other)
-		}
+	}
+	choose(references, true)
+	if added := func(r *Reference) bool { return r.byPolicy }; slices.ContainsFunc(references, added) {
+		choose(slices.DeleteFunc(slices.Clone(references), added), false)
 	}
 	return found
 }
