@@ -75,6 +75,33 @@ func TestWhatCannotBeReadIsAFaultAndCountsAsUnset(t *testing.T) {
 	}
 }
 
+func TestAListHasItsLimits(t *testing.T) {
+	long := strings.Repeat("a", 252)
+	for about, c := range map[string]struct{ setting, list, want string }{
+		"256 globs":              {"only", numbered(256, ",", "secret/db-%d-*"), ""},
+		"257 globs":              {"only", numbered(257, ",", "secret/db-%d-*"), "no more than 256"},
+		"257 to ignore":          {"ignore", numbered(257, ",", "secret/db-%d-*"), "no more than 256"},
+		"257 sources":            {"also", numbered(257, ",", "secret/db-%d"), "no more than 256"},
+		"257 windows":            {"window", strings.Repeat("00:00-24:00 UTC;", 257), "no more than 256"},
+		"a glob of 253":          {"ignore", "configmap/???" + long[:250], ""},
+		"a glob of 254":          {"ignore", "configmap/*a" + long, "no more than 253"},
+		"256 keys":               {"ignore-keys", numbered(256, ",", "k%d-*"), ""},
+		"257 keys":               {"ignore-keys", numbered(257, ",", "k%d-*"), "no more than 256"},
+		"a glob of 254 for keys": {"ignore-keys", "*a" + long, "no more than 253"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			level := onWorkload(c.setting, c.list)
+			faults := checksum.DefaultPolicy().With(level).Faults
+			if c.setting == "ignore-keys" {
+				faults = checksum.SourcePolicyOf(level.Annotations).Faults
+			}
+			if (len(faults) > 0) != (c.want != "") || len(faults) > 0 && (!strings.Contains(faults[0].Error(), c.want) || len(faults[0].Error()) > 300) {
+				t.Errorf("%q: %v", c.want, faults)
+			}
+		})
+	}
+}
+
 func TestWhatCounts(t *testing.T) {
 	routes := checksum.Source{Kind: checksum.ConfigMap, Name: "routes"}
 	platform := checksum.Source{Kind: checksum.ConfigMap, Name: "kube-root-ca.crt"}

@@ -131,7 +131,7 @@ func join(references []*Reference, uses []Use) Selection {
 	for _, reference := range references {
 		if slices.Contains(uses, reference.Use) {
 			s.All = s.All || reference.All
-			s.Keys = append(s.Keys, reference.Keys...)
+			s.Keys = gather(s.Keys, sortedUnique, reference.Keys...)
 		}
 	}
 	if s.All {
@@ -174,19 +174,19 @@ func (s *Selection) require(references []*Reference) {
 		}
 		s.Required = true
 		for _, name := range reference.RequiredKeys {
-			s.RequiredKeys = append(s.RequiredKeys, RequiredKey{Name: name, DataOnly: reference.Env})
+			s.RequiredKeys = gather(s.RequiredKeys, strictestFirst, RequiredKey{Name: name, DataOnly: reference.Env})
 		}
 	}
-	slices.SortFunc(s.RequiredKeys, func(a, b RequiredKey) int {
-		if order := cmp.Compare(a.Name, b.Name); order != 0 || a.DataOnly == b.DataOnly {
-			return order
-		}
-		if a.DataOnly { // the stricter one first, so that Missing finds it
-			return -1
-		}
-		return 1
+	s.RequiredKeys = strictestFirst(s.RequiredKeys)
+}
+
+// strictestFirst sorts required keys, of each the stricter one first, so that
+// Missing finds it, and takes out what is there twice.
+func strictestFirst(keys []RequiredKey) []RequiredKey {
+	slices.SortFunc(keys, func(a, b RequiredKey) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), compareTruths(b.DataOnly, a.DataOnly))
 	})
-	s.RequiredKeys = slices.Compact(s.RequiredKeys)
+	return slices.Compact(keys)
 }
 
 // of is the selection under what its source says of itself.

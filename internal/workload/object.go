@@ -191,13 +191,27 @@ func (o *Object) FullName() string {
 	return o.Namespace + "/" + name
 }
 
+// mostKeys is how many keys the references of a pod template may select, all
+// together. Few workloads select a hundred; but a projected volume of N sources that
+// is mounted by M subPaths selects N times M, which is more than there is memory for
+// long before the API server finds the object too large.
+const mostKeys = 100_000
+
 // References lists what the pod template names.
 func (o *Object) References() ([]checksum.Reference, error) {
 	spec, err := o.Template.PodSpec()
 	if err != nil {
 		return nil, fmt.Errorf("reading the pod template of %s %s: %w", o.Kind.Name, o.FullName(), err)
 	}
-	return checksum.References(spec), nil
+	references := checksum.References(spec)
+	keys := 0
+	for i := range references {
+		keys += len(references[i].Keys)
+	}
+	if keys > mostKeys {
+		return nil, fmt.Errorf("reading the pod template of %s %s: it selects %d keys, and no more than %d are read: mount fewer subPaths of projected volumes", o.Kind.Name, o.FullName(), keys, mostKeys)
+	}
+	return references, nil
 }
 
 // TemplateWritten is when the pod template was last written, as far as the
