@@ -127,6 +127,7 @@ type Controller struct {
 	customs    *served.Resources // nil: there are none
 	notes      *notes
 	waits      *waits
+	lacks      *lacks
 	tell       func(context.Context) // hands events on until the end; nil: they need nobody
 }
 
