@@ -266,6 +266,13 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 		return underWay, "", nil // its own controller tells
 	}
 	if stuck := now.Sub(state.progressed); stuck >= limits.RolloutDeadline {
+		if status.PerNode {
+			if stalled, err := c.stalledByNodes(ctx, s, all); err != nil {
+				return underWay, "", err
+			} else if stalled {
+				return mute, "", nil
+			}
+		}
 		return failed, fmt.Sprintf("it has made no progress for %s", stuck.Round(time.Second)), nil
 	}
 	return underWay, "", nil

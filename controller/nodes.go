@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +43,19 @@ func (c *Controller) nodesOf(ctx context.Context, s *subject, pods []workload.Po
 		alone = alone && !ready
 	}
 	return down, alone && int(s.rollout.Missing) <= len(down), nil
+}
+
+// stalledByNodes reports whether nodes that are down keep a rollout from going on, as
+// they do when they use up maxUnavailable: nothing new has been tried in vain elsewhere.
+func (c *Controller) stalledByNodes(ctx context.Context, s *subject, pods []workload.Pod) (bool, error) {
+	down, _, err := c.nodesOf(ctx, s, pods)
+	if err != nil {
+		return false, err
+	}
+	inVain := slices.ContainsFunc(pods, func(pod workload.Pod) bool {
+		return isMade(&pod, s.records.Stamps) && !pod.Ready && !down[pod.Node]
+	})
+	return !inVain && slices.Contains(slices.Collect(maps.Values(down)), true), nil
 }
 
 // beforeTurn is how far a workload is that waits for its turn, and when to look
