@@ -116,6 +116,7 @@ type world struct {
 	said       []said
 	patches    int
 	lists      int
+	refusal    error // what is said to a patch that is refused
 	// before is what happens before a patch is stored.
 	before func()
 	// answers is what becomes of the answer to a patch that was stored.
@@ -372,7 +373,10 @@ func (w *world) body(app *simulatedApp) []byte {
 	})
 }
 
-var errUncertain = errors.New("connection reset by peer")
+var (
+	errUncertain = errors.New("connection reset by peer")
+	errDenied    = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "app", errors.New("somebody's policy"))
+)
 
 // get implements api.
 func (w *world) get(_ context.Context, user ref) ([]byte, error) { return w.body(w.apps[user]), nil }
@@ -389,7 +393,7 @@ func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]b
 	}
 	if app.refused > 1 {
 		app.refused--
-		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, user.name, errors.New("somebody's policy"))
+		return nil, nil, cmp.Or(w.refusal, error(errDenied))
 	}
 	app.refused = 0
 	if w.before != nil {
