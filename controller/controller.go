@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -125,6 +126,7 @@ type Controller struct {
 	reflect    []*cache.Reflector
 	watches    []watch
 	customs    *served.Resources // nil: there are none
+	leads      atomic.Bool       // workloads that wake up are for us
 	notes      *notes
 	waits      *waits
 	tell       func(context.Context) // hands events on until the end; nil: they need nobody
@@ -140,7 +142,7 @@ func (c *Controller) Changed(namespace string, source checksum.Source) {
 	c.settle.changed(namespace, source)
 	c.steps.changed(place{namespace, source}, c.sources.Content(namespace, source), users, c.options.Clock.Now())
 	for _, user := range users {
-		c.queue.Add(user) // a recording waits for nothing; a roll waits in sync
+		c.wake(user) // a recording waits for nothing; a roll waits in sync
 	}
 }
 
@@ -151,6 +153,14 @@ func (c *Controller) NamespaceChanged(namespace string) { c.index.reconsider(nam
 // Reconsider has every workload looked at again, as after a change of the key ring.
 func (c *Controller) Reconsider() {
 	for _, user := range c.index.all() {
+		c.wake(user)
+	}
+}
+
+// wake has a workload looked at. Before this process leads nobody looks, and then it
+// looks at all of them.
+func (c *Controller) wake(user ref) {
+	if c.leads.Load() {
 		c.queue.Add(user)
 	}
 }
@@ -297,11 +307,12 @@ func (c *Controller) lead(ctx context.Context) error {
 // found by looking at all of them.
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
-	c.metrics.leads.Store(true)
+	c.leads.Store(true)
 	c.index.refresh() // workloads may have come before the policy of their Namespace
 	c.settle.begin()
 	c.steps.lead(c.index.all(), c.options.Clock.Now())
 	c.Reconsider()
+	c.metrics.leads.Store(true) // what is to do is in the queue by now
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
 	var group errgroup.Group

@@ -318,6 +318,8 @@ func newHouse(t *testing.T, c *cluster) *house {
 	recorder := events.NewFakeRecorder(100)
 	h := &house{cluster: c, events: recorder, clock: clock}
 	h.control(t, settle, clock)
+	h.leads.Store(true)
+	h.Reconsider()
 	return h
 }
 

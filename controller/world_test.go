@@ -215,6 +215,7 @@ func (w *world) lead() {
 	for _, user := range w.names {
 		w.see(user)
 	}
+	w.controller.leads.Store(true)
 	w.controller.index.refresh()
 	w.controller.settle.begin()
 	w.controller.steps.lead(w.controller.index.all(), w.clock.Now())
