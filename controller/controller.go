@@ -125,8 +125,8 @@ type Controller struct {
 	queue      workqueue.TypedRateLimitingInterface[ref]
 	reflect    []*cache.Reflector
 	watches    []watch
-	customs    *served.Resources // nil: there are none
-	leads      atomic.Bool       // workloads that wake up are for us
+	customs    *served.Resources
+	leads      atomic.Bool // workloads that wake up are for us
 	notes      *notes
 	waits      *waits
 	tell       func(context.Context) // hands events on until the end; nil: they need nobody
@@ -205,6 +205,10 @@ func (c *Controller) Ready() error {
 	return nil
 }
 
+// customsWithin bounds how long custom kinds are waited for: one that the API server
+// does not tell of, or does not let us read, keeps nobody from leading.
+const customsWithin = 30 * time.Second
+
 // fill waits until every cache is filled, and says now and then which is not.
 // It reports false when ctx ended before.
 func (c *Controller) fill(ctx context.Context) bool {
@@ -212,9 +216,15 @@ func (c *Controller) fill(ctx context.Context) bool {
 	for {
 		err := c.Ready()
 		if err == nil {
-			return true
-		}
-		if minutes := int(c.options.Clock.Since(began) / time.Minute); minutes > told {
+			unread := c.customs.Unread()
+			if len(unread) == 0 {
+				return true
+			}
+			if c.options.Clock.Since(began) >= customsWithin {
+				klog.FromContext(ctx).Info("Custom kinds that cannot be read yet are not waited for any longer", "kinds", unread)
+				return true
+			}
+		} else if minutes := int(c.options.Clock.Since(began) / time.Minute); minutes > told {
 			told = minutes
 			klog.FromContext(ctx).Info("Nothing rolls yet; if this stays, look for missing rights", "reason", err.Error())
 		}
@@ -239,12 +249,10 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	if c.customs != nil {
-		group.Go(func() error {
-			c.customs.Run(ctx)
-			return nil
-		})
-	}
+	group.Go(func() error {
+		c.customs.Run(ctx)
+		return nil
+	})
 	if c.tell != nil {
 		group.Go(func() error {
 			c.tell(ctx)
