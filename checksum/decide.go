@@ -178,6 +178,11 @@ func stampAll(ring *Ring, a *Admission) Decision {
 			decision.Records.Stamps[StampKey(s.Source)] = ring.Digest(a.Namespace, s, content)
 		}
 	}
+	if a.Policy.RestartUnstamped && len(decision.Records.Stamps) == 0 {
+		// The pods start with nothing that counts, which is known: what counts later
+		// is no reason to take the workload for one that was found without stamps.
+		decision.Records.Baseline = map[Source]string{}
+	}
 	return decision
 }
 
@@ -300,5 +305,5 @@ func oversize(a *Admission, records Records) (stamps, baseline bool) {
 	if text := FormatBaseline(records.Baseline); text != "" {
 		workload += len(BaselineAnnotation) + len(text)
 	}
-	return len(records.Stamps) > 0 && template > annotationLimit, len(records.Baseline) > 0 && workload > annotationLimit
+	return len(records.Stamps) > 0 && template > annotationLimit, records.Baseline != nil && workload > annotationLimit
 }

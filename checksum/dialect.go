@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,20 +59,46 @@ type NamePattern struct {
 	expression *regexp.Regexp
 }
 
-// parseNamePattern reads an expression.
-func parseNamePattern(kind Kind, text string) (NamePattern, error) {
-	part, err := regexp.Compile(text)
-	if err != nil {
-		return NamePattern{}, fmt.Errorf("reading a pattern of names: %w", err)
+// mostParts is how much the expressions of one list may be, all together, with what
+// is repeated written out: a[b-z]{999} is 3,000 parts. They are kept compiled, which
+// takes up to 40 bytes a part, and each name in the namespace is compared with them.
+const mostParts = 4000
+
+// parseNamePattern reads an expression that has no more than some parts, and tells
+// how many it has; a plain name has none.
+func parseNamePattern(kind Kind, text string, most int) (pattern NamePattern, parts int, err error) {
+	if err := checkLength(text); err != nil {
+		return NamePattern{}, 0, err
 	}
-	if plain, all := part.LiteralPrefix(); all {
-		return NamePattern{Kind: kind, plain: plain}, nil
+	expression, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return NamePattern{}, 0, noExpression(text)
+	}
+	if expression.Op == syntax.OpLiteral && expression.Flags&syntax.FoldCase == 0 {
+		return NamePattern{Kind: kind, plain: string(expression.Rune)}, 0, nil
+	}
+	if parts = partsOf(expression); parts > most {
+		return NamePattern{}, 0, fmt.Errorf("want expressions of no more than %d parts in all, with what is repeated written out", mostParts)
 	}
 	whole, err := regexp.Compile("^(?:" + text + ")$")
 	if err != nil {
-		return NamePattern{}, fmt.Errorf("reading a pattern of names: %w", err)
+		return NamePattern{}, 0, noExpression(text)
 	}
-	return NamePattern{Kind: kind, expression: whole}, nil
+	return NamePattern{Kind: kind, expression: whole}, parts, nil
+}
+
+func noExpression(text string) error { return fmt.Errorf("%q is no regular expression (RE2)", text) }
+
+// partsOf counts what an expression is made of, before anything is made of it.
+func partsOf(expression *syntax.Regexp) int {
+	parts := 1 + len(expression.Rune)
+	for _, sub := range expression.Sub {
+		parts += partsOf(sub)
+	}
+	if expression.Op == syntax.OpRepeat {
+		parts *= max(expression.Min, expression.Max, 1)
+	}
+	return parts
 }
 
 // Matches reports whether a source is named.
@@ -192,9 +219,7 @@ func (t *translation) reloaderMatch() (all bool) {
 			return err
 		}
 		for _, source := range sources {
-			if err := t.name(source.Kind, source.Name, regexp.QuoteMeta(source.Name)); err != nil {
-				return err
-			}
+			t.Names = append(t.Names, NamePattern{Kind: source.Kind, plain: source.Name})
 		}
 		return nil
 	})
@@ -226,18 +251,17 @@ func (t *translation) wave() {
 			t.Kinds = append(t.Kinds, kind)
 		}
 		t.read(waveDomain+"extra-"+string(kind)+"s", true, func(text string) error {
-			for _, item := range commaList(text) {
+			list, err := items(text)
+			for _, item := range list {
 				namespace, name, qualified := strings.Cut(item, "/")
 				if !qualified {
 					name = item
 				} else if namespace != t.namespace {
 					return fmt.Errorf("%q is in another namespace, and sources are read in the workload's own alone", item)
 				}
-				if err := t.name(kind, name, regexp.QuoteMeta(name)); err != nil {
-					return err
-				}
+				t.Names = append(t.Names, NamePattern{Kind: kind, plain: name})
 			}
-			return nil
+			return err
 		})
 	}
 }
@@ -272,51 +296,42 @@ func (t *translation) truth(key string) (truth bool) {
 // names reads a comma list of regular expressions, each for a whole name.
 func (t *translation) names(key string, kind Kind) {
 	t.read(key, true, func(text string) error {
-		for _, item := range commaList(text) {
-			if err := t.name(kind, item, item); err != nil {
+		list, err := items(text)
+		left := mostParts
+		for _, item := range list {
+			pattern, parts, err := parseNamePattern(kind, item, left)
+			if err != nil {
 				return err
 			}
+			t.Names = append(t.Names, pattern)
+			left -= parts
 		}
-		return nil
+		return err
 	})
-}
-
-func (t *translation) name(kind Kind, item, expression string) error {
-	pattern, err := parseNamePattern(kind, expression)
-	if err != nil {
-		return fmt.Errorf("%q is no regular expression (RE2)", item)
-	}
-	t.Names = append(t.Names, pattern)
-	return nil
 }
 
 // exclude reads a comma list of names.
 func (t *translation) exclude(key string, kind Kind) {
 	t.read(key, false, func(text string) error {
-		for _, item := range commaList(text) {
+		list, err := items(text)
+		for _, item := range list {
 			source := Source{kind, item}
 			if !source.Nameable() {
 				return fmt.Errorf("%q: no object can have this name", item)
 			}
 			t.Excluded = append(t.Excluded, source)
 		}
-		return nil
+		return err
 	})
-}
-
-// commaList takes a list apart. Blanks and a comma too many mean nothing.
-func commaList(text string) []string {
-	list, err := items(text)
-	if err != nil {
-		return nil
-	}
-	return list
 }
 
 // parsePairs reads "configmap=a|secret=b".
 func parsePairs(text string) ([]Source, error) {
 	var sources []Source
 	for pair := range strings.SplitSeq(text, "|") {
+		if err := room(len(sources)); err != nil {
+			return nil, err
+		}
 		kind, name, found := strings.Cut(strings.TrimSpace(pair), "=")
 		source := Source{Kind(strings.TrimSpace(kind)), strings.TrimSpace(name)}
 		if !found || !source.Kind.known() || !source.Nameable() {

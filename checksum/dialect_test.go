@@ -1,6 +1,7 @@
 package checksum_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -191,6 +192,55 @@ func TestWhatCannotBeReadInADialectHoldsItsWorkload(t *testing.T) {
 	other := checksum.Translate(bothDialects, namespace, map[string]string{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": "other/db"}, nil)
 	if len(other.Faults) != 1 || !strings.Contains(other.Faults[0].Error(), "another namespace") {
 		t.Errorf("%+v", other.Faults)
+	}
+}
+
+// numbered is a list of so many items.
+func numbered(n int, separator, format string) string {
+	list := make([]string, 0, n)
+	for i := range n {
+		list = append(list, fmt.Sprintf(format, i))
+	}
+	return strings.Join(list, separator)
+}
+
+func TestAListInADialectHasItsLimits(t *testing.T) {
+	const reload = "configmap.reloader.stakater.com/reload"
+	for about, c := range map[string]struct {
+		key, value string
+		want       string // "": it is read
+	}{
+		"256 names":                     {reload, numbered(256, ",", "a-name-of-some-length-%d"), ""},
+		"257 names":                     {reload, numbered(257, ",", "a-%d"), "no more than 256"},
+		"256 expressions":               {reload, numbered(256, ",", "web-%d.*"), ""},
+		"257 pairs":                     {"reloader.stakater.com/match", numbered(257, "|", "secret=a-%d"), "no more than 256"},
+		"257 pairs that are ignored":    {"reloader.stakater.com/ignore", numbered(257, "|", "secret=a-%d"), "no more than 256"},
+		"257 that are excluded":         {"secrets.exclude.reloader.stakater.com/reload", numbered(257, ",", "a-%d"), "no more than 256"},
+		"257 of wave's":                 {"wave.pusher.com/extra-secrets", numbered(257, ",", "a-%d"), "no more than 256"},
+		"253 characters":                {reload, "." + strings.Repeat("a", 252), ""},
+		"254 characters":                {reload, "." + strings.Repeat("a", 253), "no more than 253"},
+		"a hash":                        {reload, "web-[0-9a-f]{64}", ""},
+		"a large one":                   {reload, "a[b-z]{999}", ""},
+		"two large ones":                {reload, "a[b-z]{999},b[b-z]{999}", "no more than 4000 parts"},
+		"one that is repeated as whole": {reload, "(?:" + strings.Repeat("[a-z]", 20) + "){70}", "no more than 4000 parts"},
+		"repeats in repeats":            {reload, "(?:[a-z]{30}){30}.{1000}", "no more than 4000 parts"},
+		"classes of letters":            {reload, strings.Repeat(`\pL`, 80), "no more than 4000 parts"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			var foreign *checksum.Foreign
+			took := allocated(func() {
+				foreign = checksum.Translate(bothDialects, namespace, map[string]string{"wave.pusher.com/update-on-config-change": "true", c.key: c.value}, nil)
+			})
+			if limit := uint64(2 << 20); took > limit {
+				t.Errorf("it takes %d bytes, want %d at most", took, limit)
+			}
+			switch {
+			case c.want == "" && len(foreign.Faults) > 0, c.want != "" && (len(foreign.Faults) != 1 || !strings.Contains(foreign.Faults[0].Error(), c.want)):
+				t.Errorf("%q: %v", c.want, foreign.Faults)
+			case c.want == "" && len(foreign.Names) == 0:
+				t.Error("it names nothing")
+			}
+		})
 	}
 }
 

@@ -32,24 +32,51 @@ func anyMatches(patterns []SourcePattern, source Source) bool {
 	return slices.ContainsFunc(patterns, func(p SourcePattern) bool { return p.Matches(source) })
 }
 
-// items takes a comma list apart. Blanks around items, and a comma too many,
-// mean nothing; a list of nothing is an error, as nobody writes one on purpose.
+// What somebody may write into a list. It is compared with each name that there is
+// in a namespace, while everybody waits.
+const (
+	mostItems = 256
+	// longestName is how long the name of an object, and a key, can be.
+	longestName = validation.DNS1123SubdomainMaxLength
+)
+
+// room is an error if a list has as many items as it may.
+func room(items int) error {
+	if items < mostItems {
+		return nil
+	}
+	return fmt.Errorf("want no more than %d items", mostItems)
+}
+
+// items takes a comma list apart. Blanks around items, and a comma too many, mean
+// nothing.
 func items(list string) ([]string, error) {
 	var found []string
 	for item := range strings.SplitSeq(list, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			found = append(found, item)
+		if item = strings.TrimSpace(item); item == "" {
+			continue
 		}
-	}
-	if len(found) == 0 {
-		return nil, errors.New("it names nothing")
+		if err := room(len(found)); err != nil {
+			return nil, err
+		}
+		found = append(found, item)
 	}
 	return sortedUnique(found), nil
 }
 
+// someItems is items, where a list of nothing is an error, as nobody writes one on
+// purpose.
+func someItems(list string) ([]string, error) {
+	found, err := items(list)
+	if err == nil && len(found) == 0 {
+		err = errors.New("it names nothing")
+	}
+	return found, err
+}
+
 // parseSourcePatterns reads a list such as "configmap/web-message,secret/db-*".
 func parseSourcePatterns(list string) ([]SourcePattern, error) {
-	names, err := items(list)
+	names, err := someItems(list)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +97,7 @@ func parseSourcePatterns(list string) ([]SourcePattern, error) {
 
 // parseSources reads a list such as "configmap/web-message,secret/db".
 func parseSources(list string) ([]Source, error) {
-	names, err := items(list)
+	names, err := someItems(list)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +117,7 @@ func parseSources(list string) ([]Source, error) {
 
 // parseKeyPatterns reads a list of keys of a source, globs among them.
 func parseKeyPatterns(list string) ([]string, error) {
-	patterns, err := items(list)
+	patterns, err := someItems(list)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +133,11 @@ func parseKeyPatterns(list string) ([]string, error) {
 const globSigns = `*?[]^\`
 
 // checkGlob refuses what path.Match cannot read, and what cannot match any name
-// because a character of it stands in none.
+// because it is longer than any or a character of it stands in none.
 func checkGlob(glob, what string, valid func(plain string) bool) error {
+	if err := checkLength(glob); err != nil {
+		return err
+	}
 	if _, err := path.Match(glob, ""); err != nil {
 		return fmt.Errorf("%q: the brackets or the backslash of this glob are not closed", glob)
 	}
@@ -123,6 +153,13 @@ func checkGlob(glob, what string, valid func(plain string) bool) error {
 		return fmt.Errorf("%q: no object can have this %s", glob, what)
 	case isGlob && strings.Trim(plain, "-._") != "" && !valid("a"+plain+"a"):
 		return fmt.Errorf("%q: no %s holds these characters", glob, what)
+	}
+	return nil
+}
+
+func checkLength(pattern string) error {
+	if len(pattern) > longestName {
+		return fmt.Errorf("%q: want no more than %d characters", shortened(pattern), longestName)
 	}
 	return nil
 }

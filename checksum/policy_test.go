@@ -75,6 +75,33 @@ func TestWhatCannotBeReadIsAFaultAndCountsAsUnset(t *testing.T) {
 	}
 }
 
+func TestAListHasItsLimits(t *testing.T) {
+	long := strings.Repeat("a", 252)
+	for about, c := range map[string]struct{ setting, list, want string }{
+		"256 globs":              {"only", numbered(256, ",", "secret/db-%d-*"), ""},
+		"257 globs":              {"only", numbered(257, ",", "secret/db-%d-*"), "no more than 256"},
+		"257 to ignore":          {"ignore", numbered(257, ",", "secret/db-%d-*"), "no more than 256"},
+		"257 sources":            {"also", numbered(257, ",", "secret/db-%d"), "no more than 256"},
+		"257 windows":            {"window", strings.Repeat("00:00-24:00 UTC;", 257), "no more than 256"},
+		"a glob of 253":          {"ignore", "configmap/???" + long[:250], ""},
+		"a glob of 254":          {"ignore", "configmap/*a" + long, "no more than 253"},
+		"256 keys":               {"ignore-keys", numbered(256, ",", "k%d-*"), ""},
+		"257 keys":               {"ignore-keys", numbered(257, ",", "k%d-*"), "no more than 256"},
+		"a glob of 254 for keys": {"ignore-keys", "*a" + long, "no more than 253"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			level := onWorkload(c.setting, c.list)
+			faults := checksum.DefaultPolicy().With(level).Faults
+			if c.setting == "ignore-keys" {
+				faults = checksum.SourcePolicyOf(level.Annotations).Faults
+			}
+			if (len(faults) > 0) != (c.want != "") || len(faults) > 0 && (!strings.Contains(faults[0].Error(), c.want) || len(faults[0].Error()) > 300) {
+				t.Errorf("%q: %v", c.want, faults)
+			}
+		})
+	}
+}
+
 func TestWhatCounts(t *testing.T) {
 	routes := checksum.Source{Kind: checksum.ConfigMap, Name: "routes"}
 	platform := checksum.Source{Kind: checksum.ConfigMap, Name: "kube-root-ca.crt"}
@@ -227,6 +254,45 @@ func TestAdoptByRestart(t *testing.T) {
 	held := checksum.Records{Stamps: map[string]string{checksum.StampKey(password): ring.Digest(namespace, selection, text("a", "1"))}}
 	if got := rollingUnder(policy, held, text("a", "1"), envFrom(message), envFrom(password)); got.Outcome != checksum.Recorded {
 		t.Errorf("with a record of another source: %s", got.Outcome)
+	}
+}
+
+// A workload whose pods started with nothing that counts was not found without
+// stamps: what counts later is recorded.
+func TestAdoptByRestartOfWhatStartedWithNothing(t *testing.T) {
+	startup := checksum.DefaultPolicy().With(onWorkload("adopt", "restart", "restart-on", "startup"))
+	everything := checksum.DefaultPolicy().With(onWorkload("adopt", "restart"))
+	for about, c := range map[string]struct {
+		then      checksum.Policy
+		content   *checksum.Content
+		reference checksum.Reference
+	}{
+		"before its source":           {everything, nil, envFrom(message)},
+		"with uses that do not count": {startup, text("a", "1"), mounted(message, "a")},
+	} {
+		for _, create := range []bool{true, false} {
+			a := checksum.Admission{
+				Namespace: namespace, Create: create, TemplateChanged: !create, Fresh: true, Policy: c.then,
+				Selections: checksum.Selections([]checksum.Reference{c.reference}, c.then), Content: func(checksum.Source) *checksum.Content { return c.content },
+			}
+			held := checksum.Decide(ring, a).Records
+			baseline, err := checksum.ParseBaseline(checksum.FormatBaseline(held.Baseline))
+			if err != nil || len(held.Stamps) > 0 {
+				t.Fatalf("%s: %v, %v", about, held.Stamps, err)
+			}
+			a.Create, a.TemplateChanged, a.Held, a.Sent = false, false, held, checksum.Records{}
+			if got := checksum.Decide(ring, a); got.Outcome != checksum.Restored || !got.Records.Equal(held) {
+				t.Errorf("%s: a client that takes the baseline away: %s, %v", about, got.Outcome, got.Records)
+			}
+			got := rollingUnder(everything, checksum.Records{Baseline: baseline}, text("a", "1"), c.reference)
+			if _, recorded := got.Records.Of(message); got.Outcome != checksum.Recorded || !recorded {
+				t.Errorf("%s: %s, %v", about, got.Outcome, got.Records)
+			}
+			got = rollingUnder(everything, got.Records, text("a", "2"), c.reference)
+			if got.Outcome != checksum.Stamped || got.Records.Baseline != nil {
+				t.Errorf("%s, and an edit: %s, %v", about, got.Outcome, got.Records)
+			}
+		}
 	}
 }
 

@@ -7,6 +7,28 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
+// What also adds to what the template reads of a source loses no restart that pends.
+func TestDecideAfterAlsoNamesASourceOfTheTemplate(t *testing.T) {
+	plain := checksum.DefaultPolicy()
+	also := plain.With(onWorkload("also", message.String()))
+	for _, reference := range []checksum.Reference{env(message, "a"), mounted(message, "a")} {
+		then := text("a", "1", "b", "1")
+		held := checksum.Records{Stamps: map[string]string{checksum.StampKey(message): ring.Digest(namespace, selected(t, plain, reference), then)}}
+		for about, c := range map[string]struct {
+			content *checksum.Content
+			want    checksum.Outcome
+		}{
+			"nothing changed":     {then, checksum.Recorded},
+			"another key changed": {text("a", "1", "b", "2"), checksum.Recorded},
+			"a restart pends":     {text("a", "2", "b", "1"), checksum.Stamped},
+		} {
+			if got := rollingUnder(also, held, c.content, reference); got.Outcome != c.want || len(got.Findings) > 0 {
+				t.Errorf("%s: %s, %v, want %s", about, got.Outcome, got.Findings, c.want)
+			}
+		}
+	}
+}
+
 // A policy edit restarts nothing whose content has not changed since its
 // record, and loses no restart that pends.
 func TestDecideAfterAPolicyEdit(t *testing.T) {

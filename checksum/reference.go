@@ -1,6 +1,7 @@
 package checksum
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -24,7 +25,8 @@ const (
 	Unused Use = "unused"
 )
 
-// Reference is one place in a pod template that names a source.
+// Reference is one place in a pod template that names a source; where that is a
+// volume, it is all mounts of it for one use.
 type Reference struct {
 	Source Source
 	Use    Use
@@ -37,8 +39,10 @@ type Reference struct {
 	Keys []string
 	// RequiredKeys must exist unless the reference is optional.
 	RequiredKeys []string
-	// Where is the place; nil of what Joined has put together.
+	// Where is the place, by the first mount; nil of what Joined has put together.
 	Where *Place
+	// byPolicy tells that no template names it: the policy adds it (also).
+	byPolicy bool
 }
 
 // Place is where in a pod template a reference stands. Fields that do not apply
@@ -106,15 +110,21 @@ func References(spec *corev1.PodSpec) []Reference {
 	return f.found
 }
 
+// mount is all mounts of a volume for one use. Were each mount a reference, a
+// template of M mounts of M keys would make M×M of what it says.
 type mount struct {
-	use     Use
-	subPath string // cleaned; "" selects the whole volume
-	where   Place
+	use   Use
+	where Place // the first of them
+	// whole tells that one of them shows the whole volume. Else paths are what they
+	// show of it, each with a slash behind it; names are how those begin, once
+	// somebody has asked.
+	whole        bool
+	paths, names []string
 }
 
 type finder struct {
 	found  []Reference
-	mounts map[string][]*mount // by name of volume
+	mounts map[string][]*mount // by name of volume, one for each use
 }
 
 func (f *finder) add(r Reference) {
@@ -145,15 +155,29 @@ func (f *finder) container(name string, env []corev1.EnvVar, envFrom []corev1.En
 		}
 	}
 	for i := range mounts {
-		m := &mount{use: Startup, where: Place{Container: name, Volume: mounts[i].Name, Mount: mounts[i].MountPath}}
+		use, subPath := Startup, ""
 		switch {
 		case mounts[i].SubPathExpr != "": // known to the kubelet alone: every key
 		case mounts[i].SubPath != "":
-			m.subPath = insideVolume(mounts[i].SubPath)
+			subPath = insideVolume(mounts[i].SubPath)
 		case keepsRunning:
-			m.use = Live
+			use = Live
 		}
-		f.mounts[mounts[i].Name] = append(f.mounts[mounts[i].Name], m)
+		f.mount(use, subPath, Place{Container: name, Volume: mounts[i].Name, Mount: mounts[i].MountPath})
+	}
+}
+
+// mount notes a mount of a volume; an empty subPath shows the whole of it.
+func (f *finder) mount(use Use, subPath string, where Place) {
+	mounts := f.mounts[where.Volume]
+	at := slices.IndexFunc(mounts, func(m *mount) bool { return m.use == use })
+	if at < 0 {
+		at = len(mounts)
+		f.mounts[where.Volume] = append(mounts, &mount{use: use, where: where})
+	}
+	m := f.mounts[where.Volume][at]
+	if m.whole = m.whole || subPath == ""; !m.whole {
+		m.paths = append(m.paths, subPath+"/")
 	}
 }
 
@@ -163,46 +187,91 @@ func (f *finder) key(source Source, key string, optional *bool, where Place) {
 }
 
 func (f *finder) volume(v *corev1.Volume) {
+	mounts := f.mountsOf(v.Name)
 	if s := v.ConfigMap; s != nil {
-		f.files(v.Name, Source{ConfigMap, s.Name}, s.Items, s.Optional)
+		f.files(mounts, Source{ConfigMap, s.Name}, s.Items, s.Optional)
 	}
 	if s := v.Secret; s != nil {
-		f.files(v.Name, Source{Secret, s.SecretName}, s.Items, s.Optional)
+		f.files(mounts, Source{Secret, s.SecretName}, s.Items, s.Optional)
 	}
 	if v.Projected != nil {
 		for i := range v.Projected.Sources {
 			if s := v.Projected.Sources[i].ConfigMap; s != nil {
-				f.files(v.Name, Source{ConfigMap, s.Name}, s.Items, s.Optional)
+				f.files(mounts, Source{ConfigMap, s.Name}, s.Items, s.Optional)
 			}
 			if s := v.Projected.Sources[i].Secret; s != nil {
-				f.files(v.Name, Source{Secret, s.Name}, s.Items, s.Optional)
+				f.files(mounts, Source{Secret, s.Name}, s.Items, s.Optional)
 			}
 		}
 	}
-	f.provided(v.Name, v.CSI)
+	f.provided(mounts, v.CSI)
 	f.nodeVolume(v)
 }
 
-// files adds a reference for each mount of a volume: the volume says which
-// keys there are and must be, the mount says which of them are seen.
-func (f *finder) files(volume string, source Source, items []corev1.KeyToPath, optional *bool) {
-	r := Reference{Source: source, Optional: isTrue(optional), All: len(items) == 0}
+// mountsOf gives the mounts of a volume; one that is mounted nowhere is unused.
+func (f *finder) mountsOf(volume string) []*mount {
+	mounts := f.mounts[volume]
+	if len(mounts) == 0 {
+		return []*mount{{use: Unused, whole: true, where: Place{Volume: volume}}}
+	}
+	for _, m := range mounts {
+		m.settle()
+	}
+	return mounts
+}
+
+// settle brings paths in order once all are known: sorted, and none in another.
+func (m *mount) settle() {
+	slices.Sort(m.paths)
+	outermost := m.paths[:0]
+	for _, p := range m.paths {
+		if n := len(outermost); n == 0 || !strings.HasPrefix(p, outermost[n-1]) {
+			outermost = append(outermost, p)
+		}
+	}
+	m.paths = outermost
+}
+
+// keys are those that are seen where a file's name is its key. They are one list
+// for all sources of the volume.
+func (m *mount) keys() []string {
+	if m.names == nil {
+		m.names = make([]string, 0, len(m.paths))
+		for _, p := range m.paths {
+			first, _, _ := strings.Cut(p, "/")
+			m.names = append(m.names, first)
+		}
+		m.names = slices.Compact(m.names)
+	}
+	return m.names
+}
+
+// shows reports whether a file of the volume is seen. The path that it lies in is
+// the last that does not come after it.
+func (m *mount) shows(file string) bool {
+	file = path.Clean(file) + "/"
+	at, is := slices.BinarySearch(m.paths, file)
+	return is || at > 0 && strings.HasPrefix(file, m.paths[at-1])
+}
+
+// files adds a reference for each use of a volume: the volume says which keys
+// there are and must be, its mounts say which of them are seen.
+func (f *finder) files(mounts []*mount, source Source, items []corev1.KeyToPath, optional *bool) {
+	r := Reference{Source: source, Optional: isTrue(optional), All: len(items) == 0, RequiredKeys: make([]string, 0, len(items))}
 	for _, item := range items {
 		r.RequiredKeys = append(r.RequiredKeys, item.Key)
 	}
-	for _, m := range f.mountsOf(volume) {
+	for _, m := range mounts {
 		r := r
 		r.Use, r.Where = m.use, &m.where
 		switch {
-		case m.subPath == "":
+		case m.whole:
 			r.Keys = r.RequiredKeys
-		case len(items) == 0: // a file's name is its key
-			first, _, _ := strings.Cut(m.subPath, "/")
-			r.All, r.Keys = false, []string{first}
+		case len(items) == 0:
+			r.All, r.Keys = false, m.keys()
 		default:
 			for _, item := range items {
-				file := path.Clean(item.Path)
-				if file == m.subPath || strings.HasPrefix(file, m.subPath+"/") {
+				if m.shows(item.Path) {
 					r.Keys = append(r.Keys, item.Key)
 				}
 			}
@@ -211,28 +280,20 @@ func (f *finder) files(volume string, source Source, items []corev1.KeyToPath, o
 	}
 }
 
-// mountsOf lists where a volume is mounted; one that is mounted nowhere is unused.
-func (f *finder) mountsOf(volume string) []*mount {
-	if mounts := f.mounts[volume]; len(mounts) > 0 {
-		return mounts
-	}
-	return []*mount{{use: Unused, where: Place{Volume: volume}}}
-}
-
 // The inline volume of a SecretProviderClass.
 const (
 	providerDriver    = "secrets-store.csi.k8s.io"
 	providerAttribute = "secretProviderClass"
 )
 
-// provided adds a reference for each mount of a volume of a SecretProviderClass.
+// provided adds a reference for each use of a volume of a SecretProviderClass.
 // Its files do not bear the names of its objects, so a mount sees them all.
-func (f *finder) provided(volume string, csi *corev1.CSIVolumeSource) {
+func (f *finder) provided(mounts []*mount, csi *corev1.CSIVolumeSource) {
 	if csi == nil || csi.Driver != providerDriver {
 		return
 	}
 	source := Source{SecretProviderClass, csi.VolumeAttributes[providerAttribute]}
-	for _, m := range f.mountsOf(volume) {
+	for _, m := range mounts {
 		f.add(Reference{Source: source, Use: m.use, All: true, Optional: true, Where: &m.where})
 	}
 }
@@ -284,33 +345,60 @@ func insideVolume(subPath string) string {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// Joined puts references together that differ in their place alone: what is
-// kept of a workload to make its selections of, under whatever policy.
+// Joined puts references together that differ in their place alone, sorted: what
+// is kept of a workload to make its selections of, under whatever policy.
 func Joined(references []Reference) []Reference {
-	var joined []Reference
+	sorted := make([]*Reference, 0, usualReferences)
 	for i := range references {
-		r := &references[i]
-		if r.Use == Unused || !r.Source.Nameable() || isHelmRelease(r.Source) {
-			continue // it selects nothing, under any policy
+		// The others select nothing, under any policy.
+		if r := &references[i]; r.Use != Unused && r.Source.Nameable() && !isHelmRelease(r.Source) {
+			sorted = append(sorted, r)
 		}
-		at := slices.IndexFunc(joined, func(j Reference) bool {
-			return j.Source == r.Source && j.Use == r.Use && j.Optional == r.Optional && j.Env == r.Env
-		})
-		if at < 0 {
-			at = len(joined)
+	}
+	slices.SortFunc(sorted, compareButPlaces)
+	joined := make([]Reference, 0, len(sorted))
+	for i, r := range sorted {
+		if i == 0 || compareButPlaces(sorted[i-1], r) != 0 {
 			joined = append(joined, Reference{Source: r.Source, Use: r.Use, Optional: r.Optional, Env: r.Env})
 		}
-		j := &joined[at]
+		j := &joined[len(joined)-1]
 		j.All = j.All || r.All
-		j.Keys = append(j.Keys, r.Keys...)
-		j.RequiredKeys = append(j.RequiredKeys, r.RequiredKeys...)
+		j.Keys = gather(j.Keys, sortedUnique, r.Keys...)
+		j.RequiredKeys = gather(j.RequiredKeys, sortedUnique, r.RequiredKeys...)
 	}
-	for i := range joined {
+	for i := range joined { // what there was room for would be kept as well
 		j := &joined[i]
 		j.Keys = slices.Clone(sortedUnique(j.Keys))
 		if j.RequiredKeys = sortedUnique(j.RequiredKeys); slices.Equal(j.Keys, j.RequiredKeys) {
 			j.RequiredKeys = j.Keys
+		} else {
+			j.RequiredKeys = slices.Clone(j.RequiredKeys)
 		}
 	}
-	return slices.Clone(joined) // what append left room for would be kept as well
+	return slices.Clone(joined)
+}
+
+// compareButPlaces orders references by what Joined does not put together.
+func compareButPlaces(a, b *Reference) int {
+	return cmp.Or(compareSources(a.Source, b.Source), cmp.Compare(a.Use, b.Use), compareTruths(a.Optional, b.Optional), compareTruths(a.Env, b.Env))
+}
+
+func compareTruths(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// gather adds to a list that unique makes a set of in the end. It does so each
+// time before the list grows, so that the list is never much longer than the set.
+func gather[T any](list []T, unique func([]T) []T, more ...T) []T {
+	if len(list)+len(more) > cap(list) {
+		list = unique(list)
+		list = slices.Grow(list, len(list)+len(more))
+	}
+	return append(list, more...)
 }

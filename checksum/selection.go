@@ -77,7 +77,7 @@ func Selections(references []Reference, policy Policy) []Selection {
 	}
 	for _, sources := range [][]Source{policy.Also, policy.named} {
 		for _, source := range sources {
-			sorted = append(sorted, &Reference{Source: source, Use: Startup, All: true, Optional: true})
+			sorted = append(sorted, &Reference{Source: source, Use: Startup, All: true, Optional: true, byPolicy: true})
 		}
 	}
 	slices.SortStableFunc(sorted, func(a, b *Reference) int { return compareSources(a.Source, b.Source) })
@@ -131,7 +131,7 @@ func join(references []*Reference, uses []Use) Selection {
 	for _, reference := range references {
 		if slices.Contains(uses, reference.Use) {
 			s.All = s.All || reference.All
-			s.Keys = append(s.Keys, reference.Keys...)
+			s.Keys = gather(s.Keys, sortedUnique, reference.Keys...)
 		}
 	}
 	if s.All {
@@ -142,19 +142,25 @@ func join(references []*Reference, uses []Use) Selection {
 }
 
 // alternatives are the selections other than s that any setting of restart-on
-// makes of the same references.
+// makes of the same references, with and without those that the policy adds.
 func alternatives(s Selection, chosen []Use, references []*Reference) []Selection {
 	var found []Selection
-	for _, uses := range usesByPolicy() {
-		same := !slices.ContainsFunc(references, func(r *Reference) bool {
-			return slices.Contains(uses, r.Use) != slices.Contains(chosen, r.Use)
-		})
-		if same || !counts(references, uses) {
-			continue
+	choose := func(from []*Reference, present bool) {
+		for _, uses := range usesByPolicy() {
+			same := present && !slices.ContainsFunc(from, func(r *Reference) bool {
+				return slices.Contains(uses, r.Use) != slices.Contains(chosen, r.Use)
+			})
+			if same || !counts(from, uses) {
+				continue
+			}
+			if other := join(from, uses); other.ID() != s.ID() {
+				found = append(found, other)
+			}
 		}
-		if other := join(references, uses); other.ID() != s.ID() {
-			found = append(found, other)
-		}
+	}
+	choose(references, true)
+	if added := func(r *Reference) bool { return r.byPolicy }; slices.ContainsFunc(references, added) {
+		choose(slices.DeleteFunc(slices.Clone(references), added), false)
 	}
 	return found
 }
@@ -168,19 +174,19 @@ func (s *Selection) require(references []*Reference) {
 		}
 		s.Required = true
 		for _, name := range reference.RequiredKeys {
-			s.RequiredKeys = append(s.RequiredKeys, RequiredKey{Name: name, DataOnly: reference.Env})
+			s.RequiredKeys = gather(s.RequiredKeys, strictestFirst, RequiredKey{Name: name, DataOnly: reference.Env})
 		}
 	}
-	slices.SortFunc(s.RequiredKeys, func(a, b RequiredKey) int {
-		if order := cmp.Compare(a.Name, b.Name); order != 0 || a.DataOnly == b.DataOnly {
-			return order
-		}
-		if a.DataOnly { // the stricter one first, so that Missing finds it
-			return -1
-		}
-		return 1
+	s.RequiredKeys = strictestFirst(s.RequiredKeys)
+}
+
+// strictestFirst sorts required keys, of each the stricter one first, so that
+// Missing finds it, and takes out what is there twice.
+func strictestFirst(keys []RequiredKey) []RequiredKey {
+	slices.SortFunc(keys, func(a, b RequiredKey) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), compareTruths(b.DataOnly, a.DataOnly))
 	})
-	s.RequiredKeys = slices.Compact(s.RequiredKeys)
+	return slices.Compact(keys)
 }
 
 // of is the selection under what its source says of itself.

@@ -91,14 +91,14 @@ func (r Records) Of(source Source) (string, bool) {
 	return value, ok
 }
 
-func (r Records) empty() bool { return len(r.Stamps) == 0 && len(r.Baseline) == 0 }
+func (r Records) empty() bool { return len(r.Stamps) == 0 && r.Baseline == nil }
 
 // Equal reports whether two records say the same.
 func (r Records) Equal(other Records) bool {
-	return maps.Equal(r.Stamps, other.Stamps) && maps.Equal(r.Baseline, other.Baseline)
+	return maps.Equal(r.Stamps, other.Stamps) && maps.Equal(r.Baseline, other.Baseline) && (r.Baseline == nil) == (other.Baseline == nil)
 }
 
-// ParseBaseline reads the value of BaselineAnnotation; "" is an empty baseline.
+// ParseBaseline reads the value of BaselineAnnotation; "" is none, nil.
 // Entries for sources of a kind that this version does not know (a newer one
 // was here) are passed over.
 func ParseBaseline(text string) (map[Source]string, error) {
@@ -118,10 +118,10 @@ func ParseBaseline(text string) (map[Source]string, error) {
 	return baseline, nil
 }
 
-// FormatBaseline writes a baseline, "" when it is empty. Equal baselines give
+// FormatBaseline writes a baseline, "" when it is nil. Equal baselines give
 // equal text.
 func FormatBaseline(baseline map[Source]string) string {
-	if len(baseline) == 0 {
+	if baseline == nil {
 		return ""
 	}
 	text, err := json.Marshal(baseline) // sorts keys

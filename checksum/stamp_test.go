@@ -148,7 +148,10 @@ func TestParseBaselineErrsWithoutQuoting(t *testing.T) {
 }
 
 func TestFormatBaselineIsTheDocumentedJSON(t *testing.T) {
-	if got := checksum.FormatBaseline(map[checksum.Source]string{}); got != "" {
+	if got := checksum.FormatBaseline(nil); got != "" {
+		t.Errorf("no baseline is written as %q", got)
+	}
+	if got := checksum.FormatBaseline(map[checksum.Source]string{}); got != "{}" {
 		t.Errorf("an empty baseline is written as %q", got)
 	}
 	want := `{"configmap/a":"1","configmap/web-message":"v1:absent","secret/db-password":"3"}`

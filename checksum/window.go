@@ -30,6 +30,9 @@ func parseWindows(text string) ([]Window, error) {
 		if strings.TrimSpace(part) == "" {
 			continue
 		}
+		if err := room(len(windows)); err != nil {
+			return nil, err
+		}
 		window, err := parseWindow(strings.Fields(part))
 		if err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,10 @@ func template(t *testing.T, values ...string) (manifest []byte, complaint string
 	}
 	args := []string{"template", "configstamp", "chart", "--namespace=configstamp"}
 	for _, value := range values {
+		if strings.HasPrefix(value, "--") { // an argument of helm
+			args = append(args, value)
+			continue
+		}
 		args = append(args, "--set", value)
 	}
 	manifest, err := exec.CommandContext(t.Context(), helm, args...).Output()
@@ -129,6 +134,27 @@ func flags(t *testing.T, command string) map[string]bool {
 		}
 	}
 	return known
+}
+
+// YAML has its own mind about words and numbers.
+func TestValuesOfAFileAreWhatTheySay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	text := "rollouts: {step: off, maxUnsettled: 1000000}\nnamespaces: ['2024', 'on', 'null']\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects := rendered(t, "--values="+file)
+	args := only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[1].Args
+	for _, want := range []string{"--step=off", "--max-unsettled=1000000", "--namespaces=2024,on,null"} {
+		if !slices.Contains(args, want) {
+			t.Errorf("no %s in %q", want, args)
+		}
+	}
+	for _, binding := range all[*rbacv1.RoleBinding](objects) {
+		if !slices.Contains([]string{"2024", "on", "null", "configstamp"}, binding.Namespace) {
+			t.Errorf("a RoleBinding in %q", binding.Namespace)
+		}
+	}
 }
 
 func TestEveryFlagIsKnown(t *testing.T) {

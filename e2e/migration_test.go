@@ -97,11 +97,21 @@ func TestMigration_HelmChecksums(t *testing.T) {
 	}
 	t.Run("a release that changes both rolls once", func(t *testing.T) {
 		t.Parallel()
-		s, before, release := charted(t)
-		s.Set("configmap/c", "k", "2") // Helm writes ConfigMaps first
-		release(`"2"`)
-		s.WantRolls(before, rolls{"deployment/d": 1})
-		wantStamp(t, s, "deployment/d", "configmap/c")
+		for attempt := 1; ; attempt++ {
+			s, before, release := charted(t)
+			begun := time.Now()
+			s.Set("configmap/c", "k", "2") // Helm writes ConfigMaps first
+			release(`"2"`)
+			if time.Since(begun) >= harness.Settle { // two edits, as far as anybody can tell
+				if attempt == 20 {
+					t.Fatalf("%d releases took longer than the settle of %s: this machine is too busy to tell", attempt, harness.Settle)
+				}
+				continue
+			}
+			s.WantRolls(before, rolls{"deployment/d": 1})
+			wantStamp(t, s, "deployment/d", "configmap/c")
+			return
+		}
 	})
 	t.Run("an edit by hand rolls, and the release that follows it rolls again", func(t *testing.T) {
 		t.Parallel()

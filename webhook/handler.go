@@ -56,7 +56,7 @@ const (
 	notServed  checksum.Outcome = "not-served" // a kind or operation that is none of ours
 	optedOut   checksum.Outcome = "opted-out"  // the workload's label says disabled
 	owned      checksum.Outcome = "owned"      // a controller makes this object from its own template
-	unreadable checksum.Outcome = "unreadable" // the object does not have the form of its kind
+	unreadable checksum.Outcome = "unreadable" // the object does not have the form of its kind, or selects too many keys
 	failed     checksum.Outcome = "failed"     // something is wrong with us
 )
 

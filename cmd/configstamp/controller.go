@@ -50,7 +50,7 @@ func controllerCommand() *cobra.Command {
 	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or to be unable to start, before a rollout has failed")
 	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it has failed, where its own controller has no deadline")
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
-	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own; the webhook configuration has to say the same")
+	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own, unless --namespaces lists those that are; the webhook configuration has to say the same")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, for several replicas")
 	flags.StringVar(&o.lease, "lease", "configstamp-controller", "Lease of the leader, in configstamp's own namespace")
 	describeEnvironment(command)
@@ -98,6 +98,15 @@ func (o *controllerOptions) checkLimits() error {
 	return errors.Join(errs...)
 }
 
+// never are the namespaces that are not served. A list of namespaces is an opt-in
+// by name, which no default overrules.
+func (o *controllerOptions) never() []string {
+	if len(o.namespaces) > 0 {
+		return []string{o.namespace}
+	}
+	return append([]string{o.namespace}, o.excluded...)
+}
+
 func (o *controllerOptions) lock(p *process) (resourcelock.Interface, error) {
 	if !o.leaderElect {
 		return nil, nil
@@ -128,7 +137,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		Policy:     rules.policy,
 		Dialects:   rules.dialects,
 		Namespaces: o.namespaces,
-		Excluded:   append([]string{o.namespace}, o.excluded...),
+		Excluded:   o.never(),
 		Settle:     o.settle,
 		Limits:     o.limits,
 		Workers:    o.workers,

@@ -34,8 +34,12 @@ type Record struct {
 // readEvery is how often Namespaces are read that cannot be watched.
 const readEvery = 30 * time.Second
 
-// readWithin bounds one live read.
-const readWithin = 10 * time.Second
+// readWithin bounds one read of a given Namespace; askWithin one for an admission,
+// which makes two at most and has to answer within three seconds (timeoutSeconds).
+const (
+	readWithin = 10 * time.Second
+	askWithin  = time.Second
+)
 
 // Store holds what Namespaces say. Its methods may be called at any time and
 // from anywhere, unless they say otherwise.
@@ -91,7 +95,7 @@ func (s *Store) Look(ctx context.Context, namespace string) (Record, error) {
 	if record, known := s.sink.get(namespace); known {
 		return record, nil
 	}
-	found, err := s.read(ctx, namespace)
+	found, err := s.read(ctx, namespace, askWithin)
 	if err != nil {
 		return Record{}, err
 	}
@@ -103,12 +107,12 @@ func (s *Store) OptedIn(ctx context.Context, namespace string) (bool, error) {
 	if slices.Contains(s.given, namespace) {
 		return true, nil
 	}
-	found, err := s.read(ctx, namespace)
+	found, err := s.read(ctx, namespace, askWithin)
 	return err == nil && found.OptedIn, err
 }
 
-func (s *Store) read(ctx context.Context, namespace string) (*named, error) {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+func (s *Store) read(ctx context.Context, namespace string, within time.Duration) (*named, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(condense.Quiet(ctx)).Get()
 	if err != nil {
@@ -143,7 +147,7 @@ func (s *Store) readGiven(ctx context.Context) {
 		found := make([]*named, len(s.given))
 		errs := make([]error, len(s.given))
 		for i, namespace := range s.given {
-			reading.Go(func() { found[i], errs[i] = s.read(ctx, namespace) })
+			reading.Go(func() { found[i], errs[i] = s.read(ctx, namespace, readWithin) })
 		}
 		reading.Wait()
 		for i, namespace := range s.given {

@@ -2,11 +2,13 @@ package namespace
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,6 +122,37 @@ func TestLookReadsWhatIsNotKnownYet(t *testing.T) {
 	}
 	if _, err := store.Look(t.Context(), "none"); err == nil || !strings.Contains(err.Error(), "none") {
 		t.Errorf("error %v", err)
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// An admission may ask twice, and has three seconds.
+func TestWhatAnAdmissionReadsHasADeadline(t *testing.T) {
+	cfg := fakeapi.New(t).Config()
+	var left []time.Duration
+	cfg.Wrap(func(http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			deadline, _ := r.Context().Deadline()
+			left = append(left, time.Until(deadline))
+			return nil, errors.New("made by the test")
+		})
+	})
+	store, err := NewStore(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, looked := store.Look(t.Context(), "shop")
+	_, asked := store.OptedIn(t.Context(), "shop")
+	if looked == nil || asked == nil || len(left) != 2 {
+		t.Fatalf("%v, %v, %d requests", looked, asked, len(left))
+	}
+	for _, left := range left {
+		if left <= 0 || left > 1400*time.Millisecond {
+			t.Errorf("a request may take %s", left)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,17 +67,7 @@ func (c *Checker) Look(ctx context.Context, namespace string, sources []checksum
 	sources = unique(sources)
 	ctx, cancel := context.WithTimeout(condense.Quiet(ctx), c.options.Timeout)
 	defer cancel()
-	records := make([]Record, len(sources))
-	failures := make([]error, len(sources))
-	var looking sync.WaitGroup
-	for i, source := range sources {
-		looking.Go(func() {
-			records[i], failures[i] = c.shared.do(ctx, place{namespace, source}, func(ctx context.Context) (Record, error) {
-				return c.one(ctx, namespace, source)
-			})
-		})
-	}
-	looking.Wait()
+	records, failures := c.each(ctx, namespace, sources)
 	if err := notProven(namespace, sources, failures); err != nil {
 		return nil, err
 	}
@@ -85,6 +76,30 @@ func (c *Checker) Look(ctx context.Context, namespace string, sources []checksum
 		view[source] = records[i]
 	}
 	return view, nil
+}
+
+// each looks at some sources, and begins with none once its time is up. However
+// many they are, it has no more under way than there can be requests, and so no more
+// stand in the way of other Looks.
+func (c *Checker) each(ctx context.Context, namespace string, sources []checksum.Source) ([]Record, []error) {
+	records, failures := make([]Record, len(sources)), make([]error, len(sources))
+	var begun atomic.Int64
+	var looking sync.WaitGroup
+	for range min(len(sources), c.options.Parallel) {
+		looking.Go(func() {
+			for i := begun.Add(1) - 1; i < int64(len(sources)); i = begun.Add(1) - 1 {
+				if failures[i] = ctx.Err(); failures[i] != nil {
+					continue
+				}
+				source := sources[i]
+				records[i], failures[i] = c.shared.do(ctx, place{namespace, source}, func(ctx context.Context) (Record, error) {
+					return c.one(ctx, namespace, source)
+				})
+			}
+		})
+	}
+	looking.Wait()
+	return records, failures
 }
 
 func unique(sources []checksum.Source) []checksum.Source {
@@ -104,6 +119,7 @@ func notProven(namespace string, sources []checksum.Source, failures []error) er
 	const named = 5
 	var names []string
 	var first error
+	more := -named
 	for i, err := range failures {
 		if err == nil {
 			continue
@@ -111,13 +127,15 @@ func notProven(namespace string, sources []checksum.Source, failures []error) er
 		if first == nil {
 			first = err
 		}
-		names = append(names, sources[i].String())
+		if more++; more <= 0 {
+			names = append(names, sources[i].String())
+		}
 	}
 	if first == nil {
 		return nil
 	}
-	if more := len(names) - named; more > 0 {
-		names = append(names[:named], fmt.Sprintf("%d more", more))
+	if more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return fmt.Errorf("checking %s in namespace %q: %w: %w", strings.Join(names, ", "), namespace, ErrNotProven, first)
 }

@@ -128,6 +128,43 @@ func TestLookIsBoundedInParallelAndKeepsItsConnections(t *testing.T) {
 	}
 }
 
+// A workload may name thousands of sources, and the API server may hang.
+func TestLookBeginsNoMoreThanThereCanBeRequests(t *testing.T) {
+	server := fakeapi.New(t)
+	goOn, hangs := make(chan struct{}), make(chan struct{}, 1)
+	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/web-") {
+			select {
+			case hangs <- struct{}{}:
+			default:
+			}
+			<-goOn
+		}
+		return false
+	}
+	checker := NewChecker(stale(t, server), CheckerOptions{Timeout: time.Minute, Parallel: 8})
+	var sources []checksum.Source
+	for i := range 5000 {
+		sources = append(sources, checksum.Source{Kind: checksum.ConfigMap, Name: fmt.Sprint("web-", i)})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-hangs
+		cancel()
+	}()
+	_, err := checker.Look(ctx, "shop", sources)
+	if !errors.Is(err, ErrNotProven) || !strings.Contains(err.Error(), "4995 more") || len(err.Error()) > 500 {
+		t.Errorf("%v", err)
+	}
+	// Reads go on for others when a Look ends, and none of these has ended.
+	checker.shared.mu.Lock()
+	if begun := len(checker.shared.lines); begun > 8 {
+		t.Errorf("%d reads were begun, want no more than 8", begun)
+	}
+	checker.shared.mu.Unlock()
+	close(goOn)
+}
+
 func TestLookSaysWhatCouldNotBeProven(t *testing.T) {
 	cases := map[string]struct {
 		intercept func(w http.ResponseWriter, r *http.Request) bool

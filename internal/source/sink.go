@@ -31,6 +31,7 @@ type sink struct {
 	changed func(namespace string, source checksum.Source)
 
 	progress condense.Progress
+	refused  condense.Refused
 	synced   atomic.Bool
 
 	mu      sync.RWMutex // for what follows; only the Reflector writes

@@ -138,7 +138,7 @@ func (s *Store) reflector(logger klog.Logger, key sinkKey, sink *sink) *cache.Re
 	if key.kind == checksum.Secret {
 		selector = fields.ParseSelectorOrDie(notHelm)
 	}
-	lw := condense.NewListWatch(s.client, resourceOf(key.kind), key.namespace, selector)
+	lw := sink.refused.Of(condense.NewListWatch(s.client, resourceOf(key.kind), key.namespace, selector))
 	return cache.NewReflectorWithOptions(lw, nil, sink, cache.ReflectorOptions{
 		Logger:          &logger,
 		Name:            "source",
@@ -150,14 +150,20 @@ func (s *Store) reflector(logger klog.Logger, key sinkKey, sink *sink) *cache.Re
 func resourceOf(kind checksum.Kind) string { return string(kind) + "s" }
 
 // HasSynced reports whether the initial fill is complete, SecretProviderClasses
-// aside: of those nothing is known until somebody reports.
+// aside: of those nothing is known until somebody reports. Of given namespaces
+// those do not count that the API server refuses, as it does when one is gone:
+// the others do not wait for them, and View knows nothing of them.
 func (s *Store) HasSynced() bool {
+	filled := false
 	for _, sink := range s.sinks {
-		if !sink.hasSynced() {
+		switch {
+		case sink.hasSynced():
+			filled = true
+		case s.all || !sink.refused.Last():
 			return false
 		}
 	}
-	return true
+	return filled
 }
 
 // LastProgress is when the watch of ConfigMaps or Secrets that has been silent longest last told

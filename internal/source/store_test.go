@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/condense/fakeapi"
@@ -231,6 +237,62 @@ func TestStoreOfSomeNamespaces(t *testing.T) {
 	for _, request := range server.Requests() {
 		if !strings.Contains(request, "/namespaces/shop/") && !strings.Contains(request, "/namespaces/bank/") {
 			t.Errorf("%s needs rights that namespaced mode does not have", request)
+		}
+	}
+}
+
+// A namespace that is gone, and its Role with it, keeps no other waiting.
+func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
+	server := fakeapi.New(t)
+	var granted atomic.Bool
+	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if granted.Load() || !strings.Contains(r.URL.Path, "/namespaces/gone/") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+		return true
+	}
+	server.Put("configmaps", configMap("shop", "web", map[string]string{"a": "1"}))
+	server.Put("configmaps", configMap("gone", "web", map[string]string{"a": "2"}))
+	store, _ := newStore(t, server, "shop", "gone")
+	run(t, store)
+	if view, err := store.View("shop", []checksum.Source{web}); err != nil || view[web].Content == nil {
+		t.Errorf("shop: %v, %v", view, err)
+	}
+	if _, err := store.View("gone", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
+		t.Errorf("a namespace that is refused: %v", err)
+	}
+	granted.Store(true)
+	fakeapi.Eventually(t, "it is read once the right is there", func() bool {
+		_, err := store.View("gone", []checksum.Source{web})
+		return err == nil
+	})
+}
+
+// Whoever may read nothing at all knows nothing.
+func TestStoreThatIsRefusedEverything(t *testing.T) {
+	refused, filled := &sink{}, &sink{}
+	filled.synced.Store(true)
+	lw := refused.refused.Of(&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil)
+	}})
+	if _, err := lw.ListWithContextFunc(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Fatal(err)
+	}
+	shop, gone := sinkKey{namespace: "shop"}, sinkKey{namespace: "gone"}
+	for about, c := range map[string]struct {
+		store Store
+		want  bool
+	}{
+		"all of the cluster":          {Store{all: true, sinks: map[sinkKey]*sink{{}: refused, {kind: checksum.Secret}: filled}}, false},
+		"every namespace":             {Store{sinks: map[sinkKey]*sink{gone: refused}}, false},
+		"one namespace":               {Store{sinks: map[sinkKey]*sink{gone: refused, shop: filled}}, true},
+		"one, and another is waiting": {Store{sinks: map[sinkKey]*sink{gone: refused, shop: {}}}, false},
+	} {
+		if got := c.store.HasSynced(); got != c.want {
+			t.Errorf("refused is %s: filled: %v", about, got)
 		}
 	}
 }

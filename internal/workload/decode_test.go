@@ -158,6 +158,30 @@ func TestDecodeToleratesWhatIsMissing(t *testing.T) {
 	}
 }
 
+// Each source of a projected volume has the keys that its mounts name, so that a
+// template of 100 KB can select millions.
+func TestATemplateThatSelectsTooManyKeysIsNotRead(t *testing.T) {
+	projected := func(sources, mounts int) string {
+		var volume, web []string
+		for i := range sources {
+			volume = append(volume, fmt.Sprintf(`{"configMap":{"name":"web-%d"}}`, i))
+		}
+		for i := range mounts {
+			web = append(web, fmt.Sprintf(`{"name":"files","mountPath":"/%d","subPath":"key-%d"}`, i, i))
+		}
+		return fmt.Sprintf(`{"metadata":{"name":"web","namespace":"shop"},"spec":{"template":{"spec":{"containers":[{"name":"web","volumeMounts":[%s]}],"volumes":[{"name":"files","projected":{"sources":[%s]}}]}}}}`,
+			strings.Join(web, ","), strings.Join(volume, ","))
+	}
+	deployment := kindNamed(t, "Deployment")
+	if references, err := decode(t, deployment, projected(1000, 100)).References(); err != nil || len(references) != 1000 {
+		t.Errorf("%d references, %v", len(references), err)
+	}
+	_, err := decode(t, deployment, projected(1000, 101)).References()
+	if err == nil || !strings.Contains(err.Error(), "Deployment shop/web") || !strings.Contains(err.Error(), "no more than 100000") || strings.Contains(err.Error(), "key-") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A pod template may hold a secret in plain text, and what is wrong with it is
 // logged and shown as a warning.
 func TestErrorsNeverQuoteTheObject(t *testing.T) {

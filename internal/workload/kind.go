@@ -34,6 +34,9 @@ type Kind struct {
 	// Custom tells that the cluster may not serve the kind, and that its objects own
 	// what they make, Deployments too.
 	Custom bool
+	// Owner is the kind of the objects of the group that own what is made, where
+	// others of the group own what nobody rolls for us; "" is all of them.
+	Owner string
 	// Progress is the type of the status condition whose lastUpdateTime (else
 	// lastTransitionTime) tells when the newest revision became current; "" where
 	// there is none.
@@ -88,8 +91,9 @@ func kind(group, resource, name string, template []string, createOnly, restarts 
 func Known() Table {
 	template := []string{"spec", "template"}
 	return Table{
-		// github.com/argoproj/argo-rollouts/pkg/apis/rollouts/v1alpha1, RolloutPhase
-		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template).
+		// github.com/argoproj/argo-rollouts/pkg/apis/rollouts/v1alpha1, RolloutPhase. Argo CD's
+		// operator and Argo Events own Deployments, and are of the same group.
+		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template).ownedBy("Rollout").
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable",
 				Phases: map[string]Phase{"Healthy": RolledOut, "Degraded": Failed, "Error": Failed, "Paused": Unreported}}),
 		// github.com/openshift/library-go/pkg/apps/appsutil, NewRcAvailableReason
@@ -107,6 +111,12 @@ func custom(group, version, resource, name string, template []string) *Kind {
 // telling is the row with what tells of its rollouts.
 func (k *Kind) telling(progress string, signs Signs) *Kind {
 	k.Progress, k.Signs = progress, signs
+	return k
+}
+
+// ownedBy is the row with the kind of the owners of what is made.
+func (k *Kind) ownedBy(owner string) *Kind {
+	k.Owner = owner
 	return k
 }
 
@@ -151,7 +161,7 @@ func ParseKind(text string) (*Kind, error) {
 	}
 	kind := custom(parts[0], parts[1], parts[2], parts[2], template)
 	if known, found := Known().Find(kind.Group, kind.Resource); found && (!hasOption || progress == known.Progress) {
-		return kind.telling(known.Progress, known.Signs), nil
+		return kind.ownedBy(known.Owner).telling(known.Progress, known.Signs), nil
 	}
 	return kind.telling(progress, Signs{}), nil
 }
@@ -170,9 +180,11 @@ func (t Table) With(kinds ...*Kind) Table {
 	return table
 }
 
-// Rolls reports whether objects of a group's custom kinds roll what they own.
-func (t Table) Rolls(group string) bool {
-	return slices.ContainsFunc(t, func(k *Kind) bool { return k.Custom && k.Group == group })
+// Rolls reports whether what an object owns is rolled by a custom kind of its group.
+func (t Table) Rolls(owner schema.GroupKind) bool {
+	return slices.ContainsFunc(t, func(k *Kind) bool {
+		return k.Custom && k.Group == owner.Group && (k.Owner == "" || k.Owner == owner.Kind)
+	})
 }
 
 // Find looks a kind up by group and resource; versions of one resource share

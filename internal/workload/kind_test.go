@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -57,7 +59,15 @@ func TestATableHasOneRowForEachResource(t *testing.T) {
 	if found, ok := table.Find("argoproj.io", "rollouts"); !ok || found != own || len(table) != len(workload.Builtin())+len(workload.Known()) {
 		t.Errorf("%v of %d", found, len(table))
 	}
-	if !table.Rolls("serving.knative.dev") || table.Rolls("apps") || table.Rolls("example.com") {
-		t.Error("who rolls what it owns")
+	for owner, want := range map[schema.GroupKind]bool{
+		{Group: "serving.knative.dev", Kind: "Revision"}: true,
+		{Group: "argoproj.io", Kind: "Rollout"}:          true,
+		{Group: "argoproj.io", Kind: "ArgoCD"}:           false, // its operator makes Argo CD's own Deployments
+		{Group: "apps", Kind: "ReplicaSet"}:              false,
+		{Group: "example.com", Kind: "Rollout"}:          false,
+	} {
+		if table.Rolls(owner) != want {
+			t.Errorf("%s rolls what it owns: %v", owner, !want)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -168,15 +169,16 @@ func (o *Object) Controller() *metav1.OwnerReference {
 // RolledByOwner reports whether the object belongs to a controller that makes
 // the pods' template, so that it is left alone: any controlled object of a
 // kind that is stamped at creation only, and whatever an object of a group of
-// custom kinds in the table controls (a Deployment of Knative's Revision). A
-// Deployment that another custom resource owns is a workload like any other.
+// custom kinds in the table controls (a Deployment of Knative's Revision), but for
+// groups whose row names one kind of Owner. A Deployment that another custom
+// resource owns is a workload like any other.
 func (o *Object) RolledByOwner(kinds Table) bool {
 	owner := o.Controller()
 	if owner == nil {
 		return false
 	}
 	group, _, _ := strings.Cut(owner.APIVersion, "/")
-	return o.Kind.CreateOnly || kinds.Rolls(group)
+	return o.Kind.CreateOnly || kinds.Rolls(schema.GroupKind{Group: group, Kind: owner.Kind})
 }
 
 // FullName is namespace/name, with the generated name's stem while the API
@@ -189,13 +191,27 @@ func (o *Object) FullName() string {
 	return o.Namespace + "/" + name
 }
 
+// mostKeys is how many keys the references of a pod template may select, all
+// together. Few workloads select a hundred; but a projected volume of N sources that
+// is mounted by M subPaths selects N times M, which is more than there is memory for
+// long before the API server finds the object too large.
+const mostKeys = 100_000
+
 // References lists what the pod template names.
 func (o *Object) References() ([]checksum.Reference, error) {
 	spec, err := o.Template.PodSpec()
 	if err != nil {
 		return nil, fmt.Errorf("reading the pod template of %s %s: %w", o.Kind.Name, o.FullName(), err)
 	}
-	return checksum.References(spec), nil
+	references := checksum.References(spec)
+	keys := 0
+	for i := range references {
+		keys += len(references[i].Keys)
+	}
+	if keys > mostKeys {
+		return nil, fmt.Errorf("reading the pod template of %s %s: it selects %d keys, and no more than %d are read: mount fewer subPaths of projected volumes", o.Kind.Name, o.FullName(), keys, mostKeys)
+	}
+	return references, nil
 }
 
 // TemplateWritten is when the pod template was last written, as far as the

@@ -75,6 +75,7 @@ const (
 	waitsPaused       = "it is paused"
 	waitsForDeletion  = "its update strategy is OnDelete"
 	waitsForPartition = "its partition holds every replica"
+	waitsForRestart   = "its update strategy changes pods in place, and their containers go on"
 )
 
 // Counts is which numbers of a status count replicas.
@@ -275,6 +276,8 @@ func (k *Kind) waits(o *report, number numbers) string {
 		return waitsPaused
 	case o.Spec.UpdateStrategy.Type == "OnDelete":
 		return waitsForDeletion
+	case strings.HasPrefix(o.Spec.UpdateStrategy.Type, "InPlace"): // apps.kruise.io: annotations alone recreate nothing
+		return waitsForRestart
 	case counted != NoCounts && number.held >= number.wanted && number.held > 0:
 		return waitsForPartition
 	}

@@ -253,6 +253,8 @@ func TestRollout(t *testing.T) {
 			rollout{Phase: workload.Rolling, Gentle: true, Available: 10, Missing: 1, MinReady: 3 * time.Second}},
 		"CloneSet: its partition holds all": {"CloneSet", fill(clone, `,"partition":"100%"`, `"updatedReplicas":0`),
 			rollout{Waits: "its partition holds every replica", Gentle: true, Available: 10, MinReady: 3 * time.Second}},
+		"CloneSet: in place": {"CloneSet", strings.Replace(fill(clone, ``, `"updatedReplicas":10,"updatedReadyReplicas":10`), "ReCreate", "InPlaceIfPossible", 1),
+			rollout{Waits: "its update strategy changes pods in place, and their containers go on", Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
 		"CloneSet: paused": {"CloneSet", fill(clone, `,"paused":true`, `"updatedReplicas":3`),
 			rollout{Waits: "it is paused", Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
 

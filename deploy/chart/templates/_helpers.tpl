@@ -49,9 +49,14 @@ labels:
 {{- end }}
 {{- end }}
 
-{{/* The rest of a flag list, of a map from its name in camelCase to a value; empty ones are left out. */}}
+{{/* The rest of a flag list, of a map from its name in camelCase to a value; empty ones are left out. YAML reads off as false, and large numbers as floating ones. */}}
 {{- define "configstamp.flags" -}}
 {{- range $name, $value := . }}
+{{- if kindIs "bool" $value }}
+{{- $value = "off" }}
+{{- else if kindIs "float64" $value }}
+{{- $value = int64 $value }}
+{{- end }}
 {{- if ne (toString $value) "" }}
 - {{ printf "--%s=%s" (kebabcase $name) (toString $value) | quote }}
 {{- end }}
