@@ -129,6 +129,7 @@ type Controller struct {
 	leads      atomic.Bool // workloads that wake up are for us
 	notes      *notes
 	waits      *waits
+	lacks      *lacks
 	tell       func(context.Context) // hands events on until the end; nil: they need nobody
 }
 

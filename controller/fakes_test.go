@@ -45,6 +45,7 @@ type cluster struct {
 	gone     bool // the API server does not know the workload
 	denies   bool // somebody's webhook denies patches, with a status code that means another thing
 	// policy is by flags, settings are those of the namespace.
+	unseen   error // why nobody may list pods
 	policy   checksum.Policy
 	settings map[string]string
 	optedOut bool // the namespace is
@@ -250,7 +251,9 @@ func (c *cluster) Written(_ string, source checksum.Source) (written, created ti
 
 func (c *cluster) Version(string, checksum.Source) string { return "" }
 
-func (c *cluster) pods(context.Context, string, string) ([]workload.Pod, error) { return nil, nil }
+func (c *cluster) pods(context.Context, string, string) ([]workload.Pod, error) {
+	return nil, c.unseen
+}
 
 func (c *cluster) nodeReady(context.Context, string) (bool, error) { return true, nil }
 

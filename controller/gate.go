@@ -17,7 +17,7 @@ import (
 
 // due tells whether a workload with changed sources may roll now; else how long
 // to wait before looking again (zero: until something happens).
-func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (wait time.Duration, rolls bool) {
+func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (wait time.Duration, rolls bool, err error) {
 	if !r.MayRoll() || len(r.policy.Faults) > 0 {
 		c.steps.withdraw(user)
 		if len(r.Missing) == 0 {
@@ -27,7 +27,7 @@ func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (w
 			c.warnOnce(user, s, reasonHeld, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
 				append(slices.Clone(r.Untrue), r.Missing[0].Source)...)
 		}
-		return 0, false
+		return 0, false, nil
 	}
 	now := c.options.Clock.Now()
 	settles := c.settled(user, r.Untrue)
@@ -35,13 +35,13 @@ func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (w
 		c.steps.withdraw(user)
 		c.waits.hold(user, why)
 		if settles > 0 {
-			return settles, false
+			return settles, false, nil
 		}
 		c.notes.hold(user, now.Add(-c.options.Settle), r.Untrue, s.records)
 		hold()
-		return wait, false
+		return wait, false, nil
 	}
-	return c.turn(user, s, r, settles, now)
+	return c.turn(ctx, user, s, r, settles, now)
 }
 
 // held tells what holds a workload, of settings and the pace of its sources
@@ -80,28 +80,37 @@ func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, 
 }
 
 // turn waits for the workload's turn.
-func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration, now time.Time) (wait time.Duration, rolls bool) {
+func (c *Controller) turn(ctx context.Context, user ref, s *subject, r review, settles time.Duration, now time.Time) (wait time.Duration, rolls bool, err error) {
 	if c.steps.off() {
-		return settles, settles == 0
+		return settles, settles == 0, nil
 	}
 	order := unordered
 	if r.policy.Order.Given {
 		order = r.policy.Order.Place
 	}
 	stands := now.Sub(s.still)
+	phase, wait, err := c.beforeTurn(ctx, user, s, stands)
+	if err != nil {
+		return 0, false, err
+	}
+	rolling, calm := phase == workload.Rolling, now.Sub(s.calm)
+	fell := phase == workload.RolledOut && s.relapsed && calm < calmAfter
+	if fell {
+		wait = calmAfter - calm
+	}
 	turn := c.steps.wait(candidate{
 		user: user, sources: r.Untrue, records: s.records, due: now.Add(settles),
-		mute:    s.rollout.Phase == workload.Unreported,
-		unready: s.rollout.Phase == workload.Rolling,
-		busy:    s.rollout.Phase == workload.Rolling && stands < unwellAfter || s.rollout.Phase == workload.RolledOut && s.relapsed && now.Sub(s.calm) < calmAfter,
-		last:    s.rollout.Phase == workload.Rolling && stands >= unwellAfter || s.rollout.Phase == workload.Failed,
+		mute:    phase == workload.Unreported,
+		unready: rolling,
+		busy:    rolling && stands < unwellAfter || fell,
+		last:    rolling && stands >= unwellAfter || phase == workload.Failed,
 		careful: !s.rollout.Gentle, order: order,
 	}, now)
 	if settles > 0 {
-		return settles, false
+		return settles, false, nil
 	}
 	if turn.granted {
-		return 0, true
+		return 0, true, nil
 	}
 	c.notes.hold(user, now.Add(-c.options.Settle), r.Untrue, s.records)
 	if turn.halted != (ref{}) {
@@ -112,21 +121,15 @@ func (c *Controller) turn(user ref, s *subject, r review, settles time.Duration,
 		if c.notes.first(user, reasonHalted, text) {
 			c.say.eventAbout(user, s, corev1.EventTypeWarning, reasonHalted, text, list(r.Untrue)+" by "+turn.halted.people())
 		}
-		return 0, false
+		return 0, false, nil
 	}
 	c.waits.hold(user, waitsForTurn)
-	switch calm := now.Sub(s.calm); {
-	case s.rollout.Phase == workload.Rolling && stands < unwellAfter:
-		wait = unwellAfter - stands
-	case s.relapsed && calm < calmAfter:
-		wait = calmAfter - calm
-	}
 	if waited := now.Sub(turn.since); waited < longTurn {
-		return sooner(wait, longTurn-waited), false
+		return sooner(wait, longTurn-waited), false, nil
 	}
 	c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, changed(r.Untrue)+", and rolls out later: it waits for its turn, as a change rolls in steps and "+
 		"few rollouts may be unsettled at once (--step, --max-unsettled)", r.Untrue...)
-	return wait, false
+	return wait, false, nil
 }
 
 // unwellAfter is how long a workload may roll for another reason, without any

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/internal/workload"
@@ -18,14 +18,26 @@ import (
 type health struct {
 	selector string // of its pods
 	asked    bool   // for the selector
-	// best is the most replicas that were new and available, progressed when that
-	// last grew.
-	best       int32
+	best     extent
+	// progressed is when it last got further than ever.
 	progressed time.Time
 	complete   bool      // it was rolled out once, so its own controller has done its part
 	well       time.Time // since when it is rolled out; zero: it is not
 	troubled   time.Time // since when every new pod is in trouble; zero: not
 	started    time.Time // when a container last started, by its node's clock
+}
+
+// extent is how far a rollout has been at best: the most replicas that were new, and
+// available, and the fewest that were missing, as nodes and replicas may go away.
+type extent struct{ most, missing int32 }
+
+func noExtent() extent { return extent{missing: math.MaxInt32} }
+
+// grows takes what a status tells, and reports whether that is further than ever.
+func (e *extent) grows(status *workload.Rollout) bool {
+	was := *e
+	e.most, e.missing = max(e.most, status.Updated+status.Available), min(e.missing, status.Missing)
+	return *e != was
 }
 
 // condition is how a rollout is.
@@ -81,6 +93,9 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 	}
 	defer c.steps.seen(user, unseen) // its failure is known by then
 	every := c.options.Limits.lookEvery()
+	if how == mute && rollout.failed {
+		how = failed // nothing says that it would be healthy
+	}
 	switch how {
 	case healthy, mute:
 		c.steps.settle(user, how == healthy)
@@ -146,13 +161,13 @@ func (c *Controller) find(ctx context.Context, user ref, s *subject, r review, k
 	if known != nil {
 		state = known.health
 	}
-	pods, err := c.podsOf(ctx, user, &state)
+	pods, _, err := c.podsSeen(ctx, user, s, &state)
 	if err != nil {
 		return nil, fmt.Errorf("looking for a rollout: %w", err)
 	}
 	began, proves := beginning(pods, s.records.Stamps)
 	if began.IsZero() && s.rollout.Phase == workload.Failed {
-		began = s.rollout.FailedAt // not even a pod could be made
+		began = s.rollout.FailedAt // not even a pod could be made, or none may be seen
 	}
 	maps.DeleteFunc(concerned, func(_ place, written time.Time) bool { return began.Before(written) })
 	past = past && c.options.Clock.Since(began) < c.options.Limits.RolloutDeadline
@@ -183,80 +198,40 @@ func (c *Controller) lasts(pods []workload.Pod, s *subject) bool {
 // soak is how long a rollout has to stay well.
 func (l *Limits) soak(s *subject) time.Duration { return max(l.Soak, s.rollout.MinReady) }
 
-// beginning is when the newest pod with stamps was created, zero when there is
-// none, and whether the workload may have been well before: it was not when pods
-// of before are left, and none of them is ready.
-func beginning(pods []workload.Pod, stamps map[string]string) (began time.Time, wasWell bool) {
-	old, ready := 0, 0
-	for i := range pods {
-		switch pod := &pods[i]; {
-		case !alive(pod):
-		case !pod.Carries(stamps):
-			if old++; pod.Ready {
-				ready++
-			}
-		case pod.Created.After(began):
-			began = pod.Created
-		}
-	}
-	return began, old == 0 || ready > 0
-}
-
-// alive reports whether a pod runs, or is to.
-func alive(pod *workload.Pod) bool { return !pod.Deleting && !pod.Finished }
-
-// podsOf are the pods of a workload, of every revision.
-func (c *Controller) podsOf(ctx context.Context, user ref, state *health) ([]workload.Pod, error) {
-	if !state.asked {
-		body, err := c.api.get(ctx, user)
-		if err != nil {
-			return nil, err
-		}
-		// What cannot be read as a selector selects nothing: then the status alone tells.
-		state.selector, _ = user.kind.Selector(body)
-		state.asked = true
-	}
-	if state.selector == "" {
-		return nil, nil
-	}
-	return c.api.pods(ctx, user.namespace, state.selector)
-}
-
-// made are the pods that were made from a template with stamps and run, or are to;
-// without stamps, all that do.
-func made(pods []workload.Pod, stamps map[string]string) (from []workload.Pod) {
-	for i := range pods {
-		if alive(&pods[i]) && (len(stamps) == 0 || pods[i].Carries(stamps)) {
-			from = append(from, pods[i])
-		}
-	}
-	return from
-}
-
 // examine tells how a rollout is, and why it has failed.
 func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollout) (condition, string, error) {
 	state, limits, status := &r.health, &c.options.Limits, &s.rollout
 	now := c.options.Clock.Now()
 	if status.Phase == workload.Unreported {
+		state.well = time.Time{}
 		return mute, "", nil
 	}
 	if state.progressed.IsZero() {
-		state.progressed = r.began
+		state.progressed, state.best = r.began, noExtent()
 	}
-	all, err := c.podsOf(ctx, user, state)
-	blind := apierrors.IsForbidden(err) || err != nil && now.Sub(r.began) >= limits.RolloutDeadline
-	if err != nil && !blind {
+	all, blind, err := c.podsSeen(ctx, user, s, state)
+	if err != nil && now.Sub(r.began) < limits.RolloutDeadline {
 		return underWay, "", err
 	}
-	if blind {
-		c.warnOnce(user, s, reasonUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+err.Error())
+	if err != nil {
+		c.sayUnseen(user, s, err)
+		blind = true
 	}
 	pods := made(all, s.records.Stamps)
 	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
 		return failed, "its controller says " + status.Why, nil
 	}
-	soak := limits.soak(s)
-	trouble, started, up := troubleOf(pods, now, min(soak, limits.CrashDeadline/2))
+	soak, rolledOut := limits.soak(s), status.Phase == workload.RolledOut
+	brief := min(soak, limits.CrashDeadline/2)
+	trouble, started, up := troubleOf(pods, now, brief)
+	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= soak) {
+		var down map[string]bool
+		if down, rolledOut, err = c.nodesOf(ctx, s, all); err != nil {
+			return underWay, "", err
+		}
+		pods = slices.DeleteFunc(pods, func(pod workload.Pod) bool { return down[pod.Node] })
+		trouble, started, up = troubleOf(pods, now, brief)
+	}
 	if trouble == "" {
 		state.troubled = time.Time{}
 	} else if state.troubled.IsZero() {
@@ -269,12 +244,6 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 		return failed, trouble, nil
 	}
 
-	rolledOut := status.Phase == workload.RolledOut
-	if !rolledOut && status.PerNode && status.Missing > 0 && len(pods) > 0 && now.Sub(state.progressed) >= soak {
-		if rolledOut, err = c.lacksNodesAlone(ctx, s, all); err != nil {
-			return underWay, "", err
-		}
-	}
 	if len(pods) == 0 && state.selector != "" && !blind {
 		up = false // none has been made yet
 	}
@@ -290,8 +259,8 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 	}
 
 	state.complete = state.complete || rolledOut
-	if done := status.Updated + status.Available; done > state.best {
-		state.best, state.progressed = done, now
+	if state.best.grows(status) {
+		state.progressed = now
 	}
 	if status.Deadline && !state.complete {
 		return underWay, "", nil // its own controller tells
@@ -300,91 +269,4 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 		return failed, fmt.Sprintf("it has made no progress for %s", stuck.Round(time.Second)), nil
 	}
 	return underWay, "", nil
-}
-
-// troubleOf says what every one of the pods suffers from, "" when one of them does
-// not or there are none, when a container last started, and whether all run. A pod
-// whose container has restarted is well when it has lasted for the soak.
-func troubleOf(pods []workload.Pod, now time.Time, soak time.Duration) (trouble string, started time.Time, up bool) {
-	troubled := 0
-	up = true
-	for i := range pods {
-		pod := &pods[i]
-		up = up && !pod.Started.IsZero()
-		if pod.Started.After(started) {
-			started = pod.Started
-		}
-		switch {
-		case pod.Trouble != "":
-			trouble = pod.Trouble
-		case pod.Restarted && (pod.Started.IsZero() || now.Sub(pod.Started) < soak):
-			if trouble == "" {
-				trouble = "its container restarts"
-			}
-		default:
-			continue
-		}
-		troubled++
-	}
-	if troubled == 0 || troubled < len(pods) {
-		return "", started, up
-	}
-	return fmt.Sprintf("%s (%d of %d new pods)", trouble, troubled, len(pods)), started, up
-}
-
-// mostNodes bounds how many nodes are asked for one workload.
-const mostNodes = 200
-
-// lacksNodesAlone reports whether all that a rollout lacks is on nodes that are not
-// ready.
-func (c *Controller) lacksNodesAlone(ctx context.Context, s *subject, pods []workload.Pod) (bool, error) {
-	lacking := int32(0)
-	asked := map[string]bool{}
-	for i := range pods {
-		pod := &pods[i]
-		if pod.Node == "" || asked[pod.Node] || len(asked) == mostNodes || pod.Ready && !pod.Deleting && pod.Carries(s.records.Stamps) {
-			continue
-		}
-		asked[pod.Node] = true
-		ready, err := c.api.nodeReady(ctx, pod.Node)
-		if err != nil {
-			return false, err
-		}
-		if !ready {
-			lacking++
-		}
-	}
-	return lacking >= s.rollout.Missing, nil
-}
-
-// withdrawn tells of pods that started with content that has been taken back
-// since.
-func (c *Controller) withdrawn(ctx context.Context, user ref, s *subject, was *held) error {
-	if !user.kind.Restarts || !was.records.Equal(s.records) {
-		return nil
-	}
-	until := time.Time{}
-	for _, source := range was.sources {
-		if written, _ := c.sources.Written(user.namespace, source); written.After(until) {
-			until = written
-		}
-	}
-	all, err := c.podsOf(ctx, user, &health{})
-	if err != nil {
-		return fmt.Errorf("looking for pods that started with withdrawn content: %w", err)
-	}
-	pods := made(all, s.records.Stamps)
-	var names []string
-	for i := range pods {
-		// The times of pods and sources are whole seconds.
-		if started := pods[i].Started; !started.Before(was.since.Truncate(time.Second)) && (until.IsZero() || !started.After(until)) {
-			names = append(names, pods[i].Name)
-		}
-	}
-	if len(names) > 0 {
-		slices.Sort(names)
-		c.say.event(user, s, corev1.EventTypeWarning, reasonWithdrawn, fmt.Sprintf("%s was put back as it was, but %s started in between: "+
-			"what it read then it keeps until it is restarted", list(was.sources), joined(names)), was.sources...)
-	}
-	return nil
 }

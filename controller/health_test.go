@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,6 +35,15 @@ func TestHealth(t *testing.T) {
 	crashing := workload.Pod{Name: "new", Stamps: stamps, Trouble: "container app: CrashLoopBackOff", Restarted: true}
 	rolling := workload.Rollout{Phase: workload.Rolling, Deadline: true}
 	done := workload.Rollout{Phase: workload.RolledOut, Available: 2, Updated: 2}
+	daemonSet, _ := workload.Builtin().Find("apps", "daemonsets")
+	daemons := func(observed, updated, available int) workload.Rollout {
+		rollout, err := daemonSet.Rollout(fmt.Appendf(nil, `{"metadata":{"generation":2},"status":{"observedGeneration":%d,"desiredNumberScheduled":100,"updatedNumberScheduled":%d,"numberAvailable":%d}}`,
+			observed, updated, available))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rollout
+	}
 	type now struct {
 		status workload.Rollout
 		pods   []workload.Pod
@@ -110,6 +120,29 @@ func TestHealth(t *testing.T) {
 				return now{workload.Rollout{Phase: workload.Rolling, Updated: int32(min(s, 100))}, []workload.Pod{old}}
 			}, want: failed, when: 400, why: "it has made no progress for 5m0s",
 		},
+		"nodes that go away bring nothing to a standstill": {
+			then: func(s int) now { // one in twelve seconds is new; of a hundred, thirty old ones go
+				nodes, updated := int32(100), int32(s/12)
+				if s >= 360 {
+					nodes = 70
+				}
+				if updated >= nodes {
+					return now{workload.Rollout{Phase: workload.RolledOut, PerNode: true, Updated: nodes, Available: nodes}, []workload.Pod{up(0)}}
+				}
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: nodes - 1, Missing: nodes - updated}, []workload.Pod{up(0)}}
+			}, want: healthy, when: 850,
+		},
+		"nor does what the status tells of the revision before": {
+			then: func(s int) now { // one in eight seconds
+				switch updated := s / 8; {
+				case s == 0:
+					return now{daemons(1, 100, 100), nil}
+				case updated < 100:
+					return now{daemons(2, updated, 99), []workload.Pod{up(0)}}
+				}
+				return now{daemons(2, 100, 100), []workload.Pod{up(0)}}
+			}, want: healthy, when: 810,
+		},
 		"what was rolled out and never lasted fails without progress": {
 			then: func(s int) now {
 				if s%7 == 0 {
@@ -134,6 +167,54 @@ func TestHealth(t *testing.T) {
 				pod.Node, gone.Node, gone.Ready = "a", "b", false
 				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
 			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"nodes that are ready are not, though others lack as many": {
+			then: func(int) now {
+				pod, gone, slow := up(0), old, old
+				pod.Node, gone.Node, gone.Ready, slow.Node = "a", "b", false, "c"
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone, slow}}
+			}, down: map[string]bool{"b": true}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"a pod that is never made on a node that is not ready is no matter": {
+			then: func(int) now {
+				pod := up(0)
+				pod.Node = "a"
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1},
+					[]workload.Pod{pod, {Name: "new", Node: "b", Stamps: stamps}}}
+			}, down: map[string]bool{"b": true}, want: healthy, when: 20,
+		},
+		"nor is one that cannot pull its image there, while others still roll": {
+			then: func(s int) now {
+				stuck := workload.Pod{Name: "new", Node: "b", Stamps: stamps, Trouble: "container app: ImagePullBackOff"}
+				before := old
+				before.Node = "a"
+				if s < 100 {
+					return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 1, Available: 1}, []workload.Pod{before, stuck}}
+				}
+				pod := up(100)
+				pod.Node = "a"
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1}, []workload.Pod{pod, stuck}}
+			}, down: map[string]bool{"b": true}, want: healthy, when: 120,
+		},
+		"and it hides no crash on a node that is ready": {
+			then: func(int) now {
+				here := crashing
+				here.Node = "a"
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 2},
+					[]workload.Pod{here, {Name: "new", Node: "b", Stamps: stamps}}}
+			}, down: map[string]bool{"b": true}, want: failed, when: 40, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+		},
+		"when no node is ready, nothing shows that it is well": {
+			then: func(int) now {
+				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 1}, []workload.Pod{{Name: "new", Node: "b", Stamps: stamps}}}
+			}, down: map[string]bool{"b": true}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"other kinds are held to their pods, wherever they are": {
+			then: func(int) now {
+				here := crashing
+				here.Node = "b"
+				return now{rolling, []workload.Pod{here}}
+			}, down: map[string]bool{"b": true}, want: failed, when: 30, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
 		},
 		"kinds whose pods nobody finds are healthy by what they say": {
 			then: func(int) now { return now{done, nil} }, blind: true, want: healthy, when: 10,

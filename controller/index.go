@@ -45,7 +45,7 @@ type subject struct {
 	sources         []checksum.Source    // what it is found by
 	rollout         workload.Rollout     // how far its newest revision is
 	still           time.Time            // since when it rolls without any progress
-	best            int32                // the most replicas that were new, and available, while it rolls
+	best            extent               // how far it has been while it rolls
 	calm            time.Time            // since when it rolls no more, as far as we have seen
 	relapsed        bool                 // it was rolled out before, at this generation, and fell back
 }
@@ -226,9 +226,12 @@ func (x *index) compare(known, s *subject) {
 		}
 		return
 	}
-	s.still, s.best = now, s.rollout.Updated+s.rollout.Available
-	if same && s.best <= known.best && (known.rollout.Phase == workload.Rolling || now.Sub(known.calm) < calmAfter) {
+	s.still, s.best = now, noExtent()
+	if same && (known.rollout.Phase == workload.Rolling || now.Sub(known.calm) < calmAfter) {
 		s.still, s.best = known.still, known.best
+	}
+	if s.best.grows(&s.rollout) {
+		s.still = now
 	}
 }
 

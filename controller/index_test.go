@@ -3,6 +3,7 @@ package controller
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,6 +19,39 @@ func subjectOf(uid, version string, names ...string) *subject {
 		s.references = append(s.references, checksum.Reference{Source: configMap(name), Use: checksum.Startup, All: true})
 	}
 	return s
+}
+
+// For how long a workload makes no progress, by what its status tells each second.
+func TestStandstill(t *testing.T) {
+	user, began := ref{newCluster(t).kind, "n", "a"}, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	rolling := func(updated, available, missing int32) workload.Rollout {
+		return workload.Rollout{Phase: workload.Rolling, Updated: updated, Available: available, Missing: missing}
+	}
+	for sentence, c := range map[string]struct {
+		told []workload.Rollout
+		want time.Duration
+	}{
+		"nothing comes":                 {[]workload.Rollout{rolling(1, 2, 2), rolling(1, 2, 2), rolling(1, 2, 2)}, 2 * time.Second},
+		"one is new":                    {[]workload.Rollout{rolling(1, 2, 2), rolling(1, 2, 2), rolling(2, 2, 1)}, 0},
+		"it crashes, and comes back":    {[]workload.Rollout{rolling(1, 2, 2), rolling(1, 1, 2), rolling(1, 2, 2)}, 2 * time.Second},
+		"nodes go, and then one is new": {[]workload.Rollout{rolling(30, 99, 70), rolling(30, 69, 40), rolling(31, 69, 39)}, 0},
+		"nodes go, and then nothing":    {[]workload.Rollout{rolling(30, 99, 70), rolling(30, 69, 40), rolling(30, 69, 40)}, time.Second},
+		"nodes go and come":             {[]workload.Rollout{rolling(30, 69, 40), rolling(30, 99, 70), rolling(30, 69, 40), rolling(30, 99, 70)}, 2 * time.Second},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			now := began
+			x := newIndex(func(ref) {}, func(ref, *subject) []checksum.Source { return nil }, func() time.Time { return now })
+			for i, rollout := range c.told {
+				now = began.Add(time.Duration(i) * time.Second)
+				s := subjectOf("1", strconv.Itoa(i+1))
+				s.rollout = rollout
+				x.put(user, s)
+			}
+			if got := now.Sub(x.get(user).still); got != c.want {
+				t.Errorf("it stands for %s, want %s", got, c.want)
+			}
+		})
+	}
 }
 
 func TestIndex(t *testing.T) {

@@ -135,6 +135,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		storm: newStorm(longestSettle * options.Settle),
 		steps: newSteps(options.Limits),
 		waits: newWaits(options.Clock.Now),
+		lacks: newLacks(),
 	}
 	c.index = newIndex(c.wake, c.concern, options.Clock.Now)
 	c.steps.users = func(at place) []ref { return c.index.users(at.namespace, at.source) }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -57,15 +58,16 @@ func (n *notes) first(user ref, why reason, text string) bool {
 	return true
 }
 
-// settle forgets what a workload was warned of: it is well again.
+// settle forgets what a workload was warned of: it is well again. That its pods cannot
+// be looked at is no matter of its own, and is not said again.
 func (n *notes) settle(user ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if note := n.made[user]; note != nil {
-		clear(note.warned)
+		maps.DeleteFunc(note.warned, func(why reason, _ string) bool { return why != reasonUnseen })
 		// A roll that was asked for and did not come is not needed any more.
 		note.changed, note.asked = nil, checksum.Records{}
-		if len(note.missing) == 0 {
+		if len(note.missing) == 0 && len(note.warned) == 0 {
 			delete(n.made, user)
 		}
 	}

@@ -497,7 +497,8 @@ func (t *steps) wasUnwell(user ref, records checksum.Records) bool {
 	return known && was.Equal(records)
 }
 
-// settle ends a rollout: it is healthy, or cannot tell.
+// settle ends a rollout: it is healthy, or cannot tell. The latter still halts what
+// its workload has failed with before.
 func (t *steps) settle(user ref, healthy bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -505,7 +506,9 @@ func (t *steps) settle(user ref, healthy bool) {
 	if r == nil {
 		return
 	}
-	delete(t.rollouts, user)
+	if healthy || len(r.holds) == 0 {
+		delete(t.rollouts, user)
+	}
 	delete(t.unwell, user)
 	for c := range r.evidence {
 		c.root().settled++
@@ -516,6 +519,10 @@ func (t *steps) settle(user ref, healthy bool) {
 				c.root().proven[at]++
 			}
 		}
+	}
+	if t.rollouts[user] == r {
+		r.failed = true
+		clear(r.evidence)
 	}
 	t.stir()
 }

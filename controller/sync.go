@@ -73,12 +73,16 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 		source := review.ToRecord[i].Source
 		c.notes.came(user, source, c.sources.Content(user.namespace, source))
 	}
+	withdrawnErr := c.withdrawn(ctx, user, s, review)
 	wait, err := c.act(ctx, user, s, review)
 	if next := c.index.get(user); next != nil {
 		s = next // as it is after a re-admission
 	}
 	again, followErr := c.follow(ctx, user, s, review)
-	return sooner(wait, again), errors.Join(err, followErr)
+	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && c.steps.of(user) == nil {
+		c.notes.settle(user)
+	}
+	return sooner(wait, again), err
 }
 
 // reread is a workload as the API server has it now.
@@ -100,29 +104,22 @@ func (c *Controller) reread(ctx context.Context, user ref, was *subject) (*subje
 
 // act does what a review asks for.
 func (c *Controller) act(ctx context.Context, user ref, s *subject, review review) (time.Duration, error) {
-	wait, rolls := time.Duration(0), false
+	var wait time.Duration
+	var rolls bool
+	var err error
 	if len(review.Untrue) > 0 {
-		wait, rolls = c.due(ctx, user, s, review)
-	} else {
-		if c.steps.overtaken(user, s.records, c.options.Clock.Now()) {
-			c.steps.came(user, s.records, s.sources)
-		}
-		if was := c.notes.waits(user); was != nil {
-			if err := c.withdrawn(ctx, user, s, was); err != nil {
-				return 0, err
-			}
-			c.notes.waited(user)
-		}
+		wait, rolls, err = c.due(ctx, user, s, review)
+	} else if c.steps.overtaken(user, s.records, c.options.Clock.Now()) {
+		c.steps.came(user, s.records, s.sources)
 	}
 	switch {
 	case rolls:
 		return c.roll(ctx, user, s, review)
 	case len(review.ToRecord) > 0:
-		return c.record(ctx, user, s, review, wait)
-	case len(review.Untrue) == 0 && len(review.Faults) == 0 && len(review.policy.Faults) == 0 && c.steps.of(user) == nil:
-		c.notes.settle(user)
+		wait, recordErr := c.record(ctx, user, s, review, wait)
+		return wait, errors.Join(err, recordErr)
 	}
-	return wait, nil
+	return wait, err
 }
 
 // serves reports whether a workload is opted in: by its own label, else by its
@@ -145,6 +142,11 @@ func (c *Controller) serves(user ref, s *subject) bool {
 type review struct {
 	checksum.Review
 	policy checksum.Policy
+}
+
+// rests reports whether nothing is due, and nothing to be mended.
+func (r *review) rests() bool {
+	return len(r.Untrue) == 0 && len(r.ToRecord) == 0 && len(r.Faults) == 0 && len(r.policy.Faults) == 0
 }
 
 // policy is what counts for a workload, and what holds it.

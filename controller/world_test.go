@@ -114,9 +114,12 @@ type world struct {
 	leaders    int
 	flaky      bool // workloads and the API server fail by themselves
 	said       []said
+	unseen     error // why nobody may list pods
+	deadNode   bool  // there is a node that is not ready, on which DaemonSets lack their pods
 	patches    int
 	lists      int
 	refusal    error // what is said to a patch that is refused
+	asked      int   // how often nodes were
 	// before is what happens before a patch is stored.
 	before func()
 	// answers is what becomes of the answer to a patch that was stored.
@@ -364,13 +367,20 @@ func (w *world) body(app *simulatedApp) []byte {
 	case app.single:
 		replicas, ready = 1, ready-1
 	}
+	nodes := replicas
+	if w.deadNode && !app.mute {
+		nodes++
+	}
 	return encoded(map[string]any{
 		"metadata": map[string]any{"name": app.user.name, "namespace": app.user.namespace, "uid": app.user.name, "resourceVersion": strconv.Itoa(app.version + 1), "generation": app.rolls + 1, "annotations": app.settings},
 		"spec": map[string]any{"replicas": replicas, "selector": map[string]any{"matchLabels": map[string]any{"app": app.user.name}}, "template": map[string]any{
 			"metadata": map[string]any{"annotations": app.records.Stamps},
 			"spec":     map[string]any{"containers": []any{container}},
 		}},
-		"status": map[string]any{"observedGeneration": app.rolls + 1, "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": ready, "readyReplicas": ready},
+		"status": map[string]any{
+			"observedGeneration": app.rolls + 1, "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": ready, "readyReplicas": ready,
+			"desiredNumberScheduled": nodes, "updatedNumberScheduled": replicas, "numberAvailable": ready,
+		},
 	})
 }
 
@@ -416,9 +426,16 @@ func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]b
 // pods implements api.
 func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.Pod, error) {
 	w.lists++
+	if w.unseen != nil {
+		return nil, w.unseen
+	}
 	app := w.apps[ref{w.kind, namespace, selector[len("app="):]}]
-	old := workload.Pod{Name: app.user.name + "-old", Ready: !app.broken} // its native gate keeps it
-	pod := workload.Pod{Name: app.user.name, Stamps: app.records.Stamps, Created: app.rolled.Truncate(time.Second)}
+	old := workload.Pod{Name: app.user.name + "-old", Node: "first", Ready: !app.broken} // its native gate keeps it
+	pod := workload.Pod{Name: app.user.name, Node: "second", Stamps: app.records.Stamps, Created: app.rolled.Truncate(time.Second)}
+	var lost []workload.Pod
+	if w.deadNode {
+		lost = []workload.Pod{{Name: app.user.name + "-lost", Node: deadNode, Deleting: true}}
+	}
 	if w.isWell(app) {
 		pod.Ready, pod.Started = true, app.well.Truncate(time.Second)
 		if app.well.IsZero() {
@@ -427,17 +444,24 @@ func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.
 		if app.podStarted.After(pod.Started) {
 			pod.Created, pod.Started = app.podStarted.Truncate(time.Second), app.podStarted.Truncate(time.Second)
 		}
-		return []workload.Pod{pod}, nil
+		return append(lost, pod), nil
 	}
 	if app.well.IsZero() || app.well.Sub(app.rolled) > time.Minute {
 		pod.Trouble = "container app: CrashLoopBackOff"
 	}
-	return []workload.Pod{old, pod}, nil
+	return append(lost, old, pod), nil
+}
+
+const deadNode = "dead"
+
+// nodeReady implements api.
+func (w *world) nodeReady(_ context.Context, name string) (bool, error) {
+	w.asked++
+	return name != deadNode, nil
 }
 
 func (*world) Ending(string) bool { return false }
 
-func (*world) nodeReady(context.Context, string) (bool, error)     { return true, nil }
 func (*world) sourceUID(context.Context, place) (types.UID, error) { return "", nil }
 func (*world) HasSynced() bool                                     { return true }
 func (*world) OptedIn(string) bool                                 { return true }

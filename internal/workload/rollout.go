@@ -50,7 +50,8 @@ type Rollout struct {
 	// as available.
 	MinReady time.Duration
 	// Available is how many replicas (of a DaemonSet: nodes with one) are available,
-	// of whatever revision. Updated is how many are of the newest one.
+	// of whatever revision. Updated is how many are of the newest one, as far as the
+	// object's controller has looked at that.
 	Available, Updated int32
 	// Missing is at least how many replicas shall be of the newest revision and
 	// available, and are not; 0 when rolled out, and for kinds that count none.
@@ -255,6 +256,9 @@ func (k *Kind) Rollout(raw []byte) (Rollout, error) {
 		}
 		rollout.Missing = clamp(number.missing())
 	case Rolling:
+		if k.behind(&o) { // what it counts was new before
+			number.updated, number.working, rollout.Updated = 0, 0, 0
+		}
 		rollout.Missing = clamp(number.missing())
 	case RolledOut:
 	}
