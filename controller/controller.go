@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -124,7 +125,8 @@ type Controller struct {
 	queue      workqueue.TypedRateLimitingInterface[ref]
 	reflect    []*cache.Reflector
 	watches    []watch
-	customs    *served.Resources // nil: there are none
+	customs    *served.Resources
+	leads      atomic.Bool // workloads that wake up are for us
 	notes      *notes
 	waits      *waits
 	lacks      *lacks
@@ -141,7 +143,7 @@ func (c *Controller) Changed(namespace string, source checksum.Source) {
 	c.settle.changed(namespace, source)
 	c.steps.changed(place{namespace, source}, c.sources.Content(namespace, source), users, c.options.Clock.Now())
 	for _, user := range users {
-		c.queue.Add(user) // a recording waits for nothing; a roll waits in sync
+		c.wake(user) // a recording waits for nothing; a roll waits in sync
 	}
 }
 
@@ -152,6 +154,14 @@ func (c *Controller) NamespaceChanged(namespace string) { c.index.reconsider(nam
 // Reconsider has every workload looked at again, as after a change of the key ring.
 func (c *Controller) Reconsider() {
 	for _, user := range c.index.all() {
+		c.wake(user)
+	}
+}
+
+// wake has a workload looked at. Before this process leads nobody looks, and then it
+// looks at all of them.
+func (c *Controller) wake(user ref) {
+	if c.leads.Load() {
 		c.queue.Add(user)
 	}
 }
@@ -196,6 +206,10 @@ func (c *Controller) Ready() error {
 	return nil
 }
 
+// customsWithin bounds how long custom kinds are waited for: one that the API server
+// does not tell of, or does not let us read, keeps nobody from leading.
+const customsWithin = 30 * time.Second
+
 // fill waits until every cache is filled, and says now and then which is not.
 // It reports false when ctx ended before.
 func (c *Controller) fill(ctx context.Context) bool {
@@ -203,9 +217,15 @@ func (c *Controller) fill(ctx context.Context) bool {
 	for {
 		err := c.Ready()
 		if err == nil {
-			return true
-		}
-		if minutes := int(c.options.Clock.Since(began) / time.Minute); minutes > told {
+			unread := c.customs.Unread()
+			if len(unread) == 0 {
+				return true
+			}
+			if c.options.Clock.Since(began) >= customsWithin {
+				klog.FromContext(ctx).Info("Custom kinds that cannot be read yet are not waited for any longer", "kinds", unread)
+				return true
+			}
+		} else if minutes := int(c.options.Clock.Since(began) / time.Minute); minutes > told {
 			told = minutes
 			klog.FromContext(ctx).Info("Nothing rolls yet; if this stays, look for missing rights", "reason", err.Error())
 		}
@@ -230,12 +250,10 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	if c.customs != nil {
-		group.Go(func() error {
-			c.customs.Run(ctx)
-			return nil
-		})
-	}
+	group.Go(func() error {
+		c.customs.Run(ctx)
+		return nil
+	})
 	if c.tell != nil {
 		group.Go(func() error {
 			c.tell(ctx)
@@ -298,11 +316,12 @@ func (c *Controller) lead(ctx context.Context) error {
 // found by looking at all of them.
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
-	c.metrics.leads.Store(true)
+	c.leads.Store(true)
 	c.index.refresh() // workloads may have come before the policy of their Namespace
 	c.settle.begin()
 	c.steps.lead(c.index.all(), c.options.Clock.Now())
 	c.Reconsider()
+	c.metrics.leads.Store(true) // what is to do is in the queue by now
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
 	var group errgroup.Group

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -41,6 +43,7 @@ type cluster struct {
 	calls    []string
 	lose     bool // the answer to the next patch is lost, after it was stored
 	gone     bool // the API server does not know the workload
+	denies   bool // somebody's webhook denies patches, with a status code that means another thing
 	// policy is by flags, settings are those of the namespace.
 	unseen   error // why nobody may list pods
 	policy   checksum.Policy
@@ -105,6 +108,9 @@ func (c *cluster) get(_ context.Context, user ref) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, "get "+user.name)
+	if c.gone {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: user.kind.Resource}, user.name)
+	}
 	body := c.body(user)
 	if c.meanwhile != nil {
 		c.meanwhile()
@@ -130,6 +136,10 @@ func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bo
 	}
 	if c.gone {
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: user.kind.Resource}, user.name)
+	}
+	if c.denies {
+		return nil, nil, fmt.Errorf("PATCH %s: %w", user, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusNotFound, Message: `admission webhook "teams.example.com" denied the request: no such team`}})
 	}
 	if c.oversize {
 		return c.body(user), []string{"configstamp: " + checksum.Finding{Reason: checksum.TooLarge}.String()}, nil
@@ -311,6 +321,8 @@ func newHouse(t *testing.T, c *cluster) *house {
 	recorder := events.NewFakeRecorder(100)
 	h := &house{cluster: c, events: recorder, clock: clock}
 	h.control(t, settle, clock)
+	h.leads.Store(true)
+	h.Reconsider()
 	return h
 }
 

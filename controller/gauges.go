@@ -25,7 +25,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	leaderDesc    = desc("leader", "1 while this process leads.")
 	workloadsDesc = desc("workloads", "Workloads that are watched, opted in or not.")
-	depthDesc     = desc("queue_depth", "Workloads that wait to be looked at; on a process that does not lead, those that have waited for it to.")
+	depthDesc     = desc("queue_depth", "Workloads that wait to be looked at; 0 on a process that does not lead.")
 	queueAgeDesc  = desc("queue_age_seconds", "How long the first of the queue has waited to be looked at; 0 on a process that does not lead.")
 	changesDesc   = desc("changes", "Changes of sources that are not done, by state: rolling, waiting, halted.", "state")
 	unsettledDesc = desc("unsettled_rollouts", "Rollouts of ours that are under way.")

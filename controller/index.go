@@ -2,6 +2,7 @@ package controller
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -161,9 +162,15 @@ func (x *index) take(user ref, s *subject) (news bool) {
 		}
 	}
 	x.set(user, s)
-	return known == nil || known.uid != s.uid || known.generation != s.generation ||
-		known.inject != s.inject || known.deleting != s.deleting || !known.records.Equal(s.records) ||
-		!maps.Equal(known.settings, s.settings) || known.rollout.Phase != s.rollout.Phase
+	return known == nil || known.uid != s.uid || known.generation != s.generation || !known.records.Equal(s.records) ||
+		known.rollout.Phase != s.rollout.Phase || known.fault != s.fault || !known.saysAs(s)
+}
+
+// saysAs reports whether what people and owners say in a workload's metadata, for
+// which no generation counts, is what another version of it has.
+func (s *subject) saysAs(other *subject) bool {
+	return s.inject == other.inject && s.deleting == other.deleting && s.owned == other.owned &&
+		maps.Equal(s.settings, other.settings) && reflect.DeepEqual(s.foreign, other.foreign)
 }
 
 // set replaces what is known of a workload; nil forgets it.
@@ -261,12 +268,16 @@ func (x *index) remove(user ref) {
 }
 
 // renew takes the answer to a re-admission, unless the watch has told of
-// something newer meanwhile, such as a deletion.
+// something newer meanwhile, such as a deletion. Who has looked at the workload
+// knows what that has changed; what others have said of it since is news, that the
+// watch will not tell any more.
 func (x *index) renew(user ref, s *subject) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.subjects[user] != nil {
-		x.take(user, s)
+	known := x.subjects[user]
+	news := known != nil && x.take(user, s) && !known.saysAs(s)
+	x.mu.Unlock()
+	if news {
+		x.woken(user)
 	}
 }
 

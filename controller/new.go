@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,8 +43,9 @@ func New(config *rest.Config, discovery served.Discovery, options Options, sourc
 	var customs []served.Resource
 	for _, kind := range options.Kinds {
 		if kind.Custom {
-			customs = append(customs, served.Resource{GroupVersionResource: kind.GroupVersionResource(), Watch: func(ctx context.Context, name string) error {
-				return c.watchCustom(ctx, config, clients, kind.Named(name))
+			var watched customSinks
+			customs = append(customs, served.Resource{GroupVersionResource: kind.GroupVersionResource(), Filled: watched.filled, Watch: func(ctx context.Context, name string) error {
+				return c.watchCustom(ctx, config, clients, kind.Named(name), &watched)
 			}})
 			continue
 		}
@@ -81,13 +83,25 @@ func (c *Controller) reflectors(config *rest.Config, clients *restAPI, kind *wor
 	return reflectors, sinks, nil
 }
 
+// customSinks are those of a custom kind, while it is watched.
+type customSinks struct {
+	atomic.Pointer[[]*workloadSink]
+}
+
+func (s *customSinks) filled() bool {
+	watched := s.Load()
+	return watched != nil && !slices.ContainsFunc(*watched, func(sink *workloadSink) bool { return !sink.filled() })
+}
+
 // watchCustom watches the workloads of a custom kind until ctx ends, and forgets
 // them then.
-func (c *Controller) watchCustom(ctx context.Context, config *rest.Config, clients *restAPI, kind *workload.Kind) error {
+func (c *Controller) watchCustom(ctx context.Context, config *rest.Config, clients *restAPI, kind *workload.Kind, watched *customSinks) error {
 	reflectors, sinks, err := c.reflectors(config, clients, kind)
 	if err != nil {
 		return err
 	}
+	watched.Store(&sinks)
+	defer watched.Store(nil)
 	var running sync.WaitGroup
 	for _, reflector := range reflectors {
 		running.Go(func() { reflector.RunWithContext(ctx) })
@@ -110,6 +124,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		api:        api,
 		say:        announcer{recorder},
 		settle:     newSettling(options.Settle, options.Clock),
+		customs:    served.New(nil),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[ref](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[ref]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[ref]{
@@ -122,7 +137,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		waits: newWaits(options.Clock.Now),
 		lacks: newLacks(),
 	}
-	c.index = newIndex(func(user ref) { c.queue.Add(user) }, c.concern, options.Clock.Now)
+	c.index = newIndex(c.wake, c.concern, options.Clock.Now)
 	c.steps.users = func(at place) []ref { return c.index.users(at.namespace, at.source) }
 	c.steps.content, c.steps.resumed = c.contentOf, c.resumed
 	c.steps.look, c.steps.call = c.index.woken, func(wait time.Duration) { c.queue.AddAfter(ref{}, wait) }

@@ -128,3 +128,49 @@ func TestWhatNobodyUsesCostsNothing(t *testing.T) {
 		t.Errorf("%d queued, %d settling, want none", h.queue.Len(), len(h.settle.edits))
 	}
 }
+
+func TestAProcessThatDoesNotLeadKeepsNothingOfWhatIsGone(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", nil)
+	h := realTime(t, c)
+	for i := range 100 {
+		d := c.deploy(fmt.Sprint("preview-", i), "c")
+		h.see(t, d)
+		h.Changed("shop", configMap("c"))
+		h.NamespaceChanged("shop")
+		h.Reconsider()
+		h.index.remove(d)
+		h.index.woken(d)
+	}
+	if n := h.queue.Len(); n > 0 {
+		t.Errorf("%d are queued", n)
+	}
+}
+
+// What comes at the moment of becoming the leader is looked at.
+func TestNothingIsLostAtTheMomentOfLeading(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "v"})
+	h := realTime(t, c)
+	var users []ref
+	var coming []any
+	for i := range 90 { // as many events find room
+		d := c.deploy(fmt.Sprintf("d%03d", i), "c")
+		object, err := h.condenser(c.kind)(c.body(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		users, coming = append(users, d), append(coming, object)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		sink := &workloadSink{index: h.index, kind: c.kind, clock: clock.RealClock{}}
+		for _, object := range coming {
+			_ = sink.Add(object)
+		}
+	}()
+	started(t, h)
+	<-done
+	eventually(t, "all are on record", func() bool { return !slices.ContainsFunc(users, func(u ref) bool { return !c.stampedTrue(u) }) })
+}

@@ -301,22 +301,25 @@ func (t *steps) rolls(c *change) bool {
 	return false
 }
 
-// withdraw notes that a workload does not wait any more.
+// withdraw notes that a workload does not wait any more, nor for a retry: whether what
+// it took has come is known before that is found out.
 func (t *steps) withdraw(user ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	delete(t.missed, user)
 	if t.waiting[user] != nil {
 		delete(t.waiting, user)
 		t.stir()
 	}
 }
 
-// overtaken notes that a workload that waits carries what is true: as it was put
-// back, or, when its records are others than before, because somebody has rolled
-// it. Then its rollout counts as if it had been granted.
+// overtaken notes that a workload that waits, for its turn or a retry, carries what is
+// true: as it was put back, or, when its records are others than before, because
+// somebody has rolled it. Then its rollout counts as if it had been granted.
 func (t *steps) overtaken(user ref, records checksum.Records, now time.Time) (rolls bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	delete(t.missed, user)
 	c := t.waiting[user]
 	if c == nil {
 		return false

@@ -273,8 +273,16 @@ func (a answer) warned(reason checksum.Reason) bool {
 	return slices.Contains(a.warnings, checksum.Finding{Reason: reason}.Warning())
 }
 
+// readmit has the webhook look at a workload again. That the workload is gone is
+// believed when a read says so, which no webhook sees: one that denies a patch chooses
+// the status code.
 func (c *Controller) readmit(ctx context.Context, user ref, manager string, dryRun bool) (answer, error) {
 	body, warnings, err := c.api.readmit(ctx, user, manager, dryRun)
+	if apierrors.IsNotFound(err) {
+		if _, readErr := c.api.get(ctx, user); !apierrors.IsNotFound(readErr) {
+			err = denial(err)
+		}
+	}
 	if err != nil {
 		return answer{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -333,6 +334,44 @@ func TestAWorkloadThatIsGoneIsForgotten(t *testing.T) {
 	}
 }
 
+// Somebody's webhook that denies our patch with the code 404 is tried again for ever,
+// and told of, like any that denies.
+func TestADenialByTheCodeOfWhatIsGone(t *testing.T) {
+	for manner, content := range map[string]string{rolling: "new", recording: ""} {
+		t.Run(manner, func(t *testing.T) {
+			c := newCluster(t)
+			c.write("c", map[string]string{"k": "old"})
+			d := c.deploy("d", "c")
+			h := newHouse(t, c)
+			if content != "" {
+				h.mustSync(t, d)
+				c.write("c", map[string]string{"k": content})
+			}
+			h.rest()
+			c.denies = true
+			for range patience {
+				h.queue.Add(d)
+				h.next(t.Context())
+			}
+			if h.index.get(d) == nil {
+				t.Fatal("it is forgotten")
+			}
+			h.wantWaiting(t, waitsForRetry, 0)
+			if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, resultRefused)); got != patience {
+				t.Errorf("%v refusals counted, want %d", got, patience)
+			}
+			if _, said := h.happened(); !strings.Contains(strings.Join(said, "\n"), "Warning ReadmissionFailing re-admission keeps failing, and is tried again for ever: admission webhook \"teams.example.com\" denied the request: no such team") {
+				t.Errorf("events: %q", said)
+			}
+			c.denies = false
+			h.mustSync(t, d)
+			if !c.stampedTrue(d) {
+				t.Error("it does not carry what is true in the end")
+			}
+		})
+	}
+}
+
 func TestABlockedRecordingIsToldOfOnce(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", nil)
@@ -398,5 +437,39 @@ func TestARollThatNeverCameIsNotToldOfLater(t *testing.T) {
 		if strings.Contains(event, string(reasonRolling)) {
 			t.Errorf("event: %s", event)
 		}
+	}
+}
+
+// A live workload that is annotated for another product is on record at once, and
+// rolls with the next edit.
+func TestADialectsAnnotationOnALiveWorkload(t *testing.T) {
+	c := newCluster(t)
+	c.optedOut = true
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := newHouse(t, c)
+	h.options.Dialects = []checksum.Dialect{checksum.Reloader}
+	work := func() (calls []string) {
+		for h.queue.Len() > 0 {
+			h.next(t.Context())
+		}
+		calls, _ = h.happened()
+		return calls
+	}
+	if calls := work(); len(calls) > 0 {
+		t.Fatalf("calls for a workload that is not opted in: %q", calls)
+	}
+	c.annotate(d)
+	c.objects[d]["metadata"].(map[string]any)["annotations"] = map[string]any{"reloader.stakater.com/auto": "true"}
+	h.see(t, d)
+	if calls := work(); len(calls) != 3 || calls[2] != "configstamp-record d" {
+		t.Errorf("calls: %q, want a recording", calls)
+	}
+	h.rest()
+	c.write("c", map[string]string{"k": "new"})
+	h.Changed("shop", configMap("c"))
+	h.rest()
+	if calls := work(); !slices.Equal(calls, []string{"configstamp d"}) {
+		t.Errorf("calls: %q, want a roll", calls)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/utils/clock"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 // scrape gives one metric, by the value of its only label, "" when it has none.
@@ -187,6 +189,43 @@ func TestARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 	w.pass(2 * time.Minute)
 	if got := w.controller.waits.byReason(); len(got) != 0 {
 		t.Errorf("waiting: %v, want none", got)
+	}
+}
+
+// A retry that nobody needs any more is forgotten, whether it is certain that what was
+// asked for has not come or not.
+func TestARetryThatIsNotNeededIsForgotten(t *testing.T) {
+	for sentence, then := range map[string]func(w *world, app *simulatedApp, good *checksum.Content){
+		"the content is put back": func(w *world, app *simulatedApp, good *checksum.Content) {
+			w.edit(place{"shop", app.sources[0]}, good)
+		},
+		"a person pauses it": func(w *world, app *simulatedApp, _ *checksum.Content) {
+			app.settings = map[string]string{"configstamp.dev/pause": "true"}
+			app.version++
+			w.see(app.user)
+		},
+		"the manifest is mended, and stamped with that": func(w *world, app *simulatedApp, _ *checksum.Content) {
+			w.rolled(app)
+			w.see(app.user)
+		},
+	} {
+		for about, refusal := range map[string]error{"refused": errDenied, "nobody knows": errUncertain} {
+			t.Run(sentence+", "+about, func(t *testing.T) {
+				w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
+				w.refusal = refusal
+				app, good := w.apps[w.names[0]], w.contents[at]
+				w.edit(at, w.newContent())
+				for w.pass(10 * time.Minute); len(w.controller.steps.missed) == 0; {
+					w.pass(time.Second) // until just after a try
+				}
+				then(w, app, good)
+				app.refused = 0
+				w.pass(5 * time.Minute)
+				if got := w.controller.waits.byReason(); got[waitsForRetry].count != 0 || len(w.controller.steps.missed) > 0 || w.queue.NumRequeues(app.user) > 0 {
+					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, len(w.controller.steps.missed), w.queue.NumRequeues(app.user))
+				}
+			})
+		}
 	}
 }
 

@@ -118,7 +118,8 @@ type world struct {
 	deadNode   bool  // there is a node that is not ready, on which DaemonSets lack their pods
 	patches    int
 	lists      int
-	asked      int // how often nodes were
+	refusal    error // what is said to a patch that is refused
+	asked      int   // how often nodes were
 	// before is what happens before a patch is stored.
 	before func()
 	// answers is what becomes of the answer to a patch that was stored.
@@ -217,6 +218,7 @@ func (w *world) lead() {
 	for _, user := range w.names {
 		w.see(user)
 	}
+	w.controller.leads.Store(true)
 	w.controller.index.refresh()
 	w.controller.settle.begin()
 	w.controller.steps.lead(w.controller.index.all(), w.clock.Now())
@@ -382,7 +384,10 @@ func (w *world) body(app *simulatedApp) []byte {
 	})
 }
 
-var errUncertain = errors.New("connection reset by peer")
+var (
+	errUncertain = errors.New("connection reset by peer")
+	errDenied    = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "app", errors.New("somebody's policy"))
+)
 
 // get implements api.
 func (w *world) get(_ context.Context, user ref) ([]byte, error) { return w.body(w.apps[user]), nil }
@@ -399,7 +404,7 @@ func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]b
 	}
 	if app.refused > 1 {
 		app.refused--
-		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, user.name, errors.New("somebody's policy"))
+		return nil, nil, cmp.Or(w.refusal, error(errDenied))
 	}
 	app.refused = 0
 	if w.before != nil {

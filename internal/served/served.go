@@ -31,6 +31,8 @@ type Resource struct {
 	// Watch looks after it until its context ends, and forgets it then. kind is what
 	// the API server calls its objects.
 	Watch func(ctx context.Context, kind string) error
+	// Filled reports whether all that there is of it is known; nil: nobody asks.
+	Filled func() bool
 }
 
 // Resources are looked after while they are served. Make it with New.
@@ -40,12 +42,41 @@ type Resources struct {
 
 	watched map[schema.GroupVersionResource]func() // what ends the watch
 	told    map[schema.GroupVersionResource]string
+
+	mu sync.Mutex
+	// read tells of each resource of which the API server has said whether it
+	// serves it, whether all that there is of it is known.
+	read map[schema.GroupVersionResource]func() bool
 }
 
 // New makes Resources; nothing is asked until Run.
 func New(discovery Discovery, list ...Resource) *Resources {
-	return &Resources{discovery: discovery, list: list, watched: map[schema.GroupVersionResource]func(){}, told: map[schema.GroupVersionResource]string{}}
+	return &Resources{discovery: discovery, list: list, watched: map[schema.GroupVersionResource]func(){}, told: map[schema.GroupVersionResource]string{}, read: map[schema.GroupVersionResource]func() bool{}}
 }
+
+// Unread names the resources of which it is not known yet what there is: the API
+// server has not said whether it serves them, or they are not filled. It may be
+// called at any time, from any goroutine.
+func (r *Resources) Unread() (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, resource := range r.list {
+		if filled := r.read[resource.GroupVersionResource]; filled == nil || !filled() {
+			names = append(names, resource.GroupResource().String())
+		}
+	}
+	return names
+}
+
+// note keeps what tells whether all that there is of a resource is known.
+func (r *Resources) note(resource Resource, filled func() bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read[resource.GroupVersionResource] = filled
+}
+
+// nothing is all that there is of what is not served.
+func nothing() bool { return true }
 
 // Run looks for resources, and has them watched, until ctx ends. It must be
 // called once.
@@ -88,6 +119,11 @@ func (r *Resources) look(ctx context.Context) {
 			continue
 		}
 		kind, namespaced := kindOf(list, resource.Resource)
+		filled := resource.Filled
+		if kind == "" || !namespaced {
+			filled = nothing
+		}
+		r.note(resource, filled)
 		end, watched := r.watched[resource.GroupVersionResource]
 		switch {
 		case kind == "" && watched:

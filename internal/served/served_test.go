@@ -51,7 +51,7 @@ func (k *keeper) note(kind string, begins bool) {
 }
 
 func (k *keeper) resource(group, name string, begun chan<- struct{}) Resource {
-	return Resource{schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}, func(ctx context.Context, kind string) error {
+	return Resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}, Watch: func(ctx context.Context, kind string) error {
 		k.note(kind, true)
 		begun <- struct{}{}
 		<-ctx.Done()
@@ -96,6 +96,33 @@ func TestWhatIsServedIsLookedAfter(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotReadYet(t *testing.T) {
+	discovery := answers{"a/v1": errors.New("busy"), "b/v1": serves("nodes")}
+	full := false
+	begun := make(chan struct{}, 10)
+	var k keeper
+	apples := k.resource("a", "apples", begun)
+	apples.Filled = func() bool { return full }
+	r := New(discovery, apples, k.resource("a", "pears", begun), k.resource("b", "nodes", begun), k.resource("c", "plums", begun))
+	want := func(about string, names ...string) {
+		t.Helper()
+		if got := r.Unread(); !slices.Equal(got, names) {
+			t.Errorf("%s: %q are unread, want %q", about, got, names)
+		}
+	}
+	want("nobody has looked", "apples.a", "pears.a", "nodes.b", "plums.c")
+	r.look(t.Context())
+	want("the API server does not tell of a group", "apples.a", "pears.a")
+	discovery["a/v1"] = serves("apples")
+	r.look(t.Context())
+	want("one is served", "apples.a")
+	full = true
+	want("and filled")
+	discovery["a/v1"] = errors.New("busy")
+	r.look(t.Context())
+	want("the API server does not tell any more")
+}
+
 func TestTheEndOfRunIsTheEndOfAll(t *testing.T) {
 	var k keeper
 	begun := make(chan struct{}, 1)
@@ -104,7 +131,7 @@ func TestTheEndOfRunIsTheEndOfAll(t *testing.T) {
 	go func() {
 		defer close(done)
 		New(answers{"a/v1": serves("apples")}, k.resource("a", "apples", begun),
-			Resource{schema.GroupVersionResource{Group: "a", Version: "v1", Resource: "pears"}, func(context.Context, string) error { return fmt.Errorf("never served") }}).Run(ctx)
+			Resource{GroupVersionResource: schema.GroupVersionResource{Group: "a", Version: "v1", Resource: "pears"}, Watch: func(context.Context, string) error { return fmt.Errorf("never served") }}).Run(ctx)
 	}()
 	<-begun
 	stop()
