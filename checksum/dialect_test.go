@@ -231,7 +231,7 @@ func TestAListInADialectHasItsLimits(t *testing.T) {
 			took := allocated(func() {
 				foreign = checksum.Translate(bothDialects, namespace, map[string]string{"wave.pusher.com/update-on-config-change": "true", c.key: c.value}, nil)
 			})
-			if limit := uint64(2 << 20); took > limit {
+			if limit := uint64(16 << 20); took > limit {
 				t.Errorf("it takes %d bytes, want %d at most", took, limit)
 			}
 			switch {
