@@ -77,7 +77,7 @@ func (c *Controller) reflectors(config *rest.Config, clients *restAPI, kind *wor
 		sink := &workloadSink{index: c.index, kind: kind, namespace: namespace, clock: c.options.Clock}
 		sinks = append(sinks, sink)
 		reflectors = append(reflectors, cache.NewReflectorWithOptions(
-			condense.NewListWatch(client, kind.Resource, namespace, nil), nil, sink,
+			sink.refused.Of(condense.NewListWatch(client, kind.Resource, namespace, nil)), nil, sink,
 			cache.ReflectorOptions{Name: "configstamp " + kind.String(), TypeDescription: kind.String(), Clock: c.options.Clock, Backoff: condense.Backoff()}))
 	}
 	return reflectors, sinks, nil
@@ -90,7 +90,7 @@ type customSinks struct {
 
 func (s *customSinks) filled() bool {
 	watched := s.Load()
-	return watched != nil && !slices.ContainsFunc(*watched, func(sink *workloadSink) bool { return !sink.filled() })
+	return watched != nil && !slices.ContainsFunc(*watched, func(sink *workloadSink) bool { return !sink.filled() && !sink.refused.Last() })
 }
 
 // watchCustom watches the workloads of a custom kind until ctx ends, and forgets
@@ -172,9 +172,14 @@ type workloadSink struct {
 	clock     clock.PassiveClock
 	full      atomic.Bool
 	progress  condense.Progress
+	refused   condense.Refused
 }
 
-func (s *workloadSink) filled() bool { return s.full.Load() }
+// filled reports whether nobody has to wait for it: a given namespace that the API
+// server refuses, as it does one that is gone, is waited for by nobody.
+func (s *workloadSink) filled() bool {
+	return s.full.Load() || s.namespace != metav1.NamespaceAll && s.refused.Last()
+}
 
 // Add implements cache.ReflectorStore.
 func (s *workloadSink) Add(obj any) error { return s.Update(obj) }

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		Audit: &harness.Audit{Except: []rights.Exception{
 			{Verb: "list", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations", Why: "certs says that it looks now and then where it may not watch"},
 			{Verb: "watch", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations", Why: "the same"},
+			{Namespace: "gone", Why: "TestANamespaceThatIsGoneKeepsNoOtherWaiting"},
 		}},
 	}
 	os.Exit(wanted.Main(m, func(r *harness.Run) { run = r }))
@@ -95,6 +96,19 @@ func TestNothingElsewhereCanBeRead(t *testing.T) {
 	}
 	run.Existing(t, "team-a").Set("secret/web-password", "PASSWORD", "hunter2")
 	harness.Must(t, thief.Get().RequestURI("/api/v1/namespaces/team-a/secrets/web-password").Do(t.Context()).Error()) // so that it was not the paths
+}
+
+// The Role of a namespace goes with it; a restart of ours comes later.
+func TestANamespaceThatIsGoneKeepsNoOtherWaiting(t *testing.T) {
+	product := run.Exclusive(t)
+	flags := []string{"--namespaces=team-b,gone"}
+	harness.Must(t, product.Restart(t.Context(), harness.Options{Settle: harness.Settle, Webhook: flags, Controller: flags}))
+	s := run.Existing(t, "team-b")
+	s.Set("configmap/left", "MESSAGE", "1")
+	s.Apply(strings.NewReplacer("web-app", "left", "web-message", "left").Replace(web))
+	before := s.Settled("deployment/left")
+	s.Set("configmap/left", "MESSAGE", "2")
+	s.WantRolls(before, harness.Rolls{"deployment/left": 1})
 }
 
 // A patch of our own webhook configuration is enough to have our certificate trusted.
