@@ -73,7 +73,7 @@ func (w *waits) looked(user ref, failed, again bool) {
 			w.retries[user] = w.now()
 		}
 		return
-	case !again:
+	case !again, why == waitsForHalt: // nobody tries while the change is halted
 		delete(w.retries, user)
 	}
 	if !held {

@@ -229,6 +229,28 @@ func TestARetryThatIsNotNeededIsForgotten(t *testing.T) {
 	}
 }
 
+func TestAHaltOutweighsARetry(t *testing.T) {
+	w, user := newWaits(time.Now), ref{namespace: "shop", name: "d"}
+	for _, step := range []struct {
+		hold   waitReason
+		failed bool
+		want   waitReason
+	}{
+		{"", true, waitsForRetry},
+		{waitsForTurn, false, waitsForRetry}, // its turn, and the time to try again
+		{waitsForHalt, false, waitsForHalt},
+		{waitsForTurn, false, waitsForTurn},
+	} {
+		if step.hold != "" {
+			w.hold(user, step.hold)
+		}
+		w.looked(user, step.failed, true)
+		if got := w.byReason(); len(got) != 1 || got[step.want].count != 1 {
+			t.Errorf("after %+v: %v", step, got)
+		}
+	}
+}
+
 func TestTheQueueTellsHowLongItsFirstHasWaited(t *testing.T) {
 	c := newCluster(t)
 	first, second := c.deploy("first"), c.deploy("second")
