@@ -24,7 +24,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo installed test builds unit lint oracle observability e2e rollouts gates faults faults-short fuzz bench microbench soak soak-short helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
+.PHONY: help build demo installed test unit lint oracle observability e2e rollouts gates faults faults-short fuzz bench microbench soak soak-short helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,15 +35,10 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: lint chart unit oracle observability builds ## Everything: lint, chart, unit tests with -race, oracle, alerts, end to end, rollouts, faults, installations, availability
-	@echo "From here two suites at a time, as they mostly wait; each is printed when it is over, in one to twelve minutes"
-	@$(MAKE) --no-print-directory -j2 -Otarget e2e install installed
-	@$(MAKE) --no-print-directory -j2 -Otarget rollouts gates faults-short
-	@$(MAKE) --no-print-directory soak-short
+# One after the other: side by side they take no less, as the busy halves of e2e and
+# rollouts fill two cores, and edits that are to come together do not.
+test: lint chart unit oracle observability e2e rollouts gates faults-short install soak-short installed ## Everything: lint, chart, unit tests with -race, oracle, alerts, end to end, rollouts, faults, installations, availability
 	@echo "make test: all passed"
-
-builds: ## Build Kubernetes and cert-manager unless they are kept from before
-	@cd e2e/cluster && CGO_ENABLED=0 go run -trimpath ./cmd/cluster build >/dev/null
 
 installed: ## The demonstration where there is no cert-manager, installed self-managed (needs root); make demo is the other one
 	@if [ "$$(id -u)" = 0 ]; then \

@@ -277,7 +277,12 @@ func TestPeersRow22_ASourceThatIsWrittenAllTheTimeRollsAFewTimes(t *testing.T) {
 		<-tick.C
 		s.Set("configmap/c", "k", fmt.Sprint(writes+1))
 	}
-	s.WantNote("deployment/d", "RolloutsSlowedDown: configmap/c changed again and again")
+	s.Eventually("waiting until it is said", func() error { // once for each rollout that waits
+		if notes := s.Notes("deployment/d"); !strings.Contains(strings.Join(notes, "\n"), "RolloutsSlowedDown: configmap/c changed again and again") {
+			return fmt.Errorf("there are: %s", notes)
+		}
+		return nil
+	})
 	s.WantNoNote("deployment/paced", "RolloutsSlowedDown")
 	const most = 4
 	for _, workload := range []string{"deployment/d", "deployment/paced"} {

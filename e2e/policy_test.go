@@ -216,7 +216,7 @@ func TestPolicy_WhatCounts(t *testing.T) {
 			for _, row := range s.rows {
 				wantStamps(t, s.Space, row.workload(), row.counts...)
 			}
-			for _, sources := range [][]string{{"configmap/startup", "secret/startup"}, {"configmap/live"}, {"secret/node"}, {"configmap/unnamed"}, {"configmap/later"}} {
+			for _, sources := range [][]string{{"configmap/startup"}, {"secret/startup"}, {"configmap/live"}, {"secret/node"}, {"configmap/unnamed"}, {"configmap/later"}} {
 				s.edit(sources...)
 				s.wantEach(before, func(r row) bool {
 					return slices.ContainsFunc(r.counts, func(source string) bool { return slices.Contains(sources, source) })

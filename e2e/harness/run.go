@@ -109,7 +109,7 @@ func moreAtOnce() {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", "8")
+		_ = flag.Set("test.parallel", "6")
 	}
 }
 

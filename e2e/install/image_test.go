@@ -61,7 +61,9 @@ func TestImage(t *testing.T) {
 	}
 	s := cluster.PlainSpace(t)
 	s.WaitServiceAccount()
-	says := s.Kubectl("run", "version", "--image="+pods.Image, "--image-pull-policy=Never", "--restart=Never", "--rm", "--attach", "--quiet", "--", "version").Stdout
+	s.Kubectl("run", "version", "--image="+pods.Image, "--image-pull-policy=Never", "--restart=Never", "--", "version")
+	s.Kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s", "pod/version")
+	says := s.Kubectl("logs", "version").Stdout
 	if !strings.HasPrefix(says, "configstamp "+config.Labels["org.opencontainers.image.version"]+" (commit "+config.Labels["org.opencontainers.image.revision"]) {
 		t.Errorf("it says of itself: %s", says)
 	}
