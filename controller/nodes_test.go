@@ -1,11 +1,9 @@
 package controller
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -16,17 +14,8 @@ func daemons(t *testing.T, n int, dead bool, prepare ...func(i int, app *simulat
 	w := newWorld(t)
 	w.kind, _ = workload.Builtin().Find("apps", "daemonsets")
 	w.deadNode = dead
-	at := place{"shop", configMap("shared")}
-	for i := range n {
-		app := &simulatedApp{user: ref{w.kind, "shop", fmt.Sprintf("app-%02d", i)}, sources: []checksum.Source{at.source}}
-		for _, prepare := range prepare {
-			prepare(i, app)
-		}
-		w.add(app)
-	}
-	w.clock.Step(30 * 24 * time.Hour)
-	w.lead()
-	w.pass(5 * time.Minute)
+	at := w.fill(n, prepare...)
+	w.pass(4 * time.Minute)
 	return w, at
 }
 

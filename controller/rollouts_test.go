@@ -20,6 +20,11 @@ import (
 func fleet(t *testing.T, n int, prepare ...func(i int, app *simulatedApp)) (*world, place) {
 	t.Helper()
 	w := newWorld(t)
+	return w, w.fill(n, prepare...)
+}
+
+// fill gives the world n workloads as fleet tells.
+func (w *world) fill(n int, prepare ...func(i int, app *simulatedApp)) place {
 	at := place{"shop", configMap("shared")}
 	for i := range n {
 		app := &simulatedApp{user: ref{w.kind, "shop", fmt.Sprintf("app-%02d", i)}, sources: []checksum.Source{at.source}}
@@ -31,7 +36,7 @@ func fleet(t *testing.T, n int, prepare ...func(i int, app *simulatedApp)) (*wor
 	w.clock.Step(30 * 24 * time.Hour)
 	w.lead()
 	w.pass(time.Minute)
-	return w, at
+	return at
 }
 
 func (w *world) spoil(at place) (good *checksum.Content) {
