@@ -121,7 +121,7 @@ func (c *Controller) turn(ctx context.Context, user ref, s *subject, r review, s
 		if c.notes.first(user, reasonHalted, text) {
 			c.say.eventAbout(user, s, corev1.EventTypeWarning, reasonHalted, text, list(r.Untrue)+" by "+turn.halted.people())
 		}
-		return 0, false, nil
+		return wait, false, nil // while it is busy, another may wait for it that could end the halt
 	}
 	c.waits.hold(user, waitsForTurn)
 	if waited := now.Sub(turn.since); waited < longTurn {
