@@ -52,6 +52,24 @@ func TestAHaltOutlastsMuteness(t *testing.T) {
 	}
 }
 
+// Two sources have rolled together, and one of them is mended while the other workload
+// is ill: neither waits for the other for ever.
+func TestWhoIsIllKeepsNobodyFromMendingAHalt(t *testing.T) {
+	other := configMap("other")
+	w, at := fleet(t, 2, func(_ int, app *simulatedApp) { app.sources = append(app.sources, other) })
+	w.spoil(at)
+	w.edit(place{"shop", other}, w.newContent())
+	w.pass(5 * time.Minute)
+	w.wantRolls(1, 0)
+	ill := w.apps[w.names[1]]
+	ill.broken = true
+	ill.version++
+	w.see(ill.user)
+	w.edit(at, w.newContent())
+	w.pass(20 * time.Minute)
+	w.wantRolls(2, 1)
+}
+
 // mute scales a workload to nothing, or back.
 func (w *world) mute(app *simulatedApp, mute bool) {
 	app.mute = mute
