@@ -39,7 +39,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		}
 		return c.blocked(user, s, others, wait)
 	}
-	if done, err := c.recorded(ctx, user, try); !done {
+	if left, err := c.review(ctx, user, try.subject); err != nil || len(left.ToRecord) > 0 {
 		return c.unrecorded(user, s, try, wait, err)
 	}
 	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
@@ -48,11 +48,12 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		return 0, fmt.Errorf("recording: %w", err)
 	}
 	c.index.renew(user, answer.subject)
-	if done, err := c.recorded(ctx, user, answer); !done {
+	left, err := c.review(ctx, user, answer.subject)
+	if err != nil || len(left.ToRecord) > 0 {
 		return c.unrecorded(user, s, answer, wait, err)
 	}
 	c.metrics.readmitted(recording, resultDone)
-	if len(review.Untrue) == 0 {
+	if left.rests() { // else what people were told is true yet
 		c.notes.settle(user)
 	}
 	klog.FromContext(ctx).Info("Recorded", "workload", user.String(), "references", len(review.ToRecord))
@@ -72,12 +73,8 @@ func (c *Controller) blocked(user ref, s *subject, fields []string, wait time.Du
 	return sooner(wait, noHurry), nil
 }
 
-// recorded reports whether an answer has everything on record.
-func (c *Controller) recorded(ctx context.Context, user ref, answer answer) (bool, error) {
-	left, err := c.review(ctx, user, answer.subject)
-	return err == nil && len(left.ToRecord) == 0, err
-}
-
+// unrecorded is about an answer that does not have everything on record, or of which
+// err keeps us from knowing.
 func (c *Controller) unrecorded(user ref, s *subject, answer answer, wait time.Duration, err error) (time.Duration, error) {
 	switch {
 	case err != nil:

@@ -251,6 +251,26 @@ func TestPeopleAreToldOnce(t *testing.T) {
 	}
 }
 
+// A recording mends no setting: who was told of one is not told again.
+func TestASettingThatCannotBeReadIsToldOfOnce(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", nil)
+	d := c.deploy("d", "c")
+	c.annotate(d, "adopt", "yes")
+	h := newHouse(t, c)
+	for range 3 {
+		h.mustSync(t, d)
+	}
+	if !c.stampedTrue(d) {
+		t.Fatal("nothing was recorded: the test shows nothing")
+	}
+	_, said := h.happened()
+	said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, string(reasonPolicy)) })
+	if len(said) != 1 {
+		t.Errorf("events: %q, want a single one", said)
+	}
+}
+
 func TestASourceThatWasMissingLeavesNoPodStale(t *testing.T) {
 	c := newCluster(t)
 	d := c.deploy("d", "c")
