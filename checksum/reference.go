@@ -380,7 +380,7 @@ func Joined(references []Reference) []Reference {
 
 // compareButPlaces orders references by what Joined does not put together.
 func compareButPlaces(a, b *Reference) int {
-	return cmp.Or(compareSources(a.Source, b.Source), cmp.Compare(a.Use, b.Use), compareTruths(a.Optional, b.Optional), compareTruths(a.Env, b.Env))
+	return cmp.Or(a.Source.Compare(b.Source), cmp.Compare(a.Use, b.Use), compareTruths(a.Optional, b.Optional), compareTruths(a.Env, b.Env))
 }
 
 func compareTruths(a, b bool) int {

@@ -80,7 +80,7 @@ func Selections(references []Reference, policy Policy) []Selection {
 			sorted = append(sorted, &Reference{Source: source, Use: Startup, All: true, Optional: true, byPolicy: true})
 		}
 	}
-	slices.SortStableFunc(sorted, func(a, b *Reference) int { return compareSources(a.Source, b.Source) })
+	slices.SortStableFunc(sorted, func(a, b *Reference) int { return a.Source.Compare(b.Source) })
 	selections := make([]Selection, 0, len(references))
 	for len(sorted) > 0 {
 		source := sorted[0].Source

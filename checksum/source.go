@@ -69,8 +69,9 @@ func ParseSource(text string) (Source, error) {
 // server accepts some references to names that no object can have.
 func (s Source) Nameable() bool { return len(validation.IsDNS1123Subdomain(s.Name)) == 0 }
 
-func compareSources(a, b Source) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+// Compare orders sources by kind, then by name: -1, 0 or +1 as cmp.Compare.
+func (s Source) Compare(other Source) int {
+	return cmp.Or(cmp.Compare(s.Kind, other.Kind), cmp.Compare(s.Name, other.Name))
 }
 
 // Entry is one key of a source: its name and the SHA-256 of its value. The

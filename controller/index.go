@@ -101,7 +101,7 @@ func (r received) GetObjectMeta() metav1.Object {
 // that a change lists nothing.
 type index struct {
 	woken func(ref)
-	// concern gives the sources that concern a workload, by its policy.
+	// concern gives the sources that concern a workload, by its policy, sorted.
 	concern func(ref, *subject) []checksum.Source
 	now     func() time.Time
 
@@ -195,12 +195,12 @@ func (x *index) set(user ref, s *subject) {
 		return
 	}
 	for _, source := range was {
-		if !slices.Contains(is, source) {
+		if !isAmong(is, source) {
 			x.unuse(place{user.namespace, source}, user)
 		}
 	}
 	for _, source := range is {
-		if !slices.Contains(was, source) {
+		if !isAmong(was, source) {
 			at := place{user.namespace, source}
 			x.bySource[at] = append(x.bySource[at], user)
 		}
@@ -233,6 +233,12 @@ func (x *index) compare(known, s *subject) {
 	if s.best.grows(&s.rollout) {
 		s.still = now
 	}
+}
+
+// isAmong reports whether a source is one of many, which are sorted.
+func isAmong(sorted []checksum.Source, source checksum.Source) bool {
+	_, found := slices.BinarySearchFunc(sorted, source, checksum.Source.Compare)
+	return found
 }
 
 // unuse takes a workload from those that use a source.
