@@ -38,6 +38,9 @@ const (
 	mostItems = 256
 	// longestName is how long the name of an object, and a key, can be.
 	longestName = validation.DNS1123SubdomainMaxLength
+	// mostGlob is how many characters all globs of a list may have together:
+	// path.Match may take as many steps for each character of a name.
+	mostGlob = 4000
 )
 
 // room is an error if a list has as many items as it may.
@@ -81,6 +84,7 @@ func parseSourcePatterns(list string) ([]SourcePattern, error) {
 		return nil, err
 	}
 	patterns := make([]SourcePattern, 0, len(names))
+	globs := make([]string, 0, len(names))
 	for _, item := range names {
 		kind, glob, _ := strings.Cut(item, "/")
 		pattern := SourcePattern{Kind: Kind(kind), Name: glob}
@@ -90,9 +94,9 @@ func parseSourcePatterns(list string) ([]SourcePattern, error) {
 		if err := checkGlob(glob, "name", func(plain string) bool { return Source{pattern.Kind, plain}.Nameable() }); err != nil {
 			return nil, err
 		}
-		patterns = append(patterns, pattern)
+		patterns, globs = append(patterns, pattern), append(globs, glob)
 	}
-	return patterns, nil
+	return patterns, checkLengths(globs)
 }
 
 // parseSources reads a list such as "configmap/web-message,secret/db".
@@ -126,7 +130,7 @@ func parseKeyPatterns(list string) ([]string, error) {
 			return nil, err
 		}
 	}
-	return patterns, nil
+	return patterns, checkLengths(patterns)
 }
 
 // globSigns are the characters that have a meaning in a glob (path.Match).
@@ -153,6 +157,21 @@ func checkGlob(glob, what string, valid func(plain string) bool) error {
 		return fmt.Errorf("%q: no object can have this %s", glob, what)
 	case isGlob && strings.Trim(plain, "-._") != "" && !valid("a"+plain+"a"):
 		return fmt.Errorf("%q: no %s holds these characters", glob, what)
+	}
+	return nil
+}
+
+// checkLengths refuses globs that are too long together. What is no glob is compared
+// at once.
+func checkLengths(globs []string) error {
+	sum := 0
+	for _, glob := range globs {
+		if strings.ContainsAny(glob, globSigns) {
+			sum += len(glob)
+		}
+	}
+	if sum > mostGlob {
+		return fmt.Errorf("want globs of no more than %d characters in all", mostGlob)
 	}
 	return nil
 }

@@ -77,6 +77,7 @@ func TestWhatCannotBeReadIsAFaultAndCountsAsUnset(t *testing.T) {
 
 func TestAListHasItsLimits(t *testing.T) {
 	long := strings.Repeat("a", 252)
+	globs := func(n int, prefix string) string { return numbered(n, ",", prefix+"%03d*"+long[:246]) }
 	for about, c := range map[string]struct{ setting, list, want string }{
 		"256 globs":              {"only", numbered(256, ",", "secret/db-%d-*"), ""},
 		"257 globs":              {"only", numbered(257, ",", "secret/db-%d-*"), "no more than 256"},
@@ -87,6 +88,11 @@ func TestAListHasItsLimits(t *testing.T) {
 		"a glob of 254":          {"ignore", "configmap/*a" + long, "no more than 253"},
 		"256 keys":               {"ignore-keys", numbered(256, ",", "k%d-*"), ""},
 		"257 keys":               {"ignore-keys", numbered(257, ",", "k%d-*"), "no more than 256"},
+		"16 globs of 250":        {"only", globs(16, "secret/"), ""},
+		"17 globs of 250":        {"only", globs(17, "secret/"), "no more than 4000 characters in all"},
+		"16 keys of 250":         {"ignore-keys", globs(16, ""), ""},
+		"17 keys of 250":         {"ignore-keys", globs(17, ""), "no more than 4000 characters in all"},
+		"20 names of 250":        {"only", strings.ReplaceAll(globs(20, "secret/"), "*", "x"), ""},
 		"a glob of 254 for keys": {"ignore-keys", "*a" + long, "no more than 253"},
 	} {
 		t.Run(about, func(t *testing.T) {
