@@ -103,6 +103,32 @@ func TestObservedTellsOfEachChange(t *testing.T) {
 	}
 }
 
+// A roll counts for the pace of its workload, though the answer to it was lost.
+func TestARollWhoseAnswerWasLostBeginsAnInterval(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "1"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "2"})
+	c.lose = true
+	h.rest()
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the answer was not lost: the test shows nothing")
+	}
+	c.annotate(d, "min-interval", "1h")
+	h.see(t, d)
+	h.mustSync(t, d)
+	c.write("c", map[string]string{"k": "3"})
+	h.rest()
+	h.happened()
+	if wait := h.mustSync(t, d); wait != time.Hour-11*settle {
+		t.Errorf("looks again after %s", wait)
+	}
+	if calls, _ := h.happened(); len(calls) > 0 {
+		t.Errorf("calls: %v, want none within the interval", calls)
+	}
+}
+
 // A source that somebody writes all the time rolls what uses it ever more slowly.
 func TestAStormIsSlowedDown(t *testing.T) {
 	c := newCluster(t)

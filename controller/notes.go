@@ -28,6 +28,10 @@ type note struct {
 	held    *held
 }
 
+// rolledBetween reports whether a workload has rolled between two records: a
+// recording changes the baseline alone.
+func rolledBetween(was, is checksum.Records) bool { return !maps.Equal(was.Stamps, is.Stamps) }
+
 // held is what a workload waits to roll for.
 type held struct {
 	since   time.Time
@@ -171,7 +175,7 @@ func (n *notes) rolled(user ref, now checksum.Records) (changed []checksum.Sourc
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.made[user]
-	if note == nil || len(note.changed) == 0 || now.Equal(note.asked) {
+	if note == nil || len(note.changed) == 0 || !rolledBetween(note.asked, now) {
 		return nil, false
 	}
 	changed, adopted = note.changed, note.asked.Equal(checksum.Records{})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 func TestSync(t *testing.T) {
@@ -458,6 +459,94 @@ func TestARollThatNeverCameIsNotToldOfLater(t *testing.T) {
 			t.Errorf("event: %s", event)
 		}
 	}
+}
+
+// A roll that was asked for and did not come has not come with a recording.
+func TestARecordingIsNoRoll(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c", "late")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "new"})
+	c.write("late", nil)
+	c.fail["d"] = 1
+	h.rest()
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the roll was not refused: the test shows nothing")
+	}
+	c.annotate(d, "pause", "true")
+	h.see(t, d)
+	h.mustSync(t, d)
+	h.mustSync(t, d)
+	calls, said := h.happened()
+	if !slices.Contains(calls, "configstamp-record d") {
+		t.Fatalf("calls %q: nothing was recorded, and the test shows nothing", calls)
+	}
+	if slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "rolling out") }) {
+		t.Errorf("events %q, want none of a roll", said)
+	}
+	if !h.storm.last(d).IsZero() {
+		t.Error("it counts as rolled")
+	}
+}
+
+// Nor does the webhook roll when it records and holds, knowing of a setting that we
+// do not know yet.
+func TestARollThatWasHeldIsNoRoll(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c", "late")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "new"})
+	c.write("late", nil)
+	c.annotate(d, "mode", "observe")
+	h.rest()
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Error("it counts as done")
+	}
+	calls, said := h.happened()
+	if !slices.Contains(calls, "configstamp d") {
+		t.Fatalf("calls %q: no roll was asked for, and the test shows nothing", calls)
+	}
+	if slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "rolling out") }) || !h.storm.last(d).IsZero() {
+		t.Errorf("events %q, last rolled %s: want none of a roll", said, h.storm.last(d))
+	}
+}
+
+// Who waits for its turn while another source is recorded, and is put back then, has
+// not been rolled by anybody.
+func TestARecordingOvertakesNobody(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c", "late")
+	spec := c.objects[d]["spec"].(map[string]any)
+	spec["selector"] = map[string]any{"matchLabels": map[string]any{"app": "d"}}
+	h := adopted(t, c)
+	h.stepwise()
+	c.write("c", map[string]string{"k": "new"})
+	c.write("late", nil)
+	h.rest()
+	h.mustSync(t, d)
+	if calls, _ := h.happened(); !slices.Contains(calls, "configstamp-record d") || slices.Contains(calls, "configstamp d") {
+		t.Fatalf("calls %q: the test shows nothing", calls)
+	}
+	h.rest()
+	c.pod = workload.Pod{Name: "d-1", Started: h.clock.Now()}
+	c.write("c", map[string]string{"k": "old"})
+	h.mustSync(t, d)
+	if h.steps.of(d) != nil {
+		t.Error("a rollout is followed, though nothing rolls")
+	}
+	if _, said := h.happened(); !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, string(reasonWithdrawn)) }) {
+		t.Errorf("events %q, want one of the pod that started in between", said)
+	}
+}
+
+// stepwise has changes roll in steps.
+func (h *house) stepwise() {
+	h.options.Limits = Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, RolloutDeadline: time.Hour}
+	h.steps.limits = h.options.Limits
+	h.steps.lead(nil, h.clock.Now())
 }
 
 // A live workload that is annotated for another product is on record at once, and
