@@ -185,11 +185,11 @@ func (c *Controller) sayUnreadable(user ref, s *subject, r review) {
 // sayObserved tells, once for each content, what would roll.
 func (c *Controller) sayObserved(user ref, s *subject, r *review) {
 	text := changed(r.Untrue) + ": it would roll out, but for mode: observe"
-	contents := text
+	contents := make(map[checksum.Source]*checksum.Content, len(r.Untrue))
 	for _, source := range r.Untrue {
-		contents += fmt.Sprintf(" %p", c.sources.Content(user.namespace, source))
+		contents[source] = c.sources.Content(user.namespace, source)
 	}
-	if c.notes.first(user, reasonObserved, contents) {
+	if c.notes.observes(user, contents) {
 		c.metrics.observed.Inc()
 		c.say.event(user, s, corev1.EventTypeNormal, reasonObserved, text, r.Untrue...)
 	}

@@ -21,6 +21,8 @@ type note struct {
 	// missing are the sources that the workload was seen to lack, with the
 	// first content that came, nil until then.
 	missing map[checksum.Source]*checksum.Content
+	// observed is what the workload would have rolled for, when people were told.
+	observed map[checksum.Source]*checksum.Content
 	// changed are the sources for which a roll was asked for, and asked is what
 	// was on record then; none when no roll is to be told of.
 	changed []checksum.Source
@@ -62,6 +64,18 @@ func (n *notes) first(user ref, why reason, text string) bool {
 	return true
 }
 
+// observes reports whether it is news what a workload would roll for.
+func (n *notes) observes(user ref, contents map[checksum.Source]*checksum.Content) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.of(user)
+	if maps.EqualFunc(note.observed, contents, (*checksum.Content).SameEntries) {
+		return false
+	}
+	note.observed = contents
+	return true
+}
+
 // settle forgets what a workload was warned of: it is well again. That its pods cannot
 // be looked at is no matter of its own, and is not said again.
 func (n *notes) settle(user ref) {
@@ -70,7 +84,7 @@ func (n *notes) settle(user ref) {
 	if note := n.made[user]; note != nil {
 		maps.DeleteFunc(note.warned, func(why reason, _ string) bool { return why != reasonUnseen })
 		// A roll that was asked for and did not come is not needed any more.
-		note.changed, note.asked = nil, checksum.Records{}
+		note.changed, note.asked, note.observed = nil, checksum.Records{}, nil
 		if len(note.missing) == 0 && len(note.warned) == 0 {
 			delete(n.made, user)
 		}
