@@ -64,6 +64,15 @@ func (n *notes) first(user ref, why reason, text string) bool {
 	return true
 }
 
+// over forgets a warning of what has ended, unless it says but.
+func (n *notes) over(user ref, why reason, but string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if note := n.made[user]; note != nil && note.warned[why] != but {
+		delete(note.warned, why)
+	}
+}
+
 // observes reports whether it is news what a workload would roll for.
 func (n *notes) observes(user ref, contents map[checksum.Source]*checksum.Content) bool {
 	n.mu.Lock()

@@ -432,6 +432,37 @@ func TestPeopleAreToldOfWhatKeepsFailing(t *testing.T) {
 	}
 }
 
+// What fails again after it had ended is told of again, though the workload was held
+// all the while.
+func TestEachFailureIsToldOf(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c", "late")
+	h := adopted(t, c)
+	c.settings = map[string]string{"configstamp.dev/pause": "true"}
+	c.write("c", map[string]string{"k": "new"})
+	c.write("late", nil)
+	h.rest()
+	want := func(times, failures int) {
+		t.Helper()
+		for range times {
+			h.queue.Add(d)
+			h.next(t.Context())
+		}
+		_, said := h.happened()
+		said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, string(reasonFailing)) })
+		if len(said) != failures {
+			t.Errorf("events %q, want %d", said, failures)
+		}
+	}
+	c.denies = true
+	want(3*patience, 1) // to record
+	c.denies = false
+	want(1, 0)
+	c.denies, c.settings = true, nil
+	want(3*patience, 1) // to roll
+}
+
 func TestARollThatNeverCameIsNotToldOfLater(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
