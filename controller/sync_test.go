@@ -341,6 +341,40 @@ func TestARollWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
 	}
 }
 
+// What was known of a workload is not known of another of its name, whose deletion
+// and creation were seen as one.
+func TestAnotherOfThatNameIsAnother(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	remake := func(version string) {
+		t.Helper()
+		metadata := c.objects[d]["metadata"].(map[string]any)
+		metadata["uid"], metadata["resourceVersion"] = "uid-"+version, version
+		c.admit(d, checksum.RollingManager) // as at creation
+		h.see(t, d)
+		h.mustSync(t, d)
+	}
+	c.write("c", map[string]string{"k": "new"})
+	c.fail["d"] = 1
+	h.rest()
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the roll was not refused: the test shows nothing")
+	}
+	remake("100")
+	if _, said := h.happened(); len(said) > 0 {
+		t.Errorf("events %q of a workload that was created", said)
+	}
+	c.annotate(d, "window", "some day")
+	for _, version := range []string{"200", "300"} {
+		remake(version)
+		if _, said := h.happened(); len(said) != 1 {
+			t.Errorf("events %q of the one with version %s, want one of its setting", said, version)
+		}
+	}
+}
+
 func TestAWorkloadThatIsGoneIsForgotten(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
