@@ -157,7 +157,7 @@ func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bo
 		c.admit(user, manager)
 	}
 	after := c.body(user)
-	if c.lose {
+	if c.lose && !dryRun {
 		c.lose = false
 		return nil, nil, errLost
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,22 @@ type note struct {
 	// was on record then; none when no roll is to be told of.
 	changed []checksum.Source
 	asked   checksum.Records
-	held    *held
+	// record is a recording that was asked for, nil when none is to be told of.
+	record *toRecord
+	held   *held
+}
+
+// toRecord is a recording that was asked for.
+type toRecord struct {
+	of      *subject
+	review  review
+	written time.Time // when the template was
+}
+
+// has reports whether a source is recorded by now.
+func (r *toRecord) has(source checksum.Source, now checksum.Records) bool {
+	is := now.Baseline[source]
+	return is != "" && is != r.of.records.Baseline[source]
 }
 
 // rolledBetween reports whether a workload has rolled between two records: a
@@ -93,7 +109,7 @@ func (n *notes) settle(user ref) {
 	if note := n.made[user]; note != nil {
 		maps.DeleteFunc(note.warned, func(why reason, _ string) bool { return why != reasonUnseen })
 		// A roll that was asked for and did not come is not needed any more.
-		note.changed, note.asked, note.observed = nil, checksum.Records{}, nil
+		note.changed, note.asked, note.record, note.observed = nil, checksum.Records{}, nil, nil
 		if len(note.missing) == 0 && len(note.warned) == 0 {
 			delete(n.made, user)
 		}
@@ -204,4 +220,26 @@ func (n *notes) rolled(user ref, now checksum.Records) (changed []checksum.Sourc
 	changed, adopted = note.changed, note.asked.Equal(checksum.Records{})
 	note.changed, note.asked = nil, checksum.Records{}
 	return changed, adopted
+}
+
+// recording notes that a recording is asked for.
+func (n *notes) recording(user ref, asked *toRecord) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.of(user).record = asked
+}
+
+// recorded returns the recording that was asked for and has come by now, once; nil when
+// there is none.
+func (n *notes) recorded(user ref, now checksum.Records) *toRecord {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.made[user]
+	if note == nil || note.record == nil ||
+		!slices.ContainsFunc(note.record.review.ToRecord, func(s checksum.Selection) bool { return note.record.has(s.Source, now) }) {
+		return nil
+	}
+	asked := note.record
+	note.record = nil
+	return asked
 }

@@ -67,6 +67,7 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 		return 0, err
 	}
 	c.noteRolled(ctx, user, s)
+	c.noteRecorded(ctx, user, s)
 	c.sayUnreadable(user, s, review)
 	c.notes.missed(user, review.Missing)
 	for i := range review.ToRecord {

@@ -341,6 +341,25 @@ func TestARollWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
 	}
 }
 
+func TestARecordingWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", nil)
+	c.times[configMap("c")] = [2]time.Time{time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
+	d := c.deploy("d", "c")
+	h := newHouse(t, c)
+	c.lose = true
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the answer was not lost: the test shows nothing")
+	}
+	h.see(t, d) // the watch brings it
+	h.mustSync(t, d)
+	h.mustSync(t, d)
+	calls, said := h.happened()
+	if len(calls) != 3 || len(said) != 2 || !strings.Contains(said[0], string(reasonRecorded)) || !strings.Contains(said[1], string(reasonStale)) {
+		t.Errorf("calls %q, events %q, want one recording, and that pods may be stale", calls, said)
+	}
+}
+
 // What was known of a workload is not known of another of its name, whose deletion
 // and creation were seen as one.
 func TestAnotherOfThatNameIsAnother(t *testing.T) {
