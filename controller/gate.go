@@ -180,9 +180,11 @@ func (c *Controller) sayUnreadable(user ref, s *subject, r review) {
 		texts = append(texts, finding.String())
 		sources = append(sources, finding.Source)
 	}
-	if len(texts) > 0 {
-		c.warnOnce(user, s, reasonPolicy, strings.Join(texts, ". "), sources...)
+	if len(texts) == 0 {
+		c.notes.over(user, reasonPolicy, "")
+		return
 	}
+	c.warnOnce(user, s, reasonPolicy, strings.Join(texts, ". "), sources...)
 }
 
 // sayObserved tells, once for each content, what would roll.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -479,9 +480,33 @@ func TestPeopleAreToldOfWhatKeepsFailing(t *testing.T) {
 	if said := fail(3, errAway); len(said) != 1 {
 		t.Errorf("events: %q, want one of the webhook", said)
 	}
+	for stream := range 3 { // whatever number a lost connection has
+		said := fail(1, fmt.Errorf("rolling: %w", &url.Error{Op: "Patch", URL: "https://10.0.0.1", Err: fmt.Errorf("stream error: stream ID %d", stream)}))
+		if want := map[int]int{0: 1}[stream]; len(said) != want {
+			t.Errorf("events: %q, want %d", said, want)
+		}
+	}
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "d", errRefused)
 	if said := fail(3, fmt.Errorf("rolling: %w", denied)); len(said) != 1 || !strings.Contains(said[0], errRefused.Error()) {
 		t.Errorf("events: %q, want one with the API server's words", said)
+	}
+}
+
+// A setting that was mended and is broken again is told of again, though the workload waits all the while.
+func TestASettingThatCannotBeReadAgainIsToldOfAgain(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "new"})
+	h.rest()
+	for i, pause := range []string{"yes", "true", "yes"} {
+		c.settings = map[string]string{"configstamp.dev/pause": pause}
+		h.mustSync(t, d)
+		_, said := h.happened()
+		if told := len(said) == 1 && strings.Contains(said[0], string(reasonPolicy)); told != (pause == "yes") {
+			t.Errorf("at %d events %q", i, said)
+		}
 	}
 }
 
@@ -577,23 +602,35 @@ func TestARecordingIsNoRoll(t *testing.T) {
 // Nor does the webhook roll when it records and holds, knowing of a setting that we
 // do not know yet.
 func TestARollThatWasHeldIsNoRoll(t *testing.T) {
-	c := newCluster(t)
-	c.write("c", map[string]string{"k": "old"})
-	d := c.deploy("d", "c", "late")
-	h := adopted(t, c)
-	c.write("c", map[string]string{"k": "new"})
-	c.write("late", nil)
-	c.annotate(d, "mode", "observe")
-	h.rest()
-	if _, err := h.sync(t.Context(), d); err == nil {
-		t.Error("it counts as done")
-	}
-	calls, said := h.happened()
-	if !slices.Contains(calls, "configstamp d") {
-		t.Fatalf("calls %q: no roll was asked for, and the test shows nothing", calls)
-	}
-	if slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "rolling out") }) || !h.storm.last(d).IsZero() {
-		t.Errorf("events %q, last rolled %s: want none of a roll", said, h.storm.last(d))
+	for sentence, prepare := range map[string]func(h *house, d ref){
+		"all at once": func(*house, ref) {},
+		"in steps": func(h *house, d ref) {
+			h.stepwise()
+			h.mustSync(t, d)
+			h.takeTurns(t.Context())
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newCluster(t)
+			c.write("c", map[string]string{"k": "old"})
+			d := c.deploy("d", "c")
+			h := adopted(t, c)
+			c.write("c", map[string]string{"k": "new"})
+			h.rest()
+			prepare(h, d)
+			c.settings = map[string]string{"configstamp.dev/also": "configmap/extra"}
+			c.annotate(d, "mode", "observe")
+			if _, err := h.sync(t.Context(), d); err == nil {
+				t.Error("it counts as done")
+			}
+			calls, said := h.happened()
+			if !slices.Equal(calls, []string{"configstamp d"}) || len(h.index.get(d).records.Baseline) != 2 {
+				t.Fatalf("calls %q: not a roll that records alone, and the test shows nothing", calls)
+			}
+			if len(said) > 0 || !h.storm.last(d).IsZero() || h.steps.of(d) != nil {
+				t.Errorf("events %q, last rolled %s, followed %t: want none of a roll", said, h.storm.last(d), h.steps.of(d) != nil)
+			}
+		})
 	}
 }
 
