@@ -314,7 +314,8 @@ func (t *steps) withdraw(user ref) {
 }
 
 // overtaken notes that a workload that waits, for its turn or a retry, carries what is
-// true: as it was put back, or because somebody has rolled it. Then its rollout counts as if it had been granted.
+// true: as it was put back, or because somebody has rolled it. Then its rollout counts
+// as if it had been granted.
 func (t *steps) overtaken(user ref, records checksum.Records, now time.Time) (rolls bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
