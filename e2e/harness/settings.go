@@ -24,6 +24,13 @@ const Settle = 300 * time.Millisecond
 // happens" is believed; two cores under load need it.
 const margin = 1200 * time.Millisecond
 
+// easyTimeout is the timeoutSeconds of webhooks that are at ease; easyFreshness, the
+// time of their check against the API server, is less, so that they get to answer.
+const (
+	easyTimeout   = 15 * time.Second
+	easyFreshness = 10 * time.Second
+)
+
 // patience bounds every wait for something that must happen.
 func patience() time.Duration {
 	switch {
