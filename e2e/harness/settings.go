@@ -39,7 +39,7 @@ func patience() time.Duration {
 	case broken():
 		return 25 * time.Second
 	}
-	return 60 * time.Second
+	return 90 * time.Second
 }
 
 func kept() bool { return os.Getenv(EnvKeep) != "" }
