@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -135,8 +136,12 @@ func (c *Controller) reportFailure(user ref, err error) {
 	// workload and the policy that it meets, and may differ each time.
 	text, stable := err.Error(), err.Error()
 	var refusal apierrors.APIStatus
-	if errors.As(err, &refusal) {
+	var lost *url.Error
+	switch {
+	case errors.As(err, &refusal):
 		text, stable = refusal.Status().Message, string(refusal.Status().Reason)
+	case errors.As(err, &lost):
+		stable = "no answer" // the words of each have the number of a port, or of a stream
 	}
 	if c.notes.first(user, reasonFailing, stable) {
 		c.say.event(user, s, corev1.EventTypeWarning, reasonFailing, "re-admission keeps failing, and is tried again for ever: "+text)

@@ -113,6 +113,9 @@ func (c *Controller) turn(ctx context.Context, user ref, s *subject, r review, s
 		return 0, true, nil
 	}
 	c.notes.hold(user, now.Add(-c.options.Settle), r.Untrue, s.records)
+	later := changed(r.Untrue) + ", and rolls out later: it waits for its turn, as a change rolls in steps and " +
+		"few rollouts may be unsettled at once (--step, --max-unsettled)"
+	c.notes.over(user, reasonHeld, later) // no setting does any more
 	if turn.halted != (ref{}) {
 		c.waits.hold(user, waitsForHalt)
 		text := fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
@@ -123,12 +126,12 @@ func (c *Controller) turn(ctx context.Context, user ref, s *subject, r review, s
 		}
 		return wait, false, nil // while it is busy, another may wait for it that could end the halt
 	}
+	c.notes.over(user, reasonHalted, "")
 	c.waits.hold(user, waitsForTurn)
 	if waited := now.Sub(turn.since); waited < longTurn {
 		return sooner(wait, longTurn-waited), false, nil
 	}
-	c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, changed(r.Untrue)+", and rolls out later: it waits for its turn, as a change rolls in steps and "+
-		"few rollouts may be unsettled at once (--step, --max-unsettled)", r.Untrue...)
+	c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, later, r.Untrue...)
 	return wait, false, nil
 }
 
@@ -177,19 +180,21 @@ func (c *Controller) sayUnreadable(user ref, s *subject, r review) {
 		texts = append(texts, finding.String())
 		sources = append(sources, finding.Source)
 	}
-	if len(texts) > 0 {
-		c.warnOnce(user, s, reasonPolicy, strings.Join(texts, ". "), sources...)
+	if len(texts) == 0 {
+		c.notes.over(user, reasonPolicy, "")
+		return
 	}
+	c.warnOnce(user, s, reasonPolicy, strings.Join(texts, ". "), sources...)
 }
 
 // sayObserved tells, once for each content, what would roll.
 func (c *Controller) sayObserved(user ref, s *subject, r *review) {
 	text := changed(r.Untrue) + ": it would roll out, but for mode: observe"
-	contents := text
+	contents := make(map[checksum.Source]*checksum.Content, len(r.Untrue))
 	for _, source := range r.Untrue {
-		contents += fmt.Sprintf(" %p", c.sources.Content(user.namespace, source))
+		contents[source] = c.sources.Content(user.namespace, source)
 	}
-	if c.notes.first(user, reasonObserved, contents) {
+	if c.notes.observes(user, contents) {
 		c.metrics.observed.Inc()
 		c.say.event(user, s, corev1.EventTypeNormal, reasonObserved, text, r.Untrue...)
 	}

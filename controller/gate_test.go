@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // The house's clock stands at 2026-06-01 00:00 UTC, a Monday, and rests for 22 s.
@@ -100,6 +102,51 @@ func TestObservedTellsOfEachChange(t *testing.T) {
 		if _, said := h.happened(); len(said) != 1 {
 			t.Errorf("change %d: said %q", i, said)
 		}
+	}
+}
+
+// What is the same content is told of once, though the store has read it anew, as
+// after a gap of its watch, or the source has another setting.
+func TestObservedTellsOnceOfWhatIsReadAgain(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "1"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.annotate(d, "mode", "observe")
+	h.see(t, d)
+	for range 3 {
+		c.write("c", map[string]string{"k": "2"})
+		h.rest()
+		h.mustSync(t, d)
+	}
+	if _, said := h.happened(); len(said) != 1 || testutil.ToFloat64(h.metrics.observed) != 1 {
+		t.Errorf("said %q and counted %v, want one of each", said, testutil.ToFloat64(h.metrics.observed))
+	}
+}
+
+// A roll counts for the pace of its workload, though the answer to it was lost.
+func TestARollWhoseAnswerWasLostBeginsAnInterval(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "1"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "2"})
+	c.lose = true
+	h.rest()
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the answer was not lost: the test shows nothing")
+	}
+	c.annotate(d, "min-interval", "1h")
+	h.see(t, d)
+	h.mustSync(t, d)
+	c.write("c", map[string]string{"k": "3"})
+	h.rest()
+	h.happened()
+	if wait := h.mustSync(t, d); wait != time.Hour-11*settle {
+		t.Errorf("looks again after %s", wait)
+	}
+	if calls, _ := h.happened(); len(calls) > 0 {
+		t.Errorf("calls: %v, want none within the interval", calls)
 	}
 }
 

@@ -101,6 +101,8 @@ func (r received) GetObjectMeta() metav1.Object {
 // that a change lists nothing.
 type index struct {
 	woken func(ref)
+	// remade is called of a workload that is another one of its name.
+	remade func(ref)
 	// concern gives the sources that concern a workload, by its policy, sorted.
 	concern func(ref, *subject) []checksum.Source
 	now     func() time.Time
@@ -112,7 +114,7 @@ type index struct {
 }
 
 func newIndex(woken func(ref), concern func(ref, *subject) []checksum.Source, now func() time.Time) *index {
-	return &index{woken: woken, concern: concern, now: now, subjects: map[ref]*subject{}, bySource: map[place][]ref{}, byName: map[string]map[ref]struct{}{}}
+	return &index{woken: woken, remade: func(ref) {}, concern: concern, now: now, subjects: map[ref]*subject{}, bySource: map[place][]ref{}, byName: map[string]map[ref]struct{}{}}
 }
 
 func (x *index) get(user ref) *subject {
@@ -179,6 +181,9 @@ func (x *index) set(user ref, s *subject) {
 	var was, is []checksum.Source
 	if known != nil {
 		was = known.sources
+		if s != nil && s.uid != known.uid {
+			x.remade(user)
+		}
 	}
 	if s == nil {
 		delete(x.subjects, user)

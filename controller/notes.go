@@ -2,6 +2,7 @@ package controller
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,12 +22,33 @@ type note struct {
 	// missing are the sources that the workload was seen to lack, with the
 	// first content that came, nil until then.
 	missing map[checksum.Source]*checksum.Content
+	// observed is what the workload would have rolled for, when people were told.
+	observed map[checksum.Source]*checksum.Content
 	// changed are the sources for which a roll was asked for, and asked is what
 	// was on record then; none when no roll is to be told of.
 	changed []checksum.Source
 	asked   checksum.Records
-	held    *held
+	// record is a recording that was asked for, nil when none is to be told of.
+	record *toRecord
+	held   *held
 }
+
+// toRecord is a recording that was asked for.
+type toRecord struct {
+	of      *subject
+	review  review
+	written time.Time // when the template was
+}
+
+// has reports whether a source is recorded by now.
+func (r *toRecord) has(source checksum.Source, now checksum.Records) bool {
+	is := now.Baseline[source]
+	return is != "" && is != r.of.records.Baseline[source]
+}
+
+// rolledBetween reports whether a workload has rolled between two records: a
+// recording changes the baseline alone.
+func rolledBetween(was, is checksum.Records) bool { return !maps.Equal(was.Stamps, is.Stamps) }
 
 // held is what a workload waits to roll for.
 type held struct {
@@ -58,6 +80,27 @@ func (n *notes) first(user ref, why reason, text string) bool {
 	return true
 }
 
+// over forgets a warning of what has ended, unless it says but.
+func (n *notes) over(user ref, why reason, but string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if note := n.made[user]; note != nil && note.warned[why] != but {
+		delete(note.warned, why)
+	}
+}
+
+// observes reports whether it is news what a workload would roll for.
+func (n *notes) observes(user ref, contents map[checksum.Source]*checksum.Content) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.of(user)
+	if maps.EqualFunc(note.observed, contents, (*checksum.Content).SameEntries) {
+		return false
+	}
+	note.observed = contents
+	return true
+}
+
 // settle forgets what a workload was warned of: it is well again. That its pods cannot
 // be looked at is no matter of its own, and is not said again.
 func (n *notes) settle(user ref) {
@@ -66,7 +109,7 @@ func (n *notes) settle(user ref) {
 	if note := n.made[user]; note != nil {
 		maps.DeleteFunc(note.warned, func(why reason, _ string) bool { return why != reasonUnseen })
 		// A roll that was asked for and did not come is not needed any more.
-		note.changed, note.asked = nil, checksum.Records{}
+		note.changed, note.asked, note.record, note.observed = nil, checksum.Records{}, nil, nil
 		if len(note.missing) == 0 && len(note.warned) == 0 {
 			delete(n.made, user)
 		}
@@ -171,10 +214,32 @@ func (n *notes) rolled(user ref, now checksum.Records) (changed []checksum.Sourc
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.made[user]
-	if note == nil || len(note.changed) == 0 || now.Equal(note.asked) {
+	if note == nil || len(note.changed) == 0 || !rolledBetween(note.asked, now) {
 		return nil, false
 	}
 	changed, adopted = note.changed, note.asked.Equal(checksum.Records{})
 	note.changed, note.asked = nil, checksum.Records{}
 	return changed, adopted
+}
+
+// recording notes that a recording is asked for.
+func (n *notes) recording(user ref, asked *toRecord) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.of(user).record = asked
+}
+
+// recorded returns the recording that was asked for and has come by now, once; nil when
+// there is none.
+func (n *notes) recorded(user ref, now checksum.Records) *toRecord {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.made[user]
+	if note == nil || note.record == nil ||
+		!slices.ContainsFunc(note.record.review.ToRecord, func(s checksum.Selection) bool { return note.record.has(s.Source, now) }) {
+		return nil
+	}
+	asked := note.record
+	note.record = nil
+	return asked
 }

@@ -120,7 +120,7 @@ func (c *Controller) withdrawn(ctx context.Context, user ref, s *subject, r revi
 	if was == nil || len(r.Untrue) > 0 {
 		return nil
 	}
-	if user.kind.Restarts && was.records.Equal(s.records) {
+	if user.kind.Restarts && !rolledBetween(was.records, s.records) {
 		if err := c.sayWithdrawn(ctx, user, s, was); err != nil {
 			return fmt.Errorf("looking for pods that started with withdrawn content: %w", err)
 		}

@@ -42,6 +42,11 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 	if left, err := c.review(ctx, user, try.subject); err != nil || len(left.ToRecord) > 0 {
 		return c.unrecorded(user, s, try, wait, err)
 	}
+	written := user.kind.TemplateWritten(before)
+	if last := c.storm.last(user); last.After(written) { // managedFields do not tell of our own rolls
+		written = last
+	}
+	c.notes.recording(user, &toRecord{s, review, written})
 	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
 	if err != nil {
 		c.metrics.readmitted(recording, resultOf(err))
@@ -53,15 +58,10 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		return c.unrecorded(user, s, answer, wait, err)
 	}
 	c.metrics.readmitted(recording, resultDone)
+	c.noteRecorded(ctx, user, answer.subject)
 	if left.rests() { // else what people were told is true yet
 		c.notes.settle(user)
 	}
-	klog.FromContext(ctx).Info("Recorded", "workload", user.String(), "references", len(review.ToRecord))
-	written := user.kind.TemplateWritten(before)
-	if last := c.storm.last(user); last.After(written) { // managedFields do not tell of our own rolls
-		written = last
-	}
-	c.sayRecorded(user, s, review, written)
 	return wait, nil
 }
 
@@ -98,22 +98,30 @@ func sooner(wait, other time.Duration) time.Duration {
 	return min(wait, other)
 }
 
-// sayRecorded tells what was adopted, what could not be compared any more, and
-// which sources were edited after the pods' template was written: their pods
-// may have started before that.
-func (c *Controller) sayRecorded(user ref, s *subject, review review, templateWritten time.Time) {
-	var adopted, stale []checksum.Source
-	for _, selection := range review.ToRecord {
+// noteRecorded tells of a recording that a workload shows: now, or, when the answer
+// was lost, when the watch brings it. It tells what was adopted, what could not be
+// compared any more, and which sources were edited after the pods' template was
+// written: their pods may have started before that.
+func (c *Controller) noteRecorded(ctx context.Context, user ref, now *subject) {
+	asked := c.notes.recorded(user, now.records)
+	if asked == nil {
+		return
+	}
+	s := asked.of
+	klog.FromContext(ctx).Info("Recorded", "workload", user.String(), "references", len(asked.review.ToRecord))
+	var adopted, stale, lost []checksum.Source
+	for _, selection := range asked.review.ToRecord {
 		source := selection.Source
-		if slices.Contains(review.Lost, source) {
-			continue
-		}
-		if _, known := s.records.Of(source); known {
-			continue // recorded for another selection, and still true
-		}
-		adopted = append(adopted, source)
-		if c.mayBeStale(user, source, templateWritten) {
-			stale = append(stale, source)
+		_, known := s.records.Of(source)
+		switch {
+		case !asked.has(source, now.records):
+		case slices.Contains(asked.review.Lost, source):
+			lost = append(lost, source)
+		case !known: // else recorded for another selection, and still true
+			adopted = append(adopted, source)
+			if c.mayBeStale(user, source, asked.written) {
+				stale = append(stale, source)
+			}
 		}
 	}
 	c.notes.found(user, adopted)
@@ -123,9 +131,9 @@ func (c *Controller) sayRecorded(user ref, s *subject, review review, templateWr
 	if len(stale) > 0 {
 		c.say.stale(user, s, stale)
 	}
-	if len(review.Lost) > 0 {
-		c.metrics.lost.Add(float64(len(review.Lost)))
-		c.say.lost(user, s, review.Lost)
+	if len(lost) > 0 {
+		c.metrics.lost.Add(float64(len(lost)))
+		c.say.lost(user, s, lost)
 	}
 }
 

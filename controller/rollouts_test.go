@@ -381,6 +381,49 @@ func TestAHaltOutlastsAnotherRollout(t *testing.T) {
 	w.wantHeard("ChangeResumed", 0)
 }
 
+// What holds a workload is told again when it had ended meanwhile, though the workload
+// has never rolled.
+func TestHoldsAreToldOfEachTime(t *testing.T) {
+	w, at := fleet(t, 8, func(i int, app *simulatedApp) {
+		app.settings = map[string]string{"configstamp.dev/order": strconv.Itoa(i)}
+	})
+	first, late := w.apps[w.names[0]], w.apps[w.names[7]]
+	said := func(reason string, want int) {
+		t.Helper()
+		got := 0
+		for _, event := range w.said {
+			if event.reason == reason && event.about == "Deployment app-07" {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%s was said %d times of the last one, want %d", reason, got, want)
+		}
+	}
+	w.spoil(at)
+	w.pass(2 * time.Minute)
+	said("RolloutHalted", 1)
+	w.said = nil
+	for i, paused := range []string{"true", "false", "true", "false"} {
+		late.settings["configstamp.dev/pause"] = paused
+		late.version++
+		w.see(late.user)
+		w.pass(time.Minute)
+		said("RolloutHeld", i/2+1)
+		said("RolloutHalted", 0) // it is the same halt
+	}
+	delete(w.bad, w.contents[at])
+	first.well = w.clock.Now()
+	first.version++
+	w.see(first.user)
+	w.pass(15 * time.Second)
+	w.wantHeard("ChangeResumed", 1)
+	w.spoil(at)
+	w.pass(2 * time.Minute)
+	w.wantRolls(2, 1, 1, 0, 0, 0, 0, 0)
+	said("RolloutHalted", 1)
+}
+
 // Those who come late find a change that has proven itself, at no cost.
 func TestLateGates(t *testing.T) {
 	w, at := fleet(t, 40, func(i int, app *simulatedApp) {

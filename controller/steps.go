@@ -314,8 +314,7 @@ func (t *steps) withdraw(user ref) {
 }
 
 // overtaken notes that a workload that waits, for its turn or a retry, carries what is
-// true: as it was put back, or, when its records are others than before, because
-// somebody has rolled it. Then its rollout counts as if it had been granted.
+// true: as it was put back, or because somebody has rolled it. Then its rollout counts as if it had been granted.
 func (t *steps) overtaken(user ref, records checksum.Records, now time.Time) (rolls bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -324,7 +323,7 @@ func (t *steps) overtaken(user ref, records checksum.Records, now time.Time) (ro
 	if c == nil {
 		return false
 	}
-	if rolls = !c.records.Equal(records); rolls {
+	if rolls = rolledBetween(c.records, records); rolls {
 		t.begins(c, now)
 	} else {
 		delete(t.waiting, user)
@@ -410,7 +409,7 @@ func (t *steps) came(user ref, records checksum.Records, sources []checksum.Sour
 	if r == nil || r.found {
 		return
 	}
-	if records.Equal(r.records) {
+	if !rolledBetween(r.records, records) {
 		if t.missed[user] == r {
 			t.undo(user, r)
 			t.stir()

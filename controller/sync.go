@@ -66,7 +66,8 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	c.sayRolled(ctx, user, s)
+	c.noteRolled(ctx, user, s)
+	c.noteRecorded(ctx, user, s)
 	c.sayUnreadable(user, s, review)
 	c.notes.missed(user, review.Missing)
 	for i := range review.ToRecord {
@@ -221,13 +222,13 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 	after := answer.subject
 	c.index.renew(user, after)
 	now := c.options.Clock.Now()
-	if after.records.Equal(s.records) {
-		c.steps.fail(user, true, now)
-	} else {
-		c.storm.rolled(user, now)
+	rolled := rolledBetween(s.records, after.records)
+	if rolled {
 		c.steps.came(user, after.records, after.sources)
+	} else {
+		c.steps.fail(user, true, now)
 	}
-	c.sayRolled(ctx, user, after)
+	c.noteRolled(ctx, user, after)
 	c.notes.waited(user)
 	left, err := c.review(ctx, user, after)
 	switch {
@@ -244,17 +245,18 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 		return noHurry, nil
 	default:
 		c.metrics.readmitted(rolling, resultAway)
-		if !after.records.Equal(s.records) {
+		if rolled {
 			c.steps.doubt(user.namespace, left.Untrue, now)
 		}
 		return 0, errAway
 	}
 }
 
-// sayRolled tells of a roll that a workload shows: now, or, when the answer to
-// the patch was lost, when the watch brings it.
-func (c *Controller) sayRolled(ctx context.Context, user ref, s *subject) {
+// noteRolled counts and tells of a roll that a workload shows: now, or, when the
+// answer to the patch was lost, when the watch brings it.
+func (c *Controller) noteRolled(ctx context.Context, user ref, s *subject) {
 	if sources, adopted := c.notes.rolled(user, s.records); len(sources) > 0 {
+		c.storm.rolled(user, c.options.Clock.Now())
 		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
 		c.say.rolling(user, s, sources, adopted)
 	}

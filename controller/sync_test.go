@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 func TestSync(t *testing.T) {
@@ -340,6 +342,59 @@ func TestARollWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
 	}
 }
 
+func TestARecordingWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", nil)
+	c.times[configMap("c")] = [2]time.Time{time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
+	d := c.deploy("d", "c")
+	h := newHouse(t, c)
+	c.lose = true
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the answer was not lost: the test shows nothing")
+	}
+	h.see(t, d) // the watch brings it
+	h.mustSync(t, d)
+	h.mustSync(t, d)
+	calls, said := h.happened()
+	if len(calls) != 3 || len(said) != 2 || !strings.Contains(said[0], string(reasonRecorded)) || !strings.Contains(said[1], string(reasonStale)) {
+		t.Errorf("calls %q, events %q, want one recording, and that pods may be stale", calls, said)
+	}
+}
+
+// What was known of a workload is not known of another of its name, whose deletion
+// and creation were seen as one.
+func TestAnotherOfThatNameIsAnother(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	remake := func(version string) {
+		t.Helper()
+		metadata := c.objects[d]["metadata"].(map[string]any)
+		metadata["uid"], metadata["resourceVersion"] = "uid-"+version, version
+		c.admit(d, checksum.RollingManager) // as at creation
+		h.see(t, d)
+		h.mustSync(t, d)
+	}
+	c.write("c", map[string]string{"k": "new"})
+	c.fail["d"] = 1
+	h.rest()
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the roll was not refused: the test shows nothing")
+	}
+	remake("100")
+	if _, said := h.happened(); len(said) > 0 {
+		t.Errorf("events %q of a workload that was created", said)
+	}
+	c.annotate(d, "window", "some day")
+	for _, version := range []string{"200", "300"} {
+		remake(version)
+		if _, said := h.happened(); len(said) != 1 {
+			t.Errorf("events %q of the one with version %s, want one of its setting", said, version)
+		}
+	}
+}
+
 func TestAWorkloadThatIsGoneIsForgotten(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
@@ -425,10 +480,65 @@ func TestPeopleAreToldOfWhatKeepsFailing(t *testing.T) {
 	if said := fail(3, errAway); len(said) != 1 {
 		t.Errorf("events: %q, want one of the webhook", said)
 	}
+	for stream := range 3 { // whatever number a lost connection has
+		said := fail(1, fmt.Errorf("rolling: %w", &url.Error{Op: "Patch", URL: "https://10.0.0.1", Err: fmt.Errorf("stream error: stream ID %d", stream)}))
+		if want := map[int]int{0: 1}[stream]; len(said) != want {
+			t.Errorf("events: %q, want %d", said, want)
+		}
+	}
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "d", errRefused)
 	if said := fail(3, fmt.Errorf("rolling: %w", denied)); len(said) != 1 || !strings.Contains(said[0], errRefused.Error()) {
 		t.Errorf("events: %q, want one with the API server's words", said)
 	}
+}
+
+// A setting that was mended and is broken again is told of again, though the workload waits all the while.
+func TestASettingThatCannotBeReadAgainIsToldOfAgain(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "new"})
+	h.rest()
+	for i, pause := range []string{"yes", "true", "yes"} {
+		c.settings = map[string]string{"configstamp.dev/pause": pause}
+		h.mustSync(t, d)
+		_, said := h.happened()
+		if told := len(said) == 1 && strings.Contains(said[0], string(reasonPolicy)); told != (pause == "yes") {
+			t.Errorf("at %d events %q", i, said)
+		}
+	}
+}
+
+// What fails again after it had ended is told of again, though the workload was held
+// all the while.
+func TestEachFailureIsToldOf(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c", "late")
+	h := adopted(t, c)
+	c.settings = map[string]string{"configstamp.dev/pause": "true"}
+	c.write("c", map[string]string{"k": "new"})
+	c.write("late", nil)
+	h.rest()
+	want := func(times, failures int) {
+		t.Helper()
+		for range times {
+			h.queue.Add(d)
+			h.next(t.Context())
+		}
+		_, said := h.happened()
+		said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, string(reasonFailing)) })
+		if len(said) != failures {
+			t.Errorf("events %q, want %d", said, failures)
+		}
+	}
+	c.denies = true
+	want(3*patience, 1) // to record
+	c.denies = false
+	want(1, 0)
+	c.denies, c.settings = true, nil
+	want(3*patience, 1) // to roll
 }
 
 func TestARollThatNeverCameIsNotToldOfLater(t *testing.T) {
@@ -458,6 +568,106 @@ func TestARollThatNeverCameIsNotToldOfLater(t *testing.T) {
 			t.Errorf("event: %s", event)
 		}
 	}
+}
+
+// A roll that was asked for and did not come has not come with a recording.
+func TestARecordingIsNoRoll(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c", "late")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "new"})
+	c.write("late", nil)
+	c.fail["d"] = 1
+	h.rest()
+	if _, err := h.sync(t.Context(), d); err == nil {
+		t.Fatal("the roll was not refused: the test shows nothing")
+	}
+	c.annotate(d, "pause", "true")
+	h.see(t, d)
+	h.mustSync(t, d)
+	h.mustSync(t, d)
+	calls, said := h.happened()
+	if !slices.Contains(calls, "configstamp-record d") {
+		t.Fatalf("calls %q: nothing was recorded, and the test shows nothing", calls)
+	}
+	if slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "rolling out") }) {
+		t.Errorf("events %q, want none of a roll", said)
+	}
+	if !h.storm.last(d).IsZero() {
+		t.Error("it counts as rolled")
+	}
+}
+
+// Nor does the webhook roll when it records and holds, knowing of a setting that we
+// do not know yet.
+func TestARollThatWasHeldIsNoRoll(t *testing.T) {
+	for sentence, prepare := range map[string]func(h *house, d ref){
+		"all at once": func(*house, ref) {},
+		"in steps": func(h *house, d ref) {
+			h.stepwise()
+			h.mustSync(t, d)
+			h.takeTurns(t.Context())
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newCluster(t)
+			c.write("c", map[string]string{"k": "old"})
+			d := c.deploy("d", "c")
+			h := adopted(t, c)
+			c.write("c", map[string]string{"k": "new"})
+			h.rest()
+			prepare(h, d)
+			c.settings = map[string]string{"configstamp.dev/also": "configmap/extra"}
+			c.annotate(d, "mode", "observe")
+			if _, err := h.sync(t.Context(), d); err == nil {
+				t.Error("it counts as done")
+			}
+			calls, said := h.happened()
+			if !slices.Equal(calls, []string{"configstamp d"}) || len(h.index.get(d).records.Baseline) != 2 {
+				t.Fatalf("calls %q: not a roll that records alone, and the test shows nothing", calls)
+			}
+			if len(said) > 0 || !h.storm.last(d).IsZero() || h.steps.of(d) != nil {
+				t.Errorf("events %q, last rolled %s, followed %t: want none of a roll", said, h.storm.last(d), h.steps.of(d) != nil)
+			}
+		})
+	}
+}
+
+// Who waits for its turn while another source is recorded, and is put back then, has
+// not been rolled by anybody.
+func TestARecordingOvertakesNobody(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c", "late")
+	spec := c.objects[d]["spec"].(map[string]any)
+	spec["selector"] = map[string]any{"matchLabels": map[string]any{"app": "d"}}
+	h := adopted(t, c)
+	h.stepwise()
+	c.write("c", map[string]string{"k": "new"})
+	c.write("late", nil)
+	h.rest()
+	h.mustSync(t, d)
+	if calls, _ := h.happened(); !slices.Contains(calls, "configstamp-record d") || slices.Contains(calls, "configstamp d") {
+		t.Fatalf("calls %q: the test shows nothing", calls)
+	}
+	h.rest()
+	c.pod = workload.Pod{Name: "d-1", Started: h.clock.Now()}
+	c.write("c", map[string]string{"k": "old"})
+	h.mustSync(t, d)
+	if h.steps.of(d) != nil {
+		t.Error("a rollout is followed, though nothing rolls")
+	}
+	if _, said := h.happened(); !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, string(reasonWithdrawn)) }) {
+		t.Errorf("events %q, want one of the pod that started in between", said)
+	}
+}
+
+// stepwise has changes roll in steps.
+func (h *house) stepwise() {
+	h.options.Limits = Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, RolloutDeadline: time.Hour}
+	h.steps.limits = h.options.Limits
+	h.steps.lead(nil, h.clock.Now())
 }
 
 // A live workload that is annotated for another product is on record at once, and

@@ -66,6 +66,7 @@ func (w *waits) looked(user ref, failed, again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	why, held := w.noted[user]
+	was := w.holds[user].why
 	delete(w.noted, user)
 	switch {
 	case failed:
@@ -76,9 +77,12 @@ func (w *waits) looked(user ref, failed, again bool) {
 	case !again, why == waitsForHalt: // nobody tries while the change is halted
 		delete(w.retries, user)
 	}
-	if !held {
+	switch {
+	case !held:
 		delete(w.holds, user)
-	} else if w.holds[user].why != why {
+	case again && why == waitsForTurn && (was == waitsForOthers || was == waitsForRoom):
+		// Nobody knows before the next try whether that has ended.
+	case was != why:
 		w.holds[user] = waiting{why, w.now()}
 	}
 }

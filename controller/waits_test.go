@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -187,6 +190,26 @@ func TestARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 	}
 	w.apps[w.names[0]].refused = 0
 	w.pass(2 * time.Minute)
+	if got := w.controller.waits.byReason(); len(got) != 0 {
+		t.Errorf("waiting: %v, want none", got)
+	}
+}
+
+// Who is tried again now and then, as another webhook would ride along, has waited
+// for that since the first try.
+func TestABlockedRollWaitsSinceItsFirstTry(t *testing.T) {
+	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
+	w.refusal = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "app", errors.New(beforeForbidden+"spec.paused"+afterForbidden))
+	w.edit(at, w.newContent())
+	w.pass(25 * time.Minute)
+	if w.patches < 3 {
+		t.Fatalf("%d patches: it was not tried again, and the test shows nothing", w.patches)
+	}
+	if got := w.controller.waits.byReason(); got[waitsForOthers].count != 1 || len(got) != 1 || w.clock.Since(got[waitsForOthers].since) < 24*time.Minute {
+		t.Errorf("waiting: %v at %s, want one that is blocked since the first try", got, w.clock.Now())
+	}
+	w.apps[w.names[0]].refused = 0
+	w.pass(10 * time.Minute)
 	if got := w.controller.waits.byReason(); len(got) != 0 {
 		t.Errorf("waiting: %v, want none", got)
 	}
