@@ -25,10 +25,11 @@ const Settle = 300 * time.Millisecond
 const margin = 1200 * time.Millisecond
 
 // easyTimeout is the timeoutSeconds of webhooks that are at ease; easyFreshness, the
-// time of their check against the API server, is less, so that they get to answer.
+// time of their check against the API server, is less, so that they get to answer, also
+// when they are to stop (--shutdown-drain).
 const (
-	easyTimeout   = 15 * time.Second
-	easyFreshness = 10 * time.Second
+	easyTimeout   = 10 * time.Second
+	easyFreshness = 7 * time.Second
 )
 
 // patience bounds every wait for something that must happen.
