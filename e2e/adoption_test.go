@@ -80,7 +80,8 @@ func TestAdoption_AChangeBeforeTheRecordIsSaidToBeMaybeStale(t *testing.T) {
 	s.Set("configmap/calm", "k", "1")
 	s.Create(deployment("d", "configmap/edited", "configmap/calm"))
 	before := s.Settled("deployment/d")
-	time.Sleep(1100 * time.Millisecond) // managedFields have whole seconds
+	progressing(s)                      // its controller may be a moment late in saying that the revision is current
+	time.Sleep(2100 * time.Millisecond) // managedFields and conditions have whole seconds
 	s.Set("configmap/edited", "k", "2")
 	s.Label("enabled")
 	wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/edited", "configmap/calm"}})

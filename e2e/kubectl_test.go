@@ -192,10 +192,17 @@ func TestKubectl_DiffShowsNoNoiseFromUs(t *testing.T) {
 	other := deployment("e", "configmap/c")
 	s.KubectlInput(other, "apply", "--server-side", "-f", "-")
 	for manifest, server := range map[string]string{manifest: "--server-side=false", other: "--server-side=true"} {
-		diff := s.TryKubectlInput(manifest, "diff", server, "-f", "-")
-		if diff.Code != 0 || strings.Contains(diff.Stdout, "configstamp") {
-			t.Errorf("diff %s of the manifest that was applied: exit code %d\n%s%s", server, diff.Code, diff.Stdout, diff.Stderr)
-		}
+		// The Deployment's controller may write between the two answers that are compared.
+		s.Eventually("waiting for a diff of nothing", func() error {
+			diff := s.TryKubectlInput(manifest, "diff", server, "-f", "-")
+			if strings.Contains(diff.Stdout, "configstamp") {
+				t.Fatalf("diff %s of the manifest that was applied shows ours:\n%s", server, diff.Stdout)
+			}
+			if diff.Code != 0 {
+				return fmt.Errorf("diff %s of the manifest that was applied: exit code %d\n%s%s", server, diff.Code, diff.Stdout, diff.Stderr)
+			}
+			return nil
+		})
 	}
 	changed := s.TryKubectlInput(strings.Replace(manifest, "app:1", "app:2", 1), "diff", "-f", "-")
 	if changed.Code != 1 || !strings.Contains(changed.Stdout, "app:2") || strings.Contains(changed.Stdout, "configstamp") {

@@ -78,7 +78,7 @@ func TestOneDeployOneRollout_AlsoWhileOneWebhookReplicasWatchesAreHeldBack(t *te
 	// No settle ends within the run, not even the longest (ten times this), so each
 	// deploy is the webhook's work alone; what the controllers found wrong would
 	// show at the end.
-	harness.Must(t, product.Restart(t.Context(), harness.Options{Settle: 10 * time.Second}))
+	harness.Must(t, product.Restart(t.Context(), harness.Options{Settle: 20 * time.Second}))
 	s, before := oneWithoutPods(t)
 	held := &proxy.Gate{}
 	product.Webhooks[0].Proxy.Add(proxy.Rule{Match: proxy.Matching("watch", ""), Gate: held})

@@ -17,7 +17,7 @@ import (
 // be slow, so it is long here.
 func TestCoalescing(t *testing.T) {
 	product := run.Exclusive(t)
-	harness.Must(t, product.Restart(t.Context(), harness.Options{Settle: 5 * time.Second}))
+	harness.Must(t, product.Restart(t.Context(), harness.Options{Settle: 10 * time.Second}))
 	t.Run("PeersRow09_FifteenEditsInABurstMakeOneRollout", func(t *testing.T) {
 		t.Parallel()
 		s, before := one(t, "n", "0")

@@ -30,9 +30,19 @@ func TestPolicy_ASourceThatIsIgnoredCountsForNobody(t *testing.T) {
 		s.Set(source, "k", "1")
 	}
 	policy(s.SetPolicy)
-	s.Create(deployment("d", sources...))
-	s.Create(withPolicy(deployment("named", sources...), settings{"also": "configmap/ignored", "only": "secret/*"}))
+	// So many rolls are no storm.
+	s.Create(withPolicy(deployment("d", sources...), settings{"min-interval": "1ms"}))
+	s.Create(withPolicy(deployment("named", sources...), settings{"also": "configmap/ignored", "only": "secret/*", "min-interval": "1ms"}))
 	before := s.Settled("deployment/d", "deployment/named")
+	wantAllRecorded := func() {
+		t.Helper()
+		for _, workload := range []string{"deployment/d", "deployment/named"} {
+			wantRecord(t, s, workload, "configmap/ignored")
+			wantRecord(t, s, workload, "secret/ignored")
+		}
+	}
+	edits := 2
+	another := func() string { edits++; return fmt.Sprint(edits) }
 	wantStamps(t, s, "deployment/d", "configmap/kept")
 	wantStamps(t, s, "deployment/named") // "ignore" on the source comes before all else
 	edit("2")
@@ -44,25 +54,30 @@ func TestPolicy_ASourceThatIsIgnoredCountsForNobody(t *testing.T) {
 	before = s.Counts()
 	s.SetPolicy("configmap/ignored", settings{"ignore": "false"})
 	s.DropPolicy("secret/ignored", ignored)
-	for _, workload := range []string{"deployment/d", "deployment/named"} {
-		wantRecord(t, s, workload, "configmap/ignored")
-		wantRecord(t, s, workload, "secret/ignored")
-	}
+	wantAllRecorded()
 	s.Unchanged(before)
 	wantStamps(t, s, "deployment/d", "configmap/kept")
-	edit("3")
+	promptly(t, func() {
+		wantAllRecorded()
+		s.Quiet()
+		before = s.Counts()
+	}, func() { edit(another()) })
 	s.WantRolls(before, rolls{"deployment/d": 1, "deployment/named": 1})
 	wantStamps(t, s, "deployment/d", sources...)
 
 	// Ignored again: the stamp stays. What changes meanwhile rolls once, when it counts again.
-	before = s.Counts()
-	policy(s.SetPolicy)
-	s.Unchanged(before)
-	edit("4")
-	edit("5")
-	s.Unchanged(before)
-	wantStamped(t, s, "deployment/d", sources...)
-	policy(s.DropPolicy)
+	promptly(t, func() {
+		wantAllRecorded()
+		s.Kubectl("rollout", "restart", "deployment/d", "deployment/named") // of what was on record, stamps again
+		s.Quiet()
+		before = s.Counts()
+		policy(s.SetPolicy)
+		s.Unchanged(before)
+		edit(another())
+		edit(another())
+		s.Unchanged(before)
+		wantStamped(t, s, "deployment/d", sources...)
+	}, func() { policy(s.DropPolicy) })
 	s.WantRolls(before, rolls{"deployment/d": 1, "deployment/named": 1})
 	wantStamps(t, s, "deployment/d", sources...)
 

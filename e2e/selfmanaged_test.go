@@ -30,7 +30,7 @@ func TestSelfManaged_TheAPIServerIsToldWhomToTrust(t *testing.T) {
 	other := fmt.Sprintf(`{"webhooks":[{"name":%q,"clientConfig":{"caBundle":%q}}]}`, configuration.Webhooks[0].Name, run.Authority.Base64())
 	_, err = all.Patch(t.Context(), "configstamp", types.StrategicMergePatchType, []byte(other), metav1.PatchOptions{})
 	harness.Must(t, err)
-	s.EventuallyIn(15*time.Second, "waiting until an overwritten caBundle is ours again, which a watch tells at once", trusted)
+	s.EventuallyIn(30*time.Second, "waiting until an overwritten caBundle is ours again, which a watch tells at once", trusted)
 
 	secrets := run.Client.CoreV1().Secrets(harness.OwnNamespace)
 	before, err := secrets.Get(t.Context(), "configstamp-ca", metav1.GetOptions{})

@@ -27,8 +27,24 @@ func TestAWebhookThatHasJustStartedAnswersWhenItCan(t *testing.T) {
 	webhook.Proxy.Add(proxy.Rule{Before: proxy.Delay(time.Second), Match: func(r *proxy.Request) bool {
 		return r.Resource == "secrets" && r.Namespace == harness.OwnNamespace // the keys of the digests
 	}})
+	for attempt := 1; !startedWell(t, s, product, webhook); attempt++ {
+		if attempt == 10 {
+			t.Fatalf("%d times it could not answer within %s of its start: this machine is too busy to tell", attempt, ablePatience)
+		}
+		harness.Must(t, webhook.Kill())
+	}
+}
+
+// ablePatience is how long a webhook that has just started has what connects wait,
+// until it says that it cannot do anything.
+const ablePatience = 2 * time.Second
+
+// startedWell starts a webhook, and checks that its first answer is a stamp. It is
+// false when that took so long that another answer is right.
+func startedWell(t *testing.T, s *harness.Space, product *harness.Product, webhook *harness.Process) bool {
+	t.Helper()
 	lives := len(listening.FindAllString(webhook.Log(), -1))
-	began := time.Now()
+	began, well := time.Now(), true
 	harness.Must(t, webhook.Start(product.Args(webhook)))
 	address := ""
 	s.Eventually("waiting for the webhook to listen", func() error {
@@ -48,11 +64,16 @@ func TestAWebhookThatHasJustStartedAnswersWhenItCan(t *testing.T) {
 	s.Eventually("waiting for a stamp", func() error {
 		object := s.DryCreate(deployment("d", "secret/s"))
 		if warnings := s.Warnings(); len(warnings) > 0 {
-			t.Fatalf("it answered before it could: %s", strings.Join(warnings, "; "))
+			if waited := time.Since(began); waited < ablePatience {
+				t.Fatalf("it answered before it could, after %s: %s", waited, strings.Join(warnings, "; "))
+			}
+			well = false
+			return nil
 		}
 		if harness.Stamps(object)[harness.StampKey("secret/s")] != s.Digest("secret/s") {
 			return errors.New("the balancer does not know of it")
 		}
 		return nil
 	})
+	return well
 }

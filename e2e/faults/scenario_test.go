@@ -14,7 +14,7 @@ import (
 
 // soon is how long everything may take to carry the truth after a fault that
 // needs no lease to run out and no long backoff to end.
-const soon = 30 * time.Second
+const soon = 45 * time.Second
 
 // relisted is how long it may take when watches have failed again and again:
 // client-go waits longer each time, up to a minute, and forgets after two.

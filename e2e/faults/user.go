@@ -32,6 +32,9 @@ type User struct {
 	signed int
 }
 
+// webhookTimeout is the timeoutSeconds of the chart's webhooks.
+const webhookTimeout = 3 * time.Second
+
 // noted is a write, and when its request ended.
 type noted struct {
 	judge.Write
@@ -242,7 +245,9 @@ func (u *User) Writes(unserved func(from, to time.Time) bool) map[int64]judge.Wr
 	defer u.mu.Unlock()
 	writes := map[int64]judge.Write{}
 	for version, one := range u.writes {
-		one.Unserved = unserved(one.Began, one.ended)
+		// One that took as long as the API server waits may have gone on unserved, on a
+		// machine that stood still.
+		one.Unserved = one.ended.Sub(one.Began) >= webhookTimeout || unserved(one.Began, one.ended)
 		writes[version] = one.Write
 	}
 	return writes

@@ -190,6 +190,7 @@ func (w *Witness) keep(kind string, change watch.EventType, object *unstructured
 	if s == nil {
 		return // nobody asked for it
 	}
+	written := writtenAt(object)
 	object.SetManagedFields(nil)
 	if kind == "event" {
 		text, err := object.MarshalJSON()
@@ -198,7 +199,17 @@ func (w *Witness) keep(kind string, change watch.EventType, object *unstructured
 		}
 		return
 	}
-	s.events = append(s.events, judge.Event{Version: judge.VersionOf(object), Seen: now, Type: change, Object: object, Gap: gap})
+	s.events = append(s.events, judge.Event{Version: judge.VersionOf(object), Seen: now, Written: written, Type: change, Object: object, Gap: gap})
+}
+
+// writtenAt is when fields of an object were last written by somebody.
+func writtenAt(object *unstructured.Unstructured) (last time.Time) {
+	for _, entry := range object.GetManagedFields() {
+		if entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
 }
 
 // Remember keeps what happens in a namespace from now on. It must be called

@@ -110,6 +110,7 @@ func TestSyncsWhileAChangeWaits(t *testing.T) {
 		by.sync(t, manifest)
 		before := s.Settled("deployment/d")
 		s.SetPolicy("namespace", map[string]string{"pause": "true"})
+		s.Quiet() // every process has learnt of it
 		s.Set("configmap/c", "k", "2")
 		s.WantNote("deployment/d", "RolloutHeld")
 		wantNoDrift(t, by, "while the change waits")

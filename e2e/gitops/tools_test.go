@@ -208,7 +208,8 @@ func (h *helm) drift(t *testing.T, manifest string) string {
 func (h *helm) asks() bool { return false }
 
 // differences names the fields in which two objects differ, the bookkeeping of the
-// API server aside.
+// API server aside, and the status, which the Deployment's controller may write
+// between the two, and nobody of ours.
 func differences(t *testing.T, from, to []byte) string {
 	t.Helper()
 	var was, is map[string]any
@@ -249,7 +250,7 @@ func leaves(object map[string]any) map[string]string {
 	}
 	walk("", object)
 	for path := range all {
-		if strings.HasPrefix(path, ".metadata.managedFields") || path == ".metadata.resourceVersion" || path == ".metadata.generation" {
+		if strings.HasPrefix(path, ".metadata.managedFields") || strings.HasPrefix(path, ".status.") || path == ".metadata.resourceVersion" || path == ".metadata.generation" {
 			delete(all, path)
 		}
 	}

@@ -34,7 +34,7 @@ func (r *Run) Kubectl(stdin string, args ...string) (Result, error) {
 }
 
 func (r *Run) kubectl(stdin string, environment []string, args ...string) (Result, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, filepath.Join(r.cluster.Programs, "kubectl"),
 		append([]string{"--cache-dir=" + filepath.Join(r.Dir, "kubectl-cache")}, args...)...)

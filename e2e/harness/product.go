@@ -50,18 +50,23 @@ type Product struct {
 	Webhooks, Controllers []*Process
 	Balancer              *Balancer
 
-	dir      string
-	mu       sync.Mutex
-	options  Options
-	everyday Options // what usual brings back
+	dir       string
+	freshness time.Duration // --freshness-timeout
+	mu        sync.Mutex
+	options   Options
+	everyday  Options // what usual brings back
 }
 
-func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte, options Options) (*Product, error) {
+func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte, wanted Wanted) (*Product, error) {
+	options, freshness := wanted.options(), easyFreshness
+	if wanted.AsShipped {
+		freshness = 2 * time.Second // for two cores that run everything at once; webhook.yaml gives the whole answer 3 s
+	}
 	balancer, err := newBalancer(c.HostAddress, replicas)
 	if err != nil {
 		return nil, err
 	}
-	p := &Product{Balancer: balancer, dir: dir, options: options, everyday: options}
+	p := &Product{Balancer: balancer, dir: dir, freshness: freshness, options: options, everyday: options}
 	pair, err := authority.tlsPair()
 	if err != nil {
 		return nil, err
@@ -120,9 +125,8 @@ func (p *Product) Args(process *Process) []string {
 	common := []string{"--kubeconfig=" + p.kubeconfig(process), "--metrics-address=127.0.0.1:0", "--log-format=json", "-v=2"}
 	if slices.Contains(p.Webhooks, process) {
 		// No Service has to learn that a replica leaves. A connection without a request
-		// counts as under way for 5 s (net/http), so the drain is longer than that. The longer check is for
-		// two cores that run everything at once; webhook.yaml gives it 3 s.
-		freshness := "--freshness-timeout=2s"
+		// counts as under way for 5 s (net/http), so the drain is longer than that.
+		freshness := "--freshness-timeout=" + p.freshness.String()
 		if broken(NothingFresh) {
 			freshness = "--freshness-timeout=1ns"
 		}

@@ -128,6 +128,17 @@ func (r *Recorder) revision(_ string, found any) {
 	r.revisions[at][string(o.GetUID())] = true
 }
 
+// knows reports whether a revision was seen, or is nobody's.
+func (r *Recorder) knows(revision *unstructured.Unstructured) bool {
+	owner := metav1.GetControllerOf(revision)
+	if owner == nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.revisions[object{strings.ToLower(owner.Kind), revision.GetNamespace(), owner.Name}][string(revision.GetUID())]
+}
+
 // Counts are those of a namespace now.
 func (r *Recorder) Counts(namespace string) Counts {
 	r.mu.Lock()

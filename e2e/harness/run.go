@@ -195,7 +195,7 @@ func (r *Run) buildProduct(ctx context.Context, binary string, flags []string) e
 }
 
 func (r *Run) install(ctx context.Context, binary string) (err error) {
-	if r.Product, err = newProduct(binary, r.Dir, r.Authority, r.cluster, r.Config.CAData, r.wanted.options()); err != nil {
+	if r.Product, err = newProduct(binary, r.Dir, r.Authority, r.cluster, r.Config.CAData, r.wanted); err != nil {
 		return err
 	}
 	if err := r.installChart(ctx); err != nil {
@@ -221,6 +221,11 @@ func (r *Run) installChart(ctx context.Context) error {
 	objects, err := r.wanted.manifest()
 	if err != nil {
 		return err
+	}
+	if !r.wanted.AsShipped {
+		if err := atEase(objects); err != nil {
+			return err
+		}
 	}
 	return installProduct(ctx, r.Dynamic, objects, r.Product.Balancer.URL(), r.Authority.PEM)
 }

@@ -24,6 +24,14 @@ const Settle = 300 * time.Millisecond
 // happens" is believed; two cores under load need it.
 const margin = 1200 * time.Millisecond
 
+// easyTimeout is the timeoutSeconds of webhooks that are at ease; easyFreshness, the
+// time of their check against the API server, is less, so that they get to answer, also
+// when they are to stop (--shutdown-drain).
+const (
+	easyTimeout   = 10 * time.Second
+	easyFreshness = 7 * time.Second
+)
+
 // patience bounds every wait for something that must happen.
 func patience() time.Duration {
 	switch {
@@ -32,7 +40,7 @@ func patience() time.Duration {
 	case broken():
 		return 25 * time.Second
 	}
-	return 60 * time.Second
+	return 90 * time.Second
 }
 
 func kept() bool { return os.Getenv(EnvKeep) != "" }

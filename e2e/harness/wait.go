@@ -10,6 +10,8 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 )
 
@@ -121,7 +123,8 @@ func (s *Space) Quiet() {
 	}
 }
 
-// catchUp waits until the recorder has seen what the API server holds now.
+// catchUp waits until workloads' own controllers have made what follows from what
+// the API server holds now, a revision above all, and the recorder has seen it.
 func (s *Space) catchUp() {
 	s.t.Helper()
 	counts := s.Counts()
@@ -142,7 +145,40 @@ func (s *Space) catchUp() {
 			}
 			return nil
 		})
+		if kind != "cronjob" {
+			s.Eventually("waiting for the controllers of workloads", func() error { return observed(all) })
+		}
 	}
+	for _, kind := range []string{"replicaset", "controllerrevision"} {
+		all, err := client(s.dynamic, kind, s.Namespace)
+		Must(s.t, err)
+		list, err := all.List(context.Background(), metav1.ListOptions{})
+		Must(s.t, err)
+		s.Eventually("waiting for the recorder", func() error {
+			for i := range list.Items {
+				if !s.Run.Recorder.knows(&list.Items[i]) {
+					return fmt.Errorf("it has not seen %s/%s", kind, list.Items[i].GetName())
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// observed reports whether every workload of a kind was looked at by its own
+// controller as it is now.
+func observed(all dynamic.ResourceInterface) error {
+	list, err := all.List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		o := &list.Items[i]
+		if seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration"); seen < o.GetGeneration() && o.GetDeletionTimestamp() == nil {
+			return fmt.Errorf("that of %s has seen generation %d, and there is %d", o.GetName(), seen, o.GetGeneration())
+		}
+	}
+	return nil
 }
 
 // Unchanged checks that nothing has rolled since before, after having waited

@@ -36,6 +36,9 @@ type Wanted struct {
 	// is empty. Namespaces are made before it.
 	Manifest   string
 	Namespaces []string
+	// AsShipped: webhooks get as little time as the chart gives them, for who judges
+	// what their silence costs; see atEase.
+	AsShipped bool
 	// Audit is what is to be proven of the service account's rights, if anything.
 	Audit *Audit
 	// Pods: no process of configstamp is started here (there is no Product), because

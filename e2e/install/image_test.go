@@ -62,7 +62,7 @@ func TestImage(t *testing.T) {
 	s := cluster.PlainSpace(t)
 	s.WaitServiceAccount()
 	s.Kubectl("run", "version", "--image="+pods.Image, "--image-pull-policy=Never", "--restart=Never", "--", "version")
-	s.Kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s", "pod/version")
+	s.Kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=5m", "pod/version")
 	says := s.Kubectl("logs", "version").Stdout
 	if !strings.HasPrefix(says, "configstamp "+config.Labels["org.opencontainers.image.version"]+" (commit "+config.Labels["org.opencontainers.image.revision"]) {
 		t.Errorf("it says of itself: %s", says)

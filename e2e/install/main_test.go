@@ -67,7 +67,7 @@ func fill(t *testing.T, s *harness.Space) *shop {
 	s.WaitServiceAccount()
 	s.Set("configmap/message", "SETTING", "0")
 	s.Apply(app)
-	s.Kubectl("rollout", "status", "deployment/web", "--timeout=90s")
+	s.Kubectl("rollout", "status", "deployment/web", "--timeout=5m")
 	return &shop{s, t}
 }
 
@@ -88,7 +88,7 @@ func (s *shop) rolls(content string) {
 	before := s.Counts()
 	s.Set("configmap/message", "SETTING", content)
 	s.WantRolls(before, harness.Rolls{"deployment/web": 1})
-	s.Kubectl("rollout", "status", "deployment/web", "--timeout=90s")
+	s.Kubectl("rollout", "status", "deployment/web", "--timeout=5m")
 	if s.Stamp("deployment/web", "configmap/message") != s.Digest("configmap/message") {
 		s.t.Error("the stamp is not that of the new content")
 	}

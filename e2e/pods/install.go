@@ -17,7 +17,7 @@ func (c *Cluster) Install(t testing.TB) {
 	root, err := harness.Root()
 	harness.Must(t, err)
 	c.Kubectl(t, "apply", "-f", filepath.Join(root, "deploy", "install.yaml"))
-	c.Own(t, "wait", "certificate/configstamp", "--for=condition=Ready", "--timeout=60s")
+	c.Own(t, "wait", "certificate/configstamp", "--for=condition=Ready", "--timeout=5m")
 	c.WaitServing(t)
 }
 
@@ -37,7 +37,7 @@ const probe = `{apiVersion: v1, kind: Pod, metadata: {name: probe}, spec: {conta
 // Pods are ready.
 func (c *Cluster) WaitServing(t testing.TB) {
 	t.Helper()
-	c.Own(t, "rollout", "status", "deployment/configstamp", "--timeout=150s")
+	c.Own(t, "rollout", "status", "deployment/configstamp", "--timeout=5m")
 	s := c.Space(t)
 	s.WaitServiceAccount()
 	s.Set("configmap/probe", "a", "b")

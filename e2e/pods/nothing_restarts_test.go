@@ -131,7 +131,7 @@ func (i *installed) begin() {
 	for _, s := range i.still {
 		i.waitRecords(s)
 		for _, workload := range workloads {
-			s.Kubectl("rollout", "status", workload, "--timeout=60s")
+			s.Kubectl("rollout", "status", workload, "--timeout=5m")
 		}
 	}
 	if len(harness.Baseline(i.still[1].Get("deployment/app"))) == 0 || len(harness.Stamps(i.still[0].Get("deployment/app"))) == 0 {
@@ -262,7 +262,7 @@ func rotateKey(t *testing.T) {
 	harness.Must(t, err)
 	_, err = cluster.Client.CoreV1().Secrets(harness.OwnNamespace).Patch(t.Context(), "configstamp-key", types.MergePatchType, patch, metav1.PatchOptions{})
 	harness.Must(t, err)
-	time.Sleep(5 * time.Second) // the grace, in which every process comes to know it
+	time.Sleep(15 * time.Second) // the grace, and some: by then every process knows it
 }
 
 // wantNoTrace checks that nothing of ours is left in the cluster but a Namespace,

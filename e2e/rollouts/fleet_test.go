@@ -143,7 +143,8 @@ func (m member) manifest(t *testing.T, app string) *unstructured.Unstructured {
 		spec += fmt.Sprintf(", minReadySeconds: %d", m.minReady)
 	}
 	if m.probe {
-		probe = "readinessProbe: {httpGet: {path: /, port: 3000}, periodSeconds: 1}"
+		// A busy machine that answers late is no outage.
+		probe = "readinessProbe: {httpGet: {path: /, port: 3000}, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: 20}"
 	}
 	if m.order != "" {
 		annotations = fmt.Sprintf("configstamp.dev/order: %q", m.order)

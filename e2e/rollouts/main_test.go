@@ -18,10 +18,10 @@ import (
 
 // The times of the product under test: short, so that tests are. The app crashes
 // late after three seconds, which soak has to outlast, and a busy kubelet may be
-// two seconds late in telling.
+// five seconds late in telling.
 const (
 	settle        = 2 * time.Second // the usual: kubelets have to have seen the new content
-	soak          = 6 * time.Second
+	soak          = 10 * time.Second
 	crashDeadline = 8 * time.Second
 	maxUnsettled  = 10
 )

@@ -16,7 +16,7 @@ import (
 // What a fleet is to show. Whatever is wrong fails the fleet's test.
 
 // patience is how long something may take that needs many Pods.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // wantServing waits until every workload is rolled out.
 func (f *fleet) wantServing() {
@@ -185,7 +185,8 @@ func (f *fleet) wantServed(but ...string) {
 	}
 }
 
-// slack is what the times of two watches may differ by, on a busy machine.
+// slack is how much earlier the product may know that something is rolled out than
+// its status tells: a new leader looks at Pods.
 const slack = 700 * time.Millisecond
 
 // wantRolledOut waits until the last edit has reached every workload, and checks

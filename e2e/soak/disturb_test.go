@@ -28,7 +28,7 @@ const leaving = 13 * time.Second
 
 func roll(t *testing.T, _ *crowd, _ int) {
 	cluster.Own(t, "rollout", "restart", "deployment/configstamp")
-	cluster.Own(t, "rollout", "status", "deployment/configstamp", "--timeout=150s")
+	cluster.Own(t, "rollout", "status", "deployment/configstamp", "--timeout=5m")
 }
 
 // ready are the Pods that are Ready and stay.
@@ -71,19 +71,33 @@ func eventually(t *testing.T, what string, ok func() error) {
 // evict has both Pods evicted, as a drain of all nodes at once would. The budget
 // has to refuse the second until the first is replaced.
 func evict(t *testing.T, _ *crowd, _ int) {
-	if refused := evictAll(t, whole(t)); refused == 0 {
-		t.Error("both Pods were evicted at once: the PodDisruptionBudget refused nothing")
+	const attempts = 5
+	for range attempts {
+		refused, slow := evictAll(t, whole(t))
+		whole(t)
+		if refused == 0 && slow {
+			continue // the first may have been replaced before the second was asked for
+		}
+		if refused == 0 {
+			t.Error("both Pods were evicted at once: the PodDisruptionBudget refused nothing")
+		}
+		return
 	}
-	whole(t)
+	t.Errorf("%d times the second Pod was asked for long after the first: this machine is too busy to tell", attempts)
 }
 
-// evictAll evicts Pods, each as soon as it is allowed to; it returns how often it was not.
-func evictAll(t *testing.T, pods []corev1.Pod) (refused int) {
+// evictAll evicts Pods, each as soon as it is allowed to; it returns how often it was
+// not, and whether any was asked for so long after the last that this may be replaced.
+func evictAll(t *testing.T, pods []corev1.Pod) (refused int, slow bool) {
 	t.Helper()
+	var last time.Time
 	for _, pod := range pods {
+		asked := false
 		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}}
 		eventually(t, "evicting "+pod.Name, func() error {
 			err := cluster.Client.PolicyV1().Evictions(pod.Namespace).Evict(t.Context(), eviction)
+			slow = slow || !asked && !last.IsZero() && time.Since(last) > time.Second
+			asked = true
 			if apierrors.IsTooManyRequests(err) {
 				refused++
 			}
@@ -92,8 +106,9 @@ func evictAll(t *testing.T, pods []corev1.Pod) (refused int) {
 			}
 			return err
 		})
+		last = time.Now()
 	}
-	return refused
+	return refused, slow
 }
 
 func deleteByForce(t *testing.T, _ *crowd, _ int) {
@@ -118,7 +133,7 @@ func together(t *testing.T, _ *crowd, _ int) {
 	renew(t, "configstamp")
 	evictAll(t, ready(t))
 	made := waitNew(t, "configstamp-tls", before)
-	cluster.Own(t, "rollout", "status", "deployment/configstamp", "--timeout=150s")
+	cluster.Own(t, "rollout", "status", "deployment/configstamp", "--timeout=5m")
 	waitServed(t, made)
 }
 
@@ -131,20 +146,25 @@ func killLeader(t *testing.T, _ *crowd, _ int) {
 		}
 		return *lease.Spec.HolderIdentity
 	}
-	pods, leader := whole(t), holder()
-	for _, pod := range pods {
-		if strings.HasPrefix(leader, pod.Name+"_") {
-			kill(t, pod, "controller")
-			eventually(t, "waiting for another leader", func() error {
-				if now := holder(); now == "" || now == leader {
-					return errors.New("it is still " + leader)
-				}
+	pods, leader := whole(t), ""
+	var victim corev1.Pod
+	eventually(t, "waiting for a leader", func() error { // a Pod that was deleted by force keeps its lease for a while
+		leader = holder()
+		for _, pod := range pods {
+			if strings.HasPrefix(leader, pod.Name+"_") {
+				victim = pod
 				return nil
-			})
-			return
+			}
 		}
-	}
-	t.Fatalf("the leader %q is none of the Pods", leader)
+		return fmt.Errorf("the leader %q is none of the Pods", leader)
+	})
+	kill(t, victim, "controller")
+	eventually(t, "waiting for another leader", func() error {
+		if now := holder(); now == "" || now == leader {
+			return errors.New("it is still " + leader)
+		}
+		return nil
+	})
 }
 
 // kill ends a container's process without asking, as the kernel does when memory

@@ -15,7 +15,7 @@ import (
 // know. resend_test.go shows that the API server asks nobody else.
 
 // unseen is how long a death may go unseen by kubelet, endpoints and kube-proxy.
-const unseen = 5 * time.Second
+const unseen = 12 * time.Second
 
 // kill notes when a webhook dies by do.
 func (c *crowd) kill(do func()) {

@@ -67,7 +67,7 @@ func TestTheAPIServerAsksOnce(t *testing.T) {
 			}
 			space := cluster.PlainSpace(t)
 			cluster.Run.Install(t, fmt.Sprintf(onceConfiguration, strings.ToLower(way.name), server.URL, cluster.Authority.Base64(), space.Namespace))
-			time.Sleep(2 * time.Second) // until the API server knows of it: the first request is the one that counts
+			time.Sleep(5 * time.Second) // until the API server knows of it: the first request is the one that counts
 			const manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: asked}}"
 			result := space.TryKubectlInput(manifest, "create", "-f", "-")
 			if way.fails == "" && result.Code != 0 || way.fails != "" && !strings.Contains(result.Stderr, way.fails) {

@@ -19,6 +19,9 @@ type Event struct {
 	// Version is the resourceVersion, which orders all writes to one cluster.
 	Version int64
 	Seen    time.Time
+	// Written is no later than the write, by the API server's clock, in whole
+	// seconds; zero when it is not known. What admission changes has no such time.
+	Written time.Time
 	Type    watch.EventType
 	Object  *unstructured.Unstructured
 	// Gap: it was found by a list, after an API server that began anew could not

@@ -26,6 +26,9 @@ type crowd struct {
 	free map[string]time.Time
 	// edited is how often each source was edited since it was made.
 	edited map[string]int
+	// apart tells that the machine was too slow to edit the sources together, so that
+	// they are a change each.
+	apart bool
 }
 
 func (c *crowd) make(t *testing.T, source string) {
@@ -81,13 +84,15 @@ func TestTwoHundredWorkloadsWithMixedGates(t *testing.T) {
 	crowds[1].set(t, "namespace/"+crowds[1].Namespace, pause, until.UTC().Format(time.RFC3339))
 	crowds[2].set(t, "namespace/"+crowds[2].Namespace, "min-interval", "3s")
 	time.Sleep(time.Second) // the controllers know of it
-	for _, source := range sources {
-		for _, c := range crowds {
+	for _, c := range crowds {
+		begun := time.Now()
+		for _, source := range sources {
 			c.edit(t, source)
 		}
+		c.apart = time.Since(begun) >= settle
 	}
 	// In the midst of it a source changes again, and pauses end.
-	waitFor(t, time.Minute, "a third of what is free to roll", func() error {
+	waitFor(t, 3*time.Minute, "a third of what is free to roll", func() error {
 		if rolls := seen(t, crowds...).Rolls(since, 0); len(rolls) < count/6 {
 			return fmt.Errorf("%d have begun", len(rolls))
 		}
@@ -113,7 +118,8 @@ func TestTwoHundredWorkloadsWithMixedGates(t *testing.T) {
 	wantFewAtOnce(t, since, crowds...)
 }
 
-// slack is what the times of two watches may differ by, on a busy machine.
+// slack is how much earlier the product may know that something is rolled out than
+// its status tells.
 const slack = 700 * time.Millisecond
 
 // wantFewAtOnce checks how many were rolling at the same time, in the cluster and
@@ -148,7 +154,11 @@ func (c *crowd) wantTimes(t *testing.T, since timeline.Since) {
 		}
 		most := 0
 		for _, source := range w.reads {
-			most = max(most, c.edited[source]) // sources that are edited together are one change
+			if c.apart {
+				most += c.edited[source]
+			} else {
+				most = max(most, c.edited[source]) // sources that are edited together are one change
+			}
 		}
 		least := 1
 		if w.setting == mode {
@@ -173,10 +183,10 @@ func (c *crowd) wantHeld(t *testing.T, since timeline.Since) {
 			if free := c.free[w.setting]; roll.Begun.Before(free) {
 				t.Errorf("%s (%s) rolled at %s, and was held until %s", w.object(), w.gate, roll.Begun.Format(time.TimeOnly), free.Format(time.TimeOnly))
 			}
-			if between := roll.Begun.Sub(last[w.name]); w.setting == "min-interval" && between < interval-slack {
+			if between := roll.Begun.Sub(last[w.name]); w.setting == "min-interval" && between < interval-time.Second { // it counts from whole seconds
 				t.Errorf("%s rolled twice within %s", w.object(), between)
 			}
-			last[w.name] = roll.Begun
+			last[w.name] = roll.NotBefore
 		}
 	}
 }
@@ -195,7 +205,7 @@ func (c *crowd) wantTruth(t *testing.T) {
 			t.Log(c.describe(t, untrue))
 		}
 	})
-	waitFor(t, 3*time.Minute, "true stamps", func() (err error) {
+	waitFor(t, 5*time.Minute, "true stamps", func() (err error) {
 		if untrue, err = c.Converge(t.Context(), 0); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 
 const (
 	settle       = time.Second
-	soak         = time.Second
+	soak         = 2 * time.Second // what is compared has whole seconds
 	maxUnsettled = 5
 )
 

@@ -17,9 +17,12 @@ type Roll struct {
 	// Workload is namespace/kind/name.
 	Workload string
 	Version  int64
-	Begun    time.Time
+	// Begun is when that was seen: who watches on a busy machine may be late. At
+	// NotBefore it had not begun yet, by what was written before it; zero: unknown.
+	Begun, NotBefore time.Time
 	// Done is when it was rolled out, and stayed so for the time asked for;
-	// zero: never.
+	// zero: never. It is the time of the write, where that is known, so that
+	// nobody's lateness makes what began after it too early.
 	Done time.Time
 	// Over is when another roll of the same workload began, or it was deleted;
 	// zero: never.
@@ -53,7 +56,11 @@ func (e Events) Rolls(since Since, soak time.Duration) Rolls {
 		delete(under, key)
 		delete(done, key)
 	}
+	var written time.Time
 	for _, event := range e {
+		if event.Written.After(written) {
+			written = event.Written
+		}
 		object := event.Object
 		if !isWorkload(object) {
 			continue
@@ -68,7 +75,7 @@ func (e Events) Rolls(since Since, soak time.Duration) Rolls {
 		case known && !maps.Equal(was, stamps[key]):
 			over(key, event.Seen)
 			if event.Version > int64(since) {
-				under[key] = &Roll{Workload: nameOf(object), Version: event.Version, Begun: event.Seen, Reports: Reports(object)}
+				under[key] = &Roll{Workload: nameOf(object), Version: event.Version, Begun: event.Seen, NotBefore: written, Reports: Reports(object)}
 				all = append(all, under[key])
 			}
 		}
@@ -79,6 +86,9 @@ func (e Events) Rolls(since Since, soak time.Duration) Rolls {
 		switch at, is := done[key]; {
 		case RolledOut(object) && !is:
 			done[key] = event.Seen
+			if !event.Written.IsZero() {
+				done[key] = event.Written
+			}
 		case !RolledOut(object) && is:
 			roll.end(at, event.Seen, soak)
 			delete(done, key)
