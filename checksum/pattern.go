@@ -107,7 +107,7 @@ func parseSources(list string) ([]Source, error) {
 	}
 	sources := make([]Source, 0, len(names))
 	for _, item := range names {
-		if strings.ContainsAny(item, globSigns) {
+		if isGlob(item) {
 			return nil, fmt.Errorf("%q: names alone are read here, no globs", item)
 		}
 		source, err := ParseSource(item)
@@ -136,6 +136,8 @@ func parseKeyPatterns(list string) ([]string, error) {
 // globSigns are the characters that have a meaning in a glob (path.Match).
 const globSigns = `*?[]^\`
 
+func isGlob(text string) bool { return strings.ContainsAny(text, globSigns) }
+
 // checkGlob refuses what path.Match cannot read, and what cannot match any name
 // because it is longer than any or a character of it stands in none.
 func checkGlob(glob, what string, valid func(plain string) bool) error {
@@ -151,11 +153,10 @@ func checkGlob(glob, what string, valid func(plain string) bool) error {
 		}
 		return r
 	}, glob)
-	isGlob := plain != glob
 	switch {
-	case !isGlob && !valid(plain):
+	case !isGlob(glob) && !valid(plain):
 		return fmt.Errorf("%q: no object can have this %s", glob, what)
-	case isGlob && strings.Trim(plain, "-._") != "" && !valid("a"+plain+"a"):
+	case isGlob(glob) && strings.Trim(plain, "-._") != "" && !valid("a"+plain+"a"):
 		return fmt.Errorf("%q: no %s holds these characters", glob, what)
 	}
 	return nil
@@ -166,7 +167,7 @@ func checkGlob(glob, what string, valid func(plain string) bool) error {
 func checkLengths(globs []string) error {
 	sum := 0
 	for _, glob := range globs {
-		if strings.ContainsAny(glob, globSigns) {
+		if isGlob(glob) {
 			sum += len(glob)
 		}
 	}

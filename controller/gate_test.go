@@ -87,13 +87,20 @@ func TestGates(t *testing.T) {
 	}
 }
 
-func TestObservedTellsOfEachChange(t *testing.T) {
+// observing is a Deployment that uses c, and only tells what it would roll for.
+func observing(t *testing.T) (*cluster, *house, ref) {
+	t.Helper()
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "1"})
 	d := c.deploy("d", "c")
 	h := adopted(t, c)
 	c.annotate(d, "mode", "observe")
 	h.see(t, d)
+	return c, h, d
+}
+
+func TestObservedTellsOfEachChange(t *testing.T) {
+	c, h, d := observing(t)
 	for i := range 3 {
 		c.write("c", map[string]string{"k": fmt.Sprint("new ", i)})
 		h.rest()
@@ -108,12 +115,7 @@ func TestObservedTellsOfEachChange(t *testing.T) {
 // What is the same content is told of once, though the store has read it anew, as
 // after a gap of its watch, or the source has another setting.
 func TestObservedTellsOnceOfWhatIsReadAgain(t *testing.T) {
-	c := newCluster(t)
-	c.write("c", map[string]string{"k": "1"})
-	d := c.deploy("d", "c")
-	h := adopted(t, c)
-	c.annotate(d, "mode", "observe")
-	h.see(t, d)
+	c, h, d := observing(t)
 	for range 3 {
 		c.write("c", map[string]string{"k": "2"})
 		h.rest()
