@@ -13,7 +13,12 @@ KUBECONFORM_VERSION := v0.8.0
 KUBECONFORM      := $(CACHE)/bin/kubeconform-$(KUBECONFORM_VERSION)
 HELM_DOCS_VERSION := v1.14.2
 HELM_DOCS        := $(CACHE)/bin/helm-docs-$(HELM_DOCS_VERSION)
-GO_BUILD         := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
+GO_BUILD         := go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
+# One way to compile for all that needs no race detector, so that the modules and a
+# clone elsewhere share what is compiled.
+export CGO_ENABLED := 0
+export GOFLAGS     := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
+RACE             := CGO_ENABLED=1 go test -race
 NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability
 PROMTOOL_VERSION := $(shell sed -n 's|.*github.com/prometheus/prometheus v|v|p' e2e/observability/go.mod)
 PROMTOOL         := $(CACHE)/bin/promtool-$(PROMTOOL_VERSION)
@@ -24,7 +29,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo installed test unit lint oracle observability e2e rollouts gates faults faults-short fuzz bench microbench soak soak-short helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
+.PHONY: help build demo installed test long test-all unit lint oracle observability e2e rollouts gates faults faults-short fuzz bench microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,10 +40,14 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-# One after the other: side by side they take no less, as the busy halves of e2e and
-# rollouts fill two cores, and edits that are to come together do not.
-test: lint chart unit oracle observability e2e rollouts gates faults-short install soak-short installed ## Everything: lint, chart, unit tests with -race, oracle, alerts, end to end, rollouts, faults, installations, availability
-	@echo "make test: all passed"
+test: ## What has to pass before anything lands: lint, chart, unit tests with -race, oracle, alerts, end to end, rollouts
+	@.ci/parts "make test" lint chart unit oracle observability e2e rollouts
+
+long: ## The long suites beside make test: gates, faults, installations, availability, the other demonstration
+	@.ci/parts "make long" gates faults-short install soak-short installed
+
+test-all: ## make test and the long suites: what .ci/run does
+	@.ci/parts "make test-all" test long
 
 installed: ## The demonstration where there is no cert-manager, installed self-managed (needs root); make demo is the other one
 	@if [ "$$(id -u)" = 0 ]; then \
@@ -48,23 +57,23 @@ installed: ## The demonstration where there is no cert-manager, installed self-m
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	go test -race -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline ./e2e/bench/...
+	$(RACE) -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline ./e2e/bench/...
 	go test -run '^TestSimulation$$' ./controller
-	cd e2e/cluster && CGO_ENABLED=0 go test -trimpath ./...
+	cd e2e/cluster && go test ./...
 
 oracle: ## What checksum finds, against what Kubernetes itself finds
-	cd e2e/oracle && CGO_ENABLED=0 go test -trimpath ./...
+	cd e2e/oracle && go test ./...
 
 observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit together: promtool's checks and tests, and our own
 	$(PROMTOOL) check rules deploy/chart/files/alerts.yaml
 	$(PROMTOOL) test rules deploy/chart/tests/alerts_test.yaml
 	go test -count=1 -run TestReferenceOfMetrics ./cmd/configstamp
 	@# Not from go test's cache, which does not look at files outside of the module.
-	cd e2e/observability && CGO_ENABLED=0 go test -count=1 -trimpath ./...
+	cd e2e/observability && go test -count=1 ./...
 
 e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
-	cd e2e/gitops && CONFIGSTAMP_E2E=1 CGO_ENABLED=0 go test -trimpath -count=1 -v .
+	cd e2e/gitops && CONFIGSTAMP_E2E=1 go test -count=1 -v .
 
 rollouts: ## One bad edit never takes a fleet down, on real containers (needs root)
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/rollouts
@@ -94,15 +103,14 @@ lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }
 	go vet ./...
 	$(GOLANGCI_LINT) run ./...
-	@# The flags of the cluster's own builds, so that what they compiled serves here too.
-	@for module in $(NESTED); do echo "go vet in $$module"; (cd $$module && CGO_ENABLED=0 go vet -trimpath ./...) || exit 1; done
+	@for module in $(NESTED); do echo "go vet in $$module"; (cd $$module && go vet ./...) || exit 1; done
 
 # A program of a Go module, built once and kept: its file, its name, package@version.
 define program
 $(1):
 	@echo "Building $(2), once" >&2
 	@mkdir -p $$(@D)/build
-	CGO_ENABLED=0 GOBIN=$$(@D)/build go install -trimpath $(3) >&2
+	GOBIN=$$(@D)/build go install $(3) >&2
 	@mv $$(@D)/build/$(2) $$@
 endef
 $(eval $(call program,$(GOLANGCI_LINT),golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)))
@@ -113,8 +121,11 @@ $(eval $(call program,$(KUBECONFORM),kubeconform,github.com/yannh/kubeconform/cm
 $(PROMTOOL):
 	@echo "Building promtool $(PROMTOOL_VERSION), once: about two minutes"
 	@mkdir -p $(@D)/build
-	cd e2e/observability && CGO_ENABLED=0 go build -trimpath -tags remove_all_sd -o $(@D)/build/promtool github.com/prometheus/prometheus/cmd/promtool
+	cd e2e/observability && go build -tags remove_all_sd -o $(@D)/build/promtool github.com/prometheus/prometheus/cmd/promtool
 	@mv $(@D)/build/promtool $@
+
+tools: $(GOLANGCI_LINT) $(HELM) $(HELM_DOCS) $(KUBECONFORM) $(PROMTOOL) ## Build every program that tests use, once; they build what they miss, so this only says how long it takes
+	cd e2e/cluster && go run ./cmd/cluster build >/dev/null
 
 helm: $(HELM) ## Build the helm that tests use, and print where it is
 	@echo $(HELM)
@@ -161,5 +172,5 @@ image: ## Build the container image into dist/ (a Docker engine, or buildah as r
 
 sbom: build ## Write dist/sbom.cdx.json: what is in the binary (CycloneDX)
 	@mkdir -p dist
-	@cd e2e/cluster && CGO_ENABLED=0 go run -trimpath ./cmd/sbom $(CURDIR)/bin/configstamp $(VERSION) > $(CURDIR)/dist/sbom.cdx.json
+	@cd e2e/cluster && go run ./cmd/sbom $(CURDIR)/bin/configstamp $(VERSION) > $(CURDIR)/dist/sbom.cdx.json
 	@echo "dist/sbom.cdx.json: $$(grep -c '"purl"' dist/sbom.cdx.json) components"

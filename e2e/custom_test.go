@@ -196,6 +196,7 @@ func TestCustom_WhatACustomKindOwnsIsLeftToIt(t *testing.T) {
 // A kind that nobody here has heard of, served by a flag.
 func TestCustom_ByConfiguration(t *testing.T) {
 	product := run.Exclusive(t)
+	run := run.Of(t)
 	kind := customKind{"Machine", "example.com", "v1", "machines", []string{"spec", "deep", "pod"}}
 	run.Install(t, `
 apiVersion: rbac.authorization.k8s.io/v1

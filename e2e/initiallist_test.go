@@ -14,6 +14,7 @@ import (
 // hashes emptiness the second time.
 
 func TestInitialList_DigestsAreOfTheFullContent(t *testing.T) {
+	t.Parallel()
 	t.Run("WithWatchList", func(t *testing.T) { initialList(t, 20, false) })
 	// More than one page of 500.
 	t.Run("WithWatchListRefused", func(t *testing.T) { initialList(t, 520, true) })

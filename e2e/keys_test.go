@@ -33,6 +33,7 @@ func newKey(t *testing.T) harness.Key {
 // other beside them.
 func keysBack(t *testing.T, product *harness.Product) (old []harness.Key) {
 	t.Helper()
+	run := run.Of(t)
 	old, err := run.Keys()
 	harness.Must(t, err)
 	t.Cleanup(func() {
@@ -51,7 +52,7 @@ func addKey(t *testing.T, key harness.Key) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{key.Name: key.Material}})
 	harness.Must(t, err)
-	_, err = run.Client.CoreV1().Secrets(harness.OwnNamespace).Patch(t.Context(), keySecret, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = run.Of(t).Client.CoreV1().Secrets(harness.OwnNamespace).Patch(t.Context(), keySecret, types.MergePatchType, patch, metav1.PatchOptions{})
 	harness.Must(t, err)
 }
 
@@ -106,6 +107,7 @@ func TestKeys_RotationRestartsNothingAndNewStampsUseTheNewKeyAfterTheGrace(t *te
 
 func TestKeys_ADeletedSecretIsRestored(t *testing.T) {
 	product := run.Exclusive(t)
+	run := run.Of(t)
 	s, before := one(t, "k", "1")
 	stamp := s.Stamp("deployment/d", "configmap/c")
 	keys := keysBack(t, product)
@@ -153,7 +155,7 @@ func TestKeys_ALostKeyRestartsNothingAndIsSaid(t *testing.T) {
 	keysBack(t, product)
 	harness.Must(t, product.Stop()) // nobody is left who knows the key
 	key := newKey(t)
-	secrets := run.Client.CoreV1().Secrets(harness.OwnNamespace)
+	secrets := run.Of(t).Client.CoreV1().Secrets(harness.OwnNamespace)
 	harness.Must(t, secrets.Delete(t.Context(), keySecret, metav1.DeleteOptions{}))
 	_, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: keySecret}, Data: map[string][]byte{key.Name: key.Material}}, metav1.CreateOptions{})
 	harness.Must(t, err)

@@ -19,6 +19,7 @@ import (
 // goes on without it, as soon as the node is known to be lost.
 func TestSteps_ALostNodeHoldsNoChange(t *testing.T) {
 	product := run.Exclusive(t)
+	run := run.Of(t)
 	options := harness.Usual()
 	options.Controller = append(options.Controller, "--step=1", "--soak=1s")
 	harness.Must(t, product.Restart(t.Context(), options))
@@ -71,7 +72,7 @@ func TestSteps_ALostNodeHoldsNoChange(t *testing.T) {
 // said to run, or goes when it is to; until that is known, it is said to be ready.
 func node(t *testing.T, s *harness.Space, name string, dead, known *atomic.Bool) {
 	t.Helper()
-	nodes, pods := run.Client.CoreV1().Nodes(), run.Client.CoreV1().Pods(s.Namespace)
+	nodes, pods := s.Run.Client.CoreV1().Nodes(), s.Run.Client.CoreV1().Pods(s.Namespace)
 	_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	harness.Must(t, err)
 	t.Cleanup(func() { harness.Must(t, nodes.Delete(context.Background(), name, metav1.DeleteOptions{})) })

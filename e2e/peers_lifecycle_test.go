@@ -14,7 +14,7 @@ import (
 )
 
 // These rows are about the product itself: stopped, killed, hindered, replaced.
-// They have it for themselves and are not parallel.
+// They have it for themselves.
 
 func TestPeersRow01_ChangedWhileStoppedRollsOnceAfterTheStart(t *testing.T) {
 	product := run.Exclusive(t)
@@ -29,7 +29,7 @@ func TestPeersRow01_ChangedWhileStoppedRollsOnceAfterTheStart(t *testing.T) {
 	// Killed, with a change, its taking back, and another one in the gap.
 	before = s.Counts()
 	harness.Must(t, product.Kill())
-	harness.Must(t, run.ForgetLeader(t.Context()))
+	harness.Must(t, run.Of(t).ForgetLeader(t.Context()))
 	s.Set("configmap/c", "k", "3")
 	s.Set("configmap/c", "k", "2")
 	s.Delete("configmap/c")
@@ -125,7 +125,7 @@ func TestPeersRow12_ThreeRestartsWithoutAChangeRollNothing(t *testing.T) {
 	for i := range 3 {
 		if i == 1 {
 			harness.Must(t, product.Kill())
-			harness.Must(t, run.ForgetLeader(t.Context()))
+			harness.Must(t, run.Of(t).ForgetLeader(t.Context()))
 		} else {
 			harness.Must(t, product.Stop())
 		}
@@ -152,7 +152,7 @@ func TestPeersRow19_AnotherVersionOfTheProductRestartsNothing(t *testing.T) {
 	s, before := one(t, "k", "1")
 	stamp := s.Stamp("deployment/d", "configmap/c")
 	next := filepath.Join(t.TempDir(), "configstamp-next")
-	harness.Must(t, run.BuildProduct(t.Context(), next, "-ldflags", "-X main.version=next"))
+	harness.Must(t, run.Of(t).BuildProduct(t.Context(), next, "-ldflags", "-X main.version=next"))
 	for _, process := range product.All() { // one after the other, as a rollout does
 		harness.Must(t, process.Stop())
 		process.Use(t, next)

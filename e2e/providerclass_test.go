@@ -74,7 +74,7 @@ func remount(s *harness.Space, pod, version string) {
 // versioned is what the digest of the class has to be.
 func versioned(t *testing.T, s *harness.Space, version string) string {
 	t.Helper()
-	keys, err := run.Keys()
+	keys, err := s.Run.Keys()
 	harness.Must(t, err)
 	return harness.Digest(keys[len(keys)-1].Material, "secretproviderclass", s.Namespace, "web-vault", map[string][]byte{"secret/db": []byte(version)}, nil)
 }

@@ -56,7 +56,7 @@ func wantNowhere(t *testing.T, where string, text []byte, marker []byte) {
 func TestSecrecy_AMarkerIsFoundNowhere(t *testing.T) {
 	product := run.Exclusive(t)
 	binary := filepath.Join(t.TempDir(), "configstamp")
-	harness.Must(t, run.BuildWithHeapDump(t.Context(), binary))
+	harness.Must(t, run.Of(t).BuildWithHeapDump(t.Context(), binary))
 	for _, process := range product.All() {
 		harness.Must(t, process.Stop())
 		process.Use(t, binary)
@@ -72,7 +72,7 @@ func TestSecrecy_AMarkerIsFoundNowhere(t *testing.T) {
 	s := run.Space(t)
 	live(t, s, product, marker)
 
-	keys, err := run.Keys()
+	keys, err := s.Run.Keys()
 	harness.Must(t, err)
 	outside := map[string][]byte{
 		"events":    dump(t, "/apis/events.k8s.io/v1/namespaces/"+s.Namespace+"/events"),
@@ -204,7 +204,7 @@ func stampedTruly(s *harness.Space, workloads []string, sources ...string) func(
 func post(t *testing.T, url, body string) []byte {
 	t.Helper()
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(run.Authority.PEM)
+	roots.AppendCertsFromPEM(run.Of(t).Authority.PEM)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	harness.Must(t, err)
@@ -220,7 +220,7 @@ func post(t *testing.T, url, body string) []byte {
 // dump is an answer of the API server as it is.
 func dump(t *testing.T, path string) []byte {
 	t.Helper()
-	body, err := run.Client.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(context.Background())
+	body, err := run.Of(t).Client.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(context.Background())
 	harness.Must(t, err)
 	return body
 }

@@ -17,6 +17,7 @@ import (
 // a Service, is the matter of "make installed".
 func TestSelfManaged_TheAPIServerIsToldWhomToTrust(t *testing.T) {
 	product := run.Exclusive(t)
+	run := run.Of(t)
 	run.TrustAgain(t)
 	s := run.PlainSpace(t)
 	product.Webhooks[0].Proxy.Add(proxy.RefuseWatchList()) // as an older API server does

@@ -103,13 +103,17 @@ func skipped(checks int, why string) {
 }
 
 func (r *Run) judge(audit *Audit) (v rights.Verdict, err error) {
-	log, err := os.ReadFile(r.auditLog())
-	if err != nil {
-		return v, fmt.Errorf("reading the audit log: %w", err)
-	}
-	requests, err := rights.Read(bytes.NewReader(log), Account)
-	if err != nil {
-		return v, err
+	var requests []rights.Request
+	for _, each := range r.all() {
+		log, err := os.ReadFile(each.auditLog())
+		if err != nil {
+			return v, fmt.Errorf("reading the audit log: %w", err)
+		}
+		more, err := rights.Read(bytes.NewReader(log), Account)
+		if err != nil {
+			return v, err
+		}
+		requests = append(requests, more...)
 	}
 	requests = slices.DeleteFunc(requests, func(q rights.Request) bool { return q.Agent == Thief })
 	if len(requests) == 0 {

@@ -88,10 +88,10 @@ func mutants() map[Breakage]mutant {
 	}
 }
 
-// overlay writes what the go command needs to build the product with the
-// breakage of this run, "" when that changes no line.
-func overlay(dir string) (string, error) {
-	way, ok := mutants()[Breakage(os.Getenv(EnvBreak))]
+// Overlay writes, into dir, what the go command needs to build the product broken in
+// a way, "" when that changes no line.
+func Overlay(dir string, way Breakage) (string, error) {
+	change, ok := mutants()[way]
 	if !ok {
 		return "", nil
 	}
@@ -99,7 +99,7 @@ func overlay(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return replaced(dir, filepath.Join(source, way.file), way.from, way.to)
+	return replaced(dir, filepath.Join(source, change.file), change.from, change.to)
 }
 
 // replaced writes, into dir, what the go command needs to build with a file in

@@ -1,8 +1,10 @@
 package harness
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,6 +22,33 @@ func TestEveryMutantStillHasItsLine(t *testing.T) {
 		if times := strings.Count(string(text), change.from); times != 1 {
 			t.Errorf("%s: %s holds %q %d times, want once", way, change.file, change.from, times)
 		}
+	}
+}
+
+func TestEveryWayHasTestsThatAreToCatchIt(t *testing.T) {
+	dir, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile(filepath.Join(dir, "e2e", "mutants", "mutants.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials, err := ReadTrials(string(table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways := append(slices.Collect(maps.Keys(mutants())), ProductStopped, WebhookStopped, ControllerStopped, ExtraRollouts, NothingFresh, NothingRefused, AdminAccount)
+	for _, trial := range trials {
+		at := slices.Index(ways, trial.Way)
+		if at < 0 {
+			t.Errorf("%s is no way to break the product, or stands there twice", trial.Way)
+			continue
+		}
+		ways = slices.Delete(ways, at, at+1)
+	}
+	if len(ways) > 0 {
+		t.Errorf("e2e/mutants/mutants.tsv does not say what catches %s", ways)
 	}
 }
 

@@ -55,6 +55,9 @@ func bringUp(ctx context.Context, driver string, wanted Wanted) (*cluster, error
 	c := &cluster{driver: driver, name: os.Getenv(EnvCluster), borrowed: true}
 	if c.name == "" {
 		c.name, c.borrowed = "e2e"+strconv.Itoa(os.Getpid()), false
+		if wanted.number > 0 {
+			c.name += "-" + strconv.Itoa(wanted.number)
+		}
 		args := append([]string{"up", "--node", wanted.node(), "--lifetime", clusterLifetime.String()}, wanted.Up...)
 		if _, err := c.command(ctx, args...); err != nil {
 			return nil, errors.Join(err, c.takeDown())

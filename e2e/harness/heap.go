@@ -19,7 +19,7 @@ func (r *Run) BuildWithHeapDump(ctx context.Context, binary string) error {
 		return err
 	}
 	laid := map[string]map[string]string{"Replace": {}}
-	if broken, err := overlay(r.Dir); err != nil {
+	if broken, err := Overlay(r.Dir, Breakage(os.Getenv(EnvBreak))); err != nil {
 		return err
 	} else if broken != "" {
 		text, err := os.ReadFile(broken)

@@ -40,6 +40,7 @@ type Run struct {
 
 	wanted  Wanted
 	cluster *cluster
+	alone   *alone
 	stop    context.CancelFunc
 	closing sync.Once
 	closed  error
@@ -62,7 +63,7 @@ func (w Wanted) Main(m *testing.M, use func(*Run)) int {
 	if w.Node == Kubelet && os.Geteuid() != 0 {
 		return skipAll(m, "they run real containers, which needs root")
 	}
-	moreAtOnce()
+	w.moreAtOnce()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	begin := time.Now()
@@ -80,16 +81,7 @@ func (w Wanted) Main(m *testing.M, use func(*Run)) int {
 	use(run)
 	code := m.Run()
 	stay()
-	var problems []string
-	if run.Product != nil {
-		problems = append(run.Product.Leaks(), run.Product.Problems()...)
-	}
-	if err := run.End(); err != nil {
-		problems = append(problems, err.Error())
-	}
-	if run.Product != nil {
-		problems = append(problems, run.Product.Problems()...)
-	}
+	problems := run.finish()
 	if w.Audit != nil {
 		problems = append(problems, run.audited(code == 0)...)
 	}
@@ -98,18 +90,43 @@ func (w Wanted) Main(m *testing.M, use func(*Run)) int {
 		code = max(code, 1)
 	}
 	if code == 0 && !kept() {
-		_ = os.RemoveAll(run.Dir)
+		for _, each := range run.all() {
+			_ = os.RemoveAll(each.Dir)
+		}
 	}
 	return code
 }
 
-// moreAtOnce has more tests wait at a time than there are cores, as waiting is
-// most of what they do, unless the command line says how many.
-func moreAtOnce() {
+// finish ends a run, and says what was wrong with its processes.
+func (r *Run) finish() (problems []string) {
+	for _, each := range r.all() {
+		if each.Product != nil {
+			problems = append(append(problems, each.Product.Leaks()...), each.Product.Problems()...)
+		}
+	}
+	if err := r.End(); err != nil {
+		problems = append(problems, err.Error())
+	}
+	for _, each := range r.all() {
+		if each.Product != nil {
+			problems = append(problems, each.Product.Problems()...)
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// moreAtOnce has more tests wait at a time than there are cores, unless the command
+// line says how many.
+func (w Wanted) moreAtOnce() {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", "6")
+	switch {
+	case given:
+	case w.Alone > 0:
+		_ = flag.Set("test.parallel", "100") // see Run.turn
+	default:
+		_ = flag.Set("test.parallel", strconv.Itoa(atOnce))
 	}
 }
 
@@ -119,7 +136,7 @@ func Begin(ctx context.Context, wanted Wanted) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("beginning a run: %w", err)
 	}
-	r := &Run{Dir: dir, wanted: wanted, stop: func() {}}
+	r := &Run{Dir: dir, wanted: wanted, stop: func() {}, alone: newAlone()}
 	if err := r.begin(ctx); err != nil {
 		return nil, errors.Join(err, r.End())
 	}
@@ -138,14 +155,15 @@ func (r *Run) begin(ctx context.Context) error {
 		return err
 	}
 	var err error
+	wanted := r.wanted
 	if r.wanted.Audit != nil {
 		args, err := r.auditArgs()
 		if err != nil {
 			return err
 		}
-		r.wanted.Up = slices.Concat(r.wanted.Up, args)
+		wanted.Up = slices.Concat(wanted.Up, args)
 	}
-	if r.cluster, err = bringUp(ctx, driver, r.wanted); err != nil {
+	if r.cluster, err = bringUp(ctx, driver, wanted); err != nil {
 		return err
 	}
 	if err := <-built; err != nil {
@@ -184,7 +202,7 @@ func (r *Run) BuildShipped(ctx context.Context, binary, version string) error {
 }
 
 func (r *Run) buildProduct(ctx context.Context, binary string, flags []string) error {
-	broken, err := overlay(r.Dir)
+	broken, err := Overlay(r.Dir, Breakage(os.Getenv(EnvBreak)))
 	if err != nil {
 		return err
 	}
@@ -230,10 +248,14 @@ func (r *Run) installChart(ctx context.Context) error {
 	return installProduct(ctx, r.Dynamic, objects, r.Product.Balancer.URL(), r.Authority.PEM)
 }
 
-// End stops the product, looks how its processes end, and takes the cluster down.
+// End stops the product, looks how its processes end, and takes the cluster down;
+// those of exclusive tests too.
 func (r *Run) End() error {
 	r.closing.Do(func() {
 		var errs []error
+		for _, own := range r.all()[1:] {
+			errs = append(errs, own.End())
+		}
 		if r.Product != nil {
 			errs = append(errs, r.Product.Stop())
 			r.Product.Balancer.close()
@@ -271,21 +293,10 @@ func (r *Run) logs(lines int, parts ...string) string {
 	return said.Stdout + said.Stderr
 }
 
-// Exclusive gives the product to a test that stops, hinders or reconfigures it.
-// Such a test must not be parallel; whatever it did is undone at its end.
-func (r *Run) Exclusive(t testing.TB) *Product {
-	t.Helper()
-	t.Cleanup(func() {
-		if err := r.Product.usual(context.Background()); err != nil {
-			t.Errorf("bringing the product back: %v", err)
-		}
-	})
-	return r.Product
-}
-
 // Install creates what belongs to no namespace, and deletes it at the end.
 func (r *Run) Install(t testing.TB, manifest string) {
 	t.Helper()
+	r = r.Of(t)
 	objects, err := parse(manifest)
 	Must(t, err)
 	for _, object := range objects {

@@ -70,6 +70,9 @@ func (r *Run) PlainSpace(t testing.TB) *Space {
 
 func (r *Run) space(t testing.TB, labels map[string]string) *Space {
 	t.Helper()
+	if r = r.Of(t); r.shares() {
+		r.turn(t)
+	}
 	s := r.Existing(t, title(t)+"-"+rand.String(5))
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: labels}}
 	_, err := r.Client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
@@ -88,6 +91,7 @@ func (r *Run) space(t testing.TB, labels map[string]string) *Space {
 // Existing is a namespace that is there, and stays.
 func (r *Run) Existing(t testing.TB, namespace string) *Space {
 	t.Helper()
+	r = r.Of(t)
 	s := &Space{Namespace: namespace, Run: r, t: t, heard: &warnings{}}
 	config := rest.CopyConfig(r.Config)
 	config.WarningHandler = s.heard

@@ -41,9 +41,14 @@ type Wanted struct {
 	AsShipped bool
 	// Audit is what is to be proven of the service account's rights, if anything.
 	Audit *Audit
+	// Alone is how many clusters more exclusive tests may have (see Run.Exclusive). They
+	// are made when they are needed.
+	Alone int
 	// Pods: no process of configstamp is started here (there is no Product), because
 	// it runs in Pods, as it does in production; see package pods.
 	Pods bool
+
+	number int // of a cluster of exclusive tests; 0 for the one that all share
 }
 
 func (w Wanted) node() string {
@@ -51,6 +56,12 @@ func (w Wanted) node() string {
 		return NoNodes
 	}
 	return w.Node
+}
+
+// apart is what is wanted of the cluster of exclusive tests with a number.
+func (w Wanted) apart(number int) Wanted {
+	w.Alone, w.number = 0, number
+	return w
 }
 
 func (w Wanted) options() Options {
