@@ -29,7 +29,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo installed test long test-all unit lint oracle observability e2e rollouts gates faults faults-short fuzz bench microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
+.PHONY: help build demo installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,11 +40,11 @@ build: ## Build bin/configstamp
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
-test: ## What has to pass before anything lands: lint, chart, unit tests with -race, oracle, alerts, end to end, rollouts
-	@.ci/parts "make test" lint chart unit oracle observability e2e rollouts
+test: ## What has to pass before anything lands: lint, chart, unit tests with -race, oracle, alerts, end to end, a bad edit on real containers
+	@.ci/parts "make test" lint chart unit oracle observability e2e rollouts-short
 
-long: ## The long suites beside make test: gates, faults, installations, availability, the other demonstration
-	@.ci/parts "make long" gates faults-short install soak-short installed
+long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration
+	@.ci/parts "make long" rollouts-long gates faults-short install soak-short installed
 
 test-all: ## make test and the long suites: what .ci/run does
 	@.ci/parts "make test-all" test long
@@ -75,8 +75,15 @@ e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
 	cd e2e/gitops && CONFIGSTAMP_E2E=1 go test -count=1 -v .
 
+# What no simulation can show comes first: containers that crash, before they are
+# ready and after.
 rollouts: ## One bad edit never takes a fleet down, on real containers (needs root)
-	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/rollouts
+rollouts-short: ## Of these: a bad edit and a late crash, of every kind
+rollouts-long: ## The others
+rollouts-short: ROLLOUTS_ARGS := -run '^Test(ABadEdit|ALateCrash)StopsAtOne'
+rollouts-long: ROLLOUTS_ARGS := -skip '^Test(ABadEdit|ALateCrash)StopsAtOne'
+rollouts rollouts-short rollouts-long:
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/rollouts $(ROLLOUTS_ARGS)
 
 gates: ## Two hundred workloads with mixed gates, and several changes at once
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 15m -v ./e2e/rollouts/gates
@@ -86,6 +93,9 @@ IMAGE_TOOLS := $(and $(filter 0,$(shell id -u)),$(shell command -v buildah),$(sh
 install: $(if $(IMAGE_TOOLS),image) ## Every way to install and uninstall it, and that nothing restarts by it, from the image of the Dockerfile (needs root)
 	@$(if $(IMAGE_TOOLS),,echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it")
 	$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE)) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v ./e2e/install ./e2e/pods
+
+mutants: ## Break the product in every way, and see the tests fail that are to catch it (MUTANTS_ARGS="--only no-key")
+	go run ./e2e/mutants $(MUTANTS_ARGS)
 
 faults-short: ## Some faults, in two minutes: what "make faults" does at length
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v ./e2e/faults -short -runs 80 -run 'Random|Killed(Before|Around)|EveryResponse|ALeaderThatIsBehind'

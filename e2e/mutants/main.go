@@ -65,12 +65,21 @@ func run(ctx context.Context, only, in string) error {
 			fmt.Printf("%-22s NOT CAUGHT by %s -run '%s' (%.0f s): %v\n", trial.Way, trial.Package, trial.Tests, time.Since(began).Seconds(), err)
 			continue
 		}
-		fmt.Printf("%-22s caught by %s (%.0f s): %s\n", trial.Way, trial.Package, time.Since(began).Seconds(), strings.Join(caught, " "))
+		fmt.Printf("%-22s caught by %s (%.0f s): %s\n", trial.Way, trial.Package, time.Since(began).Seconds(), some(caught))
 	}
 	if missed > 0 {
 		return fmt.Errorf("%d ways were not caught", missed)
 	}
 	return nil
+}
+
+// some are the first of the tests that have failed.
+func some(names []string) string {
+	const shown = 4
+	if len(names) <= shown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
 // failed finds the names of tests, without their subtests, that have failed.
@@ -88,7 +97,7 @@ func try(ctx context.Context, trial harness.Trial) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("making a place for the changed file: %w", err)
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		overlay, err := harness.Overlay(dir, trial.Way)
 		if err != nil {
 			return nil, err
