@@ -101,7 +101,7 @@ func Decide(ring *Ring, a Admission) Decision {
 			decision.Records = a.Held
 		} else { // only what does not fit goes: stamps taken from an unchanged template would roll it
 			if stamps {
-				decision.Records.Stamps = nil
+				decision.Records.Stamps, decision.Records.Pins = nil, nil
 			}
 			if baseline {
 				decision.Records.Baseline = nil
@@ -183,6 +183,8 @@ func stampAll(ring *Ring, a *Admission) Decision {
 		// is no reason to take the workload for one that was found without stamps.
 		decision.Records.Baseline = map[Source]string{}
 	}
+	decision.Records.Pins = a.Held.pinsBeside(decision.Records.Stamps)
+	decision.Records.Declined = a.Held.Declined
 	return decision
 }
 
@@ -286,24 +288,29 @@ func foreign(a *Admission, decided Records) bool {
 			return true
 		}
 	}
+	for key, value := range a.Sent.Pins {
+		if value != a.Held.Pins[key] && value != decided.Pins[key] {
+			return true
+		}
+	}
 	for source, value := range a.Sent.Baseline {
 		if value != a.Held.Baseline[source] && value != decided.Baseline[source] {
 			return true
 		}
 	}
-	return false
+	return a.Sent.Declined != "" && a.Sent.Declined != a.Held.Declined
 }
 
 // oversize tells whether the stamps do not fit on the template, and whether the
 // baseline does not fit on the workload.
 func oversize(a *Admission, records Records) (stamps, baseline bool) {
 	template := a.TemplateBytes
-	for key, value := range records.Stamps {
+	for key, value := range records.OnTemplate() {
 		template += len(key) + len(value)
 	}
 	workload := a.WorkloadBytes
-	if text := FormatBaseline(records.Baseline); text != "" {
-		workload += len(BaselineAnnotation) + len(text)
+	for key, value := range records.OnWorkload() {
+		workload += len(key) + len(value)
 	}
 	return len(records.Stamps) > 0 && template > annotationLimit, records.Baseline != nil && workload > annotationLimit
 }
