@@ -85,9 +85,14 @@ type Decision struct {
 	Findings []Finding
 }
 
-// annotationLimit is the total size of an object's annotations in bytes, keys
-// and values (TotalAnnotationSizeLimitB in apimachinery's validation).
-const annotationLimit = 256 << 10
+// annotationRoom is how large an object's annotations may be with ours, in bytes, keys
+// and values. The API server takes 256 KiB (TotalAnnotationSizeLimitB in apimachinery's
+// validation); 16 KiB of these are left to others, who write after us. The Deployment
+// controller copies a Deployment's annotations to its ReplicaSets and adds up to
+// 2.2 KiB, most of it deployment.kubernetes.io/revision-history: if that did not fit,
+// the Deployment could not be scaled. CNI plugins annotate each Pod, which has
+// the template's annotations: if that did not fit, it could not start.
+const annotationRoom = (256 - 16) << 10
 
 // Decide is the table "What the webhook does" of the design. The ring may be
 // nil only when the admission needs no content.
@@ -302,7 +307,8 @@ func foreign(a *Admission, decided Records) bool {
 }
 
 // oversize tells whether the stamps do not fit on the template, and whether the
-// baseline does not fit on the workload.
+// baseline does not fit on the workload. Stamps that stay where they are fit: they
+// are stored, and it would roll the workload to take them away.
 func oversize(a *Admission, records Records) (stamps, baseline bool) {
 	template := a.TemplateBytes
 	for key, value := range records.OnTemplate() {
@@ -312,5 +318,6 @@ func oversize(a *Admission, records Records) (stamps, baseline bool) {
 	for key, value := range records.OnWorkload() {
 		workload += len(key) + len(value)
 	}
-	return len(records.Stamps) > 0 && template > annotationLimit, records.Baseline != nil && workload > annotationLimit
+	written := a.Create || a.TemplateChanged || !maps.Equal(records.Stamps, a.Held.Stamps)
+	return written && len(records.Stamps) > 0 && template > annotationRoom, records.Baseline != nil && workload > annotationRoom
 }
