@@ -85,9 +85,14 @@ type Decision struct {
 	Findings []Finding
 }
 
-// annotationLimit is the total size of an object's annotations in bytes, keys
-// and values (TotalAnnotationSizeLimitB in apimachinery's validation).
-const annotationLimit = 256 << 10
+// annotationRoom is how large an object's annotations may be with ours, in bytes, keys
+// and values. The API server takes 256 KiB (TotalAnnotationSizeLimitB in apimachinery's
+// validation); 16 KiB of these are left to others, who write after us. The Deployment
+// controller copies a Deployment's annotations to its ReplicaSets and adds up to
+// 2.2 KiB, most of it deployment.kubernetes.io/revision-history: if that did not fit,
+// the Deployment could not be scaled. CNI plugins annotate each Pod, which has
+// the template's annotations: if that did not fit, it could not start.
+const annotationRoom = (256 - 16) << 10
 
 // Decide is the table "What the webhook does" of the design. The ring may be
 // nil only when the admission needs no content.
@@ -101,7 +106,7 @@ func Decide(ring *Ring, a Admission) Decision {
 			decision.Records = a.Held
 		} else { // only what does not fit goes: stamps taken from an unchanged template would roll it
 			if stamps {
-				decision.Records.Stamps = nil
+				decision.Records.Stamps, decision.Records.Pins = nil, nil
 			}
 			if baseline {
 				decision.Records.Baseline = nil
@@ -183,6 +188,8 @@ func stampAll(ring *Ring, a *Admission) Decision {
 		// is no reason to take the workload for one that was found without stamps.
 		decision.Records.Baseline = map[Source]string{}
 	}
+	decision.Records.Pins = a.Held.pinsBeside(decision.Records.Stamps)
+	decision.Records.Declined = a.Held.Declined
 	return decision
 }
 
@@ -286,24 +293,31 @@ func foreign(a *Admission, decided Records) bool {
 			return true
 		}
 	}
+	for key, value := range a.Sent.Pins {
+		if value != a.Held.Pins[key] && value != decided.Pins[key] {
+			return true
+		}
+	}
 	for source, value := range a.Sent.Baseline {
 		if value != a.Held.Baseline[source] && value != decided.Baseline[source] {
 			return true
 		}
 	}
-	return false
+	return a.Sent.Declined != "" && a.Sent.Declined != a.Held.Declined
 }
 
 // oversize tells whether the stamps do not fit on the template, and whether the
-// baseline does not fit on the workload.
+// baseline does not fit on the workload. Stamps that stay where they are fit: they
+// are stored, and it would roll the workload to take them away.
 func oversize(a *Admission, records Records) (stamps, baseline bool) {
 	template := a.TemplateBytes
-	for key, value := range records.Stamps {
+	for key, value := range records.OnTemplate() {
 		template += len(key) + len(value)
 	}
 	workload := a.WorkloadBytes
-	if text := FormatBaseline(records.Baseline); text != "" {
-		workload += len(BaselineAnnotation) + len(text)
+	for key, value := range records.OnWorkload() {
+		workload += len(key) + len(value)
 	}
-	return len(records.Stamps) > 0 && template > annotationLimit, records.Baseline != nil && workload > annotationLimit
+	written := a.Create || a.TemplateChanged || !maps.Equal(records.Stamps, a.Held.Stamps)
+	return written && len(records.Stamps) > 0 && template > annotationRoom, records.Baseline != nil && workload > annotationRoom
 }

@@ -58,7 +58,7 @@ func (f Finding) String() string {
 	case LostRecord:
 		return fmt.Sprintf("%s: the recorded checksum cannot be compared any more; the present content is recorded anew and nothing restarts", f.Source)
 	case TooLarge:
-		return "checksums left out: with them the annotations would exceed 256 KiB; remove large annotations"
+		return "checksums left out: with them the annotations would exceed 240 KiB, and the API server takes 256 KiB; remove large annotations"
 	case UnreadableSetting:
 		if f.Source != (Source{}) {
 			return f.Source.String() + ": " + f.Text + "; nothing that uses it restarts until that is mended"

@@ -2,6 +2,10 @@ package checksum_test
 
 import (
 	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,8 +13,12 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
-// limit is what the API server lets the annotations of one object take.
-const limit = 256 << 10
+const (
+	// hardLimit is what the API server lets the annotations of one object take.
+	hardLimit = 256 << 10
+	// limit is what they may take with ours.
+	limit = 240 << 10
+)
 
 func sizeOfStamps(stamps map[string]string) (size int) {
 	for key, value := range stamps {
@@ -62,8 +70,41 @@ func TestDecideOversize(t *testing.T) {
 			admission: checksum.Admission{Held: held, Sent: held, WorkloadBytes: limit}, now: present,
 			want: checksum.Oversize, records: checksum.Records{Stamps: held.Stamps}, findings: []checksum.Finding{tooLarge},
 		},
+		"stamps on record that came close to the limit stay, for without them it would roll": {
+			admission: checksum.Admission{Held: held, Sent: held, TemplateBytes: hardLimit - sizeOfStamps(held.Stamps)}, now: present,
+			want: checksum.Kept, records: held,
+		},
+		"stamps on record that came close to the limit keep no baseline from being recorded": {
+			admission: checksum.Admission{Asker: checksum.Recorder, Held: checksum.Records{Stamps: held.Stamps}, TemplateBytes: hardLimit - sizeOfStamps(held.Stamps)}, now: present,
+			want: checksum.Recorded, records: checksum.Records{Stamps: held.Stamps, Baseline: present.values(key(2), password, extra)},
+		},
 	} {
 		t.Run(about, c.run)
+	}
+}
+
+// The Deployment controller copies a Deployment's annotations to its ReplicaSets, and
+// adds these. What does not fit there then keeps the Deployment from being scaled.
+func TestABaselineLeavesRoomForWhatTheDeploymentControllerAdds(t *testing.T) {
+	added := 0
+	for key, value := range map[string]string{
+		"deployment.kubernetes.io/revision":         strconv.Itoa(math.MaxInt64),
+		"deployment.kubernetes.io/revision-history": strings.Repeat("1", 2000), // its maxRevHistoryLengthInChars
+		"deployment.kubernetes.io/desired-replicas": strconv.Itoa(math.MaxInt32),
+		"deployment.kubernetes.io/max-replicas":     strconv.Itoa(math.MaxInt32),
+	} {
+		added += len(key) + len(value)
+	}
+	baseline := present.values(key(2), message, password, extra)
+	recorded := func(bytes int) bool {
+		a := checksum.Admission{Namespace: namespace, Asker: checksum.Recorder, Fresh: true, WorkloadBytes: bytes}
+		a.Selections = checksum.Selections(reads, checksum.DefaultPolicy())
+		a.Content = func(s checksum.Source) *checksum.Content { return present[s] }
+		return checksum.Decide(ring, a).Outcome == checksum.Recorded
+	}
+	most := sort.Search(hardLimit, func(bytes int) bool { return !recorded(bytes) }) - 1
+	if total := most + sizeOfBaseline(baseline) + added; most <= 0 || total > hardLimit {
+		t.Errorf("a baseline is recorded beside %d bytes: a ReplicaSet gets %d, and %d fit", most, total, hardLimit)
 	}
 }
 

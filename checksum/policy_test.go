@@ -330,8 +330,8 @@ func TestHolds(t *testing.T) {
 
 func TestStrangers(t *testing.T) {
 	got := checksum.Strangers(
-		map[string]string{"configstamp.dev/windw": "x", "configstamp.dev/inject": "enabled", "configstamp.dev/ignore-keys": "a", "configstamp.dev/only": "x", checksum.BaselineAnnotation: "{}", "other.dev/only": ""},
-		map[string]string{"configstamp.dev/window": "x", checksum.StampKey(message): "v1:absent"})
+		map[string]string{"configstamp.dev/windw": "x", "configstamp.dev/inject": "enabled", "configstamp.dev/ignore-keys": "a", "configstamp.dev/only": "x", checksum.BaselineAnnotation: "{}", checksum.DeclinedAnnotation: "{}", "other.dev/only": ""},
+		map[string]string{checksum.PinsAnnotation: "{}", checksum.PinnedAnnotation: "{}", "configstamp.dev/window": "x", checksum.StampKey(message): "v1:absent"})
 	var keys []string
 	for _, finding := range got {
 		keys = append(keys, finding.Key)

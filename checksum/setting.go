@@ -229,18 +229,22 @@ func parseInterval(text string) (time.Duration, error) {
 func Strangers(workload, template map[string]string) []Finding {
 	var found []Finding
 	for key := range workload {
-		if strings.HasPrefix(key, settingPrefix) && key != BaselineAnnotation && !isSetting(key) {
+		if strings.HasPrefix(key, settingPrefix) && !isOurs(key) && !isSetting(key) {
 			found = append(found, Finding{Reason: NoSetting, Key: key})
 		}
 	}
 	for key := range template {
-		if strings.HasPrefix(key, settingPrefix) && key != BaselineAnnotation {
+		if strings.HasPrefix(key, settingPrefix) && !isOurs(key) {
 			found = append(found, Finding{Reason: NoTemplateSetting, Key: key})
 		}
 	}
 	slices.SortFunc(found, func(a, b Finding) int { return cmp.Compare(a.Key, b.Key) })
 	return found
 }
+
+// isOurs reports whether an annotation is written by the webhook, wherever it stands
+// (a Pod is its own template).
+func isOurs(key string) bool { return IsOursOnWorkload(key) || IsOursOnTemplate(key) }
 
 func isSetting(key string) bool {
 	return slices.ContainsFunc(settings[:], func(s Setting) bool { return s.set != nil && s.Key() == key })

@@ -20,6 +20,18 @@ const (
 	// BaselineAnnotation holds the baseline, on a workload's own metadata.
 	BaselineAnnotation = "configstamp.dev/baseline"
 
+	// A later release writes these three, and its replicas may answer beside ours
+	// while it is rolled out. This release writes none of them: it puts back what is
+	// stored, whatever a request says.
+
+	// PinsAnnotation names, on a pod template, the copies of sources that its Pods read.
+	PinsAnnotation = "configstamp.dev/pins"
+	// PinnedAnnotation says, on a Pod, which it reads.
+	PinnedAnnotation = "configstamp.dev/pinned"
+	// DeclinedAnnotation holds, on a workload's own metadata, content that somebody
+	// has undone.
+	DeclinedAnnotation = "configstamp.dev/declined"
+
 	stampDomain = ".configstamp.dev/"
 )
 
@@ -51,24 +63,40 @@ func appendStampKey(key []byte, source Source) []byte {
 	return append(key, hex.EncodeToString(sum[:])[:shortenedHash]...)
 }
 
-// IsStampKey reports whether an annotation is one of ours on a pod template.
+// IsStampKey reports whether an annotation is a stamp.
 func IsStampKey(annotation string) bool {
 	kind, _, found := strings.Cut(annotation, stampDomain)
 	return found && Kind(kind).known()
 }
 
-// Stamps picks our annotations out of a pod template's.
-func Stamps(annotations map[string]string) map[string]string {
-	var stamps map[string]string
+// IsOursOnTemplate reports whether an annotation of a pod template, or of a Pod, is
+// one that the webhook writes.
+func IsOursOnTemplate(annotation string) bool { return isPin(annotation) || IsStampKey(annotation) }
+
+// IsOursOnWorkload reports whether an annotation of a workload's own metadata is one
+// that the webhook writes.
+func IsOursOnWorkload(annotation string) bool {
+	return annotation == BaselineAnnotation || annotation == DeclinedAnnotation
+}
+
+func isPin(annotation string) bool {
+	return annotation == PinsAnnotation || annotation == PinnedAnnotation
+}
+
+// Stamps picks the stamps out of the annotations of a pod template or a Pod.
+func Stamps(annotations map[string]string) map[string]string { return pick(annotations, IsStampKey) }
+
+func pick(annotations map[string]string, wanted func(string) bool) map[string]string {
+	var picked map[string]string
 	for key, value := range annotations {
-		if IsStampKey(key) {
-			if stamps == nil {
-				stamps = map[string]string{}
+		if wanted(key) {
+			if picked == nil {
+				picked = map[string]string{}
 			}
-			stamps[key] = value
+			picked[key] = value
 		}
 	}
-	return stamps
+	return picked
 }
 
 // Records is what is on record about the content that a workload's pods
@@ -76,6 +104,55 @@ func Stamps(annotations map[string]string) map[string]string {
 type Records struct {
 	Stamps   map[string]string
 	Baseline map[Source]string
+	// Pins are the template's annotations of a later release, PinsAnnotation and
+	// PinnedAnnotation, and Declined is the text of DeclinedAnnotation, "" for none.
+	// Nothing is decided by them.
+	Pins     map[string]string
+	Declined string
+}
+
+// RecordsIn reads the records of an object from its own annotations and those of its
+// pod template. A baseline that cannot be read is an error, and counts as none.
+func RecordsIn(workload, template map[string]string) (Records, error) {
+	baseline, err := ParseBaseline(workload[BaselineAnnotation])
+	return Records{Stamps: Stamps(template), Baseline: baseline, Pins: pick(template, isPin), Declined: workload[DeclinedAnnotation]}, err
+}
+
+// pinsBeside are the pins on record, if they may stand beside some stamps: those on
+// record are among them. Where one is written anew, a pin would have Pods start with
+// other content than the stamps say; without pins they read what is there.
+func (r Records) pinsBeside(stamps map[string]string) map[string]string {
+	for key, value := range r.Stamps {
+		if stamps[key] != value {
+			return nil
+		}
+	}
+	if len(r.Stamps) == 0 {
+		return nil
+	}
+	return r.Pins
+}
+
+// OnTemplate are the annotations of a pod template that hold the records.
+func (r Records) OnTemplate() map[string]string {
+	if len(r.Pins) == 0 {
+		return r.Stamps
+	}
+	all := maps.Clone(r.Pins)
+	maps.Copy(all, r.Stamps)
+	return all
+}
+
+// OnWorkload are the annotations of a workload's own metadata that hold the records.
+func (r Records) OnWorkload() map[string]string {
+	all := map[string]string{}
+	if text := FormatBaseline(r.Baseline); text != "" {
+		all[BaselineAnnotation] = text
+	}
+	if r.Declined != "" {
+		all[DeclinedAnnotation] = r.Declined
+	}
+	return all
 }
 
 // Of is the value on record for a source. The baseline is the later knowledge.
@@ -95,7 +172,8 @@ func (r Records) empty() bool { return len(r.Stamps) == 0 && r.Baseline == nil }
 
 // Equal reports whether two records say the same.
 func (r Records) Equal(other Records) bool {
-	return maps.Equal(r.Stamps, other.Stamps) && maps.Equal(r.Baseline, other.Baseline) && (r.Baseline == nil) == (other.Baseline == nil)
+	return maps.Equal(r.Stamps, other.Stamps) && maps.Equal(r.Baseline, other.Baseline) && (r.Baseline == nil) == (other.Baseline == nil) &&
+		maps.Equal(r.Pins, other.Pins) && r.Declined == other.Declined
 }
 
 // ParseBaseline reads the value of BaselineAnnotation; "" is none, nil.

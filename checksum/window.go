@@ -74,9 +74,12 @@ func parseWindow(fields []string) (Window, error) {
 	return w, nil
 }
 
+// parseZone reads a zone of the tz database. "Local", which the time package takes
+// too, names none: it would be another one for each process. (time.Local.String()
+// is the word to refuse only where TZ is unset: it is "UTC" in our image.)
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
-	if err != nil || name == time.Local.String() {
+	if err != nil || name == "Local" {
 		return nil, fmt.Errorf("%q is no time zone: want one such as Europe/Berlin or UTC", name)
 	}
 	return zone, nil

@@ -172,8 +172,9 @@ func (w *warnings) list() []string {
 	return w.texts
 }
 
-// otherChanges names the fields, other than our annotations and the API
-// server's own bookkeeping, in which two versions of a workload differ.
+// otherChanges names the fields, other than our annotations on the workload itself
+// and the API server's own bookkeeping, in which two versions of it differ. Ours on
+// the template count: a recording that changes one would roll the workload.
 func otherChanges(kind *workload.Kind, before, after []byte) ([]string, error) {
 	var was, is map[string]any
 	if err := json.Unmarshal(before, &was); err != nil {
@@ -187,7 +188,7 @@ func otherChanges(kind *workload.Kind, before, after []byte) ([]string, error) {
 			delete(metadata, "managedFields")
 			delete(metadata, "resourceVersion")
 			delete(metadata, "generation")
-			dropBaseline(metadata)
+			dropOurs(metadata)
 		}
 		// The status is not ours to compare: controllers write it all the time.
 		delete(object, "status")
@@ -195,12 +196,12 @@ func otherChanges(kind *workload.Kind, before, after []byte) ([]string, error) {
 	return differences("", was, is), nil
 }
 
-func dropBaseline(metadata map[string]any) {
+func dropOurs(metadata map[string]any) {
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok {
 		return
 	}
-	delete(annotations, checksum.BaselineAnnotation)
+	maps.DeleteFunc(annotations, func(key string, _ any) bool { return checksum.IsOursOnWorkload(key) })
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}

@@ -112,7 +112,7 @@ func TestSync(t *testing.T) {
 			},
 			wait:   noHurry,
 			calls:  []string{"configstamp d"},
-			events: texts("Warning AnnotationsTooLarge checksums left out: with them the annotations would exceed 256 KiB; remove large annotations"),
+			events: texts("Warning AnnotationsTooLarge checksums left out: with them the annotations would exceed 240 KiB, and the API server takes 256 KiB; remove large annotations"),
 		},
 		"if the namespace is opted out, nothing is asked": {
 			act: func(_ *testing.T, h *house, _ ref) {

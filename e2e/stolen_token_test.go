@@ -179,6 +179,8 @@ func (k attacked) changes() []change {
 		{"somebody's annotation on the template", inTemplate(k, "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"), "now"},
 		{"a policy", []string{"metadata", "annotations", "configstamp.dev/pause"}, "false"},
 		{"a baseline where none belongs", inTemplate(k, "metadata", "annotations", "configstamp.dev/baseline"), "{}"},
+		{"declined where it does not belong", inTemplate(k, "metadata", "annotations", "configstamp.dev/declined"), "{}"},
+		{"pins where none belong", []string{"metadata", "annotations", "configstamp.dev/pins"}, "{}"},
 	}, k.own...)
 }
 
@@ -189,6 +191,10 @@ func (k attacked) allowed() []change {
 		{"the stamp of a ConfigMap", inTemplate(k, "metadata", "annotations", harness.StampKey("configmap/c")), "v1:absent"},
 		{"the stamp of a Secret", inTemplate(k, "metadata", "annotations", harness.StampKey("secret/c")), "v1:absent"},
 		{"a baseline", []string{"metadata", "annotations", "configstamp.dev/baseline"}, `{"configmap/c":"v1:absent"}`},
+		// A later release's, whose webhook may answer an empty patch of this one.
+		{"pins", inTemplate(k, "metadata", "annotations", "configstamp.dev/pins"), "{}"},
+		{"the mark of a pinned Pod", inTemplate(k, "metadata", "annotations", "configstamp.dev/pinned"), "{}"},
+		{"declined", []string{"metadata", "annotations", "configstamp.dev/declined"}, "{}"},
 	}
 }
 

@@ -263,13 +263,13 @@ func foreignOnly(t testing.TB, kind *workload.Kind, raw []byte) any {
 			delete(at, "metadata")
 		}
 	}
-	strip(object, func(key string) bool { return key == checksum.BaselineAnnotation })
+	strip(object, checksum.IsOursOnWorkload)
 	template := object
 	for _, name := range kind.Template {
 		template, _ = template[name].(map[string]any)
 	}
 	if template != nil {
-		strip(template, checksum.IsStampKey)
+		strip(template, checksum.IsOursOnTemplate)
 	}
 	return object
 }

@@ -309,12 +309,12 @@ func fieldManager(request *admissionv1.AdmissionRequest) string {
 
 func foreignBytes(object *workload.Object) (template, own int) {
 	for key, value := range object.Template.Metadata.Annotations {
-		if !checksum.IsStampKey(key) {
+		if !checksum.IsOursOnTemplate(key) {
 			template += len(key) + len(value)
 		}
 	}
 	for key, value := range object.Annotations {
-		if key != checksum.BaselineAnnotation {
+		if !checksum.IsOursOnWorkload(key) {
 			own += len(key) + len(value)
 		}
 	}

@@ -23,28 +23,30 @@ func patchFor(object *workload.Object, sent, decided checksum.Records) []jsonpat
 		metadata = "/" + escape(object.Kind.Template[i]) + metadata
 	}
 	var patch []jsonpatch.Operation
+	was, is := sent.OnTemplate(), decided.OnTemplate()
 	switch {
-	case maps.Equal(sent.Stamps, decided.Stamps):
+	case maps.Equal(was, is):
 	case !object.Template.HasMetadata() && len(object.Template.Spec) == 0: // a custom resource may have no template
 	case !object.Template.HasMetadata():
-		patch = append(patch, jsonpatch.NewOperation("add", metadata, map[string]any{"annotations": decided.Stamps}))
+		patch = append(patch, jsonpatch.NewOperation("add", metadata, map[string]any{"annotations": is}))
 	case object.Template.Metadata.Annotations == nil:
-		patch = append(patch, jsonpatch.NewOperation("add", metadata+"/annotations", decided.Stamps))
+		patch = append(patch, jsonpatch.NewOperation("add", metadata+"/annotations", is))
 	default:
-		patch = annotate(patch, metadata+"/annotations", sent.Stamps, decided.Stamps)
+		patch = annotate(patch, metadata+"/annotations", was, is)
 	}
 
-	// A baseline that cannot be read is no baseline, and goes.
-	was, is := checksum.FormatBaseline(sent.Baseline), checksum.FormatBaseline(decided.Baseline)
-	_, written := object.Annotations[checksum.BaselineAnnotation]
+	was, is = sent.OnWorkload(), decided.OnWorkload()
+	for key := range object.Annotations {
+		if _, counts := was[key]; !counts && checksum.IsOursOnWorkload(key) {
+			was[key] = "" // a baseline that cannot be read is no baseline, and goes
+		}
+	}
 	switch {
-	case is == "" && written:
-		patch = append(patch, jsonpatch.NewOperation("remove", "/metadata/annotations/"+escape(checksum.BaselineAnnotation), nil))
-	case is == was:
+	case maps.Equal(was, is):
 	case object.Annotations == nil:
-		patch = append(patch, jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{checksum.BaselineAnnotation: is}))
+		patch = append(patch, jsonpatch.NewOperation("add", "/metadata/annotations", is))
 	default:
-		patch = append(patch, jsonpatch.NewOperation("add", "/metadata/annotations/"+escape(checksum.BaselineAnnotation), is))
+		patch = annotate(patch, "/metadata/annotations", was, is)
 	}
 	return patch
 }

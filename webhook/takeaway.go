@@ -93,8 +93,9 @@ func (h *Handler) watchTakeaway(request *admissionv1.AdmissionRequest, uid types
 
 // lacks reports whether a request leaves out something that is on record.
 func lacks(sent, held checksum.Records) bool {
-	for key := range held.Stamps {
-		if _, ok := sent.Stamps[key]; !ok {
+	onTemplate := sent.OnTemplate()
+	for key := range held.OnTemplate() {
+		if _, ok := onTemplate[key]; !ok {
 			return true
 		}
 	}
@@ -103,7 +104,7 @@ func lacks(sent, held checksum.Records) bool {
 			return true
 		}
 	}
-	return false
+	return held.Declined != "" && sent.Declined == ""
 }
 
 func isDryRun(request *admissionv1.AdmissionRequest) bool {

@@ -137,8 +137,7 @@ func known(pointer jsontext.Pointer) string {
 // Records is what is on record in the object. An unreadable baseline is an
 // error, and counts as none.
 func (o *Object) Records() (checksum.Records, error) {
-	baseline, err := checksum.ParseBaseline(o.Annotations[checksum.BaselineAnnotation])
-	return checksum.Records{Stamps: checksum.Stamps(o.Template.Metadata.Annotations), Baseline: baseline}, err
+	return checksum.RecordsIn(o.Annotations, o.Template.Metadata.Annotations)
 }
 
 // TemplateAnnotations are those of the pod template; nil for a kind that is its

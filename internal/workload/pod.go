@@ -15,7 +15,7 @@ import (
 type Pod struct {
 	// Name is the pod's, Node that of the node it is bound to, "" before.
 	Name, Node string
-	// Stamps are ours among its annotations.
+	// Stamps are the stamps among its annotations.
 	Stamps map[string]string
 	// Trouble says why a container cannot start or crashes, such as "container web:
 	// CrashLoopBackOff": the container's name and the kubelet's own word. It is "" when

@@ -164,6 +164,19 @@ func TestCarries(t *testing.T) {
 	}
 }
 
+// A later release may mark the Pods of a template that this one looks at.
+func TestAPinnedPodCarriesTheStampsOfItsTemplate(t *testing.T) {
+	deployment := decode(t, kindNamed(t, "Deployment"), `{"spec":{"template":{"metadata":{"annotations":{"secret.configstamp.dev/a":"x","configstamp.dev/pins":"{}"}}}}}`)
+	records, err := deployment.Records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, _, err := workload.Pods([]byte(`{"items":[{"metadata":{"annotations":{"secret.configstamp.dev/a":"x","configstamp.dev/pins":"{}","configstamp.dev/pinned":"{}"}}}]}`))
+	if err != nil || len(pods) != 1 || !pods[0].Carries(records.Stamps) {
+		t.Errorf("%+v does not carry %v: %v", pods, records.Stamps, err)
+	}
+}
+
 func TestSelector(t *testing.T) {
 	byLabels := func(raw string) string { return `{"metadata":{"labels":{"x":"y"}},"spec":{"selector":` + raw + `}}` }
 	for about, c := range map[string]struct {

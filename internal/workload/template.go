@@ -53,7 +53,7 @@ func (m *templateMetadata) UnmarshalJSON(raw []byte) error {
 // patch of its annotations needs.
 func (t *Template) HasMetadata() bool { return t.Metadata.written }
 
-// Same reports whether two templates are equal, our stamps aside. It compares
+// Same reports whether two templates are equal, our annotations aside. It compares
 // the JSON, so fields of a newer API than this library's count too.
 func (t *Template) Same(other *Template) bool {
 	return sameJSON(t.Spec, other.Spec) &&
@@ -64,7 +64,7 @@ func (t *Template) Same(other *Template) bool {
 func sameForeign(a, b map[string]string) bool {
 	foreign := func(annotations map[string]string) (n int) {
 		for key := range annotations {
-			if !checksum.IsStampKey(key) {
+			if !checksum.IsOursOnTemplate(key) {
 				n++
 			}
 		}
@@ -74,7 +74,7 @@ func sameForeign(a, b map[string]string) bool {
 		return false
 	}
 	for key, value := range a {
-		if checksum.IsStampKey(key) {
+		if checksum.IsOursOnTemplate(key) {
 			continue
 		}
 		if other, ok := b[key]; !ok || other != value {

@@ -1,0 +1,35 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+func TestARecordingMayChangeNothingButOurAnnotationsOfTheWorkload(t *testing.T) {
+	const before = `{"metadata":{"name":"d"},"spec":{"template":{"metadata":{}}}}`
+	for about, c := range map[string]struct {
+		after string
+		want  []string
+	}{
+		"a baseline": {`{"metadata":{"name":"d","annotations":{"configstamp.dev/baseline":"{}"}},"spec":{"template":{"metadata":{}}}}`, nil},
+		"what a later release writes beside it": {
+			`{"metadata":{"name":"d","annotations":{"configstamp.dev/baseline":"{}","configstamp.dev/declined":"{}"}},"spec":{"template":{"metadata":{}}}}`, nil,
+		},
+		"what a later release writes into the template: that rolls": {
+			`{"metadata":{"name":"d"},"spec":{"template":{"metadata":{"annotations":{"configstamp.dev/pins":"{}"}}}}}`, []string{"spec.template.metadata.annotations"},
+		},
+		"a setting": {
+			`{"metadata":{"name":"d","annotations":{"configstamp.dev/pause":"true"}},"spec":{"template":{"metadata":{}}}}`, []string{"metadata.annotations"},
+		},
+	} {
+		t.Run(about, func(t *testing.T) {
+			others, err := otherChanges(workload.Builtin()[0], []byte(before), []byte(c.after))
+			if diff := cmp.Diff(c.want, others); err != nil || diff != "" {
+				t.Errorf("%v\n%s", err, diff)
+			}
+		})
+	}
+}
