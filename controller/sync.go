@@ -33,6 +33,9 @@ func (c *Controller) sync(ctx context.Context, user ref) (wait time.Duration, er
 	if s == nil || !c.serves(user, s) {
 		c.notes.forget(user)
 		c.steps.forget(user)
+		if s == nil {
+			c.storm.forget(user)
+		}
 		return 0, nil
 	}
 	wait, err = c.look(ctx, user, s)
@@ -256,7 +259,7 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 // answer to the patch was lost, when the watch brings it.
 func (c *Controller) noteRolled(ctx context.Context, user ref, s *subject) {
 	if sources, adopted := c.notes.rolled(user, s.records); len(sources) > 0 {
-		c.storm.rolled(user, c.options.Clock.Now())
+		c.storm.rolled(user, s.uid, sources, c.options.Clock.Now())
 		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
 		c.say.rolling(user, s, sources, adopted)
 	}
