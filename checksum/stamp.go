@@ -57,6 +57,14 @@ func IsStampKey(annotation string) bool {
 	return found && Kind(kind).known()
 }
 
+// StampedSource is the source that an annotation on a pod template is the stamp of;
+// false when it is none of ours, or when the source's name was cut.
+func StampedSource(annotation string) (Source, bool) {
+	kind, name, found := strings.Cut(annotation, stampDomain)
+	source := Source{Kind: Kind(kind), Name: name}
+	return source, found && source.Kind.known() && !strings.Contains(name, "_")
+}
+
 // Stamps picks our annotations out of a pod template's.
 func Stamps(annotations map[string]string) map[string]string {
 	var stamps map[string]string

@@ -128,7 +128,7 @@ func (c *Controller) turn(ctx context.Context, user ref, s *subject, r review, s
 	if turn.halted != (ref{}) {
 		c.waits.hold(user, waitsForHalt)
 		text := fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
-			"It goes on when the source changes again, when that one is healthy or deleted, or by the annotation configstamp.dev/resume on the source",
+			"It goes on when the source changes again, when that one is healthy with it or deleted, or by the annotation configstamp.dev/resume on the source",
 			changed(r.Untrue), turn.halted.people(), turn.why)
 		if c.notes.first(user, reasonHalted, text) {
 			c.say.eventAbout(user, s, corev1.EventTypeWarning, reasonHalted, text, list(r.Untrue)+" by "+turn.halted.people())

@@ -116,6 +116,21 @@ func (n *notes) settle(user ref) {
 	}
 }
 
+// leave drops what was noted of a workload that is not served any more, but for what
+// it was warned of while its rollout is followed.
+func (n *notes) leave(user ref) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.made[user]
+	if note == nil {
+		return
+	}
+	maps.DeleteFunc(note.warned, func(why reason, _ string) bool { return why != reasonUnseen && why != reasonFailing })
+	if delete(n.made, user); len(note.warned) > 0 {
+		n.of(user).warned = note.warned
+	}
+}
+
 // forget drops all notes of a workload.
 func (n *notes) forget(user ref) {
 	n.mu.Lock()

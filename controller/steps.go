@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/configstamp/configstamp/checksum"
 )
 
@@ -345,7 +347,7 @@ func (t *steps) take(user ref, now time.Time) {
 func (t *steps) begins(c *candidate, now time.Time) {
 	user := c.user
 	delete(t.waiting, user)
-	r := &rollout{began: now, evidence: map[*change]bool{}, holds: map[*change]time.Time{}, records: c.records, last: c.last || c.mute || c.unready, before: t.rollouts[user], tries: c.tries}
+	r := &rollout{began: now, evidence: map[*change]bool{}, holds: map[*change]hold{}, records: c.records, last: c.last || c.mute || c.unready, before: t.rollouts[user], tries: c.tries}
 	if was := r.before; was != nil {
 		was.before = nil
 		maps.Copy(r.holds, was.holds)
@@ -355,7 +357,7 @@ func (t *steps) begins(c *candidate, now time.Time) {
 			case !was.failed:
 				r.evidence[change] = proves
 			case proves:
-				r.holds[change] = was.began
+				r.holds[change] = hold{was.began, append(slices.Clone(was.places), r.holds[change].places...)}
 			}
 		}
 	}
@@ -364,6 +366,13 @@ func (t *steps) begins(c *candidate, now time.Time) {
 		change := t.changes[at].root()
 		r.evidence[change] = r.proves() || r.evidence[change]
 		r.places = append(r.places, at)
+	}
+	if was := r.before; was != nil && !was.failed { // it is yet to show how it does with those as well
+		for _, at := range was.places {
+			if !slices.Contains(r.places, at) {
+				r.places = append(r.places, at)
+			}
+		}
 	}
 	t.rollouts[user] = r
 }
@@ -497,30 +506,36 @@ func (t *steps) wasUnwell(user ref, records checksum.Records) bool {
 	return known && was.Equal(records)
 }
 
-// settle ends a rollout: it is healthy, or cannot tell. The latter still halts what
-// its workload has failed with before.
-func (t *steps) settle(user ref, healthy bool) {
+// settle ends a rollout: it is healthy with the present content of some sources, or
+// cannot tell. What its workload has failed with stays halted until it is healthy
+// with that.
+func (t *steps) settle(user ref, healthy bool, carried []checksum.Source) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.rollouts[user]
 	if r == nil {
 		return
 	}
-	if healthy || len(r.holds) == 0 {
-		delete(t.rollouts, user)
+	if healthy {
+		maps.DeleteFunc(r.holds, func(c *change, was hold) bool { return c.root().carriedBy(carried, was.places) })
 	}
 	delete(t.unwell, user)
-	for c := range r.evidence {
+	for c, proves := range r.evidence {
 		c.root().settled++
+		if r.failed && proves && !(healthy && c.root().carriedBy(carried, r.places)) {
+			r.holds[c] = hold{r.began, r.places}
+		}
 	}
 	for _, at := range r.places {
-		if c := t.changes[at]; healthy && c != nil {
+		if c := t.changes[at]; healthy && c != nil && slices.Contains(carried, at.source) {
 			if _, counts := r.evidence[c.root()]; counts {
 				c.root().proven[at]++
 			}
 		}
 	}
-	if t.rollouts[user] == r {
+	if len(r.holds) == 0 {
+		delete(t.rollouts, user)
+	} else {
 		r.failed = true
 		clear(r.evidence)
 	}
@@ -547,17 +562,40 @@ func (t *steps) halt(user ref, why string, records checksum.Records) {
 	t.stir()
 }
 
-// forget drops a workload.
-func (t *steps) forget(user ref) {
+// forget drops a workload that is gone, but for its rollout, which is kept for a
+// while: it may be made again, with what it has failed with. It returns for how long
+// yet.
+func (t *steps) forget(user ref, keep time.Duration, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.see(user, t.unseen[user])
 	delete(t.unwell, user)
-	if t.waiting[user] == nil && t.rollouts[user] == nil && t.missed[user] == nil {
-		return
+	r := t.rollouts[user]
+	if t.waiting[user] == nil && r == nil && t.missed[user] == nil {
+		return 0
 	}
 	delete(t.waiting, user)
-	delete(t.rollouts, user)
 	delete(t.missed, user)
+	if r != nil && r.gone.IsZero() {
+		r.gone = now
+	}
+	if r != nil {
+		wait = max(0, keep-now.Sub(r.gone))
+	}
+	if wait == 0 {
+		delete(t.rollouts, user)
+	}
 	t.stir()
+	return wait
+}
+
+// present notes that there is the workload of a rollout. Where it is another one of its
+// name, the rollout goes on where that of its predecessor was.
+func (t *steps) present(r *rollout, uid types.UID, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.uid != "" && r.uid != uid {
+		r.health = health{progressed: now, best: noExtent()}
+	}
+	r.uid, r.gone = uid, time.Time{}
 }
