@@ -196,6 +196,21 @@ func (c *Controller) sayUnreadable(user ref, s *subject, r review) {
 	c.warnOnce(user, s, reasonPolicy, strings.Join(texts, ". "), sources...)
 }
 
+// sayAhead tells on a source of a time to resume that cannot be read, once for each.
+func (c *Controller) sayAhead(ctx context.Context, user ref, s *subject) {
+	for _, source := range s.sources {
+		at, text := place{user.namespace, source}, ""
+		if content := c.contentOf(at); content != nil {
+			if fault, found := content.Policy.Unread(); found {
+				text = fault.Error()
+			}
+		}
+		if c.notes.firstOn(at, text) {
+			c.onSource(ctx, at, corev1.EventTypeWarning, reasonPolicy, text, "")
+		}
+	}
+}
+
 // sayObserved tells, once for each content, what would roll.
 func (c *Controller) sayObserved(user ref, s *subject, r *review) {
 	text := changed(r.Untrue) + ": it would roll out, but for mode: observe"

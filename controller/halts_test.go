@@ -363,3 +363,43 @@ func TestANewLeaderBlamesNobodyForBeingScaledDown(t *testing.T) {
 		})
 	}
 }
+
+// A time to resume that is ahead releases nothing, now or later, and holds nothing
+// either; people are told of it once.
+func TestATimeToResumeInTheFuture(t *testing.T) {
+	for _, leaders := range []string{"one leader", "a new leader"} {
+		t.Run(leaders, func(t *testing.T) {
+			w, at := fleet(t, 5)
+			w.resumeAt(at, w.clock.Now().Add(time.Hour))
+			w.pass(time.Minute)
+			policy := w.contents[at].Policy
+			bad := w.newContent()
+			bad.Policy, w.bad[bad] = policy, true // the annotation stands
+			w.edit(at, bad)
+			w.pass(10 * time.Minute)
+			w.wantRolls(1, 0, 0, 0, 0)
+			w.wantHeard("ChangeHalted", 1)
+			w.wantHeard("PolicyUnreadable", 1, "ConfigMap shared: configstamp.dev/resume", "more than a minute ahead")
+			if leaders == "a new leader" {
+				w.said = nil
+				w.lead()
+			}
+			w.pass(2 * time.Hour) // that time has come
+			w.wantRolls(1, 0, 0, 0, 0)
+			w.wantHeard("ChangeResumed", 0)
+			w.wantHeard("PolicyUnreadable", 1)
+			w.resume(at)
+			w.pass(10 * time.Minute)
+			w.wantRolls(1, 1, 0, 0, 0)
+			w.resumeAt(at, w.clock.Now().Add(time.Hour))
+			w.pass(10 * time.Minute)
+			w.wantHeard("PolicyUnreadable", 2)
+			good := w.newContent()
+			good.Policy = w.contents[at].Policy
+			w.edit(at, good)
+			w.pass(20 * time.Minute)
+			w.wantRolls(2, 2, 1, 1, 1)
+			w.wantAllTrue()
+		})
+	}
+}

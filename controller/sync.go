@@ -70,6 +70,7 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 	c.noteRolled(ctx, user, s)
 	c.noteRecorded(ctx, user, s)
 	c.sayUnreadable(user, s, review)
+	c.sayAhead(ctx, user, s)
 	c.notes.missed(user, review.Missing)
 	for i := range review.ToRecord {
 		source := review.ToRecord[i].Source
