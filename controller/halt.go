@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -116,3 +118,79 @@ func wasHealthy(muted *workload.Muted, soak time.Duration) bool {
 // afterMuting is how long the status of a workload that was scaled to nothing takes
 // to say that it is rolled out, as nothing is left to roll.
 const afterMuting = 10 * time.Second
+
+// settle ends a rollout: it is healthy with the present content of some sources, or
+// cannot tell. What its workload has failed with stays halted until it is healthy
+// with that. It reports whether anything has ended.
+func (t *steps) settle(user ref, healthy bool, carried []checksum.Source) (ended bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.rollouts[user]
+	if r == nil {
+		return false
+	}
+	if healthy {
+		maps.DeleteFunc(r.holds, func(c *change, was hold) bool { return c.root().carriedBy(carried, was.places) })
+	}
+	delete(t.unwell, user)
+	for c, proves := range r.evidence {
+		c.root().settled++
+		if r.failed && proves && !(healthy && c.root().carriedBy(carried, r.places)) {
+			r.holds[c] = hold{r.began, r.places}
+		}
+	}
+	for _, at := range r.places {
+		if c := t.changes[at]; healthy && c != nil && slices.Contains(carried, at.source) {
+			if _, counts := r.evidence[c.root()]; counts {
+				c.root().proven[at]++
+			}
+		}
+	}
+	ended = len(r.evidence) > 0 || len(r.holds) == 0
+	if len(r.holds) == 0 {
+		delete(t.rollouts, user)
+	} else {
+		r.failed = true
+		clear(r.evidence)
+	}
+	t.stir()
+	return ended
+}
+
+// forget drops a workload that is gone, but for its rollout, which is kept for a
+// while: it may be made again, with what it has failed with. It returns for how long
+// yet.
+func (t *steps) forget(user ref, keep time.Duration, now time.Time) (wait time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.see(user, t.unseen[user])
+	delete(t.unwell, user)
+	r := t.rollouts[user]
+	if t.waiting[user] == nil && r == nil && t.missed[user] == nil {
+		return 0
+	}
+	delete(t.waiting, user)
+	delete(t.missed, user)
+	if r != nil && r.gone.IsZero() {
+		r.gone = now
+	}
+	if r != nil {
+		wait = max(0, keep-now.Sub(r.gone))
+	}
+	if wait == 0 {
+		delete(t.rollouts, user)
+	}
+	t.stir()
+	return wait
+}
+
+// present notes that there is the workload of a rollout. Where it is another one of its
+// name, the rollout goes on where that of its predecessor was.
+func (t *steps) present(r *rollout, uid types.UID, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.uid != "" && r.uid != uid {
+		r.health = health{progressed: now, best: noExtent()}
+	}
+	r.uid, r.gone = uid, time.Time{}
+}

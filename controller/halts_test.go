@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -217,8 +216,8 @@ func TestAHaltOutlastsHealthWithoutTheChange(t *testing.T) {
 			w.stamp(app)
 		},
 	} {
-		for _, overlaps := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, rolling for another source as well: %t", sentence, overlaps), func(t *testing.T) {
+		for _, when := range []string{"", ", which rolled for another source as well", ", known to a new leader"} {
+			t.Run(sentence+when, func(t *testing.T) {
 				also := configMap("also")
 				w, at := fleet(t, 5, func(i int, app *simulatedApp) {
 					if i == 0 {
@@ -229,10 +228,15 @@ func TestAHaltOutlastsHealthWithoutTheChange(t *testing.T) {
 				before := app.records
 				w.spoil(at)
 				w.pass(5 * time.Second)
-				if overlaps {
+				if when == ", which rolled for another source as well" {
 					w.edit(place{"shop", also}, w.newContent())
 				}
 				w.pass(5 * time.Minute)
+				if when == ", known to a new leader" {
+					w.said = nil
+					w.lead()
+					w.pass(5 * time.Minute)
+				}
 				do(w, app, before)
 				app.well = w.clock.Now()
 				w.touch(app)

@@ -97,9 +97,10 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject) (time.Dur
 	}
 	switch how {
 	case healthy, mute:
-		c.steps.settle(user, how == healthy, c.carried(user, s))
-		c.metrics.settled(how)
-		klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", how == healthy)
+		if c.steps.settle(user, how == healthy, c.carried(user, s)) {
+			c.metrics.settled(how)
+			klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", how == healthy)
+		}
 		return 0, nil
 	case failed:
 		if !rollout.failed {

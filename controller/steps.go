@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/configstamp/configstamp/checksum"
 )
 
@@ -471,7 +469,7 @@ func (t *steps) board(user ref, began time.Time, places []place, proves bool) *r
 	defer t.mu.Unlock()
 	r := t.rollouts[user]
 	if r == nil {
-		r = &rollout{began: began, found: true, evidence: map[*change]bool{}}
+		r = &rollout{began: began, found: true, evidence: map[*change]bool{}, holds: map[*change]hold{}}
 		t.rollouts[user] = r
 	}
 	for _, at := range places {
@@ -506,42 +504,6 @@ func (t *steps) wasUnwell(user ref, records checksum.Records) bool {
 	return known && was.Equal(records)
 }
 
-// settle ends a rollout: it is healthy with the present content of some sources, or
-// cannot tell. What its workload has failed with stays halted until it is healthy
-// with that.
-func (t *steps) settle(user ref, healthy bool, carried []checksum.Source) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := t.rollouts[user]
-	if r == nil {
-		return
-	}
-	if healthy {
-		maps.DeleteFunc(r.holds, func(c *change, was hold) bool { return c.root().carriedBy(carried, was.places) })
-	}
-	delete(t.unwell, user)
-	for c, proves := range r.evidence {
-		c.root().settled++
-		if r.failed && proves && !(healthy && c.root().carriedBy(carried, r.places)) {
-			r.holds[c] = hold{r.began, r.places}
-		}
-	}
-	for _, at := range r.places {
-		if c := t.changes[at]; healthy && c != nil && slices.Contains(carried, at.source) {
-			if _, counts := r.evidence[c.root()]; counts {
-				c.root().proven[at]++
-			}
-		}
-	}
-	if len(r.holds) == 0 {
-		delete(t.rollouts, user)
-	} else {
-		r.failed = true
-		clear(r.evidence)
-	}
-	t.stir()
-}
-
 // halt notes that a rollout has failed, with what is on record.
 func (t *steps) halt(user ref, why string, records checksum.Records) {
 	t.mu.Lock()
@@ -560,42 +522,4 @@ func (t *steps) halt(user ref, why string, records checksum.Records) {
 		}
 	}
 	t.stir()
-}
-
-// forget drops a workload that is gone, but for its rollout, which is kept for a
-// while: it may be made again, with what it has failed with. It returns for how long
-// yet.
-func (t *steps) forget(user ref, keep time.Duration, now time.Time) (wait time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.see(user, t.unseen[user])
-	delete(t.unwell, user)
-	r := t.rollouts[user]
-	if t.waiting[user] == nil && r == nil && t.missed[user] == nil {
-		return 0
-	}
-	delete(t.waiting, user)
-	delete(t.missed, user)
-	if r != nil && r.gone.IsZero() {
-		r.gone = now
-	}
-	if r != nil {
-		wait = max(0, keep-now.Sub(r.gone))
-	}
-	if wait == 0 {
-		delete(t.rollouts, user)
-	}
-	t.stir()
-	return wait
-}
-
-// present notes that there is the workload of a rollout. Where it is another one of its
-// name, the rollout goes on where that of its predecessor was.
-func (t *steps) present(r *rollout, uid types.UID, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r.uid != "" && r.uid != uid {
-		r.health = health{progressed: now, best: noExtent()}
-	}
-	r.uid, r.gone = uid, time.Time{}
 }
