@@ -135,7 +135,7 @@ func (t *steps) settle(user ref, healthy bool, carried []checksum.Source) (ended
 	delete(t.unwell, user)
 	for c, proves := range r.evidence {
 		c.root().settled++
-		if r.failed && proves && !(healthy && c.root().carriedBy(carried, r.places)) {
+		if over := healthy && c.root().carriedBy(carried, r.places); r.failed && proves && !over {
 			r.holds[c] = hold{r.began, r.places}
 		}
 	}

@@ -118,6 +118,17 @@ func TestAHaltOutlastsWhatBecomesOfTheFailedWorkload(t *testing.T) {
 			w.pass(time.Minute)
 			app.labels = enabled
 		}},
+		"its Namespace's label is taken away from all of them, and put back": {tells: true, do: func(w *world, _ *simulatedApp) {
+			for _, app := range w.apps {
+				app.labels = nil
+				w.touch(app)
+			}
+			w.optedOut = true
+			w.controller.NamespaceChanged("shop")
+			w.pass(10 * time.Minute)
+			w.optedOut = false
+			w.controller.NamespaceChanged("shop")
+		}},
 		"another product's annotation is taken away": {apart: true, notes: map[string]string{wave: "true"}, do: func(_ *world, app *simulatedApp) { app.settings = nil }, tells: true},
 		"it is paused by configstamp.dev/pause":      {do: func(_ *world, app *simulatedApp) { app.settings = map[string]string{"configstamp.dev/pause": "true"} }, tells: true},
 		"a setting of it cannot be read":             {do: func(_ *world, app *simulatedApp) { app.settings = map[string]string{"configstamp.dev/pause": "yes"} }, tells: true},
