@@ -188,8 +188,12 @@ type SourcePolicy struct {
 	Ignore bool
 	// IgnoreKeys are globs of keys that never count, sorted.
 	IgnoreKeys []string
-	// Resume has a halted change go on whose failed rollout began before it.
+	// Resume has a halted change go on whose failed rollout began before it, unless it
+	// is Ahead.
 	Resume time.Time
+	// Ahead tells that Resume was more than a minute ahead when it was written: it
+	// cannot be read for as long as it stands, and nothing is held by that.
+	Ahead bool
 	// Unreloaded and Marked are Reloader's "ignore" and "match": they count for
 	// workloads that are written for Reloader.
 	Unreloaded, Marked bool
@@ -228,7 +232,41 @@ func (p *SourcePolicy) Equal(other *SourcePolicy) bool {
 	if p == nil || other == nil {
 		return p == other
 	}
-	return p.Ignore == other.Ignore && p.Resume.Equal(other.Resume) && p.Unreloaded == other.Unreloaded && p.Marked == other.Marked && slices.Equal(p.IgnoreKeys, other.IgnoreKeys) && slices.Equal(p.Faults, other.Faults)
+	return p.Ignore == other.Ignore && p.Resume.Equal(other.Resume) && p.Ahead == other.Ahead && p.Unreloaded == other.Unreloaded && p.Marked == other.Marked && slices.Equal(p.IgnoreKeys, other.IgnoreKeys) && slices.Equal(p.Faults, other.Faults)
+}
+
+// resumeAhead is how far ahead of its writing a time to resume may be: clocks differ.
+const resumeAhead = time.Minute
+
+// ResumeWritten takes when the time to resume was written, before anybody else sees
+// the policy.
+func (p *SourcePolicy) ResumeWritten(at time.Time) {
+	p.Ahead = p.Resume.After(at.Add(resumeAhead))
+}
+
+// Recall takes the policy that was known until now, nil when none was: a time to resume
+// that could not be read then cannot be read while it stands.
+func (p *SourcePolicy) Recall(before *SourcePolicy) {
+	if before != nil && before.Ahead && before.Resume.Equal(p.Resume) {
+		p.Ahead = true
+	}
+}
+
+// Resumes is the time before which failures are forgiven, zero when there is none.
+func (p *SourcePolicy) Resumes() time.Time {
+	if p == nil || p.Ahead {
+		return time.Time{}
+	}
+	return p.Resume
+}
+
+// Unread is what is wrong with a setting that holds nothing; false: nothing is.
+func (p *SourcePolicy) Unread() (Fault, bool) {
+	if p == nil || !p.Ahead {
+		return Fault{}, false
+	}
+	return Fault{Origin: OfSource, Key: settingPrefix + "resume", Value: p.Resume.Format(time.RFC3339),
+		Want: "it was more than a minute ahead when it was written, so it releases nothing; want the present time, as $(date -u +%FT%TZ) gives it"}, true
 }
 
 // SettingsOf picks the settings out of an object's annotations; nil when there

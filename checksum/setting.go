@@ -99,7 +99,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: settingPrefix + "resume", On: "source",
 		Value:       "time such as `2027-01-02T06:00:00Z` (RFC 3339)",
-		Meaning:     "a change that was halted by a rollout that began before it goes on",
+		Meaning:     "a change that was halted by a rollout that began before it goes on; a time that was more than a minute ahead when it was written releases nothing",
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Resume, text, parseTime) },
 	},
 	{

@@ -69,6 +69,14 @@ func IsStampKey(annotation string) bool {
 	return found && Kind(kind).known()
 }
 
+// StampedSource is the source that an annotation on a pod template is the stamp of;
+// false when it is none of ours, or when the source's name was cut.
+func StampedSource(annotation string) (Source, bool) {
+	kind, name, found := strings.Cut(annotation, stampDomain)
+	source := Source{Kind: Kind(kind), Name: name}
+	return source, found && source.Kind.known() && !strings.Contains(name, "_")
+}
+
 // IsOursOnTemplate reports whether an annotation of a pod template, or of a Pod, is
 // one that the webhook writes.
 func IsOursOnTemplate(annotation string) bool { return isPin(annotation) || IsStampKey(annotation) }

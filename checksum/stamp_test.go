@@ -35,6 +35,9 @@ func TestStampKey(t *testing.T) {
 				if wrong := validation.IsQualifiedName(got); len(wrong) > 0 {
 					t.Errorf("%s is no annotation: %v", got, wrong)
 				}
+				if source, ok := checksum.StampedSource(got); ok != (len(c.name) <= 63) || ok && source != (checksum.Source{Kind: kind, Name: c.name}) {
+					t.Errorf("%s is read as the stamp of %s (%t)", got, source, ok)
+				}
 				if !checksum.IsStampKey(got) {
 					t.Errorf("%s is not known as a stamp", got)
 				}

@@ -100,14 +100,15 @@ type rollout struct {
 	began time.Time
 	// evidence is for which changes it counts, and whether it can halt them.
 	evidence map[*change]bool
-	// holds are the changes for which the workload has failed before, since when
-	// that rollout began: they stay halted until it is healthy.
-	holds map[*change]time.Time
+	// holds are the changes for which the workload has failed before: they stay
+	// halted until it is healthy with what they brought.
+	holds map[*change]hold
 	// records is what was on record before, and rolled for which sources that is
 	// another now.
 	records checksum.Records
 	rolled  []checksum.Source
 	uid     types.UID // of the workload
+	gone    time.Time // since when there is no workload of its name; zero: there is
 	last    bool      // it was not healthy before
 	places  []place   // of the sources for which it rolls
 	found   bool      // it was not begun by us
@@ -117,6 +118,24 @@ type rollout struct {
 	failed  bool
 	why     string
 	health  health
+}
+
+// hold is a failure of before: when that rollout began, and the sources for which
+// it rolled.
+type hold struct {
+	began  time.Time
+	places []place
+}
+
+// carriedBy reports whether a workload that carries the present content of some
+// sources carries what a change brought, as far as it is among some places.
+func (c *change) carriedBy(carried []checksum.Source, places []place) bool {
+	for _, at := range places {
+		if _, its := c.contents[at]; its && !slices.Contains(carried, at.source) {
+			return false
+		}
+	}
+	return true
 }
 
 // proves reports whether a rollout can halt what it counts for.

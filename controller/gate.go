@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -64,17 +65,25 @@ func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, 
 	if r.policy.MinInterval > 0 {
 		return "", 0, nil
 	}
-	if wait = c.storm.wait(user, now); wait <= 0 {
+	if wait = c.storm.wait(user, s.uid, now); wait <= 0 {
 		return "", 0, nil
 	}
-	return waitsForPace, wait, func() {
-		c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s again and again: the next rollout waits until %s, and longer each time, up to %s; "+
-			"configstamp.dev/min-interval sets a pace of your own", changed(r.Untrue), now.Add(wait).UTC().Format(time.RFC3339), longestPause), r.Untrue...)
-		for _, source := range r.Untrue {
-			if at := (place{user.namespace, source}); c.storm.tells(at, now) {
-				c.onSource(ctx, at, corev1.EventTypeWarning, reasonHot, "it is written again and again: what uses it rolls less and less often, and once an hour at last; "+
-					"configstamp.dev/min-interval on the workload sets a pace of your own, configstamp.dev/ignore-keys on this leaves out keys that do not matter", "")
-			}
+	return waitsForPace, wait, func() { c.sayStorm(ctx, user, s, r, now.Add(wait)) }
+}
+
+// sayStorm tells that a workload rolls less and less often, and of the sources that
+// are to blame: those that it has rolled for again and again.
+func (c *Controller) sayStorm(ctx context.Context, user ref, s *subject, r *review, until time.Time) {
+	hot, whose := c.storm.hot(user, s.uid), "its sources"
+	if len(hot) > 0 {
+		whose = list(hot)
+	}
+	c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and longer each time, up to %s; "+
+		"configstamp.dev/min-interval sets a pace of your own", whose, until.UTC().Format(time.RFC3339), longestPause), r.Untrue...)
+	for _, source := range hot {
+		if at := (place{user.namespace, source}); c.storm.tells(at, c.options.Clock.Now()) {
+			c.onSource(ctx, at, corev1.EventTypeWarning, reasonHot, "it is written again and again: what uses it rolls less and less often, and once an hour at last; "+
+				"configstamp.dev/min-interval on the workload sets a pace of your own, configstamp.dev/ignore-keys on this leaves out keys that do not matter", "")
 		}
 	}
 }
@@ -119,7 +128,7 @@ func (c *Controller) turn(ctx context.Context, user ref, s *subject, r review, s
 	if turn.halted != (ref{}) {
 		c.waits.hold(user, waitsForHalt)
 		text := fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
-			"It goes on when the source changes again, when that one is healthy or deleted, or by the annotation configstamp.dev/resume on the source",
+			"It goes on when the source changes again, when that one is healthy with it or deleted, or by the annotation configstamp.dev/resume on the source",
 			changed(r.Untrue), turn.halted.people(), turn.why)
 		if c.notes.first(user, reasonHalted, text) {
 			c.say.eventAbout(user, s, corev1.EventTypeWarning, reasonHalted, text, list(r.Untrue)+" by "+turn.halted.people())
@@ -163,7 +172,7 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 // seen yet. (Its managedFields do not tell: the API server notes nobody for what a
 // webhook writes in an empty patch.)
 func (c *Controller) current(user ref, s *subject) time.Time {
-	if last := c.storm.last(user); last.After(s.rollout.Current) {
+	if last := c.storm.last(user, s.uid); last.After(s.rollout.Current) {
 		return last
 	}
 	return s.rollout.Current
@@ -185,6 +194,21 @@ func (c *Controller) sayUnreadable(user ref, s *subject, r review) {
 		return
 	}
 	c.warnOnce(user, s, reasonPolicy, strings.Join(texts, ". "), sources...)
+}
+
+// sayAhead tells on a source of a time to resume that cannot be read, once for each.
+func (c *Controller) sayAhead(ctx context.Context, user ref, s *subject) {
+	for _, source := range s.sources {
+		at, text := place{user.namespace, source}, ""
+		if content := c.contentOf(at); content != nil {
+			if fault, found := content.Policy.Unread(); found {
+				text = fault.Error()
+			}
+		}
+		if c.notes.firstOn(at, text) {
+			c.onSource(ctx, at, corev1.EventTypeWarning, reasonPolicy, text, "")
+		}
+	}
 }
 
 // sayObserved tells, once for each content, what would roll.
@@ -224,29 +248,44 @@ type storm struct {
 
 // past is how a workload has rolled.
 type past struct {
-	rolls [stormRolls]time.Time // a ring: next is the oldest
+	uid   types.UID        // another workload of its name has another past
+	rolls [stormRolls]roll // a ring: next is the oldest
 	next  int
 	pause time.Duration // before the next roll; 0: none
+}
+
+// roll is one of them, and what it was for.
+type roll struct {
+	at      time.Time
+	sources []checksum.Source
 }
 
 func newStorm(settle time.Duration) *storm {
 	return &storm{settle: settle, pasts: map[ref]*past{}, told: map[place]time.Time{}}
 }
 
-// rolled notes a roll.
-func (s *storm) rolled(user ref, now time.Time) {
+// of is the past of a workload, nil when it has none.
+func (s *storm) of(user ref, uid types.UID) *past {
+	if p := s.pasts[user]; p != nil && p.uid == uid {
+		return p
+	}
+	return nil
+}
+
+// rolled notes a roll for some sources.
+func (s *storm) rolled(user ref, uid types.UID, sources []checksum.Source, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.pasts[user]
+	p := s.of(user, uid)
 	if p == nil {
 		s.sweep(now)
-		p = &past{}
+		p = &past{uid: uid}
 		s.pasts[user] = p
 	}
 	last := p.last()
-	p.rolls[p.next] = now
+	p.rolls[p.next] = roll{now, sources}
 	p.next = (p.next + 1) % stormRolls
-	switch oldest := p.rolls[p.next]; {
+	switch oldest := p.rolls[p.next].at; {
 	case p.pause > 0 && now.Sub(last) > max(2*p.pause, stormWindow):
 		p.pause = 0 // it has calmed down
 	case p.pause > 0:
@@ -257,10 +296,10 @@ func (s *storm) rolled(user ref, now time.Time) {
 }
 
 // wait is how long the next roll has to wait yet.
-func (s *storm) wait(user ref, now time.Time) time.Duration {
+func (s *storm) wait(user ref, uid types.UID, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.pasts[user]
+	p := s.of(user, uid)
 	if p == nil || p.pause == 0 {
 		return 0
 	}
@@ -281,16 +320,36 @@ func (s *storm) tells(at place, now time.Time) bool {
 }
 
 // last is when we last rolled a workload, zero when that is not known.
-func (s *storm) last(user ref) time.Time {
+func (s *storm) last(user ref, uid types.UID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.pasts[user]; p != nil {
+	if p := s.of(user, uid); p != nil {
 		return p.last()
 	}
 	return time.Time{}
 }
 
-func (p *past) last() time.Time { return p.rolls[(p.next+stormRolls-1)%stormRolls] }
+func (p *past) last() time.Time { return p.rolls[(p.next+stormRolls-1)%stormRolls].at }
+
+// hot are the sources for which a workload has rolled more than once of late, sorted.
+func (s *storm) hot(user ref, uid types.UID) (hot []checksum.Source) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.of(user, uid)
+	if p == nil {
+		return nil
+	}
+	times := map[checksum.Source]int{}
+	for _, roll := range p.rolls {
+		for _, source := range roll.sources {
+			if times[source]++; times[source] == 2 {
+				hot = append(hot, source)
+			}
+		}
+	}
+	slices.SortFunc(hot, checksum.Source.Compare)
+	return hot
+}
 
 func (s *storm) forget(user ref) {
 	s.mu.Lock()

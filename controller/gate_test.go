@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 // The house's clock stands at 2026-06-01 00:00 UTC, a Monday, and rests for 22 s.
@@ -196,6 +198,110 @@ func TestAStormIsSlowedDown(t *testing.T) {
 		if calls, _ := h.happened(); !slices.Contains(calls, "configstamp d") {
 			t.Errorf("change %d after the calm did not roll: %v", i+1, calls)
 		}
+	}
+}
+
+// rollOften has a workload roll for some sources, one after another, each at once.
+func (h *house) rollOften(t *testing.T, user ref, sources ...string) {
+	t.Helper()
+	for i, name := range sources {
+		h.cluster.write(name, map[string]string{"k": fmt.Sprint("new ", i)})
+		h.rest()
+		h.mustSync(t, user)
+		if calls, _ := h.happened(); !slices.Contains(calls, "configstamp "+user.name) {
+			t.Fatalf("change %d did not roll: %v", i+1, calls)
+		}
+	}
+}
+
+// Who slows a workload down is who has changed again and again, and not who changes
+// next.
+func TestAStormIsBlamedOnWhatChangesAgainAndAgain(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		rolls []string // what each roll is for
+		next  string   // what changes then
+		blame string   // who is to blame, as the workload's event names them
+		hot   []string // which sources are told of
+	}{
+		"one changes all the time, another once":     {[]string{"c1", "c1", "c1"}, "c2", "configmap/c1", []string{"c1"}},
+		"one changes all the time, and goes on":      {[]string{"c1", "c1", "c1"}, "c1", "configmap/c1", []string{"c1"}},
+		"one changes most of the time":               {[]string{"c1", "c2", "c1"}, "c2", "configmap/c1", []string{"c1"}},
+		"each has changed once":                      {[]string{"c1", "c2", "c3"}, "c1", "its sources", nil},
+		"each has changed once, and another follows": {[]string{"c1", "c2", "c3"}, "c4", "its sources", nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newCluster(t)
+			all := []string{"c1", "c2", "c3", "c4"}
+			for _, name := range all {
+				c.write(name, map[string]string{"k": "old"})
+			}
+			d := c.deploy("d", all...)
+			h := adopted(t, c)
+			h.rollOften(t, d, test.rolls...)
+			c.write(test.next, map[string]string{"k": "newest"})
+			h.rest()
+			h.mustSync(t, d)
+			calls, said := h.happened()
+			if len(calls) > 0 {
+				t.Errorf("calls %q, want none", calls)
+			}
+			var hot []string
+			blamed := false
+			for _, text := range said {
+				blamed = blamed || strings.HasPrefix(text, "Warning RolloutsSlowedDown "+test.blame+" changed again and again: ")
+				if strings.HasPrefix(text, "Warning SourceChangesOften ") {
+					hot = append(hot, text)
+				}
+			}
+			if !blamed || len(hot) != len(test.hot) {
+				t.Errorf("events %q, want %s blamed, and told of %v", said, test.blame, test.hot)
+			}
+			for i, at := range test.hot {
+				if !h.toldOf(configMap(at)) {
+					t.Errorf("event %q is not about %s", hot[i], at)
+				}
+			}
+		})
+	}
+}
+
+// toldOf reports whether people were told that a source changes too often.
+func (h *house) toldOf(source checksum.Source) bool {
+	return !h.storm.tells(place{"shop", source}, h.clock.Now())
+}
+
+// A workload that is made again under its name has not rolled yet.
+func TestAWorkloadMadeAgainInheritsNoPause(t *testing.T) {
+	for sentence, notice := range map[string]func(h *house, d ref){
+		"its deletion was seen": func(h *house, d ref) {
+			h.index.remove(d)
+			h.mustSync(t, d)
+		},
+		"its deletion was missed": func(*house, ref) {},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newCluster(t)
+			c.write("c", map[string]string{"k": "old"})
+			d := c.deploy("d", "c")
+			h := adopted(t, c)
+			h.rollOften(t, d, "c", "c", "c")
+			if h.storm.wait(d, "uid-d", h.clock.Now()) == 0 {
+				t.Fatal("it is not slowed down, and the test shows nothing")
+			}
+			notice(h, d)
+			metadata := c.objects[d]["metadata"].(map[string]any)
+			metadata["uid"], metadata["resourceVersion"] = "uid-again", "100"
+			h.see(t, d)
+			if last := h.current(d, h.index.get(d)); !last.IsZero() {
+				t.Errorf("its newest revision is said to be of %s, when its predecessor rolled", last)
+			}
+			c.write("c", map[string]string{"k": "newest"})
+			h.rest()
+			h.mustSync(t, d)
+			if calls, said := h.happened(); !slices.Contains(calls, "configstamp d") {
+				t.Errorf("calls %q, events %q: want a roll", calls, said)
+			}
+		})
 	}
 }
 

@@ -64,23 +64,22 @@ func (l *Limits) lookEvery() time.Duration {
 // follow looks after the rollout of a workload, if it has one: it ends it when it
 // is healthy, and halts its changes when it has failed. It returns how long to
 // wait before looking again.
-func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review) (time.Duration, error) {
+func (c *Controller) follow(ctx context.Context, user ref, s *subject) (time.Duration, error) {
 	if c.steps.off() {
 		return 0, nil
 	}
 	unseen := c.steps.unseenBy(user)
 	rollout := c.steps.of(user)
-	if rollout != nil && rollout.uid != "" && rollout.uid != s.uid { // another of that name
-		c.steps.forget(user)
-		rollout = nil
+	if rollout != nil {
+		c.steps.present(rollout, s.uid, c.options.Clock.Now())
 	}
 	if rollout == nil || rollout.found {
 		var err error
-		if rollout, err = c.find(ctx, user, s, r, rollout); err != nil {
+		if rollout, err = c.find(ctx, user, s, rollout); err != nil {
 			return 0, err
 		}
 	} else {
-		c.steps.testify(user, c.taken(user, r, rollout))
+		c.steps.testify(user, c.taken(user, s, rollout))
 	}
 	if rollout == nil {
 		c.steps.seen(user, unseen)
@@ -98,9 +97,10 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 	}
 	switch how {
 	case healthy, mute:
-		c.steps.settle(user, how == healthy)
-		c.metrics.settled(how)
-		klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", how == healthy)
+		if c.steps.settle(user, how == healthy, c.carried(user, s)) {
+			c.metrics.settled(how)
+			klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", how == healthy)
+		}
 		return 0, nil
 	case failed:
 		if !rollout.failed {
@@ -124,9 +124,9 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject, r review)
 
 // taken are the sources whose content a rollout of ours has taken, and whose
 // changes came to be known afterwards.
-func (c *Controller) taken(user ref, r review, rollout *rollout) (places []place) {
+func (c *Controller) taken(user ref, s *subject, rollout *rollout) (places []place) {
 	for at := range c.steps.unproven(user) {
-		if slices.Contains(rollout.rolled, at.source) && !slices.Contains(r.Untrue, at.source) {
+		if slices.Contains(rollout.rolled, at.source) && c.carries(user, s, at.source) {
 			places = append(places, at)
 		}
 	}
@@ -135,13 +135,14 @@ func (c *Controller) taken(user ref, r review, rollout *rollout) (places []place
 
 // find looks for a rollout that others have begun with what a change brought, or
 // who led before, and has it followed. known is what is followed already.
-func (c *Controller) find(ctx context.Context, user ref, s *subject, r review, known *rollout) (*rollout, error) {
-	if s.rollout.Phase == workload.Unreported || len(s.records.Stamps) == 0 {
+func (c *Controller) find(ctx context.Context, user ref, s *subject, known *rollout) (*rollout, error) {
+	if len(s.records.Stamps) == 0 {
 		return known, nil
 	}
+	over := s.rollout.Phase == workload.RolledOut || s.rollout.Phase == workload.Unreported
 	concerned := map[place]time.Time{} // when what changed was written
 	for at, found := range c.steps.unproven(user) {
-		if slices.Contains(r.Untrue, at.source) || !slices.Contains(s.sources, at.source) || s.rollout.Phase == workload.RolledOut && !found {
+		if over && !found || !c.carries(user, s, at.source) {
 			continue // nothing has rolled for it that we do not know of
 		}
 		written, _ := c.sources.Written(at.namespace, at.source)
@@ -153,9 +154,12 @@ func (c *Controller) find(ctx context.Context, user ref, s *subject, r review, k
 		}
 		concerned[at] = written
 	}
-	past := known == nil && s.rollout.Phase == workload.Rolling && c.steps.isPast(user)
+	past := known == nil && s.rollout.Phase == workload.Rolling && c.steps.isPast(user) && c.serves(user, s)
 	if len(concerned) == 0 && !past {
 		return known, nil
+	}
+	if s.rollout.Phase == workload.Unreported {
+		return c.findMute(ctx, user, s, concerned, known)
 	}
 	var state health
 	if known != nil {

@@ -138,7 +138,10 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		lacks: newLacks(),
 	}
 	c.index = newIndex(c.wake, c.concern, options.Clock.Now)
-	c.index.remade = c.notes.forget
+	c.index.remade = func(user ref) {
+		c.notes.forget(user)
+		c.storm.forget(user)
+	}
 	c.steps.users = func(at place) []ref { return c.index.users(at.namespace, at.source) }
 	c.steps.content, c.steps.resumed = c.contentOf, c.resumed
 	c.steps.look, c.steps.call = c.index.woken, func(wait time.Duration) { c.queue.AddAfter(ref{}, wait) }

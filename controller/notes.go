@@ -15,6 +15,7 @@ import (
 type notes struct {
 	mu   sync.Mutex
 	made map[ref]*note
+	told map[place]string // what people were told on sources that cannot be read
 }
 
 type note struct {
@@ -57,7 +58,7 @@ type held struct {
 	records checksum.Records
 }
 
-func newNotes() *notes { return &notes{made: map[ref]*note{}} }
+func newNotes() *notes { return &notes{made: map[ref]*note{}, told: map[place]string{}} }
 
 func (n *notes) of(user ref) *note {
 	found := n.made[user]
@@ -77,6 +78,21 @@ func (n *notes) first(user ref, why reason, text string) bool {
 		return false
 	}
 	note.warned[why] = text
+	return true
+}
+
+// firstOn reports whether what is to be told on a source is news; "" is nothing.
+func (n *notes) firstOn(at place, text string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.told[at] == text {
+		return false
+	}
+	if text == "" {
+		delete(n.told, at)
+		return false
+	}
+	n.told[at] = text
 	return true
 }
 
@@ -113,6 +129,21 @@ func (n *notes) settle(user ref) {
 		if len(note.missing) == 0 && len(note.warned) == 0 {
 			delete(n.made, user)
 		}
+	}
+}
+
+// leave drops what was noted of a workload that is not served any more, but for what
+// it was warned of while its rollout is followed.
+func (n *notes) leave(user ref) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	note := n.made[user]
+	if note == nil {
+		return
+	}
+	maps.DeleteFunc(note.warned, func(why reason, _ string) bool { return why != reasonUnseen && why != reasonFailing })
+	if delete(n.made, user); len(note.warned) > 0 {
+		n.of(user).warned = note.warned
 	}
 }
 

@@ -43,7 +43,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		return c.unrecorded(user, s, try, wait, err)
 	}
 	written := user.kind.TemplateWritten(before)
-	if last := c.storm.last(user); last.After(written) { // managedFields do not tell of our own rolls
+	if last := c.storm.last(user, s.uid); last.After(written) { // managedFields do not tell of our own rolls
 		written = last
 	}
 	c.notes.recording(user, &toRecord{s, review, written})

@@ -180,10 +180,13 @@ func TestABadChangeStopsAtOneWorkload(t *testing.T) {
 }
 
 // resume sets configstamp.dev/resume on a source, to now.
-func (w *world) resume(at place) {
+func (w *world) resume(at place) { w.resumeAt(at, w.clock.Now()) }
+
+func (w *world) resumeAt(at place, before time.Time) {
 	cm := &corev1.ConfigMap{}
-	cm.Annotations = map[string]string{"configstamp.dev/resume": w.clock.Now().Format(time.RFC3339)}
+	cm.Annotations = map[string]string{"configstamp.dev/resume": before.Format(time.RFC3339)}
 	content := &checksum.Content{Entries: w.contents[at].Entries, Policy: checksum.ContentOfConfigMap(cm).Policy}
+	content.Policy.ResumeWritten(w.clock.Now())
 	w.bad[content] = w.bad[w.contents[at]]
 	w.contents[at] = content
 	w.controller.Changed(at.namespace, at.source)

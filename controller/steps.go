@@ -345,7 +345,7 @@ func (t *steps) take(user ref, now time.Time) {
 func (t *steps) begins(c *candidate, now time.Time) {
 	user := c.user
 	delete(t.waiting, user)
-	r := &rollout{began: now, evidence: map[*change]bool{}, holds: map[*change]time.Time{}, records: c.records, last: c.last || c.mute || c.unready, before: t.rollouts[user], tries: c.tries}
+	r := &rollout{began: now, evidence: map[*change]bool{}, holds: map[*change]hold{}, records: c.records, last: c.last || c.mute || c.unready, before: t.rollouts[user], tries: c.tries}
 	if was := r.before; was != nil {
 		was.before = nil
 		maps.Copy(r.holds, was.holds)
@@ -355,7 +355,7 @@ func (t *steps) begins(c *candidate, now time.Time) {
 			case !was.failed:
 				r.evidence[change] = proves
 			case proves:
-				r.holds[change] = was.began
+				r.holds[change] = hold{was.began, append(slices.Clone(was.places), r.holds[change].places...)}
 			}
 		}
 	}
@@ -364,6 +364,13 @@ func (t *steps) begins(c *candidate, now time.Time) {
 		change := t.changes[at].root()
 		r.evidence[change] = r.proves() || r.evidence[change]
 		r.places = append(r.places, at)
+	}
+	if was := r.before; was != nil && !was.failed { // it is yet to show how it does with those as well
+		for _, at := range was.places {
+			if !slices.Contains(r.places, at) {
+				r.places = append(r.places, at)
+			}
+		}
 	}
 	t.rollouts[user] = r
 }
@@ -462,7 +469,7 @@ func (t *steps) board(user ref, began time.Time, places []place, proves bool) *r
 	defer t.mu.Unlock()
 	r := t.rollouts[user]
 	if r == nil {
-		r = &rollout{began: began, found: true, evidence: map[*change]bool{}}
+		r = &rollout{began: began, found: true, evidence: map[*change]bool{}, holds: map[*change]hold{}}
 		t.rollouts[user] = r
 	}
 	for _, at := range places {
@@ -497,36 +504,6 @@ func (t *steps) wasUnwell(user ref, records checksum.Records) bool {
 	return known && was.Equal(records)
 }
 
-// settle ends a rollout: it is healthy, or cannot tell. The latter still halts what
-// its workload has failed with before.
-func (t *steps) settle(user ref, healthy bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := t.rollouts[user]
-	if r == nil {
-		return
-	}
-	if healthy || len(r.holds) == 0 {
-		delete(t.rollouts, user)
-	}
-	delete(t.unwell, user)
-	for c := range r.evidence {
-		c.root().settled++
-	}
-	for _, at := range r.places {
-		if c := t.changes[at]; healthy && c != nil {
-			if _, counts := r.evidence[c.root()]; counts {
-				c.root().proven[at]++
-			}
-		}
-	}
-	if t.rollouts[user] == r {
-		r.failed = true
-		clear(r.evidence)
-	}
-	t.stir()
-}
-
 // halt notes that a rollout has failed, with what is on record.
 func (t *steps) halt(user ref, why string, records checksum.Records) {
 	t.mu.Lock()
@@ -544,20 +521,5 @@ func (t *steps) halt(user ref, why string, records checksum.Records) {
 			c.root().settled++ // nobody waits for it to be healthy
 		}
 	}
-	t.stir()
-}
-
-// forget drops a workload.
-func (t *steps) forget(user ref) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.see(user, t.unseen[user])
-	delete(t.unwell, user)
-	if t.waiting[user] == nil && t.rollouts[user] == nil && t.missed[user] == nil {
-		return
-	}
-	delete(t.waiting, user)
-	delete(t.rollouts, user)
-	delete(t.missed, user)
 	t.stir()
 }

@@ -87,8 +87,8 @@ func (t *steps) survey() *survey {
 				t.stop(s, c.root(), user, r.began)
 			}
 		}
-		for c, began := range r.holds {
-			t.stop(s, c.root(), user, began)
+		for c, was := range r.holds {
+			t.stop(s, c.root(), user, was.began)
 		}
 	}
 	for _, c := range t.waiting {

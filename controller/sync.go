@@ -30,37 +30,38 @@ var (
 func (c *Controller) sync(ctx context.Context, user ref) (wait time.Duration, err error) {
 	defer func() { c.waits.looked(user, err != nil, c.steps.again(user)) }()
 	s := c.index.get(user)
-	if s == nil || !c.serves(user, s) {
-		c.notes.forget(user)
-		c.steps.forget(user)
-		return 0, nil
+	if s == nil {
+		return c.forget(user), nil
 	}
 	wait, err = c.look(ctx, user, s)
 	if apierrors.IsNotFound(err) {
 		c.index.gone(user, s)
-		c.notes.forget(user)
-		c.steps.forget(user)
-		c.storm.forget(user)
-		return 0, nil
+		return c.forget(user), nil
 	}
 	return wait, err
+}
+
+// forget drops a workload that is gone, and returns how long to wait before its
+// rollout is dropped as well.
+func (c *Controller) forget(user ref) time.Duration {
+	c.notes.forget(user)
+	c.storm.forget(user)
+	return c.steps.forget(user, c.options.Settle, c.options.Clock.Now())
 }
 
 // look looks at one workload and does what is due: nothing, a recording, or a
 // roll. It returns how long to wait before looking again (zero: until
 // something happens), or an error: then it is tried again with backoff, for ever.
 func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Duration, error) {
-	if s.fault != "" {
-		c.warnOnce(user, s, reasonUnreadable, s.fault)
-		c.steps.forget(user)
-		return 0, nil
-	}
 	if c.steps.uncertain(user) { // the watch may not have told of it yet
 		var err error
 		if s, err = c.reread(ctx, user, s); err != nil {
 			return 0, fmt.Errorf("looking whether it rolls: %w", err)
 		}
 		c.steps.came(user, s.records, s.sources)
+	}
+	if served := c.serves(user, s); !served || s.fault != "" {
+		return c.lookOn(ctx, user, s, served)
 	}
 	review, err := c.review(ctx, user, s)
 	if err != nil {
@@ -69,6 +70,7 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 	c.noteRolled(ctx, user, s)
 	c.noteRecorded(ctx, user, s)
 	c.sayUnreadable(user, s, review)
+	c.sayAhead(ctx, user, s)
 	c.notes.missed(user, review.Missing)
 	for i := range review.ToRecord {
 		source := review.ToRecord[i].Source
@@ -79,7 +81,7 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 	if next := c.index.get(user); next != nil {
 		s = next // as it is after a re-admission
 	}
-	again, followErr := c.follow(ctx, user, s, review)
+	again, followErr := c.follow(ctx, user, s)
 	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && c.steps.of(user) == nil {
 		c.notes.settle(user)
 	}
@@ -158,12 +160,22 @@ func (c *Controller) policy(user ref, s *subject) checksum.Policy {
 	).Translated(s.foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.namespace, kind) })
 }
 
-// concern gives the sources that concern a workload.
+// concern gives the sources that concern a workload: by its policy, and those that
+// it carries stamps of, as it may have failed with them.
 func (c *Controller) concern(user ref, s *subject) []checksum.Source {
 	selections := checksum.Selections(s.references, c.policy(user, s))
 	sources := make([]checksum.Source, len(selections))
 	for i := range selections {
 		sources[i] = selections[i].Source
+	}
+	chosen := sources
+	for key := range s.records.Stamps {
+		if source, ok := checksum.StampedSource(key); ok && !isAmong(chosen, source) {
+			sources = append(sources, source)
+		}
+	}
+	if len(sources) > len(chosen) {
+		slices.SortFunc(sources, checksum.Source.Compare)
 	}
 	return sources
 }
@@ -256,7 +268,7 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 // answer to the patch was lost, when the watch brings it.
 func (c *Controller) noteRolled(ctx context.Context, user ref, s *subject) {
 	if sources, adopted := c.notes.rolled(user, s.records); len(sources) > 0 {
-		c.storm.rolled(user, c.options.Clock.Now())
+		c.storm.rolled(user, s.uid, sources, c.options.Clock.Now())
 		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
 		c.say.rolling(user, s, sources, adopted)
 	}

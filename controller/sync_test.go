@@ -594,7 +594,7 @@ func TestARecordingIsNoRoll(t *testing.T) {
 	if slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "rolling out") }) {
 		t.Errorf("events %q, want none of a roll", said)
 	}
-	if !h.storm.last(d).IsZero() {
+	if !h.storm.last(d, "uid-d").IsZero() {
 		t.Error("it counts as rolled")
 	}
 }
@@ -627,8 +627,8 @@ func TestARollThatWasHeldIsNoRoll(t *testing.T) {
 			if !slices.Equal(calls, []string{"configstamp d"}) || len(h.index.get(d).records.Baseline) != 2 {
 				t.Fatalf("calls %q: not a roll that records alone, and the test shows nothing", calls)
 			}
-			if len(said) > 0 || !h.storm.last(d).IsZero() || h.steps.of(d) != nil {
-				t.Errorf("events %q, last rolled %s, followed %t: want none of a roll", said, h.storm.last(d), h.steps.of(d) != nil)
+			if len(said) > 0 || !h.storm.last(d, "uid-d").IsZero() || h.steps.of(d) != nil {
+				t.Errorf("events %q, last rolled %s, followed %t: want none of a roll", said, h.storm.last(d, "uid-d"), h.steps.of(d) != nil)
 			}
 		})
 	}

@@ -50,10 +50,10 @@ func (c *Controller) takeTurns(ctx context.Context) {
 // resumed is until when failures of a source's change are forgiven.
 func (c *Controller) resumed(at place) time.Time {
 	content := c.sources.Content(at.namespace, at.source)
-	if content == nil || content.Policy == nil {
+	if content == nil {
 		return time.Time{}
 	}
-	return content.Policy.Resume
+	return content.Policy.Resumes()
 }
 
 // contentOf is what memory holds of a source.

@@ -118,6 +118,8 @@ type world struct {
 	deadNode   bool  // there is a node that is not ready, on which DaemonSets lack their pods
 	patches    int
 	lists      int
+	optedOut   bool // the namespaces are
+	dialects   []checksum.Dialect
 	refusal    error // what is said to a patch that is refused
 	asked      int   // how often nodes were
 	// before is what happens before a patch is stored.
@@ -152,7 +154,14 @@ type simulatedApp struct {
 	keyed      bool      // it reads one key of its first source
 	podStarted time.Time // when its pods started again, by themselves
 	// settings are its annotations.
-	settings map[string]string
+	settings   map[string]string
+	labels     map[string]string
+	uid        string // "" for its name
+	paused     bool
+	muted      time.Time // when somebody scaled or paused it; zero: nobody did
+	deleting   bool
+	conditions []any // of its status
+	unreadable bool  // its template is
 }
 
 // newWorld is a world without workloads; add them, and have somebody lead.
@@ -212,7 +221,7 @@ func (w *world) edit(at place, content *checksum.Content) {
 func (w *world) lead() {
 	w.leaders++
 	w.queue = &simulatedQueue{world: w, fair: newFair(w.clock.Now), queued: map[ref]bool{}, later: map[ref]time.Time{}, retries: map[ref]int{}}
-	w.controller = newController(Options{Policy: checksum.DefaultPolicy(), Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
+	w.controller = newController(Options{Policy: checksum.DefaultPolicy(), Dialects: w.dialects, Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
 		w, w, w, w, w, prometheus.NewRegistry())
 	w.controller.queue = w.queue
 	for _, user := range w.names {
@@ -371,14 +380,27 @@ func (w *world) body(app *simulatedApp) []byte {
 	if w.deadNode && !app.mute {
 		nodes++
 	}
+	metadata := map[string]any{"name": app.user.name, "namespace": app.user.namespace, "uid": cmp.Or(app.uid, app.user.name),
+		"resourceVersion": strconv.Itoa(app.version + 1), "generation": app.rolls + 1, "labels": app.labels, "annotations": app.settings}
+	if app.deleting {
+		metadata["deletionTimestamp"] = w.clock.Now()
+	}
+	if !app.muted.IsZero() {
+		metadata["managedFields"] = []any{map[string]any{"time": app.muted.UTC().Format(time.RFC3339), "subresource": "scale",
+			"fieldsV1": map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}}}}}
+	}
+	var containers any = []any{container}
+	if app.unreadable {
+		containers = "none"
+	}
 	return encoded(map[string]any{
-		"metadata": map[string]any{"name": app.user.name, "namespace": app.user.namespace, "uid": app.user.name, "resourceVersion": strconv.Itoa(app.version + 1), "generation": app.rolls + 1, "annotations": app.settings},
-		"spec": map[string]any{"replicas": replicas, "selector": map[string]any{"matchLabels": map[string]any{"app": app.user.name}}, "template": map[string]any{
+		"metadata": metadata,
+		"spec": map[string]any{"replicas": replicas, "paused": app.paused, "selector": map[string]any{"matchLabels": map[string]any{"app": app.user.name}}, "template": map[string]any{
 			"metadata": map[string]any{"annotations": app.records.Stamps},
-			"spec":     map[string]any{"containers": []any{container}},
+			"spec":     map[string]any{"containers": containers},
 		}},
 		"status": map[string]any{
-			"observedGeneration": app.rolls + 1, "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": ready, "readyReplicas": ready,
+			"observedGeneration": app.rolls + 1, "conditions": app.conditions, "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": ready, "readyReplicas": ready,
 			"desiredNumberScheduled": nodes, "updatedNumberScheduled": replicas, "numberAvailable": ready,
 		},
 	})
@@ -436,6 +458,9 @@ func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.
 	if w.deadNode {
 		lost = []workload.Pod{{Name: app.user.name + "-lost", Node: deadNode, Deleting: true}}
 	}
+	if app.mute {
+		return lost, nil
+	}
 	if w.isWell(app) {
 		pod.Ready, pod.Started = true, app.well.Truncate(time.Second)
 		if app.well.IsZero() {
@@ -464,7 +489,7 @@ func (*world) Ending(string) bool { return false }
 
 func (*world) sourceUID(context.Context, place) (types.UID, error) { return "", nil }
 func (*world) HasSynced() bool                                     { return true }
-func (*world) OptedIn(string) bool                                 { return true }
+func (w *world) OptedIn(string) bool                               { return !w.optedOut }
 func (*world) Settings(string) map[string]string                   { return nil }
 func (w *world) Ring() *checksum.Ring                              { return w.ring }
 func (*world) Refresh(context.Context, string) (bool, error)       { return false, nil }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -104,7 +105,10 @@ func (o *object) GoString() string { return o.String() }
 func (o *object) MarshalLog() any { return o.String() }
 
 // condenser makes objects of what is decoded.
-type condenser struct{ names interner }
+type condenser struct {
+	names interner
+	clock clock.PassiveClock
+}
 
 func (c *condenser) condense(obj runtime.Object) (runtime.Object, error) {
 	switch source := obj.(type) {
@@ -120,6 +124,9 @@ func (c *condenser) condense(obj runtime.Object) (runtime.Object, error) {
 func (c *condenser) object(meta *metav1.ObjectMeta, content *checksum.Content) *object {
 	for i := range content.Entries {
 		content.Entries[i].Name = c.names.intern(content.Entries[i].Name)
+	}
+	if policy := content.Policy; policy != nil && !policy.Resume.IsZero() {
+		policy.ResumeWritten(resumeWrittenAt(meta.ManagedFields, c.clock.Now()))
 	}
 	return &object{
 		namespace: c.names.intern(meta.Namespace),
@@ -151,6 +158,41 @@ func writtenAt(entries []metav1.ManagedFieldsEntry) int64 {
 		newest = entries[i].Time.Unix()
 	}
 	return newest
+}
+
+// resumeWrittenAt is the oldest time among the entries that own the annotation
+// configstamp.dev/resume, which may be later than the truth, as the entry's manager may
+// have written other fields since; now when there is none.
+func resumeWrittenAt(entries []metav1.ManagedFieldsEntry, now time.Time) time.Time {
+	var oldest time.Time
+	for i := range entries {
+		at := entries[i].Time
+		if at != nil && (oldest.IsZero() || at.Time.Before(oldest)) && ownsResume(entries[i].FieldsV1.GetRawBytes()) {
+			oldest = at.Time
+		}
+	}
+	if oldest.IsZero() {
+		return now
+	}
+	return oldest
+}
+
+// resumeField is how a field set (FieldsV1) writes the annotation.
+const resumeField = "f:configstamp.dev/resume"
+
+func ownsResume(fields []byte) bool {
+	if !bytes.Contains(fields, []byte(resumeField)) {
+		return false
+	}
+	var top struct {
+		Metadata struct {
+			Annotations map[string]json.RawMessage `json:"f:annotations"`
+		} `json:"f:metadata"`
+	}
+	if json.Unmarshal(fields, &top) != nil {
+		return false
+	}
+	return top.Metadata.Annotations[resumeField] != nil
 }
 
 // ownsData reports whether a field set (FieldsV1) has data, binaryData or

@@ -118,11 +118,19 @@ func (s *sink) apply(o *object, deleted bool) bool {
 		s.remove(o.namespace, o.name)
 		return had
 	}
+	o.recall(old)
 	if o.content.Equal(old.content) {
 		o.content = old.content // let the new copy go
 	}
 	s.put(o)
 	return !had || !old.record().sameFor(o.record())
+}
+
+// recall keeps what was found out of the time to resume of a source when it was new.
+func (o *object) recall(old held) {
+	if policy := o.content.Policy; policy != nil && old.content != nil {
+		policy.Recall(old.content.Policy)
+	}
 }
 
 // known reports whether an event of version brings nothing that newest does not
@@ -163,6 +171,7 @@ func (s *sink) Replace(items []any, resourceVersion string) error {
 	next := newSink(s.kind, s.clock, nil)
 	for _, item := range items {
 		if o, ok := item.(*object); ok {
+			o.recall(s.sources[o.namespace][o.name]) // without a lock, as in differences
 			next.put(o)
 		}
 	}

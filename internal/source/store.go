@@ -70,13 +70,13 @@ type sinkKey struct {
 // NewStore makes a Store; it is empty until Run. cfg is expected to have QPS -1:
 // with the default of five requests a second a Checker proves nothing in time.
 func NewStore(cfg *rest.Config, options Options) (*Store, error) {
-	condenser := &condenser{}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	condenser := &condenser{clock: options.Clock}
 	client, err := condense.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads ConfigMaps and Secrets: %w", err)
-	}
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
 	}
 	s := &Store{client: client, sinks: map[sinkKey]*sink{}}
 	s.classes = newClasses(s.changed)

@@ -21,6 +21,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, kind := range workload.Builtin() {
 			kind.TemplateWritten(raw)
+			kind.Muted(raw)
 			object, err := kind.Decode(raw)
 			if err != nil {
 				if object != nil {

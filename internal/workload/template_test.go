@@ -72,10 +72,13 @@ func TestSame(t *testing.T) {
 	}
 }
 
+// managedBy is an entry of managedFields.
+func managedBy(at, subresource, fields string) string {
+	return fmt.Sprintf(`{"manager":"m","operation":"Update","apiVersion":"apps/v1","time":%s,"subresource":%q,"fieldsType":"FieldsV1","fieldsV1":%s}`, at, subresource, fields)
+}
+
 func TestTemplateWritten(t *testing.T) {
-	entry := func(at, subresource, fields string) string {
-		return fmt.Sprintf(`{"manager":"m","operation":"Update","apiVersion":"apps/v1","time":%s,"subresource":%q,"fieldsType":"FieldsV1","fieldsV1":%s}`, at, subresource, fields)
-	}
+	entry := managedBy
 	const (
 		template = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{}}}}}`
 		replicas = `{"f:spec":{"f:replicas":{}}}`

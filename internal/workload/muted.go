@@ -1,0 +1,49 @@
+package workload
+
+import "time"
+
+// Muted is since when an object may be unable to say how its rollout is, and what its
+// status tells of the time before. A time is zero when it is not known.
+type Muted struct {
+	// Since is when somebody last wrote how many replicas it has, or that it is paused,
+	// as far as its managedFields tell. An entry that owns the template as well does not
+	// count: its time may be that of any other field.
+	Since time.Time
+	// RolledOut is when its newest revision was rolled out, as the condition of its kind
+	// tells; Available is since when enough replicas were available.
+	RolledOut, Available time.Time
+}
+
+// Muted reads from JSON whether somebody has scaled or paused one object of the kind.
+func (k *Kind) Muted(raw []byte) (muted Muted) {
+	var object struct {
+		Metadata struct {
+			ManagedFields []managedFields `json:"managedFields"`
+		} `json:"metadata"`
+	}
+	if err := unmarshal(raw, &object); err != nil {
+		return muted
+	}
+	for _, entry := range object.Metadata.ManagedFields {
+		mutes := owns(entry.Fields, []string{"spec", "replicas"}) || owns(entry.Fields, []string{"spec", "paused"})
+		if mutes && entry.Time != nil && !owns(entry.Fields, k.Template) && entry.Time.After(muted.Since) {
+			muted.Since = entry.Time.Time
+		}
+	}
+	var told struct {
+		Status struct {
+			Conditions []condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := unmarshal(raw, &told); err != nil { // another kind's status may be anything
+		return muted
+	}
+	status := rolloutStatus{Conditions: told.Status.Conditions}
+	if done := status.condition(k.Progress); done.Status == "True" && (k.Signs.Over == "" || done.Reason == k.Signs.Over) {
+		muted.RolledOut = firstTime(done.LastUpdate, done.LastTransition)
+	}
+	if enough := status.condition("Available"); enough.Status == "True" {
+		muted.Available = firstTime(enough.LastTransition)
+	}
+	return muted
+}
