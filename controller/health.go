@@ -25,6 +25,8 @@ type health struct {
 	well       time.Time // since when it is rolled out; zero: it is not
 	troubled   time.Time // since when every new pod is in trouble; zero: not
 	started    time.Time // when a container last started, by its node's clock
+	// status is workload.Rollout.StatusHash at the patch, until it changes.
+	status uint64
 }
 
 // extent is how far a rollout has been at best: the most replicas that were new, and
@@ -202,12 +204,23 @@ func (l *Limits) soak(s *subject) time.Duration { return max(l.Soak, s.rollout.M
 func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollout) (condition, string, error) {
 	state, limits, status := &r.health, &c.options.Limits, &s.rollout
 	now := c.options.Clock.Now()
-	if status.Phase == workload.Unreported {
-		state.well = time.Time{}
-		return mute, "", nil
-	}
 	if state.progressed.IsZero() {
 		state.progressed, state.best = r.began, noExtent()
+		if state.status == 0 && !r.found { // the answer to the patch was lost
+			state.status = status.StatusHash
+		}
+	}
+	// A status that is what it was at the patch may speak of the revision before.
+	unchanged := status.StatusHash != 0 && status.StatusHash == state.status
+	if !unchanged {
+		state.status = 0 // nor does it when it is the same again later
+	}
+	if unchanged && status.Waits == "" && now.Sub(r.began) < limits.RolloutDeadline {
+		return underWay, "", nil
+	}
+	if unchanged || status.Phase == workload.Unreported {
+		state.well = time.Time{}
+		return mute, "", nil
 	}
 	all, blind, err := c.podsSeen(ctx, user, s, state)
 	if err != nil && now.Sub(r.began) < limits.RolloutDeadline {

@@ -154,6 +154,20 @@ func TestHealth(t *testing.T) {
 		"what cannot tell is settled at once": {
 			then: func(int) now { return now{workload.Rollout{Waits: "it is paused"}, nil} }, want: mute,
 		},
+		"a status that is the same again after a change speaks of the new revision": {
+			then: func(s int) now {
+				switch {
+				case s < 5:
+					return now{workload.Rollout{Phase: workload.RolledOut, StatusHash: 1}, nil}
+				case s < 10:
+					return now{workload.Rollout{Phase: workload.Rolling, StatusHash: 2}, nil}
+				}
+				return now{workload.Rollout{Phase: workload.RolledOut, StatusHash: 1}, nil}
+			}, blind: true, want: healthy, when: 20,
+		},
+		"a failure that may be of the revision before does not count": {
+			then: func(int) now { return now{workload.Rollout{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: mute, when: 300,
+		},
 		"nodes that are not ready are discounted": {
 			then: func(int) now {
 				pod, gone := up(0), old

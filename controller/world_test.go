@@ -150,6 +150,7 @@ type simulatedApp struct {
 	refused    int       // patches yet to be refused
 	single     bool      // it has one replica
 	keyed      bool      // it reads one key of its first source
+	looked     int       // of a custom kind: for how many rolls its controller has changed the status
 	podStarted time.Time // when its pods started again, by themselves
 	// settings are its annotations.
 	settings map[string]string
@@ -227,11 +228,11 @@ func (w *world) lead() {
 
 // see has the controller's watch bring a workload as it is.
 func (w *world) see(user ref) {
-	object, err := w.controller.condenser(w.kind)(w.body(w.apps[user]))
+	object, err := w.controller.condenser(user.kind)(w.body(w.apps[user]))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := (&workloadSink{index: w.controller.index, kind: w.kind, clock: w.clock}).Update(object); err != nil {
+	if err := (&workloadSink{index: w.controller.index, kind: user.kind, clock: w.clock}).Update(object); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -330,7 +331,7 @@ func (w *world) rolled(app *simulatedApp) {
 
 // stamp has a workload carry what is true now.
 func (w *world) stamp(app *simulatedApp) {
-	object, err := w.kind.Decode(w.body(app))
+	object, err := app.user.kind.Decode(w.body(app))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -370,6 +371,17 @@ func (w *world) body(app *simulatedApp) []byte {
 	nodes := replicas
 	if w.deadNode && !app.mute {
 		nodes++
+	}
+	if app.user.kind.Custom { // which has no selector, and a status that does not say which generation it speaks of
+		status := map[bool]string{true: "True", false: "False"}[app.looked < app.rolls || w.isWell(app)]
+		return encoded(map[string]any{
+			"metadata": map[string]any{"name": app.user.name, "namespace": app.user.namespace, "uid": app.user.name, "resourceVersion": strconv.Itoa(app.version + 1), "generation": app.rolls + 1, "annotations": app.settings},
+			"spec": map[string]any{"template": map[string]any{
+				"metadata": map[string]any{"annotations": app.records.Stamps},
+				"spec":     map[string]any{"containers": []any{container}},
+			}},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}, "looked": app.looked},
+		})
 	}
 	return encoded(map[string]any{
 		"metadata": map[string]any{"name": app.user.name, "namespace": app.user.namespace, "uid": app.user.name, "resourceVersion": strconv.Itoa(app.version + 1), "generation": app.rolls + 1, "annotations": app.settings},
