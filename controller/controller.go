@@ -11,8 +11,8 @@
 //
 // Read controller.go (what is watched, who leads), index.go (which workloads
 // use a source), sync.go (what is decided about one workload), settle.go and
-// gate.go (when), steps.go (whose turn it is), readmit.go (how it is asked) and
-// health.go (what becomes of it).
+// gate.go (when), steps.go (whose turn it is), readmit.go (how it is asked),
+// health.go (what becomes of it) and looks.go (when pods are listed for that).
 package controller
 
 import (

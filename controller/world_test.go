@@ -149,6 +149,7 @@ type simulatedApp struct {
 	mute       bool      // it has no replicas
 	refused    int       // patches yet to be refused
 	single     bool      // it has one replica
+	hangs      bool      // its new pods neither become ready nor crash
 	keyed      bool      // it reads one key of its first source
 	looked     int       // of a custom kind: for how many rolls its controller has changed the status
 	podStarted time.Time // when its pods started again, by themselves
@@ -309,7 +310,7 @@ func (w *world) rolled(app *simulatedApp) {
 		takes = time.Duration(2+w.random.IntN(20)) * time.Second
 	}
 	switch {
-	case bad || app.broken || app.mute:
+	case bad || app.broken || app.mute || app.hangs:
 	case w.flaky && w.random.IntN(25) == 0: // fails for a while by itself
 		app.well = now.Add(takes + time.Duration(w.random.IntN(900))*time.Second)
 	default:
@@ -458,7 +459,7 @@ func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.
 		}
 		return append(lost, pod), nil
 	}
-	if app.well.IsZero() || app.well.Sub(app.rolled) > time.Minute {
+	if !app.hangs && (app.well.IsZero() || app.well.Sub(app.rolled) > time.Minute) {
 		pod.Trouble = "container app: CrashLoopBackOff"
 	}
 	return append(lost, old, pod), nil
