@@ -78,8 +78,9 @@ type candidate struct {
 	// busy tells that it rolls for another reason, or did a moment ago: it is waited
 	// for. unready is the former alone: should it roll all the same, it halts nothing.
 	busy, unready bool
-	// mute tells that it cannot report health: it is settled at once.
-	mute bool
+	// mute tells that it cannot report health: it is settled at once. silent tells that
+	// it may change its status, which says nothing of health: it rolls alone.
+	mute, silent bool
 	// order is its place, careful that others are to go before it.
 	order   int
 	careful bool

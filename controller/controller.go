@@ -12,7 +12,8 @@
 // Read controller.go (what is watched, who leads), index.go (which workloads
 // use a source), sync.go (what is decided about one workload), settle.go and
 // gate.go (when), steps.go (whose turn it is), readmit.go (how it is asked),
-// health.go (what becomes of it) and halt.go (what keeps a halt).
+// health.go (what becomes of it), looks.go (when pods are listed for that) and
+// halt.go (what keeps a halt).
 package controller
 
 import (

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/condense/fakeapi"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -90,5 +92,115 @@ func TestACustomKindThatNobodyTellsOfIsNotWaitedForLong(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("it is waited for for ever")
+	}
+}
+
+// machines is a world in which n workloads of a custom kind, as --workload gives it,
+// use one ConfigMap, all of them ready for weeks. Their status does not say which
+// generation it speaks of. Their controller looks a while after a patch, or never.
+func machines(t *testing.T, n int, condition string, looksAfter time.Duration) (*world, place) {
+	t.Helper()
+	w := newWorld(t)
+	kind, err := workload.ParseKind("example.com/v1/machines=spec.template" + condition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments := w.kind
+	w.kind = kind
+	w.before = func() {
+		w.at(0, func() { // when the patch is stored
+			for _, user := range w.names {
+				if app := w.apps[user]; app.looked < app.rolls && looksAfter > 0 {
+					w.at(looksAfter, func() {
+						app.looked = app.rolls
+						app.version++
+						w.see(user)
+					})
+				}
+			}
+		})
+	}
+	at := w.fill(n)
+	w.kind = deployments
+	return w, at
+}
+
+// When it was Ready with the content before, that says nothing of the new one.
+func TestACustomKindIsNotHealthyBeforeItsControllerHasLooked(t *testing.T) {
+	const looksAfter = 25 * time.Second // much longer than the soak
+	t.Run("a bad change", func(t *testing.T) {
+		w, at := machines(t, 5, ",rollout=Ready", looksAfter)
+		w.spoil(at)
+		w.pass(time.Hour)
+		w.wantRolls(1, 0, 0, 0, 0)
+		w.wantHeard("ChangeHalted", 1, "machines app-00")
+	})
+	t.Run("a good one", func(t *testing.T) {
+		w, at := machines(t, 5, ",rollout=Ready", looksAfter)
+		w.edit(at, w.newContent())
+		w.pass(looksAfter)
+		w.wantRolls(1, 0, 0, 0, 0)
+		w.pass(20 * time.Second)
+		w.wantRolls(1, 1, 1, 0, 0)
+		w.pass(time.Hour)
+		w.wantRolls(1, 1, 1, 1, 1)
+		w.wantHeard("ChangeHalted", 0)
+	})
+	t.Run("the answer to the patch is lost", func(t *testing.T) {
+		w, at := machines(t, 5, ",rollout=Ready", looksAfter)
+		w.answers = func(*simulatedApp) error { return errUncertain }
+		w.spoil(at)
+		w.pass(time.Hour)
+		w.wantRolls(1, 0, 0, 0, 0)
+	})
+}
+
+// One whose status never changes is settled after --rollout-deadline, and proves
+// nothing: the next one goes, alone.
+func TestACustomKindWhoseStatusNeverChangesRollsOneAtATime(t *testing.T) {
+	for _, condition := range []string{",rollout=Ready", ""} {
+		w, at := machines(t, 4, condition, 0)
+		w.edit(at, w.newContent())
+		w.pass(10 * time.Second)
+		for n := range 4 {
+			w.wantRolls(append(repeated(n+1, 1), repeated(3-n, 0)...)...)
+			w.pass(w.limits.RolloutDeadline)
+		}
+		w.wantHeard("ChangeHalted", 0)
+		w.wantHeard("RolloutFailed", 0)
+		if n := w.controller.steps.counts(); n != (counts{}) {
+			t.Errorf("left over: %+v", n)
+		}
+	}
+}
+
+// A custom kind without a condition is settled at the first change of its status: one
+// at a time, though others have proven the change.
+func TestACustomKindThatTellsNothingRollsOneAtATime(t *testing.T) {
+	w, at := machines(t, 6, "", 20*time.Second)
+	for _, name := range []string{"web-0", "web-1", "web-2", "web-3"} {
+		user := ref{w.kind, "shop", name}
+		w.add(&simulatedApp{user: user, sources: []checksum.Source{at.source}})
+		w.see(user)
+	}
+	w.edit(at, w.newContent())
+	var begun []time.Time
+	for range 600 {
+		w.pass(time.Second)
+		for _, user := range w.names[:6] {
+			if at := w.apps[user].rolled; !at.IsZero() && !slices.Contains(begun, at) {
+				begun = append(begun, at)
+			}
+		}
+	}
+	w.wantRolls(repeated(10, 1)...)
+	slices.SortFunc(begun, time.Time.Compare)
+	if len(begun) != 6 {
+		t.Fatalf("six rolled at %d moments", len(begun))
+	}
+	for i := range begun[1:] {
+		if wait := begun[i+1].Sub(begun[i]); wait < 20*time.Second {
+			t.Errorf("one began %s after the one before", wait)
+		}
 	}
 }

@@ -109,7 +109,8 @@ func (c *Controller) turn(ctx context.Context, user ref, s *subject, r review, s
 	}
 	turn := c.steps.wait(candidate{
 		user: user, sources: r.Untrue, records: s.records, due: now.Add(settles),
-		mute:    phase == workload.Unreported,
+		mute:    phase == workload.Unreported && s.rollout.Waits != "",
+		silent:  phase == workload.Unreported && s.rollout.Waits == "",
 		unready: rolling,
 		busy:    rolling && stands < unwellAfter || fell,
 		last:    rolling && stands >= unwellAfter || phase == workload.Failed,

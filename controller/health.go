@@ -21,10 +21,13 @@ type health struct {
 	best     extent
 	// progressed is when it last got further than ever.
 	progressed time.Time
+	looks      looks
 	complete   bool      // it was rolled out once, so its own controller has done its part
 	well       time.Time // since when it is rolled out; zero: it is not
 	troubled   time.Time // since when every new pod is in trouble; zero: not
 	started    time.Time // when a container last started, by its node's clock
+	// status is workload.Rollout.StatusHash at the patch, until it changes.
+	status uint64
 }
 
 // extent is how far a rollout has been at best: the most replicas that were new, and
@@ -119,6 +122,10 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject) (time.Dur
 	if rollout.failed {
 		every *= failedLooks
 	}
+	if well := rollout.health.well; !well.IsZero() {
+		left := c.options.Limits.soak(s) - c.options.Clock.Since(well)
+		every = min(every, max(left, soonestLook))
+	}
 	return every, nil
 }
 
@@ -202,16 +209,36 @@ func (c *Controller) lasts(pods []workload.Pod, s *subject) bool {
 // soak is how long a rollout has to stay well.
 func (l *Limits) soak(s *subject) time.Duration { return max(l.Soak, s.rollout.MinReady) }
 
-// examine tells how a rollout is, and why it has failed.
+// examine tells how a rollout is, and why it has failed. Its pods are listed only when
+// the status asks for it: see looks.
 func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollout) (condition, string, error) {
 	state, limits, status := &r.health, &c.options.Limits, &s.rollout
-	now := c.options.Clock.Now()
-	if status.Phase == workload.Unreported {
+	now, soak := c.options.Clock.Now(), c.options.Limits.soak(s)
+	if state.progressed.IsZero() {
+		state.progressed, state.best = r.began, noExtent()
+		state.looks.begin(r, limits)
+		if state.status == 0 && !r.found { // the answer to the patch was lost
+			state.status = status.StatusHash
+		}
+	}
+	// A status that is what it was at the patch may speak of the revision before.
+	unchanged := status.StatusHash != 0 && status.StatusHash == state.status
+	if !unchanged {
+		state.status = 0 // nor does it when it is the same again later
+	}
+	if unchanged && status.Waits == "" && now.Sub(r.began) < limits.RolloutDeadline {
+		return underWay, "", nil
+	}
+	if unchanged || status.Phase == workload.Unreported {
 		state.well = time.Time{}
 		return mute, "", nil
 	}
-	if state.progressed.IsZero() {
-		state.progressed, state.best = r.began, noExtent()
+	state.hear(status, limits, now)
+	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
+		return failed, "its controller says " + status.Why, nil
+	}
+	if !r.asksForPods(status, limits, soak, now) {
+		return c.stuck(ctx, s, r, nil)
 	}
 	all, blind, err := c.podsSeen(ctx, user, s, state)
 	if err != nil && now.Sub(r.began) < limits.RolloutDeadline {
@@ -221,11 +248,7 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 		c.sayUnseen(user, s, err)
 		blind = true
 	}
-	pods := made(all, s.records.Stamps)
-	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
-		return failed, "its controller says " + status.Why, nil
-	}
-	soak, rolledOut := limits.soak(s), status.Phase == workload.RolledOut
+	pods, rolledOut := made(all, s.records.Stamps), status.Phase == workload.RolledOut
 	brief := min(soak, limits.CrashDeadline/2)
 	trouble, started, up := troubleOf(pods, now, brief)
 	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= soak) {
@@ -236,6 +259,7 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 		pods = slices.DeleteFunc(pods, func(pod workload.Pod) bool { return down[pod.Node] })
 		trouble, started, up = troubleOf(pods, now, brief)
 	}
+	state.looks.looked(status, pods, limits, now)
 	if trouble == "" {
 		state.troubled = time.Time{}
 	} else if state.troubled.IsZero() {
@@ -261,23 +285,25 @@ func (c *Controller) examine(ctx context.Context, user ref, s *subject, r *rollo
 	if !state.well.IsZero() && now.Sub(state.well) >= soak {
 		return healthy, "", nil
 	}
-
 	state.complete = state.complete || rolledOut
-	if state.best.grows(status) {
-		state.progressed = now
-	}
-	if status.Deadline && !state.complete {
+	return c.stuck(ctx, s, r, all)
+}
+
+// stuck tells whether a rollout has failed because it makes no progress.
+func (c *Controller) stuck(ctx context.Context, s *subject, r *rollout, pods []workload.Pod) (condition, string, error) {
+	if s.rollout.Deadline && !r.health.complete {
 		return underWay, "", nil // its own controller tells
 	}
-	if stuck := now.Sub(state.progressed); stuck >= limits.RolloutDeadline {
-		if status.PerNode {
-			if stalled, err := c.stalledByNodes(ctx, s, all); err != nil {
-				return underWay, "", err
-			} else if stalled {
-				return mute, "", nil
-			}
-		}
-		return failed, fmt.Sprintf("it has made no progress for %s", stuck.Round(time.Second)), nil
+	stands := c.options.Clock.Now().Sub(r.health.progressed)
+	if stands < c.options.Limits.RolloutDeadline || r.failed || !r.health.well.IsZero() {
+		return underWay, "", nil
 	}
-	return underWay, "", nil
+	if s.rollout.PerNode {
+		if stalled, err := c.stalledByNodes(ctx, s, pods); err != nil {
+			return underWay, "", err
+		} else if stalled {
+			return mute, "", nil
+		}
+	}
+	return failed, fmt.Sprintf("it has made no progress for %s", stands.Round(time.Second)), nil
 }

@@ -15,11 +15,15 @@ import (
 // hospital is an API server that has pods and nodes.
 type hospital struct {
 	api
-	all  []workload.Pod
-	down map[string]bool
+	all   []workload.Pod
+	down  map[string]bool
+	lists int
 }
 
-func (h *hospital) pods(context.Context, string, string) ([]workload.Pod, error) { return h.all, nil }
+func (h *hospital) pods(context.Context, string, string) ([]workload.Pod, error) {
+	h.lists++
+	return h.all, nil
+}
 
 func (h *hospital) nodeReady(_ context.Context, name string) (bool, error) { return !h.down[name], nil }
 
@@ -33,6 +37,17 @@ func TestHealth(t *testing.T) {
 	}
 	old := workload.Pod{Name: "old", Stamps: map[string]string{"configmap.configstamp.dev/c": "old"}, Ready: true, Restarted: true, Started: at(-1000)}
 	crashing := workload.Pod{Name: "new", Stamps: stamps, Trouble: "container app: CrashLoopBackOff", Restarted: true}
+	late := func(second int) workload.Pod { // it crashes after three seconds, each time
+		pod := up(0)
+		switch phase := second % 13; {
+		case second < 3:
+		case phase < 3:
+			pod.Started, pod.Restarted = at(second-phase), true
+		default:
+			pod = crashing
+		}
+		return pod
+	}
 	rolling := workload.Rollout{Phase: workload.Rolling, Deadline: true}
 	done := workload.Rollout{Phase: workload.RolledOut, Available: 2, Updated: 2}
 	daemonSet, _ := workload.Builtin().Find("apps", "daemonsets")
@@ -72,6 +87,13 @@ func TestHealth(t *testing.T) {
 				return now{slow, []workload.Pod{up(0)}}
 			}, want: healthy, when: 25,
 		},
+		"however long they are": {
+			then: func(int) now {
+				slow := done
+				slow.MinReady = 400 * time.Second
+				return now{slow, []workload.Pod{up(0)}}
+			}, want: healthy, when: 400,
+		},
 		"a container that restarts begins the soak anew": {
 			then: func(s int) now {
 				pod := up(1)
@@ -79,20 +101,19 @@ func TestHealth(t *testing.T) {
 					pod.Started, pod.Restarted = at(8), true
 				}
 				return now{done, []workload.Pod{pod, up(1)}}
-			}, want: healthy, when: 18,
+			}, want: healthy, when: 20, // seen when the first soak was over
 		},
 		"an app without a probe that crashes after three seconds fails": {
 			then: func(s int) now {
-				pod := up(0)
-				switch phase := s % 13; {
-				case s < 3:
-				case phase < 3:
-					pod.Started, pod.Restarted = at(s-phase), true
-				default:
-					pod = crashing
+				if pod := late(s); pod.Trouble == "" {
+					return now{done, []workload.Pod{pod, pod}}
 				}
-				return now{done, []workload.Pod{pod, pod}}
-			}, want: failed, when: 33, why: "container app: CrashLoopBackOff (2 of 2 new pods)",
+				return now{workload.Rollout{Phase: workload.Rolling, Updated: 2, Missing: 2, Deadline: true}, []workload.Pod{crashing, crashing}}
+			}, want: failed, when: 35, why: "container app: CrashLoopBackOff (2 of 2 new pods)",
+		},
+		"and so it does though the status never tells": {
+			then: func(s int) now { return now{done, []workload.Pod{late(s), late(s)}} },
+			want: failed, when: 40, why: "its container restarts (2 of 2 new pods)",
 		},
 		"one of two that crashes is left to the controller": {
 			then: func(s int) now {
@@ -113,7 +134,7 @@ func TestHealth(t *testing.T) {
 		"images that cannot be pulled fail by the same deadline": {
 			then: func(int) now {
 				return now{rolling, []workload.Pod{old, {Name: "new", Stamps: stamps, Trouble: "container app: ImagePullBackOff"}}}
-			}, want: failed, when: 30, why: "container app: ImagePullBackOff (1 of 1 new pods)",
+			}, want: failed, when: 35, why: "container app: ImagePullBackOff (1 of 1 new pods)",
 		},
 		"what has no deadline of its own fails without progress": {
 			then: func(s int) now {
@@ -153,6 +174,20 @@ func TestHealth(t *testing.T) {
 		},
 		"what cannot tell is settled at once": {
 			then: func(int) now { return now{workload.Rollout{Waits: "it is paused"}, nil} }, want: mute,
+		},
+		"a status that is the same again after a change speaks of the new revision": {
+			then: func(s int) now {
+				switch {
+				case s < 5:
+					return now{workload.Rollout{Phase: workload.RolledOut, StatusHash: 1}, nil}
+				case s < 10:
+					return now{workload.Rollout{Phase: workload.Rolling, StatusHash: 2}, nil}
+				}
+				return now{workload.Rollout{Phase: workload.RolledOut, StatusHash: 1}, nil}
+			}, blind: true, want: healthy, when: 20,
+		},
+		"a failure that may be of the revision before does not count": {
+			then: func(int) now { return now{workload.Rollout{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: mute, when: 300,
 		},
 		"nodes that are not ready are discounted": {
 			then: func(int) now {
@@ -228,7 +263,7 @@ func TestHealth(t *testing.T) {
 				here := crashing
 				here.Node = "b"
 				return now{rolling, []workload.Pod{here}}
-			}, down: map[string]bool{"b": true}, want: failed, when: 30, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+			}, down: map[string]bool{"b": true}, want: failed, when: 35, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
 		},
 		"kinds whose pods nobody finds are healthy by what they say": {
 			then: func(int) now { return now{done, nil} }, blind: true, want: healthy, when: 10,

@@ -15,23 +15,13 @@ import (
 // podsAtOnce is how many pods are read with one request: about 1 MiB.
 const podsAtOnce = 100
 
-// pods implements api, page by page.
+// pods implements api, page by page. Each page has a deadline of its own: a DaemonSet
+// may have fifty.
 func (a *restAPI) pods(ctx context.Context, namespace, selector string) ([]workload.Pod, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	var all []workload.Pod
 	next := ""
 	for {
-		request := a.core.Get().Timeout(serverTimeout).Namespace(namespace).Resource("pods").
-			Param("labelSelector", selector).Param("limit", strconv.Itoa(podsAtOnce))
-		if next != "" {
-			request = request.Param("continue", next)
-		}
-		body, err := bodyOf(request.Do(ctx))
-		if err != nil {
-			return nil, fmt.Errorf("LIST pods in %s: %w", namespace, err)
-		}
-		page, more, err := workload.Pods(body)
+		page, more, err := a.pageOfPods(ctx, namespace, selector, next)
 		if err != nil {
 			return nil, fmt.Errorf("LIST pods in %s: %w", namespace, err)
 		}
@@ -40,6 +30,21 @@ func (a *restAPI) pods(ctx context.Context, namespace, selector string) ([]workl
 			return all, nil
 		}
 	}
+}
+
+func (a *restAPI) pageOfPods(ctx context.Context, namespace, selector, from string) (pods []workload.Pod, next string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request := a.core.Get().Timeout(serverTimeout).Namespace(namespace).Resource("pods").
+		Param("labelSelector", selector).Param("limit", strconv.Itoa(podsAtOnce))
+	if from != "" {
+		request = request.Param("continue", from)
+	}
+	body, err := bodyOf(request.Do(ctx))
+	if err != nil {
+		return nil, "", err
+	}
+	return workload.Pods(body)
 }
 
 // nodeReady implements api. Where it may not be known, a node is ready.

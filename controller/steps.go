@@ -345,7 +345,7 @@ func (t *steps) take(user ref, now time.Time) {
 func (t *steps) begins(c *candidate, now time.Time) {
 	user := c.user
 	delete(t.waiting, user)
-	r := &rollout{began: now, evidence: map[*change]bool{}, holds: map[*change]hold{}, records: c.records, last: c.last || c.mute || c.unready, before: t.rollouts[user], tries: c.tries}
+	r := &rollout{began: now, evidence: map[*change]bool{}, holds: map[*change]hold{}, records: c.records, last: c.last || c.mute || c.silent || c.unready, before: t.rollouts[user], tries: c.tries}
 	if was := r.before; was != nil {
 		was.before = nil
 		maps.Copy(r.holds, was.holds)

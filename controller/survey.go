@@ -124,7 +124,7 @@ func (t *steps) count(s *survey, c *candidate) {
 	if !c.mute {
 		for _, change := range c.on {
 			s.of(change).under++
-			if !c.last && !c.unready {
+			if !c.last && !c.silent && !c.unready {
 				s.of(change).proving++
 			}
 		}
@@ -333,7 +333,7 @@ func (t *steps) admits(c *candidate, s *survey) bool {
 		if c.last {
 			ended = max(ended, change.settled) // of these nobody expects that they prove anything
 		}
-		room = room && t.othersUnder(c, change, s) < t.allowed(ended)-ended
+		room = room && t.othersUnder(c, change, s) < t.allowed(ended)-ended && (!c.silent || t.othersUnder(c, change, s) == 0)
 	}
 	if !room && !c.last {
 		for _, change := range c.on {

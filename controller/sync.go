@@ -237,6 +237,9 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 	rolled := rolledBetween(s.records, after.records)
 	if rolled {
 		c.steps.came(user, after.records, after.sources)
+		if r := c.steps.of(user); r != nil {
+			r.health.status = after.rollout.StatusHash
+		}
 	} else {
 		c.steps.fail(user, true, now)
 	}

@@ -151,7 +151,9 @@ type simulatedApp struct {
 	mute       bool      // it has no replicas
 	refused    int       // patches yet to be refused
 	single     bool      // it has one replica
+	hangs      bool      // its new pods neither become ready nor crash
 	keyed      bool      // it reads one key of its first source
+	looked     int       // of a custom kind: for how many rolls its controller has changed the status
 	podStarted time.Time // when its pods started again, by themselves
 	// settings are its annotations.
 	settings   map[string]string
@@ -236,11 +238,11 @@ func (w *world) lead() {
 
 // see has the controller's watch bring a workload as it is.
 func (w *world) see(user ref) {
-	object, err := w.controller.condenser(w.kind)(w.body(w.apps[user]))
+	object, err := w.controller.condenser(user.kind)(w.body(w.apps[user]))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := (&workloadSink{index: w.controller.index, kind: w.kind, clock: w.clock}).Update(object); err != nil {
+	if err := (&workloadSink{index: w.controller.index, kind: user.kind, clock: w.clock}).Update(object); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -317,7 +319,7 @@ func (w *world) rolled(app *simulatedApp) {
 		takes = time.Duration(2+w.random.IntN(20)) * time.Second
 	}
 	switch {
-	case bad || app.broken || app.mute:
+	case bad || app.broken || app.mute || app.hangs:
 	case w.flaky && w.random.IntN(25) == 0: // fails for a while by itself
 		app.well = now.Add(takes + time.Duration(w.random.IntN(900))*time.Second)
 	default:
@@ -339,7 +341,7 @@ func (w *world) rolled(app *simulatedApp) {
 
 // stamp has a workload carry what is true now.
 func (w *world) stamp(app *simulatedApp) {
-	object, err := w.kind.Decode(w.body(app))
+	object, err := app.user.kind.Decode(w.body(app))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -392,6 +394,17 @@ func (w *world) body(app *simulatedApp) []byte {
 	var containers any = []any{container}
 	if app.unreadable {
 		containers = "none"
+	}
+	if app.user.kind.Custom { // which has no selector, and a status that does not say which generation it speaks of
+		status := map[bool]string{true: "True", false: "False"}[app.looked < app.rolls || w.isWell(app)]
+		return encoded(map[string]any{
+			"metadata": metadata,
+			"spec": map[string]any{"template": map[string]any{
+				"metadata": map[string]any{"annotations": app.records.Stamps},
+				"spec":     map[string]any{"containers": containers},
+			}},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}, "looked": app.looked},
+		})
 	}
 	return encoded(map[string]any{
 		"metadata": metadata,
@@ -471,7 +484,7 @@ func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.
 		}
 		return append(lost, pod), nil
 	}
-	if app.well.IsZero() || app.well.Sub(app.rolled) > time.Minute {
+	if !app.hangs && (app.well.IsZero() || app.well.Sub(app.rolled) > time.Minute) {
 		pod.Trouble = "container app: CrashLoopBackOff"
 	}
 	return append(lost, old, pod), nil

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math"
 	"strconv"
 	"strings"
@@ -46,6 +47,10 @@ type Rollout struct {
 	// sentence, such as "it is paused"; "" for every other phase, and for kinds that
 	// tell nothing of rollouts.
 	Waits string
+	// StatusHash is a hash of the status of a custom kind that does not say which
+	// generation its status speaks of: while it stays the same, the status may speak
+	// of the revision before. 0: the status says it.
+	StatusHash uint64
 	// MinReady is spec.minReadySeconds: for how long a pod is ready before it counts
 	// as available.
 	MinReady time.Duration
@@ -198,6 +203,9 @@ func (g *generation) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 // an absent or zero observedGeneration does not tell.
 func (g generation) before(written int64) bool { return g > 0 && int64(g) < written }
 
+// told reports whether it is the number of a generation.
+func (g generation) told() bool { return g > 0 && g < math.MaxInt64 }
+
 // firstTime is the first of some times that is one (RFC 3339), else zero.
 func firstTime(texts ...string) time.Time {
 	for _, text := range texts {
@@ -239,6 +247,9 @@ func (k *Kind) Rollout(raw []byte) (Rollout, error) {
 		Deadline:  k.Signs.Deadline && o.Spec.hasDeadline() && (k.Signs.Over == "" || progress.Reason != k.Signs.Over),
 		PerNode:   k.Signs.Counts == CountsNodes,
 	}
+	if k.Custom && !o.Status.Observed.told() && !progress.Observed.told() {
+		rollout.StatusHash = statusHash(raw)
+	}
 	if rollout.Waits = k.waits(&o, number); rollout.Waits != "" || k.Signs.Counts == NoCounts && k.Progress == "" {
 		return rollout, nil
 	}
@@ -263,6 +274,17 @@ func (k *Kind) Rollout(raw []byte) (Rollout, error) {
 	case RolledOut:
 	}
 	return rollout, nil
+}
+
+// statusHash is a hash of the status of an object that was read already; never 0.
+func statusHash(raw []byte) uint64 {
+	var object struct {
+		Status span `json:"status"`
+	}
+	_ = unmarshal(raw, &object)
+	hash := fnv.New64a()
+	_, _ = hash.Write(object.Status.of(raw)) // which never fails
+	return max(hash.Sum64(), 1)
 }
 
 // waits says why an object is Unreported whatever its status holds, or "".

@@ -329,6 +329,7 @@ func TestRollout(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, raw)
 			}
+			got.StatusHash = 0 // TestWhichStatusSaysWhatItSpeaksOf is about it
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s%s", diff, raw)
 			}
@@ -336,8 +337,44 @@ func TestRollout(t *testing.T) {
 	}
 }
 
+// A status that does not say which generation it speaks of is told from a later one.
+func TestWhichStatusSaysWhatItSpeaksOf(t *testing.T) {
+	const (
+		ready  = "example.com/v1/machines=spec.pod,rollout=Ready"
+		silent = "example.com/v1/machines=spec.pod"
+	)
+	for about, c := range map[string]struct {
+		kind, status string
+		says         bool
+	}{
+		"a custom kind: the status says it":           {ready, `{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True"}]}`, true},
+		"a custom kind: the condition says it":        {ready, `{"conditions":[{"type":"Ready","status":"True","observedGeneration":2}]}`, true},
+		"a custom kind: another condition says it":    {ready, `{"conditions":[{"type":"Ready","status":"True"},{"type":"Other","observedGeneration":2}]}`, false},
+		"a custom kind: nothing says it":              {ready, `{"conditions":[{"type":"Ready","status":"True"}]}`, false},
+		"a custom kind: it has no status":             {ready, `null`, false},
+		"a custom kind that names no condition":       {silent, `{"observedGeneration":2}`, false},
+		"Argo Rollout: a generation":                  {"Rollout", `{"observedGeneration":"2"}`, true},
+		"Argo Rollout: a hash, as old versions write": {"Rollout", `{"observedGeneration":"5f9b8","phase":"Healthy"}`, false},
+		"Deployment: it will say it":                  {"Deployment", `{}`, true},
+	} {
+		t.Run(about, func(t *testing.T) {
+			hash := func(metadata, status string) uint64 {
+				rollout, err := kindOf(t, c.kind).Rollout([]byte(`{"metadata":` + metadata + `,"spec":{},"status":` + status + `}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return rollout.StatusHash
+			}
+			was, same, other := hash(`{"generation":2}`, c.status), hash(`{"generation":3,"labels":{"a":"b"}}`, c.status), hash(`{"generation":2}`, `{"observedGeneration":null,"x":1}`)
+			if c.says != (was == 0) || was != same || was == other && !c.says {
+				t.Errorf("%x; %x with other metadata, %x with another status", was, same, other)
+			}
+		})
+	}
+}
+
 func TestRolloutsAreSmall(t *testing.T) {
-	if size := unsafe.Sizeof(workload.Rollout{}); size > 104 {
+	if size := unsafe.Sizeof(workload.Rollout{}); size > 112 {
 		t.Errorf("%d bytes for each workload", size)
 	}
 	raw := jsonOf(t, deployment(0))

@@ -1,0 +1,88 @@
+package controller
+
+import (
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// looks decides when the pods of a rollout are listed. Its status costs nothing, as a
+// watch brings it; its pods may be fifty pages. So they are listed only
+//   - when the status says that the rollout is done, and again after the soak;
+//   - when the status says so no longer;
+//   - when the status makes no progress for a moment, then for twice as long, and so on;
+//   - while all new pods are in trouble;
+//   - at once, when the rollout was begun by others, or under another leader.
+type looks struct {
+	done bool // what the status said last
+	// since is when the status last made progress, or began or ceased to say that the
+	// rollout is done. Pods are listed when nothing more has come of it for patience.
+	since    time.Time
+	patience time.Duration
+	last     time.Time        // when pods were last listed; zero: never
+	status   workload.Rollout // as it was then
+	sound    bool             // a new pod was ready then
+}
+
+// The crash deadline has room for this many lists of pods before a crash is suspected,
+// and for this many while there is one.
+const (
+	looksBefore = 6
+	looksDuring = 3
+)
+
+// moment is how long a rollout may make no progress before its pods are listed first,
+// and how long they are not listed again, whatever the status does.
+func (l *Limits) moment() time.Duration {
+	return max(min(l.CrashDeadline/looksBefore, l.Soak), l.lookEvery())
+}
+
+func (l *looks) begin(r *rollout, limits *Limits) {
+	if l.since = r.began; !r.found {
+		l.patience = limits.moment()
+	}
+}
+
+// hear takes what the status says now.
+func (h *health) hear(status *workload.Rollout, limits *Limits, now time.Time) {
+	l, done := &h.looks, status.Phase == workload.RolledOut
+	h.complete = h.complete || done
+	progress := h.best.grows(status)
+	if progress {
+		h.progressed, l.since = now, now
+	}
+	switch {
+	case done != l.done:
+		l.done, l.since, l.patience = done, now, 0
+	case !l.sound && (progress || status.Missing < l.status.Missing): // the latter when it recovers what it had
+		l.patience = min(l.patience, limits.moment())
+	}
+	if !done && *status != l.status { // else what it lacks does not count
+		h.well = time.Time{}
+	}
+}
+
+// asksForPods reports whether pods have to be listed now.
+func (r *rollout) asksForPods(status *workload.Rollout, limits *Limits, soak time.Duration, now time.Time) bool {
+	h, l := &r.health, &r.health.looks
+	rested, moment := now.Sub(l.last), limits.moment()
+	switch {
+	case !h.well.IsZero():
+		return now.Sub(h.well) >= soak
+	case !r.failed && status.PerNode && now.Sub(h.progressed) >= limits.RolloutDeadline:
+		return true // is it the nodes?
+	case r.failed && rested < failedLooks*moment, rested < moment:
+		return false
+	case !r.failed && !h.troubled.IsZero():
+		return rested >= limits.CrashDeadline/looksDuring || now.Sub(h.troubled) >= limits.CrashDeadline
+	}
+	return now.Sub(l.since) >= l.patience
+}
+
+// looked notes that new pods were listed.
+func (l *looks) looked(status *workload.Rollout, pods []workload.Pod, limits *Limits, now time.Time) {
+	l.last, l.status = now, *status
+	l.sound = slices.ContainsFunc(pods, func(pod workload.Pod) bool { return pod.Ready })
+	l.patience = max(limits.moment(), 2*now.Sub(l.since))
+}
