@@ -76,6 +76,9 @@ type Options struct {
 	Kinds workload.Table
 	// Policy is the cluster's, beneath those of Namespaces and workloads.
 	Policy checksum.Policy
+	// Installation is our own namespace, by which other installations tell us apart;
+	// "": there are none.
+	Installation string
 	// Dialects are those of other products whose annotations count, and opt in.
 	Dialects []checksum.Dialect
 	// Namespaces restricts the controller to these; empty: all namespaces.
@@ -130,6 +133,7 @@ type Controller struct {
 	notes      *notes
 	waits      *waits
 	lacks      *lacks
+	others     *others
 	tell       func(context.Context) // hands events on until the end; nil: they need nobody
 }
 
