@@ -1,6 +1,7 @@
 package checksum
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -18,8 +19,13 @@ const installationSetting = settingPrefix + "installation"
 // ServedBy reports whether the settings of a Namespace leave it to an
 // installation, which is known by its own namespace.
 func ServedBy(settings map[string]string, installation string) bool {
-	named, written := settings[installationSetting]
-	return !written || installation == "" || strings.TrimSpace(named) == installation
+	_, written := settings[installationSetting]
+	return !written || installation == "" || Names(settings, installation)
+}
+
+// Names reports whether the settings of a Namespace name an installation.
+func Names(settings map[string]string, installation string) bool {
+	return installation != "" && strings.TrimSpace(settings[installationSetting]) == installation
 }
 
 // Account says whose account sends a request.
@@ -42,7 +48,7 @@ func AccountOf(user, installation string) Account {
 	account, is := strings.CutPrefix(user, "system:serviceaccount:")
 	namespace, _, _ := strings.Cut(account, ":")
 	switch {
-	case installation == "" || is && namespace == installation:
+	case installation == "" || user == "" || is && namespace == installation:
 		return OwnAccount
 	case is:
 		return ServiceAccount
@@ -71,18 +77,24 @@ func claim(ring *Ring, a *Admission) Decision {
 	return decision
 }
 
-// leave answers an order, which anybody may give, where a value is under a key
-// that we do not hold: whether that is lost is for the controller to find out.
+// concernsOthers reports whether a rolling re-admission may be meant for another
+// installation: its controller may ask, or its webhook has answered before us.
+func (a *Admission) concernsOthers() bool {
+	return a.Account == ServiceAccount || a.Account == PersonalAccount && !maps.Equal(a.Sent.Stamps, a.Held.Stamps)
+}
+
+// leave answers such a one where a value is under a key that we do not hold:
+// whether that is lost is for our controller to find out.
 func leave(a *Admission, review Review) Decision {
 	findings := append(review.Missing, review.Faults...)
 	return Decision{Records: a.Sent, Outcome: Kept, Findings: append(findings, Finding{Reason: OtherKey})}
 }
 
 // stays is what a re-admission that changes nothing leaves on record: what is
-// stored. But where a value is under a key that we do not hold, another
-// installation's webhook may have answered the same request before us.
+// stored. But where a value is under a key that we do not hold, what another
+// installation's webhook has answered is not ours to take back.
 func stays(ring *Ring, a *Admission) Records {
-	if a.Account == OwnAccount {
+	if !a.concernsOthers() {
 		return a.Held
 	}
 	for _, s := range a.Selections {

@@ -76,7 +76,7 @@ func TestAccountOf(t *testing.T) {
 		"system:serviceaccount:other:configstamp":       checksum.ServiceAccount,
 		"system:serviceaccount:configstamp-2:x":         checksum.ServiceAccount,
 		"kubernetes-admin":                              checksum.PersonalAccount,
-		"":                                              checksum.PersonalAccount,
+		"":                                              checksum.OwnAccount,
 	} {
 		if got := checksum.AccountOf(user, "configstamp"); got != want {
 			t.Errorf("%q is account %d, want %d", user, got, want)

@@ -138,7 +138,7 @@ func decide(ring *Ring, a *Admission) Decision {
 		return Decision{Records: stays(ring, a), Outcome: Deferred, Findings: []Finding{{Reason: NotProvenFresh}}}
 	}
 	review := ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content)
-	if a.Asker == Roller && a.Account != OwnAccount && len(review.OtherKeys) > 0 && len(review.Untrue) == 0 {
+	if a.Asker == Roller && a.concernsOthers() && len(review.OtherKeys) > 0 && len(review.Untrue) == 0 {
 		return leave(a, review)
 	}
 	if a.Asker != Roller || len(review.Untrue) == 0 {

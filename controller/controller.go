@@ -153,7 +153,10 @@ func (c *Controller) Changed(namespace string, source checksum.Source) {
 
 // NamespaceChanged tells the controller that a Namespace says something else than
 // before. It may be called at any time, from any goroutine.
-func (c *Controller) NamespaceChanged(namespace string) { c.index.reconsider(namespace) }
+func (c *Controller) NamespaceChanged(namespace string) {
+	c.others.ask(namespace, c.options.Clock.Now())
+	c.index.reconsider(namespace)
+}
 
 // Reconsider has every workload looked at again, as after a change of the key ring.
 func (c *Controller) Reconsider() {

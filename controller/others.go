@@ -15,6 +15,10 @@ import (
 // anew.
 const believed = noHurry
 
+// believedWhereNamed is the same where the Namespace names us: the other one is
+// about to hear of that.
+const believedWhereNamed = 30 * time.Second
+
 // renewedFor is how long we do not record the same workload anew over the same key.
 // A key that is lost cannot come back; one that does is somebody's, even if no
 // webhook says so.
@@ -58,7 +62,7 @@ func (o *others) keep(user ref, ids []string, now time.Time) (wait time.Duration
 
 // claim notes which of some keys are claimed in a namespace, and reports whether one
 // is. What was claimed and is not any more may be told of again.
-func (o *others) claim(namespace string, ids []string, claims []checksum.Claim, now time.Time) (by string, claimed bool) {
+func (o *others) claim(namespace string, ids []string, claims []checksum.Claim, now, until time.Time) (by string, claimed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.DeleteFunc(o.claimed, func(_ claimedKey, until time.Time) bool { return now.Sub(until) > believed })
@@ -69,7 +73,7 @@ func (o *others) claim(namespace string, ids []string, claims []checksum.Claim, 
 		for _, c := range claims {
 			for _, its := range c.KeyIDs {
 				if its == id {
-					o.claimed[key], by, claimed = now.Add(believed), c.Installation, true
+					o.claimed[key], by, claimed = until, c.Installation, true
 				}
 			}
 		}
@@ -103,6 +107,18 @@ func (o *others) forget(user ref) {
 	delete(o.renewed, user)
 }
 
+// ask has us ask again about everything in a namespace.
+func (o *others) ask(namespace string, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key := range o.claimed {
+		if key.namespace == namespace {
+			o.claimed[key] = now
+		}
+	}
+	maps.DeleteFunc(o.renewed, func(user ref, _ map[string]time.Time) bool { return user.namespace == namespace })
+}
+
 // first reports whether something about a Namespace is told for the first time.
 func (o *others) first(namespace string, why reason) bool {
 	o.mu.Lock()
@@ -130,26 +146,41 @@ func (a answer) claims() (claims []checksum.Claim) {
 	return claims
 }
 
+// claimed reports whether another installation claims some keys that are on record,
+// by the answer to a dry run, and for how long that counts.
+func (c *Controller) claimed(user ref, ids []string, try answer) (wait time.Duration, claimed bool) {
+	wait = believed
+	if checksum.Names(c.namespaces.Settings(user.namespace), c.options.Installation) {
+		wait = believedWhereNamed
+	}
+	now := c.options.Clock.Now()
+	by, claimed := c.others.claim(user.namespace, ids, try.claims(), now, now.Add(wait))
+	if claimed {
+		c.tellOther(user, by)
+	}
+	return wait, claimed
+}
+
 // tellOther says, once for a Namespace, that another installation serves it too; by
 // is its namespace, "" when that is not known.
 func (c *Controller) tellOther(user ref, by string) {
 	if !c.others.first(user.namespace, reasonOther) {
 		return
 	}
-	which := "of the namespace " + by
+	where := "in the namespace " + by
 	if by == "" {
-		which = "which does not answer us"
+		where = "whose webhook does not answer us"
 	}
-	c.onNamespace(user.namespace, corev1.EventTypeWarning, reasonOther, "another installation of configstamp, "+which+", serves this Namespace too: "+
-		"what it has recorded, on "+user.people()+" for one, is left to it. Have one serve it: annotate the Namespace with "+
-		"configstamp.dev/installation and the namespace of that one, or uninstall the other")
+	c.onNamespace(user.namespace, corev1.EventTypeWarning, reasonOther, "another installation of configstamp, "+where+", serves this Namespace too: "+
+		user.people()+", and all that carries its checksums, is left to it. Have one installation serve the Namespace: annotate it with "+
+		"configstamp.dev/installation, the value being the namespace of that installation, or uninstall the other")
 }
 
 // tellElsewhere says, once for a Namespace, that it is left to another installation.
 func (c *Controller) tellElsewhere(namespace string) {
 	if c.others.first(namespace, reasonElsewhere) {
-		c.onNamespace(namespace, corev1.EventTypeNormal, reasonElsewhere, "configstamp.dev/installation on this Namespace does not name the installation of configstamp in the namespace "+
-			c.options.Installation+", which leaves everything here alone")
+		c.onNamespace(namespace, corev1.EventTypeNormal, reasonElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
+			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
 	}
 }
 

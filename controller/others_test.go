@@ -36,8 +36,10 @@ type site struct {
 	// deaf: its webhook is not called. silent: it does not know that another
 	// installation asks, so that it claims nothing.
 	deaf, silent bool
-	controller   *Controller
-	events       *events.FakeRecorder
+	// behind: its webhook has not heard yet what the Namespace says.
+	behind     bool
+	controller *Controller
+	events     *events.FakeRecorder
 }
 
 func newSeveral(t *testing.T, names ...string) *several {
@@ -65,6 +67,16 @@ func (s *site) lead() {
 	s.controller = newController(Options{Policy: s.policy, Installation: s.name, Settle: settle, Workers: 1, Clock: s.clock},
 		s, s, s, s, s.events, prometheus.NewRegistry())
 	s.controller.leads.Store(true)
+}
+
+// name has the Namespace name an installation.
+func (all *several) name(installation string) {
+	all.mu.Lock()
+	all.settings = map[string]string{"configstamp.dev/installation": installation}
+	all.mu.Unlock()
+	for _, s := range all.sites {
+		s.controller.NamespaceChanged("shop")
+	}
 }
 
 func (all *several) uninstall(name string) {
@@ -182,7 +194,7 @@ func (all *several) admitted(user ref, account, manager string, templateChanged,
 
 // decide is what the webhook of an installation makes of a request.
 func (s *site) decide(annotations map[string]string, user ref, account, manager string, templateChanged bool, held, sent checksum.Records) checksum.Decision {
-	if !checksum.ServedBy(s.settings, s.name) {
+	if !s.behind && !checksum.ServedBy(s.settings, s.name) {
 		return checksum.Decision{Records: sent}
 	}
 	object, err := s.kind.Decode(s.body(user))
@@ -256,7 +268,7 @@ func TestOthers_TwoInstallationsOverOneNamespaceComeToRest(t *testing.T) {
 			}
 		}
 		said := b.said()
-		if n := count(said, reasonOther); n != 1 || len(said) != 1 || !strings.Contains(said[0], "of the namespace "+a.name) || !strings.Contains(said[0], "configstamp.dev/installation") {
+		if n := count(said, reasonOther); n != 1 || len(said) != 1 || !strings.Contains(said[0], "in the namespace "+a.name+",") || !strings.Contains(said[0], "configstamp.dev/installation") {
 			t.Errorf("the second one said %q, want one %s", said, reasonOther)
 		}
 		if n := count(a.said(), reasonOther); n != 0 {
@@ -443,11 +455,19 @@ func TestOthers_ANamespaceNamesItsInstallation(t *testing.T) {
 	all.write("c", map[string]string{"k": "1"})
 	user := all.deploy("web", "c")
 	all.sites[0].look()
-	all.looks(20, time.Minute)
+	all.looks(22, time.Minute) // b has asked two minutes ago
 	for _, s := range all.sites {
 		s.said()
 	}
-	all.settings = map[string]string{"configstamp.dev/installation": "b"}
+	all.name("b")
+	all.sites[0].behind = true
+	all.looks(2, time.Second)
+	all.sites[0].behind = false
+	all.looks(1, believedWhereNamed)
+	all.looks(1, time.Second)
+	if all.writes != 2 || all.keptBy(user) != "b" {
+		t.Errorf("half a minute later, %d writes, kept by %q", all.writes, all.keptBy(user))
+	}
 	all.looks(100, time.Minute)
 	if all.writes != 2 || all.keptBy(user) != "b" {
 		t.Errorf("%d writes, kept by %q", all.writes, all.keptBy(user))
@@ -458,14 +478,23 @@ func TestOthers_ANamespaceNamesItsInstallation(t *testing.T) {
 		t.Errorf("%d writes after an edit, kept by %q", all.writes, all.keptBy(user))
 	}
 	said := all.sites[0].said()
-	if len(said) != 1 || count(said, reasonElsewhere) != 1 || !strings.Contains(said[0], "namespace a,") {
+	if len(said) != 1 || count(said, reasonElsewhere) != 1 || !strings.Contains(said[0], "in the namespace a leaves everything") {
 		t.Errorf("the one that is not named said %q", said)
 	}
-	// The other way round, and nobody at all.
-	all.settings = map[string]string{"configstamp.dev/installation": "nobody"}
+	// To and fro, as often as people want.
+	for i := range 6 {
+		all.name([]string{"a", "b"}[i%2])
+		all.looks(2, time.Minute)
+		if by := all.keptBy(user); all.writes != 4+i || by != []string{"a", "b"}[i%2] {
+			t.Errorf("%d writes after the Namespace was named %d times, kept by %q", all.writes, i+2, by)
+		}
+	}
+	// Nobody at all.
+	all.name("nobody")
+	before := all.writes
 	all.write("c", map[string]string{"k": "2"})
 	all.looks(100, time.Minute)
-	if all.writes != 3 {
-		t.Errorf("%d writes where nobody serves", all.writes)
+	if all.writes != before {
+		t.Errorf("%d writes where nobody serves", all.writes-before)
 	}
 }

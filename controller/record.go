@@ -36,10 +36,9 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("trying a recording: %w", err)
 	}
-	if by, claimed := c.others.claim(user.namespace, review.OtherKeys, try.claims(), c.options.Clock.Now()); claimed {
+	if keep, claimed := c.claimed(user, review.OtherKeys, try); claimed {
 		c.metrics.readmitted(recording, resultClaimed)
-		c.tellOther(user, by)
-		return sooner(wait, believed), nil
+		return sooner(wait, keep), nil
 	}
 	others, err := otherChanges(user.kind, before, try.body)
 	if err != nil {

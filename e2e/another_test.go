@@ -32,7 +32,7 @@ func TestAnotherInstallation_IsToldWhoseARecordIs(t *testing.T) {
 	}
 	// The Namespace names that one: everything in it is left alone.
 	s.SetPolicy("namespace", settings{"installation": "elsewhere"})
-	s.WantNote("namespace/"+s.Namespace, "ServedElsewhere: configstamp.dev/installation on this Namespace does not name the installation of configstamp in the namespace configstamp")
+	s.WantNote("namespace/"+s.Namespace, "ServedElsewhere: the installation of configstamp in the namespace configstamp leaves everything here alone")
 	s.Set("configmap/c", "k", "2")
 	s.Unchanged(before)
 	if result := asOther("--field-manager=configstamp-record", "--dry-run=server"); claimed(result) {

@@ -26,7 +26,7 @@ func TestAnotherInstallationsRecordingIsLeftAloneAndClaimed(t *testing.T) {
 		"not ours, and another one asks":             {"rolling-key-lost", checksum.RecordingManager, theirs, false, false, ""},
 		"not ours, a roll by our controller":         {"rolling-key-lost", checksum.RollingManager, ours, true, false, "recorded anew"},
 		"not ours, a roll by another one":            {"rolling-key-lost", checksum.RollingManager, theirs, false, false, "left as they are"},
-		"not ours, an order by a person":             {"rolling-key-lost", checksum.RollingManager, person, false, false, "left as they are"},
+		"not ours, an order by a person":             {"rolling-key-lost", checksum.RollingManager, person, true, false, "recorded anew"},
 		"ours and untrue, an order by a person":      {"rolling-untrue", checksum.RollingManager, person, true, false, ""},
 		"ours and untrue, a roll by another account": {"rolling-untrue", checksum.RollingManager, theirs, true, false, ""},
 	} {
