@@ -1,6 +1,9 @@
 package checksum
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // Asker says who wants a workload admitted.
 type Asker int
@@ -38,6 +41,9 @@ type Admission struct {
 	// Create: there is no stored object, and Held is empty.
 	Create bool
 	Asker  Asker
+	// Account is whose the request is, Installation our own namespace.
+	Account      Account
+	Installation string
 	// TemplateChanged tells that the requester changed the pod template, our
 	// stamps aside.
 	TemplateChanged bool
@@ -131,10 +137,15 @@ func decide(ring *Ring, a *Admission) Decision {
 			return Decision{Records: a.Held, Outcome: Kept}
 		}
 		return Decision{Records: a.Held, Outcome: Restored}
+	case a.Asker == Recorder && a.Account == ServiceAccount:
+		return claim(ring, a)
 	case !a.Fresh:
-		return Decision{Records: a.Held, Outcome: Deferred, Findings: []Finding{{Reason: NotProvenFresh}}}
+		return Decision{Records: stays(ring, a), Outcome: Deferred, Findings: []Finding{{Reason: NotProvenFresh}}}
 	}
 	review := ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content)
+	if a.Asker == Roller && a.concernsOthers() && len(review.OtherKeys) > 0 && len(review.Untrue) == 0 {
+		return leave(a, review)
+	}
 	if a.Asker != Roller || len(review.Untrue) == 0 {
 		return record(ring, a, review)
 	}
@@ -223,6 +234,9 @@ type Review struct {
 	ToRecord []Selection
 	// Lost are those of ToRecord that had a record which cannot be compared.
 	Lost []Source
+	// OtherKeys are the ids of keys that values of Lost were made with, and that the
+	// ring does not hold: they are lost, or another installation's.
+	OtherKeys []string
 	// Missing says which required sources and keys are not there, Faults which
 	// settings of sources cannot be read.
 	Missing, Faults []Finding
@@ -247,6 +261,9 @@ func (r *Ring) Review(namespace string, policy *Policy, selections []Selection, 
 			review.Missing = append(review.Missing, s.missingFinding(content))
 		case Unverifiable:
 			review.Lost = append(review.Lost, s.Source)
+			if id, unknown := r.UnknownKey(value); unknown && !slices.Contains(review.OtherKeys, id) {
+				review.OtherKeys = append(review.OtherKeys, id)
+			}
 			review.ToRecord = append(review.ToRecord, s)
 		case Unrecorded:
 			// A new workload's pods are the first to report.

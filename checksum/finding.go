@@ -20,6 +20,9 @@ const (
 	ObserveMode       Reason = "observe-mode"
 	NoSetting         Reason = "no-setting"
 	NoTemplateSetting Reason = "no-setting-on-template"
+
+	Claimed  Reason = "claimed"
+	OtherKey Reason = "other-key"
 )
 
 // Finding is one such thing, about one source where it concerns one. It never
@@ -27,21 +30,25 @@ const (
 type Finding struct {
 	Reason Reason
 	Source Source
-	// Key is the missing key, for MissingKey, or the annotation.
+	// Key is the missing key, for MissingKey, or the annotation; for Claimed, ids of
+	// digest keys.
 	Key string
-	// Text is the fault, for UnreadableSetting.
+	// Text is the fault, for UnreadableSetting; the installation, for Claimed.
 	Text string
 }
 
 // Finding is a fault as people are told of it.
 func (f Fault) Finding() Finding { return Finding{Reason: UnreadableSetting, Text: f.Error()} }
 
+// speaker begins our admission warnings.
+const speaker = "configstamp: "
+
 // Warning is the finding as an admission warning, which tells who speaks.
 func (f Finding) Warning() string {
 	if f.Reason == UnreadableSetting && f.Source == (Source{}) {
 		return f.String() // it begins with our annotation
 	}
-	return "configstamp: " + f.String()
+	return speaker + f.String()
 }
 
 // String is the sentence, short enough for an admission warning.
@@ -73,6 +80,10 @@ func (f Finding) String() string {
 		return f.Key + " has no effect on a pod template; write it on the workload's own metadata"
 	case ObserveMode:
 		return "mode is observe: checksums are out of date, and nothing restarts"
+	case Claimed:
+		return claimText(f.Key, f.Text)
+	case OtherKey:
+		return "recorded checksums that were made by another installation of configstamp, or under a lost key, are left as they are; the controller records anew what is lost"
 	case NotProvenFresh:
 		return "the present content of the sources could not be read in time; the controller checks this workload again"
 	}

@@ -30,7 +30,7 @@ func (s *Setting) Key() string { return s.key }
 // Name is its flag.
 func (s *Setting) Name() string { return s.key[len(settingPrefix):] }
 
-const settingCount = 12
+const settingCount = 13
 
 // settings is the table. Nothing changes it; a function would make it anew at each
 // admission.
@@ -109,6 +109,11 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		set: func(p *Policy, text string) error {
 			return assign(&p.RestartUnstamped, text, either("baseline", "restart"))
 		},
+	},
+	{
+		key: installationSetting, On: "Namespace",
+		Value:   "namespace of an installation, such as `configstamp`",
+		Meaning: "where there are several installations of configstamp: this one alone serves the Namespace, the others leave all in it alone",
 	},
 }
 

@@ -41,6 +41,12 @@ const (
 	reasonFailing     reason = "ReadmissionFailing"  // the API server refuses, or the webhook stays away
 )
 
+// The reasons of events on Namespaces.
+const (
+	reasonOther     reason = "OtherInstallation" // another installation of configstamp serves it too
+	reasonElsewhere reason = "ServedElsewhere"   // it names another one
+)
+
 // The reasons of events on sources.
 const (
 	reasonStops    reason = "ChangeHalted"    // a workload has failed with it

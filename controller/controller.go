@@ -77,6 +77,9 @@ type Options struct {
 	Kinds workload.Table
 	// Policy is the cluster's, beneath those of Namespaces and workloads.
 	Policy checksum.Policy
+	// Installation is our own namespace, by which other installations tell us apart;
+	// "": there are none.
+	Installation string
 	// Dialects are those of other products whose annotations count, and opt in.
 	Dialects []checksum.Dialect
 	// Namespaces restricts the controller to these; empty: all namespaces.
@@ -131,6 +134,7 @@ type Controller struct {
 	notes      *notes
 	waits      *waits
 	lacks      *lacks
+	others     *others
 	tell       func(context.Context) // hands events on until the end; nil: they need nobody
 }
 
@@ -150,7 +154,10 @@ func (c *Controller) Changed(namespace string, source checksum.Source) {
 
 // NamespaceChanged tells the controller that a Namespace says something else than
 // before. It may be called at any time, from any goroutine.
-func (c *Controller) NamespaceChanged(namespace string) { c.index.reconsider(namespace) }
+func (c *Controller) NamespaceChanged(namespace string) {
+	c.others.ask(namespace, c.options.Clock.Now())
+	c.index.reconsider(namespace)
+}
 
 // Reconsider has every workload looked at again, as after a change of the key ring.
 func (c *Controller) Reconsider() {

@@ -216,20 +216,24 @@ func (c *cluster) admit(user ref, manager string) {
 		Held:       held, Sent: held,
 		Content: func(s checksum.Source) *checksum.Content { return c.contents[s] },
 	})
-	if decision.Records.Equal(held) {
-		return
+	if !decision.Records.Equal(held) {
+		c.store(user, decision.Records)
 	}
+}
+
+// store writes a workload with what it has on record.
+func (c *cluster) store(user ref, records checksum.Records) {
 	metadata := c.objects[user]["metadata"].(map[string]any)
 	template := c.objects[user]["spec"].(map[string]any)["template"].(map[string]any)
-	if len(decision.Records.Stamps) > 0 {
-		template["metadata"] = map[string]any{"annotations": decision.Records.Stamps}
+	if len(records.Stamps) > 0 {
+		template["metadata"] = map[string]any{"annotations": records.Stamps}
 	}
 	annotations, _ := metadata["annotations"].(map[string]any)
 	if annotations == nil {
 		annotations = map[string]any{}
 	}
 	delete(annotations, checksum.BaselineAnnotation)
-	if text := checksum.FormatBaseline(decision.Records.Baseline); text != "" {
+	if text := checksum.FormatBaseline(records.Baseline); text != "" {
 		annotations[checksum.BaselineAnnotation] = text
 	}
 	if delete(metadata, "annotations"); len(annotations) > 0 {

@@ -25,6 +25,7 @@ func (c *Controller) lookOn(ctx context.Context, user ref, s *subject, served bo
 		c.warnOnce(user, s, reasonUnreadable, s.fault)
 	} else {
 		c.notes.leave(user)
+		c.others.forget(user)
 	}
 	wait, err := c.follow(ctx, user, s)
 	if !served && err == nil && c.steps.of(user) == nil {

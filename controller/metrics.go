@@ -18,6 +18,7 @@ const (
 	resultGone     = "gone"     // the workload was deleted meanwhile
 	resultOversize = "oversize" // our annotations do not fit
 	resultBlocked  = "blocked"  // another webhook would ride along
+	resultClaimed  = "claimed"  // what is on record is another installation's
 )
 
 // Metrics counts what the controller does. Its labels have few values: never a
@@ -39,7 +40,7 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 		readmissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_readmissions_total",
 			Help: "Empty patches sent, by manner (rolling, recording) and by what came of them: done, or away (the webhook was not called, or knew older content), " +
-				"refused, failed (no answer), gone (the workload was deleted), oversize, blocked (another webhook would change the workload).",
+				"refused, failed (no answer), gone (the workload was deleted), oversize, blocked (another webhook would change the workload), claimed (the record is another installation's).",
 		}, []string{"manner", "result"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "configstamp_unverifiable_stamps_total",
@@ -58,7 +59,7 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "Changes that stopped because a rollout failed.",
 		}),
 	}
-	for _, result := range []string{resultDone, resultAway, resultRefused, resultFailed, resultGone, resultOversize, resultBlocked} {
+	for _, result := range []string{resultDone, resultAway, resultRefused, resultFailed, resultGone, resultOversize, resultBlocked, resultClaimed} {
 		m.readmissions.WithLabelValues(rolling, result)
 		m.readmissions.WithLabelValues(recording, result)
 	}

@@ -131,11 +131,12 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 				Clock: options.Clock,
 				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ref]{Clock: options.Clock, Queue: queued}),
 			})}),
-		notes: newNotes(),
-		storm: newStorm(longestSettle * options.Settle),
-		steps: newSteps(options.Limits),
-		waits: newWaits(options.Clock.Now),
-		lacks: newLacks(),
+		notes:  newNotes(),
+		storm:  newStorm(longestSettle * options.Settle),
+		steps:  newSteps(options.Limits),
+		waits:  newWaits(options.Clock.Now),
+		lacks:  newLacks(),
+		others: newOthers(),
 	}
 	c.index = newIndex(c.wake, c.concern, options.Clock.Now)
 	c.index.remade = func(user ref) {

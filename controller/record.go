@@ -14,9 +14,16 @@ import (
 
 // record has the webhook write baselines for what has no comparable record.
 // Any patch runs everybody's mutating webhooks, so a dry run goes first: if
-// anything but our annotations would change, nothing is sent. wait is how long
-// a roll that is due later has to wait yet.
+// anything but our annotations would change, or another installation claims what
+// is on record, nothing is sent. wait is how long a roll that is due later has to
+// wait yet.
 func (c *Controller) record(ctx context.Context, user ref, s *subject, review review, wait time.Duration) (time.Duration, error) {
+	if keep, back := c.others.keep(user, review.OtherKeys, c.options.Clock.Now()); keep > 0 {
+		if back {
+			c.tellOther(user, "")
+		}
+		return sooner(wait, keep), nil
+	}
 	before, err := c.api.get(ctx, user)
 	if err != nil {
 		return 0, fmt.Errorf("reading before a recording: %w", err)
@@ -28,6 +35,10 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 	if err != nil {
 		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("trying a recording: %w", err)
+	}
+	if keep, claimed := c.claimed(user, review.OtherKeys, try); claimed {
+		c.metrics.readmitted(recording, resultClaimed)
+		return sooner(wait, keep), nil
 	}
 	others, err := otherChanges(user.kind, before, try.body)
 	if err != nil {
@@ -58,6 +69,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		return c.unrecorded(user, s, answer, wait, err)
 	}
 	c.metrics.readmitted(recording, resultDone)
+	c.others.renew(user, review.OtherKeys, c.options.Clock.Now())
 	c.noteRecorded(ctx, user, answer.subject)
 	if left.rests() { // else what people were told is true yet
 		c.notes.settle(user)

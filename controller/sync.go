@@ -46,6 +46,7 @@ func (c *Controller) sync(ctx context.Context, user ref) (wait time.Duration, er
 func (c *Controller) forget(user ref) time.Duration {
 	c.notes.forget(user)
 	c.storm.forget(user)
+	c.others.forget(user)
 	return c.steps.forget(user, c.options.Settle, c.options.Clock.Now())
 }
 
@@ -127,18 +128,22 @@ func (c *Controller) act(ctx context.Context, user ref, s *subject, review revie
 
 // serves reports whether a workload is opted in: by its own label, else by its
 // namespace's, or by another product's annotations; and never in an excluded
-// or ending namespace, or when its owner rolls it.
+// or ending namespace, when its owner rolls it, or when its Namespace names another
+// installation.
 func (c *Controller) serves(user ref, s *subject) bool {
 	if s.deleting || s.owned || c.namespaces.Ending(user.namespace) || slices.Contains(c.options.Excluded, user.namespace) {
 		return false
 	}
-	switch s.inject {
-	case checksum.InjectEnabled:
-		return true
-	case checksum.InjectDisabled:
+	if s.inject == checksum.InjectDisabled ||
+		s.inject != checksum.InjectEnabled && !c.namespaces.OptedIn(user.namespace) && !s.foreign.OptsIn() {
 		return false
 	}
-	return c.namespaces.OptedIn(user.namespace) || s.foreign.OptsIn()
+	if !checksum.ServedBy(c.namespaces.Settings(user.namespace), c.options.Installation) {
+		c.tellElsewhere(user.namespace)
+		return false
+	}
+	c.others.over(user.namespace, reasonElsewhere)
+	return true
 }
 
 // review is the state of a workload's references under its policy.

@@ -85,6 +85,9 @@ type Handler struct {
 	Kinds workload.Table
 	// Policy is the cluster's, beneath those of Namespaces and workloads.
 	Policy checksum.Policy
+	// Installation is our own namespace, by which other installations tell us apart;
+	// "": there are none.
+	Installation string
 	// Dialects are those of other products whose annotations count, and opt in.
 	Dialects   []checksum.Dialect
 	Namespaces Namespaces
@@ -160,7 +163,10 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 
 // decide answers for a workload that is ours to stamp.
 func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object) (Answer, error) {
-	admission := checksum.Admission{Namespace: request.Namespace, Create: request.Operation == admissionv1.Create}
+	admission := checksum.Admission{
+		Namespace: request.Namespace, Create: request.Operation == admissionv1.Create,
+		Account: checksum.AccountOf(request.UserInfo.Username, h.Installation), Installation: h.Installation,
+	}
 	var warnings []string
 	var err error
 	if admission.Sent, err = object.Records(); err != nil {
@@ -178,6 +184,9 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	}
 	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
 	settings, optedIn, unknown := h.Namespaces.Look(ctx, request.Namespace)
+	if !checksum.ServedBy(settings, h.Installation) {
+		return Answer{Outcome: optedOut}, nil
+	}
 	foreign := object.Foreign(h.Dialects)
 	if !optedIn && !foreign.OptsIn() && object.Labels[checksum.InjectLabel] != checksum.InjectEnabled {
 		// It speaks a dialect that does not count, or says no; or its Namespace was

@@ -133,16 +133,17 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		return err
 	}
 	c, err := controller.New(p.config, p.client.Discovery(), controller.Options{
-		Kinds:      rules.kinds,
-		Policy:     rules.policy,
-		Dialects:   rules.dialects,
-		Namespaces: o.namespaces,
-		Excluded:   o.never(),
-		Settle:     o.settle,
-		Limits:     o.limits,
-		Workers:    o.workers,
-		Lease:      lock,
-		Clock:      clock.RealClock{},
+		Kinds:        rules.kinds,
+		Policy:       rules.policy,
+		Installation: o.namespace,
+		Dialects:     rules.dialects,
+		Namespaces:   o.namespaces,
+		Excluded:     o.never(),
+		Settle:       o.settle,
+		Limits:       o.limits,
+		Workers:      o.workers,
+		Lease:        lock,
+		Clock:        clock.RealClock{},
 	}, held{p.store}, opted{p.spaces}, p.keys, p.recorder(), p.registry)
 	if err != nil {
 		return err

@@ -71,15 +71,16 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		return err
 	}
 	handler := &webhook.Handler{
-		Kinds:      rules.kinds,
-		Policy:     rules.policy,
-		Dialects:   rules.dialects,
-		Namespaces: defaults{p.spaces},
-		Sources:    &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
-		Keys:       p.keys,
-		Metrics:    webhook.NewMetrics(p.registry),
-		Patience:   o.freshnessTimeout,
-		Announce:   announce(p.recorder()),
+		Kinds:        rules.kinds,
+		Policy:       rules.policy,
+		Installation: o.namespace,
+		Dialects:     rules.dialects,
+		Namespaces:   defaults{p.spaces},
+		Sources:      &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
+		Keys:         p.keys,
+		Metrics:      webhook.NewMetrics(p.registry),
+		Patience:     o.freshnessTimeout,
+		Announce:     announce(p.recorder()),
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {

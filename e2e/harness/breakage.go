@@ -59,6 +59,7 @@ func mutants() map[Breakage]mutant {
 		"missing-is-absent":    {"checksum/verdict.go", "_, missing := s.Missing(content); missing", "_, missing := s.Missing(content); false && missing"},
 		"unreported-is-absent": {"checksum/verdict.go", "if content == nil && s.Source.Kind.reported() {", "if false {"},
 		"lost-key-restarts":    {"checksum/verdict.go", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Unverifiable", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Untrue"},
+		"nobody-claims":        {"checksum/decide.go", "case a.Asker == Recorder && a.Account == ServiceAccount:", "case false:"},
 		"content-is-printed":   {"checksum/source.go", "for name, value := range secret.Data {", "for name, value := range secret.Data {\n\t\tprintln(string(value))"},
 		"watches-are-kept":     {"internal/condense/forget.go", "\t\tf.inner = nil\n", ""},
 		"gives-up":             {"controller/sync.go", "left.Untrue, now)\n\t\t}\n\t\treturn 0, errAway", "left.Untrue, now)\n\t\t}\n\t\treturn 0, nil"},

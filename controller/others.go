@@ -1,0 +1,191 @@
+package controller
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// believed is how long a claim of another installation counts without asking its
+// webhook again: so long after that installation is gone, what it kept is recorded
+// anew.
+const believed = noHurry
+
+// believedWhereNamed is the same where the Namespace names us: the other one is
+// about to hear of that.
+const believedWhereNamed = 30 * time.Second
+
+// renewedFor is how long we do not record the same workload anew over the same key.
+// A key that is lost cannot come back; one that does is somebody's, even if no
+// webhook says so.
+const renewedFor = 24 * time.Hour
+
+// others remembers what other installations of configstamp keep in the namespaces
+// that we serve too, so that we neither write over it nor ask about it each time we
+// look. Losing it (a new leader) costs one dry run for each namespace.
+type others struct {
+	mu      sync.Mutex
+	claimed map[claimedKey]time.Time     // until when we believe it
+	renewed map[ref]map[string]time.Time // when we recorded it anew, by key
+	told    map[told]bool
+}
+
+type claimedKey struct{ namespace, id string }
+
+type told struct {
+	namespace string
+	why       reason
+}
+
+func newOthers() *others {
+	return &others{claimed: map[claimedKey]time.Time{}, renewed: map[ref]map[string]time.Time{}, told: map[told]bool{}}
+}
+
+// keep tells how long to leave a workload alone that has values under keys which we
+// do not hold: none, when we have to ask about them. back tells that one of them was
+// recorded anew, and is there again.
+func (o *others) keep(user ref, ids []string, now time.Time) (wait time.Duration, back bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, id := range ids {
+		wait = max(wait, o.claimed[claimedKey{user.namespace, id}].Sub(now))
+		if when, ok := o.renewed[user][id]; ok && now.Sub(when) < renewedFor {
+			wait, back = max(wait, when.Add(renewedFor).Sub(now)), true
+		}
+	}
+	return wait, back
+}
+
+// claim notes which of some keys are claimed in a namespace, and reports whether one
+// is. What was claimed and is not any more may be told of again.
+func (o *others) claim(namespace string, ids []string, claims []checksum.Claim, now, until time.Time) (by string, claimed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.DeleteFunc(o.claimed, func(_ claimedKey, until time.Time) bool { return now.Sub(until) > believed })
+	for _, id := range ids {
+		key := claimedKey{namespace, id}
+		_, was := o.claimed[key]
+		delete(o.claimed, key)
+		for _, c := range claims {
+			for _, its := range c.KeyIDs {
+				if its == id {
+					o.claimed[key], by, claimed = until, c.Installation, true
+				}
+			}
+		}
+		if _, is := o.claimed[key]; was && !is {
+			delete(o.told, told{namespace, reasonOther})
+		}
+	}
+	return by, claimed
+}
+
+// renew notes that values under some keys are recorded anew.
+func (o *others) renew(user ref, ids []string, now time.Time) {
+	if len(ids) == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.renewed[user] == nil {
+		o.renewed[user] = map[string]time.Time{}
+	}
+	maps.DeleteFunc(o.renewed[user], func(_ string, when time.Time) bool { return now.Sub(when) >= renewedFor })
+	for _, id := range ids {
+		o.renewed[user][id] = now
+	}
+}
+
+// forget drops what is remembered of a workload.
+func (o *others) forget(user ref) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.renewed, user)
+}
+
+// ask has us ask again about everything in a namespace.
+func (o *others) ask(namespace string, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key := range o.claimed {
+		if key.namespace == namespace {
+			o.claimed[key] = now
+		}
+	}
+	maps.DeleteFunc(o.renewed, func(user ref, _ map[string]time.Time) bool { return user.namespace == namespace })
+}
+
+// first reports whether something about a Namespace is told for the first time.
+func (o *others) first(namespace string, why reason) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := told{namespace, why}
+	was := o.told[key]
+	o.told[key] = true
+	return !was
+}
+
+// over has something about a Namespace told again when it comes again.
+func (o *others) over(namespace string, why reason) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.told, told{namespace, why})
+}
+
+// claims are what other installations' webhooks said in an answer.
+func (a answer) claims() (claims []checksum.Claim) {
+	for _, warning := range a.warnings {
+		if claim, ok := checksum.ParseClaim(warning); ok {
+			claims = append(claims, claim)
+		}
+	}
+	return claims
+}
+
+// claimed reports whether another installation claims some keys that are on record,
+// by the answer to a dry run, and for how long that counts.
+func (c *Controller) claimed(user ref, ids []string, try answer) (wait time.Duration, claimed bool) {
+	wait = believed
+	if checksum.Names(c.namespaces.Settings(user.namespace), c.options.Installation) {
+		wait = believedWhereNamed
+	}
+	now := c.options.Clock.Now()
+	by, claimed := c.others.claim(user.namespace, ids, try.claims(), now, now.Add(wait))
+	if claimed {
+		c.tellOther(user, by)
+	}
+	return wait, claimed
+}
+
+// tellOther says, once for a Namespace, that another installation serves it too; by
+// is its namespace, "" when that is not known.
+func (c *Controller) tellOther(user ref, by string) {
+	if !c.others.first(user.namespace, reasonOther) {
+		return
+	}
+	where := "in the namespace " + by
+	if by == "" {
+		where = "whose webhook does not answer us"
+	}
+	c.onNamespace(user.namespace, corev1.EventTypeWarning, reasonOther, "another installation of configstamp, "+where+", serves this Namespace too: "+
+		user.people()+", and all that carries its checksums, is left to it. Have one installation serve the Namespace: annotate it with "+
+		"configstamp.dev/installation, the value being the namespace of that installation, or uninstall the other")
+}
+
+// tellElsewhere says, once for a Namespace, that it is left to another installation.
+func (c *Controller) tellElsewhere(namespace string) {
+	if c.others.first(namespace, reasonElsewhere) {
+		c.onNamespace(namespace, corev1.EventTypeNormal, reasonElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
+			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
+	}
+}
+
+// onNamespace tells something about a Namespace, where its users can read it.
+func (c *Controller) onNamespace(name, eventType string, why reason, text string) {
+	c.say.recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}, nil,
+		eventType, string(why), actionReadmit, "%s", shorten(text))
+}
