@@ -266,6 +266,34 @@ func TestEntriesNeverGoAway(t *testing.T) {
 	}
 }
 
+// e2e/oracle asks the policy; this is that it knows the values.
+func TestThePolicyKnowsWhatTheValuesServe(t *testing.T) {
+	for values, want := range map[string]struct{ has, lacks []string }{
+		"":                                 {[]string{"['kube-system', 'configstamp']", "namespaceObject"}, []string{"reloader", "wave"}},
+		"excludedNamespaces={a,b}":         {[]string{"['a', 'b', 'configstamp']"}, []string{"kube-system"}},
+		"dialects={reloader}":              {[]string{"reloader.stakater.com/"}, []string{"wave"}},
+		"dialects={wave}":                  {[]string{"wave.pusher.com/"}, []string{"reloader"}},
+		"namespaces={a,b},dialects={wave}": {[]string{"['a', 'b']", "!= 'disabled'"}, []string{"namespaceObject", "wave", "kube-system"}},
+	} {
+		policy := all[*admissionregistrationv1.ValidatingAdmissionPolicy](rendered(t, values))[0]
+		served := slices.IndexFunc(policy.Spec.Variables, func(v admissionregistrationv1.Variable) bool { return v.Name == "served" })
+		if served < 0 || !strings.Contains(policy.Spec.Validations[0].Expression, "variables.served") {
+			t.Fatalf("%s: nothing asks whether a workload is opted in", values)
+		}
+		expression := policy.Spec.Variables[served].Expression
+		for _, text := range want.has {
+			if !strings.Contains(expression, text) {
+				t.Errorf("%s: no %s in %s", values, text, expression)
+			}
+		}
+		for _, text := range want.lacks {
+			if strings.Contains(expression, text) {
+				t.Errorf("%s: there is %s in %s", values, text, expression)
+			}
+		}
+	}
+}
+
 // cert-manager and configstamp make authorities with keys of different kinds, and
 // neither can go on with the other's. A Secret that a change of modes takes out of
 // the release would be made again by the Pods of the former mode.
