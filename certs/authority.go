@@ -15,7 +15,7 @@ import (
 
 const (
 	// DefaultSecretName is the Secret that the authority is kept in, unless told otherwise.
-	DefaultSecretName = "configstamp-ca" //nolint:gosec // a name
+	DefaultSecretName = "configstamp-authority" //nolint:gosec // a name
 	// DefaultOverlap is how long an authority stays trusted after another has taken its place.
 	DefaultOverlap = time.Hour
 )

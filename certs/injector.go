@@ -190,8 +190,14 @@ func (i *injector) sync(ctx context.Context) error {
 		return unread // it is damaged; the library makes another
 	}
 	known := readTrust(secret.Data[trustKey])
-	if len(i.last) > 0 && !i.last[0].ca.Equal(signing[0].ca) {
-		known = known.and(i.last) // a Secret that was deleted, or restored, has forgotten
+	switch {
+	case len(i.last) == 0: // Pods that are yet to be replaced may serve under another authority, such as cert-manager's
+		if unread != nil {
+			return unread
+		}
+		known = known.and(injected(webhooks))
+	case !i.last[0].ca.Equal(signing[0].ca): // a Secret that was deleted, or restored, has forgotten
+		known = known.and(i.last)
 	}
 	next := known.next(signing[0].ca, time.Now(), i.options.Overlap)
 
@@ -257,6 +263,14 @@ func (i *injector) inject(ctx context.Context, current *admissionv1.MutatingWebh
 	}
 	klog.FromContext(ctx).Info("Set the caBundle", "mutatingwebhookconfiguration", current.Name, "webhooks", len(stale))
 	return nil
+}
+
+// injected is what the caBundles of our webhooks have the API server trust.
+func injected(configuration *admissionv1.MutatingWebhookConfiguration) (found trust) {
+	for i := range configuration.Webhooks {
+		found = found.and(readTrust(configuration.Webhooks[i].ClientConfig.CABundle))
+	}
+	return found
 }
 
 // announce notes that the API server has been told to trust t, and nothing else.

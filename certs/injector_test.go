@@ -299,3 +299,35 @@ func TestWatchKeepsNoKey(t *testing.T) {
 		t.Error("it was taken out of somebody else's object")
 	}
 }
+
+// Another way to have certificates, cert-manager's or an earlier Secret's, was
+// trusted until now, and Pods that are yet to be replaced serve under it.
+func TestWhatWasTrustedBeforeUsIsOverlapped(t *testing.T) {
+	t.Parallel()
+	before, ours := newCA(t), newCA(t)
+	for name, remembered := range map[string][]byte{"our authority is new": nil, "it has been here before": trust(nil).next(ours.cert, time.Now(), testOptions.Overlap).encode()} {
+		t.Run(name, func(t *testing.T) {
+			configuration, secret := webhookConfiguration(), caSecret(ours)
+			for i := range configuration.Webhooks {
+				configuration.Webhooks[i].ClientConfig.CABundle = before.certPEM
+			}
+			secret.Data[trustKey] = remembered
+			client := newClient(secret, configuration)
+			var refusals atomic.Int32
+			client.PrependReactor("patch", "mutatingwebhookconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return refusals.Add(1) <= 3, nil, apierrors.NewInternalError(errors.New("etcd is away"))
+			})
+			startInjector(t, client)
+			eventually(t, "both authorities are trusted", hasBundle(t, client, concat(ours, before)))
+			secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), DefaultSecretName, metav1.GetOptions{})
+			fatal(t, err)
+			kept := readTrust(secret.Data[trustKey])
+			if !bytes.Equal(kept.caBundle(), concat(ours, before)) {
+				t.Fatal("the Secret does not remember both")
+			}
+			if after := kept.next(ours.cert, time.Now().Add(testOptions.Overlap), testOptions.Overlap); !bytes.Equal(after.caBundle(), ours.certPEM) {
+				t.Error("the one before is trusted for ever")
+			}
+		})
+	}
+}

@@ -135,8 +135,8 @@ const patience = 8
 // reportFailure warns of a workload that keeps failing, once for each reason.
 func (c *Controller) reportFailure(user ref, err error) {
 	s := c.index.get(user)
-	if s == nil || c.queue.NumRequeues(user)+1 < patience {
-		return
+	if s == nil || optedOut(err) || c.queue.NumRequeues(user)+1 < patience {
+		return // who has opted out is told nothing
 	}
 	// The API server's own words, where it has refused; they are about the
 	// workload and the policy that it meets, and may differ each time.

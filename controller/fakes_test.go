@@ -38,6 +38,7 @@ type cluster struct {
 	away     bool           // the webhook is not called
 	rider    string         // another webhook sets this label in any patch
 	guarded  bool           // by our own policy, which lets nobody ride along
+	unserved bool           // by our own policy, nothing is opted in
 	oversize bool           // the webhook says that annotations do not fit
 	fail     map[string]int // how many patches of an object of this name fail
 	calls    []string
@@ -144,6 +145,9 @@ func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bo
 	}
 	if c.oversize {
 		return c.body(user), []string{"configstamp: " + checksum.Finding{Reason: checksum.TooLarge}.String()}, nil
+	}
+	if c.unserved {
+		return nil, nil, fmt.Errorf("PATCH %s: %w", user, apierrors.NewForbidden(schema.GroupResource{Resource: user.kind.Resource}, user.name, errors.New(notServed+"; this one is not")))
 	}
 	before := c.body(user)
 	if c.rider != "" && c.guarded {

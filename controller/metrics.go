@@ -11,14 +11,15 @@ const (
 	rolling   = "rolling"
 	recording = "recording"
 
-	resultDone     = "done"     // the answer is true
-	resultAway     = "away"     // it is not: the webhook was not called, or knew older content
-	resultRefused  = "refused"  // the API server, or somebody's admission, said no
-	resultFailed   = "failed"   // the API server was not there, or nobody knows
-	resultGone     = "gone"     // the workload was deleted meanwhile
-	resultOversize = "oversize" // our annotations do not fit
-	resultBlocked  = "blocked"  // another webhook would ride along
-	resultClaimed  = "claimed"  // what is on record is another installation's
+	resultDone     = "done"      // the answer is true
+	resultAway     = "away"      // it is not: the webhook was not called, or knew older content
+	resultRefused  = "refused"   // the API server, or somebody's admission, said no
+	resultFailed   = "failed"    // the API server was not there, or nobody knows
+	resultGone     = "gone"      // the workload was deleted meanwhile
+	resultOversize = "oversize"  // our annotations do not fit
+	resultBlocked  = "blocked"   // another webhook would ride along
+	resultOptedOut = "opted-out" // by what the API server knows, the workload is not ours to change
+	resultClaimed  = "claimed"   // what is on record is another installation's
 )
 
 // Metrics counts what the controller does. Its labels have few values: never a
@@ -40,7 +41,8 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 		readmissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_readmissions_total",
 			Help: "Empty patches sent, by manner (rolling, recording) and by what came of them: done, or away (the webhook was not called, or knew older content), " +
-				"refused, failed (no answer), gone (the workload was deleted), oversize, blocked (another webhook would change the workload), claimed (the record is another installation's).",
+				"refused, failed (no answer), gone (the workload was deleted), oversize, blocked (another webhook would change the workload), " +
+				"claimed (the record is another installation's), opted-out (our own policy says that the workload is not opted in, perhaps a moment before we know).",
 		}, []string{"manner", "result"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "configstamp_unverifiable_stamps_total",
@@ -59,7 +61,7 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "Changes that stopped because a rollout failed.",
 		}),
 	}
-	for _, result := range []string{resultDone, resultAway, resultRefused, resultFailed, resultGone, resultOversize, resultBlocked, resultClaimed} {
+	for _, result := range []string{resultDone, resultAway, resultRefused, resultFailed, resultGone, resultOversize, resultBlocked, resultClaimed, resultOptedOut} {
 		m.readmissions.WithLabelValues(rolling, result)
 		m.readmissions.WithLabelValues(recording, result)
 	}

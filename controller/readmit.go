@@ -138,6 +138,8 @@ func resultOf(err error) string {
 	switch {
 	case apierrors.IsNotFound(err):
 		return resultGone
+	case optedOut(err):
+		return resultOptedOut
 	case refused(err):
 		return resultRefused
 	}
@@ -232,13 +234,21 @@ func differences(path string, was, is any) []string {
 	return paths
 }
 
-// What stands around the fields in the words of our ValidatingAdmissionPolicy
-// (deploy/chart/templates/admissionpolicy.yaml), which holds our service account
-// to our own annotations.
+// The words of our ValidatingAdmissionPolicy (deploy/chart/templates/admissionpolicy.yaml),
+// which holds our service account to our own annotations, where it says what stands
+// around the fields, and to what is opted in.
 const (
 	beforeForbidden = "configstamp may change its own annotations alone, and this request would change "
 	afterForbidden  = ": another mutating webhook"
+	notServed       = "configstamp may change workloads that are opted in, and no others"
 )
+
+// optedOut reports whether our own policy refused a patch because the workload is not
+// opted in. The API server knows of it and our watches are about to tell; or it knows
+// later than they do of a Namespace that was opted in a moment ago.
+func optedOut(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), notServed)
+}
 
 // forbidden are the fields that our own policy refused to have changed by an
 // empty patch; none when that is not what the API server said. Since we send

@@ -3,6 +3,8 @@ package controller
 import (
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -458,6 +460,68 @@ func TestABlockedRecordingIsToldOfOnce(t *testing.T) {
 	}
 	if _, said := h.happened(); len(said) != 1 {
 		t.Errorf("events: %q, want a single one", said)
+	}
+}
+
+// Somebody opts out, and the API server knows before we do.
+func TestADenialAfterSomebodyOptedOutIsNoFailure(t *testing.T) {
+	for manner, prepare := range map[string]func(t *testing.T, c *cluster) *house{
+		rolling: func(t *testing.T, c *cluster) *house {
+			h := adopted(t, c)
+			c.write("c", map[string]string{"k": "new"})
+			h.rest()
+			return h
+		},
+		recording: newHouse,
+	} {
+		t.Run(manner, func(t *testing.T) {
+			c := newCluster(t)
+			c.write("c", map[string]string{"k": "old"})
+			d := c.deploy("d", "c")
+			h := prepare(t, c)
+			c.unserved = true
+			for range 2 * patience {
+				_, err := h.sync(t.Context(), d)
+				if err == nil {
+					t.Fatal("it is not tried again: somebody may have opted in a moment ago")
+				}
+				h.reportFailure(d, err)
+				h.queue.AddRateLimited(d)
+			}
+			if _, said := h.happened(); len(said) > 0 {
+				t.Errorf("events: %q, want none", said)
+			}
+			for result, want := range map[string]float64{resultOptedOut: 2 * patience, resultRefused: 0} {
+				if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, result)); got != want {
+					t.Errorf("%v patches are %s, want %v", got, result, want)
+				}
+			}
+			c.optedOut = true // the watch tells
+			h.mustSync(t, d)
+			if waits := h.waits.byReason(); len(waits) > 0 {
+				t.Errorf("opted out, it waits for %v", waits)
+			}
+			c.optedOut, c.unserved = false, false
+			h.mustSync(t, d)
+			if !c.stampedTrue(d) {
+				t.Error("opted in again, it does not carry what is true")
+			}
+		})
+	}
+}
+
+// The words by which the controller knows what our own policy says.
+func TestThePolicyOfTheChartSpeaksAsWeUnderstand(t *testing.T) {
+	for _, file := range []string{"install.yaml", "install-self-managed.yaml"} {
+		manifest, err := os.ReadFile(filepath.Join("..", "deploy", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, words := range []string{beforeForbidden, afterForbidden, notServed} {
+			if !strings.Contains(string(manifest), words) {
+				t.Errorf("deploy/%s does not say %q", file, words)
+			}
+		}
 	}
 }
 

@@ -266,6 +266,69 @@ func TestEntriesNeverGoAway(t *testing.T) {
 	}
 }
 
+// e2e/oracle asks the policy; this is that it knows the values.
+func TestThePolicyKnowsWhatTheValuesServe(t *testing.T) {
+	for values, want := range map[string]struct{ has, lacks []string }{
+		"":                                 {[]string{"['kube-system', 'configstamp']", "namespaceObject"}, []string{"reloader", "wave"}},
+		"excludedNamespaces={a,b}":         {[]string{"['a', 'b', 'configstamp']"}, []string{"kube-system"}},
+		"dialects={reloader}":              {[]string{"reloader.stakater.com/"}, []string{"wave"}},
+		"dialects={wave}":                  {[]string{"wave.pusher.com/"}, []string{"reloader"}},
+		"namespaces={a,b},dialects={wave}": {[]string{"['a', 'b']", "!= 'disabled'"}, []string{"namespaceObject", "wave", "kube-system"}},
+	} {
+		policy := all[*admissionregistrationv1.ValidatingAdmissionPolicy](rendered(t, values))[0]
+		served := slices.IndexFunc(policy.Spec.Variables, func(v admissionregistrationv1.Variable) bool { return v.Name == "served" })
+		if served < 0 || !strings.Contains(policy.Spec.Validations[0].Expression, "variables.served") {
+			t.Fatalf("%s: nothing asks whether a workload is opted in", values)
+		}
+		expression := policy.Spec.Variables[served].Expression
+		for _, text := range want.has {
+			if !strings.Contains(expression, text) {
+				t.Errorf("%s: no %s in %s", values, text, expression)
+			}
+		}
+		for _, text := range want.lacks {
+			if strings.Contains(expression, text) {
+				t.Errorf("%s: there is %s in %s", values, text, expression)
+			}
+		}
+	}
+}
+
+// cert-manager and configstamp make authorities with keys of different kinds, and
+// neither can go on with the other's. A Secret that a change of modes takes out of
+// the release would be made again by the Pods of the former mode.
+func TestWaysToHaveCertificatesShareNoSecretAndLeaveNone(t *testing.T) {
+	secrets := func(values ...string) (names []string) {
+		for _, secret := range all[*corev1.Secret](rendered(t, values...)) {
+			names = append(names, secret.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	issued := map[string]bool{}
+	for _, object := range all[*unstructured.Unstructured](rendered(t)) {
+		if name, found, _ := unstructured.NestedString(object.Object, "spec", "secretName"); found {
+			issued[name] = true
+		}
+	}
+	for _, arg := range only[*appsv1.Deployment](t, rendered(t, "certificates.mode=self-managed")).Spec.Template.Spec.Containers[0].Args {
+		if name, ours := strings.CutPrefix(arg, "--ca-secret="); ours && (issued[name] || len(issued) != 2) {
+			t.Errorf("we sign with %s, cert-manager fills %v", name, issued)
+		}
+	}
+	want := secrets()
+	for name, values := range variants {
+		if got := secrets(values...); !slices.Equal(got, want) {
+			t.Errorf("%s: Secrets %v, want %v", name, got, want)
+		}
+	}
+	for name := range issued {
+		if !slices.Contains(want, name) {
+			t.Errorf("%s does not belong to the release, and stays when it goes", name)
+		}
+	}
+}
+
 func TestWithOneReplicaNothingHoldsUpADrain(t *testing.T) {
 	if budgets := all[*policyv1.PodDisruptionBudget](rendered(t, "replicas=1")); len(budgets) > 0 {
 		t.Error("there is a PodDisruptionBudget")

@@ -34,11 +34,11 @@ func TestSelfManaged_TheAPIServerIsToldWhomToTrust(t *testing.T) {
 	s.EventuallyIn(30*time.Second, "waiting until an overwritten caBundle is ours again, which a watch tells at once", trusted)
 
 	secrets := run.Client.CoreV1().Secrets(harness.OwnNamespace)
-	before, err := secrets.Get(t.Context(), "configstamp-ca", metav1.GetOptions{})
+	before, err := secrets.Get(t.Context(), "configstamp-authority", metav1.GetOptions{})
 	harness.Must(t, err)
-	harness.Must(t, secrets.Delete(t.Context(), "configstamp-ca", metav1.DeleteOptions{}))
+	harness.Must(t, secrets.Delete(t.Context(), "configstamp-authority", metav1.DeleteOptions{}))
 	s.EventuallyIn(time.Minute, "waiting until a deleted authority has another in its place", func() error {
-		after, err := secrets.Get(t.Context(), "configstamp-ca", metav1.GetOptions{})
+		after, err := secrets.Get(t.Context(), "configstamp-authority", metav1.GetOptions{})
 		if err == nil && after.UID == before.UID {
 			err = fmt.Errorf("it is the old one")
 		}

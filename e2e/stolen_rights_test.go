@@ -51,7 +51,7 @@ func TestStolenToken_GivesNoRightThatConfigstampDoesNotUse(t *testing.T) {
 
 		{"another Secret is created", request{verb: "POST", path: own + "/secrets", contentType: asObject, body: secret("another", "Opaque")}, otherSecret},
 		{"a token, as a Secret", request{verb: "POST", path: own + "/secrets", contentType: asObject, body: secret("another", "kubernetes.io/service-account-token")}, otherSecret},
-		{"a token, as a Secret of ours", request{verb: "POST", path: own + "/secrets", contentType: asObject, body: secret("configstamp-ca", "kubernetes.io/service-account-token")}, otherSecret},
+		{"a token, as a Secret of ours", request{verb: "POST", path: own + "/secrets", contentType: asObject, body: secret("configstamp-authority", "kubernetes.io/service-account-token")}, otherSecret},
 		{"a Secret is created elsewhere", request{verb: "POST", path: theirs + "/secrets", contentType: asObject, body: secret("configstamp-key", "Opaque")}, byRoles},
 		{"a Secret is patched", request{verb: "PATCH", path: theirs + "/secrets/any", contentType: asMerge, body: "{}"}, byRoles},
 		{"a ConfigMap is patched", request{verb: "PATCH", path: theirs + "/configmaps/any", contentType: asMerge, body: "{}"}, byRoles},

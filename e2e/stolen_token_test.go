@@ -18,9 +18,10 @@ import (
 // What a thief can do to workloads with the token of configstamp's own service
 // account. stolen_rights_test.go has the rest of the cluster.
 
-// The two that refuse, by what they say.
+// Those that refuse, by what they say.
 const (
 	byPolicy = "configstamp may change its own annotations alone"
+	byOptIn  = "configstamp may change workloads that are opted in, and no others"
 	byRoles  = `User "` + harness.Account + `" cannot `
 )
 
@@ -218,7 +219,8 @@ func (k attacked) foreign(object *unstructured.Unstructured) map[string]any {
 }
 
 func TestStolenToken_ChangesNothingOfAWorkloadButOurAnnotations(t *testing.T) {
-	s := run.PlainSpace(t) // no webhook of ours: what is refused is refused by the policy
+	s := run.Space(t)
+	harness.Must(t, run.Exclusive(t).Stop()) // no webhook of ours: what is refused is refused by the policy
 	rollout := customKinds[0]
 	rollout.define(t, s)
 	thief := run.Stolen(t)
@@ -235,6 +237,60 @@ func TestStolenToken_ChangesNothingOfAWorkloadButOurAnnotations(t *testing.T) {
 	} {
 		k.path = fmt.Sprintf("/apis/%s/namespaces/%s/%s", k.apiVersion, s.Namespace, k.path)
 		t.Run(k.kind, func(t *testing.T) { k.attack(t, s.In(t), thief) })
+	}
+}
+
+// A stamp in a template restarts what it is written into. What is not opted in gets none
+// by our token, whoever opts it in with that.
+func TestStolenToken_RestartsNothingThatIsNotOptedIn(t *testing.T) {
+	t.Parallel()
+	thief := run.Stolen(t)
+	in, plain, system := run.Space(t), run.PlainSpace(t), run.Existing(t, "kube-system")
+	const enabled, disabled = `{"labels":{"configstamp.dev/inject":"enabled"}}`, `{"labels":{"configstamp.dev/inject":"disabled"}}`
+	for i, test := range []struct {
+		what     string
+		space    *harness.Space
+		kind     string
+		metadata string // that somebody else has written
+		steals   string // that the thief writes along with the stamp
+		refused  string
+	}{
+		{"a DaemonSet of kube-system", system, "DaemonSet", "", "", byOptIn},
+		{"one of kube-system that is labelled", system, "DaemonSet", enabled, "", byOptIn},
+		{"a Deployment in a namespace that is not opted in", plain, "Deployment", "", "", byOptIn},
+		{"a StatefulSet", plain, "StatefulSet", "", "", byOptIn},
+		{"a DaemonSet", plain, "DaemonSet", "", "", byOptIn},
+		{"a CronJob", plain, "CronJob", "", "", byOptIn},
+		{"one that the thief opts in", plain, "Deployment", "", enabled, byOptIn},
+		{"one that is annotated for Reloader, as not wanted", plain, "Deployment", `{"annotations":{"reloader.stakater.com/auto":"false"}}`, "", byOptIn},
+		{"one that has opted out", in, "Deployment", disabled, "", byOptIn},
+		{"one that has opted out, and the thief opts in", in, "Deployment", disabled, enabled, byOptIn},
+		{"one of a namespace that is opted in", in, "Deployment", "", "", ""},
+		{"one that has opted in", plain, "Deployment", enabled, "", ""},
+		{"one that is annotated for Reloader", plain, "Deployment", `{"annotations":{"reloader.stakater.com/auto":"true"}}`, "", ""},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			s, name, template := test.space.In(t), fmt.Sprintf("stolen-%d", i), []string{"spec", "template"}
+			path := fmt.Sprintf("/apis/apps/v1/namespaces/%s/%ss/%s", s.Namespace, strings.ToLower(test.kind), name)
+			if test.kind == "CronJob" {
+				path, template = strings.Replace(path, "apps", "batch", 1), []string{"spec", "jobTemplate", "spec", "template"}
+			}
+			s.Create(workload(test.kind, name, ""))
+			t.Cleanup(func() { s.Delete(strings.ToLower(test.kind) + "/" + name) }) // kube-system stays
+			if test.metadata != "" {
+				s.Patch(strings.ToLower(test.kind)+"/"+name, `{"metadata":`+test.metadata+`}`)
+			}
+			stamp := change{at: append(template, "metadata", "annotations", harness.StampKey("configmap/c")), value: "v1:absent"}.document()
+			if test.steals != "" {
+				stamp["metadata"] = json.RawMessage(test.steals)
+			}
+			err := request{verb: "PATCH", path: path, contentType: asMerge, body: asJSON(t, stamp)}.send(t, thief)
+			if test.refused == "" {
+				harness.Must(t, err)
+				return
+			}
+			wantRefused(t, err, test.refused)
+		})
 	}
 }
 

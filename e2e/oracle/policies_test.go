@@ -33,7 +33,7 @@ func TestExpressionsCompileOnTheOldestKubernetesOfTheChart(t *testing.T) {
 		t.Fatal("Chart.yaml says no kubeVersion")
 	}
 	compiled := 0
-	for _, policy := range policies(t) {
+	for _, policy := range append(policies(t, "everything.yaml"), policies(t, "namespaced.yaml")...) {
 		compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MustParseGeneric(string(oldest[1]))))
 		if err != nil {
 			t.Fatal(err)
@@ -64,11 +64,11 @@ func TestExpressionsCompileOnTheOldestKubernetesOfTheChart(t *testing.T) {
 	}
 }
 
-// policies are all that hold expressions in the manifest of everything; the match
-// conditions of webhooks count as a policy that has these alone.
-func policies(t *testing.T) []admissionregistrationv1.ValidatingAdmissionPolicy {
+// policies are all that hold expressions in a manifest; the match conditions of
+// webhooks count as a policy that has these alone.
+func policies(t *testing.T, manifest string) []admissionregistrationv1.ValidatingAdmissionPolicy {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "testdata", "everything.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "testdata", manifest))
 	if err != nil {
 		t.Fatal(err)
 	}

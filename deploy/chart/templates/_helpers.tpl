@@ -94,7 +94,7 @@ labels:
 - --self-managed-certificate
 - --service={{ include "configstamp.name" . }}
 - --webhook-configuration={{ include "configstamp.name" . }}
-- --ca-secret={{ include "configstamp.name" . }}-ca
+- --ca-secret={{ include "configstamp.name" . }}-authority
 {{- else }}
 - --tls-cert-file=/certificate/tls.crt
 - --tls-key-file=/certificate/tls.key
