@@ -388,7 +388,7 @@ func (w *world) body(app *simulatedApp) []byte {
 		metadata["deletionTimestamp"] = w.clock.Now()
 	}
 	if !app.muted.IsZero() {
-		metadata["managedFields"] = []any{map[string]any{"time": app.muted.UTC().Format(time.RFC3339), "subresource": "scale",
+		metadata["managedFields"] = []any{map[string]any{"time": app.muted.UTC().Format(time.RFC3339),
 			"fieldsV1": map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}}}}}
 	}
 	var containers any = []any{container}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/configstamp/configstamp/e2e/harness"
 )
@@ -238,4 +239,27 @@ func TestPolicy_AnnotationsThatAreNoSettingsAreTold(t *testing.T) {
 	before := s.Settled("deployment/d")
 	s.Set("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/d": 1})
+}
+
+// A time to resume that is ahead is told of once, where it stands, and holds nothing.
+func TestPolicy_AResumeInTheFutureHoldsNothing(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	s.Create(deployment("d", "configmap/c"))
+	before := s.Settled("deployment/d")
+	ahead := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	s.Kubectl("annotate", "configmap/c", "configstamp.dev/resume="+ahead)
+	note := fmt.Sprintf("PolicyUnreadable: configstamp.dev/resume: %q: it was more than a minute ahead when it was written", ahead)
+	s.WantNote("configmap/c", note)
+	s.WantNoNote("deployment/d", "PolicyUnreadable")
+	s.Unchanged(before)
+	s.Edit("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+	s.Kubectl("annotate", "--overwrite", "configmap/c", "configstamp.dev/resume="+time.Now().UTC().Format(time.RFC3339))
+	s.Edit("configmap/c", "k", "3")
+	s.WantRolls(before, rolls{"deployment/d": 2})
+	if notes := s.Notes("configmap/c"); len(notes) != 1 {
+		t.Errorf("the source has the events %q, want one", notes)
+	}
 }

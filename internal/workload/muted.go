@@ -7,7 +7,8 @@ import "time"
 type Muted struct {
 	// Since is when somebody last wrote how many replicas it has, or that it is paused,
 	// as far as its managedFields tell. An entry that owns the template as well does not
-	// count: its time may be that of any other field.
+	// count: its time may be that of any other field. Of writes to the subresource scale
+	// the API server notes no time.
 	Since time.Time
 	// RolledOut is when its newest revision was rolled out, as the condition of its kind
 	// tells; Available is since when enough replicas were available.
