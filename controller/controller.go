@@ -130,7 +130,6 @@ type Controller struct {
 	notes      *notes
 	waits      *waits
 	lacks      *lacks
-	tell       func(context.Context) // hands events on until the end; nil: they need nobody
 }
 
 // Changed tells the controller that a source has other content than before.
@@ -254,12 +253,6 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.customs.Run(ctx)
 		return nil
 	})
-	if c.tell != nil {
-		group.Go(func() error {
-			c.tell(ctx)
-			return nil
-		})
-	}
 	group.Go(func() error {
 		if !c.fill(ctx) {
 			return nil // told to stop before

@@ -37,9 +37,7 @@ func New(config *rest.Config, discovery served.Discovery, options Options, sourc
 		return nil, fmt.Errorf("making a client for pods: %w", err)
 	}
 	clients := &restAPI{core: core, clients: map[*workload.Kind]rest.Interface{}}
-	pace := newPaced(recorder)
-	c := newController(options, sources, namespaces, keys, clients, pace, registry)
-	c.tell = pace.run
+	c := newController(options, sources, namespaces, keys, clients, recorder, registry)
 	var customs []served.Resource
 	for _, kind := range options.Kinds {
 		if kind.Custom {

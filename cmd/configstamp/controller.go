@@ -143,7 +143,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		Workers:    o.workers,
 		Lease:      lock,
 		Clock:      clock.RealClock{},
-	}, held{p.store}, opted{p.spaces}, p.keys, p.recorder(), p.registry)
+	}, held{p.store}, opted{p.spaces}, p.keys, p.events, p.registry)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,9 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	}
 	group.Go(func() error { return p.serve(ctx, &o.serving, certificate, c.Ready) })
 	group.Go(func() error { return c.Run(ctx) })
-	return group.Wait()
+	err = group.Wait()
+	p.events.Finish(context.WithoutCancel(ctx), controllerTellsWithin)
+	return err
 }
 
 // opted gives the controller what Namespaces say.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +117,31 @@ func write(t *testing.T, file string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What each process does when it is told to stop ends before the kubelet kills it.
+func TestWhatIsSentAtTheEndFitsTheGracePeriod(t *testing.T) {
+	chart, err := os.ReadFile(filepath.Join("..", "..", "deploy", "chart", "templates", "deployment.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`terminationGracePeriodSeconds: (\d+)`).FindSubmatch(chart)
+	if found == nil {
+		t.Fatal("the chart gives no terminationGracePeriodSeconds")
+	}
+	grace, err := time.ParseDuration(string(found[1]) + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := webhookCommand().Flags()
+	linger, _ := flags.GetDuration("shutdown-linger")
+	drain, _ := flags.GetDuration("shutdown-drain")
+	if all := linger + drain + webhookTellsWithin; all >= grace {
+		t.Errorf("the webhook may take %s, and has %s", all, grace)
+	}
+	const givesBackTheLease = 10 * time.Second // controller: renewDeadline
+	if all := givesBackTheLease + controllerTellsWithin; all >= grace {
+		t.Errorf("the controller may take %s, and has %s", all, grace)
 	}
 }

@@ -79,7 +79,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		Keys:       p.keys,
 		Metrics:    webhook.NewMetrics(p.registry),
 		Patience:   o.freshnessTimeout,
-		Announce:   announce(p.recorder()),
+		Announce:   announce(p.events),
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {
@@ -120,7 +120,9 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	untilAble(serving, func() bool { return certificate.Ready() && p.keys.Ring() != nil })
 	err = server.Serve(serving, listener)
 	stop()
-	return errors.Join(err, group.Wait())
+	err = errors.Join(err, group.Wait())
+	p.events.Finish(context.WithoutCancel(ctx), webhookTellsWithin)
+	return err
 }
 
 // ablePatience is less than the timeoutSeconds of our webhooks, so that they get
