@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 // reason is the reason of an event (events.k8s.io/v1), stable for those who
@@ -142,20 +143,20 @@ func (c *Controller) reportFailure(user ref, err error) {
 	if s == nil || c.queue.NumRequeues(user)+1 < patience {
 		return
 	}
-	// The API server's own words, where it has refused; they are about the
-	// workload and the policy that it meets, and may differ each time.
-	text, stable := err.Error(), err.Error()
-	var refusal apierrors.APIStatus
+	text := err.Error()
+	var answer apierrors.APIStatus
 	var lost *url.Error
 	switch {
-	case errors.As(err, &refusal):
-		text, stable = refusal.Status().Message, string(refusal.Status().Reason)
-	case errors.As(err, &lost):
-		stable = "no answer" // the words of each have the number of a port, or of a stream
+	case errors.As(err, &answer):
+		status := answer.Status()
+		if text = refusal.Words(&status); refused(err) {
+			text += fmt.Sprintf(". The whole answer: kubectl --namespace %s patch %s %s --field-manager=configstamp --type=merge --patch={} --dry-run=server",
+				user.namespace, user.kind, user.name)
+		}
+	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
+		text = "the API server does not answer"
 	}
-	if c.notes.first(user, reasonFailing, stable) {
-		c.say.event(user, s, corev1.EventTypeWarning, reasonFailing, "re-admission keeps failing, and is tried again for ever: "+text)
-	}
+	c.warnOnce(user, s, reasonFailing, "re-admission keeps failing, and is tried again for ever: "+text)
 }
 
 // onSource tells something about a source. That nobody can tell which version of it

@@ -119,7 +119,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		sources:    sources,
 		namespaces: namespaces,
 		keys:       keys,
-		api:        api,
+		api:        plainAPI{api},
 		say:        announcer{recorder},
 		settle:     newSettling(options.Settle, options.Clock),
 		customs:    served.New(nil),

@@ -41,6 +41,7 @@ func newProcess(o *common, name string) (*process, error) {
 	// A decompressor keeps the last 32 KiB that went through it, in plain, and is
 	// kept for the next response: content would stay in memory long after.
 	config.DisableCompression = true
+	config.WarningHandlerWithContext = rest.NoWarnings{} // client-go would log them: they are somebody's words about what we write
 	config.UserAgent = "configstamp-" + name + "/" + version
 	registry := newRegistry(name)
 	config.Wrap(countRequests(registry))

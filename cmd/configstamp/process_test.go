@@ -2,15 +2,20 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +23,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 )
 
 // asMain in the environment makes a process of this test the real program.
@@ -117,6 +126,33 @@ func write(t *testing.T, file string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What somebody's webhook has to say to a request of ours, such as that for the Secret
+// of the keys, is not logged: it may quote what was sent.
+func TestWarningsOfOthersAreNotLogged(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Warning", `299 - "the key is S3CR3T"`)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1"}`)
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, file, []byte(`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "`+server.URL+`"}}], contexts: [{name: c, context: {cluster: c}}]}`))
+	p, err := newProcess(&common{kubeconfig: file}, "webhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	logger := logr.FromSlogHandler(slog.NewJSONHandler(&log, nil))
+	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
+	defer klog.ClearLogger()
+	if _, err := p.client.CoreV1().Secrets("configstamp").Get(klog.NewContext(t.Context(), logger), "configstamp-key", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(log.String(), "S3CR3T") {
+		t.Errorf("the log says %s", log.String())
 	}
 }
 

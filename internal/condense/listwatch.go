@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 const (
@@ -62,7 +64,7 @@ func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.In
 	w, err := l.client.Get().Namespace(l.namespace).Resource(l.resource).
 		VersionedParams(&options, metav1.ParameterCodec).Watch(Quiet(ctx))
 	if err != nil {
-		return nil, err
+		return nil, refusal.Plain(err)
 	}
 	return Forget(w), nil
 }
@@ -82,7 +84,7 @@ func (l lister) notAhead(ctx context.Context, known string) error {
 		VersionedParams(&metav1.ListOptions{Limit: 1, FieldSelector: l.selector}, metav1.ParameterCodec).
 		SetHeader("Accept", listVersion).Do(Quiet(ctx)).Get()
 	if err != nil {
-		return fmt.Errorf("asking for the version of %s before watching: %w", l.resource, err)
+		return fmt.Errorf("asking for the version of %s before watching: %w", l.resource, refusal.Plain(err))
 	}
 	list, err := meta.ListAccessor(obj)
 	if err != nil {
@@ -106,7 +108,7 @@ func (l lister) page(ctx context.Context, options metav1.ListOptions) (obj runti
 	result := l.client.Get().Namespace(l.namespace).Resource(l.resource).
 		VersionedParams(&options, metav1.ParameterCodec).Do(Quiet(ctx))
 	if obj, err = result.Get(); err != nil {
-		return nil, 0, err
+		return nil, 0, refusal.Plain(err)
 	}
 	body, err := result.Raw()
 	return obj, len(body), err

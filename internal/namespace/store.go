@@ -18,6 +18,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 // Record is what is kept of one Namespace. What it points to never changes.
@@ -116,7 +117,7 @@ func (s *Store) read(ctx context.Context, namespace string, within time.Duration
 	defer cancel()
 	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(condense.Quiet(ctx)).Get()
 	if err != nil {
-		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, refusal.Plain(err))
 	}
 	found, ok := obj.(*named)
 	if !ok {
