@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -28,6 +29,7 @@ var (
 // sync does what is due for one workload. One that the API server does not know
 // is forgotten.
 func (c *Controller) sync(ctx context.Context, user ref) (wait time.Duration, err error) {
+	err = errPanicked // unless it returns
 	defer func() { c.waits.looked(user, err != nil, c.steps.again(user)) }()
 	s := c.index.get(user)
 	if s == nil || !c.serves(user, s) {
@@ -158,10 +160,17 @@ func (c *Controller) policy(user ref, s *subject) checksum.Policy {
 	).Translated(s.foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.namespace, kind) })
 }
 
-// concern gives the sources that concern a workload.
-func (c *Controller) concern(user ref, s *subject) []checksum.Source {
+// concern gives the sources that concern a workload; none when that panics, as the
+// next look at it will tell.
+func (c *Controller) concern(user ref, s *subject) (sources []checksum.Source) {
+	defer func() {
+		if value := recover(); value != nil {
+			c.panicked(context.Background(), inWatch, "Finding the sources of a workload panicked", value, panics.Where(), "workload", user.String())
+			sources = nil
+		}
+	}()
 	selections := checksum.Selections(s.references, c.policy(user, s))
-	sources := make([]checksum.Source, len(selections))
+	sources = make([]checksum.Source, len(selections))
 	for i := range selections {
 		sources[i] = selections[i].Source
 	}

@@ -155,6 +155,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		p.registry.MustRegister(certificate)
 	}
 	p.tellProgress("workloads", c.LastProgress)
+	p.signs["workloads"] = c.LastSign
 	p.store.OnChange(c.Changed)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
@@ -166,7 +167,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if certificate != nil {
 		group.Go(func() error { return certificate.Run(ctx) })
 	}
-	group.Go(func() error { return p.serve(ctx, &o.serving, certificate, c.Ready) })
+	group.Go(func() error { return p.serve(ctx, &o.serving, certificate, c.Ready, c.Healthy) })
 	group.Go(func() error { return c.Run(ctx) })
 	err = group.Wait()
 	p.events.Finish(context.WithoutCancel(ctx), controllerTellsWithin)

@@ -29,6 +29,8 @@ type process struct {
 	spaces   *namespace.Store
 	keys     *keyring.Keyring
 	registry *prometheus.Registry
+	started  time.Time
+	signs    map[string]func() time.Time // when the watches of what last showed life
 	events   *eventqueue.Queue
 }
 
@@ -72,6 +74,8 @@ func newProcess(o *common, name string) (*process, error) {
 		store:    store,
 		keys:     keyring.New(client, o.namespace, o.keySecret, o.keyGrace, clock.RealClock{}),
 		registry: registry,
+		started:  time.Now(),
+		signs:    map[string]func() time.Time{"sources": store.LastSign, "namespaces": spaces.LastSign},
 		events:   eventqueue.New("configstamp", countEvents(create(client), registry)),
 	}
 	p.tellOfStores(o.providers)
@@ -91,6 +95,24 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 		return nil, fmt.Errorf("reading --kubeconfig=%s: %w", kubeconfig, err)
 	}
 	return config, nil
+}
+
+// silentAfter is many times what a watch takes to tell anything or to ask anew.
+const silentAfter = 15 * time.Minute
+
+// silent says which watches hang: they neither tell anything nor ask the API server
+// for it. One that is away, or refuses, is asked again and again.
+func (p *process) silent(now time.Time) error {
+	for what, sign := range p.signs {
+		last := sign()
+		if last.IsZero() {
+			last = p.started
+		}
+		if silence := now.Sub(last); silence > silentAfter {
+			return fmt.Errorf("a watch of %s has neither told nor asked anything for %s", what, silence.Round(time.Second))
+		}
+	}
+	return nil
 }
 
 // create writes an event.

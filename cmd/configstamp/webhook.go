@@ -111,7 +111,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		group.Go(run)
 	}
 	group.Go(func() error { return certificate.Run(background) })
-	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready) })
+	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready, handler.Healthy) })
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	context.AfterFunc(background, cancel)
