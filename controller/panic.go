@@ -35,9 +35,9 @@ const (
 
 // panicked counts and logs a panic that was caught. What panicked is not said: it
 // may hold content.
-func (c *Controller) panicked(ctx context.Context, in, message string, value any, where []string, about ...any) {
+func (c *Controller) panicked(log klog.Logger, in, message string, value any, where []string, about ...any) {
 	c.metrics.panics.WithLabelValues(in).Inc()
-	klog.FromContext(ctx).Error(nil, message, append(about, "panic", panics.What(value), "stack", where)...)
+	log.Error(nil, message, append(about, "panic", panics.What(value), "stack", where)...)
 }
 
 // tryLook looks at one workload. Its panic is its own failure: it is tried again,
@@ -47,7 +47,7 @@ func (c *Controller) tryLook(ctx context.Context, user ref) (wait time.Duration,
 	defer cancel()
 	defer func() {
 		if value := recover(); value != nil {
-			c.panicked(ctx, inLook, "A look at a workload panicked", value, panics.Where(), "workload", user.String())
+			c.panicked(klog.FromContext(ctx), inLook, "A look at a workload panicked", value, panics.Where(), "workload", user.String())
 			c.unlooked(user)
 			wait, err = 0, errPanicked
 		}
@@ -106,7 +106,7 @@ func (c *Controller) tryTurns(ctx context.Context) (err error) {
 	defer cancel()
 	defer func() {
 		if value := recover(); value != nil {
-			c.panicked(ctx, inTurns, "The planner of turns panicked", value, panics.Where())
+			c.panicked(klog.FromContext(ctx), inTurns, "The planner of turns panicked", value, panics.Where())
 			for _, user := range c.steps.granted() {
 				c.queue.Add(user)
 			}
@@ -122,7 +122,7 @@ func (c *Controller) tryTurns(ctx context.Context) (err error) {
 func (c *Controller) tryRead(kind *workload.Kind, data []byte, read func() (runtime.Object, error)) (found runtime.Object, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			c.panicked(context.Background(), inWatch, "Reading a workload panicked", value, panics.Where(), "kind", kind.String())
+			c.panicked(klog.Background(), inWatch, "Reading a workload panicked", value, panics.Where(), "kind", kind.String())
 			var object *workload.Object
 			if object, err = kind.DecodeMetadata(data); err == nil {
 				found = received{ref{kind, object.Namespace, object.Name}, faulty(object, errPanicked)}

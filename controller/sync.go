@@ -165,7 +165,7 @@ func (c *Controller) policy(user ref, s *subject) checksum.Policy {
 func (c *Controller) concern(user ref, s *subject) (sources []checksum.Source) {
 	defer func() {
 		if value := recover(); value != nil {
-			c.panicked(context.Background(), inWatch, "Finding the sources of a workload panicked", value, panics.Where(), "workload", user.String())
+			c.panicked(klog.Background(), inWatch, "Finding the sources of a workload panicked", value, panics.Where(), "workload", user.String())
 			sources = nil
 		}
 	}()

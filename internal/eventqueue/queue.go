@@ -231,14 +231,12 @@ func (q *Queue) flush(ctx context.Context, all []waiting) {
 
 // insist writes an event, again and again until ctx ends.
 func (q *Queue) insist(ctx context.Context, w waiting) {
-	why, again := "the process ended before", true
-	for ctx.Err() == nil {
+	why := "the process ended before"
+	for again := true; again && ctx.Err() == nil; {
 		if why, again = q.send(ctx, w.Event); why == "" {
 			return
 		}
-		if !again || !sleep(ctx, firstPause) {
-			break
-		}
+		again = again && sleep(ctx, firstPause)
 	}
 	q.lose(why, w.Reason, w.stands)
 }

@@ -102,6 +102,7 @@ func TestEventsArePaced(t *testing.T) {
 			t.Errorf("%d events within ten seconds, want %d", got, atOnce+10*perSecond)
 		}
 		time.Sleep(10 * time.Second)
+		stop()
 		for i, event := range s.events {
 			if want := fmt.Sprint("d", i); event.Regarding.Name != want {
 				t.Fatalf("%s is told of as number %d", event.Regarding.Name, i)
@@ -110,7 +111,6 @@ func TestEventsArePaced(t *testing.T) {
 		if s.written() != 200 {
 			t.Errorf("%d events in the end, want 200", s.written())
 		}
-		stop()
 	})
 }
 

@@ -46,7 +46,7 @@ func Plain(err error) error {
 	}
 	status := answer.Status()
 	text := Words(&status)
-	if inner, ok := innermost(err); ok {
+	if inner := innermost(err); inner != nil {
 		if around, ends := strings.CutSuffix(err.Error(), inner.Error()); ends {
 			text = around + text
 		}
@@ -54,21 +54,18 @@ func Plain(err error) error {
 	return &plain{err, status, text}
 }
 
-// innermost is the answer that err wraps, if it wraps nothing beside it.
-func innermost(err error) (error, bool) {
+// innermost is the answer that err wraps, nil if it wraps something beside it.
+func innermost(err error) error {
 	for ; err != nil; err = errors.Unwrap(err) {
-		//nolint:errorlint // this is the error itself, not one that it wraps
 		if _, ok := err.(apierrors.APIStatus); ok {
-			return err, true
+			return err
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // The API server's own forms, of which these parts alone are read. What a webhook
 // says comes after them.
-//
-//nolint:gochecknoglobals // they never change
 var (
 	deniedByWebhook = regexp.MustCompile(`^admission webhook "([a-z0-9.-]{1,253})" (denied the request|attempted to)`)
 	failedWebhook   = regexp.MustCompile(`^Internal error occurred: failed calling webhook "([a-z0-9.-]{1,253})":`)
