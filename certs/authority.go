@@ -11,6 +11,8 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 const (
@@ -88,13 +90,12 @@ func (o Authority) source(injector *injector) *Source {
 			LeafDuration:    o.LeafDuration,
 		},
 	}
-	asItIs := func(err error) error { return err }
 	return &Source{
 		newest:  library,
 		settled: injector.settled,
 		parts: []func(context.Context) error{
-			func(ctx context.Context) error { return library.Start(quietly(ctx, asItIs)) },
-			func(ctx context.Context) error { return injector.run(quietly(ctx, asItIs)) },
+			func(ctx context.Context) error { return library.Start(quietly(ctx, refusal.Plain)) },
+			func(ctx context.Context) error { return injector.run(quietly(ctx, refusal.Plain)) },
 		},
 	}
 }

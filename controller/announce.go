@@ -10,10 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 // reason is the reason of an event (events.k8s.io/v1), stable for those who
@@ -95,16 +97,15 @@ func (a announcer) lost(user ref, s *subject, sources []checksum.Source) {
 		"recorded anew as it is now, nothing restarts; a change that came meanwhile is not known", list(sources)), sources...)
 }
 
-// event tells something about a workload. client-go takes two events of one
-// reason about one thing for the same one, whatever their texts say, and counts
-// the second up under the words of the first; so what it is about is the
-// workload at its version, and, as its field, what the text is about. Repeating
-// oneself is for notes to prevent.
+// event tells something about a workload, at its version, and names the sources
+// that it is about: those who fold events, as our queue does and kubectl, take two
+// of one reason about one thing for the same one. Repeating oneself is for notes to
+// prevent.
 func (a announcer) event(user ref, s *subject, eventType string, why reason, text string, about ...checksum.Source) {
-	a.eventAbout(user, s, eventType, why, text, list(about))
+	a.eventAbout(user, s, eventType, why, text, list(about), about...)
 }
 
-func (a announcer) eventAbout(user ref, s *subject, eventType string, why reason, text, about string) {
+func (a announcer) eventAbout(user ref, s *subject, eventType string, why reason, text, about string, sources ...checksum.Source) {
 	regarding := &corev1.ObjectReference{
 		APIVersion:      user.kind.GroupVersionKind().GroupVersion().String(),
 		Kind:            user.kind.Name,
@@ -114,7 +115,17 @@ func (a announcer) eventAbout(user ref, s *subject, eventType string, why reason
 		ResourceVersion: s.resourceVersion,
 		FieldPath:       about,
 	}
-	a.recorder.Eventf(regarding, nil, eventType, string(why), actionReadmit, "%s", shorten(text))
+	var related runtime.Object // a nil pointer would not be nil
+	if len(sources) == 1 {
+		related = referenceTo(place{user.namespace, sources[0]})
+	}
+	a.recorder.Eventf(regarding, related, eventType, string(why), actionReadmit, "%s", text)
+}
+
+// referenceTo is how an event names a source.
+func referenceTo(at place) *corev1.ObjectReference {
+	apiVersion, kind := objectKind(at.source.Kind)
+	return &corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: at.namespace, Name: at.source.Name}
 }
 
 // warnOnce tells a person what only a person can mend, once for each text.
@@ -138,34 +149,32 @@ func (c *Controller) reportFailure(user ref, err error) {
 	if s == nil || optedOut(err) || c.queue.NumRequeues(user)+1 < patience {
 		return // who has opted out is told nothing
 	}
-	// The API server's own words, where it has refused; they are about the
-	// workload and the policy that it meets, and may differ each time.
-	text, stable := err.Error(), err.Error()
-	var refusal apierrors.APIStatus
+	text := err.Error()
+	var answer apierrors.APIStatus
 	var lost *url.Error
 	switch {
-	case errors.As(err, &refusal):
-		text, stable = refusal.Status().Message, string(refusal.Status().Reason)
-	case errors.As(err, &lost):
-		stable = "no answer" // the words of each have the number of a port, or of a stream
+	case errors.As(err, &answer):
+		status := answer.Status()
+		if text = refusal.Words(&status); refused(err) {
+			text += fmt.Sprintf(". The whole answer: kubectl --namespace %s patch %s %s --field-manager=configstamp --type=merge --patch={} --dry-run=server",
+				user.namespace, user.kind, user.name)
+		}
+	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
+		text = "the API server does not answer"
 	}
-	if c.notes.first(user, reasonFailing, stable) {
-		c.say.event(user, s, corev1.EventTypeWarning, reasonFailing, "re-admission keeps failing, and is tried again for ever: "+text)
-	}
+	c.warnOnce(user, s, reasonFailing, "re-admission keeps failing, and is tried again for ever: "+text)
 }
 
 // onSource tells something about a source. That nobody can tell which version of it
 // is meant, is no matter: what is about it is told once.
 func (c *Controller) onSource(ctx context.Context, at place, eventType string, why reason, text, about string) {
-	apiVersion, kind := objectKind(at.source.Kind)
+	regarding := referenceTo(at)
 	uid, err := c.api.sourceUID(ctx, at)
 	if err != nil { // kubectl get events shows it all the same
 		klog.FromContext(ctx).V(1).Info("Telling of a source without its uid", "source", at.source.String(), "namespace", at.namespace, "reason", err.Error())
 	}
-	c.say.recorder.Eventf(&corev1.ObjectReference{
-		APIVersion: apiVersion, Kind: kind, Namespace: at.namespace, Name: at.source.Name, UID: uid,
-		ResourceVersion: c.sources.Version(at.namespace, at.source), FieldPath: about,
-	}, nil, eventType, string(why), actionReadmit, "%s", shorten(text))
+	regarding.UID, regarding.ResourceVersion, regarding.FieldPath = uid, c.sources.Version(at.namespace, at.source), about
+	c.say.recorder.Eventf(regarding, nil, eventType, string(why), actionReadmit, "%s", text)
 }
 
 // objectKind is how objects write what kind a source is of.
@@ -202,13 +211,4 @@ func joined(all []string) string {
 		return strings.Join(names[:last], ", ") + " and " + names[last]
 	}
 	return strings.Join(names, "")
-}
-
-// shorten keeps a text within what an event's note holds, 1 kB.
-func shorten(text string) string {
-	const enough = 1000
-	if len(text) <= enough {
-		return text
-	}
-	return strings.ToValidUTF8(text[:enough], "") + "…"
 }

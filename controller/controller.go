@@ -127,6 +127,8 @@ type Controller struct {
 	storm      *storm
 	steps      *steps
 	queue      workqueue.TypedRateLimitingInterface[ref]
+	line       *fair // what waits in the queue
+	vitals     vitals
 	reflect    []*cache.Reflector
 	watches    []watch
 	customs    *served.Resources
@@ -135,7 +137,6 @@ type Controller struct {
 	waits      *waits
 	lacks      *lacks
 	others     *others
-	tell       func(context.Context) // hands events on until the end; nil: they need nobody
 }
 
 // Changed tells the controller that a source has other content than before.
@@ -183,12 +184,18 @@ type watch struct {
 
 // LastProgress is when the watch of workloads that has been silent longest last
 // told anything, zero until each has. It leaves out custom kinds, which come and go.
-func (c *Controller) LastProgress() time.Time {
+func (c *Controller) LastProgress() time.Time { return condense.Oldest(c.progress()...) }
+
+// LastSign is when the watch of workloads that has shown no life for longest last
+// did, zero until each has: see condense.Progress.Sign.
+func (c *Controller) LastSign() time.Time { return condense.OldestSign(c.progress()...) }
+
+func (c *Controller) progress() []*condense.Progress {
 	all := make([]*condense.Progress, 0, len(c.watches))
 	for _, watch := range c.watches {
 		all = append(all, watch.progress)
 	}
-	return condense.Oldest(all...)
+	return all
 }
 
 // Ready says which caches are still to be filled; nil when none is.
@@ -262,12 +269,6 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.customs.Run(ctx)
 		return nil
 	})
-	if c.tell != nil {
-		group.Go(func() error {
-			c.tell(ctx)
-			return nil
-		})
-	}
 	group.Go(func() error {
 		if !c.fill(ctx) {
 			return nil // told to stop before
@@ -335,6 +336,11 @@ func (c *Controller) work(ctx context.Context) {
 	var group errgroup.Group
 	for range c.options.Workers {
 		group.Go(func() error {
+			defer func() {
+				if ctx.Err() == nil {
+					c.vitals.ended.Add(1)
+				}
+			}()
 			for c.next(ctx) {
 			}
 			return nil
@@ -350,11 +356,16 @@ func (c *Controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(user)
+	defer c.vitals.looks.Begin(c.options.Clock.Now())()
 	if user.isTurn() {
-		c.takeTurns(ctx)
+		if err := c.tryTurns(ctx); err != nil {
+			c.queue.AddRateLimited(user)
+		} else {
+			c.queue.Forget(user)
+		}
 		return true
 	}
-	wait, err := c.sync(ctx, user)
+	wait, err := c.tryLook(ctx, user)
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {

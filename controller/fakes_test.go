@@ -42,9 +42,10 @@ type cluster struct {
 	oversize bool           // the webhook says that annotations do not fit
 	fail     map[string]int // how many patches of an object of this name fail
 	calls    []string
-	lose     bool // the answer to the next patch is lost, after it was stored
-	gone     bool // the API server does not know the workload
-	denies   bool // somebody's webhook denies patches, with a status code that means another thing
+	lose     bool  // the answer to the next patch is lost, after it was stored
+	gone     bool  // the API server does not know the workload
+	refusal  error // what is said to each patch
+	denies   bool  // somebody's webhook denies patches, with a status code that means another thing
 	// policy is by flags, settings are those of the namespace.
 	unseen   error // why nobody may list pods
 	pod      workload.Pod
@@ -138,6 +139,9 @@ func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bo
 	}
 	if c.gone {
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: user.kind.Resource}, user.name)
+	}
+	if c.refusal != nil {
+		return nil, nil, c.refusal
 	}
 	if c.denies {
 		return nil, nil, fmt.Errorf("PATCH %s: %w", user, &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -132,7 +132,7 @@ func (c *Controller) turn(ctx context.Context, user ref, s *subject, r review, s
 			"It goes on when the source changes again, when that one is healthy with it or deleted, or by the annotation configstamp.dev/resume on the source",
 			changed(r.Untrue), turn.halted.people(), turn.why)
 		if c.notes.first(user, reasonHalted, text) {
-			c.say.eventAbout(user, s, corev1.EventTypeWarning, reasonHalted, text, list(r.Untrue)+" by "+turn.halted.people())
+			c.say.eventAbout(user, s, corev1.EventTypeWarning, reasonHalted, text, list(r.Untrue)+" by "+turn.halted.people(), r.Untrue...)
 		}
 		return wait, false, nil // while it is busy, another may wait for it that could end the halt
 	}

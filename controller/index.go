@@ -283,13 +283,16 @@ func (x *index) remove(user ref) {
 // knows what that has changed; what others have said of it since is news, that the
 // watch will not tell any more.
 func (x *index) renew(user ref, s *subject) {
-	x.mu.Lock()
-	known := x.subjects[user]
-	news := known != nil && x.take(user, s) && !known.saysAs(s)
-	x.mu.Unlock()
-	if news {
+	if x.renewed(user, s) {
 		x.woken(user)
 	}
+}
+
+func (x *index) renewed(user ref, s *subject) (news bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	known := x.subjects[user]
+	return known != nil && x.take(user, s) && !known.saysAs(s)
 }
 
 // gone forgets a workload that the API server does not know, if nothing newer
@@ -305,8 +308,14 @@ func (x *index) gone(user ref, was *subject) {
 // replace makes a list of one kind in one namespace ("" for all) the truth, and
 // wakes those that it holds, and those that are gone.
 func (x *index) replace(kind *workload.Kind, namespace string, list map[ref]*subject) {
+	for _, user := range x.replaced(kind, namespace, list) {
+		x.woken(user)
+	}
+}
+
+func (x *index) replaced(kind *workload.Kind, namespace string, list map[ref]*subject) (wake []ref) {
 	x.mu.Lock()
-	var wake []ref
+	defer x.mu.Unlock()
 	for user := range x.subjects {
 		if _, ok := list[user]; !ok && user.kind == kind && (namespace == "" || user.namespace == namespace) {
 			x.set(user, nil)
@@ -317,10 +326,7 @@ func (x *index) replace(kind *workload.Kind, namespace string, list map[ref]*sub
 		x.set(user, s)
 		wake = append(wake, user)
 	}
-	x.mu.Unlock()
-	for _, user := range wake {
-		x.woken(user)
-	}
+	return wake
 }
 
 // refresh looks anew at what concerns every workload.

@@ -30,6 +30,7 @@ type Metrics struct {
 	observed     prometheus.Counter
 	rollouts     *prometheus.CounterVec
 	halts        prometheus.Counter
+	panics       *prometheus.CounterVec
 	leads        atomic.Bool
 }
 
@@ -60,6 +61,13 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "configstamp_halts_total",
 			Help: "Changes that stopped because a rollout failed.",
 		}),
+		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "configstamp_panics_total",
+			Help: "Faults of ours that were caught: in a look at a workload (it is tried again), in the planner of turns, or in reading a workload as it arrives. The webhook counts its own as configstamp_admissions_total{reason=\"panic\"}.",
+		}, []string{"in"}),
+	}
+	for _, in := range []string{inLook, inTurns, inWatch} {
+		m.panics.WithLabelValues(in)
 	}
 	for _, result := range []string{resultDone, resultAway, resultRefused, resultFailed, resultGone, resultOversize, resultBlocked, resultClaimed, resultOptedOut} {
 		m.readmissions.WithLabelValues(rolling, result)
@@ -68,7 +76,7 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 	for _, how := range []condition{healthy, failed, mute} {
 		m.rollouts.WithLabelValues(how.label())
 	}
-	registry.MustRegister(m.readmissions, m.lost, m.observed, m.rollouts, m.halts)
+	registry.MustRegister(m.readmissions, m.lost, m.observed, m.rollouts, m.halts, m.panics)
 	return m
 }
 

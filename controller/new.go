@@ -37,9 +37,7 @@ func New(config *rest.Config, discovery served.Discovery, options Options, sourc
 		return nil, fmt.Errorf("making a client for pods: %w", err)
 	}
 	clients := &restAPI{core: core, clients: map[*workload.Kind]rest.Interface{}}
-	pace := newPaced(recorder)
-	c := newController(options, sources, namespaces, keys, clients, pace, registry)
-	c.tell = pace.run
+	c := newController(options, sources, namespaces, keys, clients, recorder, registry)
 	var customs []served.Resource
 	for _, kind := range options.Kinds {
 		if kind.Custom {
@@ -77,7 +75,7 @@ func (c *Controller) reflectors(config *rest.Config, clients *restAPI, kind *wor
 		sink := &workloadSink{index: c.index, kind: kind, namespace: namespace, clock: c.options.Clock}
 		sinks = append(sinks, sink)
 		reflectors = append(reflectors, cache.NewReflectorWithOptions(
-			sink.refused.Of(condense.NewListWatch(client, kind.Resource, namespace, nil)), nil, sink,
+			sink.refused.Of(condense.NewListWatch(sink.progress.Asking(client, c.options.Clock), kind.Resource, namespace, nil)), nil, sink,
 			cache.ReflectorOptions{Name: "configstamp " + kind.String(), TypeDescription: kind.String(), Clock: c.options.Clock, Backoff: condense.Backoff()}))
 	}
 	return reflectors, sinks, nil
@@ -121,7 +119,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		sources:    sources,
 		namespaces: namespaces,
 		keys:       keys,
-		api:        api,
+		api:        plainAPI{api},
 		say:        announcer{recorder},
 		settle:     newSettling(options.Settle, options.Clock),
 		customs:    served.New(nil),
@@ -131,6 +129,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 				Clock: options.Clock,
 				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ref]{Clock: options.Clock, Queue: queued}),
 			})}),
+		line:   queued,
 		notes:  newNotes(),
 		storm:  newStorm(longestSettle * options.Settle),
 		steps:  newSteps(options.Limits),
@@ -155,17 +154,19 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 // is kept with its fault, so that it never ends the watch of the others.
 func (c *Controller) condenser(kind *workload.Kind) func([]byte) (runtime.Object, error) {
 	return func(data []byte) (runtime.Object, error) {
-		object, err := kind.Decode(data)
-		if err == nil {
-			var rollout workload.Rollout
-			if rollout, err = kind.Rollout(data); err == nil {
-				return received{ref{kind, object.Namespace, object.Name}, c.options.newSubject(object, rollout)}, nil
+		return c.tryRead(kind, data, func() (runtime.Object, error) {
+			object, err := kind.Decode(data)
+			if err == nil {
+				var rollout workload.Rollout
+				if rollout, err = kind.Rollout(data); err == nil {
+					return received{ref{kind, object.Namespace, object.Name}, c.options.newSubject(object, rollout)}, nil
+				}
 			}
-		}
-		if object, headErr := kind.DecodeMetadata(data); headErr == nil {
-			return received{ref{kind, object.Namespace, object.Name}, faulty(object, err)}, nil
-		}
-		return nil, err
+			if object, headErr := kind.DecodeMetadata(data); headErr == nil {
+				return received{ref{kind, object.Namespace, object.Name}, faulty(object, err)}, nil
+			}
+			return nil, err
+		})
 	}
 }
 

@@ -187,5 +187,5 @@ func (c *Controller) tellElsewhere(namespace string) {
 // onNamespace tells something about a Namespace, where its users can read it.
 func (c *Controller) onNamespace(name, eventType string, why reason, text string) {
 	c.say.recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}, nil,
-		eventType, string(why), actionReadmit, "%s", shorten(text))
+		eventType, string(why), actionReadmit, "%s", text)
 }

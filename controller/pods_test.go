@@ -85,7 +85,7 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 	delete(w.apps[w.names[3]].settings, "configstamp.dev/pause")
 	w.lead()
 	w.pass(12 * time.Hour)
-	w.wantHeard("ReadmissionFailing", 4, "etcd is away")
+	w.wantHeard("ReadmissionFailing", 4, "the API server failed: InternalError (500)")
 	w.unseen = nil
 	w.pass(2 * time.Minute)
 	if failing := w.controller.waits.byReason()[waitsForRetry]; failing.count > 0 {

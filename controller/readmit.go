@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -130,7 +131,7 @@ func denial(err error) error {
 	}
 	said := status.Status()
 	said.Code, said.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
-	return &apierrors.StatusError{ErrStatus: said}
+	return refusal.Plain(&apierrors.StatusError{ErrStatus: said})
 }
 
 // resultOf is what came of a re-admission that failed.
@@ -146,8 +147,8 @@ func resultOf(err error) string {
 	return resultFailed
 }
 
-// bodyOf is an answer as it came, or the API server's own words for why there is
-// none, which DoRaw and Raw drop.
+// bodyOf is an answer as it came, or the API server's reason for why there is none,
+// which DoRaw and Raw drop.
 func bodyOf(result rest.Result) ([]byte, error) {
 	if err := result.Error(); err != nil {
 		return nil, err
@@ -254,15 +255,16 @@ func optedOut(err error) bool {
 // empty patch; none when that is not what the API server said. Since we send
 // nothing, it was another webhook that would have changed them.
 func forbidden(err error) []string {
-	if !apierrors.IsForbidden(err) {
+	var status apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
 		return nil
 	}
-	_, rest, _ := strings.Cut(err.Error(), beforeForbidden)
+	_, rest, _ := strings.Cut(status.Status().Message, beforeForbidden)
 	fields, _, found := strings.Cut(rest, afterForbidden)
 	if !found {
 		return nil
 	}
-	return strings.Split(fields, ", ")
+	return slices.DeleteFunc(strings.Split(fields, ", "), func(text string) bool { return !refusal.IsField(text) })
 }
 
 const shownFields = 4

@@ -310,7 +310,7 @@ func TestARefusedWorkloadIsTriedLessAndLess(t *testing.T) {
 	if w.patches < 5 || w.patches > 30 {
 		t.Errorf("%d patches in ten minutes, want some 18", w.patches)
 	}
-	w.wantHeard("ReadmissionFailing", 1, "somebody's policy")
+	w.wantHeard("ReadmissionFailing", 1, "the API server refused: Forbidden (403)")
 	w.apps[w.names[0]].refused = 0
 	w.pass(2 * time.Minute)
 	w.wantAllTrue()

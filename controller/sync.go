@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -28,6 +29,7 @@ var (
 // sync does what is due for one workload. One that the API server does not know
 // is forgotten.
 func (c *Controller) sync(ctx context.Context, user ref) (wait time.Duration, err error) {
+	err = errPanicked // unless it returns
 	defer func() { c.waits.looked(user, err != nil, c.steps.again(user)) }()
 	s := c.index.get(user)
 	if s == nil {
@@ -166,10 +168,17 @@ func (c *Controller) policy(user ref, s *subject) checksum.Policy {
 }
 
 // concern gives the sources that concern a workload: by its policy, and those that
-// it carries stamps of, as it may have failed with them.
-func (c *Controller) concern(user ref, s *subject) []checksum.Source {
+// it carries stamps of, as it may have failed with them; none when that panics, as the
+// next look at it will tell.
+func (c *Controller) concern(user ref, s *subject) (sources []checksum.Source) {
+	defer func() {
+		if value := recover(); value != nil {
+			c.panicked(klog.Background(), inWatch, "Finding the sources of a workload panicked", value, panics.Where(), "workload", user.String())
+			sources = nil
+		}
+	}()
 	selections := checksum.Selections(s.references, c.policy(user, s))
-	sources := make([]checksum.Source, len(selections))
+	sources = make([]checksum.Source, len(selections))
 	for i := range selections {
 		sources[i] = selections[i].Source
 	}

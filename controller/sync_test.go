@@ -437,7 +437,7 @@ func TestADenialByTheCodeOfWhatIsGone(t *testing.T) {
 			if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, resultRefused)); got != patience {
 				t.Errorf("%v refusals counted, want %d", got, patience)
 			}
-			if _, said := h.happened(); !strings.Contains(strings.Join(said, "\n"), "Warning ReadmissionFailing re-admission keeps failing, and is tried again for ever: admission webhook \"teams.example.com\" denied the request: no such team") {
+			if _, said := h.happened(); !strings.Contains(strings.Join(said, "\n"), "Warning ReadmissionFailing re-admission keeps failing, and is tried again for ever: admission webhook \"teams.example.com\" refused: Forbidden (403). The whole answer: kubectl --namespace shop patch deployments.apps d ") {
 				t.Errorf("events: %q", said)
 			}
 			c.denies = false
@@ -551,8 +551,8 @@ func TestPeopleAreToldOfWhatKeepsFailing(t *testing.T) {
 		}
 	}
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "d", errRefused)
-	if said := fail(3, fmt.Errorf("rolling: %w", denied)); len(said) != 1 || !strings.Contains(said[0], errRefused.Error()) {
-		t.Errorf("events: %q, want one with the API server's words", said)
+	if said := fail(3, fmt.Errorf("rolling: %w", denied)); len(said) != 1 || !strings.Contains(said[0], "Forbidden (403)") || strings.Contains(said[0], errRefused.Error()) {
+		t.Errorf("events: %q, want one with the API server's reason, and not its words", said)
 	}
 }
 

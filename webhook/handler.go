@@ -14,6 +14,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -102,6 +104,7 @@ type Handler struct {
 	// Now is the clock by which such fights are counted; nil is the real one.
 	Now func() time.Time
 
+	underWay  watchdog.Work
 	takeaways takeaways
 	bodies    bodies
 }
@@ -110,9 +113,10 @@ type Handler struct {
 // unchanged, with a warning, and the controller heals what was missed.
 func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionRequest) (answer Answer) {
 	start := time.Now()
+	defer h.underWay.Begin(start)()
 	defer func() {
 		if value := recover(); value != nil {
-			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", fmt.Sprintf("%T", value), "stack", stack())
+			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", panics.What(value), "stack", panics.Where())
 			answer = Answer{Outcome: failed, Reason: panicked, Warnings: []string{"configstamp: internal error: admitted without checksums; the controller will add them"}}
 		}
 		h.Metrics.admitted(request.Operation, answer, time.Since(start))
@@ -128,6 +132,18 @@ func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionReque
 		logOf(ctx, request).V(2).Info("Admitted", "outcome", answer.Outcome, "reason", answer.Reason, "operations", len(answer.Patch), "dryRun", isDryRun(request))
 	}
 	return answer
+}
+
+// stuckAfter is many times what an admission may take, whatever the API server does.
+const stuckAfter = 5 * time.Minute
+
+// Healthy says why the process should be started anew, nil when that would not help:
+// an admission hangs, which no request to the API server can cause.
+func (h *Handler) Healthy(now time.Time) error {
+	if oldest := h.underWay.Oldest(); !oldest.IsZero() && now.Sub(oldest) > stuckAfter {
+		return fmt.Errorf("an admission has been under way for %s", now.Sub(oldest).Round(time.Second))
+	}
+	return nil
 }
 
 // logOf is the log in which a request can be told from others. It is made when

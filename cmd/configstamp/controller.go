@@ -144,7 +144,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		Workers:      o.workers,
 		Lease:        lock,
 		Clock:        clock.RealClock{},
-	}, held{p.store}, opted{p.spaces}, p.keys, p.recorder(), p.registry)
+	}, held{p.store}, opted{p.spaces}, p.keys, p.events, p.registry)
 	if err != nil {
 		return err
 	}
@@ -156,6 +156,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		p.registry.MustRegister(certificate)
 	}
 	p.tellProgress("workloads", c.LastProgress)
+	p.signs["workloads"] = c.LastSign
 	p.store.OnChange(c.Changed)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
@@ -167,9 +168,11 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if certificate != nil {
 		group.Go(func() error { return certificate.Run(ctx) })
 	}
-	group.Go(func() error { return p.serve(ctx, &o.serving, certificate, c.Ready) })
+	group.Go(func() error { return p.serve(ctx, &o.serving, certificate, c.Ready, c.Healthy) })
 	group.Go(func() error { return c.Run(ctx) })
-	return group.Wait()
+	err = group.Wait()
+	p.events.Finish(context.WithoutCancel(ctx), controllerTellsWithin)
+	return err
 }
 
 // opted gives the controller what Namespaces say.

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -81,56 +80,39 @@ func countRequests(registry prometheus.Registerer) func(http.RoundTripper) http.
 	}
 }
 
-// countedEvents counts what becomes of the events that are written. It is an
-// events.EventSink.
-type countedEvents struct {
-	events.EventSink
-	writes *prometheus.CounterVec
-}
+// eventWriter writes an event.
+type eventWriter = func(context.Context, *eventsv1.Event) error
 
 // What became of a write.
 const (
 	eventWritten = "written"
-	eventRefused = "refused" // the API server said no: the event is lost
-	eventFailed  = "failed"  // it was not there; client-go tries again, some times
+	eventRefused = "refused" // the API server said no
+	eventFailed  = "failed"  // it was not there
 )
 
-func countEvents(to events.EventSink, registry prometheus.Registerer) *countedEvents {
+// countEvents counts what becomes of the events that are written.
+func countEvents(write eventWriter, registry prometheus.Registerer) eventWriter {
 	writes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "configstamp_event_writes_total",
-		Help: "Writes of Kubernetes events, by what became of them: written, refused (the event is lost), or failed (tried again for a while).",
+		Help: "Writes of Kubernetes events, by what became of them: written, refused (the event is lost, unless the API server is busy), or failed (tried again for a while).",
 	}, []string{"result"})
 	for _, result := range []string{eventWritten, eventRefused, eventFailed} {
 		writes.WithLabelValues(result)
 	}
 	registry.MustRegister(writes)
-	return &countedEvents{to, writes}
-}
-
-// Create implements events.EventSink.
-func (c *countedEvents) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	created, err := c.EventSink.Create(ctx, event)
-	if !apierrors.IsAlreadyExists(err) { // it is there
-		c.count(err)
+	return func(ctx context.Context, event *eventsv1.Event) error {
+		err := write(ctx, event)
+		var status apierrors.APIStatus
+		switch {
+		case apierrors.IsAlreadyExists(err): // it is there, and was not counted
+			writes.WithLabelValues(eventWritten).Inc()
+		case errors.As(err, &status):
+			writes.WithLabelValues(eventRefused).Inc()
+		case err != nil:
+			writes.WithLabelValues(eventFailed).Inc()
+		default:
+			writes.WithLabelValues(eventWritten).Inc()
+		}
+		return err
 	}
-	return created, err
-}
-
-// Patch implements events.EventSink.
-func (c *countedEvents) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
-	patched, err := c.EventSink.Patch(ctx, event, data)
-	if !apierrors.IsNotFound(err) { // then it is created
-		c.count(err)
-	}
-	return patched, err
-}
-
-func (c *countedEvents) count(err error) {
-	result := eventWritten
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		result = eventRefused
-	} else if err != nil {
-		result = eventFailed
-	}
-	c.writes.WithLabelValues(result).Inc()
 }

@@ -3,16 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
+	"github.com/configstamp/configstamp/internal/eventqueue"
 	"github.com/configstamp/configstamp/internal/keyring"
 	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
@@ -27,7 +29,9 @@ type process struct {
 	spaces   *namespace.Store
 	keys     *keyring.Keyring
 	registry *prometheus.Registry
-	events   events.EventBroadcaster
+	started  time.Time
+	signs    map[string]func() time.Time // when the watches of what last showed life
+	events   *eventqueue.Queue
 }
 
 func newProcess(o *common, name string) (*process, error) {
@@ -39,6 +43,7 @@ func newProcess(o *common, name string) (*process, error) {
 	// A decompressor keeps the last 32 KiB that went through it, in plain, and is
 	// kept for the next response: content would stay in memory long after.
 	config.DisableCompression = true
+	config.WarningHandlerWithContext = rest.NoWarnings{} // client-go would log them: they are somebody's words about what we write
 	config.UserAgent = "configstamp-" + name + "/" + version
 	registry := newRegistry(name)
 	config.Wrap(countRequests(registry))
@@ -69,7 +74,9 @@ func newProcess(o *common, name string) (*process, error) {
 		store:    store,
 		keys:     keyring.New(client, o.namespace, o.keySecret, o.keyGrace, clock.RealClock{}),
 		registry: registry,
-		events:   events.NewBroadcaster(countEvents(&events.EventSinkImpl{Interface: client.EventsV1()}, registry)),
+		started:  time.Now(),
+		signs:    map[string]func() time.Time{"sources": store.LastSign, "namespaces": spaces.LastSign},
+		events:   eventqueue.New("configstamp", countEvents(create(client), registry)),
 	}
 	p.tellOfStores(o.providers)
 	return p, nil
@@ -90,22 +97,50 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-func (p *process) recorder() events.EventRecorder {
-	return p.events.NewRecorder(scheme.Scheme, "configstamp")
+// silentAfter is many times what a watch takes to tell anything or to ask anew.
+const silentAfter = 15 * time.Minute
+
+// silent says which watches hang: they neither tell anything nor ask the API server
+// for it. One that is away, or refuses, is asked again and again.
+func (p *process) silent(now time.Time) error {
+	for what, sign := range p.signs {
+		last := sign()
+		if last.IsZero() {
+			last = p.started
+		}
+		if silence := now.Sub(last); silence > silentAfter {
+			return fmt.Errorf("a watch of %s has neither told nor asked anything for %s", what, silence.Round(time.Second))
+		}
+	}
+	return nil
 }
 
-// watch keeps the store, the keys and the events going until ctx ends.
+// create writes an event.
+func create(client kubernetes.Interface) eventWriter {
+	return func(ctx context.Context, event *eventsv1.Event) error {
+		_, err := client.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+		return err
+	}
+}
+
+// How long a process writes events that waited when it was told to stop. With all
+// else that it does then (the webhook lingers and drains, the controller gives its
+// lease back within ten seconds) it stays within the chart's
+// terminationGracePeriodSeconds.
+const (
+	webhookTellsWithin    = 3 * time.Second
+	controllerTellsWithin = 15 * time.Second
+)
+
+// watch keeps the store, the keys and the events going until ctx ends. The events
+// that wait then are for p.events.Finish.
 func (p *process) watch(ctx context.Context) []func() error {
 	return []func() error{
 		func() error { return p.store.Run(ctx) },
 		func() error { return p.spaces.Run(ctx) },
 		func() error { return p.keys.Run(ctx) },
 		func() error {
-			if err := p.events.StartRecordingToSinkWithContext(ctx); err != nil {
-				return fmt.Errorf("starting to record events: %w", err)
-			}
-			<-ctx.Done()
-			p.events.Shutdown()
+			p.events.Run(ctx)
 			return nil
 		},
 	}

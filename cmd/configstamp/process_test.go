@@ -2,21 +2,31 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 )
 
 // asMain in the environment makes a process of this test the real program.
@@ -128,5 +138,58 @@ func write(t *testing.T, file string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What somebody's webhook has to say to a request of ours, such as that for the Secret
+// of the keys, is not logged: it may quote what was sent.
+func TestWarningsOfOthersAreNotLogged(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Warning", `299 - "the key is S3CR3T"`)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1"}`)
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, file, []byte(`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "`+server.URL+`"}}], contexts: [{name: c, context: {cluster: c}}]}`))
+	p, err := newProcess(&common{kubeconfig: file}, "webhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	logger := logr.FromSlogHandler(slog.NewJSONHandler(&log, nil))
+	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
+	defer klog.ClearLogger()
+	if _, err := p.client.CoreV1().Secrets("configstamp").Get(klog.NewContext(t.Context(), logger), "configstamp-key", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(log.String(), "S3CR3T") {
+		t.Errorf("the log says %s", log.String())
+	}
+}
+
+// What each process does when it is told to stop ends before the kubelet kills it.
+func TestWhatIsSentAtTheEndFitsTheGracePeriod(t *testing.T) {
+	chart, err := os.ReadFile(filepath.Join("..", "..", "deploy", "chart", "templates", "deployment.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`terminationGracePeriodSeconds: (\d+)`).FindSubmatch(chart)
+	if found == nil {
+		t.Fatal("the chart gives no terminationGracePeriodSeconds")
+	}
+	grace, err := time.ParseDuration(string(found[1]) + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := webhookCommand().Flags()
+	linger, _ := flags.GetDuration("shutdown-linger")
+	drain, _ := flags.GetDuration("shutdown-drain")
+	if all := linger + drain + webhookTellsWithin; all >= grace {
+		t.Errorf("the webhook may take %s, and has %s", all, grace)
+	}
+	const givesBackTheLease = 10 * time.Second // controller: renewDeadline
+	if all := givesBackTheLease + controllerTellsWithin; all >= grace {
+		t.Errorf("the controller may take %s, and has %s", all, grace)
 	}
 }

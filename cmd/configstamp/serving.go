@@ -89,8 +89,8 @@ func (o *common) certificate(p *process) (*certs.Source, error) {
 
 // serve serves metrics, probes and, where asked for, profiles until ctx ends.
 // certificate is for --metrics-tls, ready says why the process is not ready, or
-// nothing.
-func (p *process) serve(ctx context.Context, s *serving, certificate *certs.Source, ready func() error) error {
+// nothing, healthy why it should be started anew.
+func (p *process) serve(ctx context.Context, s *serving, certificate *certs.Source, ready func() error, healthy func(time.Time) error) error {
 	p.tellReady(ready)
 	metrics := http.NewServeMux()
 	metrics.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{Registry: p.registry}))
@@ -104,7 +104,7 @@ func (p *process) serve(ctx context.Context, s *serving, certificate *certs.Sour
 		doors[0].what = "metrics"
 		doors = append(doors, &door{what: "probes", flag: "health-address", address: s.healthAddress, handler: probes, answers: answerTimeout})
 	}
-	probes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	probes.HandleFunc("GET /healthz", p.health(healthy))
 	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := ready(); err != nil {
 			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
@@ -125,6 +125,19 @@ func (p *process) serve(ctx context.Context, s *serving, certificate *certs.Sour
 		group.Go(func() error { return door.serve(ctx) })
 	}
 	return group.Wait()
+}
+
+// health answers whether the process should be started anew: only when that helps.
+func (p *process) health(healthy func(time.Time) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		now := time.Now()
+		if err := errors.Join(p.silent(now), healthy(now)); err != nil {
+			klog.Background().Info("Unhealthy: something hangs, and the process should be started anew", "reason", err.Error())
+			http.Error(w, "unhealthy: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	}
 }
 
 // profiles are Go's own, on a mux of their own.

@@ -3,9 +3,11 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -127,5 +129,37 @@ func TestWhoReachesProfiles(t *testing.T) {
 		if got := loopback(address); got != want {
 			t.Errorf("loopback(%q) = %v", address, got)
 		}
+	}
+}
+
+// A process is to be started anew when that helps: when a watch hangs, or its work
+// does. That the API server is away is no reason.
+func TestHealthIsToldByWhatHangs(t *testing.T) {
+	now := time.Now()
+	ago := func(age time.Duration) func() time.Time {
+		return func() time.Time { return now.Add(-age) }
+	}
+	never := func() time.Time { return time.Time{} }
+	for sentence, test := range map[string]struct {
+		started time.Duration
+		sign    func() time.Time
+		work    error
+		want    int
+	}{
+		"all is well":                            {time.Hour, ago(time.Minute), nil, http.StatusOK},
+		"it has just started":                    {time.Minute, never, nil, http.StatusOK},
+		"it has never asked anything":            {time.Hour, never, nil, http.StatusServiceUnavailable},
+		"a watch is asked for, and told nothing": {time.Hour, ago(14 * time.Minute), nil, http.StatusOK},
+		"a watch hangs":                          {time.Hour, ago(16 * time.Minute), nil, http.StatusServiceUnavailable},
+		"a worker hangs":                         {time.Hour, ago(time.Minute), errors.New("a worker hangs"), http.StatusServiceUnavailable},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p := &process{started: now.Add(-test.started), signs: map[string]func() time.Time{"sources": test.sign, "others": ago(0)}}
+			w := httptest.NewRecorder()
+			p.health(func(time.Time) error { return test.work })(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+			if w.Code != test.want {
+				t.Errorf("status %d, want %d: %s", w.Code, test.want, w.Body)
+			}
+		})
 	}
 }

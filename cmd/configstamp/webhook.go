@@ -80,7 +80,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		Keys:         p.keys,
 		Metrics:      webhook.NewMetrics(p.registry),
 		Patience:     o.freshnessTimeout,
-		Announce:     announce(p.recorder()),
+		Announce:     announce(p.events),
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {
@@ -112,7 +112,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		group.Go(run)
 	}
 	group.Go(func() error { return certificate.Run(background) })
-	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready) })
+	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready, handler.Healthy) })
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	context.AfterFunc(background, cancel)
@@ -121,7 +121,9 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	untilAble(serving, func() bool { return certificate.Ready() && p.keys.Ring() != nil })
 	err = server.Serve(serving, listener)
 	stop()
-	return errors.Join(err, group.Wait())
+	err = errors.Join(err, group.Wait())
+	p.events.Finish(context.WithoutCancel(ctx), webhookTellsWithin)
+	return err
 }
 
 // ablePatience is less than the timeoutSeconds of our webhooks, so that they get

@@ -5,9 +5,12 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 // What client-go and its callers keep of a watch outlives what came through it:
@@ -49,6 +52,11 @@ func (f *forgetful) pass(events <-chan watch.Event, silence time.Duration) {
 	defer silent.Stop()
 	for event := range events {
 		silent.Reset(silence)
+		if status, ok := event.Object.(*metav1.Status); ok { // the Reflector logs its message
+			status = status.DeepCopy()
+			status.Message = refusal.Words(status)
+			event.Object = status
+		}
 		select {
 		case f.events <- event:
 		case <-f.done:

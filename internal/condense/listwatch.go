@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 const (
@@ -44,13 +46,14 @@ func NewListWatch(client cache.Getter, resource, namespace string, selector fiel
 	if selector == nil {
 		selector = fields.Everything()
 	}
-	l := lister{client: client, resource: resource, namespace: namespace, selector: selector.String()}
+	l := lister{client: client, resource: resource, namespace: namespace, selector: selector.String(), pageWithin: pageWithin}
 	return &cache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}
 }
 
 type lister struct {
 	client                        cache.Getter
 	resource, namespace, selector string
+	pageWithin                    time.Duration
 }
 
 func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -59,12 +62,28 @@ func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.In
 	}
 	options.FieldSelector = l.selector
 	options.Watch = true
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(l.pageWithin, cancel)
 	w, err := l.client.Get().Namespace(l.namespace).Resource(l.resource).
 		VersionedParams(&options, metav1.ParameterCodec).Watch(Quiet(ctx))
+	late.Stop()
 	if err != nil {
-		return nil, err
+		cancel()
+		return nil, refusal.Plain(err)
 	}
-	return Forget(w), nil
+	return Forget(begun{w, cancel}), nil
+}
+
+// begun is a watch that began in time, with what its request holds.
+type begun struct {
+	watch.Interface
+	cancel context.CancelFunc
+}
+
+// Stop implements watch.Interface.
+func (b begun) Stop() {
+	b.Interface.Stop()
+	b.cancel()
 }
 
 // notAhead fails with "expired", so that the Reflector lists anew, when we know
@@ -82,7 +101,7 @@ func (l lister) notAhead(ctx context.Context, known string) error {
 		VersionedParams(&metav1.ListOptions{Limit: 1, FieldSelector: l.selector}, metav1.ParameterCodec).
 		SetHeader("Accept", listVersion).Do(Quiet(ctx)).Get()
 	if err != nil {
-		return fmt.Errorf("asking for the version of %s before watching: %w", l.resource, err)
+		return fmt.Errorf("asking for the version of %s before watching: %w", l.resource, refusal.Plain(err))
 	}
 	list, err := meta.ListAccessor(obj)
 	if err != nil {
@@ -94,6 +113,10 @@ func (l lister) notAhead(ctx context.Context, known string) error {
 	return nil
 }
 
+// pageWithin bounds one page, and the beginning of a watch: the API server gives up
+// itself after a minute.
+const pageWithin = 90 * time.Second
+
 // versionWithin bounds the question for a version: the Reflector asks again.
 const versionWithin = 10 * time.Second
 
@@ -102,11 +125,13 @@ const listVersion = runtime.ContentTypeJSON + ";as=PartialObjectMetadataList;g=m
 
 // page reads one page and tells its size in bytes.
 func (l lister) page(ctx context.Context, options metav1.ListOptions) (obj runtime.Object, size int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.pageWithin)
+	defer cancel()
 	options.FieldSelector = l.selector
 	result := l.client.Get().Namespace(l.namespace).Resource(l.resource).
 		VersionedParams(&options, metav1.ParameterCodec).Do(Quiet(ctx))
 	if obj, err = result.Get(); err != nil {
-		return nil, 0, err
+		return nil, 0, refusal.Plain(err)
 	}
 	body, err := result.Raw()
 	return obj, len(body), err

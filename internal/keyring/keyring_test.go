@@ -303,7 +303,7 @@ func TestOutageOfTheAPIServerKeepsTheRing(t *testing.T) {
 		return true, nil, apierrors.NewServiceUnavailable("away")
 	})
 	in.clock.Step(recheck)
-	in.eventually("the outage is noticed", func() bool { return strings.Contains(in.logged.String(), "away") })
+	in.eventually("the outage is noticed", func() bool { return strings.Contains(in.logged.String(), "ServiceUnavailable") })
 	if signs(k) != idOf(1) {
 		t.Error("the ring is gone")
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 const (
@@ -111,7 +112,7 @@ func (k *Keyring) look(ctx context.Context, l *lookup, wait time.Duration) {
 		k.learn(ctx, parse(secret.Data), false)
 		k.publish(ctx)
 	case !apierrors.IsNotFound(err):
-		l.err = fmt.Errorf("reading Secret %s/%s: %w", k.namespace, k.name, err)
+		l.err = fmt.Errorf("reading Secret %s/%s: %w", k.namespace, k.name, refusal.Plain(err))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 // attempts is how often a write that lost a race is begun anew at once.
@@ -42,7 +43,7 @@ func (k *Keyring) once(ctx context.Context) (again, wrote bool, err error) {
 	secret, err := secrets.Get(ctx, k.name, metav1.GetOptions{})
 	absent := apierrors.IsNotFound(err)
 	if err != nil && !absent {
-		return false, false, fmt.Errorf("reading Secret %s/%s (the right to get it is needed): %w", k.namespace, k.name, err)
+		return false, false, fmt.Errorf("reading Secret %s/%s (the right to get it is needed): %w", k.namespace, k.name, refusal.Plain(err))
 	}
 	if absent {
 		secret = k.empty()
@@ -76,7 +77,7 @@ func (k *Keyring) once(ctx context.Context) (again, wrote bool, err error) {
 		k.learn(ctx, parse(changed.Data), true)
 		return false, true, nil
 	case apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || (!absent && apierrors.IsNotFound(err)):
-		return true, false, fmt.Errorf("%s Secret %s/%s: others change it all the time: %w", verb, k.namespace, k.name, err)
+		return true, false, fmt.Errorf("%s Secret %s/%s: others change it all the time: %w", verb, k.namespace, k.name, refusal.Plain(err))
 	}
 	if absent {
 		k.unstore()
@@ -84,7 +85,7 @@ func (k *Keyring) once(ctx context.Context) (again, wrote bool, err error) {
 		k.learn(ctx, c, true)
 	}
 	return false, false, fmt.Errorf("%s Secret %s/%s with %d digest keys that it lacks (the right to %s it is needed, and it must not be immutable): %w",
-		verb, k.namespace, k.name, len(lacking), strings.TrimSuffix(verb, "ing")+"e", err)
+		verb, k.namespace, k.name, len(lacking), strings.TrimSuffix(verb, "ing")+"e", refusal.Plain(err))
 }
 
 // lacking lists what has to be written: the keys of this process that are not

@@ -15,9 +15,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 // Record is what is kept of one Namespace. What it points to never changes.
@@ -84,6 +86,10 @@ func (s *Store) HasSynced() bool { return s.sink.filled() }
 // until it has.
 func (s *Store) LastProgress() time.Time { return s.sink.progress.Last() }
 
+// LastSign is when the watch of Namespaces last showed life, zero until it has: see
+// condense.Progress.Sign.
+func (s *Store) LastSign() time.Time { return s.sink.progress.Sign() }
+
 // Get is what is held of a Namespace; the zero Record when it is not known.
 func (s *Store) Get(namespace string) Record {
 	record, _ := s.sink.get(namespace)
@@ -116,7 +122,7 @@ func (s *Store) read(ctx context.Context, namespace string, within time.Duration
 	defer cancel()
 	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(condense.Quiet(ctx)).Get()
 	if err != nil {
-		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, refusal.Plain(err))
 	}
 	found, ok := obj.(*named)
 	if !ok {
@@ -132,7 +138,7 @@ func (s *Store) Run(ctx context.Context) error {
 		return nil
 	}
 	logger := klog.FromContext(ctx)
-	cache.NewReflectorWithOptions(condense.NewListWatch(s.client, "namespaces", metav1.NamespaceAll, nil), nil, s.sink,
+	cache.NewReflectorWithOptions(condense.NewListWatch(s.sink.progress.Asking(s.client, clock.RealClock{}), "namespaces", metav1.NamespaceAll, nil), nil, s.sink,
 		cache.ReflectorOptions{Logger: &logger, Name: "namespace", TypeDescription: "namespaces", Backoff: condense.Backoff()}).RunWithContext(ctx)
 	return nil
 }
@@ -143,6 +149,7 @@ func (s *Store) Run(ctx context.Context) error {
 func (s *Store) readGiven(ctx context.Context) {
 	refused := map[string]bool{}
 	for {
+		s.sink.progress.Asked(time.Now())
 		var reading sync.WaitGroup
 		found := make([]*named, len(s.given))
 		errs := make([]error, len(s.given))

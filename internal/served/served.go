@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 // askEvery is how often the API server is asked what it serves: it has no watch
@@ -110,7 +112,7 @@ func (r *Resources) look(ctx context.Context) {
 			case apierrors.IsNotFound(err):
 				found = &metav1.APIResourceList{}
 			case err != nil:
-				r.tell(ctx, resource, "The API server does not tell whether it serves this resource", err)
+				r.tell(ctx, resource, "The API server does not tell whether it serves this resource", refusal.Plain(err))
 				found = nil
 			}
 			lists[gv], list = found, found

@@ -15,6 +15,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 // ErrNotProven is wrapped by every error of Checker.Look. It says nothing about
@@ -213,6 +214,6 @@ func (c *Checker) get(ctx context.Context, namespace string, source checksum.Sou
 	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		return nil, nil
 	default:
-		return nil, fmt.Errorf("reading %s: %w", source, err)
+		return nil, fmt.Errorf("reading %s: %w", source, refusal.Plain(err))
 	}
 }

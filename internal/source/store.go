@@ -138,7 +138,7 @@ func (s *Store) reflector(logger klog.Logger, key sinkKey, sink *sink) *cache.Re
 	if key.kind == checksum.Secret {
 		selector = fields.ParseSelectorOrDie(notHelm)
 	}
-	lw := sink.refused.Of(condense.NewListWatch(s.client, resourceOf(key.kind), key.namespace, selector))
+	lw := sink.refused.Of(condense.NewListWatch(sink.progress.Asking(s.client, sink.clock), resourceOf(key.kind), key.namespace, selector))
 	return cache.NewReflectorWithOptions(lw, nil, sink, cache.ReflectorOptions{
 		Logger:          &logger,
 		Name:            "source",
@@ -168,12 +168,18 @@ func (s *Store) HasSynced() bool {
 
 // LastProgress is when the watch of ConfigMaps or Secrets that has been silent longest last told
 // anything; zero until each has.
-func (s *Store) LastProgress() time.Time {
+func (s *Store) LastProgress() time.Time { return condense.Oldest(s.progress()...) }
+
+// LastSign is when the watch that has shown no life for longest last did; zero until
+// each has: see condense.Progress.Sign.
+func (s *Store) LastSign() time.Time { return condense.OldestSign(s.progress()...) }
+
+func (s *Store) progress() []*condense.Progress {
 	all := make([]*condense.Progress, 0, len(s.sinks))
 	for _, sink := range s.sinks {
 		all = append(all, &sink.progress)
 	}
-	return condense.Oldest(all...)
+	return all
 }
 
 // Counts is the number of sources held, by kind.

@@ -1,0 +1,154 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/watchdog"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// longestLook bounds one look at a workload, or one round of turns, with all its
+// requests, each of which has a bound of its own. stuckAfter is when one that is
+// still under way hangs by itself: no API server can cause that.
+const (
+	longestLook = 10 * time.Minute
+	stuckAfter  = 15 * time.Minute
+)
+
+// errPanicked is what came of a look that panicked.
+var errPanicked = errors.New("an internal error of configstamp (a panic): please report it, with the line of the controller's log that says panicked")
+
+// Where a panic was caught, as a metric label.
+const (
+	inLook  = "look"  // at one workload
+	inTurns = "turns" // whose turn it is
+	inWatch = "watch" // reading one workload as it arrives
+)
+
+// panicked counts and logs a panic that was caught. What panicked is not said: it
+// may hold content.
+func (c *Controller) panicked(log klog.Logger, in, message string, value any, where []string, about ...any) {
+	c.metrics.panics.WithLabelValues(in).Inc()
+	log.Error(nil, message, append(about, "panic", panics.What(value), "stack", where)...)
+}
+
+// tryLook looks at one workload. Its panic is its own failure: it is tried again,
+// as after any other, and takes nobody's turn meanwhile.
+func (c *Controller) tryLook(ctx context.Context, user ref) (wait time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			c.panicked(klog.FromContext(ctx), inLook, "A look at a workload panicked", value, panics.Where(), "workload", user.String())
+			c.unlooked(user)
+			wait, err = 0, errPanicked
+		}
+	}()
+	return c.sync(ctx, user)
+}
+
+// unlooked is about a workload that could not be looked at.
+func (c *Controller) unlooked(user ref) {
+	now := c.options.Clock.Now()
+	c.steps.pass(user, now)
+	r, s := c.steps.of(user), c.index.get(user)
+	if r == nil || r.failed || s == nil {
+		return
+	}
+	progressed := r.began
+	if r.health.progressed.After(progressed) {
+		progressed = r.health.progressed
+	}
+	if now.Sub(progressed) >= c.options.Limits.RolloutDeadline {
+		c.steps.halt(user, "configstamp itself fails at it, so that nobody knows whether it is healthy", s.records)
+	}
+}
+
+// pass has a workload that was granted its turn give it back, and wait for another.
+func (t *steps) pass(user ref, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.waiting[user]
+	if c == nil {
+		return
+	}
+	c.granted = false
+	c.retry = now.Add(min(firstRetry<<min(c.tries, 20), lastRetry))
+	c.due = c.retry
+	c.tries++
+	t.stir()
+}
+
+// granted are those whose turn it is.
+func (t *steps) granted() (users []ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for user, c := range t.waiting {
+		if c.granted {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+// tryTurns finds out whose turn it is. After a panic that is done again; those whose
+// turn has come are not forgotten.
+func (c *Controller) tryTurns(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			c.panicked(klog.FromContext(ctx), inTurns, "The planner of turns panicked", value, panics.Where())
+			for _, user := range c.steps.granted() {
+				c.queue.Add(user)
+			}
+			err = errPanicked
+		}
+	}()
+	c.takeTurns(ctx)
+	return nil
+}
+
+// tryRead reads a workload as it arrives. One at which that panics is kept with its
+// fault, as one that cannot be read.
+func (c *Controller) tryRead(kind *workload.Kind, data []byte, read func() (runtime.Object, error)) (found runtime.Object, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			c.panicked(klog.Background(), inWatch, "Reading a workload panicked", value, panics.Where(), "kind", kind.String())
+			var object *workload.Object
+			if object, err = kind.DecodeMetadata(data); err == nil {
+				found = received{ref{kind, object.Namespace, object.Name}, faulty(object, errPanicked)}
+			}
+		}
+	}()
+	return read()
+}
+
+// vitals tell whether the queue moves.
+type vitals struct {
+	looks watchdog.Work
+	ended atomic.Int32 // workers that have ended before they were told to
+}
+
+// Healthy says why the process should be started anew, nil when that would not help.
+// That the API server is away, or slow, is no reason.
+func (c *Controller) Healthy(now time.Time) error {
+	began, last, waits := c.vitals.looks.Oldest(), c.vitals.looks.Latest(), c.line.oldest()
+	switch {
+	case c.vitals.ended.Load() > 0:
+		return fmt.Errorf("%d of %d workers have ended", c.vitals.ended.Load(), c.options.Workers)
+	case !began.IsZero() && now.Sub(began) > stuckAfter:
+		return fmt.Errorf("a look at a workload has been under way for %s", now.Sub(began).Round(time.Second))
+	case c.leads.Load() && !waits.IsZero() && now.Sub(waits) > stuckAfter && now.Sub(last) > stuckAfter:
+		return fmt.Errorf("nothing has been taken from the queue for %s, though something waits", now.Sub(waits).Round(time.Second))
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+// Package eventqueue writes the events of a process: slowly, the important ones
+// first, and none silently lost.
+//
+// client-go's own recorder drops what it cannot queue, writes in no order, and
+// forgets what waits when the process ends.
+//
+// Each event is a write to the API server, like a rollout, so they go out at a
+// pace. Warnings go before Normal events. Events of one type and reason about one
+// source or Namespace stand in one line, and the lines take turns: whoever comes
+// last does not wait behind ten thousand others.
+//
+// Memory is bounded. What finds no room, and what waits when the process ends, is
+// folded: one event stands for its whole line, with the count and the first names.
+// What cannot be written is counted in the log, by its reason.
+package eventqueue

@@ -1,0 +1,167 @@
+package eventqueue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+)
+
+// Bounds of what waits, for each of the two types. A whole event takes about one
+// KiB, and so does a line.
+const (
+	mostWhole = 5000
+	mostLines = 5000
+)
+
+// waiting is an event that waits to be written.
+type waiting struct {
+	*eventsv1.Event
+	stands int // for how many events
+	tries  int
+}
+
+// subject is what the events of one line have in common.
+type subject struct {
+	reason string
+	about  corev1.ObjectReference // a source or a Namespace
+}
+
+// line holds the events of one type and reason about one subject.
+type line struct {
+	whole []waiting
+	rest  fold
+}
+
+// fold is what is kept of events that become one.
+type fold struct {
+	count int
+	first *eventsv1.Event
+	names []string
+}
+
+// named is how many objects a folded event names.
+const named = 5
+
+func (f *fold) add(w waiting) {
+	if f.count == 0 {
+		f.first = w.Event
+	}
+	f.count += w.stands
+	name := w.Regarding.Kind + " " + w.Regarding.Name
+	if len(f.names) < named && !slices.Contains(f.names, name) {
+		f.names = append(f.names, name)
+	}
+}
+
+// event is the one event that stands for all that were added.
+func (f *fold) event(about corev1.ObjectReference) waiting {
+	if f.count == 1 {
+		return waiting{Event: f.first, stands: 1}
+	}
+	one := f.first.DeepCopy()
+	one.Regarding, one.Related = about, nil
+	one.Name = nameOf(about.Name, one.EventTime.Time)
+	others := ""
+	if f.count > named && len(f.names) == named {
+		others = " and others"
+	}
+	one.Note = shorten(fmt.Sprintf("%d events in one, as they could not be sent one by one: about %s%s. The first said: %s",
+		f.count, strings.Join(f.names, ", "), others, f.first.Note))
+	return waiting{Event: one, stands: f.count}
+}
+
+// lines are all events of one type that wait.
+type lines struct {
+	of    map[subject]*line
+	turns []subject // those that have a line, the next one first
+	whole int
+}
+
+func newLines() *lines { return &lines{of: map[subject]*line{}} }
+
+// add has an event wait in the line of its subject, and reports false when there
+// is no room, not even for a folded one.
+func (l *lines) add(about subject, w waiting) bool {
+	one := l.of[about]
+	if one == nil {
+		if len(l.of) >= mostLines {
+			return false
+		}
+		one = &line{}
+		l.of[about] = one
+		l.turns = append(l.turns, about)
+	}
+	if l.whole < mostWhole {
+		one.whole = append(one.whole, w)
+		l.whole++
+	} else {
+		one.rest.add(w)
+	}
+	return true
+}
+
+// back puts an event that could not be written where it was.
+func (l *lines) back(about subject, w waiting) {
+	one := l.of[about]
+	if one == nil {
+		one = &line{}
+		l.of[about] = one
+	} else {
+		l.turns = slices.DeleteFunc(l.turns, func(s subject) bool { return s == about })
+	}
+	l.turns = slices.Insert(l.turns, 0, about)
+	one.whole = slices.Insert(one.whole, 0, w)
+	l.whole++
+}
+
+// take takes the next event, false when there is none.
+func (l *lines) take() (subject, waiting, bool) {
+	if len(l.turns) == 0 {
+		return subject{}, waiting{}, false
+	}
+	about := l.turns[0]
+	l.turns = l.turns[1:]
+	one := l.of[about]
+	var w waiting
+	if len(one.whole) > 0 {
+		w, one.whole[0] = one.whole[0], waiting{}
+		one.whole = one.whole[1:]
+		l.whole--
+	} else {
+		w, one.rest = one.rest.event(about.about), fold{}
+	}
+	if len(one.whole) > 0 || one.rest.count > 0 {
+		l.turns = append(l.turns, about)
+	} else {
+		delete(l.of, about)
+	}
+	return about, w, true
+}
+
+// folded takes everything, one event for each line.
+func (l *lines) folded() (all []waiting) {
+	for _, about := range l.turns {
+		one := l.of[about]
+		var f fold
+		for _, w := range one.whole {
+			f.add(w)
+		}
+		if one.rest.count > 0 {
+			f.count += one.rest.count
+			if f.first == nil {
+				f.first = one.rest.first
+			}
+			for _, name := range one.rest.names {
+				if len(f.names) < named && !slices.Contains(f.names, name) {
+					f.names = append(f.names, name)
+				}
+			}
+		}
+		all = append(all, f.event(about.about))
+	}
+	*l = *newLines()
+	return all
+}

@@ -1,0 +1,289 @@
+package eventqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+)
+
+// A change that concerns a thousand workloads makes as many events. Each is a
+// write, like a roll; all at once they would halve the rate of the rolls.
+const (
+	perSecond = 10
+	atOnce    = 10
+)
+
+// An event that the API server does not take is tried again, as often and about as
+// long as client-go does it.
+const (
+	writeWithin = 10 * time.Second
+	mostTries   = 12
+	firstPause  = time.Second
+	lastPause   = 10 * time.Second
+	// atTheEnd is how many are written at once when the process ends.
+	atTheEnd = 4
+	// reportEvery is how often the log tells of events that were lost.
+	reportEvery = time.Minute
+)
+
+// Queue is an events.EventRecorder. Its methods may be called at any time and from
+// anywhere, unless they say otherwise.
+type Queue struct {
+	write    func(context.Context, *eventsv1.Event) error
+	reporter string
+	instance string
+
+	mu       sync.Mutex
+	warnings *lines
+	normals  *lines
+	lost     map[string]map[string]int // how many, by why and by the event's reason
+	reported time.Time
+	woken    chan struct{} // holds one when something waits
+}
+
+// New makes a queue for the events of reporter. Nothing is written before Run.
+func New(reporter string, write func(context.Context, *eventsv1.Event) error) *Queue {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return &Queue{
+		write: write, reporter: reporter, instance: reporter + "-" + host,
+		warnings: newLines(), normals: newLines(), lost: map[string]map[string]int{}, woken: make(chan struct{}, 1),
+	}
+}
+
+// Eventf implements events.EventRecorder. Both objects are *corev1.ObjectReference;
+// related is the source that the event is about, nil when there are several or none.
+func (q *Queue) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	about, _ := regarding.(*corev1.ObjectReference)
+	if about == nil {
+		q.lose("of no object", reason, 1)
+		return
+	}
+	source, _ := related.(*corev1.ObjectReference)
+	now := time.Now()
+	w := waiting{stands: 1, Event: &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, Name: nameOf(about.Name, now)},
+		EventTime:           metav1.NewMicroTime(now),
+		ReportingController: q.reporter,
+		ReportingInstance:   q.instance,
+		Action:              action,
+		Reason:              reason,
+		Regarding:           *about,
+		Related:             source,
+		Note:                shorten(fmt.Sprintf(note, args...)),
+		Type:                eventType,
+	}}
+	if w.Namespace == "" {
+		w.Namespace = metav1.NamespaceDefault
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.linesOf(eventType).add(subjectOf(w.Event), w) {
+		q.count("there was no room", reason, 1)
+		return
+	}
+	select {
+	case q.woken <- struct{}{}:
+	default:
+	}
+}
+
+func nameOf(object string, now time.Time) string {
+	return util.GenerateEventName(object, now.UnixNano())
+}
+
+// subjectOf is the source that an event is about, else its Namespace.
+func subjectOf(event *eventsv1.Event) subject {
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: event.Namespace, Name: event.Namespace}
+	switch {
+	case event.Related != nil:
+		about = *event.Related
+	case event.Regarding.Kind == "ConfigMap", event.Regarding.Kind == "Secret", event.Regarding.Kind == "SecretProviderClass":
+		about = event.Regarding
+	}
+	about.ResourceVersion, about.FieldPath = "", ""
+	return subject{event.Reason, about}
+}
+
+func (q *Queue) linesOf(eventType string) *lines {
+	if eventType == corev1.EventTypeWarning {
+		return q.warnings
+	}
+	return q.normals
+}
+
+func (q *Queue) take() (about subject, w waiting, some bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if about, w, some = q.warnings.take(); some {
+		return about, w, true
+	}
+	return q.normals.take()
+}
+
+// Run writes events until ctx ends; Finish is for what waits then.
+func (q *Queue) Run(ctx context.Context) {
+	limiter := flowcontrol.NewTokenBucketRateLimiter(perSecond, atOnce)
+	defer limiter.Stop()
+	for {
+		select {
+		case <-q.woken:
+		case <-ctx.Done():
+			return
+		}
+		// Which one is the next is known when its time has come.
+		for q.waits() && limiter.Wait(ctx) == nil {
+			about, w, some := q.take()
+			if !some {
+				break
+			}
+			if pause := q.try(ctx, about, w); pause > 0 && !sleep(ctx, pause) {
+				return
+			}
+			q.report(ctx, reportEvery)
+		}
+	}
+}
+
+func (q *Queue) waits() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.warnings.turns)+len(q.normals.turns) > 0
+}
+
+// try writes an event. One that is to be tried again is put back, and try returns
+// after which pause.
+func (q *Queue) try(ctx context.Context, about subject, w waiting) (pause time.Duration) {
+	why, again := q.send(ctx, w.Event)
+	if why == "" {
+		return 0
+	}
+	w.tries++
+	if !again || w.tries >= mostTries {
+		q.lose(why, w.Reason, w.stands)
+		return 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.linesOf(w.Type).back(about, w)
+	return min(firstPause<<(w.tries-1), lastPause)
+}
+
+// send writes an event, or says why it could not and whether another try may help.
+func (q *Queue) send(ctx context.Context, event *eventsv1.Event) (why string, again bool) {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	err := q.write(ctx, event)
+	var refusal apierrors.APIStatus
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err): // by a try whose answer was lost
+		return "", false
+	case errors.As(err, &refusal):
+		status := refusal.Status()
+		return "the API server refused: " + string(status.Reason), status.Code >= http.StatusInternalServerError || status.Code == http.StatusTooManyRequests
+	}
+	return "the API server did not answer", true
+}
+
+// Finish folds what waits and writes it, Warnings first, as far as that can be done
+// within some time. The log counts the rest. Run has ended by then.
+func (q *Queue) Finish(ctx context.Context, within time.Duration) {
+	q.mu.Lock()
+	warnings, normals := q.warnings.folded(), q.normals.folded()
+	q.mu.Unlock()
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	q.flush(bounded, warnings)
+	q.flush(bounded, normals)
+	q.report(ctx, 0)
+}
+
+// flush writes some events, a few at once.
+func (q *Queue) flush(ctx context.Context, all []waiting) {
+	var writers errgroup.Group
+	writers.SetLimit(atTheEnd)
+	for _, w := range all {
+		writers.Go(func() error {
+			q.insist(ctx, w)
+			return nil
+		})
+	}
+	_ = writers.Wait() // they return no error
+}
+
+// insist writes an event, again and again until ctx ends.
+func (q *Queue) insist(ctx context.Context, w waiting) {
+	why := "the process ended before"
+	for again := true; again && ctx.Err() == nil; {
+		if why, again = q.send(ctx, w.Event); why == "" {
+			return
+		}
+		again = again && sleep(ctx, firstPause)
+	}
+	q.lose(why, w.Reason, w.stands)
+}
+
+func (q *Queue) lose(why, reason string, events int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.count(why, reason, events)
+}
+
+func (q *Queue) count(why, reason string, events int) {
+	if q.lost[why] == nil {
+		q.lost[why] = map[string]int{}
+	}
+	q.lost[why][reason] += events
+}
+
+// report logs how many events were lost, unless it did so a moment ago.
+func (q *Queue) report(ctx context.Context, every time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	if len(q.lost) == 0 || now.Sub(q.reported) < every {
+		return
+	}
+	for why, events := range q.lost {
+		klog.FromContext(ctx).Info("Events are lost", "why", why, "events", maps.Clone(events))
+	}
+	clear(q.lost)
+	q.reported = now
+}
+
+// sleep waits, and reports false when ctx ended before.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// shorten keeps a note within what an event holds, 1 kB.
+func shorten(note string) string {
+	const enough = 1000
+	if len(note) <= enough {
+		return note
+	}
+	return strings.ToValidUTF8(note[:enough], "") + "…"
+}

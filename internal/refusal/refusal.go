@@ -1,0 +1,144 @@
+// Package refusal says in our own words what the API server answered.
+//
+// Its words are not ours to repeat: a message may be that of somebody's admission
+// webhook, policy or conversion, which may quote what the object holds, such as the
+// values of a template's plain env. So what goes on is the reason, the status code,
+// the fields, the name of who refused, and the right that is missing: parts of a
+// form that the API server itself keeps.
+package refusal
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// plain is an error of the API server without its words. Whoever asks what it is
+// (apierrors.IsForbidden and the like) learns that.
+type plain struct {
+	err    error
+	status metav1.Status
+	text   string
+}
+
+// Error implements error.
+func (p *plain) Error() string { return p.text }
+
+// Unwrap is for errors.Is and errors.As.
+func (p *plain) Unwrap() error { return p.err }
+
+// Status implements apierrors.APIStatus.
+func (p *plain) Status() metav1.Status { return p.status }
+
+// Plain is err without words of the API server's: what was wrapped around those
+// stays. An error that is no answer of the API server is returned as it is.
+func Plain(err error) error {
+	var known *plain
+	var answer apierrors.APIStatus
+	if err == nil || errors.As(err, &known) || !errors.As(err, &answer) {
+		return err
+	}
+	status := answer.Status()
+	text := Words(&status)
+	if inner := innermost(err); inner != nil {
+		if around, ends := strings.CutSuffix(err.Error(), inner.Error()); ends {
+			text = around + text
+		}
+	}
+	return &plain{err, status, text}
+}
+
+// innermost is the answer that err wraps, nil if it wraps something beside it.
+func innermost(err error) error {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if _, ok := err.(apierrors.APIStatus); ok {
+			return err
+		}
+	}
+	return nil
+}
+
+// The API server's own forms, of which these parts alone are read. What a webhook
+// says comes after them.
+var (
+	deniedByWebhook = regexp.MustCompile(`^admission webhook "([a-z0-9.-]{1,253})" (denied the request|attempted to)`)
+	failedWebhook   = regexp.MustCompile(`^Internal error occurred: failed calling webhook "([a-z0-9.-]{1,253})":`)
+	deniedByPolicy  = regexp.MustCompile(`^[a-z0-9. "-]{0,600}(?:is forbidden: |is invalid: : Invalid value: "?)?ValidatingAdmissionPolicy '([a-z0-9.-]{1,253})' with binding`)
+	missingRight    = regexp.MustCompile(`^[a-z0-9.-]+ (?:"[^"]*" )?is forbidden: User "[^"]*" cannot ([a-z]{1,16}) resource "([a-z0-9./-]{1,253})"`)
+	fieldPath       = regexp.MustCompile(`^(metadata|spec|status)([.\[][A-Za-z0-9_./\[\]-]{1,400})?$`)
+)
+
+// Words are what a status comes to: who refused, the reason, the code, and the
+// fields.
+func Words(status *metav1.Status) string {
+	text := "the API server refused"
+	switch {
+	case named(deniedByWebhook, status) != "":
+		text = fmt.Sprintf("admission webhook %q refused", named(deniedByWebhook, status))
+	case named(failedWebhook, status) != "":
+		text = fmt.Sprintf("admission webhook %q could not be called", named(failedWebhook, status))
+	case named(deniedByPolicy, status) != "":
+		text = fmt.Sprintf("ValidatingAdmissionPolicy %q refused", named(deniedByPolicy, status))
+	case missingRight.MatchString(status.Message):
+		right := missingRight.FindStringSubmatch(status.Message)
+		text = fmt.Sprintf("the right to %s %s is missing", right[1], right[2])
+	case status.Code >= http.StatusInternalServerError:
+		text = "the API server failed"
+	}
+	text += ": " + Reason(status)
+	if fields := fieldsOf(status); len(fields) > 0 {
+		text += ", at " + strings.Join(fields, ", ")
+	}
+	return text
+}
+
+func named(form *regexp.Regexp, status *metav1.Status) string {
+	if found := form.FindStringSubmatch(status.Message); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// Reason is the reason of a status if it is one of Kubernetes' own (a webhook may
+// write anything there), with the code.
+func Reason(status *metav1.Status) string {
+	if !slices.Contains(reasons(), status.Reason) {
+		return fmt.Sprintf("status code %d", status.Code)
+	}
+	return fmt.Sprintf("%s (%d)", status.Reason, status.Code)
+}
+
+func reasons() []metav1.StatusReason {
+	return []metav1.StatusReason{
+		metav1.StatusReasonUnauthorized, metav1.StatusReasonForbidden, metav1.StatusReasonNotFound, metav1.StatusReasonAlreadyExists,
+		metav1.StatusReasonConflict, metav1.StatusReasonGone, metav1.StatusReasonInvalid, metav1.StatusReasonServerTimeout,
+		metav1.StatusReasonStoreReadError, metav1.StatusReasonTimeout, metav1.StatusReasonTooManyRequests, metav1.StatusReasonBadRequest,
+		metav1.StatusReasonMethodNotAllowed, metav1.StatusReasonNotAcceptable, metav1.StatusReasonRequestEntityTooLarge,
+		metav1.StatusReasonUnsupportedMediaType, metav1.StatusReasonInternalError, metav1.StatusReasonExpired, metav1.StatusReasonServiceUnavailable,
+	}
+}
+
+// IsField reports whether a text is the path of a field, and no more.
+func IsField(text string) bool { return fieldPath.MatchString(text) }
+
+// mostFields is how many fields are named.
+const mostFields = 4
+
+// fieldsOf are the paths that a status names.
+func fieldsOf(status *metav1.Status) (fields []string) {
+	if status.Details == nil {
+		return nil
+	}
+	for _, cause := range status.Details.Causes {
+		if len(fields) < mostFields && IsField(cause.Field) && !slices.Contains(fields, cause.Field) {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return fields
+}
