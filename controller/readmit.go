@@ -248,7 +248,8 @@ const (
 // opted in. The API server knows of it and our watches are about to tell; or it knows
 // later than they do of a Namespace that was opted in a moment ago.
 func optedOut(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), notServed)
+	var status apierrors.APIStatus
+	return apierrors.IsForbidden(err) && errors.As(err, &status) && strings.Contains(status.Status().Message, notServed)
 }
 
 // forbidden are the fields that our own policy refused to have changed by an

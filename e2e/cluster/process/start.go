@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,9 @@ import (
 
 // Mark is the environment variable by which stray processes of a cluster are found, children of children too.
 const Mark = "CONFIGSTAMP_CLUSTER_STATE"
+
+// errEnded is about a process that has ended, be it that nobody has waited for it yet.
+var errEnded = errors.New("has ended")
 
 // Program is what to start.
 type Program struct {
@@ -62,7 +66,7 @@ func Start(p Program) (*Running, error) {
 
 	r := &Running{ended: make(chan struct{})}
 	id, err := identity(cmd.Process.Pid)
-	if err == nil {
+	if err == nil || errors.Is(err, errEnded) { // Ended tells of the latter what it said last
 		r.Record = Record{
 			Component: p.Component, PID: cmd.Process.Pid, Identity: id, Started: started,
 			Health: p.Health, Log: logPath, Command: argv,

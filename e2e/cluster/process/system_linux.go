@@ -25,7 +25,7 @@ func identity(pid int) (string, error) {
 		return "", fmt.Errorf("looking at process %d: its stat cannot be read", pid)
 	}
 	if fields[state] == "Z" || fields[state] == "X" {
-		return "", fmt.Errorf("process %d has ended", pid)
+		return "", fmt.Errorf("process %d %w", pid, errEnded)
 	}
 	return fields[start], nil
 }

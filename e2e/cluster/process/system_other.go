@@ -14,7 +14,7 @@ func identity(pid int) (string, error) {
 	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
 	state, start, found := strings.Cut(strings.TrimSpace(string(out)), " ")
 	if err != nil || !found || strings.HasPrefix(state, "Z") {
-		return "", fmt.Errorf("process %d has ended", pid)
+		return "", fmt.Errorf("process %d %w", pid, errEnded)
 	}
 	return strings.TrimSpace(start), nil
 }
