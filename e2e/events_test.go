@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
@@ -100,4 +102,43 @@ func TestEvents_AnOperatorThatTakesStampsAwayIsNamedOnce(t *testing.T) {
 	}
 	s.Set("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/d": 1})
+}
+
+// What waits to be told when the leader ends is told before it is gone.
+func TestEvents_WhatWaitsWhenTheLeaderEndsIsTold(t *testing.T) {
+	const all = 60
+	product := run.Exclusive(t)
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	harness.Must(t, product.Stop())
+	for i := range all {
+		s.Create(deployment(fmt.Sprint("d", i), "configmap/c"))
+	}
+	harness.Must(t, product.Start(t.Context()))
+	s.Eventually("waiting for the baselines", func() error {
+		for i := range all {
+			if name := fmt.Sprint("deployment/d", i); s.Record(name, "configmap/c") == "" {
+				return fmt.Errorf("%s has none", name)
+			}
+		}
+		return nil
+	})
+	harness.Must(t, product.Stop())
+	told, one := 0, 0
+	list, err := run.Client.EventsV1().Events(s.Namespace).List(t.Context(), metav1.ListOptions{})
+	harness.Must(t, err)
+	for _, event := range list.Items {
+		if event.Reason != "ConfigRecorded" {
+			continue
+		}
+		many := 1
+		if n, err := fmt.Sscanf(event.Note, "%d events in one", &many); n == 1 && err == nil {
+			one++
+		}
+		told += many
+	}
+	if told != all || one == 0 {
+		t.Errorf("of %d recordings %d are told of, with %d events for many\n%s", all, told, one, s.Report())
+	}
+	harness.Must(t, product.Start(t.Context()))
 }
