@@ -125,7 +125,7 @@ func TestEvents_WhatWaitsWhenTheLeaderEndsIsTold(t *testing.T) {
 	})
 	harness.Must(t, product.Stop())
 	told, one := 0, 0
-	list, err := run.Client.EventsV1().Events(s.Namespace).List(t.Context(), metav1.ListOptions{})
+	list, err := s.Run.Client.EventsV1().Events(s.Namespace).List(t.Context(), metav1.ListOptions{})
 	harness.Must(t, err)
 	for _, event := range list.Items {
 		if event.Reason != "ConfigRecorded" {

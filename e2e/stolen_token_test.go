@@ -219,8 +219,8 @@ func (k attacked) foreign(object *unstructured.Unstructured) map[string]any {
 }
 
 func TestStolenToken_ChangesNothingOfAWorkloadButOurAnnotations(t *testing.T) {
-	s := run.Space(t)
 	harness.Must(t, run.Exclusive(t).Stop()) // no webhook of ours: what is refused is refused by the policy
+	s := run.Space(t)
 	rollout := customKinds[0]
 	rollout.define(t, s)
 	thief := run.Stolen(t)

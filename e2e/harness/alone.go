@@ -38,6 +38,12 @@ func (r *Run) Exclusive(t *testing.T) *Product {
 		r.undoneAtTheEnd(t)
 		return r.Product
 	}
+	r.alone.mu.Lock()
+	works := r.alone.works(t)
+	r.alone.mu.Unlock()
+	if works {
+		t.Fatal("Exclusive comes before Space: this test has a namespace of the cluster that all share")
+	}
 	t.Parallel()
 	own, err := r.take(t.Context())
 	Must(t, err)
@@ -125,6 +131,17 @@ func partOf(t testing.TB, name string) bool {
 // cores, as waiting is most of what they do.
 const atOnce = 6
 
+// works reports whether a test, or one that it is a part of, has a namespace of the
+// shared cluster.
+func (a *alone) works(t testing.TB) bool {
+	for name := range a.working {
+		if partOf(t, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // turn waits until a test may work in the shared cluster, where exclusive tests have
 // others: then go test does not count, as tests that wait for a cluster would count
 // as well. The subtests of one that works need no turn of their own.
@@ -132,15 +149,10 @@ func (r *Run) turn(t testing.TB) {
 	a := r.alone
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for {
-		for name := range a.working {
-			if partOf(t, name) {
-				return
-			}
-		}
-		if len(a.working) < atOnce {
-			break
-		}
+	if a.works(t) {
+		return
+	}
+	for len(a.working) == atOnce {
 		a.given.Wait()
 	}
 	a.working[t.Name()] = struct{}{}

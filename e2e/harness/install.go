@@ -126,6 +126,7 @@ func kubeconfig(file, server string, ca []byte, token string) error {
 // with no proxy between.
 func (r *Run) As(t testing.TB, namespace, account, agent string) kubernetes.Interface {
 	t.Helper()
+	r = r.Of(t)
 	identity, err := tokenOf(t.Context(), r.Client, namespace, account)
 	Must(t, err)
 	config := rest.AnonymousClientConfig(r.Config)
@@ -145,6 +146,7 @@ func (r *Run) Stolen(t testing.TB) kubernetes.Interface {
 // test, whatever the caBundles were meanwhile.
 func (r *Run) TrustAgain(t testing.TB) {
 	t.Helper()
+	r = r.Of(t)
 	t.Cleanup(func() {
 		Must(t, r.Product.Stop()) // or it would go on
 		all := r.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()

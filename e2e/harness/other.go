@@ -17,6 +17,7 @@ import (
 // again when others change something, and is at work when this returns.
 func (r *Run) OtherWebhook(t testing.TB, namespace, name string) {
 	t.Helper()
+	r = r.Of(t)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		var review struct {
 			Request struct {
