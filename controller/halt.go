@@ -158,6 +158,64 @@ func (t *steps) settle(user ref, healthy bool, carried []checksum.Source) (ended
 	return ended
 }
 
+// fallen is a rollout that has failed with some contents, and for which nobody waits:
+// all others are opted out, or paused. Who waits later may not find it in the
+// cluster, as its workload may not tell any more.
+type fallen struct {
+	rollout  *rollout
+	contents map[place]*checksum.Content
+}
+
+// fall puts a failure aside.
+func (t *steps) fall(user ref, r *rollout) {
+	delete(t.rollouts, user)
+	f := &fallen{r, map[place]*checksum.Content{}}
+	add := func(c *change, places []place) {
+		for _, at := range places {
+			if content, its := c.root().contents[at]; its {
+				f.contents[at] = content
+			}
+		}
+	}
+	for c, proves := range r.evidence {
+		if proves {
+			add(c, r.places)
+		}
+	}
+	for c, was := range r.holds {
+		add(c, was.places)
+	}
+	if len(f.contents) > 0 {
+		t.fallen[user] = f
+	}
+}
+
+// rise has the failures with the present content of a source count again: somebody
+// waits for what it brought.
+func (t *steps) rise(at place) {
+	c := t.changes[at].root()
+	for user, f := range t.fallen {
+		content, its := f.contents[at]
+		if !its || !content.SameEntries(c.contents[at]) {
+			continue
+		}
+		r := t.rollouts[user]
+		if r == nil {
+			r = f.rollout
+			r.evidence, r.holds, r.places = map[*change]bool{}, map[*change]hold{}, nil
+			t.rollouts[user] = r
+		}
+		if r.holds == nil {
+			r.holds = map[*change]hold{}
+		}
+		r.holds[c] = hold{f.rollout.began, append(r.holds[c].places, at)}
+		if delete(f.contents, at); len(f.contents) == 0 {
+			delete(t.fallen, user)
+		}
+		t.look(user)
+	}
+}
+
 // forget drops a workload that is gone, but for its rollout, which is kept for a
 // while: it may be made again, with what it has failed with. It returns for how long
 // yet.
@@ -166,6 +224,7 @@ func (t *steps) forget(user ref, keep time.Duration, now time.Time) (wait time.D
 	defer t.mu.Unlock()
 	t.see(user, t.unseen[user])
 	delete(t.unwell, user)
+	delete(t.fallen, user)
 	r := t.rollouts[user]
 	if t.waiting[user] == nil && r == nil && t.missed[user] == nil {
 		return 0

@@ -208,6 +208,42 @@ func TestAHaltOutlastsWhatBecomesOfTheFailedWorkload(t *testing.T) {
 	}
 }
 
+// All are opted out for a while, so that nobody waits, and the one that has failed is
+// scaled to nothing in a way of which the API server notes no time.
+func TestAHaltOutlastsThatNobodyWaits(t *testing.T) {
+	for sentence, mended := range map[string]bool{"the bad content is still there": false, "it was mended meanwhile": true} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t)
+			at := w.fill(3)
+			w.spoil(at)
+			w.pass(5 * time.Minute)
+			w.wantRolls(1, 0, 0)
+			failed := w.apps[w.names[0]]
+			failed.mute = true
+			w.touch(failed)
+			w.pass(time.Minute)
+			w.optedOut = true
+			w.controller.NamespaceChanged("shop")
+			w.pass(10 * time.Minute)
+			if mended {
+				w.edit(at, w.newContent())
+			}
+			w.pass(time.Minute)
+			w.optedOut = false
+			w.controller.NamespaceChanged("shop")
+			w.pass(20 * time.Minute)
+			if mended {
+				w.wantRolls(2, 1, 1)
+				return
+			}
+			w.wantRolls(1, 0, 0)
+			w.resume(at)
+			w.pass(10 * time.Minute)
+			w.wantRolls(1, 1, 0)
+		})
+	}
+}
+
 // The workload that has failed becomes healthy without what the change brought: that
 // tells nothing of it.
 func TestAHaltOutlastsHealthWithoutTheChange(t *testing.T) {

@@ -37,6 +37,8 @@ type steps struct {
 	// was on record when a workload that was not healthy before its turn had failed.
 	done   map[place]ended
 	unwell map[ref]checksum.Records
+	// fallen are failures for which nobody waits, until somebody does.
+	fallen map[ref]*fallen
 	// past are the workloads whose rollouts of the past are not known yet: nothing
 	// rolls before they are, or opens.
 	past  map[ref]struct{}
@@ -46,7 +48,7 @@ type steps struct {
 func newSteps(limits Limits) *steps {
 	return &steps{
 		limits: limits, changes: map[place]*change{}, waiting: map[ref]*candidate{}, rollouts: map[ref]*rollout{},
-		missed: map[ref]*rollout{}, unseen: map[ref][]*change{}, done: map[place]ended{}, unwell: map[ref]checksum.Records{},
+		missed: map[ref]*rollout{}, unseen: map[ref][]*change{}, done: map[place]ended{}, unwell: map[ref]checksum.Records{}, fallen: map[ref]*fallen{},
 	}
 }
 
@@ -277,6 +279,7 @@ func (t *steps) join(c *candidate, now time.Time) {
 // find begins a change that was there before us, or has ended already.
 func (t *steps) find(at place, now time.Time) {
 	content := t.content(at)
+	defer t.rise(at)
 	if known, ended := t.done[at]; ended && known.content.SameEntries(content) {
 		t.begin(at, &change{born: now, contents: map[place]*checksum.Content{at: content}}, nil)
 		t.changes[at].proven[at] = known.proven

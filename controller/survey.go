@@ -362,8 +362,8 @@ func (t *steps) allowed(proven int) int {
 	return t.limits.Step * (1<<(complete+1) - 1)
 }
 
-// tidy forgets changes for which nothing is left to do, and failures for which
-// nobody waits: who waits later finds them.
+// tidy forgets changes for which nothing is left to do, and puts failures aside for
+// which nobody waits.
 func (t *steps) tidy(s *survey, now time.Time, out *outcome) {
 	awaited := map[*change]bool{}
 	for _, c := range t.waiting {
@@ -373,7 +373,7 @@ func (t *steps) tidy(s *survey, now time.Time, out *outcome) {
 	}
 	for user, r := range t.rollouts {
 		if r.failed && !t.holds(r, awaited) && len(t.unseen[user]) == 0 {
-			delete(t.rollouts, user)
+			t.fall(user, r)
 		}
 	}
 	for _, r := range t.rollouts {
