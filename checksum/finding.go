@@ -68,9 +68,9 @@ func (f Finding) String() string {
 		return "checksums left out: with them the annotations would exceed 240 KiB, and the API server takes 256 KiB; remove large annotations"
 	case UnreadableSetting:
 		if f.Source != (Source{}) {
-			return f.Source.String() + ": " + f.Text + "; nothing that uses it restarts until that is mended"
+			return f.Source.String() + ": " + f.Text + "; nothing that uses it restarts until it is fixed"
 		}
-		return f.Text + "; nothing restarts until that is mended"
+		return f.Text + "; nothing restarts until it is fixed"
 	case NoSetting:
 		if f.Key == InjectLabel {
 			return f.Key + " is a label, not an annotation; it has no effect here"

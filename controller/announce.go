@@ -80,11 +80,14 @@ func (a announcer) rolling(user ref, s *subject, sources []checksum.Source, adop
 }
 
 func (a announcer) recorded(user ref, s *subject, sources []checksum.Source) {
-	when := "the workload rolls out when that changes"
+	what, when := " recorded as it is now: ", "the workload rolls out when that changes"
+	if len(sources) > 1 {
+		what = " recorded as they are now: "
+	}
 	if !user.kind.Restarts {
 		when = "later runs are stamped when that changes"
 	}
-	a.event(user, s, corev1.EventTypeNormal, reasonRecorded, list(sources)+" recorded as it is now: "+when, sources...)
+	a.event(user, s, corev1.EventTypeNormal, reasonRecorded, list(sources)+what+when, sources...)
 }
 
 func (a announcer) stale(user ref, s *subject, sources []checksum.Source) {

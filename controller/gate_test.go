@@ -31,8 +31,8 @@ func TestGates(t *testing.T) {
 		"in its window":                               {workload: []string{"window", "Mon 00:00-01:00 UTC"}, says: rolled},
 		"too soon after the newest revision":          {workload: []string{"min-interval", "1h"}, wait: 40*time.Minute - 22*time.Second, says: "Normal RolloutHeld configmap/c changed, and rolls out later: configstamp.dev/min-interval holds it until 2026-06-01T00:40:00Z", then: 40 * time.Minute},
 		"observed":                                    {workload: []string{"mode", "observe"}, says: "Normal WouldRollOut configmap/c changed: it would roll out, but for mode: observe", then: time.Hour, lift: true},
-		"a setting that nobody can read":              {workload: []string{"window", "Mon-Fry 22:00-04:00 Europe/Berlin"}, says: `Warning PolicyUnreadable configstamp.dev/window: "Mon-Fry 22:00-04:00 Europe/Berlin": "Fry" is no day: want Mon, Tue, Wed, Thu, Fri, Sat or Sun; nothing restarts until that is mended`, then: time.Hour, lift: true},
-		"one of the namespace that nobody can read":   {namespace: []string{"mode", "?"}, says: `Warning PolicyUnreadable configstamp.dev/mode on the Namespace: "?": want restart or observe; nothing restarts until that is mended`, then: time.Hour, lift: true},
+		"a setting that nobody can read":              {workload: []string{"window", "Mon-Fry 22:00-04:00 Europe/Berlin"}, says: `Warning PolicyUnreadable configstamp.dev/window: "Mon-Fry 22:00-04:00 Europe/Berlin": "Fry" is no day: want Mon, Tue, Wed, Thu, Fri, Sat or Sun; nothing restarts until it is fixed`, then: time.Hour, lift: true},
+		"one of the namespace that nobody can read":   {namespace: []string{"mode", "?"}, says: `Warning PolicyUnreadable configstamp.dev/mode on the Namespace: "?": want restart or observe; nothing restarts until it is fixed`, then: time.Hour, lift: true},
 		"the workload overrules what nobody can read": {workload: []string{"mode", "restart"}, namespace: []string{"mode", "?"}, says: rolled},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -115,7 +115,7 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject) (time.Dur
 			c.metrics.settled(how)
 			klog.FromContext(ctx).Info("Rollout failed", "workload", user.String(), "why", why)
 			c.say.event(user, s, corev1.EventTypeWarning, reasonFailed, "the rollout has failed: "+why+
-				". kubectl describe shows more of it. Put the old content back, or mend it: either rolls by itself. kubectl rollout undo brings back no content")
+				". kubectl describe shows more. Put the old content back, or fix it: either way it rolls out by itself. kubectl rollout undo brings back no content")
 		}
 	case underWay:
 	}

@@ -37,7 +37,7 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	c.metrics.halts.Add(float64(len(out.halted)))
 	tell(out.halted, corev1.EventTypeWarning, reasonStops, func(n news, at place) string {
 		return fmt.Sprintf("the change stops, as %s has failed with it: %s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
-			"Put the old content back, or mend it: either rolls by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", n.by.people(), n.why, at.source.Kind, at.source.Name)
+			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", n.by.people(), n.why, at.source.Kind, at.source.Name)
 	})
 	tell(out.resumed, corev1.EventTypeNormal, reasonGoesOn, func(n news, _ place) string {
 		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.by.people())

@@ -86,7 +86,7 @@ func TestAdoption_AChangeBeforeTheRecordIsSaidToBeMaybeStale(t *testing.T) {
 	s.Label("enabled")
 	wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/edited", "configmap/calm"}})
 	s.WantNote("deployment/d", "ConfigMaybeStale: configmap/edited was edited after the newest revision")
-	s.WantNote("deployment/d", "ConfigRecorded: configmap/calm and configmap/edited recorded as it is now")
+	s.WantNote("deployment/d", "ConfigRecorded: configmap/calm and configmap/edited recorded as they are now")
 	s.Unchanged(before)
 }
 

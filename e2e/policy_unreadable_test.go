@@ -136,7 +136,7 @@ func TestPolicy_UnreadableOnANamespaceConcernsAllInIt(t *testing.T) {
 	s.SetPolicy("namespace", bad)
 	all := rolls{"deployment/a": 1, "deployment/b": 1}
 	for workload := range all {
-		s.WantNote(workload, `PolicyUnreadable: configstamp.dev/mode on the Namespace: "dry-run": want restart or observe; nothing restarts until that is mended`)
+		s.WantNote(workload, `PolicyUnreadable: configstamp.dev/mode on the Namespace: "dry-run": want restart or observe; nothing restarts until it is fixed`)
 	}
 	s.Set("configmap/c", "k", "2")
 	other.Set("configmap/c", "k", "2")
@@ -173,7 +173,7 @@ func TestPolicy_UnreadableOnASourceConcernsAllThatUseIt(t *testing.T) {
 				s.Create(deployment(user, sources...))
 				want := ""
 				if source, is := faulty[user]; is {
-					want = "configstamp: " + source + ": " + fault + "; nothing that uses it restarts until that is mended"
+					want = "configstamp: " + source + ": " + fault + "; nothing that uses it restarts until it is fixed"
 				}
 				if got := strings.Join(s.Warnings(), "\n"); got != want {
 					t.Errorf("%s: warnings %q, want %q", user, got, want)
