@@ -191,13 +191,16 @@ func (i *injector) sync(ctx context.Context) error {
 	}
 	known := readTrust(secret.Data[trustKey])
 	switch {
-	case len(i.last) == 0: // Pods that are yet to be replaced may serve under another authority, such as cert-manager's
-		if unread != nil {
-			return unread
-		}
-		known = known.and(injected(webhooks))
-	case !i.last[0].ca.Equal(signing[0].ca): // a Secret that was deleted, or restored, has forgotten
+	case len(i.last) == 0 && unread != nil:
+		return unread
+	case len(i.last) > 0 && !i.last[0].ca.Equal(signing[0].ca): // a Secret that was deleted, or restored, has forgotten
 		known = known.and(i.last)
+	}
+	if unread == nil {
+		// Other Pods may serve under another authority, such as cert-manager's: those that
+		// are yet to be replaced, or those that take our place. What we knew and the Secret
+		// does not is over.
+		known = known.and(injected(webhooks).without(i.last))
 	}
 	next := known.next(signing[0].ca, time.Now(), i.options.Overlap)
 
@@ -242,7 +245,7 @@ func (i *injector) store(ctx context.Context, secret *corev1.Secret, t trust) er
 func (i *injector) inject(ctx context.Context, current *admissionv1.MutatingWebhookConfiguration, caBundle []byte) error {
 	var stale []map[string]any
 	for _, webhook := range current.Webhooks {
-		if !bytes.Equal(webhook.ClientConfig.CABundle, caBundle) {
+		if !sameBundle(webhook.ClientConfig.CABundle, caBundle) {
 			stale = append(stale, map[string]any{"name": webhook.Name, "clientConfig": map[string]any{"caBundle": caBundle}})
 		}
 	}

@@ -302,6 +302,31 @@ func TestWatchKeepsNoKey(t *testing.T) {
 
 // Another way to have certificates, cert-manager's or an earlier Secret's, was
 // trusted until now, and Pods that are yet to be replaced serve under it.
+// cert-manager adds its authority to the caBundle when Pods that use it are about to
+// take the place of ours.
+func TestWhatOthersTrustBesideUsStays(t *testing.T) {
+	t.Parallel()
+	ours, theirs := newCA(t), newCA(t)
+	client := newClient(caSecret(ours), webhookConfiguration())
+	startInjector(t, client)
+	eventually(t, "our authority is trusted", hasBundle(t, client, ours.certPEM))
+	configuration, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "configstamp", metav1.GetOptions{})
+	fatal(t, err)
+	for i := range configuration.Webhooks {
+		configuration.Webhooks[i].ClientConfig.CABundle = concat(theirs, ours) // in an order of its own
+	}
+	_, err = client.AdmissionregistrationV1().MutatingWebhookConfigurations().Update(t.Context(), configuration, metav1.UpdateOptions{})
+	fatal(t, err)
+	eventually(t, "the Secret remembers theirs", func() bool {
+		secret, err := client.CoreV1().Secrets("configstamp").Get(t.Context(), DefaultSecretName, metav1.GetOptions{})
+		return err == nil && bytes.Equal(readTrust(secret.Data[trustKey]).caBundle(), concat(ours, theirs))
+	})
+	time.Sleep(100 * time.Millisecond)
+	if !hasBundle(t, client, concat(theirs, ours))() {
+		t.Error("the caBundle was written to again")
+	}
+}
+
 func TestWhatWasTrustedBeforeUsIsOverlapped(t *testing.T) {
 	t.Parallel()
 	before, ours := newCA(t), newCA(t)

@@ -78,6 +78,17 @@ func (t trust) and(other trust) trust {
 	return t
 }
 
+// without leaves out what another has.
+func (t trust) without(other trust) trust {
+	return slices.DeleteFunc(slices.Clone(t), func(o trusted) bool { return other.find(o.ca) >= 0 })
+}
+
+// sameBundle reports whether two caBundles hold the same, in any order: cert-manager
+// has an order of its own, and would be written to again and again.
+func sameBundle(a, b []byte) bool {
+	return bytes.Equal(a, b) || len(a) == len(b) && len(readTrust(a)) == len(readTrust(b)) && len(readTrust(a).without(readTrust(b))) == 0
+}
+
 func (t trust) find(ca *x509.Certificate) int {
 	return slices.IndexFunc(t, func(o trusted) bool { return o.ca.Equal(ca) })
 }
