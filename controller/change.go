@@ -63,7 +63,7 @@ func (c *change) root() *change {
 // begun reports whether anything has rolled for it.
 func (c *change) begun() bool { return c.settled > 0 }
 
-func (c *change) places() []place { return slices.Collect(maps.Keys(c.contents)) }
+func (c *change) places() []place { return slices.SortedFunc(maps.Keys(c.contents), place.compare) }
 
 // candidate is a workload that would roll, but for its turn.
 type candidate struct {

@@ -194,7 +194,8 @@ func (t *steps) fall(user ref, r *rollout) {
 // waits for what it brought.
 func (t *steps) rise(at place) {
 	c := t.changes[at].root()
-	for user, f := range t.fallen {
+	for _, user := range slices.SortedFunc(maps.Keys(t.fallen), ref.compare) {
+		f := t.fallen[user]
 		content, its := f.contents[at]
 		if !its || !content.SameEntries(c.contents[at]) {
 			continue

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -21,6 +22,11 @@ import (
 type ref struct {
 	kind            *workload.Kind
 	namespace, name string
+}
+
+// compare orders workloads: by namespace, name and kind.
+func (r ref) compare(other ref) int {
+	return cmp.Or(cmp.Compare(r.namespace, other.namespace), cmp.Compare(r.name, other.name), cmp.Compare(r.kind.Resource, other.kind.Resource))
 }
 
 // people is how events name a workload of the same namespace: Deployment web-app.
@@ -144,7 +150,7 @@ func (x *index) users(namespace string, source checksum.Source) []ref {
 func (x *index) all() []ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.Collect(maps.Keys(x.subjects))
+	return slices.SortedFunc(maps.Keys(x.subjects), ref.compare)
 }
 
 // put takes a workload as it was received, unless something newer is known of

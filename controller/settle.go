@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -30,6 +31,11 @@ type settling struct {
 type place struct {
 	namespace string
 	source    checksum.Source
+}
+
+// compare orders sources: by namespace, kind and name.
+func (p place) compare(other place) int {
+	return cmp.Or(cmp.Compare(p.namespace, other.namespace), p.source.Compare(other.source))
 }
 
 type edit struct{ first, last time.Time }

@@ -25,8 +25,13 @@ const (
 // health, patches that are refused or whose answers are lost, and new leaders, all
 // at a simulated time. What is asked of it stands in world.check and world.rolled.
 func TestSimulation(t *testing.T) {
+	simulate(t, *simulationSeed).check()
+}
+
+func simulate(t *testing.T, seed uint64) *world {
+	t.Helper()
 	w := newWorld(t)
-	w.flaky, w.random = true, rand.New(rand.NewPCG(*simulationSeed, *simulationSeed))
+	w.flaky, w.random = true, rand.New(rand.NewPCG(seed, seed))
 	// One namespace has half of all workloads; each of the others is small.
 	for i := range simulatedApps {
 		namespace := "big"
@@ -50,7 +55,7 @@ func TestSimulation(t *testing.T) {
 		w.at(time.Duration(w.random.Int64N(int64(simulatedTime))), w.lead)
 	}
 	w.pass(3 * simulatedTime)
-	w.check()
+	return w
 }
 
 // change edits one source, or two at once, well or badly; what is bad is mended or

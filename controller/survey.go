@@ -194,8 +194,8 @@ func (t *steps) next(now time.Time) outcome {
 	}
 	healthy, last := t.queues(s, now, &out)
 	t.grant(healthy, s, &out)
-	for _, queue := range last {
-		for _, c := range queue {
+	for _, namespace := range slices.Sorted(maps.Keys(last)) {
+		for _, c := range last[namespace] {
 			for _, change := range c.on {
 				if s.of(change).proving > 0 || s.of(change).waited {
 					c = nil // others first
@@ -213,11 +213,13 @@ func (t *steps) next(now time.Time) outcome {
 
 // judge says which changes are halted since now, and which go on.
 func (t *steps) judge(s *survey, out *outcome) {
-	held := map[*change]bool{}
-	for user, c := range t.waiting {
-		for _, change := range c.on {
+	var held []*change
+	for _, user := range slices.SortedFunc(maps.Keys(t.waiting), ref.compare) {
+		for _, change := range t.waiting[user].on {
 			if halt := s.of(change).halt; halt != (ref{}) && change.halted != halt {
-				held[change] = true
+				if !slices.Contains(held, change) {
+					held = append(held, change)
+				}
 				out.held = append(out.held, user)
 			}
 			if change.halted != (ref{}) && s.of(change).halt == (ref{}) {
@@ -226,7 +228,7 @@ func (t *steps) judge(s *survey, out *outcome) {
 			}
 		}
 	}
-	for change := range held {
+	for _, change := range held {
 		by := s.of(change).halt
 		change.halted = by
 		out.halted = append(out.halted, news{places: change.places(), by: by, why: t.rollouts[by].why})
@@ -385,8 +387,8 @@ func (t *steps) tidy(s *survey, now time.Time, out *outcome) {
 		}
 	}
 	finished := map[*change]bool{}
-	for at, c := range t.changes {
-		root := c.root()
+	for _, at := range slices.SortedFunc(maps.Keys(t.changes), place.compare) {
+		root := t.changes[at].root()
 		if awaited[root] || root.unseen > 0 && now.Sub(root.born) < openWithin {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,7 @@ type world struct {
 	plan       map[time.Time][]func()
 	versions   int
 	most       int // rollouts under way at once
+	trace      strings.Builder
 	leaders    int
 	flaky      bool // workloads and the API server fail by themselves
 	said       []said
@@ -136,6 +138,7 @@ type said struct{ about, reason, text string }
 func (w *world) Eventf(regarding, _ runtime.Object, _, reason, _, note string, args ...any) {
 	about, _ := regarding.(*corev1.ObjectReference)
 	w.said = append(w.said, said{about.Kind + " " + about.Name, reason, fmt.Sprintf(note, args...)})
+	w.note(reason, about.Kind, about.Namespace+"/"+about.Name, fmt.Sprintf(note, args...))
 }
 
 // simulatedApp is one workload.
@@ -432,6 +435,7 @@ func (w *world) get(_ context.Context, user ref) ([]byte, error) { return w.body
 func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]byte, []string, error) {
 	app := w.apps[user]
 	w.patches++
+	w.note("patch", user.String())
 	if dryRun {
 		w.t.Fatal("nothing is to be recorded here")
 	}
