@@ -16,6 +16,8 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/refusal"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // reason is the reason of an event (events.k8s.io/v1), stable for those who
@@ -64,38 +66,38 @@ const actionReadmit = "Readmit"
 // digests.
 type announcer struct{ recorder events.EventRecorder }
 
-func (a announcer) rolling(user ref, s *subject, sources []checksum.Source, adopted bool) {
+func (a announcer) rolling(user workload.Ref, s *subject, sources []checksum.Source, adopted bool) {
 	why := changed(sources)
 	if adopted {
 		why = "found without checksums of " + list(sources) + ", and adopt is restart"
 	}
 	what := "rolling out"
 	switch {
-	case !user.kind.Restarts:
+	case !user.Kind.Restarts:
 		what = "later runs start with it"
-	case s.rollout.Waits != "":
-		what = "stamped, and no pod restarts by it: " + s.rollout.Waits
+	case s.status.Waits != "":
+		what = "stamped, and no pod restarts by it: " + s.status.Waits
 	}
 	a.event(user, s, corev1.EventTypeNormal, reasonRolling, why+": "+what, sources...)
 }
 
-func (a announcer) recorded(user ref, s *subject, sources []checksum.Source) {
+func (a announcer) recorded(user workload.Ref, s *subject, sources []checksum.Source) {
 	what, when := " recorded as it is now: ", "the workload rolls out when that changes"
 	if len(sources) > 1 {
 		what = " recorded as they are now: "
 	}
-	if !user.kind.Restarts {
+	if !user.Kind.Restarts {
 		when = "later runs are stamped when that changes"
 	}
 	a.event(user, s, corev1.EventTypeNormal, reasonRecorded, list(sources)+what+when, sources...)
 }
 
-func (a announcer) stale(user ref, s *subject, sources []checksum.Source) {
+func (a announcer) stale(user workload.Ref, s *subject, sources []checksum.Source) {
 	a.event(user, s, corev1.EventTypeWarning, reasonStale, fmt.Sprintf("%s was edited after the newest revision of this %s: its pods may run older content; "+
-		"kubectl rollout restart makes them read it", list(sources), user.kind.Name), sources...)
+		"kubectl rollout restart makes them read it", list(sources), user.Kind.Name), sources...)
 }
 
-func (a announcer) lost(user ref, s *subject, sources []checksum.Source) {
+func (a announcer) lost(user workload.Ref, s *subject, sources []checksum.Source) {
 	a.event(user, s, corev1.EventTypeWarning, reasonLost, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
 		"recorded anew as it is now, nothing restarts; a change that came meanwhile is not known", list(sources)), sources...)
 }
@@ -104,39 +106,39 @@ func (a announcer) lost(user ref, s *subject, sources []checksum.Source) {
 // that it is about: those who fold events, as our queue does and kubectl, take two
 // of one reason about one thing for the same one. Repeating oneself is for notes to
 // prevent.
-func (a announcer) event(user ref, s *subject, eventType string, why reason, text string, about ...checksum.Source) {
+func (a announcer) event(user workload.Ref, s *subject, eventType string, why reason, text string, about ...checksum.Source) {
 	a.eventAbout(user, s, eventType, why, text, list(about), about...)
 }
 
-func (a announcer) eventAbout(user ref, s *subject, eventType string, why reason, text, about string, sources ...checksum.Source) {
+func (a announcer) eventAbout(user workload.Ref, s *subject, eventType string, why reason, text, about string, sources ...checksum.Source) {
 	regarding := &corev1.ObjectReference{
-		APIVersion:      user.kind.GroupVersionKind().GroupVersion().String(),
-		Kind:            user.kind.Name,
-		Namespace:       user.namespace,
-		Name:            user.name,
+		APIVersion:      user.Kind.GroupVersionKind().GroupVersion().String(),
+		Kind:            user.Kind.Name,
+		Namespace:       user.Namespace,
+		Name:            user.Name,
 		UID:             s.uid,
 		ResourceVersion: s.resourceVersion,
 		FieldPath:       about,
 	}
 	var related runtime.Object // a nil pointer would not be nil
 	if len(sources) == 1 {
-		related = referenceTo(place{user.namespace, sources[0]})
+		related = referenceTo(rollout.SourceRef{Namespace: user.Namespace, Source: sources[0]})
 	}
 	a.recorder.Eventf(regarding, related, eventType, string(why), actionReadmit, "%s", text)
 }
 
 // referenceTo is how an event names a source.
-func referenceTo(at place) *corev1.ObjectReference {
-	apiVersion, kind := objectKind(at.source.Kind)
-	return &corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: at.namespace, Name: at.source.Name}
+func referenceTo(at rollout.SourceRef) *corev1.ObjectReference {
+	apiVersion, kind := objectKind(at.Source.Kind)
+	return &corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: at.Namespace, Name: at.Source.Name}
 }
 
 // warnOnce tells a person what only a person can mend, once for each text.
-func (c *Controller) warnOnce(user ref, s *subject, why reason, text string, about ...checksum.Source) {
+func (c *Controller) warnOnce(user workload.Ref, s *subject, why reason, text string, about ...checksum.Source) {
 	c.sayOnce(user, s, corev1.EventTypeWarning, why, text, about...)
 }
 
-func (c *Controller) sayOnce(user ref, s *subject, eventType string, why reason, text string, about ...checksum.Source) {
+func (c *Controller) sayOnce(user workload.Ref, s *subject, eventType string, why reason, text string, about ...checksum.Source) {
 	if c.notes.first(user, why, text) {
 		c.say.event(user, s, eventType, why, text, about...)
 	}
@@ -147,7 +149,7 @@ func (c *Controller) sayOnce(user ref, s *subject, eventType string, why reason,
 const patience = 8
 
 // reportFailure warns of a workload that keeps failing, once for each reason.
-func (c *Controller) reportFailure(user ref, err error) {
+func (c *Controller) reportFailure(user workload.Ref, err error) {
 	s := c.index.get(user)
 	if s == nil || optedOut(err) || c.queue.NumRequeues(user)+1 < patience {
 		return // who has opted out is told nothing
@@ -160,7 +162,7 @@ func (c *Controller) reportFailure(user ref, err error) {
 		status := answer.Status()
 		if text = refusal.Words(&status); refused(err) {
 			text += fmt.Sprintf(". The whole answer: kubectl --namespace %s patch %s %s --field-manager=configstamp --type=merge --patch={} --dry-run=server",
-				user.namespace, user.kind, user.name)
+				user.Namespace, user.Kind, user.Name)
 		}
 	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
 		text = "the API server does not answer"
@@ -170,13 +172,13 @@ func (c *Controller) reportFailure(user ref, err error) {
 
 // onSource tells something about a source. That nobody can tell which version of it
 // is meant, is no matter: what is about it is told once.
-func (c *Controller) onSource(ctx context.Context, at place, eventType string, why reason, text, about string) {
+func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, eventType string, why reason, text, about string) {
 	regarding := referenceTo(at)
 	uid, err := c.api.sourceUID(ctx, at)
 	if err != nil { // kubectl get events shows it all the same
-		klog.FromContext(ctx).V(1).Info("Telling of a source without its uid", "source", at.source.String(), "namespace", at.namespace, "reason", err.Error())
+		klog.FromContext(ctx).V(1).Info("Telling of a source without its uid", "source", at.Source.String(), "namespace", at.Namespace, "reason", err.Error())
 	}
-	regarding.UID, regarding.ResourceVersion, regarding.FieldPath = uid, c.sources.Version(at.namespace, at.source), about
+	regarding.UID, regarding.ResourceVersion, regarding.FieldPath = uid, c.sources.Version(at.Namespace, at.Source), about
 	c.say.recorder.Eventf(regarding, nil, eventType, string(why), actionReadmit, "%s", text)
 }
 

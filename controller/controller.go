@@ -35,6 +35,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/served"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -90,7 +91,7 @@ type Options struct {
 	// edits within ten times that make one.
 	Settle time.Duration
 	// Limits bound how much rolls at once.
-	Limits Limits
+	Limits rollout.Limits
 	// Workers is how many workloads are handled at once.
 	Workers int
 	// Lease is the lock of the leader; nil: lead without one.
@@ -123,10 +124,8 @@ type Controller struct {
 	say        announcer
 	metrics    *Metrics
 	index      *index
-	settle     *settling
-	storm      *storm
-	steps      *steps
-	queue      workqueue.TypedRateLimitingInterface[ref]
+	plan       plan
+	queue      workqueue.TypedRateLimitingInterface[workload.Ref]
 	line       *fair // what waits in the queue
 	vitals     vitals
 	reflect    []*cache.Reflector
@@ -135,7 +134,6 @@ type Controller struct {
 	leads      atomic.Bool // workloads that wake up are for us
 	notes      *notes
 	waits      *waits
-	lacks      *lacks
 	others     *others
 }
 
@@ -146,8 +144,9 @@ func (c *Controller) Changed(namespace string, source checksum.Source) {
 	if len(users) == 0 {
 		return
 	}
-	c.settle.changed(namespace, source)
-	c.steps.changed(place{namespace, source}, c.sources.Content(namespace, source), users, c.options.Clock.Now())
+	c.planned(func(p *rollout.Plan) {
+		p.Edited(rollout.SourceRef{Namespace: namespace, Source: source}, c.sources.Content(namespace, source), users, c.options.Clock.Now())
+	})
 	for _, user := range users {
 		c.wake(user) // a recording waits for nothing; a roll waits in sync
 	}
@@ -169,7 +168,7 @@ func (c *Controller) Reconsider() {
 
 // wake has a workload looked at. Before this process leads nobody looks, and then it
 // looks at all of them.
-func (c *Controller) wake(user ref) {
+func (c *Controller) wake(user workload.Ref) {
 	if c.leads.Load() {
 		c.queue.Add(user)
 	}
@@ -327,8 +326,7 @@ func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
 	c.leads.Store(true)
 	c.index.refresh() // workloads may have come before the policy of their Namespace
-	c.settle.begin()
-	c.steps.lead(c.index.all(), c.options.Clock.Now())
+	c.planned(func(p *rollout.Plan) { p.Lead(c.index.all(), c.options.Clock.Now()) })
 	c.Reconsider()
 	c.metrics.leads.Store(true) // what is to do is in the queue by now
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
@@ -357,7 +355,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	}
 	defer c.queue.Done(user)
 	defer c.vitals.looks.Begin(c.options.Clock.Now())()
-	if user.isTurn() {
+	if isTurn(user) {
 		if err := c.tryTurns(ctx); err != nil {
 			c.queue.AddRateLimited(user)
 		} else {
@@ -377,7 +375,7 @@ func (c *Controller) next(ctx context.Context) bool {
 		c.queue.AddAfter(user, wait)
 		fallthrough
 	default:
-		if !c.steps.again(user) { // else it has failed, and waits for its turn
+		if !c.again(user) { // else it has failed, and waits for its turn
 			c.queue.Forget(user)
 			c.notes.over(user, reasonFailing, "")
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/condense/fakeapi"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -98,7 +99,7 @@ func TestACustomKindThatNobodyTellsOfIsNotWaitedForLong(t *testing.T) {
 // machines is a world in which n workloads of a custom kind, as --workload gives it,
 // use one ConfigMap, all of them ready for weeks. Their status does not say which
 // generation it speaks of. Their controller looks a while after a patch, or never.
-func machines(t *testing.T, n int, condition string, looksAfter time.Duration) (*world, place) {
+func machines(t *testing.T, n int, condition string, looksAfter time.Duration) (*world, rollout.SourceRef) {
 	t.Helper()
 	w := newWorld(t)
 	kind, err := workload.ParseKind("example.com/v1/machines=spec.template" + condition)
@@ -168,7 +169,7 @@ func TestACustomKindWhoseStatusNeverChangesRollsOneAtATime(t *testing.T) {
 		}
 		w.wantHeard("ChangeHalted", 0)
 		w.wantHeard("RolloutFailed", 0)
-		if n := w.controller.steps.counts(); n != (counts{}) {
+		if n := w.counts(); n != (rollout.Counts{}) {
 			t.Errorf("left over: %+v", n)
 		}
 	}
@@ -179,8 +180,8 @@ func TestACustomKindWhoseStatusNeverChangesRollsOneAtATime(t *testing.T) {
 func TestACustomKindThatTellsNothingRollsOneAtATime(t *testing.T) {
 	w, at := machines(t, 6, "", 20*time.Second)
 	for _, name := range []string{"web-0", "web-1", "web-2", "web-3"} {
-		user := ref{w.kind, "shop", name}
-		w.add(&simulatedApp{user: user, sources: []checksum.Source{at.source}})
+		user := workload.Ref{Kind: w.kind, Namespace: "shop", Name: name}
+		w.add(&simulatedApp{user: user, sources: []checksum.Source{at.Source}})
 		w.see(user)
 	}
 	w.edit(at, w.newContent())

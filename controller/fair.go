@@ -3,6 +3,8 @@ package controller
 import (
 	"sync"
 	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // fair is a queue in which each namespace has a line of its own, and the lines
@@ -20,24 +22,24 @@ type fair struct {
 
 // inLine is who waits, and since when.
 type inLine struct {
-	user  ref
+	user  workload.Ref
 	since time.Time
 }
 
 func newFair(now func() time.Time) *fair { return &fair{now: now, lines: map[string][]inLine{}} }
 
 // Touch implements workqueue.Queue: who waits already keeps the place.
-func (*fair) Touch(ref) {}
+func (*fair) Touch(workload.Ref) {}
 
 // Push implements workqueue.Queue.
-func (f *fair) Push(user ref) {
+func (f *fair) Push(user workload.Ref) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	line, waiting := f.lines[user.namespace]
+	line, waiting := f.lines[user.Namespace]
 	if !waiting {
-		f.turns = append(f.turns, user.namespace)
+		f.turns = append(f.turns, user.Namespace)
 	}
-	f.lines[user.namespace] = append(line, inLine{user, f.now()})
+	f.lines[user.Namespace] = append(line, inLine{user, f.now()})
 	f.total++
 }
 
@@ -61,7 +63,7 @@ func (f *fair) oldest() (oldest time.Time) {
 }
 
 // Pop implements workqueue.Queue.
-func (f *fair) Pop() ref {
+func (f *fair) Pop() workload.Ref {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	namespace := f.turns[0]

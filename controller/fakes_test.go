@@ -22,6 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -31,7 +32,7 @@ type cluster struct {
 	mu       sync.Mutex
 	kind     *workload.Kind
 	ring     *checksum.Ring
-	objects  map[ref]map[string]any
+	objects  map[workload.Ref]map[string]any
 	contents map[checksum.Source]*checksum.Content
 	times    map[checksum.Source][2]time.Time
 
@@ -68,7 +69,7 @@ func newCluster(t testing.TB) *cluster {
 		kind:     kind,
 		ring:     checksum.NewRing(key),
 		policy:   checksum.DefaultPolicy(),
-		objects:  map[ref]map[string]any{},
+		objects:  map[workload.Ref]map[string]any{},
 		contents: map[checksum.Source]*checksum.Content{},
 		times:    map[checksum.Source][2]time.Time{},
 		fail:     map[string]int{},
@@ -87,12 +88,12 @@ func (c *cluster) write(name string, data map[string]string) {
 
 // deploy makes a Deployment that reads ConfigMaps by envFrom, as it was before
 // configstamp came.
-func (c *cluster) deploy(name string, configMaps ...string) ref {
+func (c *cluster) deploy(name string, configMaps ...string) workload.Ref {
 	var envFrom []any
 	for _, cm := range configMaps {
 		envFrom = append(envFrom, map[string]any{"configMapRef": map[string]any{"name": cm}})
 	}
-	user := ref{c.kind, "shop", name}
+	user := workload.Ref{Kind: c.kind, Namespace: "shop", Name: name}
 	c.objects[user] = map[string]any{
 		"metadata": map[string]any{
 			"name": name, "namespace": "shop", "uid": "uid-" + name, "resourceVersion": "1", "generation": 1.0,
@@ -105,14 +106,14 @@ func (c *cluster) deploy(name string, configMaps ...string) ref {
 	return user
 }
 
-func (c *cluster) body(user ref) []byte { return encoded(c.objects[user]) }
+func (c *cluster) body(user workload.Ref) []byte { return encoded(c.objects[user]) }
 
-func (c *cluster) get(_ context.Context, user ref) ([]byte, error) {
+func (c *cluster) get(_ context.Context, user workload.Ref) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls = append(c.calls, "get "+user.name)
+	c.calls = append(c.calls, "get "+user.Name)
 	if c.gone {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: user.kind.Resource}, user.name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: user.Kind.Resource}, user.Name)
 	}
 	body := c.body(user)
 	if c.meanwhile != nil {
@@ -125,20 +126,20 @@ var errLost = errors.New("connection reset by peer")
 
 var errRefused = errors.New("admission webhook of somebody's denied the request")
 
-func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bool) ([]byte, []string, error) {
+func (c *cluster) readmit(_ context.Context, user workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	call := manager + " " + user.name
+	call := manager + " " + user.Name
 	if dryRun {
 		call = "dry " + call
 	}
 	c.calls = append(c.calls, call)
-	if c.fail[user.name] > 0 {
-		c.fail[user.name]--
+	if c.fail[user.Name] > 0 {
+		c.fail[user.Name]--
 		return nil, nil, errRefused
 	}
 	if c.gone {
-		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: user.kind.Resource}, user.name)
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: user.Kind.Resource}, user.Name)
 	}
 	if c.refusal != nil {
 		return nil, nil, c.refusal
@@ -151,11 +152,11 @@ func (c *cluster) readmit(_ context.Context, user ref, manager string, dryRun bo
 		return c.body(user), []string{"configstamp: " + checksum.Finding{Reason: checksum.TooLarge}.String()}, nil
 	}
 	if c.unserved {
-		return nil, nil, fmt.Errorf("PATCH %s: %w", user, apierrors.NewForbidden(schema.GroupResource{Resource: user.kind.Resource}, user.name, errors.New(notServed+"; this one is not")))
+		return nil, nil, fmt.Errorf("PATCH %s: %w", user, apierrors.NewForbidden(schema.GroupResource{Resource: user.Kind.Resource}, user.Name, errors.New(notServed+"; this one is not")))
 	}
 	before := c.body(user)
 	if c.rider != "" && c.guarded {
-		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: user.kind.Resource}, user.name,
+		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: user.Kind.Resource}, user.Name,
 			errors.New(beforeForbidden+"metadata.labels, spec.paused"+afterForbidden+" adds that to it, or somebody uses its token"))
 	}
 	if c.rider != "" {
@@ -205,7 +206,7 @@ func labels(object map[string]any) map[string]any {
 }
 
 // admit is what our webhook and the API server do with a patch.
-func (c *cluster) admit(user ref, manager string) {
+func (c *cluster) admit(user workload.Ref, manager string) {
 	object, err := c.kind.Decode(c.body(user))
 	if err != nil {
 		panic(err)
@@ -219,7 +220,7 @@ func (c *cluster) admit(user ref, manager string) {
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.settings})
 	decision := checksum.Decide(c.ring, checksum.Admission{
-		Namespace: user.namespace, Asker: checksum.AskerOf(manager), Fresh: true, Policy: policy,
+		Namespace: user.Namespace, Asker: checksum.AskerOf(manager), Fresh: true, Policy: policy,
 		Selections: checksum.Selections(references, policy),
 		Held:       held, Sent: held,
 		Content: func(s checksum.Source) *checksum.Content { return c.contents[s] },
@@ -230,7 +231,7 @@ func (c *cluster) admit(user ref, manager string) {
 }
 
 // store writes a workload with what it has on record.
-func (c *cluster) store(user ref, records checksum.Records) {
+func (c *cluster) store(user workload.Ref, records checksum.Records) {
 	metadata := c.objects[user]["metadata"].(map[string]any)
 	template := c.objects[user]["spec"].(map[string]any)["template"].(map[string]any)
 	if len(records.Stamps) > 0 {
@@ -273,7 +274,7 @@ func (c *cluster) pods(context.Context, string, string) ([]workload.Pod, error) 
 
 func (c *cluster) nodeReady(context.Context, string) (bool, error) { return true, nil }
 
-func (c *cluster) sourceUID(context.Context, place) (types.UID, error) { return "uid", nil }
+func (c *cluster) sourceUID(context.Context, rollout.SourceRef) (types.UID, error) { return "uid", nil }
 
 func (c *cluster) Names(_ string, kind checksum.Kind) []string {
 	c.mu.Lock()
@@ -300,7 +301,7 @@ func (c *cluster) Settings(string) map[string]string {
 }
 
 // annotate sets annotations of a workload; the controller does not see it yet.
-func (c *cluster) annotate(user ref, pairs ...string) {
+func (c *cluster) annotate(user workload.Ref, pairs ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	metadata := c.objects[user]["metadata"].(map[string]any)
@@ -355,13 +356,13 @@ func (h *house) control(t *testing.T, settle time.Duration, clock clock.WithTick
 }
 
 // see has the controller's watch bring a workload.
-func (h *house) see(t *testing.T, user ref) {
+func (h *house) see(t *testing.T, user workload.Ref) {
 	t.Helper()
-	object, err := h.condenser(user.kind)(h.cluster.body(user))
+	object, err := h.condenser(user.Kind)(h.cluster.body(user))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&workloadSink{index: h.index, kind: user.kind, clock: h.clock}).Update(object); err != nil {
+	if err := (&workloadSink{index: h.index, kind: user.Kind, clock: h.clock}).Update(object); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -384,7 +385,7 @@ func (h *house) happened() (calls, said []string) {
 	}
 }
 
-func (h *house) mustSync(t *testing.T, user ref) time.Duration {
+func (h *house) mustSync(t *testing.T, user workload.Ref) time.Duration {
 	t.Helper()
 	wait, err := h.sync(t.Context(), user)
 	if err != nil {

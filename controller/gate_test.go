@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // The house's clock stands at 2026-06-01 00:00 UTC, a Monday, and rests for 22 s.
@@ -90,7 +92,7 @@ func TestGates(t *testing.T) {
 }
 
 // observing is a Deployment that uses c, and only tells what it would roll for.
-func observing(t *testing.T) (*cluster, *house, ref) {
+func observing(t *testing.T) (*cluster, *house, workload.Ref) {
 	t.Helper()
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "1"})
@@ -181,7 +183,7 @@ func TestAStormIsSlowedDown(t *testing.T) {
 		t.Fatalf("%d rolls in six hours: %v", len(rolls), rolls)
 	}
 	for i := 3; i < len(rolls); i++ {
-		least := min(2*longestSettle*settle<<(i-3), time.Hour)
+		least := min(2*10*settle<<(i-3), time.Hour)
 		if gap := rolls[i] - rolls[i-1]; gap < least || gap > least+12*settle {
 			t.Errorf("roll %d came after %s, want about %s", i+1, gap, least)
 		}
@@ -202,13 +204,13 @@ func TestAStormIsSlowedDown(t *testing.T) {
 }
 
 // rollOften has a workload roll for some sources, one after another, each at once.
-func (h *house) rollOften(t *testing.T, user ref, sources ...string) {
+func (h *house) rollOften(t *testing.T, user workload.Ref, sources ...string) {
 	t.Helper()
 	for i, name := range sources {
 		h.cluster.write(name, map[string]string{"k": fmt.Sprint("new ", i)})
 		h.rest()
 		h.mustSync(t, user)
-		if calls, _ := h.happened(); !slices.Contains(calls, "configstamp "+user.name) {
+		if calls, _ := h.happened(); !slices.Contains(calls, "configstamp "+user.Name) {
 			t.Fatalf("change %d did not roll: %v", i+1, calls)
 		}
 	}
@@ -267,17 +269,18 @@ func TestAStormIsBlamedOnWhatChangesAgainAndAgain(t *testing.T) {
 
 // toldOf reports whether people were told that a source changes too often.
 func (h *house) toldOf(source checksum.Source) bool {
-	return !h.storm.tells(place{"shop", source}, h.clock.Now())
+	told := h.plan.plan.ToldOf(rollout.SourceRef{Namespace: "shop", Source: source})
+	return told
 }
 
 // A workload that is made again under its name has not rolled yet.
 func TestAWorkloadMadeAgainInheritsNoPause(t *testing.T) {
-	for sentence, notice := range map[string]func(h *house, d ref){
-		"its deletion was seen": func(h *house, d ref) {
+	for sentence, notice := range map[string]func(h *house, d workload.Ref){
+		"its deletion was seen": func(h *house, d workload.Ref) {
 			h.index.remove(d)
 			h.mustSync(t, d)
 		},
-		"its deletion was missed": func(*house, ref) {},
+		"its deletion was missed": func(*house, workload.Ref) {},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newCluster(t)
@@ -285,14 +288,14 @@ func TestAWorkloadMadeAgainInheritsNoPause(t *testing.T) {
 			d := c.deploy("d", "c")
 			h := adopted(t, c)
 			h.rollOften(t, d, "c", "c", "c")
-			if h.storm.wait(d, "uid-d", h.clock.Now()) == 0 {
+			if h.plan.plan.Slowed(d, "uid-d", h.clock.Now()) == 0 {
 				t.Fatal("it is not slowed down, and the test shows nothing")
 			}
 			notice(h, d)
 			metadata := c.objects[d]["metadata"].(map[string]any)
 			metadata["uid"], metadata["resourceVersion"] = "uid-again", "100"
 			h.see(t, d)
-			if last := h.current(d, h.index.get(d)); !last.IsZero() {
+			if last := h.plan.plan.LastRoll(d, "uid-again"); !last.IsZero() {
 				t.Errorf("its newest revision is said to be of %s, when its predecessor rolled", last)
 			}
 			c.write("c", map[string]string{"k": "newest"})

@@ -3,6 +3,7 @@ package controller
 import (
 	"time"
 
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -13,7 +14,7 @@ type gauges struct {
 	leads func() bool
 	index *index
 	queue *fair
-	steps *steps
+	plan  *plan
 	waits *waits
 }
 
@@ -57,12 +58,13 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	tell(workloadsDesc, float64(g.index.count()))
 	tell(depthDesc, float64(g.queue.Len()))
 	tell(queueAgeDesc, age(oldest, now))
-	n := g.steps.counts()
-	tell(changesDesc, float64(n.rolling), "rolling")
-	tell(changesDesc, float64(n.waiting), "waiting")
-	tell(changesDesc, float64(n.halted), "halted")
-	tell(unsettledDesc, float64(n.unsettled))
-	tell(heldDesc, float64(n.held))
+	var n rollout.Counts
+	g.plan.ask(func(p *rollout.Plan) { n = p.Counts() })
+	tell(changesDesc, float64(n.Rolling), "rolling")
+	tell(changesDesc, float64(n.Waiting), "waiting")
+	tell(changesDesc, float64(n.Halted), "halted")
+	tell(unsettledDesc, float64(n.Unsettled))
+	tell(heldDesc, float64(n.Held))
 	waiting := g.waits.byReason()
 	for _, why := range waitReasons() {
 		tell(waitingDesc, float64(waiting[why].count), string(why))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 )
 
 // That the workload which has failed cannot tell its health any more, as it is
@@ -14,27 +15,27 @@ import (
 func TestAHaltOutlastsMuteness(t *testing.T) {
 	other := configMap("other")
 	for sentence, then := range map[string]struct {
-		do    func(w *world, at place, app *simulatedApp)
+		do    func(w *world, at rollout.SourceRef, app *simulatedApp)
 		rolls []int
 	}{
-		"and stays so": {func(*world, place, *simulatedApp) {}, []int{1, 0, 0, 0, 0}},
-		"another of its sources changes": {func(w *world, _ place, _ *simulatedApp) {
-			w.edit(place{"shop", other}, w.newContent())
+		"and stays so": {func(*world, rollout.SourceRef, *simulatedApp) {}, []int{1, 0, 0, 0, 0}},
+		"another of its sources changes": {func(w *world, _ rollout.SourceRef, _ *simulatedApp) {
+			w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
 		}, []int{2, 0, 0, 0, 0}},
-		"another of its sources changes twice": {func(w *world, _ place, _ *simulatedApp) {
-			w.edit(place{"shop", other}, w.newContent())
+		"another of its sources changes twice": {func(w *world, _ rollout.SourceRef, _ *simulatedApp) {
+			w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
 			w.pass(time.Minute)
-			w.edit(place{"shop", other}, w.newContent())
+			w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
 		}, []int{3, 0, 0, 0, 0}},
-		"it comes back, and still fails": {func(w *world, _ place, app *simulatedApp) { w.mute(app, false) }, []int{1, 0, 0, 0, 0}},
-		"it comes back, and is well": {func(w *world, at place, app *simulatedApp) {
+		"it comes back, and still fails": {func(w *world, _ rollout.SourceRef, app *simulatedApp) { w.mute(app, false) }, []int{1, 0, 0, 0, 0}},
+		"it comes back, and is well": {func(w *world, at rollout.SourceRef, app *simulatedApp) {
 			delete(w.bad, w.contents[at])
 			app.well = w.clock.Now()
 			w.mute(app, false)
 		}, []int{1, 1, 1, 1, 1}},
-		"it is deleted":       {func(w *world, _ place, app *simulatedApp) { w.remove(app.user) }, []int{1, 0, 0, 0}},
-		"somebody resumes":    {func(w *world, at place, _ *simulatedApp) { w.resume(at) }, []int{1, 1, 0, 0, 0}},
-		"the content is good": {func(w *world, at place, _ *simulatedApp) { w.edit(at, w.newContent()) }, []int{2, 1, 1, 1, 1}},
+		"it is deleted":       {func(w *world, _ rollout.SourceRef, app *simulatedApp) { w.remove(app.user) }, []int{1, 0, 0, 0}},
+		"somebody resumes":    {func(w *world, at rollout.SourceRef, _ *simulatedApp) { w.resume(at) }, []int{1, 1, 0, 0, 0}},
+		"the content is good": {func(w *world, at rollout.SourceRef, _ *simulatedApp) { w.edit(at, w.newContent()) }, []int{2, 1, 1, 1, 1}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w, at := fleet(t, 5, func(i int, app *simulatedApp) {
@@ -62,7 +63,7 @@ func TestWhoIsIllKeepsNobodyFromMendingAHalt(t *testing.T) {
 	other := configMap("other")
 	w, at := fleet(t, 2, func(_ int, app *simulatedApp) { app.sources = append(app.sources, other) })
 	w.spoil(at)
-	w.edit(place{"shop", other}, w.newContent())
+	w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
 	w.pass(5 * time.Minute)
 	w.wantRolls(1, 0)
 	ill := w.apps[w.names[1]]
@@ -186,7 +187,7 @@ func TestAHaltOutlastsWhatBecomesOfTheFailedWorkload(t *testing.T) {
 					if !strings.Contains(told, "Deployment app-00 has failed with it: ") {
 						t.Errorf("the halted ones are told %q", told)
 					}
-					if n := w.controller.steps.counts(); n != (counts{halted: 1, held: 4}) {
+					if n := w.counts(); n != (rollout.Counts{Halted: 1, Held: 4}) {
 						t.Errorf("the metrics tell %+v, want one halted change that holds four", n)
 					}
 					if way.tells { // and does so
@@ -258,7 +259,7 @@ func TestAHaltOutlastsHealthWithoutTheChange(t *testing.T) {
 		},
 		"it reads another source": func(w *world, app *simulatedApp, _ checksum.Records) {
 			app.sources = []checksum.Source{configMap("other")}
-			w.contents[place{"shop", configMap("other")}] = w.newContent()
+			w.contents[rollout.SourceRef{Namespace: "shop", Source: configMap("other")}] = w.newContent()
 			app.records = checksum.Records{Stamps: map[string]string{}}
 			w.stamp(app)
 		},
@@ -276,7 +277,7 @@ func TestAHaltOutlastsHealthWithoutTheChange(t *testing.T) {
 				w.spoil(at)
 				w.pass(5 * time.Second)
 				if when == ", which rolled for another source as well" {
-					w.edit(place{"shop", also}, w.newContent())
+					w.edit(rollout.SourceRef{Namespace: "shop", Source: also}, w.newContent())
 				}
 				w.pass(5 * time.Minute)
 				if when == ", known to a new leader" {
@@ -354,7 +355,7 @@ func TestEachOfSeveralFailuresHalts(t *testing.T) {
 			w.wantHeard("ChangeHalted", 1, "Deployment app-01 has failed with it")
 			w.wantHeard("RolloutHalted", 4, "Deployment app-01 has failed with it")
 			w.wantHeard("ChangeResumed", 0)
-			if n := w.controller.steps.counts(); n != (counts{halted: 1, held: 4}) {
+			if n := w.counts(); n != (rollout.Counts{Halted: 1, Held: 4}) {
 				t.Errorf("the metrics tell %+v, want one halted change that holds four", n)
 			}
 			delete(w.bad, w.contents[at])
@@ -370,20 +371,20 @@ func TestEachOfSeveralFailuresHalts(t *testing.T) {
 // A new leader halts nothing for a workload that was scaled to nothing, or paused, when
 // there was nothing wrong with it.
 func TestANewLeaderBlamesNobodyForBeingScaledDown(t *testing.T) {
-	for sentence, prepare := range map[string]func(w *world, app *simulatedApp, at place){
-		"before the change": func(w *world, app *simulatedApp, at place) {
+	for sentence, prepare := range map[string]func(w *world, app *simulatedApp, at rollout.SourceRef){
+		"before the change": func(w *world, app *simulatedApp, at rollout.SourceRef) {
 			w.mute(app, true)
 			w.pass(time.Minute)
 			w.edit(at, w.newContent())
 		},
-		"between the change and its turn": func(w *world, app *simulatedApp, at place) {
+		"between the change and its turn": func(w *world, app *simulatedApp, at rollout.SourceRef) {
 			w.edit(at, w.newContent())
 			w.pass(time.Second)
 			w.mute(app, true)
 			w.pass(15 * time.Minute)
 			app.condition("Progressing", "NewReplicaSetAvailable", w.clock.Now()) // of the revision that nothing runs
 		},
-		"after it was healthy": func(w *world, app *simulatedApp, at place) {
+		"after it was healthy": func(w *world, app *simulatedApp, at rollout.SourceRef) {
 			app.condition("Available", "MinimumReplicasAvailable", w.clock.Now())
 			w.edit(at, w.newContent())
 			w.pass(30 * time.Second)
@@ -391,7 +392,7 @@ func TestANewLeaderBlamesNobodyForBeingScaledDown(t *testing.T) {
 			w.pass(5 * time.Minute)
 			w.mute(app, true)
 		},
-		"after it was paused, healthy": func(w *world, app *simulatedApp, at place) {
+		"after it was paused, healthy": func(w *world, app *simulatedApp, at rollout.SourceRef) {
 			w.edit(at, w.newContent())
 			w.pass(30 * time.Second)
 			app.paused, app.muted = true, w.clock.Now()

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -15,25 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
-
-// ref names one workload; it is the key of the queue.
-type ref struct {
-	kind            *workload.Kind
-	namespace, name string
-}
-
-// compare orders workloads: by namespace, name and kind.
-func (r ref) compare(other ref) int {
-	return cmp.Or(cmp.Compare(r.namespace, other.namespace), cmp.Compare(r.name, other.name), cmp.Compare(r.kind.Resource, other.kind.Resource))
-}
-
-// people is how events name a workload of the same namespace: Deployment web-app.
-func (r ref) people() string { return r.kind.Name + " " + r.name }
-
-// String implements fmt.Stringer, for logs.
-func (r ref) String() string { return r.kind.String() + " " + r.namespace + "/" + r.name }
 
 // subject is all that is kept of one workload.
 type subject struct {
@@ -49,21 +32,23 @@ type subject struct {
 	references      []checksum.Reference // joined
 	fault           string               // why the template could not be read
 	sources         []checksum.Source    // what it is found by
-	rollout         workload.Rollout     // how far its newest revision is
+	status          workload.Status      // how far its newest revision is
 	still           time.Time            // since when it rolls without any progress
-	best            extent               // how far it has been while it rolls
+	best            rollout.Extent       // how far it has been while it rolls
 	calm            time.Time            // since when it rolls no more, as far as we have seen
 	relapsed        bool                 // it was rolled out before, at this generation, and fell back
 }
 
 // newSubject reads a workload, whose rollout is read already.
-func (o *Options) newSubject(object *workload.Object, rollout workload.Rollout) *subject {
+func (o *Options) newSubject(object *workload.Object, status workload.Status) *subject {
 	references, err := object.References()
 	s := faulty(object, err)
 	s.references = checksum.Joined(references)
 	s.foreign = object.Foreign(o.Dialects)
 	s.owned = object.RolledByOwner(o.Kinds)
-	s.rollout = rollout
+	if s.status = status; s.status.Phase == workload.Suspended { // it is not told apart yet
+		s.status.Phase, s.status.Missing, s.status.Waits = workload.Unreported, 0, "it is paused"
+	}
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.records, _ = object.Records()
 	return s
@@ -88,7 +73,7 @@ func faulty(object *workload.Object, err error) *subject {
 
 // received carries a subject through client-go's Reflector.
 type received struct {
-	ref
+	workload.Ref
 	*subject
 }
 
@@ -100,30 +85,30 @@ func (r received) DeepCopyObject() runtime.Object { return r }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (r received) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: r.namespace, Name: r.name, ResourceVersion: r.resourceVersion}
+	return &metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, ResourceVersion: r.resourceVersion}
 }
 
 // index holds the workloads, and for each source those that reference it, so
 // that a change lists nothing.
 type index struct {
-	woken func(ref)
+	woken func(workload.Ref)
 	// remade is called of a workload that is another one of its name.
-	remade func(ref)
+	remade func(workload.Ref)
 	// concern gives the sources that concern a workload, by its policy, sorted.
-	concern func(ref, *subject) []checksum.Source
+	concern func(workload.Ref, *subject) []checksum.Source
 	now     func() time.Time
 
 	mu       sync.RWMutex
-	subjects map[ref]*subject
-	bySource map[place][]ref             // most have one, for which a map is eight times the size
-	byName   map[string]map[ref]struct{} // those that name sources by patterns, by namespace
+	subjects map[workload.Ref]*subject
+	bySource map[rollout.SourceRef][]workload.Ref // most have one, for which a map is eight times the size
+	byName   map[string]map[workload.Ref]struct{} // those that name sources by patterns, by namespace
 }
 
-func newIndex(woken func(ref), concern func(ref, *subject) []checksum.Source, now func() time.Time) *index {
-	return &index{woken: woken, remade: func(ref) {}, concern: concern, now: now, subjects: map[ref]*subject{}, bySource: map[place][]ref{}, byName: map[string]map[ref]struct{}{}}
+func newIndex(woken func(workload.Ref), concern func(workload.Ref, *subject) []checksum.Source, now func() time.Time) *index {
+	return &index{woken: woken, remade: func(workload.Ref) {}, concern: concern, now: now, subjects: map[workload.Ref]*subject{}, bySource: map[rollout.SourceRef][]workload.Ref{}, byName: map[string]map[workload.Ref]struct{}{}}
 }
 
-func (x *index) get(user ref) *subject {
+func (x *index) get(user workload.Ref) *subject {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.subjects[user]
@@ -135,10 +120,10 @@ func (x *index) count() int {
 	return len(x.subjects)
 }
 
-func (x *index) users(namespace string, source checksum.Source) []ref {
+func (x *index) users(namespace string, source checksum.Source) []workload.Ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	users := slices.Clone(x.bySource[place{namespace, source}])
+	users := slices.Clone(x.bySource[rollout.SourceRef{Namespace: namespace, Source: source}])
 	for user := range x.byName[namespace] {
 		if s := x.subjects[user]; s.foreign.Named(source) && !slices.Contains(s.sources, source) {
 			users = append(users, user)
@@ -147,22 +132,22 @@ func (x *index) users(namespace string, source checksum.Source) []ref {
 	return users
 }
 
-func (x *index) all() []ref {
+func (x *index) all() []workload.Ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.SortedFunc(maps.Keys(x.subjects), ref.compare)
+	return slices.SortedFunc(maps.Keys(x.subjects), workload.Ref.Compare)
 }
 
 // put takes a workload as it was received, unless something newer is known of
 // that name, and reports whether anything that counts is new. An object
 // whose generation stays has the template that it had.
-func (x *index) put(user ref, s *subject) (news bool) {
+func (x *index) put(user workload.Ref, s *subject) (news bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.take(user, s)
 }
 
-func (x *index) take(user ref, s *subject) (news bool) {
+func (x *index) take(user workload.Ref, s *subject) (news bool) {
 	known := x.subjects[user]
 	if known != nil {
 		if order, err := resourceversion.CompareResourceVersion(s.resourceVersion, known.resourceVersion); err == nil && order < 0 {
@@ -171,7 +156,7 @@ func (x *index) take(user ref, s *subject) (news bool) {
 	}
 	x.set(user, s)
 	return known == nil || known.uid != s.uid || known.generation != s.generation || !known.records.Equal(s.records) ||
-		known.rollout.Phase != s.rollout.Phase || known.fault != s.fault || !known.saysAs(s)
+		known.status.Phase != s.status.Phase || known.fault != s.fault || !known.saysAs(s)
 }
 
 // saysAs reports whether what people and owners say in a workload's metadata, for
@@ -182,7 +167,7 @@ func (s *subject) saysAs(other *subject) bool {
 }
 
 // set replaces what is known of a workload; nil forgets it.
-func (x *index) set(user ref, s *subject) {
+func (x *index) set(user workload.Ref, s *subject) {
 	known := x.subjects[user]
 	var was, is []checksum.Source
 	if known != nil {
@@ -207,41 +192,37 @@ func (x *index) set(user ref, s *subject) {
 	}
 	for _, source := range was {
 		if !isAmong(is, source) {
-			x.unuse(place{user.namespace, source}, user)
+			x.unuse(rollout.SourceRef{Namespace: user.Namespace, Source: source}, user)
 		}
 	}
 	for _, source := range is {
 		if !isAmong(was, source) {
-			at := place{user.namespace, source}
+			at := rollout.SourceRef{Namespace: user.Namespace, Source: source}
 			x.bySource[at] = append(x.bySource[at], user)
 		}
 	}
 }
-
-// calmAfter is how long a workload that has fallen back has to be rolled out before
-// it is believed: one that crashes again and again is so for moments.
-const calmAfter = 10 * time.Second
 
 // compare tells since when a workload that rolls has made no progress, and since
 // when one that is rolled out is.
 func (x *index) compare(known, s *subject) {
 	now := x.now()
 	same := known != nil && known.uid == s.uid && known.generation == s.generation
-	s.relapsed = same && (known.relapsed || known.rollout.Phase == workload.RolledOut && s.rollout.Phase == workload.Rolling)
-	if s.rollout.Phase != workload.Rolling {
+	s.relapsed = same && (known.relapsed || known.status.Phase == workload.RolledOut && s.status.Phase == workload.Rolling)
+	if s.status.Phase != workload.Rolling {
 		if same {
 			s.still, s.best, s.calm = known.still, known.best, known.calm
-			if known.rollout.Phase == workload.Rolling {
+			if known.status.Phase == workload.Rolling {
 				s.calm = now
 			}
 		}
 		return
 	}
-	s.still, s.best = now, noExtent()
-	if same && (known.rollout.Phase == workload.Rolling || now.Sub(known.calm) < calmAfter) {
+	s.still, s.best = now, rollout.NoExtent()
+	if same && (known.status.Phase == workload.Rolling || now.Sub(known.calm) < rollout.CalmAfter) {
 		s.still, s.best = known.still, known.best
 	}
-	if s.best.grows(&s.rollout) {
+	if s.best.Grows(&s.status) {
 		s.still = now
 	}
 }
@@ -253,32 +234,32 @@ func isAmong(sorted []checksum.Source, source checksum.Source) bool {
 }
 
 // unuse takes a workload from those that use a source.
-func (x *index) unuse(at place, user ref) {
+func (x *index) unuse(at rollout.SourceRef, user workload.Ref) {
 	users := x.bySource[at]
 	if len(users) == 1 {
 		delete(x.bySource, at)
 		return
 	}
 	i, last := slices.Index(users, user), len(users)-1
-	users[i], users[last] = users[last], ref{}
+	users[i], users[last] = users[last], workload.Ref{}
 	x.bySource[at] = users[:last]
 }
 
 // putByName has a workload among those that name sources by patterns, or not.
-func (x *index) putByName(user ref, in bool) {
+func (x *index) putByName(user workload.Ref, in bool) {
 	if !in {
-		if delete(x.byName[user.namespace], user); len(x.byName[user.namespace]) == 0 {
-			delete(x.byName, user.namespace)
+		if delete(x.byName[user.Namespace], user); len(x.byName[user.Namespace]) == 0 {
+			delete(x.byName, user.Namespace)
 		}
 		return
 	}
-	if x.byName[user.namespace] == nil {
-		x.byName[user.namespace] = map[ref]struct{}{}
+	if x.byName[user.Namespace] == nil {
+		x.byName[user.Namespace] = map[workload.Ref]struct{}{}
 	}
-	x.byName[user.namespace][user] = struct{}{}
+	x.byName[user.Namespace][user] = struct{}{}
 }
 
-func (x *index) remove(user ref) {
+func (x *index) remove(user workload.Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.set(user, nil)
@@ -288,13 +269,13 @@ func (x *index) remove(user ref) {
 // something newer meanwhile, such as a deletion. Who has looked at the workload
 // knows what that has changed; what others have said of it since is news, that the
 // watch will not tell any more.
-func (x *index) renew(user ref, s *subject) {
+func (x *index) renew(user workload.Ref, s *subject) {
 	if x.renewed(user, s) {
 		x.woken(user)
 	}
 }
 
-func (x *index) renewed(user ref, s *subject) (news bool) {
+func (x *index) renewed(user workload.Ref, s *subject) (news bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	known := x.subjects[user]
@@ -303,7 +284,7 @@ func (x *index) renewed(user ref, s *subject) (news bool) {
 
 // gone forgets a workload that the API server does not know, if nothing newer
 // of that name has come meanwhile.
-func (x *index) gone(user ref, was *subject) {
+func (x *index) gone(user workload.Ref, was *subject) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.subjects[user] == was {
@@ -313,17 +294,17 @@ func (x *index) gone(user ref, was *subject) {
 
 // replace makes a list of one kind in one namespace ("" for all) the truth, and
 // wakes those that it holds, and those that are gone.
-func (x *index) replace(kind *workload.Kind, namespace string, list map[ref]*subject) {
+func (x *index) replace(kind *workload.Kind, namespace string, list map[workload.Ref]*subject) {
 	for _, user := range x.replaced(kind, namespace, list) {
 		x.woken(user)
 	}
 }
 
-func (x *index) replaced(kind *workload.Kind, namespace string, list map[ref]*subject) (wake []ref) {
+func (x *index) replaced(kind *workload.Kind, namespace string, list map[workload.Ref]*subject) (wake []workload.Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for user := range x.subjects {
-		if _, ok := list[user]; !ok && user.kind == kind && (namespace == "" || user.namespace == namespace) {
+		if _, ok := list[user]; !ok && user.Kind == kind && (namespace == "" || user.Namespace == namespace) {
 			x.set(user, nil)
 			wake = append(wake, user)
 		}
@@ -348,9 +329,9 @@ func (x *index) refresh() {
 // them.
 func (x *index) reconsider(namespace string) {
 	x.mu.Lock()
-	var wake []ref
+	var wake []workload.Ref
 	for user := range x.subjects {
-		if user.namespace == namespace {
+		if user.Namespace == namespace {
 			x.renewSources(user)
 			wake = append(wake, user)
 		}
@@ -363,7 +344,7 @@ func (x *index) reconsider(namespace string) {
 
 // renewSources indexes a workload under its present policy. What others hold of
 // it does not change under them.
-func (x *index) renewSources(user ref) {
+func (x *index) renewSources(user workload.Ref) {
 	same := *x.subjects[user]
 	x.set(user, &same)
 }

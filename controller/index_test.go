@@ -23,28 +23,28 @@ func subjectOf(uid, version string, names ...string) *subject {
 
 // For how long a workload makes no progress, by what its status tells each second.
 func TestStandstill(t *testing.T) {
-	user, began := ref{newCluster(t).kind, "n", "a"}, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	rolling := func(updated, available, missing int32) workload.Rollout {
-		return workload.Rollout{Phase: workload.Rolling, Updated: updated, Available: available, Missing: missing}
+	user, began := workload.Ref{Kind: newCluster(t).kind, Namespace: "n", Name: "a"}, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	rolling := func(updated, available, missing int32) workload.Status {
+		return workload.Status{Phase: workload.Rolling, Updated: updated, Available: available, Missing: missing}
 	}
 	for sentence, c := range map[string]struct {
-		told []workload.Rollout
+		told []workload.Status
 		want time.Duration
 	}{
-		"nothing comes":                 {[]workload.Rollout{rolling(1, 2, 2), rolling(1, 2, 2), rolling(1, 2, 2)}, 2 * time.Second},
-		"one is new":                    {[]workload.Rollout{rolling(1, 2, 2), rolling(1, 2, 2), rolling(2, 2, 1)}, 0},
-		"it crashes, and comes back":    {[]workload.Rollout{rolling(1, 2, 2), rolling(1, 1, 2), rolling(1, 2, 2)}, 2 * time.Second},
-		"nodes go, and then one is new": {[]workload.Rollout{rolling(30, 99, 70), rolling(30, 69, 40), rolling(31, 69, 39)}, 0},
-		"nodes go, and then nothing":    {[]workload.Rollout{rolling(30, 99, 70), rolling(30, 69, 40), rolling(30, 69, 40)}, time.Second},
-		"nodes go and come":             {[]workload.Rollout{rolling(30, 69, 40), rolling(30, 99, 70), rolling(30, 69, 40), rolling(30, 99, 70)}, 2 * time.Second},
+		"nothing comes":                 {[]workload.Status{rolling(1, 2, 2), rolling(1, 2, 2), rolling(1, 2, 2)}, 2 * time.Second},
+		"one is new":                    {[]workload.Status{rolling(1, 2, 2), rolling(1, 2, 2), rolling(2, 2, 1)}, 0},
+		"it crashes, and comes back":    {[]workload.Status{rolling(1, 2, 2), rolling(1, 1, 2), rolling(1, 2, 2)}, 2 * time.Second},
+		"nodes go, and then one is new": {[]workload.Status{rolling(30, 99, 70), rolling(30, 69, 40), rolling(31, 69, 39)}, 0},
+		"nodes go, and then nothing":    {[]workload.Status{rolling(30, 99, 70), rolling(30, 69, 40), rolling(30, 69, 40)}, time.Second},
+		"nodes go and come":             {[]workload.Status{rolling(30, 69, 40), rolling(30, 99, 70), rolling(30, 69, 40), rolling(30, 99, 70)}, 2 * time.Second},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			now := began
-			x := newIndex(func(ref) {}, func(ref, *subject) []checksum.Source { return nil }, func() time.Time { return now })
+			x := newIndex(func(workload.Ref) {}, func(workload.Ref, *subject) []checksum.Source { return nil }, func() time.Time { return now })
 			for i, rollout := range c.told {
 				now = began.Add(time.Duration(i) * time.Second)
 				s := subjectOf("1", strconv.Itoa(i+1))
-				s.rollout = rollout
+				s.status = rollout
 				x.put(user, s)
 			}
 			if got := now.Sub(x.get(user).still); got != c.want {
@@ -56,9 +56,9 @@ func TestStandstill(t *testing.T) {
 
 func TestIndex(t *testing.T) {
 	kind := newCluster(t).kind
-	a, b := ref{kind, "n", "a"}, ref{kind, "n", "b"}
-	var woken []ref
-	x := newIndex(func(user ref) { woken = append(woken, user) }, func(_ ref, s *subject) (sources []checksum.Source) {
+	a, b := workload.Ref{Kind: kind, Namespace: "n", Name: "a"}, workload.Ref{Kind: kind, Namespace: "n", Name: "b"}
+	var woken []workload.Ref
+	x := newIndex(func(user workload.Ref) { woken = append(woken, user) }, func(_ workload.Ref, s *subject) (sources []checksum.Source) {
 		for _, reference := range s.references {
 			sources = append(sources, reference.Source)
 		}
@@ -82,17 +82,17 @@ func TestIndex(t *testing.T) {
 	if x.put(a, subjectOf("1", "5", "c")) {
 		t.Error("an answer about the object before it was taken")
 	}
-	if got := x.users("n", configMap("c")); !slices.Equal(got, []ref{b}) {
+	if got := x.users("n", configMap("c")); !slices.Equal(got, []workload.Ref{b}) {
 		t.Errorf("users of c: %v, want b alone", got)
 	}
 	if x.put(b, subjectOf("2", "7", "c")) {
 		t.Error("a write that changes nothing of interest was taken for news")
 	}
-	x.replace(kind, "", map[ref]*subject{b: subjectOf("2", "3", "e")})
+	x.replace(kind, "", map[workload.Ref]*subject{b: subjectOf("2", "3", "e")})
 	if s := x.get(a); s != nil {
 		t.Error("what a list lacks is still known")
 	}
-	if got := x.users("n", configMap("e")); !slices.Equal(got, []ref{b}) {
+	if got := x.users("n", configMap("e")); !slices.Equal(got, []workload.Ref{b}) {
 		t.Errorf("users of e: %v: a list is the truth, even with lower versions", got)
 	}
 	x.remove(b)
@@ -108,10 +108,10 @@ func TestIndex(t *testing.T) {
 	woken = nil
 	x.reconsider("m")
 	x.reconsider("n")
-	if !slices.Equal(woken, []ref{a}) {
+	if !slices.Equal(woken, []workload.Ref{a}) {
 		t.Errorf("a change of the namespace woke %v, want a, once", woken)
 	}
-	if got := x.users("n", configMap("c")); !slices.Equal(got, []ref{a}) {
+	if got := x.users("n", configMap("c")); !slices.Equal(got, []workload.Ref{a}) {
 		t.Errorf("users of c: %v, want a", got)
 	}
 }
@@ -172,7 +172,7 @@ func TestWhatAWorkloadSaysIsNews(t *testing.T) {
 func TestWhatAnAnswerBringsIsNews(t *testing.T) {
 	d := newCluster(t).deploy("d")
 	woken := 0
-	x := newIndex(func(ref) { woken++ }, func(ref, *subject) []checksum.Source { return nil }, time.Now)
+	x := newIndex(func(workload.Ref) { woken++ }, func(workload.Ref, *subject) []checksum.Source { return nil }, time.Now)
 	x.put(d, subjectOf("1", "5"))
 	for _, step := range []struct {
 		about, version string

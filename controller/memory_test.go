@@ -35,7 +35,7 @@ func BenchmarkMemoryOfWorkloads(b *testing.B) {
 			cluster := newCluster(b)
 			for b.Loop() {
 				x := newController(Options{Dialects: c.dialects, Policy: cluster.policy, Clock: clock.RealClock{}}, cluster, cluster, cluster, cluster, events.NewFakeRecorder(0), prometheus.NewRegistry())
-				x.index.woken = func(ref) {}
+				x.index.woken = func(workload.Ref) {}
 				before := heap()
 				receive(b, x, cluster.kind, workloads, c.sources)
 				b.ReportMetric(float64(heap()-before)/workloads, "B/workload")

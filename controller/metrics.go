@@ -3,6 +3,7 @@ package controller
 import (
 	"sync/atomic"
 
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -73,8 +74,8 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 		m.readmissions.WithLabelValues(rolling, result)
 		m.readmissions.WithLabelValues(recording, result)
 	}
-	for _, how := range []condition{healthy, failed, mute} {
-		m.rollouts.WithLabelValues(how.label())
+	for _, how := range []rollout.Condition{rollout.Healthy, rollout.Failed, rollout.Unreported} {
+		m.rollouts.WithLabelValues(labelOf(how))
 	}
 	registry.MustRegister(m.readmissions, m.lost, m.observed, m.rollouts, m.halts, m.panics)
 	return m
@@ -85,9 +86,9 @@ func (m *Metrics) readmitted(manner, result string) {
 }
 
 // settled counts the end of a rollout.
-func (m *Metrics) settled(how condition) { m.rollouts.WithLabelValues(how.label()).Inc() }
+func (m *Metrics) settled(how rollout.Condition) { m.rollouts.WithLabelValues(labelOf(how)).Inc() }
 
-// label is the condition as a metric label.
-func (c condition) label() string {
-	return [...]string{"under-way", "healthy", "failed", "unreported"}[c]
+// labelOf is the condition as a metric label.
+func labelOf(how rollout.Condition) string {
+	return [...]string{"under-way", "healthy", "failed", "unreported"}[how]
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/served"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -121,32 +121,26 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		keys:       keys,
 		api:        plainAPI{api},
 		say:        announcer{recorder},
-		settle:     newSettling(options.Settle, options.Clock),
 		customs:    served.New(nil),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[ref](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[ref]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[ref]{
+			workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Ref](firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[workload.Ref]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[workload.Ref]{
 				Clock: options.Clock,
-				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ref]{Clock: options.Clock, Queue: queued}),
+				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[workload.Ref]{Clock: options.Clock, Queue: queued}),
 			})}),
 		line:   queued,
 		notes:  newNotes(),
-		storm:  newStorm(longestSettle * options.Settle),
-		steps:  newSteps(options.Limits),
 		waits:  newWaits(options.Clock.Now),
-		lacks:  newLacks(),
 		others: newOthers(),
 	}
 	c.index = newIndex(c.wake, c.concern, options.Clock.Now)
-	c.index.remade = func(user ref) {
+	c.index.remade = func(user workload.Ref) {
 		c.notes.forget(user)
-		c.storm.forget(user)
 	}
-	c.steps.users = func(at place) []ref { return c.index.users(at.namespace, at.source) }
-	c.steps.content, c.steps.resumed = c.contentOf, c.resumed
-	c.steps.look, c.steps.call = c.index.woken, func(wait time.Duration) { c.queue.AddAfter(ref{}, wait) }
+	options.Limits.Settle = options.Settle
+	c.plan.plan = rollout.New(options.Limits, lookup{c})
 	c.metrics = newMetrics(registry)
-	registry.MustRegister(&gauges{now: options.Clock.Now, leads: c.metrics.leads.Load, index: c.index, queue: queued, steps: c.steps, waits: c.waits})
+	registry.MustRegister(&gauges{now: options.Clock.Now, leads: c.metrics.leads.Load, index: c.index, queue: queued, plan: &c.plan, waits: c.waits})
 	return c
 }
 
@@ -157,13 +151,13 @@ func (c *Controller) condenser(kind *workload.Kind) func([]byte) (runtime.Object
 		return c.tryRead(kind, data, func() (runtime.Object, error) {
 			object, err := kind.Decode(data)
 			if err == nil {
-				var rollout workload.Rollout
-				if rollout, err = kind.Rollout(data); err == nil {
-					return received{ref{kind, object.Namespace, object.Name}, c.options.newSubject(object, rollout)}, nil
+				var status workload.Status
+				if status, err = kind.Status(data); err == nil {
+					return received{workload.Ref{Kind: kind, Namespace: object.Namespace, Name: object.Name}, c.options.newSubject(object, status)}, nil
 				}
 			}
 			if object, headErr := kind.DecodeMetadata(data); headErr == nil {
-				return received{ref{kind, object.Namespace, object.Name}, faulty(object, err)}, nil
+				return received{workload.Ref{Kind: kind, Namespace: object.Namespace, Name: object.Name}, faulty(object, err)}, nil
 			}
 			return nil, err
 		})
@@ -193,12 +187,12 @@ func (s *workloadSink) Add(obj any) error { return s.Update(obj) }
 // Update implements cache.ReflectorStore.
 func (s *workloadSink) Update(obj any) error {
 	s.progress.Made(s.clock.Now())
-	workload, ok := obj.(received)
+	one, ok := obj.(received)
 	if !ok {
 		return errUnexpected(obj)
 	}
-	if s.index.put(workload.ref, workload.subject) {
-		s.index.woken(workload.ref)
+	if s.index.put(one.Ref, one.subject) {
+		s.index.woken(one.Ref)
 	}
 	return nil
 }
@@ -206,25 +200,25 @@ func (s *workloadSink) Update(obj any) error {
 // Delete implements cache.ReflectorStore.
 func (s *workloadSink) Delete(obj any) error {
 	s.progress.Made(s.clock.Now())
-	workload, ok := obj.(received)
+	one, ok := obj.(received)
 	if !ok {
 		return errUnexpected(obj)
 	}
-	s.index.remove(workload.ref)
-	s.index.woken(workload.ref)
+	s.index.remove(one.Ref)
+	s.index.woken(one.Ref)
 	return nil
 }
 
 // Replace implements cache.ReflectorStore.
 func (s *workloadSink) Replace(list []any, _ string) error {
 	s.progress.Made(s.clock.Now())
-	workloads := make(map[ref]*subject, len(list))
+	workloads := make(map[workload.Ref]*subject, len(list))
 	for _, obj := range list {
-		workload, ok := obj.(received)
+		one, ok := obj.(received)
 		if !ok {
 			return errUnexpected(obj)
 		}
-		workloads[workload.ref] = workload.subject
+		workloads[one.Ref] = one.subject
 	}
 	s.index.replace(s.kind, s.namespace, workloads)
 	s.full.Store(true)

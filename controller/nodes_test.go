@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // daemons is a world in which n DaemonSets use one ConfigMap, all of them well for
 // weeks, but that a node may not be ready.
-func daemons(t *testing.T, n int, dead bool, prepare ...func(i int, app *simulatedApp)) (*world, place) {
+func daemons(t *testing.T, n int, dead bool, prepare ...func(i int, app *simulatedApp)) (*world, rollout.SourceRef) {
 	t.Helper()
 	w := newWorld(t)
 	w.kind, _ = workload.Builtin().Find("apps", "daemonsets")

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // notes remember what people were told about a workload, so that they are told
@@ -14,8 +16,8 @@ import (
 // event that is repeated, missing or too careful, and never a roll.
 type notes struct {
 	mu   sync.Mutex
-	made map[ref]*note
-	told map[place]string // what people were told on sources that cannot be read
+	made map[workload.Ref]*note
+	told map[rollout.SourceRef]string // what people were told on sources that cannot be read
 }
 
 type note struct {
@@ -47,10 +49,6 @@ func (r *toRecord) has(source checksum.Source, now checksum.Records) bool {
 	return is != "" && is != r.of.records.Baseline[source]
 }
 
-// rolledBetween reports whether a workload has rolled between two records: a
-// recording changes the baseline alone.
-func rolledBetween(was, is checksum.Records) bool { return !maps.Equal(was.Stamps, is.Stamps) }
-
 // held is what a workload waits to roll for.
 type held struct {
 	since   time.Time
@@ -58,9 +56,11 @@ type held struct {
 	records checksum.Records
 }
 
-func newNotes() *notes { return &notes{made: map[ref]*note{}, told: map[place]string{}} }
+func newNotes() *notes {
+	return &notes{made: map[workload.Ref]*note{}, told: map[rollout.SourceRef]string{}}
+}
 
-func (n *notes) of(user ref) *note {
+func (n *notes) of(user workload.Ref) *note {
 	found := n.made[user]
 	if found == nil {
 		found = &note{warned: map[reason]string{}, missing: map[checksum.Source]*checksum.Content{}}
@@ -70,7 +70,7 @@ func (n *notes) of(user ref) *note {
 }
 
 // first reports whether a warning is news.
-func (n *notes) first(user ref, why reason, text string) bool {
+func (n *notes) first(user workload.Ref, why reason, text string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.of(user)
@@ -82,7 +82,7 @@ func (n *notes) first(user ref, why reason, text string) bool {
 }
 
 // firstOn reports whether what is to be told on a source is news; "" is nothing.
-func (n *notes) firstOn(at place, text string) bool {
+func (n *notes) firstOn(at rollout.SourceRef, text string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.told[at] == text {
@@ -97,7 +97,7 @@ func (n *notes) firstOn(at place, text string) bool {
 }
 
 // over forgets a warning of what has ended, unless it says but.
-func (n *notes) over(user ref, why reason, but string) {
+func (n *notes) over(user workload.Ref, why reason, but string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if note := n.made[user]; note != nil && note.warned[why] != but {
@@ -106,7 +106,7 @@ func (n *notes) over(user ref, why reason, but string) {
 }
 
 // observes reports whether it is news what a workload would roll for.
-func (n *notes) observes(user ref, contents map[checksum.Source]*checksum.Content) bool {
+func (n *notes) observes(user workload.Ref, contents map[checksum.Source]*checksum.Content) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.of(user)
@@ -119,7 +119,7 @@ func (n *notes) observes(user ref, contents map[checksum.Source]*checksum.Conten
 
 // settle forgets what a workload was warned of: it is well again. That its pods cannot
 // be looked at is no matter of its own, and is not said again.
-func (n *notes) settle(user ref) {
+func (n *notes) settle(user workload.Ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if note := n.made[user]; note != nil {
@@ -134,7 +134,7 @@ func (n *notes) settle(user ref) {
 
 // leave drops what was noted of a workload that is not served any more, but for what
 // it was warned of while its rollout is followed.
-func (n *notes) leave(user ref) {
+func (n *notes) leave(user workload.Ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.made[user]
@@ -148,14 +148,14 @@ func (n *notes) leave(user ref) {
 }
 
 // forget drops all notes of a workload.
-func (n *notes) forget(user ref) {
+func (n *notes) forget(user workload.Ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.made, user)
 }
 
 // hold notes that a workload does not roll yet, since when it is first said.
-func (n *notes) hold(user ref, since time.Time, sources []checksum.Source, records checksum.Records) {
+func (n *notes) hold(user workload.Ref, since time.Time, sources []checksum.Source, records checksum.Records) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.of(user)
@@ -166,7 +166,7 @@ func (n *notes) hold(user ref, since time.Time, sources []checksum.Source, recor
 }
 
 // waits is what a workload waits for, nil when nothing.
-func (n *notes) waits(user ref) *held {
+func (n *notes) waits(user workload.Ref) *held {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if note := n.made[user]; note != nil {
@@ -176,7 +176,7 @@ func (n *notes) waits(user ref) *held {
 }
 
 // waited notes that a workload waits no more.
-func (n *notes) waited(user ref) {
+func (n *notes) waited(user workload.Ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if note := n.made[user]; note != nil {
@@ -185,7 +185,7 @@ func (n *notes) waited(user ref) {
 }
 
 // missed notes the sources that a workload cannot start without and lacks.
-func (n *notes) missed(user ref, missing []checksum.Finding) {
+func (n *notes) missed(user workload.Ref, missing []checksum.Finding) {
 	if len(missing) == 0 {
 		return
 	}
@@ -198,7 +198,7 @@ func (n *notes) missed(user ref, missing []checksum.Finding) {
 
 // came notes the content of a source that is there; the first that came after
 // it was missed counts.
-func (n *notes) came(user ref, source checksum.Source, content *checksum.Content) {
+func (n *notes) came(user workload.Ref, source checksum.Source, content *checksum.Content) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.made[user]
@@ -211,7 +211,7 @@ func (n *notes) came(user ref, source checksum.Source, content *checksum.Content
 }
 
 // firstContent is what a source that was missed came with.
-func (n *notes) firstContent(user ref, source checksum.Source) (first *checksum.Content, wasMissing bool) {
+func (n *notes) firstContent(user workload.Ref, source checksum.Source) (first *checksum.Content, wasMissing bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if note := n.made[user]; note != nil {
@@ -221,7 +221,7 @@ func (n *notes) firstContent(user ref, source checksum.Source) (first *checksum.
 }
 
 // found notes that sources are there now and on record.
-func (n *notes) found(user ref, sources []checksum.Source) {
+func (n *notes) found(user workload.Ref, sources []checksum.Source) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if note := n.made[user]; note != nil {
@@ -232,7 +232,7 @@ func (n *notes) found(user ref, sources []checksum.Source) {
 }
 
 // rolling notes that a roll is asked for.
-func (n *notes) rolling(user ref, changed []checksum.Source, asked checksum.Records) {
+func (n *notes) rolling(user workload.Ref, changed []checksum.Source, asked checksum.Records) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.of(user)
@@ -241,11 +241,11 @@ func (n *notes) rolling(user ref, changed []checksum.Source, asked checksum.Reco
 
 // rolled returns for which sources a roll was asked for that has come by now,
 // once, and whether nothing was on record before.
-func (n *notes) rolled(user ref, now checksum.Records) (changed []checksum.Source, adopted bool) {
+func (n *notes) rolled(user workload.Ref, now checksum.Records) (changed []checksum.Source, adopted bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.made[user]
-	if note == nil || len(note.changed) == 0 || !rolledBetween(note.asked, now) {
+	if note == nil || len(note.changed) == 0 || !rollout.RolledBetween(note.asked, now) {
 		return nil, false
 	}
 	changed, adopted = note.changed, note.asked.Equal(checksum.Records{})
@@ -254,7 +254,7 @@ func (n *notes) rolled(user ref, now checksum.Records) (changed []checksum.Sourc
 }
 
 // recording notes that a recording is asked for.
-func (n *notes) recording(user ref, asked *toRecord) {
+func (n *notes) recording(user workload.Ref, asked *toRecord) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.of(user).record = asked
@@ -262,7 +262,7 @@ func (n *notes) recording(user ref, asked *toRecord) {
 
 // recorded returns the recording that was asked for and has come by now, once; nil when
 // there is none.
-func (n *notes) recorded(user ref, now checksum.Records) *toRecord {
+func (n *notes) recorded(user workload.Ref, now checksum.Records) *toRecord {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.made[user]

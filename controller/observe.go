@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -68,16 +69,16 @@ func (a *restAPI) nodeReady(ctx context.Context, name string) (bool, error) {
 const metadataAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // sourceUID implements api.
-func (a *restAPI) sourceUID(ctx context.Context, at place) (types.UID, error) {
+func (a *restAPI) sourceUID(ctx context.Context, at rollout.SourceRef) (types.UID, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if at.source.Kind == checksum.SecretProviderClass {
+	if at.Source.Kind == checksum.SecretProviderClass {
 		return "", nil // there is no right to read it
 	}
 	body, err := bodyOf(a.core.Get().SetHeader("Accept", metadataAlone).Timeout(serverTimeout).
-		Namespace(at.namespace).Resource(string(at.source.Kind) + "s").Name(at.source.Name).Do(ctx))
+		Namespace(at.Namespace).Resource(string(at.Source.Kind) + "s").Name(at.Source.Name).Do(ctx))
 	if err != nil {
-		return "", fmt.Errorf("GET the metadata of %s: %w", at.source, err)
+		return "", fmt.Errorf("GET the metadata of %s: %w", at.Source, err)
 	}
 	object, err := (&workload.Kind{}).DecodeMetadata(body)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // believed is how long a claim of another installation counts without asking its
@@ -29,8 +30,8 @@ const renewedFor = 24 * time.Hour
 // look. Losing it (a new leader) costs one dry run for each namespace.
 type others struct {
 	mu      sync.Mutex
-	claimed map[claimedKey]time.Time     // until when we believe it
-	renewed map[ref]map[string]time.Time // when we recorded it anew, by key
+	claimed map[claimedKey]time.Time              // until when we believe it
+	renewed map[workload.Ref]map[string]time.Time // when we recorded it anew, by key
 	told    map[told]bool
 }
 
@@ -42,17 +43,17 @@ type told struct {
 }
 
 func newOthers() *others {
-	return &others{claimed: map[claimedKey]time.Time{}, renewed: map[ref]map[string]time.Time{}, told: map[told]bool{}}
+	return &others{claimed: map[claimedKey]time.Time{}, renewed: map[workload.Ref]map[string]time.Time{}, told: map[told]bool{}}
 }
 
 // keep tells how long to leave a workload alone that has values under keys which we
 // do not hold: none, when we have to ask about them. back tells that one of them was
 // recorded anew, and is there again.
-func (o *others) keep(user ref, ids []string, now time.Time) (wait time.Duration, back bool) {
+func (o *others) keep(user workload.Ref, ids []string, now time.Time) (wait time.Duration, back bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, id := range ids {
-		wait = max(wait, o.claimed[claimedKey{user.namespace, id}].Sub(now))
+		wait = max(wait, o.claimed[claimedKey{user.Namespace, id}].Sub(now))
 		if when, ok := o.renewed[user][id]; ok && now.Sub(when) < renewedFor {
 			wait, back = max(wait, when.Add(renewedFor).Sub(now)), true
 		}
@@ -85,7 +86,7 @@ func (o *others) claim(namespace string, ids []string, claims []checksum.Claim, 
 }
 
 // renew notes that values under some keys are recorded anew.
-func (o *others) renew(user ref, ids []string, now time.Time) {
+func (o *others) renew(user workload.Ref, ids []string, now time.Time) {
 	if len(ids) == 0 {
 		return
 	}
@@ -101,7 +102,7 @@ func (o *others) renew(user ref, ids []string, now time.Time) {
 }
 
 // forget drops what is remembered of a workload.
-func (o *others) forget(user ref) {
+func (o *others) forget(user workload.Ref) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.renewed, user)
@@ -116,7 +117,7 @@ func (o *others) ask(namespace string, now time.Time) {
 			o.claimed[key] = now
 		}
 	}
-	maps.DeleteFunc(o.renewed, func(user ref, _ map[string]time.Time) bool { return user.namespace == namespace })
+	maps.DeleteFunc(o.renewed, func(user workload.Ref, _ map[string]time.Time) bool { return user.Namespace == namespace })
 }
 
 // first reports whether something about a Namespace is told for the first time.
@@ -148,13 +149,13 @@ func (a answer) claims() (claims []checksum.Claim) {
 
 // claimed reports whether another installation claims some keys that are on record,
 // by the answer to a dry run, and for how long that counts.
-func (c *Controller) claimed(user ref, ids []string, try answer) (wait time.Duration, claimed bool) {
+func (c *Controller) claimed(user workload.Ref, ids []string, try answer) (wait time.Duration, claimed bool) {
 	wait = believed
-	if checksum.Names(c.namespaces.Settings(user.namespace), c.options.Installation) {
+	if checksum.Names(c.namespaces.Settings(user.Namespace), c.options.Installation) {
 		wait = believedWhereNamed
 	}
 	now := c.options.Clock.Now()
-	by, claimed := c.others.claim(user.namespace, ids, try.claims(), now, now.Add(wait))
+	by, claimed := c.others.claim(user.Namespace, ids, try.claims(), now, now.Add(wait))
 	if claimed {
 		c.tellOther(user, by)
 	}
@@ -163,16 +164,16 @@ func (c *Controller) claimed(user ref, ids []string, try answer) (wait time.Dura
 
 // tellOther says, once for a Namespace, that another installation serves it too; by
 // is its namespace, "" when that is not known.
-func (c *Controller) tellOther(user ref, by string) {
-	if !c.others.first(user.namespace, reasonOther) {
+func (c *Controller) tellOther(user workload.Ref, by string) {
+	if !c.others.first(user.Namespace, reasonOther) {
 		return
 	}
 	where := "in the namespace " + by
 	if by == "" {
 		where = "whose webhook does not answer us"
 	}
-	c.onNamespace(user.namespace, corev1.EventTypeWarning, reasonOther, "another installation of configstamp, "+where+", serves this Namespace too: "+
-		user.people()+", and all that carries its checksums, is left to it. Have one installation serve the Namespace: annotate it with "+
+	c.onNamespace(user.Namespace, corev1.EventTypeWarning, reasonOther, "another installation of configstamp, "+where+", serves this Namespace too: "+
+		user.People()+", and all that carries its checksums, is left to it. Have one installation serve the Namespace: annotate it with "+
 		"configstamp.dev/installation, the value being the namespace of that installation, or uninstall the other")
 }
 

@@ -14,6 +14,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // several is a cluster with several installations of configstamp. Their webhooks
@@ -89,11 +91,11 @@ func (s *site) Ring() *checksum.Ring { return s.keys }
 // look has the controller of an installation look at every workload.
 func (s *site) look() {
 	for user := range s.objects {
-		object, err := s.controller.condenser(user.kind)(s.body(user))
+		object, err := s.controller.condenser(user.Kind)(s.body(user))
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if err := (&workloadSink{index: s.controller.index, kind: user.kind, clock: s.clock}).Update(object); err != nil {
+		if err := (&workloadSink{index: s.controller.index, kind: user.Kind, clock: s.clock}).Update(object); err != nil {
 			s.t.Fatal(err)
 		}
 		_, _ = s.controller.sync(s.t.Context(), user) // what fails is tried again at the next look
@@ -119,7 +121,7 @@ func (s *site) said() (events []string) {
 }
 
 // readmit implements api: an empty patch by an installation's account.
-func (s *site) readmit(_ context.Context, user ref, manager string, dryRun bool) ([]byte, []string, error) {
+func (s *site) readmit(_ context.Context, user workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	account := "system:serviceaccount:" + s.name + ":configstamp"
@@ -133,20 +135,20 @@ func (s *site) readmit(_ context.Context, user ref, manager string, dryRun bool)
 }
 
 // edit is somebody's change of the template.
-func (all *several) edit(user ref) {
+func (all *several) edit(user workload.Ref) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.admitted(user, "kubernetes-admin", "kubectl-edit", true, false)
 }
 
 // order is somebody's rolling re-admission.
-func (all *several) order(user ref) {
+func (all *several) order(user workload.Ref) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.admitted(user, "kubernetes-admin", checksum.RollingManager, false, false)
 }
 
-func (all *several) admitted(user ref, account, manager string, templateChanged, dryRun bool) (warnings []string) {
+func (all *several) admitted(user workload.Ref, account, manager string, templateChanged, dryRun bool) (warnings []string) {
 	object, err := all.kind.Decode(all.body(user))
 	if err != nil {
 		all.t.Fatal(err)
@@ -184,7 +186,7 @@ func (all *several) admitted(user ref, account, manager string, templateChanged,
 	}
 	if !dryRun {
 		all.writes++
-		if templateChanged || rolledBetween(held, sent) {
+		if templateChanged || rollout.RolledBetween(held, sent) {
 			all.rolls++
 		}
 	}
@@ -193,7 +195,7 @@ func (all *several) admitted(user ref, account, manager string, templateChanged,
 }
 
 // decide is what the webhook of an installation makes of a request.
-func (s *site) decide(annotations map[string]string, user ref, account, manager string, templateChanged bool, held, sent checksum.Records) checksum.Decision {
+func (s *site) decide(annotations map[string]string, user workload.Ref, account, manager string, templateChanged bool, held, sent checksum.Records) checksum.Decision {
 	if !s.behind && !checksum.ServedBy(s.settings, s.name) {
 		return checksum.Decision{Records: sent}
 	}
@@ -211,7 +213,7 @@ func (s *site) decide(annotations map[string]string, user ref, account, manager 
 		installation = ""
 	}
 	return checksum.Decide(s.keys, checksum.Admission{
-		Namespace: user.namespace, Asker: checksum.AskerOf(manager), TemplateChanged: templateChanged, Fresh: true, Policy: policy,
+		Namespace: user.Namespace, Asker: checksum.AskerOf(manager), TemplateChanged: templateChanged, Fresh: true, Policy: policy,
 		Account: checksum.AccountOf(account, installation), Installation: installation,
 		Selections: checksum.Selections(references, policy), Held: held, Sent: sent,
 		Content: func(source checksum.Source) *checksum.Content { return s.contents[source] },
@@ -219,7 +221,7 @@ func (s *site) decide(annotations map[string]string, user ref, account, manager 
 }
 
 // keptBy tells whose key a workload's record of configmap/c is under.
-func (all *several) keptBy(user ref) string {
+func (all *several) keptBy(user workload.Ref) string {
 	object, err := all.kind.Decode(all.body(user))
 	if err != nil {
 		all.t.Fatal(err)
@@ -249,7 +251,7 @@ func TestOthers_TwoInstallationsOverOneNamespaceComeToRest(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		all := newSeveral(t, "a", "b")
 		all.write("c", map[string]string{"k": "1"})
-		var users []ref
+		var users []workload.Ref
 		for i := range 3 {
 			users = append(users, all.deploy(fmt.Sprintf("w%d", i), "c"))
 		}
@@ -264,7 +266,7 @@ func TestOthers_TwoInstallationsOverOneNamespaceComeToRest(t *testing.T) {
 		}
 		for _, user := range users {
 			if by := all.keptBy(user); by != a.name {
-				t.Errorf("%s is kept by %q, want %q", user.name, by, a.name)
+				t.Errorf("%s is kept by %q, want %q", user.Name, by, a.name)
 			}
 		}
 		said := b.said()

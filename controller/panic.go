@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -42,7 +44,7 @@ func (c *Controller) panicked(log klog.Logger, in, message string, value any, wh
 
 // tryLook looks at one workload. Its panic is its own failure: it is tried again,
 // as after any other, and takes nobody's turn meanwhile.
-func (c *Controller) tryLook(ctx context.Context, user ref) (wait time.Duration, err error) {
+func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
 	defer func() {
@@ -56,47 +58,12 @@ func (c *Controller) tryLook(ctx context.Context, user ref) (wait time.Duration,
 }
 
 // unlooked is about a workload that could not be looked at.
-func (c *Controller) unlooked(user ref) {
-	now := c.options.Clock.Now()
-	c.steps.pass(user, now)
-	r, s := c.steps.of(user), c.index.get(user)
-	if r == nil || r.failed || s == nil {
-		return
+func (c *Controller) unlooked(user workload.Ref) {
+	var records checksum.Records
+	if s := c.index.get(user); s != nil {
+		records = s.records
 	}
-	progressed := r.began
-	if r.health.progressed.After(progressed) {
-		progressed = r.health.progressed
-	}
-	if now.Sub(progressed) >= c.options.Limits.RolloutDeadline {
-		c.steps.halt(user, "configstamp itself fails at it, so that nobody knows whether it is healthy", s.records)
-	}
-}
-
-// pass has a workload that was granted its turn give it back, and wait for another.
-func (t *steps) pass(user ref, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c := t.waiting[user]
-	if c == nil {
-		return
-	}
-	c.granted = false
-	c.retry = now.Add(min(firstRetry<<min(c.tries, 20), lastRetry))
-	c.due = c.retry
-	c.tries++
-	t.stir()
-}
-
-// granted are those whose turn it is.
-func (t *steps) granted() (users []ref) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for user, c := range t.waiting {
-		if c.granted {
-			users = append(users, user)
-		}
-	}
-	return users
+	c.planned(func(p *rollout.Plan) { p.Panicked(user, records, c.options.Clock.Now()) })
 }
 
 // tryTurns finds out whose turn it is. After a panic that is done again; those whose
@@ -107,9 +74,11 @@ func (c *Controller) tryTurns(ctx context.Context) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			c.panicked(klog.FromContext(ctx), inTurns, "The planner of turns panicked", value, panics.Where())
-			for _, user := range c.steps.granted() {
-				c.queue.Add(user)
-			}
+			c.planned(func(p *rollout.Plan) {
+				for _, user := range p.Granted() {
+					c.queue.Add(user)
+				}
+			})
 			err = errPanicked
 		}
 	}()
@@ -125,7 +94,7 @@ func (c *Controller) tryRead(kind *workload.Kind, data []byte, read func() (runt
 			c.panicked(klog.Background(), inWatch, "Reading a workload panicked", value, panics.Where(), "kind", kind.String())
 			var object *workload.Object
 			if object, err = kind.DecodeMetadata(data); err == nil {
-				found = received{ref{kind, object.Namespace, object.Name}, faulty(object, errPanicked)}
+				found = received{workload.Ref{Kind: kind, Namespace: object.Namespace, Name: object.Name}, faulty(object, errPanicked)}
 			}
 		}
 	}()

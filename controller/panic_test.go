@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/klog/v2"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -35,7 +35,7 @@ func TestOneWorkloadsPanicIsItsOwn(t *testing.T) {
 			app.sources = append(app.sources, other)
 		}
 	})
-	w.poison = place{"shop", other}
+	w.poison = rollout.SourceRef{Namespace: "shop", Source: other}
 	w.edit(at, w.newContent())
 	w.pass(10 * time.Minute)
 	w.wantRolls(0, 1, 1, 1, 1)
@@ -54,7 +54,7 @@ func TestOneWorkloadsPanicIsItsOwn(t *testing.T) {
 	if strings.Contains(log.String(), "S3CR3T") {
 		t.Error("the log says what panicked")
 	}
-	w.poison = place{}
+	w.poison = rollout.SourceRef{}
 	w.pass(2 * time.Minute)
 	w.wantRolls(1, 1, 1, 1, 1)
 	w.wantAllTrue()
@@ -72,7 +72,7 @@ func TestAPanicTakesNobodysTurn(t *testing.T) {
 			app.sources = append(app.sources, extra)
 		}
 	})
-	w.at(settle-time.Millisecond, func() { w.poison = place{"shop", extra} })
+	w.at(settle-time.Millisecond, func() { w.poison = rollout.SourceRef{Namespace: "shop", Source: extra} })
 	w.edit(at, w.newContent())
 	w.pass(10 * time.Minute)
 	w.wantRolls(0, 1, 1)
@@ -93,10 +93,10 @@ func TestAPanicHoldsNoSlotForEver(t *testing.T) {
 			app.sources[0] = other
 		}
 	})
-	w.before = func() { w.poison, w.before = place{"shop", extra}, nil }
+	w.before = func() { w.poison, w.before = rollout.SourceRef{Namespace: "shop", Source: extra}, nil }
 	w.edit(at, w.newContent())
 	w.pass(20 * time.Second)
-	w.edit(place{"shop", other}, w.newContent())
+	w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
 	w.pass(time.Hour)
 	w.wantRolls(1, 0, 1)
 	w.wantHeard("ChangeHalted", 1, "configstamp itself fails at it")
@@ -106,14 +106,9 @@ func TestAPanicHoldsNoSlotForEver(t *testing.T) {
 func TestAPanicOfThePlannerIsNotTheEndOfTurns(t *testing.T) {
 	logged(t)
 	w, at := fleet(t, 5)
-	look, panics := w.controller.steps.resumed, 0
-	w.controller.steps.resumed = func(at place) time.Time {
-		if panics++; panics <= 3 {
-			panic("at a halt")
-		}
-		return look(at)
-	}
 	w.spoil(at)
+	w.pass(5 * time.Second)
+	w.panics = 3
 	w.pass(5 * time.Minute)
 	w.wantRolls(1, 0, 0, 0, 0)
 	w.wantHeard("ChangeHalted", 1)
@@ -124,29 +119,6 @@ func TestAPanicOfThePlannerIsNotTheEndOfTurns(t *testing.T) {
 	w.pass(5 * time.Minute)
 	w.wantRolls(2, 1, 1, 1, 1)
 	w.wantAllTrue()
-}
-
-// Those whose turn had come when the planner panicked are looked at all the same.
-func TestATurnOutlivesAPanicOfThePlanner(t *testing.T) {
-	logged(t)
-	c := newCluster(t)
-	d := c.deploy("d", "c")
-	h := newHouse(t, c)
-	for h.queue.Len() > 0 {
-		h.next(t.Context())
-	}
-	h.steps.waiting[d] = &candidate{user: d, granted: true, sources: []checksum.Source{configMap("c")}} // of no change: that panics
-	h.queue.Add(ref{})
-	h.next(t.Context())
-	if got := testutil.ToFloat64(h.metrics.panics.WithLabelValues(inTurns)); got != 1 {
-		t.Fatalf("%v panics are counted, want 1: the test shows nothing", got)
-	}
-	if h.queue.Len() != 1 {
-		t.Fatal("nobody is looked at")
-	}
-	if user, _ := h.queue.Get(); user != d {
-		t.Errorf("%v is looked at, want the one whose turn has come", user)
-	}
 }
 
 // A workload at which reading panics is kept with that fault, and the watch goes on.

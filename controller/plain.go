@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/internal/refusal"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -14,13 +15,13 @@ import (
 type plainAPI struct{ api api }
 
 // get implements api.
-func (p plainAPI) get(ctx context.Context, user ref) ([]byte, error) {
+func (p plainAPI) get(ctx context.Context, user workload.Ref) ([]byte, error) {
 	body, err := p.api.get(ctx, user)
 	return body, refusal.Plain(err)
 }
 
 // readmit implements api.
-func (p plainAPI) readmit(ctx context.Context, user ref, manager string, dryRun bool) ([]byte, []string, error) {
+func (p plainAPI) readmit(ctx context.Context, user workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
 	body, warnings, err := p.api.readmit(ctx, user, manager, dryRun)
 	return body, warnings, refusal.Plain(err)
 }
@@ -38,7 +39,7 @@ func (p plainAPI) nodeReady(ctx context.Context, name string) (bool, error) {
 }
 
 // sourceUID implements api.
-func (p plainAPI) sourceUID(ctx context.Context, at place) (types.UID, error) {
+func (p plainAPI) sourceUID(ctx context.Context, at rollout.SourceRef) (types.UID, error) {
 	uid, err := p.api.sourceUID(ctx, at)
 	return uid, refusal.Plain(err)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/configstamp/configstamp/internal/rollout"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -13,7 +14,7 @@ import (
 var errNoRight = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no right"))
 
 // pausedFleet is a fleet of four, the last of them paused for a day.
-func pausedFleet(t *testing.T) (*world, place) {
+func pausedFleet(t *testing.T) (*world, rollout.SourceRef) {
 	t.Helper()
 	return fleet(t, 4, func(i int, app *simulatedApp) {
 		if i == 3 {

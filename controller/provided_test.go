@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 var vault = checksum.Source{Kind: checksum.SecretProviderClass, Name: "vault"}
@@ -20,7 +21,7 @@ func (c *cluster) report(version string) {
 }
 
 // mounting is a house of a Deployment that mounts the class, and is not on record.
-func mounting(t *testing.T, counts bool) (*house, ref) {
+func mounting(t *testing.T, counts bool) (*house, workload.Ref) {
 	t.Helper()
 	c := newCluster(t)
 	c.policy.SecretProviderClasses = counts

@@ -20,6 +20,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/refusal"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -33,16 +34,16 @@ const (
 // api is what the controller asks of the API server about one workload.
 type api interface {
 	// get reads a workload, as the API server writes it.
-	get(ctx context.Context, user ref) ([]byte, error)
+	get(ctx context.Context, user workload.Ref) ([]byte, error)
 	// readmit sends the empty patch and returns the object as it was stored
 	// (or would be, in a dry run) and the warnings of the webhooks.
-	readmit(ctx context.Context, user ref, manager string, dryRun bool) (body []byte, warnings []string, err error)
+	readmit(ctx context.Context, user workload.Ref, manager string, dryRun bool) (body []byte, warnings []string, err error)
 	// pods reads the pods that a selector selects.
 	pods(ctx context.Context, namespace, selector string) ([]workload.Pod, error)
 	// nodeReady reports whether a node is ready; one that is gone is not.
 	nodeReady(ctx context.Context, name string) (bool, error)
 	// sourceUID reads metadata.uid of a source, and nothing else of it.
-	sourceUID(ctx context.Context, at place) (types.UID, error)
+	sourceUID(ctx context.Context, at rollout.SourceRef) (types.UID, error)
 }
 
 // restAPI has a client for each kind that is watched.
@@ -64,31 +65,31 @@ func (a *restAPI) put(kind *workload.Kind, client rest.Interface) {
 	}
 }
 
-func (a *restAPI) of(user ref) (rest.Interface, error) {
+func (a *restAPI) of(user workload.Ref) (rest.Interface, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	client, ok := a.clients[user.kind]
+	client, ok := a.clients[user.Kind]
 	if !ok {
-		return nil, apierrors.NewNotFound(user.kind.GroupVersionResource().GroupResource(), user.name)
+		return nil, apierrors.NewNotFound(user.Kind.GroupVersionResource().GroupResource(), user.Name)
 	}
 	return client, nil
 }
 
-func (a *restAPI) get(ctx context.Context, user ref) ([]byte, error) {
+func (a *restAPI) get(ctx context.Context, user workload.Ref) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	client, err := a.of(user)
 	if err != nil {
 		return nil, err
 	}
-	body, err := bodyOf(client.Get().Timeout(serverTimeout).Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).Do(ctx))
+	body, err := bodyOf(client.Get().Timeout(serverTimeout).Namespace(user.Namespace).Resource(user.Kind.Resource).Name(user.Name).Do(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", user, err)
 	}
 	return body, nil
 }
 
-func (a *restAPI) readmit(ctx context.Context, user ref, manager string, dryRun bool) ([]byte, []string, error) {
+func (a *restAPI) readmit(ctx context.Context, user workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	client, err := a.of(user)
@@ -97,7 +98,7 @@ func (a *restAPI) readmit(ctx context.Context, user ref, manager string, dryRun 
 	}
 	var heard warnings
 	request := client.Patch(types.MergePatchType).
-		Namespace(user.namespace).Resource(user.kind.Resource).Name(user.name).
+		Namespace(user.Namespace).Resource(user.Kind.Resource).Name(user.Name).
 		Param("fieldManager", manager).
 		Timeout(serverTimeout).
 		WarningHandlerWithContext(&heard).

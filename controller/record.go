@@ -10,6 +10,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // record has the webhook write baselines for what has no comparable record.
@@ -17,7 +19,7 @@ import (
 // anything but our annotations would change, or another installation claims what
 // is on record, nothing is sent. wait is how long a roll that is due later has to
 // wait yet.
-func (c *Controller) record(ctx context.Context, user ref, s *subject, review review, wait time.Duration) (time.Duration, error) {
+func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, review review, wait time.Duration) (time.Duration, error) {
 	if keep, back := c.others.keep(user, review.OtherKeys, c.options.Clock.Now()); keep > 0 {
 		if back {
 			c.tellOther(user, "")
@@ -40,12 +42,12 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		c.metrics.readmitted(recording, resultClaimed)
 		return sooner(wait, keep), nil
 	}
-	others, err := otherChanges(user.kind, before, try.body)
+	others, err := otherChanges(user.Kind, before, try.body)
 	if err != nil {
 		return 0, err
 	}
 	if len(others) > 0 {
-		if was, err := user.kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.object.ResourceVersion {
+		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.object.ResourceVersion {
 			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
 		}
 		return c.blocked(user, s, others, wait)
@@ -53,8 +55,10 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 	if left, err := c.review(ctx, user, try.subject); err != nil || len(left.ToRecord) > 0 {
 		return c.unrecorded(user, s, try, wait, err)
 	}
-	written := user.kind.TemplateWritten(before)
-	if last := c.storm.last(user, s.uid); last.After(written) { // managedFields do not tell of our own rolls
+	written := user.Kind.TemplateWritten(before)
+	var last time.Time
+	c.planned(func(p *rollout.Plan) { last = p.LastRoll(user, string(s.uid)) })
+	if last.After(written) { // managedFields do not tell of our own rolls
 		written = last
 	}
 	c.notes.recording(user, &toRecord{s, review, written})
@@ -78,7 +82,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 }
 
 // blocked tells of a recording along which another webhook would change fields.
-func (c *Controller) blocked(user ref, s *subject, fields []string, wait time.Duration) (time.Duration, error) {
+func (c *Controller) blocked(user workload.Ref, s *subject, fields []string, wait time.Duration) (time.Duration, error) {
 	c.metrics.readmitted(recording, resultBlocked)
 	c.waits.hold(user, waitsForOthers)
 	c.warnOnce(user, s, reasonBlocked, blockedNote(fields))
@@ -87,7 +91,7 @@ func (c *Controller) blocked(user ref, s *subject, fields []string, wait time.Du
 
 // unrecorded is about an answer that does not have everything on record, or of which
 // err keeps us from knowing.
-func (c *Controller) unrecorded(user ref, s *subject, answer answer, wait time.Duration, err error) (time.Duration, error) {
+func (c *Controller) unrecorded(user workload.Ref, s *subject, answer answer, wait time.Duration, err error) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, err
@@ -114,7 +118,7 @@ func sooner(wait, other time.Duration) time.Duration {
 // was lost, when the watch brings it. It tells what was adopted, what could not be
 // compared any more, and which sources were edited after the pods' template was
 // written: their pods may have started before that.
-func (c *Controller) noteRecorded(ctx context.Context, user ref, now *subject) {
+func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *subject) {
 	asked := c.notes.recorded(user, now.records)
 	if asked == nil {
 		return
@@ -151,14 +155,14 @@ func (c *Controller) noteRecorded(ctx context.Context, user ref, now *subject) {
 
 // mayBeStale reports whether pods may have started with other content of a
 // source than what was just recorded.
-func (c *Controller) mayBeStale(user ref, source checksum.Source, templateWritten time.Time) bool {
-	if !user.kind.Restarts {
+func (c *Controller) mayBeStale(user workload.Ref, source checksum.Source, templateWritten time.Time) bool {
+	if !user.Kind.Restarts {
 		return false // every later run reads what is there then
 	}
 	if first, was := c.notes.firstContent(user, source); was {
 		// No pod has started before it came; but it may have changed since.
-		return first != nil && !first.Equal(c.sources.Content(user.namespace, source))
+		return first != nil && !first.Equal(c.sources.Content(user.Namespace, source))
 	}
-	written, created := c.sources.Written(user.namespace, source)
+	written, created := c.sources.Written(user.Namespace, source)
 	return written.After(created) && !templateWritten.IsZero() && written.After(templateWritten)
 }

@@ -13,21 +13,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // fleet is a world in which n workloads use one ConfigMap, all of them well for
 // weeks, under a leader who has seen them.
-func fleet(t *testing.T, n int, prepare ...func(i int, app *simulatedApp)) (*world, place) {
+func fleet(t *testing.T, n int, prepare ...func(i int, app *simulatedApp)) (*world, rollout.SourceRef) {
 	t.Helper()
 	w := newWorld(t)
 	return w, w.fill(n, prepare...)
 }
 
 // fill gives the world n workloads as fleet tells.
-func (w *world) fill(n int, prepare ...func(i int, app *simulatedApp)) place {
-	at := place{"shop", configMap("shared")}
+func (w *world) fill(n int, prepare ...func(i int, app *simulatedApp)) rollout.SourceRef {
+	at := rollout.SourceRef{Namespace: "shop", Source: configMap("shared")}
 	for i := range n {
-		app := &simulatedApp{user: ref{w.kind, "shop", fmt.Sprintf("app-%02d", i)}, sources: []checksum.Source{at.source}}
+		app := &simulatedApp{user: workload.Ref{Kind: w.kind, Namespace: "shop", Name: fmt.Sprintf("app-%02d", i)}, sources: []checksum.Source{at.Source}}
 		for _, prepare := range prepare {
 			prepare(i, app)
 		}
@@ -39,7 +41,7 @@ func (w *world) fill(n int, prepare ...func(i int, app *simulatedApp)) place {
 	return at
 }
 
-func (w *world) spoil(at place) (good *checksum.Content) {
+func (w *world) spoil(at rollout.SourceRef) (good *checksum.Content) {
 	good = w.contents[at]
 	bad := w.newContent()
 	w.bad[bad] = true
@@ -66,10 +68,10 @@ func (w *world) wantAllTrue() {
 	w.t.Helper()
 	for _, user := range w.names {
 		if review, err := w.controller.review(w.t.Context(), user, w.controller.index.get(user)); err != nil || len(review.Untrue) > 0 {
-			w.t.Errorf("%s does not carry what is true: %v, %v", user.name, review.Untrue, err)
+			w.t.Errorf("%s does not carry what is true: %v, %v", user.Name, review.Untrue, err)
 		}
 		if !w.isWell(w.apps[user]) {
-			w.t.Errorf("%s is not well", user.name)
+			w.t.Errorf("%s is not well", user.Name)
 		}
 	}
 }
@@ -121,30 +123,30 @@ func TestAGoodChangeRollsInGrowingSteps(t *testing.T) {
 	w.wantRolls(repeated(20, 1)...)
 	w.wantAllTrue()
 	w.wantHeard("ChangeRolledOut", 1, "ConfigMap shared", "20 workloads")
-	if n := w.controller.steps.counts(); n != (counts{}) {
+	if n := w.counts(); n != (rollout.Counts{}) {
 		t.Errorf("left over: %+v", n)
 	}
 }
 
 func TestABadChangeStopsAtOneWorkload(t *testing.T) {
 	for sentence, then := range map[string]struct {
-		do    func(w *world, at place, good *checksum.Content)
+		do    func(w *world, at rollout.SourceRef, good *checksum.Content)
 		rolls []int
 		well  bool
 	}{
-		"and stays so":                         {func(*world, place, *checksum.Content) {}, append([]int{1}, repeated(19, 0)...), false},
-		"put back, that one goes back":         {func(w *world, at place, good *checksum.Content) { w.edit(at, good) }, append([]int{2}, repeated(19, 0)...), true},
-		"mended, all take it":                  {func(w *world, at place, _ *checksum.Content) { w.edit(at, w.newContent()) }, append([]int{2}, repeated(19, 1)...), true},
-		"made bad again, it stops at the next": {func(w *world, at place, _ *checksum.Content) { w.spoil(at) }, append([]int{1, 1}, repeated(18, 0)...), false},
-		"resumed, it stops at the next":        {func(w *world, at place, _ *checksum.Content) { w.resume(at) }, append([]int{1, 1}, repeated(18, 0)...), false},
-		"well by itself, it goes on": {func(w *world, at place, _ *checksum.Content) {
+		"and stays so":                         {func(*world, rollout.SourceRef, *checksum.Content) {}, append([]int{1}, repeated(19, 0)...), false},
+		"put back, that one goes back":         {func(w *world, at rollout.SourceRef, good *checksum.Content) { w.edit(at, good) }, append([]int{2}, repeated(19, 0)...), true},
+		"mended, all take it":                  {func(w *world, at rollout.SourceRef, _ *checksum.Content) { w.edit(at, w.newContent()) }, append([]int{2}, repeated(19, 1)...), true},
+		"made bad again, it stops at the next": {func(w *world, at rollout.SourceRef, _ *checksum.Content) { w.spoil(at) }, append([]int{1, 1}, repeated(18, 0)...), false},
+		"resumed, it stops at the next":        {func(w *world, at rollout.SourceRef, _ *checksum.Content) { w.resume(at) }, append([]int{1, 1}, repeated(18, 0)...), false},
+		"well by itself, it goes on": {func(w *world, at rollout.SourceRef, _ *checksum.Content) {
 			delete(w.bad, w.contents[at])
 			app := w.apps[w.names[0]]
 			app.well = w.clock.Now()
 			app.version++
 			w.see(app.user)
 		}, repeated(20, 1), true},
-		"deleted, it goes on to the next": {func(w *world, _ place, _ *checksum.Content) { w.remove(w.names[0]) }, append([]int{1}, repeated(18, 0)...), false},
+		"deleted, it goes on to the next": {func(w *world, _ rollout.SourceRef, _ *checksum.Content) { w.remove(w.names[0]) }, append([]int{1}, repeated(18, 0)...), false},
 	} {
 		for _, leaders := range []string{"one leader", "a new leader before it rolls", "a new leader while it rolls", "a new leader after it failed", "a new leader afterwards"} {
 			t.Run(sentence+", "+leaders, func(t *testing.T) {
@@ -180,22 +182,22 @@ func TestABadChangeStopsAtOneWorkload(t *testing.T) {
 }
 
 // resume sets configstamp.dev/resume on a source, to now.
-func (w *world) resume(at place) { w.resumeAt(at, w.clock.Now()) }
+func (w *world) resume(at rollout.SourceRef) { w.resumeAt(at, w.clock.Now()) }
 
-func (w *world) resumeAt(at place, before time.Time) {
+func (w *world) resumeAt(at rollout.SourceRef, before time.Time) {
 	cm := &corev1.ConfigMap{}
 	cm.Annotations = map[string]string{"configstamp.dev/resume": before.Format(time.RFC3339)}
 	content := &checksum.Content{Entries: w.contents[at].Entries, Policy: checksum.ContentOfConfigMap(cm).Policy}
 	content.Policy.ResumeWritten(w.clock.Now())
 	w.bad[content] = w.bad[w.contents[at]]
 	w.contents[at] = content
-	w.controller.Changed(at.namespace, at.source)
+	w.controller.Changed(at.Namespace, at.Source)
 }
 
 // remove deletes a workload.
-func (w *world) remove(user ref) {
+func (w *world) remove(user workload.Ref) {
 	delete(w.apps, user)
-	w.names = slices.DeleteFunc(w.names, func(other ref) bool { return other == user })
+	w.names = slices.DeleteFunc(w.names, func(other workload.Ref) bool { return other == user })
 	w.controller.index.remove(user)
 	w.controller.index.woken(user)
 }
@@ -217,7 +219,7 @@ func TestWhoGoesFirst(t *testing.T) {
 	order := map[string]time.Time{}
 	w.pass(3 * time.Minute)
 	for _, user := range w.names {
-		order[user.name] = w.apps[user].rolled
+		order[user.Name] = w.apps[user].rolled
 	}
 	names := []string{"app-04", "app-03", "app-02", "app-05", "app-01", "app-00"}
 	for i := 1; i < len(names); i++ {
@@ -248,7 +250,7 @@ func TestWhatMustNotBlock(t *testing.T) {
 			for i, n := range w.rolls() {
 				app := w.apps[w.names[i]]
 				if held := app.refused > 1 || app.settings != nil; !held && n != 1 {
-					t.Errorf("%s has rolled %d times, want once", app.user.name, n)
+					t.Errorf("%s has rolled %d times, want once", app.user.Name, n)
 				}
 			}
 			w.wantHeard("ChangeHalted", 0)
@@ -260,17 +262,17 @@ func TestWhatMustNotBlock(t *testing.T) {
 // sources are written all the time.
 func TestAnotherTenantIsNotKeptWaiting(t *testing.T) {
 	w, _ := fleet(t, 300, func(i int, app *simulatedApp) { app.sources = []checksum.Source{configMap(fmt.Sprintf("own-%d", i))} })
-	tenant := &simulatedApp{user: ref{w.kind, "tenant", "app"}, sources: []checksum.Source{configMap("own")}}
+	tenant := &simulatedApp{user: workload.Ref{Kind: w.kind, Namespace: "tenant", Name: "app"}, sources: []checksum.Source{configMap("own")}}
 	w.add(tenant)
 	w.see(tenant.user)
 	for _, user := range w.names[:300] {
-		w.edit(place{"shop", w.apps[user].sources[0]}, w.newContent())
+		w.edit(rollout.SourceRef{Namespace: "shop", Source: w.apps[user].sources[0]}, w.newContent())
 	}
 	w.pass(5 * time.Second)
-	if n := w.controller.steps.counts(); n.unsettled != w.limits.UnsettledPerNamespace || n.waiting == 0 {
+	if n := w.counts(); n.Unsettled != w.limits.UnsettledPerNamespace || n.Waiting == 0 {
 		t.Fatalf("the large namespace does not fill its share: %+v", n)
 	}
-	w.edit(place{"tenant", configMap("own")}, w.newContent())
+	w.edit(rollout.SourceRef{Namespace: "tenant", Source: configMap("own")}, w.newContent())
 	w.pass(settle + time.Second)
 	if tenant.rolls != 1 {
 		t.Error("the small namespace waits for the large one")
@@ -337,7 +339,7 @@ func TestWhatAnAnswerLeavesOpen(t *testing.T) {
 					return nil
 				}
 				first = false
-				w.edit(place{"shop", other}, w.newContent())
+				w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
 				return answer
 			}
 			w.spoil(at)
@@ -377,7 +379,7 @@ func TestAHaltOutlastsAnotherRollout(t *testing.T) {
 	})
 	w.spoil(at)
 	w.pass(5 * time.Minute)
-	w.edit(place{"shop", other}, w.newContent())
+	w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
 	w.pass(5 * time.Minute)
 	w.wantRolls(2, 0, 0, 0, 0)
 	w.wantHeard("ChangeHalted", 1)

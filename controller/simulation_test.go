@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // simulationSeed repeats a simulation; 0 takes the usual one.
@@ -38,7 +41,7 @@ func simulate(t *testing.T, seed uint64) *world {
 		if i%2 == 1 {
 			namespace = "small-" + strconv.Itoa(i/2%50)
 		}
-		app := &simulatedApp{user: ref{w.kind, namespace, fmt.Sprintf("app-%04d", i)}, broken: i%37 == 5, mute: i%41 == 7}
+		app := &simulatedApp{user: workload.Ref{Kind: w.kind, Namespace: namespace, Name: fmt.Sprintf("app-%04d", i)}, broken: i%37 == 5, mute: i%41 == 7}
 		for range 1 + w.random.IntN(3) {
 			if source := configMap("config-" + strconv.Itoa(w.random.IntN(20))); !slices.Contains(app.sources, source) {
 				app.sources = append(app.sources, source)
@@ -63,7 +66,7 @@ func simulate(t *testing.T, seed uint64) *world {
 func (w *world) change() {
 	app := w.apps[w.names[w.random.IntN(len(w.names))]]
 	for _, source := range app.sources[:min(len(app.sources), 1+w.random.IntN(2))] {
-		at, content := place{app.user.namespace, source}, w.newContent()
+		at, content := rollout.SourceRef{Namespace: app.user.Namespace, Source: source}, w.newContent()
 		if w.random.IntN(5) == 0 {
 			was := w.contents[at]
 			w.bad[content] = true
@@ -98,7 +101,7 @@ func (w *world) check() {
 			w.t.Errorf("%s was forgotten: %v is not what it carries (%v)", user, review.Untrue, err)
 		}
 	}
-	if n := w.controller.steps.counts(); n != (counts{}) {
+	if n := w.counts(); n != (rollout.Counts{}) {
 		w.t.Errorf("in the end something is left over: %+v", n)
 	}
 	if w.most > w.limits.Unsettled {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -28,9 +29,9 @@ var (
 
 // sync does what is due for one workload. One that the API server does not know
 // is forgotten.
-func (c *Controller) sync(ctx context.Context, user ref) (wait time.Duration, err error) {
+func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	err = errPanicked // unless it returns
-	defer func() { c.waits.looked(user, err != nil, c.steps.again(user)) }()
+	defer func() { c.waits.looked(user, err != nil, c.again(user)) }()
 	s := c.index.get(user)
 	if s == nil {
 		return c.forget(user), nil
@@ -45,23 +46,31 @@ func (c *Controller) sync(ctx context.Context, user ref) (wait time.Duration, er
 
 // forget drops a workload that is gone, and returns how long to wait before its
 // rollout is dropped as well.
-func (c *Controller) forget(user ref) time.Duration {
+func (c *Controller) forget(user workload.Ref) time.Duration {
 	c.notes.forget(user)
-	c.storm.forget(user)
 	c.others.forget(user)
-	return c.steps.forget(user, c.options.Settle, c.options.Clock.Now())
+	var wait time.Duration
+	c.planned(func(p *rollout.Plan) { wait = p.Forget(user, c.options.Clock.Now()) })
+	return wait
+}
+
+// again reports whether a workload is to be tried again.
+func (c *Controller) again(user workload.Ref) (again bool) {
+	c.planned(func(p *rollout.Plan) { again = p.Again(user) })
+	return again
 }
 
 // look looks at one workload and does what is due: nothing, a recording, or a
 // roll. It returns how long to wait before looking again (zero: until
 // something happens), or an error: then it is tried again with backoff, for ever.
-func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Duration, error) {
-	if c.steps.uncertain(user) { // the watch may not have told of it yet
+func (c *Controller) look(ctx context.Context, user workload.Ref, s *subject) (time.Duration, error) {
+	var uncertain bool
+	if c.planned(func(p *rollout.Plan) { uncertain = p.Uncertain(user) }); uncertain { // the watch may not have told of it yet
 		var err error
 		if s, err = c.reread(ctx, user, s); err != nil {
 			return 0, fmt.Errorf("looking whether it rolls: %w", err)
 		}
-		c.steps.came(user, s.records, s.sources)
+		c.planned(func(p *rollout.Plan) { p.Confirmed(user, s.records, s.sources) })
 	}
 	if served := c.serves(user, s); !served || s.fault != "" {
 		return c.lookOn(ctx, user, s, served)
@@ -77,7 +86,7 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 	c.notes.missed(user, review.Missing)
 	for i := range review.ToRecord {
 		source := review.ToRecord[i].Source
-		c.notes.came(user, source, c.sources.Content(user.namespace, source))
+		c.notes.came(user, source, c.sources.Content(user.Namespace, source))
 	}
 	withdrawnErr := c.withdrawn(ctx, user, s, review)
 	wait, err := c.act(ctx, user, s, review)
@@ -85,14 +94,14 @@ func (c *Controller) look(ctx context.Context, user ref, s *subject) (time.Durat
 		s = next // as it is after a re-admission
 	}
 	again, followErr := c.follow(ctx, user, s)
-	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && c.steps.of(user) == nil {
+	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && !c.follows(user) {
 		c.notes.settle(user)
 	}
 	return sooner(wait, again), err
 }
 
 // reread is a workload as the API server has it now.
-func (c *Controller) reread(ctx context.Context, user ref, was *subject) (*subject, error) {
+func (c *Controller) reread(ctx context.Context, user workload.Ref, was *subject) (*subject, error) {
 	body, err := c.api.get(ctx, user)
 	if err != nil {
 		return nil, err
@@ -109,14 +118,18 @@ func (c *Controller) reread(ctx context.Context, user ref, was *subject) (*subje
 }
 
 // act does what a review asks for.
-func (c *Controller) act(ctx context.Context, user ref, s *subject, review review) (time.Duration, error) {
+func (c *Controller) act(ctx context.Context, user workload.Ref, s *subject, review review) (time.Duration, error) {
 	var wait time.Duration
 	var rolls bool
 	var err error
 	if len(review.Untrue) > 0 {
 		wait, rolls, err = c.due(ctx, user, s, review)
-	} else if c.steps.overtaken(user, s.records, c.options.Clock.Now()) {
-		c.steps.came(user, s.records, s.sources)
+	} else {
+		c.planned(func(p *rollout.Plan) {
+			if p.RolledByOthers(user, s.records, c.options.Clock.Now()) {
+				p.Confirmed(user, s.records, s.sources)
+			}
+		})
 	}
 	switch {
 	case rolls:
@@ -132,19 +145,19 @@ func (c *Controller) act(ctx context.Context, user ref, s *subject, review revie
 // namespace's, or by another product's annotations; and never in an excluded
 // or ending namespace, when its owner rolls it, or when its Namespace names another
 // installation.
-func (c *Controller) serves(user ref, s *subject) bool {
-	if s.deleting || s.owned || c.namespaces.Ending(user.namespace) || slices.Contains(c.options.Excluded, user.namespace) {
+func (c *Controller) serves(user workload.Ref, s *subject) bool {
+	if s.deleting || s.owned || c.namespaces.Ending(user.Namespace) || slices.Contains(c.options.Excluded, user.Namespace) {
 		return false
 	}
 	if s.inject == checksum.InjectDisabled ||
-		s.inject != checksum.InjectEnabled && !c.namespaces.OptedIn(user.namespace) && !s.foreign.OptsIn() {
+		s.inject != checksum.InjectEnabled && !c.namespaces.OptedIn(user.Namespace) && !s.foreign.OptsIn() {
 		return false
 	}
-	if !checksum.ServedBy(c.namespaces.Settings(user.namespace), c.options.Installation) {
-		c.tellElsewhere(user.namespace)
+	if !checksum.ServedBy(c.namespaces.Settings(user.Namespace), c.options.Installation) {
+		c.tellElsewhere(user.Namespace)
 		return false
 	}
-	c.others.over(user.namespace, reasonElsewhere)
+	c.others.over(user.Namespace, reasonElsewhere)
 	return true
 }
 
@@ -160,17 +173,17 @@ func (r *review) rests() bool {
 }
 
 // policy is what counts for a workload, and what holds it.
-func (c *Controller) policy(user ref, s *subject) checksum.Policy {
+func (c *Controller) policy(user workload.Ref, s *subject) checksum.Policy {
 	return c.options.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: s.settings},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Settings(user.namespace)},
-	).Translated(s.foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.namespace, kind) })
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Settings(user.Namespace)},
+	).Translated(s.foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.Namespace, kind) })
 }
 
 // concern gives the sources that concern a workload: by its policy, and those that
 // it carries stamps of, as it may have failed with them; none when that panics, as the
 // next look at it will tell.
-func (c *Controller) concern(user ref, s *subject) (sources []checksum.Source) {
+func (c *Controller) concern(user workload.Ref, s *subject) (sources []checksum.Source) {
 	defer func() {
 		if value := recover(); value != nil {
 			c.panicked(klog.Background(), inWatch, "Finding the sources of a workload panicked", value, panics.Where(), "workload", user.String())
@@ -195,7 +208,7 @@ func (c *Controller) concern(user ref, s *subject) (sources []checksum.Source) {
 }
 
 // review compares what is on record with what the sources hold, by memory.
-func (c *Controller) review(ctx context.Context, user ref, s *subject) (review, error) {
+func (c *Controller) review(ctx context.Context, user workload.Ref, s *subject) (review, error) {
 	ring := c.keys.Ring()
 	if ring == nil {
 		return review{}, errNoKey
@@ -214,48 +227,37 @@ func (c *Controller) review(ctx context.Context, user ref, s *subject) (review, 
 			}
 		}
 	}
-	return review{policy: policy, Review: ring.Review(user.namespace, &policy, selections, s.records, func(source checksum.Source) *checksum.Content {
-		return c.sources.Content(user.namespace, source)
+	return review{policy: policy, Review: ring.Review(user.Namespace, &policy, selections, s.records, func(source checksum.Source) *checksum.Content {
+		return c.sources.Content(user.Namespace, source)
 	})}, nil
-}
-
-// settled is how long the last of the changed sources has to settle yet.
-func (c *Controller) settled(user ref, sources []checksum.Source) (wait time.Duration) {
-	for _, source := range sources {
-		wait = max(wait, c.settle.wait(user.namespace, source))
-	}
-	return wait
 }
 
 // roll has the webhook stamp a workload anew, and checks that the answer is
 // true. That closes every race between the caches without trusting any.
-func (c *Controller) roll(ctx context.Context, user ref, s *subject, review review) (time.Duration, error) {
+func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, review review) (time.Duration, error) {
 	c.notes.rolling(user, review.Untrue, s.records)
-	c.steps.take(user, c.options.Clock.Now())
+	c.planned(func(p *rollout.Plan) { p.Sent(user, c.options.Clock.Now()) })
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if fields := forbidden(err); len(fields) > 0 {
 		c.metrics.readmitted(rolling, resultBlocked)
 		c.waits.hold(user, waitsForOthers)
-		c.steps.fail(user, true, c.options.Clock.Now())
+		c.refuse(user, true)
 		c.warnOnce(user, s, reasonRollBlocked, rollBlockedNote(review.Untrue, fields), review.Untrue...)
 		return noHurry, nil
 	}
 	if err != nil {
 		c.metrics.readmitted(rolling, resultOf(err))
-		c.steps.fail(user, refused(err), c.options.Clock.Now())
+		c.refuse(user, refused(err))
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
 	after := answer.subject
 	c.index.renew(user, after)
 	now := c.options.Clock.Now()
-	rolled := rolledBetween(s.records, after.records)
+	rolled := rollout.RolledBetween(s.records, after.records)
 	if rolled {
-		c.steps.came(user, after.records, after.sources)
-		if r := c.steps.of(user); r != nil {
-			r.health.status = after.rollout.StatusHash
-		}
+		c.planned(func(p *rollout.Plan) { p.Answered(user, after.records, after.sources, after.status) })
 	} else {
-		c.steps.fail(user, true, now)
+		c.refuse(user, true)
 	}
 	c.noteRolled(ctx, user, after)
 	c.notes.waited(user)
@@ -275,17 +277,23 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 	default:
 		c.metrics.readmitted(rolling, resultAway)
 		if rolled {
-			c.steps.doubt(user.namespace, left.Untrue, now)
+			c.planned(func(p *rollout.Plan) { p.Postpone(user.Namespace, left.Untrue, now) })
 		}
 		return 0, errAway
 	}
 }
 
+// refuse has the plan know that what was sent did not come, or, unless that is certain,
+// that nobody knows.
+func (c *Controller) refuse(user workload.Ref, certain bool) {
+	c.planned(func(p *rollout.Plan) { p.Refused(user, certain, c.options.Clock.Now()) })
+}
+
 // noteRolled counts and tells of a roll that a workload shows: now, or, when the
 // answer to the patch was lost, when the watch brings it.
-func (c *Controller) noteRolled(ctx context.Context, user ref, s *subject) {
+func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *subject) {
 	if sources, adopted := c.notes.rolled(user, s.records); len(sources) > 0 {
-		c.storm.rolled(user, s.uid, sources, c.options.Clock.Now())
+		c.planned(func(p *rollout.Plan) { p.Rolled(user, string(s.uid), sources, c.options.Clock.Now()) })
 		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
 		c.say.rolling(user, s, sources, adopted)
 	}
@@ -307,7 +315,7 @@ func (a answer) warned(reason checksum.Reason) bool {
 // readmit has the webhook look at a workload again. That the workload is gone is
 // believed when a read says so, which no webhook sees: one that denies a patch chooses
 // the status code.
-func (c *Controller) readmit(ctx context.Context, user ref, manager string, dryRun bool) (answer, error) {
+func (c *Controller) readmit(ctx context.Context, user workload.Ref, manager string, dryRun bool) (answer, error) {
 	body, warnings, err := c.api.readmit(ctx, user, manager, dryRun)
 	if apierrors.IsNotFound(err) {
 		if _, readErr := c.api.get(ctx, user); !apierrors.IsNotFound(readErr) {
@@ -323,14 +331,14 @@ func (c *Controller) readmit(ctx context.Context, user ref, manager string, dryR
 }
 
 // answerOf reads a workload as the API server writes it.
-func (c *Controller) answerOf(user ref, body []byte) (answer, error) {
-	object, err := user.kind.Decode(body)
+func (c *Controller) answerOf(user workload.Ref, body []byte) (answer, error) {
+	object, err := user.Kind.Decode(body)
 	if err != nil {
 		return answer{}, err
 	}
-	rollout, err := user.kind.Rollout(body)
+	status, err := user.Kind.Status(body)
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: body, object: object, subject: c.options.newSubject(object, rollout)}, nil
+	return answer{body: body, object: object, subject: c.options.newSubject(object, status)}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -23,7 +24,7 @@ func TestSync(t *testing.T) {
 	const recordedEvent = "Normal ConfigRecorded configmap/c recorded as it is now: the workload rolls out when that changes"
 	tests := map[string]struct {
 		prepare func(t *testing.T, c *cluster) *house // by default: Deployment d, which uses c, adopted
-		act     func(t *testing.T, h *house, d ref)
+		act     func(t *testing.T, h *house, d workload.Ref)
 		wait    time.Duration
 		fails   bool
 		calls   []string
@@ -50,7 +51,7 @@ func TestSync(t *testing.T) {
 				"apply the manifest again, or restart the workload, to take its change and be stamped"),
 		},
 		"if our own policy lets no other webhook ride along, nothing rolls and the fields are named": {
-			act: func(_ *testing.T, h *house, _ ref) {
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
 				h.cluster.rider, h.cluster.guarded = "was here", true
 				h.cluster.write("c", map[string]string{"k": "new"})
 				h.rest()
@@ -61,12 +62,15 @@ func TestSync(t *testing.T) {
 				"apply the manifest again, or restart the workload, to take its change and roll out"),
 		},
 		"if content changed and has settled, the workload rolls": {
-			act:    func(_ *testing.T, h *house, _ ref) { h.cluster.write("c", map[string]string{"k": "new"}); h.rest() },
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.rest()
+			},
 			calls:  []string{"configstamp d"},
 			events: texts("Normal ConfigChanged configmap/c changed: rolling out"),
 		},
 		"if content changed a moment ago, it has to settle": {
-			act: func(_ *testing.T, h *house, _ ref) {
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
 				h.cluster.write("c", map[string]string{"k": "new"})
 				h.Changed("shop", configMap("c"))
 				h.clock.Step(settle / 2)
@@ -74,7 +78,7 @@ func TestSync(t *testing.T) {
 			wait: settle / 2,
 		},
 		"if content was changed back, nothing is asked": {
-			act: func(_ *testing.T, h *house, _ ref) {
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
 				h.cluster.write("c", map[string]string{"k": "new"})
 				h.Changed("shop", configMap("c"))
 				h.cluster.write("c", map[string]string{"k": "old"})
@@ -82,10 +86,10 @@ func TestSync(t *testing.T) {
 			},
 		},
 		"if a required source was deleted, nothing is asked": {
-			act: func(_ *testing.T, h *house, _ ref) { delete(h.cluster.contents, configMap("c")); h.rest() },
+			act: func(_ *testing.T, h *house, _ workload.Ref) { delete(h.cluster.contents, configMap("c")); h.rest() },
 		},
 		"if content changed while another required source is missing, the roll is held": {
-			act: func(_ *testing.T, h *house, _ ref) {
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
 				h.cluster.write("c", map[string]string{"k": "new"})
 				delete(h.cluster.contents, configMap("c2"))
 				h.rest()
@@ -98,7 +102,7 @@ func TestSync(t *testing.T) {
 			events: texts("Warning RolloutHeld configmap/c changed, but nothing rolls while configmap/c2 does not exist: pods cannot start without it; it is stamped when it is there"),
 		},
 		"if the webhook was away, it is an error, to be tried again": {
-			act: func(_ *testing.T, h *house, _ ref) {
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
 				h.cluster.write("c", map[string]string{"k": "new"})
 				h.cluster.away = true
 				h.rest()
@@ -107,7 +111,7 @@ func TestSync(t *testing.T) {
 			calls: []string{"configstamp d"},
 		},
 		"if the annotations do not fit, people are told and there is no hurry": {
-			act: func(_ *testing.T, h *house, _ ref) {
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
 				h.cluster.write("c", map[string]string{"k": "new"})
 				h.cluster.oversize = true
 				h.rest()
@@ -117,21 +121,21 @@ func TestSync(t *testing.T) {
 			events: texts("Warning AnnotationsTooLarge checksums left out: with them the annotations would exceed 240 KiB, and the API server takes 256 KiB; remove large annotations"),
 		},
 		"if the namespace is opted out, nothing is asked": {
-			act: func(_ *testing.T, h *house, _ ref) {
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
 				h.cluster.optedOut = true
 				h.cluster.write("c", map[string]string{"k": "new"})
 				h.rest()
 			},
 		},
 		"if the namespace is being deleted, nothing is asked": {
-			act: func(_ *testing.T, h *house, _ ref) {
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
 				h.cluster.ending = true
 				h.cluster.write("c", map[string]string{"k": "new"})
 				h.rest()
 			},
 		},
 		"if the workload is opted out, nothing is asked": {
-			act: func(t *testing.T, h *house, d ref) {
+			act: func(t *testing.T, h *house, d workload.Ref) {
 				labels(h.cluster.objects[d])[checksum.InjectLabel] = checksum.InjectDisabled
 				h.see(t, d)
 				h.cluster.write("c", map[string]string{"k": "new"})
@@ -139,7 +143,7 @@ func TestSync(t *testing.T) {
 			},
 		},
 		"if the workload alone is opted in, it rolls": {
-			act: func(t *testing.T, h *house, d ref) {
+			act: func(t *testing.T, h *house, d workload.Ref) {
 				h.cluster.optedOut = true
 				labels(h.cluster.objects[d])[checksum.InjectLabel] = checksum.InjectEnabled
 				h.see(t, d)
@@ -150,7 +154,7 @@ func TestSync(t *testing.T) {
 			events: texts("Normal ConfigChanged configmap/c changed: rolling out"),
 		},
 		"if the API server refuses, it is an error, to be tried again": {
-			act: func(_ *testing.T, h *house, _ ref) {
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
 				h.cluster.write("c", map[string]string{"k": "new"})
 				h.cluster.fail["d"] = 1
 				h.rest()
@@ -213,7 +217,7 @@ func TestARollIsNotRepeatedBeforeTheWatchCatchesUp(t *testing.T) {
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c")
 	h := adopted(t, c)
-	before, err := h.condenser(d.kind)(c.body(d))
+	before, err := h.condenser(d.Kind)(c.body(d))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +225,7 @@ func TestARollIsNotRepeatedBeforeTheWatchCatchesUp(t *testing.T) {
 	h.rest()
 	h.mustSync(t, d)
 	// A watch event from before the roll comes late.
-	if err := (&workloadSink{index: h.index, kind: d.kind, clock: h.clock}).Update(before); err != nil {
+	if err := (&workloadSink{index: h.index, kind: d.Kind, clock: h.clock}).Update(before); err != nil {
 		t.Fatal(err)
 	}
 	h.mustSync(t, d)
@@ -658,7 +662,7 @@ func TestARecordingIsNoRoll(t *testing.T) {
 	if slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "rolling out") }) {
 		t.Errorf("events %q, want none of a roll", said)
 	}
-	if !h.storm.last(d, "uid-d").IsZero() {
+	if !h.plan.plan.LastRoll(d, "uid-d").IsZero() {
 		t.Error("it counts as rolled")
 	}
 }
@@ -666,9 +670,9 @@ func TestARecordingIsNoRoll(t *testing.T) {
 // Nor does the webhook roll when it records and holds, knowing of a setting that we
 // do not know yet.
 func TestARollThatWasHeldIsNoRoll(t *testing.T) {
-	for sentence, prepare := range map[string]func(h *house, d ref){
-		"all at once": func(*house, ref) {},
-		"in steps": func(h *house, d ref) {
+	for sentence, prepare := range map[string]func(h *house, d workload.Ref){
+		"all at once": func(*house, workload.Ref) {},
+		"in steps": func(h *house, d workload.Ref) {
 			h.stepwise()
 			h.mustSync(t, d)
 			h.takeTurns(t.Context())
@@ -691,8 +695,8 @@ func TestARollThatWasHeldIsNoRoll(t *testing.T) {
 			if !slices.Equal(calls, []string{"configstamp d"}) || len(h.index.get(d).records.Baseline) != 2 {
 				t.Fatalf("calls %q: not a roll that records alone, and the test shows nothing", calls)
 			}
-			if len(said) > 0 || !h.storm.last(d, "uid-d").IsZero() || h.steps.of(d) != nil {
-				t.Errorf("events %q, last rolled %s, followed %t: want none of a roll", said, h.storm.last(d, "uid-d"), h.steps.of(d) != nil)
+			if len(said) > 0 || !h.plan.plan.LastRoll(d, "uid-d").IsZero() || h.plan.plan.Follows(d) {
+				t.Errorf("events %q, last rolled %s, followed %t: want none of a roll", said, h.plan.plan.LastRoll(d, "uid-d"), h.plan.plan.Follows(d))
 			}
 		})
 	}
@@ -719,7 +723,7 @@ func TestARecordingOvertakesNobody(t *testing.T) {
 	c.pod = workload.Pod{Name: "d-1", Started: h.clock.Now()}
 	c.write("c", map[string]string{"k": "old"})
 	h.mustSync(t, d)
-	if h.steps.of(d) != nil {
+	if h.plan.plan.Follows(d) {
 		t.Error("a rollout is followed, though nothing rolls")
 	}
 	if _, said := h.happened(); !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, string(reasonWithdrawn)) }) {
@@ -729,9 +733,11 @@ func TestARecordingOvertakesNobody(t *testing.T) {
 
 // stepwise has changes roll in steps.
 func (h *house) stepwise() {
-	h.options.Limits = Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, RolloutDeadline: time.Hour}
-	h.steps.limits = h.options.Limits
-	h.steps.lead(nil, h.clock.Now())
+	h.options.Limits = rollout.Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, RolloutDeadline: time.Hour}
+	h.options.Limits.Settle = h.options.Settle
+	h.plan.plan = rollout.New(h.options.Limits, lookup{h.Controller})
+	h.planned(func(p *rollout.Plan) { p.Lead(nil, h.clock.Now()) })
+	h.clock.Step(h.options.Settle)
 }
 
 // A live workload that is annotated for another product is on record at once, and

@@ -8,55 +8,63 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // isTurn reports whether an item of the queue asks whose turn it is: no workload
 // has no kind.
-func (r ref) isTurn() bool { return r.kind == nil }
+func isTurn(user workload.Ref) bool { return user.Kind == nil }
 
 // takeTurns wakes those whose turn has come, and tells what has become of changes.
 func (c *Controller) takeTurns(ctx context.Context) {
-	out := c.steps.next(c.options.Clock.Now())
-	for _, user := range append(out.granted, out.held...) {
+	var out rollout.Orders
+	c.planned(func(p *rollout.Plan) { out = p.Next(c.options.Clock.Now()) })
+	for _, user := range append(out.Roll, out.Held...) {
 		c.queue.Add(user)
 	}
-	if out.again > 0 {
-		c.queue.AddAfter(ref{}, out.again)
+	if out.Again > 0 {
+		c.queue.AddAfter(workload.Ref{}, out.Again)
 	}
-	tell := func(all []news, eventType string, why reason, text func(news, place) string) {
+	tell := func(all []rollout.News, eventType string, why reason, text func(rollout.News, rollout.SourceRef) string) {
 		for _, one := range all {
 			about := "" // by whom; else a second halt would be counted up under the words of the first
-			if one.by != (ref{}) {
-				about = one.by.people()
+			if one.By != (workload.Ref{}) {
+				about = one.By.People()
 			}
-			for _, at := range one.places {
+			for _, at := range one.Sources {
 				c.onSource(ctx, at, eventType, why, text(one, at), about)
 			}
 		}
 	}
-	c.metrics.halts.Add(float64(len(out.halted)))
-	tell(out.halted, corev1.EventTypeWarning, reasonStops, func(n news, at place) string {
+	c.metrics.halts.Add(float64(len(out.Halted)))
+	tell(out.Halted, corev1.EventTypeWarning, reasonStops, func(n rollout.News, at rollout.SourceRef) string {
 		return fmt.Sprintf("the change stops, as %s has failed with it: %s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
-			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", n.by.people(), n.why, at.source.Kind, at.source.Name)
+			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", n.By.People(), n.Why, at.Source.Kind, at.Source.Name)
 	})
-	tell(out.resumed, corev1.EventTypeNormal, reasonGoesOn, func(n news, _ place) string {
-		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.by.people())
+	tell(out.Resumed, corev1.EventTypeNormal, reasonGoesOn, func(n rollout.News, _ rollout.SourceRef) string {
+		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.By.People())
 	})
-	tell(out.finished, corev1.EventTypeNormal, reasonFinished, func(n news, _ place) string {
-		return fmt.Sprintf("the change has rolled out, to %d workloads", n.settled)
+	tell(out.Finished, corev1.EventTypeNormal, reasonFinished, func(n rollout.News, _ rollout.SourceRef) string {
+		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
 	})
 }
 
-// resumed is until when failures of a source's change are forgiven.
-func (c *Controller) resumed(at place) time.Time {
-	content := c.sources.Content(at.namespace, at.source)
-	if content == nil {
-		return time.Time{}
-	}
-	return content.Policy.Resumes()
+// lookup is what the plan looks up.
+type lookup struct{ *Controller }
+
+// Users implements rollout.Cluster.
+func (l lookup) Users(at rollout.SourceRef) []workload.Ref {
+	return l.index.users(at.Namespace, at.Source)
 }
 
-// contentOf is what memory holds of a source.
-func (c *Controller) contentOf(at place) *checksum.Content {
-	return c.sources.Content(at.namespace, at.source)
+// Content implements rollout.Cluster.
+func (l lookup) Content(at rollout.SourceRef) *checksum.Content {
+	return l.sources.Content(at.Namespace, at.Source)
+}
+
+// Written implements rollout.Cluster.
+func (l lookup) Written(at rollout.SourceRef) time.Time {
+	written, _ := l.sources.Written(at.Namespace, at.Source)
+	return written
 }

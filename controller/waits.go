@@ -3,6 +3,8 @@ package controller
 import (
 	"sync"
 	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // waitReason is what a workload with changed sources waits for, as a metric label.
@@ -21,6 +23,7 @@ const (
 	waitsForHalt     waitReason = "halted"     // another has failed with the change
 	waitsForOthers   waitReason = "blocked"    // another webhook would change the workload
 	waitsForRoom     waitReason = "oversize"   // our annotations do not fit
+	waitsForSettle   waitReason = "settle"     // its sources are being written: nobody is told
 	waitsForRetry    waitReason = "retry"      // it was tried, and failed
 )
 
@@ -39,9 +42,9 @@ type waits struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	noted   map[ref]waitReason // by looks under way
-	holds   map[ref]waiting
-	retries map[ref]time.Time // since when they fail
+	noted   map[workload.Ref]waitReason // by looks under way
+	holds   map[workload.Ref]waiting
+	retries map[workload.Ref]time.Time // since when they fail
 }
 
 type waiting struct {
@@ -50,11 +53,11 @@ type waiting struct {
 }
 
 func newWaits(now func() time.Time) *waits {
-	return &waits{now: now, noted: map[ref]waitReason{}, holds: map[ref]waiting{}, retries: map[ref]time.Time{}}
+	return &waits{now: now, noted: map[workload.Ref]waitReason{}, holds: map[workload.Ref]waiting{}, retries: map[workload.Ref]time.Time{}}
 }
 
 // hold notes, during a look, what holds a workload.
-func (w *waits) hold(user ref, why waitReason) {
+func (w *waits) hold(user workload.Ref, why waitReason) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.noted[user] = why
@@ -62,7 +65,7 @@ func (w *waits) hold(user ref, why waitReason) {
 
 // looked ends a look: it has failed, or it had not, and the workload waits to be
 // tried again all the same.
-func (w *waits) looked(user ref, failed, again bool) {
+func (w *waits) looked(user workload.Ref, failed, again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	why, held := w.noted[user]

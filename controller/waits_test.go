@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // scrape gives one metric, by the value of its only label, "" when it has none.
@@ -220,7 +222,7 @@ func TestABlockedRollWaitsSinceItsFirstTry(t *testing.T) {
 func TestARetryThatIsNotNeededIsForgotten(t *testing.T) {
 	for sentence, then := range map[string]func(w *world, app *simulatedApp, good *checksum.Content){
 		"the content is put back": func(w *world, app *simulatedApp, good *checksum.Content) {
-			w.edit(place{"shop", app.sources[0]}, good)
+			w.edit(rollout.SourceRef{Namespace: "shop", Source: app.sources[0]}, good)
 		},
 		"a person pauses it": func(w *world, app *simulatedApp, _ *checksum.Content) {
 			app.settings = map[string]string{"configstamp.dev/pause": "true"}
@@ -238,14 +240,14 @@ func TestARetryThatIsNotNeededIsForgotten(t *testing.T) {
 				w.refusal = refusal
 				app, good := w.apps[w.names[0]], w.contents[at]
 				w.edit(at, w.newContent())
-				for w.pass(10 * time.Minute); len(w.controller.steps.missed) == 0; {
+				for w.pass(10 * time.Minute); !w.controller.again(app.user); {
 					w.pass(time.Second) // until just after a try
 				}
 				then(w, app, good)
 				app.refused = 0
 				w.pass(5 * time.Minute)
-				if got := w.controller.waits.byReason(); got[waitsForRetry].count != 0 || len(w.controller.steps.missed) > 0 || w.queue.NumRequeues(app.user) > 0 {
-					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, len(w.controller.steps.missed), w.queue.NumRequeues(app.user))
+				if got := w.controller.waits.byReason(); got[waitsForRetry].count != 0 || w.controller.again(app.user) || w.queue.NumRequeues(app.user) > 0 {
+					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, map[bool]int{true: 1}[w.controller.again(app.user)], w.queue.NumRequeues(app.user))
 				}
 			})
 		}
@@ -253,7 +255,7 @@ func TestARetryThatIsNotNeededIsForgotten(t *testing.T) {
 }
 
 func TestAHaltOutweighsARetry(t *testing.T) {
-	w, user := newWaits(time.Now), ref{namespace: "shop", name: "d"}
+	w, user := newWaits(time.Now), workload.Ref{Namespace: "shop", Name: "d"}
 	for _, step := range []struct {
 		hold   waitReason
 		failed bool
@@ -282,8 +284,8 @@ func TestTheQueueTellsHowLongItsFirstHasWaited(t *testing.T) {
 		h.next(t.Context())
 	}
 	elsewhere := first
-	elsewhere.namespace = "elsewhere"
-	for _, user := range []ref{first, second, elsewhere} {
+	elsewhere.Namespace = "elsewhere"
+	for _, user := range []workload.Ref{first, second, elsewhere} {
 		h.queue.Add(user)
 		h.clock.Step(10 * time.Second)
 	}

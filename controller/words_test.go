@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -38,34 +39,34 @@ func TestNobodysWordsAreRepeated(t *testing.T) {
 		Message: `admission webhook "teams.example.com" denied the request: ` + quoted,
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: quoted, Field: "spec.template.spec.containers[0].env[0].value"}}}}}
 	for sentence, test := range map[string]struct {
-		happens func(c *cluster, user ref)
+		happens func(c *cluster, user workload.Ref)
 		want    string // an event
 	}{
-		"a webhook denies": {func(c *cluster, _ ref) { c.refusal = fmt.Errorf("PATCH: %w", denial) },
+		"a webhook denies": {func(c *cluster, _ workload.Ref) { c.refusal = fmt.Errorf("PATCH: %w", denial) },
 			`ReadmissionFailing re-admission keeps failing, and is tried again for ever: admission webhook "teams.example.com" refused: status code 403, at spec.template.spec.containers[0].env[0].value`},
-		"a policy denies": {func(c *cluster, _ ref) {
+		"a policy denies": {func(c *cluster, _ workload.Ref) {
 			c.refusal = apierrors.NewForbidden(deployments, "d", errors.New("ValidatingAdmissionPolicy 'no-env' with binding 'everywhere' denied request: "+quoted))
 		}, `ValidatingAdmissionPolicy "no-env" refused: Forbidden (403)`},
-		"a conversion fails": {func(c *cluster, _ ref) {
+		"a conversion fails": {func(c *cluster, _ workload.Ref) {
 			c.refusal = apierrors.NewInternalError(errors.New("conversion webhook failed: " + quoted))
 		},
 			"the API server failed: InternalError (500)"},
-		"its controller says that it has failed": {func(c *cluster, user ref) {
+		"its controller says that it has failed": {func(c *cluster, user workload.Ref) {
 			c.objects[user]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0, "conditions": []any{
 				map[string]any{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": quoted},
 				map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": quoted, "lastTransitionTime": "2100-01-01T00:00:00Z"},
 			}}
 		}, "RolloutFailed the rollout has failed: its controller says ProgressDeadlineExceeded"},
-		"its controller has a word of its own": {func(c *cluster, user ref) {
+		"its controller has a word of its own": {func(c *cluster, user workload.Ref) {
 			c.objects[user]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0, "conditions": []any{
 				map[string]any{"type": "Progressing", "status": "False", "reason": quoted, "message": quoted, "lastTransitionTime": "2100-01-01T00:00:00Z"},
 			}}
 		}, "RolloutFailed the rollout has failed: its controller says"},
-		"its containers crash": {func(c *cluster, user ref) {
+		"its containers crash": {func(c *cluster, user workload.Ref) {
 			c.pod = page[0]
 			c.objects[user]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0}
 		}, "RolloutFailed the rollout has failed: container app: CrashLoopBackOff"},
-		"its pods may not be listed": {func(c *cluster, _ ref) {
+		"its pods may not be listed": {func(c *cluster, _ workload.Ref) {
 			c.unseen = fmt.Errorf("LIST pods in shop: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(quoted)))
 		}, "PodsUnseen"},
 	} {
@@ -83,17 +84,17 @@ func TestNobodysWordsAreRepeated(t *testing.T) {
 			h.scraped = prometheus.NewRegistry()
 			h.Controller = newController(Options{
 				Policy: c.policy, Settle: settle, Workers: 1, Clock: h.clock,
-				Limits: Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: time.Hour},
+				Limits: rollout.Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: time.Hour},
 			}, c, c, c, c, h.events, h.scraped)
 			h.see(t, d)
 			h.leads.Store(true)
-			h.steps.lead(h.index.all(), h.clock.Now())
+			h.planned(func(p *rollout.Plan) { p.Lead(h.index.all(), h.clock.Now()) })
 			h.mustSync(t, d) // it is on record
 			c.write("c", map[string]string{"k": "new"})
 			h.Changed("shop", configMap("c"))
 			test.happens(c, d)
 			for range 60 {
-				h.queue.Add(ref{})
+				h.queue.Add(workload.Ref{})
 				h.queue.Add(d)
 				for h.queue.Len() > 0 {
 					h.next(ctx)

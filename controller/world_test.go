@@ -21,6 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -28,19 +29,20 @@ import (
 type simulatedQueue struct {
 	world   *world
 	fair    *fair
-	queued  map[ref]bool
-	later   map[ref]time.Time
-	retries map[ref]int
+	queued  map[workload.Ref]bool
+	later   map[workload.Ref]time.Time
+	retries map[workload.Ref]int
+	turns   bool // the planner works now
 }
 
-func (q *simulatedQueue) Add(user ref) {
+func (q *simulatedQueue) Add(user workload.Ref) {
 	if !q.queued[user] {
 		q.queued[user] = true
 		q.fair.Push(user)
 	}
 }
 
-func (q *simulatedQueue) AddAfter(user ref, wait time.Duration) {
+func (q *simulatedQueue) AddAfter(user workload.Ref, wait time.Duration) {
 	if wait <= 0 {
 		q.Add(user)
 		return
@@ -51,28 +53,29 @@ func (q *simulatedQueue) AddAfter(user ref, wait time.Duration) {
 	}
 }
 
-func (q *simulatedQueue) AddRateLimited(user ref) {
+func (q *simulatedQueue) AddRateLimited(user workload.Ref) {
 	q.AddAfter(user, min(firstRetry<<min(q.retries[user], 20), lastRetry))
 	q.retries[user]++
 }
 
-func (q *simulatedQueue) Get() (ref, bool) {
+func (q *simulatedQueue) Get() (workload.Ref, bool) {
 	user := q.fair.Pop()
 	delete(q.queued, user)
+	q.turns = isTurn(user)
 	return user, false
 }
 
-func (q *simulatedQueue) Forget(user ref)          { delete(q.retries, user) }
-func (q *simulatedQueue) NumRequeues(user ref) int { return q.retries[user] }
-func (q *simulatedQueue) Len() int                 { return q.fair.Len() }
-func (*simulatedQueue) Done(ref)                   {}
-func (*simulatedQueue) ShutDown()                  {}
-func (*simulatedQueue) ShutDownWithDrain()         {}
-func (*simulatedQueue) ShuttingDown() bool         { return false }
+func (q *simulatedQueue) Forget(user workload.Ref)          { delete(q.retries, user) }
+func (q *simulatedQueue) NumRequeues(user workload.Ref) int { return q.retries[user] }
+func (q *simulatedQueue) Len() int                          { return q.fair.Len() }
+func (*simulatedQueue) Done(workload.Ref)                   {}
+func (*simulatedQueue) ShutDown()                           {}
+func (*simulatedQueue) ShutDownWithDrain()                  {}
+func (*simulatedQueue) ShuttingDown() bool                  { return false }
 
 // wake moves what is due, and returns when something is due next.
 func (q *simulatedQueue) wake(now time.Time) (next time.Time) {
-	var due []ref
+	var due []workload.Ref
 	for user, at := range q.later {
 		switch {
 		case !at.After(now):
@@ -81,8 +84,8 @@ func (q *simulatedQueue) wake(now time.Time) (next time.Time) {
 			next = at
 		}
 	}
-	slices.SortFunc(due, func(a, b ref) int { // maps have no order, and a seed has to repeat
-		return cmp.Or(q.later[a].Compare(q.later[b]), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	slices.SortFunc(due, func(a, b workload.Ref) int { // maps have no order, and a seed has to repeat
+		return cmp.Or(q.later[a].Compare(q.later[b]), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for _, user := range due {
 		delete(q.later, user)
@@ -98,14 +101,14 @@ type world struct {
 	clock  *clocktesting.FakeClock
 	kind   *workload.Kind
 	ring   *checksum.Ring
-	limits Limits
+	limits rollout.Limits
 
 	controller *Controller
 	queue      *simulatedQueue
-	apps       map[ref]*simulatedApp
-	names      []ref
-	contents   map[place]*checksum.Content
-	written    map[place]time.Time
+	apps       map[workload.Ref]*simulatedApp
+	names      []workload.Ref
+	contents   map[rollout.SourceRef]*checksum.Content
+	written    map[rollout.SourceRef]time.Time
 	bad        map[*checksum.Content]bool
 	edited     map[*checksum.Content]time.Time
 	victims    map[*checksum.Content][]string // healthy workloads that a bad content has reached
@@ -116,9 +119,10 @@ type world struct {
 	leaders    int
 	flaky      bool // workloads and the API server fail by themselves
 	said       []said
-	unseen     error // why nobody may list pods
-	poison     place // whose content makes us panic
-	deadNode   bool  // there is a node that is not ready, on which DaemonSets lack their pods
+	unseen     error             // why nobody may list pods
+	poison     rollout.SourceRef // whose content makes us panic
+	panics     int               // how often the planner is yet to panic
+	deadNode   bool              // there is a node that is not ready, on which DaemonSets lack their pods
 	patches    int
 	lists      int
 	optedOut   bool // the namespaces are
@@ -143,7 +147,7 @@ func (w *world) Eventf(regarding, _ runtime.Object, _, reason, _, note string, a
 
 // simulatedApp is one workload.
 type simulatedApp struct {
-	user       ref
+	user       workload.Ref
 	sources    []checksum.Source
 	records    checksum.Records
 	version    int
@@ -181,8 +185,8 @@ func newWorld(t *testing.T) *world {
 	return &world{
 		t: t, random: rand.New(rand.NewPCG(1, 1)), kind: kind, ring: checksum.NewRing(key),
 		clock:  clocktesting.NewFakeClock(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)),
-		limits: Limits{Step: 1, Unsettled: 30, UnsettledPerNamespace: 29, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 5 * time.Minute},
-		apps:   map[ref]*simulatedApp{}, contents: map[place]*checksum.Content{}, written: map[place]time.Time{},
+		limits: rollout.Limits{Step: 1, Unsettled: 30, UnsettledPerNamespace: 29, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 5 * time.Minute},
+		apps:   map[workload.Ref]*simulatedApp{}, contents: map[rollout.SourceRef]*checksum.Content{}, written: map[rollout.SourceRef]time.Time{},
 		bad: map[*checksum.Content]bool{}, edited: map[*checksum.Content]time.Time{}, victims: map[*checksum.Content][]string{}, plan: map[time.Time][]func(){},
 	}
 }
@@ -190,7 +194,7 @@ func newWorld(t *testing.T) *world {
 // add has a workload run, for weeks already, with what its sources hold.
 func (w *world) add(app *simulatedApp) {
 	for _, source := range app.sources {
-		if at := (place{app.user.namespace, source}); w.contents[at] == nil {
+		if at := (rollout.SourceRef{Namespace: app.user.Namespace, Source: source}); w.contents[at] == nil {
 			w.contents[at] = w.newContent()
 		}
 	}
@@ -212,21 +216,21 @@ func (w *world) at(wait time.Duration, do func()) {
 }
 
 // edit gives a source a content.
-func (w *world) edit(at place, content *checksum.Content) {
+func (w *world) edit(at rollout.SourceRef, content *checksum.Content) {
 	w.contents[at], w.written[at] = content, w.clock.Now().Truncate(time.Second)
 	w.edited[content] = w.clock.Now()
 	for _, app := range w.apps {
-		if app.user.namespace == at.namespace && slices.Contains(app.sources, at.source) {
+		if app.user.Namespace == at.Namespace && slices.Contains(app.sources, at.Source) {
 			app.edits++
 		}
 	}
-	w.controller.Changed(at.namespace, at.source)
+	w.controller.Changed(at.Namespace, at.Source)
 }
 
 // lead begins with a new leader, who knows nothing but the cluster.
 func (w *world) lead() {
 	w.leaders++
-	w.queue = &simulatedQueue{world: w, fair: newFair(w.clock.Now), queued: map[ref]bool{}, later: map[ref]time.Time{}, retries: map[ref]int{}}
+	w.queue = &simulatedQueue{world: w, fair: newFair(w.clock.Now), queued: map[workload.Ref]bool{}, later: map[workload.Ref]time.Time{}, retries: map[workload.Ref]int{}}
 	w.controller = newController(Options{Policy: checksum.DefaultPolicy(), Dialects: w.dialects, Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
 		w, w, w, w, w, prometheus.NewRegistry())
 	w.controller.queue = w.queue
@@ -235,18 +239,17 @@ func (w *world) lead() {
 	}
 	w.controller.leads.Store(true)
 	w.controller.index.refresh()
-	w.controller.settle.begin()
-	w.controller.steps.lead(w.controller.index.all(), w.clock.Now())
+	w.controller.planned(func(p *rollout.Plan) { p.Lead(w.controller.index.all(), w.clock.Now()) })
 	w.controller.Reconsider()
 }
 
 // see has the controller's watch bring a workload as it is.
-func (w *world) see(user ref) {
-	object, err := w.controller.condenser(user.kind)(w.body(w.apps[user]))
+func (w *world) see(user workload.Ref) {
+	object, err := w.controller.condenser(user.Kind)(w.body(w.apps[user]))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := (&workloadSink{index: w.controller.index, kind: user.kind, clock: w.clock}).Update(object); err != nil {
+	if err := (&workloadSink{index: w.controller.index, kind: user.Kind, clock: w.clock}).Update(object); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -310,11 +313,11 @@ func (w *world) rolled(app *simulatedApp) {
 	app.rolled, app.well = now, time.Time{}
 	bad := false
 	for _, source := range app.sources {
-		content := w.contents[place{app.user.namespace, source}]
+		content := w.contents[rollout.SourceRef{Namespace: app.user.Namespace, Source: source}]
 		if w.bad[content] {
 			bad = true
 			if wasWell && !app.mute {
-				w.victims[content] = append(w.victims[content], fmt.Sprintf("%s at %s under leader %d", app.user.name, now.Format(time.TimeOnly), w.leaders))
+				w.victims[content] = append(w.victims[content], fmt.Sprintf("%s at %s under leader %d", app.user.Name, now.Format(time.TimeOnly), w.leaders))
 			}
 		}
 	}
@@ -345,7 +348,7 @@ func (w *world) rolled(app *simulatedApp) {
 
 // stamp has a workload carry what is true now.
 func (w *world) stamp(app *simulatedApp) {
-	object, err := app.user.kind.Decode(w.body(app))
+	object, err := app.user.Kind.Decode(w.body(app))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -355,9 +358,11 @@ func (w *world) stamp(app *simulatedApp) {
 	}
 	policy := checksum.DefaultPolicy()
 	app.records = checksum.Decide(w.ring, checksum.Admission{
-		Namespace: app.user.namespace, Asker: checksum.Roller, Create: len(app.records.Stamps) == 0, Fresh: true, Policy: policy,
+		Namespace: app.user.Namespace, Asker: checksum.Roller, Create: len(app.records.Stamps) == 0, Fresh: true, Policy: policy,
 		Selections: checksum.Selections(references, policy), Held: app.records, Sent: app.records,
-		Content: func(s checksum.Source) *checksum.Content { return w.contents[place{app.user.namespace, s}] },
+		Content: func(s checksum.Source) *checksum.Content {
+			return w.contents[rollout.SourceRef{Namespace: app.user.Namespace, Source: s}]
+		},
 	}).Records
 }
 
@@ -386,7 +391,7 @@ func (w *world) body(app *simulatedApp) []byte {
 	if w.deadNode && !app.mute {
 		nodes++
 	}
-	metadata := map[string]any{"name": app.user.name, "namespace": app.user.namespace, "uid": cmp.Or(app.uid, app.user.name),
+	metadata := map[string]any{"name": app.user.Name, "namespace": app.user.Namespace, "uid": cmp.Or(app.uid, app.user.Name),
 		"resourceVersion": strconv.Itoa(app.version + 1), "generation": app.rolls + 1, "labels": app.labels, "annotations": app.settings}
 	if app.deleting {
 		metadata["deletionTimestamp"] = w.clock.Now()
@@ -399,7 +404,7 @@ func (w *world) body(app *simulatedApp) []byte {
 	if app.unreadable {
 		containers = "none"
 	}
-	if app.user.kind.Custom { // which has no selector, and a status that does not say which generation it speaks of
+	if app.user.Kind.Custom { // which has no selector, and a status that does not say which generation it speaks of
 		status := map[bool]string{true: "True", false: "False"}[app.looked < app.rolls || w.isWell(app)]
 		return encoded(map[string]any{
 			"metadata": metadata,
@@ -412,7 +417,7 @@ func (w *world) body(app *simulatedApp) []byte {
 	}
 	return encoded(map[string]any{
 		"metadata": metadata,
-		"spec": map[string]any{"replicas": replicas, "paused": app.paused, "selector": map[string]any{"matchLabels": map[string]any{"app": app.user.name}}, "template": map[string]any{
+		"spec": map[string]any{"replicas": replicas, "paused": app.paused, "selector": map[string]any{"matchLabels": map[string]any{"app": app.user.Name}}, "template": map[string]any{
 			"metadata": map[string]any{"annotations": app.records.Stamps},
 			"spec":     map[string]any{"containers": containers},
 		}},
@@ -429,10 +434,12 @@ var (
 )
 
 // get implements api.
-func (w *world) get(_ context.Context, user ref) ([]byte, error) { return w.body(w.apps[user]), nil }
+func (w *world) get(_ context.Context, user workload.Ref) ([]byte, error) {
+	return w.body(w.apps[user]), nil
+}
 
 // readmit implements api.
-func (w *world) readmit(_ context.Context, user ref, _ string, dryRun bool) ([]byte, []string, error) {
+func (w *world) readmit(_ context.Context, user workload.Ref, _ string, dryRun bool) ([]byte, []string, error) {
 	app := w.apps[user]
 	w.patches++
 	w.note("patch", user.String())
@@ -469,12 +476,12 @@ func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.
 	if w.unseen != nil {
 		return nil, w.unseen
 	}
-	app := w.apps[ref{w.kind, namespace, selector[len("app="):]}]
-	old := workload.Pod{Name: app.user.name + "-old", Node: "first", Ready: !app.broken} // its native gate keeps it
-	pod := workload.Pod{Name: app.user.name, Node: "second", Stamps: app.records.Stamps, Created: app.rolled.Truncate(time.Second)}
+	app := w.apps[workload.Ref{Kind: w.kind, Namespace: namespace, Name: selector[len("app="):]}]
+	old := workload.Pod{Name: app.user.Name + "-old", Node: "first", Ready: !app.broken} // its native gate keeps it
+	pod := workload.Pod{Name: app.user.Name, Node: "second", Stamps: app.records.Stamps, Created: app.rolled.Truncate(time.Second)}
 	var lost []workload.Pod
 	if w.deadNode {
-		lost = []workload.Pod{{Name: app.user.name + "-lost", Node: deadNode, Deleting: true}}
+		lost = []workload.Pod{{Name: app.user.Name + "-lost", Node: deadNode, Deleting: true}}
 	}
 	if app.mute {
 		return lost, nil
@@ -505,21 +512,31 @@ func (w *world) nodeReady(_ context.Context, name string) (bool, error) {
 
 func (*world) Ending(string) bool { return false }
 
-func (*world) sourceUID(context.Context, place) (types.UID, error) { return "", nil }
-func (*world) HasSynced() bool                                     { return true }
-func (w *world) OptedIn(string) bool                               { return !w.optedOut }
-func (*world) Settings(string) map[string]string                   { return nil }
-func (w *world) Ring() *checksum.Ring                              { return w.ring }
-func (*world) Refresh(context.Context, string) (bool, error)       { return false, nil }
-func (*world) Names(string, checksum.Kind) []string                { return nil }
-func (*world) Version(string, checksum.Source) string              { return "" }
+func (*world) sourceUID(context.Context, rollout.SourceRef) (types.UID, error) { return "", nil }
+func (*world) HasSynced() bool                                                 { return true }
+func (w *world) OptedIn(string) bool                                           { return !w.optedOut }
+func (*world) Settings(string) map[string]string                               { return nil }
+func (w *world) Ring() *checksum.Ring                                          { return w.ring }
+func (*world) Refresh(context.Context, string) (bool, error)                   { return false, nil }
+func (*world) Names(string, checksum.Kind) []string                            { return nil }
+func (*world) Version(string, checksum.Source) string                          { return "" }
 func (w *world) Content(ns string, s checksum.Source) *checksum.Content {
-	if w.poison == (place{ns, s}) {
+	if w.panics > 0 && w.queue.turns {
+		w.panics--
+		panic("at a halt")
+	}
+	if w.poison == (rollout.SourceRef{Namespace: ns, Source: s}) {
 		panic("at the content S3CR3T")
 	}
-	return w.contents[place{ns, s}]
+	return w.contents[rollout.SourceRef{Namespace: ns, Source: s}]
 }
 
 func (w *world) Written(ns string, s checksum.Source) (written, created time.Time) {
-	return w.written[place{ns, s}], time.Unix(0, 0)
+	return w.written[rollout.SourceRef{Namespace: ns, Source: s}], time.Unix(0, 0)
+}
+
+// counts are the plan's.
+func (w *world) counts() (n rollout.Counts) {
+	w.controller.planned(func(p *rollout.Plan) { n = p.Counts() })
+	return n
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller"
 	"github.com/configstamp/configstamp/internal/namespace"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/source"
 )
 
@@ -29,7 +30,7 @@ type controllerOptions struct {
 	leaderElect bool
 	lease       string
 	step        string
-	limits      controller.Limits
+	limits      rollout.Limits
 }
 
 func controllerCommand() *cobra.Command {

@@ -1,4 +1,4 @@
-package controller
+package rollout
 
 import (
 	"maps"
@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // Limits bound how much rolls at once.
@@ -24,6 +23,9 @@ type Limits struct {
 	// CrashDeadline is how long every new pod has to crash, or to be unable to
 	// start, before a rollout has failed.
 	CrashDeadline time.Duration
+	// Settle is how long a source must have rested before a roll; several edits within
+	// ten times that make one.
+	Settle time.Duration
 	// RolloutDeadline is how long a rollout may make no progress, where its own
 	// controller has no deadline.
 	RolloutDeadline time.Duration
@@ -32,9 +34,10 @@ type Limits struct {
 // change is one source going from one content to another, or several that settled
 // together and concern common workloads.
 type change struct {
+	number   uint64 // of all that have begun
 	born     time.Time
-	contents map[place]*checksum.Content // of its sources; none: they have changed again
-	into     *change                     // which has taken it in, nil: none
+	contents map[SourceRef]*checksum.Content // of its sources; none: they have changed again
+	into     *change                         // which has taken it in, nil: none
 	// found tells that it began before we looked, so that workloads may have rolled
 	// for it already.
 	found bool
@@ -42,9 +45,9 @@ type change struct {
 	// the first is the right one.
 	unseen int
 	// proven is how many became healthy with each source, settled how many rolled.
-	proven  map[place]int
+	proven  map[SourceRef]int
 	settled int
-	halted  ref // by whom; the zero ref: by nobody
+	halted  workload.Ref // by whom; the zero ref: by nobody
 }
 
 // ended is a change that has ended well.
@@ -63,11 +66,13 @@ func (c *change) root() *change {
 // begun reports whether anything has rolled for it.
 func (c *change) begun() bool { return c.settled > 0 }
 
-func (c *change) places() []place { return slices.SortedFunc(maps.Keys(c.contents), place.compare) }
+func (c *change) places() []SourceRef {
+	return slices.SortedFunc(maps.Keys(c.contents), SourceRef.Compare)
+}
 
 // candidate is a workload that would roll, but for its turn.
-type candidate struct {
-	user    ref
+type waiter struct {
+	user    workload.Ref
 	sources []checksum.Source
 	records checksum.Records
 	since   time.Time
@@ -97,7 +102,7 @@ type candidate struct {
 const unordered = math.MaxInt
 
 // rollout is a workload that rolls, or has failed.
-type rollout struct {
+type attempt struct {
 	began time.Time
 	// evidence is for which changes it counts, and whether it can halt them.
 	evidence map[*change]bool
@@ -108,12 +113,12 @@ type rollout struct {
 	// another now.
 	records checksum.Records
 	rolled  []checksum.Source
-	uid     types.UID // of the workload
-	gone    time.Time // since when there is no workload of its name; zero: there is
-	last    bool      // it was not healthy before
-	places  []place   // of the sources for which it rolls
-	found   bool      // it was not begun by us
-	before  *rollout  // the one in whose place it stands, nil: none
+	uid     string      // of the workload
+	gone    time.Time   // since when there is no workload of its name; zero: there is
+	last    bool        // it was not healthy before
+	places  []SourceRef // of the sources for which it rolls
+	found   bool        // it was not begun by us
+	before  *attempt    // the one in whose place it stands, nil: none
 	tries   int
 	retry   time.Time // when to try again, should it not have come
 	failed  bool
@@ -125,14 +130,14 @@ type rollout struct {
 // it rolled.
 type hold struct {
 	began  time.Time
-	places []place
+	places []SourceRef
 }
 
 // carriedBy reports whether a workload that carries the present content of some
 // sources carries what a change brought, as far as it is among some places.
-func (c *change) carriedBy(carried []checksum.Source, places []place) bool {
+func (c *change) carriedBy(carried map[checksum.Source]*checksum.Content, places []SourceRef) bool {
 	for _, at := range places {
-		if _, its := c.contents[at]; its && !slices.Contains(carried, at.source) {
+		if content, its := c.contents[at]; its && !carries(carried, at.Source, content) {
 			return false
 		}
 	}
@@ -140,4 +145,4 @@ func (c *change) carriedBy(carried []checksum.Source, places []place) bool {
 }
 
 // proves reports whether a rollout can halt what it counts for.
-func (r *rollout) proves() bool { return !r.last }
+func (r *attempt) proves() bool { return !r.last }

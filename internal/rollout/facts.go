@@ -1,0 +1,109 @@
+package rollout
+
+import (
+	"maps"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Facts are what is known of a workload at a look.
+type Facts struct {
+	UID     string // metadata.uid: another one is another workload of its name
+	Records checksum.Records
+	// Served tells that it is opted in.
+	Served bool
+	// Review and Policy are what its references ask for, and what holds it.
+	Review checksum.Review
+	Policy checksum.Policy
+	// Carried are the sources of which its template has a stamp of what they hold now,
+	// with that content, whatever its policy says.
+	Carried map[checksum.Source]*checksum.Content
+	// Mark is Plan.Mark of the moment at which all this was found out.
+	Mark   uint64
+	Status workload.Status
+	Standstill
+	// Pods, Nodes and Muted are read when a Verdict asks for them; until then nil.
+	Pods  *Pods
+	Nodes map[string]bool // whether a node is ready, by its name
+	Muted *workload.Muted
+}
+
+// Standstill is what several statuses of a workload, one after the other, tell of
+// the rollout of anybody.
+type Standstill struct {
+	Since    time.Time // since when it rolls without any progress
+	Calm     time.Time // since when it rolls no more
+	Relapsed bool      // it was rolled out before, at this generation, and fell back
+}
+
+// Pods are those of a workload, of every revision.
+type Pods struct {
+	All      []workload.Pod
+	Access   Access
+	Selector string // that was used, "" for none
+}
+
+// Access tells whether pods could be looked at.
+type Access int
+
+// The ways.
+const (
+	Seen       Access = iota
+	Unselected        // the workload has no selector that can be read: its status alone tells
+	Forbidden         // there is no right to list pods: its status alone tells
+	Unread            // the API server did not answer
+)
+
+// Action is what a Verdict asks for.
+type Action int
+
+// The actions. After one of the last three, look again with what was read.
+const (
+	Nothing Action = iota
+	Roll
+	ReadPods
+	ReadNodes // those of Verdict.Nodes
+	ReadMuted
+)
+
+// Verdict is what comes of a look.
+type Verdict struct {
+	Do       Action
+	Nodes    []string
+	Selector *string // of the pods to read; nil: it is not known yet
+	// Why is what it waits for, "" for nothing; Hold is the setting that holds it, and
+	// Halted who has failed with its change, and why. It waits for its turn since Since.
+	// Settles tells that its sources are being written, so that nothing is told yet.
+	Why       Why
+	Hold      checksum.Hold
+	Halted    workload.Ref
+	HaltedWhy string
+	Since     time.Time
+	Settles   bool
+	// Wait is how long to wait before the next look; 0: until something happens.
+	Wait time.Duration
+	// Blind tells that the status alone decided, as pods could not be looked at.
+	Blind bool
+	// Retry tells that pods could not be read, and are to be read again soon.
+	Retry bool
+	// Ended and Failed tell what became of a rollout; Ours that it is ours to tell of.
+	Ended  Condition
+	Failed string // why; "": it has not, or people know
+	Ours   bool
+}
+
+// carries reports whether the template has a stamp of a content of a source.
+func (f *Facts) carries(source checksum.Source, content *checksum.Content) bool {
+	return carries(f.Carried, source, content)
+}
+
+func carries(carried map[checksum.Source]*checksum.Content, source checksum.Source, content *checksum.Content) bool {
+	its, known := carried[source]
+	return known && its.SameEntries(content)
+}
+
+// RolledBetween reports whether a workload has rolled between two records: a recording
+// changes the baseline alone.
+func RolledBetween(was, is checksum.Records) bool { return !maps.Equal(was.Stamps, is.Stamps) }

@@ -1,0 +1,168 @@
+package rollout
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// health is what is remembered of a rollout between two looks at it.
+type health struct {
+	selector *string // of its pods, nil while it is not known
+	best     Extent
+	// progressed is when it last got further than ever.
+	progressed time.Time
+	looks      looks
+	complete   bool      // it was rolled out once, so its own controller has done its part
+	well       time.Time // since when it is rolled out; zero: it is not
+	troubled   time.Time // since when every new pod is in trouble; zero: not
+	started    time.Time // when a container last started, by its node's clock
+	// status is workload.Status.StatusHash at the patch, until it changes.
+	status uint64
+}
+
+// Extent is how far a rollout has been at best: the most replicas that were new, and
+// available, and the fewest that were missing, as nodes and replicas may go away.
+type Extent struct{ most, missing int32 }
+
+func NoExtent() Extent { return Extent{missing: math.MaxInt32} }
+
+// grows takes what a status tells, and reports whether that is further than ever.
+func (e *Extent) Grows(status *workload.Status) bool {
+	was := *e
+	e.most, e.missing = max(e.most, status.Updated+status.Available), min(e.missing, status.Missing)
+	return *e != was
+}
+
+// Condition is how a rollout is.
+type Condition int
+
+// The conditions.
+const (
+	UnderWay   Condition = iota
+	Healthy              // rolled out, and well for the soak
+	Failed               // its own controller says so, or its pods show it, or it makes no progress
+	Unreported           // it cannot tell
+)
+
+// A rollout that has failed is looked at less often than one under way.
+const (
+	soonestLook = 100 * time.Millisecond
+	latestLook  = 2 * time.Second
+	failedLooks = 5
+)
+
+func (l *Limits) lookEvery() time.Duration {
+	return min(max(l.Soak/failedLooks, soonestLook), latestLook)
+}
+
+// soak is how long a rollout has to stay well.
+func (l *Limits) soak(f *Facts) time.Duration { return max(l.Soak, f.Status.MinReady) }
+
+// judge tells how a rollout is, and why it has failed; or what has to be read before
+// that can be told. Its pods are listed only when the status asks for it: see looks.
+func (r *attempt) judge(f *Facts, limits *Limits, now time.Time) (how Condition, why string, need Verdict) {
+	state, status := &r.health, &f.Status
+	if state.progressed.IsZero() {
+		state.progressed, state.best = r.began, NoExtent()
+		state.looks.begin(r, limits)
+		if state.status == 0 && !r.found { // the answer to the patch was lost
+			state.status = status.StatusHash
+		}
+	}
+	// A status that is what it was at the patch may speak of the revision before.
+	unchanged := status.StatusHash != 0 && status.StatusHash == state.status
+	if !unchanged {
+		state.status = 0 // nor does it when it is the same again later
+	}
+	if unchanged && status.Waits == "" && now.Sub(r.began) < limits.RolloutDeadline {
+		return UnderWay, "", Verdict{}
+	}
+	if unchanged || status.Phase == workload.Unreported {
+		state.well = time.Time{}
+		return Unreported, "", Verdict{}
+	}
+	state.hear(status, limits, now)
+	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
+		return Failed, "its controller says " + status.Why, Verdict{}
+	}
+	if f.Pods == nil {
+		if r.asksForPods(status, limits, limits.soak(f), now) {
+			return UnderWay, "", Verdict{Do: ReadPods, Selector: state.selector}
+		}
+		return r.stuck(f, limits, now)
+	}
+	state.selector = &f.Pods.Selector
+	if f.Pods.Access == Unread && now.Sub(r.began) < limits.RolloutDeadline {
+		return UnderWay, "", Verdict{Retry: true}
+	}
+	return r.judgePods(f, limits, now)
+}
+
+// judgePods is judge with the pods at hand.
+func (r *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how Condition, why string, need Verdict) {
+	state, status, soak := &r.health, &f.Status, limits.soak(f)
+	pods, rolledOut := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut
+	brief := min(soak, limits.CrashDeadline/2)
+	trouble, started, up := troubleOf(pods, now, brief)
+	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= soak) {
+		down, alone, ask := f.nodesOf()
+		if len(ask) > 0 {
+			return UnderWay, "", Verdict{Do: ReadNodes, Nodes: ask}
+		}
+		rolledOut = alone
+		pods = slices.DeleteFunc(pods, func(pod workload.Pod) bool { return down[pod.Node] })
+		trouble, started, up = troubleOf(pods, now, brief)
+	}
+	state.looks.looked(status, pods, limits, now)
+	if trouble == "" {
+		state.troubled = time.Time{}
+	} else if state.troubled.IsZero() {
+		state.troubled = now
+		if r.found {
+			state.troubled = r.began // nobody has looked until now
+		}
+	}
+	if trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline {
+		return Failed, trouble, Verdict{}
+	}
+	if len(pods) == 0 && f.Pods.Access == Seen {
+		up = false // none has been made yet
+	}
+	switch {
+	case !rolledOut || !up:
+		state.well = time.Time{}
+	case state.well.IsZero() || !started.Equal(state.started): // it is, or a container has restarted
+		state.well = now
+	}
+	state.started = started
+	if !state.well.IsZero() && now.Sub(state.well) >= soak {
+		return Healthy, "", Verdict{}
+	}
+	state.complete = state.complete || rolledOut
+	return r.stuck(f, limits, now)
+}
+
+// stuck tells whether a rollout has failed because it makes no progress.
+func (r *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how Condition, why string, need Verdict) {
+	if f.Status.Deadline && !r.health.complete {
+		return UnderWay, "", Verdict{} // its own controller tells
+	}
+	stands := now.Sub(r.health.progressed)
+	if stands < limits.RolloutDeadline || r.failed || !r.health.well.IsZero() {
+		return UnderWay, "", Verdict{}
+	}
+	if f.Status.PerNode && f.Pods != nil {
+		down, _, ask := f.nodesOf()
+		if len(ask) > 0 {
+			return UnderWay, "", Verdict{Do: ReadNodes, Nodes: ask}
+		}
+		if f.stalledByNodes(down) {
+			return Unreported, "", Verdict{}
+		}
+	}
+	return Failed, fmt.Sprintf("it has made no progress for %s", stands.Round(time.Second)), Verdict{}
+}

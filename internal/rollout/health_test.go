@@ -1,0 +1,378 @@
+package rollout
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+//nolint:gochecknoglobals // they never change
+var (
+	start  = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	stamps = map[string]string{"configmap.configstamp.dev/c": "new"}
+)
+
+// A rollout that began at second 0 is looked at each second, until it is judged.
+func TestHealth(t *testing.T) {
+	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
+	up := func(second int) workload.Pod {
+		return workload.Pod{Name: "new", Stamps: stamps, Ready: true, Created: at(0), Started: at(second)}
+	}
+	old := workload.Pod{Name: "old", Stamps: map[string]string{"configmap.configstamp.dev/c": "old"}, Ready: true, Restarted: true, Started: at(-1000)}
+	crashing := workload.Pod{Name: "new", Stamps: stamps, Trouble: "container app: CrashLoopBackOff", Restarted: true}
+	late := func(second int) workload.Pod { // it crashes after three seconds, each time
+		pod := up(0)
+		switch phase := second % 13; {
+		case second < 3:
+		case phase < 3:
+			pod.Started, pod.Restarted = at(second-phase), true
+		default:
+			pod = crashing
+		}
+		return pod
+	}
+	rolling := workload.Status{Phase: workload.Rolling, Deadline: true}
+	done := workload.Status{Phase: workload.RolledOut, Available: 2, Updated: 2}
+	daemonSet, _ := workload.Builtin().Find("apps", "daemonsets")
+	daemons := func(observed, updated, available int) workload.Status {
+		rollout, err := daemonSet.Status(fmt.Appendf(nil, `{"metadata":{"generation":2},"status":{"observedGeneration":%d,"desiredNumberScheduled":100,"updatedNumberScheduled":%d,"numberAvailable":%d}}`,
+			observed, updated, available))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rollout
+	}
+	type now struct {
+		status workload.Status
+		pods   []workload.Pod
+	}
+	for sentence, c := range map[string]struct {
+		then func(second int) now
+		down map[string]bool
+		// blind tells that its pods have no selector.
+		blind bool
+		want  Condition
+		when  int // in seconds
+		why   string
+	}{
+		"healthy is rolled out for the soak": {
+			then: func(s int) now {
+				if s < 5 {
+					return now{rolling, []workload.Pod{old, up(1)}}
+				}
+				return now{done, []workload.Pod{up(1), up(4)}}
+			}, want: Healthy, when: 15,
+		},
+		"and no less than minReadySeconds": {
+			then: func(int) now {
+				slow := done
+				slow.MinReady = 25 * time.Second
+				return now{slow, []workload.Pod{up(0)}}
+			}, want: Healthy, when: 25,
+		},
+		"however long they are": {
+			then: func(int) now {
+				slow := done
+				slow.MinReady = 400 * time.Second
+				return now{slow, []workload.Pod{up(0)}}
+			}, want: Healthy, when: 400,
+		},
+		"a container that restarts begins the soak anew": {
+			then: func(s int) now {
+				pod := up(1)
+				if s >= 8 {
+					pod.Started, pod.Restarted = at(8), true
+				}
+				return now{done, []workload.Pod{pod, up(1)}}
+			}, want: Healthy, when: 20, // seen when the first soak was over
+		},
+		"an app without a probe that crashes after three seconds fails": {
+			then: func(s int) now {
+				if pod := late(s); pod.Trouble == "" {
+					return now{done, []workload.Pod{pod, pod}}
+				}
+				return now{workload.Status{Phase: workload.Rolling, Updated: 2, Missing: 2, Deadline: true}, []workload.Pod{crashing, crashing}}
+			}, want: Failed, when: 35, why: "container app: CrashLoopBackOff (2 of 2 new pods)",
+		},
+		"and so it does though the status never tells": {
+			then: func(s int) now { return now{done, []workload.Pod{late(s), late(s)}} },
+			want: Failed, when: 40, why: "its container restarts (2 of 2 new pods)",
+		},
+		"one of two that crashes is left to the controller": {
+			then: func(s int) now {
+				if s < 600 {
+					return now{rolling, []workload.Pod{up(0), crashing}}
+				}
+				return now{workload.Status{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(600)}, []workload.Pod{up(0), crashing}}
+			}, want: Failed, when: 600, why: "its controller says ProgressDeadlineExceeded",
+		},
+		"a failure of the revision before does not count": {
+			then: func(s int) now {
+				if s < 4 {
+					return now{workload.Status{Phase: workload.Failed, FailedAt: at(-100)}, nil}
+				}
+				return now{done, []workload.Pod{up(1)}}
+			}, want: Healthy, when: 14,
+		},
+		"images that cannot be pulled fail by the same deadline": {
+			then: func(int) now {
+				return now{rolling, []workload.Pod{old, {Name: "new", Stamps: stamps, Trouble: "container app: ImagePullBackOff"}}}
+			}, want: Failed, when: 35, why: "container app: ImagePullBackOff (1 of 1 new pods)",
+		},
+		"what has no deadline of its own fails without progress": {
+			then: func(s int) now {
+				return now{workload.Status{Phase: workload.Rolling, Updated: int32(min(s, 100))}, []workload.Pod{old}}
+			}, want: Failed, when: 400, why: "it has made no progress for 5m0s",
+		},
+		"nodes that go away bring nothing to a standstill": {
+			then: func(s int) now { // one in twelve seconds is new; of a hundred, thirty old ones go
+				nodes, updated := int32(100), int32(s/12)
+				if s >= 360 {
+					nodes = 70
+				}
+				if updated >= nodes {
+					return now{workload.Status{Phase: workload.RolledOut, PerNode: true, Updated: nodes, Available: nodes}, []workload.Pod{up(0)}}
+				}
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: nodes - 1, Missing: nodes - updated}, []workload.Pod{up(0)}}
+			}, want: Healthy, when: 850,
+		},
+		"nor does what the status tells of the revision before": {
+			then: func(s int) now { // one in eight seconds
+				switch updated := s / 8; {
+				case s == 0:
+					return now{daemons(1, 100, 100), nil}
+				case updated < 100:
+					return now{daemons(2, updated, 99), []workload.Pod{up(0)}}
+				}
+				return now{daemons(2, 100, 100), []workload.Pod{up(0)}}
+			}, want: Healthy, when: 810,
+		},
+		"what was rolled out and never lasted fails without progress": {
+			then: func(s int) now {
+				if s%7 == 0 {
+					return now{done, []workload.Pod{up(s)}}
+				}
+				return now{rolling, []workload.Pod{up(s)}}
+			}, want: Failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"what cannot tell is settled at once": {
+			then: func(int) now { return now{workload.Status{Waits: "it is paused"}, nil} }, want: Unreported,
+		},
+		"a status that is the same again after a change speaks of the new revision": {
+			then: func(s int) now {
+				switch {
+				case s < 5:
+					return now{workload.Status{Phase: workload.RolledOut, StatusHash: 1}, nil}
+				case s < 10:
+					return now{workload.Status{Phase: workload.Rolling, StatusHash: 2}, nil}
+				}
+				return now{workload.Status{Phase: workload.RolledOut, StatusHash: 1}, nil}
+			}, blind: true, want: Healthy, when: 20,
+		},
+		"a failure that may be of the revision before does not count": {
+			then: func(int) now { return now{workload.Status{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: Unreported, when: 300,
+		},
+		"nodes that are not ready are discounted": {
+			then: func(int) now {
+				pod, gone := up(0), old
+				pod.Node, gone.Node, gone.Ready = "a", "b", false
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
+			}, down: map[string]bool{"b": true}, want: Healthy, when: 20,
+		},
+		"nodes that are ready are not": {
+			then: func(int) now {
+				pod, gone := up(0), old
+				pod.Node, gone.Node, gone.Ready = "a", "b", false
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
+			}, want: Failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"nodes that are ready are not, though others lack as many": {
+			then: func(int) now {
+				pod, gone, slow := up(0), old, old
+				pod.Node, gone.Node, gone.Ready, slow.Node = "a", "b", false, "c"
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone, slow}}
+			}, down: map[string]bool{"b": true}, want: Unreported, when: 300, // they keep it from going on
+		},
+		"a rollout that nodes keep from beginning cannot tell": {
+			then: func(int) now {
+				gone, slow := old, old
+				gone.Node, gone.Ready, slow.Node = "b", false, "c"
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{gone, slow}}
+			}, down: map[string]bool{"b": true}, want: Unreported, when: 300,
+		},
+		"but not when something new is not ready elsewhere": {
+			then: func(int) now {
+				hangs, gone := up(0), old
+				hangs.Node, hangs.Ready, gone.Node, gone.Ready = "a", false, "b", false
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{hangs, gone}}
+			}, down: map[string]bool{"b": true}, want: Failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"a pod that is never made on a node that is not ready is no matter": {
+			then: func(int) now {
+				pod := up(0)
+				pod.Node = "a"
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1},
+					[]workload.Pod{pod, {Name: "new", Node: "b", Stamps: stamps}}}
+			}, down: map[string]bool{"b": true}, want: Healthy, when: 20,
+		},
+		"nor is one that cannot pull its image there, while others still roll": {
+			then: func(s int) now {
+				stuck := workload.Pod{Name: "new", Node: "b", Stamps: stamps, Trouble: "container app: ImagePullBackOff"}
+				before := old
+				before.Node = "a"
+				if s < 100 {
+					return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 1, Available: 1}, []workload.Pod{before, stuck}}
+				}
+				pod := up(100)
+				pod.Node = "a"
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1}, []workload.Pod{pod, stuck}}
+			}, down: map[string]bool{"b": true}, want: Healthy, when: 120,
+		},
+		"and it hides no crash on a node that is ready": {
+			then: func(int) now {
+				here := crashing
+				here.Node = "a"
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 2},
+					[]workload.Pod{here, {Name: "new", Node: "b", Stamps: stamps}}}
+			}, down: map[string]bool{"b": true}, want: Failed, when: 40, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+		},
+		"when no node is ready, nobody can tell": {
+			then: func(int) now {
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 1}, []workload.Pod{{Name: "new", Node: "b", Stamps: stamps}}}
+			}, down: map[string]bool{"b": true}, want: Unreported, when: 300,
+		},
+		"other kinds are held to their pods, wherever they are": {
+			then: func(int) now {
+				here := crashing
+				here.Node = "b"
+				return now{rolling, []workload.Pod{here}}
+			}, down: map[string]bool{"b": true}, want: Failed, when: 35, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+		},
+		"kinds whose pods nobody finds are healthy by what they say": {
+			then: func(int) now { return now{done, nil} }, blind: true, want: Healthy, when: 10,
+		},
+		"pods that are not made yet are waited for": {
+			then: func(s int) now {
+				if s < 20 {
+					return now{done, []workload.Pod{old}}
+				}
+				return now{done, []workload.Pod{up(20)}}
+			}, want: Healthy, when: 30,
+		},
+		"one early restart is no failure, however long the soak": {
+			then: func(int) now {
+				pod := up(2)
+				pod.Restarted = true
+				slow := done
+				slow.MinReady = time.Minute
+				return now{slow, []workload.Pod{pod}}
+			}, want: Healthy, when: 60,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p := newPatient()
+			p.down, p.blind = c.down, c.blind
+			for second := range 1000 {
+				is := c.then(second)
+				p.status, p.pods = is.status, is.pods
+				how, why := p.judge(second)
+				if how == UnderWay {
+					continue
+				}
+				if how != c.want || second != c.when || why != c.why {
+					t.Errorf("judged %v (%q) after %d seconds, want %v (%q) after %d", how, why, second, c.want, c.why, c.when)
+				}
+				return
+			}
+			t.Error("never judged")
+		})
+	}
+}
+
+// patient is a rollout that is looked at by hand.
+type patient struct {
+	attempt *attempt
+	limits  Limits
+	facts   Facts
+	status  workload.Status
+	pods    []workload.Pod
+	blind   bool
+	down    map[string]bool
+	lists   int
+}
+
+func newPatient() *patient {
+	return &patient{
+		attempt: &attempt{began: start}, facts: Facts{Records: checksum.Records{Stamps: stamps}},
+		limits: Limits{Step: 1, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 5 * time.Minute},
+	}
+}
+
+// judge tells how it is after some seconds.
+func (p *patient) judge(second int) (Condition, string) {
+	f := p.facts
+	for f.Status = p.status; ; {
+		how, why, need := p.attempt.judge(&f, &p.limits, start.Add(time.Duration(second)*time.Second))
+		switch need.Do {
+		case ReadPods:
+			p.lists++
+			if f.Pods = (&Pods{All: p.pods}); p.blind {
+				f.Pods.Access = Unselected
+			}
+		case ReadNodes:
+			f.Nodes = map[string]bool{}
+			for _, name := range need.Nodes {
+				f.Nodes[name] = !p.down[name]
+			}
+		default:
+			return how, why
+		}
+	}
+}
+
+// at best: that it has never been better does not hide it.
+func TestAFailedDaemonSetThatRecoversIsFoundSoon(t *testing.T) {
+	p := newPatient()
+	p.down = map[string]bool{"b": true}
+	up := workload.Pod{Name: "new", Node: "a", Stamps: stamps, Ready: true, Created: start, Started: start}
+	lost := workload.Pod{Name: "new-too", Node: "b", Stamps: stamps, Created: start}
+	crashing := workload.Pod{Name: "new", Node: "a", Stamps: stamps, Created: start, Restarted: true, Trouble: "container app: CrashLoopBackOff"}
+	for second := range 3600 {
+		p.pods = []workload.Pod{up, lost}
+		p.status = workload.Status{Phase: workload.Rolling, PerNode: true, Updated: 2, Available: 1, Missing: 1}
+		if second >= 4 && second < 1800 {
+			p.pods = []workload.Pod{crashing, lost}
+			p.status.Available, p.status.Missing = 0, 2
+		}
+		how, _ := p.judge(second)
+		p.attempt.failed = p.attempt.failed || how == Failed
+		if how == Healthy {
+			if !p.attempt.failed || second < 1800 || second > 1800+60 {
+				t.Errorf("healthy after %d seconds (it failed: %t), want it within a minute from 1800", second, p.attempt.failed)
+			}
+			return
+		}
+	}
+	t.Error("never healthy")
+}
+
+// A DaemonSet of 500 pods replaces one in twenty seconds, each of which is well.
+func TestPodsOfASlowRolloutAreSeldomListed(t *testing.T) {
+	p := newPatient()
+	for second := range 10_000 {
+		updated := int32(second / 20)
+		p.pods = []workload.Pod{{Name: "first", Node: "a", Stamps: stamps, Ready: second >= 20, Created: start}}
+		p.status = workload.Status{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: 499, Missing: 500 - updated}
+		if how, why := p.judge(second); how != UnderWay {
+			t.Fatalf("judged %v (%s) after %d seconds", how, why, second)
+		}
+	}
+	if p.lists > 12 {
+		t.Errorf("its pods were listed %d times", p.lists)
+	}
+}
+
+// A DaemonSet with a node that is not ready has failed, and is as well again as it was

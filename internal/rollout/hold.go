@@ -1,0 +1,167 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Why is what a workload with changed sources waits for.
+type Why string
+
+// What it waits for. Those that settings give are named after them.
+const (
+	WaitsForPause    Why = "pause"
+	WaitsForWindow   Why = "window"
+	WaitsForInterval Why = "min-interval"
+	WaitsForMode     Why = "observe"
+	WaitsForMissing  Why = "missing"    // a required source or key is not there
+	WaitsForReadable Why = "unreadable" // a setting cannot be read
+	WaitsForPace     Why = "pace"       // its sources are written again and again
+	WaitsForSettle   Why = "settle"     // its sources are being written
+	WaitsForTurn     Why = "turn"       // others roll first
+	WaitsForHalt     Why = "halted"     // another has failed with the change
+)
+
+// Looked tells whether a workload with changed sources may roll now; else what it
+// waits for. What was granted before and is held now, is given back.
+func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
+	if !f.Review.MayRoll() || len(f.Policy.Faults) > 0 {
+		p.Withdraw(user)
+		if len(f.Review.Missing) > 0 {
+			return Verdict{Why: WaitsForMissing}
+		}
+		return Verdict{Why: WaitsForReadable}
+	}
+	settles := p.settles(user.Namespace, f.Review.Untrue, now)
+	if held := p.held(user, f, now); held.Why != "" {
+		p.Withdraw(user)
+		if held.Settles = settles > 0; held.Settles {
+			held.Wait = settles
+		}
+		return held
+	}
+	if p.Off() {
+		if settles > 0 {
+			return Verdict{Why: WaitsForSettle, Settles: true, Wait: settles}
+		}
+		return Verdict{Do: Roll}
+	}
+	return p.inTurn(user, f, settles, now)
+}
+
+// settles is how long the last of some sources has to settle yet.
+func (p *Plan) settles(namespace string, sources []checksum.Source, now time.Time) (wait time.Duration) {
+	for _, source := range sources {
+		wait = max(wait, p.settling.wait(SourceRef{namespace, source}, now))
+	}
+	return wait
+}
+
+// held is what holds a workload, of settings and the pace of its sources.
+func (p *Plan) held(user workload.Ref, f *Facts, now time.Time) (held Verdict) {
+	if f.Policy.Observe {
+		return Verdict{Why: WaitsForMode}
+	}
+	if hold, holds := f.Policy.HoldAt(now, p.current(user, f)); holds {
+		if held = (Verdict{Why: Why(hold.Setting), Hold: hold}); !hold.Until.IsZero() {
+			held.Wait = hold.Until.Sub(now)
+		}
+		return held
+	}
+	if f.Policy.MinInterval > 0 {
+		return Verdict{}
+	}
+	if wait := p.pace.wait(user, f.UID, now); wait > 0 {
+		return Verdict{Why: WaitsForPace, Wait: wait}
+	}
+	return Verdict{}
+}
+
+// current is when the newest revision of a workload became current: as its status
+// tells, and no sooner than we last rolled it, which its controller may not have seen
+// yet. (Its managedFields do not tell: the API server notes nobody for what a webhook
+// writes in an empty patch.)
+func (p *Plan) current(user workload.Ref, f *Facts) time.Time {
+	if last := p.LastRoll(user, f.UID); last.After(f.Status.Current) {
+		return last
+	}
+	return f.Status.Current
+}
+
+// inTurn has a workload wait for its turn, or tells that it has come.
+func (p *Plan) inTurn(user workload.Ref, f *Facts, settles time.Duration, now time.Time) Verdict {
+	phase, wait, verdict := p.beforeTurn(user, f, now)
+	if verdict.Do != Nothing || verdict.Retry {
+		return verdict
+	}
+	rolling, calm, stands := phase == workload.Rolling, now.Sub(f.Calm), now.Sub(f.Since)
+	fell := phase == workload.RolledOut && f.Relapsed && calm < CalmAfter
+	if fell {
+		wait = CalmAfter - calm
+	}
+	order := unordered
+	if f.Policy.Order.Given {
+		order = f.Policy.Order.Place
+	}
+	turn := p.wait(waiter{
+		user: user, sources: f.Review.Untrue, records: f.Records, due: now.Add(settles),
+		mute:    phase == workload.Unreported && f.Status.Waits != "",
+		silent:  phase == workload.Unreported && f.Status.Waits == "",
+		unready: rolling,
+		busy:    rolling && stands < unhealthyAfter || fell,
+		last:    rolling && stands >= unhealthyAfter || phase == workload.Failed,
+		careful: !f.Status.Gentle, order: order,
+	}, now)
+	switch {
+	case settles > 0:
+		return Verdict{Why: WaitsForSettle, Settles: true, Wait: settles}
+	case turn.granted:
+		return Verdict{Do: Roll}
+	case turn.halted != workload.Ref{}:
+		return Verdict{Why: WaitsForHalt, Wait: wait, Halted: turn.halted, HaltedWhy: turn.why} // while it is busy, another may wait for it that could end the halt
+	}
+	return Verdict{Why: WaitsForTurn, Wait: wait, Since: turn.since}
+}
+
+// CalmAfter is how long a workload that has fallen back has to be rolled out before it
+// is believed: one that crashes again and again is so for moments.
+const CalmAfter = 10 * time.Second
+
+// beforeTurn is how far a workload is that waits for its turn, and when to look again,
+// zero: when something happens. One that lacks nothing, but on nodes that are not
+// ready, is rolled out.
+func (p *Plan) beforeTurn(user workload.Ref, f *Facts, now time.Time) (phase workload.Phase, again time.Duration, need Verdict) {
+	phase = f.Status.Phase
+	if phase != workload.Rolling {
+		return phase, 0, Verdict{}
+	}
+	stands := now.Sub(f.Since)
+	again = max(0, unhealthyAfter-stands)
+	if !f.Status.PerNode || f.Status.Missing == 0 {
+		return phase, again, Verdict{}
+	}
+	if soak := min(p.limits.soak(f), unhealthyAfter); stands < soak {
+		return phase, soak - stands, Verdict{}
+	}
+	known, found := p.findings[user]
+	if !found || now.Sub(known.when) >= findingFor || known.status != f.Status || !known.since.Equal(f.Since) {
+		if f.Pods == nil {
+			return phase, 0, Verdict{Do: ReadPods}
+		}
+		if f.Pods.Access == Unread {
+			return phase, 0, Verdict{Retry: true}
+		}
+		_, alone, ask := f.nodesOf()
+		if len(ask) > 0 {
+			return phase, 0, Verdict{Do: ReadNodes, Nodes: ask}
+		}
+		known = finding{f.Status, f.Since, now, alone}
+		p.findings[user] = known
+	}
+	if known.alone {
+		return workload.RolledOut, 0, Verdict{}
+	}
+	return phase, again, Verdict{}
+}

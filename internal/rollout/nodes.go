@@ -1,0 +1,70 @@
+package rollout
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// mostNodes bounds how many nodes are asked for one workload.
+const mostNodes = 200
+
+// nodesOf tells, of the nodes on which a workload with a replica for each lacks one,
+// which are down, that is not ready, and whether it lacks nothing else. ask are those
+// of which that is not known yet. It asks for no node on which a pod is ready: that
+// one is old, or as it shall be.
+func (f *Facts) nodesOf() (down map[string]bool, alone bool, ask []string) {
+	pods, fine := f.Pods.All, map[string]bool{}
+	for i := range pods {
+		if pod := &pods[i]; pod.Ready && isMade(pod, f.Records.Stamps) {
+			fine[pod.Node] = true
+		}
+	}
+	down = map[string]bool{}
+	alone = len(fine) > 0 && f.Status.Missing > 0
+	for i := range pods {
+		pod := &pods[i]
+		if _, asked := down[pod.Node]; asked || fine[pod.Node] {
+			continue
+		}
+		if pod.Node == "" || pod.Ready && alive(pod) || len(down) == mostNodes {
+			alone = false
+			continue
+		}
+		ready, known := f.Nodes[pod.Node]
+		if !known {
+			ask = append(ask, pod.Node)
+		}
+		down[pod.Node] = !ready
+		alone = alone && !ready
+	}
+	return down, alone && int(f.Status.Missing) <= len(down), ask
+}
+
+// stalledByNodes reports whether nodes that are down keep a rollout from going on, as
+// they do when they use up maxUnavailable: nothing new has been tried in vain elsewhere.
+func (f *Facts) stalledByNodes(down map[string]bool) bool {
+	inVain := slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool {
+		return isMade(&pod, f.Records.Stamps) && !pod.Ready && !down[pod.Node]
+	})
+	return !inVain && slices.Contains(slices.Collect(maps.Values(down)), true)
+}
+
+// finding is what was found of the nodes of a workload that waits for its turn, as each
+// look at it wants to know: it counts for a while, and as long as the workload stands
+// as it did.
+type finding struct {
+	status workload.Status
+	since  time.Time
+	when   time.Time
+	alone  bool
+}
+
+// findingFor is how long a finding counts.
+const findingFor = time.Minute
+
+// unhealthyAfter is how long a workload may roll for another reason, without any
+// progress, before it counts as not healthy.
+const unhealthyAfter = time.Minute

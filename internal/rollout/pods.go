@@ -1,0 +1,87 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// beginning is when the newest pod with stamps was created, zero when there is
+// none, and whether the workload may have been well before: it was not when pods
+// of before are left, and none of them is ready.
+func beginning(pods []workload.Pod, stamps map[string]string) (began time.Time, wasWell bool) {
+	old, ready := 0, 0
+	for i := range pods {
+		switch pod := &pods[i]; {
+		case !alive(pod):
+		case !pod.Carries(stamps):
+			if old++; pod.Ready {
+				ready++
+			}
+		case pod.Created.After(began):
+			began = pod.Created
+		}
+	}
+	return began, old == 0 || ready > 0
+}
+
+// alive reports whether a pod runs, or is to.
+func alive(pod *workload.Pod) bool { return !pod.Deleting && !pod.Finished }
+
+// isMade reports whether a pod that runs, or is to, was made from a template with
+// stamps; without stamps, that cannot be told from others.
+func isMade(pod *workload.Pod, stamps map[string]string) bool {
+	return alive(pod) && (len(stamps) == 0 || pod.Carries(stamps))
+}
+
+// Made are the pods that were made from a template with stamps and run, or are to;
+// without stamps, all that do.
+func Made(pods []workload.Pod, stamps map[string]string) (from []workload.Pod) {
+	for i := range pods {
+		if isMade(&pods[i], stamps) {
+			from = append(from, pods[i])
+		}
+	}
+	return from
+}
+
+// troubleOf says what every one of the pods suffers from, "" when one of them does
+// not or there are none, when a container last started, and whether all run. A pod
+// whose container has restarted is well when it has lasted for the soak.
+func troubleOf(pods []workload.Pod, now time.Time, soak time.Duration) (trouble string, started time.Time, up bool) {
+	troubled := 0
+	up = true
+	for i := range pods {
+		pod := &pods[i]
+		up = up && !pod.Started.IsZero()
+		if pod.Started.After(started) {
+			started = pod.Started
+		}
+		switch {
+		case pod.Trouble != "":
+			trouble = pod.Trouble
+		case pod.Restarted && (pod.Started.IsZero() || now.Sub(pod.Started) < soak):
+			if trouble == "" {
+				trouble = "its container restarts"
+			}
+		default:
+			continue
+		}
+		troubled++
+	}
+	if troubled == 0 || troubled < len(pods) {
+		return "", started, up
+	}
+	return fmt.Sprintf("%s (%d of %d new pods)", trouble, troubled, len(pods)), started, up
+}
+
+// last reports whether pods have run for long enough to be healthy.
+func last(pods []workload.Pod, soak time.Duration, now time.Time) bool {
+	for i := range pods {
+		if pods[i].Trouble != "" || pods[i].Started.IsZero() || now.Sub(pods[i].Started) < soak {
+			return false
+		}
+	}
+	return true
+}

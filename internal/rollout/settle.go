@@ -1,0 +1,61 @@
+package rollout
+
+import "time"
+
+// longestSettle bounds the settling of a source that is edited all the time, as a
+// multiple of Limits.Settle, from the first edit.
+const longestSettle = 10
+
+// settling knows when a source has rested for long enough, so that several edits make
+// one rollout and kubelets have seen the new content.
+type settling struct {
+	window time.Duration
+	// began is when this process began to lead: what changed before, while nobody
+	// watched, counts as changed then.
+	began time.Time
+	edits map[SourceRef]edit
+}
+
+type edit struct{ first, last time.Time }
+
+// edited notes an edit.
+func (s *settling) edited(at SourceRef, now time.Time) {
+	e, known := s.edits[at]
+	if !known || !now.Before(s.due(e)) {
+		e.first = now
+		s.sweep(now)
+	}
+	e.last = now
+	s.edits[at] = e
+}
+
+// wait is how long to wait yet for a source to settle; zero: it has.
+func (s *settling) wait(at SourceRef, now time.Time) time.Duration {
+	e, known := s.edits[at]
+	if !known {
+		e = edit{first: s.began, last: s.began}
+	}
+	return max(0, s.due(e).Sub(now))
+}
+
+func (s *settling) due(e edit) time.Time {
+	due, latest := e.last.Add(s.window), e.first.Add(longestSettle*s.window)
+	if latest.Before(due) {
+		return latest
+	}
+	return due
+}
+
+// sweep forgets what has settled, now and then, so that memory follows what changes at
+// a time and not what ever changed.
+func (s *settling) sweep(now time.Time) {
+	const enough = 1024
+	if len(s.edits) < enough {
+		return
+	}
+	for at, e := range s.edits {
+		if !now.Before(s.due(e)) {
+			delete(s.edits, at)
+		}
+	}
+}
