@@ -26,7 +26,7 @@ type health struct {
 	well       time.Time // since when it is rolled out; zero: it is not
 	troubled   time.Time // since when every new pod is in trouble; zero: not
 	started    time.Time // when a container last started, by its node's clock
-	// status is workload.Rollout.StatusHash at the patch, until it changes.
+	// status is workload.Status.StatusHash at the patch, until it changes.
 	status uint64
 }
 
@@ -37,7 +37,7 @@ type extent struct{ most, missing int32 }
 func noExtent() extent { return extent{missing: math.MaxInt32} }
 
 // grows takes what a status tells, and reports whether that is further than ever.
-func (e *extent) grows(status *workload.Rollout) bool {
+func (e *extent) grows(status *workload.Status) bool {
 	was := *e
 	e.most, e.missing = max(e.most, status.Updated+status.Available), min(e.missing, status.Missing)
 	return *e != was

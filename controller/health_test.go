@@ -48,11 +48,11 @@ func TestHealth(t *testing.T) {
 		}
 		return pod
 	}
-	rolling := workload.Rollout{Phase: workload.Rolling, Deadline: true}
-	done := workload.Rollout{Phase: workload.RolledOut, Available: 2, Updated: 2}
+	rolling := workload.Status{Phase: workload.Rolling, Deadline: true}
+	done := workload.Status{Phase: workload.RolledOut, Available: 2, Updated: 2}
 	daemonSet, _ := workload.Builtin().Find("apps", "daemonsets")
-	daemons := func(observed, updated, available int) workload.Rollout {
-		rollout, err := daemonSet.Rollout(fmt.Appendf(nil, `{"metadata":{"generation":2},"status":{"observedGeneration":%d,"desiredNumberScheduled":100,"updatedNumberScheduled":%d,"numberAvailable":%d}}`,
+	daemons := func(observed, updated, available int) workload.Status {
+		rollout, err := daemonSet.Status(fmt.Appendf(nil, `{"metadata":{"generation":2},"status":{"observedGeneration":%d,"desiredNumberScheduled":100,"updatedNumberScheduled":%d,"numberAvailable":%d}}`,
 			observed, updated, available))
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestHealth(t *testing.T) {
 		return rollout
 	}
 	type now struct {
-		status workload.Rollout
+		status workload.Status
 		pods   []workload.Pod
 	}
 	for sentence, c := range map[string]struct {
@@ -108,7 +108,7 @@ func TestHealth(t *testing.T) {
 				if pod := late(s); pod.Trouble == "" {
 					return now{done, []workload.Pod{pod, pod}}
 				}
-				return now{workload.Rollout{Phase: workload.Rolling, Updated: 2, Missing: 2, Deadline: true}, []workload.Pod{crashing, crashing}}
+				return now{workload.Status{Phase: workload.Rolling, Updated: 2, Missing: 2, Deadline: true}, []workload.Pod{crashing, crashing}}
 			}, want: failed, when: 35, why: "container app: CrashLoopBackOff (2 of 2 new pods)",
 		},
 		"and so it does though the status never tells": {
@@ -120,13 +120,13 @@ func TestHealth(t *testing.T) {
 				if s < 600 {
 					return now{rolling, []workload.Pod{up(0), crashing}}
 				}
-				return now{workload.Rollout{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(600)}, []workload.Pod{up(0), crashing}}
+				return now{workload.Status{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(600)}, []workload.Pod{up(0), crashing}}
 			}, want: failed, when: 600, why: "its controller says ProgressDeadlineExceeded",
 		},
 		"a failure of the revision before does not count": {
 			then: func(s int) now {
 				if s < 4 {
-					return now{workload.Rollout{Phase: workload.Failed, FailedAt: at(-100)}, nil}
+					return now{workload.Status{Phase: workload.Failed, FailedAt: at(-100)}, nil}
 				}
 				return now{done, []workload.Pod{up(1)}}
 			}, want: healthy, when: 14,
@@ -138,7 +138,7 @@ func TestHealth(t *testing.T) {
 		},
 		"what has no deadline of its own fails without progress": {
 			then: func(s int) now {
-				return now{workload.Rollout{Phase: workload.Rolling, Updated: int32(min(s, 100))}, []workload.Pod{old}}
+				return now{workload.Status{Phase: workload.Rolling, Updated: int32(min(s, 100))}, []workload.Pod{old}}
 			}, want: failed, when: 400, why: "it has made no progress for 5m0s",
 		},
 		"nodes that go away bring nothing to a standstill": {
@@ -148,9 +148,9 @@ func TestHealth(t *testing.T) {
 					nodes = 70
 				}
 				if updated >= nodes {
-					return now{workload.Rollout{Phase: workload.RolledOut, PerNode: true, Updated: nodes, Available: nodes}, []workload.Pod{up(0)}}
+					return now{workload.Status{Phase: workload.RolledOut, PerNode: true, Updated: nodes, Available: nodes}, []workload.Pod{up(0)}}
 				}
-				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: nodes - 1, Missing: nodes - updated}, []workload.Pod{up(0)}}
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: nodes - 1, Missing: nodes - updated}, []workload.Pod{up(0)}}
 			}, want: healthy, when: 850,
 		},
 		"nor does what the status tells of the revision before": {
@@ -173,62 +173,62 @@ func TestHealth(t *testing.T) {
 			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
 		},
 		"what cannot tell is settled at once": {
-			then: func(int) now { return now{workload.Rollout{Waits: "it is paused"}, nil} }, want: mute,
+			then: func(int) now { return now{workload.Status{Waits: "it is paused"}, nil} }, want: mute,
 		},
 		"a status that is the same again after a change speaks of the new revision": {
 			then: func(s int) now {
 				switch {
 				case s < 5:
-					return now{workload.Rollout{Phase: workload.RolledOut, StatusHash: 1}, nil}
+					return now{workload.Status{Phase: workload.RolledOut, StatusHash: 1}, nil}
 				case s < 10:
-					return now{workload.Rollout{Phase: workload.Rolling, StatusHash: 2}, nil}
+					return now{workload.Status{Phase: workload.Rolling, StatusHash: 2}, nil}
 				}
-				return now{workload.Rollout{Phase: workload.RolledOut, StatusHash: 1}, nil}
+				return now{workload.Status{Phase: workload.RolledOut, StatusHash: 1}, nil}
 			}, blind: true, want: healthy, when: 20,
 		},
 		"a failure that may be of the revision before does not count": {
-			then: func(int) now { return now{workload.Rollout{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: mute, when: 300,
+			then: func(int) now { return now{workload.Status{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: mute, when: 300,
 		},
 		"nodes that are not ready are discounted": {
 			then: func(int) now {
 				pod, gone := up(0), old
 				pod.Node, gone.Node, gone.Ready = "a", "b", false
-				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
 			}, down: map[string]bool{"b": true}, want: healthy, when: 20,
 		},
 		"nodes that are ready are not": {
 			then: func(int) now {
 				pod, gone := up(0), old
 				pod.Node, gone.Node, gone.Ready = "a", "b", false
-				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
 			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
 		},
 		"nodes that are ready are not, though others lack as many": {
 			then: func(int) now {
 				pod, gone, slow := up(0), old, old
 				pod.Node, gone.Node, gone.Ready, slow.Node = "a", "b", false, "c"
-				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone, slow}}
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone, slow}}
 			}, down: map[string]bool{"b": true}, want: mute, when: 300, // they keep it from going on
 		},
 		"a rollout that nodes keep from beginning cannot tell": {
 			then: func(int) now {
 				gone, slow := old, old
 				gone.Node, gone.Ready, slow.Node = "b", false, "c"
-				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{gone, slow}}
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{gone, slow}}
 			}, down: map[string]bool{"b": true}, want: mute, when: 300,
 		},
 		"but not when something new is not ready elsewhere": {
 			then: func(int) now {
 				hangs, gone := up(0), old
 				hangs.Node, hangs.Ready, gone.Node, gone.Ready = "a", false, "b", false
-				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{hangs, gone}}
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{hangs, gone}}
 			}, down: map[string]bool{"b": true}, want: failed, when: 300, why: "it has made no progress for 5m0s",
 		},
 		"a pod that is never made on a node that is not ready is no matter": {
 			then: func(int) now {
 				pod := up(0)
 				pod.Node = "a"
-				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1},
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1},
 					[]workload.Pod{pod, {Name: "new", Node: "b", Stamps: stamps}}}
 			}, down: map[string]bool{"b": true}, want: healthy, when: 20,
 		},
@@ -238,24 +238,24 @@ func TestHealth(t *testing.T) {
 				before := old
 				before.Node = "a"
 				if s < 100 {
-					return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 1, Available: 1}, []workload.Pod{before, stuck}}
+					return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 1, Available: 1}, []workload.Pod{before, stuck}}
 				}
 				pod := up(100)
 				pod.Node = "a"
-				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1}, []workload.Pod{pod, stuck}}
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1}, []workload.Pod{pod, stuck}}
 			}, down: map[string]bool{"b": true}, want: healthy, when: 120,
 		},
 		"and it hides no crash on a node that is ready": {
 			then: func(int) now {
 				here := crashing
 				here.Node = "a"
-				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 2},
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 2},
 					[]workload.Pod{here, {Name: "new", Node: "b", Stamps: stamps}}}
 			}, down: map[string]bool{"b": true}, want: failed, when: 40, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
 		},
 		"when no node is ready, nobody can tell": {
 			then: func(int) now {
-				return now{workload.Rollout{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 1}, []workload.Pod{{Name: "new", Node: "b", Stamps: stamps}}}
+				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 1}, []workload.Pod{{Name: "new", Node: "b", Stamps: stamps}}}
 			}, down: map[string]bool{"b": true}, want: mute, when: 300,
 		},
 		"other kinds are held to their pods, wherever they are": {

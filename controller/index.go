@@ -43,7 +43,7 @@ type subject struct {
 	references      []checksum.Reference // joined
 	fault           string               // why the template could not be read
 	sources         []checksum.Source    // what it is found by
-	rollout         workload.Rollout     // how far its newest revision is
+	rollout         workload.Status      // how far its newest revision is
 	still           time.Time            // since when it rolls without any progress
 	best            extent               // how far it has been while it rolls
 	calm            time.Time            // since when it rolls no more, as far as we have seen
@@ -51,12 +51,15 @@ type subject struct {
 }
 
 // newSubject reads a workload, whose rollout is read already.
-func (o *Options) newSubject(object *workload.Object, rollout workload.Rollout) *subject {
+func (o *Options) newSubject(object *workload.Object, rollout workload.Status) *subject {
 	references, err := object.References()
 	s := faulty(object, err)
 	s.references = checksum.Joined(references)
 	s.foreign = object.Foreign(o.Dialects)
 	s.owned = object.RolledByOwner(o.Kinds)
+	if rollout.Phase == workload.Suspended { // it is not told apart yet
+		rollout.Phase, rollout.Missing, rollout.Waits = workload.Unreported, 0, "it is paused"
+	}
 	s.rollout = rollout
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.records, _ = object.Records()

@@ -24,19 +24,19 @@ func subjectOf(uid, version string, names ...string) *subject {
 // For how long a workload makes no progress, by what its status tells each second.
 func TestStandstill(t *testing.T) {
 	user, began := ref{newCluster(t).kind, "n", "a"}, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	rolling := func(updated, available, missing int32) workload.Rollout {
-		return workload.Rollout{Phase: workload.Rolling, Updated: updated, Available: available, Missing: missing}
+	rolling := func(updated, available, missing int32) workload.Status {
+		return workload.Status{Phase: workload.Rolling, Updated: updated, Available: available, Missing: missing}
 	}
 	for sentence, c := range map[string]struct {
-		told []workload.Rollout
+		told []workload.Status
 		want time.Duration
 	}{
-		"nothing comes":                 {[]workload.Rollout{rolling(1, 2, 2), rolling(1, 2, 2), rolling(1, 2, 2)}, 2 * time.Second},
-		"one is new":                    {[]workload.Rollout{rolling(1, 2, 2), rolling(1, 2, 2), rolling(2, 2, 1)}, 0},
-		"it crashes, and comes back":    {[]workload.Rollout{rolling(1, 2, 2), rolling(1, 1, 2), rolling(1, 2, 2)}, 2 * time.Second},
-		"nodes go, and then one is new": {[]workload.Rollout{rolling(30, 99, 70), rolling(30, 69, 40), rolling(31, 69, 39)}, 0},
-		"nodes go, and then nothing":    {[]workload.Rollout{rolling(30, 99, 70), rolling(30, 69, 40), rolling(30, 69, 40)}, time.Second},
-		"nodes go and come":             {[]workload.Rollout{rolling(30, 69, 40), rolling(30, 99, 70), rolling(30, 69, 40), rolling(30, 99, 70)}, 2 * time.Second},
+		"nothing comes":                 {[]workload.Status{rolling(1, 2, 2), rolling(1, 2, 2), rolling(1, 2, 2)}, 2 * time.Second},
+		"one is new":                    {[]workload.Status{rolling(1, 2, 2), rolling(1, 2, 2), rolling(2, 2, 1)}, 0},
+		"it crashes, and comes back":    {[]workload.Status{rolling(1, 2, 2), rolling(1, 1, 2), rolling(1, 2, 2)}, 2 * time.Second},
+		"nodes go, and then one is new": {[]workload.Status{rolling(30, 99, 70), rolling(30, 69, 40), rolling(31, 69, 39)}, 0},
+		"nodes go, and then nothing":    {[]workload.Status{rolling(30, 99, 70), rolling(30, 69, 40), rolling(30, 69, 40)}, time.Second},
+		"nodes go and come":             {[]workload.Status{rolling(30, 69, 40), rolling(30, 99, 70), rolling(30, 69, 40), rolling(30, 99, 70)}, 2 * time.Second},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			now := began

@@ -20,9 +20,9 @@ type looks struct {
 	// rollout is done. Pods are listed when nothing more has come of it for patience.
 	since    time.Time
 	patience time.Duration
-	last     time.Time        // when pods were last listed; zero: never
-	status   workload.Rollout // as it was then
-	sound    bool             // a new pod was ready then
+	last     time.Time       // when pods were last listed; zero: never
+	status   workload.Status // as it was then
+	sound    bool            // a new pod was ready then
 }
 
 // The crash deadline has room for this many lists of pods before a crash is suspected,
@@ -45,7 +45,7 @@ func (l *looks) begin(r *rollout, limits *Limits) {
 }
 
 // hear takes what the status says now.
-func (h *health) hear(status *workload.Rollout, limits *Limits, now time.Time) {
+func (h *health) hear(status *workload.Status, limits *Limits, now time.Time) {
 	l, done := &h.looks, status.Phase == workload.RolledOut
 	h.complete = h.complete || done
 	progress := h.best.grows(status)
@@ -64,7 +64,7 @@ func (h *health) hear(status *workload.Rollout, limits *Limits, now time.Time) {
 }
 
 // asksForPods reports whether pods have to be listed now.
-func (r *rollout) asksForPods(status *workload.Rollout, limits *Limits, soak time.Duration, now time.Time) bool {
+func (r *rollout) asksForPods(status *workload.Status, limits *Limits, soak time.Duration, now time.Time) bool {
 	h, l := &r.health, &r.health.looks
 	rested, moment := now.Sub(l.last), limits.moment()
 	switch {
@@ -81,7 +81,7 @@ func (r *rollout) asksForPods(status *workload.Rollout, limits *Limits, soak tim
 }
 
 // looked notes that new pods were listed.
-func (l *looks) looked(status *workload.Rollout, pods []workload.Pod, limits *Limits, now time.Time) {
+func (l *looks) looked(status *workload.Status, pods []workload.Pod, limits *Limits, now time.Time) {
 	l.last, l.status = now, *status
 	l.sound = slices.ContainsFunc(pods, func(pod workload.Pod) bool { return pod.Ready })
 	l.patience = max(limits.moment(), 2*now.Sub(l.since))

@@ -82,7 +82,7 @@ func TestPodsOfASlowRolloutAreSeldomListed(t *testing.T) {
 	for second := range 10_000 {
 		updated := int32(second / 20)
 		p.pods = []workload.Pod{{Name: "first", Node: "a", Stamps: p.stamps, Ready: second >= 20, Created: p.began}}
-		p.status = workload.Rollout{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: 499, Missing: 500 - updated}
+		p.status = workload.Status{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: 499, Missing: 500 - updated}
 		if how, why := p.examine(second); how != underWay {
 			t.Fatalf("judged %v (%s) after %d seconds", how, why, second)
 		}
@@ -102,7 +102,7 @@ func TestAFailedDaemonSetThatRecoversIsFoundSoon(t *testing.T) {
 	crashing := workload.Pod{Name: "new", Node: "a", Stamps: p.stamps, Created: p.began, Restarted: true, Trouble: "container app: CrashLoopBackOff"}
 	for second := range 3600 {
 		p.pods = []workload.Pod{up, lost}
-		p.status = workload.Rollout{Phase: workload.Rolling, PerNode: true, Updated: 2, Available: 1, Missing: 1}
+		p.status = workload.Status{Phase: workload.Rolling, PerNode: true, Updated: 2, Available: 1, Missing: 1}
 		if second >= 4 && second < 1800 {
 			p.pods = []workload.Pod{crashing, lost}
 			p.status.Available, p.status.Missing = 0, 2
@@ -128,7 +128,7 @@ type patient struct {
 	began    time.Time
 	stamps   map[string]string
 	rollout  *rollout
-	status   workload.Rollout
+	status   workload.Status
 	pods     []workload.Pod
 }
 

@@ -157,8 +157,8 @@ func (c *Controller) condenser(kind *workload.Kind) func([]byte) (runtime.Object
 		return c.tryRead(kind, data, func() (runtime.Object, error) {
 			object, err := kind.Decode(data)
 			if err == nil {
-				var rollout workload.Rollout
-				if rollout, err = kind.Rollout(data); err == nil {
+				var rollout workload.Status
+				if rollout, err = kind.Status(data); err == nil {
 					return received{ref{kind, object.Namespace, object.Name}, c.options.newSubject(object, rollout)}, nil
 				}
 			}

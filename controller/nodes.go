@@ -109,7 +109,7 @@ type lacks struct {
 }
 
 type lack struct {
-	status workload.Rollout
+	status workload.Status
 	still  time.Time
 	when   time.Time
 	alone  bool

@@ -328,7 +328,7 @@ func (c *Controller) answerOf(user ref, body []byte) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	rollout, err := user.kind.Rollout(body)
+	rollout, err := user.kind.Status(body)
 	if err != nil {
 		return answer{}, err
 	}

@@ -91,7 +91,7 @@ func FuzzSame(f *testing.F) {
 
 // Whatever arrives as an object of whatever kind, or as a list of pods, reading it
 // does not panic, and what is read agrees with itself.
-func FuzzRollout(f *testing.F) {
+func FuzzStatus(f *testing.F) {
 	kinds := append(workload.Builtin(), workload.Known()...)
 	for _, text := range []string{"example.com/v1/machines=spec.pod,rollout=Ready", "example.com/v1/others=spec.pod"} {
 		kind, err := workload.ParseKind(text)
@@ -101,10 +101,10 @@ func FuzzRollout(f *testing.F) {
 		kinds = append(kinds, kind)
 	}
 	for _, kind := range kinds {
-		for _, status := range []string{"True", "False"} {
+		for _, is := range []string{"True", "False"} {
 			f.Add(fmt.Appendf(nil, `{"metadata":{"generation":2},"spec":{"replicas":3,"minReadySeconds":1,"selector":{"matchLabels":{"app":"web"}},"updateStrategy":{"partition":"30%%","rollingUpdate":{"partition":1}}},
 				"status":{"observedGeneration":"2","phase":"Degraded","replicas":3,"updatedReplicas":3,"updatedReadyReplicas":3,"availableReplicas":3,"desiredNumberScheduled":2,"updatedNumberScheduled":2,"numberAvailable":2,
-				"conditions":[{"type":%q,"status":%q,"reason":"NewReplicaSetAvailable","lastUpdateTime":"2026-03-01T12:00:00Z"}]}}`, kind.Progress, status))
+				"conditions":[{"type":%q,"status":%q,"reason":"NewReplicaSetAvailable","lastUpdateTime":"2026-03-01T12:00:00Z"}]}}`, kind.Progress, is))
 		}
 	}
 	f.Add([]byte(`{"spec":{"replicas":-2147483648,"minReadySeconds":-1,"selector":{"a":"b"}},"status":{"updatedReplicas":2147483647,"availableReplicas":-2147483648,"desiredNumberScheduled":2147483647,"numberAvailable":-2147483648}}`))
@@ -112,17 +112,17 @@ func FuzzRollout(f *testing.F) {
 		"status":{"containerStatuses":[{"name":"c","restartCount":1,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, kind := range kinds {
-			rollout, err := kind.Rollout(raw)
+			status, err := kind.Status(raw)
 			switch {
-			case err != nil && rollout != (workload.Rollout{}):
-				t.Fatalf("%s: %v, and %+v", kind.Name, err, rollout)
-			case err == nil && (rollout.Waits != "" && rollout.Phase != workload.Unreported ||
-				rollout.Phase == workload.Unreported && rollout.Waits == "" && (kind.Progress != "" || kind.Signs.Counts != workload.NoCounts)):
-				t.Fatalf("%s: phase %d waits for %q", kind.Name, rollout.Phase, rollout.Waits)
-			case rollout.Missing < 0 || rollout.MinReady < 0:
-				t.Fatalf("%s: %+v", kind.Name, rollout)
-			case rollout.Phase == workload.RolledOut && rollout.Missing > 0 || rollout.Phase != workload.Failed && (rollout.Why != "" || !rollout.FailedAt.IsZero()):
-				t.Fatalf("%s: %+v", kind.Name, rollout)
+			case err != nil && status != (workload.Status{}):
+				t.Fatalf("%s: %v, and %+v", kind.Name, err, status)
+			case err == nil && (status.Waits != "" && status.Phase != workload.Unreported ||
+				status.Phase == workload.Unreported && status.Waits == "" && (kind.Progress != "" || kind.Signs.Counts != workload.NoCounts)):
+				t.Fatalf("%s: phase %d waits for %q", kind.Name, status.Phase, status.Waits)
+			case status.Missing < 0 || status.Wanted < 0 || status.MinReady < 0:
+				t.Fatalf("%s: %+v", kind.Name, status)
+			case status.Phase == workload.RolledOut && status.Missing > 0 || status.Phase != workload.Failed && (status.Why != "" || !status.FailedAt.IsZero()):
+				t.Fatalf("%s: %+v", kind.Name, status)
 			}
 			if selector, err := kind.Selector(raw); err == nil {
 				if _, err := labels.Parse(selector); err != nil {

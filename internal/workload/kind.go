@@ -91,11 +91,12 @@ func kind(group, resource, name string, template []string, createOnly, restarts 
 func Known() Table {
 	template := []string{"spec", "template"}
 	return Table{
-		// github.com/argoproj/argo-rollouts/pkg/apis/rollouts/v1alpha1, RolloutPhase. Argo CD's
+		// github.com/argoproj/argo-rollouts/pkg/apis/rollouts/v1alpha1, RolloutPhase. It is Paused
+		// by spec.paused, which is read before it, and by status.pauseConditions. Argo CD's
 		// operator and Argo Events own Deployments, and are of the same group.
 		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template).ownedBy("Rollout").
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable",
-				Phases: map[string]Phase{"Healthy": RolledOut, "Degraded": Failed, "Error": Failed, "Paused": Unreported}}),
+				Phases: map[string]Phase{"Healthy": RolledOut, "Degraded": Failed, "Error": Failed, "Paused": Suspended}}),
 		// github.com/openshift/library-go/pkg/apps/appsutil, NewRcAvailableReason
 		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template).
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicationControllerAvailable"}),

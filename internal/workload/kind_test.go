@@ -16,8 +16,8 @@ func TestParseKind(t *testing.T) {
 	}
 	if told, err := workload.ParseKind("example.com/v1/machines=spec.pod,rollout=Ready"); err != nil || told.Progress != "Ready" || len(told.Template) != 2 {
 		t.Errorf("%+v, %v", told, err)
-	} else if rollout, err := told.Rollout([]byte(`{"status":{"conditions":[{"type":"Ready","lastTransitionTime":"2026-02-01T00:00:00Z"}]}}`)); err != nil || rollout.Current.Year() != 2026 {
-		t.Errorf("current since %s, %v", rollout.Current, err)
+	} else if status, err := told.Status([]byte(`{"status":{"conditions":[{"type":"Ready","lastTransitionTime":"2026-02-01T00:00:00Z"}]}}`)); err != nil || status.Current.Year() != 2026 {
+		t.Errorf("current since %s, %v", status.Current, err)
 	}
 	if named := kind.Named("Machine"); named.Name != "Machine" || kind.Name == "Machine" {
 		t.Errorf("%+v", named)

@@ -16,7 +16,7 @@ import (
 type Phase uint8
 
 const (
-	// Unreported objects cannot tell, or have nothing to tell: then Rollout.Waits says
+	// Unreported objects cannot tell, or have nothing to tell: then Status.Waits says
 	// why.
 	Unreported Phase = iota
 	// Rolling objects have a controller that is not done, or has not looked yet.
@@ -26,11 +26,15 @@ const (
 	RolledOut
 	// Failed is what the object's own controller says.
 	Failed
+	// Suspended rollouts have begun, and stand at a pause of their own strategy, such as
+	// a step of a canary, or a promotion: a person ends the pause, or its time does. They
+	// are neither under way nor proven.
+	Suspended
 )
 
-// Rollout is how far an object is on its way to its newest revision. The zero
-// value of a time, a number or a text tells that the status does not.
-type Rollout struct {
+// Status is how far an object is on its way to its newest revision. The zero value
+// of a time, a number or a text tells that the object does not say it.
+type Status struct {
 	// Current is when the newest revision became current: lastUpdateTime of the
 	// kind's Progress condition, else its lastTransitionTime.
 	Current time.Time
@@ -54,6 +58,9 @@ type Rollout struct {
 	// MinReady is spec.minReadySeconds: for how long a pod is ready before it counts
 	// as available.
 	MinReady time.Duration
+	// Wanted is how many replicas (of a DaemonSet: nodes) are wanted; 0 too for kinds
+	// that count none.
+	Wanted int32
 	// Available is how many replicas (of a DaemonSet: nodes with one) are available,
 	// of whatever revision. Updated is how many are of the newest one, as far as the
 	// object's controller has looked at that.
@@ -108,7 +115,7 @@ type Signs struct {
 	// unavailable.
 	Over string
 	// Phases is what the words of status.phase mean, where they decide alone; an
-	// unknown word means Rolling. Unreported stands for paused.
+	// unknown word means Rolling.
 	Phases map[string]Phase
 	Counts Counts
 	// Deadline tells that the kind's controller calls a rollout that takes too long
@@ -216,8 +223,9 @@ func firstTime(texts ...string) time.Time {
 	return time.Time{}
 }
 
-// Rollout reads how far one object of the kind is from JSON.
-func (k *Kind) Rollout(raw []byte) (Rollout, error) {
+// Status reads how far one object of the kind is from JSON. An error quotes nothing
+// of the object.
+func (k *Kind) Status(raw []byte) (Status, error) {
 	var o report
 	var err error
 	switch {
@@ -231,16 +239,17 @@ func (k *Kind) Rollout(raw []byte) (Rollout, error) {
 		err = unmarshal(raw, &o)
 	}
 	if err != nil {
-		return Rollout{}, fmt.Errorf("reading how far a %s is: %w", k.Name, plain(err))
+		return Status{}, fmt.Errorf("reading how far a %s is: %w", k.Name, plain(err))
 	}
 	number, err := k.Signs.count(&o)
 	if err != nil {
-		return Rollout{}, fmt.Errorf("reading how far a %s is: %w", k.Name, err)
+		return Status{}, fmt.Errorf("reading how far a %s is: %w", k.Name, err)
 	}
 	progress := o.Status.condition(k.Progress)
-	rollout := Rollout{
+	status := Status{
 		Current:   firstTime(progress.LastUpdate, progress.LastTransition),
 		MinReady:  time.Duration(max(o.Spec.MinReadySeconds, 0)) * time.Second,
+		Wanted:    clamp(max(number.wanted, 0)),
 		Available: int32(number.available), //nolint:gosec // it was one
 		Updated:   int32(number.updated),   //nolint:gosec // it was one
 		Gentle:    number.available >= 2 && o.Spec.rolls(),
@@ -248,32 +257,30 @@ func (k *Kind) Rollout(raw []byte) (Rollout, error) {
 		PerNode:   k.Signs.Counts == CountsNodes,
 	}
 	if k.Custom && !o.Status.Observed.told() && !progress.Observed.told() {
-		rollout.StatusHash = statusHash(raw)
+		status.StatusHash = statusHash(raw)
 	}
-	if rollout.Waits = k.waits(&o, number); rollout.Waits != "" || k.Signs.Counts == NoCounts && k.Progress == "" {
-		return rollout, nil
+	if status.Waits = k.waits(&o, number); status.Waits != "" || k.Signs.Counts == NoCounts && k.Progress == "" {
+		return status, nil
 	}
-	rollout.Phase = k.phase(&o, progress, number)
-	switch rollout.Phase {
-	case Unreported:
-		rollout.Waits = waitsPaused
+	status.Phase = k.phase(&o, progress, number)
+	switch status.Phase {
 	case Failed:
-		rollout.Why = word(o.Status.Phase)
+		status.Why = word(o.Status.Phase)
 		if progress.Status == "False" {
-			rollout.FailedAt = firstTime(progress.LastTransition, progress.LastUpdate)
+			status.FailedAt = firstTime(progress.LastTransition, progress.LastUpdate)
 			if reason := word(progress.Reason); reason != "" {
-				rollout.Why = reason
+				status.Why = reason
 			}
 		}
-		rollout.Missing = clamp(number.missing())
-	case Rolling:
+		status.Missing = clamp(number.missing())
+	case Rolling, Suspended:
 		if k.behind(&o) { // what it counts was new before
-			number.updated, number.working, rollout.Updated = 0, 0, 0
+			number.updated, number.working, status.Updated = 0, 0, 0
 		}
-		rollout.Missing = clamp(number.missing())
-	case RolledOut:
+		status.Missing = clamp(number.missing())
+	case RolledOut, Unreported:
 	}
-	return rollout, nil
+	return status, nil
 }
 
 // statusHash is a hash of the status of an object that was read already; never 0.

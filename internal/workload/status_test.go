@@ -121,8 +121,8 @@ func daemonSet(desired, updated, available int32, changes ...func(*appsv1.Daemon
 }
 
 // A row of the table is not told by its own words only: each case says what the
-// whole Rollout is.
-func TestRollout(t *testing.T) {
+// whole Status is.
+func TestStatus(t *testing.T) {
 	const (
 		ready   = "example.com/v1/machines=spec.pod,rollout=Ready"
 		silent  = "example.com/v1/machines=spec.pod"
@@ -139,193 +139,201 @@ func TestRollout(t *testing.T) {
 		return text
 	}
 	const minReady = 5 * time.Second
-	type rollout = workload.Rollout
+	type status = workload.Status
 	for about, c := range map[string]struct {
 		kind   string
 		object any
-		want   rollout
+		want   status
 	}{
 		"Deployment: rolled out": {"Deployment", deployment(3),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
+			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
 		"Deployment: no deadline of its own once it was rolled out": {"Deployment", deployment(3, has(3, 3, 1)),
-			rollout{Phase: workload.Rolling, Available: 1, Updated: 3, Missing: 2, Current: noon, MinReady: minReady}},
+			status{Wanted: 3, Phase: workload.Rolling, Available: 1, Updated: 3, Missing: 2, Current: noon, MinReady: minReady}},
 		"Deployment: half way": {"Deployment", deployment(3, has(4, 2, 3), progressing("True", "ReplicaSetUpdated")),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 2, Missing: 1, Current: noon, MinReady: minReady, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 2, Missing: 1, Current: noon, MinReady: minReady, Deadline: true}},
 		"Deployment: an old replica remains": {"Deployment", deployment(3, has(4, 3, 4), progressing("True", "ReplicaSetUpdated")),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 4, Updated: 3, Current: noon, MinReady: minReady, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 4, Updated: 3, Current: noon, MinReady: minReady, Deadline: true}},
 		"Deployment: all are new, one is not available yet": {"Deployment", deployment(3, has(3, 3, 2), progressing("True", "ReplicaSetUpdated")),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 3, Missing: 1, Current: noon, MinReady: minReady, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 3, Missing: 1, Current: noon, MinReady: minReady, Deadline: true}},
 		"Deployment: one too many, and not available": {"Deployment", deployment(3, has(4, 4, 3)),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 4, Current: noon, MinReady: minReady}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 4, Current: noon, MinReady: minReady}},
 		"Deployment: not looked at yet": {"Deployment", deployment(3, func(d *appsv1.Deployment) { d.Generation = 3 }),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Missing: 3, Current: noon, MinReady: minReady}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Missing: 3, Current: noon, MinReady: minReady}},
 		"Deployment: not looked at, what failed was before": {"Deployment", deployment(3, progressing("False", "ProgressDeadlineExceeded"), func(d *appsv1.Deployment) { d.Generation = 3 }),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Missing: 3, Current: noon, MinReady: minReady, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Missing: 3, Current: noon, MinReady: minReady, Deadline: true}},
 		"Deployment: new, without a status": {"Deployment", deployment(3, func(d *appsv1.Deployment) { d.Status = appsv1.DeploymentStatus{} }),
-			rollout{Phase: workload.Rolling, Missing: 3, MinReady: minReady, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Missing: 3, MinReady: minReady, Deadline: true}},
 		"Deployment: its deadline is over": {"Deployment", deployment(3, has(4, 1, 3), progressing("False", "ProgressDeadlineExceeded")),
-			rollout{Phase: workload.Failed, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, FailedAt: later, Why: "ProgressDeadlineExceeded", MinReady: minReady, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Failed, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, FailedAt: later, Why: "ProgressDeadlineExceeded", MinReady: minReady, Deadline: true}},
 		"Deployment: its ReplicaSet is refused": {"Deployment", deployment(1, has(1, 0, 1), progressing("False", "ReplicaSetCreateError")),
-			rollout{Phase: workload.Failed, Available: 1, Missing: 1, Current: noon, FailedAt: later, Why: "ReplicaSetCreateError", MinReady: minReady, Deadline: true}},
+			status{Wanted: 1, Phase: workload.Failed, Available: 1, Missing: 1, Current: noon, FailedAt: later, Why: "ReplicaSetCreateError", MinReady: minReady, Deadline: true}},
 		"Deployment: its progress is unknown, as after a pause": {"Deployment", deployment(2, has(2, 1, 2), progressing("Unknown", "DeploymentResumed")),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1, Current: noon, MinReady: minReady, Deadline: true}},
+			status{Wanted: 2, Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1, Current: noon, MinReady: minReady, Deadline: true}},
 		"Deployment: paused, and failed before": {"Deployment", deployment(3, progressing("False", "ProgressDeadlineExceeded"), func(d *appsv1.Deployment) { d.Spec.Paused = true }),
-			rollout{Waits: "it is paused", Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady, Deadline: true}},
+			status{Wanted: 3, Waits: "it is paused", Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady, Deadline: true}},
 		"Deployment: paused, and not looked at": {"Deployment", deployment(3, func(d *appsv1.Deployment) { d.Spec.Paused, d.Generation = true, 3 }),
-			rollout{Waits: "it is paused", Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
+			status{Wanted: 3, Waits: "it is paused", Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
 		"Deployment: scaled to nothing": {"Deployment", deployment(0),
-			rollout{Waits: "it has no replicas", Current: noon, MinReady: minReady}},
+			status{Waits: "it has no replicas", Current: noon, MinReady: minReady}},
 		"Deployment: the default is one replica": {"Deployment", deployment(1, func(d *appsv1.Deployment) { d.Spec.Replicas = nil }),
-			rollout{Phase: workload.RolledOut, Available: 1, Updated: 1, Current: noon, MinReady: minReady}},
+			status{Wanted: 1, Phase: workload.RolledOut, Available: 1, Updated: 1, Current: noon, MinReady: minReady}},
 		"Deployment: Recreate is not gentle": {"Deployment", deployment(3, func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }),
-			rollout{Phase: workload.RolledOut, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
+			status{Wanted: 3, Phase: workload.RolledOut, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
 		"Deployment: it switched its deadline off": {"Deployment", deployment(2, has(3, 1, 2), func(d *appsv1.Deployment) {
 			d.Spec.ProgressDeadlineSeconds, d.Status.Conditions = ptr.To[int32](2147483647), nil
-		}), rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1, MinReady: minReady}},
+		}), status{Wanted: 2, Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1, MinReady: minReady}},
 		"Deployment: a reason that is no word": {"Deployment", deployment(1, progressing("False", "exit code 7")),
-			rollout{Phase: workload.Failed, Available: 1, Updated: 1, Current: noon, FailedAt: later, MinReady: minReady, Deadline: true}},
+			status{Wanted: 1, Phase: workload.Failed, Available: 1, Updated: 1, Current: noon, FailedAt: later, MinReady: minReady, Deadline: true}},
 
 		"StatefulSet: rolled out": {"StatefulSet", statefulSet(3),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3}},
+			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3}},
 		"StatefulSet: rolled out, one that starts again": {"StatefulSet", statefulSet(3, func(s *appsv1.StatefulSet) { s.Status.AvailableReplicas = 2 }),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 3, Missing: 1}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 3, Missing: 1}},
 		"StatefulSet: half way": {"StatefulSet", statefulSet(3, func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2}},
 		"StatefulSet: not looked at yet": {"StatefulSet", statefulSet(1, func(s *appsv1.StatefulSet) { s.Generation = 3 }),
-			rollout{Phase: workload.Rolling, Available: 1, Missing: 1}},
+			status{Wanted: 1, Phase: workload.Rolling, Available: 1, Missing: 1}},
 		"StatefulSet: new, without a status": {"StatefulSet", statefulSet(1, func(s *appsv1.StatefulSet) { s.Status = appsv1.StatefulSetStatus{} }),
-			rollout{Phase: workload.Rolling, Missing: 1}},
+			status{Wanted: 1, Phase: workload.Rolling, Missing: 1}},
 		"StatefulSet: a partition of nothing": {"StatefulSet", statefulSet(3, partition(0)),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3}},
+			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3}},
 		"StatefulSet: all that its partition lets go": {"StatefulSet", statefulSet(3, partition(2), func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1}},
+			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1}},
 		"StatefulSet: not yet all that its partition lets go": {"StatefulSet", statefulSet(3, partition(1), func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 1}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 1}},
 		"StatefulSet: beside its partition, one is not available": {"StatefulSet", statefulSet(3, partition(2), func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas, s.Status.AvailableReplicas = 1, 2 }),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1}},
 		"StatefulSet: its partition holds all": {"StatefulSet", statefulSet(3, partition(3), func(s *appsv1.StatefulSet) { s.Generation = 3 }),
-			rollout{Waits: "its partition holds every replica", Gentle: true, Available: 3, Updated: 3}},
+			status{Wanted: 3, Waits: "its partition holds every replica", Gentle: true, Available: 3, Updated: 3}},
 		"StatefulSet: its partition holds more": {"StatefulSet", statefulSet(3, partition(7)),
-			rollout{Waits: "its partition holds every replica", Gentle: true, Available: 3, Updated: 3}},
+			status{Wanted: 3, Waits: "its partition holds every replica", Gentle: true, Available: 3, Updated: 3}},
 		"StatefulSet: OnDelete": {"StatefulSet", statefulSet(3, func(s *appsv1.StatefulSet) {
 			s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 			s.Status.UpdatedReplicas = 0
-		}), rollout{Waits: "its update strategy is OnDelete", Available: 3}},
+		}), status{Wanted: 3, Waits: "its update strategy is OnDelete", Available: 3}},
 		"StatefulSet: scaled to nothing": {"StatefulSet", statefulSet(0),
-			rollout{Waits: "it has no replicas"}},
+			status{Waits: "it has no replicas"}},
 
 		"DaemonSet: rolled out": {"DaemonSet", daemonSet(3, 3, 3),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3, MinReady: time.Second, PerNode: true}},
+			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3, MinReady: time.Second, PerNode: true}},
 		"DaemonSet: half way": {"DaemonSet", daemonSet(3, 1, 2),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 2, MinReady: time.Second, PerNode: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 2, MinReady: time.Second, PerNode: true}},
 		"DaemonSet: one node does not answer": {"DaemonSet", daemonSet(10, 9, 9),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 9, Updated: 9, Missing: 1, MinReady: time.Second, PerNode: true}},
+			status{Wanted: 10, Phase: workload.Rolling, Gentle: true, Available: 9, Updated: 9, Missing: 1, MinReady: time.Second, PerNode: true}},
 		"DaemonSet: one node": {"DaemonSet", daemonSet(1, 1, 1),
-			rollout{Phase: workload.RolledOut, Available: 1, Updated: 1, MinReady: time.Second, PerNode: true}},
+			status{Wanted: 1, Phase: workload.RolledOut, Available: 1, Updated: 1, MinReady: time.Second, PerNode: true}},
 		"DaemonSet: no node": {"DaemonSet", daemonSet(0, 0, 0),
-			rollout{Waits: "no node wants it", MinReady: time.Second, PerNode: true}},
+			status{Waits: "no node wants it", MinReady: time.Second, PerNode: true}},
 		"DaemonSet: no node yet, as far as its controller has looked": {"DaemonSet", daemonSet(0, 0, 0, func(d *appsv1.DaemonSet) { d.Status.ObservedGeneration = 0 }),
-			rollout{Phase: workload.Rolling, MinReady: time.Second, PerNode: true}},
+			status{Phase: workload.Rolling, MinReady: time.Second, PerNode: true}},
 		"DaemonSet: not looked at yet": {"DaemonSet", daemonSet(2, 2, 2, func(d *appsv1.DaemonSet) { d.Generation = 3 }),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 2, Missing: 2, MinReady: time.Second, PerNode: true}},
+			status{Wanted: 2, Phase: workload.Rolling, Gentle: true, Available: 2, Missing: 2, MinReady: time.Second, PerNode: true}},
 		"DaemonSet: OnDelete": {"DaemonSet", daemonSet(3, 0, 3, func(d *appsv1.DaemonSet) { d.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType }),
-			rollout{Waits: "its update strategy is OnDelete", Available: 3, MinReady: time.Second, PerNode: true}},
+			status{Wanted: 3, Waits: "its update strategy is OnDelete", Available: 3, MinReady: time.Second, PerNode: true}},
 
-		"CronJob":               {"CronJob", `{"status":{"conditions":7}}`, rollout{Waits: "later runs start with it"}},
-		"Job":                   {"Job", `{}`, rollout{Waits: "only what is created later starts with it"}},
-		"ReplicaSet":            {"ReplicaSet", `{"spec":{"replicas":3}}`, rollout{Waits: "only what is created later starts with it"}},
-		"ReplicationController": {"ReplicationController", `{}`, rollout{Waits: "only what is created later starts with it"}},
-		"Pod":                   {"Pod", `{}`, rollout{Waits: "only what is created later starts with it"}},
+		"CronJob":               {"CronJob", `{"status":{"conditions":7}}`, status{Waits: "later runs start with it"}},
+		"Job":                   {"Job", `{}`, status{Waits: "only what is created later starts with it"}},
+		"ReplicaSet":            {"ReplicaSet", `{"spec":{"replicas":3}}`, status{Waits: "only what is created later starts with it"}},
+		"ReplicationController": {"ReplicationController", `{}`, status{Waits: "only what is created later starts with it"}},
+		"Pod":                   {"Pod", `{}`, status{Waits: "only what is created later starts with it"}},
 
 		"CloneSet: rolled out": {"CloneSet", fill(clone, ``, `"updatedReplicas":10,"updatedReadyReplicas":10,"updatedAvailableReplicas":10`),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
 		"CloneSet: an old version, which does not tell who of the new is available": {"CloneSet", fill(clone, ``, `"updatedReplicas":10,"updatedReadyReplicas":10`),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
 		"CloneSet: all are new, one is not ready": {"CloneSet", fill(clone, ``, `"updatedReplicas":10,"updatedReadyReplicas":9,"updatedAvailableReplicas":8`),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 10, Updated: 10, Missing: 2, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Phase: workload.Rolling, Gentle: true, Available: 10, Updated: 10, Missing: 2, MinReady: 3 * time.Second}},
 		"CloneSet: a partition": {"CloneSet", fill(clone, `,"partition":7`, `"updatedReplicas":3,"updatedReadyReplicas":3`),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
 		"CloneSet: a partition in percent, rounded up": {"CloneSet", fill(clone, `,"partition":"61%"`, `"updatedReplicas":3,"updatedReadyReplicas":3`),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
 		"CloneSet: not yet all that it lets go": {"CloneSet", fill(clone, `,"partition":"60%"`, `"updatedReplicas":3,"updatedReadyReplicas":2`),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 10, Updated: 3, Missing: 2, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Phase: workload.Rolling, Gentle: true, Available: 10, Updated: 3, Missing: 2, MinReady: 3 * time.Second}},
 		"CloneSet: less than all in percent lets one go": {"CloneSet", fill(clone, `,"partition":"99%"`, `"updatedReplicas":0,"updatedReadyReplicas":0`),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 10, Missing: 1, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Phase: workload.Rolling, Gentle: true, Available: 10, Missing: 1, MinReady: 3 * time.Second}},
 		"CloneSet: its partition holds all": {"CloneSet", fill(clone, `,"partition":"100%"`, `"updatedReplicas":0`),
-			rollout{Waits: "its partition holds every replica", Gentle: true, Available: 10, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Waits: "its partition holds every replica", Gentle: true, Available: 10, MinReady: 3 * time.Second}},
 		"CloneSet: in place": {"CloneSet", strings.Replace(fill(clone, ``, `"updatedReplicas":10,"updatedReadyReplicas":10`), "ReCreate", "InPlaceIfPossible", 1),
-			rollout{Waits: "its update strategy changes pods in place, and their containers go on", Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Waits: "its update strategy changes pods in place, and their containers go on", Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
 		"CloneSet: paused": {"CloneSet", fill(clone, `,"paused":true`, `"updatedReplicas":3`),
-			rollout{Waits: "it is paused", Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Waits: "it is paused", Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
 
 		"DeploymentConfig: rolled out": {"DeploymentConfig", fill(config, ``, `"updatedReplicas":3,"conditions":[{"type":"Progressing","status":"True","reason":"NewReplicationControllerAvailable","lastUpdateTime":"2026-03-01T12:00:00Z"}]`),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3, Current: noon}},
+			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3, Current: noon}},
 		"DeploymentConfig: half way": {"DeploymentConfig", fill(config, ``, `"updatedReplicas":1,"conditions":[{"type":"Progressing","status":"True","reason":"ReplicationControllerUpdated"}]`),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Deadline: true}},
 		"DeploymentConfig: failed": {"DeploymentConfig", fill(config, ``, `"updatedReplicas":0,"conditions":[{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded","lastUpdateTime":"2026-03-01T12:00:00Z"}]`),
-			rollout{Phase: workload.Failed, Gentle: true, Available: 3, Missing: 3, Current: noon, FailedAt: noon, Why: "ProgressDeadlineExceeded", Deadline: true}},
+			status{Wanted: 3, Phase: workload.Failed, Gentle: true, Available: 3, Missing: 3, Current: noon, FailedAt: noon, Why: "ProgressDeadlineExceeded", Deadline: true}},
 		"DeploymentConfig: paused": {"DeploymentConfig", fill(config, `,"paused":true`, `"updatedReplicas":3`),
-			rollout{Waits: "it is paused", Gentle: true, Available: 3, Updated: 3, Deadline: true}},
+			status{Wanted: 3, Waits: "it is paused", Gentle: true, Available: 3, Updated: 3, Deadline: true}},
 		"DeploymentConfig: a strategy of its own": {"DeploymentConfig", strings.Replace(fill(config, ``, `"updatedReplicas":3`), "Rolling", "Custom", 1),
-			rollout{Phase: workload.RolledOut, Available: 3, Updated: 3, Deadline: true}},
+			status{Wanted: 3, Phase: workload.RolledOut, Available: 3, Updated: 3, Deadline: true}},
 
 		"Knative Service: rolled out": {"Service", fill(knative, `2`, `"True"`),
-			rollout{Phase: workload.RolledOut, Current: noon, Deadline: true}},
+			status{Phase: workload.RolledOut, Current: noon, Deadline: true}},
 		"Knative Service: rolling": {"Service", fill(knative, `2`, `"Unknown"`),
-			rollout{Phase: workload.Rolling, Current: noon, Deadline: true}},
+			status{Phase: workload.Rolling, Current: noon, Deadline: true}},
 		"Knative Service: failed": {"Service", fill(knative, `2`, `"False","reason":"RevisionMissing"`),
-			rollout{Phase: workload.Failed, Current: noon, FailedAt: noon, Why: "RevisionMissing", Deadline: true}},
+			status{Phase: workload.Failed, Current: noon, FailedAt: noon, Why: "RevisionMissing", Deadline: true}},
 		"Knative Service: not looked at yet": {"Service", fill(knative, `1`, `"True"`),
-			rollout{Phase: workload.Rolling, Current: noon, Deadline: true}},
+			status{Phase: workload.Rolling, Current: noon, Deadline: true}},
 		"Knative Service: new, without a status": {"Service", `{"metadata":{"generation":1}}`,
-			rollout{Phase: workload.Rolling, Deadline: true}},
+			status{Phase: workload.Rolling, Deadline: true}},
 
 		"Argo Rollout: healthy": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Healthy"`),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
 		"Argo Rollout: progressing": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Progressing"`),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
 		"Argo Rollout: a word of a later version": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Pondering"`),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
 		"Argo Rollout: healthy, when it was last looked at": {"Rollout", fill(argo, ``, `"observedGeneration":"9","phase":"Healthy"`),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Missing: 3, Current: noon, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Missing: 3, Current: noon, Deadline: true}},
 		"Argo Rollout: a hash for a generation": {"Rollout", fill(argo, ``, `"observedGeneration":"5f9b8","phase":"Healthy"`),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
 		"Argo Rollout: a number for a generation": {"Rollout", fill(argo, ``, `"observedGeneration":11,"phase":"Healthy"`),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Missing: 3, Current: noon, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Missing: 3, Current: noon, Deadline: true}},
 		"Argo Rollout: new, without a status": {"Rollout", `{"metadata":{"generation":1},"spec":{"strategy":{"blueGreen":{}}}}`,
-			rollout{Phase: workload.Rolling, Missing: 1, Deadline: true}},
-		"Argo Rollout: it waits at a step": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Paused"`),
-			rollout{Waits: "it is paused", Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+			status{Wanted: 1, Phase: workload.Rolling, Missing: 1, Deadline: true}},
+		"Argo Rollout: it waits at a step": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Paused","message":"CanaryPauseStep","controllerPause":true,"currentStepIndex":1,"pauseConditions":[{"reason":"CanaryPauseStep","startTime":"2026-03-01T12:00:00Z"}]`),
+			status{Wanted: 3, Phase: workload.Suspended, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
+		"Argo Rollout: all are new, and await promotion": {"Rollout", strings.Replace(fill(argo, ``, `"observedGeneration":"12","phase":"Paused","message":"BlueGreenPause","controllerPause":true,"pauseConditions":[{"reason":"BlueGreenPause","startTime":"2026-03-01T12:00:00Z"}],"blueGreen":{"activeSelector":"5f9b8","previewSelector":"7c6d4"}`), `"updatedReplicas":1`, `"updatedReplicas":3`, 1),
+			status{Wanted: 3, Phase: workload.Suspended, Gentle: true, Available: 3, Updated: 3, Current: noon, Deadline: true}},
+		"Argo Rollout: it waited at a step of the revision before": {"Rollout", fill(argo, ``, `"observedGeneration":"11","phase":"Paused","message":"CanaryPauseStep","controllerPause":true,"pauseConditions":[{"reason":"CanaryPauseStep","startTime":"2026-03-01T12:00:00Z"}]`),
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Missing: 3, Current: noon, Deadline: true}},
+		"Argo Rollout: a person paused it": {"Rollout", fill(argo, `,"paused":true`, `"observedGeneration":"12","phase":"Paused","message":"manually paused"`),
+			status{Wanted: 3, Waits: "it is paused", Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+		"Argo Rollout: a person paused it at a step": {"Rollout", fill(argo, `,"paused":true`, `"observedGeneration":"12","phase":"Paused","message":"manually paused","controllerPause":true,"pauseConditions":[{"reason":"CanaryPauseStep","startTime":"2026-03-01T12:00:00Z"}]`),
+			status{Wanted: 3, Waits: "it is paused", Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
 		"Argo Rollout: paused, and not looked at": {"Rollout", fill(argo, `,"paused":true`, `"observedGeneration":"9","phase":"Healthy"`),
-			rollout{Waits: "it is paused", Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+			status{Wanted: 3, Waits: "it is paused", Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
 		"Argo Rollout: degraded by something else than progress": {"Rollout", fill(argo, ``, `"observedGeneration":"12","phase":"Degraded","message":"hunter2"`),
-			rollout{Phase: workload.Failed, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Why: "Degraded", Deadline: true}},
+			status{Wanted: 3, Phase: workload.Failed, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Why: "Degraded", Deadline: true}},
 		"Argo Rollout: aborted": {"Rollout", `{"metadata":{"generation":1},"status":{"observedGeneration":"1","phase":"Degraded","conditions":[{"type":"Progressing","status":"False","reason":"RolloutAborted","lastUpdateTime":"2026-03-01T12:00:00Z","lastTransitionTime":"2026-03-01T13:00:00Z"}]}}`,
-			rollout{Phase: workload.Failed, Missing: 1, Current: noon, FailedAt: later, Why: "RolloutAborted", Deadline: true}},
+			status{Wanted: 1, Phase: workload.Failed, Missing: 1, Current: noon, FailedAt: later, Why: "RolloutAborted", Deadline: true}},
 		"Argo Rollout: named by --workload, it is read as always": {"argoproj.io/v1alpha1/rollouts=spec.template,rollout=Progressing", fill(argo, ``, `"observedGeneration":"12","phase":"Progressing"`),
-			rollout{Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
+			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Current: noon, Deadline: true}},
 		"Argo Rollout: without a condition too": {"argoproj.io/v1alpha1/rollouts=spec.template", fill(argo, ``, `"observedGeneration":"12","phase":"Healthy"`),
-			rollout{Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
+			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 1, Current: noon, Deadline: true}},
 		"Argo Rollout: but for another condition": {"argoproj.io/v1alpha1/rollouts=spec.template,rollout=Available", fill(argo, ``, `"observedGeneration":"12","phase":"Healthy"`),
-			rollout{Phase: workload.Rolling}},
+			status{Phase: workload.Rolling}},
 
-		"a custom kind: True": {ready, fill(custom, `3`, `"True"`), rollout{Phase: workload.RolledOut, Current: noon}},
+		"a custom kind: True": {ready, fill(custom, `3`, `"True"`), status{Phase: workload.RolledOut, Current: noon}},
 		"a custom kind: False": {ready, fill(custom, `3`, `"False","reason":"MachineBroken","message":"hunter2"`),
-			rollout{Phase: workload.Failed, Current: noon, FailedAt: noon, Why: "MachineBroken"}},
+			status{Phase: workload.Failed, Current: noon, FailedAt: noon, Why: "MachineBroken"}},
 		"a custom kind: a reason that is no word": {ready, fill(custom, `3`, `"False","reason":"hunter2"`),
-			rollout{Phase: workload.Failed, Current: noon, FailedAt: noon}},
+			status{Phase: workload.Failed, Current: noon, FailedAt: noon}},
 		"a custom kind: a reason that is too long": {ready, fill(custom, `3`, `"False","reason":"`+strings.Repeat("x", 65)+`"`),
-			rollout{Phase: workload.Failed, Current: noon, FailedAt: noon}},
-		"a custom kind: Unknown":                          {ready, fill(custom, `3`, `"Unknown"`), rollout{Phase: workload.Rolling, Current: noon}},
-		"a custom kind: not looked at yet":                {ready, fill(custom, `2`, `"True"`), rollout{Phase: workload.Rolling, Current: noon}},
-		"a custom kind: it never tells what it looked at": {ready, fill(custom, `null`, `"True"`), rollout{Phase: workload.RolledOut, Current: noon}},
-		"a custom kind: the condition tells that":         {ready, fill(custom, `null`, `"True","observedGeneration":2`), rollout{Phase: workload.Rolling, Current: noon}},
-		"a custom kind: without such a condition":         {ready, `{"metadata":{"generation":3}}`, rollout{Phase: workload.Rolling}},
-		"a custom kind that names no condition":           {silent, fill(custom, `3`, `"True"`), rollout{}},
+			status{Phase: workload.Failed, Current: noon, FailedAt: noon}},
+		"a custom kind: Unknown":                          {ready, fill(custom, `3`, `"Unknown"`), status{Phase: workload.Rolling, Current: noon}},
+		"a custom kind: not looked at yet":                {ready, fill(custom, `2`, `"True"`), status{Phase: workload.Rolling, Current: noon}},
+		"a custom kind: it never tells what it looked at": {ready, fill(custom, `null`, `"True"`), status{Phase: workload.RolledOut, Current: noon}},
+		"a custom kind: the condition tells that":         {ready, fill(custom, `null`, `"True","observedGeneration":2`), status{Phase: workload.Rolling, Current: noon}},
+		"a custom kind: without such a condition":         {ready, `{"metadata":{"generation":3}}`, status{Phase: workload.Rolling}},
+		"a custom kind that names no condition":           {silent, fill(custom, `3`, `"True"`), status{}},
 	} {
 		t.Run(about, func(t *testing.T) {
 			kind, raw := kindOf(t, c.kind), jsonOf(t, c.object)
-			got, err := kind.Rollout(raw)
+			got, err := kind.Status(raw)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, raw)
 			}
@@ -359,11 +367,11 @@ func TestWhichStatusSaysWhatItSpeaksOf(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			hash := func(metadata, status string) uint64 {
-				rollout, err := kindOf(t, c.kind).Rollout([]byte(`{"metadata":` + metadata + `,"spec":{},"status":` + status + `}`))
+				told, err := kindOf(t, c.kind).Status([]byte(`{"metadata":` + metadata + `,"spec":{},"status":` + status + `}`))
 				if err != nil {
 					t.Fatal(err)
 				}
-				return rollout.StatusHash
+				return told.StatusHash
 			}
 			was, same, other := hash(`{"generation":2}`, c.status), hash(`{"generation":3,"labels":{"a":"b"}}`, c.status), hash(`{"generation":2}`, `{"observedGeneration":null,"x":1}`)
 			if c.says != (was == 0) || was != same || was == other && !c.says {
@@ -373,20 +381,20 @@ func TestWhichStatusSaysWhatItSpeaksOf(t *testing.T) {
 	}
 }
 
-func TestRolloutsAreSmall(t *testing.T) {
-	if size := unsafe.Sizeof(workload.Rollout{}); size > 112 {
+func TestStatusesAreSmall(t *testing.T) {
+	if size := unsafe.Sizeof(workload.Status{}); size > 120 {
 		t.Errorf("%d bytes for each workload", size)
 	}
 	raw := jsonOf(t, deployment(0))
-	first, _ := kindNamed(t, "Deployment").Rollout(raw)
-	second, _ := kindNamed(t, "Deployment").Rollout(raw)
+	first, _ := kindNamed(t, "Deployment").Status(raw)
+	second, _ := kindNamed(t, "Deployment").Status(raw)
 	if unsafe.StringData(first.Waits) != unsafe.StringData(second.Waits) {
 		t.Error("what it waits for is a new text each time")
 	}
 }
 
-// What cannot be read is an error that quotes nothing, and no Rollout.
-func TestAnUnreadableRollout(t *testing.T) {
+// What cannot be read is an error that quotes nothing, and no Status.
+func TestAnUnreadableStatus(t *testing.T) {
 	for about, c := range map[string]struct{ kind, raw, names string }{
 		"nothing":                     {"Deployment", ``, "JSON"},
 		"no JSON":                     {"Deployment", `hunter2`, "JSON"},
@@ -404,8 +412,8 @@ func TestAnUnreadableRollout(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			kind := kindOf(t, c.kind)
-			got, err := kind.Rollout([]byte(c.raw))
-			if err == nil || got != (workload.Rollout{}) {
+			got, err := kind.Status([]byte(c.raw))
+			if err == nil || got != (workload.Status{}) {
 				t.Fatalf("%+v, %v", got, err)
 			}
 			if text := err.Error(); strings.Contains(text, "hunter2") || strings.Contains(text, "4711") || !strings.Contains(text, kind.Name) || !strings.Contains(text, c.names) {
