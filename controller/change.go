@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
+	rollouts "github.com/configstamp/configstamp/internal/rollout"
 )
 
 // Limits bound how much rolls at once.
@@ -16,9 +17,16 @@ type Limits struct {
 	// Step is how many workloads a change rolls first; 0: all at once, and nothing
 	// of what follows counts.
 	Step int
+	// Budget is how many rollouts may be under way at once in the cluster.
+	Budget rollouts.Budget
 	// Unsettled is how many rollouts may be under way at once, in the cluster and in
 	// each namespace.
 	Unsettled, UnsettledPerNamespace int
+	// ForeignHalt is for how long a change of a replicated ConfigMap stops in the other
+	// namespaces after it has failed in two.
+	ForeignHalt time.Duration
+	// ReplicatedEach makes each copy of a replicated ConfigMap a change of its own.
+	ReplicatedEach bool
 	// Soak is how long a rollout has to stay well before it is healthy.
 	Soak time.Duration
 	// CrashDeadline is how long every new pod has to crash, or to be unable to
