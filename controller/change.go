@@ -22,8 +22,8 @@ type Limits struct {
 	// Unsettled is how many rollouts may be under way at once, in the cluster and in
 	// each namespace.
 	Unsettled, UnsettledPerNamespace int
-	// ForeignHalt is for how long a change of a replicated ConfigMap stops in the other
-	// namespaces after it has failed in two.
+	// ForeignHalt is for how long a change of a replicated ConfigMap stops in the
+	// namespaces in which nothing has failed.
 	ForeignHalt time.Duration
 	// ReplicatedEach makes each copy of a replicated ConfigMap a change of its own.
 	ReplicatedEach bool
