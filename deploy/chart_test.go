@@ -361,6 +361,8 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"webhook.timeoutSeconds=31":        "/webhook/timeoutSeconds",
 		"rollouts.step=none":               "/rollouts/step",
 		"rollouts.soak=soon":               "/rollouts/soak",
+		"rollouts.replicated=alone":        "'together', 'each'",
+		"rollouts.foreignHalt=1":           "/rollouts/foreignHalt",
 		"policy.mode=dry":                  "/policy/mode",
 		"policy.adopt=now":                 "/policy/adopt",
 		"dialects={flux}":                  "'reloader', 'wave'",

@@ -30,6 +30,7 @@ type controllerOptions struct {
 	leaderElect bool
 	lease       string
 	step        string
+	replicated  string
 	limits      rollout.Limits
 }
 
@@ -45,11 +46,13 @@ func controllerCommand() *cobra.Command {
 	o.add(flags)
 	flags.DurationVar(&o.settle, "settle", 2*time.Second, "how long a source rests after its last edit before workloads roll, at most ten times that after the first")
 	flags.StringVar(&o.step, "step", "1", "how many workloads a change rolls first; twice as many each time they have become healthy. off: all at once, and no change stops by itself")
-	flags.IntVar(&o.limits.Unsettled, "max-unsettled", 10, "how many workloads may roll at once, not healthy yet, in the cluster")
-	flags.IntVar(&o.limits.UnsettledPerNamespace, "max-unsettled-per-namespace", 0, "the same in each namespace; 0: one less than --max-unsettled, so that another namespace finds room")
+	flags.Var(&o.limits.Budget, "max-unsettled", "how many workloads may roll at once, not healthy yet, in the cluster: a number, a share such as 2% of the workloads that can roll, or default: 10 or 1 %, whichever is more, at most 100")
+	flags.IntVar(&o.limits.UnsettledPerNamespace, "max-unsettled-per-namespace", 0, "how many of these may be in one namespace; 0: nine tenths, and at least one, so that another namespace finds room")
 	flags.DurationVar(&o.limits.Soak, "soak", 10*time.Second, "how long a rollout has to stay well to be healthy, and no less than minReadySeconds")
 	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or to be unable to start, before a rollout has failed")
-	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it has failed, where its own controller has no deadline")
+	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it has failed, whatever deadline the workload has itself")
+	flags.StringVar(&o.replicated, "replicated", "together", "how a ConfigMap rolls that is replicated, the same in several namespaces: together, as one change that proves itself once; each, as a change of its own in each namespace")
+	flags.DurationVar(&o.limits.ForeignHalt, "foreign-halt", time.Hour, "how long a change of a replicated ConfigMap stops in the namespaces in which nothing has failed, before one more of them tries")
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own, unless --namespaces lists those that are; the webhook configuration has to say the same")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, for several replicas")
@@ -69,7 +72,7 @@ func (o *controllerOptions) check() error {
 	return errors.Join(append(errs, o.checkLimits())...)
 }
 
-// checkLimits reads --step, and checks what bounds rollouts.
+// checkLimits reads --step and --replicated, and checks what bounds rollouts.
 func (o *controllerOptions) checkLimits() error {
 	var errs []error
 	if o.step != "off" {
@@ -79,19 +82,19 @@ func (o *controllerOptions) checkLimits() error {
 		}
 		o.limits.Step = step
 	}
-	if o.limits.Unsettled < 1 {
-		errs = append(errs, fmt.Errorf("--max-unsettled=%d: want at least 1", o.limits.Unsettled))
+	if o.replicated != "together" && o.replicated != "each" {
+		errs = append(errs, fmt.Errorf("--replicated=%s: want together or each", o.replicated))
 	}
+	o.limits.ReplicatedEach = o.replicated == "each"
 	if o.limits.UnsettledPerNamespace < 0 {
 		errs = append(errs, fmt.Errorf("--max-unsettled-per-namespace=%d: want no less than 0", o.limits.UnsettledPerNamespace))
 	}
-	if o.limits.UnsettledPerNamespace == 0 {
-		o.limits.UnsettledPerNamespace = max(1, o.limits.Unsettled-1)
-	}
+	o.limits.Unsettled = o.limits.Budget.Slots(0) // until workloads are counted
+	o.limits.UnsettledPerNamespace = rollout.PerNamespace(o.limits.Unsettled, o.limits.UnsettledPerNamespace)
 	if o.limits.Soak < 0 {
 		errs = append(errs, fmt.Errorf("--soak=%s: want no less than 0s", o.limits.Soak))
 	}
-	for flag, value := range map[string]time.Duration{"crash-deadline": o.limits.CrashDeadline, "rollout-deadline": o.limits.RolloutDeadline} {
+	for flag, value := range map[string]time.Duration{"crash-deadline": o.limits.CrashDeadline, "rollout-deadline": o.limits.RolloutDeadline, "foreign-halt": o.limits.ForeignHalt} {
 		if value <= 0 {
 			errs = append(errs, fmt.Errorf("--%s=%s: want more than 0s", flag, value))
 		}

@@ -73,7 +73,7 @@ func mutants() map[Breakage]mutant {
 		"policy-edits-restart": {"checksum/verdict.go", "return Reselected", "return Untrue"},
 		"nothing-is-held":      {"controller/gate.go", "HoldAt(now, c.current(user, s)); held {", "HoldAt(now, c.current(user, s)); held && false {"},
 		"observed-rolls":       {"checksum/decide.go", "if free && !a.Policy.Observe {", "if free {"},
-		"revisions-are-old":    {"internal/workload/rollout.go", "firstTime(progress.LastUpdate, progress.LastTransition)", "firstTime(\"\", \"\")"},
+		"revisions-are-old":    {"internal/workload/status.go", "firstTime(progress.LastUpdate, progress.LastTransition)", "firstTime(\"\", \"\")"},
 		"faults-are-guessed":   {"checksum/policy.go", "if err := setting.set(&p, text); err != nil {", "if err := setting.set(&p, text); false && err != nil {"},
 		"sources-are-guessed":  {"checksum/policy.go", "if err := setting.setOnSource(&p, text); err != nil {", "if err := setting.setOnSource(&p, text); false && err != nil {"},
 		"storms-are-served":    {"controller/gate.go", "stormRolls   = 3", "stormRolls   = 300"},

@@ -15,9 +15,16 @@ type Limits struct {
 	// Step is how many workloads a change rolls first; 0: all at once, and nothing
 	// of what follows counts.
 	Step int
+	// Budget is how many rollouts may be under way at once in the cluster.
+	Budget Budget
 	// Unsettled is how many rollouts may be under way at once, in the cluster and in
 	// each namespace.
 	Unsettled, UnsettledPerNamespace int
+	// ForeignHalt is for how long a change of a replicated ConfigMap stops in the
+	// namespaces in which nothing has failed.
+	ForeignHalt time.Duration
+	// ReplicatedEach makes each copy of a replicated ConfigMap a change of its own.
+	ReplicatedEach bool
 	// Soak is how long a rollout has to stay well before it is healthy.
 	Soak time.Duration
 	// CrashDeadline is how long every new pod has to crash, or to be unable to
