@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -22,17 +21,17 @@ func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (w
 	if !r.MayRoll() || len(r.policy.Faults) > 0 {
 		c.steps.withdraw(user)
 		if len(r.Missing) == 0 {
-			c.waits.hold(user, waitsForReadable)
+			c.waits.hold(user, checksum.UnreadableSetting)
 		} else {
-			c.waits.hold(user, waitsForMissing)
-			c.warnOnce(user, s, reasonHeld, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
+			c.waits.hold(user, r.Missing[0].Reason)
+			c.sayOnce(user, s, r.Missing[0].Reason, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
 				append(slices.Clone(r.Untrue), r.Missing[0].Source)...)
 		}
 		return 0, false, nil
 	}
 	now := c.options.Clock.Now()
 	settles := c.settled(user, r.Untrue)
-	if why, wait, hold := c.held(ctx, user, s, &r, now); why != "" {
+	if why, wait, hold := c.held(ctx, user, s, &r, now); why != checksum.NoReason {
 		c.steps.withdraw(user)
 		c.waits.hold(user, why)
 		if settles > 0 {
@@ -47,28 +46,28 @@ func (c *Controller) due(ctx context.Context, user ref, s *subject, r review) (w
 
 // held tells what holds a workload, of settings and the pace of its sources
 // (nothing: ""), for how long (zero: until something happens), and how to say so.
-func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, now time.Time) (why waitReason, wait time.Duration, say func()) {
+func (c *Controller) held(ctx context.Context, user ref, s *subject, r *review, now time.Time) (why checksum.Reason, wait time.Duration, say func()) {
 	if r.policy.Observe {
-		return waitsForMode, 0, func() { c.sayObserved(user, s, r) }
+		return checksum.ObserveMode, 0, func() { c.sayObserved(user, s, r) }
 	}
 	if hold, held := r.policy.HoldAt(now, c.current(user, s)); held {
 		if !hold.Until.IsZero() {
 			wait = hold.Until.Sub(now)
 		}
-		return waitReason(hold.Setting), wait, func() {
+		return hold.Reason, wait, func() {
 			// While it rolls, the end of an interval moves on: that is not news.
-			if why := changed(r.Untrue) + ", and rolls out later: "; c.notes.first(user, reasonHeld, why+hold.Setting) {
-				c.say.event(user, s, corev1.EventTypeNormal, reasonHeld, why+c.because(&r.policy, hold), r.Untrue...)
+			if why := changed(r.Untrue) + ", and rolls out later: "; c.notes.first(user, hold.Reason, why+hold.Reason.String()) {
+				c.say.event(user, s, hold.Reason, why+c.because(&r.policy, hold), r.Untrue...)
 			}
 		}
 	}
 	if r.policy.MinInterval > 0 {
-		return "", 0, nil
+		return checksum.NoReason, 0, nil
 	}
 	if wait = c.storm.wait(user, s.uid, now); wait <= 0 {
-		return "", 0, nil
+		return checksum.NoReason, 0, nil
 	}
-	return waitsForPace, wait, func() { c.sayStorm(ctx, user, s, r, now.Add(wait)) }
+	return checksum.Paced, wait, func() { c.sayStorm(ctx, user, s, r, now.Add(wait)) }
 }
 
 // sayStorm tells that a workload rolls less and less often, and of the sources that
@@ -78,11 +77,11 @@ func (c *Controller) sayStorm(ctx context.Context, user ref, s *subject, r *revi
 	if len(hot) > 0 {
 		whose = list(hot)
 	}
-	c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and longer each time, up to %s; "+
+	c.sayOnce(user, s, checksum.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and longer each time, up to %s; "+
 		"configstamp.dev/min-interval sets a pace of your own", whose, until.UTC().Format(time.RFC3339), longestPause), r.Untrue...)
 	for _, source := range hot {
 		if at := (place{user.namespace, source}); c.storm.tells(at, c.options.Clock.Now()) {
-			c.onSource(ctx, at, corev1.EventTypeWarning, reasonHot, "it is written again and again: what uses it rolls less and less often, and once an hour at last; "+
+			c.onSource(ctx, at, checksum.SourceChangesOften, "it is written again and again: what uses it rolls less and less often, and once an hour at last; "+
 				"configstamp.dev/min-interval on the workload sets a pace of your own, configstamp.dev/ignore-keys on this leaves out keys that do not matter", "")
 		}
 	}
@@ -125,23 +124,23 @@ func (c *Controller) turn(ctx context.Context, user ref, s *subject, r review, s
 	c.notes.hold(user, now.Add(-c.options.Settle), r.Untrue, s.records)
 	later := changed(r.Untrue) + ", and rolls out later: it waits for its turn, as a change rolls in steps and " +
 		"few rollouts may be unsettled at once (--step, --max-unsettled)"
-	c.notes.over(user, reasonHeld, later) // no setting does any more
+	c.notes.over(user, checksum.Turn, later) // no setting does any more
 	if turn.halted != (ref{}) {
-		c.waits.hold(user, waitsForHalt)
+		c.waits.hold(user, checksum.Halted)
 		text := fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
 			"It goes on when the source changes again, when that one is healthy with it or deleted, or by the annotation configstamp.dev/resume on the source",
 			changed(r.Untrue), turn.halted.people(), turn.why)
-		if c.notes.first(user, reasonHalted, text) {
-			c.say.eventAbout(user, s, corev1.EventTypeWarning, reasonHalted, text, list(r.Untrue)+" by "+turn.halted.people(), r.Untrue...)
+		if c.notes.first(user, checksum.Halted, text) {
+			c.say.eventAbout(user, s, checksum.Halted, text, list(r.Untrue)+" by "+turn.halted.people(), r.Untrue...)
 		}
 		return wait, false, nil // while it is busy, another may wait for it that could end the halt
 	}
-	c.notes.over(user, reasonHalted, "")
-	c.waits.hold(user, waitsForTurn)
+	c.notes.over(user, checksum.Halted, "")
+	c.waits.hold(user, checksum.Turn)
 	if waited := now.Sub(turn.since); waited < longTurn {
 		return sooner(wait, longTurn-waited), false, nil
 	}
-	c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, later, r.Untrue...)
+	c.sayOnce(user, s, checksum.Turn, later, r.Untrue...)
 	return wait, false, nil
 }
 
@@ -154,12 +153,12 @@ const longTurn = 30 * time.Second
 
 // because says what holds a workload, and who said so.
 func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string {
-	text := "configstamp.dev/" + hold.Setting
-	switch origin, _ := policy.OriginOf(hold.Setting); origin {
+	text := "configstamp.dev/" + hold.Reason.String()
+	switch origin, _ := policy.OriginOf(hold.Reason.String()); origin {
 	case checksum.OfNamespace:
 		text += " on the Namespace"
 	case checksum.OfFlag:
-		text = "--" + hold.Setting
+		text = "--" + hold.Reason.String()
 	case checksum.OfWorkload, checksum.OfSource:
 	}
 	if hold.Until.IsZero() {
@@ -191,10 +190,10 @@ func (c *Controller) sayUnreadable(user ref, s *subject, r review) {
 		sources = append(sources, finding.Source)
 	}
 	if len(texts) == 0 {
-		c.notes.over(user, reasonPolicy, "")
+		c.notes.over(user, checksum.UnreadableSetting, "")
 		return
 	}
-	c.warnOnce(user, s, reasonPolicy, strings.Join(texts, ". "), sources...)
+	c.sayOnce(user, s, checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
 }
 
 // sayAhead tells on a source of a time to resume that cannot be read, once for each.
@@ -207,7 +206,7 @@ func (c *Controller) sayAhead(ctx context.Context, user ref, s *subject) {
 			}
 		}
 		if c.notes.firstOn(at, text) {
-			c.onSource(ctx, at, corev1.EventTypeWarning, reasonPolicy, text, "")
+			c.onSource(ctx, at, checksum.UnreadableSetting, text, "")
 		}
 	}
 }
@@ -221,7 +220,7 @@ func (c *Controller) sayObserved(user ref, s *subject, r *review) {
 	}
 	if c.notes.observes(user, contents) {
 		c.metrics.observed.Inc()
-		c.say.event(user, s, corev1.EventTypeNormal, reasonObserved, text, r.Untrue...)
+		c.say.event(user, s, checksum.ObserveMode, text, r.Untrue...)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 // gauges tell how things stand at the moment of asking. It is a
@@ -63,10 +65,10 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	tell(changesDesc, float64(n.halted), "halted")
 	tell(unsettledDesc, float64(n.unsettled))
 	tell(heldDesc, float64(n.held))
-	waiting := g.waits.byReason()
-	for _, why := range waitReasons() {
-		tell(waitingDesc, float64(waiting[why].count), string(why))
-		tell(waitingAgeDesc, age(waiting[why].since, now), string(why))
+	waiting := g.waits.byLabel()
+	for _, label := range checksum.Labels(checksum.Waiting) {
+		tell(waitingDesc, float64(waiting[label].count), label)
+		tell(waitingAgeDesc, age(waiting[label].since, now), label)
 	}
 }
 

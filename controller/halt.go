@@ -22,7 +22,7 @@ import (
 func (c *Controller) lookOn(ctx context.Context, user ref, s *subject, served bool) (time.Duration, error) {
 	c.steps.withdraw(user)
 	if served {
-		c.warnOnce(user, s, reasonUnreadable, s.fault)
+		c.sayOnce(user, s, checksum.TemplateUnreadable, s.fault)
 	} else {
 		c.notes.leave(user)
 		c.others.forget(user)

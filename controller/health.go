@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -114,7 +114,7 @@ func (c *Controller) follow(ctx context.Context, user ref, s *subject) (time.Dur
 			}
 			c.metrics.settled(how)
 			klog.FromContext(ctx).Info("Rollout failed", "workload", user.String(), "why", why)
-			c.say.event(user, s, corev1.EventTypeWarning, reasonFailed, "the rollout has failed: "+why+
+			c.say.event(user, s, checksum.RolloutFailed, "the rollout has failed: "+why+
 				". kubectl describe shows more. Put the old content back, or fix it: either way it rolls out by itself. kubectl rollout undo brings back no content")
 		}
 	case underWay:

@@ -4,22 +4,14 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
-// Results and manners of re-admissions, as metric labels.
+// Manners of re-admissions, as metric labels.
 const (
 	rolling   = "rolling"
 	recording = "recording"
-
-	resultDone     = "done"      // the answer is true
-	resultAway     = "away"      // it is not: the webhook was not called, or knew older content
-	resultRefused  = "refused"   // the API server, or somebody's admission, said no
-	resultFailed   = "failed"    // the API server was not there, or nobody knows
-	resultGone     = "gone"      // the workload was deleted meanwhile
-	resultOversize = "oversize"  // our annotations do not fit
-	resultBlocked  = "blocked"   // another webhook would ride along
-	resultOptedOut = "opted-out" // by what the API server knows, the workload is not ours to change
-	resultClaimed  = "claimed"   // what is on record is another installation's
 )
 
 // Metrics counts what the controller does. Its labels have few values: never a
@@ -69,25 +61,22 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 	for _, in := range []string{inLook, inTurns, inWatch} {
 		m.panics.WithLabelValues(in)
 	}
-	for _, result := range []string{resultDone, resultAway, resultRefused, resultFailed, resultGone, resultOversize, resultBlocked, resultClaimed, resultOptedOut} {
+	for _, result := range checksum.Labels(checksum.ReadmissionResults) {
 		m.readmissions.WithLabelValues(rolling, result)
 		m.readmissions.WithLabelValues(recording, result)
 	}
-	for _, how := range []condition{healthy, failed, mute} {
-		m.rollouts.WithLabelValues(how.label())
+	for _, result := range checksum.Labels(checksum.RolloutResults) {
+		m.rollouts.WithLabelValues(result)
 	}
 	registry.MustRegister(m.readmissions, m.lost, m.observed, m.rollouts, m.halts, m.panics)
 	return m
 }
 
-func (m *Metrics) readmitted(manner, result string) {
-	m.readmissions.WithLabelValues(manner, result).Inc()
+func (m *Metrics) readmitted(manner string, result checksum.Reason) {
+	m.readmissions.WithLabelValues(manner, result.Label()).Inc()
 }
 
 // settled counts the end of a rollout.
-func (m *Metrics) settled(how condition) { m.rollouts.WithLabelValues(how.label()).Inc() }
-
-// label is the condition as a metric label.
-func (c condition) label() string {
-	return [...]string{"under-way", "healthy", "failed", "unreported"}[c]
+func (m *Metrics) settled(how condition) {
+	m.rollouts.WithLabelValues([...]checksum.Reason{healthy: checksum.Healthy, failed: checksum.RolloutFailed, mute: checksum.CannotTell}[how].Label()).Inc()
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -63,7 +63,7 @@ func (c *Controller) podsSeen(ctx context.Context, user ref, s *subject, state *
 }
 
 func (c *Controller) sayUnseen(user ref, s *subject, why error) {
-	c.warnOnce(user, s, reasonUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
+	c.sayOnce(user, s, checksum.PodsUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
 }
 
 // isMade reports whether a pod that runs, or is to, was made from a template with
@@ -150,7 +150,7 @@ func (c *Controller) sayWithdrawn(ctx context.Context, user ref, s *subject, was
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		c.say.event(user, s, corev1.EventTypeWarning, reasonWithdrawn, fmt.Sprintf("%s was put back as it was, but %s started in between: "+
+		c.say.event(user, s, checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s was put back as it was, but %s started in between: "+
 			"what it read then it keeps until it is restarted", list(was.sources), joined(names)), was.sources...)
 	}
 	return nil

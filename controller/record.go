@@ -37,7 +37,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 		return 0, fmt.Errorf("trying a recording: %w", err)
 	}
 	if keep, claimed := c.claimed(user, review.OtherKeys, try); claimed {
-		c.metrics.readmitted(recording, resultClaimed)
+		c.metrics.readmitted(recording, checksum.Claimed)
 		return sooner(wait, keep), nil
 	}
 	others, err := otherChanges(user.kind, before, try.body)
@@ -68,7 +68,7 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 	if err != nil || len(left.ToRecord) > 0 {
 		return c.unrecorded(user, s, answer, wait, err)
 	}
-	c.metrics.readmitted(recording, resultDone)
+	c.metrics.readmitted(recording, checksum.Done)
 	c.others.renew(user, review.OtherKeys, c.options.Clock.Now())
 	c.noteRecorded(ctx, user, answer.subject)
 	if left.rests() { // else what people were told is true yet
@@ -79,9 +79,9 @@ func (c *Controller) record(ctx context.Context, user ref, s *subject, review re
 
 // blocked tells of a recording along which another webhook would change fields.
 func (c *Controller) blocked(user ref, s *subject, fields []string, wait time.Duration) (time.Duration, error) {
-	c.metrics.readmitted(recording, resultBlocked)
-	c.waits.hold(user, waitsForOthers)
-	c.warnOnce(user, s, reasonBlocked, blockedNote(fields))
+	c.metrics.readmitted(recording, checksum.Blocked)
+	c.waits.hold(user, checksum.Blocked)
+	c.sayOnce(user, s, checksum.RecordingBlocked, blockedNote(fields))
 	return sooner(wait, noHurry), nil
 }
 
@@ -92,12 +92,12 @@ func (c *Controller) unrecorded(user ref, s *subject, answer answer, wait time.D
 	case err != nil:
 		return 0, err
 	case answer.warned(checksum.TooLarge):
-		c.metrics.readmitted(recording, resultOversize)
-		c.waits.hold(user, waitsForRoom)
-		c.warnOnce(user, s, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
+		c.metrics.readmitted(recording, checksum.TooLarge)
+		c.waits.hold(user, checksum.TooLarge)
+		c.sayOnce(user, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
 		return sooner(wait, noHurry), nil
 	default:
-		c.metrics.readmitted(recording, resultAway)
+		c.metrics.readmitted(recording, checksum.WebhookAway)
 		return 0, errAway
 	}
 }

@@ -144,7 +144,7 @@ func (c *Controller) serves(user ref, s *subject) bool {
 		c.tellElsewhere(user.namespace)
 		return false
 	}
-	c.others.over(user.namespace, reasonElsewhere)
+	c.others.over(user.namespace, checksum.ServedElsewhere)
 	return true
 }
 
@@ -234,10 +234,10 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 	c.steps.take(user, c.options.Clock.Now())
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if fields := forbidden(err); len(fields) > 0 {
-		c.metrics.readmitted(rolling, resultBlocked)
-		c.waits.hold(user, waitsForOthers)
+		c.metrics.readmitted(rolling, checksum.Blocked)
+		c.waits.hold(user, checksum.Blocked)
 		c.steps.fail(user, true, c.options.Clock.Now())
-		c.warnOnce(user, s, reasonRollBlocked, rollBlockedNote(review.Untrue, fields), review.Untrue...)
+		c.sayOnce(user, s, checksum.Blocked, rollBlockedNote(review.Untrue, fields), review.Untrue...)
 		return noHurry, nil
 	}
 	if err != nil {
@@ -264,16 +264,16 @@ func (c *Controller) roll(ctx context.Context, user ref, s *subject, review revi
 	case err != nil:
 		return 0, err
 	case len(left.Untrue) == 0:
-		c.metrics.readmitted(rolling, resultDone)
+		c.metrics.readmitted(rolling, checksum.Done)
 		c.notes.settle(user)
 		return 0, nil
 	case answer.warned(checksum.TooLarge):
-		c.metrics.readmitted(rolling, resultOversize)
-		c.waits.hold(user, waitsForRoom)
-		c.warnOnce(user, s, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
+		c.metrics.readmitted(rolling, checksum.TooLarge)
+		c.waits.hold(user, checksum.TooLarge)
+		c.sayOnce(user, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
 		return noHurry, nil
 	default:
-		c.metrics.readmitted(rolling, resultAway)
+		c.metrics.readmitted(rolling, checksum.WebhookAway)
 		if rolled {
 			c.steps.doubt(user.namespace, left.Untrue, now)
 		}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/configstamp/configstamp/checksum"
 )
 
@@ -23,26 +21,26 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	if out.again > 0 {
 		c.queue.AddAfter(ref{}, out.again)
 	}
-	tell := func(all []news, eventType string, why reason, text func(news, place) string) {
+	tell := func(all []news, why checksum.Reason, text func(news, place) string) {
 		for _, one := range all {
 			about := "" // by whom; else a second halt would be counted up under the words of the first
 			if one.by != (ref{}) {
 				about = one.by.people()
 			}
 			for _, at := range one.places {
-				c.onSource(ctx, at, eventType, why, text(one, at), about)
+				c.onSource(ctx, at, why, text(one, at), about)
 			}
 		}
 	}
 	c.metrics.halts.Add(float64(len(out.halted)))
-	tell(out.halted, corev1.EventTypeWarning, reasonStops, func(n news, at place) string {
+	tell(out.halted, checksum.ChangeHalted, func(n news, at place) string {
 		return fmt.Sprintf("the change stops, as %s has failed with it: %s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
 			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", n.by.people(), n.why, at.source.Kind, at.source.Name)
 	})
-	tell(out.resumed, corev1.EventTypeNormal, reasonGoesOn, func(n news, _ place) string {
+	tell(out.resumed, checksum.ChangeResumed, func(n news, _ place) string {
 		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.by.people())
 	})
-	tell(out.finished, corev1.EventTypeNormal, reasonFinished, func(n news, _ place) string {
+	tell(out.finished, checksum.ChangeRolledOut, func(n news, _ place) string {
 		return fmt.Sprintf("the change has rolled out, to %d workloads", n.settled)
 	})
 }
