@@ -33,9 +33,7 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		readmissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_readmissions_total",
-			Help: "Empty patches sent, by manner (rolling, recording) and by what came of them: done, or away (the webhook was not called, or knew older content), " +
-				"refused, failed (no answer), gone (the workload was deleted), oversize, blocked (another webhook would change the workload), " +
-				"claimed (the record is another installation's), opted-out (our own policy says that the workload is not opted in, perhaps a moment before we know).",
+			Help: "Empty patches sent, by manner (rolling, recording) and by what came of them.",
 		}, []string{"manner", "result"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "configstamp_unverifiable_stamps_total",

@@ -106,13 +106,13 @@ func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionReque
 	}()
 	answer, err := h.admit(ctx, request)
 	if err != nil {
-		logOf(ctx, request).Error(err, "Admitted unchanged", "outcome", answer.Outcome, "reason", answer.Reason)
+		logOf(ctx, request).Error(err, "Admitted unchanged", "outcome", answer.Outcome.Label(), "reason", answer.Reason)
 		answer.Patch = nil
 		answer.Warnings = append(answer.Warnings, "configstamp: admitted without checksums: "+err.Error())
 		return answer
 	}
 	if klog.FromContext(ctx).V(2).Enabled() {
-		logOf(ctx, request).V(2).Info("Admitted", "outcome", answer.Outcome, "reason", answer.Reason, "operations", len(answer.Patch), "dryRun", isDryRun(request))
+		logOf(ctx, request).V(2).Info("Admitted", "outcome", answer.Outcome.Label(), "reason", answer.Reason, "operations", len(answer.Patch), "dryRun", isDryRun(request))
 	}
 	return answer
 }
