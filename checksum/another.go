@@ -106,15 +106,12 @@ func stays(ring *Ring, a *Admission) Records {
 	return a.Held
 }
 
+// The parts of the sentence of Claimed, around the ids and the installation.
 const (
 	claimHead = "claimed: key "
 	claimBody = " of the installation in namespace "
 	claimTail = " is in use here"
 )
-
-func claimText(ids, installation string) string {
-	return claimHead + ids + claimBody + installation + claimTail
-}
 
 // Claim is what another installation's webhook says of the keys on record.
 type Claim struct {

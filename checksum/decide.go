@@ -69,25 +69,11 @@ func (a *Admission) NeedsContent() bool {
 	return a.Create || a.TemplateChanged || a.Asker != Anyone
 }
 
-// Outcome is the stable code of what an admission did.
-type Outcome string
-
-// The outcomes of Decide.
-const (
-	Stamped  Outcome = "stamped"  // every reference carries what is true now
-	Kept     Outcome = "kept"     // nothing of ours changes
-	Restored Outcome = "restored" // stamps and baseline are put back as they were
-	Recorded Outcome = "recorded" // the baseline has gained references
-	OnHold   Outcome = "held"     // something required is missing, or a setting cannot be read: nothing may roll
-	Observed Outcome = "observed" // it would roll, but for mode: observe
-	Deferred Outcome = "deferred" // freshness could not be proven; ask again
-	Oversize Outcome = "oversize" // our annotations do not fit
-)
-
 // Decision is what an object must carry of ours after its admission, and why.
 type Decision struct {
-	Records  Records
-	Outcome  Outcome
+	Records Records
+	// Outcome is what the admission comes to, one of AdmissionOutcomes.
+	Outcome  Reason
 	Findings []Finding
 }
 
@@ -105,7 +91,7 @@ const annotationRoom = (256 - 16) << 10
 func Decide(ring *Ring, a Admission) Decision {
 	decision := decide(ring, &a)
 	if stamps, baseline := oversize(&a, decision.Records); stamps || baseline {
-		decision.Outcome = Oversize
+		decision.Outcome = TooLarge
 		// First: a response has room for some warnings only.
 		decision.Findings = append([]Finding{{Reason: TooLarge}}, decision.Findings...)
 		if a.Asker != Anyone && !a.TemplateChanged {
@@ -140,7 +126,7 @@ func decide(ring *Ring, a *Admission) Decision {
 	case a.Asker == Recorder && a.Account == ServiceAccount:
 		return claim(ring, a)
 	case !a.Fresh:
-		return Decision{Records: stays(ring, a), Outcome: Deferred, Findings: []Finding{{Reason: NotProvenFresh}}}
+		return Decision{Records: stays(ring, a), Outcome: NotProvenFresh, Findings: []Finding{{Reason: NotProvenFresh}}}
 	}
 	review := ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content)
 	if a.Asker == Roller && a.concernsOthers() && len(review.OtherKeys) > 0 && len(review.Untrue) == 0 {

@@ -58,7 +58,7 @@ type decideCase struct {
 	admission checksum.Admission // Selections, Content and Namespace are filled in
 	now       world
 	stale     bool // freshness could not be proven
-	want      checksum.Outcome
+	want      checksum.Reason
 	records   checksum.Records
 	findings  []checksum.Finding
 }
@@ -88,7 +88,7 @@ func (c *decideCase) run(t *testing.T) {
 	if again := checksum.Decide(ring, a); !again.Records.Equal(got.Records) {
 		t.Errorf("decided again, the records differ (-first +again):\n%s", cmp.Diff(got.Records, again.Records))
 	}
-	if got.Outcome == checksum.Oversize {
+	if got.Outcome == checksum.TooLarge {
 		return
 	}
 	// Stored, it stays: for anyone, and its stamps for a recording too.

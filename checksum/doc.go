@@ -9,5 +9,6 @@
 // Read it in this order: source.go (the words), reference.go (what a template
 // names), selection.go (which keys count), digest.go (the format v1, with its
 // test vectors in testdata/vectors-v1.json), stamp.go (where it is written),
-// verdict.go (is a record still true?) and decide.go (the table of the design).
+// verdict.go (is a record still true?), decide.go (the table of the design) and
+// reasons.go (why it came to that, in every word that people and metrics see).
 package checksum

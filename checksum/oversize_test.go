@@ -43,7 +43,7 @@ func TestDecideOversize(t *testing.T) {
 		},
 		"CREATE whose stamps do not fit goes without them, with a warning": {
 			admission: checksum.Admission{Create: true, TemplateBytes: stampRoom + 1}, now: present,
-			want: checksum.Oversize, findings: []checksum.Finding{tooLarge},
+			want: checksum.TooLarge, findings: []checksum.Finding{tooLarge},
 		},
 		"CREATE with nothing of ours is none of our business, however large": {
 			admission: checksum.Admission{Create: true, TemplateBytes: limit - sizeOfStamps(noMessage.stamps(key(2), extra)), WorkloadBytes: 10 * limit}, now: world{},
@@ -52,7 +52,7 @@ func TestDecideOversize(t *testing.T) {
 		},
 		"a changed template whose stamps do not fit goes without them": {
 			admission: checksum.Admission{TemplateChanged: true, Held: held, TemplateBytes: limit}, now: present,
-			want: checksum.Oversize, findings: []checksum.Finding{tooLarge},
+			want: checksum.TooLarge, findings: []checksum.Finding{tooLarge},
 		},
 		"a baseline that just fits is recorded": {
 			admission: checksum.Admission{Asker: checksum.Recorder, WorkloadBytes: baselineRoom}, now: present,
@@ -60,15 +60,15 @@ func TestDecideOversize(t *testing.T) {
 		},
 		"a baseline that does not fit is not recorded": {
 			admission: checksum.Admission{Asker: checksum.Recorder, WorkloadBytes: baselineRoom + 1}, now: present,
-			want: checksum.Oversize, findings: []checksum.Finding{tooLarge},
+			want: checksum.TooLarge, findings: []checksum.Finding{tooLarge},
 		},
 		"a roll whose stamps do not fit changes nothing": {
 			admission: checksum.Admission{Asker: checksum.Roller, Held: held, TemplateBytes: stampRoom + 1}, now: edited,
-			want: checksum.Oversize, records: held, findings: []checksum.Finding{tooLarge},
+			want: checksum.TooLarge, records: held, findings: []checksum.Finding{tooLarge},
 		},
 		"a label that leaves no room for the baseline drops that, and never the stamps, for that would roll": {
 			admission: checksum.Admission{Held: held, Sent: held, WorkloadBytes: limit}, now: present,
-			want: checksum.Oversize, records: checksum.Records{Stamps: held.Stamps}, findings: []checksum.Finding{tooLarge},
+			want: checksum.TooLarge, records: checksum.Records{Stamps: held.Stamps}, findings: []checksum.Finding{tooLarge},
 		},
 		"stamps on record that came close to the limit stay, for without them it would roll": {
 			admission: checksum.Admission{Held: held, Sent: held, TemplateBytes: hardLimit - sizeOfStamps(held.Stamps)}, now: present,
@@ -119,23 +119,10 @@ func TestThousandsOfReferencesAreOversize(t *testing.T) {
 		Selections: checksum.Selections(references, checksum.DefaultPolicy()),
 		Content:    func(checksum.Source) *checksum.Content { return text("a", "1") },
 	}
-	want := checksum.Decision{Outcome: checksum.Oversize, Findings: []checksum.Finding{{Reason: checksum.TooLarge}}}
+	want := checksum.Decision{Outcome: checksum.TooLarge, Findings: []checksum.Finding{{Reason: checksum.TooLarge}}}
 	for _, a.Fresh = range []bool{true, false} { // so many are mostly not proven in time
 		if diff := cmp.Diff(want, checksum.Decide(ring, a)); diff != "" {
 			t.Errorf("proven fresh: %v\n%s", a.Fresh, diff)
-		}
-	}
-}
-
-func TestFindingsAreSentences(t *testing.T) {
-	for _, reason := range []checksum.Reason{
-		checksum.MissingSource, checksum.MissingKey, checksum.InvalidName, checksum.ForeignStamps,
-		checksum.LostRecord, checksum.TooLarge, checksum.NotProvenFresh,
-	} {
-		finding := checksum.Finding{Reason: reason, Source: message, Key: "greeting"}
-		sentence := finding.String()
-		if sentence == string(reason) || len(sentence) > 200 {
-			t.Errorf("%s reads %q", reason, sentence)
 		}
 	}
 }

@@ -157,8 +157,8 @@ func (p *Policy) counts(source Source) (counts, ifMarked bool) {
 
 // Hold says why a workload may not roll at some moment.
 type Hold struct {
-	// Setting is the name of the setting that holds it.
-	Setting string
+	// Reason is Paused, OutsideWindow or TooSoon: its code is the name of the setting.
+	Reason Reason
 	// Until is when to look again; zero: when somebody changes the setting.
 	Until time.Time
 }
@@ -169,15 +169,15 @@ type Hold struct {
 func (p *Policy) HoldAt(now, current time.Time) (hold Hold, held bool) {
 	if p.Pause.On && (p.Pause.Until.IsZero() || now.Before(p.Pause.Until)) {
 		if p.Pause.Until.IsZero() {
-			return Hold{Setting: "pause"}, true
+			return Hold{Reason: Paused}, true
 		}
-		hold, held = Hold{"pause", p.Pause.Until}, true
+		hold, held = Hold{Paused, p.Pause.Until}, true
 	}
 	if open, next := anyOpen(p.Windows, now); !open && next.After(hold.Until) {
-		hold, held = Hold{"window", next}, true
+		hold, held = Hold{OutsideWindow, next}, true
 	}
 	if due := current.Add(p.MinInterval); p.MinInterval > 0 && !current.IsZero() && now.Before(due) && due.After(hold.Until) {
-		hold, held = Hold{"min-interval", due}, true
+		hold, held = Hold{TooSoon, due}, true
 	}
 	return hold, held
 }

@@ -48,8 +48,8 @@ func FuzzSetting(f *testing.F) {
 				break
 			}
 			if hold.Until.IsZero() {
-				if hold.Setting != "pause" {
-					t.Fatalf("%q holds for ever by %s", value, hold.Setting)
+				if hold.Reason.String() != "pause" {
+					t.Fatalf("%q holds for ever by %s", value, hold.Reason.String())
 				}
 				break
 			}

@@ -208,7 +208,7 @@ func TestPoliciesThatHoldARoll(t *testing.T) {
 	for about, c := range map[string]struct {
 		policy  checksum.Policy
 		content *checksum.Content
-		want    checksum.Outcome
+		want    checksum.Reason
 		says    string
 	}{
 		"nothing":                        {checksum.DefaultPolicy(), text("a", "2"), checksum.Stamped, ""},
@@ -322,7 +322,7 @@ func TestHolds(t *testing.T) {
 	} {
 		policy := checksum.DefaultPolicy().With(onWorkload(c.settings...))
 		hold, held := policy.HoldAt(now, c.current)
-		if held != (c.setting != "") || hold.Setting != c.setting || !hold.Until.Equal(c.until) {
+		if held != (c.setting != "") || hold.Reason.String() != c.setting || !hold.Until.Equal(c.until) {
 			t.Errorf("%s: %+v, %v", about, hold, held)
 		}
 	}

@@ -16,7 +16,7 @@ func TestDecideAfterAlsoNamesASourceOfTheTemplate(t *testing.T) {
 		held := checksum.Records{Stamps: map[string]string{checksum.StampKey(message): ring.Digest(namespace, selected(t, plain, reference), then)}}
 		for about, c := range map[string]struct {
 			content *checksum.Content
-			want    checksum.Outcome
+			want    checksum.Reason
 		}{
 			"nothing changed":     {then, checksum.Recorded},
 			"another key changed": {text("a", "1", "b", "2"), checksum.Recorded},
@@ -37,9 +37,9 @@ func TestDecideAfterAPolicyEdit(t *testing.T) {
 	for about, c := range map[string]struct {
 		was, is     checksum.Policy
 		then, now   *checksum.Content
-		rolling     checksum.Outcome
+		rolling     checksum.Reason
 		recordedAs  string // the keys of the new record
-		recording   checksum.Outcome
+		recording   checksum.Reason
 		stampsStand bool
 	}{
 		"nothing changed, fewer uses count": {checksum.DefaultPolicy(), startup, text("a", "1", "b", "1"), text("a", "1", "b", "1"), checksum.Recorded, "a", checksum.Recorded, true},

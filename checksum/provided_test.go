@@ -121,7 +121,7 @@ func TestDecideWithAClass(t *testing.T) {
 		admission checksum.Admission
 		message   string
 		class     *checksum.Content
-		want      checksum.Outcome
+		want      checksum.Reason
 		records   checksum.Records
 	}{
 		"created before any pod: the rest is stamped":               {create, "hello", nil, checksum.Stamped, stamped("configmap", hello)},

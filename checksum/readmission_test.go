@@ -60,7 +60,7 @@ func TestDecideReadmissions(t *testing.T) {
 		},
 		"recording without proof changes nothing": {
 			admission: recorder(checksum.Records{}), now: present, stale: true,
-			want: checksum.Deferred, findings: []checksum.Finding{notProven},
+			want: checksum.NotProvenFresh, findings: []checksum.Finding{notProven},
 		},
 
 		"rolling with every record true is nothing at all": {
@@ -133,7 +133,7 @@ func TestDecideReadmissions(t *testing.T) {
 		},
 		"rolling without proof changes nothing, untrue or not": {
 			admission: roller(present.all()), now: edited, stale: true,
-			want: checksum.Deferred, records: present.all(), findings: []checksum.Finding{notProven},
+			want: checksum.NotProvenFresh, records: present.all(), findings: []checksum.Finding{notProven},
 		},
 		"a person's empty patch carries no stamps of another time": {
 			admission: checksum.Admission{Asker: checksum.Roller, Held: present.all(), Sent: edited.all()}, now: present,

@@ -235,7 +235,11 @@ func Strangers(workload, template map[string]string) []Finding {
 	var found []Finding
 	for key := range workload {
 		if strings.HasPrefix(key, settingPrefix) && !isOurs(key) && !isSetting(key) {
-			found = append(found, Finding{Reason: NoSetting, Key: key})
+			why := NoSetting
+			if key == InjectLabel {
+				why = NoAnnotation
+			}
+			found = append(found, Finding{Reason: why, Key: key})
 		}
 	}
 	for key := range template {

@@ -20,45 +20,6 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// reason is the reason of an event (events.k8s.io/v1), stable for those who
-// filter by it.
-type reason string
-
-// The reasons of our events.
-const (
-	reasonRolling     reason = "ConfigChanged"      // content changed, and the workload rolls
-	reasonRecorded    reason = "ConfigRecorded"     // what is there now is on record; nothing restarts
-	reasonStale       reason = "ConfigMaybeStale"   // pods may have started before the last edit
-	reasonLost        reason = "ChecksumLost"       // a record cannot be compared any more
-	reasonHeld        reason = "RolloutHeld"        // changed, but something required is missing, or a setting holds it
-	reasonObserved    reason = "WouldRollOut"       // changed, in mode: observe
-	reasonPolicy      reason = "PolicyUnreadable"   // a setting cannot be read
-	reasonStorm       reason = "RolloutsSlowedDown" // a source changes again and again
-	reasonHalted      reason = "RolloutHalted"      // another workload has failed with the change
-	reasonFailed      reason = "RolloutFailed"      // the workload did not become healthy
-	reasonWithdrawn   reason = "PodsRunWithdrawnContent"
-	reasonUnseen      reason = "PodsUnseen"          // health is judged without looking at pods
-	reasonBlocked     reason = "RecordingBlocked"    // another webhook would change the workload
-	reasonRollBlocked reason = "RolloutBlocked"      // the same, and our policy does not let it
-	reasonOversize    reason = "AnnotationsTooLarge" // our annotations do not fit
-	reasonUnreadable  reason = "TemplateUnreadable"  // the pod template cannot be read
-	reasonFailing     reason = "ReadmissionFailing"  // the API server refuses, or the webhook stays away
-)
-
-// The reasons of events on Namespaces.
-const (
-	reasonOther     reason = "OtherInstallation" // another installation of configstamp serves it too
-	reasonElsewhere reason = "ServedElsewhere"   // it names another one
-)
-
-// The reasons of events on sources.
-const (
-	reasonStops    reason = "ChangeHalted"    // a workload has failed with it
-	reasonGoesOn   reason = "ChangeResumed"   // nothing halts it any more
-	reasonFinished reason = "ChangeRolledOut" // all whom it concerns and may roll have rolled
-	reasonHot      reason = "SourceChangesOften"
-)
-
 // actionReadmit is the action of our events.
 const actionReadmit = "Readmit"
 
@@ -78,7 +39,7 @@ func (a announcer) rolling(user workload.Ref, s *subject, sources []checksum.Sou
 	case s.status.Waits != "":
 		what = "stamped, and no pod restarts by it: " + s.status.Waits
 	}
-	a.event(user, s, corev1.EventTypeNormal, reasonRolling, why+": "+what, sources...)
+	a.event(user, s, checksum.ConfigChanged, why+": "+what, sources...)
 }
 
 func (a announcer) recorded(user workload.Ref, s *subject, sources []checksum.Source) {
@@ -89,16 +50,16 @@ func (a announcer) recorded(user workload.Ref, s *subject, sources []checksum.So
 	if !user.Kind.Restarts {
 		when = "later runs are stamped when that changes"
 	}
-	a.event(user, s, corev1.EventTypeNormal, reasonRecorded, list(sources)+what+when, sources...)
+	a.event(user, s, checksum.Recorded, list(sources)+what+when, sources...)
 }
 
 func (a announcer) stale(user workload.Ref, s *subject, sources []checksum.Source) {
-	a.event(user, s, corev1.EventTypeWarning, reasonStale, fmt.Sprintf("%s was edited after the newest revision of this %s: its pods may run older content; "+
+	a.event(user, s, checksum.ConfigMaybeStale, fmt.Sprintf("%s was edited after the newest revision of this %s: its pods may run older content; "+
 		"kubectl rollout restart makes them read it", list(sources), user.Kind.Name), sources...)
 }
 
 func (a announcer) lost(user workload.Ref, s *subject, sources []checksum.Source) {
-	a.event(user, s, corev1.EventTypeWarning, reasonLost, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
+	a.event(user, s, checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
 		"recorded anew as it is now, nothing restarts; a change that came meanwhile is not known", list(sources)), sources...)
 }
 
@@ -106,11 +67,11 @@ func (a announcer) lost(user workload.Ref, s *subject, sources []checksum.Source
 // that it is about: those who fold events, as our queue does and kubectl, take two
 // of one reason about one thing for the same one. Repeating oneself is for notes to
 // prevent.
-func (a announcer) event(user workload.Ref, s *subject, eventType string, why reason, text string, about ...checksum.Source) {
-	a.eventAbout(user, s, eventType, why, text, list(about), about...)
+func (a announcer) event(user workload.Ref, s *subject, why checksum.Reason, text string, about ...checksum.Source) {
+	a.eventAbout(user, s, why, text, list(about), about...)
 }
 
-func (a announcer) eventAbout(user workload.Ref, s *subject, eventType string, why reason, text, about string, sources ...checksum.Source) {
+func (a announcer) eventAbout(user workload.Ref, s *subject, why checksum.Reason, text, about string, sources ...checksum.Source) {
 	regarding := &corev1.ObjectReference{
 		APIVersion:      user.Kind.GroupVersionKind().GroupVersion().String(),
 		Kind:            user.Kind.Name,
@@ -124,7 +85,7 @@ func (a announcer) eventAbout(user workload.Ref, s *subject, eventType string, w
 	if len(sources) == 1 {
 		related = referenceTo(rollout.SourceRef{Namespace: user.Namespace, Source: sources[0]})
 	}
-	a.recorder.Eventf(regarding, related, eventType, string(why), actionReadmit, "%s", text)
+	a.recorder.Eventf(regarding, related, why.EventType(), why.Event(), actionReadmit, "%s", text)
 }
 
 // referenceTo is how an event names a source.
@@ -133,14 +94,10 @@ func referenceTo(at rollout.SourceRef) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: at.Namespace, Name: at.Source.Name}
 }
 
-// warnOnce tells a person what only a person can mend, once for each text.
-func (c *Controller) warnOnce(user workload.Ref, s *subject, why reason, text string, about ...checksum.Source) {
-	c.sayOnce(user, s, corev1.EventTypeWarning, why, text, about...)
-}
-
-func (c *Controller) sayOnce(user workload.Ref, s *subject, eventType string, why reason, text string, about ...checksum.Source) {
+// sayOnce tells something about a workload, once for each text.
+func (c *Controller) sayOnce(user workload.Ref, s *subject, why checksum.Reason, text string, about ...checksum.Source) {
 	if c.notes.first(user, why, text) {
-		c.say.event(user, s, eventType, why, text, about...)
+		c.say.event(user, s, why, text, about...)
 	}
 }
 
@@ -167,19 +124,19 @@ func (c *Controller) reportFailure(user workload.Ref, err error) {
 	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
 		text = "the API server does not answer"
 	}
-	c.warnOnce(user, s, reasonFailing, "re-admission keeps failing, and is tried again for ever: "+text)
+	c.sayOnce(user, s, checksum.Retry, "re-admission keeps failing, and is tried again for ever: "+text)
 }
 
 // onSource tells something about a source. That nobody can tell which version of it
 // is meant, is no matter: what is about it is told once.
-func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, eventType string, why reason, text, about string) {
+func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, why checksum.Reason, text, about string) {
 	regarding := referenceTo(at)
 	uid, err := c.api.sourceUID(ctx, at)
 	if err != nil { // kubectl get events shows it all the same
 		klog.FromContext(ctx).V(1).Info("Telling of a source without its uid", "source", at.Source.String(), "namespace", at.Namespace, "reason", err.Error())
 	}
 	regarding.UID, regarding.ResourceVersion, regarding.FieldPath = uid, c.sources.Version(at.Namespace, at.Source), about
-	c.say.recorder.Eventf(regarding, nil, eventType, string(why), actionReadmit, "%s", text)
+	c.say.recorder.Eventf(regarding, nil, why.EventType(), why.Event(), actionReadmit, "%s", text)
 }
 
 // objectKind is how objects write what kind a source is of.

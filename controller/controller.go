@@ -377,7 +377,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	default:
 		if !c.again(user) { // else it has failed, and waits for its turn
 			c.queue.Forget(user)
-			c.notes.over(user, reasonFailing, "")
+			c.notes.over(user, checksum.Retry, "")
 		}
 	}
 	return true

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
@@ -109,16 +108,16 @@ func (c *Controller) follow(ctx context.Context, user workload.Ref, s *subject) 
 		return 0, fmt.Errorf("looking after a rollout: %w", err)
 	}
 	switch verdict.Ended {
-	case rollout.Healthy, rollout.Unreported:
-		c.metrics.settled(verdict.Ended)
-		klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", verdict.Ended == rollout.Healthy)
-	case rollout.Failed:
-		c.metrics.settled(rollout.Failed)
+	case checksum.NoReason:
+		return verdict.Wait, nil
+	case checksum.RolloutFailed:
 		klog.FromContext(ctx).Info("Rollout failed", "workload", user.String(), "why", verdict.Failed)
-		c.say.event(user, s, corev1.EventTypeWarning, reasonFailed, "the rollout has failed: "+verdict.Failed+
+		c.say.event(user, s, checksum.RolloutFailed, "the rollout has failed: "+verdict.Failed+
 			". kubectl describe shows more. Put the old content back, or fix it: either way it rolls out by itself. kubectl rollout undo brings back no content")
-	case rollout.UnderWay:
+	default:
+		klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", verdict.Ended == checksum.Healthy)
 	}
+	c.metrics.settled(verdict.Ended)
 	return verdict.Wait, nil
 }
 
@@ -184,7 +183,7 @@ func (c *Controller) podsOf(ctx context.Context, user workload.Ref, selector *st
 func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *subject, served bool) (time.Duration, error) {
 	c.planned(func(p *rollout.Plan) { p.Withdraw(user) })
 	if served {
-		c.warnOnce(user, s, reasonUnreadable, s.fault)
+		c.sayOnce(user, s, checksum.TemplateUnreadable, s.fault)
 	} else {
 		c.notes.leave(user)
 		c.others.forget(user)

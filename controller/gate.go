@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -32,44 +30,45 @@ func (c *Controller) due(ctx context.Context, user workload.Ref, s *subject, r r
 
 // tellHeld tells, on the workload and in metrics, what it waits for.
 func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *subject, r *review, v rollout.Verdict) (wait time.Duration) {
-	why, now := waitReason(v.Why), c.options.Clock.Now()
-	if why != waitsForSettle {
-		c.waits.hold(user, why)
+	now := c.options.Clock.Now()
+	if v.Why != checksum.NoReason {
+		c.waits.hold(user, v.Why)
 	}
 	if v.Settles {
 		return v.Wait
 	}
-	if why != waitsForMissing && why != waitsForReadable {
+	missing := v.Why == checksum.MissingSource || v.Why == checksum.MissingKey
+	if !missing && v.Why != checksum.UnreadableSetting {
 		c.notes.hold(user, now.Add(-c.options.Settle), r.Untrue, s.records)
 	}
-	switch why {
-	case waitsForReadable:
-	case waitsForMissing:
-		c.warnOnce(user, s, reasonHeld, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
+	switch v.Why {
+	case checksum.UnreadableSetting:
+	case checksum.MissingSource, checksum.MissingKey:
+		c.sayOnce(user, s, r.Missing[0].Reason, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
 			append(slices.Clone(r.Untrue), r.Missing[0].Source)...)
-	case waitsForMode:
+	case checksum.ObserveMode:
 		c.sayObserved(user, s, r)
-	case waitsForPace:
+	case checksum.Paced:
 		c.sayPace(ctx, user, s, r, now.Add(v.Wait))
-	case waitsForHalt:
-		c.notes.over(user, reasonHeld, later(r)) // no setting does any more
+	case checksum.Halted:
+		c.notes.over(user, checksum.Turn, later(r)) // no setting does any more
 		text := fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
 			"It goes on when the source changes again, when that one is healthy with it or deleted, or by the annotation configstamp.dev/resume on the source",
 			changed(r.Untrue), v.Halted.People(), v.HaltedWhy)
-		if c.notes.first(user, reasonHalted, text) {
-			c.say.eventAbout(user, s, corev1.EventTypeWarning, reasonHalted, text, list(r.Untrue)+" by "+v.Halted.People(), r.Untrue...)
+		if c.notes.first(user, checksum.Halted, text) {
+			c.say.eventAbout(user, s, checksum.Halted, text, list(r.Untrue)+" by "+v.Halted.People(), r.Untrue...)
 		}
-	case waitsForTurn:
-		c.notes.over(user, reasonHeld, later(r))
-		c.notes.over(user, reasonHalted, "")
+	case checksum.Turn:
+		c.notes.over(user, checksum.Turn, later(r))
+		c.notes.over(user, checksum.Halted, "")
 		if waited := now.Sub(v.Since); waited < longTurn {
 			return sooner(v.Wait, longTurn-waited)
 		}
-		c.sayOnce(user, s, corev1.EventTypeNormal, reasonHeld, later(r), r.Untrue...)
+		c.sayOnce(user, s, checksum.Turn, later(r), r.Untrue...)
 	default: // a setting
 		// While it rolls, the end of an interval moves on: that is not news.
-		if why := changed(r.Untrue) + ", and rolls out later: "; c.notes.first(user, reasonHeld, why+v.Hold.Setting) {
-			c.say.event(user, s, corev1.EventTypeNormal, reasonHeld, why+c.because(&r.policy, v.Hold), r.Untrue...)
+		if why := changed(r.Untrue) + ", and rolls out later: "; c.notes.first(user, v.Why, why+v.Why.String()) {
+			c.say.event(user, s, v.Why, why+c.because(&r.policy, v.Hold), r.Untrue...)
 		}
 	}
 	return v.Wait
@@ -93,22 +92,22 @@ func (c *Controller) sayPace(ctx context.Context, user workload.Ref, s *subject,
 	if len(hot) > 0 {
 		whose = list(hot)
 	}
-	c.sayOnce(user, s, corev1.EventTypeWarning, reasonStorm, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and longer each time, up to %s; "+
+	c.sayOnce(user, s, checksum.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and longer each time, up to %s; "+
 		"configstamp.dev/min-interval sets a pace of your own", whose, until.UTC().Format(time.RFC3339), rollout.LongestPause), r.Untrue...)
 	for _, source := range tell {
-		c.onSource(ctx, rollout.SourceRef{Namespace: user.Namespace, Source: source}, corev1.EventTypeWarning, reasonHot, "it is written again and again: what uses it rolls less and less often, and once an hour at last; "+
+		c.onSource(ctx, rollout.SourceRef{Namespace: user.Namespace, Source: source}, checksum.SourceChangesOften, "it is written again and again: what uses it rolls less and less often, and once an hour at last; "+
 			"configstamp.dev/min-interval on the workload sets a pace of your own, configstamp.dev/ignore-keys on this leaves out keys that do not matter", "")
 	}
 }
 
 // because says what holds a workload, and who said so.
 func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string {
-	text := "configstamp.dev/" + hold.Setting
-	switch origin, _ := policy.OriginOf(hold.Setting); origin {
+	text := "configstamp.dev/" + hold.Reason.String()
+	switch origin, _ := policy.OriginOf(hold.Reason.String()); origin {
 	case checksum.OfNamespace:
 		text += " on the Namespace"
 	case checksum.OfFlag:
-		text = "--" + hold.Setting
+		text = "--" + hold.Reason.String()
 	case checksum.OfWorkload, checksum.OfSource:
 	}
 	if hold.Until.IsZero() {
@@ -129,10 +128,10 @@ func (c *Controller) sayUnreadable(user workload.Ref, s *subject, r review) {
 		sources = append(sources, finding.Source)
 	}
 	if len(texts) == 0 {
-		c.notes.over(user, reasonPolicy, "")
+		c.notes.over(user, checksum.UnreadableSetting, "")
 		return
 	}
-	c.warnOnce(user, s, reasonPolicy, strings.Join(texts, ". "), sources...)
+	c.sayOnce(user, s, checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
 }
 
 // sayAhead tells on a source of a time to resume that cannot be read, once for each.
@@ -145,7 +144,7 @@ func (c *Controller) sayAhead(ctx context.Context, user workload.Ref, s *subject
 			}
 		}
 		if c.notes.firstOn(at, text) {
-			c.onSource(ctx, at, corev1.EventTypeWarning, reasonPolicy, text, "")
+			c.onSource(ctx, at, checksum.UnreadableSetting, text, "")
 		}
 	}
 }
@@ -159,6 +158,6 @@ func (c *Controller) sayObserved(user workload.Ref, s *subject, r *review) {
 	}
 	if c.notes.observes(user, contents) {
 		c.metrics.observed.Inc()
-		c.say.event(user, s, corev1.EventTypeNormal, reasonObserved, text, r.Untrue...)
+		c.say.event(user, s, checksum.ObserveMode, text, r.Untrue...)
 	}
 }

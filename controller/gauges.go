@@ -3,8 +3,10 @@ package controller
 import (
 	"time"
 
-	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 )
 
 // gauges tell how things stand at the moment of asking. It is a
@@ -24,16 +26,14 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 //nolint:gochecknoglobals // they never change; prometheus.NewDesc makes no constant
 var (
-	leaderDesc    = desc("leader", "1 while this process leads.")
-	workloadsDesc = desc("workloads", "Workloads that are watched, opted in or not.")
-	depthDesc     = desc("queue_depth", "Workloads that wait to be looked at; 0 on a process that does not lead.")
-	queueAgeDesc  = desc("queue_age_seconds", "How long the first of the queue has waited to be looked at; 0 on a process that does not lead.")
-	changesDesc   = desc("changes", "Changes of sources that are not done, by state: rolling, waiting, halted.", "state")
-	unsettledDesc = desc("unsettled_rollouts", "Rollouts of ours that are under way.")
-	heldDesc      = desc("halted_workloads", "Workloads that a halted change holds.")
-	waitingDesc   = desc("waiting_workloads", "Workloads with something due that wait, by what they wait for: a setting (pause, window, min-interval, observe), "+
-		"a missing source or key, a setting that is unreadable, the pace of their sources, their turn, a halted change, room for annotations (oversize), "+
-		"a change that another webhook would make (blocked), or the next retry.", "reason")
+	leaderDesc     = desc("leader", "1 while this process leads.")
+	workloadsDesc  = desc("workloads", "Workloads that are watched, opted in or not.")
+	depthDesc      = desc("queue_depth", "Workloads that wait to be looked at; 0 on a process that does not lead.")
+	queueAgeDesc   = desc("queue_age_seconds", "How long the first of the queue has waited to be looked at; 0 on a process that does not lead.")
+	changesDesc    = desc("changes", "Changes of sources that are not done, by state: rolling, waiting, halted.", "state")
+	unsettledDesc  = desc("unsettled_rollouts", "Rollouts of ours that are under way.")
+	heldDesc       = desc("halted_workloads", "Workloads that a halted change holds.")
+	waitingDesc    = desc("waiting_workloads", "Workloads with something due that wait, by what they wait for.", "reason")
 	waitingAgeDesc = desc("waiting_age_seconds", "How long the first of them has waited for it; 0 when none does.", "reason")
 )
 
@@ -65,10 +65,10 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	tell(changesDesc, float64(n.Halted), "halted")
 	tell(unsettledDesc, float64(n.Unsettled))
 	tell(heldDesc, float64(n.Held))
-	waiting := g.waits.byReason()
-	for _, why := range waitReasons() {
-		tell(waitingDesc, float64(waiting[why].count), string(why))
-		tell(waitingAgeDesc, age(waiting[why].since, now), string(why))
+	waiting := g.waits.byLabel()
+	for _, label := range checksum.Labels(checksum.Waiting) {
+		tell(waitingDesc, float64(waiting[label].count), label)
+		tell(waitingAgeDesc, age(waiting[label].since, now), label)
 	}
 }
 

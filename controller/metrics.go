@@ -3,24 +3,15 @@ package controller
 import (
 	"sync/atomic"
 
-	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
-// Results and manners of re-admissions, as metric labels.
+// Manners of re-admissions, as metric labels.
 const (
 	rolling   = "rolling"
 	recording = "recording"
-
-	resultDone     = "done"      // the answer is true
-	resultAway     = "away"      // it is not: the webhook was not called, or knew older content
-	resultRefused  = "refused"   // the API server, or somebody's admission, said no
-	resultFailed   = "failed"    // the API server was not there, or nobody knows
-	resultGone     = "gone"      // the workload was deleted meanwhile
-	resultOversize = "oversize"  // our annotations do not fit
-	resultBlocked  = "blocked"   // another webhook would ride along
-	resultOptedOut = "opted-out" // by what the API server knows, the workload is not ours to change
-	resultClaimed  = "claimed"   // what is on record is another installation's
 )
 
 // Metrics counts what the controller does. Its labels have few values: never a
@@ -42,9 +33,7 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		readmissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_readmissions_total",
-			Help: "Empty patches sent, by manner (rolling, recording) and by what came of them: done, or away (the webhook was not called, or knew older content), " +
-				"refused, failed (no answer), gone (the workload was deleted), oversize, blocked (another webhook would change the workload), " +
-				"claimed (the record is another installation's), opted-out (our own policy says that the workload is not opted in, perhaps a moment before we know).",
+			Help: "Empty patches sent, by manner (rolling, recording) and by what came of them.",
 		}, []string{"manner", "result"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "configstamp_unverifiable_stamps_total",
@@ -70,25 +59,20 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 	for _, in := range []string{inLook, inTurns, inWatch} {
 		m.panics.WithLabelValues(in)
 	}
-	for _, result := range []string{resultDone, resultAway, resultRefused, resultFailed, resultGone, resultOversize, resultBlocked, resultClaimed, resultOptedOut} {
+	for _, result := range checksum.Labels(checksum.ReadmissionResults) {
 		m.readmissions.WithLabelValues(rolling, result)
 		m.readmissions.WithLabelValues(recording, result)
 	}
-	for _, how := range []rollout.Condition{rollout.Healthy, rollout.Failed, rollout.Unreported} {
-		m.rollouts.WithLabelValues(labelOf(how))
+	for _, result := range checksum.Labels(checksum.RolloutResults) {
+		m.rollouts.WithLabelValues(result)
 	}
 	registry.MustRegister(m.readmissions, m.lost, m.observed, m.rollouts, m.halts, m.panics)
 	return m
 }
 
-func (m *Metrics) readmitted(manner, result string) {
-	m.readmissions.WithLabelValues(manner, result).Inc()
+func (m *Metrics) readmitted(manner string, result checksum.Reason) {
+	m.readmissions.WithLabelValues(manner, result.Label()).Inc()
 }
 
 // settled counts the end of a rollout.
-func (m *Metrics) settled(how rollout.Condition) { m.rollouts.WithLabelValues(labelOf(how)).Inc() }
-
-// labelOf is the condition as a metric label.
-func labelOf(how rollout.Condition) string {
-	return [...]string{"under-way", "healthy", "failed", "unreported"}[how]
-}
+func (m *Metrics) settled(how checksum.Reason) { m.rollouts.WithLabelValues(how.Label()).Inc() }

@@ -21,7 +21,7 @@ type notes struct {
 }
 
 type note struct {
-	warned map[reason]string
+	warned map[string]string
 	// missing are the sources that the workload was seen to lack, with the
 	// first content that came, nil until then.
 	missing map[checksum.Source]*checksum.Content
@@ -63,21 +63,21 @@ func newNotes() *notes {
 func (n *notes) of(user workload.Ref) *note {
 	found := n.made[user]
 	if found == nil {
-		found = &note{warned: map[reason]string{}, missing: map[checksum.Source]*checksum.Content{}}
+		found = &note{warned: map[string]string{}, missing: map[checksum.Source]*checksum.Content{}}
 		n.made[user] = found
 	}
 	return found
 }
 
 // first reports whether a warning is news.
-func (n *notes) first(user workload.Ref, why reason, text string) bool {
+func (n *notes) first(user workload.Ref, why checksum.Reason, text string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	note := n.of(user)
-	if note.warned[why] == text {
+	if note.warned[why.Event()] == text {
 		return false
 	}
-	note.warned[why] = text
+	note.warned[why.Event()] = text
 	return true
 }
 
@@ -97,11 +97,11 @@ func (n *notes) firstOn(at rollout.SourceRef, text string) bool {
 }
 
 // over forgets a warning of what has ended, unless it says but.
-func (n *notes) over(user workload.Ref, why reason, but string) {
+func (n *notes) over(user workload.Ref, why checksum.Reason, but string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if note := n.made[user]; note != nil && note.warned[why] != but {
-		delete(note.warned, why)
+	if note := n.made[user]; note != nil && note.warned[why.Event()] != but {
+		delete(note.warned, why.Event())
 	}
 }
 
@@ -123,7 +123,7 @@ func (n *notes) settle(user workload.Ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if note := n.made[user]; note != nil {
-		maps.DeleteFunc(note.warned, func(why reason, _ string) bool { return why != reasonUnseen })
+		maps.DeleteFunc(note.warned, func(event, _ string) bool { return event != checksum.PodsUnseen.Event() })
 		// A roll that was asked for and did not come is not needed any more.
 		note.changed, note.asked, note.record, note.observed = nil, checksum.Records{}, nil, nil
 		if len(note.missing) == 0 && len(note.warned) == 0 {
@@ -141,7 +141,9 @@ func (n *notes) leave(user workload.Ref) {
 	if note == nil {
 		return
 	}
-	maps.DeleteFunc(note.warned, func(why reason, _ string) bool { return why != reasonUnseen && why != reasonFailing })
+	maps.DeleteFunc(note.warned, func(event, _ string) bool {
+		return event != checksum.PodsUnseen.Event() && event != checksum.Retry.Event()
+	})
 	if delete(n.made, user); len(note.warned) > 0 {
 		n.of(user).warned = note.warned
 	}

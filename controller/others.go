@@ -39,7 +39,7 @@ type claimedKey struct{ namespace, id string }
 
 type told struct {
 	namespace string
-	why       reason
+	why       checksum.Reason
 }
 
 func newOthers() *others {
@@ -79,7 +79,7 @@ func (o *others) claim(namespace string, ids []string, claims []checksum.Claim, 
 			}
 		}
 		if _, is := o.claimed[key]; was && !is {
-			delete(o.told, told{namespace, reasonOther})
+			delete(o.told, told{namespace, checksum.OtherInstallation})
 		}
 	}
 	return by, claimed
@@ -121,7 +121,7 @@ func (o *others) ask(namespace string, now time.Time) {
 }
 
 // first reports whether something about a Namespace is told for the first time.
-func (o *others) first(namespace string, why reason) bool {
+func (o *others) first(namespace string, why checksum.Reason) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := told{namespace, why}
@@ -131,7 +131,7 @@ func (o *others) first(namespace string, why reason) bool {
 }
 
 // over has something about a Namespace told again when it comes again.
-func (o *others) over(namespace string, why reason) {
+func (o *others) over(namespace string, why checksum.Reason) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.told, told{namespace, why})
@@ -165,28 +165,28 @@ func (c *Controller) claimed(user workload.Ref, ids []string, try answer) (wait 
 // tellOther says, once for a Namespace, that another installation serves it too; by
 // is its namespace, "" when that is not known.
 func (c *Controller) tellOther(user workload.Ref, by string) {
-	if !c.others.first(user.Namespace, reasonOther) {
+	if !c.others.first(user.Namespace, checksum.OtherInstallation) {
 		return
 	}
 	where := "in the namespace " + by
 	if by == "" {
 		where = "whose webhook does not answer us"
 	}
-	c.onNamespace(user.Namespace, corev1.EventTypeWarning, reasonOther, "another installation of configstamp, "+where+", serves this Namespace too: "+
+	c.onNamespace(user.Namespace, checksum.OtherInstallation, "another installation of configstamp, "+where+", serves this Namespace too: "+
 		user.People()+", and all that carries its checksums, is left to it. Have one installation serve the Namespace: annotate it with "+
 		"configstamp.dev/installation, the value being the namespace of that installation, or uninstall the other")
 }
 
 // tellElsewhere says, once for a Namespace, that it is left to another installation.
 func (c *Controller) tellElsewhere(namespace string) {
-	if c.others.first(namespace, reasonElsewhere) {
-		c.onNamespace(namespace, corev1.EventTypeNormal, reasonElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
+	if c.others.first(namespace, checksum.ServedElsewhere) {
+		c.onNamespace(namespace, checksum.ServedElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
 			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
 	}
 }
 
 // onNamespace tells something about a Namespace, where its users can read it.
-func (c *Controller) onNamespace(name, eventType string, why reason, text string) {
+func (c *Controller) onNamespace(name string, why checksum.Reason, text string) {
 	c.say.recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}, nil,
-		eventType, string(why), actionReadmit, "%s", text)
+		why.EventType(), why.Event(), actionReadmit, "%s", text)
 }

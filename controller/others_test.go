@@ -236,9 +236,9 @@ func (all *several) keptBy(user workload.Ref) string {
 	return value
 }
 
-func count(events []string, reason reason) (n int) {
+func count(events []string, reason string) (n int) {
 	for _, event := range events {
-		if strings.Contains(event, " "+string(reason)+" ") {
+		if strings.Contains(event, " "+reason+" ") {
 			n++
 		}
 	}
@@ -270,10 +270,10 @@ func TestOthers_TwoInstallationsOverOneNamespaceComeToRest(t *testing.T) {
 			}
 		}
 		said := b.said()
-		if n := count(said, reasonOther); n != 1 || len(said) != 1 || !strings.Contains(said[0], "in the namespace "+a.name+",") || !strings.Contains(said[0], "configstamp.dev/installation") {
-			t.Errorf("the second one said %q, want one %s", said, reasonOther)
+		if n := count(said, checksum.OtherInstallation.Event()); n != 1 || len(said) != 1 || !strings.Contains(said[0], "in the namespace "+a.name+",") || !strings.Contains(said[0], "configstamp.dev/installation") {
+			t.Errorf("the second one said %q, want one %s", said, checksum.OtherInstallation)
 		}
-		if n := count(a.said(), reasonOther); n != 0 {
+		if n := count(a.said(), checksum.OtherInstallation.Event()); n != 0 {
 			t.Errorf("the first one said %d times that there is another", n)
 		}
 		// It does not look through the other's webhook each time either.
@@ -409,7 +409,7 @@ func TestOthers_AnInstallationThatMovesRecordsAnewOnce(t *testing.T) {
 	if all.writes != 4 || all.rolls != 0 || all.keptBy(user) != "new" || all.keptBy(other) != "new" {
 		t.Errorf("%d writes, %d rolls, kept by %q and %q", all.writes, all.rolls, all.keptBy(user), all.keptBy(other))
 	}
-	if said := moved.said(); count(said, reasonLost) != 2 || count(said, reasonOther) != 0 {
+	if said := moved.said(); count(said, checksum.LostRecord.Event()) != 2 || count(said, checksum.OtherInstallation.Event()) != 0 {
 		t.Errorf("said %q", said)
 	}
 }
@@ -440,7 +440,7 @@ func TestOthers_AKeyThatComesBackIsSomebodys(t *testing.T) {
 	}
 	told := 0
 	for _, s := range all.sites {
-		n := count(s.said(), reasonOther)
+		n := count(s.said(), checksum.OtherInstallation.Event())
 		told += n
 		if n > 1 {
 			t.Errorf("%s said %d times that there is another", s.name, n)
@@ -480,7 +480,7 @@ func TestOthers_ANamespaceNamesItsInstallation(t *testing.T) {
 		t.Errorf("%d writes after an edit, kept by %q", all.writes, all.keptBy(user))
 	}
 	said := all.sites[0].said()
-	if len(said) != 1 || count(said, reasonElsewhere) != 1 || !strings.Contains(said[0], "in the namespace a leaves everything") {
+	if len(said) != 1 || count(said, checksum.ServedElsewhere.Event()) != 1 || !strings.Contains(said[0], "in the namespace a leaves everything") {
 		t.Errorf("the one that is not named said %q", said)
 	}
 	// To and fro, as often as people want.

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
 func (c *Controller) sayUnseen(user workload.Ref, s *subject, why error) {
-	c.warnOnce(user, s, reasonUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
+	c.sayOnce(user, s, checksum.PodsUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
 }
 
 // withdrawn tells, of a workload that has waited and carries what is true again, of
@@ -57,7 +56,7 @@ func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *sub
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		c.say.event(user, s, corev1.EventTypeWarning, reasonWithdrawn, fmt.Sprintf("%s was put back as it was, but %s started in between: "+
+		c.say.event(user, s, checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s was put back as it was, but %s started in between: "+
 			"what it read then it keeps until it is restarted", list(was.sources), joined(names)), was.sources...)
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"github.com/configstamp/configstamp/internal/rollout"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 var errNoRight = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no right"))
@@ -41,7 +43,7 @@ func TestWithoutTheRightToListPods(t *testing.T) {
 		w.pass(24 * time.Hour)
 		w.wantHeard("PodsUnseen", 3+4) // as the new leader found
 		w.wantHeard("ReadmissionFailing", 0)
-		if failing := w.controller.waits.byReason(); len(failing) > 0 {
+		if failing := w.controller.waits.byLabel(); len(failing) > 0 {
 			t.Errorf("left over: %v", failing)
 		}
 	})
@@ -89,7 +91,7 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 	w.wantHeard("ReadmissionFailing", 4, "the API server failed: InternalError (500)")
 	w.unseen = nil
 	w.pass(2 * time.Minute)
-	if failing := w.controller.waits.byReason()[waitsForRetry]; failing.count > 0 {
+	if failing := w.controller.waits.byLabel()[checksum.Retry.Label()]; failing.count > 0 {
 		t.Errorf("still tried again: %v", failing)
 	}
 }

@@ -136,16 +136,16 @@ func denial(err error) error {
 }
 
 // resultOf is what came of a re-admission that failed.
-func resultOf(err error) string {
+func resultOf(err error) checksum.Reason {
 	switch {
 	case apierrors.IsNotFound(err):
-		return resultGone
+		return checksum.Gone
 	case optedOut(err):
-		return resultOptedOut
+		return checksum.OptedOut
 	case refused(err):
-		return resultRefused
+		return checksum.Refused
 	}
-	return resultFailed
+	return checksum.NoAnswer
 }
 
 // bodyOf is an answer as it came, or the API server's reason for why there is none,

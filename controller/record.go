@@ -39,7 +39,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 		return 0, fmt.Errorf("trying a recording: %w", err)
 	}
 	if keep, claimed := c.claimed(user, review.OtherKeys, try); claimed {
-		c.metrics.readmitted(recording, resultClaimed)
+		c.metrics.readmitted(recording, checksum.Claimed)
 		return sooner(wait, keep), nil
 	}
 	others, err := otherChanges(user.Kind, before, try.body)
@@ -72,7 +72,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 	if err != nil || len(left.ToRecord) > 0 {
 		return c.unrecorded(user, s, answer, wait, err)
 	}
-	c.metrics.readmitted(recording, resultDone)
+	c.metrics.readmitted(recording, checksum.Done)
 	c.others.renew(user, review.OtherKeys, c.options.Clock.Now())
 	c.noteRecorded(ctx, user, answer.subject)
 	if left.rests() { // else what people were told is true yet
@@ -83,9 +83,9 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 
 // blocked tells of a recording along which another webhook would change fields.
 func (c *Controller) blocked(user workload.Ref, s *subject, fields []string, wait time.Duration) (time.Duration, error) {
-	c.metrics.readmitted(recording, resultBlocked)
-	c.waits.hold(user, waitsForOthers)
-	c.warnOnce(user, s, reasonBlocked, blockedNote(fields))
+	c.metrics.readmitted(recording, checksum.Blocked)
+	c.waits.hold(user, checksum.Blocked)
+	c.sayOnce(user, s, checksum.RecordingBlocked, blockedNote(fields))
 	return sooner(wait, noHurry), nil
 }
 
@@ -96,12 +96,12 @@ func (c *Controller) unrecorded(user workload.Ref, s *subject, answer answer, wa
 	case err != nil:
 		return 0, err
 	case answer.warned(checksum.TooLarge):
-		c.metrics.readmitted(recording, resultOversize)
-		c.waits.hold(user, waitsForRoom)
-		c.warnOnce(user, s, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
+		c.metrics.readmitted(recording, checksum.TooLarge)
+		c.waits.hold(user, checksum.TooLarge)
+		c.sayOnce(user, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
 		return sooner(wait, noHurry), nil
 	default:
-		c.metrics.readmitted(recording, resultAway)
+		c.metrics.readmitted(recording, checksum.WebhookAway)
 		return 0, errAway
 	}
 }

@@ -157,7 +157,7 @@ func (c *Controller) serves(user workload.Ref, s *subject) bool {
 		c.tellElsewhere(user.Namespace)
 		return false
 	}
-	c.others.over(user.Namespace, reasonElsewhere)
+	c.others.over(user.Namespace, checksum.ServedElsewhere)
 	return true
 }
 
@@ -239,10 +239,10 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, re
 	c.planned(func(p *rollout.Plan) { p.Sent(user, c.options.Clock.Now()) })
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if fields := forbidden(err); len(fields) > 0 {
-		c.metrics.readmitted(rolling, resultBlocked)
-		c.waits.hold(user, waitsForOthers)
+		c.metrics.readmitted(rolling, checksum.Blocked)
+		c.waits.hold(user, checksum.Blocked)
 		c.refuse(user, true)
-		c.warnOnce(user, s, reasonRollBlocked, rollBlockedNote(review.Untrue, fields), review.Untrue...)
+		c.sayOnce(user, s, checksum.Blocked, rollBlockedNote(review.Untrue, fields), review.Untrue...)
 		return noHurry, nil
 	}
 	if err != nil {
@@ -266,16 +266,16 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, re
 	case err != nil:
 		return 0, err
 	case len(left.Untrue) == 0:
-		c.metrics.readmitted(rolling, resultDone)
+		c.metrics.readmitted(rolling, checksum.Done)
 		c.notes.settle(user)
 		return 0, nil
 	case answer.warned(checksum.TooLarge):
-		c.metrics.readmitted(rolling, resultOversize)
-		c.waits.hold(user, waitsForRoom)
-		c.warnOnce(user, s, reasonOversize, checksum.Finding{Reason: checksum.TooLarge}.String())
+		c.metrics.readmitted(rolling, checksum.TooLarge)
+		c.waits.hold(user, checksum.TooLarge)
+		c.sayOnce(user, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
 		return noHurry, nil
 	default:
-		c.metrics.readmitted(rolling, resultAway)
+		c.metrics.readmitted(rolling, checksum.WebhookAway)
 		if rolled {
 			c.planned(func(p *rollout.Plan) { p.Postpone(user.Namespace, left.Untrue, now) })
 		}

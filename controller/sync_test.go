@@ -99,7 +99,7 @@ func TestSync(t *testing.T) {
 				c.deploy("d", "c", "c2")
 				return adopted(t, c)
 			},
-			events: texts("Warning RolloutHeld configmap/c changed, but nothing rolls while configmap/c2 does not exist: pods cannot start without it; it is stamped when it is there"),
+			events: texts("Warning RolloutHeld configmap/c changed, but nothing rolls while configmap/c2 does not exist: pods cannot start without it; it will be stamped once it exists"),
 		},
 		"if the webhook was away, it is an error, to be tried again": {
 			act: func(_ *testing.T, h *house, _ workload.Ref) {
@@ -273,7 +273,7 @@ func TestASettingThatCannotBeReadIsToldOfOnce(t *testing.T) {
 		t.Fatal("nothing was recorded: the test shows nothing")
 	}
 	_, said := h.happened()
-	said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, string(reasonPolicy)) })
+	said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, checksum.UnreadableSetting.Event()) })
 	if len(said) != 1 {
 		t.Errorf("events: %q, want a single one", said)
 	}
@@ -289,7 +289,7 @@ func TestASourceThatWasMissingLeavesNoPodStale(t *testing.T) {
 	h.mustSync(t, d)
 	_, said := h.happened()
 	for _, event := range said {
-		if strings.Contains(event, string(reasonStale)) {
+		if strings.Contains(event, checksum.ConfigMaybeStale.Event()) {
 			t.Errorf("event: %s", event)
 		}
 	}
@@ -308,7 +308,7 @@ func TestContentThatChangedBeforeItWasRecordedMayBeStale(t *testing.T) {
 	c.write("c", map[string]string{"k": "second"})
 	h.mustSync(t, d)
 	_, said := h.happened()
-	if !strings.Contains(strings.Join(said, "\n"), string(reasonStale)) {
+	if !strings.Contains(strings.Join(said, "\n"), checksum.ConfigMaybeStale.Event()) {
 		t.Errorf("events: %q, want a warning that pods may have started with the first content", said)
 	}
 }
@@ -362,7 +362,7 @@ func TestARecordingWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
 	h.mustSync(t, d)
 	h.mustSync(t, d)
 	calls, said := h.happened()
-	if len(calls) != 3 || len(said) != 2 || !strings.Contains(said[0], string(reasonRecorded)) || !strings.Contains(said[1], string(reasonStale)) {
+	if len(calls) != 3 || len(said) != 2 || !strings.Contains(said[0], checksum.Recorded.Event()) || !strings.Contains(said[1], checksum.ConfigMaybeStale.Event()) {
 		t.Errorf("calls %q, events %q, want one recording, and that pods may be stale", calls, said)
 	}
 }
@@ -437,8 +437,8 @@ func TestADenialByTheCodeOfWhatIsGone(t *testing.T) {
 			if h.index.get(d) == nil {
 				t.Fatal("it is forgotten")
 			}
-			h.wantWaiting(t, waitsForRetry, 0)
-			if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, resultRefused)); got != patience {
+			h.wantWaiting(t, checksum.Retry, 0)
+			if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, checksum.Refused.Label())); got != patience {
 				t.Errorf("%v refusals counted, want %d", got, patience)
 			}
 			if _, said := h.happened(); !strings.Contains(strings.Join(said, "\n"), "Warning ReadmissionFailing re-admission keeps failing, and is tried again for ever: admission webhook \"teams.example.com\" refused: Forbidden (403). The whole answer: kubectl --namespace shop patch deployments.apps d ") {
@@ -495,14 +495,14 @@ func TestADenialAfterSomebodyOptedOutIsNoFailure(t *testing.T) {
 			if _, said := h.happened(); len(said) > 0 {
 				t.Errorf("events: %q, want none", said)
 			}
-			for result, want := range map[string]float64{resultOptedOut: 2 * patience, resultRefused: 0} {
-				if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, result)); got != want {
+			for result, want := range map[checksum.Reason]float64{checksum.OptedOut: 2 * patience, checksum.Refused: 0} {
+				if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, result.Label())); got != want {
 					t.Errorf("%v patches are %s, want %v", got, result, want)
 				}
 			}
 			c.optedOut = true // the watch tells
 			h.mustSync(t, d)
-			if waits := h.waits.byReason(); len(waits) > 0 {
+			if waits := h.waits.byLabel(); len(waits) > 0 {
 				t.Errorf("opted out, it waits for %v", waits)
 			}
 			c.optedOut, c.unserved = false, false
@@ -572,7 +572,7 @@ func TestASettingThatCannotBeReadAgainIsToldOfAgain(t *testing.T) {
 		c.settings = map[string]string{"configstamp.dev/pause": pause}
 		h.mustSync(t, d)
 		_, said := h.happened()
-		if told := len(said) == 1 && strings.Contains(said[0], string(reasonPolicy)); told != (pause == "yes") {
+		if told := len(said) == 1 && strings.Contains(said[0], checksum.UnreadableSetting.Event()); told != (pause == "yes") {
 			t.Errorf("at %d events %q", i, said)
 		}
 	}
@@ -596,7 +596,7 @@ func TestEachFailureIsToldOf(t *testing.T) {
 			h.next(t.Context())
 		}
 		_, said := h.happened()
-		said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, string(reasonFailing)) })
+		said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, checksum.Retry.Event()) })
 		if len(said) != failures {
 			t.Errorf("events %q, want %d", said, failures)
 		}
@@ -632,7 +632,7 @@ func TestARollThatNeverCameIsNotToldOfLater(t *testing.T) {
 	h.mustSync(t, d)
 	_, said := h.happened()
 	for _, event := range said {
-		if strings.Contains(event, string(reasonRolling)) {
+		if strings.Contains(event, checksum.ConfigChanged.Event()) {
 			t.Errorf("event: %s", event)
 		}
 	}
@@ -726,7 +726,7 @@ func TestARecordingOvertakesNobody(t *testing.T) {
 	if h.plan.plan.Follows(d) {
 		t.Error("a rollout is followed, though nothing rolls")
 	}
-	if _, said := h.happened(); !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, string(reasonWithdrawn)) }) {
+	if _, said := h.happened(); !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, checksum.PodsRunWithdrawnContent.Event()) }) {
 		t.Errorf("events %q, want one of the pod that started in between", said)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -26,26 +24,26 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	if out.Again > 0 {
 		c.queue.AddAfter(workload.Ref{}, out.Again)
 	}
-	tell := func(all []rollout.News, eventType string, why reason, text func(rollout.News, rollout.SourceRef) string) {
+	tell := func(all []rollout.News, why checksum.Reason, text func(rollout.News, rollout.SourceRef) string) {
 		for _, one := range all {
 			about := "" // by whom; else a second halt would be counted up under the words of the first
 			if one.By != (workload.Ref{}) {
 				about = one.By.People()
 			}
 			for _, at := range one.Sources {
-				c.onSource(ctx, at, eventType, why, text(one, at), about)
+				c.onSource(ctx, at, why, text(one, at), about)
 			}
 		}
 	}
 	c.metrics.halts.Add(float64(len(out.Halted)))
-	tell(out.Halted, corev1.EventTypeWarning, reasonStops, func(n rollout.News, at rollout.SourceRef) string {
+	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
 		return fmt.Sprintf("the change stops, as %s has failed with it: %s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
 			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", n.By.People(), n.Why, at.Source.Kind, at.Source.Name)
 	})
-	tell(out.Resumed, corev1.EventTypeNormal, reasonGoesOn, func(n rollout.News, _ rollout.SourceRef) string {
+	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News, _ rollout.SourceRef) string {
 		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.By.People())
 	})
-	tell(out.Finished, corev1.EventTypeNormal, reasonFinished, func(n rollout.News, _ rollout.SourceRef) string {
+	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News, _ rollout.SourceRef) string {
 		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
 	})
 }

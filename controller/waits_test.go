@@ -45,16 +45,16 @@ func scrape(t *testing.T, from *prometheus.Registry, name string) map[string]flo
 }
 
 // wantWaiting checks that one workload waits, for one reason and so long, or,
-// for the reason "", none.
-func (h *house) wantWaiting(t *testing.T, why waitReason, seconds float64) {
+// for NoReason, none.
+func (h *house) wantWaiting(t *testing.T, why checksum.Reason, seconds float64) {
 	t.Helper()
 	workloads, ages := scrape(t, h.scraped, "configstamp_waiting_workloads"), scrape(t, h.scraped, "configstamp_waiting_age_seconds")
-	if len(workloads) != len(waitReasons()) || len(ages) != len(waitReasons()) {
-		t.Errorf("%d and %d series, want one for each of %d reasons", len(workloads), len(ages), len(waitReasons()))
+	if len(workloads) != len(checksum.Labels(checksum.Waiting)) || len(ages) != len(checksum.Labels(checksum.Waiting)) {
+		t.Errorf("%d and %d series, want one for each of %d reasons", len(workloads), len(ages), len(checksum.Labels(checksum.Waiting)))
 	}
 	wantCounts, wantAges := map[string]float64{}, map[string]float64{}
-	if why != "" {
-		wantCounts[string(why)], wantAges[string(why)] = 1, seconds
+	if why != checksum.NoReason {
+		wantCounts[why.Label()], wantAges[why.Label()] = 1, seconds
 	}
 	nothing := func(_ string, value float64) bool { return value == 0 }
 	maps.DeleteFunc(workloads, nothing)
@@ -66,19 +66,19 @@ func (h *house) wantWaiting(t *testing.T, why waitReason, seconds float64) {
 }
 
 func TestWhatAWorkloadWaitsFor(t *testing.T) {
-	for want, settings := range map[waitReason][]string{
-		waitsForPause:    {"pause", "true"},
-		waitsForWindow:   {"window", "22:00-23:00 UTC"},
-		waitsForInterval: {"min-interval", "1h"},
-		waitsForMode:     {"mode", "observe"},
-		waitsForReadable: {"window", "some day"},
-		waitsForMissing:  nil,
-		waitsForRetry:    nil,
-		waitsForRoom:     nil,
-		waitsForOthers:   nil,
-		"":               nil,
+	for want, settings := range map[checksum.Reason][]string{
+		checksum.Paused:            {"pause", "true"},
+		checksum.OutsideWindow:     {"window", "22:00-23:00 UTC"},
+		checksum.TooSoon:           {"min-interval", "1h"},
+		checksum.ObserveMode:       {"mode", "observe"},
+		checksum.UnreadableSetting: {"window", "some day"},
+		checksum.MissingSource:     nil,
+		checksum.Retry:             nil,
+		checksum.TooLarge:          nil,
+		checksum.Blocked:           nil,
+		checksum.NoReason:          nil,
 	} {
-		t.Run(string(want), func(t *testing.T) {
+		t.Run(want.String(), func(t *testing.T) {
 			c := newCluster(t)
 			c.write("c", map[string]string{"k": "1"})
 			c.write("other", map[string]string{"k": "1"})
@@ -91,18 +91,18 @@ func TestWhatAWorkloadWaitsFor(t *testing.T) {
 				h.next(t.Context())
 			}
 			h.happened()
-			h.wantWaiting(t, "", 0)
+			h.wantWaiting(t, checksum.NoReason, 0)
 			c.annotate(d, settings...)
 			h.see(t, d)
 			c.write("c", map[string]string{"k": "2"})
 			switch want {
-			case waitsForMissing:
+			case checksum.MissingSource:
 				c.contents[configMap("other")] = nil
-			case waitsForRetry:
+			case checksum.Retry:
 				c.fail["d"] = 2
-			case waitsForRoom:
+			case checksum.TooLarge:
 				c.oversize = true
-			case waitsForOthers:
+			case checksum.Blocked:
 				c.rider, c.guarded = "was here", true
 			}
 			h.rest()
@@ -116,19 +116,19 @@ func TestWhatAWorkloadWaitsFor(t *testing.T) {
 			h.clock.Step(time.Minute)
 			look() // looking again does not make it younger
 			h.wantWaiting(t, want, 60)
-			if h.clock.Step(23 * time.Hour); want == waitsForPause || want == waitsForMode || want == waitsForReadable {
-				c.annotate(d, settings[0], map[waitReason]string{waitsForPause: "false", waitsForMode: "restart", waitsForReadable: "00:00-23:59 UTC"}[want])
+			if h.clock.Step(23 * time.Hour); want == checksum.Paused || want == checksum.ObserveMode || want == checksum.UnreadableSetting {
+				c.annotate(d, settings[0], map[checksum.Reason]string{checksum.Paused: "false", checksum.ObserveMode: "restart", checksum.UnreadableSetting: "00:00-23:59 UTC"}[want])
 				h.see(t, d)
 			}
-			if want == waitsForMissing {
+			if want == checksum.MissingSource {
 				c.write("other", map[string]string{"k": "1"})
 			}
 			c.oversize, c.rider = false, ""
-			if want == waitsForWindow { // 23:01 by now
+			if want == checksum.OutsideWindow { // 23:01 by now
 				h.clock.Step(23*time.Hour + 10*time.Minute)
 			}
 			look()
-			h.wantWaiting(t, "", 0)
+			h.wantWaiting(t, checksum.NoReason, 0)
 			if !c.stampedTrue(d) {
 				t.Error("it has not rolled in the end: the test shows nothing")
 			}
@@ -154,10 +154,10 @@ func TestWhoeverHasNothingDueWaitsForNothing(t *testing.T) {
 			c.write("c", map[string]string{"k": "2"})
 			h.rest()
 			h.mustSync(t, d)
-			h.wantWaiting(t, waitsForPause, 0)
+			h.wantWaiting(t, checksum.Paused, 0)
 			then(c)
 			h.mustSync(t, d)
-			h.wantWaiting(t, "", 0)
+			h.wantWaiting(t, checksum.NoReason, 0)
 		})
 	}
 }
@@ -166,16 +166,16 @@ func TestThoseWhoWaitForOthersAreCounted(t *testing.T) {
 	w, at := fleet(t, 20)
 	w.edit(at, w.newContent())
 	w.pass(4 * time.Second) // one rolls
-	if got := w.controller.waits.byReason(); got[waitsForTurn].count != 19 {
+	if got := w.controller.waits.byLabel(); got[checksum.Turn.Label()].count != 19 {
 		t.Errorf("waiting: %v, want 19 for their turn", got)
 	}
 	w.pass(10 * time.Minute)
-	if got := w.controller.waits.byReason(); len(got) != 0 {
+	if got := w.controller.waits.byLabel(); len(got) != 0 {
 		t.Errorf("waiting: %v, want none", got)
 	}
 	w.spoil(at)
 	w.pass(10 * time.Minute)
-	if got := w.controller.waits.byReason(); got[waitsForHalt].count != 19 || len(got) != 1 {
+	if got := w.controller.waits.byLabel(); got[checksum.Halted.Label()].count != 19 || len(got) != 1 {
 		t.Errorf("waiting: %v, want 19 for the halt", got)
 	}
 }
@@ -184,15 +184,15 @@ func TestARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
 	w.edit(at, w.newContent())
 	w.pass(10 * time.Minute)
-	if got := w.controller.waits.byReason(); got[waitsForRetry].count != 1 || len(got) != 1 || w.clock.Since(got[waitsForRetry].since) < 9*time.Minute {
+	if got := w.controller.waits.byLabel(); got[checksum.Retry.Label()].count != 1 || len(got) != 1 || w.clock.Since(got[checksum.Retry.Label()].since) < 9*time.Minute {
 		t.Errorf("waiting: %v, want one for the next retry, since it was refused first", got)
 	}
-	if got := testutil.ToFloat64(w.controller.metrics.readmissions.WithLabelValues(rolling, resultRefused)); got < 5 {
+	if got := testutil.ToFloat64(w.controller.metrics.readmissions.WithLabelValues(rolling, checksum.Refused.Label())); got < 5 {
 		t.Errorf("%v refusals counted", got)
 	}
 	w.apps[w.names[0]].refused = 0
 	w.pass(2 * time.Minute)
-	if got := w.controller.waits.byReason(); len(got) != 0 {
+	if got := w.controller.waits.byLabel(); len(got) != 0 {
 		t.Errorf("waiting: %v, want none", got)
 	}
 }
@@ -207,12 +207,12 @@ func TestABlockedRollWaitsSinceItsFirstTry(t *testing.T) {
 	if w.patches < 3 {
 		t.Fatalf("%d patches: it was not tried again, and the test shows nothing", w.patches)
 	}
-	if got := w.controller.waits.byReason(); got[waitsForOthers].count != 1 || len(got) != 1 || w.clock.Since(got[waitsForOthers].since) < 24*time.Minute {
+	if got := w.controller.waits.byLabel(); got[checksum.Blocked.Label()].count != 1 || len(got) != 1 || w.clock.Since(got[checksum.Blocked.Label()].since) < 24*time.Minute {
 		t.Errorf("waiting: %v at %s, want one that is blocked since the first try", got, w.clock.Now())
 	}
 	w.apps[w.names[0]].refused = 0
 	w.pass(10 * time.Minute)
-	if got := w.controller.waits.byReason(); len(got) != 0 {
+	if got := w.controller.waits.byLabel(); len(got) != 0 {
 		t.Errorf("waiting: %v, want none", got)
 	}
 }
@@ -246,7 +246,7 @@ func TestARetryThatIsNotNeededIsForgotten(t *testing.T) {
 				then(w, app, good)
 				app.refused = 0
 				w.pass(5 * time.Minute)
-				if got := w.controller.waits.byReason(); got[waitsForRetry].count != 0 || w.controller.again(app.user) || w.queue.NumRequeues(app.user) > 0 {
+				if got := w.controller.waits.byLabel(); got[checksum.Retry.Label()].count != 0 || w.controller.again(app.user) || w.queue.NumRequeues(app.user) > 0 {
 					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, map[bool]int{true: 1}[w.controller.again(app.user)], w.queue.NumRequeues(app.user))
 				}
 			})
@@ -257,20 +257,20 @@ func TestARetryThatIsNotNeededIsForgotten(t *testing.T) {
 func TestAHaltOutweighsARetry(t *testing.T) {
 	w, user := newWaits(time.Now), workload.Ref{Namespace: "shop", Name: "d"}
 	for _, step := range []struct {
-		hold   waitReason
+		hold   checksum.Reason
 		failed bool
-		want   waitReason
+		want   checksum.Reason
 	}{
-		{"", true, waitsForRetry},
-		{waitsForTurn, false, waitsForRetry}, // its turn, and the time to try again
-		{waitsForHalt, false, waitsForHalt},
-		{waitsForTurn, false, waitsForTurn},
+		{checksum.NoReason, true, checksum.Retry},
+		{checksum.Turn, false, checksum.Retry}, // its turn, and the time to try again
+		{checksum.Halted, false, checksum.Halted},
+		{checksum.Turn, false, checksum.Turn},
 	} {
-		if step.hold != "" {
+		if step.hold != checksum.NoReason {
 			w.hold(user, step.hold)
 		}
 		w.looked(user, step.failed, true)
-		if got := w.byReason(); len(got) != 1 || got[step.want].count != 1 {
+		if got := w.byLabel(); len(got) != 1 || got[step.want.Label()].count != 1 {
 			t.Errorf("after %+v: %v", step, got)
 		}
 	}

@@ -44,7 +44,7 @@ func FuzzServeHTTP(f *testing.F) {
 			t.Fatalf("answered %d to no JSON: %v", w.Code, err)
 		}
 		response := allowed(t, w, sent.Request)
-		if response.AuditAnnotations["outcome"] == string(failed) {
+		if response.AuditAnnotations["outcome"] == checksum.AdmissionFailed.Label() {
 			t.Fatalf("failed: %v", response.Warnings)
 		}
 	})
@@ -80,7 +80,7 @@ func FuzzObject(f *testing.F) {
 			setManager(request, manager)
 		}
 		response := admit(ctx, t, handler, request)
-		if response.AuditAnnotations["outcome"] == string(failed) {
+		if response.AuditAnnotations["outcome"] == checksum.AdmissionFailed.Label() {
 			t.Fatalf("failed: %v", response.Warnings)
 		}
 		if response.Patch == nil {
@@ -94,7 +94,7 @@ func FuzzObject(f *testing.F) {
 		if again := admit(ctx, t, handler, request); again.Patch != nil {
 			t.Fatalf("a second admission of\n%s\nchanges it again: %s", result, again.Patch)
 		}
-		if response.AuditAnnotations["outcome"] != string(checksum.Stamped) || kind.CreateOnly {
+		if response.AuditAnnotations["outcome"] != checksum.Stamped.Label() || kind.CreateOnly {
 			return
 		}
 		request.Operation, request.OldObject.Raw = admissionv1.Update, result

@@ -53,30 +53,13 @@ type Keys interface {
 	Refresh(ctx context.Context, keyID string) (found bool, err error)
 }
 
-// Outcomes of the handler itself, beside those of checksum.Decide.
-const (
-	notServed  checksum.Outcome = "not-served" // a kind or operation that is none of ours
-	optedOut   checksum.Outcome = "opted-out"  // the workload's label says disabled
-	owned      checksum.Outcome = "owned"      // a controller makes this object from its own template
-	unreadable checksum.Outcome = "unreadable" // the object does not have the form of its kind, or selects too many keys
-	failed     checksum.Outcome = "failed"     // something is wrong with us
-)
-
-// Why an admission came to what it did, beside the reasons of checksum's findings.
-const (
-	noReason       checksum.Reason = ""
-	noKey          checksum.Reason = "no-key"
-	sourcesUnknown checksum.Reason = "sources-unknown" // the caches are not full, and nothing could be read live
-	panicked       checksum.Reason = "panic"
-)
-
 var errNoKey = errors.New("the digest key is not there yet")
 
 // Answer is what an admission comes to. It never denies.
 type Answer struct {
-	Outcome checksum.Outcome
-	// Reason is why it came to that, or the first thing that is amiss; "" if
-	// nothing is.
+	// Outcome is what it comes to, one of checksum.AdmissionOutcomes.
+	Outcome checksum.Reason
+	// Reason is why it came to that, or the first thing that is amiss.
 	Reason   checksum.Reason
 	Patch    []jsonpatch.Operation
 	Warnings []string
@@ -117,19 +100,19 @@ func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionReque
 	defer func() {
 		if value := recover(); value != nil {
 			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", panics.What(value), "stack", panics.Where())
-			answer = Answer{Outcome: failed, Reason: panicked, Warnings: []string{"configstamp: internal error: admitted without checksums; the controller will add them"}}
+			answer = Answer{Outcome: checksum.AdmissionFailed, Reason: checksum.Panicked, Warnings: []string{checksum.Finding{Reason: checksum.Panicked}.Warning()}}
 		}
 		h.Metrics.admitted(request.Operation, answer, time.Since(start))
 	}()
 	answer, err := h.admit(ctx, request)
 	if err != nil {
-		logOf(ctx, request).Error(err, "Admitted unchanged", "outcome", answer.Outcome, "reason", answer.Reason)
+		logOf(ctx, request).Error(err, "Admitted unchanged", "outcome", answer.Outcome.Label(), "reason", answer.Reason)
 		answer.Patch = nil
 		answer.Warnings = append(answer.Warnings, "configstamp: admitted without checksums: "+err.Error())
 		return answer
 	}
 	if klog.FromContext(ctx).V(2).Enabled() {
-		logOf(ctx, request).V(2).Info("Admitted", "outcome", answer.Outcome, "reason", answer.Reason, "operations", len(answer.Patch), "dryRun", isDryRun(request))
+		logOf(ctx, request).V(2).Info("Admitted", "outcome", answer.Outcome.Label(), "reason", answer.Reason, "operations", len(answer.Patch), "dryRun", isDryRun(request))
 	}
 	return answer
 }
@@ -156,22 +139,22 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 	kind, ok := h.Kinds.Find(request.Resource.Group, request.Resource.Resource)
 	create := request.Operation == admissionv1.Create
 	if !ok || request.SubResource != "" || (!create && (request.Operation != admissionv1.Update || kind.CreateOnly)) {
-		return Answer{Outcome: notServed}, nil
+		return Answer{Outcome: checksum.NotServed}, nil
 	}
 	object, err := kind.Decode(request.Object.Raw)
 	if err != nil {
-		return Answer{Outcome: unreadable}, err
+		return Answer{Outcome: checksum.TemplateUnreadable}, err
 	}
 	if object.Name == "" && object.GenerateName == "" {
 		// The API server refuses it anyway, and a patch must never fail: that would deny.
-		return Answer{Outcome: unreadable}, errors.New("the object has no name")
+		return Answer{Outcome: checksum.TemplateUnreadable}, errors.New("the object has no name")
 	}
 	object.Namespace = request.Namespace
 	switch {
 	case object.Labels[checksum.InjectLabel] == checksum.InjectDisabled:
-		return Answer{Outcome: optedOut}, nil
+		return Answer{Outcome: checksum.OptedOut}, nil
 	case object.RolledByOwner(h.Kinds):
-		return Answer{Outcome: owned}, nil
+		return Answer{Outcome: checksum.Owned}, nil
 	}
 
 	return h.decide(ctx, request, object)
@@ -191,7 +174,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	old := object
 	if !admission.Create {
 		if old, err = stored(request, object); err != nil {
-			return Answer{Outcome: unreadable}, err
+			return Answer{Outcome: checksum.TemplateUnreadable}, err
 		}
 		// An unreadable baseline counts as none, and was warned of above.
 		admission.Held, _ = old.Records()
@@ -201,14 +184,14 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
 	settings, optedIn, unknown := h.Namespaces.Look(ctx, request.Namespace)
 	if !checksum.ServedBy(settings, h.Installation) {
-		return Answer{Outcome: optedOut}, nil
+		return Answer{Outcome: checksum.OptedOut}, nil
 	}
 	foreign := object.Foreign(h.Dialects)
 	if !optedIn && !foreign.OptsIn() && object.Labels[checksum.InjectLabel] != checksum.InjectEnabled {
 		// It speaks a dialect that does not count, or says no; or its Namespace was
 		// labelled a moment ago.
 		if in, err := h.Namespaces.OptedIn(ctx, request.Namespace); err == nil && !in {
-			return Answer{Outcome: optedOut}, nil
+			return Answer{Outcome: checksum.OptedOut}, nil
 		}
 	}
 	admission.Policy = h.Policy.With(
@@ -225,16 +208,16 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	if admission.NeedsContent() {
 		references, err := object.References()
 		if err != nil {
-			return Answer{Outcome: unreadable, Warnings: warnings}, err
+			return Answer{Outcome: checksum.TemplateUnreadable, Warnings: warnings}, err
 		}
 		warnings = append(warnings, unnameable(references, &admission.Policy)...)
 		admission.Selections = checksum.Selections(references, admission.Policy)
 		if ring, err = h.look(ctx, request, &admission); err != nil {
-			why := sourcesUnknown
+			why := checksum.SourcesUnknown
 			if errors.Is(err, errNoKey) {
-				why = noKey
+				why = checksum.NoDigestKey
 			}
-			return Answer{Outcome: failed, Reason: why, Warnings: warnings}, err
+			return Answer{Outcome: checksum.AdmissionFailed, Reason: why, Warnings: warnings}, err
 		}
 		if unknown != nil {
 			logOf(ctx, request).Info("The policy of the Namespace could not be read; nothing rolls by it", "reason", unknown.Error())
@@ -245,7 +228,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	if decision.Outcome == checksum.Restored {
 		h.watchTakeaway(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
-	reason := noReason
+	reason := checksum.NoReason
 	for _, finding := range decision.Findings {
 		warnings = append(warnings, finding.Warning())
 	}

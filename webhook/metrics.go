@@ -49,14 +49,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, []string{"code"}),
 	}
 	for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
-		for _, outcome := range []checksum.Outcome{checksum.Stamped, checksum.Kept, checksum.Restored} {
-			m.admissions.WithLabelValues(string(operation), string(outcome), string(noReason))
+		for _, outcome := range []checksum.Reason{checksum.Stamped, checksum.Kept, checksum.Restored} {
+			m.admissions.WithLabelValues(string(operation), outcome.Label(), checksum.NoReason.String())
 		}
-		for _, reason := range []checksum.Reason{noKey, sourcesUnknown, panicked} {
-			m.admissions.WithLabelValues(string(operation), string(failed), string(reason))
+		for _, reason := range []checksum.Reason{checksum.NoDigestKey, checksum.SourcesUnknown, checksum.Panicked} {
+			m.admissions.WithLabelValues(string(operation), checksum.AdmissionFailed.Label(), reason.String())
 		}
 	}
-	m.admissions.WithLabelValues(string(admissionv1.Update), string(checksum.Recorded), string(noReason))
+	m.admissions.WithLabelValues(string(admissionv1.Update), checksum.Recorded.Label(), checksum.NoReason.String())
 	m.fresh.WithLabelValues("true")
 	m.fresh.WithLabelValues("false")
 	m.malformed.WithLabelValues("400")
@@ -70,7 +70,7 @@ func (m *Metrics) admitted(operation admissionv1.Operation, answer Answer, took 
 	default: // whatever a request says, labels stay few
 		operation = "OTHER"
 	}
-	m.admissions.WithLabelValues(string(operation), string(answer.Outcome), string(answer.Reason)).Inc()
+	m.admissions.WithLabelValues(string(operation), answer.Outcome.Label(), answer.Reason.String()).Inc()
 	m.duration.Observe(took.Seconds())
 }
 

@@ -119,7 +119,7 @@ func (a Answer) response(request *admissionv1.AdmissionRequest) *admissionv1.Adm
 		UID:              request.UID,
 		Allowed:          true,
 		Warnings:         a.Warnings,
-		AuditAnnotations: map[string]string{"outcome": string(a.Outcome)},
+		AuditAnnotations: map[string]string{"outcome": a.Outcome.Label()},
 	}
 	if more := len(a.Warnings) - maxWarnings; more > 0 {
 		response.Warnings = append(a.Warnings[:maxWarnings:maxWarnings], fmt.Sprintf("configstamp: and %d more", more))

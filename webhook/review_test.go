@@ -165,8 +165,8 @@ func TestWhateverGoesWrongIsAllowed(t *testing.T) {
 				t.Errorf("patch %s, warnings %q", response.Patch, response.Warnings)
 			}
 			n := 0.0
-			for _, reason := range []checksum.Reason{noKey, sourcesUnknown, panicked} {
-				n += testutil.ToFloat64(handler.Metrics.admissions.WithLabelValues("CREATE", "failed", string(reason)))
+			for _, reason := range []checksum.Reason{checksum.NoDigestKey, checksum.SourcesUnknown, checksum.Panicked} {
+				n += testutil.ToFloat64(handler.Metrics.admissions.WithLabelValues("CREATE", "failed", reason.String()))
 			}
 			if n != 1 {
 				t.Errorf("counted %v times as failed", n)

@@ -17,6 +17,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 // TestReferenceOfMetrics compares docs/metrics.md with what the two processes
@@ -38,6 +40,12 @@ func TestReferenceOfMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := between(t, path, string(document), "metrics", table(found))
+	for name, of := range map[string]checksum.Metrics{
+		"outcomes": checksum.AdmissionOutcomes, "reasons": checksum.AdmissionReasons, "waits": checksum.Waiting,
+		"readmissions": checksum.ReadmissionResults, "rollouts": checksum.RolloutResults,
+	} {
+		text = between(t, path, text, name, labelTable(of))
+	}
 	switch {
 	case text == string(document):
 	case *update:
@@ -150,6 +158,35 @@ func table(found map[string]*metric) string {
 		text.WriteString(" `" + name + "`")
 	}
 	return text.String() + ".\n"
+}
+
+// labelTable tells what the labels of a metric mean.
+func labelTable(of checksum.Metrics) string {
+	meanings := map[string][]string{}
+	for _, row := range checksum.Reasons() {
+		if row.In&of == 0 {
+			continue
+		}
+		meaning, label := sentence(row), row.Label
+		if row.Event != "" {
+			meaning += " (event `" + row.Event + "`)"
+		}
+		if of == checksum.AdmissionReasons {
+			label = row.Code
+		}
+		meanings[label] = append(meanings[label], meaning)
+	}
+	var text strings.Builder
+	text.WriteString("| value | meaning |\n|---|---|\n")
+	for _, label := range checksum.Labels(of) {
+		fmt.Fprintf(&text, "| `%s` | %s |\n", label, strings.Join(meanings[label], "; or: "))
+	}
+	return text.String()
+}
+
+// sentence is how the documentation writes that of a reason.
+func sentence(row checksum.Row) string {
+	return strings.NewReplacer("{user}", "", "{", "*", "}", "*").Replace(row.Sentence)
 }
 
 func TestWhatBecomesOfEventsIsCounted(t *testing.T) {

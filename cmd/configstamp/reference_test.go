@@ -4,14 +4,9 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -42,6 +37,7 @@ func TestReferenceSaysWhatTheCodeSays(t *testing.T) {
 		"webhook":    flagTable(webhook, func(flag *pflag.Flag) bool { return !both(flag) }),
 		"controller": flagTable(controller, func(flag *pflag.Flag) bool { return !both(flag) }),
 		"check":      flagTable(flagsOf(t, "check"), func(*pflag.Flag) bool { return true }),
+		"events":     eventTable(),
 	} {
 		text = between(t, path, text, name, table)
 	}
@@ -118,74 +114,15 @@ func settingsTable() string {
 	return table.String()
 }
 
-// Every event that can be written has a row in docs/reference.md, and every row is
-// of an event that can be.
-func TestReferenceKnowsEveryEvent(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference.md"))
-	if err != nil {
-		t.Fatal(err)
+// eventTable is one row for each reason that an event tells of; those of one event
+// stand together.
+func eventTable() string {
+	rows := slices.DeleteFunc(checksum.Reasons(), func(row checksum.Row) bool { return row.Event == "" })
+	slices.SortStableFunc(rows, func(a, b checksum.Row) int { return cmp.Compare(a.Event, b.Event) })
+	var table strings.Builder
+	table.WriteString("| event | type | code | meaning |\n|---|---|---|---|\n")
+	for _, row := range rows {
+		fmt.Fprintf(&table, "| `%s` | %s | `%s` | %s |\n", row.Event, row.Type, row.Code, sentence(row))
 	}
-	_, events, found := strings.Cut(string(document), "\n## Events\n")
-	if !found {
-		t.Fatal("docs/reference.md has no chapter Events")
-	}
-	events, _, _ = strings.Cut(events, "\n## ")
-	var documented []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (?:Normal|Warning) \\|").FindAllStringSubmatch(events, -1) {
-		documented = append(documented, row[1])
-	}
-	slices.Sort(documented)
-	if written := reasons(t); !slices.Equal(documented, written) {
-		t.Errorf("docs/reference.md tells of the events\n%v\nand the code writes\n%v", documented, written)
-	}
-}
-
-// reasons finds the reasons of events in the code: the constants of the
-// controller's type for them, and what is written out in a call of Eventf.
-func reasons(t *testing.T) []string {
-	t.Helper()
-	var found []string
-	for _, folder := range []string{"../../controller", "../../webhook", "."} {
-		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("reading the code in %s: %d files, %v", folder, len(files), err)
-		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ast.Inspect(parsed, func(node ast.Node) bool {
-				found = append(found, reasonsIn(node)...)
-				return true
-			})
-		}
-	}
-	slices.SortFunc(found, cmp.Compare[string])
-	return slices.Compact(found)
-}
-
-func reasonsIn(node ast.Node) (found []string) {
-	var literals []ast.Expr
-	switch node := node.(type) {
-	case *ast.ValueSpec:
-		if kind, ok := node.Type.(*ast.Ident); ok && kind.Name == "reason" {
-			literals = node.Values
-		}
-	case *ast.CallExpr:
-		if call, ok := node.Fun.(*ast.SelectorExpr); ok && call.Sel.Name == "Eventf" && len(node.Args) > 3 {
-			literals = node.Args[3:4]
-		}
-	}
-	for _, literal := range literals {
-		if text, ok := literal.(*ast.BasicLit); ok && text.Kind == token.STRING {
-			if name, err := strconv.Unquote(text.Value); err == nil {
-				found = append(found, name)
-			}
-		}
-	}
-	return found
+	return table.String()
 }

@@ -148,7 +148,7 @@ func untilAble(ctx context.Context, able func() bool) {
 // announce puts what the webhook has to say about a workload into an event.
 func announce(recorder events.EventRecorder) webhook.Announcer {
 	return func(workload corev1.ObjectReference, sentence string) {
-		recorder.Eventf(&workload, nil, corev1.EventTypeWarning, "ChecksumsTakenAway", "Admit", "%s", sentence)
+		recorder.Eventf(&workload, nil, checksum.ChecksumsTakenAway.EventType(), checksum.ChecksumsTakenAway.Event(), "Admit", "%s", sentence)
 	}
 }
 

@@ -73,10 +73,10 @@ type Verdict struct {
 	Do       Action
 	Nodes    []string
 	Selector *string // of the pods to read; nil: it is not known yet
-	// Why is what it waits for, "" for nothing; Hold is the setting that holds it, and
+	// Why is what it waits for, if anything; Hold is the setting that holds it, and
 	// Halted who has failed with its change, and why. It waits for its turn since Since.
 	// Settles tells that its sources are being written, so that nothing is told yet.
-	Why       Why
+	Why       checksum.Reason
 	Hold      checksum.Hold
 	Halted    workload.Ref
 	HaltedWhy string
@@ -88,9 +88,9 @@ type Verdict struct {
 	Blind bool
 	// Retry tells that pods could not be read, and are to be read again soon.
 	Retry bool
-	// Ended and Failed tell what became of a rollout; Ours that it is ours to tell of.
-	Ended  Condition
-	Failed string // why; "": it has not, or people know
+	// Ended and failed tell what became of a rollout; Ours that it is ours to tell of.
+	Ended  checksum.Reason // healthy, RolloutFailed or CannotTell; NoReason: it has not
+	Failed string          // why; "": it has not, or people know
 	Ours   bool
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -39,23 +40,26 @@ func (p *Plan) Followed(user workload.Ref, f *Facts, now time.Time) Verdict {
 	}
 	defer p.seen(user, f.Mark) // its failure is known by then
 	verdict.Blind = blind
-	if how == Unreported && r.failed {
-		how = Failed // nothing says that it would be healthy
+	if how == mute && r.failed {
+		how = failed // nothing says that it would be healthy
 	}
 	switch how {
-	case Healthy, Unreported:
-		if p.settle(user, how == Healthy, f.Carried) {
-			verdict.Ended, verdict.Ours = how, true
+	case healthy, mute:
+		if p.settle(user, how == healthy, f.Carried) {
+			verdict.Ours = true
+			if verdict.Ended = checksum.CannotTell; how == healthy {
+				verdict.Ended = checksum.Healthy
+			}
 		}
 		return verdict
-	case Failed:
+	case failed:
 		if !r.failed {
 			p.halt(user, why, f.Records)
 			if verdict.Ours = !r.found || len(r.places) > 0; verdict.Ours { // what somebody else rolls is not ours to tell of
-				verdict.Ended, verdict.Failed = Failed, why
+				verdict.Ended, verdict.Failed = checksum.RolloutFailed, why
 			}
 		}
-	case UnderWay:
+	case underWay:
 	}
 	verdict.Wait = p.limits.lookEvery()
 	if r.failed {

@@ -37,15 +37,15 @@ func (e *Extent) Grows(status *workload.Status) bool {
 	return *e != was
 }
 
-// Condition is how a rollout is.
-type Condition int
+// condition is how a rollout is.
+type condition int
 
 // The conditions.
 const (
-	UnderWay   Condition = iota
-	Healthy              // rolled out, and well for the soak
-	Failed               // its own controller says so, or its pods show it, or it makes no progress
-	Unreported           // it cannot tell
+	underWay condition = iota
+	healthy            // rolled out, and well for the soak
+	failed             // its own controller says so, or its pods show it, or it makes no progress
+	mute               // it cannot tell
 )
 
 // A rollout that has failed is looked at less often than one under way.
@@ -64,7 +64,7 @@ func (l *Limits) soak(f *Facts) time.Duration { return max(l.Soak, f.Status.MinR
 
 // judge tells how a rollout is, and why it has failed; or what has to be read before
 // that can be told. Its pods are listed only when the status asks for it: see looks.
-func (r *attempt) judge(f *Facts, limits *Limits, now time.Time) (how Condition, why string, need Verdict) {
+func (r *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
 	state, status := &r.health, &f.Status
 	if state.progressed.IsZero() {
 		state.progressed, state.best = r.began, NoExtent()
@@ -79,31 +79,31 @@ func (r *attempt) judge(f *Facts, limits *Limits, now time.Time) (how Condition,
 		state.status = 0 // nor does it when it is the same again later
 	}
 	if unchanged && status.Waits == "" && now.Sub(r.began) < limits.RolloutDeadline {
-		return UnderWay, "", Verdict{}
+		return underWay, "", Verdict{}
 	}
 	if unchanged || status.Phase == workload.Unreported {
 		state.well = time.Time{}
-		return Unreported, "", Verdict{}
+		return mute, "", Verdict{}
 	}
 	state.hear(status, limits, now)
 	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
-		return Failed, "its controller says " + status.Why, Verdict{}
+		return failed, "its controller says " + status.Why, Verdict{}
 	}
 	if f.Pods == nil {
 		if r.asksForPods(status, limits, limits.soak(f), now) {
-			return UnderWay, "", Verdict{Do: ReadPods, Selector: state.selector}
+			return underWay, "", Verdict{Do: ReadPods, Selector: state.selector}
 		}
 		return r.stuck(f, limits, now)
 	}
 	state.selector = &f.Pods.Selector
 	if f.Pods.Access == Unread && now.Sub(r.began) < limits.RolloutDeadline {
-		return UnderWay, "", Verdict{Retry: true}
+		return underWay, "", Verdict{Retry: true}
 	}
 	return r.judgePods(f, limits, now)
 }
 
 // judgePods is judge with the pods at hand.
-func (r *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how Condition, why string, need Verdict) {
+func (r *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
 	state, status, soak := &r.health, &f.Status, limits.soak(f)
 	pods, rolledOut := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut
 	brief := min(soak, limits.CrashDeadline/2)
@@ -111,7 +111,7 @@ func (r *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how Condit
 	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= soak) {
 		down, alone, ask := f.nodesOf()
 		if len(ask) > 0 {
-			return UnderWay, "", Verdict{Do: ReadNodes, Nodes: ask}
+			return underWay, "", Verdict{Do: ReadNodes, Nodes: ask}
 		}
 		rolledOut = alone
 		pods = slices.DeleteFunc(pods, func(pod workload.Pod) bool { return down[pod.Node] })
@@ -127,7 +127,7 @@ func (r *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how Condit
 		}
 	}
 	if trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline {
-		return Failed, trouble, Verdict{}
+		return failed, trouble, Verdict{}
 	}
 	if len(pods) == 0 && f.Pods.Access == Seen {
 		up = false // none has been made yet
@@ -140,29 +140,29 @@ func (r *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how Condit
 	}
 	state.started = started
 	if !state.well.IsZero() && now.Sub(state.well) >= soak {
-		return Healthy, "", Verdict{}
+		return healthy, "", Verdict{}
 	}
 	state.complete = state.complete || rolledOut
 	return r.stuck(f, limits, now)
 }
 
 // stuck tells whether a rollout has failed because it makes no progress.
-func (r *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how Condition, why string, need Verdict) {
+func (r *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
 	if f.Status.Deadline && !r.health.complete {
-		return UnderWay, "", Verdict{} // its own controller tells
+		return underWay, "", Verdict{} // its own controller tells
 	}
 	stands := now.Sub(r.health.progressed)
 	if stands < limits.RolloutDeadline || r.failed || !r.health.well.IsZero() {
-		return UnderWay, "", Verdict{}
+		return underWay, "", Verdict{}
 	}
 	if f.Status.PerNode && f.Pods != nil {
 		down, _, ask := f.nodesOf()
 		if len(ask) > 0 {
-			return UnderWay, "", Verdict{Do: ReadNodes, Nodes: ask}
+			return underWay, "", Verdict{Do: ReadNodes, Nodes: ask}
 		}
 		if f.stalledByNodes(down) {
-			return Unreported, "", Verdict{}
+			return mute, "", Verdict{}
 		}
 	}
-	return Failed, fmt.Sprintf("it has made no progress for %s", stands.Round(time.Second)), Verdict{}
+	return failed, fmt.Sprintf("it has made no progress for %s", stands.Round(time.Second)), Verdict{}
 }

@@ -54,7 +54,7 @@ func TestHealth(t *testing.T) {
 		down map[string]bool
 		// blind tells that its pods have no selector.
 		blind bool
-		want  Condition
+		want  condition
 		when  int // in seconds
 		why   string
 	}{
@@ -64,21 +64,21 @@ func TestHealth(t *testing.T) {
 					return now{rolling, []workload.Pod{old, up(1)}}
 				}
 				return now{done, []workload.Pod{up(1), up(4)}}
-			}, want: Healthy, when: 15,
+			}, want: healthy, when: 15,
 		},
 		"and no less than minReadySeconds": {
 			then: func(int) now {
 				slow := done
 				slow.MinReady = 25 * time.Second
 				return now{slow, []workload.Pod{up(0)}}
-			}, want: Healthy, when: 25,
+			}, want: healthy, when: 25,
 		},
 		"however long they are": {
 			then: func(int) now {
 				slow := done
 				slow.MinReady = 400 * time.Second
 				return now{slow, []workload.Pod{up(0)}}
-			}, want: Healthy, when: 400,
+			}, want: healthy, when: 400,
 		},
 		"a container that restarts begins the soak anew": {
 			then: func(s int) now {
@@ -87,7 +87,7 @@ func TestHealth(t *testing.T) {
 					pod.Started, pod.Restarted = at(8), true
 				}
 				return now{done, []workload.Pod{pod, up(1)}}
-			}, want: Healthy, when: 20, // seen when the first soak was over
+			}, want: healthy, when: 20, // seen when the first soak was over
 		},
 		"an app without a probe that crashes after three seconds fails": {
 			then: func(s int) now {
@@ -95,11 +95,11 @@ func TestHealth(t *testing.T) {
 					return now{done, []workload.Pod{pod, pod}}
 				}
 				return now{workload.Status{Phase: workload.Rolling, Updated: 2, Missing: 2, Deadline: true}, []workload.Pod{crashing, crashing}}
-			}, want: Failed, when: 35, why: "container app: CrashLoopBackOff (2 of 2 new pods)",
+			}, want: failed, when: 35, why: "container app: CrashLoopBackOff (2 of 2 new pods)",
 		},
 		"and so it does though the status never tells": {
 			then: func(s int) now { return now{done, []workload.Pod{late(s), late(s)}} },
-			want: Failed, when: 40, why: "its container restarts (2 of 2 new pods)",
+			want: failed, when: 40, why: "its container restarts (2 of 2 new pods)",
 		},
 		"one of two that crashes is left to the controller": {
 			then: func(s int) now {
@@ -107,7 +107,7 @@ func TestHealth(t *testing.T) {
 					return now{rolling, []workload.Pod{up(0), crashing}}
 				}
 				return now{workload.Status{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(600)}, []workload.Pod{up(0), crashing}}
-			}, want: Failed, when: 600, why: "its controller says ProgressDeadlineExceeded",
+			}, want: failed, when: 600, why: "its controller says ProgressDeadlineExceeded",
 		},
 		"a failure of the revision before does not count": {
 			then: func(s int) now {
@@ -115,17 +115,17 @@ func TestHealth(t *testing.T) {
 					return now{workload.Status{Phase: workload.Failed, FailedAt: at(-100)}, nil}
 				}
 				return now{done, []workload.Pod{up(1)}}
-			}, want: Healthy, when: 14,
+			}, want: healthy, when: 14,
 		},
 		"images that cannot be pulled fail by the same deadline": {
 			then: func(int) now {
 				return now{rolling, []workload.Pod{old, {Name: "new", Stamps: stamps, Trouble: "container app: ImagePullBackOff"}}}
-			}, want: Failed, when: 35, why: "container app: ImagePullBackOff (1 of 1 new pods)",
+			}, want: failed, when: 35, why: "container app: ImagePullBackOff (1 of 1 new pods)",
 		},
 		"what has no deadline of its own fails without progress": {
 			then: func(s int) now {
 				return now{workload.Status{Phase: workload.Rolling, Updated: int32(min(s, 100))}, []workload.Pod{old}}
-			}, want: Failed, when: 400, why: "it has made no progress for 5m0s",
+			}, want: failed, when: 400, why: "it has made no progress for 5m0s",
 		},
 		"nodes that go away bring nothing to a standstill": {
 			then: func(s int) now { // one in twelve seconds is new; of a hundred, thirty old ones go
@@ -137,7 +137,7 @@ func TestHealth(t *testing.T) {
 					return now{workload.Status{Phase: workload.RolledOut, PerNode: true, Updated: nodes, Available: nodes}, []workload.Pod{up(0)}}
 				}
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: nodes - 1, Missing: nodes - updated}, []workload.Pod{up(0)}}
-			}, want: Healthy, when: 850,
+			}, want: healthy, when: 850,
 		},
 		"nor does what the status tells of the revision before": {
 			then: func(s int) now { // one in eight seconds
@@ -148,7 +148,7 @@ func TestHealth(t *testing.T) {
 					return now{daemons(2, updated, 99), []workload.Pod{up(0)}}
 				}
 				return now{daemons(2, 100, 100), []workload.Pod{up(0)}}
-			}, want: Healthy, when: 810,
+			}, want: healthy, when: 810,
 		},
 		"what was rolled out and never lasted fails without progress": {
 			then: func(s int) now {
@@ -156,10 +156,10 @@ func TestHealth(t *testing.T) {
 					return now{done, []workload.Pod{up(s)}}
 				}
 				return now{rolling, []workload.Pod{up(s)}}
-			}, want: Failed, when: 300, why: "it has made no progress for 5m0s",
+			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
 		},
 		"what cannot tell is settled at once": {
-			then: func(int) now { return now{workload.Status{Waits: "it is paused"}, nil} }, want: Unreported,
+			then: func(int) now { return now{workload.Status{Waits: "it is paused"}, nil} }, want: mute,
 		},
 		"a status that is the same again after a change speaks of the new revision": {
 			then: func(s int) now {
@@ -170,45 +170,45 @@ func TestHealth(t *testing.T) {
 					return now{workload.Status{Phase: workload.Rolling, StatusHash: 2}, nil}
 				}
 				return now{workload.Status{Phase: workload.RolledOut, StatusHash: 1}, nil}
-			}, blind: true, want: Healthy, when: 20,
+			}, blind: true, want: healthy, when: 20,
 		},
 		"a failure that may be of the revision before does not count": {
-			then: func(int) now { return now{workload.Status{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: Unreported, when: 300,
+			then: func(int) now { return now{workload.Status{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: mute, when: 300,
 		},
 		"nodes that are not ready are discounted": {
 			then: func(int) now {
 				pod, gone := up(0), old
 				pod.Node, gone.Node, gone.Ready = "a", "b", false
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
-			}, down: map[string]bool{"b": true}, want: Healthy, when: 20,
+			}, down: map[string]bool{"b": true}, want: healthy, when: 20,
 		},
 		"nodes that are ready are not": {
 			then: func(int) now {
 				pod, gone := up(0), old
 				pod.Node, gone.Node, gone.Ready = "a", "b", false
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
-			}, want: Failed, when: 300, why: "it has made no progress for 5m0s",
+			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
 		},
 		"nodes that are ready are not, though others lack as many": {
 			then: func(int) now {
 				pod, gone, slow := up(0), old, old
 				pod.Node, gone.Node, gone.Ready, slow.Node = "a", "b", false, "c"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone, slow}}
-			}, down: map[string]bool{"b": true}, want: Unreported, when: 300, // they keep it from going on
+			}, down: map[string]bool{"b": true}, want: mute, when: 300, // they keep it from going on
 		},
 		"a rollout that nodes keep from beginning cannot tell": {
 			then: func(int) now {
 				gone, slow := old, old
 				gone.Node, gone.Ready, slow.Node = "b", false, "c"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{gone, slow}}
-			}, down: map[string]bool{"b": true}, want: Unreported, when: 300,
+			}, down: map[string]bool{"b": true}, want: mute, when: 300,
 		},
 		"but not when something new is not ready elsewhere": {
 			then: func(int) now {
 				hangs, gone := up(0), old
 				hangs.Node, hangs.Ready, gone.Node, gone.Ready = "a", false, "b", false
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{hangs, gone}}
-			}, down: map[string]bool{"b": true}, want: Failed, when: 300, why: "it has made no progress for 5m0s",
+			}, down: map[string]bool{"b": true}, want: failed, when: 300, why: "it has made no progress for 5m0s",
 		},
 		"a pod that is never made on a node that is not ready is no matter": {
 			then: func(int) now {
@@ -216,7 +216,7 @@ func TestHealth(t *testing.T) {
 				pod.Node = "a"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1},
 					[]workload.Pod{pod, {Name: "new", Node: "b", Stamps: stamps}}}
-			}, down: map[string]bool{"b": true}, want: Healthy, when: 20,
+			}, down: map[string]bool{"b": true}, want: healthy, when: 20,
 		},
 		"nor is one that cannot pull its image there, while others still roll": {
 			then: func(s int) now {
@@ -229,7 +229,7 @@ func TestHealth(t *testing.T) {
 				pod := up(100)
 				pod.Node = "a"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1}, []workload.Pod{pod, stuck}}
-			}, down: map[string]bool{"b": true}, want: Healthy, when: 120,
+			}, down: map[string]bool{"b": true}, want: healthy, when: 120,
 		},
 		"and it hides no crash on a node that is ready": {
 			then: func(int) now {
@@ -237,22 +237,22 @@ func TestHealth(t *testing.T) {
 				here.Node = "a"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 2},
 					[]workload.Pod{here, {Name: "new", Node: "b", Stamps: stamps}}}
-			}, down: map[string]bool{"b": true}, want: Failed, when: 40, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+			}, down: map[string]bool{"b": true}, want: failed, when: 40, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
 		},
 		"when no node is ready, nobody can tell": {
 			then: func(int) now {
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 1}, []workload.Pod{{Name: "new", Node: "b", Stamps: stamps}}}
-			}, down: map[string]bool{"b": true}, want: Unreported, when: 300,
+			}, down: map[string]bool{"b": true}, want: mute, when: 300,
 		},
 		"other kinds are held to their pods, wherever they are": {
 			then: func(int) now {
 				here := crashing
 				here.Node = "b"
 				return now{rolling, []workload.Pod{here}}
-			}, down: map[string]bool{"b": true}, want: Failed, when: 35, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+			}, down: map[string]bool{"b": true}, want: failed, when: 35, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
 		},
 		"kinds whose pods nobody finds are healthy by what they say": {
-			then: func(int) now { return now{done, nil} }, blind: true, want: Healthy, when: 10,
+			then: func(int) now { return now{done, nil} }, blind: true, want: healthy, when: 10,
 		},
 		"pods that are not made yet are waited for": {
 			then: func(s int) now {
@@ -260,7 +260,7 @@ func TestHealth(t *testing.T) {
 					return now{done, []workload.Pod{old}}
 				}
 				return now{done, []workload.Pod{up(20)}}
-			}, want: Healthy, when: 30,
+			}, want: healthy, when: 30,
 		},
 		"one early restart is no failure, however long the soak": {
 			then: func(int) now {
@@ -269,7 +269,7 @@ func TestHealth(t *testing.T) {
 				slow := done
 				slow.MinReady = time.Minute
 				return now{slow, []workload.Pod{pod}}
-			}, want: Healthy, when: 60,
+			}, want: healthy, when: 60,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestHealth(t *testing.T) {
 				is := c.then(second)
 				p.status, p.pods = is.status, is.pods
 				how, why := p.judge(second)
-				if how == UnderWay {
+				if how == underWay {
 					continue
 				}
 				if how != c.want || second != c.when || why != c.why {
@@ -312,7 +312,7 @@ func newPatient() *patient {
 }
 
 // judge tells how it is after some seconds.
-func (p *patient) judge(second int) (Condition, string) {
+func (p *patient) judge(second int) (condition, string) {
 	f := p.facts
 	for f.Status = p.status; ; {
 		how, why, need := p.attempt.judge(&f, &p.limits, start.Add(time.Duration(second)*time.Second))
@@ -348,8 +348,8 @@ func TestAFailedDaemonSetThatRecoversIsFoundSoon(t *testing.T) {
 			p.status.Available, p.status.Missing = 0, 2
 		}
 		how, _ := p.judge(second)
-		p.attempt.failed = p.attempt.failed || how == Failed
-		if how == Healthy {
+		p.attempt.failed = p.attempt.failed || how == failed
+		if how == healthy {
 			if !p.attempt.failed || second < 1800 || second > 1800+60 {
 				t.Errorf("healthy after %d seconds (it failed: %t), want it within a minute from 1800", second, p.attempt.failed)
 			}
@@ -366,7 +366,7 @@ func TestPodsOfASlowRolloutAreSeldomListed(t *testing.T) {
 		updated := int32(second / 20)
 		p.pods = []workload.Pod{{Name: "first", Node: "a", Stamps: stamps, Ready: second >= 20, Created: start}}
 		p.status = workload.Status{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: 499, Missing: 500 - updated}
-		if how, why := p.judge(second); how != UnderWay {
+		if how, why := p.judge(second); how != underWay {
 			t.Fatalf("judged %v (%s) after %d seconds", how, why, second)
 		}
 	}

@@ -7,35 +7,18 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Why is what a workload with changed sources waits for.
-type Why string
-
-// What it waits for. Those that settings give are named after them.
-const (
-	WaitsForPause    Why = "pause"
-	WaitsForWindow   Why = "window"
-	WaitsForInterval Why = "min-interval"
-	WaitsForMode     Why = "observe"
-	WaitsForMissing  Why = "missing"    // a required source or key is not there
-	WaitsForReadable Why = "unreadable" // a setting cannot be read
-	WaitsForPace     Why = "pace"       // its sources are written again and again
-	WaitsForSettle   Why = "settle"     // its sources are being written
-	WaitsForTurn     Why = "turn"       // others roll first
-	WaitsForHalt     Why = "halted"     // another has failed with the change
-)
-
 // Looked tells whether a workload with changed sources may roll now; else what it
 // waits for. What was granted before and is held now, is given back.
 func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
 	if !f.Review.MayRoll() || len(f.Policy.Faults) > 0 {
 		p.Withdraw(user)
 		if len(f.Review.Missing) > 0 {
-			return Verdict{Why: WaitsForMissing}
+			return Verdict{Why: f.Review.Missing[0].Reason}
 		}
-		return Verdict{Why: WaitsForReadable}
+		return Verdict{Why: checksum.UnreadableSetting}
 	}
 	settles := p.settles(user.Namespace, f.Review.Untrue, now)
-	if held := p.held(user, f, now); held.Why != "" {
+	if held := p.held(user, f, now); held.Why != checksum.NoReason {
 		p.Withdraw(user)
 		if held.Settles = settles > 0; held.Settles {
 			held.Wait = settles
@@ -44,7 +27,7 @@ func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
 	}
 	if p.Off() {
 		if settles > 0 {
-			return Verdict{Why: WaitsForSettle, Settles: true, Wait: settles}
+			return Verdict{Settles: true, Wait: settles}
 		}
 		return Verdict{Do: Roll}
 	}
@@ -62,10 +45,10 @@ func (p *Plan) settles(namespace string, sources []checksum.Source, now time.Tim
 // held is what holds a workload, of settings and the pace of its sources.
 func (p *Plan) held(user workload.Ref, f *Facts, now time.Time) (held Verdict) {
 	if f.Policy.Observe {
-		return Verdict{Why: WaitsForMode}
+		return Verdict{Why: checksum.ObserveMode}
 	}
 	if hold, holds := f.Policy.HoldAt(now, p.current(user, f)); holds {
-		if held = (Verdict{Why: Why(hold.Setting), Hold: hold}); !hold.Until.IsZero() {
+		if held = (Verdict{Why: hold.Reason, Hold: hold}); !hold.Until.IsZero() {
 			held.Wait = hold.Until.Sub(now)
 		}
 		return held
@@ -74,7 +57,7 @@ func (p *Plan) held(user workload.Ref, f *Facts, now time.Time) (held Verdict) {
 		return Verdict{}
 	}
 	if wait := p.pace.wait(user, f.UID, now); wait > 0 {
-		return Verdict{Why: WaitsForPace, Wait: wait}
+		return Verdict{Why: checksum.Paced, Wait: wait}
 	}
 	return Verdict{}
 }
@@ -116,13 +99,13 @@ func (p *Plan) inTurn(user workload.Ref, f *Facts, settles time.Duration, now ti
 	}, now)
 	switch {
 	case settles > 0:
-		return Verdict{Why: WaitsForSettle, Settles: true, Wait: settles}
+		return Verdict{Settles: true, Wait: settles}
 	case turn.granted:
 		return Verdict{Do: Roll}
 	case turn.halted != workload.Ref{}:
-		return Verdict{Why: WaitsForHalt, Wait: wait, Halted: turn.halted, HaltedWhy: turn.why} // while it is busy, another may wait for it that could end the halt
+		return Verdict{Why: checksum.Halted, Wait: wait, Halted: turn.halted, HaltedWhy: turn.why} // while it is busy, another may wait for it that could end the halt
 	}
-	return Verdict{Why: WaitsForTurn, Wait: wait, Since: turn.since}
+	return Verdict{Why: checksum.Turn, Wait: wait, Since: turn.since}
 }
 
 // CalmAfter is how long a workload that has fallen back has to be rolled out before it

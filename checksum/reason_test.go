@@ -1,0 +1,55 @@
+package checksum_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// A reason that lacks its row, or a part of it, is found here; a row that lacks a
+// column does not compile.
+func TestEveryReasonIsComplete(t *testing.T) {
+	code, event := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`), regexp.MustCompile(`^([A-Z][a-z]+)+$`)
+	codes := map[string]bool{}
+	for i, row := range checksum.Reasons() {
+		reason := checksum.NoReason + 1 + checksum.Reason(i)
+		if !code.MatchString(row.Code) || codes[row.Code] {
+			t.Errorf("reason %d has the code %q; it lacks a row, or another has that code", i+1, row.Code)
+		}
+		codes[row.Code] = true
+		if row.Sentence == "" || strings.HasSuffix(row.Sentence, ".") || strings.Contains(row.Sentence, "|") {
+			t.Errorf("%s reads %q", reason, row.Sentence)
+		}
+		if told := row.Type != checksum.Silent; told && !event.MatchString(row.Event) || !told && row.Event != "" {
+			t.Errorf("%s has an event of the type %q and the reason %q", reason, row.Type, row.Event)
+		}
+		if labelled := row.In&^checksum.AdmissionReasons != 0; labelled && !code.MatchString(row.Label) || !labelled && row.Label != "" {
+			t.Errorf("%s has the label %q for the metrics %b", reason, row.Label, row.In)
+		}
+		if row.In == 0 && row.Event == "" {
+			t.Errorf("neither an event nor a metric tells of %s", reason)
+		}
+		if row.In&checksum.Waiting != 0 && row.Event == "" {
+			t.Errorf("workloads wait for %s, and no event says so", reason)
+		}
+	}
+}
+
+func TestFindingsAreSentences(t *testing.T) {
+	for i, row := range checksum.Reasons() {
+		finding := checksum.Finding{Reason: checksum.NoReason + 1 + checksum.Reason(i), Source: message, Key: "greeting", Text: "web"}
+		if sentence := finding.String(); strings.ContainsAny(sentence, "{}") || row.In&checksum.AdmissionReasons != 0 && len(sentence) > 200 {
+			t.Errorf("%s reads %q", finding.Reason, sentence)
+		}
+	}
+}
+
+// What one installation's finding holds is never taken for a word to replace.
+func TestFindingsReplaceOnce(t *testing.T) {
+	finding := checksum.Finding{Reason: checksum.UnreadableSetting, Source: message, Text: "{key}"}
+	if want := "configmap/web-message: {key}; nothing that uses it restarts until it is fixed"; finding.String() != want {
+		t.Errorf("it reads %q, want %q", finding, want)
+	}
+}

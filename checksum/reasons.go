@@ -1,0 +1,153 @@
+package checksum
+
+// The reasons. Each has its row in the table below.
+const (
+	NoReason Reason = iota // nothing is amiss
+
+	// What an admission finds.
+	MissingSource
+	MissingKey
+	UnreadableSetting
+	ObserveMode
+	TooLarge
+	NotProvenFresh
+	LostRecord
+	InvalidName
+	ForeignStamps
+	NoSetting
+	NoAnnotation
+	NoTemplateSetting
+	Claimed
+	OtherKey
+	NoDigestKey
+	SourcesUnknown
+	Panicked
+
+	// What an admission comes to. TooLarge and NotProvenFresh are outcomes too.
+	Stamped
+	Kept
+	Restored
+	Recorded
+	OnHold
+	Observed
+	OptedOut
+	Owned
+	NotServed
+	TemplateUnreadable
+	AdmissionFailed
+
+	// What a workload with changed sources waits for, beside MissingSource,
+	// MissingKey, UnreadableSetting, ObserveMode and TooLarge.
+	Paused
+	OutsideWindow
+	TooSoon
+	Paced
+	Turn
+	Halted
+	Blocked
+	Retry
+
+	// What came of a re-admission, beside OptedOut, Claimed, TooLarge and Blocked.
+	Done
+	WebhookAway
+	Refused
+	NoAnswer
+	Gone
+
+	// What came of a rollout.
+	Healthy
+	RolloutFailed
+	CannotTell
+
+	// What else events tell of workloads,
+	ConfigChanged
+	ConfigMaybeStale
+	PodsRunWithdrawnContent
+	PodsUnseen
+	RecordingBlocked
+	ChecksumsTakenAway
+	// of sources,
+	ChangeHalted
+	ChangeResumed
+	ChangeRolledOut
+	SourceChangesOften
+	// and of Namespaces.
+	OtherInstallation
+	ServedElsewhere
+
+	reasonCount
+)
+
+// reasons is the table. Nothing changes it.
+var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
+	MissingSource:     {"missing-source", Warning, "RolloutHeld", AdmissionReasons | Waiting, "missing", "{source} does not exist: pods cannot start without it; it will be stamped once it exists"},
+	MissingKey:        {"missing-key", Warning, "RolloutHeld", AdmissionReasons | Waiting, "missing", "{source} has no key {key}: pods cannot start without it; it will be stamped once it exists"},
+	UnreadableSetting: {"unreadable-setting", Warning, "PolicyUnreadable", AdmissionReasons | Waiting, "unreadable", "{fault}; nothing {user}restarts until it is fixed"},
+	ObserveMode:       {"observe-mode", Normal, "WouldRollOut", AdmissionReasons | Waiting, "observe", "mode is observe: checksums are out of date, and nothing restarts"},
+	TooLarge: {"annotations-too-large", Warning, "AnnotationsTooLarge", AdmissionReasons | AdmissionOutcomes | Waiting | ReadmissionResults, "oversize",
+		"checksums left out: with them the annotations would exceed 240 KiB, and the API server takes 256 KiB; remove large annotations"},
+	NotProvenFresh: {"not-proven-fresh", Silent, "", AdmissionReasons | AdmissionOutcomes, "deferred",
+		"the present content of the sources could not be read in time; the controller checks this workload again"},
+	LostRecord: {"lost-record", Warning, "ChecksumLost", AdmissionReasons, "",
+		"{source}: the recorded checksum cannot be compared any more; the present content is recorded anew and nothing restarts"},
+	InvalidName: {"invalid-name", Silent, "", AdmissionReasons, "", "{kind}: no object can have the name {name}; the reference is not stamped"},
+	ForeignStamps: {"foreign-stamps", Silent, "", AdmissionReasons, "",
+		"the configstamp annotations in this request are ignored: the content of a ConfigMap or Secret is not versioned; to undo a change, put the old content back"},
+	NoSetting:         {"no-setting", Silent, "", AdmissionReasons, "", "{annotation} is not a setting of a workload; it has no effect"},
+	NoAnnotation:      {"no-annotation", Silent, "", AdmissionReasons, "", "{annotation} is a label, not an annotation; it has no effect here"},
+	NoTemplateSetting: {"no-setting-on-template", Silent, "", AdmissionReasons, "", "{annotation} has no effect on a pod template; write it on the workload's own metadata"},
+	Claimed:           {"claimed", Silent, "", AdmissionReasons | ReadmissionResults, "claimed", claimHead + "{keys}" + claimBody + "{installation}" + claimTail},
+	OtherKey: {"other-key", Silent, "", AdmissionReasons, "",
+		"recorded checksums that were made by another installation of configstamp, or under a lost key, are left as they are; the controller records anew what is lost"},
+	NoDigestKey:    {"no-key", Silent, "", AdmissionReasons, "", "the digest key is not there yet; the object is admitted unchanged"},
+	SourcesUnknown: {"sources-unknown", Silent, "", AdmissionReasons, "", "the caches are not full, and nothing could be read from the API server; the object is admitted unchanged"},
+	Panicked:       {"panic", Silent, "", AdmissionReasons, "", "internal error: admitted without checksums; the controller will add them"},
+
+	Stamped:   {"stamped", Silent, "", AdmissionOutcomes, "stamped", "every reference carries what is true now"},
+	Kept:      {"kept", Silent, "", AdmissionOutcomes, "kept", "nothing of ours changes"},
+	Restored:  {"restored", Silent, "", AdmissionOutcomes, "restored", "a client had left our annotations out, or made some up; they are put back as they were"},
+	Recorded:  {"recorded", Normal, "ConfigRecorded", AdmissionOutcomes, "recorded", "what is there now is on record; nothing restarts"},
+	OnHold:    {"held", Silent, "", AdmissionOutcomes, "held", "it would roll, but something required is missing, or a setting cannot be read"},
+	Observed:  {"observed", Silent, "", AdmissionOutcomes, "observed", "it would roll, but for mode: observe"},
+	OptedOut:  {"opted-out", Silent, "", AdmissionOutcomes | ReadmissionResults, "opted-out", "the workload is not ours to change: its label, or its Namespace, says so"},
+	Owned:     {"owned", Silent, "", AdmissionOutcomes, "owned", "a controller makes the object from its own template"},
+	NotServed: {"not-served", Silent, "", AdmissionOutcomes, "not-served", "we do not stamp objects of that kind, or at that operation"},
+	TemplateUnreadable: {"template-unreadable", Warning, "TemplateUnreadable", AdmissionOutcomes, "unreadable",
+		"the pod template cannot be read: it does not have the form of its kind, or it selects too many keys"},
+	AdmissionFailed: {"admission-failed", Silent, "", AdmissionOutcomes, "failed", "something is wrong with us; the object is admitted unchanged"},
+
+	Paused:        {"pause", Normal, "RolloutHeld", Waiting, "pause", "configstamp.dev/pause holds it"},
+	OutsideWindow: {"window", Normal, "RolloutHeld", Waiting, "window", "configstamp.dev/window holds it until the window opens"},
+	TooSoon:       {"min-interval", Normal, "RolloutHeld", Waiting, "min-interval", "configstamp.dev/min-interval has not passed since the newest revision became current"},
+	Paced:         {"pace", Warning, "RolloutsSlowedDown", Waiting, "pace", "it rolled too often in ten minutes, because its sources are written again and again"},
+	Turn:          {"turn", Normal, "RolloutHeld", Waiting, "turn", "it waits for its turn: a change rolls in steps, and few rollouts may be unsettled at once"},
+	Halted:        {"halted", Warning, "RolloutHalted", Waiting, "halted", "another workload has failed with the same change"},
+	Blocked:       {"blocked", Warning, "RolloutBlocked", Waiting | ReadmissionResults, "blocked", "another webhook would change the workload along with it; the event names the fields, and what to do"},
+	Retry:         {"retry", Warning, "ReadmissionFailing", Waiting, "retry", "the API server refuses, or the webhook stays away; it is tried again for ever"},
+
+	Done:        {"done", Silent, "", ReadmissionResults, "done", "the answer carries what is true now"},
+	WebhookAway: {"webhook-away", Silent, "", ReadmissionResults, "away", "the webhook was not called, or knew older content"},
+	Refused:     {"refused", Silent, "", ReadmissionResults, "refused", "the API server, or somebody's admission, said no"},
+	NoAnswer:    {"no-answer", Silent, "", ReadmissionResults, "failed", "the API server gave no answer"},
+	Gone:        {"gone", Silent, "", ReadmissionResults, "gone", "the workload was deleted meanwhile"},
+
+	Healthy:       {"healthy", Silent, "", RolloutResults, "healthy", "the workload rolled out, and stayed healthy"},
+	RolloutFailed: {"rollout-failed", Warning, "RolloutFailed", RolloutResults, "failed", "the workload did not become healthy; the event says why"},
+	CannotTell:    {"unreported", Silent, "", RolloutResults, "unreported", "the workload cannot tell how its rollout is"},
+
+	ConfigChanged:           {"config-changed", Normal, "ConfigChanged", 0, "", "content changed, and the workload rolls; or it was stamped, and the event says why no pod restarts"},
+	ConfigMaybeStale:        {"config-maybe-stale", Warning, "ConfigMaybeStale", 0, "", "it was recorded, but its pods may have started before the last edit; if in doubt, restart them: kubectl rollout restart"},
+	PodsRunWithdrawnContent: {"pods-run-withdrawn-content", Warning, "PodsRunWithdrawnContent", 0, "", "an edit was taken back, and some pods started in between; the event names them"},
+	PodsUnseen:              {"pods-unseen", Warning, "PodsUnseen", 0, "", "the pods of the workload cannot be looked at; its status alone tells whether it is healthy"},
+	RecordingBlocked:        {"recording-blocked", Warning, "RecordingBlocked", 0, "", "nothing is recorded, because another webhook would change the workload along with it"},
+	ChecksumsTakenAway:      {"checksums-taken-away", Warning, "ChecksumsTakenAway", 0, "", "a client takes our annotations away again and again; the event names it, and the way out"},
+
+	ChangeHalted:       {"change-halted", Warning, "ChangeHalted", 0, "", "a workload has failed with the change; the event names it, and says why and how to go on"},
+	ChangeResumed:      {"change-resumed", Normal, "ChangeResumed", 0, "", "nothing halts the change any more"},
+	ChangeRolledOut:    {"change-rolled-out", Normal, "ChangeRolledOut", 0, "", "all that the change concerns, and that may roll, have rolled"},
+	SourceChangesOften: {"source-changes-often", Warning, "SourceChangesOften", 0, "", "somebody writes the source all the time"},
+
+	OtherInstallation: {"other-installation", Warning, "OtherInstallation", 0, "", "another installation of configstamp serves the Namespace too; the event names it, and says how to have one serve it"},
+	ServedElsewhere: {"served-elsewhere", Normal, "ServedElsewhere", 0, "",
+		"configstamp.dev/installation does not name this installation, which leaves everything in the Namespace alone"},
+}
