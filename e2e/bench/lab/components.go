@@ -1,12 +1,14 @@
 package lab
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 )
 
 // Components are the processes of the cluster, by name: etcd, kube-apiserver, …
@@ -68,8 +70,6 @@ func (l *Lab) unthrottle() error {
 	if l.quota == "" {
 		return nil
 	}
-	if err := os.Remove(l.quota); err != nil {
-		return fmt.Errorf("removing the API server's cgroup: %w", err)
-	}
-	return nil
+	// A process that was killed is in its cgroup for a moment longer.
+	return Until(context.Background(), "the API server's cgroup to go", 10*time.Second, func(context.Context) error { return os.Remove(l.quota) })
 }

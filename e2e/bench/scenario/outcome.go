@@ -96,7 +96,7 @@ func (o *outcome) time(s sums) {
 	mean := func(int) time.Duration { return time.Duration(own.Mean * float64(time.Second)) }
 	total := s.last.Sub(o.edited).Seconds()
 	theory := o.inTheory(o.Workloads, o.width(), o.hand.took).Seconds()
-	recipe := fmt.Sprintf("%s of settling and %d batches, with %s of soak between them", settle, len(batches(o.Workloads, o.width())), o.Soak)
+	recipe := fmt.Sprintf("%s of settling and %d batches of one change, with %s of soak between them", settle, len(batches(o.Workloads, o.width())), o.Soak)
 	o.r.Add(
 		report.One(fmt.Sprintf("%d workloads: until the last has rolled", o.Workloads), "s", total).
 			Over(recipe+", each as long as by hand", report.Of(theory)).AtMost(report.Ratio, 1.1).
@@ -148,6 +148,9 @@ func (o *outcome) cost() {
 			o.r.Add(report.New(name(process), "% of a core", report.Of(m.shares[process]...)))
 		}
 	}
+	ours := report.Of(m.shares["controller"]...)
+	o.r.Add(report.One("controller: CPU, mean of all windows", "% of a core", ours.Mean).
+		Saying("%.1f ms for each workload", 10*ours.Mean*o.meter.ends[len(o.meter.ends)-1]/float64(o.Workloads)))
 	waiting := float64(o.Workloads)
 	o.r.Add(report.One("controller: memory for each waiting workload", "KiB", (m.most["controller"]-o.restMiB)*1024/waiting).
 		Saying("the most at the end of a window (VmRSS, %.1f MiB) less what it held before the edit (%.1f MiB)", m.most["controller"], o.restMiB))
