@@ -54,7 +54,11 @@ func command() *cobra.Command {
 func (o *options) run(ctx context.Context, out io.Writer) error {
 	if o.list {
 		for _, s := range scenario.All() {
-			fmt.Fprintf(out, "%-20s %s\n", s.Name, s.Title)
+			title := s.Title
+			if s.Asked {
+				title += " (only when it is named)"
+			}
+			fmt.Fprintf(out, "%-20s %s\n", s.Name, title)
 		}
 		return nil
 	}
