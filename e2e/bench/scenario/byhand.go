@@ -3,6 +3,9 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,9 +24,10 @@ type byHand struct {
 	rollouts *lab.Rollouts
 	width, n int
 
-	batch            map[int][]float64 // seconds by size
-	rolls            []float64         // seconds of each rollout in a batch
-	rate             float64           // all at once, rollouts a second
+	batch            map[int][]float64  // seconds by size
+	rolls            []float64          // seconds of each rollout in a batch
+	rate             float64            // all at once, rollouts a second
+	cores            map[string]float64 // what each process took meanwhile
 	toBound, toReady []time.Duration
 }
 
@@ -61,8 +65,28 @@ func (h *byHand) measure(ctx context.Context) error {
 		h.batch[size], h.rolls = append(h.batch[size], took.Seconds()), append(h.rolls, rolls...)
 	}
 	h.toBound, h.toReady = births.Took()
+	return h.atOnce(ctx)
+}
+
+// atOnce rolls all of them at the same time, and tells what that costs.
+func (h *byHand) atOnce(ctx context.Context) error {
+	m, err := newMeter(h.Bench)
+	if err != nil {
+		return err
+	}
+	before, err := m.spent()
+	if err != nil {
+		return err
+	}
 	_, took, err := h.roll(ctx, "2", 0, h.n)
+	if err != nil {
+		return err
+	}
 	h.rate = float64(h.n) / took.Seconds()
+	h.cores, err = m.spent()
+	for name := range h.cores {
+		h.cores[name] = (h.cores[name] - before[name]) / took.Seconds()
+	}
 	return err
 }
 
@@ -109,10 +133,16 @@ func (h *byHand) took(size int) time.Duration {
 }
 
 func (h *byHand) figures(r *report.Result) {
+	sum, each := 0.0, []string(nil)
+	for _, name := range slices.Sorted(maps.Keys(h.cores)) {
+		sum += h.cores[name]
+		each = append(each, fmt.Sprintf("%s %.2f", name, h.cores[name]))
+	}
 	r.Add(
 		report.New("by hand: from a Pod to its node", "ms", report.Of(report.Milliseconds(h.toBound)...)).Saying("the scheduler's time"),
 		report.New("by hand: from its node to ready", "ms", report.Of(report.Milliseconds(h.toReady)...)).Saying("kwok's time"),
 		report.New(fmt.Sprintf("by hand: a batch of %d", h.width), "s", report.Of(h.batch[h.width]...)),
 		report.One(fmt.Sprintf("by hand: %d at once", h.n), "1/s", h.rate).Saying("the most that Kubernetes' own controllers and kwok can do here"),
+		report.One("by hand, at once: CPU of all processes", "cores", sum).Saying("%s", strings.Join(each, ", ")),
 	)
 }

@@ -41,8 +41,8 @@ func TestSlotsInUseCountWhatRollsAndWhatSoaks(t *testing.T) {
 	u := usage{begin: at(0), end: at(20), soak: 2 * time.Second}
 	u.add(at(0), at(8))   // until 10
 	u.add(at(5), at(13))  // until 15
-	u.add(at(15), at(19)) // begins when another ends; only until 20 counts
-	if most, mean := u.most(), u.mean(); most != 2 || mean != 1.25 {
-		t.Errorf("most %d, mean %v; want 2 and 1.25", most, mean)
+	u.add(at(10), at(19)) // begins when the first one ends; only until 20 counts
+	if most, mean := u.most(), u.mean(); most != 2 || mean != 1.5 {
+		t.Errorf("most %d, mean %v; want 2 and 1.5", most, mean)
 	}
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -64,8 +65,7 @@ func (m *meter) during(ctx context.Context, do func(context.Context) error, then
 		case now := <-ticks.C:
 			if before, err = m.window(ctx, begin, last, before); err != nil {
 				cancel()
-				<-ended
-				return err
+				return errors.Join(err, <-ended)
 			}
 			last = now
 			then(now.Sub(begin))

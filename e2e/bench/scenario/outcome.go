@@ -108,7 +108,7 @@ func (o *outcome) time(s sums) {
 		report.One("slots taken, on the average", "slots", s.slots.mean()).Saying("by what rolls and what soaks, as a watch sees it; from the edit until the last, steps and settling included"),
 		report.One("slots taken, most at once", "slots", float64(s.slots.most())).Saying("a watch may see a slot taken a moment before it sees another freed"),
 	)
-	o.rolled.Name, o.rolled.X, o.rolled.Y = "Workloads rolled by time", "seconds since the edit", "workloads"
+	o.rolled.Name, o.rolled.X, o.rolled.Y = "Workloads rolled by time", "seconds since the edit", "workloads, those of aa-prod and zz-prod among them"
 	o.r.Curves = append(o.r.Curves, &o.rolled)
 }
 
