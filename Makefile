@@ -164,7 +164,7 @@ fuzz: ## Fuzz every target for FUZZ_SECONDS
 bench: ## Measure everything that docs/performance.md tells of, on an embedded Kubernetes: 20 minutes (BENCH_ARGS for more)
 	go run ./e2e/bench --out dist/bench $(BENCH_ARGS)
 
-bench-steps: ## Measure 10,000 workloads of one source that roll in steps, on kwok's nodes: 40 minutes (BENCH_ARGS=--quick: 300, one minute)
+bench-steps: ## Measure 10,000 workloads of one source that roll in steps, on kwok's nodes: half an hour in theory (BENCH_ARGS=--quick: 300, one minute)
 	go run ./e2e/bench --out dist/bench-steps --scenario steps $(BENCH_ARGS)
 
 microbench: ## Benchmarks of the handler and the rules alone
