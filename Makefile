@@ -29,7 +29,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
+.PHONY: help build demo installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -163,6 +163,9 @@ fuzz: ## Fuzz every target for FUZZ_SECONDS
 
 bench: ## Measure everything that docs/performance.md tells of, on an embedded Kubernetes: 20 minutes (BENCH_ARGS for more)
 	go run ./e2e/bench --out dist/bench $(BENCH_ARGS)
+
+bench-steps: ## Measure 10,000 workloads of one source that roll in steps, on kwok's nodes: half an hour in theory (BENCH_ARGS=--quick: 300, one minute)
+	go run ./e2e/bench --out dist/bench-steps --scenario steps $(BENCH_ARGS)
 
 microbench: ## Benchmarks of the handler and the rules alone
 	go test -run '^$$' -bench . -benchmem ./checksum/... ./internal/... ./webhook/...

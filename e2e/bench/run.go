@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type options struct {
 	scenarios, products, productArgs []string
 	out                              string
 	quick, list, keep                bool
+	fleet                            scenario.Fleet
 }
 
 func command() *cobra.Command {
@@ -38,20 +40,25 @@ func command() *cobra.Command {
 		RunE:          func(c *cobra.Command, _ []string) error { return o.run(c.Context(), c.OutOrStdout()) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&o.scenarios, "scenario", nil, "measure these alone; empty: all")
+	flags.StringSliceVar(&o.scenarios, "scenario", nil, "measure these alone; empty: all but those that run only when they are named")
 	flags.StringSliceVar(&o.products, "product", []string{"configstamp"}, "what to measure: configstamp (built from this checkout), or name=/path/to/binary; repeatable")
 	flags.StringArrayVar(&o.productArgs, "product-arg", nil, "name=--flag=value, a further argument of each process of a product; repeatable")
 	flags.StringVar(&o.out, "out", "dist/bench", "directory of the report")
 	flags.BoolVar(&o.quick, "quick", false, "small sizes, for development")
 	flags.BoolVar(&o.list, "list", false, "list the scenarios and end")
 	flags.BoolVar(&o.keep, "keep", false, "keep logs and other files of the run")
+	o.fleet.Flags(flags)
 	return c
 }
 
 func (o *options) run(ctx context.Context, out io.Writer) error {
 	if o.list {
 		for _, s := range scenario.All() {
-			fmt.Fprintf(out, "%-20s %s\n", s.Name, s.Title)
+			title := s.Title
+			if s.Asked {
+				title += " (only when it is named)"
+			}
+			fmt.Fprintf(out, "%-20s %s\n", s.Name, title)
 		}
 		return nil
 	}
@@ -89,7 +96,7 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 
 func (o *options) chosen() ([]scenario.Scenario, error) {
 	if len(o.scenarios) == 0 {
-		return scenario.All(), nil
+		return slices.DeleteFunc(scenario.All(), func(s scenario.Scenario) bool { return s.Asked }), nil
 	}
 	var chosen []scenario.Scenario
 	for _, name := range o.scenarios {
@@ -150,7 +157,7 @@ func (b *run) one(ctx context.Context, s scenario.Scenario, given product.Given)
 	say := func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "bench: %s, %s, %4.0fs: %s\n", s.Name, given.Adapter.Name, time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 	}
-	err := b.measure(ctx, s, &scenario.Bench{Given: given, Quick: b.quick, Say: say}, result)
+	err := b.measure(ctx, s, &scenario.Bench{Given: given, Quick: b.quick, Fleet: b.fleet, Say: say}, result)
 	result.Seconds = time.Since(begin).Seconds()
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
@@ -170,7 +177,7 @@ func (b *run) measure(ctx context.Context, s scenario.Scenario, bench *scenario.
 	if s.Bare {
 		return s.Run(ctx, bench, result)
 	}
-	if bench.Lab, err = lab.Up(ctx, b.dir, s.Controllers...); err != nil {
+	if bench.Lab, err = lab.Up(ctx, b.dir, bench.Wanted(s)); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()

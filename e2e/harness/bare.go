@@ -15,6 +15,8 @@ import (
 // themselves what runs beside it, such as e2e/bench. Down must be called.
 type Bare struct {
 	Name, Kubeconfig, Server, Programs, Logs string
+	// State is the driver's directory; processes/ holds a record of each component.
+	State string
 
 	cluster *cluster
 }
@@ -33,7 +35,7 @@ func UpBare(ctx context.Context, dir, name string, args ...string) (*Bare, error
 	if err := c.learn(ctx); err != nil {
 		return nil, errors.Join(err, c.takeDown())
 	}
-	return &Bare{Name: name, Kubeconfig: c.Kubeconfig, Server: c.Server, Programs: c.Programs, Logs: c.Logs, cluster: c}, nil
+	return &Bare{Name: name, Kubeconfig: c.Kubeconfig, Server: c.Server, Programs: c.Programs, Logs: c.Logs, State: c.State, cluster: c}, nil
 }
 
 // Down takes the cluster down.

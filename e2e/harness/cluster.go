@@ -28,6 +28,7 @@ type cluster struct {
 	Server     string
 	Programs   string
 	Logs       string
+	State      string
 	Node       string
 	// HostAddress is where the API server reaches what runs beside it.
 	HostAddress string

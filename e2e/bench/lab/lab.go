@@ -5,10 +5,13 @@
 package lab
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,8 +26,32 @@ import (
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
-// lifetime takes the cluster of a killed run down.
-const lifetime = time.Hour
+// Wanted is the cluster that a scenario needs.
+type Wanted struct {
+	// Controllers are those of Kubernetes that run beside namespaces' and service
+	// accounts' (deployment, replicaset): the others' work shall not be measured.
+	Controllers []string
+	// Nodes is how many nodes kwok plays, whose Pods become ready at once; 0: none.
+	Nodes int
+	// Lifetime takes the cluster of a killed run down; 0: an hour.
+	Lifetime time.Duration
+}
+
+// args are those of the driver's "up".
+func (w Wanted) args() []string {
+	controllers, node := append([]string{"namespace", "serviceaccount"}, w.Controllers...), "none"
+	args := []string{"--lifetime", cmp.Or(w.Lifetime, time.Hour).String()}
+	if w.Nodes > 0 {
+		node = "kwok"
+		controllers = append(controllers, "nodelifecycle") // takes the taint of new nodes away
+		args = append(args, "--nodes", strconv.Itoa(w.Nodes))
+		// Far above what a machine can do, so that it is not what is measured.
+		for _, arg := range []string{"kube-api-qps=2000", "kube-api-burst=4000", "concurrent-deployment-syncs=16", "concurrent-replicaset-syncs=16"} {
+			args = append(args, "--controller-manager-arg", arg)
+		}
+	}
+	return append(args, "--node", node, "--controller-manager-arg", "controllers="+strings.Join(controllers, ","))
+}
 
 // Lab is a cluster and an administrator's clients. Close must be called.
 type Lab struct {
@@ -36,19 +63,17 @@ type Lab struct {
 	Authority *harness.Authority
 	// Dir holds logs, kubeconfigs and certificates.
 	Dir string
+
+	quota string // the cgroup that Throttle made
 }
 
-// Up makes a cluster without nodes. Of Kubernetes' controllers it runs those of
-// namespaces and of service accounts, and the named ones that a scenario needs
-// (deployment, replicaset): the others' work shall not be measured.
-func Up(ctx context.Context, dir string, controllers ...string) (*Lab, error) {
+// Up makes a cluster.
+func Up(ctx context.Context, dir string, wanted Wanted) (*Lab, error) {
 	dir, err := os.MkdirTemp(dir, "lab-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for a cluster: %w", err)
 	}
-	name := fmt.Sprintf("bench%d", os.Getpid())
-	cluster, err := harness.UpBare(ctx, dir, name, "--node", "none", "--lifetime", lifetime.String(),
-		"--controller-manager-arg", "controllers="+strings.Join(append([]string{"namespace", "serviceaccount"}, controllers...), ","))
+	cluster, err := harness.UpBare(ctx, dir, fmt.Sprintf("bench%d", os.Getpid()), wanted.args()...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +105,7 @@ func (l *Lab) connect() (err error) {
 }
 
 // Close takes the cluster down.
-func (l *Lab) Close() error { return l.Cluster.Down() }
+func (l *Lab) Close() error { return errors.Join(l.Cluster.Down(), l.unthrottle()) }
 
 // Version is that of the API server.
 func (l *Lab) Version() string {

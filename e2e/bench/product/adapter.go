@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/configstamp/configstamp/e2e/bench/lab"
 )
@@ -22,6 +23,8 @@ type Adapter struct {
 	Webhook bool
 	// FromCache tells that its webhook can be told to ask nobody.
 	FromCache bool
+	// Steps tells that it can roll what uses a source in growing steps.
+	Steps bool
 	// Install creates what has to be in the cluster, and returns the token of
 	// the account under which the processes run. Webhooks are called at url.
 	Install func(ctx context.Context, l *lab.Lab, url string) (token string, err error)
@@ -43,6 +46,19 @@ type Options struct {
 	Counted bool
 	// Listing has that proxy refuse WatchList, so that clients LIST.
 	Listing bool
+	// Steps has it roll in growing steps; nil: all at once.
+	Steps *Steps
+}
+
+// Steps are the limits of rolling in growing steps.
+type Steps struct {
+	// Settle is how long it waits after an edit.
+	Settle time.Duration
+	// Soak is how long a rollout has to stay well before the next one takes its place.
+	Soak time.Duration
+	// Slots is how many workloads may roll at once in the cluster, and
+	// SlotsPerNamespace in each namespace.
+	Slots, SlotsPerNamespace int
 }
 
 // Place is where a process finds things.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/bench/lab"
@@ -17,6 +18,7 @@ func configstamp() *Adapter {
 		NamespaceLabels: map[string]string{harness.InjectLabel: "enabled"},
 		Webhook:         true,
 		FromCache:       true,
+		Steps:           true,
 		Install: func(ctx context.Context, l *lab.Lab, url string) (string, error) {
 			if err := harness.InstallManifests(ctx, l.Dynamic, url, l.Authority.PEM); err != nil {
 				return "", err
@@ -37,8 +39,12 @@ func configstamp() *Adapter {
 					return args
 				}},
 				{Name: "controller", Ready: "/readyz", Args: func(p Place) []string {
-					args := []string{"controller", "--kubeconfig=" + p.Kubeconfig, "--metrics-address=" + local(p.MetricsPort),
-						"--step=off"} // there are no nodes, so no rollout becomes healthy
+					args := []string{"controller", "--kubeconfig=" + p.Kubeconfig, "--metrics-address=" + local(p.MetricsPort)}
+					if o.Steps == nil {
+						args = append(args, "--step=off") // without nodes no rollout becomes healthy
+					} else {
+						args = append(args, o.Steps.args()...)
+					}
 					if o.Immediate {
 						args = append(args, "--settle=0s")
 					}
@@ -60,5 +66,12 @@ func configstamp() *Adapter {
 				return nil
 			})
 		},
+	}
+}
+
+func (s Steps) args() []string {
+	return []string{
+		"--settle=" + s.Settle.String(), "--soak=" + s.Soak.String(),
+		"--max-unsettled=" + strconv.Itoa(s.Slots), "--max-unsettled-per-namespace=" + strconv.Itoa(s.SlotsPerNamespace),
 	}
 }

@@ -13,5 +13,6 @@ func All() []Scenario {
 		memoryOfMany(),
 		workloads(),
 		growth(),
+		steps(),
 	}
 }

@@ -30,7 +30,11 @@ type Scenario struct {
 	Bare bool
 	// Controllers are those of Kubernetes that run beside the product.
 	Controllers []string
-	Run         func(ctx context.Context, b *Bench, r *report.Result) error
+	// Cluster is what it needs where that depends on sizes; nil: no nodes, and Controllers.
+	Cluster func(b *Bench) lab.Wanted
+	// Asked scenarios run only when they are named.
+	Asked bool
+	Run   func(ctx context.Context, b *Bench, r *report.Result) error
 }
 
 // workloadControllers are those that care for Deployments.
@@ -43,8 +47,18 @@ type Bench struct {
 	Product *product.Installation
 	// Quick asks for small sizes.
 	Quick bool
+	// Fleet is what the command line says of the scenario of steps.
+	Fleet Fleet
 	// Say tells the person at the terminal what is going on.
 	Say func(format string, args ...any)
+}
+
+// Wanted is the cluster that a scenario needs.
+func (b *Bench) Wanted(s Scenario) lab.Wanted {
+	if s.Cluster != nil {
+		return s.Cluster(b)
+	}
+	return lab.Wanted{Controllers: s.Controllers}
 }
 
 // Size is how many, in a full run and in a quick one.
