@@ -38,7 +38,7 @@ func (p *plan) ask(do func(*rollout.Plan)) []rollout.Stir {
 
 // facts are what is known of a workload now.
 func (c *Controller) facts(user workload.Ref, s *subject) *rollout.Facts {
-	f := &rollout.Facts{UID: string(s.uid), Records: s.records, Served: c.serves(user, s), Status: s.status,
+	f := &rollout.Facts{UID: string(s.uid), Records: s.records, Sources: s.sources, Served: c.serves(user, s), Status: s.status,
 		Standstill: rollout.Standstill{Since: s.still, Calm: s.calm, Relapsed: s.relapsed}}
 	c.planned(func(p *rollout.Plan) { f.Mark = p.Mark() })
 	return f
@@ -181,7 +181,7 @@ func (c *Controller) podsOf(ctx context.Context, user workload.Ref, selector *st
 // lookOn looks at a workload for which nothing is done, because it is not opted in or
 // its template cannot be read. What it has failed with stays halted.
 func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *subject, served bool) (time.Duration, error) {
-	c.planned(func(p *rollout.Plan) { p.Withdraw(user) })
+	c.planned(func(p *rollout.Plan) { p.Withdraw(user, c.options.Clock.Now()) })
 	if served {
 		c.sayOnce(user, s, checksum.TemplateUnreadable, s.fault)
 	} else {

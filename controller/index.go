@@ -46,9 +46,7 @@ func (o *Options) newSubject(object *workload.Object, status workload.Status) *s
 	s.references = checksum.Joined(references)
 	s.foreign = object.Foreign(o.Dialects)
 	s.owned = object.RolledByOwner(o.Kinds)
-	if s.status = status; s.status.Phase == workload.Suspended { // it is not told apart yet
-		s.status.Phase, s.status.Missing, s.status.Waits = workload.Unreported, 0, "it is paused"
-	}
+	s.status = status
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.records, _ = object.Records()
 	return s

@@ -63,7 +63,8 @@ func (c *Controller) unlooked(user workload.Ref) {
 	if s := c.index.get(user); s != nil {
 		records = s.records
 	}
-	c.planned(func(p *rollout.Plan) { p.Panicked(user, records, c.options.Clock.Now()) })
+	now := c.options.Clock.Now()
+	c.planned(func(p *rollout.Plan) { p.Recount(now); p.Unlooked(user, records, true, now) })
 }
 
 // tryTurns finds out whose turn it is. After a panic that is done again; those whose
@@ -75,6 +76,7 @@ func (c *Controller) tryTurns(ctx context.Context) (err error) {
 		if value := recover(); value != nil {
 			c.panicked(klog.FromContext(ctx), inTurns, "The planner of turns panicked", value, panics.Where())
 			c.planned(func(p *rollout.Plan) {
+				p.Recount(c.options.Clock.Now())
 				for _, user := range p.Granted() {
 					c.queue.Add(user)
 				}

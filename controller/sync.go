@@ -70,7 +70,7 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *subject) (t
 		if s, err = c.reread(ctx, user, s); err != nil {
 			return 0, fmt.Errorf("looking whether it rolls: %w", err)
 		}
-		c.planned(func(p *rollout.Plan) { p.Confirmed(user, s.records, s.sources) })
+		c.planned(func(p *rollout.Plan) { p.Confirmed(user, s.records, s.sources, c.options.Clock.Now()) })
 	}
 	if served := c.serves(user, s); !served || s.fault != "" {
 		return c.lookOn(ctx, user, s, served)
@@ -125,11 +125,8 @@ func (c *Controller) act(ctx context.Context, user workload.Ref, s *subject, rev
 	if len(review.Untrue) > 0 {
 		wait, rolls, err = c.due(ctx, user, s, review)
 	} else {
-		c.planned(func(p *rollout.Plan) {
-			if p.RolledByOthers(user, s.records, c.options.Clock.Now()) {
-				p.Confirmed(user, s.records, s.sources)
-			}
-		})
+		facts := c.facts(user, s)
+		c.planned(func(p *rollout.Plan) { p.RolledByOthers(user, facts, c.options.Clock.Now()) })
 	}
 	switch {
 	case rolls:
@@ -255,7 +252,8 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, re
 	now := c.options.Clock.Now()
 	rolled := rollout.RolledBetween(s.records, after.records)
 	if rolled {
-		c.planned(func(p *rollout.Plan) { p.Answered(user, after.records, after.sources, after.status) })
+		facts := c.facts(user, after)
+		c.planned(func(p *rollout.Plan) { p.Answered(user, facts, now) })
 	} else {
 		c.refuse(user, true)
 	}

@@ -21,8 +21,8 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	for _, user := range append(out.Roll, out.Held...) {
 		c.queue.Add(user)
 	}
-	if out.Again > 0 {
-		c.queue.AddAfter(workload.Ref{}, out.Again)
+	if !out.At.IsZero() {
+		c.queue.AddAfter(workload.Ref{}, out.At.Sub(c.options.Clock.Now()))
 	}
 	tell := func(all []rollout.News, why checksum.Reason, text func(rollout.News, rollout.SourceRef) string) {
 		for _, one := range all {
@@ -37,16 +37,28 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	}
 	c.metrics.halts.Add(float64(len(out.Halted)))
 	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
-		return fmt.Sprintf("the change stops, as %s has failed with it: %s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
-			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", n.By.People(), n.Why, at.Source.Kind, at.Source.Name)
+		why := "the change stops here as well: " + failedElsewhere
+		if !n.Foreign {
+			why = fmt.Sprintf("the change stops, as %s has failed with it: %s", n.By.People(), n.Why)
+		}
+		return fmt.Sprintf("%s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
+			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, at.Source.Kind, at.Source.Name)
 	})
 	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News, _ rollout.SourceRef) string {
+		if n.Foreign {
+			return "the change goes on: what has failed in other namespaces does not halt it any more"
+		}
 		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.By.People())
 	})
 	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News, _ rollout.SourceRef) string {
 		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
 	})
 }
+
+// failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.
+// What failed, and where, is not for those who read about this namespace.
+const failedElsewhere = "copies of this ConfigMap in other namespaces had the same change, and workloads there have failed with it; " +
+	"one workload after the other tries it again after a while (--foreign-halt)"
 
 // lookup is what the plan looks up.
 type lookup struct{ *Controller }
@@ -66,3 +78,6 @@ func (l lookup) Written(at rollout.SourceRef) time.Time {
 	written, _ := l.sources.Written(at.Namespace, at.Source)
 	return written
 }
+
+// Workloads implements rollout.Cluster.
+func (l lookup) Workloads() int { return l.index.count() }
