@@ -109,8 +109,9 @@ soak: ## Never in the way: 50,000 admissions with failurePolicy: Fail while conf
 soak-short: ## The same in three minutes
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 15m -v ./e2e/soak -short
 
-lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint
+lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint, go mod tidy
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }
+	go mod tidy -diff
 	go vet ./...
 	$(GOLANGCI_LINT) run ./...
 	@for module in $(NESTED); do echo "go vet in $$module"; (cd $$module && go vet ./...) || exit 1; done
