@@ -34,8 +34,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
-	"github.com/configstamp/configstamp/internal/served"
+	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -131,7 +131,7 @@ type Controller struct {
 	vitals     vitals
 	reflect    []*cache.Reflector
 	watches    []watch
-	customs    *served.Resources
+	customs    *discovery.Resources
 	leads      atomic.Bool // workloads that wake up are for us
 	notes      *notes
 	waits      *waits
@@ -179,19 +179,19 @@ func (c *Controller) wake(user ref) {
 type watch struct {
 	name     string
 	filled   func() bool
-	progress *condense.Progress
+	progress *follow.Progress
 }
 
 // LastProgress is when the watch of workloads that has been silent longest last
 // told anything, zero until each has. It leaves out custom kinds, which come and go.
-func (c *Controller) LastProgress() time.Time { return condense.Oldest(c.progress()...) }
+func (c *Controller) LastProgress() time.Time { return follow.Oldest(c.progress()...) }
 
 // LastSign is when the watch of workloads that has shown no life for longest last
-// did, zero until each has: see condense.Progress.Sign.
-func (c *Controller) LastSign() time.Time { return condense.OldestSign(c.progress()...) }
+// did, zero until each has: see follow.Progress.Sign.
+func (c *Controller) LastSign() time.Time { return follow.OldestSign(c.progress()...) }
 
-func (c *Controller) progress() []*condense.Progress {
-	all := make([]*condense.Progress, 0, len(c.watches))
+func (c *Controller) progress() []*follow.Progress {
+	all := make([]*follow.Progress, 0, len(c.watches))
 	for _, watch := range c.watches {
 		all = append(all, watch.progress)
 	}

@@ -19,30 +19,30 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
-	"github.com/configstamp/configstamp/internal/condense"
-	"github.com/configstamp/configstamp/internal/served"
+	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // New makes a controller that speaks to the API server of config, whose own
 // rate limits should be off (QPS -1). Nothing is watched until Run. Custom kinds
-// are watched while discovery finds them.
-func New(config *rest.Config, discovery served.Discovery, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
+// are watched while the server serves them.
+func New(config *rest.Config, server discovery.Client, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
 	options.Kinds = options.Kinds.Readmitted()
 	if options.Workers < 1 {
 		return nil, fmt.Errorf("making the controller: %d workers, want at least one", options.Workers)
 	}
-	core, err := condense.NewRaw(config, corev1.SchemeGroupVersion, unwatched)
+	core, err := follow.NewRaw(config, corev1.SchemeGroupVersion, unwatched)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for pods: %w", err)
 	}
 	clients := &restAPI{core: core, clients: map[*workload.Kind]rest.Interface{}}
 	c := newController(options, sources, namespaces, keys, clients, recorder, registry)
-	var customs []served.Resource
+	var customs []discovery.Resource
 	for _, kind := range options.Kinds {
 		if kind.Custom {
 			var watched customSinks
-			customs = append(customs, served.Resource{GroupVersionResource: kind.GroupVersionResource(), Filled: watched.filled, Watch: func(ctx context.Context, name string) error {
+			customs = append(customs, discovery.Resource{GroupVersionResource: kind.GroupVersionResource(), Filled: watched.filled, Watch: func(ctx context.Context, name string) error {
 				return c.watchCustom(ctx, config, clients, kind.Named(name), &watched)
 			}})
 			continue
@@ -56,13 +56,13 @@ func New(config *rest.Config, discovery served.Discovery, options Options, sourc
 			c.watches = append(c.watches, watch{kind.String(), sink.filled, &sink.progress})
 		}
 	}
-	c.customs = served.New(discovery, customs...)
+	c.customs = discovery.New(server, customs...)
 	return c, nil
 }
 
 // reflectors are what fills the index with workloads of a kind.
 func (c *Controller) reflectors(config *rest.Config, clients *restAPI, kind *workload.Kind) (reflectors []*cache.Reflector, sinks []*workloadSink, err error) {
-	client, err := condense.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
+	client, err := follow.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a client for %s: %w", kind, err)
 	}
@@ -75,8 +75,8 @@ func (c *Controller) reflectors(config *rest.Config, clients *restAPI, kind *wor
 		sink := &workloadSink{index: c.index, kind: kind, namespace: namespace, clock: c.options.Clock}
 		sinks = append(sinks, sink)
 		reflectors = append(reflectors, cache.NewReflectorWithOptions(
-			sink.refused.Of(condense.NewListWatch(sink.progress.Asking(client, c.options.Clock), kind.Resource, namespace, nil)), nil, sink,
-			cache.ReflectorOptions{Name: "configstamp " + kind.String(), TypeDescription: kind.String(), Clock: c.options.Clock, Backoff: condense.Backoff()}))
+			sink.refused.Of(follow.NewListWatch(sink.progress.Asking(client, c.options.Clock), kind.Resource, namespace, nil)), nil, sink,
+			cache.ReflectorOptions{Name: "configstamp " + kind.String(), TypeDescription: kind.String(), Clock: c.options.Clock, Backoff: follow.Backoff()}))
 	}
 	return reflectors, sinks, nil
 }
@@ -122,7 +122,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		api:        plainAPI{api},
 		say:        announcer{recorder},
 		settle:     newSettling(options.Settle, options.Clock),
-		customs:    served.New(nil),
+		customs:    discovery.New(nil),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[ref](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[ref]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[ref]{
@@ -177,8 +177,8 @@ type workloadSink struct {
 	namespace string
 	clock     clock.PassiveClock
 	full      atomic.Bool
-	progress  condense.Progress
-	refused   condense.Refused
+	progress  follow.Progress
+	refused   follow.Refused
 }
 
 // filled reports whether nobody has to wait for it: a given namespace that the API

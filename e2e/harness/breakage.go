@@ -61,7 +61,7 @@ func mutants() map[Breakage]mutant {
 		"lost-key-restarts":    {"checksum/verdict.go", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Unverifiable", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Untrue"},
 		"nobody-claims":        {"checksum/decide.go", "case a.Asker == Recorder && a.Account == ServiceAccount:", "case false:"},
 		"content-is-printed":   {"checksum/source.go", "for name, value := range secret.Data {", "for name, value := range secret.Data {\n\t\tprintln(string(value))"},
-		"watches-are-kept":     {"internal/condense/forget.go", "\t\tf.inner = nil\n", ""},
+		"watches-are-kept":     {"internal/follow/forget.go", "\t\tf.inner = nil\n", ""},
 		"gives-up":             {"controller/sync.go", "left.Untrue, now)\n\t\t}\n\t\treturn 0, errAway", "left.Untrue, now)\n\t\t}\n\t\treturn 0, nil"},
 		"older-is-believed":    {"internal/source/sink.go", "if known(o.resourceVersion, s.newest) {", "if false && known(o.resourceVersion, s.newest) {"},
 		"rolls-though-missing": {"checksum/decide.go", "free := review.MayRoll() &&", "free := true ||"},

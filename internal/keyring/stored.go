@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 
@@ -145,21 +145,21 @@ func (k *Keyring) reflector(logger klog.Logger) *cache.Reflector {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
-			return secrets.List(condense.Quiet(ctx), options)
+			return secrets.List(follow.Quiet(ctx), options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = selector
-			w, err := secrets.Watch(condense.Quiet(ctx), options)
+			w, err := secrets.Watch(follow.Quiet(ctx), options)
 			if err != nil {
 				return nil, err
 			}
-			return condense.Forget(w), nil
+			return follow.Forget(w), nil
 		},
 	}
 	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, k.client), &corev1.Secret{}, events{k.wake}, cache.ReflectorOptions{
 		Logger:  &logger,
 		Name:    "keyring",
-		Backoff: condense.Backoff(),
+		Backoff: follow.Backoff(),
 	})
 }
 

@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/follow"
 )
 
 // sink takes what a Reflector brings (cache.ReflectorStore).
 type sink struct {
 	changed  func(namespace string)
 	full     atomic.Bool
-	progress condense.Progress
+	progress follow.Progress
 
 	mu      sync.RWMutex
 	records map[string]Record

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 
@@ -57,7 +57,7 @@ type Store struct {
 // labelled, and where the right to read them is missing they have no policy.
 func NewStore(cfg *rest.Config, given []string) (*Store, error) {
 	s := &Store{given: given}
-	client, err := condense.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, s.condense)
+	client, err := follow.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, s.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads Namespaces: %w", err)
 	}
@@ -87,7 +87,7 @@ func (s *Store) HasSynced() bool { return s.sink.filled() }
 func (s *Store) LastProgress() time.Time { return s.sink.progress.Last() }
 
 // LastSign is when the watch of Namespaces last showed life, zero until it has: see
-// condense.Progress.Sign.
+// follow.Progress.Sign.
 func (s *Store) LastSign() time.Time { return s.sink.progress.Sign() }
 
 // Get is what is held of a Namespace; the zero Record when it is not known.
@@ -120,7 +120,7 @@ func (s *Store) OptedIn(ctx context.Context, namespace string) (bool, error) {
 func (s *Store) read(ctx context.Context, namespace string, within time.Duration) (*named, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(condense.Quiet(ctx)).Get()
+	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(follow.Quiet(ctx)).Get()
 	if err != nil {
 		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, refusal.Plain(err))
 	}
@@ -138,8 +138,8 @@ func (s *Store) Run(ctx context.Context) error {
 		return nil
 	}
 	logger := klog.FromContext(ctx)
-	cache.NewReflectorWithOptions(condense.NewListWatch(s.sink.progress.Asking(s.client, clock.RealClock{}), "namespaces", metav1.NamespaceAll, nil), nil, s.sink,
-		cache.ReflectorOptions{Logger: &logger, Name: "namespace", TypeDescription: "namespaces", Backoff: condense.Backoff()}).RunWithContext(ctx)
+	cache.NewReflectorWithOptions(follow.NewListWatch(s.sink.progress.Asking(s.client, clock.RealClock{}), "namespaces", metav1.NamespaceAll, nil), nil, s.sink,
+		cache.ReflectorOptions{Logger: &logger, Name: "namespace", TypeDescription: "namespaces", Backoff: follow.Backoff()}).RunWithContext(ctx)
 	return nil
 }
 

@@ -19,8 +19,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
-	"github.com/configstamp/configstamp/internal/served"
+	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/follow"
 )
 
 // statuses are the SecretProviderClassPodStatuses by which the Secrets Store CSI
@@ -273,18 +273,18 @@ func (s *reportSink) Replace(items []any, resourceVersion string) error {
 }
 
 // resource is what has the statuses watched while the API server serves them.
-func (c *classes) resource(cfg *rest.Config, namespaces []string) served.Resource {
-	return served.Resource{GroupVersionResource: statuses(), Watch: func(ctx context.Context, _ string) error {
-		client, err := condense.NewRaw(cfg, statuses().GroupVersion(), (&condenser{}).report)
+func (c *classes) resource(cfg *rest.Config, namespaces []string) discovery.Resource {
+	return discovery.Resource{GroupVersionResource: statuses(), Watch: func(ctx context.Context, _ string) error {
+		client, err := follow.NewRaw(cfg, statuses().GroupVersion(), (&condenser{}).report)
 		if err != nil {
 			return fmt.Errorf("making the client that reads SecretProviderClassPodStatuses: %w", err)
 		}
 		logger := klog.FromContext(ctx)
 		var running sync.WaitGroup
 		for _, namespace := range namespaces {
-			reflector := cache.NewReflectorWithOptions(condense.NewListWatch(client, statuses().Resource, namespace, nil), nil,
+			reflector := cache.NewReflectorWithOptions(follow.NewListWatch(client, statuses().Resource, namespace, nil), nil,
 				&reportSink{classes: c, namespace: namespace},
-				cache.ReflectorOptions{Logger: &logger, Name: "source", TypeDescription: statuses().Resource, Backoff: condense.Backoff()})
+				cache.ReflectorOptions{Logger: &logger, Name: "source", TypeDescription: statuses().Resource, Backoff: follow.Backoff()})
 			running.Go(func() { reflector.RunWithContext(ctx) })
 		}
 		running.Wait()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/follow"
 )
 
 // sink takes what one Reflector brings (cache.ReflectorStore): all sources of
@@ -30,8 +30,8 @@ type sink struct {
 	clock   clock.PassiveClock
 	changed func(namespace string, source checksum.Source)
 
-	progress condense.Progress
-	refused  condense.Refused
+	progress follow.Progress
+	refused  follow.Refused
 	synced   atomic.Bool
 
 	mu      sync.RWMutex // for what follows; only the Reflector writes

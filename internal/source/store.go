@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
-	"github.com/configstamp/configstamp/internal/served"
+	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/follow"
 )
 
 // ErrNotWatched is wrapped by what Store.View returns when the Store cannot
@@ -31,7 +31,7 @@ type Options struct {
 	Namespaces []string
 	// Classes tells whether the API server serves what the pods of
 	// SecretProviderClasses report; nil: that is not watched.
-	Classes served.Discovery
+	Classes discovery.Client
 	// Clock is what LastProgress is told by; nil means the real one.
 	Clock clock.PassiveClock
 }
@@ -49,7 +49,7 @@ type Store struct {
 	client   rest.Interface
 	sinks    map[sinkKey]*sink
 	classes  *classes
-	reports  *served.Resources // nil: they are not watched
+	reports  *discovery.Resources // nil: they are not watched
 	all      bool
 	onChange []func(namespace string, source checksum.Source)
 }
@@ -74,7 +74,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 		options.Clock = clock.RealClock{}
 	}
 	condenser := &condenser{clock: options.Clock}
-	client, err := condense.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
+	client, err := follow.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads ConfigMaps and Secrets: %w", err)
 	}
@@ -90,7 +90,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 		}
 	}
 	if options.Classes != nil {
-		s.reports = served.New(options.Classes, s.classes.resource(cfg, namespaces))
+		s.reports = discovery.New(options.Classes, s.classes.resource(cfg, namespaces))
 	}
 	return s, nil
 }
@@ -138,12 +138,12 @@ func (s *Store) reflector(logger klog.Logger, key sinkKey, sink *sink) *cache.Re
 	if key.kind == checksum.Secret {
 		selector = fields.ParseSelectorOrDie(notHelm)
 	}
-	lw := sink.refused.Of(condense.NewListWatch(sink.progress.Asking(s.client, sink.clock), resourceOf(key.kind), key.namespace, selector))
+	lw := sink.refused.Of(follow.NewListWatch(sink.progress.Asking(s.client, sink.clock), resourceOf(key.kind), key.namespace, selector))
 	return cache.NewReflectorWithOptions(lw, nil, sink, cache.ReflectorOptions{
 		Logger:          &logger,
 		Name:            "source",
 		TypeDescription: resourceOf(key.kind),
-		Backoff:         condense.Backoff(),
+		Backoff:         follow.Backoff(),
 	})
 }
 
@@ -168,14 +168,14 @@ func (s *Store) HasSynced() bool {
 
 // LastProgress is when the watch of ConfigMaps or Secrets that has been silent longest last told
 // anything; zero until each has.
-func (s *Store) LastProgress() time.Time { return condense.Oldest(s.progress()...) }
+func (s *Store) LastProgress() time.Time { return follow.Oldest(s.progress()...) }
 
 // LastSign is when the watch that has shown no life for longest last did; zero until
-// each has: see condense.Progress.Sign.
-func (s *Store) LastSign() time.Time { return condense.OldestSign(s.progress()...) }
+// each has: see follow.Progress.Sign.
+func (s *Store) LastSign() time.Time { return follow.OldestSign(s.progress()...) }
 
-func (s *Store) progress() []*condense.Progress {
-	all := make([]*condense.Progress, 0, len(s.sinks))
+func (s *Store) progress() []*follow.Progress {
+	all := make([]*follow.Progress, 0, len(s.sinks))
 	for _, sink := range s.sinks {
 		all = append(all, &sink.progress)
 	}

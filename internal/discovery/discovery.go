@@ -2,7 +2,7 @@
 // those of definitions that are installed, and taken away, while we run.
 //
 // It must not know what is done with them. Start reading at Resources.
-package served
+package discovery
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 // for that, as some resources are not made by a CustomResourceDefinition.
 const askEvery = 15 * time.Second
 
-// Discovery tells what the API server serves (k8s.io/client-go/discovery).
-type Discovery interface {
+// Client tells what the API server serves (k8s.io/client-go/discovery).
+type Client interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
@@ -39,8 +39,8 @@ type Resource struct {
 
 // Resources are looked after while they are served. Make it with New.
 type Resources struct {
-	discovery Discovery
-	list      []Resource
+	client Client
+	list   []Resource
 
 	watched map[schema.GroupVersionResource]func() // what ends the watch
 	told    map[schema.GroupVersionResource]string
@@ -52,8 +52,8 @@ type Resources struct {
 }
 
 // New makes Resources; nothing is asked until Run.
-func New(discovery Discovery, list ...Resource) *Resources {
-	return &Resources{discovery: discovery, list: list, watched: map[schema.GroupVersionResource]func(){}, told: map[schema.GroupVersionResource]string{}, read: map[schema.GroupVersionResource]func() bool{}}
+func New(client Client, list ...Resource) *Resources {
+	return &Resources{client: client, list: list, watched: map[schema.GroupVersionResource]func(){}, told: map[schema.GroupVersionResource]string{}, read: map[schema.GroupVersionResource]func() bool{}}
 }
 
 // Unread names the resources of which it is not known yet what there is: the API
@@ -107,7 +107,7 @@ func (r *Resources) look(ctx context.Context) {
 		gv := resource.GroupVersion()
 		list, asked := lists[gv]
 		if !asked {
-			found, err := r.discovery.ServerResourcesForGroupVersion(gv.String())
+			found, err := r.client.ServerResourcesForGroupVersion(gv.String())
 			switch {
 			case apierrors.IsNotFound(err):
 				found = &metav1.APIResourceList{}

@@ -10,4 +10,4 @@
 // It knows neither what is kept of an object nor why: the callers, package
 // source (typed objects, protobuf) and package workload (raw JSON), say so by
 // a function. Start reading at client.go, then decode.go.
-package condense
+package follow
