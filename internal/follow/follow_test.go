@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/follow/fakeapi"
@@ -341,35 +339,5 @@ func TestErrorOfCondensingIsToldWithoutContent(t *testing.T) {
 		if _, err := request.Do(t.Context()).Get(); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", path, err)
 		}
-	}
-}
-
-func TestNoBodyIsLoggedAtAnyVerbosity(t *testing.T) {
-	server := fakeapi.New(t)
-	server.RefuseWatchList = true
-	server.Put("deployments", deployment("web", "hunter2"))
-	client, err := follow.NewRaw(server.Config(), appsv1.SchemeGroupVersion, (&counted{}).raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var logged strings.Builder
-	logger := funcr.New(func(prefix, args string) { logged.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 10})
-	ctx := klog.NewContext(t.Context(), logger)
-	read := func(ctx context.Context) {
-		if _, err := client.Get().Resource("deployments").Do(ctx).Get(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if read(ctx); !strings.Contains(logged.String(), "hunter2") {
-		t.Error("client-go no longer logs bodies: Quiet is not needed any more")
-	}
-	logged.Reset()
-	read(follow.Quiet(follow.Quiet(ctx)))
-	if _, err := follow.NewListWatch(client, "deployments", "", nil).ListWithContext(ctx, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	klog.FromContext(follow.Quiet(ctx)).WithName("x").WithValues("a", 1).V(4).Info("still logged")
-	if !strings.Contains(logged.String(), "still logged") || strings.Contains(logged.String(), "hunter2") {
-		t.Errorf("logged: %s", logged.String())
 	}
 }

@@ -145,11 +145,11 @@ func (k *Keyring) reflector(logger klog.Logger) *cache.Reflector {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
-			return secrets.List(follow.Quiet(ctx), options)
+			return secrets.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = selector
-			w, err := secrets.Watch(follow.Quiet(ctx), options)
+			w, err := secrets.Watch(ctx, options)
 			if err != nil {
 				return nil, err
 			}

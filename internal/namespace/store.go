@@ -120,7 +120,7 @@ func (s *Store) OptedIn(ctx context.Context, namespace string) (bool, error) {
 func (s *Store) read(ctx context.Context, namespace string, within time.Duration) (*named, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(follow.Quiet(ctx)).Get()
+	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(ctx).Get()
 	if err != nil {
 		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, refusal.Plain(err))
 	}

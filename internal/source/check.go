@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 
@@ -66,7 +65,7 @@ func NewChecker(store *Store, options CheckerOptions) *Checker {
 // be proven and why, and holds no content.
 func (c *Checker) Look(ctx context.Context, namespace string, sources []checksum.Source) (View, error) {
 	sources = unique(sources)
-	ctx, cancel := context.WithTimeout(follow.Quiet(ctx), c.options.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	records, failures := c.each(ctx, namespace, sources)
 	if err := notProven(namespace, sources, failures); err != nil {

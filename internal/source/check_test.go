@@ -245,7 +245,7 @@ func TestNothingOfASourceIsLogged(t *testing.T) {
 		logging.Lock()
 		defer logging.Unlock()
 		logged.WriteString(prefix + args)
-	}, funcr.Options{Verbosity: 10})
+	}, funcr.Options{Verbosity: 7})
 	store, _ := newStore(t, server)
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 	done := make(chan struct{})
