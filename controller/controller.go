@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
@@ -129,7 +129,6 @@ type Controller struct {
 	queue      workqueue.TypedRateLimitingInterface[ref]
 	line       *fair // what waits in the queue
 	vitals     vitals
-	reflect    []*cache.Reflector
 	watches    []watch
 	customs    *discovery.Resources
 	leads      atomic.Bool // workloads that wake up are for us
@@ -175,11 +174,11 @@ func (c *Controller) wake(user ref) {
 	}
 }
 
-// watch is one of our caches.
+// watch is one of our caches, and the client that fills it.
 type watch struct {
-	name     string
-	filled   func() bool
-	progress *follow.Progress
+	name   string
+	client rest.Interface
+	store  *workloads
 }
 
 // LastProgress is when the watch of workloads that has been silent longest last
@@ -193,7 +192,7 @@ func (c *Controller) LastSign() time.Time { return follow.OldestSign(c.progress(
 func (c *Controller) progress() []*follow.Progress {
 	all := make([]*follow.Progress, 0, len(c.watches))
 	for _, watch := range c.watches {
-		all = append(all, watch.progress)
+		all = append(all, &watch.store.Progress)
 	}
 	return all
 }
@@ -202,7 +201,7 @@ func (c *Controller) progress() []*follow.Progress {
 func (c *Controller) Ready() error {
 	var waiting []string
 	for _, watch := range c.watches {
-		if !watch.filled() {
+		if watch.store.Pending() {
 			waiting = append(waiting, watch.name)
 		}
 	}
@@ -259,9 +258,9 @@ var errLostLease = errors.New("the leader's lease was lost")
 // lease back when it ends, and returns an error when the lease is lost.
 func (c *Controller) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, reflector := range c.reflect {
+	for _, watch := range c.watches {
 		group.Go(func() error {
-			reflector.RunWithContext(ctx)
+			watch.store.Run(ctx, watch.client)
 			return nil
 		})
 	}

@@ -361,7 +361,7 @@ func (h *house) see(t *testing.T, user ref) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&workloadSink{index: h.index, kind: user.kind, clock: h.clock}).Update(object); err != nil {
+	if err := h.index.of(user.kind, "", h.clock).Update(object); err != nil {
 		t.Fatal(err)
 	}
 }

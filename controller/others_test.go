@@ -93,7 +93,7 @@ func (s *site) look() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if err := (&workloadSink{index: s.controller.index, kind: user.kind, clock: s.clock}).Update(object); err != nil {
+		if err := s.controller.index.of(user.kind, "", s.clock).Update(object); err != nil {
 			s.t.Fatal(err)
 		}
 		_, _ = s.controller.sync(s.t.Context(), user) // what fails is tried again at the next look

@@ -243,7 +243,7 @@ func (w *world) see(user ref) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := (&workloadSink{index: w.controller.index, kind: user.kind, clock: w.clock}).Update(object); err != nil {
+	if err := w.controller.index.of(user.kind, "", w.clock).Update(object); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -1,5 +1,6 @@
-// Package condense makes REST clients that turn every object into something
-// small at the moment of decoding.
+// Package follow watches resources, and keeps little of what comes. Its clients turn
+// every object into something small at the moment of decoding, and its Store passes
+// that on.
 //
 // An informer that drops what it does not need in a TransformFunc has seen the
 // whole object first, and with WatchList sees some objects twice: a transform
@@ -7,7 +8,10 @@
 // decoder itself maps each received object exactly once, so that client-go's
 // Reflector, its pager and its temporary store never see nor keep a big one.
 //
-// It knows neither what is kept of an object nor why: the callers, package
-// source (typed objects, protobuf) and package workload (raw JSON), say so by
-// a function. Start reading at client.go, then decode.go.
+// The package does not know what is kept of an object, nor why. Its callers say so by a
+// function: package source (typed objects, protobuf) and the controller (raw JSON).
+//
+// Start reading at client.go (how objects become small), then decode.go, store.go (what
+// a watch fills), listwatch.go (what it asks for), forget.go (what must not stay in
+// memory) and progress.go (whether it is alive).
 package follow

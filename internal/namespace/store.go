@@ -13,9 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/follow"
@@ -84,11 +82,11 @@ func (s *Store) HasSynced() bool { return s.sink.filled() }
 
 // LastProgress is when the API server last told anything of Namespaces, zero
 // until it has.
-func (s *Store) LastProgress() time.Time { return s.sink.progress.Last() }
+func (s *Store) LastProgress() time.Time { return s.sink.Progress.Last() }
 
 // LastSign is when the watch of Namespaces last showed life, zero until it has: see
 // follow.Progress.Sign.
-func (s *Store) LastSign() time.Time { return s.sink.progress.Sign() }
+func (s *Store) LastSign() time.Time { return s.sink.Progress.Sign() }
 
 // Get is what is held of a Namespace; the zero Record when it is not known.
 func (s *Store) Get(namespace string) Record {
@@ -137,9 +135,7 @@ func (s *Store) Run(ctx context.Context) error {
 		s.readGiven(ctx)
 		return nil
 	}
-	logger := klog.FromContext(ctx)
-	cache.NewReflectorWithOptions(follow.NewListWatch(s.sink.progress.Asking(s.client, clock.RealClock{}), "namespaces", metav1.NamespaceAll, nil), nil, s.sink,
-		cache.ReflectorOptions{Logger: &logger, Name: "namespace", TypeDescription: "namespaces", Backoff: follow.Backoff()}).RunWithContext(ctx)
+	s.sink.Run(ctx, s.client)
 	return nil
 }
 
@@ -149,7 +145,7 @@ func (s *Store) Run(ctx context.Context) error {
 func (s *Store) readGiven(ctx context.Context) {
 	refused := map[string]bool{}
 	for {
-		s.sink.progress.Asked(time.Now())
+		s.sink.Progress.Asked(time.Now())
 		var reading sync.WaitGroup
 		found := make([]*named, len(s.given))
 		errs := make([]error, len(s.given))
@@ -159,7 +155,7 @@ func (s *Store) readGiven(ctx context.Context) {
 		reading.Wait()
 		for i, namespace := range s.given {
 			if apierrors.IsForbidden(errs[i]) {
-				s.sink.progressed() // there is no more to be known
+				s.sink.Progress.Made(time.Now()) // there is no more to be known
 			}
 			switch err := errs[i]; {
 			case err == nil:

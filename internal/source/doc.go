@@ -6,7 +6,7 @@
 // than some milliseconds late. Checker proves by consistent reads what the API
 // server holds at this very moment, which is what keeps "one deploy, one
 // rollout" true. Bytes of a source exist here only while a response is being
-// decoded (package condense).
+// decoded (package follow).
 //
 // It must not know what a workload is, which keys count, or what a digest is
 // for: that is package checksum's. Start reading at record.go, then store.go,

@@ -140,16 +140,16 @@ func TestAClassHoldsWhatIsReportedLast(t *testing.T) {
 		}}, "", 3},
 		"what is no report": {steps{put("101", "a", "1"), func(_ *testing.T, s *reportSink) { _ = s.Update(&metav1.PartialObjectMetadata{}) }}, "1", 1},
 		"another namespace's list": {steps{put("101", "a", "1"), func(_ *testing.T, s *reportSink) {
-			_ = (&reportSink{classes: s.classes, namespace: "bank"}).Replace(nil, "110")
+			_ = newReportSink(s.classes, "bank").Replace(nil, "110")
 		}}, "1", 1},
 	} {
 		t.Run(about, func(t *testing.T) {
 			told := 0
-			s := &reportSink{classes: newClasses(func(namespace string, source checksum.Source) {
+			s := newReportSink(newClasses(func(namespace string, source checksum.Source) {
 				if told++; namespace != "shop" || source.Kind != checksum.SecretProviderClass {
 					t.Errorf("told of %s in %s", source, namespace)
 				}
-			})}
+			}), metav1.NamespaceAll)
 			for _, step := range c.steps {
 				step(t, s)
 			}

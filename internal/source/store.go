@@ -10,10 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -58,7 +55,7 @@ type Store struct {
 type shelf interface {
 	get(namespace, name string) (Record, bool)
 	names(namespace string) []string
-	hasSynced() bool
+	Filled() bool
 }
 
 // sinkKey says what one Reflector watches; namespace is "" for all.
@@ -86,7 +83,9 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 	}
 	for _, namespace := range namespaces {
 		for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
-			s.sinks[sinkKey{kind, namespace}] = newSink(kind, options.Clock, s.changed)
+			sink := newSink(kind, options.Clock, s.changed)
+			sink.Namespace = namespace
+			s.sinks[sinkKey{kind, namespace}] = sink
 		}
 	}
 	if options.Classes != nil {
@@ -120,31 +119,14 @@ func (s *Store) changed(namespace string, source checksum.Source) {
 // server does. It must be called once.
 func (s *Store) Run(ctx context.Context) error {
 	var running sync.WaitGroup
-	for key, sink := range s.sinks {
-		running.Go(func() { s.reflector(klog.FromContext(ctx), key, sink).RunWithContext(ctx) })
+	for _, sink := range s.sinks {
+		running.Go(func() { sink.Run(ctx, s.client) })
 	}
 	if s.reports != nil {
 		running.Go(func() { s.reports.Run(ctx) })
 	}
 	running.Wait()
 	return nil
-}
-
-// notHelm leaves out Helm's release Secrets, on the server.
-const notHelm = "type!=helm.sh/release.v1"
-
-func (s *Store) reflector(logger klog.Logger, key sinkKey, sink *sink) *cache.Reflector {
-	selector := fields.Everything()
-	if key.kind == checksum.Secret {
-		selector = fields.ParseSelectorOrDie(notHelm)
-	}
-	lw := sink.refused.Of(follow.NewListWatch(sink.progress.Asking(s.client, sink.clock), resourceOf(key.kind), key.namespace, selector))
-	return cache.NewReflectorWithOptions(lw, nil, sink, cache.ReflectorOptions{
-		Logger:          &logger,
-		Name:            "source",
-		TypeDescription: resourceOf(key.kind),
-		Backoff:         follow.Backoff(),
-	})
 }
 
 func resourceOf(kind checksum.Kind) string { return string(kind) + "s" }
@@ -156,12 +138,10 @@ func resourceOf(kind checksum.Kind) string { return string(kind) + "s" }
 func (s *Store) HasSynced() bool {
 	filled := false
 	for _, sink := range s.sinks {
-		switch {
-		case sink.hasSynced():
-			filled = true
-		case s.all || !sink.refused.Last():
+		if sink.Pending() {
 			return false
 		}
+		filled = filled || sink.Filled()
 	}
 	return filled
 }
@@ -177,7 +157,7 @@ func (s *Store) LastSign() time.Time { return follow.OldestSign(s.progress()...)
 func (s *Store) progress() []*follow.Progress {
 	all := make([]*follow.Progress, 0, len(s.sinks))
 	for _, sink := range s.sinks {
-		all = append(all, &sink.progress)
+		all = append(all, &sink.Progress)
 	}
 	return all
 }
@@ -219,7 +199,7 @@ func (s *Store) View(namespace string, sources []checksum.Source) (View, error) 
 		if shelf == nil {
 			return nil, fmt.Errorf("looking up %s in namespace %q: %w: the namespace is not among those given", source, namespace, ErrNotWatched)
 		}
-		if !shelf.hasSynced() {
+		if !shelf.Filled() {
 			return nil, fmt.Errorf("looking up %s in namespace %q: %w yet: the first list of %s is not complete; if it stays so, see the log for missing rights (list, watch)",
 				source, namespace, ErrNotWatched, resourceOf(source.Kind))
 		}

@@ -13,11 +13,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/follow/fakeapi"
@@ -241,6 +238,13 @@ func TestStoreOfSomeNamespaces(t *testing.T) {
 	}
 }
 
+func refuse(w http.ResponseWriter) bool {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+	return true
+}
+
 // A namespace that is gone, and its Role with it, keeps no other waiting.
 func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
 	server := fakeapi.New(t)
@@ -249,10 +253,7 @@ func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
 		if granted.Load() || !strings.Contains(r.URL.Path, "/namespaces/gone/") {
 			return false
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
-		return true
+		return refuse(w)
 	}
 	server.Put("configmaps", configMap("shop", "web", map[string]string{"a": "1"}))
 	server.Put("configmaps", configMap("gone", "web", map[string]string{"a": "2"}))
@@ -273,23 +274,33 @@ func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
 
 // Whoever may read nothing at all knows nothing.
 func TestStoreThatIsRefusedEverything(t *testing.T) {
-	refused, filled := &sink{}, &sink{}
-	filled.synced.Store(true)
-	lw := refused.refused.Of(&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil)
-	}})
-	if _, err := lw.ListWithContextFunc(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Fatal(err)
+	made := func(namespace string) *sink {
+		s := newSink(checksum.Secret, clock.RealClock{}, nil)
+		s.Namespace = namespace
+		return s
+	}
+	filled, waiting, refused, refusedAll := made("shop"), made("gone"), made("gone"), made("")
+	fill(filled, "1")
+	server := fakeapi.New(t)
+	server.Intercept = func(w http.ResponseWriter, _ *http.Request) bool { return refuse(w) }
+	store, _ := newStore(t, server)
+	for _, s := range []*sink{refused, refusedAll} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { s.Run(ctx, store.client) })
+		fakeapi.Eventually(t, "it is refused", s.Refused)
+		cancel()
+		running.Wait()
 	}
 	shop, gone := sinkKey{namespace: "shop"}, sinkKey{namespace: "gone"}
 	for about, c := range map[string]struct {
 		store Store
 		want  bool
 	}{
-		"all of the cluster":          {Store{all: true, sinks: map[sinkKey]*sink{{}: refused, {kind: checksum.Secret}: filled}}, false},
+		"all of the cluster":          {Store{all: true, sinks: map[sinkKey]*sink{{}: refusedAll, {kind: checksum.Secret}: filled}}, false},
 		"every namespace":             {Store{sinks: map[sinkKey]*sink{gone: refused}}, false},
 		"one namespace":               {Store{sinks: map[sinkKey]*sink{gone: refused, shop: filled}}, true},
-		"one, and another is waiting": {Store{sinks: map[sinkKey]*sink{gone: refused, shop: {}}}, false},
+		"one, and another is waiting": {Store{sinks: map[sinkKey]*sink{gone: refused, shop: waiting}}, false},
 	} {
 		if got := c.store.HasSynced(); got != c.want {
 			t.Errorf("refused is %s: filled: %v", about, got)
