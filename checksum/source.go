@@ -95,6 +95,9 @@ type Content struct {
 	made   memory
 }
 
+// Contents is what some sources of one namespace hold: nil for those that do not exist.
+type Contents map[Source]*Content
+
 // String keeps checksums out of whatever prints a content: they are not keyed,
 // and would help to guess a Secret.
 func (c *Content) String() string {

@@ -55,11 +55,8 @@ type Sources interface {
 
 // Namespaces tells what Namespaces say of the workloads in them.
 type Namespaces interface {
-	OptedIn(namespace string) bool
-	// Ending tells that a Namespace is being deleted, so that nothing starts there.
-	Ending(namespace string) bool
-	// Settings are the default for all in the Namespace.
-	Settings(namespace string) map[string]string
+	// Get is what is known of a Namespace, from memory.
+	Get(namespace string) checksum.Namespace
 	HasSynced() bool
 }
 

@@ -289,14 +289,10 @@ func (c *cluster) Names(_ string, kind checksum.Kind) []string {
 
 func (c *cluster) HasSynced() bool { return true }
 
-func (c *cluster) OptedIn(namespace string) bool { return namespace == "shop" && !c.optedOut }
-
-func (c *cluster) Ending(string) bool { return c.ending }
-
-func (c *cluster) Settings(string) map[string]string {
+func (c *cluster) Get(namespace string) checksum.Namespace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.settings
+	return checksum.Namespace{OptedIn: namespace == "shop" && !c.optedOut, Ending: c.ending, Settings: c.settings}
 }
 
 // annotate sets annotations of a workload; the controller does not see it yet.

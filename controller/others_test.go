@@ -194,7 +194,7 @@ func (all *several) admitted(user ref, account, manager string, templateChanged,
 
 // decide is what the webhook of an installation makes of a request.
 func (s *site) decide(annotations map[string]string, user ref, account, manager string, templateChanged bool, held, sent checksum.Records) checksum.Decision {
-	if !s.behind && !checksum.ServedBy(s.settings, s.name) {
+	if served, _ := checksum.Served(checksum.Candidate{}, checksum.Namespace{OptedIn: true, Settings: s.settings}, s.name); !served && !s.behind {
 		return checksum.Decision{Records: sent}
 	}
 	object, err := s.kind.Decode(s.body(user))

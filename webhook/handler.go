@@ -19,26 +19,22 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Contents is what some sources hold: nil for one that does not exist.
-type Contents map[checksum.Source]*checksum.Content
-
 // Sources tells what the ConfigMaps and Secrets of a namespace hold.
 type Sources interface {
 	// Names lists the sources of a kind, from memory.
 	Names(namespace string, kind checksum.Kind) []string
 	// Cached answers from memory, which may lag behind the API server. It
 	// fails when memory cannot know, as before the caches are full.
-	Cached(namespace string, sources []checksum.Source) (Contents, error)
+	Cached(namespace string, sources []checksum.Source) (checksum.Contents, error)
 	// Fresh proves what the API server holds at this moment, or fails in a
 	// bounded time.
-	Fresh(ctx context.Context, namespace string, sources []checksum.Source) (Contents, error)
+	Fresh(ctx context.Context, namespace string, sources []checksum.Source) (checksum.Contents, error)
 }
 
 // Namespaces tells what Namespaces say of the workloads in them.
 type Namespaces interface {
-	// Look gives the settings of a Namespace, which are the default for all in it,
-	// and whether it is opted in.
-	Look(ctx context.Context, namespace string) (settings map[string]string, optedIn bool, err error)
+	// Look is what is known of a Namespace; one that is not known is read live.
+	Look(ctx context.Context, namespace string) (checksum.Namespace, error)
 	// OptedIn asks the API server itself.
 	OptedIn(ctx context.Context, namespace string) (bool, error)
 }
@@ -56,8 +52,8 @@ type Keys interface {
 // Outcomes of the handler itself, beside those of checksum.Decide.
 const (
 	notServed  checksum.Outcome = "not-served" // a kind or operation that is none of ours
-	optedOut   checksum.Outcome = "opted-out"  // the workload's label says disabled
-	owned      checksum.Outcome = "owned"      // a controller makes this object from its own template
+	optedOut                    = checksum.Outcome(checksum.OptedOut)
+	owned                       = checksum.Outcome(checksum.Owned)
 	unreadable checksum.Outcome = "unreadable" // the object does not have the form of its kind, or selects too many keys
 	failed     checksum.Outcome = "failed"     // something is wrong with us
 )
@@ -167,18 +163,30 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 		return Answer{Outcome: unreadable}, errors.New("the object has no name")
 	}
 	object.Namespace = request.Namespace
-	switch {
-	case object.Labels[checksum.InjectLabel] == checksum.InjectDisabled:
-		return Answer{Outcome: optedOut}, nil
-	case object.RolledByOwner(h.Kinds):
-		return Answer{Outcome: owned}, nil
+	candidate := checksum.Candidate{Inject: object.Labels[checksum.InjectLabel], Owned: object.RolledByOwner(h.Kinds)}
+	if why, declines := candidate.Declines(); declines {
+		return Answer{Outcome: checksum.Outcome(why)}, nil
 	}
-
-	return h.decide(ctx, request, object)
+	return h.decide(ctx, request, object, candidate)
 }
 
-// decide answers for a workload that is ours to stamp.
-func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object) (Answer, error) {
+// serves reports whether a workload is ours. A Namespace that does not opt it in is asked
+// for again where that decides: it may have been labelled a moment ago.
+func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace checksum.Namespace) bool {
+	served, why := checksum.Served(candidate, namespace, h.Installation)
+	if why != checksum.NotOptedIn {
+		return served
+	}
+	namespace.OptedIn = true
+	if served, _ = checksum.Served(candidate, namespace, h.Installation); !served {
+		return false
+	}
+	in, err := h.Namespaces.OptedIn(ctx, name)
+	return in || err != nil
+}
+
+// decide answers for a workload that may be ours to stamp.
+func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object, candidate checksum.Candidate) (Answer, error) {
 	admission := checksum.Admission{
 		Namespace: request.Namespace, Create: request.Operation == admissionv1.Create,
 		Account: checksum.AccountOf(request.UserInfo.Username, h.Installation), Installation: h.Installation,
@@ -199,22 +207,15 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		admission.TemplateChanged = !object.Template.Same(&old.Template)
 	}
 	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
-	settings, optedIn, unknown := h.Namespaces.Look(ctx, request.Namespace)
-	if !checksum.ServedBy(settings, h.Installation) {
+	candidate.Foreign = object.Foreign(h.Dialects)
+	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
+	if !h.serves(ctx, request.Namespace, candidate, namespace) {
 		return Answer{Outcome: optedOut}, nil
-	}
-	foreign := object.Foreign(h.Dialects)
-	if !optedIn && !foreign.OptsIn() && object.Labels[checksum.InjectLabel] != checksum.InjectEnabled {
-		// It speaks a dialect that does not count, or says no; or its Namespace was
-		// labelled a moment ago.
-		if in, err := h.Namespaces.OptedIn(ctx, request.Namespace); err == nil && !in {
-			return Answer{Outcome: optedOut}, nil
-		}
 	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: settings},
-	).Translated(foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: namespace.Settings},
+	).Translated(candidate.Foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
 	if admission.Asker == checksum.Anyone {
 		for _, finding := range checksum.Strangers(object.Annotations, object.TemplateAnnotations()) {
 			warnings = append(warnings, finding.Warning())

@@ -68,7 +68,7 @@ func mutants() map[Breakage]mutant {
 		"touches-others":       {"webhook/patch.go", "var patch []jsonpatch.Operation", "patch := []jsonpatch.Operation{jsonpatch.NewOperation(\"add\", \"/metadata/labels/broken\", \"x\")}"},
 		"denies":               {"webhook/review.go", "Allowed:          true,", "Allowed:          len(a.Warnings) == 0,"},
 		"workloads-are-mute":   {"checksum/policy.go", "if !written {\n\t\t\t\tcontinue", "if !written || level.Origin == OfWorkload {\n\t\t\t\tcontinue"},
-		"namespaces-are-mute":  {"internal/namespace/store.go", "checksum.SettingsOf(namespace.Annotations)", "checksum.SettingsOf(nil)"},
+		"namespaces-are-mute":  {"checksum/served.go", "SettingsOf(meta.Annotations)", "SettingsOf(nil)"},
 		"sources-are-mute":     {"checksum/selection.go", "if s.HoldOnly || content == nil ||", "if true || s.HoldOnly || content == nil ||"},
 		"policy-edits-restart": {"checksum/verdict.go", "return Reselected", "return Untrue"},
 		"nothing-is-held":      {"controller/gate.go", "HoldAt(now, c.current(user, s)); held {", "HoldAt(now, c.current(user, s)); held && false {"},

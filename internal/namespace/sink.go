@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/follow"
 )
 
@@ -14,32 +15,32 @@ type sink struct {
 	changed func(namespace string)
 	full    atomic.Bool
 
-	mu      sync.RWMutex
-	records map[string]Record
+	mu    sync.RWMutex
+	known map[string]checksum.Namespace
 }
 
 func newSink(changed func(string)) *sink {
-	s := &sink{changed: changed, records: map[string]Record{}}
+	s := &sink{changed: changed, known: map[string]checksum.Namespace{}}
 	s.Resource, s.Event, s.All = "namespaces", s.event, s.all
 	return s
 }
 
 func (s *sink) filled() bool { return s.full.Load() }
 
-func (s *sink) get(namespace string) (Record, bool) {
+func (s *sink) get(namespace string) (checksum.Namespace, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	record, known := s.records[namespace]
-	return record, known
+	found, known := s.known[namespace]
+	return found, known
 }
 
 // put reports whether a Namespace says something else than before.
 func (s *sink) put(n *named) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was, known := s.records[n.Name]
-	s.records[n.Name] = n.Record
-	return !known || was.OptedIn != n.OptedIn || was.Ending != n.Ending || !maps.Equal(was.Settings, n.Settings)
+	was, known := s.known[n.Name]
+	s.known[n.Name] = n.says
+	return !known || was.OptedIn != n.says.OptedIn || was.Ending != n.says.Ending || !maps.Equal(was.Settings, n.says.Settings)
 }
 
 func (s *sink) event(n *named, deleted bool) {
@@ -51,7 +52,7 @@ func (s *sink) event(n *named, deleted bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.records, n.Name)
+	delete(s.known, n.Name)
 }
 
 func (s *sink) all(list []*named, _ string) {
@@ -64,7 +65,7 @@ func (s *sink) all(list []*named, _ string) {
 		}
 	}
 	s.mu.Lock()
-	maps.DeleteFunc(s.records, func(name string, _ Record) bool { return !listed[name] })
+	maps.DeleteFunc(s.known, func(name string, _ checksum.Namespace) bool { return !listed[name] })
 	s.mu.Unlock()
 	if s.full.Swap(true) {
 		for _, name := range changed {

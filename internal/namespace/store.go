@@ -20,17 +20,6 @@ import (
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 
-// Record is what is kept of one Namespace. What it points to never changes.
-type Record struct {
-	// OptedIn tells that the workloads in it are ours unless they say otherwise.
-	OptedIn bool
-	// Ending tells that the Namespace is being deleted (metadata.deletionTimestamp):
-	// nothing starts in it any more.
-	Ending bool
-	// Settings are its annotations that are a policy.
-	Settings map[string]string
-}
-
 // readEvery is how often Namespaces are read that cannot be watched.
 const readEvery = 30 * time.Second
 
@@ -61,7 +50,7 @@ func NewStore(cfg *rest.Config, given []string) (*Store, error) {
 	}
 	s.client, s.sink = client, newSink(s.changed)
 	for _, name := range given {
-		s.sink.records[name] = Record{OptedIn: true}
+		s.sink.known[name] = checksum.Namespace{OptedIn: true}
 	}
 	return s, nil
 }
@@ -88,22 +77,22 @@ func (s *Store) LastProgress() time.Time { return s.sink.Progress.Last() }
 // follow.Progress.Sign.
 func (s *Store) LastSign() time.Time { return s.sink.Progress.Sign() }
 
-// Get is what is held of a Namespace; the zero Record when it is not known.
-func (s *Store) Get(namespace string) Record {
-	record, _ := s.sink.get(namespace)
-	return record
+// Get is what is known of a Namespace, from memory.
+func (s *Store) Get(namespace string) checksum.Namespace {
+	known, _ := s.sink.get(namespace)
+	return known
 }
 
 // Look is Get, but reads a Namespace that is not known yet.
-func (s *Store) Look(ctx context.Context, namespace string) (Record, error) {
-	if record, known := s.sink.get(namespace); known {
-		return record, nil
+func (s *Store) Look(ctx context.Context, namespace string) (checksum.Namespace, error) {
+	if known, ok := s.sink.get(namespace); ok {
+		return known, nil
 	}
 	found, err := s.read(ctx, namespace, askWithin)
 	if err != nil {
-		return Record{}, err
+		return checksum.Namespace{}, err
 	}
-	return found.Record, nil
+	return found.says, nil
 }
 
 // OptedIn asks the API server whether a Namespace is opted in.
@@ -112,7 +101,7 @@ func (s *Store) OptedIn(ctx context.Context, namespace string) (bool, error) {
 		return true, nil
 	}
 	found, err := s.read(ctx, namespace, askWithin)
-	return err == nil && found.OptedIn, err
+	return err == nil && found.says.OptedIn, err
 }
 
 func (s *Store) read(ctx context.Context, namespace string, within time.Duration) (*named, error) {
@@ -179,10 +168,10 @@ func (s *Store) readGiven(ctx context.Context) {
 	}
 }
 
-// named carries a Record through client-go's Reflector.
+// named carries what a Namespace says through client-go's Reflector.
 type named struct {
 	metav1.PartialObjectMetadata
-	Record
+	says checksum.Namespace
 }
 
 // DeepCopyObject implements runtime.Object; what was received never changes.
@@ -195,12 +184,10 @@ func (s *Store) condense(obj runtime.Object) (runtime.Object, error) {
 	if !ok {
 		return nil, errNotNamespace
 	}
-	return &named{
+	n := &named{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}},
-		Record: Record{
-			Ending:   namespace.DeletionTimestamp != nil,
-			OptedIn:  namespace.Labels[checksum.InjectLabel] == checksum.InjectEnabled || slices.Contains(s.given, namespace.Name),
-			Settings: checksum.SettingsOf(namespace.Annotations),
-		},
-	}, nil
+		says:                  checksum.NamespaceOf(&namespace.ObjectMeta),
+	}
+	n.says.OptedIn = n.says.OptedIn || slices.Contains(s.given, namespace.Name)
+	return n, nil
 }

@@ -225,11 +225,11 @@ func TestStoreFollowsClassesWhileTheyAreServed(t *testing.T) {
 			store.OnChange(told.add)
 			run(t, store) // waits for ConfigMaps and Secrets alone
 			held := func() *checksum.Content {
-				view, err := NewChecker(store, CheckerOptions{}).Look(t.Context(), "shop", []checksum.Source{vault, web})
+				view, err := NewChecker(store, CheckerOptions{}).Fresh(t.Context(), "shop", []checksum.Source{vault, web})
 				if err != nil {
 					t.Fatal(err)
 				}
-				return view[vault].Content
+				return view[vault]
 			}
 			if !installed {
 				if held() != nil || len(store.Names("shop", vault.Kind)) > 0 {
@@ -240,7 +240,7 @@ func TestStoreFollowsClassesWhileTheyAreServed(t *testing.T) {
 			fakeapi.Eventually(t, "the class is held", func() bool { return held().Equal(reported("secret/db", "1")) })
 			d.events <- `{"type":"MODIFIED","object":` + status("101", "a", "vault", "2") + `}`
 			fakeapi.Eventually(t, "the new version is held", func() bool { return held().Equal(reported("secret/db", "2")) })
-			if view, err := store.View("shop", []checksum.Source{vault}); err != nil || !view[vault].Content.Equal(reported("secret/db", "2")) {
+			if view, err := store.Cached("shop", []checksum.Source{vault}); err != nil || !view[vault].Equal(reported("secret/db", "2")) {
 				t.Errorf("by memory: %v, %v", view, err)
 			}
 			if names := store.Names("shop", vault.Kind); !slices.Equal(names, []string{"vault"}) || store.Counts()[vault.Kind] != 1 {

@@ -18,7 +18,7 @@ import (
 	"github.com/configstamp/configstamp/internal/follow"
 )
 
-// ErrNotWatched is wrapped by what Store.View returns when the Store cannot
+// ErrNotWatched is wrapped by what Store.Cached returns when the Store cannot
 // know: before the initial fill, or for a namespace that it does not watch.
 var ErrNotWatched = errors.New("not watched")
 
@@ -32,10 +32,6 @@ type Options struct {
 	// Clock is what LastProgress is told by; nil means the real one.
 	Clock clock.PassiveClock
 }
-
-// View is what some sources of one namespace hold: the zero Record, whose
-// Content is nil, for those that do not exist.
-type View map[checksum.Source]Record
 
 // Store holds a Record for each ConfigMap and Secret, except Helm's release
 // Secrets (type helm.sh/release.v1), which are many, big and not configuration;
@@ -134,7 +130,7 @@ func resourceOf(kind checksum.Kind) string { return string(kind) + "s" }
 // HasSynced reports whether the initial fill is complete, SecretProviderClasses
 // aside: of those nothing is known until somebody reports. Of given namespaces
 // those do not count that the API server refuses, as it does when one is gone:
-// the others do not wait for them, and View knows nothing of them.
+// the others do not wait for them, and Cached knows nothing of them.
 func (s *Store) HasSynced() bool {
 	filled := false
 	for _, sink := range s.sinks {
@@ -181,6 +177,25 @@ func (s *Store) Get(namespace string, source checksum.Source) (Record, bool) {
 	return shelf.get(namespace, source.Name)
 }
 
+// Content is what memory holds of a source, nil when it does not exist.
+func (s *Store) Content(namespace string, source checksum.Source) *checksum.Content {
+	record, _ := s.Get(namespace, source)
+	return record.Content
+}
+
+// Written is when a source's data was last written, and when the source was created;
+// zero when that is not known.
+func (s *Store) Written(namespace string, source checksum.Source) (written, created time.Time) {
+	record, _ := s.Get(namespace, source)
+	return record.Written, record.Created
+}
+
+// Version is a source's metadata.resourceVersion, "" when that is not known.
+func (s *Store) Version(namespace string, source checksum.Source) string {
+	record, _ := s.Get(namespace, source)
+	return record.ResourceVersion
+}
+
 // Names lists the sources of a kind in a namespace, as far as is known.
 func (s *Store) Names(namespace string, kind checksum.Kind) []string {
 	shelf := s.shelfOf(namespace, kind)
@@ -190,10 +205,10 @@ func (s *Store) Names(namespace string, kind checksum.Kind) []string {
 	return shelf.names(namespace)
 }
 
-// View answers from memory what Checker.Look answers from the API server. It
+// Cached answers from memory what Checker.Fresh answers from the API server. It
 // fails, with ErrNotWatched, when the Store cannot know.
-func (s *Store) View(namespace string, sources []checksum.Source) (View, error) {
-	view := make(View, len(sources))
+func (s *Store) Cached(namespace string, sources []checksum.Source) (checksum.Contents, error) {
+	contents := make(checksum.Contents, len(sources))
 	for _, source := range sources {
 		shelf := s.shelfOf(namespace, source.Kind)
 		if shelf == nil {
@@ -203,9 +218,10 @@ func (s *Store) View(namespace string, sources []checksum.Source) (View, error) 
 			return nil, fmt.Errorf("looking up %s in namespace %q: %w yet: the first list of %s is not complete; if it stays so, see the log for missing rights (list, watch)",
 				source, namespace, ErrNotWatched, resourceOf(source.Kind))
 		}
-		view[source], _ = shelf.get(namespace, source.Name)
+		record, _ := shelf.get(namespace, source.Name)
+		contents[source] = record.Content
 	}
-	return view, nil
+	return contents, nil
 }
 
 // shelfOf is where the sources of a kind in a namespace are held, nil when they

@@ -104,25 +104,25 @@ func TestStoreIsFilledFromTheCluster(t *testing.T) {
 			server.Put("secrets", helm)
 
 			store, changes := newStore(t, server)
-			if _, err := store.View("shop", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
+			if _, err := store.Cached("shop", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
 				t.Errorf("before the fill: %v", err)
 			}
 			if !store.LastProgress().IsZero() {
 				t.Error("progress before Run")
 			}
 			run(t, store)
-			view, err := store.View("shop", []checksum.Source{web, token, {Kind: checksum.Secret, Name: "none"}})
+			view, err := store.Cached("shop", []checksum.Source{web, token, {Kind: checksum.Secret, Name: "none"}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := view[web]; !got.Content.Equal(contentOf(cm.Data)) || got.ResourceVersion != version || !got.Written.Equal(written.Time) {
-				t.Errorf("record of web: %v, written %s", got, got.Written)
+			if at, _ := store.Written("shop", web); !view[web].Equal(contentOf(cm.Data)) || store.Version("shop", web) != version || !at.Equal(written.Time) {
+				t.Errorf("web: %v, version %s, written %s", view[web], store.Version("shop", web), at)
 			}
-			if got := view[token]; !got.Content.Equal(checksum.ContentOfSecret(secret("", "", "hunter2"))) || !got.Written.IsZero() {
-				t.Errorf("record of token: %v", got)
+			if at, _ := store.Written("shop", token); !view[token].Equal(checksum.ContentOfSecret(secret("", "", "hunter2"))) || !at.IsZero() {
+				t.Errorf("token: %v, written %s", view[token], at)
 			}
-			if none, ok := view[checksum.Source{Kind: checksum.Secret, Name: "none"}]; !ok || none.Content != nil {
-				t.Errorf("record of what does not exist: %v, %t", none, ok)
+			if none, ok := view[checksum.Source{Kind: checksum.Secret, Name: "none"}]; !ok || none != nil {
+				t.Errorf("what does not exist: %v, %t", none, ok)
 			}
 			if counts := store.Counts(); counts[checksum.ConfigMap] != 1 || counts[checksum.Secret] != 1 {
 				t.Errorf("counts: %v (Helm's releases do not count)", counts)
@@ -222,10 +222,10 @@ func TestStoreOfSomeNamespaces(t *testing.T) {
 	server.Put("configmaps", configMap("other", "web", map[string]string{"a": "3"}))
 	store, _ := newStore(t, server, "shop", "bank", "shop")
 	run(t, store)
-	if view, err := store.View("bank", []checksum.Source{web}); err != nil || !view[web].Content.Equal(contentOf(map[string]string{"a": "2"})) {
+	if view, err := store.Cached("bank", []checksum.Source{web}); err != nil || !view[web].Equal(contentOf(map[string]string{"a": "2"})) {
 		t.Errorf("bank: %v, %v", view, err)
 	}
-	if _, err := store.View("other", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
+	if _, err := store.Cached("other", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
 		t.Errorf("a namespace that is not watched: %v", err)
 	}
 	if n := store.Counts()[checksum.ConfigMap]; n != 2 {
@@ -259,15 +259,15 @@ func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
 	server.Put("configmaps", configMap("gone", "web", map[string]string{"a": "2"}))
 	store, _ := newStore(t, server, "shop", "gone")
 	run(t, store)
-	if view, err := store.View("shop", []checksum.Source{web}); err != nil || view[web].Content == nil {
+	if view, err := store.Cached("shop", []checksum.Source{web}); err != nil || view[web] == nil {
 		t.Errorf("shop: %v, %v", view, err)
 	}
-	if _, err := store.View("gone", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
+	if _, err := store.Cached("gone", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
 		t.Errorf("a namespace that is refused: %v", err)
 	}
 	granted.Store(true)
 	fakeapi.Eventually(t, "it is read once the right is there", func() bool {
-		_, err := store.View("gone", []checksum.Source{web})
+		_, err := store.Cached("gone", []checksum.Source{web})
 		return err == nil
 	})
 }
