@@ -91,8 +91,8 @@ type Entry struct {
 type Content struct {
 	Entries []Entry
 	// Policy is what the source's own annotations say.
-	Policy *SourcePolicy
-	made   memory
+	Policy  *SourcePolicy
+	digests digestCache
 }
 
 // Contents is what some sources of one namespace hold: nil for those that do not exist.

@@ -10,7 +10,8 @@
 //
 // It must not know what a workload is, which keys count, or what a digest is
 // for: that is package checksum's. Start reading at record.go, then store.go,
-// sink.go and check.go; provided.go is what SecretProviderClasses need.
+// sink.go, check.go and share.go (one read for all who ask together); provided.go is
+// what SecretProviderClasses need.
 //
 // Rights needed: get, list and watch on configmaps and secrets, in the whole
 // cluster or in the namespaces given; list and watch on
