@@ -55,9 +55,9 @@ func (f Finding) Warning() string {
 func (f Finding) String() string {
 	switch f.Reason {
 	case MissingSource:
-		return fmt.Sprintf("%s does not exist: pods cannot start without it; it is stamped when it is there", f.Source)
+		return fmt.Sprintf("%s does not exist: pods cannot start without it; it will be stamped once it exists", f.Source)
 	case MissingKey:
-		return fmt.Sprintf("%s has no key %q: pods cannot start without it; it is stamped when it is there", f.Source, f.Key)
+		return fmt.Sprintf("%s has no key %q: pods cannot start without it; it will be stamped once it exists", f.Source, f.Key)
 	case InvalidName:
 		return fmt.Sprintf("%s: no object can have the name %q; the reference is not stamped", f.Source.Kind, f.Source.Name)
 	case ForeignStamps:
@@ -75,7 +75,7 @@ func (f Finding) String() string {
 		if f.Key == InjectLabel {
 			return f.Key + " is a label, not an annotation; it has no effect here"
 		}
-		return f.Key + " is no setting of a workload; it has no effect"
+		return f.Key + " is not a setting of a workload; it has no effect"
 	case NoTemplateSetting:
 		return f.Key + " has no effect on a pod template; write it on the workload's own metadata"
 	case ObserveMode:

@@ -95,7 +95,7 @@ func TestSync(t *testing.T) {
 				c.deploy("d", "c", "c2")
 				return adopted(t, c)
 			},
-			events: texts("Warning RolloutHeld configmap/c changed, but nothing rolls while configmap/c2 does not exist: pods cannot start without it; it is stamped when it is there"),
+			events: texts("Warning RolloutHeld configmap/c changed, but nothing rolls while configmap/c2 does not exist: pods cannot start without it; it will be stamped once it exists"),
 		},
 		"if the webhook was away, it is an error, to be tried again": {
 			act: func(_ *testing.T, h *house, _ ref) {

@@ -238,7 +238,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 			return Answer{Outcome: failed, Reason: why, Warnings: warnings}, err
 		}
 		if unknown != nil {
-			logOf(ctx, request).Info("The policy of the Namespace could not be read; nothing rolls by it", "reason", unknown.Error())
+			logOf(ctx, request).Info("The policy of the Namespace could not be read; this admission rolls nothing", "reason", unknown.Error())
 			admission.Fresh = false
 		}
 	}
@@ -305,7 +305,7 @@ func (h *Handler) look(ctx context.Context, request *admissionv1.AdmissionReques
 	admission.Fresh = err == nil
 	h.Metrics.freshness(admission.Fresh, took)
 	if err != nil {
-		logOf(ctx, request).Info("Freshness could not be proven; what is remembered counts", "reason", err.Error())
+		logOf(ctx, request).Info("The sources could not be read live in time; cached content is used", "reason", err.Error())
 		if contents, err = h.Sources.Cached(admission.Namespace, sources); err != nil {
 			return nil, err
 		}

@@ -112,7 +112,7 @@ func (r *Resources) look(ctx context.Context) {
 			case apierrors.IsNotFound(err):
 				found = &metav1.APIResourceList{}
 			case err != nil:
-				r.tell(ctx, resource, "The API server does not tell whether it serves this resource", refusal.Plain(err))
+				r.tell(ctx, resource, "The API server does not say whether it serves this resource", refusal.Plain(err))
 				found = nil
 			}
 			lists[gv], list = found, found
@@ -129,11 +129,11 @@ func (r *Resources) look(ctx context.Context) {
 		end, watched := r.watched[resource.GroupVersionResource]
 		switch {
 		case kind == "" && watched:
-			klog.FromContext(ctx).Info("The cluster does not serve this resource any more", "resource", resource.GroupResource().String())
+			klog.FromContext(ctx).Info("The cluster no longer serves this resource", "resource", resource.GroupResource().String())
 			end()
 			delete(r.watched, resource.GroupVersionResource)
 		case kind != "" && !namespaced:
-			r.tell(ctx, resource, "This resource cannot be looked after", errors.New("it is not namespaced"))
+			r.tell(ctx, resource, "This resource cannot be watched", errors.New("it is not namespaced"))
 		case kind != "" && !watched:
 			klog.FromContext(ctx).Info("The cluster serves this resource", "resource", resource.GroupResource().String(), "version", resource.Version)
 			r.watched[resource.GroupVersionResource] = r.watch(ctx, resource, kind)

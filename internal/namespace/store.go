@@ -154,9 +154,9 @@ func (s *Store) readGiven(ctx context.Context) {
 				return
 			case apierrors.IsForbidden(err) && !refused[namespace]:
 				refused[namespace] = true
-				klog.FromContext(ctx).Info("The policy of this Namespace is not known: give the right to get it in a Role of its own", "namespace", namespace)
+				klog.FromContext(ctx).Info("The policy of this Namespace is not known: a Role in it must allow configstamp to get it", "namespace", namespace)
 			case !apierrors.IsForbidden(err):
-				klog.FromContext(ctx).Info("The policy of this Namespace stays as it was known", "namespace", namespace, "reason", err.Error())
+				klog.FromContext(ctx).Info("This Namespace could not be read; its last known policy stays in force", "namespace", namespace, "reason", err.Error())
 			}
 		}
 		s.sink.full.Store(true)
