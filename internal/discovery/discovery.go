@@ -1,5 +1,5 @@
-// Package served has resources looked after while the API server serves them:
-// those of definitions that are installed, and taken away, while we run.
+// Package discovery watches resources while the API server serves them. Their
+// definitions may be installed and removed while we run.
 //
 // It must not know what is done with them. Start reading at Resources.
 package discovery
@@ -30,14 +30,14 @@ type Client interface {
 // Resource is one that the API server may serve.
 type Resource struct {
 	schema.GroupVersionResource
-	// Watch looks after it until its context ends, and forgets it then. kind is what
+	// Watch watches it until its context ends, and forgets it then. kind is what
 	// the API server calls its objects.
 	Watch func(ctx context.Context, kind string) error
 	// Filled reports whether all that there is of it is known; nil: nobody asks.
 	Filled func() bool
 }
 
-// Resources are looked after while they are served. Make it with New.
+// Resources are watched while they are served. Make it with New.
 type Resources struct {
 	client Client
 	list   []Resource
@@ -141,7 +141,7 @@ func (r *Resources) look(ctx context.Context) {
 	}
 }
 
-// watch begins to look after a resource, and returns what ends that.
+// watch begins to watch a resource, and returns what ends that.
 func (r *Resources) watch(ctx context.Context, resource Resource, kind string) (end func()) {
 	watching, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -65,20 +65,25 @@ func (s *Store[T]) Pending() bool {
 }
 
 // Add implements cache.ReflectorStore.
-func (s *Store[T]) Add(object any) error { return s.event(object, false) }
+func (s *Store[T]) Add(object any) error { return s.Update(object) }
 
 // Update implements cache.ReflectorStore.
-func (s *Store[T]) Update(object any) error { return s.event(object, false) }
+func (s *Store[T]) Update(object any) error {
+	s.event(object, false)
+	return nil
+}
 
 // Delete implements cache.ReflectorStore.
-func (s *Store[T]) Delete(object any) error { return s.event(object, true) }
+func (s *Store[T]) Delete(object any) error {
+	s.event(object, true)
+	return nil
+}
 
-func (s *Store[T]) event(object any, deleted bool) error {
+func (s *Store[T]) event(object any, deleted bool) {
 	s.progressed()
 	if typed, ok := object.(T); ok {
 		s.Event(typed, deleted)
 	}
-	return nil
 }
 
 // Replace implements cache.ReflectorStore.
