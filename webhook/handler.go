@@ -187,26 +187,11 @@ func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Ca
 
 // decide answers for a workload that may be ours to stamp.
 func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object, candidate checksum.Candidate) (Answer, error) {
-	admission := checksum.Admission{
-		Namespace: request.Namespace, Create: request.Operation == admissionv1.Create,
-		Account: checksum.AccountOf(request.UserInfo.Username, h.Installation), Installation: h.Installation,
+	old, err := stored(request, object)
+	if err != nil {
+		return Answer{Outcome: unreadable}, err
 	}
-	var warnings []string
-	var err error
-	if admission.Sent, err = object.Records(); err != nil {
-		warnings = append(warnings, "configstamp: "+err.Error()+"; it is dropped")
-	}
-	old := object
-	if !admission.Create {
-		if old, err = stored(request, object); err != nil {
-			return Answer{Outcome: unreadable}, err
-		}
-		// An unreadable baseline counts as none, and was warned of above.
-		admission.Held, _ = old.Records()
-		admission.Asker = checksum.AskerOf(fieldManager(request))
-		admission.TemplateChanged = !object.Template.Same(&old.Template)
-	}
-	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
+	admission, warnings := h.asked(request, object, old)
 	candidate.Foreign = object.Foreign(h.Dialects)
 	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
 	if !h.serves(ctx, request.Namespace, candidate, namespace) {
@@ -256,9 +241,30 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	return Answer{Outcome: decision.Outcome, Reason: reason, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
 }
 
-// stored is the object before the request; for an empty patch it is the same.
+// asked is what the request alone says of an admission.
+func (h *Handler) asked(request *admissionv1.AdmissionRequest, object, old *workload.Object) (admission checksum.Admission, warnings []string) {
+	admission = checksum.Admission{
+		Namespace: request.Namespace, Create: request.Operation == admissionv1.Create,
+		Account: checksum.AccountOf(request.UserInfo.Username, h.Installation), Installation: h.Installation,
+	}
+	var err error
+	if admission.Sent, err = object.Records(); err != nil {
+		warnings = append(warnings, "configstamp: "+err.Error()+"; it is dropped")
+	}
+	if !admission.Create {
+		// An unreadable baseline counts as none, and was warned of above.
+		admission.Held, _ = old.Records()
+		admission.Asker = checksum.AskerOf(fieldManager(request))
+		admission.TemplateChanged = !object.Template.Same(&old.Template)
+	}
+	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
+	return admission, warnings
+}
+
+// stored is the object before the request; for a creation, or an empty patch, it is the
+// same.
 func stored(request *admissionv1.AdmissionRequest, object *workload.Object) (*workload.Object, error) {
-	if bytes.Equal(request.OldObject.Raw, request.Object.Raw) {
+	if request.Operation == admissionv1.Create || bytes.Equal(request.OldObject.Raw, request.Object.Raw) {
 		return object, nil
 	}
 	return object.Kind.Decode(request.OldObject.Raw)
