@@ -29,7 +29,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
+.PHONY: help build demo local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,11 @@ long: ## The long suites beside make test: the other rollouts, gates, faults, in
 test-all: ## make test and the long suites: what .ci/run does
 	@.ci/parts "make test-all" test long
 
+REVIEW  ?= e2e/localrequest/testdata/review.json
+OBJECTS ?= e2e/localrequest/testdata/objects.yaml
+local-request: ## Send one AdmissionReview through the real webhook server, without a cluster (REVIEW=review.json OBJECTS=objects.yaml)
+	@go run ./e2e/localrequest $(REVIEW) $(OBJECTS)
+
 installed: ## The demonstration where there is no cert-manager, installed self-managed (needs root); make demo is the other one
 	@if [ "$$(id -u)" = 0 ]; then \
 		CLUSTER=installed INSTALL=install-self-managed e2e/demo/run.sh; \
@@ -57,7 +62,7 @@ installed: ## The demonstration where there is no cert-manager, installed self-m
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	$(RACE) -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline ./e2e/bench/...
+	$(RACE) -skip '^TestSimulation$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/rollouts/timeline ./e2e/bench/...
 	go test -run '^TestSimulation$$' ./controller
 	cd e2e/cluster && go test ./...
 
@@ -109,8 +114,9 @@ soak: ## Never in the way: 50,000 admissions with failurePolicy: Fail while conf
 soak-short: ## The same in three minutes
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 15m -v ./e2e/soak -short
 
-lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint
+lint: $(GOLANGCI_LINT) ## gofmt, go vet, golangci-lint, go mod tidy
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not gofmt'd: $$unformatted"; exit 1; }
+	go mod tidy -diff
 	go vet ./...
 	$(GOLANGCI_LINT) run ./...
 	@for module in $(NESTED); do echo "go vet in $$module"; (cd $$module && go vet ./...) || exit 1; done

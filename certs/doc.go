@@ -10,5 +10,5 @@
 // to whatever TLS server asks. It registers no metric and opens no port. No key, and no byte of a
 // file that was meant to hold one, is ever logged.
 //
-// Start reading at source.go. Then files.go; or authority.go, injector.go, trust.go.
+// Start reading at source.go. Then files.go; or authority.go, injector.go, trust.go. What the library logs passes through quiet.go.
 package certs

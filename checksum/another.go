@@ -13,21 +13,6 @@ import (
 // nothing and answers with a claim, which names those keys on record that it
 // holds. A value that nobody claims is lost.
 
-// installationSetting names, on a Namespace, the installation that serves it.
-const installationSetting = settingPrefix + "installation"
-
-// ServedBy reports whether the settings of a Namespace leave it to an
-// installation, which is known by its own namespace.
-func ServedBy(settings map[string]string, installation string) bool {
-	_, written := settings[installationSetting]
-	return !written || installation == "" || Names(settings, installation)
-}
-
-// Names reports whether the settings of a Namespace name an installation.
-func Names(settings map[string]string, installation string) bool {
-	return installation != "" && strings.TrimSpace(settings[installationSetting]) == installation
-}
-
 // Account says whose account sends a request.
 type Account int
 

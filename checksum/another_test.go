@@ -53,23 +53,6 @@ func TestParseClaim(t *testing.T) {
 	}
 }
 
-func TestServedBy(t *testing.T) {
-	for _, c := range []struct {
-		named, installation string
-		want                bool
-	}{
-		{"a", "a", true}, {" a\n", "a", true}, {"a", "b", false}, {"", "a", false}, {"a", "", true},
-	} {
-		settings := checksum.SettingsOf(map[string]string{"configstamp.dev/installation": c.named, "x": "y"})
-		if got := checksum.ServedBy(settings, c.installation); got != c.want {
-			t.Errorf("where %q is named, %q serves: %t, want %t", c.named, c.installation, got, c.want)
-		}
-	}
-	if !checksum.ServedBy(nil, "a") {
-		t.Error("where nothing is named, nobody serves")
-	}
-}
-
 func TestAccountOf(t *testing.T) {
 	for user, want := range map[string]checksum.Account{
 		"system:serviceaccount:configstamp:configstamp": checksum.OwnAccount,

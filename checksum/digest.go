@@ -117,12 +117,12 @@ func (r *Ring) Digest(namespace string, s Selection, content *Content) string {
 
 // digest makes a value, or finds it among those that were made of this content.
 func (k Key) digest(namespace string, s Selection, content *Content) string {
-	if value, ok := content.made.find(k.id, namespace, &s); ok {
+	if value, ok := content.digests.find(k.id, namespace, &s); ok {
 		return value
 	}
 	sum := k.sum(message(namespace, &s, content))
 	value := version + ":" + k.id + ":" + s.ID() + ":" + hex.EncodeToString(sum[:])
-	content.made.add(made{keyID: k.id, namespace: namespace, source: s.Source, all: s.All, except: s.Except, keys: s.Keys, value: value})
+	content.digests.add(cachedDigest{keyID: k.id, namespace: namespace, source: s.Source, all: s.All, except: s.Except, keys: s.Keys, value: value})
 	return value
 }
 

@@ -1,14 +1,22 @@
 // Package checksum holds the rules of configstamp: what a pod template
 // references, how the content of a source becomes a digest, where digests are
-// written, and what an admission may change.
+// written, whose workloads are served, and what an admission may change.
 //
 // It is pure. It knows no client, no clock, no log and no HTTP, and imports no
 // other package of this module; the webhook and the controller both call it,
 // so that a rule lives once.
 //
-// Read it in this order: source.go (the words), reference.go (what a template
-// names), selection.go (which keys count), digest.go (the format v1, with its
-// test vectors in testdata/vectors-v1.json), stamp.go (where it is written),
-// verdict.go (is a record still true?), decide.go (the table of the design) and
-// reasons.go (why it came to that, in every word that people and metrics see).
+// Read it in this order:
+//   - What there is: source.go (the words), reference.go (what a template names),
+//     joined.go (what is kept of that).
+//   - What counts: served.go (whose workloads), policy.go, with setting.go (the
+//     annotations), pattern.go and window.go (their values) and dialect.go (those of
+//     other products), and selection.go (which keys).
+//   - What is written: digest.go (the format v1, with its test vectors in
+//     testdata/vectors-v1.json), digestcache.go (nothing is hashed twice), stamp.go
+//     (where it stands).
+//   - What follows: verdict.go (is a record still true?), decide.go (the table of the
+//     design), another.go (two installations), reason.go with reasons.go (why it came to
+//     that, in every word that people and metrics see) and finding.go (what people are
+//     told).
 package checksum

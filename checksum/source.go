@@ -91,9 +91,12 @@ type Entry struct {
 type Content struct {
 	Entries []Entry
 	// Policy is what the source's own annotations say.
-	Policy *SourcePolicy
-	made   memory
+	Policy  *SourcePolicy
+	digests digestCache
 }
+
+// Contents is what some sources of one namespace hold: nil for those that do not exist.
+type Contents map[Source]*Content
 
 // String keeps checksums out of whatever prints a content: they are not keyed,
 // and would help to guess a Secret.

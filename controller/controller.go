@@ -9,11 +9,10 @@
 // It never writes a template, never deletes anything, and does not know the
 // webhook: it only checks that what comes back is true.
 //
-// Read controller.go (what is watched, who leads), index.go (which workloads
-// use a source), sync.go (what is decided about one workload), settle.go and
-// gate.go (when), steps.go (whose turn it is), readmit.go (how it is asked),
-// health.go (what becomes of it), looks.go (when pods are listed for that) and
-// halt.go (what keeps a halt).
+// When a workload rolls is decided by package rollout. Read controller.go (what is
+// watched, who leads), index.go (which workloads use a source), sync.go (what is done
+// about one workload), turns.go (what the planner orders), readmit.go (how the webhook
+// is asked) and record.go (what the product remembers).
 package controller
 
 import (
@@ -26,7 +25,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
@@ -34,9 +33,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/served"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -56,11 +55,8 @@ type Sources interface {
 
 // Namespaces tells what Namespaces say of the workloads in them.
 type Namespaces interface {
-	OptedIn(namespace string) bool
-	// Ending tells that a Namespace is being deleted, so that nothing starts there.
-	Ending(namespace string) bool
-	// Settings are the default for all in the Namespace.
-	Settings(namespace string) map[string]string
+	// Get is what is known of a Namespace, from memory.
+	Get(namespace string) checksum.Namespace
 	HasSynced() bool
 }
 
@@ -128,9 +124,8 @@ type Controller struct {
 	queue      workqueue.TypedRateLimitingInterface[workload.Ref]
 	line       *fair // what waits in the queue
 	vitals     vitals
-	reflect    []*cache.Reflector
 	watches    []watch
-	customs    *served.Resources
+	customs    *discovery.Resources
 	leads      atomic.Bool // workloads that wake up are for us
 	notes      *notes
 	waits      *waits
@@ -180,25 +175,25 @@ func (c *Controller) wake(user workload.Ref) {
 	}
 }
 
-// watch is one of our caches.
+// watch is one of our caches, and the client that fills it.
 type watch struct {
-	name     string
-	filled   func() bool
-	progress *condense.Progress
+	name   string
+	client rest.Interface
+	store  *workloads
 }
 
 // LastProgress is when the watch of workloads that has been silent longest last
 // told anything, zero until each has. It leaves out custom kinds, which come and go.
-func (c *Controller) LastProgress() time.Time { return condense.Oldest(c.progress()...) }
+func (c *Controller) LastProgress() time.Time { return follow.Oldest(c.progress()...) }
 
 // LastSign is when the watch of workloads that has shown no life for longest last
-// did, zero until each has: see condense.Progress.Sign.
-func (c *Controller) LastSign() time.Time { return condense.OldestSign(c.progress()...) }
+// did, zero until each has: see follow.Progress.Sign.
+func (c *Controller) LastSign() time.Time { return follow.OldestSign(c.progress()...) }
 
-func (c *Controller) progress() []*condense.Progress {
-	all := make([]*condense.Progress, 0, len(c.watches))
+func (c *Controller) progress() []*follow.Progress {
+	all := make([]*follow.Progress, 0, len(c.watches))
 	for _, watch := range c.watches {
-		all = append(all, watch.progress)
+		all = append(all, &watch.store.Progress)
 	}
 	return all
 }
@@ -207,7 +202,7 @@ func (c *Controller) progress() []*condense.Progress {
 func (c *Controller) Ready() error {
 	var waiting []string
 	for _, watch := range c.watches {
-		if !watch.filled() {
+		if watch.store.Pending() {
 			waiting = append(waiting, watch.name)
 		}
 	}
@@ -264,9 +259,9 @@ var errLostLease = errors.New("the leader's lease was lost")
 // lease back when it ends, and returns an error when the lease is lost.
 func (c *Controller) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, reflector := range c.reflect {
+	for _, watch := range c.watches {
 		group.Go(func() error {
-			reflector.RunWithContext(ctx)
+			watch.store.Run(ctx, watch.client)
 			return nil
 		})
 	}

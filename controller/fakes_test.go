@@ -290,14 +290,10 @@ func (c *cluster) Names(_ string, kind checksum.Kind) []string {
 
 func (c *cluster) HasSynced() bool { return true }
 
-func (c *cluster) OptedIn(namespace string) bool { return namespace == "shop" && !c.optedOut }
-
-func (c *cluster) Ending(string) bool { return c.ending }
-
-func (c *cluster) Settings(string) map[string]string {
+func (c *cluster) Get(namespace string) checksum.Namespace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.settings
+	return checksum.Namespace{OptedIn: namespace == "shop" && !c.optedOut, Ending: c.ending, Settings: c.settings}
 }
 
 // annotate sets annotations of a workload; the controller does not see it yet.
@@ -362,7 +358,7 @@ func (h *house) see(t *testing.T, user workload.Ref) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&workloadSink{index: h.index, kind: user.Kind, clock: h.clock}).Update(object); err != nil {
+	if err := h.index.of(user.Kind, "", h.clock).Update(object); err != nil {
 		t.Fatal(err)
 	}
 }

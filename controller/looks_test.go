@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/follow"
 )
 
 // A rollout that says "rolling" and does not change costs next to nothing.
@@ -98,7 +98,7 @@ func (s *slowPages) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestEachPageOfPodsHasADeadlineOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pages = 50
-		core, err := condense.NewRaw(&rest.Config{Host: "http://api", QPS: -1, Transport: &slowPages{pages}}, corev1.SchemeGroupVersion, unwatched)
+		core, err := follow.NewRaw(&rest.Config{Host: "http://api", QPS: -1, Transport: &slowPages{pages}}, corev1.SchemeGroupVersion, unwatched)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func receive(b *testing.B, c *Controller, kind *workload.Kind, workloads int, so
 		}
 		list[i] = object
 	}
-	if err := (&workloadSink{index: c.index, kind: kind, clock: c.options.Clock}).Replace(list, ""); err != nil {
+	if err := c.index.of(kind, "", c.options.Clock).Replace(list, ""); err != nil {
 		b.Fatal(err)
 	}
 }

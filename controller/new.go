@@ -13,56 +13,54 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
-	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/served"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // New makes a controller that speaks to the API server of config, whose own
 // rate limits should be off (QPS -1). Nothing is watched until Run. Custom kinds
-// are watched while discovery finds them.
-func New(config *rest.Config, discovery served.Discovery, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
+// are watched while the server serves them.
+func New(config *rest.Config, server discovery.Client, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
 	options.Kinds = options.Kinds.Readmitted()
 	if options.Workers < 1 {
 		return nil, fmt.Errorf("making the controller: %d workers, want at least one", options.Workers)
 	}
-	core, err := condense.NewRaw(config, corev1.SchemeGroupVersion, unwatched)
+	core, err := follow.NewRaw(config, corev1.SchemeGroupVersion, unwatched)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for pods: %w", err)
 	}
 	clients := &restAPI{core: core, clients: map[*workload.Kind]rest.Interface{}}
 	c := newController(options, sources, namespaces, keys, clients, recorder, registry)
-	var customs []served.Resource
+	var resources []discovery.Resource
 	for _, kind := range options.Kinds {
 		if kind.Custom {
-			var watched customSinks
-			customs = append(customs, served.Resource{GroupVersionResource: kind.GroupVersionResource(), Filled: watched.filled, Watch: func(ctx context.Context, name string) error {
+			var watched customStores
+			resources = append(resources, discovery.Resource{GroupVersionResource: kind.GroupVersionResource(), Filled: watched.filled, Watch: func(ctx context.Context, name string) error {
 				return c.watchCustom(ctx, config, clients, kind.Named(name), &watched)
 			}})
 			continue
 		}
-		reflectors, sinks, err := c.reflectors(config, clients, kind)
+		client, stores, err := c.stores(config, clients, kind)
 		if err != nil {
 			return nil, err
 		}
-		c.reflect = append(c.reflect, reflectors...)
-		for _, sink := range sinks {
-			c.watches = append(c.watches, watch{kind.String(), sink.filled, &sink.progress})
+		for _, store := range stores {
+			c.watches = append(c.watches, watch{kind.String(), client, store})
 		}
 	}
-	c.customs = served.New(discovery, customs...)
+	c.customs = discovery.New(server, resources...)
 	return c, nil
 }
 
-// reflectors are what fills the index with workloads of a kind.
-func (c *Controller) reflectors(config *rest.Config, clients *restAPI, kind *workload.Kind) (reflectors []*cache.Reflector, sinks []*workloadSink, err error) {
-	client, err := condense.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
+// stores makes what fills the index with workloads of a kind.
+func (c *Controller) stores(config *rest.Config, clients *restAPI, kind *workload.Kind) (client rest.Interface, stores []*workloads, err error) {
+	client, err = follow.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a client for %s: %w", kind, err)
 	}
@@ -72,41 +70,37 @@ func (c *Controller) reflectors(config *rest.Config, clients *restAPI, kind *wor
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
-		sink := &workloadSink{index: c.index, kind: kind, namespace: namespace, clock: c.options.Clock}
-		sinks = append(sinks, sink)
-		reflectors = append(reflectors, cache.NewReflectorWithOptions(
-			sink.refused.Of(condense.NewListWatch(sink.progress.Asking(client, c.options.Clock), kind.Resource, namespace, nil)), nil, sink,
-			cache.ReflectorOptions{Name: "configstamp " + kind.String(), TypeDescription: kind.String(), Clock: c.options.Clock, Backoff: condense.Backoff()}))
+		stores = append(stores, c.index.of(kind, namespace, c.options.Clock))
 	}
-	return reflectors, sinks, nil
+	return client, stores, nil
 }
 
-// customSinks are those of a custom kind, while it is watched.
-type customSinks struct {
-	atomic.Pointer[[]*workloadSink]
+// customStores are the watches of a custom kind, nil while there are none.
+type customStores struct {
+	atomic.Pointer[[]*workloads]
 }
 
-func (s *customSinks) filled() bool {
-	watched := s.Load()
-	return watched != nil && !slices.ContainsFunc(*watched, func(sink *workloadSink) bool { return !sink.filled() && !sink.refused.Last() })
+func (c *customStores) filled() bool {
+	watched := c.Load()
+	return watched != nil && !slices.ContainsFunc(*watched, func(store *workloads) bool { return !store.Filled() && !store.Refused() })
 }
 
 // watchCustom watches the workloads of a custom kind until ctx ends, and forgets
 // them then.
-func (c *Controller) watchCustom(ctx context.Context, config *rest.Config, clients *restAPI, kind *workload.Kind, watched *customSinks) error {
-	reflectors, sinks, err := c.reflectors(config, clients, kind)
+func (c *Controller) watchCustom(ctx context.Context, config *rest.Config, clients *restAPI, kind *workload.Kind, watched *customStores) error {
+	client, stores, err := c.stores(config, clients, kind)
 	if err != nil {
 		return err
 	}
-	watched.Store(&sinks)
+	watched.Store(&stores)
 	defer watched.Store(nil)
 	var running sync.WaitGroup
-	for _, reflector := range reflectors {
-		running.Go(func() { reflector.RunWithContext(ctx) })
+	for _, store := range stores {
+		running.Go(func() { store.Run(ctx, client) })
 	}
 	running.Wait()
-	for _, sink := range sinks {
-		c.index.replace(kind, sink.namespace, nil)
+	for _, store := range stores {
+		c.index.replace(kind, store.Namespace, nil)
 	}
 	clients.put(kind, nil)
 	return nil
@@ -121,7 +115,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		keys:       keys,
 		api:        plainAPI{api},
 		say:        announcer{recorder},
-		customs:    served.New(nil),
+		customs:    discovery.New(nil),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[workload.Ref](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[workload.Ref]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[workload.Ref]{
@@ -164,78 +158,33 @@ func (c *Controller) condenser(kind *workload.Kind) func([]byte) (runtime.Object
 	}
 }
 
-// workloadSink puts workloads into the index.
-type workloadSink struct {
-	index     *index
-	kind      *workload.Kind
-	namespace string
-	clock     clock.PassiveClock
-	full      atomic.Bool
-	progress  condense.Progress
-	refused   condense.Refused
-}
+// workloads is one watch of workloads, of one kind.
+type workloads = follow.Store[received]
 
-// filled reports whether nobody has to wait for it: a given namespace that the API
-// server refuses, as it does one that is gone, is waited for by nobody.
-func (s *workloadSink) filled() bool {
-	return s.full.Load() || s.namespace != metav1.NamespaceAll && s.refused.Last()
-}
-
-// Add implements cache.ReflectorStore.
-func (s *workloadSink) Add(obj any) error { return s.Update(obj) }
-
-// Update implements cache.ReflectorStore.
-func (s *workloadSink) Update(obj any) error {
-	s.progress.Made(s.clock.Now())
-	one, ok := obj.(received)
-	if !ok {
-		return errUnexpected(obj)
+// of makes the watch that puts the workloads of a kind, in one namespace or in all (""),
+// into the index.
+func (x *index) of(kind *workload.Kind, namespace string, clock clock.PassiveClock) *workloads {
+	return &workloads{
+		Resource: kind.Resource, Namespace: namespace, Clock: clock,
+		Event: func(w received, deleted bool) {
+			news := deleted
+			if deleted {
+				x.remove(w.Ref)
+			} else {
+				news = x.put(w.Ref, w.subject)
+			}
+			if news {
+				x.woken(w.Ref)
+			}
+		},
+		All: func(all []received, _ string) {
+			subjects := make(map[workload.Ref]*subject, len(all))
+			for _, w := range all {
+				subjects[w.Ref] = w.subject
+			}
+			x.replace(kind, namespace, subjects)
+		},
 	}
-	if s.index.put(one.Ref, one.subject) {
-		s.index.woken(one.Ref)
-	}
-	return nil
-}
-
-// Delete implements cache.ReflectorStore.
-func (s *workloadSink) Delete(obj any) error {
-	s.progress.Made(s.clock.Now())
-	one, ok := obj.(received)
-	if !ok {
-		return errUnexpected(obj)
-	}
-	s.index.remove(one.Ref)
-	s.index.woken(one.Ref)
-	return nil
-}
-
-// Replace implements cache.ReflectorStore.
-func (s *workloadSink) Replace(list []any, _ string) error {
-	s.progress.Made(s.clock.Now())
-	workloads := make(map[workload.Ref]*subject, len(list))
-	for _, obj := range list {
-		one, ok := obj.(received)
-		if !ok {
-			return errUnexpected(obj)
-		}
-		workloads[one.Ref] = one.subject
-	}
-	s.index.replace(s.kind, s.namespace, workloads)
-	s.full.Store(true)
-	return nil
-}
-
-// Bookmark implements cache.ReflectorBookmarkStore.
-func (s *workloadSink) Bookmark(string) error {
-	s.progress.Made(s.clock.Now())
-	return nil
-}
-
-// Resync implements cache.ReflectorStore; there is nothing to do.
-func (s *workloadSink) Resync() error { return nil }
-
-func errUnexpected(obj any) error {
-	return fmt.Errorf("watching: unexpected %T", obj)
 }
 
 // unwatched is for clients of what is read and never watched.

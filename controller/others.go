@@ -151,7 +151,7 @@ func (a answer) claims() (claims []checksum.Claim) {
 // by the answer to a dry run, and for how long that counts.
 func (c *Controller) claimed(user workload.Ref, ids []string, try answer) (wait time.Duration, claimed bool) {
 	wait = believed
-	if checksum.Names(c.namespaces.Settings(user.Namespace), c.options.Installation) {
+	if checksum.Names(c.namespaces.Get(user.Namespace).Settings, c.options.Installation) {
 		wait = believedWhereNamed
 	}
 	now := c.options.Clock.Now()

@@ -95,7 +95,7 @@ func (s *site) look() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if err := (&workloadSink{index: s.controller.index, kind: user.Kind, clock: s.clock}).Update(object); err != nil {
+		if err := s.controller.index.of(user.Kind, "", s.clock).Update(object); err != nil {
 			s.t.Fatal(err)
 		}
 		_, _ = s.controller.sync(s.t.Context(), user) // what fails is tried again at the next look
@@ -196,7 +196,7 @@ func (all *several) admitted(user workload.Ref, account, manager string, templat
 
 // decide is what the webhook of an installation makes of a request.
 func (s *site) decide(annotations map[string]string, user workload.Ref, account, manager string, templateChanged bool, held, sent checksum.Records) checksum.Decision {
-	if !s.behind && !checksum.ServedBy(s.settings, s.name) {
+	if served, _ := checksum.Served(checksum.Candidate{}, checksum.Namespace{OptedIn: true, Settings: s.settings}, s.name); !served && !s.behind {
 		return checksum.Decision{Records: sent}
 	}
 	object, err := s.kind.Decode(s.body(user))

@@ -166,7 +166,7 @@ func TestNothingIsLostAtTheMomentOfLeading(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		sink := &workloadSink{index: h.index, kind: c.kind, clock: clock.RealClock{}}
+		sink := h.index.of(c.kind, "", clock.RealClock{})
 		for _, object := range coming {
 			_ = sink.Add(object)
 		}

@@ -138,24 +138,22 @@ func (c *Controller) act(ctx context.Context, user workload.Ref, s *subject, rev
 	return wait, err
 }
 
-// serves reports whether a workload is opted in: by its own label, else by its
-// namespace's, or by another product's annotations; and never in an excluded
-// or ending namespace, when its owner rolls it, or when its Namespace names another
-// installation.
+// serves reports whether a workload is ours, and tells of a Namespace that is left to
+// another installation.
 func (c *Controller) serves(user workload.Ref, s *subject) bool {
-	if s.deleting || s.owned || c.namespaces.Ending(user.Namespace) || slices.Contains(c.options.Excluded, user.Namespace) {
-		return false
-	}
-	if s.inject == checksum.InjectDisabled ||
-		s.inject != checksum.InjectEnabled && !c.namespaces.OptedIn(user.Namespace) && !s.foreign.OptsIn() {
-		return false
-	}
-	if !checksum.ServedBy(c.namespaces.Settings(user.Namespace), c.options.Installation) {
+	namespace := c.namespaces.Get(user.Namespace)
+	served, why := checksum.Served(checksum.Candidate{
+		Inject: s.inject, Foreign: s.foreign, Owned: s.owned,
+		Ending:   s.deleting || namespace.Ending,
+		Excluded: slices.Contains(c.options.Excluded, user.Namespace),
+	}, namespace, c.options.Installation)
+	switch {
+	case served:
+		c.others.over(user.Namespace, checksum.ServedElsewhere)
+	case why == checksum.ServedElsewhere:
 		c.tellElsewhere(user.Namespace)
-		return false
 	}
-	c.others.over(user.Namespace, checksum.ServedElsewhere)
-	return true
+	return served
 }
 
 // review is the state of a workload's references under its policy.
@@ -173,7 +171,7 @@ func (r *review) rests() bool {
 func (c *Controller) policy(user workload.Ref, s *subject) checksum.Policy {
 	return c.options.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: s.settings},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Settings(user.Namespace)},
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Get(user.Namespace).Settings},
 	).Translated(s.foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.Namespace, kind) })
 }
 

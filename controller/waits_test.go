@@ -330,9 +330,9 @@ func TestEachSeriesIsThereFromTheStart(t *testing.T) {
 func TestTheWatchThatHasBeenSilentLongestCounts(t *testing.T) {
 	c := newCluster(t)
 	now := clock.RealClock{}
-	quiet, busy := &workloadSink{kind: c.kind, clock: now}, &workloadSink{kind: c.kind, clock: now}
+	quiet, busy := &workloads{Clock: now}, &workloads{Clock: now}
 	h := realTime(t, c)
-	h.watches = []watch{{"quiet", quiet.filled, &quiet.progress}, {"busy", busy.filled, &busy.progress}}
+	h.watches = []watch{{name: "quiet", store: quiet}, {name: "busy", store: busy}}
 	if !h.LastProgress().IsZero() {
 		t.Error("progress before any")
 	}
@@ -342,14 +342,14 @@ func TestTheWatchThatHasBeenSilentLongestCounts(t *testing.T) {
 	}
 	_ = busy.Bookmark("1")
 	last := h.LastProgress()
-	if !last.Equal(quiet.progress.Last()) {
+	if !last.Equal(quiet.Progress.Last()) {
 		t.Errorf("last progress %s, want that of the first", last)
 	}
 	_ = busy.Bookmark("2")
 	if !h.LastProgress().Equal(last) {
 		t.Error("the progress of one counts for the other")
 	}
-	if !slices.ContainsFunc(h.watches, func(w watch) bool { return w.progress.Last().After(last) }) {
+	if !slices.ContainsFunc(h.watches, func(w watch) bool { return w.store.Progress.Last().After(last) }) {
 		t.Error("a bookmark is no progress: the test shows nothing")
 	}
 }

@@ -246,7 +246,7 @@ func (w *world) see(user workload.Ref) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := (&workloadSink{index: w.controller.index, kind: user.Kind, clock: w.clock}).Update(object); err != nil {
+	if err := w.controller.index.of(user.Kind, "", w.clock).Update(object); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -506,12 +506,9 @@ func (w *world) nodeReady(_ context.Context, name string) (bool, error) {
 	return name != deadNode, nil
 }
 
-func (*world) Ending(string) bool { return false }
-
 func (*world) sourceUID(context.Context, rollout.SourceRef) (types.UID, error) { return "", nil }
 func (*world) HasSynced() bool                                                 { return true }
-func (w *world) OptedIn(string) bool                                           { return !w.optedOut }
-func (*world) Settings(string) map[string]string                               { return nil }
+func (w *world) Get(string) checksum.Namespace                                 { return checksum.Namespace{OptedIn: !w.optedOut} }
 func (w *world) Ring() *checksum.Ring                                          { return w.ring }
 func (*world) Refresh(context.Context, string) (bool, error)                   { return false, nil }
 func (*world) Names(string, checksum.Kind) []string                            { return nil }

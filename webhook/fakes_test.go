@@ -38,7 +38,7 @@ func mustKey(b byte) checksum.Key {
 
 // cluster is what the sources hold; it stands for both the cache and the API server.
 type cluster struct {
-	contents Contents
+	contents checksum.Contents
 	// unproven is why freshness cannot be proven.
 	unproven error
 	// unknown is why memory cannot tell either.
@@ -51,14 +51,14 @@ type cluster struct {
 	unlabelled, behind bool
 }
 
-func (c *cluster) Cached(string, []checksum.Source) (Contents, error) {
+func (c *cluster) Cached(string, []checksum.Source) (checksum.Contents, error) {
 	if c.unknown != nil {
 		return nil, c.unknown
 	}
 	return c.contents, nil
 }
 
-func (c *cluster) Fresh(context.Context, string, []checksum.Source) (Contents, error) {
+func (c *cluster) Fresh(context.Context, string, []checksum.Source) (checksum.Contents, error) {
 	if c.panics != nil {
 		panic(c.panics)
 	}
@@ -69,9 +69,9 @@ func (c *cluster) Fresh(context.Context, string, []checksum.Source) (Contents, e
 }
 
 // contents condenses plain data, by "configmap/<name>" and the like.
-func contents(t testing.TB, sources map[string]map[string]string) Contents {
+func contents(t testing.TB, sources map[string]map[string]string) checksum.Contents {
 	t.Helper()
-	all := Contents{}
+	all := checksum.Contents{}
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		source, err := checksum.ParseSource(name)
 		if err != nil {
@@ -119,8 +119,8 @@ func (k *keyring) Refresh(_ context.Context, id string) (bool, error) {
 }
 
 // Look implements Namespaces.
-func (c *cluster) Look(context.Context, string) (map[string]string, bool, error) {
-	return c.settings, !c.unlabelled && !c.behind, c.unread
+func (c *cluster) Look(context.Context, string) (checksum.Namespace, error) {
+	return checksum.Namespace{OptedIn: !c.unlabelled && !c.behind, Settings: c.settings}, c.unread
 }
 
 func (c *cluster) OptedIn(context.Context, string) (bool, error) { return !c.unlabelled, c.unread }

@@ -19,26 +19,22 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Contents is what some sources hold: nil for one that does not exist.
-type Contents map[checksum.Source]*checksum.Content
-
 // Sources tells what the ConfigMaps and Secrets of a namespace hold.
 type Sources interface {
 	// Names lists the sources of a kind, from memory.
 	Names(namespace string, kind checksum.Kind) []string
 	// Cached answers from memory, which may lag behind the API server. It
 	// fails when memory cannot know, as before the caches are full.
-	Cached(namespace string, sources []checksum.Source) (Contents, error)
+	Cached(namespace string, sources []checksum.Source) (checksum.Contents, error)
 	// Fresh proves what the API server holds at this moment, or fails in a
 	// bounded time.
-	Fresh(ctx context.Context, namespace string, sources []checksum.Source) (Contents, error)
+	Fresh(ctx context.Context, namespace string, sources []checksum.Source) (checksum.Contents, error)
 }
 
 // Namespaces tells what Namespaces say of the workloads in them.
 type Namespaces interface {
-	// Look gives the settings of a Namespace, which are the default for all in it,
-	// and whether it is opted in.
-	Look(ctx context.Context, namespace string) (settings map[string]string, optedIn bool, err error)
+	// Look is what is known of a Namespace; one that is not known is read live.
+	Look(ctx context.Context, namespace string) (checksum.Namespace, error)
 	// OptedIn asks the API server itself.
 	OptedIn(ctx context.Context, namespace string) (bool, error)
 }
@@ -150,54 +146,43 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 		return Answer{Outcome: checksum.TemplateUnreadable}, errors.New("the object has no name")
 	}
 	object.Namespace = request.Namespace
-	switch {
-	case object.Labels[checksum.InjectLabel] == checksum.InjectDisabled:
-		return Answer{Outcome: checksum.OptedOut}, nil
-	case object.RolledByOwner(h.Kinds):
-		return Answer{Outcome: checksum.Owned}, nil
+	candidate := checksum.Candidate{Inject: object.Labels[checksum.InjectLabel], Owned: object.RolledByOwner(h.Kinds)}
+	if why, declines := candidate.Declines(); declines {
+		return Answer{Outcome: why}, nil
 	}
-
-	return h.decide(ctx, request, object)
+	return h.decide(ctx, request, object, candidate)
 }
 
-// decide answers for a workload that is ours to stamp.
-func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object) (Answer, error) {
-	admission := checksum.Admission{
-		Namespace: request.Namespace, Create: request.Operation == admissionv1.Create,
-		Account: checksum.AccountOf(request.UserInfo.Username, h.Installation), Installation: h.Installation,
+// serves reports whether a workload is ours. A Namespace that does not opt it in is asked
+// for again where that decides: it may have been labelled a moment ago.
+func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace checksum.Namespace) bool {
+	if served, _ := checksum.Served(candidate, namespace, h.Installation); served {
+		return true
 	}
-	var warnings []string
-	var err error
-	if admission.Sent, err = object.Records(); err != nil {
-		warnings = append(warnings, "configstamp: "+err.Error()+"; it is dropped")
+	namespace.OptedIn = true
+	if served, _ := checksum.Served(candidate, namespace, h.Installation); !served {
+		return false
 	}
-	old := object
-	if !admission.Create {
-		if old, err = stored(request, object); err != nil {
-			return Answer{Outcome: checksum.TemplateUnreadable}, err
-		}
-		// An unreadable baseline counts as none, and was warned of above.
-		admission.Held, _ = old.Records()
-		admission.Asker = checksum.AskerOf(fieldManager(request))
-		admission.TemplateChanged = !object.Template.Same(&old.Template)
+	in, err := h.Namespaces.OptedIn(ctx, name)
+	return in || err != nil
+}
+
+// decide answers for a workload that may be ours to stamp.
+func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object, candidate checksum.Candidate) (Answer, error) {
+	old, err := stored(request, object)
+	if err != nil {
+		return Answer{Outcome: checksum.TemplateUnreadable}, err
 	}
-	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
-	settings, optedIn, unknown := h.Namespaces.Look(ctx, request.Namespace)
-	if !checksum.ServedBy(settings, h.Installation) {
+	admission, warnings := h.asked(request, object, old)
+	candidate.Foreign = object.Foreign(h.Dialects)
+	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
+	if !h.serves(ctx, request.Namespace, candidate, namespace) {
 		return Answer{Outcome: checksum.OptedOut}, nil
-	}
-	foreign := object.Foreign(h.Dialects)
-	if !optedIn && !foreign.OptsIn() && object.Labels[checksum.InjectLabel] != checksum.InjectEnabled {
-		// It speaks a dialect that does not count, or says no; or its Namespace was
-		// labelled a moment ago.
-		if in, err := h.Namespaces.OptedIn(ctx, request.Namespace); err == nil && !in {
-			return Answer{Outcome: checksum.OptedOut}, nil
-		}
 	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: settings},
-	).Translated(foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: namespace.Settings},
+	).Translated(candidate.Foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
 	if admission.Asker == checksum.Anyone {
 		for _, finding := range checksum.Strangers(object.Annotations, object.TemplateAnnotations()) {
 			warnings = append(warnings, finding.Warning())
@@ -220,7 +205,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 			return Answer{Outcome: checksum.AdmissionFailed, Reason: why, Warnings: warnings}, err
 		}
 		if unknown != nil {
-			logOf(ctx, request).Info("The policy of the Namespace could not be read; nothing rolls by it", "reason", unknown.Error())
+			logOf(ctx, request).Info("The policy of the Namespace could not be read; this admission rolls nothing", "reason", unknown.Error())
 			admission.Fresh = false
 		}
 	}
@@ -238,9 +223,30 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	return Answer{Outcome: decision.Outcome, Reason: reason, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
 }
 
-// stored is the object before the request; for an empty patch it is the same.
+// asked is what the request alone says of an admission.
+func (h *Handler) asked(request *admissionv1.AdmissionRequest, object, old *workload.Object) (admission checksum.Admission, warnings []string) {
+	admission = checksum.Admission{
+		Namespace: request.Namespace, Create: request.Operation == admissionv1.Create,
+		Account: checksum.AccountOf(request.UserInfo.Username, h.Installation), Installation: h.Installation,
+	}
+	var err error
+	if admission.Sent, err = object.Records(); err != nil {
+		warnings = append(warnings, "configstamp: "+err.Error()+"; it is dropped")
+	}
+	if !admission.Create {
+		// An unreadable baseline counts as none, and was warned of above.
+		admission.Held, _ = old.Records()
+		admission.Asker = checksum.AskerOf(fieldManager(request))
+		admission.TemplateChanged = !object.Template.Same(&old.Template)
+	}
+	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
+	return admission, warnings
+}
+
+// stored is the object before the request; for a creation, or an empty patch, it is the
+// same.
 func stored(request *admissionv1.AdmissionRequest, object *workload.Object) (*workload.Object, error) {
-	if bytes.Equal(request.OldObject.Raw, request.Object.Raw) {
+	if request.Operation == admissionv1.Create || bytes.Equal(request.OldObject.Raw, request.Object.Raw) {
 		return object, nil
 	}
 	return object.Kind.Decode(request.OldObject.Raw)
@@ -287,7 +293,7 @@ func (h *Handler) look(ctx context.Context, request *admissionv1.AdmissionReques
 	admission.Fresh = err == nil
 	h.Metrics.freshness(admission.Fresh, took)
 	if err != nil {
-		logOf(ctx, request).Info("Freshness could not be proven; what is remembered counts", "reason", err.Error())
+		logOf(ctx, request).Info("The sources could not be read live in time; cached content is used", "reason", err.Error())
 		if contents, err = h.Sources.Cached(admission.Namespace, sources); err != nil {
 			return nil, err
 		}

@@ -15,11 +15,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/certs"
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller"
-	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/source"
 )
 
 type controllerOptions struct {
@@ -146,7 +143,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		Workers:      o.workers,
 		Lease:        lock,
 		Clock:        clock.RealClock{},
-	}, held{p.store}, opted{p.spaces}, p.keys, p.events, p.registry)
+	}, p.store, p.spaces, p.keys, p.events, p.registry)
 	if err != nil {
 		return err
 	}
@@ -175,48 +172,4 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	err = group.Wait()
 	p.events.Finish(context.WithoutCancel(ctx), controllerTellsWithin)
 	return err
-}
-
-// opted gives the controller what Namespaces say.
-type opted struct{ spaces *namespace.Store }
-
-// HasSynced implements controller.Namespaces.
-func (o opted) HasSynced() bool { return o.spaces.HasSynced() }
-
-// OptedIn implements controller.Namespaces.
-func (o opted) OptedIn(name string) bool { return o.spaces.Get(name).OptedIn }
-
-// Ending implements controller.Namespaces.
-func (o opted) Ending(name string) bool { return o.spaces.Get(name).Ending }
-
-// Settings implements controller.Namespaces.
-func (o opted) Settings(name string) map[string]string { return o.spaces.Get(name).Settings }
-
-// held gives the controller what the store holds.
-type held struct{ store *source.Store }
-
-// HasSynced implements controller.Sources.
-func (h held) HasSynced() bool { return h.store.HasSynced() }
-
-// Content implements controller.Sources.
-func (h held) Content(namespace string, source checksum.Source) *checksum.Content {
-	record, _ := h.store.Get(namespace, source)
-	return record.Content
-}
-
-// Names implements controller.Sources.
-func (h held) Names(namespace string, kind checksum.Kind) []string {
-	return h.store.Names(namespace, kind)
-}
-
-// Written implements controller.Sources.
-func (h held) Written(namespace string, source checksum.Source) (written, created time.Time) {
-	record, _ := h.store.Get(namespace, source)
-	return record.Written, record.Created
-}
-
-// Version implements controller.Sources.
-func (h held) Version(namespace string, source checksum.Source) string {
-	record, _ := h.store.Get(namespace, source)
-	return record.ResourceVersion
 }

@@ -2,9 +2,10 @@
 // admission, "controller" has those looked at again whose sources changed, "check"
 // asks the webhooks as the API server does.
 //
-// main is wiring alone. Flags are declared and checked in options.go; webhook.go
-// and controller.go put the parts of each process together; process.go is what
-// both share.
+// main is wiring alone. root.go lists the commands. Flags are declared and checked in
+// options.go; webhook.go and controller.go put the parts of each process together;
+// process.go is what both share, serving.go their certificate and probes, metrics.go
+// their metrics. check.go is the third command.
 package main
 
 import (

@@ -141,30 +141,61 @@ func write(t *testing.T, file string, text []byte) {
 	}
 }
 
-// What somebody's webhook has to say to a request of ours, such as that for the Secret
-// of the keys, is not logged: it may quote what was sent.
-func TestWarningsOfOthersAreNotLogged(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Warning", `299 - "the key is S3CR3T"`)
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1"}`)
-	}))
-	defer server.Close()
+// secretReader is a process whose API server answers every request with a Secret, and
+// its client's read of that.
+func secretReader(t *testing.T, answer http.HandlerFunc) (read func(klog.Logger)) {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	write(t, file, []byte(`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "`+server.URL+`"}}], contexts: [{name: c, context: {cluster: c}}]}`))
 	p, err := newProcess(&common{kubeconfig: file}, "webhook")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log bytes.Buffer
-	logger := logr.FromSlogHandler(slog.NewJSONHandler(&log, nil))
-	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
-	defer klog.ClearLogger()
-	if _, err := p.client.CoreV1().Secrets("configstamp").Get(klog.NewContext(t.Context(), logger), "configstamp-key", metav1.GetOptions{}); err != nil {
-		t.Fatal(err)
+	return func(logger klog.Logger) {
+		t.Helper()
+		klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
+		defer klog.ClearLogger()
+		if _, err := p.client.CoreV1().Secrets("configstamp").Get(klog.NewContext(t.Context(), logger), "configstamp-key", metav1.GetOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
+}
+
+// What somebody's webhook has to say to a request of ours, such as that for the Secret
+// of the keys, is not logged: it may quote what was sent.
+func TestWarningsOfOthersAreNotLogged(t *testing.T) {
+	read := secretReader(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Warning", `299 - "the key is S3CR3T"`)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1"}`)
+	})
+	var log bytes.Buffer
+	read(logr.FromSlogHandler(slog.NewJSONHandler(&log, nil)))
 	if strings.Contains(log.String(), "S3CR3T") {
 		t.Errorf("the log says %s", log.String())
+	}
+}
+
+// client-go logs the bodies of answers at some verbosity, and no flag allows that one.
+func TestNoVerbosityLogsBodies(t *testing.T) {
+	read := secretReader(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1", "stringData": {"key": "S3CR3T"}}`)
+	})
+	for verbosity, logged := range map[int]bool{maxVerbosity: false, maxVerbosity + 1: true} {
+		var log bytes.Buffer
+		read(logr.FromSlogHandler(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.Level(-verbosity)})))
+		if strings.Contains(log.String(), "S3CR3T") != logged {
+			t.Errorf("at verbosity %d the log says %q; want a body: %t", verbosity, log.String(), logged)
+		}
+		command := webhookCommand()
+		command.SetArgs([]string{fmt.Sprintf("-v=%d", verbosity)})
+		command.SilenceUsage, command.SilenceErrors = true, true
+		if err := command.Execute(); err == nil || strings.Contains(err.Error(), "-v=") != logged {
+			t.Errorf("-v=%d: %v", verbosity, err)
+		}
 	}
 }
 

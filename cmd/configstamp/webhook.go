@@ -14,7 +14,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/namespace"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/webhook"
 )
@@ -75,8 +74,8 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		Policy:       rules.policy,
 		Installation: o.namespace,
 		Dialects:     rules.dialects,
-		Namespaces:   defaults{p.spaces},
-		Sources:      &sources{p.store, source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout})},
+		Namespaces:   p.spaces,
+		Sources:      source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout}),
 		Keys:         p.keys,
 		Metrics:      webhook.NewMetrics(p.registry),
 		Patience:     o.freshnessTimeout,
@@ -150,49 +149,4 @@ func announce(recorder events.EventRecorder) webhook.Announcer {
 	return func(workload corev1.ObjectReference, sentence string) {
 		recorder.Eventf(&workload, nil, checksum.ChecksumsTakenAway.EventType(), checksum.ChecksumsTakenAway.Event(), "Admit", "%s", sentence)
 	}
-}
-
-// defaults gives the webhook the settings of Namespaces.
-type defaults struct{ spaces *namespace.Store }
-
-// Look implements webhook.Namespaces.
-func (d defaults) Look(ctx context.Context, name string) (settings map[string]string, optedIn bool, err error) {
-	record, err := d.spaces.Look(ctx, name)
-	return record.Settings, record.OptedIn, err
-}
-
-// OptedIn implements webhook.Namespaces.
-func (d defaults) OptedIn(ctx context.Context, name string) (bool, error) {
-	return d.spaces.OptedIn(ctx, name)
-}
-
-// sources gives the webhook the store and the check against the API server.
-type sources struct {
-	store   *source.Store
-	checker *source.Checker
-}
-
-// Names implements webhook.Sources.
-func (s *sources) Names(namespace string, kind checksum.Kind) []string {
-	return s.store.Names(namespace, kind)
-}
-
-// Cached implements webhook.Sources.
-func (s *sources) Cached(namespace string, wanted []checksum.Source) (webhook.Contents, error) {
-	view, err := s.store.View(namespace, wanted)
-	return contents(view), err
-}
-
-// Fresh implements webhook.Sources.
-func (s *sources) Fresh(ctx context.Context, namespace string, wanted []checksum.Source) (webhook.Contents, error) {
-	view, err := s.checker.Look(ctx, namespace, wanted)
-	return contents(view), err
-}
-
-func contents(view source.View) webhook.Contents {
-	found := make(webhook.Contents, len(view))
-	for source, record := range view {
-		found[source] = record.Content
-	}
-	return found
 }

@@ -18,7 +18,8 @@
 //
 // It must not know what is digested, and never prints a key: logs have the
 // names of entries and the public ids of keys. Start reading at entries.go (the
-// format and the choice), then keyring.go and stored.go.
+// format and the choice), then keyring.go, stored.go and refresh.go (a key that is not
+// known is looked for).
 //
 // Rights needed, in configstamp's namespace: create on secrets; get, list,
 // watch and update on secrets with the resource name configstamp-key.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
 )
 
 const (
@@ -66,7 +65,6 @@ func (k *Keyring) HasSynced() bool { return k.Ring() != nil }
 // Run makes the Secret if need be, follows it and puts it back, until ctx ends.
 // What fails is logged and tried again. It must be called once.
 func (k *Keyring) Run(ctx context.Context) error {
-	ctx = condense.Quiet(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { k.reflector(klog.FromContext(ctx)).RunWithContext(ctx) })
 	defer watching.Wait()

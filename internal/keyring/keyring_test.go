@@ -71,7 +71,7 @@ func (l *lockedText) String() string {
 
 func newInstallation(t *testing.T, data map[string][]byte) *installation {
 	in := &installation{T: t, client: fake.NewClientset(), clock: clocktesting.NewFakeClock(noon), logged: &lockedText{}}
-	in.ctx = klog.NewContext(t.Context(), funcr.New(in.logged.add, funcr.Options{Verbosity: 10}))
+	in.ctx = klog.NewContext(t.Context(), funcr.New(in.logged.add, funcr.Options{Verbosity: 7}))
 	in.client.PrependReactor("*", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if hook := in.hook.Load(); hook != nil {
 			return (*hook)(action)

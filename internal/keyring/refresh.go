@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/configstamp/configstamp/internal/condense"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 
@@ -92,7 +91,7 @@ func (k *Keyring) join(ctx context.Context, keyID string) (l *lookup, absent boo
 	l = &lookup{done: make(chan struct{})}
 	k.lookups.waiting = l
 	wait := max(lookupInterval-k.clock.Since(k.lookups.last), 0)
-	go k.look(condense.Quiet(context.WithoutCancel(ctx)), l, wait)
+	go k.look(context.WithoutCancel(ctx), l, wait)
 	return l, false
 }
 

@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 
@@ -137,29 +137,29 @@ func (k *Keyring) report(logger klog.Logger, unreadable []string) {
 	}
 }
 
-// reflector watches the Secret; what it brings only says that it is time to
-// look.
+// reflector watches the Secret. What it brings only says that it is time to look, and is
+// not kept.
 func (k *Keyring) reflector(logger klog.Logger) *cache.Reflector {
 	secrets := k.client.CoreV1().Secrets(k.namespace)
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, k.name).String()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
-			return secrets.List(condense.Quiet(ctx), options)
+			return secrets.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = selector
-			w, err := secrets.Watch(condense.Quiet(ctx), options)
+			w, err := secrets.Watch(ctx, options)
 			if err != nil {
 				return nil, err
 			}
-			return condense.Forget(w), nil
+			return follow.Forget(w), nil
 		},
 	}
-	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, k.client), &corev1.Secret{}, events{k.wake}, cache.ReflectorOptions{
+	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, k.client), &corev1.Secret{}, &follow.Store[any]{Event: func(any, bool) { k.wake() }, All: func([]any, string) { k.wake() }}, cache.ReflectorOptions{
 		Logger:  &logger,
 		Name:    "keyring",
-		Backoff: condense.Backoff(),
+		Backoff: follow.Backoff(),
 	})
 }
 
@@ -169,29 +169,3 @@ func (k *Keyring) wake() {
 	default: // it is about to look anyway
 	}
 }
-
-// events is a cache.ReflectorStore that keeps nothing, so that no key lies
-// there. No method returns an error: a Reflector would log the Secret with it.
-type events struct{ happened func() }
-
-func (e events) Add(any) error {
-	e.happened()
-	return nil
-}
-
-func (e events) Update(any) error {
-	e.happened()
-	return nil
-}
-
-func (e events) Delete(any) error {
-	e.happened()
-	return nil
-}
-
-func (e events) Replace([]any, string) error {
-	e.happened()
-	return nil
-}
-
-func (e events) Resync() error { return nil }

@@ -13,25 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
-
-// Record is what is kept of one Namespace. What it points to never changes.
-type Record struct {
-	// OptedIn tells that the workloads in it are ours unless they say otherwise.
-	OptedIn bool
-	// Ending tells that the Namespace is being deleted (metadata.deletionTimestamp):
-	// nothing starts in it any more.
-	Ending bool
-	// Settings are its annotations that are a policy.
-	Settings map[string]string
-}
 
 // readEvery is how often Namespaces are read that cannot be watched.
 const readEvery = 30 * time.Second
@@ -57,13 +44,13 @@ type Store struct {
 // labelled, and where the right to read them is missing they have no policy.
 func NewStore(cfg *rest.Config, given []string) (*Store, error) {
 	s := &Store{given: given}
-	client, err := condense.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, s.condense)
+	client, err := follow.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, s.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads Namespaces: %w", err)
 	}
 	s.client, s.sink = client, newSink(s.changed)
 	for _, name := range given {
-		s.sink.records[name] = Record{OptedIn: true}
+		s.sink.known[name] = checksum.Namespace{OptedIn: true}
 	}
 	return s, nil
 }
@@ -84,28 +71,28 @@ func (s *Store) HasSynced() bool { return s.sink.filled() }
 
 // LastProgress is when the API server last told anything of Namespaces, zero
 // until it has.
-func (s *Store) LastProgress() time.Time { return s.sink.progress.Last() }
+func (s *Store) LastProgress() time.Time { return s.sink.Progress.Last() }
 
 // LastSign is when the watch of Namespaces last showed life, zero until it has: see
-// condense.Progress.Sign.
-func (s *Store) LastSign() time.Time { return s.sink.progress.Sign() }
+// follow.Progress.Sign.
+func (s *Store) LastSign() time.Time { return s.sink.Progress.Sign() }
 
-// Get is what is held of a Namespace; the zero Record when it is not known.
-func (s *Store) Get(namespace string) Record {
-	record, _ := s.sink.get(namespace)
-	return record
+// Get is what is known of a Namespace, from memory.
+func (s *Store) Get(namespace string) checksum.Namespace {
+	known, _ := s.sink.get(namespace)
+	return known
 }
 
 // Look is Get, but reads a Namespace that is not known yet.
-func (s *Store) Look(ctx context.Context, namespace string) (Record, error) {
-	if record, known := s.sink.get(namespace); known {
-		return record, nil
+func (s *Store) Look(ctx context.Context, namespace string) (checksum.Namespace, error) {
+	if known, ok := s.sink.get(namespace); ok {
+		return known, nil
 	}
 	found, err := s.read(ctx, namespace, askWithin)
 	if err != nil {
-		return Record{}, err
+		return checksum.Namespace{}, err
 	}
-	return found.Record, nil
+	return found.says, nil
 }
 
 // OptedIn asks the API server whether a Namespace is opted in.
@@ -114,13 +101,13 @@ func (s *Store) OptedIn(ctx context.Context, namespace string) (bool, error) {
 		return true, nil
 	}
 	found, err := s.read(ctx, namespace, askWithin)
-	return err == nil && found.OptedIn, err
+	return err == nil && found.says.OptedIn, err
 }
 
 func (s *Store) read(ctx context.Context, namespace string, within time.Duration) (*named, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(condense.Quiet(ctx)).Get()
+	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(ctx).Get()
 	if err != nil {
 		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, refusal.Plain(err))
 	}
@@ -137,9 +124,7 @@ func (s *Store) Run(ctx context.Context) error {
 		s.readGiven(ctx)
 		return nil
 	}
-	logger := klog.FromContext(ctx)
-	cache.NewReflectorWithOptions(condense.NewListWatch(s.sink.progress.Asking(s.client, clock.RealClock{}), "namespaces", metav1.NamespaceAll, nil), nil, s.sink,
-		cache.ReflectorOptions{Logger: &logger, Name: "namespace", TypeDescription: "namespaces", Backoff: condense.Backoff()}).RunWithContext(ctx)
+	s.sink.Run(ctx, s.client)
 	return nil
 }
 
@@ -149,7 +134,7 @@ func (s *Store) Run(ctx context.Context) error {
 func (s *Store) readGiven(ctx context.Context) {
 	refused := map[string]bool{}
 	for {
-		s.sink.progress.Asked(time.Now())
+		s.sink.Progress.Asked(time.Now())
 		var reading sync.WaitGroup
 		found := make([]*named, len(s.given))
 		errs := make([]error, len(s.given))
@@ -159,7 +144,7 @@ func (s *Store) readGiven(ctx context.Context) {
 		reading.Wait()
 		for i, namespace := range s.given {
 			if apierrors.IsForbidden(errs[i]) {
-				s.sink.progressed() // there is no more to be known
+				s.sink.Progress.Made(time.Now()) // there is no more to be known
 			}
 			switch err := errs[i]; {
 			case err == nil:
@@ -169,9 +154,9 @@ func (s *Store) readGiven(ctx context.Context) {
 				return
 			case apierrors.IsForbidden(err) && !refused[namespace]:
 				refused[namespace] = true
-				klog.FromContext(ctx).Info("The policy of this Namespace is not known: give the right to get it in a Role of its own", "namespace", namespace)
+				klog.FromContext(ctx).Info("The policy of this Namespace is not known: a Role in it must allow configstamp to get it", "namespace", namespace)
 			case !apierrors.IsForbidden(err):
-				klog.FromContext(ctx).Info("The policy of this Namespace stays as it was known", "namespace", namespace, "reason", err.Error())
+				klog.FromContext(ctx).Info("This Namespace could not be read; its last known policy stays in force", "namespace", namespace, "reason", err.Error())
 			}
 		}
 		s.sink.full.Store(true)
@@ -183,10 +168,10 @@ func (s *Store) readGiven(ctx context.Context) {
 	}
 }
 
-// named carries a Record through client-go's Reflector.
+// named carries what a Namespace says through client-go's Reflector.
 type named struct {
 	metav1.PartialObjectMetadata
-	Record
+	says checksum.Namespace
 }
 
 // DeepCopyObject implements runtime.Object; what was received never changes.
@@ -199,12 +184,10 @@ func (s *Store) condense(obj runtime.Object) (runtime.Object, error) {
 	if !ok {
 		return nil, errNotNamespace
 	}
-	return &named{
+	n := &named{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}},
-		Record: Record{
-			Ending:   namespace.DeletionTimestamp != nil,
-			OptedIn:  namespace.Labels[checksum.InjectLabel] == checksum.InjectEnabled || slices.Contains(s.given, namespace.Name),
-			Settings: checksum.SettingsOf(namespace.Annotations),
-		},
-	}, nil
+		says:                  checksum.NamespaceOf(&namespace.ObjectMeta),
+	}
+	n.says.OptedIn = n.says.OptedIn || slices.Contains(s.given, namespace.Name)
+	return n, nil
 }

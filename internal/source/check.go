@@ -14,11 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 
-// ErrNotProven is wrapped by every error of Checker.Look. It says nothing about
+// ErrNotProven is wrapped by every error of Checker.Fresh. It says nothing about
 // the sources, only that what they hold at this moment could not be had.
 var ErrNotProven = errors.New("freshness not proven")
 
@@ -30,19 +29,19 @@ const (
 
 // CheckerOptions bound a Checker; zero values mean the defaults.
 type CheckerOptions struct {
-	// Timeout is the longest that Look takes (250 ms).
+	// Timeout is the longest that Fresh takes (250 ms).
 	Timeout time.Duration
-	// Parallel is the most requests under way at once, of all Looks together
+	// Parallel is the most requests under way at once, of all calls together
 	// (16). So many connections are kept for them.
 	Parallel int
 }
 
-// Checker proves what sources hold at the moment of asking, by consistent reads
-// of the API server; the Store only spares it the transfer and hashing of what
-// has not changed. It needs neither a filled nor a current Store to be right,
-// and writes nothing to it.
+// Checker is a Store that can also prove what sources hold at the moment of asking, by
+// consistent reads of the API server. The Store only spares it the transfer and hashing
+// of what has not changed: a Checker needs neither a filled nor a current Store to be
+// right, and writes nothing to it.
 type Checker struct {
-	store   *Store
+	*Store
 	options CheckerOptions
 	slots   chan struct{}
 	shared  sharing
@@ -56,32 +55,33 @@ func NewChecker(store *Store, options CheckerOptions) *Checker {
 	if options.Parallel <= 0 {
 		options.Parallel = defaultParallel
 	}
-	return &Checker{store: store, options: options, slots: make(chan struct{}, options.Parallel),
+	return &Checker{Store: store, options: options, slots: make(chan struct{}, options.Parallel),
 		shared: sharing{timeout: options.Timeout, lines: map[place]*line{}}}
 }
 
-// Look returns what each of sources holds no earlier than the call. Any
+// Fresh returns what each of sources holds no earlier than the call. Any
 // namespace may be asked for, as far as rights go, and Helm's release Secrets
-// too. Of a SecretProviderClass it returns what the Store knows. It proves all or nothing: an error (ErrNotProven) names what could not
-// be proven and why, and holds no content.
-func (c *Checker) Look(ctx context.Context, namespace string, sources []checksum.Source) (View, error) {
+// too. Of a SecretProviderClass it returns what the Store knows. It proves all or
+// nothing: an error (ErrNotProven) names what could not be proven and why, and holds no
+// content.
+func (c *Checker) Fresh(ctx context.Context, namespace string, sources []checksum.Source) (checksum.Contents, error) {
 	sources = unique(sources)
-	ctx, cancel := context.WithTimeout(condense.Quiet(ctx), c.options.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	records, failures := c.each(ctx, namespace, sources)
 	if err := notProven(namespace, sources, failures); err != nil {
 		return nil, err
 	}
-	view := make(View, len(sources))
+	contents := make(checksum.Contents, len(sources))
 	for i, source := range sources {
-		view[source] = records[i]
+		contents[source] = records[i].Content
 	}
-	return view, nil
+	return contents, nil
 }
 
 // each looks at some sources, and begins with none once its time is up. However
 // many they are, it has no more under way than there can be requests, and so no more
-// stand in the way of other Looks.
+// stand in the way of other calls.
 func (c *Checker) each(ctx context.Context, namespace string, sources []checksum.Source) ([]Record, []error) {
 	records, failures := make([]Record, len(sources)), make([]error, len(sources))
 	var begun atomic.Int64
@@ -148,7 +148,7 @@ func (c *Checker) one(ctx context.Context, namespace string, source checksum.Sou
 		return Record{}, nil // no such object can exist
 	}
 	if source.Kind == checksum.SecretProviderClass { // no object holds what its pods report
-		record, _ := c.store.Get(namespace, source)
+		record, _ := c.Get(namespace, source)
 		return record, nil
 	}
 	select {
@@ -157,13 +157,13 @@ func (c *Checker) one(ctx context.Context, namespace string, source checksum.Sou
 	case <-ctx.Done():
 		return Record{}, fmt.Errorf("waiting for one of %d parallel requests: %w", c.options.Parallel, ctx.Err())
 	}
-	if _, held := c.store.Get(namespace, source); held {
+	if _, held := c.Get(namespace, source); held {
 		version, err := c.version(ctx, namespace, source)
 		if err != nil || version == "" {
 			return Record{}, err
 		}
 		// The Store may have caught up with a change in the meantime.
-		if record, held := c.store.Get(namespace, source); held && record.ResourceVersion == version {
+		if record, held := c.Get(namespace, source); held && record.ResourceVersion == version {
 			return record, nil
 		}
 	}
@@ -203,7 +203,7 @@ func (c *Checker) whole(ctx context.Context, namespace string, source checksum.S
 // get returns nil when the API server says that the source does not exist. A
 // 404 that is not its word, but some proxy's, is an error.
 func (c *Checker) get(ctx context.Context, namespace string, source checksum.Source, accept string) (runtime.Object, error) {
-	request := c.store.client.Get().Namespace(namespace).Resource(resourceOf(source.Kind)).Name(source.Name)
+	request := c.Store.client.Get().Namespace(namespace).Resource(resourceOf(source.Kind)).Name(source.Name)
 	if accept != "" {
 		request.SetHeader("Accept", accept)
 	}

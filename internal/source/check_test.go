@@ -15,7 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense/fakeapi"
+	"github.com/configstamp/configstamp/internal/follow/fakeapi"
 )
 
 // stale fills a store from the server and then stops it, so that it knows
@@ -56,11 +56,11 @@ func TestLookProvesWhatTheServerHoldsNow(t *testing.T) {
 			store := stale(t, server)
 			before, _ := store.Get("shop", web)
 			c.edit(server)
-			view, err := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second}).Look(t.Context(), "shop", []checksum.Source{c.source, c.source})
+			view, err := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second}).Fresh(t.Context(), "shop", []checksum.Source{c.source, c.source})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if record, ok := view[c.source]; !ok || !record.Content.Equal(c.want) || len(view) != 1 {
+			if content, ok := view[c.source]; !ok || !content.Equal(c.want) || len(view) != 1 {
 				t.Errorf("view: %v", view)
 			}
 			requests := server.Requests()
@@ -107,7 +107,7 @@ func TestLookIsBoundedInParallelAndKeepsItsConnections(t *testing.T) {
 	store := stale(t, server)
 	connections := server.Connections()
 	checker := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second, Parallel: 8})
-	view, err := checker.Look(t.Context(), "shop", sources)
+	view, err := checker.Fresh(t.Context(), "shop", sources)
 	if err != nil || len(view) != 60 {
 		t.Fatalf("%d records, %v", len(view), err)
 	}
@@ -119,7 +119,7 @@ func TestLookIsBoundedInParallelAndKeepsItsConnections(t *testing.T) {
 		t.Errorf("%d connections for 8 requests at once", more)
 	}
 	for range 5 {
-		if _, err := checker.Look(t.Context(), "shop", sources); err != nil {
+		if _, err := checker.Fresh(t.Context(), "shop", sources); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestLookBeginsNoMoreThanThereCanBeRequests(t *testing.T) {
 		<-hangs
 		cancel()
 	}()
-	_, err := checker.Look(ctx, "shop", sources)
+	_, err := checker.Fresh(ctx, "shop", sources)
 	if !errors.Is(err, ErrNotProven) || !strings.Contains(err.Error(), "4995 more") || len(err.Error()) > 500 {
 		t.Errorf("%v", err)
 	}
@@ -209,7 +209,7 @@ func TestLookSaysWhatCouldNotBeProven(t *testing.T) {
 			store := stale(t, server)
 			begins.Store(true)
 			begun := time.Now()
-			view, err := NewChecker(store, c.options).Look(t.Context(), "shop", sources)
+			view, err := NewChecker(store, c.options).Fresh(t.Context(), "shop", sources)
 			if !errors.Is(err, ErrNotProven) || view != nil || (c.is != nil && !errors.Is(err, c.is)) {
 				t.Fatalf("%v, %v", view, err)
 			}
@@ -229,8 +229,8 @@ func TestLookNeedsNoFilledStore(t *testing.T) {
 	server := fakeapi.New(t)
 	server.Put("configmaps", configMap("shop", "web", map[string]string{"a": "1"}))
 	store, _ := newStore(t, server, "bank")
-	view, err := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second}).Look(t.Context(), "shop", []checksum.Source{web})
-	if err != nil || !view[web].Content.Equal(contentOf(map[string]string{"a": "1"})) {
+	view, err := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second}).Fresh(t.Context(), "shop", []checksum.Source{web})
+	if err != nil || !view[web].Equal(contentOf(map[string]string{"a": "1"})) {
 		t.Errorf("%v, %v", view, err)
 	}
 }
@@ -245,7 +245,7 @@ func TestNothingOfASourceIsLogged(t *testing.T) {
 		logging.Lock()
 		defer logging.Unlock()
 		logged.WriteString(prefix + args)
-	}, funcr.Options{Verbosity: 10})
+	}, funcr.Options{Verbosity: 7})
 	store, _ := newStore(t, server)
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 	done := make(chan struct{})
@@ -254,7 +254,7 @@ func TestNothingOfASourceIsLogged(t *testing.T) {
 	server.Put("secrets", secret("shop", "token", "hunter3"))
 	cancel()
 	<-done
-	if _, err := NewChecker(store, CheckerOptions{}).Look(klog.NewContext(t.Context(), logger), "shop", []checksum.Source{token}); err != nil {
+	if _, err := NewChecker(store, CheckerOptions{}).Fresh(klog.NewContext(t.Context(), logger), "shop", []checksum.Source{token}); err != nil {
 		t.Fatal(err)
 	}
 	if text := logged.String(); text == "" || strings.Contains(text, "hunter") || strings.Contains(text, "68 75 6e 74 65 72") {

@@ -6,11 +6,12 @@
 // than some milliseconds late. Checker proves by consistent reads what the API
 // server holds at this very moment, which is what keeps "one deploy, one
 // rollout" true. Bytes of a source exist here only while a response is being
-// decoded (package condense).
+// decoded (package follow).
 //
 // It must not know what a workload is, which keys count, or what a digest is
 // for: that is package checksum's. Start reading at record.go, then store.go,
-// sink.go and check.go; provided.go is what SecretProviderClasses need.
+// sink.go, check.go and share.go (one read for all who ask together); provided.go is
+// what SecretProviderClasses need.
 //
 // Rights needed: get, list and watch on configmaps and secrets, in the whole
 // cluster or in the namespaces given; list and watch on

@@ -15,12 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
-	"github.com/configstamp/configstamp/internal/served"
+	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/follow"
 )
 
 // statuses are the SecretProviderClassPodStatuses by which the Secrets Store CSI
@@ -103,8 +101,8 @@ func newClasses(changed func(string, checksum.Source)) *classes {
 	return &classes{changed: changed, namespaces: map[string]provided{}}
 }
 
-// hasSynced is always true: where nobody reports, that is all there is to know.
-func (c *classes) hasSynced() bool { return true }
+// Filled is always true: where nobody reports, that is all there is to know.
+func (c *classes) Filled() bool { return true }
 
 func (c *classes) get(namespace, name string) (Record, bool) {
 	c.mu.RLock()
@@ -225,67 +223,48 @@ func (c *classes) tell(namespace string, changed []string) {
 	}
 }
 
-// reportSink takes what one Reflector brings (cache.ReflectorStore): the statuses
-// of one namespace, or of all. As in a sink, an event that is not newer than the
-// one before tells of something known, and a replacement is the truth.
+// reportSink takes what one watch brings: the statuses of one namespace, or of all. As
+// in a sink, an event that is not newer than the one before tells of something known,
+// and a list is the truth.
 type reportSink struct {
-	classes   *classes
-	namespace string
-	newest    string // resourceVersion
+	follow.Store[*report]
+	classes *classes
+	newest  string // resourceVersion
 }
 
-// Add implements cache.ReflectorStore.
-func (s *reportSink) Add(obj any) error { return s.event(obj, false) }
+func newReportSink(classes *classes, namespace string) *reportSink {
+	s := &reportSink{classes: classes}
+	s.Resource, s.Namespace, s.Event, s.All = statuses().Resource, namespace, s.event, s.all
+	return s
+}
 
-// Update implements cache.ReflectorStore.
-func (s *reportSink) Update(obj any) error { return s.event(obj, false) }
-
-// Delete implements cache.ReflectorStore.
-func (s *reportSink) Delete(obj any) error { return s.event(obj, true) }
-
-// Resync implements cache.ReflectorStore; there is nothing to do.
-func (s *reportSink) Resync() error { return nil }
-
-func (s *reportSink) event(obj any, deleted bool) error {
-	if r, ok := obj.(*report); ok && !known(r.resourceVersion, s.newest) {
+func (s *reportSink) event(r *report, deleted bool) {
+	if !known(r.resourceVersion, s.newest) {
 		s.newest = r.resourceVersion
 		s.classes.tell(r.namespace, s.classes.take(r, deleted))
 	}
-	return nil
 }
 
-// Replace implements cache.ReflectorStore.
-func (s *reportSink) Replace(items []any, resourceVersion string) error {
-	reports := make([]*report, 0, len(items))
-	for _, item := range items {
-		if r, ok := item.(*report); ok {
-			reports = append(reports, r)
-		}
-	}
+func (s *reportSink) all(reports []*report, resourceVersion string) {
 	// Where one version cannot be compared with the other, the later one counts.
 	slices.SortStableFunc(reports, func(a, b *report) int {
 		order, _ := resourceversion.CompareResourceVersion(a.resourceVersion, b.resourceVersion)
 		return order
 	})
 	s.newest = resourceVersion
-	s.classes.replace(s.namespace, reports)
-	return nil
+	s.classes.replace(s.Namespace, reports)
 }
 
 // resource is what has the statuses watched while the API server serves them.
-func (c *classes) resource(cfg *rest.Config, namespaces []string) served.Resource {
-	return served.Resource{GroupVersionResource: statuses(), Watch: func(ctx context.Context, _ string) error {
-		client, err := condense.NewRaw(cfg, statuses().GroupVersion(), (&condenser{}).report)
+func (c *classes) resource(cfg *rest.Config, namespaces []string) discovery.Resource {
+	return discovery.Resource{GroupVersionResource: statuses(), Watch: func(ctx context.Context, _ string) error {
+		client, err := follow.NewRaw(cfg, statuses().GroupVersion(), (&condenser{}).report)
 		if err != nil {
 			return fmt.Errorf("making the client that reads SecretProviderClassPodStatuses: %w", err)
 		}
-		logger := klog.FromContext(ctx)
 		var running sync.WaitGroup
 		for _, namespace := range namespaces {
-			reflector := cache.NewReflectorWithOptions(condense.NewListWatch(client, statuses().Resource, namespace, nil), nil,
-				&reportSink{classes: c, namespace: namespace},
-				cache.ReflectorOptions{Logger: &logger, Name: "source", TypeDescription: statuses().Resource, Backoff: condense.Backoff()})
-			running.Go(func() { reflector.RunWithContext(ctx) })
+			running.Go(func() { newReportSink(c, namespace).Run(ctx, client) })
 		}
 		running.Wait()
 		c.replace(metav1.NamespaceAll, nil) // nobody reports any more

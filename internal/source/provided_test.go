@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense/fakeapi"
+	"github.com/configstamp/configstamp/internal/follow/fakeapi"
 )
 
 var vault = checksum.Source{Kind: checksum.SecretProviderClass, Name: "vault"}
@@ -140,16 +140,16 @@ func TestAClassHoldsWhatIsReportedLast(t *testing.T) {
 		}}, "", 3},
 		"what is no report": {steps{put("101", "a", "1"), func(_ *testing.T, s *reportSink) { _ = s.Update(&metav1.PartialObjectMetadata{}) }}, "1", 1},
 		"another namespace's list": {steps{put("101", "a", "1"), func(_ *testing.T, s *reportSink) {
-			_ = (&reportSink{classes: s.classes, namespace: "bank"}).Replace(nil, "110")
+			_ = newReportSink(s.classes, "bank").Replace(nil, "110")
 		}}, "1", 1},
 	} {
 		t.Run(about, func(t *testing.T) {
 			told := 0
-			s := &reportSink{classes: newClasses(func(namespace string, source checksum.Source) {
+			s := newReportSink(newClasses(func(namespace string, source checksum.Source) {
 				if told++; namespace != "shop" || source.Kind != checksum.SecretProviderClass {
 					t.Errorf("told of %s in %s", source, namespace)
 				}
-			})}
+			}), metav1.NamespaceAll)
 			for _, step := range c.steps {
 				step(t, s)
 			}
@@ -225,11 +225,11 @@ func TestStoreFollowsClassesWhileTheyAreServed(t *testing.T) {
 			store.OnChange(told.add)
 			run(t, store) // waits for ConfigMaps and Secrets alone
 			held := func() *checksum.Content {
-				view, err := NewChecker(store, CheckerOptions{}).Look(t.Context(), "shop", []checksum.Source{vault, web})
+				view, err := NewChecker(store, CheckerOptions{}).Fresh(t.Context(), "shop", []checksum.Source{vault, web})
 				if err != nil {
 					t.Fatal(err)
 				}
-				return view[vault].Content
+				return view[vault]
 			}
 			if !installed {
 				if held() != nil || len(store.Names("shop", vault.Kind)) > 0 {
@@ -240,7 +240,7 @@ func TestStoreFollowsClassesWhileTheyAreServed(t *testing.T) {
 			fakeapi.Eventually(t, "the class is held", func() bool { return held().Equal(reported("secret/db", "1")) })
 			d.events <- `{"type":"MODIFIED","object":` + status("101", "a", "vault", "2") + `}`
 			fakeapi.Eventually(t, "the new version is held", func() bool { return held().Equal(reported("secret/db", "2")) })
-			if view, err := store.View("shop", []checksum.Source{vault}); err != nil || !view[vault].Content.Equal(reported("secret/db", "2")) {
+			if view, err := store.Cached("shop", []checksum.Source{vault}); err != nil || !view[vault].Equal(reported("secret/db", "2")) {
 				t.Errorf("by memory: %v, %v", view, err)
 			}
 			if names := store.Names("shop", vault.Kind); !slices.Equal(names, []string{"vault"}) || store.Counts()[vault.Kind] != 1 {

@@ -4,17 +4,17 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
+	"github.com/configstamp/configstamp/internal/follow"
 )
 
-// sink takes what one Reflector brings (cache.ReflectorStore): all sources of
-// one kind, of one namespace or of all.
+// sink keeps what one watch brings: all sources of one kind, of one namespace or of
+// all.
 //
 // What it holds never goes back. A watch delivers the events of one resource in
 // order, and what it began with holds everything up to newest, so an event that
@@ -23,16 +23,10 @@ import (
 // back a source that was deleted since. Replace is the exception: the Reflector
 // asks for it at a consistent read, so it is the truth even when
 // resourceVersions went back because etcd was restored from a snapshot.
-//
-// No method returns an error: a Reflector would log the object with it.
 type sink struct {
+	follow.Store[*object]
 	kind    checksum.Kind
-	clock   clock.PassiveClock
 	changed func(namespace string, source checksum.Source)
-
-	progress condense.Progress
-	refused  condense.Refused
-	synced   atomic.Bool
 
 	mu      sync.RWMutex // for what follows; only the Reflector writes
 	sources map[string]map[string]held
@@ -41,10 +35,16 @@ type sink struct {
 }
 
 func newSink(kind checksum.Kind, clock clock.PassiveClock, changed func(string, checksum.Source)) *sink {
-	return &sink{kind: kind, clock: clock, changed: changed, sources: map[string]map[string]held{}}
+	s := &sink{kind: kind, changed: changed, sources: map[string]map[string]held{}}
+	s.Resource, s.Clock, s.Event, s.All = resourceOf(kind), clock, s.event, s.all
+	if kind == checksum.Secret {
+		s.Selector = fields.ParseSelectorOrDie(notHelm)
+	}
+	return s
 }
 
-func (s *sink) hasSynced() bool { return s.synced.Load() }
+// notHelm leaves out Helm's release Secrets, on the server.
+const notHelm = "type!=helm.sh/release.v1"
 
 func (s *sink) len() int {
 	s.mu.RLock()
@@ -65,42 +65,8 @@ func (s *sink) names(namespace string) []string {
 	return slices.Sorted(maps.Keys(s.sources[namespace]))
 }
 
-// Add implements cache.ReflectorStore.
-func (s *sink) Add(obj any) error {
-	s.event(obj, false)
-	return nil
-}
-
-// Update implements cache.ReflectorStore.
-func (s *sink) Update(obj any) error {
-	s.event(obj, false)
-	return nil
-}
-
-// Delete implements cache.ReflectorStore.
-func (s *sink) Delete(obj any) error {
-	s.event(obj, true)
-	return nil
-}
-
-// Resync implements cache.ReflectorStore; there is nothing to do.
-func (s *sink) Resync() error { return nil }
-
-// Bookmark implements cache.ReflectorBookmarkStore.
-func (s *sink) Bookmark(string) error {
-	s.progressed()
-	return nil
-}
-
-func (s *sink) progressed() { s.progress.Made(s.clock.Now()) }
-
-func (s *sink) event(obj any, deleted bool) {
-	o, ok := obj.(*object)
-	if !ok {
-		return
-	}
-	s.progressed()
-	if s.apply(o, deleted) && s.hasSynced() {
+func (s *sink) event(o *object, deleted bool) {
+	if s.apply(o, deleted) && s.Filled() {
 		s.changed(o.namespace, s.source(o.name))
 	}
 }
@@ -164,29 +130,23 @@ func (s *sink) remove(namespace, name string) {
 	}
 }
 
-// Replace implements cache.ReflectorStore: items, read at resourceVersion, are
-// all there is.
-func (s *sink) Replace(items []any, resourceVersion string) error {
-	s.progressed()
-	next := newSink(s.kind, s.clock, nil)
-	for _, item := range items {
-		if o, ok := item.(*object); ok {
-			o.recall(s.sources[o.namespace][o.name]) // without a lock, as in differences
-			next.put(o)
-		}
+// all takes everything that there is, as of a resourceVersion.
+func (s *sink) all(objects []*object, resourceVersion string) {
+	next := newSink(s.kind, s.Clock, nil)
+	for _, o := range objects {
+		o.recall(s.sources[o.namespace][o.name]) // without a lock, as in differences
+		next.put(o)
 	}
 	var changes []change
-	if s.hasSynced() {
+	if s.Filled() {
 		changes = s.differences(next)
 	}
 	s.mu.Lock()
 	s.sources, s.count, s.newest = next.sources, next.count, resourceVersion
 	s.mu.Unlock()
-	s.synced.Store(true)
 	for _, c := range changes {
 		s.changed(c.namespace, s.source(c.name))
 	}
-	return nil
 }
 
 type change struct{ namespace, name string }

@@ -126,7 +126,7 @@ func TestChecksumsArePrintedNowhere(t *testing.T) {
 	sum := fmt.Sprintf("%x", o.content.Entries[0].Sum[:4])
 	decimal := strings.Trim(fmt.Sprint(o.content.Entries[0].Sum[:4]), "[]") //nolint:staticcheck // as %v would print it
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
-		for _, printed := range []any{o, o.record(), View{web: o.record()}} {
+		for _, printed := range []any{o, o.record(), checksum.Contents{web: o.content}} {
 			if text := fmt.Sprintf(format, printed); strings.Contains(text, sum) || strings.Contains(text, decimal) {
 				t.Errorf("%s prints a checksum: %s", format, text)
 			}

@@ -10,18 +10,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense"
-	"github.com/configstamp/configstamp/internal/served"
+	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/follow"
 )
 
-// ErrNotWatched is wrapped by what Store.View returns when the Store cannot
+// ErrNotWatched is wrapped by what Store.Cached returns when the Store cannot
 // know: before the initial fill, or for a namespace that it does not watch.
 var ErrNotWatched = errors.New("not watched")
 
@@ -31,14 +28,10 @@ type Options struct {
 	Namespaces []string
 	// Classes tells whether the API server serves what the pods of
 	// SecretProviderClasses report; nil: that is not watched.
-	Classes served.Discovery
+	Classes discovery.Client
 	// Clock is what LastProgress is told by; nil means the real one.
 	Clock clock.PassiveClock
 }
-
-// View is what some sources of one namespace hold: the zero Record, whose
-// Content is nil, for those that do not exist.
-type View map[checksum.Source]Record
 
 // Store holds a Record for each ConfigMap and Secret, except Helm's release
 // Secrets (type helm.sh/release.v1), which are many, big and not configuration;
@@ -49,7 +42,7 @@ type Store struct {
 	client   rest.Interface
 	sinks    map[sinkKey]*sink
 	classes  *classes
-	reports  *served.Resources // nil: they are not watched
+	reports  *discovery.Resources // nil: they are not watched
 	all      bool
 	onChange []func(namespace string, source checksum.Source)
 }
@@ -58,7 +51,7 @@ type Store struct {
 type shelf interface {
 	get(namespace, name string) (Record, bool)
 	names(namespace string) []string
-	hasSynced() bool
+	Filled() bool
 }
 
 // sinkKey says what one Reflector watches; namespace is "" for all.
@@ -74,7 +67,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 		options.Clock = clock.RealClock{}
 	}
 	condenser := &condenser{clock: options.Clock}
-	client, err := condense.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
+	client, err := follow.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads ConfigMaps and Secrets: %w", err)
 	}
@@ -86,11 +79,13 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 	}
 	for _, namespace := range namespaces {
 		for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
-			s.sinks[sinkKey{kind, namespace}] = newSink(kind, options.Clock, s.changed)
+			sink := newSink(kind, options.Clock, s.changed)
+			sink.Namespace = namespace
+			s.sinks[sinkKey{kind, namespace}] = sink
 		}
 	}
 	if options.Classes != nil {
-		s.reports = served.New(options.Classes, s.classes.resource(cfg, namespaces))
+		s.reports = discovery.New(options.Classes, s.classes.resource(cfg, namespaces))
 	}
 	return s, nil
 }
@@ -120,8 +115,8 @@ func (s *Store) changed(namespace string, source checksum.Source) {
 // server does. It must be called once.
 func (s *Store) Run(ctx context.Context) error {
 	var running sync.WaitGroup
-	for key, sink := range s.sinks {
-		running.Go(func() { s.reflector(klog.FromContext(ctx), key, sink).RunWithContext(ctx) })
+	for _, sink := range s.sinks {
+		running.Go(func() { sink.Run(ctx, s.client) })
 	}
 	if s.reports != nil {
 		running.Go(func() { s.reports.Run(ctx) })
@@ -130,54 +125,35 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// notHelm leaves out Helm's release Secrets, on the server.
-const notHelm = "type!=helm.sh/release.v1"
-
-func (s *Store) reflector(logger klog.Logger, key sinkKey, sink *sink) *cache.Reflector {
-	selector := fields.Everything()
-	if key.kind == checksum.Secret {
-		selector = fields.ParseSelectorOrDie(notHelm)
-	}
-	lw := sink.refused.Of(condense.NewListWatch(sink.progress.Asking(s.client, sink.clock), resourceOf(key.kind), key.namespace, selector))
-	return cache.NewReflectorWithOptions(lw, nil, sink, cache.ReflectorOptions{
-		Logger:          &logger,
-		Name:            "source",
-		TypeDescription: resourceOf(key.kind),
-		Backoff:         condense.Backoff(),
-	})
-}
-
 func resourceOf(kind checksum.Kind) string { return string(kind) + "s" }
 
 // HasSynced reports whether the initial fill is complete, SecretProviderClasses
 // aside: of those nothing is known until somebody reports. Of given namespaces
 // those do not count that the API server refuses, as it does when one is gone:
-// the others do not wait for them, and View knows nothing of them.
+// the others do not wait for them, and Cached knows nothing of them.
 func (s *Store) HasSynced() bool {
 	filled := false
 	for _, sink := range s.sinks {
-		switch {
-		case sink.hasSynced():
-			filled = true
-		case s.all || !sink.refused.Last():
+		if sink.Pending() {
 			return false
 		}
+		filled = filled || sink.Filled()
 	}
 	return filled
 }
 
 // LastProgress is when the watch of ConfigMaps or Secrets that has been silent longest last told
 // anything; zero until each has.
-func (s *Store) LastProgress() time.Time { return condense.Oldest(s.progress()...) }
+func (s *Store) LastProgress() time.Time { return follow.Oldest(s.progress()...) }
 
 // LastSign is when the watch that has shown no life for longest last did; zero until
-// each has: see condense.Progress.Sign.
-func (s *Store) LastSign() time.Time { return condense.OldestSign(s.progress()...) }
+// each has: see follow.Progress.Sign.
+func (s *Store) LastSign() time.Time { return follow.OldestSign(s.progress()...) }
 
-func (s *Store) progress() []*condense.Progress {
-	all := make([]*condense.Progress, 0, len(s.sinks))
+func (s *Store) progress() []*follow.Progress {
+	all := make([]*follow.Progress, 0, len(s.sinks))
 	for _, sink := range s.sinks {
-		all = append(all, &sink.progress)
+		all = append(all, &sink.Progress)
 	}
 	return all
 }
@@ -201,6 +177,25 @@ func (s *Store) Get(namespace string, source checksum.Source) (Record, bool) {
 	return shelf.get(namespace, source.Name)
 }
 
+// Content is what memory holds of a source, nil when it does not exist.
+func (s *Store) Content(namespace string, source checksum.Source) *checksum.Content {
+	record, _ := s.Get(namespace, source)
+	return record.Content
+}
+
+// Written is when a source's data was last written, and when the source was created;
+// zero when that is not known.
+func (s *Store) Written(namespace string, source checksum.Source) (written, created time.Time) {
+	record, _ := s.Get(namespace, source)
+	return record.Written, record.Created
+}
+
+// Version is a source's metadata.resourceVersion, "" when that is not known.
+func (s *Store) Version(namespace string, source checksum.Source) string {
+	record, _ := s.Get(namespace, source)
+	return record.ResourceVersion
+}
+
 // Names lists the sources of a kind in a namespace, as far as is known.
 func (s *Store) Names(namespace string, kind checksum.Kind) []string {
 	shelf := s.shelfOf(namespace, kind)
@@ -210,22 +205,23 @@ func (s *Store) Names(namespace string, kind checksum.Kind) []string {
 	return shelf.names(namespace)
 }
 
-// View answers from memory what Checker.Look answers from the API server. It
+// Cached answers from memory what Checker.Fresh answers from the API server. It
 // fails, with ErrNotWatched, when the Store cannot know.
-func (s *Store) View(namespace string, sources []checksum.Source) (View, error) {
-	view := make(View, len(sources))
+func (s *Store) Cached(namespace string, sources []checksum.Source) (checksum.Contents, error) {
+	contents := make(checksum.Contents, len(sources))
 	for _, source := range sources {
 		shelf := s.shelfOf(namespace, source.Kind)
 		if shelf == nil {
 			return nil, fmt.Errorf("looking up %s in namespace %q: %w: the namespace is not among those given", source, namespace, ErrNotWatched)
 		}
-		if !shelf.hasSynced() {
+		if !shelf.Filled() {
 			return nil, fmt.Errorf("looking up %s in namespace %q: %w yet: the first list of %s is not complete; if it stays so, see the log for missing rights (list, watch)",
 				source, namespace, ErrNotWatched, resourceOf(source.Kind))
 		}
-		view[source], _ = shelf.get(namespace, source.Name)
+		record, _ := shelf.get(namespace, source.Name)
+		contents[source] = record.Content
 	}
-	return view, nil
+	return contents, nil
 }
 
 // shelfOf is where the sources of a kind in a namespace are held, nil when they

@@ -13,14 +13,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/condense/fakeapi"
+	"github.com/configstamp/configstamp/internal/follow/fakeapi"
 )
 
 func configMap(namespace, name string, data map[string]string) *corev1.ConfigMap {
@@ -107,25 +104,25 @@ func TestStoreIsFilledFromTheCluster(t *testing.T) {
 			server.Put("secrets", helm)
 
 			store, changes := newStore(t, server)
-			if _, err := store.View("shop", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
+			if _, err := store.Cached("shop", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
 				t.Errorf("before the fill: %v", err)
 			}
 			if !store.LastProgress().IsZero() {
 				t.Error("progress before Run")
 			}
 			run(t, store)
-			view, err := store.View("shop", []checksum.Source{web, token, {Kind: checksum.Secret, Name: "none"}})
+			view, err := store.Cached("shop", []checksum.Source{web, token, {Kind: checksum.Secret, Name: "none"}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := view[web]; !got.Content.Equal(contentOf(cm.Data)) || got.ResourceVersion != version || !got.Written.Equal(written.Time) {
-				t.Errorf("record of web: %v, written %s", got, got.Written)
+			if at, _ := store.Written("shop", web); !view[web].Equal(contentOf(cm.Data)) || store.Version("shop", web) != version || !at.Equal(written.Time) {
+				t.Errorf("web: %v, version %s, written %s", view[web], store.Version("shop", web), at)
 			}
-			if got := view[token]; !got.Content.Equal(checksum.ContentOfSecret(secret("", "", "hunter2"))) || !got.Written.IsZero() {
-				t.Errorf("record of token: %v", got)
+			if at, _ := store.Written("shop", token); !view[token].Equal(checksum.ContentOfSecret(secret("", "", "hunter2"))) || !at.IsZero() {
+				t.Errorf("token: %v, written %s", view[token], at)
 			}
-			if none, ok := view[checksum.Source{Kind: checksum.Secret, Name: "none"}]; !ok || none.Content != nil {
-				t.Errorf("record of what does not exist: %v, %t", none, ok)
+			if none, ok := view[checksum.Source{Kind: checksum.Secret, Name: "none"}]; !ok || none != nil {
+				t.Errorf("what does not exist: %v, %t", none, ok)
 			}
 			if counts := store.Counts(); counts[checksum.ConfigMap] != 1 || counts[checksum.Secret] != 1 {
 				t.Errorf("counts: %v (Helm's releases do not count)", counts)
@@ -225,10 +222,10 @@ func TestStoreOfSomeNamespaces(t *testing.T) {
 	server.Put("configmaps", configMap("other", "web", map[string]string{"a": "3"}))
 	store, _ := newStore(t, server, "shop", "bank", "shop")
 	run(t, store)
-	if view, err := store.View("bank", []checksum.Source{web}); err != nil || !view[web].Content.Equal(contentOf(map[string]string{"a": "2"})) {
+	if view, err := store.Cached("bank", []checksum.Source{web}); err != nil || !view[web].Equal(contentOf(map[string]string{"a": "2"})) {
 		t.Errorf("bank: %v, %v", view, err)
 	}
-	if _, err := store.View("other", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
+	if _, err := store.Cached("other", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
 		t.Errorf("a namespace that is not watched: %v", err)
 	}
 	if n := store.Counts()[checksum.ConfigMap]; n != 2 {
@@ -241,6 +238,13 @@ func TestStoreOfSomeNamespaces(t *testing.T) {
 	}
 }
 
+func refuse(w http.ResponseWriter) bool {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+	return true
+}
+
 // A namespace that is gone, and its Role with it, keeps no other waiting.
 func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
 	server := fakeapi.New(t)
@@ -249,47 +253,54 @@ func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
 		if granted.Load() || !strings.Contains(r.URL.Path, "/namespaces/gone/") {
 			return false
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
-		return true
+		return refuse(w)
 	}
 	server.Put("configmaps", configMap("shop", "web", map[string]string{"a": "1"}))
 	server.Put("configmaps", configMap("gone", "web", map[string]string{"a": "2"}))
 	store, _ := newStore(t, server, "shop", "gone")
 	run(t, store)
-	if view, err := store.View("shop", []checksum.Source{web}); err != nil || view[web].Content == nil {
+	if view, err := store.Cached("shop", []checksum.Source{web}); err != nil || view[web] == nil {
 		t.Errorf("shop: %v, %v", view, err)
 	}
-	if _, err := store.View("gone", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
+	if _, err := store.Cached("gone", []checksum.Source{web}); !errors.Is(err, ErrNotWatched) {
 		t.Errorf("a namespace that is refused: %v", err)
 	}
 	granted.Store(true)
 	fakeapi.Eventually(t, "it is read once the right is there", func() bool {
-		_, err := store.View("gone", []checksum.Source{web})
+		_, err := store.Cached("gone", []checksum.Source{web})
 		return err == nil
 	})
 }
 
 // Whoever may read nothing at all knows nothing.
 func TestStoreThatIsRefusedEverything(t *testing.T) {
-	refused, filled := &sink{}, &sink{}
-	filled.synced.Store(true)
-	lw := refused.refused.Of(&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil)
-	}})
-	if _, err := lw.ListWithContextFunc(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Fatal(err)
+	made := func(namespace string) *sink {
+		s := newSink(checksum.Secret, clock.RealClock{}, nil)
+		s.Namespace = namespace
+		return s
+	}
+	filled, waiting, refused, refusedAll := made("shop"), made("gone"), made("gone"), made("")
+	fill(filled, "1")
+	server := fakeapi.New(t)
+	server.Intercept = func(w http.ResponseWriter, _ *http.Request) bool { return refuse(w) }
+	store, _ := newStore(t, server)
+	for _, s := range []*sink{refused, refusedAll} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { s.Run(ctx, store.client) })
+		fakeapi.Eventually(t, "it is refused", s.Refused)
+		cancel()
+		running.Wait()
 	}
 	shop, gone := sinkKey{namespace: "shop"}, sinkKey{namespace: "gone"}
 	for about, c := range map[string]struct {
 		store Store
 		want  bool
 	}{
-		"all of the cluster":          {Store{all: true, sinks: map[sinkKey]*sink{{}: refused, {kind: checksum.Secret}: filled}}, false},
+		"all of the cluster":          {Store{all: true, sinks: map[sinkKey]*sink{{}: refusedAll, {kind: checksum.Secret}: filled}}, false},
 		"every namespace":             {Store{sinks: map[sinkKey]*sink{gone: refused}}, false},
 		"one namespace":               {Store{sinks: map[sinkKey]*sink{gone: refused, shop: filled}}, true},
-		"one, and another is waiting": {Store{sinks: map[sinkKey]*sink{gone: refused, shop: {}}}, false},
+		"one, and another is waiting": {Store{sinks: map[sinkKey]*sink{gone: refused, shop: waiting}}, false},
 	} {
 		if got := c.store.HasSynced(); got != c.want {
 			t.Errorf("refused is %s: filled: %v", about, got)

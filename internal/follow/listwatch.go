@@ -1,4 +1,4 @@
-package condense
+package follow
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func (l lister) watch(ctx context.Context, options metav1.ListOptions) (watch.In
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(l.pageWithin, cancel)
 	w, err := l.client.Get().Namespace(l.namespace).Resource(l.resource).
-		VersionedParams(&options, metav1.ParameterCodec).Watch(Quiet(ctx))
+		VersionedParams(&options, metav1.ParameterCodec).Watch(ctx)
 	late.Stop()
 	if err != nil {
 		cancel()
@@ -99,7 +99,7 @@ func (l lister) notAhead(ctx context.Context, known string) error {
 	defer cancel()
 	obj, err := l.client.Get().Namespace(l.namespace).Resource(l.resource).
 		VersionedParams(&metav1.ListOptions{Limit: 1, FieldSelector: l.selector}, metav1.ParameterCodec).
-		SetHeader("Accept", listVersion).Do(Quiet(ctx)).Get()
+		SetHeader("Accept", listVersion).Do(ctx).Get()
 	if err != nil {
 		return fmt.Errorf("asking for the version of %s before watching: %w", l.resource, refusal.Plain(err))
 	}
@@ -129,7 +129,7 @@ func (l lister) page(ctx context.Context, options metav1.ListOptions) (obj runti
 	defer cancel()
 	options.FieldSelector = l.selector
 	result := l.client.Get().Namespace(l.namespace).Resource(l.resource).
-		VersionedParams(&options, metav1.ParameterCodec).Do(Quiet(ctx))
+		VersionedParams(&options, metav1.ParameterCodec).Do(ctx)
 	if obj, err = result.Get(); err != nil {
 		return nil, 0, refusal.Plain(err)
 	}

@@ -1,4 +1,4 @@
-package condense
+package follow
 
 import (
 	"sync/atomic"
@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 )
 
 // Progress is when a watch last told anything, and when it was last asked to. A
@@ -28,20 +27,15 @@ func (p *Progress) Asked(now time.Time) { p.asked.Store(now.UnixNano()) }
 // requests has a bound, and a silent watch is given up. One that does not hangs.
 func (p *Progress) Sign() time.Time { return at(max(p.made.Load(), p.asked.Load())) }
 
-// Asking is a client whose requests are noted.
-func (p *Progress) Asking(client cache.Getter, clock clock.PassiveClock) cache.Getter {
-	return asking{client, p, clock}
-}
-
+// asking is a client whose requests are noted.
 type asking struct {
 	cache.Getter
-	progress *Progress
-	clock    clock.PassiveClock
+	note func()
 }
 
 // Get implements cache.Getter.
 func (a asking) Get() *rest.Request {
-	a.progress.Asked(a.clock.Now())
+	a.note()
 	return a.Getter.Get()
 }
 

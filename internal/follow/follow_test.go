@@ -1,4 +1,4 @@
-package condense_test
+package follow_test
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,10 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
-	"github.com/configstamp/configstamp/internal/condense"
-	"github.com/configstamp/configstamp/internal/condense/fakeapi"
+	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/follow/fakeapi"
 )
 
 // small is what the tests condense to: the metadata that Reflectors need, and
@@ -106,14 +104,14 @@ var flavours = map[string]flavour{
 		resource: "configmaps",
 		object:   func(name, value string) runtime.Object { return configMap(name, value) },
 		client: func(cfg *rest.Config, c *counted) (rest.Interface, error) {
-			return condense.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, c.typed)
+			return follow.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, c.typed)
 		},
 	},
 	"raw, JSON": {
 		resource: "deployments",
 		object:   func(name, value string) runtime.Object { return deployment(name, value) },
 		client: func(cfg *rest.Config, c *counted) (rest.Interface, error) {
-			return condense.NewRaw(cfg, appsv1.SchemeGroupVersion, c.raw)
+			return follow.NewRaw(cfg, appsv1.SchemeGroupVersion, c.raw)
 		},
 	},
 }
@@ -135,7 +133,7 @@ func forFlavours(t *testing.T, test func(t *testing.T, f flavour, server *fakeap
 // startReflector fills a store of client-go's from the server.
 func startReflector(t *testing.T, client rest.Interface, resource string) cache.Store {
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	reflector := cache.NewReflectorWithOptions(condense.NewListWatch(client, resource, "", nil), nil, store, cache.ReflectorOptions{TypeDescription: resource})
+	reflector := cache.NewReflectorWithOptions(follow.NewListWatch(client, resource, "", nil), nil, store, cache.ReflectorOptions{TypeDescription: resource})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { reflector.RunWithContext(ctx) })
@@ -231,7 +229,7 @@ func TestPagedListBeginsAnewWhenItsContinuationExpires(t *testing.T) {
 			}
 			return false
 		}
-		obj, err := condense.NewListWatch(client, f.resource, "shop", nil).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		obj, err := follow.NewListWatch(client, f.resource, "shop", nil).ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -307,7 +305,7 @@ func acceptMetadata(f flavour) string {
 
 func TestWatchPassesBookmarksAndErrors(t *testing.T) {
 	forFlavours(t, func(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, _ *counted) {
-		watcher, err := condense.NewListWatch(client, f.resource, "", nil).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100", AllowWatchBookmarks: true})
+		watcher, err := follow.NewListWatch(client, f.resource, "", nil).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100", AllowWatchBookmarks: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +316,7 @@ func TestWatchPassesBookmarksAndErrors(t *testing.T) {
 			t.Errorf("bookmark: %v %v", got.Type, got.Object)
 		}
 		server.Compact()
-		if _, err = condense.NewListWatch(client, f.resource, "", nil).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100"}); !apierrors.IsResourceExpired(err) {
+		if _, err = follow.NewListWatch(client, f.resource, "", nil).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100"}); !apierrors.IsResourceExpired(err) {
 			t.Errorf("watch from a compacted version: %v", err)
 		}
 	})
@@ -327,7 +325,7 @@ func TestWatchPassesBookmarksAndErrors(t *testing.T) {
 func TestErrorOfCondensingIsToldWithoutContent(t *testing.T) {
 	server := fakeapi.New(t)
 	server.Put("configmaps", configMap("web", "hunter2"))
-	client, err := condense.NewTyped(server.Config(), corev1.SchemeGroupVersion, corev1.AddToScheme, func(runtime.Object) (runtime.Object, error) {
+	client, err := follow.NewTyped(server.Config(), corev1.SchemeGroupVersion, corev1.AddToScheme, func(runtime.Object) (runtime.Object, error) {
 		return nil, errors.New("cannot")
 	})
 	if err != nil {
@@ -341,35 +339,5 @@ func TestErrorOfCondensingIsToldWithoutContent(t *testing.T) {
 		if _, err := request.Do(t.Context()).Get(); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", path, err)
 		}
-	}
-}
-
-func TestNoBodyIsLoggedAtAnyVerbosity(t *testing.T) {
-	server := fakeapi.New(t)
-	server.RefuseWatchList = true
-	server.Put("deployments", deployment("web", "hunter2"))
-	client, err := condense.NewRaw(server.Config(), appsv1.SchemeGroupVersion, (&counted{}).raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var logged strings.Builder
-	logger := funcr.New(func(prefix, args string) { logged.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 10})
-	ctx := klog.NewContext(t.Context(), logger)
-	read := func(ctx context.Context) {
-		if _, err := client.Get().Resource("deployments").Do(ctx).Get(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if read(ctx); !strings.Contains(logged.String(), "hunter2") {
-		t.Error("client-go no longer logs bodies: Quiet is not needed any more")
-	}
-	logged.Reset()
-	read(condense.Quiet(condense.Quiet(ctx)))
-	if _, err := condense.NewListWatch(client, "deployments", "", nil).ListWithContext(ctx, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	klog.FromContext(condense.Quiet(ctx)).WithName("x").WithValues("a", 1).V(4).Info("still logged")
-	if !strings.Contains(logged.String(), "still logged") || strings.Contains(logged.String(), "hunter2") {
-		t.Errorf("logged: %s", logged.String())
 	}
 }

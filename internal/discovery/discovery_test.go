@@ -1,4 +1,4 @@
-package served
+package discovery
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package condense
+package follow
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 )
 
 func TestTheMostSilentOneCounts(t *testing.T) {
@@ -62,7 +61,7 @@ func TestAReflectorShowsLifeWhileTheAPIServerIsAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			var progress Progress
-			l := lister{client: progress.Asking(client, clock.RealClock{}), resource: "configmaps", pageWithin: 100 * time.Millisecond}
+			l := lister{client: asking{client, func() { progress.Asked(time.Now()) }}, resource: "configmaps", pageWithin: 100 * time.Millisecond}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

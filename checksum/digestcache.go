@@ -5,19 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// memory holds the last digests that were made of one content, so that nothing
+// digestCache holds the last digests that were made of one content, so that nothing
 // is hashed again while the content stays. Its zero value is empty. Whoever
 // loses a race for it makes a digest twice, no more.
-type memory struct {
-	digests atomic.Pointer[[]made]
+type digestCache struct {
+	digests atomic.Pointer[[]cachedDigest]
 }
 
 // digestsKept is how many are kept of one content: it is used by few
 // selections, under one key or, after a rotation, two.
 const digestsKept = 4
 
-// made is a digest, and all that it was made of beside the content.
-type made struct {
+// cachedDigest is a digest, and all that it was made of beside the content.
+type cachedDigest struct {
 	keyID, namespace string
 	source           Source
 	all              bool
@@ -25,8 +25,8 @@ type made struct {
 	value            string
 }
 
-func (m *memory) find(keyID, namespace string, s *Selection) (value string, ok bool) {
-	digests := m.digests.Load()
+func (c *digestCache) find(keyID, namespace string, s *Selection) (value string, ok bool) {
+	digests := c.digests.Load()
 	if digests == nil {
 		return "", false
 	}
@@ -40,10 +40,10 @@ func (m *memory) find(keyID, namespace string, s *Selection) (value string, ok b
 	return "", false
 }
 
-func (m *memory) add(one made) {
-	digests := []made{one}
-	if before := m.digests.Load(); before != nil {
+func (c *digestCache) add(one cachedDigest) {
+	digests := []cachedDigest{one}
+	if before := c.digests.Load(); before != nil {
 		digests = append(digests, (*before)[:min(len(*before), digestsKept-1)]...)
 	}
-	m.digests.Store(&digests)
+	c.digests.Store(&digests)
 }

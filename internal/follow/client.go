@@ -1,4 +1,4 @@
-package condense
+package follow
 
 import (
 	"fmt"
@@ -35,7 +35,8 @@ const acceptProtobuf = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJS
 // Result.Into does not work on condensed objects (an error says so); use Get.
 // Raw bytes are had by Do(ctx), then Error, then Raw; DoRaw drops the API server's
 // own words for a refusal. The rate limits of cfg apply as they are: set QPS to -1,
-// the default of five requests a second is not enough for anything.
+// the default of five requests a second is not enough for anything. From verbosity 8 on
+// client-go logs bodies: whoever makes the logger keeps below that.
 func NewTyped(cfg *rest.Config, gv schema.GroupVersion, register func(*runtime.Scheme) error, condense func(runtime.Object) (runtime.Object, error)) (rest.Interface, error) {
 	scheme, err := newScheme(gv)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package served has resources looked after while the API server serves them:
-// those of definitions that are installed, and taken away, while we run.
+// Package discovery watches resources while the API server serves them. Their
+// definitions may be installed and removed while we run.
 //
 // It must not know what is done with them. Start reading at Resources.
-package served
+package discovery
 
 import (
 	"context"
@@ -22,25 +22,25 @@ import (
 // for that, as some resources are not made by a CustomResourceDefinition.
 const askEvery = 15 * time.Second
 
-// Discovery tells what the API server serves (k8s.io/client-go/discovery).
-type Discovery interface {
+// Client tells what the API server serves (k8s.io/client-go/discovery).
+type Client interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
 // Resource is one that the API server may serve.
 type Resource struct {
 	schema.GroupVersionResource
-	// Watch looks after it until its context ends, and forgets it then. kind is what
+	// Watch watches it until its context ends, and forgets it then. kind is what
 	// the API server calls its objects.
 	Watch func(ctx context.Context, kind string) error
 	// Filled reports whether all that there is of it is known; nil: nobody asks.
 	Filled func() bool
 }
 
-// Resources are looked after while they are served. Make it with New.
+// Resources are watched while they are served. Make it with New.
 type Resources struct {
-	discovery Discovery
-	list      []Resource
+	client Client
+	list   []Resource
 
 	watched map[schema.GroupVersionResource]func() // what ends the watch
 	told    map[schema.GroupVersionResource]string
@@ -52,8 +52,8 @@ type Resources struct {
 }
 
 // New makes Resources; nothing is asked until Run.
-func New(discovery Discovery, list ...Resource) *Resources {
-	return &Resources{discovery: discovery, list: list, watched: map[schema.GroupVersionResource]func(){}, told: map[schema.GroupVersionResource]string{}, read: map[schema.GroupVersionResource]func() bool{}}
+func New(client Client, list ...Resource) *Resources {
+	return &Resources{client: client, list: list, watched: map[schema.GroupVersionResource]func(){}, told: map[schema.GroupVersionResource]string{}, read: map[schema.GroupVersionResource]func() bool{}}
 }
 
 // Unread names the resources of which it is not known yet what there is: the API
@@ -107,12 +107,12 @@ func (r *Resources) look(ctx context.Context) {
 		gv := resource.GroupVersion()
 		list, asked := lists[gv]
 		if !asked {
-			found, err := r.discovery.ServerResourcesForGroupVersion(gv.String())
+			found, err := r.client.ServerResourcesForGroupVersion(gv.String())
 			switch {
 			case apierrors.IsNotFound(err):
 				found = &metav1.APIResourceList{}
 			case err != nil:
-				r.tell(ctx, resource, "The API server does not tell whether it serves this resource", refusal.Plain(err))
+				r.tell(ctx, resource, "The API server does not say whether it serves this resource", refusal.Plain(err))
 				found = nil
 			}
 			lists[gv], list = found, found
@@ -129,11 +129,11 @@ func (r *Resources) look(ctx context.Context) {
 		end, watched := r.watched[resource.GroupVersionResource]
 		switch {
 		case kind == "" && watched:
-			klog.FromContext(ctx).Info("The cluster does not serve this resource any more", "resource", resource.GroupResource().String())
+			klog.FromContext(ctx).Info("The cluster no longer serves this resource", "resource", resource.GroupResource().String())
 			end()
 			delete(r.watched, resource.GroupVersionResource)
 		case kind != "" && !namespaced:
-			r.tell(ctx, resource, "This resource cannot be looked after", errors.New("it is not namespaced"))
+			r.tell(ctx, resource, "This resource cannot be watched", errors.New("it is not namespaced"))
 		case kind != "" && !watched:
 			klog.FromContext(ctx).Info("The cluster serves this resource", "resource", resource.GroupResource().String(), "version", resource.Version)
 			r.watched[resource.GroupVersionResource] = r.watch(ctx, resource, kind)
@@ -141,7 +141,7 @@ func (r *Resources) look(ctx context.Context) {
 	}
 }
 
-// watch begins to look after a resource, and returns what ends that.
+// watch begins to watch a resource, and returns what ends that.
 func (r *Resources) watch(ctx context.Context, resource Resource, kind string) (end func()) {
 	watching, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup

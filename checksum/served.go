@@ -1,0 +1,79 @@
+package checksum
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Namespace is what a Namespace says of the workloads in it. The zero Namespace is one
+// of which nothing is known. What it points to never changes.
+type Namespace struct {
+	// OptedIn tells that its workloads are served unless they say otherwise.
+	OptedIn bool
+	// Ending tells that the Namespace is being deleted (metadata.deletionTimestamp):
+	// nothing starts in it any more.
+	Ending bool
+	// Settings are its annotations that are a policy.
+	Settings map[string]string
+}
+
+// NamespaceOf reads the metadata of a Namespace.
+func NamespaceOf(meta *metav1.ObjectMeta) Namespace {
+	return Namespace{
+		OptedIn:  meta.Labels[InjectLabel] == InjectEnabled,
+		Ending:   meta.DeletionTimestamp != nil,
+		Settings: SettingsOf(meta.Annotations),
+	}
+}
+
+// Candidate is what decides whether a workload is served, beside its Namespace.
+type Candidate struct {
+	// Inject is the value of its opt-in label.
+	Inject string
+	// Foreign is what its annotations say in the dialects of other products.
+	Foreign *Foreign
+	// Owned tells that its owner makes its pod template.
+	Owned bool
+	// Ending tells that it, or its Namespace, is being deleted. Admissions do not look
+	// at that: what is updated until then is stamped.
+	Ending bool
+	// Excluded tells that its Namespace is never served. Admissions from there do not
+	// come: the webhook configuration leaves them out.
+	Excluded bool
+}
+
+// Declines reports whether a workload is not served whatever its Namespace says, and why.
+func (c Candidate) Declines() (why Reason, declines bool) {
+	switch {
+	case c.Inject == InjectDisabled, c.Ending, c.Excluded:
+		return OptedOut, true
+	case c.Owned:
+		return Owned, true
+	}
+	return NoReason, false
+}
+
+// Served reports whether an installation, which is known by its own namespace, serves a
+// workload, and else why not. The workload is opted in by its own label, else by that of
+// its Namespace, else by another product's annotations.
+func Served(c Candidate, n Namespace, installation string) (served bool, why Reason) {
+	if why, declines := c.Declines(); declines {
+		return false, why
+	}
+	if c.Inject != InjectEnabled && !n.OptedIn && !c.Foreign.OptsIn() {
+		return false, OptedOut
+	}
+	if _, written := n.Settings[installationSetting]; written && installation != "" && !Names(n.Settings, installation) {
+		return false, ServedElsewhere
+	}
+	return true, NoReason
+}
+
+// installationSetting names, on a Namespace, the installation that serves it.
+const installationSetting = settingPrefix + "installation"
+
+// Names reports whether the settings of a Namespace name an installation.
+func Names(settings map[string]string, installation string) bool {
+	return installation != "" && strings.TrimSpace(settings[installationSetting]) == installation
+}
