@@ -156,7 +156,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	}
 	p.tellProgress("workloads", c.LastProgress)
 	p.signs["workloads"] = c.LastSign
-	p.store.OnChange(c.Changed)
+	p.store.OnChange(c.Edited)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
 
