@@ -214,13 +214,13 @@ func (d *driver) act(a *app, s *seen) (time.Duration, error) {
 		return v.Wait, nil
 	}
 	d.w.waits(a, checksum.NoReason, false)
-	return 0, d.roll(a, s, untrue)
+	return 0, d.roll(a, s)
 }
 
-func (d *driver) roll(a *app, s *seen, untrue []checksum.Source) error {
+func (d *driver) roll(a *app, s *seen) error {
 	d.sent[a.ref] = s.records
 	d.plan.Sent(a.ref, d.w.now)
-	switch d.w.patch(a, untrue) {
+	switch d.w.patch(a) {
 	case refused:
 		d.plan.Refused(a.ref, true, d.w.now)
 		return errAgain

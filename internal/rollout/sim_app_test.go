@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -68,11 +69,24 @@ type app struct {
 	stamps, oldStamps map[string]string
 
 	rolls, edits, draws, refusals int
-	since                         time.Time // since when nothing but its turn keeps it
-	held                          bool      // something else keeps it
+	since                         time.Time       // since when nothing but its turn keeps it
+	held                          bool            // something else keeps it
+	why                           checksum.Reason // what the last look has found that it waits for
+	generates                     bool            // something makes new generations all the time
 }
 
 func (a *app) name() string { return a.ref.Namespace + "/" + a.ref.Name }
+
+// sort says what is special about it.
+func (a *app) sort() string {
+	text := a.ref.Kind.Name
+	for name, is := range map[string]bool{"recreate": a.recreate, "broken": a.broken, "allergic": a.allergic, "hangs": a.hangs, "canary": a.canary, "mute": !a.muted.IsZero(), "generates": a.generates, "outside": a.neverServed} {
+		if is {
+			text += " " + name
+		}
+	}
+	return fmt.Sprintf("%s of %d, deadline %s", text, a.replicas, a.deadline)
+}
 
 func (a *app) served() bool { return !a.neverServed && !a.optedOut }
 

@@ -208,4 +208,3 @@ func (w *world) mendAll() {
 func (w *world) named(kind *workload.Kind, namespace, name string) *app {
 	return w.apps[workload.Ref{Kind: kind, Namespace: namespace, Name: name}]
 }
-

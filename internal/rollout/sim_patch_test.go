@@ -49,7 +49,7 @@ func (w *world) fateOf(a *app) fate {
 }
 
 // patch is an empty patch, as the API server and the webhook handle it.
-func (w *world) patch(a *app, untrue []checksum.Source) answer {
+func (w *world) patch(a *app) answer {
 	if !a.served() || a.paused {
 		w.errorf("%s is outside, or paused, and is patched", a.name())
 	}
@@ -70,8 +70,10 @@ func (w *world) patch(a *app, untrue []checksum.Source) answer {
 			return answer
 		}
 	}
-	w.checkTurn(a)
-	w.roll(a, untrue, true)
+	if untrue := w.untrue(a); len(untrue) > 0 { // else the webhook changes nothing
+		w.checkTurn(a)
+		w.roll(a, untrue, true)
+	}
 	if answer == lost {
 		w.at(time.Second, func() { w.see(a) })
 	}
@@ -179,6 +181,7 @@ func (w *world) frees(a *app) { a.since, a.held = w.now, false }
 
 // waits is what a look has found.
 func (w *world) waits(a *app, why checksum.Reason, settles bool) {
+	a.why = why
 	switch {
 	case why == checksum.Turn, why == checksum.NoReason && !settles:
 		if a.held && a.refusals == 0 {

@@ -59,6 +59,9 @@ func simulate(t *testing.T, seed uint64) *world {
 	w.populate(draw)
 	if *printLog {
 		w.log = &log{}
+		for _, ref := range w.order {
+			w.say(w.apps[ref].name(), w.apps[ref].sort())
+		}
 		defer func() { t.Log("\n" + w.log.text.String()) }()
 	}
 	w.lead()
@@ -152,6 +155,7 @@ func (w *world) someApp(draw *rand.Rand, namespace, name string, sources []strin
 
 // generates has something make new generations of a workload all the time.
 func (w *world) generates(a *app, after time.Duration) {
+	a.generates = true
 	w.at(after, func() {
 		a.disturbed = w.now.Add(time.Minute)
 		if w.apps[a.ref] == a {
@@ -188,10 +192,10 @@ func (w *world) checkEnd() {
 				w.errorf("%s is outside, and has rolled", a.name())
 			}
 		case len(untrue) > 0:
-			w.errorf("%s was forgotten: it does not carry what %v hold", a.name(), untrue)
+			w.errorf("%s (%s) was forgotten: it does not carry what %v hold, and waits for %q", a.name(), a.sort(), untrue, a.why)
 		}
 		if w.driver.follows(ref) {
-			w.errorf("%s is followed for ever", a.name())
+			w.errorf("%s (%s, since %s) is followed for ever", a.name(), a.sort(), clock(a.began.Sub(w.zero)))
 		}
 	}
 	if n := w.driver.counts(); n != (rollout.Counts{}) {
