@@ -102,6 +102,12 @@ func (a *app) reports() bool { return a.muted.IsZero() && !a.silent() }
 // ready is how many replicas of the newest revision are available, and since when.
 func (a *app) ready(now time.Time) (n int, since time.Time) {
 	start := a.began
+	if a.fate == flaps {
+		if up, since := a.up(now); !up {
+			return 0, since
+		}
+		return a.replicas, start
+	}
 	if a.fate == crashes || a.fate == waits {
 		if a.until.IsZero() || now.Before(a.until) {
 			return 0, start
@@ -162,16 +168,16 @@ func (a *app) status(now time.Time) workload.Status {
 	if a.serving && !a.recreate {
 		old = a.replicas - updated
 	}
-	up, _ := a.up(now)
 	switch {
 	case !a.aborted.IsZero():
 		s.Phase, s.Why, s.FailedAt, s.Missing = workload.Failed, "RolloutAborted", a.aborted, int32(a.replicas-n)
 	case a.suspended(now):
 		s.Phase, s.Missing = workload.Suspended, int32(a.replicas-n)
-	case a.fate == flaps && up:
-		n, updated, old = a.replicas, a.replicas, 0
 	case a.fate == flaps:
-		s.Phase, n, s.Missing = workload.Rolling, 0, int32(a.replicas)
+		if n == 0 {
+			s.Phase, s.Missing = workload.Rolling, int32(a.replicas)
+		}
+		updated, old = a.replicas, 0
 	case n < a.replicas && a.deadline > 0 && now.Sub(since) >= a.deadline:
 		s.Phase, s.Why, s.FailedAt, s.Missing = workload.Failed, "ProgressDeadlineExceeded", since.Add(a.deadline), int32(a.replicas-n)
 	case n < a.replicas:
