@@ -60,6 +60,8 @@ type app struct {
 	promoted   time.Time
 	aborted    time.Time
 	byUs       bool
+	leader     int       // under which leader it began
+	failed     bool      // people were told that it has failed
 	serving    bool      // pods of an older revision serve
 	disturbed  time.Time // until when it lacks a pod for other reasons
 	muted      time.Time // when somebody scaled it to nothing; zero: it has replicas
@@ -274,10 +276,14 @@ func (a *app) begin(now time.Time, how fate, until time.Time) {
 	}
 	a.generation++
 	a.began, a.fate, a.until, a.promoted, a.aborted = now, how, until, time.Time{}, time.Time{}
+	a.failed = false
 }
 
 // stamp has the template carry some contents.
 func (a *app) stamp(contents func(rollout.SourceRef) *content) {
+	if !a.served() {
+		return
+	}
 	a.oldStamps, a.carried, a.stamps = a.stamps, map[checksum.Source]*content{}, map[string]string{}
 	for _, source := range a.sources {
 		if c := contents(rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}); c != nil {

@@ -148,6 +148,11 @@ func (w *world) mute(a *app) {
 	} else {
 		a.mutedWell = time.Time{}
 	}
+	if !a.failed { // nobody can know any more that it would
+		for _, c := range a.carried {
+			w.forgiven[c.number]++
+		}
+	}
 	a.muted = w.now
 	a.generation++
 	w.say(a.name(), "somebody scales it to nothing")
@@ -159,7 +164,7 @@ func (w *world) unmute(a *app) {
 	if a.muted.IsZero() || !a.counts() {
 		return
 	}
-	a.muted, a.serving = time.Time{}, false
+	a.muted, a.serving, a.byUs = time.Time{}, false, false
 	a.begin(w.now, w.fateOf(a), time.Time{})
 	w.say(a.name(), "somebody scales it up again")
 	w.follow(a)
@@ -179,7 +184,8 @@ func (w *world) upgradeNodes(n int) {
 	}
 }
 
-// mendAll has all go well from now on, but for those that are broken, or busy, always.
+// mendAll has people mend everything, in the end workloads too that were broken before
+// anything changed. Those that are always busy stay so.
 func (w *world) mendAll() {
 	for _, at := range w.places() {
 		if w.contents[at].bad != fine {
@@ -195,11 +201,11 @@ func (w *world) mendAll() {
 		}
 		for _, ref := range w.order {
 			a := w.apps[ref]
-			a.hangs, a.allergic, a.paused, a.optedOut, a.refusals = false, false, false, false, 0
+			a.broken, a.hangs, a.allergic, a.paused, a.optedOut, a.refusals = false, false, false, false, false, 0
 			if a.promotes = 5 * time.Minute; a.suspended(w.now) {
 				a.promoted = w.now
 			}
-			if a.fate == waits || a.fate == crashes && !a.broken {
+			if a.fate == waits || a.fate == crashes {
 				if bad := a.badness(); bad == fine {
 					a.until = w.now.Add(time.Second)
 				}

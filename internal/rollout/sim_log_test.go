@@ -84,8 +84,11 @@ func (w *world) sayRoll(a *app, untrue []checksum.Source, byUs bool) {
 	for _, source := range untrue {
 		has, of := 0, 0
 		for _, ref := range w.bySource[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}] {
-			of++
-			if w.apps[ref].carried[source].number == a.carried[source].number {
+			its := w.apps[ref].carried[source]
+			if its == nil {
+				continue // it is outside
+			}
+			if of++; its.number == a.carried[source].number {
 				has++
 			}
 		}

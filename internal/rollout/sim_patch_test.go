@@ -27,9 +27,10 @@ type stats struct {
 	changes  int
 	leaders  int
 	looks    int
-	halts    int
-	longest  time.Duration // that a workload has waited for its turn alone
-	most     int           // rollouts under way at once
+	nHalts   int
+	halts    map[rollout.SourceRef]bool // the sources whose changes are halted
+	longest  time.Duration              // that a workload has waited for its turn alone
+	most     int                        // rollouts under way at once
 }
 
 type victim struct {
@@ -92,7 +93,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 		until = w.now.Add(time.Duration(1+draw.IntN(1500)) * time.Second)
 	}
 	a.begin(w.now, how, until)
-	a.byUs = byUs
+	a.byUs, a.leader = byUs, w.leaders
 	w.sayRoll(a, untrue, byUs)
 	if byUs {
 		w.rolls++
@@ -143,6 +144,9 @@ func (w *world) underWay(a *app) bool {
 	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.aborted.IsZero() {
 		return false
 	}
+	if a.ref.Namespace == w.forbidden && a.leader < w.leaders {
+		return false // a new leader cannot know
+	}
 	age := w.now.Sub(a.began)
 	if n, _ := a.ready(w.now); n == a.replicas && a.fate != flaps {
 		return false
@@ -176,15 +180,24 @@ func (w *world) checkBudget() {
 	}
 }
 
-// frees has a workload wait for nothing but its turn, from now on.
-func (w *world) frees(a *app) { a.since, a.held = w.now, false }
+// frees has a workload wait for nothing but its turn, from now on, unless another of
+// its changes is halted.
+func (w *world) frees(a *app) {
+	a.since = w.now
+	a.held = slices.ContainsFunc(a.sources, func(s checksum.Source) bool {
+		return w.halts[rollout.SourceRef{Namespace: a.ref.Namespace, Source: s}]
+	})
+}
 
 // waits is what a look has found.
 func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 	a.why = why
 	switch {
 	case why == checksum.Turn, why == checksum.NoReason && !settles:
-		if a.held && a.refusals == 0 {
+		if a.held && a.refusals == 0 && !a.failed { // one that has failed may always be mended
+			for _, source := range a.sources {
+				delete(w.halts, rollout.SourceRef{Namespace: a.ref.Namespace, Source: source})
+			}
 			w.frees(a)
 		}
 	case why != checksum.NoReason:
@@ -213,6 +226,7 @@ func (w *world) ended(a *app, how checksum.Reason, why string) {
 	case checksum.Healthy:
 		w.say(a.name(), "is healthy")
 	case checksum.RolloutFailed:
+		a.failed = true
 		w.say(a.name(), "has failed: "+why)
 	case checksum.CannotTell:
 		w.say(a.name(), "cannot tell whether it is healthy")
@@ -221,13 +235,17 @@ func (w *world) ended(a *app, how checksum.Reason, why string) {
 }
 
 func (w *world) halted(sources []rollout.SourceRef, by workload.Ref, why string) {
-	w.halts++
+	w.nHalts++
 	for _, at := range sources {
+		w.halts[at] = true
 		w.say(at.Namespace+" "+at.Source.String(), "ChangeHalted by "+by.Namespace+"/"+by.Name+": "+why)
 	}
 }
 
 func (w *world) resumed(sources []rollout.SourceRef, by workload.Ref) {
+	for _, at := range sources {
+		delete(w.halts, at)
+	}
 	for _, at := range sources {
 		w.say(at.Namespace+" "+at.Source.String(), "ChangeResumed: "+by.Namespace+"/"+by.Name+" does not halt it any more")
 		for _, ref := range w.bySource[at] {
@@ -247,6 +265,6 @@ func (w *world) finished(sources []rollout.SourceRef, settled int) {
 // untrue are the sources of which a workload does not carry what they hold.
 func (w *world) untrue(a *app) []checksum.Source {
 	return slices.DeleteFunc(slices.Clone(a.sources), func(s checksum.Source) bool {
-		return a.carried[s].number == w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: s}].number
+		return a.carried[s] == nil || a.carried[s].number == w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: s}].number
 	})
 }

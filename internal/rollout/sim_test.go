@@ -1,10 +1,10 @@
 package rollout_test
 
 import (
-	"os"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -42,11 +42,11 @@ func TestSimulation(t *testing.T) {
 	var sum stats
 	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
 		w := simulate(t, seed)
-		sum.rolls, sum.looks, sum.halts, sum.changes, sum.leaders = sum.rolls+w.rolls, sum.looks+w.looks, sum.halts+w.halts, sum.changes+w.changes, sum.leaders+w.leaders
+		sum.rolls, sum.looks, sum.nHalts, sum.changes, sum.leaders = sum.rolls+w.rolls, sum.looks+w.looks, sum.nHalts+w.nHalts, sum.changes+w.changes, sum.leaders+w.leaders
 		sum.longest, sum.most = max(sum.longest, w.longest), max(sum.most, w.most)
 	}
 	t.Logf("%d seeds: %d edits, %d rolls, %d halts, %d new leaders, %d looks; at most %d at once; the longest wait for a turn was %s",
-		*seeds, sum.changes, sum.rolls, sum.halts, sum.leaders, sum.looks, sum.most, sum.longest)
+		*seeds, sum.changes, sum.rolls, sum.nHalts, sum.leaders, sum.looks, sum.most, sum.longest)
 }
 
 func simulate(t *testing.T, seed uint64) *world {
@@ -60,6 +60,7 @@ func simulate(t *testing.T, seed uint64) *world {
 	w.populate(draw)
 	if *printLog {
 		w.log = &log{}
+		w.say(w.forbidden, "pods cannot be listed here")
 		for _, ref := range w.order {
 			w.say(w.apps[ref].name(), w.apps[ref].sort())
 		}

@@ -57,7 +57,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		apps: map[workload.Ref]*app{}, bySource: map[rollout.SourceRef][]workload.Ref{}, contents: map[rollout.SourceRef]*content{},
 		written: map[rollout.SourceRef]time.Time{}, all: map[int]*content{},
 	}
-	w.victims, w.forgiven = map[int][]victim{}, map[int]int{}
+	w.victims, w.forgiven, w.halts = map[int][]victim{}, map[int]int{}, map[rollout.SourceRef]bool{}
 	return w
 }
 
@@ -169,6 +169,7 @@ func (w *world) edit(at rollout.SourceRef, c *content) {
 	w.contents[at], w.written[at] = c, w.now.Truncate(time.Second)
 	if was == nil || was.number != c.number {
 		w.changes++
+		delete(w.halts, at)
 		w.sayEdit(at, was, c)
 		for _, ref := range w.bySource[at] {
 			a := w.apps[ref]
