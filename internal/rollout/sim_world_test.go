@@ -154,10 +154,11 @@ func (w *world) remove(a *app) {
 // remake makes a deleted workload again, with what is true.
 func (w *world) remake(a *app) {
 	w.put(a)
-	a.uid, a.rolls, a.edits = fmt.Sprintf("%s-%d", a.ref, a.generation+1), 0, 0
+	a.uid = fmt.Sprintf("%s-%d", a.ref, a.generation+1)
 	a.serving, a.byUs, a.held = false, false, false
 	a.stamp(w.holds)
 	a.oldStamps = nil
+	a.rolls, a.edits = 0, len(w.untrue(a)) // some, if it is outside now
 	a.begin(w.now, w.fateOf(a), time.Time{})
 	w.say(a.name(), "is made again")
 	w.follow(a)
