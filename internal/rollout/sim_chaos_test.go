@@ -179,8 +179,7 @@ func (w *world) upgradeNodes(n int) {
 	}
 }
 
-// mendAll has people mend everything, in the end workloads too that were broken before
-// anything changed. Those that are always busy stay so.
+// mendAll has people mend all sources, and after two hours all workloads too.
 func (w *world) mendAll() {
 	for _, at := range w.places() {
 		if w.contents[at].bad != fine {
@@ -189,6 +188,12 @@ func (w *world) mendAll() {
 	}
 	w.flaky = false
 	w.at(2*time.Hour, func() { // what was planned has come by then
+		for _, ref := range w.order {
+			if a := w.apps[ref]; a.served() && !a.paused && len(w.untrue(a)) > 0 {
+				w.checkTurn(a)
+			}
+		}
+		w.mended = true
 		for _, at := range w.places() {
 			if w.contents[at].bad != fine {
 				w.edit(at, w.content(fine))

@@ -158,6 +158,9 @@ func (w *world) someApp(draw *rand.Rand, namespace, name string, sources []strin
 func (w *world) generates(a *app, after time.Duration) {
 	a.generates = true
 	w.at(after, func() {
+		if w.mended {
+			return
+		}
 		a.disturbed = w.now.Add(time.Minute)
 		if w.apps[a.ref] == a {
 			a.generation++

@@ -41,6 +41,7 @@ type world struct {
 	unread    time.Time // until when no pods can be listed
 	forbidden string    // a namespace in which they never can
 	flaky     bool      // workloads and the API server fail by themselves
+	mended    bool      // nothing goes wrong any more
 	errors    int
 
 	stats
