@@ -120,7 +120,8 @@ func (w *world) sayCount(who, what string, n int) {
 	}
 }
 
-// tell begins a story; its end compares the log with what is on record.
+// tell begins a story; its end compares the log with what is on record, unless the
+// story has gone wrong.
 func (w *world) tell(name, text string, summary bool) (end func()) {
 	w.zero = w.now
 	w.log = &log{summary: summary, counts: map[string]int{}}
@@ -128,6 +129,10 @@ func (w *world) tell(name, text string, summary bool) (end func()) {
 	return func() {
 		w.t.Helper()
 		w.flush()
+		if w.t.Failed() {
+			w.t.Log("\n" + w.log.text.String())
+			return
+		}
 		compare(w.t, name, w.log.text.String())
 	}
 }
@@ -136,7 +141,7 @@ func compare(t *testing.T, name, is string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".log")
 	if *update {
-		if err := os.WriteFile(path, []byte(is), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(is), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
