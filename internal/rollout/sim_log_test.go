@@ -17,7 +17,8 @@ import (
 var update = flag.Bool("update", false, "write the golden logs anew")
 
 // log is a story: one line for each thing that happens, with the minutes and seconds
-// since it began. Of a long story the lines of a minute that are alike are counted.
+// since it began. Of a long story one line for each minute
+// counts what happens in it.
 type log struct {
 	text    strings.Builder
 	summary bool
@@ -55,8 +56,12 @@ func (w *world) line(when, who, what string) {
 
 // flush writes the minute that has passed.
 func (w *world) flush() {
+	texts := make([]string, 0, len(w.log.kinds))
 	for _, kind := range w.log.kinds {
-		w.line(clock(time.Duration(w.log.minute)*time.Minute), fmt.Sprintf("%d times", w.log.counts[kind]), kind)
+		texts = append(texts, fmt.Sprintf("%d: %s", w.log.counts[kind], kind))
+	}
+	if len(texts) > 0 {
+		fmt.Fprintln(&w.log.text, clock(time.Duration(w.log.minute)*time.Minute)+"  "+strings.Join(texts, "; "))
 	}
 	w.log.kinds, w.log.counts = nil, map[string]int{}
 }
