@@ -111,9 +111,14 @@ func (w *world) disturb(n int) {
 		w.lead()
 	case 2:
 		w.unread = w.now.Add(time.Duration(draw.IntN(50)) * time.Second)
-	case 3: // made again at once, or much later
+	case 3: // made again at once, or much later, or never; rather one that waits
+		if i := slices.IndexFunc(w.order, func(ref workload.Ref) bool { return len(w.untrue(w.apps[ref])) > 0 }); i >= 0 {
+			a = w.apps[w.order[i]]
+		}
 		w.remove(a)
-		w.at([]time.Duration{time.Second, time.Hour}[draw.IntN(2)], func() { w.remake(a) })
+		if again := draw.IntN(3); again < 2 {
+			w.at([]time.Duration{time.Second, time.Hour}[again], func() { w.remake(a) })
+		}
 	case 4:
 		a.optedOut, a.held = true, true
 		w.see(a)
