@@ -199,7 +199,7 @@ func (d *driver) act(a *app, s *seen) (time.Duration, error) {
 		}
 		return 0, nil
 	}
-	f := d.facts(a, s)
+	f := d.facts(s)
 	f.Policy.Pause.On = s.paused
 	if a.order != nil {
 		f.Policy.Order = checksum.Order{Place: *a.order, Given: true}
@@ -251,7 +251,7 @@ func (d *driver) noteRolled(a *app, s *seen) {
 
 // follow looks after the rollout of a workload, if it has one.
 func (d *driver) follow(a *app, s *seen) (time.Duration, error) {
-	f := d.facts(a, s)
+	f := d.facts(s)
 	if d.plan.Concerned(a.ref) {
 		f.Carried = map[checksum.Source]*checksum.Content{}
 		for source, its := range s.carried {
@@ -268,7 +268,7 @@ func (d *driver) follow(a *app, s *seen) (time.Duration, error) {
 	return v.Wait, nil
 }
 
-func (d *driver) facts(a *app, s *seen) *rollout.Facts {
+func (d *driver) facts(s *seen) *rollout.Facts {
 	return &rollout.Facts{UID: s.uid, Records: s.records, Served: s.served, Mark: d.plan.Mark(), Status: s.status, Standstill: s.Standstill}
 }
 

@@ -3,7 +3,6 @@ package rollout_test
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -133,7 +132,7 @@ func (a *app) ready(now time.Time) (n int, since time.Time) {
 func (a *app) up(now time.Time) (up bool, since time.Time) {
 	const ready, period = 3 * time.Second, 13 * time.Second
 	age := now.Sub(a.began)
-	since = a.began.Add(age / period * period)
+	since = now.Add(-age % period)
 	return age%period < ready, since
 }
 
@@ -304,5 +303,3 @@ func (a *app) badness() fate {
 	}
 	return fine
 }
-
-func (a *app) uses(source checksum.Source) bool { return slices.Contains(a.sources, source) }

@@ -30,14 +30,14 @@ func (w *world) deployment(namespace, name string) *app {
 // checkRolled checks how many workloads carry what is true.
 func (w *world) checkRolled(want int) {
 	w.t.Helper()
-	true := 0
+	rolled := 0
 	for _, a := range w.apps {
 		if len(w.untrue(a)) == 0 {
-			true++
+			rolled++
 		}
 	}
-	if true != want {
-		w.errorf("%d of %d workloads carry what is true, want %d", true, len(w.apps), want)
+	if rolled != want {
+		w.errorf("%d of %d workloads carry what is true, want %d", rolled, len(w.apps), want)
 	}
 }
 
