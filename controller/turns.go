@@ -81,3 +81,11 @@ func (l lookup) Written(at rollout.SourceRef) time.Time {
 
 // Workloads implements rollout.Cluster.
 func (l lookup) Workloads() int { return l.index.count() }
+
+// Copies implements rollout.Cluster.
+func (l lookup) Copies(of checksum.Source) (copies []rollout.SourceRef) {
+	for _, namespace := range l.sources.Namespaces(of) {
+		copies = append(copies, rollout.SourceRef{Namespace: namespace, Source: of})
+	}
+	return copies
+}
