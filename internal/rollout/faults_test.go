@@ -70,7 +70,7 @@ func TestStory_TwoBusy(t *testing.T) {
 	w.mended = true
 	w.pass(3 * time.Hour)
 	for _, a := range []*app{agent, scaled, sick} {
-		w.soon(a, edited, 3*w.limits.RolloutDeadline)
+		w.soon(a, edited, 3*w.limits.RolloutDeadline+5*time.Minute)
 	}
 	end()
 }
