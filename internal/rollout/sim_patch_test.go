@@ -141,8 +141,8 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 // underWay reports whether a workload rolls by us, and neither stands still nor has
 // failed.
 func (w *world) underWay(a *app) bool {
-	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.aborted.IsZero() {
-		return false
+	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.promoted.IsZero() || !a.aborted.IsZero() {
+		return false // a canary that a person promotes asks nobody
 	}
 	if a.ref.Namespace == w.forbidden && a.leader < w.leaders {
 		return false // a new leader cannot know
