@@ -49,6 +49,22 @@ func TestStory_TenUnknown(t *testing.T) {
 	end()
 }
 
+func TestStory_ALostAnswer(t *testing.T) {
+	w := newWorld(t, 1)
+	db := w.add(newApp(statefulSetKind, "shop", "db", "web"))
+	db.replicas, db.pace, db.loses = 20, time.Minute, true
+	w.lead()
+	w.pass(2 * time.Minute)
+	end := w.tell("a-lost-answer", "The answer to the patch of a StatefulSet is lost, which takes twenty minutes for its twenty pods.\nWhat its status says before the watch tells of the patch is no progress.", false)
+	w.edit(web, w.content(fine))
+	w.pass(time.Hour)
+	w.checkRolled(1)
+	if db.failed {
+		w.errorf("%s counts as failed, though it went on all the time", db.name())
+	}
+	end()
+}
+
 func TestStory_TwoBusy(t *testing.T) {
 	w := newWorld(t, 1)
 	agent := w.add(daemonSet("infra", "agent", 5000, "web"))

@@ -62,6 +62,7 @@ type app struct {
 	leader     int       // under which leader it began
 	failed     bool      // people were told that it has failed
 	serving    bool      // pods of an older revision serve
+	loses      bool      // the answer to the next patch is lost
 	disturbed  time.Time // until when it lacks a pod for other reasons
 	muted      time.Time // when somebody scaled it to nothing; zero: it has replicas
 	mutedWell  time.Time // since when it was well then
@@ -248,6 +249,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 	}
 	if n < a.replicas || now.Before(a.disturbed) {
 		p := pod("next")
+		p.Created = since.Truncate(time.Second)
 		if a.fate == crashes && n == 0 || a.fate == flaps {
 			p.Trouble, p.Restarted = "container app: CrashLoopBackOff", true
 		}

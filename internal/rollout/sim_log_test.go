@@ -190,4 +190,4 @@ func (w *world) bound() time.Duration {
 }
 
 // longestRollout is how long a rollout of the simulation progresses at most.
-const longestRollout = 3 * time.Minute
+const longestRollout = 10 * time.Minute

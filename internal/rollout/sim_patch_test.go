@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -74,6 +75,10 @@ func (w *world) patch(a *app) answer {
 	if untrue := w.untrue(a); len(untrue) > 0 { // else the webhook changes nothing
 		w.checkTurn(a)
 		w.roll(a, untrue, true)
+	}
+	if a.loses {
+		a.loses, answer = false, lost
+		w.say(a.name(), "the answer to its patch is lost")
 	}
 	if answer == lost {
 		w.at(time.Second, func() { w.see(a) })
@@ -163,19 +168,20 @@ func (w *world) underWay(a *app) bool {
 
 // checkBudget checks that no more roll at once than may.
 func (w *world) checkBudget() {
-	n, per := 0, map[string]int{}
-	for _, a := range w.apps {
-		if w.underWay(a) {
+	n, per, all := 0, map[string]int{}, ""
+	for _, ref := range w.order {
+		if a := w.apps[ref]; w.underWay(a) {
 			n++
-			per[a.ref.Namespace]++
+			per[ref.Namespace]++
+			all += fmt.Sprintf("; %s (%s) since %s", a.name(), a.sort(), clock(a.began.Sub(w.zero)))
 		}
 	}
 	if w.most = max(w.most, n); n > w.limits.Unsettled {
-		w.errorf("%d workloads roll at once, want at most %d", n, w.limits.Unsettled)
+		w.errorf("%d workloads roll at once, want at most %d%s", n, w.limits.Unsettled, all)
 	}
 	for namespace, n := range per {
 		if n > w.limits.UnsettledPerNamespace {
-			w.errorf("%d workloads of %s roll at once, want at most %d", n, namespace, w.limits.UnsettledPerNamespace)
+			w.errorf("%d workloads of %s roll at once, want at most %d%s", n, namespace, w.limits.UnsettledPerNamespace, all)
 		}
 	}
 }
