@@ -136,7 +136,7 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 		if most += w.forgiven[c.number]; len(all) > most || c.copies > 1 && per[a.ref.Namespace] > 1+w.forgiven[c.number] {
 			names := make([]string, 0, len(all))
 			for _, v := range all {
-				names = append(names, v.a.name()+" at "+clock(v.at.Sub(w.zero)))
+				names = append(names, v.a.name()+" ("+v.a.sort()+") at "+clock(v.at.Sub(w.zero)))
 			}
 			w.errorf("a bad content has reached %d healthy workloads, want at most %d: %s", len(all), most, strings.Join(names, ", "))
 		}
