@@ -74,6 +74,7 @@ type app struct {
 	since                         time.Time       // since when nothing but its turn keeps it
 	held                          bool            // something else keeps it
 	why                           checksum.Reason // what the last look has found that it waits for
+	driven                        bool            // others roll it now and then, for long
 	generates                     bool            // something makes new generations all the time
 }
 

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -99,6 +100,9 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	}
 	a.begin(w.now, how, until)
 	a.byUs, a.leader = byUs, w.leaders
+	if a.driven { // by others for long, by us as quickly as others
+		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
+	}
 	w.sayRoll(a, untrue, byUs)
 	if byUs {
 		w.rolls++
@@ -213,6 +217,25 @@ func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 		a.held = true
 	}
 }
+
+// bound is how long a workload waits for its turn at most, when nothing but turns keeps
+// it: its sources have settled, it is opted in, and its change is not halted.
+//
+//   - Its sources settle within ten times the settling, and its change begins within a
+//     minute, though workloads cannot be looked at.
+//   - A busy workload is waited for no longer than the rollout deadline.
+//   - Each step of its change takes no longer than one rollout that makes no progress
+//     for the rollout deadline, and goes on then. As a change of n workloads doubles,
+//     it has no more steps than n has binary digits, and two for those that go last.
+//   - It waits for slots while the others roll, as many at once as there are slots.
+func (w *world) bound() time.Duration {
+	n, rollout := len(w.apps)+1, w.limits.Soak+longestRollout
+	steps, rounds := bits.Len(uint(n))+2, (n+w.limits.Unsettled-1)/w.limits.Unsettled
+	return 10*settle + time.Minute + w.limits.RolloutDeadline + time.Duration(steps)*(w.limits.RolloutDeadline+rollout) + time.Duration(rounds)*rollout
+}
+
+// longestRollout is how long a rollout of ours progresses in the simulation at most.
+const longestRollout = 2 * time.Minute
 
 // checkTurn checks that a workload has not waited for longer than the bound.
 func (w *world) checkTurn(a *app) {
