@@ -205,7 +205,7 @@ func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 	switch {
 	case why == checksum.Turn, why == checksum.NoReason && !settles:
 		if a.held && a.refusals == 0 && !a.failed { // one that has failed may always be mended
-			for _, source := range a.sources {
+			for _, source := range w.untrue(a) {
 				delete(w.halts, rollout.SourceRef{Namespace: a.ref.Namespace, Source: source})
 			}
 			w.frees(a)
