@@ -19,13 +19,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
@@ -34,7 +33,6 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/discovery"
-	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -117,7 +115,7 @@ type Controller struct {
 	namespaces Namespaces
 	keys       Keys
 	api        api
-	say        announcer
+	recorder   events.EventRecorder
 	metrics    *Metrics
 	index      *index
 	plan       plan
@@ -127,7 +125,8 @@ type Controller struct {
 	watches    []watch
 	customs    *discovery.Resources
 	leads      atomic.Bool // workloads that wake up are for us
-	notes      *notes
+	notes      notes
+	told       told
 	waits      *waits
 	others     *others
 }
@@ -166,83 +165,6 @@ func (c *Controller) Reconsider() {
 func (c *Controller) wake(user workload.Ref) {
 	if c.leads.Load() {
 		c.queue.Add(user)
-	}
-}
-
-// watch is one of our caches, and the client that fills it.
-type watch struct {
-	name   string
-	client rest.Interface
-	store  *workloads
-}
-
-// LastProgress is when the watch of workloads that has been silent longest last
-// told anything, zero until each has. It leaves out custom kinds, which come and go.
-func (c *Controller) LastProgress() time.Time { return follow.Oldest(c.progress()...) }
-
-// LastSign is when the watch of workloads that has shown no life for longest last
-// did, zero until each has: see follow.Progress.Sign.
-func (c *Controller) LastSign() time.Time { return follow.OldestSign(c.progress()...) }
-
-func (c *Controller) progress() []*follow.Progress {
-	all := make([]*follow.Progress, 0, len(c.watches))
-	for _, watch := range c.watches {
-		all = append(all, &watch.store.Progress)
-	}
-	return all
-}
-
-// Ready says which caches are still to be filled; nil when none is.
-func (c *Controller) Ready() error {
-	var waiting []string
-	for _, watch := range c.watches {
-		if watch.store.Pending() {
-			waiting = append(waiting, watch.name)
-		}
-	}
-	if !c.sources.HasSynced() {
-		waiting = append(waiting, "configmaps and secrets")
-	}
-	if !c.namespaces.HasSynced() {
-		waiting = append(waiting, "namespaces")
-	}
-	if c.keys.Ring() == nil {
-		waiting = append(waiting, "the digest key")
-	}
-	if len(waiting) > 0 {
-		return fmt.Errorf("still to be read: %s", strings.Join(waiting, ", "))
-	}
-	return nil
-}
-
-// customsWithin bounds how long custom kinds are waited for: one that the API server
-// does not tell of, or does not let us read, keeps nobody from leading.
-const customsWithin = 30 * time.Second
-
-// fill waits until every cache is filled, and says now and then which is not.
-// It reports false when ctx ended before.
-func (c *Controller) fill(ctx context.Context) bool {
-	began, told := c.options.Clock.Now(), 0
-	for {
-		err := c.Ready()
-		if err == nil {
-			unread := c.customs.Unread()
-			if len(unread) == 0 {
-				return true
-			}
-			if c.options.Clock.Since(began) >= customsWithin {
-				klog.FromContext(ctx).Info("Custom kinds that cannot be read yet are not waited for any longer", "kinds", unread)
-				return true
-			}
-		} else if minutes := int(c.options.Clock.Since(began) / time.Minute); minutes > told {
-			told = minutes
-			klog.FromContext(ctx).Info("Nothing rolls yet; if this stays, look for missing rights", "reason", err.Error())
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(100 * time.Millisecond):
-		}
 	}
 }
 
@@ -372,7 +294,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	default:
 		if !c.again(user) { // else it has failed, and waits for its turn
 			c.queue.Forget(user)
-			c.notes.over(user, checksum.Retry, "")
+			c.told.over(user, checksum.Retry, "")
 		}
 	}
 	return true

@@ -2,91 +2,16 @@ package controller
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
-
-// subject is all that is kept of one workload.
-type subject struct {
-	uid             types.UID
-	resourceVersion string
-	generation      int64
-	inject          string // value of the opt-in label
-	deleting        bool
-	owned           bool // its owner rolls it
-	records         checksum.Records
-	settings        map[string]string    // its annotations that are a policy
-	foreign         *checksum.Foreign    // what they say in other products' dialects
-	references      []checksum.Reference // joined
-	fault           string               // why the template could not be read
-	sources         []checksum.Source    // what it is found by
-	status          workload.Status      // how far its newest revision is
-	still           time.Time            // since when it rolls without any progress
-	best            rollout.Extent       // how far it has been while it rolls
-	calm            time.Time            // since when it rolls no more, as far as we have seen
-	relapsed        bool                 // it was rolled out before, at this generation, and fell back
-}
-
-// newSubject reads a workload, whose rollout is read already.
-func (o *Options) newSubject(object *workload.Object, status workload.Status) *subject {
-	references, err := object.References()
-	s := faulty(object, err)
-	s.references = checksum.Joined(references)
-	s.foreign = object.Foreign(o.Dialects)
-	s.owned = object.RolledByOwner(o.Kinds)
-	if s.status = status; s.status.Phase == workload.Suspended { // it is not told apart yet
-		s.status.Phase, s.status.Missing, s.status.Waits = workload.Unreported, 0, "it is paused"
-	}
-	// A baseline that cannot be read counts as none; the webhook drops it.
-	s.records, _ = object.Records()
-	return s
-}
-
-// faulty is a workload of which no more is known than its metadata, because of
-// err; nil is no fault.
-func faulty(object *workload.Object, err error) *subject {
-	s := &subject{
-		uid:             object.UID,
-		resourceVersion: object.ResourceVersion,
-		generation:      object.Generation,
-		inject:          object.Labels[checksum.InjectLabel],
-		deleting:        object.DeletionTimestamp != nil,
-		settings:        checksum.SettingsOf(object.Annotations),
-	}
-	if err != nil {
-		s.fault = err.Error()
-	}
-	return s
-}
-
-// received carries a subject through client-go's Reflector.
-type received struct {
-	workload.Ref
-	*subject
-}
-
-// GetObjectKind implements runtime.Object.
-func (r received) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-// DeepCopyObject implements runtime.Object; what was received never changes.
-func (r received) DeepCopyObject() runtime.Object { return r }
-
-// GetObjectMeta implements metav1.ObjectMetaAccessor.
-func (r received) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, ResourceVersion: r.resourceVersion}
-}
 
 // index holds the workloads, and for each source those that reference it, so
 // that a change lists nothing.
@@ -159,13 +84,6 @@ func (x *index) take(user workload.Ref, s *subject) (news bool) {
 		known.status.Phase != s.status.Phase || known.fault != s.fault || !known.saysAs(s)
 }
 
-// saysAs reports whether what people and owners say in a workload's metadata, for
-// which no generation counts, is what another version of it has.
-func (s *subject) saysAs(other *subject) bool {
-	return s.inject == other.inject && s.deleting == other.deleting && s.owned == other.owned &&
-		maps.Equal(s.settings, other.settings) && reflect.DeepEqual(s.foreign, other.foreign)
-}
-
 // set replaces what is known of a workload; nil forgets it.
 func (x *index) set(user workload.Ref, s *subject) {
 	known := x.subjects[user]
@@ -180,7 +98,7 @@ func (x *index) set(user workload.Ref, s *subject) {
 		delete(x.subjects, user)
 	} else {
 		x.subjects[user] = s
-		x.compare(known, s)
+		s.compare(known, x.now())
 		if is = x.concern(user, s); slices.Equal(was, is) {
 			is = was // one copy is enough
 		}
@@ -200,30 +118,6 @@ func (x *index) set(user workload.Ref, s *subject) {
 			at := rollout.SourceRef{Namespace: user.Namespace, Source: source}
 			x.bySource[at] = append(x.bySource[at], user)
 		}
-	}
-}
-
-// compare tells since when a workload that rolls has made no progress, and since
-// when one that is rolled out is.
-func (x *index) compare(known, s *subject) {
-	now := x.now()
-	same := known != nil && known.uid == s.uid && known.generation == s.generation
-	s.relapsed = same && (known.relapsed || known.status.Phase == workload.RolledOut && s.status.Phase == workload.Rolling)
-	if s.status.Phase != workload.Rolling {
-		if same {
-			s.still, s.best, s.calm = known.still, known.best, known.calm
-			if known.status.Phase == workload.Rolling {
-				s.calm = now
-			}
-		}
-		return
-	}
-	s.still, s.best = now, rollout.NoExtent()
-	if same && (known.status.Phase == workload.Rolling || now.Sub(known.calm) < rollout.CalmAfter) {
-		s.still, s.best = known.still, known.best
-	}
-	if s.best.Grows(&s.status) {
-		s.still = now
 	}
 }
 
@@ -270,16 +164,12 @@ func (x *index) remove(user workload.Ref) {
 // knows what that has changed; what others have said of it since is news, that the
 // watch will not tell any more.
 func (x *index) renew(user workload.Ref, s *subject) {
-	if x.renewed(user, s) {
-		x.woken(user)
-	}
-}
-
-func (x *index) renewed(user workload.Ref, s *subject) (news bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	known := x.subjects[user]
-	return known != nil && x.take(user, s) && !known.saysAs(s)
+	x.update(func() []workload.Ref {
+		if known := x.subjects[user]; known != nil && x.take(user, s) && !known.saysAs(s) {
+			return []workload.Ref{user}
+		}
+		return nil
+	})
 }
 
 // gone forgets a workload that the API server does not know, if nothing newer
@@ -295,56 +185,56 @@ func (x *index) gone(user workload.Ref, was *subject) {
 // replace makes a list of one kind in one namespace ("" for all) the truth, and
 // wakes those that it holds, and those that are gone.
 func (x *index) replace(kind *workload.Kind, namespace string, list map[workload.Ref]*subject) {
-	for _, user := range x.replaced(kind, namespace, list) {
-		x.woken(user)
-	}
-}
-
-func (x *index) replaced(kind *workload.Kind, namespace string, list map[workload.Ref]*subject) (wake []workload.Ref) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for user := range x.subjects {
-		if _, ok := list[user]; !ok && user.Kind == kind && (namespace == "" || user.Namespace == namespace) {
-			x.set(user, nil)
+	x.update(func() (wake []workload.Ref) {
+		for user := range x.subjects {
+			if _, ok := list[user]; !ok && user.Kind == kind && (namespace == "" || user.Namespace == namespace) {
+				x.set(user, nil)
+				wake = append(wake, user)
+			}
+		}
+		for user, s := range list {
+			x.set(user, s)
 			wake = append(wake, user)
 		}
-	}
-	for user, s := range list {
-		x.set(user, s)
-		wake = append(wake, user)
-	}
-	return wake
+		return wake
+	})
 }
 
 // refresh looks anew at what concerns every workload.
 func (x *index) refresh() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for user := range x.subjects {
-		x.renewSources(user)
-	}
+	x.update(func() []workload.Ref {
+		x.refreshed("")
+		return nil
+	})
 }
 
 // reconsider looks anew at what concerns the workloads of a namespace, and wakes
 // them.
 func (x *index) reconsider(namespace string) {
-	x.mu.Lock()
-	var wake []workload.Ref
-	for user := range x.subjects {
-		if user.Namespace == namespace {
-			x.renewSources(user)
-			wake = append(wake, user)
+	x.update(func() []workload.Ref { return x.refreshed(namespace) })
+}
+
+// refreshed indexes workloads under their present policy. What others hold of them does
+// not change under them.
+func (x *index) refreshed(namespace string) (all []workload.Ref) {
+	for user, s := range x.subjects {
+		if namespace == "" || user.Namespace == namespace {
+			same := *s
+			x.set(user, &same)
+			all = append(all, user)
 		}
 	}
-	x.mu.Unlock()
+	return all
+}
+
+// update does something under the lock, and wakes workloads after that.
+func (x *index) update(do func() (wake []workload.Ref)) {
+	wake := func() []workload.Ref {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return do()
+	}()
 	for _, user := range wake {
 		x.woken(user)
 	}
-}
-
-// renewSources indexes a workload under its present policy. What others hold of
-// it does not change under them.
-func (x *index) renewSources(user workload.Ref) {
-	same := *x.subjects[user]
-	x.set(user, &same)
 }

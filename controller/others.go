@@ -2,10 +2,9 @@ package controller
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -32,18 +31,12 @@ type others struct {
 	mu      sync.Mutex
 	claimed map[claimedKey]time.Time              // until when we believe it
 	renewed map[workload.Ref]map[string]time.Time // when we recorded it anew, by key
-	told    map[told]bool
 }
 
 type claimedKey struct{ namespace, id string }
 
-type told struct {
-	namespace string
-	why       checksum.Reason
-}
-
 func newOthers() *others {
-	return &others{claimed: map[claimedKey]time.Time{}, renewed: map[workload.Ref]map[string]time.Time{}, told: map[told]bool{}}
+	return &others{claimed: map[claimedKey]time.Time{}, renewed: map[workload.Ref]map[string]time.Time{}}
 }
 
 // keep tells how long to leave a workload alone that has values under keys which we
@@ -61,9 +54,9 @@ func (o *others) keep(user workload.Ref, ids []string, now time.Time) (wait time
 	return wait, back
 }
 
-// claim notes which of some keys are claimed in a namespace, and reports whether one
-// is. What was claimed and is not any more may be told of again.
-func (o *others) claim(namespace string, ids []string, claims []checksum.Claim, now, until time.Time) (by string, claimed bool) {
+// claim notes which of some keys are claimed in a namespace. by is who claims one of
+// them, "" when none is claimed; lapsed tells that one was claimed and is not any more.
+func (o *others) claim(namespace string, ids []string, claims []checksum.Claim, now, until time.Time) (by string, claimed, lapsed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps.DeleteFunc(o.claimed, func(_ claimedKey, until time.Time) bool { return now.Sub(until) > believed })
@@ -72,17 +65,14 @@ func (o *others) claim(namespace string, ids []string, claims []checksum.Claim, 
 		_, was := o.claimed[key]
 		delete(o.claimed, key)
 		for _, c := range claims {
-			for _, its := range c.KeyIDs {
-				if its == id {
-					o.claimed[key], by, claimed = until, c.Installation, true
-				}
+			if slices.Contains(c.KeyIDs, id) {
+				o.claimed[key], by, claimed = until, c.Installation, true
 			}
 		}
-		if _, is := o.claimed[key]; was && !is {
-			delete(o.told, told{namespace, checksum.OtherInstallation})
-		}
+		_, is := o.claimed[key]
+		lapsed = lapsed || was && !is
 	}
-	return by, claimed
+	return by, claimed, lapsed
 }
 
 // renew notes that values under some keys are recorded anew.
@@ -120,33 +110,6 @@ func (o *others) ask(namespace string, now time.Time) {
 	maps.DeleteFunc(o.renewed, func(user workload.Ref, _ map[string]time.Time) bool { return user.Namespace == namespace })
 }
 
-// first reports whether something about a Namespace is told for the first time.
-func (o *others) first(namespace string, why checksum.Reason) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	key := told{namespace, why}
-	was := o.told[key]
-	o.told[key] = true
-	return !was
-}
-
-// over has something about a Namespace told again when it comes again.
-func (o *others) over(namespace string, why checksum.Reason) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.told, told{namespace, why})
-}
-
-// claims are what other installations' webhooks said in an answer.
-func (a answer) claims() (claims []checksum.Claim) {
-	for _, warning := range a.warnings {
-		if claim, ok := checksum.ParseClaim(warning); ok {
-			claims = append(claims, claim)
-		}
-	}
-	return claims
-}
-
 // claimed reports whether another installation claims some keys that are on record,
 // by the answer to a dry run, and for how long that counts.
 func (c *Controller) claimed(user workload.Ref, ids []string, try answer) (wait time.Duration, claimed bool) {
@@ -154,8 +117,17 @@ func (c *Controller) claimed(user workload.Ref, ids []string, try answer) (wait 
 	if checksum.Names(c.namespaces.Get(user.Namespace).Settings, c.options.Installation) {
 		wait = believedWhereNamed
 	}
+	var claims []checksum.Claim
+	for _, warning := range try.warnings {
+		if claim, ok := checksum.ParseClaim(warning); ok {
+			claims = append(claims, claim)
+		}
+	}
 	now := c.options.Clock.Now()
-	by, claimed := c.others.claim(user.Namespace, ids, try.claims(), now, now.Add(wait))
+	by, claimed, lapsed := c.others.claim(user.Namespace, ids, claims, now, now.Add(wait))
+	if lapsed {
+		c.told.over(user.Namespace, checksum.OtherInstallation, "")
+	}
 	if claimed {
 		c.tellOther(user, by)
 	}
@@ -165,9 +137,6 @@ func (c *Controller) claimed(user workload.Ref, ids []string, try answer) (wait 
 // tellOther says, once for a Namespace, that another installation serves it too; by
 // is its namespace, "" when that is not known.
 func (c *Controller) tellOther(user workload.Ref, by string) {
-	if !c.others.first(user.Namespace, checksum.OtherInstallation) {
-		return
-	}
 	where := "in the namespace " + by
 	if by == "" {
 		where = "whose webhook does not answer us"
@@ -179,14 +148,6 @@ func (c *Controller) tellOther(user workload.Ref, by string) {
 
 // tellElsewhere says, once for a Namespace, that it is left to another installation.
 func (c *Controller) tellElsewhere(namespace string) {
-	if c.others.first(namespace, checksum.ServedElsewhere) {
-		c.onNamespace(namespace, checksum.ServedElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
-			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
-	}
-}
-
-// onNamespace tells something about a Namespace, where its users can read it.
-func (c *Controller) onNamespace(name string, why checksum.Reason, text string) {
-	c.say.recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}, nil,
-		why.EventType(), why.Event(), actionReadmit, "%s", text)
+	c.onNamespace(namespace, checksum.ServedElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
+		" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -35,11 +34,17 @@ const (
 	inWatch = "watch" // reading one workload as it arrives
 )
 
-// panicked counts and logs a panic that was caught. What panicked is not said: it
-// may hold content.
-func (c *Controller) panicked(log klog.Logger, in, message string, value any, where []string, about ...any) {
-	c.metrics.panics.WithLabelValues(in).Inc()
-	log.Error(nil, message, append(about, "panic", panics.What(value), "stack", where)...)
+// caught, deferred, catches a panic: it counts and logs it, and has something done about
+// it. What panicked is not said: it may hold content.
+func (c *Controller) caught(ctx context.Context, in, message string, then func(), about ...any) {
+	if value := recover(); value != nil {
+		c.metrics.panics.WithLabelValues(in).Inc()
+		for i := range about { // slog does not ask a value how it wants to be logged
+			about[i] = fmt.Sprint(about[i])
+		}
+		klog.FromContext(ctx).Error(nil, message, append(about, "panic", panics.What(value), "stack", panics.Where())...)
+		then()
+	}
 }
 
 // tryLook looks at one workload. Its panic is its own failure: it is tried again,
@@ -47,23 +52,15 @@ func (c *Controller) panicked(log klog.Logger, in, message string, value any, wh
 func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
-	defer func() {
-		if value := recover(); value != nil {
-			c.panicked(klog.FromContext(ctx), inLook, "A look at a workload panicked", value, panics.Where(), "workload", user.String())
-			c.unlooked(user)
-			wait, err = 0, errPanicked
+	defer c.caught(ctx, inLook, "A look at a workload panicked", func() {
+		var records checksum.Records
+		if s := c.index.get(user); s != nil {
+			records = s.records
 		}
-	}()
+		c.planned(func(p *rollout.Plan) { p.Panicked(user, records, c.options.Clock.Now()) })
+		wait, err = 0, errPanicked
+	}, "workload", user)
 	return c.sync(ctx, user)
-}
-
-// unlooked is about a workload that could not be looked at.
-func (c *Controller) unlooked(user workload.Ref) {
-	var records checksum.Records
-	if s := c.index.get(user); s != nil {
-		records = s.records
-	}
-	c.planned(func(p *rollout.Plan) { p.Panicked(user, records, c.options.Clock.Now()) })
 }
 
 // tryTurns finds out whose turn it is. After a panic that is done again; those whose
@@ -71,34 +68,22 @@ func (c *Controller) unlooked(user workload.Ref) {
 func (c *Controller) tryTurns(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
-	defer func() {
-		if value := recover(); value != nil {
-			c.panicked(klog.FromContext(ctx), inTurns, "The planner of turns panicked", value, panics.Where())
-			c.planned(func(p *rollout.Plan) {
-				for _, user := range p.Granted() {
-					c.queue.Add(user)
-				}
-			})
-			err = errPanicked
-		}
-	}()
+	defer c.caught(ctx, inTurns, "The planner of turns panicked", func() {
+		c.planned(func(p *rollout.Plan) {
+			for _, user := range p.Granted() {
+				c.queue.Add(user)
+			}
+		})
+		err = errPanicked
+	})
 	c.takeTurns(ctx)
 	return nil
 }
 
-// tryRead reads a workload as it arrives. One at which that panics is kept with its
-// fault, as one that cannot be read.
-func (c *Controller) tryRead(kind *workload.Kind, data []byte, read func() (runtime.Object, error)) (found runtime.Object, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			c.panicked(klog.Background(), inWatch, "Reading a workload panicked", value, panics.Where(), "kind", kind.String())
-			var object *workload.Object
-			if object, err = kind.DecodeMetadata(data); err == nil {
-				found = received{workload.Ref{Kind: kind, Namespace: object.Namespace, Name: object.Name}, faulty(object, errPanicked)}
-			}
-		}
-	}()
-	return read()
+// tryRead reads a workload as it arrives.
+func (c *Controller) tryRead(kind *workload.Kind, data []byte) (object *workload.Object, s *subject, err error) {
+	defer c.caught(context.Background(), inWatch, "Reading a workload panicked", func() { err = errPanicked }, "kind", kind)
+	return c.options.read(kind, data)
 }
 
 // vitals tell whether the queue moves.

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/configstamp/configstamp/internal/rollout"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/configstamp/configstamp/internal/rollout"
 
 	"github.com/configstamp/configstamp/checksum"
 )

@@ -32,7 +32,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 	}
 	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
 	if fields := forbidden(err); len(fields) > 0 {
-		return c.blocked(user, s, fields, wait)
+		return c.unrecorded(user, s, fields, wait)
 	}
 	if err != nil {
 		c.metrics.readmitted(recording, resultOf(err))
@@ -50,10 +50,13 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.object.ResourceVersion {
 			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
 		}
-		return c.blocked(user, s, others, wait)
+		return c.unrecorded(user, s, others, wait)
 	}
-	if left, err := c.review(ctx, user, try.subject); err != nil || len(left.ToRecord) > 0 {
-		return c.unrecorded(user, s, try, wait, err)
+	if left, err := c.review(ctx, user, try.subject); err != nil {
+		return 0, err
+	} else if len(left.ToRecord) > 0 {
+		again, err := c.untrue(user, s, recording, try)
+		return sooner(wait, again), err
 	}
 	written := user.Kind.TemplateWritten(before)
 	var last time.Time
@@ -61,7 +64,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 	if last.After(written) { // managedFields do not tell of our own rolls
 		written = last
 	}
-	c.notes.recording(user, &toRecord{s, review, written})
+	c.notes.of(user).record = &toRecord{s, review, written}
 	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
 	if err != nil {
 		c.metrics.readmitted(recording, resultOf(err))
@@ -69,41 +72,27 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 	}
 	c.index.renew(user, answer.subject)
 	left, err := c.review(ctx, user, answer.subject)
-	if err != nil || len(left.ToRecord) > 0 {
-		return c.unrecorded(user, s, answer, wait, err)
+	if err != nil {
+		return 0, err
+	}
+	if len(left.ToRecord) > 0 {
+		again, err := c.untrue(user, s, recording, answer)
+		return sooner(wait, again), err
 	}
 	c.metrics.readmitted(recording, checksum.Done)
 	c.others.renew(user, review.OtherKeys, c.options.Clock.Now())
 	c.noteRecorded(ctx, user, answer.subject)
 	if left.rests() { // else what people were told is true yet
-		c.notes.settle(user)
+		c.atRest(user)
 	}
 	return wait, nil
 }
 
-// blocked tells of a recording along which another webhook would change fields.
-func (c *Controller) blocked(user workload.Ref, s *subject, fields []string, wait time.Duration) (time.Duration, error) {
-	c.metrics.readmitted(recording, checksum.Blocked)
-	c.waits.hold(user, checksum.Blocked)
-	c.sayOnce(user, s, checksum.RecordingBlocked, blockedNote(fields))
-	return sooner(wait, noHurry), nil
-}
-
-// unrecorded is about an answer that does not have everything on record, or of which
-// err keeps us from knowing.
-func (c *Controller) unrecorded(user workload.Ref, s *subject, answer answer, wait time.Duration, err error) (time.Duration, error) {
-	switch {
-	case err != nil:
-		return 0, err
-	case answer.warned(checksum.TooLarge):
-		c.metrics.readmitted(recording, checksum.TooLarge)
-		c.waits.hold(user, checksum.TooLarge)
-		c.sayOnce(user, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
-		return sooner(wait, noHurry), nil
-	default:
-		c.metrics.readmitted(recording, checksum.WebhookAway)
-		return 0, errAway
-	}
+// unrecorded tells of a recording along which another webhook would change fields.
+func (c *Controller) unrecorded(user workload.Ref, s *subject, fields []string, wait time.Duration) (time.Duration, error) {
+	again, err := c.blocked(user, s, recording, checksum.RecordingBlocked, fmt.Sprintf("checksums are not recorded: another webhook would ride along and change %s; "+
+		"apply the manifest again, or restart the workload, to take its change and be stamped", joined(fields)))
+	return sooner(wait, again), err
 }
 
 // sooner is the shorter of two waits, of which zero is none.
@@ -119,7 +108,7 @@ func sooner(wait, other time.Duration) time.Duration {
 // compared any more, and which sources were edited after the pods' template was
 // written: their pods may have started before that.
 func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *subject) {
-	asked := c.notes.recorded(user, now.records)
+	asked := c.notes.of(user).recorded(now.records)
 	if asked == nil {
 		return
 	}
@@ -140,17 +129,9 @@ func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *s
 			}
 		}
 	}
-	c.notes.found(user, adopted)
-	if len(adopted) > 0 {
-		c.say.recorded(user, s, adopted)
-	}
-	if len(stale) > 0 {
-		c.say.stale(user, s, stale)
-	}
-	if len(lost) > 0 {
-		c.metrics.lost.Add(float64(len(lost)))
-		c.say.lost(user, s, lost)
-	}
+	c.notes.of(user).found(adopted)
+	c.sayRecorded(user, s, adopted, stale, lost)
+	c.metrics.lost.Add(float64(len(lost)))
 }
 
 // mayBeStale reports whether pods may have started with other content of a
@@ -159,7 +140,7 @@ func (c *Controller) mayBeStale(user workload.Ref, source checksum.Source, templ
 	if !user.Kind.Restarts {
 		return false // every later run reads what is there then
 	}
-	if first, was := c.notes.firstContent(user, source); was {
+	if first, was := c.notes.of(user).missing[source]; was {
 		// No pod has started before it came; but it may have changed since.
 		return first != nil && !first.Equal(c.sources.Content(user.Namespace, source))
 	}

@@ -47,7 +47,7 @@ func TestSync(t *testing.T) {
 			prepare: func(t *testing.T, c *cluster) *house { c.rider, c.guarded = "was here", true; return newHouse(t, c) },
 			wait:    noHurry,
 			calls:   []string{"get d", "dry configstamp-record d"},
-			events: texts("Warning RecordingBlocked checksums are not recorded: another webhook would ride along and change metadata.labels, spec.paused; " +
+			events: texts("Warning RecordingBlocked checksums are not recorded: another webhook would ride along and change metadata.labels and spec.paused; " +
 				"apply the manifest again, or restart the workload, to take its change and be stamped"),
 		},
 		"if our own policy lets no other webhook ride along, nothing rolls and the fields are named": {
@@ -58,7 +58,7 @@ func TestSync(t *testing.T) {
 			},
 			wait:  noHurry,
 			calls: []string{"configstamp d"},
-			events: texts("Warning RolloutBlocked configmap/c changed: not rolled out: another webhook would ride along and change metadata.labels, spec.paused; " +
+			events: texts("Warning RolloutBlocked configmap/c changed: not rolled out: another webhook would ride along and change metadata.labels and spec.paused; " +
 				"apply the manifest again, or restart the workload, to take its change and roll out"),
 		},
 		"if content changed and has settled, the workload rolls": {

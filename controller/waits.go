@@ -14,26 +14,29 @@ import (
 type waits struct {
 	now func() time.Time
 
-	mu      sync.Mutex
-	noted   map[workload.Ref]checksum.Reason // by looks under way
-	holds   map[workload.Ref]waiting
-	retries map[workload.Ref]time.Time // since when they fail
+	mu  sync.Mutex
+	all map[workload.Ref]waiting
 }
 
+// waiting is about one workload.
 type waiting struct {
-	why   checksum.Reason
-	since time.Time
+	noted   checksum.Reason // what holds it, by the look under way
+	why     checksum.Reason // what it waits for since
+	since   time.Time
+	failing time.Time // since when its looks fail, zero when they do not
 }
 
 func newWaits(now func() time.Time) *waits {
-	return &waits{now: now, noted: map[workload.Ref]checksum.Reason{}, holds: map[workload.Ref]waiting{}, retries: map[workload.Ref]time.Time{}}
+	return &waits{now: now, all: map[workload.Ref]waiting{}}
 }
 
 // hold notes, during a look, what holds a workload.
 func (w *waits) hold(user workload.Ref, why checksum.Reason) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.noted[user] = why
+	known := w.all[user]
+	known.noted = why
+	w.all[user] = known
 }
 
 // looked ends a look: it has failed, or it had not, and the workload waits to be
@@ -41,25 +44,23 @@ func (w *waits) hold(user workload.Ref, why checksum.Reason) {
 func (w *waits) looked(user workload.Ref, failed, again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	why, held := w.noted[user]
-	was := w.holds[user].why
-	delete(w.noted, user)
+	is := w.all[user]
+	why := is.noted
+	is.noted = checksum.NoReason
 	switch {
+	case failed && is.failing.IsZero():
+		is.failing = w.now()
 	case failed:
-		if _, failing := w.retries[user]; !failing {
-			w.retries[user] = w.now()
-		}
-		return
-	case !again, why == checksum.Halted: // nobody tries while the change is halted
-		delete(w.retries, user)
-	}
-	switch {
-	case !held:
-		delete(w.holds, user)
-	case again && why == checksum.Turn && (was == checksum.Blocked || was == checksum.TooLarge):
+	case again && why == checksum.Turn && (is.why == checksum.Blocked || is.why == checksum.TooLarge):
 		// Nobody knows before the next try whether that has ended.
-	case was.Label() != why.Label():
-		w.holds[user] = waiting{why, w.now()}
+	case is.why.Label() != why.Label():
+		is.why, is.since = why, w.now()
+	}
+	if !failed && (!again || why == checksum.Halted) { // nobody tries while the change is halted
+		is.failing = time.Time{}
+	}
+	if w.all[user] = is; is.why == checksum.NoReason && is.failing.IsZero() {
+		delete(w.all, user)
 	}
 }
 
@@ -75,20 +76,19 @@ func (w *waits) byLabel() map[string]queued {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found := map[string]queued{}
-	add := func(why checksum.Reason, since time.Time) {
+	for _, waiting := range w.all {
+		why, since := waiting.why, waiting.since
+		if !waiting.failing.IsZero() {
+			why, since = checksum.Retry, waiting.failing
+		}
+		if why == checksum.NoReason {
+			continue // a look at it is under way
+		}
 		q := found[why.Label()]
 		if q.count++; q.count == 1 || since.Before(q.since) {
 			q.since = since
 		}
 		found[why.Label()] = q
-	}
-	for user, hold := range w.holds {
-		if _, failing := w.retries[user]; !failing {
-			add(hold.why, hold.since)
-		}
-	}
-	for _, since := range w.retries {
-		add(checksum.Retry, since)
 	}
 	return found
 }

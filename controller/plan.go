@@ -3,12 +3,34 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
+
+// planned asks the plan something, or tells it something, under the one lock around
+// it, and queues whom the plan wants looked at.
+func (c *Controller) planned(do func(*rollout.Plan)) {
+	for _, stir := range c.plan.ask(do) {
+		c.queue.AddAfter(stir.User, stir.After)
+	}
+}
+
+// plan is the plan of rollouts, and the lock around it.
+type plan struct {
+	mu   sync.Mutex
+	plan *rollout.Plan
+}
+
+func (p *plan) ask(do func(*rollout.Plan)) []rollout.Stir {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	do(p.plan)
+	return p.plan.Stirs()
+}
 
 // isTurn reports whether an item of the queue asks whose turn it is: no workload
 // has no kind.

@@ -1,0 +1,193 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// watch is one of our caches, and the client that fills it.
+type watch struct {
+	name   string
+	client rest.Interface
+	store  *workloads
+}
+
+// LastProgress is when the watch of workloads that has been silent longest last
+// told anything, zero until each has. It leaves out custom kinds, which come and go.
+func (c *Controller) LastProgress() time.Time { return follow.Oldest(c.progress()...) }
+
+// LastSign is when the watch of workloads that has shown no life for longest last
+// did, zero until each has: see follow.Progress.Sign.
+func (c *Controller) LastSign() time.Time { return follow.OldestSign(c.progress()...) }
+
+func (c *Controller) progress() []*follow.Progress {
+	all := make([]*follow.Progress, 0, len(c.watches))
+	for _, watch := range c.watches {
+		all = append(all, &watch.store.Progress)
+	}
+	return all
+}
+
+// Ready says which caches are still to be filled; nil when none is.
+func (c *Controller) Ready() error {
+	var waiting []string
+	for _, watch := range c.watches {
+		if watch.store.Pending() {
+			waiting = append(waiting, watch.name)
+		}
+	}
+	if !c.sources.HasSynced() {
+		waiting = append(waiting, "configmaps and secrets")
+	}
+	if !c.namespaces.HasSynced() {
+		waiting = append(waiting, "namespaces")
+	}
+	if c.keys.Ring() == nil {
+		waiting = append(waiting, "the digest key")
+	}
+	if len(waiting) > 0 {
+		return fmt.Errorf("still to be read: %s", strings.Join(waiting, ", "))
+	}
+	return nil
+}
+
+// customsWithin bounds how long custom kinds are waited for: one that the API server
+// does not tell of, or does not let us read, keeps nobody from leading.
+const customsWithin = 30 * time.Second
+
+// fill waits until every cache is filled, and says now and then which is not.
+// It reports false when ctx ended before.
+func (c *Controller) fill(ctx context.Context) bool {
+	began, told := c.options.Clock.Now(), 0
+	for {
+		err := c.Ready()
+		if err == nil {
+			unread := c.customs.Unread()
+			if len(unread) == 0 {
+				return true
+			}
+			if c.options.Clock.Since(began) >= customsWithin {
+				klog.FromContext(ctx).Info("Custom kinds that cannot be read yet are not waited for any longer", "kinds", unread)
+				return true
+			}
+		} else if minutes := int(c.options.Clock.Since(began) / time.Minute); minutes > told {
+			told = minutes
+			klog.FromContext(ctx).Info("Nothing rolls yet; if this stays, look for missing rights", "reason", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// stores makes what fills the index with workloads of a kind.
+func (c *Controller) stores(config *rest.Config, clients *restAPI, kind *workload.Kind) (client rest.Interface, stores []*workloads, err error) {
+	client, err = follow.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client for %s: %w", kind, err)
+	}
+	clients.put(kind, client)
+	namespaces := c.options.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		stores = append(stores, c.index.of(kind, namespace, c.options.Clock))
+	}
+	return client, stores, nil
+}
+
+// customStores are the watches of a custom kind, nil while there are none.
+type customStores struct {
+	atomic.Pointer[[]*workloads]
+}
+
+func (c *customStores) filled() bool {
+	watched := c.Load()
+	return watched != nil && !slices.ContainsFunc(*watched, func(store *workloads) bool { return !store.Filled() && !store.Refused() })
+}
+
+// watchCustom watches the workloads of a custom kind until ctx ends, and forgets
+// them then.
+func (c *Controller) watchCustom(ctx context.Context, config *rest.Config, clients *restAPI, kind *workload.Kind, watched *customStores) error {
+	client, stores, err := c.stores(config, clients, kind)
+	if err != nil {
+		return err
+	}
+	watched.Store(&stores)
+	defer watched.Store(nil)
+	var running sync.WaitGroup
+	for _, store := range stores {
+		running.Go(func() { store.Run(ctx, client) })
+	}
+	running.Wait()
+	for _, store := range stores {
+		c.index.replace(kind, store.Namespace, nil)
+	}
+	clients.put(kind, nil)
+	return nil
+}
+
+// condenser reads workloads of a kind as they arrive. One that cannot be read
+// is kept with its fault, so that it never ends the watch of the others.
+func (c *Controller) condenser(kind *workload.Kind) func([]byte) (runtime.Object, error) {
+	return func(data []byte) (runtime.Object, error) {
+		object, s, err := c.tryRead(kind, data)
+		if err != nil {
+			head, headErr := kind.DecodeMetadata(data)
+			if headErr != nil {
+				return nil, err
+			}
+			object, s = head, faulty(head, err)
+		}
+		return received{workload.Ref{Kind: kind, Namespace: object.Namespace, Name: object.Name}, s}, nil
+	}
+}
+
+// workloads is one watch of workloads, of one kind.
+type workloads = follow.Store[received]
+
+// of makes the watch that puts the workloads of a kind, in one namespace or in all (""),
+// into the index.
+func (x *index) of(kind *workload.Kind, namespace string, clock clock.PassiveClock) *workloads {
+	return &workloads{
+		Resource: kind.Resource, Namespace: namespace, Clock: clock,
+		Event: func(w received, deleted bool) {
+			if deleted {
+				x.remove(w.Ref)
+			} else if !x.put(w.Ref, w.subject) {
+				return
+			}
+			x.woken(w.Ref)
+		},
+		All: func(all []received, _ string) {
+			subjects := make(map[workload.Ref]*subject, len(all))
+			for _, w := range all {
+				subjects[w.Ref] = w.subject
+			}
+			x.replace(kind, namespace, subjects)
+		},
+	}
+}
+
+// unwatched is for clients of what is read and never watched.
+func unwatched([]byte) (runtime.Object, error) {
+	return nil, errors.New("decoding: this is read as it comes")
+}
