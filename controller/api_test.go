@@ -22,7 +22,9 @@ import (
 type denying struct{}
 
 func (denying) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, _ := json.Marshal(apierrors.NewInternalError(errors.New("admission webhook quotes S3CR3T")).Status())
+	status := apierrors.NewInternalError(errors.New("admission webhook quotes S3CR3T")).Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	body, _ := json.Marshal(status)
 	return &http.Response{StatusCode: http.StatusInternalServerError, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body))}, nil
 }
 
