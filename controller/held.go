@@ -16,7 +16,7 @@ import (
 func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *subject, r *review, v rollout.Verdict) (wait time.Duration) {
 	now := c.options.Clock.Now()
 	if v.Why != checksum.NoReason {
-		c.waits.hold(user, v.Why)
+		c.notes.of(user).holds = v.Why
 	}
 	if v.Settles {
 		return v.Wait

@@ -2,16 +2,129 @@ package controller
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
+
+// subject is all that is kept of one workload.
+type subject struct {
+	uid             types.UID
+	resourceVersion string
+	generation      int64
+	inject          string // value of the opt-in label
+	deleting        bool
+	owned           bool // its owner rolls it
+	records         checksum.Records
+	settings        map[string]string    // its annotations that are a policy
+	foreign         *checksum.Foreign    // what they say in other products' dialects
+	references      []checksum.Reference // joined
+	fault           string               // why the template could not be read
+	sources         []checksum.Source    // what it is found by
+	status          workload.Status      // how far its newest revision is
+	still           time.Time            // since when it rolls without any progress
+	best            rollout.Extent       // how far it has been while it rolls
+	calm            time.Time            // since when it rolls no more, as far as we have seen
+	relapsed        bool                 // it was rolled out before, at this generation, and fell back
+}
+
+// read reads a workload as the API server writes it.
+func (o *Options) read(kind *workload.Kind, body []byte) (*workload.Object, *subject, error) {
+	object, err := kind.Decode(body)
+	if err != nil {
+		return nil, nil, err
+	}
+	status, err := kind.Status(body)
+	if err != nil {
+		return nil, nil, err
+	}
+	references, err := object.References()
+	s := faulty(object, err)
+	s.references = checksum.Joined(references)
+	s.foreign = object.Foreign(o.Dialects)
+	s.owned = object.RolledByOwner(o.Kinds)
+	if s.status = status; s.status.Phase == workload.Suspended { // it is not told apart yet
+		s.status.Phase, s.status.Missing, s.status.Waits = workload.Unreported, 0, "it is paused"
+	}
+	// A baseline that cannot be read counts as none; the webhook drops it.
+	s.records, _ = object.Records()
+	return object, s, nil
+}
+
+// faulty is a workload of which no more is known than its metadata, because of
+// err; nil is no fault.
+func faulty(object *workload.Object, err error) *subject {
+	s := &subject{
+		uid:             object.UID,
+		resourceVersion: object.ResourceVersion,
+		generation:      object.Generation,
+		inject:          object.Labels[checksum.InjectLabel],
+		deleting:        object.DeletionTimestamp != nil,
+		settings:        checksum.SettingsOf(object.Annotations),
+	}
+	if err != nil {
+		s.fault = err.Error()
+	}
+	return s
+}
+
+// received carries a subject through client-go's Reflector.
+type received struct {
+	workload.Ref
+	*subject
+}
+
+// GetObjectKind implements runtime.Object.
+func (r received) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object; what was received never changes.
+func (r received) DeepCopyObject() runtime.Object { return r }
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (r received) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, ResourceVersion: r.resourceVersion}
+}
+
+// saysAs reports whether what people and owners say in a workload's metadata, for
+// which no generation counts, is what another version of it has.
+func (s *subject) saysAs(other *subject) bool {
+	return s.inject == other.inject && s.deleting == other.deleting && s.owned == other.owned &&
+		maps.Equal(s.settings, other.settings) && reflect.DeepEqual(s.foreign, other.foreign)
+}
+
+// compare finds out, from what was known before, since when a workload that rolls has
+// made no progress, and since when one that is rolled out is.
+func (s *subject) compare(known *subject, now time.Time) {
+	same := known != nil && known.uid == s.uid && known.generation == s.generation
+	s.relapsed = same && (known.relapsed || known.status.Phase == workload.RolledOut && s.status.Phase == workload.Rolling)
+	if s.status.Phase != workload.Rolling {
+		if same {
+			s.still, s.best, s.calm = known.still, known.best, known.calm
+			if known.status.Phase == workload.Rolling {
+				s.calm = now
+			}
+		}
+		return
+	}
+	s.still, s.best = now, rollout.NoExtent()
+	if same && (known.status.Phase == workload.Rolling || now.Sub(known.calm) < rollout.CalmAfter) {
+		s.still, s.best = known.still, known.best
+	}
+	if s.best.Grows(&s.status) {
+		s.still = now
+	}
+}
 
 // index holds the workloads, and for each source those that reference it, so
 // that a change lists nothing.
@@ -26,11 +139,10 @@ type index struct {
 	mu       sync.RWMutex
 	subjects map[workload.Ref]*subject
 	bySource map[rollout.SourceRef][]workload.Ref // most have one, for which a map is eight times the size
-	byName   map[string]map[workload.Ref]struct{} // those that name sources by patterns, by namespace
 }
 
 func newIndex(woken func(workload.Ref), concern func(workload.Ref, *subject) []checksum.Source, now func() time.Time) *index {
-	return &index{woken: woken, remade: func(workload.Ref) {}, concern: concern, now: now, subjects: map[workload.Ref]*subject{}, bySource: map[rollout.SourceRef][]workload.Ref{}, byName: map[string]map[workload.Ref]struct{}{}}
+	return &index{woken: woken, remade: func(workload.Ref) {}, concern: concern, now: now, subjects: map[workload.Ref]*subject{}, bySource: map[rollout.SourceRef][]workload.Ref{}}
 }
 
 func (x *index) get(user workload.Ref) *subject {
@@ -49,7 +161,7 @@ func (x *index) users(namespace string, source checksum.Source) []workload.Ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	users := slices.Clone(x.bySource[rollout.SourceRef{Namespace: namespace, Source: source}])
-	for user := range x.byName[namespace] {
+	for _, user := range x.bySource[rollout.SourceRef{Namespace: namespace, Source: byPattern}] {
 		if s := x.subjects[user]; s.foreign.Named(source) && !slices.Contains(s.sources, source) {
 			users = append(users, user)
 		}
@@ -84,30 +196,39 @@ func (x *index) take(user workload.Ref, s *subject) (news bool) {
 		known.status.Phase != s.status.Phase || known.fault != s.fault || !known.saysAs(s)
 }
 
+// byPattern stands for all sources that a workload names by patterns.
+var byPattern checksum.Source //nolint:gochecknoglobals // nothing changes it: it is the zero source
+
+// foundBy is what the index finds a workload by, sorted.
+func (s *subject) foundBy() []checksum.Source {
+	switch {
+	case s == nil:
+		return nil
+	case s.foreign == nil || len(s.foreign.Names) == 0:
+		return s.sources
+	}
+	return append([]checksum.Source{byPattern}, s.sources...)
+}
+
 // set replaces what is known of a workload; nil forgets it.
 func (x *index) set(user workload.Ref, s *subject) {
 	known := x.subjects[user]
-	var was, is []checksum.Source
-	if known != nil {
-		was = known.sources
-		if s != nil && s.uid != known.uid {
-			x.remade(user)
-		}
-	}
 	if s == nil {
 		delete(x.subjects, user)
 	} else {
 		x.subjects[user] = s
 		s.compare(known, x.now())
-		if is = x.concern(user, s); slices.Equal(was, is) {
-			is = was // one copy is enough
+		s.sources = x.concern(user, s)
+	}
+	if known != nil && s != nil {
+		if s.uid != known.uid {
+			x.remade(user)
 		}
-		s.sources = is
+		if slices.Equal(known.sources, s.sources) {
+			s.sources = known.sources // one copy is enough
+		}
 	}
-	x.putByName(user, s != nil && s.foreign != nil && len(s.foreign.Names) > 0)
-	if slices.Equal(was, is) {
-		return
-	}
+	was, is := known.foundBy(), s.foundBy()
 	for _, source := range was {
 		if !isAmong(is, source) {
 			x.unuse(rollout.SourceRef{Namespace: user.Namespace, Source: source}, user)
@@ -137,20 +258,6 @@ func (x *index) unuse(at rollout.SourceRef, user workload.Ref) {
 	i, last := slices.Index(users, user), len(users)-1
 	users[i], users[last] = users[last], workload.Ref{}
 	x.bySource[at] = users[:last]
-}
-
-// putByName has a workload among those that name sources by patterns, or not.
-func (x *index) putByName(user workload.Ref, in bool) {
-	if !in {
-		if delete(x.byName[user.Namespace], user); len(x.byName[user.Namespace]) == 0 {
-			delete(x.byName, user.Namespace)
-		}
-		return
-	}
-	if x.byName[user.Namespace] == nil {
-		x.byName[user.Namespace] = map[workload.Ref]struct{}{}
-	}
-	x.byName[user.Namespace][user] = struct{}{}
 }
 
 func (x *index) remove(user workload.Ref) {

@@ -21,6 +21,8 @@ type notes struct {
 
 // note is about one workload. Only the look at it reads and writes it.
 type note struct {
+	// holds is what the present look has found to hold the workload.
+	holds checksum.Reason
 	// missing are the sources that the workload was seen to lack, with the
 	// first content that came, nil until then.
 	missing map[checksum.Source]*checksum.Content
@@ -73,19 +75,26 @@ func (n *notes) forget(user workload.Ref) {
 	delete(n.made, user)
 }
 
-// tidy drops the note about a workload if it is empty.
-func (n *notes) tidy(user workload.Ref) {
+// end ends a look at a workload, and returns what it has found to hold it. A note that
+// says nothing is dropped.
+func (n *notes) end(user workload.Ref) (holds checksum.Reason) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if m := n.made[user]; m != nil && len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil {
+	m := n.made[user]
+	if m == nil {
+		return checksum.NoReason
+	}
+	holds, m.holds = m.holds, checksum.NoReason
+	if len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil {
 		delete(n.made, user)
 	}
+	return holds
 }
 
 // settle keeps what is still true of a workload for which nothing is due: a roll that
 // was asked for and did not come is not needed any more.
 func (n *note) settle() {
-	if *n = (note{missing: n.missing, held: n.held}); len(n.missing) == 0 {
+	if *n = (note{holds: n.holds, missing: n.missing, held: n.held}); len(n.missing) == 0 {
 		n.held = nil
 	}
 }

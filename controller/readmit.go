@@ -73,7 +73,7 @@ func (c *Controller) refuse(user workload.Ref, certain bool) {
 // blocked is about a re-admission along which another webhook would change fields.
 func (c *Controller) blocked(user workload.Ref, s *subject, manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
 	c.metrics.readmitted(manner, checksum.Blocked)
-	c.waits.hold(user, checksum.Blocked)
+	c.notes.of(user).holds = checksum.Blocked
 	c.sayOnce(user, s, why, text, about...)
 	return noHurry, nil
 }
@@ -85,7 +85,7 @@ func (c *Controller) untrue(user workload.Ref, s *subject, manner string, answer
 		return 0, errAway
 	}
 	c.metrics.readmitted(manner, checksum.TooLarge)
-	c.waits.hold(user, checksum.TooLarge)
+	c.notes.of(user).holds = checksum.TooLarge
 	c.sayOnce(user, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
 	return noHurry, nil
 }
@@ -103,7 +103,6 @@ func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *subje
 // answer is what came back of a re-admission.
 type answer struct {
 	body     []byte
-	object   *workload.Object
 	subject  *subject
 	warnings []string
 }
@@ -128,15 +127,8 @@ func (c *Controller) readmit(ctx context.Context, user workload.Ref, manager str
 	if err != nil {
 		return answer{}, err
 	}
-	read, err := c.answerOf(user, body)
-	read.warnings = warnings
-	return read, err
-}
-
-// answerOf reads a workload as the API server writes it.
-func (c *Controller) answerOf(user workload.Ref, body []byte) (answer, error) {
-	object, s, err := c.options.read(user.Kind, body)
-	return answer{body: body, object: object, subject: s}, err
+	_, s, err := c.options.read(user.Kind, body)
+	return answer{body, s, warnings}, err
 }
 
 // statusOf is the API server's answer in an error, zero when it gave none.

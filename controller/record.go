@@ -47,7 +47,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 		return 0, err
 	}
 	if len(others) > 0 {
-		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.object.ResourceVersion {
+		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.subject.resourceVersion {
 			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
 		}
 		return c.unrecorded(user, s, others, wait)

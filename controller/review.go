@@ -95,33 +95,25 @@ func (c *Controller) review(ctx context.Context, user workload.Ref, s *subject) 
 	})}, nil
 }
 
-// carries reports whether a workload's template has a stamp of what a source holds,
-// whatever its policy says, and whether it is served or not.
-func (c *Controller) carries(user workload.Ref, s *subject, source checksum.Source, content *checksum.Content) bool {
-	stamp, stamped := checksum.Records{Stamps: s.records.Stamps}.Of(source)
-	ring := c.keys.Ring()
-	if !stamped || ring == nil {
-		return false
+// carried are the sources of which a workload's template has a stamp of what they hold
+// now, with that content, whatever its policy says, and whether it is served or not.
+func (c *Controller) carried(user workload.Ref, s *subject) map[checksum.Source]*checksum.Content {
+	ring, carried := c.keys.Ring(), map[checksum.Source]*checksum.Content{}
+	if ring == nil {
+		return carried
 	}
 	policy := checksum.DefaultPolicy()
 	policy.SecretProviderClasses = true
-	policy.Also = []checksum.Source{source} // it counts, whoever names it
-	references := slices.DeleteFunc(slices.Clone(s.references), func(r checksum.Reference) bool { return r.Source != source })
-	selections := checksum.Selections(references, policy)
-	if len(selections) == 0 {
-		return false
-	}
-	verdict := ring.Assess(user.Namespace, selections[0], stamp, true, content)
-	return verdict == checksum.True || verdict == checksum.Reselected
-}
-
-// carried are the sources of which a workload's template has a stamp of what they hold
-// now, with that content.
-func (c *Controller) carried(user workload.Ref, s *subject) map[checksum.Source]*checksum.Content {
-	carried := map[checksum.Source]*checksum.Content{}
-	for _, source := range s.sources {
-		if content := c.sources.Content(user.Namespace, source); c.carries(user, s, source, content) {
-			carried[source] = content
+	policy.Also = s.sources // they count, whoever names them
+	stamps := checksum.Records{Stamps: s.records.Stamps}
+	for _, selection := range checksum.Selections(s.references, policy) {
+		stamp, stamped := stamps.Of(selection.Source)
+		if !stamped || !isAmong(s.sources, selection.Source) {
+			continue
+		}
+		content := c.sources.Content(user.Namespace, selection.Source)
+		if verdict := ring.Assess(user.Namespace, selection, stamp, true, content); verdict == checksum.True || verdict == checksum.Reselected {
+			carried[selection.Source] = content
 		}
 	}
 	return carried

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +26,7 @@ var errMoved = errors.New("somebody else wrote the workload meanwhile")
 func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	err = errPanicked // unless it returns
 	defer func() {
-		c.waits.looked(user, err != nil, c.again(user))
-		c.notes.tidy(user)
+		c.waits.looked(user, c.notes.end(user), err != nil, c.again(user))
 	}()
 	s := c.index.get(user)
 	if s == nil {
@@ -111,15 +111,15 @@ func (c *Controller) reread(ctx context.Context, user workload.Ref, was *subject
 	if err != nil {
 		return nil, err
 	}
-	now, err := c.answerOf(user, body)
+	_, now, err := c.options.read(user.Kind, body)
 	if err != nil {
 		return nil, err
 	}
-	if now.subject.uid != was.uid {
+	if now.uid != was.uid {
 		return nil, errMoved
 	}
-	c.index.renew(user, now.subject)
-	return now.subject, nil
+	c.index.renew(user, now)
+	return now, nil
 }
 
 // act does what a review asks for.
@@ -294,4 +294,82 @@ func (c *Controller) podsOf(ctx context.Context, user workload.Ref, selector *st
 func (c *Controller) follows(user workload.Ref) (follows bool) {
 	c.planned(func(p *rollout.Plan) { follows = p.Follows(user) })
 	return follows
+}
+
+// planned asks the plan something, or tells it something, under the one lock around
+// it, and queues whom the plan wants looked at.
+func (c *Controller) planned(do func(*rollout.Plan)) {
+	for _, stir := range c.plan.ask(do) {
+		c.queue.AddAfter(stir.User, stir.After)
+	}
+}
+
+// plan is the plan of rollouts, and the lock around it.
+type plan struct {
+	mu   sync.Mutex
+	plan *rollout.Plan
+}
+
+func (p *plan) ask(do func(*rollout.Plan)) []rollout.Stir {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	do(p.plan)
+	return p.plan.Stirs()
+}
+
+// isTurn reports whether an item of the queue asks whose turn it is: no workload
+// has no kind.
+func isTurn(user workload.Ref) bool { return user.Kind == nil }
+
+// takeTurns wakes those whose turn has come, and tells what has become of changes.
+func (c *Controller) takeTurns(ctx context.Context) {
+	var out rollout.Orders
+	c.planned(func(p *rollout.Plan) { out = p.Next(c.options.Clock.Now()) })
+	for _, user := range append(out.Roll, out.Held...) {
+		c.queue.Add(user)
+	}
+	if out.Again > 0 {
+		c.queue.AddAfter(workload.Ref{}, out.Again)
+	}
+	tell := func(all []rollout.News, why checksum.Reason, text func(rollout.News, rollout.SourceRef) string) {
+		for _, one := range all {
+			about := "" // by whom; else a second halt would be counted up under the words of the first
+			if one.By != (workload.Ref{}) {
+				about = one.By.People()
+			}
+			for _, at := range one.Sources {
+				c.onSource(ctx, at, why, text(one, at), about)
+			}
+		}
+	}
+	c.metrics.halts.Add(float64(len(out.Halted)))
+	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
+		return fmt.Sprintf("the change stops, as %s has failed with it: %s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
+			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", n.By.People(), n.Why, at.Source.Kind, at.Source.Name)
+	})
+	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News, _ rollout.SourceRef) string {
+		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.By.People())
+	})
+	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News, _ rollout.SourceRef) string {
+		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
+	})
+}
+
+// lookup is what the plan looks up.
+type lookup struct{ *Controller }
+
+// Users implements rollout.Cluster.
+func (l lookup) Users(at rollout.SourceRef) []workload.Ref {
+	return l.index.users(at.Namespace, at.Source)
+}
+
+// Content implements rollout.Cluster.
+func (l lookup) Content(at rollout.SourceRef) *checksum.Content {
+	return l.sources.Content(at.Namespace, at.Source)
+}
+
+// Written implements rollout.Cluster.
+func (l lookup) Written(at rollout.SourceRef) time.Time {
+	written, _ := l.sources.Written(at.Namespace, at.Source)
+	return written
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -46,26 +47,20 @@ func (t *told) first(about any, why checksum.Reason, text string) bool {
 
 // over forgets what has ended, unless it says but.
 func (t *told) over(about any, why checksum.Reason, but string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.texts[about][why.Event()] == but {
-		return
-	}
-	if delete(t.texts[about], why.Event()); len(t.texts[about]) == 0 {
-		delete(t.texts, about)
-	}
+	t.drop(about, func(event, text string) bool { return event == why.Event() && text != but })
 }
 
 // forget forgets what people were told, but for some reasons.
 func (t *told) forget(about any, but ...checksum.Reason) {
+	t.drop(about, func(event, _ string) bool {
+		return !slices.ContainsFunc(but, func(why checksum.Reason) bool { return why.Event() == event })
+	})
+}
+
+func (t *told) drop(about any, ended func(event, text string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for event := range t.texts[about] {
-		if !slices.ContainsFunc(but, func(why checksum.Reason) bool { return why.Event() == event }) {
-			delete(t.texts[about], event)
-		}
-	}
-	if len(t.texts[about]) == 0 {
+	if maps.DeleteFunc(t.texts[about], ended); len(t.texts[about]) == 0 {
 		delete(t.texts, about)
 	}
 }
