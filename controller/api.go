@@ -74,32 +74,27 @@ func (a *restAPI) request(verb string, user workload.Ref) (*rest.Request, error)
 	return client.Verb(verb).Namespace(user.Namespace).Resource(user.Kind.Resource).Name(user.Name), nil
 }
 
-// send is the one place where a request is sent. It returns the answer as it came, or
-// the API server's reason for why there is none, which DoRaw and Raw drop.
-func send(ctx context.Context, request *rest.Request) ([]byte, error) {
+// send is the one place where a request is sent: what names it for errors. It returns the
+// answer as it came, or the API server's reason for why there is none, which DoRaw and
+// Raw drop.
+func send(ctx context.Context, what string, request *rest.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	result := request.Timeout(serverTimeout).Do(ctx)
 	if err := result.Error(); err != nil {
-		return nil, refusal.Plain(err)
+		return nil, fmt.Errorf("%s: %w", what, refusal.Plain(err))
 	}
 	return result.Raw()
 }
 
-// get implements api.
 func (a *restAPI) get(ctx context.Context, user workload.Ref) ([]byte, error) {
 	request, err := a.request("GET", user)
 	if err != nil {
 		return nil, err
 	}
-	body, err := send(ctx, request)
-	if err != nil {
-		return nil, fmt.Errorf("GET %s: %w", user, err)
-	}
-	return body, nil
+	return send(ctx, "GET "+user.String(), request)
 }
 
-// readmit implements api.
 func (a *restAPI) readmit(ctx context.Context, user workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
 	request, err := a.request("PATCH", user)
 	if err != nil {
@@ -110,11 +105,8 @@ func (a *restAPI) readmit(ctx context.Context, user workload.Ref, manager string
 	if dryRun {
 		request = request.Param("dryRun", "All")
 	}
-	body, err := send(ctx, request)
-	if err != nil {
-		return nil, nil, fmt.Errorf("PATCH %s: %w", user, err)
-	}
-	return body, heard, nil
+	body, err := send(ctx, "PATCH "+user.String(), request)
+	return body, heard, err
 }
 
 // warnings collects what webhooks have to say, which client-go would log.
@@ -125,7 +117,7 @@ func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _ st
 	*w = append(*w, text)
 }
 
-// pods implements api, page by page. Each page has a deadline of its own: a DaemonSet
+// pods reads page by page. Each page has a deadline of its own: a DaemonSet
 // may have fifty.
 func (a *restAPI) pods(ctx context.Context, namespace, selector string) ([]workload.Pod, error) {
 	var all []workload.Pod
@@ -134,42 +126,42 @@ func (a *restAPI) pods(ctx context.Context, namespace, selector string) ([]workl
 		if next != "" {
 			request = request.Param("continue", next)
 		}
-		var page []workload.Pod
-		body, err := send(ctx, request)
-		if err == nil {
-			page, next, err = workload.Pods(body)
+		body, err := send(ctx, "LIST pods in "+namespace, request)
+		if err != nil {
+			return nil, err
 		}
+		page, more, err := workload.Pods(body)
 		if err != nil {
 			return nil, fmt.Errorf("LIST pods in %s: %w", namespace, err)
 		}
+		next = more
 		if all = append(all, page...); next == "" {
 			return all, nil
 		}
 	}
 }
 
-// nodeReady implements api. Where it may not be known, a node is ready.
+// nodeReady takes a node to be ready where that may not be known.
 func (a *restAPI) nodeReady(ctx context.Context, name string) (bool, error) {
-	body, err := send(ctx, a.core.Get().Resource("nodes").Name(name))
+	body, err := send(ctx, "GET node "+name, a.core.Get().Resource("nodes").Name(name))
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case apierrors.IsForbidden(err):
 		return true, nil // as where namespaces are given: then none is discounted
 	case err != nil:
-		return false, fmt.Errorf("GET node %s: %w", name, err)
+		return false, err
 	}
 	return workload.NodeReady(body)
 }
 
-// sourceUID implements api.
 func (a *restAPI) sourceUID(ctx context.Context, at rollout.SourceRef) (types.UID, error) {
 	if at.Source.Kind == checksum.SecretProviderClass {
 		return "", nil // there is no right to read it
 	}
-	body, err := send(ctx, a.core.Get().SetHeader("Accept", metadataAlone).Namespace(at.Namespace).Resource(string(at.Source.Kind)+"s").Name(at.Source.Name))
+	body, err := send(ctx, "GET the metadata of "+at.Source.String(), a.core.Get().SetHeader("Accept", metadataAlone).Namespace(at.Namespace).Resource(string(at.Source.Kind)+"s").Name(at.Source.Name))
 	if err != nil {
-		return "", fmt.Errorf("GET the metadata of %s: %w", at.Source, err)
+		return "", err
 	}
 	object, err := (&workload.Kind{}).DecodeMetadata(body)
 	if err != nil {

@@ -1,18 +1,23 @@
-// Package controller is the sidecar: it has the webhook look again at each
-// workload whose sources have changed, by an empty patch.
+// Package controller is the sidecar: it has the webhook look again, by an empty patch, at
+// each workload whose sources have changed.
 //
-// It is level-triggered. Whatever wakes it up (a source, a workload, a
-// namespace, a start, a retry), it compares what a workload has on record with
-// what the sources hold, by the rules of package checksum, and acts on the
-// difference. So nothing depends on having seen an event.
+// It is level-triggered. Whatever wakes it up (a source, a workload, a Namespace, a start,
+// a retry), it compares what a workload has on record with what the sources hold, by the
+// rules of package checksum, and acts on the difference. So it needs no event to be seen.
 //
-// It never writes a template, never deletes anything, and does not know the
-// webhook: it only checks that what comes back is true.
+// It never writes a template, never deletes anything, and does not know the webhook: it
+// only checks that the answer is true. Package internal/rollout decides when a workload
+// rolls.
 //
-// When a workload rolls is decided by package rollout. Read controller.go (what is
-// watched, who leads), index.go (which workloads use a source), sync.go (what is done
-// about one workload), turns.go (what the planner orders), readmit.go (how the webhook
-// is asked) and record.go (what the product remembers).
+// Read it in this order:
+//   - What it works on: controller.go (who leads, the queue), with fair.go (no namespace
+//     keeps others waiting), watch.go (the caches) and index.go (which workloads use a
+//     source).
+//   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
+//     true now), readmit.go (rolls), record.go with diff.go (recordings) and api.go (all
+//     requests).
+//   - What it tells: tell.go (events), held.go (why a workload waits), metrics.go.
+//   - What it remembers: notes.go (of workloads) and others.go (of other installations).
 package controller
 
 import (
@@ -23,7 +28,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -88,7 +92,7 @@ type Options struct {
 	Settle time.Duration
 	// Limits bound how much rolls at once.
 	Limits rollout.Limits
-	// Workers is how many workloads are handled at once.
+	// Workers is how many workloads are handled at once, at least one.
 	Workers int
 	// Lease is the lock of the leader; nil: lead without one.
 	Lease resourcelock.Interface
@@ -102,14 +106,6 @@ const (
 	lastRetry  = time.Minute
 )
 
-// The lease: a dead leader is followed after leaseDuration at the latest, one
-// that stops at once.
-const (
-	leaseDuration = 15 * time.Second
-	renewDeadline = 10 * time.Second
-	retryPeriod   = 2 * time.Second
-)
-
 // Controller is the sidecar. Make it with New.
 type Controller struct {
 	options    Options
@@ -120,17 +116,19 @@ type Controller struct {
 	recorder   events.EventRecorder
 	metrics    *Metrics
 	index      *index
-	plan       plan
+	planLock   sync.Mutex
+	plan       *rollout.Plan // under planLock
 	queue      workqueue.TypedRateLimitingInterface[workload.Ref]
-	line       *fair // what waits in the queue
-	vitals     vitals
+	line       *fair         // what waits in the queue
+	looks      watchdog.Work // under way
+	ended      atomic.Int32  // workers that have ended before they were told to
 	watches    []watch
 	customs    *discovery.Resources
 	leads      atomic.Bool // workloads that wake up are for us
 	notes      notes
 	told       told
-	waits      *waits
-	others     *others
+	waits      waits
+	others     others
 }
 
 // Changed tells the controller that a source has other content than before.
@@ -176,29 +174,23 @@ var errLostLease = errors.New("the leader's lease was lost")
 // Run watches, waits for the lease and works until ctx ends. It gives the
 // lease back when it ends, and returns an error when the lease is lost.
 func (c *Controller) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	for _, watch := range c.watches {
-		group.Go(func() error {
-			watch.store.Run(ctx, watch.client)
-			return nil
-		})
+		watches.Go(func() { watch.store.Run(ctx, watch.client) })
 	}
-	group.Go(func() error {
-		c.customs.Run(ctx)
+	watches.Go(func() { c.customs.Run(ctx) })
+	if !c.fill(ctx) {
+		return nil // told to stop before
+	}
+	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count())
+	if c.options.Lease == nil {
+		c.work(ctx)
 		return nil
-	})
-	group.Go(func() error {
-		if !c.fill(ctx) {
-			return nil // told to stop before
-		}
-		klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count())
-		if c.options.Lease == nil {
-			c.work(ctx)
-			return nil
-		}
-		return c.lead(ctx)
-	})
-	return group.Wait()
+	}
+	return c.lead(ctx)
 }
 
 // lead works while the lease is ours.
@@ -206,9 +198,9 @@ func (c *Controller) lead(ctx context.Context) error {
 	leading := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            c.options.Lease,
-		LeaseDuration:   leaseDuration,
-		RenewDeadline:   renewDeadline,
-		RetryPeriod:     retryPeriod,
+		LeaseDuration:   15 * time.Second, // a dead leader is followed after that at the latest, one that stops at once
+		RenewDeadline:   10 * time.Second,
+		RetryPeriod:     2 * time.Second,
 		ReleaseOnCancel: true,
 		Name:            "configstamp-controller",
 		Callbacks: leaderelection.LeaderCallbacks{
@@ -248,14 +240,13 @@ func (c *Controller) work(ctx context.Context) {
 	c.planned(func(p *rollout.Plan) { p.Lead(c.index.all(), c.options.Clock.Now()) })
 	c.Reconsider()
 	c.metrics.leads.Store(true) // what is to do is in the queue by now
-	stop := context.AfterFunc(ctx, c.queue.ShutDown)
-	defer stop()
+	defer context.AfterFunc(ctx, c.queue.ShutDown)()
 	var workers sync.WaitGroup
 	for range c.options.Workers {
 		workers.Go(func() {
 			defer func() {
 				if ctx.Err() == nil {
-					c.vitals.ended.Add(1)
+					c.ended.Add(1)
 				}
 			}()
 			for c.next(ctx) {
@@ -272,7 +263,7 @@ func (c *Controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(user)
-	defer c.vitals.looks.Begin(c.options.Clock.Now())()
+	defer c.looks.Begin(c.options.Clock.Now())()
 	if isTurn(user) {
 		if err := c.tryTurns(ctx); err != nil {
 			c.queue.AddRateLimited(user)
@@ -371,19 +362,13 @@ func (c *Controller) tryRead(kind *workload.Kind, data []byte) (object *workload
 	return c.options.read(kind, data)
 }
 
-// vitals tell whether the queue moves.
-type vitals struct {
-	looks watchdog.Work
-	ended atomic.Int32 // workers that have ended before they were told to
-}
-
 // Healthy says why the process should be started anew, nil when that would not help.
 // That the API server is away, or slow, is no reason.
 func (c *Controller) Healthy(now time.Time) error {
-	began, last, waits := c.vitals.looks.Oldest(), c.vitals.looks.Latest(), c.line.oldest()
+	began, last, waits := c.looks.Oldest(), c.looks.Latest(), c.line.oldest()
 	switch {
-	case c.vitals.ended.Load() > 0:
-		return fmt.Errorf("%d of %d workers have ended", c.vitals.ended.Load(), c.options.Workers)
+	case c.ended.Load() > 0:
+		return fmt.Errorf("%d of %d workers have ended", c.ended.Load(), c.options.Workers)
 	case !began.IsZero() && now.Sub(began) > stuckAfter:
 		return fmt.Errorf("a look at a workload has been under way for %s", now.Sub(began).Round(time.Second))
 	case c.leads.Load() && !waits.IsZero() && now.Sub(waits) > stuckAfter && now.Sub(last) > stuckAfter:

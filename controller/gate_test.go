@@ -269,7 +269,7 @@ func TestAStormIsBlamedOnWhatChangesAgainAndAgain(t *testing.T) {
 
 // toldOf reports whether people were told that a source changes too often.
 func (h *house) toldOf(source checksum.Source) bool {
-	told := h.plan.plan.ToldOf(rollout.SourceRef{Namespace: "shop", Source: source})
+	told := h.plan.ToldOf(rollout.SourceRef{Namespace: "shop", Source: source})
 	return told
 }
 
@@ -288,14 +288,14 @@ func TestAWorkloadMadeAgainInheritsNoPause(t *testing.T) {
 			d := c.deploy("d", "c")
 			h := adopted(t, c)
 			h.rollOften(t, d, "c", "c", "c")
-			if h.plan.plan.Slowed(d, "uid-d", h.clock.Now()) == 0 {
+			if h.plan.Slowed(d, "uid-d", h.clock.Now()) == 0 {
 				t.Fatal("it is not slowed down, and the test shows nothing")
 			}
 			notice(h, d)
 			metadata := c.objects[d]["metadata"].(map[string]any)
 			metadata["uid"], metadata["resourceVersion"] = "uid-again", "100"
 			h.see(t, d)
-			if last := h.plan.plan.LastRoll(d, "uid-again"); !last.IsZero() {
+			if last := h.plan.LastRoll(d, "uid-again"); !last.IsZero() {
 				t.Errorf("its newest revision is said to be of %s, when its predecessor rolled", last)
 			}
 			c.write("c", map[string]string{"k": "newest"})

@@ -161,7 +161,7 @@ func (x *index) users(namespace string, source checksum.Source) []workload.Ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	users := slices.Clone(x.bySource[rollout.SourceRef{Namespace: namespace, Source: source}])
-	for _, user := range x.bySource[rollout.SourceRef{Namespace: namespace, Source: byPattern}] {
+	for _, user := range x.bySource[rollout.SourceRef{Namespace: namespace}] {
 		if s := x.subjects[user]; s.foreign.Named(source) && !slices.Contains(s.sources, source) {
 			users = append(users, user)
 		}
@@ -196,10 +196,8 @@ func (x *index) take(user workload.Ref, s *subject) (news bool) {
 		known.status.Phase != s.status.Phase || known.fault != s.fault || !known.saysAs(s)
 }
 
-// byPattern stands for all sources that a workload names by patterns.
-var byPattern checksum.Source //nolint:gochecknoglobals // nothing changes it: it is the zero source
-
-// foundBy is what the index finds a workload by, sorted.
+// foundBy is what the index finds a workload by, sorted. The zero Source is for all that
+// it names by patterns.
 func (s *subject) foundBy() []checksum.Source {
 	switch {
 	case s == nil:
@@ -207,7 +205,7 @@ func (s *subject) foundBy() []checksum.Source {
 	case s.foreign == nil || len(s.foreign.Names) == 0:
 		return s.sources
 	}
-	return append([]checksum.Source{byPattern}, s.sources...)
+	return append([]checksum.Source{{}}, s.sources...)
 }
 
 // set replaces what is known of a workload; nil forgets it.
@@ -250,14 +248,10 @@ func isAmong(sorted []checksum.Source, source checksum.Source) bool {
 
 // unuse takes a workload from those that use a source.
 func (x *index) unuse(at rollout.SourceRef, user workload.Ref) {
-	users := x.bySource[at]
-	if len(users) == 1 {
+	users := slices.DeleteFunc(x.bySource[at], func(other workload.Ref) bool { return other == user })
+	if x.bySource[at] = users; len(users) == 0 {
 		delete(x.bySource, at)
-		return
 	}
-	i, last := slices.Index(users, user), len(users)-1
-	users[i], users[last] = users[last], workload.Ref{}
-	x.bySource[at] = users[:last]
 }
 
 func (x *index) remove(user workload.Ref) {
@@ -271,11 +265,11 @@ func (x *index) remove(user workload.Ref) {
 // knows what that has changed; what others have said of it since is news, that the
 // watch will not tell any more.
 func (x *index) renew(user workload.Ref, s *subject) {
-	x.update(func() []workload.Ref {
+	x.update(func() (wake []workload.Ref) {
 		if known := x.subjects[user]; known != nil && x.take(user, s) && !known.saysAs(s) {
-			return []workload.Ref{user}
+			wake = append(wake, user)
 		}
-		return nil
+		return wake
 	})
 }
 

@@ -64,9 +64,6 @@ func (m *Metrics) readmitted(manner string, result checksum.Reason) {
 	m.readmissions.WithLabelValues(manner, result.Label()).Inc()
 }
 
-// settled counts the end of a rollout.
-func (m *Metrics) settled(how checksum.Reason) { m.rollouts.WithLabelValues(how.Label()).Inc() }
-
 // gauges tell how things stand at the moment of asking. It is a
 // prometheus.Collector.
 type gauges struct{ *Controller }
@@ -92,7 +89,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	gauge("queue_depth", "Workloads that wait to be looked at; 0 on a process that does not lead.")(float64(g.line.Len()))
 	gauge("queue_age_seconds", "How long the first of the queue has waited to be looked at; 0 on a process that does not lead.")(age(oldest, now))
 	var n rollout.Counts
-	g.plan.ask(func(p *rollout.Plan) { n = p.Counts() })
+	g.planned(func(p *rollout.Plan) { n = p.Counts() })
 	changes := gauge("changes", "Changes of sources that are not done, by state: rolling, waiting, halted.", "state")
 	changes(float64(n.Rolling), "rolling")
 	changes(float64(n.Waiting), "waiting")
@@ -119,8 +116,6 @@ func age(since, now time.Time) float64 {
 // waits knows, for the metrics alone, which workloads have something due and
 // wait, for what, and since when.
 type waits struct {
-	now func() time.Time
-
 	mu  sync.Mutex
 	all map[workload.Ref]waiting
 }
@@ -132,24 +127,20 @@ type waiting struct {
 	failing time.Time // since when its looks fail, zero when they do not
 }
 
-func newWaits(now func() time.Time) *waits {
-	return &waits{now: now, all: map[workload.Ref]waiting{}}
-}
-
 // looked notes what a look has found to hold a workload. It has failed, or it had not,
 // and the workload waits to be tried again all the same.
-func (w *waits) looked(user workload.Ref, why checksum.Reason, failed, again bool) {
+func (w *waits) looked(user workload.Ref, why checksum.Reason, failed, again bool, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	is := w.all[user]
 	switch {
 	case failed && is.failing.IsZero():
-		is.failing = w.now()
+		is.failing = now
 	case failed:
 	case again && why == checksum.Turn && (is.why == checksum.Blocked || is.why == checksum.TooLarge):
 		// Nobody knows before the next try whether that has ended.
 	case is.why.Label() != why.Label():
-		is.why, is.since = why, w.now()
+		is.why, is.since = why, now
 	}
 	if !failed && (!again || why == checksum.Halted) { // nobody tries while the change is halted
 		is.failing = time.Time{}

@@ -134,13 +134,6 @@ func (n *note) came(source checksum.Source, content *checksum.Content) {
 	}
 }
 
-// found notes that sources are there now and on record.
-func (n *note) found(sources []checksum.Source) {
-	for _, source := range sources {
-		delete(n.missing, source)
-	}
-}
-
 // rolled returns for which sources a roll was asked for that has come by now,
 // once, and whether nothing was on record before.
 func (n *note) rolled(now checksum.Records) (changed []checksum.Source, adopted bool) {

@@ -35,13 +35,8 @@ type others struct {
 
 type claimedKey struct{ namespace, id string }
 
-func newOthers() *others {
-	return &others{claimed: map[claimedKey]time.Time{}, renewed: map[workload.Ref]map[string]time.Time{}}
-}
-
-// keep tells how long to leave a workload alone that has values under keys which we
-// do not hold: none, when we have to ask about them. back tells that one of them was
-// recorded anew, and is there again.
+// keep tells how long to leave a workload alone that has values under other keys; zero: ask
+// about them now. back tells that one of them was recorded anew, and is there again.
 func (o *others) keep(user workload.Ref, ids []string, now time.Time) (wait time.Duration, back bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,10 +139,4 @@ func (c *Controller) tellOther(user workload.Ref, by string) {
 	c.onNamespace(user.Namespace, checksum.OtherInstallation, "another installation of configstamp, "+where+", serves this Namespace too: "+
 		user.People()+", and all that carries its checksums, is left to it. Have one installation serve the Namespace: annotate it with "+
 		"configstamp.dev/installation, the value being the namespace of that installation, or uninstall the other")
-}
-
-// tellElsewhere says, once for a Namespace, that it is left to another installation.
-func (c *Controller) tellElsewhere(namespace string) {
-	c.onNamespace(namespace, checksum.ServedElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
-		" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
 }

@@ -160,7 +160,7 @@ func TestHealthIsThatTheQueueMoves(t *testing.T) {
 	t.Run("a worker that hangs", func(t *testing.T) {
 		h := newHouse(t, c)
 		h.queue.Add(d)
-		done := h.vitals.looks.Begin(h.clock.Now())
+		done := h.looks.Begin(h.clock.Now())
 		h.clock.Step(longestLook)
 		healthy(h, "")
 		h.clock.Step(stuckAfter)
@@ -185,12 +185,12 @@ func TestHealthIsThatTheQueueMoves(t *testing.T) {
 			defer close(done)
 			h.work(ctx)
 		}()
-		eventually(t, "it works", func() bool { return !h.vitals.looks.Latest().IsZero() })
+		eventually(t, "it works", func() bool { return !h.looks.Latest().IsZero() })
 		healthy(h, "")
 		cancel()
 		<-done
 		healthy(h, "") // it was told to end
-		h.vitals.ended.Add(1)
+		h.ended.Add(1)
 		healthy(h, "1 of 2 workers have ended")
 	})
 	t.Run("an API server that is away", func(t *testing.T) {

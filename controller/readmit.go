@@ -30,13 +30,13 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, re
 	c.planned(func(p *rollout.Plan) { p.Sent(user, c.options.Clock.Now()) })
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if fields := forbidden(err); len(fields) > 0 {
-		c.refuse(user, true)
+		c.planned(func(p *rollout.Plan) { p.Refused(user, true, c.options.Clock.Now()) })
 		return c.blocked(user, s, rolling, checksum.Blocked, fmt.Sprintf("%s: not rolled out: another webhook would ride along and change %s; "+
 			"apply the manifest again, or restart the workload, to take its change and roll out", changed(review.Untrue), joined(fields)), review.Untrue...)
 	}
 	if err != nil {
 		c.metrics.readmitted(rolling, resultOf(err))
-		c.refuse(user, refused(err))
+		c.planned(func(p *rollout.Plan) { p.Refused(user, refused(err), c.options.Clock.Now()) })
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
 	after := answer.subject
@@ -45,7 +45,7 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, re
 	if rolled {
 		c.planned(func(p *rollout.Plan) { p.Answered(user, after.records, after.sources, after.status) })
 	} else {
-		c.refuse(user, true)
+		c.planned(func(p *rollout.Plan) { p.Refused(user, true, c.options.Clock.Now()) })
 	}
 	now := c.options.Clock.Now()
 	c.noteRolled(ctx, user, after)
@@ -62,12 +62,6 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, re
 		c.planned(func(p *rollout.Plan) { p.Postpone(user.Namespace, left.Untrue, now) })
 	}
 	return c.untrue(user, s, rolling, answer)
-}
-
-// refuse has the plan know that what was sent did not come, or, unless that is certain,
-// that nobody knows.
-func (c *Controller) refuse(user workload.Ref, certain bool) {
-	c.planned(func(p *rollout.Plan) { p.Refused(user, certain, c.options.Clock.Now()) })
 }
 
 // blocked is about a re-admission along which another webhook would change fields.
@@ -175,9 +169,8 @@ func optedOut(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(statusOf(err).Message, notServed)
 }
 
-// forbidden are the fields that our own policy refused to have changed by an
-// empty patch; none when that is not what the API server said. Since we send
-// nothing, it was another webhook that would have changed them.
+// forbidden are the fields that our own policy refused to have changed by an empty patch,
+// nil for other errors. It was another webhook that would have changed them.
 func forbidden(err error) []string {
 	_, rest, _ := strings.Cut(statusOf(err).Message, beforeForbidden)
 	fields, _, found := strings.Cut(rest, afterForbidden)

@@ -14,52 +14,24 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// record has the webhook write baselines for what has no comparable record.
-// Any patch runs everybody's mutating webhooks, so a dry run goes first: if
-// anything but our annotations would change, or another installation claims what
-// is on record, nothing is sent. wait is how long a roll that is due later has to
-// wait yet.
-func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, review review, wait time.Duration) (time.Duration, error) {
+// record has the webhook write baselines for what has no comparable record. It returns
+// how long to wait before the next try, zero when all is on record.
+func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, review review) (again time.Duration, err error) {
 	if keep, back := c.others.keep(user, review.OtherKeys, c.options.Clock.Now()); keep > 0 {
 		if back {
 			c.tellOther(user, "")
 		}
-		return sooner(wait, keep), nil
+		return keep, nil
 	}
 	before, err := c.api.get(ctx, user)
 	if err != nil {
 		return 0, fmt.Errorf("reading before a recording: %w", err)
 	}
-	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
-	if fields := forbidden(err); len(fields) > 0 {
-		return c.unrecorded(user, s, fields, wait)
+	if again, err = c.tryRecording(ctx, user, s, review, before); err != nil || again > 0 {
+		return again, err
 	}
-	if err != nil {
-		c.metrics.readmitted(recording, resultOf(err))
-		return 0, fmt.Errorf("trying a recording: %w", err)
-	}
-	if keep, claimed := c.claimed(user, review.OtherKeys, try); claimed {
-		c.metrics.readmitted(recording, checksum.Claimed)
-		return sooner(wait, keep), nil
-	}
-	others, err := otherChanges(user.Kind, before, try.body)
-	if err != nil {
-		return 0, err
-	}
-	if len(others) > 0 {
-		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.subject.resourceVersion {
-			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
-		}
-		return c.unrecorded(user, s, others, wait)
-	}
-	if left, err := c.review(ctx, user, try.subject); err != nil {
-		return 0, err
-	} else if len(left.ToRecord) > 0 {
-		again, err := c.untrue(user, s, recording, try)
-		return sooner(wait, again), err
-	}
-	written := user.Kind.TemplateWritten(before)
 	var last time.Time
+	written := user.Kind.TemplateWritten(before)
 	c.planned(func(p *rollout.Plan) { last = p.LastRoll(user, string(s.uid)) })
 	if last.After(written) { // managedFields do not tell of our own rolls
 		written = last
@@ -76,8 +48,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 		return 0, err
 	}
 	if len(left.ToRecord) > 0 {
-		again, err := c.untrue(user, s, recording, answer)
-		return sooner(wait, again), err
+		return c.untrue(user, s, recording, answer)
 	}
 	c.metrics.readmitted(recording, checksum.Done)
 	c.others.renew(user, review.OtherKeys, c.options.Clock.Now())
@@ -85,14 +56,46 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 	if left.rests() { // else what people were told is true yet
 		c.atRest(user)
 	}
-	return wait, nil
+	return 0, nil
 }
 
-// unrecorded tells of a recording along which another webhook would change fields.
-func (c *Controller) unrecorded(user workload.Ref, s *subject, fields []string, wait time.Duration) (time.Duration, error) {
-	again, err := c.blocked(user, s, recording, checksum.RecordingBlocked, fmt.Sprintf("checksums are not recorded: another webhook would ride along and change %s; "+
+// tryRecording is the dry run before a recording, as any patch runs everybody's mutating
+// webhooks: if anything but our annotations would change, or another installation claims
+// what is on record, it is not to be sent, and again is not zero.
+func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *subject, review review, before []byte) (again time.Duration, err error) {
+	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
+	if fields := forbidden(err); len(fields) > 0 {
+		return c.recordingBlocked(user, s, fields)
+	}
+	if err != nil {
+		c.metrics.readmitted(recording, resultOf(err))
+		return 0, fmt.Errorf("trying a recording: %w", err)
+	}
+	if keep, claimed := c.claimed(user, review.OtherKeys, try); claimed {
+		c.metrics.readmitted(recording, checksum.Claimed)
+		return keep, nil
+	}
+	others, err := otherChanges(user.Kind, before, try.body)
+	if err != nil {
+		return 0, err
+	}
+	if len(others) > 0 {
+		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.subject.resourceVersion {
+			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
+		}
+		return c.recordingBlocked(user, s, others)
+	}
+	left, err := c.review(ctx, user, try.subject)
+	if err == nil && len(left.ToRecord) > 0 {
+		return c.untrue(user, s, recording, try)
+	}
+	return 0, err
+}
+
+// recordingBlocked tells of a recording along which another webhook would change fields.
+func (c *Controller) recordingBlocked(user workload.Ref, s *subject, fields []string) (time.Duration, error) {
+	return c.blocked(user, s, recording, checksum.RecordingBlocked, fmt.Sprintf("checksums are not recorded: another webhook would ride along and change %s; "+
 		"apply the manifest again, or restart the workload, to take its change and be stamped", joined(fields)))
-	return sooner(wait, again), err
 }
 
 // sooner is the shorter of two waits, of which zero is none.
@@ -129,7 +132,9 @@ func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *s
 			}
 		}
 	}
-	c.notes.of(user).found(adopted)
+	for _, source := range adopted {
+		delete(c.notes.of(user).missing, source)
+	}
 	c.sayRecorded(user, s, adopted, stale, lost)
 	c.metrics.lost.Add(float64(len(lost)))
 }

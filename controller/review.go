@@ -24,7 +24,8 @@ func (c *Controller) serves(user workload.Ref, s *subject) bool {
 	case served:
 		c.told.over(user.Namespace, checksum.ServedElsewhere, "")
 	case why == checksum.ServedElsewhere:
-		c.tellElsewhere(user.Namespace)
+		c.onNamespace(user.Namespace, checksum.ServedElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
+			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
 	}
 	return served
 }
@@ -79,14 +80,13 @@ func (c *Controller) review(ctx context.Context, user workload.Ref, s *subject) 
 	policy := c.policy(user, s)
 	selections := checksum.Selections(s.references, policy)
 	for i := range selections {
-		if value, ok := s.records.Of(selections[i].Source); ok {
-			if id, unknown := ring.UnknownKey(value); unknown {
-				if _, err := c.keys.Refresh(ctx, id); err != nil {
-					return review{}, err
-				}
-				if ring = c.keys.Ring(); ring == nil {
-					return review{}, errNoKey
-				}
+		value, _ := s.records.Of(selections[i].Source)
+		if id, unknown := ring.UnknownKey(value); unknown {
+			if _, err := c.keys.Refresh(ctx, id); err != nil {
+				return review{}, err
+			}
+			if ring = c.keys.Ring(); ring == nil {
+				return review{}, errNoKey
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,9 +24,7 @@ var errMoved = errors.New("somebody else wrote the workload meanwhile")
 // is forgotten.
 func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	err = errPanicked // unless it returns
-	defer func() {
-		c.waits.looked(user, c.notes.end(user), err != nil, c.again(user))
-	}()
+	defer func() { c.waits.looked(user, c.notes.end(user), err != nil, c.again(user), c.options.Clock.Now()) }()
 	s := c.index.get(user)
 	if s == nil {
 		return c.forget(user), nil
@@ -57,9 +54,9 @@ func (c *Controller) again(user workload.Ref) (again bool) {
 	return again
 }
 
-// look looks at one workload and does what is due: nothing, a recording, or a
-// roll. It returns how long to wait before looking again (zero: until
-// something happens), or an error: then it is tried again with backoff, for ever.
+// look looks at one workload and does what is due: nothing, a recording, or a roll. It
+// returns how long to wait before the next look, zero when something else will wake it.
+// After an error the look is tried again with backoff, for ever.
 func (c *Controller) look(ctx context.Context, user workload.Ref, s *subject) (time.Duration, error) {
 	var uncertain bool
 	if c.planned(func(p *rollout.Plan) { uncertain = p.Uncertain(user) }); uncertain { // the watch may not have told of it yet
@@ -124,24 +121,13 @@ func (c *Controller) reread(ctx context.Context, user workload.Ref, was *subject
 
 // act does what a review asks for.
 func (c *Controller) act(ctx context.Context, user workload.Ref, s *subject, review review) (time.Duration, error) {
-	var wait time.Duration
-	var rolls bool
-	var err error
-	if len(review.Untrue) > 0 {
-		wait, rolls, err = c.due(ctx, user, s, review)
-	} else {
-		c.planned(func(p *rollout.Plan) {
-			if p.RolledByOthers(user, s.records, c.options.Clock.Now()) {
-				p.Confirmed(user, s.records, s.sources)
-			}
-		})
-	}
+	wait, rolls, err := c.due(ctx, user, s, review)
 	switch {
 	case rolls:
 		return c.roll(ctx, user, s, review)
 	case len(review.ToRecord) > 0:
-		wait, recordErr := c.record(ctx, user, s, review, wait)
-		return wait, errors.Join(err, recordErr)
+		again, recordErr := c.record(ctx, user, s, review)
+		return sooner(wait, again), errors.Join(err, recordErr)
 	}
 	return wait, err
 }
@@ -165,9 +151,17 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *subject, 
 }
 
 // due asks the plan whether a workload with changed sources may roll now, and tells
-// people what holds it; else how long to wait before looking again (zero: until
-// something happens).
+// people what holds it. wait is how long to wait before the next look, zero when
+// something else will wake it.
 func (c *Controller) due(ctx context.Context, user workload.Ref, s *subject, r review) (wait time.Duration, rolls bool, err error) {
+	if len(r.Untrue) == 0 {
+		c.planned(func(p *rollout.Plan) {
+			if p.RolledByOthers(user, s.records, c.options.Clock.Now()) {
+				p.Confirmed(user, s.records, s.sources)
+			}
+		})
+		return 0, false, nil
+	}
 	facts := c.facts(user, s)
 	facts.Review, facts.Policy = r.Review, r.policy
 	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Looked)
@@ -261,7 +255,7 @@ func (c *Controller) follow(ctx context.Context, user workload.Ref, s *subject) 
 	default:
 		klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", verdict.Ended == checksum.Healthy)
 	}
-	c.metrics.settled(verdict.Ended)
+	c.metrics.rollouts.WithLabelValues(verdict.Ended.Label()).Inc()
 	return verdict.Wait, nil
 }
 
@@ -299,22 +293,15 @@ func (c *Controller) follows(user workload.Ref) (follows bool) {
 // planned asks the plan something, or tells it something, under the one lock around
 // it, and queues whom the plan wants looked at.
 func (c *Controller) planned(do func(*rollout.Plan)) {
-	for _, stir := range c.plan.ask(do) {
+	stirs := func() []rollout.Stir {
+		c.planLock.Lock()
+		defer c.planLock.Unlock()
+		do(c.plan)
+		return c.plan.Stirs()
+	}()
+	for _, stir := range stirs {
 		c.queue.AddAfter(stir.User, stir.After)
 	}
-}
-
-// plan is the plan of rollouts, and the lock around it.
-type plan struct {
-	mu   sync.Mutex
-	plan *rollout.Plan
-}
-
-func (p *plan) ask(do func(*rollout.Plan)) []rollout.Stir {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	do(p.plan)
-	return p.plan.Stirs()
 }
 
 // isTurn reports whether an item of the queue asks whose turn it is: no workload
@@ -355,20 +342,17 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	})
 }
 
-// lookup is what the plan looks up.
+// lookup is what the plan looks up: it implements rollout.Cluster.
 type lookup struct{ *Controller }
 
-// Users implements rollout.Cluster.
 func (l lookup) Users(at rollout.SourceRef) []workload.Ref {
 	return l.index.users(at.Namespace, at.Source)
 }
 
-// Content implements rollout.Cluster.
 func (l lookup) Content(at rollout.SourceRef) *checksum.Content {
 	return l.sources.Content(at.Namespace, at.Source)
 }
 
-// Written implements rollout.Cluster.
 func (l lookup) Written(at rollout.SourceRef) time.Time {
 	written, _ := l.sources.Written(at.Namespace, at.Source)
 	return written

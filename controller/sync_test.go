@@ -662,7 +662,7 @@ func TestARecordingIsNoRoll(t *testing.T) {
 	if slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "rolling out") }) {
 		t.Errorf("events %q, want none of a roll", said)
 	}
-	if !h.plan.plan.LastRoll(d, "uid-d").IsZero() {
+	if !h.plan.LastRoll(d, "uid-d").IsZero() {
 		t.Error("it counts as rolled")
 	}
 }
@@ -695,8 +695,8 @@ func TestARollThatWasHeldIsNoRoll(t *testing.T) {
 			if !slices.Equal(calls, []string{"configstamp d"}) || len(h.index.get(d).records.Baseline) != 2 {
 				t.Fatalf("calls %q: not a roll that records alone, and the test shows nothing", calls)
 			}
-			if len(said) > 0 || !h.plan.plan.LastRoll(d, "uid-d").IsZero() || h.plan.plan.Follows(d) {
-				t.Errorf("events %q, last rolled %s, followed %t: want none of a roll", said, h.plan.plan.LastRoll(d, "uid-d"), h.plan.plan.Follows(d))
+			if len(said) > 0 || !h.plan.LastRoll(d, "uid-d").IsZero() || h.plan.Follows(d) {
+				t.Errorf("events %q, last rolled %s, followed %t: want none of a roll", said, h.plan.LastRoll(d, "uid-d"), h.plan.Follows(d))
 			}
 		})
 	}
@@ -723,7 +723,7 @@ func TestARecordingOvertakesNobody(t *testing.T) {
 	c.pod = workload.Pod{Name: "d-1", Started: h.clock.Now()}
 	c.write("c", map[string]string{"k": "old"})
 	h.mustSync(t, d)
-	if h.plan.plan.Follows(d) {
+	if h.plan.Follows(d) {
 		t.Error("a rollout is followed, though nothing rolls")
 	}
 	if _, said := h.happened(); !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, checksum.PodsRunWithdrawnContent.Event()) }) {
@@ -735,7 +735,7 @@ func TestARecordingOvertakesNobody(t *testing.T) {
 func (h *house) stepwise() {
 	h.options.Limits = rollout.Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, RolloutDeadline: time.Hour}
 	h.options.Limits.Settle = h.options.Settle
-	h.plan.plan = rollout.New(h.options.Limits, lookup{h.Controller})
+	h.plan = rollout.New(h.options.Limits, lookup{h.Controller})
 	h.planned(func(p *rollout.Plan) { p.Lead(nil, h.clock.Now()) })
 	h.clock.Step(h.options.Settle)
 }

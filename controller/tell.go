@@ -70,10 +70,9 @@ func (c *Controller) tell(regarding *corev1.ObjectReference, related runtime.Obj
 	c.recorder.Eventf(regarding, related, why.EventType(), why.Event(), actionReadmit, "%s", text)
 }
 
-// say tells something about a workload, at its version, and names the sources
-// that it is about: those who fold events, as our queue does and kubectl, take two
-// of one reason about one thing for the same one. Repeating oneself is for told to
-// prevent.
+// say tells something about a workload, at its version. It names the sources, because our
+// event queue and kubectl fold two events of one reason about one thing into one. told
+// prevents that an event is repeated.
 func (c *Controller) say(user workload.Ref, s *subject, why checksum.Reason, text string, about ...checksum.Source) {
 	c.sayAbout(user, s, why, text, list(about), about...)
 }

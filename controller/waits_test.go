@@ -255,7 +255,7 @@ func TestARetryThatIsNotNeededIsForgotten(t *testing.T) {
 }
 
 func TestAHaltOutweighsARetry(t *testing.T) {
-	w, user := newWaits(time.Now), workload.Ref{Namespace: "shop", Name: "d"}
+	w, user := waits{all: map[workload.Ref]waiting{}}, workload.Ref{Namespace: "shop", Name: "d"}
 	for _, step := range []struct {
 		hold   checksum.Reason
 		failed bool
@@ -266,7 +266,7 @@ func TestAHaltOutweighsARetry(t *testing.T) {
 		{checksum.Halted, false, checksum.Halted},
 		{checksum.Turn, false, checksum.Turn},
 	} {
-		w.looked(user, step.hold, step.failed, true)
+		w.looked(user, step.hold, step.failed, true, time.Now())
 		if got := w.byLabel(); len(got) != 1 || got[step.want.Label()].count != 1 {
 			t.Errorf("after %+v: %v", step, got)
 		}

@@ -32,9 +32,6 @@ import (
 // are watched while the server serves them.
 func New(config *rest.Config, server discovery.Client, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
 	options.Kinds = options.Kinds.Readmitted()
-	if options.Workers < 1 {
-		return nil, fmt.Errorf("making the controller: %d workers, want at least one", options.Workers)
-	}
 	core, err := follow.NewRaw(config, corev1.SchemeGroupVersion, unwatched)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for pods: %w", err)
@@ -44,19 +41,14 @@ func New(config *rest.Config, server discovery.Client, options Options, sources 
 	var resources []discovery.Resource
 	for _, kind := range options.Kinds {
 		if kind.Custom {
-			var watched customStores
-			resources = append(resources, discovery.Resource{GroupVersionResource: kind.GroupVersionResource(), Filled: watched.filled, Watch: func(ctx context.Context, name string) error {
-				return c.watchCustom(ctx, config, clients, kind.Named(name), &watched)
-			}})
+			resources = append(resources, c.custom(config, clients, kind))
 			continue
 		}
-		client, stores, err := c.stores(config, clients, kind)
+		watches, err := c.watchesOf(config, clients, kind)
 		if err != nil {
 			return nil, err
 		}
-		for _, store := range stores {
-			c.watches = append(c.watches, watch{kind.String(), client, store})
-		}
+		c.watches = append(c.watches, watches...)
 	}
 	c.customs = discovery.New(server, resources...)
 	return c, nil
@@ -81,8 +73,8 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		line:   queued,
 		told:   told{texts: map[any]map[string]string{}},
 		notes:  notes{made: map[workload.Ref]*note{}},
-		waits:  newWaits(options.Clock.Now),
-		others: newOthers(),
+		waits:  waits{all: map[workload.Ref]waiting{}},
+		others: others{claimed: map[claimedKey]time.Time{}, renewed: map[workload.Ref]map[string]time.Time{}},
 	}
 	c.index = newIndex(c.wake, c.concern, options.Clock.Now)
 	c.index.remade = func(user workload.Ref) {
@@ -90,7 +82,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		c.told.forget(user)
 	}
 	options.Limits.Settle = options.Settle
-	c.plan.plan = rollout.New(options.Limits, lookup{c})
+	c.plan = rollout.New(options.Limits, lookup{c})
 	c.metrics = newMetrics(registry)
 	registry.MustRegister(gauges{c})
 	return c
@@ -173,11 +165,11 @@ func (c *Controller) fill(ctx context.Context) bool {
 	}
 }
 
-// stores makes what fills the index with workloads of a kind.
-func (c *Controller) stores(config *rest.Config, clients *restAPI, kind *workload.Kind) (client rest.Interface, stores []*workloads, err error) {
-	client, err = follow.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
+// watchesOf are the watches that fill the index with workloads of a kind.
+func (c *Controller) watchesOf(config *rest.Config, clients *restAPI, kind *workload.Kind) (watches []watch, err error) {
+	client, err := follow.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a client for %s: %w", kind, err)
+		return nil, fmt.Errorf("making a client for %s: %w", kind, err)
 	}
 	clients.put(kind, client)
 	namespaces := c.options.Namespaces
@@ -185,40 +177,38 @@ func (c *Controller) stores(config *rest.Config, clients *restAPI, kind *workloa
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
-		stores = append(stores, c.index.of(kind, namespace, c.options.Clock))
+		watches = append(watches, watch{kind.String(), client, c.index.of(kind, namespace, c.options.Clock)})
 	}
-	return client, stores, nil
+	return watches, nil
 }
 
-// customStores are the watches of a custom kind, nil while there are none.
-type customStores struct {
-	atomic.Pointer[[]*workloads]
-}
-
-func (c *customStores) filled() bool {
-	watched := c.Load()
-	return watched != nil && !slices.ContainsFunc(*watched, func(store *workloads) bool { return !store.Filled() && !store.Refused() })
-}
-
-// watchCustom watches the workloads of a custom kind until ctx ends, and forgets
-// them then.
-func (c *Controller) watchCustom(ctx context.Context, config *rest.Config, clients *restAPI, kind *workload.Kind, watched *customStores) error {
-	client, stores, err := c.stores(config, clients, kind)
-	if err != nil {
-		return err
+// custom is a custom kind, whose workloads are watched while the server serves them, and
+// forgotten then.
+func (c *Controller) custom(config *rest.Config, clients *restAPI, kind *workload.Kind) discovery.Resource {
+	var watched atomic.Pointer[[]watch] // nil while there are none
+	filled := func() bool {
+		watches := watched.Load()
+		return watches != nil && !slices.ContainsFunc(*watches, func(w watch) bool { return !w.store.Filled() && !w.store.Refused() })
 	}
-	watched.Store(&stores)
-	defer watched.Store(nil)
-	var running sync.WaitGroup
-	for _, store := range stores {
-		running.Go(func() { store.Run(ctx, client) })
-	}
-	running.Wait()
-	for _, store := range stores {
-		c.index.replace(kind, store.Namespace, nil)
-	}
-	clients.put(kind, nil)
-	return nil
+	return discovery.Resource{GroupVersionResource: kind.GroupVersionResource(), Filled: filled, Watch: func(ctx context.Context, name string) error {
+		kind := kind.Named(name)
+		watches, err := c.watchesOf(config, clients, kind)
+		if err != nil {
+			return err
+		}
+		watched.Store(&watches)
+		defer watched.Store(nil)
+		var running sync.WaitGroup
+		for _, watch := range watches {
+			running.Go(func() { watch.store.Run(ctx, watch.client) })
+		}
+		running.Wait()
+		for _, watch := range watches {
+			c.index.replace(kind, watch.store.Namespace, nil)
+		}
+		clients.put(kind, nil)
+		return nil
+	}}
 }
 
 // condenser reads workloads of a kind as they arrive. One that cannot be read
