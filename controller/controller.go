@@ -131,15 +131,21 @@ type Controller struct {
 	others     others
 }
 
-// Changed tells the controller that a source has other content than before.
+// Changed tells the controller that a source has other content than before, it is not
+// known which.
 // It may be called at any time, from any goroutine.
 func (c *Controller) Changed(namespace string, source checksum.Source) {
+	c.Edited(namespace, source, nil)
+}
+
+// Edited is Changed of a source of which it is known what it held before; nil: nothing.
+func (c *Controller) Edited(namespace string, source checksum.Source, was *checksum.Content) {
 	users := c.index.users(namespace, source)
 	if len(users) == 0 {
 		return
 	}
 	c.planned(func(p *rollout.Plan) {
-		p.Edited(rollout.SourceRef{Namespace: namespace, Source: source}, c.sources.Content(namespace, source), users, c.options.Clock.Now())
+		p.Edited(rollout.SourceRef{Namespace: namespace, Source: source}, was, c.sources.Content(namespace, source), c.options.Clock.Now())
 	})
 	for _, user := range users {
 		c.wake(user) // a recording waits for nothing; a roll waits in sync
@@ -333,7 +339,8 @@ func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.
 		if s := c.index.get(user); s != nil {
 			records = s.records
 		}
-		c.planned(func(p *rollout.Plan) { p.Panicked(user, records, c.options.Clock.Now()) })
+		now := c.options.Clock.Now()
+		c.planned(func(p *rollout.Plan) { p.Recount(now); p.Unlooked(user, records, true, now) })
 		wait, err = 0, errPanicked
 	}, "workload", user)
 	return c.sync(ctx, user)
@@ -346,6 +353,7 @@ func (c *Controller) tryTurns(ctx context.Context) (err error) {
 	defer cancel()
 	defer c.caught(ctx, inTurns, "The planner of turns panicked", func() {
 		c.planned(func(p *rollout.Plan) {
+			p.Recount(c.options.Clock.Now())
 			for _, user := range p.Granted() {
 				c.queue.Add(user)
 			}

@@ -36,11 +36,15 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *subject
 		c.sayPace(ctx, user, s, r, now.Add(v.Wait))
 	case checksum.Halted:
 		c.told.over(user, checksum.Turn, later(r)) // no setting does any more
-		text := fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
-			"It goes on when the source changes again, when that one is healthy with it or deleted, or by the annotation configstamp.dev/resume on the source",
-			changed(r.Untrue), v.Halted.People(), v.HaltedWhy)
+		text, about := changed(r.Untrue)+", but it does not roll: "+failedElsewhere+". Any pod that starts meanwhile reads the new content. "+
+			"It goes on at once when the source changes again, or by the annotation configstamp.dev/resume on the source", list(r.Untrue)
+		if v.Halted != (workload.Ref{}) {
+			text, about = fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
+				"It goes on when the source changes again, when that one is healthy with it or deleted, or by the annotation configstamp.dev/resume on the source",
+				changed(r.Untrue), v.Halted.People(), v.HaltedWhy), list(r.Untrue)+" by "+v.Halted.People()
+		}
 		if c.told.first(user, checksum.Halted, text) {
-			c.sayAbout(user, s, checksum.Halted, text, list(r.Untrue)+" by "+v.Halted.People(), r.Untrue...)
+			c.sayAbout(user, s, checksum.Halted, text, about, r.Untrue...)
 		}
 	case checksum.Turn:
 		c.told.over(user, checksum.Turn, later(r))

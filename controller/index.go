@@ -54,9 +54,7 @@ func (o *Options) read(kind *workload.Kind, body []byte) (*workload.Object, *sub
 	s.references = checksum.Joined(references)
 	s.foreign = object.Foreign(o.Dialects)
 	s.owned = object.RolledByOwner(o.Kinds)
-	if s.status = status; s.status.Phase == workload.Suspended { // it is not told apart yet
-		s.status.Phase, s.status.Missing, s.status.Waits = workload.Unreported, 0, "it is paused"
-	}
+	s.status = status
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.records, _ = object.Records()
 	return object, s, nil

@@ -67,7 +67,7 @@ func TestAPanicTakesNobodysTurn(t *testing.T) {
 	logged(t)
 	extra := configMap("extra")
 	w := newWorld(t)
-	w.limits.Unsettled, w.limits.UnsettledPerNamespace = 1, 1
+	w.limits.Unsettled, w.limits.UnsettledPerNamespace = rollout.Number(1), 1
 	at := w.fill(3, func(i int, app *simulatedApp) {
 		if i == 0 {
 			app.sources = append(app.sources, extra)
@@ -85,7 +85,7 @@ func TestAPanicHoldsNoSlotForEver(t *testing.T) {
 	logged(t)
 	other, extra := configMap("other"), configMap("extra")
 	w := newWorld(t)
-	w.limits.Unsettled, w.limits.UnsettledPerNamespace = 1, 1
+	w.limits.Unsettled, w.limits.UnsettledPerNamespace = rollout.Number(1), 1
 	at := w.fill(3, func(i int, app *simulatedApp) {
 		switch i {
 		case 0:

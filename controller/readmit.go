@@ -42,12 +42,13 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, re
 	after := answer.subject
 	c.index.renew(user, after)
 	rolled := rollout.RolledBetween(s.records, after.records)
+	now := c.options.Clock.Now()
 	if rolled {
-		c.planned(func(p *rollout.Plan) { p.Answered(user, after.records, after.sources, after.status) })
+		facts := c.facts(user, after)
+		c.planned(func(p *rollout.Plan) { p.Answered(user, facts, now) })
 	} else {
 		c.planned(func(p *rollout.Plan) { p.Refused(user, true, c.options.Clock.Now()) })
 	}
-	now := c.options.Clock.Now()
 	c.noteRolled(ctx, user, after)
 	c.notes.of(user).held = nil
 	left, err := c.review(ctx, user, after)

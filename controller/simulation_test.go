@@ -104,8 +104,8 @@ func (w *world) check() {
 	if n := w.counts(); n != (rollout.Counts{}) {
 		w.t.Errorf("in the end something is left over: %+v", n)
 	}
-	if w.most > w.limits.Unsettled {
-		w.t.Errorf("%d workloads rolled at once, want at most %d", w.most, w.limits.Unsettled)
+	if w.most > w.limits.Unsettled.Slots(0) {
+		w.t.Errorf("%d workloads rolled at once, want at most %d", w.most, w.limits.Unsettled.Slots(0))
 	}
 	if rolls < simulatedChanges || len(w.victims) < simulatedChanges/20 {
 		w.t.Errorf("%d rollouts and %d bad contents that reached somebody show nothing", rolls, len(w.victims))

@@ -64,7 +64,7 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *subject) (t
 		if s, err = c.reread(ctx, user, s); err != nil {
 			return 0, fmt.Errorf("looking whether it rolls: %w", err)
 		}
-		c.planned(func(p *rollout.Plan) { p.Confirmed(user, s.records, s.sources) })
+		c.planned(func(p *rollout.Plan) { p.Confirmed(user, s.records, s.sources, c.options.Clock.Now()) })
 	}
 	if served := c.serves(user, s); !served || s.fault != "" {
 		return c.lookOn(ctx, user, s, served)
@@ -135,7 +135,7 @@ func (c *Controller) act(ctx context.Context, user workload.Ref, s *subject, rev
 // lookOn looks at a workload for which nothing is done, because it is not opted in or
 // its template cannot be read. What it has failed with stays halted.
 func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *subject, served bool) (time.Duration, error) {
-	c.planned(func(p *rollout.Plan) { p.Withdraw(user) })
+	c.planned(func(p *rollout.Plan) { p.Withdraw(user, c.options.Clock.Now()) })
 	if served {
 		c.sayOnce(user, s, checksum.TemplateUnreadable, s.fault)
 	} else {
@@ -154,15 +154,11 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *subject, 
 // people what holds it. wait is how long to wait before the next look, zero when
 // something else will wake it.
 func (c *Controller) due(ctx context.Context, user workload.Ref, s *subject, r review) (wait time.Duration, rolls bool, err error) {
+	facts := c.facts(user, s)
 	if len(r.Untrue) == 0 {
-		c.planned(func(p *rollout.Plan) {
-			if p.RolledByOthers(user, s.records, c.options.Clock.Now()) {
-				p.Confirmed(user, s.records, s.sources)
-			}
-		})
+		c.planned(func(p *rollout.Plan) { p.RolledByOthers(user, facts, c.options.Clock.Now()) })
 		return 0, false, nil
 	}
-	facts := c.facts(user, s)
 	facts.Review, facts.Policy = r.Review, r.policy
 	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Looked)
 	if err != nil {
@@ -176,7 +172,7 @@ func (c *Controller) due(ctx context.Context, user workload.Ref, s *subject, r r
 
 // facts are what is known of a workload now.
 func (c *Controller) facts(user workload.Ref, s *subject) *rollout.Facts {
-	f := &rollout.Facts{UID: string(s.uid), Records: s.records, Served: c.serves(user, s), Status: s.status,
+	f := &rollout.Facts{UID: string(s.uid), Records: s.records, Sources: s.sources, Served: c.serves(user, s), Status: s.status,
 		Standstill: rollout.Standstill{Since: s.still, Calm: s.calm, Relapsed: s.relapsed}}
 	c.planned(func(p *rollout.Plan) { f.Mark = p.Mark() })
 	return f
@@ -315,8 +311,8 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	for _, user := range append(out.Roll, out.Held...) {
 		c.queue.Add(user)
 	}
-	if out.Again > 0 {
-		c.queue.AddAfter(workload.Ref{}, out.Again)
+	if !out.At.IsZero() {
+		c.queue.AddAfter(workload.Ref{}, out.At.Sub(c.options.Clock.Now()))
 	}
 	tell := func(all []rollout.News, why checksum.Reason, text func(rollout.News, rollout.SourceRef) string) {
 		for _, one := range all {
@@ -331,16 +327,28 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	}
 	c.metrics.halts.Add(float64(len(out.Halted)))
 	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
-		return fmt.Sprintf("the change stops, as %s has failed with it: %s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
-			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", n.By.People(), n.Why, at.Source.Kind, at.Source.Name)
+		why := "the change stops here as well: " + failedElsewhere
+		if !n.Foreign {
+			why = fmt.Sprintf("the change stops, as %s has failed with it: %s", n.By.People(), n.Why)
+		}
+		return fmt.Sprintf("%s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
+			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, at.Source.Kind, at.Source.Name)
 	})
 	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News, _ rollout.SourceRef) string {
+		if n.Foreign {
+			return "the change goes on: what has failed in other namespaces does not halt it any more"
+		}
 		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.By.People())
 	})
 	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News, _ rollout.SourceRef) string {
 		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
 	})
 }
+
+// failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.
+// What failed, and where, is not for those who read about this namespace.
+const failedElsewhere = "copies of this ConfigMap in other namespaces had the same change, and workloads there have failed with it; " +
+	"one workload after the other tries it again after a while (--foreign-halt)"
 
 // lookup is what the plan looks up: it implements rollout.Cluster.
 type lookup struct{ *Controller }
@@ -357,3 +365,5 @@ func (l lookup) Written(at rollout.SourceRef) time.Time {
 	written, _ := l.sources.Written(at.Namespace, at.Source)
 	return written
 }
+
+func (l lookup) Workloads() int { return l.index.count() }

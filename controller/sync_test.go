@@ -733,7 +733,7 @@ func TestARecordingOvertakesNobody(t *testing.T) {
 
 // stepwise has changes roll in steps.
 func (h *house) stepwise() {
-	h.options.Limits = rollout.Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, RolloutDeadline: time.Hour}
+	h.options.Limits = rollout.Limits{Step: 1, Unsettled: rollout.Number(10), UnsettledPerNamespace: 9, RolloutDeadline: time.Hour}
 	h.options.Limits.Settle = h.options.Settle
 	h.plan = rollout.New(h.options.Limits, lookup{h.Controller})
 	h.planned(func(p *rollout.Plan) { p.Lead(nil, h.clock.Now()) })

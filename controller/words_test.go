@@ -84,7 +84,7 @@ func TestNobodysWordsAreRepeated(t *testing.T) {
 			h.scraped = prometheus.NewRegistry()
 			h.Controller = newController(Options{
 				Policy: c.policy, Settle: settle, Workers: 1, Clock: h.clock,
-				Limits: rollout.Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: time.Hour},
+				Limits: rollout.Limits{Step: 1, Unsettled: rollout.Number(10), UnsettledPerNamespace: 9, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: time.Hour},
 			}, c, c, c, c, h.events, h.scraped)
 			h.see(t, d)
 			h.leads.Store(true)

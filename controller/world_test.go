@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -116,7 +115,6 @@ type world struct {
 	plan       map[time.Time][]func()
 	versions   int
 	most       int // rollouts under way at once
-	trace      strings.Builder
 	leaders    int
 	flaky      bool // workloads and the API server fail by themselves
 	said       []said
@@ -143,7 +141,6 @@ type said struct{ about, reason, text string }
 func (w *world) Eventf(regarding, _ runtime.Object, _, reason, _, note string, args ...any) {
 	about, _ := regarding.(*corev1.ObjectReference)
 	w.said = append(w.said, said{about.Kind + " " + about.Name, reason, fmt.Sprintf(note, args...)})
-	w.note(reason, about.Kind, about.Namespace+"/"+about.Name, fmt.Sprintf(note, args...))
 }
 
 // simulatedApp is one workload.
@@ -186,7 +183,7 @@ func newWorld(t *testing.T) *world {
 	return &world{
 		t: t, random: rand.New(rand.NewPCG(1, 1)), kind: kind, ring: checksum.NewRing(key),
 		clock:  clocktesting.NewFakeClock(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)),
-		limits: rollout.Limits{Step: 1, Unsettled: 30, UnsettledPerNamespace: 29, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 5 * time.Minute},
+		limits: rollout.Limits{Step: 1, Unsettled: rollout.Number(30), UnsettledPerNamespace: 29, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 5 * time.Minute},
 		apps:   map[workload.Ref]*simulatedApp{}, contents: map[rollout.SourceRef]*checksum.Content{}, written: map[rollout.SourceRef]time.Time{},
 		bad: map[*checksum.Content]bool{}, edited: map[*checksum.Content]time.Time{}, victims: map[*checksum.Content][]string{}, plan: map[time.Time][]func(){},
 	}
@@ -443,7 +440,6 @@ func (w *world) get(_ context.Context, user workload.Ref) ([]byte, error) {
 func (w *world) readmit(_ context.Context, user workload.Ref, _ string, dryRun bool) ([]byte, []string, error) {
 	app := w.apps[user]
 	w.patches++
-	w.note("patch", user.String())
 	if dryRun {
 		w.t.Fatal("nothing is to be recorded here")
 	}

@@ -43,7 +43,7 @@ func controllerCommand() *cobra.Command {
 	o.add(flags)
 	flags.DurationVar(&o.settle, "settle", 2*time.Second, "how long a source rests after its last edit before workloads roll, at most ten times that after the first")
 	flags.StringVar(&o.step, "step", "1", "how many workloads a change rolls first; twice as many each time they have become healthy. off: all at once, and no change stops by itself")
-	flags.Var(&o.limits.Budget, "max-unsettled", "how many workloads may roll at once, not healthy yet, in the cluster: a number, a share such as 2% of the workloads that can roll, or default: 10 or 1 %, whichever is more, at most 100")
+	flags.Var(&o.limits.Unsettled, "max-unsettled", "how many workloads may roll at once, not healthy yet, in the cluster: a number, a share such as 2% of the workloads that can roll, or default: 10 or 1 %, whichever is more, at most 100")
 	flags.IntVar(&o.limits.UnsettledPerNamespace, "max-unsettled-per-namespace", 0, "how many of these may be in one namespace; 0: nine tenths, and at least one, so that another namespace finds room")
 	flags.DurationVar(&o.limits.Soak, "soak", 10*time.Second, "how long a rollout has to stay well to be healthy, and no less than minReadySeconds")
 	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or to be unable to start, before a rollout has failed")
@@ -86,8 +86,6 @@ func (o *controllerOptions) checkLimits() error {
 	if o.limits.UnsettledPerNamespace < 0 {
 		errs = append(errs, fmt.Errorf("--max-unsettled-per-namespace=%d: want no less than 0", o.limits.UnsettledPerNamespace))
 	}
-	o.limits.Unsettled = o.limits.Budget.Slots(0) // until workloads are counted
-	o.limits.UnsettledPerNamespace = rollout.PerNamespace(o.limits.Unsettled, o.limits.UnsettledPerNamespace)
 	if o.limits.Soak < 0 {
 		errs = append(errs, fmt.Errorf("--soak=%s: want no less than 0s", o.limits.Soak))
 	}
@@ -158,7 +156,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	}
 	p.tellProgress("workloads", c.LastProgress)
 	p.signs["workloads"] = c.LastSign
-	p.store.OnChange(c.Changed)
+	p.store.OnChange(c.Edited)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
 

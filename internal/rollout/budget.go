@@ -81,3 +81,6 @@ func PerNamespace(slots, set int) int {
 	}
 	return max(1, min(set, slots))
 }
+
+// Number is a Budget of so many, at least one.
+func Number(slots int) Budget { return Budget{number: max(1, slots)} }

@@ -1,8 +1,9 @@
 package rollout
 
 import (
+	"cmp"
 	"maps"
-	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -10,57 +11,68 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Limits bound how much rolls at once.
-type Limits struct {
-	// Step is how many workloads a change rolls first; 0: all at once, and nothing
-	// of what follows counts.
-	Step int
-	// Budget is how many rollouts may be under way at once in the cluster.
-	Budget Budget
-	// Unsettled is how many rollouts may be under way at once, in the cluster and in
-	// each namespace.
-	Unsettled, UnsettledPerNamespace int
-	// ForeignHalt is for how long a change of a replicated ConfigMap stops in the
-	// namespaces in which nothing has failed.
-	ForeignHalt time.Duration
-	// ReplicatedEach makes each copy of a replicated ConfigMap a change of its own.
-	ReplicatedEach bool
-	// Soak is how long a rollout has to stay well before it is healthy.
-	Soak time.Duration
-	// CrashDeadline is how long every new pod has to crash, or to be unable to
-	// start, before a rollout has failed.
-	CrashDeadline time.Duration
-	// Settle is how long a source must have rested before a roll; several edits within
-	// ten times that make one.
-	Settle time.Duration
-	// RolloutDeadline is how long a rollout may make no progress, where its own
-	// controller has no deadline.
-	RolloutDeadline time.Duration
+// SourceRef is a source in its namespace.
+type SourceRef struct {
+	Namespace string
+	Source    checksum.Source
 }
 
-// change is one source going from one content to another, or several that settled
-// together and concern common workloads.
+// Compare orders sources: by namespace, kind and name.
+func (s SourceRef) Compare(other SourceRef) int {
+	return cmp.Or(cmp.Compare(s.Namespace, other.Namespace), s.Source.Compare(other.Source))
+}
+
+// change is one source going from one content to another in one namespace, or several
+// that settled together and concern common workloads. The copies of a replicated
+// ConfigMap are changes of one group.
 type change struct {
-	number   uint64 // of all that have begun
-	born     time.Time
-	contents map[SourceRef]*checksum.Content // of its sources; none: they have changed again
-	into     *change                         // which has taken it in, nil: none
+	number    uint64 // of all that have begun
+	namespace string
+	born      time.Time
+	contents  map[SourceRef]*checksum.Content // of its sources; none: they have changed again
+	into      *change                         // which has taken it in, nil: none
+	groups    map[SourceRef]*group            // of its sources, of those that have one
 	// found tells that it began before we looked, so that workloads may have rolled
 	// for it already.
 	found bool
 	// unseen is how many workloads have to be looked at before it begins, so that
-	// the first is the right one.
-	unseen int
+	// the first is the right one; left are those of them that it brought itself, and
+	// group the one that waits for those as well.
+	unseen, left int
+	group        *group
 	// proven is how many became healthy with each source, settled how many rolled.
 	proven  map[SourceRef]int
 	settled int
-	halted  workload.Ref // by whom; the zero ref: by nobody
+
+	tally
+	members  map[*record]struct{}  // those that the tally counts
+	failures map[*record]time.Time // those that halt it, with when their rollout began
+	stop     *record               // who halts it, nil: nobody
+	halted   workload.Ref          // by whom, as people know; the zero Ref: by nobody
+	foreign  bool                  // people know that it is halted by failures in other namespaces
+	doubted  bool                  // to be judged
+	over     bool                  // nothing is left to do
+	hungry   time.Time             // since when somebody could roll, were it its turn
+	queues
 }
 
-// ended is a change that has ended well.
-type ended struct {
-	content *checksum.Content
-	proven  int
+// tally counts the workloads of a change, or of a group.
+type tally struct {
+	waiting   int // for their turn
+	healthy   int // of them, those who wait for nothing but others, and were healthy before
+	attempts  int // that count for it
+	under     int // of them, those under way, and those that are about to be
+	proving   int // of them, those that can halt it
+	suspended int // attempts that stand at a pause of their own
+}
+
+func (t *tally) add(other tally, sign int) {
+	t.waiting += sign * other.waiting
+	t.healthy += sign * other.healthy
+	t.attempts += sign * other.attempts
+	t.under += sign * other.under
+	t.proving += sign * other.proving
+	t.suspended += sign * other.suspended
 }
 
 func (c *change) root() *change {
@@ -71,85 +83,50 @@ func (c *change) root() *change {
 }
 
 // begun reports whether anything has rolled for it.
-func (c *change) begun() bool { return c.settled > 0 }
+func (c *change) begun() bool { return c.settled > 0 || c.attempts > 0 }
 
-func (c *change) places() []SourceRef {
+func (c *change) sources() []SourceRef {
 	return slices.SortedFunc(maps.Keys(c.contents), SourceRef.Compare)
 }
 
-// candidate is a workload that would roll, but for its turn.
-type waiter struct {
-	user    workload.Ref
-	sources []checksum.Source
-	records checksum.Records
-	since   time.Time
-	// due is when its sources have settled.
-	due time.Time
-	// last tells that it is not healthy: it goes last, and halts nothing.
-	last bool
-	// busy tells that it rolls for another reason, or did a moment ago: it is waited
-	// for. unready is the former alone: should it roll all the same, it halts nothing.
-	busy, unready bool
-	// mute tells that it cannot report health: it is settled at once. silent tells that
-	// it may change its status, which says nothing of health: it rolls alone.
-	mute, silent bool
-	// order is its place, careful that others are to go before it.
-	order   int
-	careful bool
-	tries   int
-	retry   time.Time // not before
-
-	granted bool
-	// on are its changes, and age when the oldest was born: as of the last survey.
-	on  []*change
-	age time.Time
-}
-
-// unordered is the order of those that have none: they go after the others.
-const unordered = math.MaxInt
-
-// rollout is a workload that rolls, or has failed.
-type attempt struct {
-	began time.Time
-	// evidence is for which changes it counts, and whether it can halt them.
-	evidence map[*change]bool
-	// holds are the changes for which the workload has failed before: they stay
-	// halted until it is healthy with what they brought.
-	holds map[*change]hold
-	// records is what was on record before, and rolled for which sources that is
-	// another now.
-	records checksum.Records
-	rolled  []checksum.Source
-	uid     string      // of the workload
-	gone    time.Time   // since when there is no workload of its name; zero: there is
-	last    bool        // it was not healthy before
-	places  []SourceRef // of the sources for which it rolls
-	found   bool        // it was not begun by us
-	before  *attempt    // the one in whose place it stands, nil: none
-	tries   int
-	retry   time.Time // when to try again, should it not have come
-	failed  bool
-	why     string
-	health  health
-}
-
-// hold is a failure of before: when that rollout began, and the sources for which
-// it rolled.
-type hold struct {
-	began  time.Time
-	places []SourceRef
-}
+// halts reports whether a change rolls nobody, for what has failed.
+func (c *change) halts() bool { return c.stop != nil || c.foreign }
 
 // carriedBy reports whether a workload that carries the present content of some
-// sources carries what a change brought, as far as it is among some places.
-func (c *change) carriedBy(carried map[checksum.Source]*checksum.Content, places []SourceRef) bool {
-	for _, at := range places {
-		if content, its := c.contents[at]; its && !carries(carried, at.Source, content) {
+// sources carries what a change brought, as far as it is among some sources.
+func (c *change) carriedBy(f *Facts, sources []SourceRef) bool {
+	for _, at := range sources {
+		if content, its := c.contents[at]; its && !f.carries(at.Source, content) {
 			return false
 		}
 	}
 	return true
 }
 
-// proves reports whether a rollout can halt what it counts for.
-func (r *attempt) proves() bool { return !r.last }
+// released reports whether a failure that began at some moment holds a change no
+// more, because somebody said so on one of its sources.
+func (p *Plan) released(c *change, began time.Time) bool {
+	for at := range c.contents {
+		if content := p.cluster.Content(at); content != nil && content.Policy.Resumes().After(began) {
+			return true
+		}
+	}
+	return false
+}
+
+// ended is a change that has ended well.
+type ended struct {
+	content *checksum.Content
+	proven  int
+}
+
+// room reports whether a step of the group has room for one more, beside some that are
+// under way; ended are those that the steps count.
+func (l *Limits) room(under, ended int) bool { return under < l.allowed(ended)-ended }
+
+// allowed is how many workloads may have begun when some are proven: the first
+// step, and twice as many more with each step that is complete.
+func (l *Limits) allowed(proven int) int {
+	complete := bits.Len(uint(proven/l.Step+1)) - 1 // #nosec G115 -- neither is negative
+	return l.Step * (1<<(complete+1) - 1)
+}

@@ -12,6 +12,8 @@ import (
 type Facts struct {
 	UID     string // metadata.uid: another one is another workload of its name
 	Records checksum.Records
+	// Sources are those that concern it.
+	Sources []checksum.Source
 	// Served tells that it is opted in.
 	Served bool
 	// Review and Policy are what its references ask for, and what holds it.
@@ -74,7 +76,8 @@ type Verdict struct {
 	Nodes    []string
 	Selector *string // of the pods to read; nil: it is not known yet
 	// Why is what it waits for, if anything; Hold is the setting that holds it, and
-	// Halted who has failed with its change, and why. It waits for its turn since Since.
+	// Halted who has failed with its change, and why; the zero Ref when that was in another
+	// namespace. It waits for its turn since Since.
 	// Settles tells that its sources are being written, so that nothing is told yet.
 	Why       checksum.Reason
 	Hold      checksum.Hold
@@ -88,10 +91,9 @@ type Verdict struct {
 	Blind bool
 	// Retry tells that pods could not be read, and are to be read again soon.
 	Retry bool
-	// Ended and failed tell what became of a rollout; Ours that it is ours to tell of.
+	// Ended and failed tell what became of a rollout.
 	Ended  checksum.Reason // healthy, RolloutFailed or CannotTell; NoReason: it has not
 	Failed string          // why; "": it has not, or people know
-	Ours   bool
 }
 
 // carries reports whether the template has a stamp of a content of a source.

@@ -5,60 +5,90 @@ import (
 	"slices"
 	"time"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// find looks for a rollout that others have begun with what a change brought, or who
-// led before, and has it followed. known is what is followed already.
-func (p *Plan) find(user workload.Ref, f *Facts, known *attempt, now time.Time) (*attempt, Verdict) {
+// findAttempt looks for a rollout that others have begun with what a change brought, or who
+// led before, and has it followed.
+func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 	if len(f.Records.Stamps) == 0 {
-		return known, Verdict{}
+		return Verdict{}
 	}
-	status := &f.Status
-	concerned := p.concerned(user, f, now)
-	past := known == nil && status.Phase == workload.Rolling && p.isPast(user) && f.Served
-	if len(concerned) == 0 && !past {
-		return known, Verdict{}
-	}
-	if status.Phase == workload.Unreported {
-		return p.findMuted(user, f, concerned, known, now)
-	}
-	if f.Pods == nil {
-		verdict := Verdict{Do: ReadPods}
-		if known != nil {
-			verdict.Selector = known.health.selector
-		}
-		return known, verdict
-	}
-	if f.Pods.Access == Unread {
-		return known, Verdict{Retry: true}
+	known, status := r.attempt, &f.Status
+	concerned := p.concerned(r, f, now)
+	past := known == nil && status.Phase == workload.Rolling && r.unexamined && f.Served
+	switch {
+	case len(concerned) == 0 && !past:
+		return Verdict{}
+	case status.Phase == workload.Unreported:
+		return p.findMuted(r, f, concerned, now)
+	case f.Pods == nil && known != nil:
+		return Verdict{Do: ReadPods, Selector: known.health.selector}
+	case f.Pods == nil:
+		return Verdict{Do: ReadPods}
+	case f.Pods.Access == Unread:
+		return Verdict{Retry: true}
 	}
 	began, proves := beginning(f.Pods.All, f.Records.Stamps)
 	if began.IsZero() && status.Phase == workload.Failed {
 		began = status.FailedAt // not even a pod could be made, or none may be seen
 	}
 	maps.DeleteFunc(concerned, func(_ SourceRef, written time.Time) bool { return began.Before(written) })
-	past = past && now.Sub(began) < p.limits.RolloutDeadline
+	past = past && now.Sub(began) < p.limits.RolloutDeadline && f.replaces()
 	if len(concerned) == 0 && !past {
-		return known, Verdict{}
+		return Verdict{}
 	}
-	places := slices.Collect(maps.Keys(concerned))
+	sources := slices.SortedFunc(maps.Keys(concerned), SourceRef.Compare)
 	if known == nil && status.Phase == workload.RolledOut && last(Made(f.Pods.All, f.Records.Stamps), p.limits.soak(f), now) {
-		p.prove(places)
-		return nil, Verdict{}
+		for _, at := range sources {
+			p.prove(at, began.Add(p.limits.soak(f)))
+		}
+		return Verdict{}
 	}
-	r := p.board(user, began, places, proves && !p.wasUnwell(user, f.Records))
-	r.health.selector = &f.Pods.Selector
-	return r, Verdict{}
+	p.adopt(r, f, began, sources, proves && !r.wasUnwell(f.Records), now)
+	return Verdict{}
+}
+
+// replaces reports whether pods with other stamps are left, so that the rollout under
+// way brings what a change brought. Others (a new image, a node that is drained) are
+// none of ours.
+func (f *Facts) replaces() bool {
+	return slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return alive(&pod) && !pod.Carries(f.Records.Stamps) })
+}
+
+// wasUnwell reports whether a workload is known not to have been healthy before what
+// is on record.
+func (r *record) wasUnwell(records checksum.Records) bool {
+	return r.unwell != nil && r.unwell.Equal(records)
+}
+
+// adopt has a rollout followed that others have begun, or who led before, and lets it
+// count for the changes of some sources, and halt them or not. One that is followed
+// already counts for more.
+func (p *Plan) adopt(r *record, f *Facts, began time.Time, sources []SourceRef, proves bool, now time.Time) {
+	p.update(r, now, func() {
+		if r.attempt == nil {
+			r.attempt = &attempt{began: began, found: true, evidence: map[*change]bool{}, holds: map[*change]hold{}, ours: len(sources) == 0}
+		}
+		a := r.attempt
+		a.health.selector = &f.Pods.Selector
+		for _, at := range sources {
+			if c := p.changes[at]; c != nil {
+				a.evidence[c.root()] = proves || a.evidence[c.root()]
+				a.sources = append(a.sources, at)
+			}
+		}
+	})
 }
 
 // concerned are the sources whose changes wait for a workload to be looked at, and
 // whose content it carries, with when that was written.
-func (p *Plan) concerned(user workload.Ref, f *Facts, now time.Time) map[SourceRef]time.Time {
+func (p *Plan) concerned(r *record, f *Facts, now time.Time) map[SourceRef]time.Time {
 	status := &f.Status
 	over := status.Phase == workload.RolledOut || status.Phase == workload.Unreported
 	concerned := map[SourceRef]time.Time{}
-	for at, found := range p.unproven(user) {
+	for at, found := range r.unproven() {
 		if over && !found || !f.carries(at.Source, p.cluster.Content(at)) {
 			continue // nothing has rolled for it that we do not know of
 		}
@@ -77,35 +107,35 @@ func (p *Plan) concerned(user workload.Ref, f *Facts, now time.Time) map[SourceR
 // findMuted looks for a rollout of a workload that has become unable to tell its health
 // since what changed was written: somebody has scaled it to nothing, or paused it.
 // Unless it was healthy before, it has failed.
-func (p *Plan) findMuted(user workload.Ref, f *Facts, concerned map[SourceRef]time.Time, known *attempt, now time.Time) (*attempt, Verdict) {
-	if known != nil {
-		return known, Verdict{}
+func (p *Plan) findMuted(r *record, f *Facts, concerned map[SourceRef]time.Time, now time.Time) Verdict {
+	if r.attempt != nil {
+		return Verdict{}
 	}
 	if f.Muted == nil {
-		return nil, Verdict{Do: ReadMuted}
+		return Verdict{Do: ReadMuted}
 	}
 	muted := *f.Muted
 	maps.DeleteFunc(concerned, func(_ SourceRef, written time.Time) bool { return muted.Since.Before(written) })
 	if len(concerned) == 0 {
-		return nil, Verdict{}
+		return Verdict{}
 	}
 	if f.Pods == nil {
-		return nil, Verdict{Do: ReadPods}
+		return Verdict{Do: ReadPods}
 	}
 	pods, soak := f.Pods.All, p.limits.soak(f)
 	trouble, _, _ := troubleOf(Made(pods, f.Records.Stamps), now, soak)
 	began, proves := beginning(pods, f.Records.Stamps)
 	switch {
 	case f.Pods.Access == Unread:
-		return nil, Verdict{Retry: true}
+		return Verdict{Retry: true}
 	case f.Pods.Access == Forbidden:
-		return nil, Verdict{}
+		return Verdict{}
 	case trouble != "":
 		maps.DeleteFunc(concerned, func(_ SourceRef, written time.Time) bool { return began.Before(written) })
 	case slices.ContainsFunc(pods, func(pod workload.Pod) bool { return alive(&pod) }):
-		return nil, Verdict{}
+		return Verdict{}
 	case wasHealthy(&muted, soak) || muted.RolledOut.After(muted.Since.Add(afterMuting)):
-		return nil, Verdict{} // so it was before that, or it has rolled since
+		return Verdict{} // so it was before that, or it has rolled since
 	default:
 		trouble = f.Status.Waits + ", and nothing shows that it was healthy before"
 		for _, written := range concerned {
@@ -115,12 +145,11 @@ func (p *Plan) findMuted(user workload.Ref, f *Facts, concerned map[SourceRef]ti
 		}
 	}
 	if len(concerned) == 0 {
-		return nil, Verdict{}
+		return Verdict{}
 	}
-	r := p.board(user, began, slices.Collect(maps.Keys(concerned)), proves && !p.wasUnwell(user, f.Records))
-	r.health.selector = &f.Pods.Selector
-	p.halt(user, trouble, f.Records)
-	return r, Verdict{}
+	p.adopt(r, f, began, slices.SortedFunc(maps.Keys(concerned), SourceRef.Compare), proves && !r.wasUnwell(f.Records), now)
+	p.fail(r, trouble, f.Records, now)
+	return Verdict{}
 }
 
 // wasHealthy reports whether a workload was rolled out, and available for long enough,

@@ -11,87 +11,118 @@ import (
 // Followed looks after the rollout of a workload, if it has one: it ends it when it is
 // healthy, and halts its changes when it has failed.
 func (p *Plan) Followed(user workload.Ref, f *Facts, now time.Time) Verdict {
-	if p.Off() {
+	r := p.records[user]
+	if p.Off() || r == nil {
 		return Verdict{}
 	}
-	r := p.rollouts[user]
-	if r != nil {
-		r.present(f.UID, now)
+	if r.attempt != nil {
+		r.attempt.present(f.UID, now)
 	}
 	blind := f.Pods != nil && (f.Pods.Access == Forbidden || f.Pods.Access == Unread)
-	if r == nil || r.found {
-		var need Verdict
-		if r, need = p.find(user, f, r, now); need.Do != Nothing || need.Retry {
+	if r.attempt == nil || r.attempt.found {
+		if need := p.findAttempt(r, f, now); need.Do != Nothing || need.Retry {
 			need.Blind = blind
 			return need
 		}
 	} else {
-		p.testify(user, r, f)
+		p.testify(r, f, now)
 	}
-	if r == nil {
-		p.seen(user, f.Mark)
+	if r.attempt == nil {
+		p.seen(r, f.Mark, now)
 		return Verdict{Blind: blind}
 	}
-	r.uid = f.UID
-	how, why, verdict := r.judge(f, &p.limits, now)
+	r.attempt.uid = f.UID
+	how, why, verdict := r.attempt.judge(f, &p.limits, now)
 	if verdict.Do != Nothing || verdict.Retry {
 		verdict.Blind = blind && f.Pods.Access == Forbidden
 		return verdict
 	}
-	defer p.seen(user, f.Mark) // its failure is known by then
 	verdict.Blind = blind
-	if how == mute && r.failed {
+	p.conclude(r, f, how, why, &verdict, now)
+	if r.attempt != nil && r.attempt.failed() {
+		p.inherit(r, f, now)
+	}
+	p.seen(r, f.Mark, now) // its failure is known by now
+	return verdict
+}
+
+// conclude acts on how a rollout is.
+func (p *Plan) conclude(r *record, f *Facts, how condition, why string, verdict *Verdict, now time.Time) {
+	a := r.attempt
+	if how == mute && a.failed() {
 		how = failed // nothing says that it would be healthy
 	}
 	switch how {
 	case healthy, mute:
-		if p.settle(user, how == healthy, f.Carried) {
-			verdict.Ours = true
+		if p.settle(r, how == healthy, f, now) {
 			if verdict.Ended = checksum.CannotTell; how == healthy {
 				verdict.Ended = checksum.Healthy
 			}
 		}
-		return verdict
+		return
 	case failed:
-		if !r.failed {
-			p.halt(user, why, f.Records)
-			if verdict.Ours = !r.found || len(r.places) > 0; verdict.Ours { // what somebody else rolls is not ours to tell of
+		if !a.failed() {
+			p.fail(r, why, f.Records, now)
+			if !a.found || len(a.sources) > 0 { // what somebody else rolls is not ours to tell of
 				verdict.Ended, verdict.Failed = checksum.RolloutFailed, why
 			}
 		}
 	case underWay:
+		p.goesOn(r, f, now)
 	}
-	verdict.Wait = p.limits.lookEvery()
-	if r.failed {
+	if r.attempt == nil {
+		return
+	}
+	if verdict.Wait = p.limits.lookEvery(); a.failed() {
 		verdict.Wait *= failedLooks
 	}
-	if well := r.health.well; !well.IsZero() {
+	if well := a.health.well; !well.IsZero() {
 		verdict.Wait = min(verdict.Wait, max(p.limits.soak(f)-now.Sub(well), soonestLook))
 	}
-	return verdict
+}
+
+// goesOn notes that a rollout goes on: it makes progress, or stands at a pause of its
+// own.
+func (p *Plan) goesOn(r *record, f *Facts, now time.Time) {
+	a, is := r.attempt, rolling
+	switch {
+	case a.failed():
+		return
+	case f.Status.Phase == workload.Suspended:
+		is = suspended
+	case a.state == lapsed && now.Sub(a.progressed()) >= p.limits.RolloutDeadline:
+		is = lapsed
+	}
+	if a.state != is {
+		p.update(r, now, func() { a.state = is })
+	}
 }
 
 // testify has a rollout of ours count for the changes of sources that it has taken
 // since it was granted, and that came to be known afterwards.
-func (p *Plan) testify(user workload.Ref, r *attempt, f *Facts) {
-	for at := range p.unproven(user) {
+func (p *Plan) testify(r *record, f *Facts, now time.Time) {
+	a := r.attempt
+	for at := range r.unproven() {
 		c := p.changes[at]
-		if c == nil || !slices.Contains(r.rolled, at.Source) || !f.carries(at.Source, c.root().contents[at]) {
+		if c == nil || !slices.Contains(a.rolled, at.Source) || !f.carries(at.Source, c.root().contents[at]) || countsFor(a.evidence, c.root()) {
 			continue
 		}
-		if _, counts := r.evidence[c.root()]; !counts {
-			r.evidence[c.root()] = r.proves()
-			r.places = append(r.places, at)
-			p.stir()
-		}
+		p.update(r, now, func() {
+			a.evidence[c.root()] = a.proves()
+			a.sources = append(a.sources, at)
+		})
 	}
 }
 
 // Follows reports whether a workload has a rollout that is followed.
-func (p *Plan) Follows(user workload.Ref) bool { return p.rollouts[user] != nil }
+func (p *Plan) Follows(user workload.Ref) bool {
+	r := p.records[user]
+	return r != nil && r.attempt != nil
+}
 
 // Concerned reports whether anything depends on what a workload carries: it has a
 // rollout, or a change waits for it to be looked at.
 func (p *Plan) Concerned(user workload.Ref) bool {
-	return p.rollouts[user] != nil || len(p.unseen[user]) > 0
+	r := p.records[user]
+	return r != nil && (r.attempt != nil || len(r.unseen) > 0)
 }

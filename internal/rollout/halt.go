@@ -9,134 +9,227 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
+// What keeps a halt. It ends when the source changes again, when the workload that
+// has failed is healthy with what the change brought, or is deleted, and when somebody
+// resumes. Nothing else ends it, whatever becomes of that workload.
+
+// fail notes that a rollout has failed, with what is on record.
+func (p *Plan) fail(r *record, why string, records checksum.Records, now time.Time) {
+	a := r.attempt
+	p.update(r, now, func() {
+		if a.state, a.why = broken, why; a.last {
+			r.unwell = &records
+		}
+	})
+	for c, proves := range a.evidence {
+		if !proves {
+			p.settled(c.root()) // nobody waits for it to be healthy
+		}
+	}
+	if len(r.unseen) == 0 && !r.holdsUp() {
+		p.fall(r, now) // it halts nothing
+	}
+}
+
+// settled counts a rollout that is over, well or not.
+func (p *Plan) settled(c *change) {
+	c.settled++
+	for _, g := range c.groups {
+		g.settled++
+	}
+	p.doubt(c)
+}
+
+// prove counts a workload that became healthy with a source.
+func (p *Plan) prove(at SourceRef, when time.Time) {
+	c := p.changes[at]
+	if c == nil {
+		return
+	}
+	c = c.root()
+	c.proven[at]++
+	if g := c.groups[at]; g != nil {
+		if g.proven++; when.After(g.proved) {
+			g.proved = when
+		}
+	}
+	p.doubt(c)
+	p.stir()
+}
+
 // settle ends a rollout: it is healthy with the present content of some sources, or
 // cannot tell. What its workload has failed with stays halted until it is healthy
 // with that. It reports whether anything has ended.
-func (p *Plan) settle(user workload.Ref, healthy bool, carried map[checksum.Source]*checksum.Content) (ended bool) {
-	r := p.rollouts[user]
-	if r == nil {
-		return false
-	}
-	if healthy {
-		maps.DeleteFunc(r.holds, func(c *change, was hold) bool { return c.root().carriedBy(carried, was.places) })
-	}
-	delete(p.unwell, user)
-	for c, proves := range r.evidence {
-		c.root().settled++
-		if over := healthy && c.root().carriedBy(carried, r.places); r.failed && proves && !over {
-			r.holds[c] = hold{r.began, r.places}
-		}
-	}
-	for _, at := range r.places {
-		if c := p.changes[at]; healthy && c != nil && carries(carried, at.Source, c.root().contents[at]) {
-			if _, counts := r.evidence[c.root()]; counts {
-				c.root().proven[at]++
+func (p *Plan) settle(r *record, healthy bool, f *Facts, now time.Time) (ended bool) {
+	a := r.attempt
+	evidence, failed := maps.Clone(a.evidence), a.failed()
+	for _, at := range a.sources {
+		if c := p.changes[at]; healthy && c != nil && f.carries(at.Source, c.root().contents[at]) {
+			if countsFor(evidence, c.root()) {
+				p.prove(at, now)
 			}
 		}
 	}
-	ended = len(r.evidence) > 0 || len(r.holds) == 0
-	if len(r.holds) == 0 {
-		delete(p.rollouts, user)
-	} else {
-		r.failed = true
-		clear(r.evidence)
+	p.update(r, now, func() {
+		if healthy {
+			maps.DeleteFunc(a.holds, func(c *change, was hold) bool { return c.root().carriedBy(f, was.sources) })
+		}
+		r.unwell = nil
+		for c, proves := range evidence {
+			if over := healthy && c.root().carriedBy(f, a.sources); failed && proves && !over {
+				a.holds[c] = hold{a.began, a.sources}
+			}
+		}
+		ended = len(evidence) > 0 || len(a.holds) == 0
+		if len(a.holds) == 0 {
+			r.attempt = nil
+			return
+		}
+		a.state = broken
+		clear(a.evidence)
+	})
+	for c := range evidence {
+		p.settled(c.root())
 	}
-	p.stir()
 	return ended
 }
 
+func countsFor(evidence map[*change]bool, root *change) bool {
+	for c := range evidence {
+		if c.root() == root {
+			return true
+		}
+	}
+	return false
+}
+
 // fallen is a rollout that has failed with some contents, and for which nobody waits:
-// all others are opted out, or paused. Who waits later may not find it in the
-// cluster, as its workload may not tell any more.
+// all others are opted out, or paused. Workloads that start waiting later may not find
+// it in the cluster, as its workload may not tell any more.
 type fallen struct {
-	rollout  *attempt
+	attempt  *attempt
 	contents map[SourceRef]*checksum.Content
 }
 
 // fall puts a failure aside.
-func (p *Plan) fall(user workload.Ref, r *attempt) {
-	delete(p.rollouts, user)
-	f := &fallen{r, map[SourceRef]*checksum.Content{}}
-	add := func(c *change, places []SourceRef) {
-		for _, at := range places {
+func (p *Plan) fall(r *record, now time.Time) {
+	a := r.attempt
+	f := &fallen{a, map[SourceRef]*checksum.Content{}}
+	add := func(c *change, sources []SourceRef) {
+		for _, at := range sources {
 			if content, its := c.root().contents[at]; its {
 				f.contents[at] = content
 			}
 		}
 	}
-	for c, proves := range r.evidence {
+	for c, proves := range a.evidence {
 		if proves {
-			add(c, r.places)
+			add(c, a.sources)
 		}
 	}
-	for c, was := range r.holds {
-		add(c, was.places)
+	for c, was := range a.holds {
+		add(c, was.sources)
 	}
-	if len(f.contents) > 0 {
-		p.fallen[user] = f
+	p.update(r, now, func() {
+		r.attempt = nil
+		if r.fallen = nil; len(f.contents) > 0 {
+			r.fallen = f
+		}
+	})
+	for at := range f.contents {
+		if p.fell[at] == nil {
+			p.fell[at] = map[*record]struct{}{}
+		}
+		p.fell[at][r] = struct{}{}
 	}
 }
 
 // rise has the failures with the present content of a source count again: somebody
 // waits for what it brought.
-func (p *Plan) rise(at SourceRef) {
+func (p *Plan) rise(at SourceRef, now time.Time) {
 	c := p.changes[at].root()
-	for _, user := range slices.SortedFunc(maps.Keys(p.fallen), workload.Ref.Compare) {
-		f := p.fallen[user]
-		content, its := f.contents[at]
-		if !its || !content.SameEntries(c.contents[at]) {
+	for _, r := range sortedRecords(maps.Keys(p.fell[at])) {
+		f := r.fallen
+		if f == nil || !f.contents[at].SameEntries(c.contents[at]) {
 			continue
 		}
-		r := p.rollouts[user]
-		if r == nil {
-			r = f.rollout
-			r.evidence, r.holds, r.places = map[*change]bool{}, map[*change]hold{}, nil
-			p.rollouts[user] = r
-		}
-		if r.holds == nil {
-			r.holds = map[*change]hold{}
-		}
-		r.holds[c] = hold{f.rollout.began, append(r.holds[c].places, at)}
-		if delete(f.contents, at); len(f.contents) == 0 {
-			delete(p.fallen, user)
-		}
-		p.look(user)
+		p.update(r, now, func() {
+			if r.attempt == nil {
+				r.attempt = f.attempt
+				r.attempt.evidence, r.attempt.holds, r.attempt.sources = map[*change]bool{}, map[*change]hold{}, nil
+			}
+			r.attempt.holds[c] = hold{f.attempt.began, append(r.attempt.holds[c].sources, at)}
+			if delete(f.contents, at); len(f.contents) == 0 {
+				r.fallen = nil
+			}
+		})
+		p.look(r.user)
 	}
+	delete(p.fell, at)
 }
 
-// forget drops a workload that is gone, but for its rollout, which is kept for a
+// Forget drops a workload that is gone, but for its rollout, which is kept for a
 // while: it may be made again, with what it has failed with. It returns for how long
 // yet.
 func (p *Plan) Forget(user workload.Ref, now time.Time) (wait time.Duration) {
-	p.seen(user, p.begun)
-	delete(p.unwell, user)
-	delete(p.fallen, user)
-	delete(p.pace.pasts, user)
-	delete(p.findings, user)
-	r := p.rollouts[user]
-	if p.waiting[user] == nil && r == nil && p.missed[user] == nil {
+	r := p.records[user]
+	if r == nil {
 		return 0
 	}
-	delete(p.waiting, user)
-	delete(p.missed, user)
-	if r != nil && r.gone.IsZero() {
-		r.gone = now
-	}
-	if r != nil {
-		wait = max(0, p.limits.Settle-now.Sub(r.gone))
-	}
-	if wait == 0 {
-		delete(p.rollouts, user)
-	}
-	p.stir()
+	p.seen(r, p.begun, now)
+	p.update(r, now, func() {
+		p.stopWaiting(r)
+		r.unwell, r.fallen, r.pace, r.finding = nil, nil, nil, nil
+		if r.attempt == nil {
+			return
+		}
+		if r.attempt.gone.IsZero() {
+			r.attempt.gone = now
+		}
+		if wait = max(0, p.limits.Settle-now.Sub(r.attempt.gone)); wait == 0 {
+			r.attempt = nil
+		}
+	})
 	return wait
 }
 
 // present notes that there is the workload of a rollout. Where it is another one of its
 // name, the rollout goes on where that of its predecessor was.
-func (r *attempt) present(uid string, now time.Time) {
-	if r.uid != "" && r.uid != uid {
-		r.health = health{progressed: now, best: NoExtent()}
+func (a *attempt) present(uid string, now time.Time) {
+	if a.uid != "" && a.uid != uid {
+		a.health = health{progressed: now, best: NoExtent()}
 	}
-	r.uid, r.gone = uid, time.Time{}
+	a.uid, a.gone = uid, time.Time{}
+}
+
+// remember keeps how a change has ended, for those who come late: they have to look
+// for themselves unless it ended well.
+func (p *Plan) remember(at SourceRef, content *checksum.Content, c *change, well bool) {
+	if !well || c.proven[at] == 0 {
+		delete(p.done, at)
+		return
+	}
+	if len(p.done) >= mostEnded {
+		clear(p.done) // they prove themselves again
+	}
+	p.done[at] = ended{content, c.proven[at]}
+}
+
+// inherit has a workload that has failed with a source, and carries its present content
+// all the same, halt what has changed since: what it reads is what it failed with.
+func (p *Plan) inherit(r *record, f *Facts, now time.Time) {
+	a := r.attempt
+	for at := range r.unproven() {
+		c := p.changes[at]
+		if c == nil || !f.carries(at.Source, c.root().contents[at]) {
+			continue
+		}
+		its := a.proves() && slices.Contains(a.sources, at)
+		for _, was := range a.holds {
+			its = its || slices.Contains(was.sources, at)
+		}
+		if _, known := a.holds[c.root()]; its && !known && !countsFor(a.evidence, c.root()) {
+			p.update(r, now, func() { a.holds[c.root()] = hold{a.began, []SourceRef{at}} })
+		}
+	}
 }

@@ -16,7 +16,6 @@ type health struct {
 	// progressed is when it last got further than ever.
 	progressed time.Time
 	looks      looks
-	complete   bool      // it was rolled out once, so its own controller has done its part
 	well       time.Time // since when it is rolled out; zero: it is not
 	troubled   time.Time // since when every new pod is in trouble; zero: not
 	started    time.Time // when a container last started, by its node's clock
@@ -64,12 +63,12 @@ func (l *Limits) soak(f *Facts) time.Duration { return max(l.Soak, f.Status.MinR
 
 // judge tells how a rollout is, and why it has failed; or what has to be read before
 // that can be told. Its pods are listed only when the status asks for it: see looks.
-func (r *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
-	state, status := &r.health, &f.Status
+func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
+	state, status := &a.health, &f.Status
 	if state.progressed.IsZero() {
-		state.progressed, state.best = r.began, NoExtent()
-		state.looks.begin(r, limits)
-		if state.status == 0 && !r.found { // the answer to the patch was lost
+		state.progressed, state.best = a.began, NoExtent()
+		state.looks.begin(a, limits)
+		if state.status == 0 && !a.found { // the answer to the patch was lost
 			state.status = status.StatusHash
 		}
 	}
@@ -78,7 +77,7 @@ func (r *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 	if !unchanged {
 		state.status = 0 // nor does it when it is the same again later
 	}
-	if unchanged && status.Waits == "" && now.Sub(r.began) < limits.RolloutDeadline {
+	if unchanged && status.Waits == "" && now.Sub(a.began) < limits.RolloutDeadline {
 		return underWay, "", Verdict{}
 	}
 	if unchanged || status.Phase == workload.Unreported {
@@ -86,25 +85,29 @@ func (r *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 		return mute, "", Verdict{}
 	}
 	state.hear(status, limits, now)
-	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(r.began.Truncate(time.Second))) {
+	if status.Phase == workload.Suspended {
+		state.progressed = now // it waits for a person
+		return underWay, "", Verdict{}
+	}
+	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(a.began.Truncate(time.Second))) {
 		return failed, "its controller says " + status.Why, Verdict{}
 	}
 	if f.Pods == nil {
-		if r.asksForPods(status, limits, limits.soak(f), now) {
+		if a.asksForPods(status, limits, limits.soak(f), now) {
 			return underWay, "", Verdict{Do: ReadPods, Selector: state.selector}
 		}
-		return r.stuck(f, limits, now)
+		return a.stuck(f, limits, now)
 	}
 	state.selector = &f.Pods.Selector
-	if f.Pods.Access == Unread && now.Sub(r.began) < limits.RolloutDeadline {
+	if f.Pods.Access == Unread && now.Sub(a.began) < limits.RolloutDeadline {
 		return underWay, "", Verdict{Retry: true}
 	}
-	return r.judgePods(f, limits, now)
+	return a.judgePods(f, limits, now)
 }
 
 // judgePods is judge with the pods at hand.
-func (r *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
-	state, status, soak := &r.health, &f.Status, limits.soak(f)
+func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
+	state, status, soak := &a.health, &f.Status, limits.soak(f)
 	pods, rolledOut := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut
 	brief := min(soak, limits.CrashDeadline/2)
 	trouble, started, up := troubleOf(pods, now, brief)
@@ -122,8 +125,8 @@ func (r *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 		state.troubled = time.Time{}
 	} else if state.troubled.IsZero() {
 		state.troubled = now
-		if r.found {
-			state.troubled = r.began // nobody has looked until now
+		if a.found {
+			state.troubled = a.began // nobody has looked until now
 		}
 	}
 	if trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline {
@@ -142,17 +145,13 @@ func (r *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 	if !state.well.IsZero() && now.Sub(state.well) >= soak {
 		return healthy, "", Verdict{}
 	}
-	state.complete = state.complete || rolledOut
-	return r.stuck(f, limits, now)
+	return a.stuck(f, limits, now)
 }
 
 // stuck tells whether a rollout has failed because it makes no progress.
-func (r *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
-	if f.Status.Deadline && !r.health.complete {
-		return underWay, "", Verdict{} // its own controller tells
-	}
-	stands := now.Sub(r.health.progressed)
-	if stands < limits.RolloutDeadline || r.failed || !r.health.well.IsZero() {
+func (a *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
+	stands := now.Sub(a.health.progressed)
+	if stands < limits.RolloutDeadline || a.failed() || !a.health.well.IsZero() {
 		return underWay, "", Verdict{}
 	}
 	if f.Status.PerNode && f.Pods != nil {

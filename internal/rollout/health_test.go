@@ -103,11 +103,22 @@ func TestHealth(t *testing.T) {
 		},
 		"one of two that crashes is left to the controller": {
 			then: func(s int) now {
-				if s < 600 {
+				if s < 200 {
 					return now{rolling, []workload.Pod{up(0), crashing}}
 				}
-				return now{workload.Status{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(600)}, []workload.Pod{up(0), crashing}}
-			}, want: failed, when: 600, why: "its controller says ProgressDeadlineExceeded",
+				return now{workload.Status{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(200)}, []workload.Pod{up(0), crashing}}
+			}, want: failed, when: 200, why: "its controller says ProgressDeadlineExceeded",
+		},
+		"a deadline of its own that is longer does not count": {
+			then: func(int) now { return now{rolling, []workload.Pod{up(0), crashing}} }, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"one that stands at a pause of its own is waited for": {
+			then: func(s int) now {
+				if s < 900 {
+					return now{workload.Status{Phase: workload.Suspended, Updated: 1, Available: 2, Missing: 1, Deadline: true}, []workload.Pod{up(0)}}
+				}
+				return now{workload.Status{Phase: workload.Failed, Why: "Degraded"}, []workload.Pod{up(0)}}
+			}, want: failed, when: 900, why: "its controller says Degraded",
 		},
 		"a failure of the revision before does not count": {
 			then: func(s int) now {
@@ -348,10 +359,12 @@ func TestAFailedDaemonSetThatRecoversIsFoundSoon(t *testing.T) {
 			p.status.Available, p.status.Missing = 0, 2
 		}
 		how, _ := p.judge(second)
-		p.attempt.failed = p.attempt.failed || how == failed
+		if how == failed {
+			p.attempt.state = broken
+		}
 		if how == healthy {
-			if !p.attempt.failed || second < 1800 || second > 1800+60 {
-				t.Errorf("healthy after %d seconds (it failed: %t), want it within a minute from 1800", second, p.attempt.failed)
+			if !p.attempt.failed() || second < 1800 || second > 1800+60 {
+				t.Errorf("healthy after %d seconds (it failed: %t), want it within a minute from 1800", second, p.attempt.failed())
 			}
 			return
 		}

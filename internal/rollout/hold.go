@@ -11,7 +11,7 @@ import (
 // waits for. What was granted before and is held now, is given back.
 func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
 	if !f.Review.MayRoll() || len(f.Policy.Faults) > 0 {
-		p.Withdraw(user)
+		p.Withdraw(user, now)
 		if len(f.Review.Missing) > 0 {
 			return Verdict{Why: f.Review.Missing[0].Reason}
 		}
@@ -19,7 +19,7 @@ func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
 	}
 	settles := p.settles(user.Namespace, f.Review.Untrue, now)
 	if held := p.held(user, f, now); held.Why != checksum.NoReason {
-		p.Withdraw(user)
+		p.Withdraw(user, now)
 		if held.Settles = settles > 0; held.Settles {
 			held.Wait = settles
 		}
@@ -56,7 +56,7 @@ func (p *Plan) held(user workload.Ref, f *Facts, now time.Time) (held Verdict) {
 	if f.Policy.MinInterval > 0 {
 		return Verdict{}
 	}
-	if wait := p.pace.wait(user, f.UID, now); wait > 0 {
+	if wait := p.Slowed(user, f.UID, now); wait > 0 {
 		return Verdict{Why: checksum.Paced, Wait: wait}
 	}
 	return Verdict{}
@@ -79,7 +79,10 @@ func (p *Plan) inTurn(user workload.Ref, f *Facts, settles time.Duration, now ti
 	if verdict.Do != Nothing || verdict.Retry {
 		return verdict
 	}
-	rolling, calm, stands := phase == workload.Rolling, now.Sub(f.Calm), now.Sub(f.Since)
+	rolls, calm, stands := phase == workload.Rolling, now.Sub(f.Calm), now.Sub(f.Since)
+	if phase == workload.Suspended {
+		rolls, stands = true, 0
+	}
 	fell := phase == workload.RolledOut && f.Relapsed && calm < CalmAfter
 	if fell {
 		wait = CalmAfter - calm
@@ -88,29 +91,36 @@ func (p *Plan) inTurn(user workload.Ref, f *Facts, settles time.Duration, now ti
 	if f.Policy.Order.Given {
 		order = f.Policy.Order.Place
 	}
-	turn := p.wait(waiter{
+	r := p.of(user)
+	w := p.wait(r, waiter{
 		user: user, sources: f.Review.Untrue, records: f.Records, due: now.Add(settles),
 		mute:    phase == workload.Unreported && f.Status.Waits != "",
 		silent:  phase == workload.Unreported && f.Status.Waits == "",
-		unready: rolling,
-		busy:    rolling && stands < unhealthyAfter || fell,
-		last:    rolling && stands >= unhealthyAfter || phase == workload.Failed,
-		careful: !f.Status.Gentle, order: order,
+		unready: rolls,
+		busy:    rolls && stands < unhealthyAfter || fell,
+		last:    rolls && stands >= unhealthyAfter || phase == workload.Failed,
+		careful: !f.Status.Gentle, order: order, size: f.Status.Wanted,
 	}, now)
-	switch {
-	case settles > 0:
+	if settles > 0 {
 		return Verdict{Settles: true, Wait: settles}
-	case turn.granted:
-		return Verdict{Do: Roll}
-	case turn.halted != workload.Ref{}:
-		return Verdict{Why: checksum.Halted, Wait: wait, Halted: turn.halted, HaltedWhy: turn.why} // while it is busy, another may wait for it that could end the halt
 	}
-	return Verdict{Why: checksum.Turn, Wait: wait, Since: turn.since}
+	if !w.granted.IsZero() {
+		return Verdict{Do: Roll}
+	}
+	verdict = Verdict{Why: checksum.Turn, Wait: wait, Since: w.since}
+	for _, c := range w.on {
+		switch {
+		case c.halted != workload.Ref{}: // while it is busy, another may wait for it that could end the halt
+			verdict.Why, verdict.Halted = checksum.Halted, c.halted
+			if by := p.records[c.halted]; by != nil && by.attempt != nil {
+				verdict.HaltedWhy = by.attempt.why
+			}
+		case c.foreign && verdict.Halted == workload.Ref{}:
+			verdict.Why = checksum.Halted
+		}
+	}
+	return verdict
 }
-
-// CalmAfter is how long a workload that has fallen back has to be rolled out before it
-// is believed: one that crashes again and again is so for moments.
-const CalmAfter = 10 * time.Second
 
 // beforeTurn is how far a workload is that waits for its turn, and when to look again,
 // zero: when something happens. One that lacks nothing, but on nodes that are not
@@ -128,8 +138,8 @@ func (p *Plan) beforeTurn(user workload.Ref, f *Facts, now time.Time) (phase wor
 	if soak := min(p.limits.soak(f), unhealthyAfter); stands < soak {
 		return phase, soak - stands, Verdict{}
 	}
-	known, found := p.findings[user]
-	if !found || now.Sub(known.when) >= findingFor || known.status != f.Status || !known.since.Equal(f.Since) {
+	r := p.of(user)
+	if known := r.finding; known == nil || now.Sub(known.when) >= findingFor || known.status != f.Status || !known.since.Equal(f.Since) {
 		if f.Pods == nil {
 			return phase, 0, Verdict{Do: ReadPods}
 		}
@@ -140,10 +150,9 @@ func (p *Plan) beforeTurn(user workload.Ref, f *Facts, now time.Time) (phase wor
 		if len(ask) > 0 {
 			return phase, 0, Verdict{Do: ReadNodes, Nodes: ask}
 		}
-		known = finding{f.Status, f.Since, now, alone}
-		p.findings[user] = known
+		p.update(r, now, func() { r.finding = &finding{f.Status, f.Since, now, alone} })
 	}
-	if known.alone {
+	if r.finding.alone {
 		return workload.RolledOut, 0, Verdict{}
 	}
 	return phase, again, Verdict{}

@@ -47,7 +47,6 @@ func (l *looks) begin(r *attempt, limits *Limits) {
 // hear takes what the status says now.
 func (h *health) hear(status *workload.Status, limits *Limits, now time.Time) {
 	l, done := &h.looks, status.Phase == workload.RolledOut
-	h.complete = h.complete || done
 	progress := h.best.Grows(status)
 	if progress {
 		h.progressed, l.since = now, now
@@ -64,17 +63,17 @@ func (h *health) hear(status *workload.Status, limits *Limits, now time.Time) {
 }
 
 // asksForPods reports whether pods have to be listed now.
-func (r *attempt) asksForPods(status *workload.Status, limits *Limits, soak time.Duration, now time.Time) bool {
-	h, l := &r.health, &r.health.looks
+func (a *attempt) asksForPods(status *workload.Status, limits *Limits, soak time.Duration, now time.Time) bool {
+	h, l := &a.health, &a.health.looks
 	rested, moment := now.Sub(l.last), limits.moment()
 	switch {
 	case !h.well.IsZero():
 		return now.Sub(h.well) >= soak
-	case !r.failed && status.PerNode && now.Sub(h.progressed) >= limits.RolloutDeadline:
+	case !a.failed() && status.PerNode && now.Sub(h.progressed) >= limits.RolloutDeadline:
 		return true // is it the nodes?
-	case r.failed && rested < failedLooks*moment, rested < moment:
+	case a.failed() && rested < failedLooks*moment, rested < moment:
 		return false
-	case !r.failed && !h.troubled.IsZero():
+	case !a.failed() && !h.troubled.IsZero():
 		return rested >= limits.CrashDeadline/looksDuring || now.Sub(h.troubled) >= limits.CrashDeadline
 	}
 	return now.Sub(l.since) >= l.patience

@@ -64,7 +64,3 @@ type finding struct {
 
 // findingFor is how long a finding counts.
 const findingFor = time.Minute
-
-// unhealthyAfter is how long a workload may roll for another reason, without any
-// progress, before it counts as not healthy.
-const unhealthyAfter = time.Minute

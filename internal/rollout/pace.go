@@ -16,21 +16,14 @@ const (
 	paceRolls    = 3
 	paceWindow   = 10 * time.Minute
 	LongestPause = time.Hour
-	// remembered is how long a roll is known of, where many workloads roll.
+	// remembered is how long a roll is known of.
 	remembered = 24 * time.Hour
 )
 
-// pace knows when we last rolled workloads, and slows down those whose sources
-// somebody writes all the time. It is forgotten at a restart, which costs some rolls.
+// pace is how we have rolled a workload, to slow down those whose sources somebody
+// writes all the time. It is forgotten at a restart, which costs some rolls.
 type pace struct {
-	settle time.Duration // the longest
-	pasts  map[workload.Ref]*past
-	told   map[SourceRef]time.Time // of which sources people were told
-}
-
-// past is how a workload has rolled.
-type past struct {
-	uid   string          // another workload of its name has another past
+	uid   string          // another workload of its name has another one
 	rolls [paceRolls]roll // a ring: next is the oldest
 	next  int
 	pause time.Duration // before the next roll; 0: none
@@ -42,26 +35,21 @@ type roll struct {
 	sources []checksum.Source
 }
 
-func newPace(settle time.Duration) pace {
-	return pace{settle: longestSettle * settle, pasts: map[workload.Ref]*past{}, told: map[SourceRef]time.Time{}}
-}
+func (p *pace) last() time.Time { return p.rolls[(p.next+paceRolls-1)%paceRolls].at }
 
-// of is the past of a workload, nil when it has none.
-func (s *pace) of(user workload.Ref, uid string) *past {
-	if p := s.pasts[user]; p != nil && p.uid == uid {
-		return p
+// paceOf is the pace of a workload, nil when it has none.
+func (p *Plan) paceOf(user workload.Ref, uid string) *pace {
+	if r := p.records[user]; r != nil && r.pace != nil && r.pace.uid == uid {
+		return r.pace
 	}
 	return nil
 }
 
 // Rolled notes that a workload was rolled by us for some sources.
 func (p *Plan) Rolled(user workload.Ref, uid string, sources []checksum.Source, now time.Time) {
-	s := &p.pace
-	its := s.of(user, uid)
+	r, its := p.of(user), p.paceOf(user, uid)
 	if its == nil {
-		s.sweep(now)
-		its = &past{uid: uid}
-		s.pasts[user] = its
+		its = &pace{uid: uid}
 	}
 	last := its.last()
 	its.rolls[its.next] = roll{now, sources}
@@ -72,23 +60,22 @@ func (p *Plan) Rolled(user workload.Ref, uid string, sources []checksum.Source, 
 	case its.pause > 0:
 		its.pause = min(2*its.pause, LongestPause)
 	case !oldest.IsZero() && now.Sub(oldest) < paceWindow:
-		its.pause = min(2*s.settle, LongestPause)
+		its.pause = min(2*longestSettle*p.limits.Settle, LongestPause)
 	}
+	p.update(r, now, func() { r.pace = its })
 }
 
 // LastRoll is when we last rolled a workload, zero when that is not known.
 func (p *Plan) LastRoll(user workload.Ref, uid string) time.Time {
-	if its := p.pace.of(user, uid); its != nil {
+	if its := p.paceOf(user, uid); its != nil {
 		return its.last()
 	}
 	return time.Time{}
 }
 
-func (p *past) last() time.Time { return p.rolls[(p.next+paceRolls-1)%paceRolls].at }
-
-// wait is how long the next roll has to wait yet.
-func (s *pace) wait(user workload.Ref, uid string, now time.Time) time.Duration {
-	its := s.of(user, uid)
+// Slowed is how long the next roll of a workload has to wait yet for its pace.
+func (p *Plan) Slowed(user workload.Ref, uid string, now time.Time) time.Duration {
+	its := p.paceOf(user, uid)
 	if its == nil || its.pause == 0 {
 		return 0
 	}
@@ -99,8 +86,7 @@ func (s *pace) wait(user workload.Ref, uid string, now time.Time) time.Duration 
 // and those of them of which people are to be told now: each not more often than once
 // in LongestPause.
 func (p *Plan) Hot(user workload.Ref, uid string, now time.Time) (hot, tell []checksum.Source) {
-	s := &p.pace
-	its := s.of(user, uid)
+	its := p.paceOf(user, uid)
 	if its == nil {
 		return nil, nil
 	}
@@ -113,37 +99,13 @@ func (p *Plan) Hot(user workload.Ref, uid string, now time.Time) (hot, tell []ch
 		}
 	}
 	slices.SortFunc(hot, checksum.Source.Compare)
-	maps.DeleteFunc(s.told, func(_ SourceRef, when time.Time) bool { return now.Sub(when) >= LongestPause })
+	maps.DeleteFunc(p.told, func(_ SourceRef, when time.Time) bool { return now.Sub(when) >= LongestPause })
 	for _, source := range hot {
-		at := SourceRef{Namespace: user.Namespace, Source: source}
-		if _, told := s.told[at]; !told {
-			s.told[at] = now
+		at := SourceRef{user.Namespace, source}
+		if _, told := p.told[at]; !told {
+			p.told[at] = now
 			tell = append(tell, source)
 		}
 	}
 	return hot, tell
-}
-
-// sweep forgets who has long been calm, now and then.
-func (s *pace) sweep(now time.Time) {
-	const enough = 1024
-	if len(s.pasts) < enough {
-		return
-	}
-	for user, p := range s.pasts {
-		if now.Sub(p.last()) > remembered {
-			delete(s.pasts, user)
-		}
-	}
-}
-
-// Slowed is how long the next roll of a workload has to wait for its pace.
-func (p *Plan) Slowed(user workload.Ref, uid string, now time.Time) time.Duration {
-	return p.pace.wait(user, uid, now)
-}
-
-// ToldOf reports whether people were told that a source is written again and again.
-func (p *Plan) ToldOf(at SourceRef) bool {
-	_, told := p.pace.told[at]
-	return told
 }

@@ -79,7 +79,7 @@ func (c *condenser) report(data []byte) (runtime.Object, error) {
 // report with it, says nothing of the class; so what it holds never goes back to
 // what older pods reported before.
 type classes struct {
-	changed func(namespace string, source checksum.Source)
+	changed onChange
 
 	mu         sync.RWMutex
 	namespaces map[string]provided
@@ -97,7 +97,7 @@ type class struct {
 	reports int
 }
 
-func newClasses(changed func(string, checksum.Source)) *classes {
+func newClasses(changed onChange) *classes {
 	return &classes{changed: changed, namespaces: map[string]provided{}}
 }
 
@@ -219,7 +219,7 @@ func differing(before, after map[string]provided) map[string][]string {
 
 func (c *classes) tell(namespace string, changed []string) {
 	for _, name := range changed {
-		c.changed(namespace, checksum.Source{Kind: checksum.SecretProviderClass, Name: name})
+		c.changed(namespace, checksum.Source{Kind: checksum.SecretProviderClass, Name: name}, nil)
 	}
 }
 

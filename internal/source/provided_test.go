@@ -145,7 +145,7 @@ func TestAClassHoldsWhatIsReportedLast(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			told := 0
-			s := newReportSink(newClasses(func(namespace string, source checksum.Source) {
+			s := newReportSink(newClasses(func(namespace string, source checksum.Source, _ *checksum.Content) {
 				if told++; namespace != "shop" || source.Kind != checksum.SecretProviderClass {
 					t.Errorf("told of %s in %s", source, namespace)
 				}

@@ -49,7 +49,7 @@ func TestATimeToResumeThatIsAhead(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			for _, relisted := range []bool{false, true} {
 				clock := clocktesting.NewFakeClock(noon)
-				condenser, s := &condenser{clock: clock}, newSink(checksum.ConfigMap, clock, func(string, checksum.Source) {})
+				condenser, s := &condenser{clock: clock}, newSink(checksum.ConfigMap, clock, func(string, checksum.Source, *checksum.Content) {})
 				fill(s, "1")
 				for i, write := range c.writes {
 					cm := &corev1.ConfigMap{}

@@ -26,7 +26,7 @@ import (
 type sink struct {
 	follow.Store[*object]
 	kind    checksum.Kind
-	changed func(namespace string, source checksum.Source)
+	changed onChange
 
 	mu      sync.RWMutex // for what follows; only the Reflector writes
 	sources map[string]map[string]held
@@ -34,7 +34,7 @@ type sink struct {
 	newest  string // resourceVersion
 }
 
-func newSink(kind checksum.Kind, clock clock.PassiveClock, changed func(string, checksum.Source)) *sink {
+func newSink(kind checksum.Kind, clock clock.PassiveClock, changed onChange) *sink {
 	s := &sink{kind: kind, changed: changed, sources: map[string]map[string]held{}}
 	s.Resource, s.Clock, s.Event, s.All = resourceOf(kind), clock, s.event, s.all
 	if kind == checksum.Secret {
@@ -66,30 +66,31 @@ func (s *sink) names(namespace string) []string {
 }
 
 func (s *sink) event(o *object, deleted bool) {
-	if s.apply(o, deleted) && s.Filled() {
-		s.changed(o.namespace, s.source(o.name))
+	if was, news := s.apply(o, deleted); news && s.Filled() {
+		s.changed(o.namespace, s.source(o.name), was)
 	}
 }
 
-// apply reports whether anything changed that others are told of.
-func (s *sink) apply(o *object, deleted bool) bool {
+// apply reports whether anything changed that others are told of, and what the source
+// held before.
+func (s *sink) apply(o *object, deleted bool) (was *checksum.Content, news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known(o.resourceVersion, s.newest) {
-		return false
+		return nil, false
 	}
 	s.newest = o.resourceVersion
 	old, had := s.sources[o.namespace][o.name]
 	if deleted {
 		s.remove(o.namespace, o.name)
-		return had
+		return old.content, had
 	}
 	o.recall(old)
 	if o.content.Equal(old.content) {
 		o.content = old.content // let the new copy go
 	}
 	s.put(o)
-	return !had || !old.record().sameFor(o.record())
+	return old.content, !had || !old.record().sameFor(o.record())
 }
 
 // recall keeps what was found out of the time to resume of a source when it was new.
@@ -145,11 +146,14 @@ func (s *sink) all(objects []*object, resourceVersion string) {
 	s.sources, s.count, s.newest = next.sources, next.count, resourceVersion
 	s.mu.Unlock()
 	for _, c := range changes {
-		s.changed(c.namespace, s.source(c.name))
+		s.changed(c.namespace, s.source(c.name), c.was)
 	}
 }
 
-type change struct{ namespace, name string }
+type change struct {
+	namespace, name string
+	was             *checksum.Content
+}
 
 // differences lists what others are told of when next replaces s. It reads
 // without a lock, as only the Reflector, which calls it, writes.
@@ -159,14 +163,14 @@ func (s *sink) differences(next *sink) []change {
 		for name, old := range byName {
 			now, still := next.sources[namespace][name]
 			if !still || !old.record().sameFor(now.record()) {
-				changes = append(changes, change{namespace, name})
+				changes = append(changes, change{namespace, name, old.content})
 			}
 		}
 	}
 	for namespace, byName := range next.sources {
 		for name := range byName {
 			if _, had := s.sources[namespace][name]; !had {
-				changes = append(changes, change{namespace, name})
+				changes = append(changes, change{namespace, name, nil})
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func TestSinkNeverGoesBack(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			told := 0
-			s := newSink(checksum.ConfigMap, clock.RealClock{}, func(string, checksum.Source) { told++ })
+			s := newSink(checksum.ConfigMap, clock.RealClock{}, func(string, checksum.Source, *checksum.Content) { told++ })
 			fill(s, "100", at("90", "web", "now"))
 			c.events(s)
 			if got := value(s, "web"); got != c.want || told != c.told {
@@ -90,7 +90,7 @@ func TestSinkFollowsAnyHistory(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		truth, past := map[string]string{}, []func(s *sink){}
-		s := newSink(checksum.ConfigMap, clock.RealClock{}, func(string, checksum.Source) {})
+		s := newSink(checksum.ConfigMap, clock.RealClock{}, func(string, checksum.Source, *checksum.Content) {})
 		fill(s, "1000")
 		for version := 1001; version < 1200; version++ {
 			name, value := fmt.Sprint("s", random.IntN(5)), []string{"old", "now", "new"}[random.IntN(3)]

@@ -44,7 +44,7 @@ type Store struct {
 	classes  *classes
 	reports  *discovery.Resources // nil: they are not watched
 	all      bool
-	onChange []func(namespace string, source checksum.Source)
+	onChange []onChange
 }
 
 // shelf holds all sources of one kind, of one namespace or of all.
@@ -101,15 +101,21 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 // What changes while the API server could not be watched is called for after
 // the next fill. Of SecretProviderClasses there is a call for the first report too,
 // as HasSynced does not wait for it. It must be called before Run.
-func (s *Store) OnChange(call func(namespace string, source checksum.Source)) {
+//
+// was is what the source held before, nil when it did not exist, or when that is not
+// known.
+func (s *Store) OnChange(call func(namespace string, source checksum.Source, was *checksum.Content)) {
 	s.onChange = append(s.onChange, call)
 }
 
-func (s *Store) changed(namespace string, source checksum.Source) {
+func (s *Store) changed(namespace string, source checksum.Source, was *checksum.Content) {
 	for _, call := range s.onChange {
-		call(namespace, source)
+		call(namespace, source, was)
 	}
 }
+
+// onChange is told of a source that has changed, and of what it held before.
+type onChange func(namespace string, source checksum.Source, was *checksum.Content)
 
 // Run watches until ctx ends, and comes back by itself from whatever the API
 // server does. It must be called once.

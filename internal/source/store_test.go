@@ -39,7 +39,7 @@ type changes struct {
 	list []string
 }
 
-func (c *changes) add(namespace string, source checksum.Source) {
+func (c *changes) add(namespace string, source checksum.Source, _ *checksum.Content) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = append(c.list, namespace+"/"+source.String())

@@ -1,0 +1,337 @@
+package rollout_test
+
+import (
+	"errors"
+	"reflect"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// driver drives a Plan as the controller does, for a simulated cluster. Nothing else in
+// the simulation calls the Plan.
+type driver struct {
+	w     *world
+	plan  *rollout.Plan
+	known map[workload.Ref]*seen
+	sent  map[workload.Ref]checksum.Records // what was on record when a patch was sent
+	queue *queue
+}
+
+// seen is a workload as the watch has shown it.
+type seen struct {
+	uid        string
+	generation int
+	served     bool
+	paused     bool
+	records    checksum.Records
+	carried    map[checksum.Source]*content
+	status     workload.Status
+	rollout.Standstill
+	best rollout.Extent
+}
+
+var errAgain = errors.New("to be tried again")
+
+// lead begins with a new leader, who knows nothing but the cluster.
+func lead(w *world) *driver {
+	d := &driver{w: w, known: map[workload.Ref]*seen{}, sent: map[workload.Ref]checksum.Records{}, queue: newQueue(w)}
+	d.plan = rollout.New(w.limits, lookup{w})
+	refs := w.refs()
+	for _, ref := range refs {
+		d.take(w.apps[ref])
+	}
+	d.plan.Lead(refs, w.now)
+	for _, ref := range refs {
+		d.queue.add(ref)
+	}
+	d.stir()
+	return d
+}
+
+// lookup is what the plan looks up.
+type lookup struct{ w *world }
+
+func (l lookup) Users(at rollout.SourceRef) []workload.Ref { return l.w.users(at) }
+
+func (l lookup) Content(at rollout.SourceRef) *checksum.Content {
+	return l.w.contents[at].plain()
+}
+
+func (l lookup) Written(at rollout.SourceRef) time.Time { return l.w.written[at] }
+
+// Workloads is how many there are.
+func (l lookup) Workloads() int { return len(l.w.apps) }
+
+func (c *content) plain() *checksum.Content {
+	if c == nil {
+		return nil
+	}
+	return c.Content
+}
+
+// stir queues whom the plan wants looked at.
+func (d *driver) stir() {
+	for _, stir := range d.plan.Stirs() {
+		d.queue.addAfter(stir.User, stir.After)
+	}
+}
+
+// edited has the watch of sources tell of an edit.
+func (d *driver) edited(at rollout.SourceRef, _ *content) {
+	users := d.w.users(at)
+	if len(users) == 0 {
+		return
+	}
+	d.plan.Edited(at, d.w.contents[at].plain(), users, d.w.now)
+	d.stir()
+	for _, user := range users {
+		d.queue.add(user)
+	}
+}
+
+// see has the watch of workloads tell how one is, or that it is gone.
+func (d *driver) see(ref workload.Ref) {
+	a := d.w.apps[ref]
+	if a == nil {
+		delete(d.known, ref)
+		d.queue.add(ref)
+		return
+	}
+	if d.take(a) {
+		d.queue.add(ref)
+	}
+}
+
+// take takes a workload as it is, and reports whether that is news.
+func (d *driver) take(a *app) (news bool) {
+	now, known := d.w.now, d.known[a.ref]
+	s := &seen{uid: a.uid, generation: a.generation, served: a.served(), paused: a.paused, records: a.records(), carried: a.carried, status: a.status(now)}
+	d.known[a.ref] = s
+	same := known != nil && known.uid == s.uid && known.generation == s.generation
+	s.Relapsed = same && (known.Relapsed || known.status.Phase == workload.RolledOut && s.status.Phase == workload.Rolling)
+	switch {
+	case s.status.Phase != workload.Rolling:
+		if same {
+			s.Since, s.best, s.Calm = known.Since, known.best, known.Calm
+			if known.status.Phase == workload.Rolling {
+				s.Calm = now
+			}
+		}
+	default:
+		s.Since, s.best = now, rollout.NoExtent()
+		if same && (known.status.Phase == workload.Rolling || now.Sub(known.Calm) < rollout.CalmAfter) {
+			s.Since, s.best = known.Since, known.best
+		}
+		if s.best.Grows(&s.status) {
+			s.Since = now
+		}
+	}
+	return known == nil || !same || s.served != known.served || s.paused != known.paused ||
+		s.status.Phase != known.status.Phase || !s.records.Equal(known.records)
+}
+
+// untrue are the sources whose content a workload does not carry.
+func (d *driver) untrue(a *app, s *seen) (untrue []checksum.Source) {
+	for _, source := range a.sources {
+		is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]
+		if its := s.carried[source]; its != nil && is != nil && its.number != is.number {
+			untrue = append(untrue, source)
+		}
+	}
+	return untrue
+}
+
+// work looks at one workload, or at whose turn it is.
+func (d *driver) work(ref workload.Ref) {
+	if ref.Kind == nil {
+		d.turns()
+		return
+	}
+	wait, err := d.look(ref)
+	d.stir()
+	switch {
+	case err != nil:
+		d.queue.addRateLimited(ref)
+	case wait > 0:
+		d.queue.addAfter(ref, wait)
+		fallthrough
+	default:
+		if !d.plan.Again(ref) {
+			d.queue.forget(ref)
+		}
+	}
+}
+
+func (d *driver) look(ref workload.Ref) (time.Duration, error) {
+	s, a := d.known[ref], d.w.apps[ref]
+	if s == nil || a == nil {
+		delete(d.known, ref)
+		delete(d.sent, ref)
+		return d.plan.Forget(ref, d.w.now), nil
+	}
+	if d.plan.Uncertain(ref) {
+		d.take(a)
+		s = d.known[ref]
+		d.plan.Confirmed(ref, s.records, a.sources)
+	}
+	if !s.served {
+		d.plan.Withdraw(ref)
+		return d.follow(a, s)
+	}
+	d.noteRolled(a, s)
+	wait, err := d.act(a, s)
+	again, followErr := d.follow(a, d.known[ref])
+	if again > 0 && (wait == 0 || again < wait) {
+		wait = again
+	}
+	return wait, errors.Join(err, followErr)
+}
+
+// act rolls a workload whose turn has come.
+func (d *driver) act(a *app, s *seen) (time.Duration, error) {
+	untrue := d.untrue(a, s)
+	if len(untrue) == 0 {
+		if d.plan.RolledByOthers(a.ref, s.records, d.w.now) {
+			d.plan.Confirmed(a.ref, s.records, a.sources)
+		}
+		return 0, nil
+	}
+	f := d.facts(s)
+	f.Policy.Pause.On = s.paused
+	if a.order != nil {
+		f.Policy.Order = checksum.Order{Place: *a.order, Given: true}
+	}
+	f.Review.Untrue = untrue
+	v, err := d.decide(a, f, d.plan.Looked)
+	if err != nil {
+		return 0, err
+	}
+	if v.Do != rollout.Roll {
+		d.w.waits(a, v.Why, v.Settles)
+		return v.Wait, nil
+	}
+	d.w.waits(a, checksum.NoReason, false)
+	return 0, d.roll(a, s)
+}
+
+func (d *driver) roll(a *app, s *seen) error {
+	d.sent[a.ref] = s.records
+	d.plan.Sent(a.ref, d.w.now)
+	switch d.w.patch(a) {
+	case refused:
+		d.plan.Refused(a.ref, true, d.w.now)
+		return errAgain
+	case lost:
+		d.plan.Refused(a.ref, false, d.w.now)
+		return errAgain
+	case stored:
+	}
+	was := s.records
+	d.take(a)
+	s = d.known[a.ref]
+	if rollout.RolledBetween(was, s.records) {
+		d.plan.Answered(a.ref, s.records, a.sources, s.status)
+	} else {
+		d.plan.Refused(a.ref, true, d.w.now)
+	}
+	d.noteRolled(a, s)
+	return nil
+}
+
+// noteRolled notes the roll of a patch, when a workload first shows it.
+func (d *driver) noteRolled(a *app, s *seen) {
+	if was, sent := d.sent[a.ref]; sent && rollout.RolledBetween(was, s.records) {
+		delete(d.sent, a.ref)
+		d.plan.Rolled(a.ref, a.uid, a.sources, d.w.now)
+	}
+}
+
+// follow looks after the rollout of a workload, if it has one.
+func (d *driver) follow(a *app, s *seen) (time.Duration, error) {
+	f := d.facts(s)
+	if d.plan.Concerned(a.ref) {
+		f.Carried = map[checksum.Source]*checksum.Content{}
+		for source, its := range s.carried {
+			if is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; is != nil && is.number == its.number {
+				f.Carried[source] = is.Content
+			}
+		}
+	}
+	v, err := d.decide(a, f, d.plan.Followed)
+	if err != nil {
+		return 0, err
+	}
+	d.w.ended(a, v.Ended, v.Failed)
+	return v.Wait, nil
+}
+
+func (d *driver) facts(s *seen) *rollout.Facts {
+	return &rollout.Facts{UID: s.uid, Records: s.records, Served: s.served, Mark: d.plan.Mark(), Status: s.status, Standstill: s.Standstill}
+}
+
+// decide gives the plan the facts, and what it wants to be read beside them.
+func (d *driver) decide(a *app, f *rollout.Facts, look func(workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) (v rollout.Verdict, err error) {
+	for {
+		switch v = look(a.ref, f, d.w.now); v.Do {
+		case rollout.ReadPods:
+			f.Pods = &rollout.Pods{Selector: "app=" + a.ref.Name}
+			switch {
+			case !a.counts():
+				f.Pods.Access, f.Pods.Selector = rollout.Unselected, ""
+			case d.w.now.Before(d.w.unread):
+				f.Pods.Access = rollout.Unread
+			case d.w.forbidden == a.ref.Namespace:
+				f.Pods.Access = rollout.Forbidden
+			default:
+				f.Pods.All = a.pods(d.w.now)
+			}
+		case rollout.ReadNodes:
+			if f.Nodes == nil {
+				f.Nodes = map[string]bool{}
+			}
+			for _, name := range v.Nodes {
+				f.Nodes[name] = true
+			}
+		case rollout.ReadMuted:
+			muted := a.mutedFacts()
+			f.Muted = &muted
+		default:
+			if v.Retry {
+				err = errAgain
+			}
+			return v, err
+		}
+	}
+}
+
+// turns wakes those whose turn has come, and tells what has become of changes.
+func (d *driver) turns() {
+	out := d.plan.Next(d.w.now)
+	d.stir()
+	for _, ref := range append(out.Roll, out.Held...) {
+		d.queue.add(ref)
+	}
+	if out.Again > 0 {
+		d.queue.addAfter(workload.Ref{}, out.Again)
+	}
+	for _, n := range out.Halted {
+		d.w.halted(n.Sources, n.By, n.Why)
+	}
+	for _, n := range out.Resumed {
+		d.w.resumed(n.Sources, n.By)
+	}
+	for _, n := range out.Finished {
+		d.w.finished(n.Sources, n.Settled)
+	}
+}
+
+// follows reports whether the plan follows a rollout of a workload.
+func (d *driver) follows(ref workload.Ref) bool { return d.plan.Follows(ref) }
+
+func (d *driver) counts() rollout.Counts { return d.plan.Counts() }
+
+// planValue is the plan for those who look into it.
+func (d *driver) planValue() reflect.Value { return reflect.ValueOf(d.plan).Elem() }

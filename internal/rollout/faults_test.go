@@ -1,0 +1,164 @@
+package rollout_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Stories of workloads that hold up others, where nothing may be held up without end.
+
+func TestStory_TenStuck(t *testing.T) {
+	w := newWorld(t, 1)
+	for n := range 10 {
+		a := w.add(deployment(fmt.Sprintf("tenant-%d", n%2), fmt.Sprintf("stuck-%d", n), fmt.Sprintf("config-%d", n)))
+		a.hangs, a.deadline = true, 24*time.Hour
+	}
+	app := w.add(deployment("shop", "web-app", "web"))
+	w.lead()
+	w.pass(2 * time.Minute)
+	end := w.tell("ten-stuck", "Ten Deployments with progressDeadlineSeconds: 86400 roll, and their pods cannot be scheduled.\nThey hold ten slots for the rollout deadline, ten minutes, and no longer.", false)
+	for n := range 10 {
+		w.edit(place(fmt.Sprintf("tenant-%d", n%2), fmt.Sprintf("config-%d", n)), w.content(fine))
+	}
+	w.pass(time.Minute)
+	edited := w.now
+	w.edit(web, w.content(fine))
+	w.pass(3 * 24 * time.Hour)
+	w.soon(app, edited, w.limits.RolloutDeadline+time.Minute)
+	end()
+}
+
+func TestStory_TenUnknown(t *testing.T) {
+	w := newWorld(t, 1)
+	for n := range 10 {
+		w.add(knative(fmt.Sprintf("tenant-%d", n%2), fmt.Sprintf("stuck-%d", n), fmt.Sprintf("config-%d", n))).hangs = true
+	}
+	app := w.add(deployment("shop", "web-app", "web"))
+	w.lead()
+	w.pass(2 * time.Minute)
+	end := w.tell("ten-unknown", "Ten Knative Services stay Unknown.", false)
+	for n := range 10 {
+		w.edit(place(fmt.Sprintf("tenant-%d", n%2), fmt.Sprintf("config-%d", n)), w.content(fine))
+	}
+	w.pass(time.Minute)
+	edited := w.now
+	w.edit(web, w.content(fine))
+	w.pass(3 * 24 * time.Hour)
+	w.soon(app, edited, w.limits.RolloutDeadline+time.Minute)
+	end()
+}
+
+func TestStory_TwoBusy(t *testing.T) {
+	w := newWorld(t, 1)
+	agent := w.add(daemonSet("infra", "agent", 5000, "web"))
+	agent.batch, agent.pace = 10, 30*time.Second
+	scaled := w.add(deployment("infra", "scaled", "web"))
+	sick := w.add(deployment("infra", "sick", "web"))
+	sick.broken, sick.fate = true, crashes
+	w.lead()
+	w.pass(time.Hour)
+	w.roll(agent, nil, false)
+	w.see(agent)
+	w.generates(scaled, 0)
+	w.pass(5 * time.Minute)
+	end := w.tell("two-busy", "A DaemonSet rolls an image over 5,000 nodes for four hours, an autoscaler makes new generations of a Deployment, and a third workload crashes until an edit mends it.\nThe busy ones are waited for no longer than the rollout deadline, and not one for the other.", false)
+	edited := w.now
+	sick.broken = false // by what it gets
+	w.edit(place("infra", "web"), w.content(fine))
+	w.pass(3 * time.Hour)
+	w.mended = true
+	w.pass(3 * time.Hour)
+	for _, a := range []*app{agent, scaled, sick} {
+		w.soon(a, edited, 3*w.limits.RolloutDeadline)
+	}
+	end()
+}
+
+func TestStory_APausedCanary(t *testing.T) {
+	w := newWorld(t, 1)
+	first := 0
+	checkout := w.add(canary("shop", "checkout", "web"))
+	checkout.order = &first
+	for _, name := range []string{"api", "cart", "mailer", "search", "web-app", "worker"} {
+		w.add(deployment("shop", name, "web"))
+	}
+	w.lead()
+	w.pass(2 * time.Minute)
+	end := w.tell("a-paused-canary", "An Argo Rollout leads, and stands at pause: {} after its first pod: it is neither under way nor proven, and others roll.\nA person aborts it: the change halts. The content is put back.", false)
+	was := w.contents[web]
+	w.edit(web, w.content(fine))
+	w.pass(40 * time.Second)
+	rolled := w.rolls
+	if rolled < 2 {
+		w.errorf("%d of 7 have rolled beside a canary that is paused, want 2 at least", rolled)
+	}
+	w.abort(checkout)
+	w.pass(time.Hour)
+	w.checkHalts(1)
+	if w.rolls > rolled {
+		w.errorf("%d have rolled after the canary was aborted, want none", w.rolls-rolled)
+	}
+	w.edit(web, was)
+	w.pass(10 * time.Minute)
+	w.promote(checkout, checkout.generation)
+	w.pass(10 * time.Minute)
+	w.checkRolled(7)
+	end()
+}
+
+func TestStory_ADaemonSetOf5000(t *testing.T) {
+	w := newWorld(t, 1)
+	agent := w.add(daemonSet("infra", "agent", 5000, "web"))
+	agent.pace = 30 * time.Second
+	big := w.add(deployment("infra", "big", "web"))
+	big.replicas, big.batch = 50, 10
+	small := w.add(deployment("infra", "small", "web"))
+	w.lead()
+	w.pass(2 * time.Minute)
+	end := w.tell("a-daemonset-of-5000", "A DaemonSet on 5,000 nodes, a Deployment of 50 pods and one of three use a ConfigMap.\nThe smallest goes first, whatever their names are.", false)
+	w.edit(place("infra", "web"), w.content(fine))
+	w.pass(3 * time.Hour)
+	w.checkRolled(3)
+	if !small.began.Before(big.began) || big.began.After(agent.began) {
+		w.errorf("the order is small at %s, big at %s, agent at %s", clock(small.began.Sub(w.zero)), clock(big.began.Sub(w.zero)), clock(agent.began.Sub(w.zero)))
+	}
+	end()
+}
+
+func TestStory_ANewLeaderDuringANodeUpgrade(t *testing.T) {
+	w := newWorld(t, 1)
+	for n := range 40 {
+		w.add(deployment(fmt.Sprintf("tenant-%d", n%8), fmt.Sprintf("app-%02d", n), "config"))
+	}
+	app := w.add(deployment("shop", "web-app", "web"))
+	w.lead()
+	w.pass(time.Hour)
+	end := w.tell("a-new-leader-during-a-node-upgrade", "Nodes are upgraded, so that 40 workloads lack a pod for an hour, and somebody has just restarted them too.\nA new leader begins. They roll for other reasons, and take no slots.", false)
+	for n, ref := range w.refs() {
+		if ref == app.ref {
+			continue
+		}
+		a := w.apps[ref]
+		w.at(time.Duration(n)*time.Second, func() {
+			w.restart(a)
+			a.disturbed = w.now.Add(time.Hour)
+			w.follow(a)
+		})
+	}
+	w.pass(2 * time.Minute)
+	w.lead()
+	edited := w.now
+	w.edit(web, w.content(fine))
+	w.pass(2 * time.Hour)
+	w.soon(app, edited, time.Minute)
+	end()
+}
+
+// restart is kubectl rollout restart.
+func (w *world) restart(a *app) {
+	a.begin(w.now, fine, time.Time{})
+	a.byUs = false
+	w.say(a.name(), "somebody restarts it")
+	w.follow(a)
+}

@@ -1,0 +1,243 @@
+package rollout
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// mostTried bounds how many of those who wait for a change are tried at once: the
+// others are tried when something has happened.
+const mostTried = 64
+
+// first is who of a change may roll now, nil when nobody may.
+func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
+	fits := func(w *waiter) bool { return p.fits(w, now, out) }
+	free := p.slotFree(c.namespace)
+	gets := func(w *waiter) bool { return (free || !p.needsSlot(p.records[w.user])) && fits(w) }
+	switch {
+	case c.stop != nil: // one that holds up others may always be mended
+		return c.try(&c.last, gets)
+	case len(c.ready)+len(c.holding) == 0 && len(c.busy) == 0:
+		return c.try(&c.last, gets)
+	case len(c.ready)+len(c.holding) == 0:
+		if c.under > 0 {
+			return nil // they are waited for while others roll, and never for each other
+		}
+		return c.try(&c.busy, gets)
+	}
+	first := c.try(&c.holding, fits)
+	if len(c.ready) == 0 || !c.anyRoom(&p.limits) {
+		return first
+	}
+	if c.hungry.IsZero() && fits(c.ready[0]) {
+		c.hungry = now
+	}
+	if !free {
+		return first
+	}
+	if w := c.try(&c.ready, fits); w != nil && (first == nil || w.before(first)) {
+		return w
+	}
+	return first
+}
+
+// try gives the first of a queue that is accepted. Those that are not may have moved
+// to the queue of another change, which keeps them out.
+func (c *change) try(q *queue, accept func(*waiter) bool) (first *waiter) {
+	var tried []*waiter
+	for range mostTried {
+		if len(*q) == 0 {
+			break
+		}
+		w := (*q)[0]
+		if accept(w) {
+			first = w
+			break
+		}
+		if w.queue == q {
+			heap.Pop(q)
+			tried = append(tried, w)
+		}
+	}
+	for _, w := range tried {
+		heap.Push(q, w)
+	}
+	return first
+}
+
+// fits reports whether the changes of a waiter let it roll. One that another change
+// keeps out waits in the queues of that one.
+func (p *Plan) fits(w *waiter, now time.Time, out *Orders) bool {
+	r := p.records[w.user]
+	for _, c := range w.on {
+		if p.admits(c, r, now, out) {
+			continue
+		}
+		if c != w.home {
+			w.leave()
+			w.home = c
+			heap.Push(p.queueOf(r, now), w)
+		}
+		return false
+	}
+	return true
+}
+
+// admits reports whether a change lets a waiter roll.
+func (p *Plan) admits(c *change, r *record, now time.Time, out *Orders) bool {
+	w := r.waits
+	if opens := c.opens(now); !opens.IsZero() {
+		out.again(opens)
+		return false
+	}
+	if c.stop != nil && (!w.last || !r.holdsUp()) {
+		return false
+	}
+	if w.last && (c.healthy > 0 || c.proving > 0) {
+		return false // others first
+	}
+	own := 0
+	for i := range r.counted {
+		if n := &r.counted[i]; n.change == c {
+			own = n.under
+		}
+	}
+	for _, source := range w.sources {
+		at := SourceRef{w.user.Namespace, source}
+		if _, its := c.contents[at]; !its {
+			continue
+		}
+		under, ended := c.progress(at, w.last)
+		if !p.limits.room(under-own, ended) || w.silent && under > own {
+			return false
+		}
+		if g := c.groups[at]; g != nil {
+			if trials, until := p.trials(g, c, now); trials >= 0 && under-own >= trials {
+				if until.After(now) {
+					out.again(until)
+				}
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// opens is until when a change waits for workloads to be looked at, those of its copies
+// as well; zero: it does not.
+func (c *change) opens(now time.Time) time.Time {
+	unseen := c.unseen
+	for _, g := range c.groups {
+		unseen = max(unseen, g.unseen)
+	}
+	if until := c.born.Add(openWithin); unseen > 0 && until.After(now) {
+		return until
+	}
+	return time.Time{}
+}
+
+// progress is how many are under way for a source of a change, and how many its steps
+// count: those that became healthy, or, for those of which nobody expects that they
+// prove anything, all that have rolled.
+func (c *change) progress(at SourceRef, all bool) (under, ended int) {
+	under, ended = c.under, c.proven[at]
+	if all {
+		ended = max(ended, c.settled)
+	}
+	g := c.groups[at]
+	if g == nil {
+		return under, ended
+	}
+	if ended = g.proven; all {
+		ended = max(ended, g.settled)
+	}
+	return max(under, g.under), ended
+}
+
+// anyRoom reports whether the steps may have room for one more.
+func (c *change) anyRoom(limits *Limits) bool {
+	for at := range c.contents {
+		if limits.room(c.progress(at, false)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Plan) slotFree(namespace string) bool {
+	return p.under < p.slots && p.underIn[namespace] < p.slotsIn
+}
+
+// needsSlot reports whether a rollout of a waiter is one more.
+func (p *Plan) needsSlot(r *record) bool { return !r.waits.mute && !r.slot && !r.rolls() }
+
+// rolls reports whether a workload has a rollout of ours under way, which holds a slot.
+func (r *record) rolls() bool {
+	a := r.attempt
+	return a != nil && a.state == rolling && (len(a.evidence) > 0 || !a.found || a.ours)
+}
+
+// holdsUp reports whether a workload has failed for a change.
+func (r *record) holdsUp() bool {
+	for i := range r.counted {
+		if r.counted[i].failed {
+			return true
+		}
+	}
+	return false
+}
+
+// line puts a waiter that is awake into a queue.
+func (p *Plan) line(r *record, now time.Time) {
+	w := r.waits
+	if !w.granted.IsZero() || w.due.After(now) {
+		return
+	}
+	if w.home == nil || !among(w.on, w.home) {
+		for _, c := range w.on {
+			if w.home = w.on[0]; c.number < w.home.number {
+				w.home = c
+			}
+		}
+	}
+	heap.Push(p.queueOf(r, now), w)
+}
+
+// queueOf is the queue of its home in which a waiter stands.
+func (p *Plan) queueOf(r *record, now time.Time) *queue {
+	w := r.waits
+	switch {
+	case w.busy && p.patient(w).After(now):
+		return &w.home.busy
+	case w.last:
+		return &w.home.last
+	case !p.needsSlot(r):
+		return &w.home.holding
+	}
+	return &w.home.ready
+}
+
+// judgeForeign tells people of a change that failures in other namespaces halt, or
+// halt no longer.
+func (p *Plan) judgeForeign(c *change, now time.Time, out *Orders) {
+	halted := false
+	for _, g := range c.groups {
+		_, until := p.trials(g, c, now)
+		halted = halted || !until.IsZero()
+	}
+	halted = halted && c.stop == nil
+	if halted == c.foreign || halted && c.waiting == 0 {
+		return
+	}
+	c.foreign = halted
+	p.renew(c, now)
+	news := News{Sources: c.sources(), Foreign: true}
+	if halted {
+		p.hold(c, out)
+		out.Halted = append(out.Halted, news)
+	} else if c.halted == (workload.Ref{}) {
+		out.Resumed = append(out.Resumed, news)
+	}
+}

@@ -1,0 +1,133 @@
+package rollout
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// group is a replicated ConfigMap going from one content to another in several
+// namespaces. It rolls in steps over all of them.
+type group struct {
+	key groupKey
+	// last is when a copy was last written.
+	last time.Time
+	// changes are those of its copies that are not over, stopped those of them that
+	// have a failure of their own, with when that rollout began.
+	changes map[*change]struct{}
+	stopped map[*change]time.Time
+	tally
+	unseen, proven, settled int
+	turn                    time.Time // when it last had a turn
+	proved                  time.Time // when a workload was last found healthy with it
+}
+
+// groupKey is what the copies of a replicated ConfigMap have in common: their name, and
+// hashes of their old and new content. A new leader does not know the old one.
+type groupKey struct {
+	name    string
+	was, is uint64
+}
+
+// keyOf is the key of a source that goes from one content to another. Only ConfigMaps
+// are replicated, and what is made or deleted is not.
+func (p *Plan) keyOf(at SourceRef, was, is *checksum.Content) (key groupKey, replicable bool) {
+	if p.limits.ReplicatedEach || at.Source.Kind != checksum.ConfigMap || is == nil || was.SameEntries(is) {
+		return groupKey{}, false
+	}
+	return groupKey{at.Source.Name, p.hash(was), p.hash(is)}, true
+}
+
+// hash is equal for equal contents, and different for others.
+func (p *Plan) hash(content *checksum.Content) uint64 {
+	if content == nil {
+		return 0
+	}
+	var hash maphash.Hash
+	hash.SetSeed(p.seed)
+	for i := range content.Entries {
+		_, _ = hash.WriteString(content.Entries[i].Name)
+		_, _ = hash.Write(content.Entries[i].Sum[:]) // as long as any other
+	}
+	return hash.Sum64()
+}
+
+// groupOf is the group of copies with a key, one of which was written at some time.
+// Copies join while the others are under way, or soon after.
+func (p *Plan) groupOf(key groupKey, written time.Time) *group {
+	g := p.groups[key]
+	apart := time.Duration(0)
+	if g != nil {
+		apart = written.Sub(g.last).Abs()
+	}
+	if g == nil || apart > replicatedWithin && len(g.changes) == 0 {
+		p.sweepGroups(written)
+		g = &group{key: key, changes: map[*change]struct{}{}, stopped: map[*change]time.Time{}}
+		p.groups[key] = g
+	}
+	if written.After(g.last) {
+		g.last = written
+	}
+	return g
+}
+
+// sweepGroups forgets groups that are over, now and then.
+func (p *Plan) sweepGroups(now time.Time) {
+	const enough = 1024
+	if len(p.groups) < enough {
+		return
+	}
+	for key, g := range p.groups {
+		if len(g.changes) == 0 && now.Sub(g.last) > replicatedWithin {
+			delete(p.groups, key)
+		}
+	}
+}
+
+// attach makes a new change one of a group.
+func (g *group) attach(c *change, at SourceRef) {
+	c.groups[at], c.group = g, g
+	g.changes[c] = struct{}{}
+	g.unseen += c.left
+}
+
+// detach takes the change of a source out of its group.
+func (c *change) detach(at SourceRef) {
+	g := c.groups[at]
+	if g == nil {
+		return
+	}
+	delete(c.groups, at)
+	g.add(c.tally, -1)
+	delete(g.changes, c)
+	delete(g.stopped, c)
+}
+
+// trials is how many workloads may try a change at once, for what has failed in other
+// namespaces; -1: as many as the steps allow. After one failure one workload tries.
+// After two all stop, and when the foreign halt ends one more tries, then two, then
+// four, while each time those fail as well. until is when the foreign halt ends.
+func (p *Plan) trials(g *group, c *change, now time.Time) (trials int, until time.Time) {
+	failed, last := 0, time.Time{}
+	for other, began := range g.stopped {
+		if other == c || !began.After(g.proved) {
+			continue
+		}
+		failed++
+		if began.After(last) {
+			last = began
+		}
+	}
+	switch {
+	case failed == 0 || p.released(c, last):
+		return -1, time.Time{}
+	case failed == 1:
+		return 1, time.Time{}
+	}
+	if until = last.Add(p.limits.ForeignHalt); until.After(now) {
+		return 0, until
+	}
+	return 1 << (bits.Len(uint(failed-1)) - 1), until // #nosec G115 -- it is positive
+}

@@ -1,0 +1,71 @@
+package rollout
+
+import (
+	"cmp"
+	"container/heap"
+)
+
+// queues are those who wait for a turn in a change, awake: each stands in one queue of
+// one of its changes.
+type queues struct {
+	ready   queue // they need a slot
+	holding queue // they need none: they hold one, or cannot report health
+	busy    queue // they roll for another reason, and are waited for
+	last    queue // they are not healthy
+}
+
+// queue is a heap of those who wait, the next one first. It implements
+// container/heap.Interface.
+type queue []*waiter
+
+// Len is for heap.Interface.
+func (q *queue) Len() int { return len(*q) }
+
+// Less is for heap.Interface.
+func (q *queue) Less(i, j int) bool { return (*q)[i].before((*q)[j]) }
+
+// Swap is for heap.Interface.
+func (q *queue) Swap(i, j int) {
+	(*q)[i], (*q)[j] = (*q)[j], (*q)[i]
+	(*q)[i].index, (*q)[j].index = i, j
+}
+
+// Push is for heap.Interface.
+func (q *queue) Push(one any) {
+	w, _ := one.(*waiter)
+	w.queue, w.index = q, len(*q)
+	*q = append(*q, w)
+}
+
+// Pop is for heap.Interface.
+func (q *queue) Pop() any {
+	end := len(*q) - 1
+	w := (*q)[end]
+	(*q)[end] = nil
+	*q = (*q)[:end]
+	w.queue = nil
+	return w
+}
+
+// leave takes a waiter out of its queue.
+func (w *waiter) leave() {
+	if w.queue != nil {
+		heap.Remove(w.queue, w.index)
+	}
+}
+
+// before is the order within a change: by tries, by order, those that are updated
+// while others serve, the smaller ones.
+func (w *waiter) before(other *waiter) bool {
+	switch {
+	case w.tries != other.tries:
+		return w.tries < other.tries
+	case w.order != other.order:
+		return w.order < other.order
+	case w.careful != other.careful:
+		return other.careful
+	case w.size != other.size:
+		return w.size < other.size
+	}
+	return cmp.Or(cmp.Compare(w.user.Name, other.user.Name), cmp.Compare(w.user.Kind.Resource, other.user.Kind.Resource)) < 0
+}

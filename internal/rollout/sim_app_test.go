@@ -1,0 +1,305 @@
+package rollout_test
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// fate is what becomes of the pods of a revision.
+type fate int
+
+const (
+	fine    fate = iota
+	crashes      // every new pod crashes
+	waits        // the new pods cannot be scheduled: they never fail by themselves
+	flaps        // they are ready for three seconds, and crash then, again and again
+)
+
+// content is what one version of a source, or of several replicated ones, holds.
+type content struct {
+	*checksum.Content
+	number  int  // the same number is the same content
+	bad     fate // fine: it is good
+	copies  int  // in how many namespaces it was written at once
+	resumed bool // somebody let it go on, knowing that it is bad
+}
+
+// app is a simulated workload. Its status and its pods are a function of the time.
+type app struct {
+	ref     workload.Ref
+	uid     string
+	sources []checksum.Source
+
+	replicas, batch int           // batch become available together
+	pace            time.Duration // and take so long
+	recreate        bool          // all old pods go before new ones come
+	deadline        time.Duration // of its own controller; 0: it has none
+	order           *int
+	neverServed     bool          // it was never opted in
+	optedOut        bool          // somebody has opted it out
+	paused          bool          // by its own setting
+	broken          bool          // its pods crash whatever they carry, and did before
+	allergic        bool          // each new revision crashes, whatever it carries
+	hangs           bool          // each new revision waits for ever
+	reacts          time.Duration // silent kinds: after which time the status changes; 0: never
+	canary          bool          // it stands at a pause after its first pod
+	promotes        time.Duration // after which time a person promotes the canary; 0: nobody does
+
+	// The newest revision.
+	generation int
+	began      time.Time
+	fate       fate
+	until      time.Time // when crashing and waiting ends by itself; zero: never
+	promoted   time.Time
+	aborted    time.Time
+	byUs       bool
+	leader     int       // under which leader it began
+	failed     bool      // people were told that it has failed
+	serving    bool      // pods of an older revision serve
+	disturbed  time.Time // until when it lacks a pod for other reasons
+	muted      time.Time // when somebody scaled it to nothing; zero: it has replicas
+	mutedWell  time.Time // since when it was well then
+
+	carried           map[checksum.Source]*content
+	stamps, oldStamps map[string]string
+
+	rolls, edits, draws, refusals int
+	since                         time.Time       // since when nothing but its turn keeps it
+	held                          bool            // something else keeps it
+	why                           checksum.Reason // what the last look has found that it waits for
+	generates                     bool            // something makes new generations all the time
+}
+
+func (a *app) name() string { return a.ref.Namespace + "/" + a.ref.Name }
+
+// sort says what is special about it.
+func (a *app) sort() string {
+	text := a.ref.Kind.Name
+	for name, is := range map[string]bool{"recreate": a.recreate, "broken": a.broken, "allergic": a.allergic, "hangs": a.hangs, "canary": a.canary, "mute": !a.muted.IsZero(), "generates": a.generates, "outside": a.neverServed} {
+		if is {
+			text += " " + name
+		}
+	}
+	return fmt.Sprintf("%s of %d, deadline %s", text, a.replicas, a.deadline)
+}
+
+func (a *app) served() bool { return !a.neverServed && !a.optedOut }
+
+// counts reports whether its kind counts replicas.
+func (a *app) counts() bool { return a.ref.Kind.Signs.Counts != workload.NoCounts }
+
+// silent reports whether its kind tells nothing of rollouts.
+func (a *app) silent() bool { return !a.counts() && a.ref.Kind.Progress == "" }
+
+// reports reports whether it can tell its health.
+func (a *app) reports() bool { return a.muted.IsZero() && !a.silent() }
+
+// ready is how many replicas of the newest revision are available, and since when.
+func (a *app) ready(now time.Time) (n int, since time.Time) {
+	start := a.began
+	if a.fate == flaps {
+		if up, since := a.up(now); !up {
+			return 0, since
+		}
+		return a.replicas, start
+	}
+	if a.fate == crashes || a.fate == waits {
+		if a.until.IsZero() || now.Before(a.until) {
+			return 0, start
+		}
+		start = a.until
+	}
+	total := (a.replicas + a.batch - 1) / a.batch
+	done := int(now.Sub(start) / a.pace)
+	if a.canary && done >= 1 && !a.began.IsZero() {
+		if a.promoted.IsZero() {
+			return min(a.batch, a.replicas), start.Add(a.pace)
+		}
+		start = a.promoted.Add(-a.pace)
+		done = int(now.Sub(start) / a.pace)
+	}
+	done = min(done, total)
+	return min(done*a.batch, a.replicas), start.Add(time.Duration(done) * a.pace)
+}
+
+// up is where a revision that flaps is: up, or crashing.
+func (a *app) up(now time.Time) (up bool, since time.Time) {
+	const ready, period = 3 * time.Second, 13 * time.Second
+	age := now.Sub(a.began)
+	since = now.Add(-age % period)
+	return age%period < ready, since
+}
+
+// wellSince is since when it is well, and whether it is.
+func (a *app) wellSince(now time.Time) (time.Time, bool) {
+	n, since := a.ready(now)
+	return since, n == a.replicas && a.fate != flaps && a.muted.IsZero()
+}
+
+func (a *app) suspended(now time.Time) bool {
+	n, _ := a.ready(now)
+	return a.canary && !a.began.IsZero() && a.promoted.IsZero() && a.aborted.IsZero() && n > 0 && a.fate != flaps && a.muted.IsZero()
+}
+
+// status is what the API server holds.
+func (a *app) status(now time.Time) workload.Status {
+	perNode := a.ref.Kind.Signs.Counts == workload.CountsNodes
+	if !a.muted.IsZero() {
+		return workload.Status{Waits: "it has no replicas", PerNode: perNode}
+	}
+	if a.silent() {
+		reacted := 0
+		if a.reacts > 0 && now.Sub(a.began) >= a.reacts {
+			reacted = 1
+		}
+		return workload.Status{StatusHash: uint64(2*a.generation - 1 + reacted)}
+	}
+	n, since := a.ready(now)
+	s := workload.Status{PerNode: perNode, Wanted: int32(a.replicas), Phase: workload.RolledOut, Current: since}
+	updated, old := min(n+a.batch, a.replicas), 0
+	if n == a.replicas {
+		updated = n
+	}
+	if a.serving && !a.recreate {
+		old = a.replicas - updated
+	}
+	switch {
+	case !a.aborted.IsZero():
+		s.Phase, s.Why, s.FailedAt, s.Missing = workload.Failed, "RolloutAborted", a.aborted, int32(a.replicas-n)
+	case a.suspended(now):
+		s.Phase, s.Missing = workload.Suspended, int32(a.replicas-n)
+	case a.fate == flaps:
+		if n == 0 {
+			s.Phase, s.Missing = workload.Rolling, int32(a.replicas)
+		}
+		updated, old = a.replicas, 0
+	case n < a.replicas && a.deadline > 0 && now.Sub(since) >= a.deadline:
+		s.Phase, s.Why, s.FailedAt, s.Missing = workload.Failed, "ProgressDeadlineExceeded", since.Add(a.deadline), int32(a.replicas-n)
+	case n < a.replicas:
+		s.Phase, s.Missing = workload.Rolling, int32(a.replicas-n)
+	case now.Before(a.disturbed):
+		s.Phase, s.Missing, n = workload.Rolling, 1, n-1
+	}
+	s.Updated, s.Available = int32(updated), int32(n+old)
+	s.Gentle = s.Available >= 2 && !a.recreate
+	s.Deadline = a.deadline > 0 && s.Phase != workload.RolledOut
+	if !a.counts() {
+		s.Wanted, s.Updated, s.Available, s.Missing, s.Gentle = 0, 0, 0, 0, false
+	}
+	return s
+}
+
+// nextChange is when its status changes next by itself; zero: it does not.
+func (a *app) nextChange(now time.Time) (next time.Time) {
+	soonest := func(at time.Time) {
+		if at.After(now) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	n, since := a.ready(now)
+	soonest(a.disturbed)
+	soonest(a.until)
+	switch {
+	case !a.muted.IsZero():
+	case a.silent():
+		if a.reacts > 0 {
+			soonest(a.began.Add(a.reacts))
+		}
+	case a.fate == flaps:
+		if up, from := a.up(now); up {
+			soonest(from.Add(3 * time.Second))
+		} else {
+			soonest(from.Add(13 * time.Second))
+		}
+	case n < a.replicas && a.aborted.IsZero() && !a.suspended(now):
+		soonest(since.Add(a.pace))
+		if a.deadline > 0 {
+			soonest(since.Add(a.deadline))
+		}
+	}
+	return next
+}
+
+// pods are a few of its pods: those that count.
+func (a *app) pods(now time.Time) (pods []workload.Pod) {
+	if !a.muted.IsZero() {
+		return nil
+	}
+	pod := func(name string) workload.Pod {
+		return workload.Pod{Name: a.ref.Name + "-" + name, Node: "node-" + a.ref.Name + "-" + name, Stamps: a.stamps, Created: a.began.Truncate(time.Second)}
+	}
+	n, since := a.ready(now)
+	up, from := a.up(now)
+	if a.fate == flaps && up {
+		p := pod("new")
+		p.Ready, p.Started, p.Restarted = true, from.Truncate(time.Second), from.After(a.began)
+		return []workload.Pod{p}
+	}
+	if n > 0 && a.fate != flaps {
+		p := pod("ready")
+		p.Ready, p.Started = true, since.Truncate(time.Second)
+		pods = append(pods, p)
+	}
+	if n < a.replicas || now.Before(a.disturbed) {
+		p := pod("next")
+		if a.fate == crashes && n == 0 || a.fate == flaps {
+			p.Trouble, p.Restarted = "container app: CrashLoopBackOff", true
+		}
+		pods = append(pods, p)
+	}
+	if n < a.replicas && !a.recreate && a.oldStamps != nil {
+		pods = append(pods, workload.Pod{Name: a.ref.Name + "-old", Node: "node-" + a.ref.Name + "-old", Stamps: a.oldStamps, Ready: a.serving})
+	}
+	return pods
+}
+
+// mutedFacts is what its managedFields and conditions tell of a time before.
+func (a *app) mutedFacts() workload.Muted {
+	m := workload.Muted{Since: a.muted.Truncate(time.Second), RolledOut: a.mutedWell, Available: a.mutedWell}
+	if a.mutedWell.IsZero() {
+		m.RolledOut = m.Since.Add(time.Second) // nothing is left to roll
+	}
+	return m
+}
+
+// begin has a new revision of the template begin.
+func (a *app) begin(now time.Time, how fate, until time.Time) {
+	if since, well := a.wellSince(now); well {
+		a.serving = !a.recreate && !since.After(now)
+	}
+	a.generation++
+	a.began, a.fate, a.until, a.promoted, a.aborted = now, how, until, time.Time{}, time.Time{}
+	a.failed = false
+}
+
+// stamp has the template carry some contents.
+func (a *app) stamp(contents func(rollout.SourceRef) *content) {
+	if !a.served() {
+		return
+	}
+	a.oldStamps, a.carried, a.stamps = a.stamps, map[checksum.Source]*content{}, map[string]string{}
+	for _, source := range a.sources {
+		if c := contents(rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}); c != nil {
+			a.carried[source] = c
+			a.stamps[checksum.StampKey(source)] = strconv.Itoa(c.number)
+		}
+	}
+}
+
+func (a *app) records() checksum.Records { return checksum.Records{Stamps: maps.Clone(a.stamps)} }
+
+// badness is what its contents do to its pods.
+func (a *app) badness() fate {
+	for _, source := range a.sources {
+		if c := a.carried[source]; c != nil && c.bad != fine {
+			return c.bad
+		}
+	}
+	return fine
+}

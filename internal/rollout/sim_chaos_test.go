@@ -1,0 +1,226 @@
+package rollout_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// change has somebody edit a source, or two at once, or a replicated one everywhere;
+// well or badly. What is bad is mended, put back or let go on later.
+func (w *world) change(n int) {
+	draw := w.random("change", n)
+	places := w.places()
+	at := places[draw.IntN(len(places))]
+	bad := fine
+	if draw.IntN(4) == 0 {
+		bad = []fate{crashes, waits, flaps}[draw.IntN(3)]
+	}
+	if at.Source == source("trust") {
+		w.replicate(n, bad)
+		return
+	}
+	w.write(n, at, w.content(bad))
+	if draw.IntN(4) == 0 {
+		next := places[draw.IntN(len(places))]
+		if next.Namespace == at.Namespace && next != at && next.Source != source("trust") {
+			w.write(n, next, w.content(fine))
+		}
+	}
+}
+
+// places are the sources that somebody uses, sorted.
+func (w *world) places() []rollout.SourceRef {
+	all := make([]rollout.SourceRef, 0, len(w.bySource))
+	for at, users := range w.bySource {
+		if len(users) > 0 {
+			all = append(all, at)
+		}
+	}
+	slices.SortFunc(all, rollout.SourceRef.Compare)
+	return all
+}
+
+// write edits a source, and has somebody do something about it if that is bad.
+func (w *world) write(n int, at rollout.SourceRef, c *content) {
+	was, draw := w.contents[at], w.random("mend "+at.Source.Name+at.Namespace, n)
+	w.edit(at, c)
+	if c.bad == fine {
+		return
+	}
+	w.at(time.Duration(draw.IntN(2400))*time.Second, func() {
+		switch is := w.contents[at]; {
+		case is != c: // somebody was first
+		case draw.IntN(5) == 0:
+			w.resume(at)
+		case draw.IntN(2) == 0 || was.bad != fine:
+			w.edit(at, w.content(fine))
+		default:
+			w.edit(at, was)
+		}
+	})
+}
+
+// replicate writes a content into all copies of a replicated ConfigMap, within some
+// seconds, and later what mends it.
+func (w *world) replicate(n int, bad fate) {
+	var copies []rollout.SourceRef
+	for _, at := range w.places() {
+		if at.Source == source("trust") {
+			copies = append(copies, at)
+		}
+	}
+	draw, c := w.random("replicate", n), w.content(bad)
+	was := w.contents[copies[0]]
+	c.copies = len(copies)
+	spread := func(c *content) {
+		for _, i := range draw.Perm(len(copies)) {
+			at := copies[i]
+			w.at(time.Duration(draw.IntN(20))*time.Second, func() { w.edit(at, c) })
+		}
+	}
+	spread(c)
+	if bad == fine {
+		return
+	}
+	back := was.bad == fine && draw.IntN(2) == 0
+	w.at(time.Duration(60+draw.IntN(6000))*time.Second, func() {
+		if w.contents[copies[0]] != c {
+			return // somebody was first
+		}
+		mended := w.content(fine)
+		mended.copies = len(copies)
+		if back {
+			mended = was
+		}
+		spread(mended)
+	})
+}
+
+// disturb has something else go wrong, or somebody do something.
+func (w *world) disturb(n int) {
+	draw := w.random("disturb", n)
+	a := w.apps[w.order[draw.IntN(len(w.order))]]
+	later := func(do func()) {
+		w.at(time.Duration(1+draw.IntN(3600))*time.Second, do)
+	}
+	switch draw.IntN(9) {
+	case 0, 1:
+		w.lead()
+	case 2:
+		w.unread = w.now.Add(time.Duration(draw.IntN(50)) * time.Second)
+	case 3: // made again at once, or much later, or never; rather one that waits
+		if i := slices.IndexFunc(w.order, func(ref workload.Ref) bool { return len(w.untrue(w.apps[ref])) > 0 }); i >= 0 {
+			a = w.apps[w.order[i]]
+		}
+		w.remove(a)
+		if again := draw.IntN(3); again < 2 {
+			w.at([]time.Duration{time.Second, time.Hour}[again], func() { w.remake(a) })
+		}
+	case 4:
+		a.optedOut, a.held = true, true
+		w.see(a)
+		later(func() { a.optedOut = false; w.see(a) })
+	case 5:
+		a.paused, a.held = true, true
+		w.see(a)
+		later(func() { a.paused = false; w.see(a) })
+	case 6:
+		w.mute(a)
+		later(func() { w.unmute(a) })
+	case 7:
+		w.upgradeNodes(n)
+	case 8: // somebody changes its template
+		w.roll(a, w.untrue(a), false)
+		w.see(a)
+	}
+}
+
+// mute has somebody scale a workload to nothing.
+func (w *world) mute(a *app) {
+	if !a.muted.IsZero() || !a.counts() {
+		return
+	}
+	if since, well := a.wellSince(w.now); well {
+		a.mutedWell = since
+	} else {
+		a.mutedWell = time.Time{}
+	}
+	if !a.failed { // nobody can know any more that it would
+		for _, c := range a.carried {
+			w.forgiven[c.number]++
+		}
+	}
+	a.muted = w.now
+	a.generation++
+	w.say(a.name(), "somebody scales it to nothing")
+	w.follow(a)
+}
+
+// unmute has somebody scale it up again.
+func (w *world) unmute(a *app) {
+	if a.muted.IsZero() || !a.counts() {
+		return
+	}
+	a.muted, a.serving, a.byUs = time.Time{}, false, false
+	a.begin(w.now, w.fateOf(a), time.Time{})
+	w.say(a.name(), "somebody scales it up again")
+	w.follow(a)
+}
+
+// upgradeNodes has many workloads lack a pod for a while.
+func (w *world) upgradeNodes(n int) {
+	for _, ref := range w.order {
+		if draw := w.random("nodes "+ref.String(), n); draw.IntN(2) == 0 {
+			w.at(time.Duration(draw.IntN(600))*time.Second, func() {
+				if a := w.apps[ref]; a != nil {
+					a.disturbed = w.now.Add(time.Duration(20+draw.IntN(100)) * time.Second)
+					w.follow(a)
+				}
+			})
+		}
+	}
+}
+
+// mendAll has people mend all sources, and after two hours all workloads too.
+func (w *world) mendAll() {
+	for _, at := range w.places() {
+		if w.contents[at].bad != fine {
+			w.edit(at, w.content(fine))
+		}
+	}
+	w.flaky = false
+	w.at(2*time.Hour, func() { // what was planned has come by then
+		for _, ref := range w.order {
+			if a := w.apps[ref]; a.served() && !a.paused && len(w.untrue(a)) > 0 {
+				w.checkTurn(a)
+			}
+		}
+		w.mended = true
+		for _, at := range w.places() {
+			if w.contents[at].bad != fine {
+				w.edit(at, w.content(fine))
+			}
+		}
+		for _, ref := range w.order {
+			a := w.apps[ref]
+			a.broken, a.hangs, a.allergic, a.paused, a.optedOut, a.refusals = false, false, false, false, false, 0
+			if a.promotes = 5 * time.Minute; a.suspended(w.now) {
+				a.promoted = w.now
+			}
+			if a.fate == waits || a.fate == crashes {
+				if bad := a.badness(); bad == fine {
+					a.until = w.now.Add(time.Second)
+				}
+			}
+			w.follow(a)
+		}
+	})
+}
+
+// remade is a workload of a name and kind.
+func (w *world) named(kind *workload.Kind, namespace, name string) *app {
+	return w.apps[workload.Ref{Kind: kind, Namespace: namespace, Name: name}]
+}

@@ -1,0 +1,193 @@
+package rollout_test
+
+import (
+	"flag"
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+)
+
+var update = flag.Bool("update", false, "write the golden logs anew")
+
+// log is a story: one line for each thing that happens, with the minutes and seconds
+// since it began. Of a long story one line for each minute
+// counts what happens in it.
+type log struct {
+	text    strings.Builder
+	summary bool
+	kinds   []string // of the lines of the minute, in their order
+	counts  map[string]int
+	minute  int
+}
+
+// clock writes a duration as minutes and seconds.
+func clock(d time.Duration) string {
+	return fmt.Sprintf("%02d:%02d", int(d/time.Minute), int(d/time.Second)%60)
+}
+
+// say writes a line about somebody.
+func (w *world) say(who, what string) {
+	if w.log == nil {
+		return
+	}
+	if !w.log.summary {
+		w.line(clock(w.now.Sub(w.zero)), who, what)
+		return
+	}
+	if minute := int(w.now.Sub(w.zero) / time.Minute); minute != w.log.minute {
+		w.flush()
+		w.log.minute = minute
+	}
+	if w.log.counts[what]++; w.log.counts[what] == 1 {
+		w.log.kinds = append(w.log.kinds, what)
+	}
+}
+
+func (w *world) line(when, who, what string) {
+	fmt.Fprintln(&w.log.text, strings.TrimRight(fmt.Sprintf("%s  %-26s %s", when, who, what), " "))
+}
+
+// flush writes the minute that has passed.
+func (w *world) flush() {
+	texts := make([]string, 0, len(w.log.kinds))
+	for _, kind := range w.log.kinds {
+		texts = append(texts, fmt.Sprintf("%d: %s", w.log.counts[kind], kind))
+	}
+	if len(texts) > 0 {
+		fmt.Fprintln(&w.log.text, clock(time.Duration(w.log.minute)*time.Minute)+"  "+strings.Join(texts, "; "))
+	}
+	w.log.kinds, w.log.counts = nil, map[string]int{}
+}
+
+// heading writes a comment.
+func (w *world) heading(text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintln(&w.log.text, "# "+strings.TrimSpace(line))
+	}
+}
+
+func (w *world) sayRoll(a *app, untrue []checksum.Source, byUs bool) {
+	if w.log == nil {
+		return
+	}
+	who := "rolls"
+	if !byUs {
+		who = "somebody changes its template, so that it rolls"
+	}
+	if w.log.summary || len(untrue) == 0 {
+		w.say(a.name(), who)
+		return
+	}
+	texts := make([]string, 0, len(untrue))
+	for _, source := range untrue {
+		has, of := 0, 0
+		for _, ref := range w.bySource[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}] {
+			its := w.apps[ref].carried[source]
+			if its == nil {
+				continue // it is outside
+			}
+			if of++; its.number == a.carried[source].number {
+				has++
+			}
+		}
+		text := fmt.Sprintf("%d of %d", has, of)
+		if len(a.sources) > 1 {
+			text = source.String() + " " + text
+		}
+		texts = append(texts, text)
+	}
+	w.say(a.name(), who+": "+strings.Join(texts, ", "))
+}
+
+func (w *world) sayEdit(at rollout.SourceRef, was, is *content) {
+	what := "is edited"
+	switch {
+	case was != nil && was.bad != fine && is.number < was.number:
+		what = "is put back"
+	case is.bad != fine:
+		what = "is edited badly: " + map[fate]string{crashes: "pods crash with it", waits: "pods wait for ever with it", flaps: "pods crash after three seconds with it"}[is.bad]
+	case was != nil && was.bad != fine:
+		what = "is mended"
+	}
+	w.say(at.Namespace+" "+at.Source.String(), what)
+}
+
+func (w *world) sayCount(who, what string, n int) {
+	if w.log != nil {
+		w.say(who, fmt.Sprintf("%s %d workloads", what, n))
+	}
+}
+
+// tell begins a story; its end compares the log with what is on record, unless the
+// story has gone wrong.
+func (w *world) tell(name, text string, summary bool) (end func()) {
+	w.zero = w.now
+	w.log = &log{summary: summary, counts: map[string]int{}}
+	w.heading(text)
+	return func() {
+		w.t.Helper()
+		w.flush()
+		if w.t.Failed() {
+			w.t.Log("\n" + w.log.text.String())
+			return
+		}
+		compare(w.t, name, w.log.text.String())
+	}
+}
+
+func compare(t *testing.T, name, is string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".log")
+	if *update {
+		if err := os.WriteFile(path, []byte(is), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	was, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(was) != is {
+		t.Errorf("%s is another story now (go test ./internal/rollout -update writes it):\n%s", path, difference(string(was), is))
+	}
+}
+
+// difference is the first lines that differ.
+func difference(was, is string) string {
+	before, after := strings.Split(was, "\n"), strings.Split(is, "\n")
+	for i := range min(len(before), len(after)) {
+		if before[i] != after[i] {
+			return fmt.Sprintf("line %d was  %s\nline %d is   %s", i+1, before[i], i+1, after[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, and %d now", len(before), len(after))
+}
+
+// bound is how long a workload waits for its turn at most, when nothing but turns keeps
+// it: its sources have settled, it is opted in, and its change is not halted.
+//
+//   - Its sources settle within ten times the settling, and its change begins within a
+//     minute, though workloads cannot be looked at.
+//   - A busy workload is waited for no longer than the rollout deadline.
+//   - Then each step of its change takes no longer than a rollout: the longest one that
+//     progresses, or one that makes no progress for the rollout deadline, and the soak.
+//     There are as many steps as n workloads have doublings, each for the healthy ones
+//     and for those that go last.
+//   - A step waits for slots no longer than all workloads take that are served before.
+func (w *world) bound() time.Duration {
+	n := len(w.apps) + 1
+	rollout := w.limits.RolloutDeadline + w.limits.CrashDeadline + w.limits.Soak + longestRollout
+	steps := 2 * bits.Len(uint(n))
+	return 10*settle + time.Minute + w.limits.RolloutDeadline + rollout*time.Duration(steps+(n+w.limits.Unsettled-1)/w.limits.Unsettled)
+}
+
+// longestRollout is how long a rollout of the simulation progresses at most.
+const longestRollout = 3 * time.Minute

@@ -1,0 +1,270 @@
+package rollout_test
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// answer is what comes of a patch.
+type answer int
+
+const (
+	stored  answer = iota
+	refused        // nothing has happened
+	lost           // nobody knows
+)
+
+// stats are what a simulation has seen, and what its checks remember.
+type stats struct {
+	victims  map[int][]victim // the healthy workloads that a bad content has reached, by its number
+	forgiven map[int]int      // how many more may be, as some are deleted
+	rolls    int
+	changes  int
+	leaders  int
+	looks    int
+	nHalts   int
+	halts    map[rollout.SourceRef]bool // the sources whose changes are halted
+	longest  time.Duration              // that a workload has waited for its turn alone
+	most     int                        // rollouts under way at once
+}
+
+type victim struct {
+	a  *app
+	at time.Time
+}
+
+// fateOf is what becomes of a new revision of a workload.
+func (w *world) fateOf(a *app) fate {
+	switch {
+	case a.broken, a.allergic:
+		return crashes
+	case a.hangs:
+		return waits
+	}
+	return a.badness()
+}
+
+// patch is an empty patch, as the API server and the webhook handle it.
+func (w *world) patch(a *app) answer {
+	if !a.served() || a.paused {
+		w.errorf("%s is outside, or paused, and is patched", a.name())
+	}
+	if w.flaky && a.refusals == 0 && w.draw(a).IntN(30) == 0 {
+		a.refusals = 1 + w.draw(a).IntN(8)
+	}
+	if a.refusals > 0 {
+		a.refusals--
+		a.held = true
+		w.say(a.name(), "its patch is refused")
+		return refused
+	}
+	answer := stored
+	if w.flaky && w.draw(a).IntN(30) == 0 {
+		answer = lost
+		w.say(a.name(), "the answer to its patch is lost")
+		if w.draw(a).IntN(2) == 0 {
+			return answer
+		}
+	}
+	if untrue := w.untrue(a); len(untrue) > 0 { // else the webhook changes nothing
+		w.checkTurn(a)
+		w.roll(a, untrue, true)
+	}
+	if answer == lost {
+		w.at(time.Second, func() { w.see(a) })
+	}
+	return answer
+}
+
+// roll is what happens when the stamps of a workload change: by us, or as somebody
+// changes its template.
+func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
+	wellSince, well := a.wellSince(w.now)
+	healthy := well && w.now.Sub(wellSince) >= w.limits.Soak && !w.now.Before(a.disturbed)
+	a.stamp(w.holds)
+	how, until := w.fateOf(a), time.Time{}
+	if draw := w.draw(a); w.flaky && how == fine && draw.IntN(25) == 0 { // it fails for a while by itself
+		how = []fate{crashes, waits}[draw.IntN(2)]
+		until = w.now.Add(time.Duration(1+draw.IntN(1500)) * time.Second)
+	}
+	a.begin(w.now, how, until)
+	a.byUs, a.leader = byUs, w.leaders
+	w.sayRoll(a, untrue, byUs)
+	if byUs {
+		w.rolls++
+		if a.rolls++; a.rolls > a.edits {
+			w.errorf("%s has rolled %d times for %d edits", a.name(), a.rolls, a.edits)
+		}
+		w.checkBudget()
+		if healthy && a.reports() {
+			w.reaches(a, untrue)
+		}
+	}
+	w.schedule(a)
+}
+
+// reaches notes that some contents have reached a healthy workload, and checks that
+// bad ones do not reach many.
+func (w *world) reaches(a *app, untrue []checksum.Source) {
+	for _, source := range untrue {
+		c := w.all[a.carried[source].number]
+		if c.bad == fine || c.resumed {
+			continue
+		}
+		all := append(w.victims[c.number], victim{a, w.now})
+		w.victims[c.number] = all
+		per := map[string]int{}
+		for _, v := range all {
+			per[v.a.ref.Namespace]++
+		}
+		most := 1
+		if c.copies > 1 {
+			if most = 2; w.now.Sub(all[0].at) >= w.limits.ForeignHalt {
+				continue // by now other namespaces try again
+			}
+		}
+		if most += w.forgiven[c.number]; len(all) > most || c.copies > 1 && per[a.ref.Namespace] > 1+w.forgiven[c.number] {
+			names := make([]string, 0, len(all))
+			for _, v := range all {
+				names = append(names, v.a.name()+" at "+clock(v.at.Sub(w.zero)))
+			}
+			w.errorf("a bad content has reached %d healthy workloads, want at most %d: %s", len(all), most, strings.Join(names, ", "))
+		}
+	}
+}
+
+// underWay reports whether a workload rolls by us, and neither stands still nor has
+// failed.
+func (w *world) underWay(a *app) bool {
+	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.aborted.IsZero() {
+		return false
+	}
+	if a.ref.Namespace == w.forbidden && a.leader < w.leaders {
+		return false // a new leader cannot know
+	}
+	age := w.now.Sub(a.began)
+	if n, _ := a.ready(w.now); n == a.replicas && a.fate != flaps {
+		return false
+	}
+	switch a.fate {
+	case crashes, flaps:
+		return age < w.limits.CrashDeadline
+	case waits:
+		return age < w.limits.RolloutDeadline && (a.deadline == 0 || age < a.deadline)
+	case fine:
+	}
+	return true
+}
+
+// checkBudget checks that no more roll at once than may.
+func (w *world) checkBudget() {
+	n, per := 0, map[string]int{}
+	for _, a := range w.apps {
+		if w.underWay(a) {
+			n++
+			per[a.ref.Namespace]++
+		}
+	}
+	if w.most = max(w.most, n); n > w.limits.Unsettled {
+		w.errorf("%d workloads roll at once, want at most %d", n, w.limits.Unsettled)
+	}
+	for namespace, n := range per {
+		if n > w.limits.UnsettledPerNamespace {
+			w.errorf("%d workloads of %s roll at once, want at most %d", n, namespace, w.limits.UnsettledPerNamespace)
+		}
+	}
+}
+
+// frees has a workload wait for nothing but its turn, from now on, unless another of
+// its changes is halted.
+func (w *world) frees(a *app) {
+	a.since = w.now
+	a.held = slices.ContainsFunc(a.sources, func(s checksum.Source) bool {
+		return w.halts[rollout.SourceRef{Namespace: a.ref.Namespace, Source: s}]
+	})
+}
+
+// waits is what a look has found.
+func (w *world) waits(a *app, why checksum.Reason, settles bool) {
+	a.why = why
+	switch {
+	case why == checksum.Turn, why == checksum.NoReason && !settles:
+		if a.held && a.refusals == 0 && !a.failed { // one that has failed may always be mended
+			for _, source := range a.sources {
+				delete(w.halts, rollout.SourceRef{Namespace: a.ref.Namespace, Source: source})
+			}
+			w.frees(a)
+		}
+	case why != checksum.NoReason:
+		if !a.held && why == checksum.Halted {
+			w.say(a.name(), "waits: its change is halted")
+		}
+		a.held = true
+	}
+}
+
+// checkTurn checks that a workload has not waited for longer than the bound.
+func (w *world) checkTurn(a *app) {
+	if a.held {
+		return
+	}
+	waited := w.now.Sub(a.since)
+	w.longest = max(w.longest, waited)
+	if bound := w.bound(); waited > bound {
+		w.errorf("%s has waited %s for its turn, want at most %s", a.name(), waited, bound)
+	}
+}
+
+// ended tells what has become of a rollout.
+func (w *world) ended(a *app, how checksum.Reason, why string) {
+	switch how {
+	case checksum.Healthy:
+		w.say(a.name(), "is healthy")
+	case checksum.RolloutFailed:
+		a.failed = true
+		w.say(a.name(), "has failed: "+why)
+	case checksum.CannotTell:
+		w.say(a.name(), "cannot tell whether it is healthy")
+	default:
+	}
+}
+
+func (w *world) halted(sources []rollout.SourceRef, by workload.Ref, why string) {
+	w.nHalts++
+	for _, at := range sources {
+		w.halts[at] = true
+		w.say(at.Namespace+" "+at.Source.String(), "ChangeHalted by "+by.Namespace+"/"+by.Name+": "+why)
+	}
+}
+
+func (w *world) resumed(sources []rollout.SourceRef, by workload.Ref) {
+	for _, at := range sources {
+		delete(w.halts, at)
+	}
+	for _, at := range sources {
+		w.say(at.Namespace+" "+at.Source.String(), "ChangeResumed: "+by.Namespace+"/"+by.Name+" does not halt it any more")
+		for _, ref := range w.bySource[at] {
+			if a := w.apps[ref]; a.held && !a.paused && a.served() && a.refusals == 0 {
+				w.frees(a)
+			}
+		}
+	}
+}
+
+func (w *world) finished(sources []rollout.SourceRef, settled int) {
+	for _, at := range sources {
+		w.sayCount(at.Namespace+" "+at.Source.String(), "ChangeRolledOut to", settled)
+	}
+}
+
+// untrue are the sources of which a workload does not carry what they hold.
+func (w *world) untrue(a *app) []checksum.Source {
+	return slices.DeleteFunc(slices.Clone(a.sources), func(s checksum.Source) bool {
+		return a.carried[s] == nil || a.carried[s].number == w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: s}].number
+	})
+}

@@ -1,0 +1,246 @@
+package rollout_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+var (
+	seeds     = flag.Int("seeds", 200, "how many seeds TestSimulation takes")
+	firstSeed = flag.Uint64("seed", 1, "the first of them")
+	printLog  = flag.Bool("log", false, "print what happens in TestSimulation")
+)
+
+// chaos is for how long things go wrong; then all is mended, and calm gives everybody
+// the time to roll.
+const (
+	chaos = 3 * time.Hour
+	calm  = 12 * time.Hour
+)
+
+// TestSimulation has a Plan serve clusters in which everything happens that may: see
+// world.populate for who is there, and world.disturb for what goes wrong. It checks that
+//   - in the end all that may roll carries what is true, and nothing is left over;
+//   - nothing waits for its turn for longer than world.bound;
+//   - nothing rolls more often than its content has changed, or from outside;
+//   - no more roll at once than the limits allow;
+//   - a bad content reaches one healthy workload, a replicated one two in two
+//     namespaces before others try again.
+//
+// go test ./internal/rollout -run TestSimulation -seed=17 -seeds=1 repeats a seed.
+func TestSimulation(t *testing.T) {
+	var sum stats
+	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
+		w := simulate(t, seed)
+		sum.rolls, sum.looks, sum.nHalts, sum.changes, sum.leaders = sum.rolls+w.rolls, sum.looks+w.looks, sum.nHalts+w.nHalts, sum.changes+w.changes, sum.leaders+w.leaders
+		sum.longest, sum.most = max(sum.longest, w.longest), max(sum.most, w.most)
+	}
+	t.Logf("%d seeds: %d edits, %d rolls, %d halts, %d new leaders, %d looks; at most %d at once; the longest wait for a turn was %s",
+		*seeds, sum.changes, sum.rolls, sum.nHalts, sum.leaders, sum.looks, sum.most, sum.longest)
+}
+
+func simulate(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w := newWorld(t, seed)
+	w.flaky = true
+	draw := w.random("cluster", 0)
+	w.limits.Unsettled = 3 + draw.IntN(8)
+	w.limits.UnsettledPerNamespace = rollout.PerNamespace(w.limits.Unsettled, 0)
+	w.limits.RolloutDeadline = time.Duration(3+draw.IntN(8)) * time.Minute
+	w.populate(draw)
+	if *printLog {
+		w.log = &log{}
+		w.say(w.forbidden, "pods cannot be listed here")
+		for _, ref := range w.order {
+			w.say(w.apps[ref].name(), w.apps[ref].sort())
+		}
+		defer func() { t.Log("\n" + w.log.text.String()) }()
+	}
+	w.lead()
+	w.pass(2 * time.Minute)
+	for n := range 10 + draw.IntN(20) {
+		w.at(time.Duration(draw.Int64N(int64(chaos))), func() { w.change(n) })
+	}
+	for n := range 15 {
+		w.at(time.Duration(draw.Int64N(int64(chaos))), func() { w.disturb(n) })
+	}
+	w.pass(chaos)
+	w.mendAll()
+	w.pass(calm)
+	w.checkEnd()
+	return w
+}
+
+// populate has workloads of all sorts run in some namespaces.
+func (w *world) populate(draw *rand.Rand) {
+	namespaces := 3 + draw.IntN(6)
+	for n := range 20 + draw.IntN(41) {
+		namespace := "ns-" + strconv.Itoa(draw.IntN(1+draw.IntN(namespaces))) // the first have more
+		var names []string
+		for range 1 + draw.IntN(2) {
+			if name := []string{"one", "two", "three", "trust"}[draw.IntN(4)]; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		a := w.someApp(draw, namespace, fmt.Sprintf("app-%02d", n), names)
+		if draw.IntN(5) == 0 {
+			order := draw.IntN(3)
+			a.order = &order
+		}
+		a.neverServed = draw.IntN(25) == 0
+		w.add(a)
+	}
+	if draw.IntN(4) == 0 {
+		w.forbidden = "ns-0"
+	}
+	trust := w.content(fine) // replicated everywhere
+	for at := range w.contents {
+		if at.Source == source("trust") {
+			w.contents[at] = trust
+		}
+	}
+	for _, a := range w.apps {
+		a.stamp(w.holds)
+		a.oldStamps = nil
+	}
+}
+
+func (w *world) someApp(draw *rand.Rand, namespace, name string, sources []string) *app {
+	a := deployment(namespace, name, sources...)
+	a.replicas, a.pace = 2+draw.IntN(4), time.Duration(1+draw.IntN(20))*time.Second
+	switch draw.IntN(20) {
+	case 0:
+		a.replicas = 1
+	case 1:
+		a.recreate = true
+	case 2:
+		a.ref.Kind, a.deadline = statefulSetKind, 0
+	case 3:
+		a = daemonSet(namespace, name, 3+draw.IntN(20), sources...)
+	case 4:
+		a.broken = true
+	case 5:
+		a.muted = w.now.Add(-time.Hour)
+	case 6:
+		a.deadline = 24 * time.Hour
+	case 7:
+		a.deadline, a.hangs = 24*time.Hour, draw.IntN(2) == 0
+	case 8:
+		a = knative(namespace, name, sources...)
+		a.hangs = draw.IntN(2) == 0
+	case 9:
+		a = silent(namespace, name, 10*time.Second, sources...)
+	case 10:
+		a = silent(namespace, name, 0, sources...)
+	case 11, 12:
+		a = canary(namespace, name, sources...)
+		a.promotes = time.Duration(1+draw.IntN(90)) * time.Minute
+	case 13:
+		w.generates(a, 0)
+	case 14:
+		w.driveAt(draw, a)
+	case 15:
+		a.allergic = draw.IntN(3) == 0
+	}
+	return a
+}
+
+// generates has something make new generations of a workload all the time.
+func (w *world) generates(a *app, after time.Duration) {
+	a.generates = true
+	w.at(after, func() {
+		if w.mended {
+			return
+		}
+		a.disturbed = w.now.Add(time.Minute)
+		if w.apps[a.ref] == a {
+			a.generation++
+			w.see(a)
+			w.schedule(a)
+		}
+		w.generates(a, 30*time.Second)
+	})
+}
+
+// driveAt has somebody roll a workload for other reasons, for a long time, again and
+// again.
+func (w *world) driveAt(draw *rand.Rand, a *app) {
+	a.replicas, a.pace = 20, 30*time.Second
+	for range 4 {
+		w.at(time.Duration(draw.Int64N(int64(chaos))), func() {
+			if w.apps[a.ref] == a {
+				w.roll(a, nil, false)
+				w.see(a)
+			}
+		})
+	}
+}
+
+// checkEnd checks what must hold in the end.
+func (w *world) checkEnd() {
+	w.t.Helper()
+	for _, ref := range w.order {
+		a := w.apps[ref]
+		switch untrue := w.untrue(a); {
+		case !a.served():
+			if a.byUs && a.neverServed {
+				w.errorf("%s is outside, and has rolled", a.name())
+			}
+		case len(untrue) > 0:
+			w.errorf("%s (%s) was forgotten: it does not carry what %v hold, and waits for %q", a.name(), a.sort(), untrue, a.why)
+		}
+		if w.driver.follows(ref) {
+			w.errorf("%s (%s, since %s) is followed for ever", a.name(), a.sort(), clock(a.began.Sub(w.zero)))
+		}
+	}
+	if n := w.driver.counts(); n != (rollout.Counts{}) {
+		w.errorf("in the end something is left over: %+v", n)
+	}
+	for _, left := range w.leftovers() {
+		w.errorf("in the end the plan still holds %s", left)
+	}
+}
+
+// keeps are the maps of a Plan that may hold something of workloads and sources that
+// are there, when nothing is to do.
+var keeps = []string{"edits", "pasts", "told", "done", "unwell", "findings", "fallen"}
+
+// leftovers are what a Plan holds of workloads that are gone, and what it holds that
+// should be empty when nothing is to do.
+func (w *world) leftovers() (left []string) {
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		for i := range v.NumField() {
+			name, field := v.Type().Field(i).Name, v.Field(i)
+			switch field.Kind() {
+			case reflect.Struct:
+				walk(field)
+			case reflect.Map:
+				if field.Len() > 0 && !slices.Contains(keeps, name) {
+					left = append(left, fmt.Sprintf("%d in %s", field.Len(), name))
+				}
+				for _, key := range field.MapKeys() {
+					if key.Type() == reflect.TypeFor[workload.Ref]() && !w.exists(key.FieldByName("Namespace").String(), key.FieldByName("Name").String()) {
+						left = append(left, fmt.Sprintf("in %s what is gone", name))
+					}
+				}
+			default:
+			}
+		}
+	}
+	walk(w.driver.planValue())
+	return left
+}
+
+func (w *world) exists(namespace, name string) bool {
+	return slices.ContainsFunc(w.order, func(ref workload.Ref) bool { return ref.Namespace == namespace && ref.Name == name })
+}

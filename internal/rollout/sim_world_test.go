@@ -1,0 +1,291 @@
+package rollout_test
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+const settle = 2 * time.Second
+
+var began = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+
+// world is a cluster and its users, at a simulated time.
+type world struct {
+	t      *testing.T
+	seed   uint64
+	now    time.Time
+	zero   time.Time // from which logs count
+	later  agenda
+	n      int
+	limits rollout.Limits
+	driver *driver
+
+	apps     map[workload.Ref]*app
+	order    []workload.Ref // of apps, sorted
+	bySource map[rollout.SourceRef][]workload.Ref
+	contents map[rollout.SourceRef]*content
+	written  map[rollout.SourceRef]time.Time
+	all      map[int]*content
+
+	unread    time.Time // until when no pods can be listed
+	forbidden string    // a namespace in which they never can
+	flaky     bool      // workloads and the API server fail by themselves
+	mended    bool      // nothing goes wrong any more
+	errors    int
+
+	stats
+	log *log
+}
+
+// newWorld is a cluster without workloads, in which nobody leads yet.
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w := &world{
+		t: t, seed: seed, now: began, zero: began,
+		limits: rollout.Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, Settle: settle, Soak: 10 * time.Second,
+			CrashDeadline: 30 * time.Second, RolloutDeadline: 10 * time.Minute, ForeignHalt: time.Hour},
+		apps: map[workload.Ref]*app{}, bySource: map[rollout.SourceRef][]workload.Ref{}, contents: map[rollout.SourceRef]*content{},
+		written: map[rollout.SourceRef]time.Time{}, all: map[int]*content{},
+	}
+	w.victims, w.forgiven, w.halts = map[int][]victim{}, map[int]int{}, map[rollout.SourceRef]bool{}
+	return w
+}
+
+// errorf reports what is wrong, with the seed and the time.
+func (w *world) errorf(format string, args ...any) {
+	w.t.Helper()
+	const most = 5
+	if w.errors++; w.errors <= most {
+		w.t.Errorf("seed %d at %s: %s", w.seed, clock(w.now.Sub(w.zero)), fmt.Sprintf(format, args...))
+	}
+}
+
+// random draws for the n-th event of somebody, so that it does not depend on what
+// happens to others.
+func (w *world) random(who string, n int) *rand.Rand {
+	hash := fnv.New64a()
+	fmt.Fprint(hash, who, " ", n)
+	return rand.New(rand.NewPCG(w.seed, hash.Sum64()))
+}
+
+func (w *world) draw(a *app) *rand.Rand {
+	a.draws++
+	return w.random(a.ref.String(), a.draws)
+}
+
+// at plans something.
+func (w *world) at(wait time.Duration, do func()) {
+	w.n++
+	w.later.put(timed{at: w.now.Add(wait), n: w.n, do: do})
+}
+
+// content is a new one. All that hold the same number hold the same.
+func (w *world) content(bad fate) *content {
+	number := len(w.all) + 1
+	c := &content{Content: configMap(number, nil), number: number, bad: bad}
+	w.all[number] = c
+	return c
+}
+
+func configMap(number int, annotations map[string]string) *checksum.Content {
+	cm := corev1.ConfigMap{Data: map[string]string{"version": strconv.Itoa(number)}}
+	cm.Annotations = annotations
+	return checksum.ContentOfConfigMap(&cm)
+}
+
+func (w *world) refs() []workload.Ref { return slices.Clone(w.order) }
+
+func (w *world) users(at rollout.SourceRef) []workload.Ref { return slices.Clone(w.bySource[at]) }
+
+// add has a workload run, for weeks already, with what its sources hold.
+func (w *world) add(a *app) *app {
+	w.put(a)
+	a.generation, a.uid = 1, fmt.Sprintf("%s-1", a.ref)
+	for _, source := range a.sources {
+		at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
+		if w.contents[at] == nil {
+			w.contents[at] = w.content(fine)
+		}
+	}
+	a.stamp(w.holds)
+	if a.broken {
+		a.fate = crashes
+	}
+	return a
+}
+
+func (w *world) holds(at rollout.SourceRef) *content { return w.contents[at] }
+
+func (w *world) put(a *app) {
+	w.apps[a.ref] = a
+	at, _ := slices.BinarySearchFunc(w.order, a.ref, workload.Ref.Compare)
+	w.order = slices.Insert(w.order, at, a.ref)
+	for _, source := range a.sources {
+		at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
+		w.bySource[at] = append(w.bySource[at], a.ref)
+	}
+}
+
+// remove deletes a workload.
+func (w *world) remove(a *app) {
+	delete(w.apps, a.ref)
+	w.order = slices.DeleteFunc(w.order, func(ref workload.Ref) bool { return ref == a.ref })
+	for _, source := range a.sources {
+		at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
+		w.bySource[at] = slices.DeleteFunc(slices.Clone(w.bySource[at]), func(ref workload.Ref) bool { return ref == a.ref })
+		if c := a.carried[source]; c != nil && c.bad != fine {
+			w.forgiven[c.number]++ // who has failed is gone: another one tries
+		}
+	}
+	w.say(a.name(), "is deleted")
+	w.driver.see(a.ref)
+}
+
+// remake makes a deleted workload again, with what is true.
+func (w *world) remake(a *app) {
+	w.put(a)
+	a.uid = fmt.Sprintf("%s-%d", a.ref, a.generation+1)
+	a.serving, a.byUs, a.held = false, false, false
+	a.stamp(w.holds)
+	a.oldStamps = nil
+	a.rolls, a.edits = 0, len(w.untrue(a)) // some, if it is outside now
+	a.begin(w.now, w.fateOf(a), time.Time{})
+	w.say(a.name(), "is made again")
+	w.follow(a)
+}
+
+// edit gives a source a content.
+func (w *world) edit(at rollout.SourceRef, c *content) {
+	was := w.contents[at]
+	w.contents[at], w.written[at] = c, w.now.Truncate(time.Second)
+	if was == nil || was.number != c.number {
+		w.changes++
+		delete(w.halts, at)
+		w.sayEdit(at, was, c)
+		for _, ref := range w.bySource[at] {
+			a := w.apps[ref]
+			a.edits++
+			w.frees(a)
+		}
+	}
+	w.driver.edited(at, was)
+}
+
+// resume lets a halted change go on.
+func (w *world) resume(at rollout.SourceRef) {
+	was := w.contents[at]
+	next := *was
+	next.Content, next.resumed = configMap(was.number, map[string]string{"configstamp.dev/resume": w.now.Format(time.RFC3339)}), true
+	w.all[was.number].resumed = true
+	w.contents[at] = &next
+	w.say(at.Namespace+" "+at.Source.String(), "configstamp.dev/resume")
+	w.driver.edited(at, was)
+}
+
+// see has everybody see how a workload is now, by somebody's edit or its own doing.
+func (w *world) see(a *app) {
+	if w.apps[a.ref] == a {
+		w.driver.see(a.ref)
+	}
+}
+
+// follow has everybody see how a workload is, and how it goes on.
+func (w *world) follow(a *app) {
+	w.see(a)
+	w.schedule(a)
+}
+
+// schedule plans the next change of a status.
+func (w *world) schedule(a *app) {
+	next := a.nextChange(w.now)
+	if next.IsZero() {
+		return
+	}
+	uid, generation := a.uid, a.generation
+	w.at(next.Sub(w.now), func() {
+		if w.apps[a.ref] == a && a.uid == uid && a.generation == generation {
+			w.follow(a)
+			if a.promotes > 0 && a.suspended(w.now) {
+				w.at(a.promotes, func() { w.promote(a, generation) })
+			}
+		}
+	})
+}
+
+func (w *world) promote(a *app, generation int) {
+	if w.apps[a.ref] == a && a.generation == generation && a.suspended(w.now) {
+		a.promoted = w.now
+		w.say(a.name(), "somebody promotes it")
+		w.follow(a)
+	}
+}
+
+func (w *world) abort(a *app) {
+	a.aborted = w.now
+	w.say(a.name(), "somebody aborts it")
+	w.follow(a)
+}
+
+// lead begins with a new leader.
+func (w *world) lead() {
+	if w.driver != nil {
+		w.say("", "a new leader")
+		w.leaders++
+		w.forgive()
+	}
+	w.driver = lead(w)
+}
+
+// forgive lets bad contents reach one more where no pods can be listed: there a new
+// leader may not find out who has failed.
+func (w *world) forgive() {
+	for number, victims := range w.victims {
+		if slices.ContainsFunc(victims, func(v victim) bool { return v.a.ref.Namespace == w.forbidden }) {
+			w.forgiven[number]++
+		}
+	}
+}
+
+// until lets time pass, event by event, until an end.
+func (w *world) until(end time.Time) {
+	for {
+		for n := 0; ; n++ {
+			ref, found := w.driver.queue.get()
+			if !found {
+				break
+			}
+			if w.looks++; n > 1000*len(w.apps) {
+				w.t.Fatalf("seed %d at %s: the controller is busy for ever at one moment", w.seed, clock(w.now.Sub(w.zero)))
+			}
+			w.driver.work(ref)
+		}
+		next := w.driver.queue.wake()
+		if len(w.driver.queue.line) > 0 {
+			continue
+		}
+		if len(w.later) > 0 && (next.IsZero() || !w.later[0].at.After(next)) {
+			next = w.later[0].at
+		}
+		if next.IsZero() || next.After(end) {
+			w.now = end
+			return
+		}
+		w.now = next
+		for len(w.later) > 0 && w.later[0].at.Equal(next) {
+			w.later.take().do()
+		}
+	}
+}
+
+func (w *world) pass(d time.Duration) { w.until(w.now.Add(d)) }

@@ -1,0 +1,117 @@
+package rollout
+
+import (
+	"container/heap"
+	"time"
+)
+
+// timers are the records of which something is due at a time, the next one first. It
+// implements container/heap.Interface.
+type timers []timer
+
+type timer struct {
+	at     time.Time
+	record *record
+}
+
+// Len is for heap.Interface.
+func (t *timers) Len() int { return len(*t) }
+
+// Less is for heap.Interface.
+func (t *timers) Less(i, j int) bool { return (*t)[i].at.Before((*t)[j].at) }
+
+// Swap is for heap.Interface.
+func (t *timers) Swap(i, j int) { (*t)[i], (*t)[j] = (*t)[j], (*t)[i] }
+
+// Push is for heap.Interface.
+func (t *timers) Push(one any) {
+	next, _ := one.(timer)
+	*t = append(*t, next)
+}
+
+// Pop is for heap.Interface.
+func (t *timers) Pop() any {
+	end := len(*t) - 1
+	next := (*t)[end]
+	(*t)[end] = timer{}
+	*t = (*t)[:end]
+	return next
+}
+
+// due is when something is due of a record: it wakes up, has been waited for for long
+// enough, or holds a slot for too long. Zero: never.
+func (p *Plan) due(r *record, now time.Time) (due time.Time) {
+	sooner := func(at time.Time) {
+		if due.IsZero() || at.Before(due) {
+			due = at
+		}
+	}
+	if w := r.waits; w != nil {
+		switch {
+		case !w.granted.IsZero():
+			sooner(w.granted.Add(lookWithin))
+		case w.due.After(now):
+			sooner(w.due)
+		case w.busy && p.patient(w).After(now):
+			sooner(p.patient(w))
+		}
+	}
+	if a := r.attempt; a != nil && a.state == rolling && r.slot {
+		sooner(a.progressed().Add(p.limits.RolloutDeadline + lookWithin))
+	}
+	return due
+}
+
+// patient is until when a workload that is busy is waited for.
+func (p *Plan) patient(w *waiter) time.Time {
+	return w.busyFrom.Add(p.limits.RolloutDeadline - w.busyFor)
+}
+
+// remind has a record looked after when something of it is due.
+func (p *Plan) remind(r *record, now time.Time) {
+	due := p.due(r, now)
+	if due.IsZero() || !r.reminded.IsZero() && !due.Before(r.reminded) {
+		return
+	}
+	r.reminded = due
+	heap.Push(&p.timers, timer{due, r})
+}
+
+// ring does what is due, and returns when something is due next; zero: never.
+func (p *Plan) ring(now time.Time) time.Time {
+	for len(p.timers) > 0 {
+		next := p.timers[0]
+		if next.at.After(now) {
+			return next.at
+		}
+		heap.Pop(&p.timers)
+		r := next.record
+		if !r.reminded.Equal(next.at) || p.records[r.user] != r {
+			continue // it was reminded earlier, or is forgotten
+		}
+		r.reminded = time.Time{}
+		p.update(r, now, func() { p.overdue(r, now) })
+	}
+	return time.Time{}
+}
+
+// overdue takes back a turn that was not taken, and a slot that is held for too long:
+// nobody could look at the workload. That fails nothing.
+func (p *Plan) overdue(r *record, now time.Time) {
+	if w := r.waits; w != nil && !w.granted.IsZero() && !now.Before(w.granted.Add(lookWithin)) {
+		w.giveBack(now)
+		p.look(r.user)
+	}
+	if a := r.attempt; a != nil && a.state == rolling && r.slot && !now.Before(a.progressed().Add(p.limits.RolloutDeadline+lookWithin)) {
+		a.state = lapsed
+		p.look(r.user)
+	}
+}
+
+// giveBack has a waiter whose turn had come wait for another.
+func (w *waiter) giveBack(now time.Time) {
+	w.granted = time.Time{}
+	w.retry = now.Add(retryAfter(w.tries))
+	w.due = w.retry
+	w.tries++
+}
