@@ -17,7 +17,7 @@
 //     true now), readmit.go (rolls), record.go with diff.go (recordings) and api.go (all
 //     requests).
 //   - What it tells: tell.go (events), held.go (why a workload waits), metrics.go.
-//   - What it remembers: notes.go (of workloads) and others.go (of other installations).
+//   - What it remembers: notes.go (of workloads, and of other installations).
 package controller
 
 import (
@@ -131,14 +131,8 @@ type Controller struct {
 	others     others
 }
 
-// Changed tells the controller that a source has other content than before, it is not
-// known which.
-// It may be called at any time, from any goroutine.
-func (c *Controller) Changed(namespace string, source checksum.Source) {
-	c.Edited(namespace, source, nil)
-}
-
-// Edited is Changed of a source of which it is known what it held before; nil: nothing.
+// Edited tells the controller that a source has other content than before, which was nil
+// when it did not exist. It may be called at any time, from any goroutine.
 func (c *Controller) Edited(namespace string, source checksum.Source, was *checksum.Content) {
 	users := c.index.users(namespace, source)
 	if len(users) == 0 {

@@ -404,3 +404,22 @@ func adopted(t *testing.T, c *cluster) *house {
 }
 
 func texts(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }
+
+// Changed is an edit of a source of which it is not known what it held before.
+func (c *Controller) Changed(namespace string, source checksum.Source) {
+	c.Edited(namespace, source, nil)
+}
+
+// put has the index take a workload, and wakes nobody.
+func (x *index) put(user workload.Ref, s *subject) (news bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.take(user, s)
+}
+
+// remove has the index forget a workload, and wakes nobody.
+func (x *index) remove(user workload.Ref) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.set(user, nil)
+}

@@ -173,15 +173,9 @@ func (x *index) all() []workload.Ref {
 	return slices.SortedFunc(maps.Keys(x.subjects), workload.Ref.Compare)
 }
 
-// put takes a workload as it was received, unless something newer is known of
-// that name, and reports whether anything that counts is new. An object
-// whose generation stays has the template that it had.
-func (x *index) put(user workload.Ref, s *subject) (news bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.take(user, s)
-}
-
+// take takes a workload as it was received, unless something newer is known of that
+// name, and reports whether anything that counts is new. An object whose generation stays
+// has the template that it had.
 func (x *index) take(user workload.Ref, s *subject) (news bool) {
 	known := x.subjects[user]
 	if known != nil {
@@ -250,12 +244,6 @@ func (x *index) unuse(at rollout.SourceRef, user workload.Ref) {
 	if x.bySource[at] = users; len(users) == 0 {
 		delete(x.bySource, at)
 	}
-}
-
-func (x *index) remove(user workload.Ref) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.set(user, nil)
 }
 
 // renew takes the answer to a re-admission, unless the watch has told of

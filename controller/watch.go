@@ -236,12 +236,14 @@ func (x *index) of(kind *workload.Kind, namespace string, clock clock.PassiveClo
 	return &workloads{
 		Resource: kind.Resource, Namespace: namespace, Clock: clock,
 		Event: func(w received, deleted bool) {
-			if deleted {
-				x.remove(w.Ref)
-			} else if !x.put(w.Ref, w.subject) {
-				return
-			}
-			x.woken(w.Ref)
+			x.update(func() (wake []workload.Ref) {
+				if deleted {
+					x.set(w.Ref, nil)
+				} else if !x.take(w.Ref, w.subject) {
+					return nil
+				}
+				return []workload.Ref{w.Ref}
+			})
 		},
 		All: func(all []received, _ string) {
 			subjects := make(map[workload.Ref]*subject, len(all))
