@@ -359,7 +359,7 @@ func (c *Controller) tryTurns(ctx context.Context) (err error) {
 }
 
 // tryRead reads a workload as it arrives.
-func (c *Controller) tryRead(kind *workload.Kind, data []byte) (object *workload.Object, s *subject, err error) {
+func (c *Controller) tryRead(kind *workload.Kind, data []byte) (object *workload.Object, s *Workload, err error) {
 	defer c.caught(context.Background(), inWatch, "Reading a workload panicked", func() { err = errPanicked }, "kind", kind)
 	return c.options.read(kind, data)
 }

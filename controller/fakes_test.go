@@ -411,7 +411,7 @@ func (c *Controller) Changed(namespace string, source checksum.Source) {
 }
 
 // put has the index take a workload, and wakes nobody.
-func (x *index) put(user workload.Ref, s *subject) (news bool) {
+func (x *index) put(user workload.Ref, s *Workload) (news bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.take(user, s)

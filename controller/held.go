@@ -13,7 +13,7 @@ import (
 )
 
 // tellHeld tells, on the workload and in metrics, what it waits for.
-func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *subject, r *review, v rollout.Verdict) (wait time.Duration) {
+func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workload, r *review, v rollout.Verdict) (wait time.Duration) {
 	now := c.options.Clock.Now()
 	if v.Why != checksum.NoReason {
 		c.notes.of(user).holds = v.Why
@@ -73,7 +73,7 @@ const longTurn = 30 * time.Second
 
 // sayPace tells that a workload rolls less and less often, and of the sources that
 // are to blame: those that it has rolled for again and again.
-func (c *Controller) sayPace(ctx context.Context, user workload.Ref, s *subject, r *review, until time.Time) {
+func (c *Controller) sayPace(ctx context.Context, user workload.Ref, s *Workload, r *review, until time.Time) {
 	var hot, tell []checksum.Source
 	c.planned(func(p *rollout.Plan) { hot, tell = p.Hot(user, string(s.uid), c.options.Clock.Now()) })
 	whose := "its sources"
@@ -105,7 +105,7 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 }
 
 // sayUnreadable tells of settings that nobody can read.
-func (c *Controller) sayUnreadable(user workload.Ref, s *subject, r review) {
+func (c *Controller) sayUnreadable(user workload.Ref, s *Workload, r review) {
 	texts := make([]string, 0, len(r.policy.Faults))
 	var sources []checksum.Source
 	for _, fault := range r.policy.Faults {
@@ -123,7 +123,7 @@ func (c *Controller) sayUnreadable(user workload.Ref, s *subject, r review) {
 }
 
 // sayAhead tells on a source of a time to resume that cannot be read, once for each.
-func (c *Controller) sayAhead(ctx context.Context, user workload.Ref, s *subject) {
+func (c *Controller) sayAhead(ctx context.Context, user workload.Ref, s *Workload) {
 	for _, source := range s.sources {
 		at, text := rollout.SourceRef{Namespace: user.Namespace, Source: source}, ""
 		if content := c.sources.Content(user.Namespace, source); content != nil {
@@ -140,7 +140,7 @@ func (c *Controller) sayAhead(ctx context.Context, user workload.Ref, s *subject
 }
 
 // sayObserved tells, once for each content, what would roll.
-func (c *Controller) sayObserved(user workload.Ref, s *subject, r *review) {
+func (c *Controller) sayObserved(user workload.Ref, s *Workload, r *review) {
 	contents := make(map[checksum.Source]*checksum.Content, len(r.Untrue))
 	for _, source := range r.Untrue {
 		contents[source] = c.sources.Content(user.Namespace, source)
@@ -151,13 +151,13 @@ func (c *Controller) sayObserved(user workload.Ref, s *subject, r *review) {
 	}
 }
 
-func (c *Controller) sayUnseen(user workload.Ref, s *subject, why error) {
+func (c *Controller) sayUnseen(user workload.Ref, s *Workload, why error) {
 	c.sayOnce(user, s, checksum.PodsUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
 }
 
 // withdrawn tells, of a workload that has waited and carries what is true again, of
 // pods that started with content that has been taken back since.
-func (c *Controller) withdrawn(ctx context.Context, user workload.Ref, s *subject, r review) error {
+func (c *Controller) withdrawn(ctx context.Context, user workload.Ref, s *Workload, r review) error {
 	note := c.notes.of(user)
 	if note.held == nil || len(r.Untrue) > 0 {
 		return nil
@@ -171,7 +171,7 @@ func (c *Controller) withdrawn(ctx context.Context, user workload.Ref, s *subjec
 	return nil
 }
 
-func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *subject, was *held) error {
+func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Workload, was *held) error {
 	var until time.Time
 	for _, source := range was.sources {
 		if written, _ := c.sources.Written(user.Namespace, source); written.After(until) {

@@ -18,8 +18,8 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// subject is all that is kept of one workload.
-type subject struct {
+// Workload is all that is kept of one workload.
+type Workload struct {
 	uid             types.UID
 	resourceVersion string
 	generation      int64
@@ -40,7 +40,7 @@ type subject struct {
 }
 
 // read reads a workload as the API server writes it.
-func (o *Options) read(kind *workload.Kind, body []byte) (*workload.Object, *subject, error) {
+func (o *Options) read(kind *workload.Kind, body []byte) (*workload.Object, *Workload, error) {
 	object, err := kind.Decode(body)
 	if err != nil {
 		return nil, nil, err
@@ -62,8 +62,8 @@ func (o *Options) read(kind *workload.Kind, body []byte) (*workload.Object, *sub
 
 // faulty is a workload of which no more is known than its metadata, because of
 // err; nil is no fault.
-func faulty(object *workload.Object, err error) *subject {
-	s := &subject{
+func faulty(object *workload.Object, err error) *Workload {
+	s := &Workload{
 		uid:             object.UID,
 		resourceVersion: object.ResourceVersion,
 		generation:      object.Generation,
@@ -80,7 +80,7 @@ func faulty(object *workload.Object, err error) *subject {
 // received carries a subject through client-go's Reflector.
 type received struct {
 	workload.Ref
-	*subject
+	*Workload
 }
 
 // GetObjectKind implements runtime.Object.
@@ -96,14 +96,14 @@ func (r received) GetObjectMeta() metav1.Object {
 
 // saysAs reports whether what people and owners say in a workload's metadata, for
 // which no generation counts, is what another version of it has.
-func (s *subject) saysAs(other *subject) bool {
+func (s *Workload) saysAs(other *Workload) bool {
 	return s.inject == other.inject && s.deleting == other.deleting && s.owned == other.owned &&
 		maps.Equal(s.settings, other.settings) && reflect.DeepEqual(s.foreign, other.foreign)
 }
 
 // compare finds out, from what was known before, since when a workload that rolls has
 // made no progress, and since when one that is rolled out is.
-func (s *subject) compare(known *subject, now time.Time) {
+func (s *Workload) compare(known *Workload, now time.Time) {
 	same := known != nil && known.uid == s.uid && known.generation == s.generation
 	s.relapsed = same && (known.relapsed || known.status.Phase == workload.RolledOut && s.status.Phase == workload.Rolling)
 	if s.status.Phase != workload.Rolling {
@@ -131,28 +131,28 @@ type index struct {
 	// remade is called of a workload that is another one of its name.
 	remade func(workload.Ref)
 	// concern gives the sources that concern a workload, by its policy, sorted.
-	concern func(workload.Ref, *subject) []checksum.Source
+	concern func(workload.Ref, *Workload) []checksum.Source
 	now     func() time.Time
 
-	mu       sync.RWMutex
-	subjects map[workload.Ref]*subject
-	bySource map[rollout.SourceRef][]workload.Ref // most have one, for which a map is eight times the size
+	mu        sync.RWMutex
+	workloads map[workload.Ref]*Workload
+	bySource  map[rollout.SourceRef][]workload.Ref // most have one, for which a map is eight times the size
 }
 
-func newIndex(woken func(workload.Ref), concern func(workload.Ref, *subject) []checksum.Source, now func() time.Time) *index {
-	return &index{woken: woken, remade: func(workload.Ref) {}, concern: concern, now: now, subjects: map[workload.Ref]*subject{}, bySource: map[rollout.SourceRef][]workload.Ref{}}
+func newIndex(woken func(workload.Ref), concern func(workload.Ref, *Workload) []checksum.Source, now func() time.Time) *index {
+	return &index{woken: woken, remade: func(workload.Ref) {}, concern: concern, now: now, workloads: map[workload.Ref]*Workload{}, bySource: map[rollout.SourceRef][]workload.Ref{}}
 }
 
-func (x *index) get(user workload.Ref) *subject {
+func (x *index) get(user workload.Ref) *Workload {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.subjects[user]
+	return x.workloads[user]
 }
 
 func (x *index) count() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return len(x.subjects)
+	return len(x.workloads)
 }
 
 func (x *index) users(namespace string, source checksum.Source) []workload.Ref {
@@ -160,7 +160,7 @@ func (x *index) users(namespace string, source checksum.Source) []workload.Ref {
 	defer x.mu.RUnlock()
 	users := slices.Clone(x.bySource[rollout.SourceRef{Namespace: namespace, Source: source}])
 	for _, user := range x.bySource[rollout.SourceRef{Namespace: namespace}] {
-		if s := x.subjects[user]; s.foreign.Named(source) && !slices.Contains(s.sources, source) {
+		if s := x.workloads[user]; s.foreign.Named(source) && !slices.Contains(s.sources, source) {
 			users = append(users, user)
 		}
 	}
@@ -170,14 +170,14 @@ func (x *index) users(namespace string, source checksum.Source) []workload.Ref {
 func (x *index) all() []workload.Ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.SortedFunc(maps.Keys(x.subjects), workload.Ref.Compare)
+	return slices.SortedFunc(maps.Keys(x.workloads), workload.Ref.Compare)
 }
 
 // take takes a workload as it was received, unless something newer is known of that
 // name, and reports whether anything that counts is new. An object whose generation stays
 // has the template that it had.
-func (x *index) take(user workload.Ref, s *subject) (news bool) {
-	known := x.subjects[user]
+func (x *index) take(user workload.Ref, s *Workload) (news bool) {
+	known := x.workloads[user]
 	if known != nil {
 		if order, err := resourceversion.CompareResourceVersion(s.resourceVersion, known.resourceVersion); err == nil && order < 0 {
 			return false
@@ -190,7 +190,7 @@ func (x *index) take(user workload.Ref, s *subject) (news bool) {
 
 // foundBy is what the index finds a workload by, sorted. The zero Source is for all that
 // it names by patterns.
-func (s *subject) foundBy() []checksum.Source {
+func (s *Workload) foundBy() []checksum.Source {
 	switch {
 	case s == nil:
 		return nil
@@ -201,12 +201,12 @@ func (s *subject) foundBy() []checksum.Source {
 }
 
 // set replaces what is known of a workload; nil forgets it.
-func (x *index) set(user workload.Ref, s *subject) {
-	known := x.subjects[user]
+func (x *index) set(user workload.Ref, s *Workload) {
+	known := x.workloads[user]
 	if s == nil {
-		delete(x.subjects, user)
+		delete(x.workloads, user)
 	} else {
-		x.subjects[user] = s
+		x.workloads[user] = s
 		s.compare(known, x.now())
 		s.sources = x.concern(user, s)
 	}
@@ -250,9 +250,9 @@ func (x *index) unuse(at rollout.SourceRef, user workload.Ref) {
 // something newer meanwhile, such as a deletion. Who has looked at the workload
 // knows what that has changed; what others have said of it since is news, that the
 // watch will not tell any more.
-func (x *index) renew(user workload.Ref, s *subject) {
+func (x *index) renew(user workload.Ref, s *Workload) {
 	x.update(func() (wake []workload.Ref) {
-		if known := x.subjects[user]; known != nil && x.take(user, s) && !known.saysAs(s) {
+		if known := x.workloads[user]; known != nil && x.take(user, s) && !known.saysAs(s) {
 			wake = append(wake, user)
 		}
 		return wake
@@ -261,19 +261,19 @@ func (x *index) renew(user workload.Ref, s *subject) {
 
 // gone forgets a workload that the API server does not know, if nothing newer
 // of that name has come meanwhile.
-func (x *index) gone(user workload.Ref, was *subject) {
+func (x *index) gone(user workload.Ref, was *Workload) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.subjects[user] == was {
+	if x.workloads[user] == was {
 		x.set(user, nil)
 	}
 }
 
 // replace makes a list of one kind in one namespace ("" for all) the truth, and
 // wakes those that it holds, and those that are gone.
-func (x *index) replace(kind *workload.Kind, namespace string, list map[workload.Ref]*subject) {
+func (x *index) replace(kind *workload.Kind, namespace string, list map[workload.Ref]*Workload) {
 	x.update(func() (wake []workload.Ref) {
-		for user := range x.subjects {
+		for user := range x.workloads {
 			if _, ok := list[user]; !ok && user.Kind == kind && (namespace == "" || user.Namespace == namespace) {
 				x.set(user, nil)
 				wake = append(wake, user)
@@ -304,7 +304,7 @@ func (x *index) reconsider(namespace string) {
 // refreshed indexes workloads under their present policy. What others hold of them does
 // not change under them.
 func (x *index) refreshed(namespace string) (all []workload.Ref) {
-	for user, s := range x.subjects {
+	for user, s := range x.workloads {
 		if namespace == "" || user.Namespace == namespace {
 			same := *s
 			x.set(user, &same)

@@ -40,7 +40,7 @@ type note struct {
 
 // toRecord is a recording that was asked for.
 type toRecord struct {
-	of      *subject
+	of      *Workload
 	review  review
 	written time.Time // when the template was
 }

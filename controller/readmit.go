@@ -24,7 +24,7 @@ var errAway = errors.New("re-admission left untrue checksums: the webhook was no
 
 // roll has the webhook stamp a workload anew, and checks that the answer is
 // true. That closes every race between the caches without trusting any.
-func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, review review) (time.Duration, error) {
+func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, review review) (time.Duration, error) {
 	note := c.notes.of(user)
 	note.changed, note.asked = review.Untrue, s.records
 	c.planned(func(p *rollout.Plan) { p.Sent(user, c.options.Clock.Now()) })
@@ -39,7 +39,7 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, re
 		c.planned(func(p *rollout.Plan) { p.Refused(user, refused(err), c.options.Clock.Now()) })
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
-	after := answer.subject
+	after := answer.workload
 	c.index.renew(user, after)
 	rolled := rollout.RolledBetween(s.records, after.records)
 	now := c.options.Clock.Now()
@@ -66,7 +66,7 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, re
 }
 
 // blocked is about a re-admission along which another webhook would change fields.
-func (c *Controller) blocked(user workload.Ref, s *subject, manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
+func (c *Controller) blocked(user workload.Ref, s *Workload, manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
 	c.metrics.readmitted(manner, checksum.Blocked)
 	c.notes.of(user).holds = checksum.Blocked
 	c.sayOnce(user, s, why, text, about...)
@@ -74,7 +74,7 @@ func (c *Controller) blocked(user workload.Ref, s *subject, manner string, why c
 }
 
 // untrue is about an answer that does not have everything on record.
-func (c *Controller) untrue(user workload.Ref, s *subject, manner string, answer answer) (time.Duration, error) {
+func (c *Controller) untrue(user workload.Ref, s *Workload, manner string, answer answer) (time.Duration, error) {
 	if !answer.warned(checksum.TooLarge) {
 		c.metrics.readmitted(manner, checksum.WebhookAway)
 		return 0, errAway
@@ -87,7 +87,7 @@ func (c *Controller) untrue(user workload.Ref, s *subject, manner string, answer
 
 // noteRolled counts and tells of a roll that a workload shows: now, or, when the
 // answer to the patch was lost, when the watch brings it.
-func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *subject) {
+func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *Workload) {
 	if sources, adopted := c.notes.of(user).rolled(s.records); len(sources) > 0 {
 		c.planned(func(p *rollout.Plan) { p.Rolled(user, string(s.uid), sources, c.options.Clock.Now()) })
 		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
@@ -98,7 +98,7 @@ func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *subje
 // answer is what came back of a re-admission.
 type answer struct {
 	body     []byte
-	subject  *subject
+	workload *Workload
 	warnings []string
 }
 

@@ -16,7 +16,7 @@ import (
 
 // record has the webhook write baselines for what has no comparable record. It returns
 // how long to wait before the next try, zero when all is on record.
-func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, review review) (again time.Duration, err error) {
+func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload, review review) (again time.Duration, err error) {
 	if keep, back := c.others.keep(user, review.OtherKeys, c.options.Clock.Now()); keep > 0 {
 		if back {
 			c.tellOther(user, "")
@@ -42,8 +42,8 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("recording: %w", err)
 	}
-	c.index.renew(user, answer.subject)
-	left, err := c.review(ctx, user, answer.subject)
+	c.index.renew(user, answer.workload)
+	left, err := c.review(ctx, user, answer.workload)
 	if err != nil {
 		return 0, err
 	}
@@ -52,7 +52,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 	}
 	c.metrics.readmitted(recording, checksum.Done)
 	c.others.renew(user, review.OtherKeys, c.options.Clock.Now())
-	c.noteRecorded(ctx, user, answer.subject)
+	c.noteRecorded(ctx, user, answer.workload)
 	if left.rests() { // else what people were told is true yet
 		c.atRest(user)
 	}
@@ -62,7 +62,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 // tryRecording is the dry run before a recording, as any patch runs everybody's mutating
 // webhooks: if anything but our annotations would change, or another installation claims
 // what is on record, it is not to be sent, and again is not zero.
-func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *subject, review review, before []byte) (again time.Duration, err error) {
+func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Workload, review review, before []byte) (again time.Duration, err error) {
 	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
 	if fields := forbidden(err); len(fields) > 0 {
 		return c.recordingBlocked(user, s, fields)
@@ -80,12 +80,12 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *sub
 		return 0, err
 	}
 	if len(others) > 0 {
-		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.subject.resourceVersion {
+		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.workload.resourceVersion {
 			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
 		}
 		return c.recordingBlocked(user, s, others)
 	}
-	left, err := c.review(ctx, user, try.subject)
+	left, err := c.review(ctx, user, try.workload)
 	if err == nil && len(left.ToRecord) > 0 {
 		return c.untrue(user, s, recording, try)
 	}
@@ -93,7 +93,7 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *sub
 }
 
 // recordingBlocked tells of a recording along which another webhook would change fields.
-func (c *Controller) recordingBlocked(user workload.Ref, s *subject, fields []string) (time.Duration, error) {
+func (c *Controller) recordingBlocked(user workload.Ref, s *Workload, fields []string) (time.Duration, error) {
 	return c.blocked(user, s, recording, checksum.RecordingBlocked, fmt.Sprintf("checksums are not recorded: another webhook would ride along and change %s; "+
 		"apply the manifest again, or restart the workload, to take its change and be stamped", joined(fields)))
 }
@@ -110,7 +110,7 @@ func sooner(wait, other time.Duration) time.Duration {
 // was lost, when the watch brings it. It tells what was adopted, what could not be
 // compared any more, and which sources were edited after the pods' template was
 // written: their pods may have started before that.
-func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *subject) {
+func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *Workload) {
 	asked := c.notes.of(user).recorded(now.records)
 	if asked == nil {
 		return

@@ -13,7 +13,7 @@ var errNoKey = errors.New("the digest key is not there yet")
 
 // serves reports whether a workload is ours, and tells of a Namespace that is left to
 // another installation.
-func (c *Controller) serves(user workload.Ref, s *subject) bool {
+func (c *Controller) serves(user workload.Ref, s *Workload) bool {
 	namespace := c.namespaces.Get(user.Namespace)
 	served, why := checksum.Served(checksum.Candidate{
 		Inject: s.inject, Foreign: s.foreign, Owned: s.owned,
@@ -42,7 +42,7 @@ func (r *review) rests() bool {
 }
 
 // policy is what counts for a workload, and what holds it.
-func (c *Controller) policy(user workload.Ref, s *subject) checksum.Policy {
+func (c *Controller) policy(user workload.Ref, s *Workload) checksum.Policy {
 	return c.options.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: s.settings},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Get(user.Namespace).Settings},
@@ -52,7 +52,7 @@ func (c *Controller) policy(user workload.Ref, s *subject) checksum.Policy {
 // concern gives the sources that concern a workload: by its policy, and those that
 // it carries stamps of, as it may have failed with them; none when that panics, as the
 // next look at it will tell.
-func (c *Controller) concern(user workload.Ref, s *subject) (sources []checksum.Source) {
+func (c *Controller) concern(user workload.Ref, s *Workload) (sources []checksum.Source) {
 	defer c.caught(context.Background(), inWatch, "Finding the sources of a workload panicked", func() { sources = nil }, "workload", user)
 	selections := checksum.Selections(s.references, c.policy(user, s))
 	sources = make([]checksum.Source, len(selections))
@@ -72,7 +72,7 @@ func (c *Controller) concern(user workload.Ref, s *subject) (sources []checksum.
 }
 
 // review compares what is on record with what the sources hold, by memory.
-func (c *Controller) review(ctx context.Context, user workload.Ref, s *subject) (review, error) {
+func (c *Controller) review(ctx context.Context, user workload.Ref, s *Workload) (review, error) {
 	ring := c.keys.Ring()
 	if ring == nil {
 		return review{}, errNoKey
@@ -97,7 +97,7 @@ func (c *Controller) review(ctx context.Context, user workload.Ref, s *subject) 
 
 // carried are the sources of which a workload's template has a stamp of what they hold
 // now, with that content, whatever its policy says, and whether it is served or not.
-func (c *Controller) carried(user workload.Ref, s *subject) map[checksum.Source]*checksum.Content {
+func (c *Controller) carried(user workload.Ref, s *Workload) map[checksum.Source]*checksum.Content {
 	ring, carried := c.keys.Ring(), map[checksum.Source]*checksum.Content{}
 	if ring == nil {
 		return carried

@@ -57,7 +57,7 @@ func (c *Controller) again(user workload.Ref) (again bool) {
 // look looks at one workload and does what is due: nothing, a recording, or a roll. It
 // returns how long to wait before the next look, zero when something else will wake it.
 // After an error the look is tried again with backoff, for ever.
-func (c *Controller) look(ctx context.Context, user workload.Ref, s *subject) (time.Duration, error) {
+func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (time.Duration, error) {
 	var uncertain bool
 	if c.planned(func(p *rollout.Plan) { uncertain = p.Uncertain(user) }); uncertain { // the watch may not have told of it yet
 		var err error
@@ -103,7 +103,7 @@ func (c *Controller) atRest(user workload.Ref) {
 }
 
 // reread is a workload as the API server has it now.
-func (c *Controller) reread(ctx context.Context, user workload.Ref, was *subject) (*subject, error) {
+func (c *Controller) reread(ctx context.Context, user workload.Ref, was *Workload) (*Workload, error) {
 	body, err := c.api.get(ctx, user)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (c *Controller) reread(ctx context.Context, user workload.Ref, was *subject
 }
 
 // act does what a review asks for.
-func (c *Controller) act(ctx context.Context, user workload.Ref, s *subject, review review) (time.Duration, error) {
+func (c *Controller) act(ctx context.Context, user workload.Ref, s *Workload, review review) (time.Duration, error) {
 	wait, rolls, err := c.due(ctx, user, s, review)
 	switch {
 	case rolls:
@@ -134,7 +134,7 @@ func (c *Controller) act(ctx context.Context, user workload.Ref, s *subject, rev
 
 // lookOn looks at a workload for which nothing is done, because it is not opted in or
 // its template cannot be read. What it has failed with stays halted.
-func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *subject, served bool) (time.Duration, error) {
+func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload, served bool) (time.Duration, error) {
 	c.planned(func(p *rollout.Plan) { p.Withdraw(user, c.options.Clock.Now()) })
 	if served {
 		c.sayOnce(user, s, checksum.TemplateUnreadable, s.fault)
@@ -153,7 +153,7 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *subject, 
 // due asks the plan whether a workload with changed sources may roll now, and tells
 // people what holds it. wait is how long to wait before the next look, zero when
 // something else will wake it.
-func (c *Controller) due(ctx context.Context, user workload.Ref, s *subject, r review) (wait time.Duration, rolls bool, err error) {
+func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r review) (wait time.Duration, rolls bool, err error) {
 	facts := c.facts(user, s)
 	if len(r.Untrue) == 0 {
 		c.planned(func(p *rollout.Plan) { p.RolledByOthers(user, facts, c.options.Clock.Now()) })
@@ -171,7 +171,7 @@ func (c *Controller) due(ctx context.Context, user workload.Ref, s *subject, r r
 }
 
 // facts are what is known of a workload now.
-func (c *Controller) facts(user workload.Ref, s *subject) *rollout.Facts {
+func (c *Controller) facts(user workload.Ref, s *Workload) *rollout.Facts {
 	f := &rollout.Facts{UID: string(s.uid), Records: s.records, Sources: s.sources, Served: c.serves(user, s), Status: s.status,
 		Standstill: rollout.Standstill{Since: s.still, Calm: s.calm, Relapsed: s.relapsed}}
 	c.planned(func(p *rollout.Plan) { f.Mark = p.Mark() })
@@ -179,7 +179,7 @@ func (c *Controller) facts(user workload.Ref, s *subject) *rollout.Facts {
 }
 
 // decide gives the plan the facts, and what it wants to be read beside them.
-func (c *Controller) decide(ctx context.Context, user workload.Ref, s *subject, f *rollout.Facts, look func(*rollout.Plan, workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) (verdict rollout.Verdict, err error) {
+func (c *Controller) decide(ctx context.Context, user workload.Ref, s *Workload, f *rollout.Facts, look func(*rollout.Plan, workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) (verdict rollout.Verdict, err error) {
 	for {
 		c.planned(func(p *rollout.Plan) { verdict = look(p, user, f, c.options.Clock.Now()) })
 		switch verdict.Do {
@@ -231,7 +231,7 @@ func (c *Controller) readNodes(ctx context.Context, f *rollout.Facts, names []st
 
 // follow looks after the rollout of a workload, if it has one, and tells what becomes
 // of it. It returns how long to wait before looking again.
-func (c *Controller) follow(ctx context.Context, user workload.Ref, s *subject) (time.Duration, error) {
+func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload) (time.Duration, error) {
 	facts := c.facts(user, s)
 	var concerned bool
 	if c.planned(func(p *rollout.Plan) { concerned = p.Concerned(user) }); concerned {

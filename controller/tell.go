@@ -73,11 +73,11 @@ func (c *Controller) tell(regarding *corev1.ObjectReference, related runtime.Obj
 // say tells something about a workload, at its version. It names the sources, because our
 // event queue and kubectl fold two events of one reason about one thing into one. told
 // prevents that an event is repeated.
-func (c *Controller) say(user workload.Ref, s *subject, why checksum.Reason, text string, about ...checksum.Source) {
+func (c *Controller) say(user workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
 	c.sayAbout(user, s, why, text, list(about), about...)
 }
 
-func (c *Controller) sayAbout(user workload.Ref, s *subject, why checksum.Reason, text, about string, sources ...checksum.Source) {
+func (c *Controller) sayAbout(user workload.Ref, s *Workload, why checksum.Reason, text, about string, sources ...checksum.Source) {
 	var related runtime.Object // a nil pointer would not be nil
 	if len(sources) == 1 {
 		related = referenceTo(rollout.SourceRef{Namespace: user.Namespace, Source: sources[0]})
@@ -94,7 +94,7 @@ func (c *Controller) sayAbout(user workload.Ref, s *subject, why checksum.Reason
 }
 
 // sayOnce tells something about a workload, once for each text.
-func (c *Controller) sayOnce(user workload.Ref, s *subject, why checksum.Reason, text string, about ...checksum.Source) {
+func (c *Controller) sayOnce(user workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
 	if c.told.first(user, why, text) {
 		c.say(user, s, why, text, about...)
 	}
@@ -133,7 +133,7 @@ func referenceTo(at rollout.SourceRef) *corev1.ObjectReference {
 	return reference
 }
 
-func (c *Controller) sayRolling(user workload.Ref, s *subject, sources []checksum.Source, adopted bool) {
+func (c *Controller) sayRolling(user workload.Ref, s *Workload, sources []checksum.Source, adopted bool) {
 	why := changed(sources)
 	if adopted {
 		why = "found without checksums of " + list(sources) + ", and adopt is restart"
@@ -150,7 +150,7 @@ func (c *Controller) sayRolling(user workload.Ref, s *subject, sources []checksu
 
 // sayRecorded tells of sources that are recorded for the first time, of those of them
 // that pods may have older content of, and of those whose record could not be compared.
-func (c *Controller) sayRecorded(user workload.Ref, s *subject, adopted, stale, lost []checksum.Source) {
+func (c *Controller) sayRecorded(user workload.Ref, s *Workload, adopted, stale, lost []checksum.Source) {
 	if len(adopted) > 0 {
 		what, when := " recorded as it is now: ", "the workload rolls out when that changes"
 		if len(adopted) > 1 {

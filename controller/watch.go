@@ -239,18 +239,18 @@ func (x *index) of(kind *workload.Kind, namespace string, clock clock.PassiveClo
 			x.update(func() (wake []workload.Ref) {
 				if deleted {
 					x.set(w.Ref, nil)
-				} else if !x.take(w.Ref, w.subject) {
+				} else if !x.take(w.Ref, w.Workload) {
 					return nil
 				}
 				return []workload.Ref{w.Ref}
 			})
 		},
 		All: func(all []received, _ string) {
-			subjects := make(map[workload.Ref]*subject, len(all))
+			listed := make(map[workload.Ref]*Workload, len(all))
 			for _, w := range all {
-				subjects[w.Ref] = w.subject
+				listed[w.Ref] = w.Workload
 			}
-			x.replace(kind, namespace, subjects)
+			x.replace(kind, namespace, listed)
 		},
 	}
 }
