@@ -312,13 +312,13 @@ const (
 
 // caught, deferred, catches a panic: it counts and logs it, and has something done about
 // it. What panicked is not said: it may hold content.
-func (c *Controller) caught(ctx context.Context, in, message string, then func(), about ...any) {
+func (c *Controller) caught(log klog.Logger, in, message string, then func(), about ...any) {
 	if value := recover(); value != nil {
 		c.metrics.panics.WithLabelValues(in).Inc()
 		for i := range about { // slog does not ask a value how it wants to be logged
 			about[i] = fmt.Sprint(about[i])
 		}
-		klog.FromContext(ctx).Error(nil, message, append(about, "panic", panics.What(value), "stack", panics.Where())...)
+		log.Error(nil, message, append(about, "panic", panics.What(value), "stack", panics.Where())...)
 		then()
 	}
 }
@@ -328,7 +328,7 @@ func (c *Controller) caught(ctx context.Context, in, message string, then func()
 func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
-	defer c.caught(ctx, inLook, "A look at a workload panicked", func() {
+	defer c.caught(klog.FromContext(ctx), inLook, "A look at a workload panicked", func() {
 		var records checksum.Records
 		if s := c.index.get(user); s != nil {
 			records = s.records
@@ -345,7 +345,7 @@ func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.
 func (c *Controller) tryTurns(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
-	defer c.caught(ctx, inTurns, "The planner of turns panicked", func() {
+	defer c.caught(klog.FromContext(ctx), inTurns, "The planner of turns panicked", func() {
 		c.planned(func(p *rollout.Plan) {
 			p.Recount(c.options.Clock.Now())
 			for _, user := range p.Granted() {
@@ -360,7 +360,7 @@ func (c *Controller) tryTurns(ctx context.Context) (err error) {
 
 // tryRead reads a workload as it arrives.
 func (c *Controller) tryRead(kind *workload.Kind, data []byte) (object *workload.Object, s *Workload, err error) {
-	defer c.caught(context.Background(), inWatch, "Reading a workload panicked", func() { err = errPanicked }, "kind", kind)
+	defer c.caught(klog.Background(), inWatch, "Reading a workload panicked", func() { err = errPanicked }, "kind", kind)
 	return c.options.read(kind, data)
 }
 

@@ -77,7 +77,7 @@ func faulty(object *workload.Object, err error) *Workload {
 	return s
 }
 
-// received carries a subject through client-go's Reflector.
+// received carries a Workload through client-go's Reflector.
 type received struct {
 	workload.Ref
 	*Workload

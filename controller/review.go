@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/klog/v2"
+
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -53,7 +55,7 @@ func (c *Controller) policy(user workload.Ref, s *Workload) checksum.Policy {
 // it carries stamps of, as it may have failed with them; none when that panics, as the
 // next look at it will tell.
 func (c *Controller) concern(user workload.Ref, s *Workload) (sources []checksum.Source) {
-	defer c.caught(context.Background(), inWatch, "Finding the sources of a workload panicked", func() { sources = nil }, "workload", user)
+	defer c.caught(klog.Background(), inWatch, "Finding the sources of a workload panicked", func() { sources = nil }, "workload", user)
 	selections := checksum.Selections(s.references, c.policy(user, s))
 	sources = make([]checksum.Source, len(selections))
 	for i := range selections {

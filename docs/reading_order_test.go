@@ -13,7 +13,6 @@ import (
 // named finds the files of its own folder that a package comment names.
 var named = regexp.MustCompile(`(^|[^/>\w])(\w+\.go)\b`)
 
-
 // A package comment that gives a reading order names files that exist, and in the product
 // it names all of them.
 func TestReadingOrdersNameEveryFile(t *testing.T) {
