@@ -22,7 +22,7 @@ func workloadOf(uid, version string, names ...string) *Workload {
 }
 
 // For how long a workload makes no progress, by what its status tells each second.
-func TestStandstill(t *testing.T) {
+func TestIndex_Standstill(t *testing.T) {
 	user, began := workload.Ref{Kind: newCluster(t).kind, Namespace: "n", Name: "a"}, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	rolling := func(updated, available, missing int32) workload.Status {
 		return workload.Status{Phase: workload.Rolling, Updated: updated, Available: available, Missing: missing}
@@ -54,7 +54,7 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-func TestIndex(t *testing.T) {
+func TestIndex_KnowsWhoUsesASource(t *testing.T) {
 	kind := newCluster(t).kind
 	a, b := workload.Ref{Kind: kind, Namespace: "n", Name: "a"}, workload.Ref{Kind: kind, Namespace: "n", Name: "b"}
 	var woken []workload.Ref
@@ -118,7 +118,7 @@ func TestIndex(t *testing.T) {
 
 // What a workload says in its metadata alone counts at once: metadata raises no
 // generation.
-func TestWhatAWorkloadSaysIsNews(t *testing.T) {
+func TestIndex_WhatAWorkloadSaysIsNews(t *testing.T) {
 	const domain = "reloader.stakater.com/"
 	annotations := func(pairs ...string) map[string]any {
 		says := map[string]any{}
@@ -169,7 +169,7 @@ func TestWhatAWorkloadSaysIsNews(t *testing.T) {
 
 // An answer may bring what others have said since the watch last told, and which the
 // watch will not tell any more.
-func TestWhatAnAnswerBringsIsNews(t *testing.T) {
+func TestIndex_WhatAnAnswerBringsIsNews(t *testing.T) {
 	d := newCluster(t).deploy("d")
 	woken := 0
 	x := newIndex(func(workload.Ref) { woken++ }, func(workload.Ref, *Workload) []checksum.Source { return nil }, time.Now)
