@@ -54,6 +54,8 @@ type Sources interface {
 	Version(namespace string, source checksum.Source) string
 	// Names lists the sources of a kind.
 	Names(namespace string, kind checksum.Kind) []string
+	// Namespaces lists those in which there is a source of a kind and name, sorted.
+	Namespaces(of checksum.Source) []string
 	HasSynced() bool
 }
 

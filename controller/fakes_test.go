@@ -278,6 +278,8 @@ func (c *cluster) nodeReady(context.Context, string) (bool, error) { return true
 
 func (c *cluster) sourceUID(context.Context, rollout.SourceRef) (types.UID, error) { return "uid", nil }
 
+func (c *cluster) Namespaces(checksum.Source) []string { return nil }
+
 func (c *cluster) Names(_ string, kind checksum.Kind) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

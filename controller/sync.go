@@ -367,3 +367,10 @@ func (l lookup) Written(at rollout.SourceRef) time.Time {
 }
 
 func (l lookup) Workloads() int { return l.index.count() }
+
+func (l lookup) Copies(of checksum.Source) (copies []rollout.SourceRef) {
+	for _, namespace := range l.sources.Namespaces(of) {
+		copies = append(copies, rollout.SourceRef{Namespace: namespace, Source: of})
+	}
+	return copies
+}

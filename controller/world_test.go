@@ -512,8 +512,18 @@ func (*world) HasSynced() bool                                                 {
 func (w *world) Get(string) checksum.Namespace                                 { return checksum.Namespace{OptedIn: !w.optedOut} }
 func (w *world) Ring() *checksum.Ring                                          { return w.ring }
 func (*world) Refresh(context.Context, string) (bool, error)                   { return false, nil }
-func (*world) Names(string, checksum.Kind) []string                            { return nil }
-func (*world) Version(string, checksum.Source) string                          { return "" }
+func (w *world) Namespaces(of checksum.Source) (namespaces []string) {
+	for at := range w.contents {
+		if at.Source == of {
+			namespaces = append(namespaces, at.Namespace)
+		}
+	}
+	slices.Sort(namespaces)
+	return namespaces
+}
+
+func (*world) Names(string, checksum.Kind) []string   { return nil }
+func (*world) Version(string, checksum.Source) string { return "" }
 func (w *world) Content(ns string, s checksum.Source) *checksum.Content {
 	if w.panics > 0 && w.queue.turns {
 		w.panics--

@@ -29,6 +29,7 @@ type change struct {
 	number    uint64 // of all that have begun
 	namespace string
 	born      time.Time
+	written   time.Time // when its source was last written, of those that were found
 	contents  map[SourceRef]*checksum.Content // of its sources; none: they have changed again
 	into      *change                         // which has taken it in, nil: none
 	groups    map[SourceRef]*group            // of its sources, of those that have one
@@ -89,6 +90,12 @@ func (c *change) sources() []SourceRef {
 	return slices.SortedFunc(maps.Keys(c.contents), SourceRef.Compare)
 }
 
+// settledWith reports whether two changes settled together. Of those that were there
+// before us, only when they were written is known.
+func (c *change) settledWith(other *change, settle time.Duration) bool {
+	return !c.found || c.written.Sub(other.written).Abs() <= longestSettle*settle
+}
+
 // halts reports whether a change rolls nobody, for what has failed.
 func (c *change) halts() bool { return c.stop != nil || c.foreign }
 
@@ -107,11 +114,18 @@ func (c *change) carriedBy(f *Facts, sources []SourceRef) bool {
 // more, because somebody said so on one of its sources.
 func (p *Plan) released(c *change, began time.Time) bool {
 	for at := range c.contents {
-		if content := p.cluster.Content(at); content != nil && content.Policy.Resumes().After(began) {
+		if p.resumed(at, began) {
 			return true
 		}
 	}
 	return false
+}
+
+// resumed reports whether somebody said on a source that a failure that began at some
+// moment holds it no more.
+func (p *Plan) resumed(at SourceRef, began time.Time) bool {
+	content := p.cluster.Content(at)
+	return content != nil && content.Policy.Resumes().After(began)
 }
 
 // ended is a change that has ended well.

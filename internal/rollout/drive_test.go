@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -62,6 +63,17 @@ func (l lookup) Content(at rollout.SourceRef) *checksum.Content {
 
 func (l lookup) Written(at rollout.SourceRef) time.Time { return l.w.written[at] }
 
+// Copies are the sources of one name.
+func (l lookup) Copies(of checksum.Source) (copies []rollout.SourceRef) {
+	for at, is := range l.w.contents {
+		if at.Source == of && is != nil {
+			copies = append(copies, at)
+		}
+	}
+	slices.SortFunc(copies, rollout.SourceRef.Compare)
+	return copies
+}
+
 // Workloads is how many there are.
 func (l lookup) Workloads() int { return len(l.w.apps) }
 
@@ -80,12 +92,12 @@ func (d *driver) stir() {
 }
 
 // edited has the watch of sources tell of an edit.
-func (d *driver) edited(at rollout.SourceRef, _ *content) {
+func (d *driver) edited(at rollout.SourceRef, was *content) {
 	users := d.w.users(at)
 	if len(users) == 0 {
 		return
 	}
-	d.plan.Edited(at, d.w.contents[at].plain(), users, d.w.now)
+	d.plan.Edited(at, was.plain(), d.w.contents[at].plain(), d.w.now)
 	d.stir()
 	for _, user := range users {
 		d.queue.add(user)
@@ -175,10 +187,10 @@ func (d *driver) look(ref workload.Ref) (time.Duration, error) {
 	if d.plan.Uncertain(ref) {
 		d.take(a)
 		s = d.known[ref]
-		d.plan.Confirmed(ref, s.records, a.sources)
+		d.plan.Confirmed(ref, s.records, a.sources, d.w.now)
 	}
 	if !s.served {
-		d.plan.Withdraw(ref)
+		d.plan.Withdraw(ref, d.w.now)
 		return d.follow(a, s)
 	}
 	d.noteRolled(a, s)
@@ -194,12 +206,10 @@ func (d *driver) look(ref workload.Ref) (time.Duration, error) {
 func (d *driver) act(a *app, s *seen) (time.Duration, error) {
 	untrue := d.untrue(a, s)
 	if len(untrue) == 0 {
-		if d.plan.RolledByOthers(a.ref, s.records, d.w.now) {
-			d.plan.Confirmed(a.ref, s.records, a.sources)
-		}
+		d.plan.RolledByOthers(a.ref, d.facts(a, s), d.w.now)
 		return 0, nil
 	}
-	f := d.facts(s)
+	f := d.facts(a, s)
 	f.Policy.Pause.On = s.paused
 	if a.order != nil {
 		f.Policy.Order = checksum.Order{Place: *a.order, Given: true}
@@ -233,7 +243,7 @@ func (d *driver) roll(a *app, s *seen) error {
 	d.take(a)
 	s = d.known[a.ref]
 	if rollout.RolledBetween(was, s.records) {
-		d.plan.Answered(a.ref, s.records, a.sources, s.status)
+		d.plan.Answered(a.ref, d.facts(a, s), d.w.now)
 	} else {
 		d.plan.Refused(a.ref, true, d.w.now)
 	}
@@ -251,7 +261,7 @@ func (d *driver) noteRolled(a *app, s *seen) {
 
 // follow looks after the rollout of a workload, if it has one.
 func (d *driver) follow(a *app, s *seen) (time.Duration, error) {
-	f := d.facts(s)
+	f := d.facts(a, s)
 	if d.plan.Concerned(a.ref) {
 		f.Carried = map[checksum.Source]*checksum.Content{}
 		for source, its := range s.carried {
@@ -268,8 +278,8 @@ func (d *driver) follow(a *app, s *seen) (time.Duration, error) {
 	return v.Wait, nil
 }
 
-func (d *driver) facts(s *seen) *rollout.Facts {
-	return &rollout.Facts{UID: s.uid, Records: s.records, Served: s.served, Mark: d.plan.Mark(), Status: s.status, Standstill: s.Standstill}
+func (d *driver) facts(a *app, s *seen) *rollout.Facts {
+	return &rollout.Facts{UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: d.plan.Mark(), Status: s.status, Standstill: s.Standstill}
 }
 
 // decide gives the plan the facts, and what it wants to be read beside them.
@@ -310,12 +320,15 @@ func (d *driver) decide(a *app, f *rollout.Facts, look func(workload.Ref, *rollo
 // turns wakes those whose turn has come, and tells what has become of changes.
 func (d *driver) turns() {
 	out := d.plan.Next(d.w.now)
+	if err := d.plan.Check(d.w.now); err != nil {
+		d.w.errorf("%v", err)
+	}
 	d.stir()
 	for _, ref := range append(out.Roll, out.Held...) {
 		d.queue.add(ref)
 	}
-	if out.Again > 0 {
-		d.queue.addAfter(workload.Ref{}, out.Again)
+	if !out.At.IsZero() {
+		d.queue.addAfter(workload.Ref{}, out.At.Sub(d.w.now))
 	}
 	for _, n := range out.Halted {
 		d.w.halted(n.Sources, n.By, n.Why)
@@ -335,3 +348,6 @@ func (d *driver) counts() rollout.Counts { return d.plan.Counts() }
 
 // planValue is the plan for those who look into it.
 func (d *driver) planValue() reflect.Value { return reflect.ValueOf(d.plan).Elem() }
+
+// slots is how many may roll at once.
+func (w *world) slots() int { return w.limits.Unsettled.Slots(len(w.apps)) }

@@ -34,8 +34,13 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 	if began.IsZero() && status.Phase == workload.Failed {
 		began = status.FailedAt // not even a pod could be made, or none may be seen
 	}
+	if began.IsZero() && f.Pods.Access != Seen && status.Phase == workload.Rolling { // nobody can see when
+		if began = status.Current; began.IsZero() {
+			began = recent(concerned, now.Add(-p.limits.RolloutDeadline)) // it may be by what changed
+		}
+	}
 	maps.DeleteFunc(concerned, func(_ SourceRef, written time.Time) bool { return began.Before(written) })
-	past = past && now.Sub(began) < p.limits.RolloutDeadline && f.replaces()
+	past = past && now.Sub(began) < p.limits.RolloutDeadline && p.byChange(r, f, began)
 	if len(concerned) == 0 && !past {
 		return Verdict{}
 	}
@@ -50,10 +55,26 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 	return Verdict{}
 }
 
-// replaces reports whether pods with other stamps are left, so that the rollout under
-// way brings what a change brought. Others (a new image, a node that is drained) are
-// none of ours.
-func (f *Facts) replaces() bool {
+// recent is when the last of some sources was written, zero when that was before a time.
+func recent(written map[SourceRef]time.Time, after time.Time) (last time.Time) {
+	for _, at := range written {
+		if at.After(after) && at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// byChange reports whether a rollout under way brings what a change brought: pods with
+// other stamps are left, or it began soon after an edit. Others (a new image, a node
+// that is drained) are none of ours.
+func (p *Plan) byChange(r *record, f *Facts, began time.Time) bool {
+	for _, source := range f.Sources {
+		written := p.cluster.Written(SourceRef{r.user.Namespace, source})
+		if !began.Before(written) && began.Sub(written) < p.limits.RolloutDeadline {
+			return true
+		}
+	}
 	return slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return alive(&pod) && !pod.Carries(f.Records.Stamps) })
 }
 

@@ -114,7 +114,7 @@ func (p *Plan) admits(c *change, r *record, now time.Time, out *Orders) bool {
 			return false
 		}
 		if g := c.groups[at]; g != nil {
-			if trials, until := p.trials(g, c, now); trials >= 0 && under-own >= trials {
+			if trials, until := p.trials(g, c, at, now); trials >= 0 && under-own >= trials {
 				if until.After(now) {
 					out.again(until)
 				}
@@ -126,16 +126,19 @@ func (p *Plan) admits(c *change, r *record, now time.Time, out *Orders) bool {
 }
 
 // opens is until when a change waits for workloads to be looked at, those of its copies
-// as well; zero: it does not.
+// as well, or for copies that are about to change again; zero: it does not.
 func (c *change) opens(now time.Time) time.Time {
-	unseen := c.unseen
+	unseen, opens := c.unseen, time.Time{}
 	for _, g := range c.groups {
 		unseen = max(unseen, g.unseen)
+		if until := g.left.Add(replicatedWithin); until.After(now) {
+			opens = until
+		}
 	}
 	if until := c.born.Add(openWithin); unseen > 0 && until.After(now) {
 		return until
 	}
-	return time.Time{}
+	return opens
 }
 
 // progress is how many are under way for a source of a change, and how many its steps
@@ -171,7 +174,7 @@ func (p *Plan) slotFree(namespace string) bool {
 }
 
 // needsSlot reports whether a rollout of a waiter is one more.
-func (p *Plan) needsSlot(r *record) bool { return !r.waits.mute && !r.slot && !r.rolls() }
+func (p *Plan) needsSlot(r *record) bool { return !r.waits.mute && !r.rolls() }
 
 // rolls reports whether a workload has a rollout of ours under way, which holds a slot.
 func (r *record) rolls() bool {
@@ -223,8 +226,8 @@ func (p *Plan) queueOf(r *record, now time.Time) *queue {
 // halt no longer.
 func (p *Plan) judgeForeign(c *change, now time.Time, out *Orders) {
 	halted := false
-	for _, g := range c.groups {
-		_, until := p.trials(g, c, now)
+	for at, g := range c.groups {
+		_, until := p.trials(g, c, at, now)
 		halted = halted || !until.IsZero()
 	}
 	halted = halted && c.stop == nil

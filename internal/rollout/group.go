@@ -21,6 +21,7 @@ type group struct {
 	tally
 	unseen, proven, settled int
 	turn                    time.Time // when it last had a turn
+	left                    time.Time // when a copy last went on to another content
 	proved                  time.Time // when a workload was last found healthy with it
 }
 
@@ -105,11 +106,20 @@ func (c *change) detach(at SourceRef) {
 	delete(g.stopped, c)
 }
 
+// leave is detach of a source that has changed again. The other copies are about to
+// follow: until then nothing of the group begins.
+func (c *change) leave(at SourceRef, now time.Time) {
+	if g := c.groups[at]; g != nil {
+		g.left = now
+	}
+	c.detach(at)
+}
+
 // trials is how many workloads may try a change at once, for what has failed in other
 // namespaces; -1: as many as the steps allow. After one failure one workload tries.
 // After two all stop, and when the foreign halt ends one more tries, then two, then
 // four, while each time those fail as well. until is when the foreign halt ends.
-func (p *Plan) trials(g *group, c *change, now time.Time) (trials int, until time.Time) {
+func (p *Plan) trials(g *group, c *change, at SourceRef, now time.Time) (trials int, until time.Time) {
 	failed, last := 0, time.Time{}
 	for other, began := range g.stopped {
 		if other == c || !began.After(g.proved) {
@@ -121,7 +131,7 @@ func (p *Plan) trials(g *group, c *change, now time.Time) (trials int, until tim
 		}
 	}
 	switch {
-	case failed == 0 || p.released(c, last):
+	case failed == 0 || p.resumed(at, last):
 		return -1, time.Time{}
 	case failed == 1:
 		return 1, time.Time{}

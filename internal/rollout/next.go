@@ -147,10 +147,16 @@ func (p *Plan) stopOf(c *change) (stop *record) {
 	return stop
 }
 
-// awaited reports whether anybody waits for a rollout that has failed.
+// awaited reports whether anybody waits for a rollout that has failed, or may yet have
+// to, in any of the namespaces that have a copy.
 func (r *record) awaited() bool {
 	for i := range r.counted {
-		if n := &r.counted[i]; n.failed && n.change.waiting > 0 {
+		n := &r.counted[i]
+		open := n.change.waiting + n.change.under
+		for _, g := range n.change.groups {
+			open = max(open, g.waiting+g.under)
+		}
+		if n.failed && open > 0 {
 			return true
 		}
 	}

@@ -18,6 +18,8 @@ type Cluster interface {
 	Content(at SourceRef) *checksum.Content
 	// Written is when a source's data was last written, zero when that is not known.
 	Written(at SourceRef) time.Time
+	// Copies are the sources of one kind and name, in all namespaces.
+	Copies(of checksum.Source) []SourceRef
 	// Workloads is how many workloads can roll.
 	Workloads() int
 }
@@ -138,7 +140,7 @@ func (p *Plan) Edited(at SourceRef, was, is *checksum.Content, now time.Time) {
 		if p.doubt(c); c.contents[at].SameEntries(is) {
 			return
 		}
-		c.detach(at)
+		c.leave(at, now)
 		delete(c.contents, at)
 		if g := known.group; g != nil {
 			g.unseen -= known.left
@@ -192,16 +194,34 @@ func (p *Plan) find(at SourceRef, now time.Time) {
 		p.begin(at, content, false, nil, now).proven[at] = known.proven
 		return
 	}
-	users := p.cluster.Users(at)
-	c := p.begin(at, content, true, users, now)
-	if key, replicable := p.keyOf(at, nil, content); replicable {
-		if written := p.cluster.Written(at); !written.IsZero() {
-			p.groupOf(key, written).attach(c, at)
+	c := p.found(at, content, now)
+	key, replicable := p.keyOf(at, nil, content)
+	written := p.cluster.Written(at)
+	if !replicable || written.IsZero() {
+		return
+	}
+	g := p.groupOf(key, written)
+	g.attach(c, at)
+	if len(g.changes) > 1 {
+		return // the copies are known already
+	}
+	for _, copied := range p.cluster.Copies(at.Source) {
+		when := p.cluster.Written(copied)
+		if p.changes[copied] == nil && written.Sub(when).Abs() <= replicatedWithin && p.cluster.Content(copied).SameEntries(content) {
+			g.attach(p.found(copied, content, now), copied)
 		}
 	}
+}
+
+// found begins a change that was there before us. All whom it concerns are looked at.
+func (p *Plan) found(at SourceRef, content *checksum.Content, now time.Time) *change {
+	users := p.cluster.Users(at)
 	for _, user := range users {
 		p.look(user)
 	}
+	c := p.begin(at, content, true, users, now)
+	c.written = p.cluster.Written(at)
+	return c
 }
 
 // Postpone has those wait who wait for sources of which the API server has more than we

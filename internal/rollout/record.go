@@ -177,6 +177,11 @@ func (p *Plan) counts(r *record) (counts []count, slot bool) {
 			n.fails(was.began)
 		}
 	}
+	if m := r.missed; m != nil && m != a {
+		for c := range m.evidence {
+			of(c).waiting = 1 // to be tried again
+		}
+	}
 	if w == nil {
 		return counts, slot
 	}
@@ -223,7 +228,7 @@ func (p *Plan) retract(r *record) {
 	}
 	for i := range r.counted {
 		n := &r.counted[i]
-		n.change.count(n.tally, -1)
+		p.count(n.change, n.tally, -1)
 		delete(n.change.members, r)
 		if n.failed {
 			delete(n.change.failures, r)
@@ -252,7 +257,7 @@ func (p *Plan) contribute(r *record, now time.Time) {
 	r.counted, r.slot = counts, slot
 	for i := range counts {
 		n := &counts[i]
-		n.change.count(n.tally, 1)
+		p.count(n.change, n.tally, 1)
 		n.change.members[r] = struct{}{}
 		if n.failed {
 			n.change.failures[r] = n.began
@@ -271,10 +276,14 @@ func (p *Plan) contribute(r *record, now time.Time) {
 }
 
 // count adds to the tally of a change, and of its groups.
-func (c *change) count(n tally, sign int) {
+func (p *Plan) count(c *change, n tally, sign int) {
 	c.add(n, sign)
 	for _, g := range c.groups {
-		g.add(n, sign)
+		if g.add(n, sign); g.waiting+g.under == 0 {
+			for stopped := range g.stopped {
+				p.doubt(stopped) // nobody waits for it any more
+			}
+		}
 	}
 }
 

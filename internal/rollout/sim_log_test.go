@@ -186,7 +186,7 @@ func (w *world) bound() time.Duration {
 	n := len(w.apps) + 1
 	rollout := w.limits.RolloutDeadline + w.limits.CrashDeadline + w.limits.Soak + longestRollout
 	steps := 2 * bits.Len(uint(n))
-	return 10*settle + time.Minute + w.limits.RolloutDeadline + rollout*time.Duration(steps+(n+w.limits.Unsettled-1)/w.limits.Unsettled)
+	return 10*settle + time.Minute + w.limits.RolloutDeadline + rollout*time.Duration(steps+(n+w.slots()-1)/w.slots())
 }
 
 // longestRollout is how long a rollout of the simulation progresses at most.

@@ -53,8 +53,8 @@ func simulate(t *testing.T, seed uint64) *world {
 	w := newWorld(t, seed)
 	w.flaky = true
 	draw := w.random("cluster", 0)
-	w.limits.Unsettled = 3 + draw.IntN(8)
-	w.limits.UnsettledPerNamespace = rollout.PerNamespace(w.limits.Unsettled, 0)
+	w.limits.Unsettled = rollout.Number(3 + draw.IntN(8))
+	w.limits.UnsettledPerNamespace = rollout.PerNamespace(w.slots(), 0)
 	w.limits.RolloutDeadline = time.Duration(3+draw.IntN(8)) * time.Minute
 	w.populate(draw)
 	if *printLog {

@@ -53,7 +53,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
 		t: t, seed: seed, now: began, zero: began,
-		limits: rollout.Limits{Step: 1, Unsettled: 10, UnsettledPerNamespace: 9, Settle: settle, Soak: 10 * time.Second,
+		limits: rollout.Limits{Step: 1, Unsettled: rollout.Number(10), UnsettledPerNamespace: 9, Settle: settle, Soak: 10 * time.Second,
 			CrashDeadline: 30 * time.Second, RolloutDeadline: 10 * time.Minute, ForeignHalt: time.Hour},
 		apps: map[workload.Ref]*app{}, bySource: map[rollout.SourceRef][]workload.Ref{}, contents: map[rollout.SourceRef]*content{},
 		written: map[rollout.SourceRef]time.Time{}, all: map[int]*content{},

@@ -75,7 +75,7 @@ func (p *Plan) merge(r *record, w *waiter, now time.Time) {
 		switch {
 		case first == nil:
 			first = other
-		case first != other && !first.begun() && !other.begun() && first.found == other.found:
+		case first != other && !first.begun() && !other.begun() && first.found == other.found && first.settledWith(other, p.limits.Settle):
 			p.take(first, other, now)
 		}
 	}

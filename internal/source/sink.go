@@ -65,6 +65,18 @@ func (s *sink) names(namespace string) []string {
 	return slices.Sorted(maps.Keys(s.sources[namespace]))
 }
 
+// namespaces are those in which there is a source of a name.
+func (s *sink) namespaces(name string) (namespaces []string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for namespace, byName := range s.sources {
+		if _, had := byName[name]; had {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
+}
+
 func (s *sink) event(o *object, deleted bool) {
 	if was, news := s.apply(o, deleted); news && s.Filled() {
 		s.changed(o.namespace, s.source(o.name), was)

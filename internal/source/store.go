@@ -211,6 +211,18 @@ func (s *Store) Names(namespace string, kind checksum.Kind) []string {
 	return shelf.names(namespace)
 }
 
+// Namespaces lists those in which there is a source of a kind and name, sorted, as far
+// as is known. It costs a look at each namespace.
+func (s *Store) Namespaces(of checksum.Source) (namespaces []string) {
+	for key, sink := range s.sinks {
+		if key.kind == of.Kind {
+			namespaces = append(namespaces, sink.namespaces(of.Name)...)
+		}
+	}
+	slices.Sort(namespaces)
+	return namespaces
+}
+
 // Cached answers from memory what Checker.Fresh answers from the API server. It
 // fails, with ErrNotWatched, when the Store cannot know.
 func (s *Store) Cached(namespace string, sources []checksum.Source) (checksum.Contents, error) {
