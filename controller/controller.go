@@ -1,31 +1,34 @@
-// Package controller is the sidecar: it has the webhook look again at each
-// workload whose sources have changed, by an empty patch.
+// Package controller is the sidecar: it has the webhook look again, by an empty patch, at
+// each workload whose sources have changed.
 //
-// It is level-triggered. Whatever wakes it up (a source, a workload, a
-// namespace, a start, a retry), it compares what a workload has on record with
-// what the sources hold, by the rules of package checksum, and acts on the
-// difference. So nothing depends on having seen an event.
+// It is level-triggered. Whatever wakes it up (a source, a workload, a Namespace, a start,
+// a retry), it compares what a workload has on record with what the sources hold, by the
+// rules of package checksum, and acts on the difference. So it needs no event to be seen.
 //
-// It never writes a template, never deletes anything, and does not know the
-// webhook: it only checks that what comes back is true.
+// It never writes a template, never deletes anything, and does not know the webhook: it
+// only checks that the answer is true. Package internal/rollout decides when a workload
+// rolls.
 //
-// When a workload rolls is decided by package rollout. Read controller.go (what is
-// watched, who leads), index.go (which workloads use a source), sync.go (what is done
-// about one workload), turns.go (what the planner orders), readmit.go (how the webhook
-// is asked) and record.go (what the product remembers).
+// Read it in this order:
+//   - What it works on: controller.go (who leads, the queue), with fair.go (no namespace
+//     keeps others waiting), watch.go (the caches) and index.go (which workloads use a
+//     source).
+//   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
+//     true now), readmit.go (rolls), record.go with diff.go (recordings) and api.go (all
+//     requests).
+//   - What it tells: tell.go (events), held.go (why a workload waits), metrics.go.
+//   - What it remembers: notes.go (of workloads, and of other installations).
 package controller
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
@@ -34,8 +37,9 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/discovery"
-	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -90,7 +94,7 @@ type Options struct {
 	Settle time.Duration
 	// Limits bound how much rolls at once.
 	Limits rollout.Limits
-	// Workers is how many workloads are handled at once.
+	// Workers is how many workloads are handled at once, at least one.
 	Workers int
 	// Lease is the lock of the leader; nil: lead without one.
 	Lease resourcelock.Interface
@@ -104,14 +108,6 @@ const (
 	lastRetry  = time.Minute
 )
 
-// The lease: a dead leader is followed after leaseDuration at the latest, one
-// that stops at once.
-const (
-	leaseDuration = 15 * time.Second
-	renewDeadline = 10 * time.Second
-	retryPeriod   = 2 * time.Second
-)
-
 // Controller is the sidecar. Make it with New.
 type Controller struct {
 	options    Options
@@ -119,29 +115,26 @@ type Controller struct {
 	namespaces Namespaces
 	keys       Keys
 	api        api
-	say        announcer
+	recorder   events.EventRecorder
 	metrics    *Metrics
 	index      *index
-	plan       plan
+	planLock   sync.Mutex
+	plan       *rollout.Plan // under planLock
 	queue      workqueue.TypedRateLimitingInterface[workload.Ref]
-	line       *fair // what waits in the queue
-	vitals     vitals
+	line       *fair         // what waits in the queue
+	looks      watchdog.Work // under way
+	ended      atomic.Int32  // workers that have ended before they were told to
 	watches    []watch
 	customs    *discovery.Resources
 	leads      atomic.Bool // workloads that wake up are for us
-	notes      *notes
-	waits      *waits
-	others     *others
+	notes      notes
+	told       told
+	waits      waits
+	others     others
 }
 
-// Changed tells the controller that a source has other content than before, it is not
-// known which.
-// It may be called at any time, from any goroutine.
-func (c *Controller) Changed(namespace string, source checksum.Source) {
-	c.Edited(namespace, source, nil)
-}
-
-// Edited is Changed of a source of which it is known what it held before; nil: nothing.
+// Edited tells the controller that a source has other content than before, which was nil
+// when it did not exist. It may be called at any time, from any goroutine.
 func (c *Controller) Edited(namespace string, source checksum.Source, was *checksum.Content) {
 	users := c.index.users(namespace, source)
 	if len(users) == 0 {
@@ -177,112 +170,29 @@ func (c *Controller) wake(user workload.Ref) {
 	}
 }
 
-// watch is one of our caches, and the client that fills it.
-type watch struct {
-	name   string
-	client rest.Interface
-	store  *workloads
-}
-
-// LastProgress is when the watch of workloads that has been silent longest last
-// told anything, zero until each has. It leaves out custom kinds, which come and go.
-func (c *Controller) LastProgress() time.Time { return follow.Oldest(c.progress()...) }
-
-// LastSign is when the watch of workloads that has shown no life for longest last
-// did, zero until each has: see follow.Progress.Sign.
-func (c *Controller) LastSign() time.Time { return follow.OldestSign(c.progress()...) }
-
-func (c *Controller) progress() []*follow.Progress {
-	all := make([]*follow.Progress, 0, len(c.watches))
-	for _, watch := range c.watches {
-		all = append(all, &watch.store.Progress)
-	}
-	return all
-}
-
-// Ready says which caches are still to be filled; nil when none is.
-func (c *Controller) Ready() error {
-	var waiting []string
-	for _, watch := range c.watches {
-		if watch.store.Pending() {
-			waiting = append(waiting, watch.name)
-		}
-	}
-	if !c.sources.HasSynced() {
-		waiting = append(waiting, "configmaps and secrets")
-	}
-	if !c.namespaces.HasSynced() {
-		waiting = append(waiting, "namespaces")
-	}
-	if c.keys.Ring() == nil {
-		waiting = append(waiting, "the digest key")
-	}
-	if len(waiting) > 0 {
-		return fmt.Errorf("still to be read: %s", strings.Join(waiting, ", "))
-	}
-	return nil
-}
-
-// customsWithin bounds how long custom kinds are waited for: one that the API server
-// does not tell of, or does not let us read, keeps nobody from leading.
-const customsWithin = 30 * time.Second
-
-// fill waits until every cache is filled, and says now and then which is not.
-// It reports false when ctx ended before.
-func (c *Controller) fill(ctx context.Context) bool {
-	began, told := c.options.Clock.Now(), 0
-	for {
-		err := c.Ready()
-		if err == nil {
-			unread := c.customs.Unread()
-			if len(unread) == 0 {
-				return true
-			}
-			if c.options.Clock.Since(began) >= customsWithin {
-				klog.FromContext(ctx).Info("Custom kinds that cannot be read yet are not waited for any longer", "kinds", unread)
-				return true
-			}
-		} else if minutes := int(c.options.Clock.Since(began) / time.Minute); minutes > told {
-			told = minutes
-			klog.FromContext(ctx).Info("Nothing rolls yet; if this stays, look for missing rights", "reason", err.Error())
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
 // errLostLease ends the process, so that the next leader is the only one.
 var errLostLease = errors.New("the leader's lease was lost")
 
 // Run watches, waits for the lease and works until ctx ends. It gives the
 // lease back when it ends, and returns an error when the lease is lost.
 func (c *Controller) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	for _, watch := range c.watches {
-		group.Go(func() error {
-			watch.store.Run(ctx, watch.client)
-			return nil
-		})
+		watches.Go(func() { watch.store.Run(ctx, watch.client) })
 	}
-	group.Go(func() error {
-		c.customs.Run(ctx)
+	watches.Go(func() { c.customs.Run(ctx) })
+	if !c.fill(ctx) {
+		return nil // told to stop before
+	}
+	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count())
+	if c.options.Lease == nil {
+		c.work(ctx)
 		return nil
-	})
-	group.Go(func() error {
-		if !c.fill(ctx) {
-			return nil // told to stop before
-		}
-		klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count())
-		if c.options.Lease == nil {
-			c.work(ctx)
-			return nil
-		}
-		return c.lead(ctx)
-	})
-	return group.Wait()
+	}
+	return c.lead(ctx)
 }
 
 // lead works while the lease is ours.
@@ -290,9 +200,9 @@ func (c *Controller) lead(ctx context.Context) error {
 	leading := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            c.options.Lease,
-		LeaseDuration:   leaseDuration,
-		RenewDeadline:   renewDeadline,
-		RetryPeriod:     retryPeriod,
+		LeaseDuration:   15 * time.Second, // a dead leader is followed after that at the latest, one that stops at once
+		RenewDeadline:   10 * time.Second,
+		RetryPeriod:     2 * time.Second,
 		ReleaseOnCancel: true,
 		Name:            "configstamp-controller",
 		Callbacks: leaderelection.LeaderCallbacks{
@@ -332,22 +242,20 @@ func (c *Controller) work(ctx context.Context) {
 	c.planned(func(p *rollout.Plan) { p.Lead(c.index.all(), c.options.Clock.Now()) })
 	c.Reconsider()
 	c.metrics.leads.Store(true) // what is to do is in the queue by now
-	stop := context.AfterFunc(ctx, c.queue.ShutDown)
-	defer stop()
-	var group errgroup.Group
+	defer context.AfterFunc(ctx, c.queue.ShutDown)()
+	var workers sync.WaitGroup
 	for range c.options.Workers {
-		group.Go(func() error {
+		workers.Go(func() {
 			defer func() {
 				if ctx.Err() == nil {
-					c.vitals.ended.Add(1)
+					c.ended.Add(1)
 				}
 			}()
 			for c.next(ctx) {
 			}
-			return nil
 		})
 	}
-	_ = group.Wait() // workers return no error: each workload's own is retried
+	workers.Wait()
 }
 
 // next handles one workload. This is the one place that puts it back.
@@ -357,7 +265,7 @@ func (c *Controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(user)
-	defer c.vitals.looks.Begin(c.options.Clock.Now())()
+	defer c.looks.Begin(c.options.Clock.Now())()
 	if isTurn(user) {
 		if err := c.tryTurns(ctx); err != nil {
 			c.queue.AddRateLimited(user)
@@ -380,8 +288,95 @@ func (c *Controller) next(ctx context.Context) bool {
 	default:
 		if !c.again(user) { // else it has failed, and waits for its turn
 			c.queue.Forget(user)
-			c.notes.over(user, checksum.Retry, "")
+			c.told.over(user, checksum.Retry, "")
 		}
 	}
 	return true
+}
+
+// longestLook bounds one look at a workload, or one round of turns, with all its
+// requests, each of which has a bound of its own. stuckAfter is when one that is
+// still under way hangs by itself: no API server can cause that.
+const (
+	longestLook = 10 * time.Minute
+	stuckAfter  = 15 * time.Minute
+)
+
+// errPanicked is what came of a look that panicked.
+var errPanicked = errors.New("an internal error of configstamp (a panic): please report it, with the line of the controller's log that says panicked")
+
+// Where a panic was caught, as a metric label.
+const (
+	inLook  = "look"  // at one workload
+	inTurns = "turns" // whose turn it is
+	inWatch = "watch" // reading one workload as it arrives
+)
+
+// caught, deferred, catches a panic: it counts and logs it, and has something done about
+// it. What panicked is not said: it may hold content.
+func (c *Controller) caught(log klog.Logger, in, message string, then func(), about ...any) {
+	if value := recover(); value != nil {
+		c.metrics.panics.WithLabelValues(in).Inc()
+		for i := range about { // slog does not ask a value how it wants to be logged
+			about[i] = fmt.Sprint(about[i])
+		}
+		log.Error(nil, message, append(about, "panic", panics.What(value), "stack", panics.Where())...)
+		then()
+	}
+}
+
+// tryLook looks at one workload. Its panic is its own failure: it is tried again,
+// as after any other, and takes nobody's turn meanwhile.
+func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	defer cancel()
+	defer c.caught(klog.FromContext(ctx), inLook, "A look at a workload panicked", func() {
+		var records checksum.Records
+		if s := c.index.get(user); s != nil {
+			records = s.records
+		}
+		now := c.options.Clock.Now()
+		c.planned(func(p *rollout.Plan) { p.Recount(now); p.Unlooked(user, records, true, now) })
+		wait, err = 0, errPanicked
+	}, "workload", user)
+	return c.sync(ctx, user)
+}
+
+// tryTurns finds out whose turn it is. After a panic that is done again; those whose
+// turn has come are not forgotten.
+func (c *Controller) tryTurns(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	defer cancel()
+	defer c.caught(klog.FromContext(ctx), inTurns, "The planner of turns panicked", func() {
+		c.planned(func(p *rollout.Plan) {
+			p.Recount(c.options.Clock.Now())
+			for _, user := range p.Granted() {
+				c.queue.Add(user)
+			}
+		})
+		err = errPanicked
+	})
+	c.takeTurns(ctx)
+	return nil
+}
+
+// tryRead reads a workload as it arrives.
+func (c *Controller) tryRead(kind *workload.Kind, data []byte) (object *workload.Object, s *Workload, err error) {
+	defer c.caught(klog.Background(), inWatch, "Reading a workload panicked", func() { err = errPanicked }, "kind", kind)
+	return c.options.read(kind, data)
+}
+
+// Healthy says why the process should be started anew, nil when that would not help.
+// That the API server is away, or slow, is no reason.
+func (c *Controller) Healthy(now time.Time) error {
+	began, last, waits := c.looks.Oldest(), c.looks.Latest(), c.line.oldest()
+	switch {
+	case c.ended.Load() > 0:
+		return fmt.Errorf("%d of %d workers have ended", c.ended.Load(), c.options.Workers)
+	case !began.IsZero() && now.Sub(began) > stuckAfter:
+		return fmt.Errorf("a look at a workload has been under way for %s", now.Sub(began).Round(time.Second))
+	case c.leads.Load() && !waits.IsZero() && now.Sub(waits) > stuckAfter && now.Sub(last) > stuckAfter:
+		return fmt.Errorf("nothing has been taken from the queue for %s, though something waits", now.Sub(waits).Round(time.Second))
+	}
+	return nil
 }

@@ -60,7 +60,7 @@ func customs(t *testing.T, found discovered, clock clock.WithTicker, list <-chan
 }
 
 // One of a custom kind may have failed with a change, and halts it for all others.
-func TestNobodyLeadsBeforeCustomKindsAreRead(t *testing.T) {
+func TestCustomKinds_NobodyLeadsBeforeTheyAreRead(t *testing.T) {
 	list := make(chan struct{})
 	c := customs(t, discovered{}, clock.RealClock{}, list)
 	started(t, &house{Controller: c})
@@ -75,7 +75,7 @@ func TestNobodyLeadsBeforeCustomKindsAreRead(t *testing.T) {
 	}
 }
 
-func TestACustomKindThatNobodyTellsOfIsNotWaitedForLong(t *testing.T) {
+func TestCustomKinds_OneThatNobodyTellsOfIsNotWaitedForLong(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	c := customs(t, discovered{errors.New("the server is currently unable to handle the request")}, clock, nil)
 	filled := make(chan bool, 1)
@@ -127,7 +127,7 @@ func machines(t *testing.T, n int, condition string, looksAfter time.Duration) (
 }
 
 // When it was Ready with the content before, that says nothing of the new one.
-func TestACustomKindIsNotHealthyBeforeItsControllerHasLooked(t *testing.T) {
+func TestCustomKinds_NotHealthyBeforeTheirControllerHasLooked(t *testing.T) {
 	const looksAfter = 25 * time.Second // much longer than the soak
 	t.Run("a bad change", func(t *testing.T) {
 		w, at := machines(t, 5, ",rollout=Ready", looksAfter)
@@ -158,7 +158,7 @@ func TestACustomKindIsNotHealthyBeforeItsControllerHasLooked(t *testing.T) {
 
 // One whose status never changes is settled after --rollout-deadline, and proves
 // nothing: the next one goes, alone.
-func TestACustomKindWhoseStatusNeverChangesRollsOneAtATime(t *testing.T) {
+func TestCustomKinds_WithoutAChangeOfStatusRollOneAtATime(t *testing.T) {
 	for _, condition := range []string{",rollout=Ready", ""} {
 		w, at := machines(t, 4, condition, 0)
 		w.edit(at, w.newContent())
@@ -177,7 +177,7 @@ func TestACustomKindWhoseStatusNeverChangesRollsOneAtATime(t *testing.T) {
 
 // A custom kind without a condition is settled at the first change of its status: one
 // at a time, though others have proven the change.
-func TestACustomKindThatTellsNothingRollsOneAtATime(t *testing.T) {
+func TestCustomKinds_ThatTellNothingRollOneAtATime(t *testing.T) {
 	w, at := machines(t, 6, "", 20*time.Second)
 	for _, name := range []string{"web-0", "web-1", "web-2", "web-3"} {
 		user := workload.Ref{Kind: w.kind, Namespace: "shop", Name: name}

@@ -7,10 +7,9 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// fair is a queue in which each namespace has a line of its own, and the lines
-// take turns: a thousand workloads of one do not keep those of another waiting.
-// It implements workqueue.Queue. The workqueue has a lock of its own, which those
-// who ask how long the queue is do not hold.
+// fair is a workqueue.Queue in which each namespace has a line of its own, and the lines
+// take turns: a thousand workloads of one do not keep those of another waiting. It has a
+// lock for metrics, which do not hold that of the workqueue.
 type fair struct {
 	now func() time.Time
 
@@ -31,7 +30,6 @@ func newFair(now func() time.Time) *fair { return &fair{now: now, lines: map[str
 // Touch implements workqueue.Queue: who waits already keeps the place.
 func (*fair) Touch(workload.Ref) {}
 
-// Push implements workqueue.Queue.
 func (f *fair) Push(user workload.Ref) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,7 +41,6 @@ func (f *fair) Push(user workload.Ref) {
 	f.total++
 }
 
-// Len implements workqueue.Queue.
 func (f *fair) Len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +59,6 @@ func (f *fair) oldest() (oldest time.Time) {
 	return oldest
 }
 
-// Pop implements workqueue.Queue.
 func (f *fair) Pop() workload.Ref {
 	f.mu.Lock()
 	defer f.mu.Unlock()

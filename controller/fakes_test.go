@@ -22,6 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -126,7 +127,8 @@ var errLost = errors.New("connection reset by peer")
 
 var errRefused = errors.New("admission webhook of somebody's denied the request")
 
-func (c *cluster) readmit(_ context.Context, user workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
+func (c *cluster) readmit(_ context.Context, user workload.Ref, manager string, dryRun bool) (_ []byte, _ []string, err error) {
+	defer func() { err = refusal.Plain(err) }()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call := manager + " " + user.Name
@@ -267,9 +269,9 @@ func (c *cluster) Version(string, checksum.Source) string { return "" }
 
 func (c *cluster) pods(context.Context, string, string) ([]workload.Pod, error) {
 	if c.pod.Name == "" {
-		return nil, c.unseen
+		return nil, refusal.Plain(c.unseen)
 	}
-	return []workload.Pod{c.pod}, c.unseen
+	return []workload.Pod{c.pod}, refusal.Plain(c.unseen)
 }
 
 func (c *cluster) nodeReady(context.Context, string) (bool, error) { return true, nil }
@@ -404,3 +406,22 @@ func adopted(t *testing.T, c *cluster) *house {
 }
 
 func texts(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }
+
+// Changed is an edit of a source of which it is not known what it held before.
+func (c *Controller) Changed(namespace string, source checksum.Source) {
+	c.Edited(namespace, source, nil)
+}
+
+// put has the index take a workload, and wakes nobody.
+func (x *index) put(user workload.Ref, s *Workload) (news bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.take(user, s)
+}
+
+// remove has the index forget a workload, and wakes nobody.
+func (x *index) remove(user workload.Ref) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.set(user, nil)
+}

@@ -12,7 +12,7 @@ import (
 
 // That the workload which has failed cannot tell its health any more, as it is
 // scaled to nothing or paused, releases no halt; nor does what it rolls for then.
-func TestAHaltOutlastsMuteness(t *testing.T) {
+func TestHalt_OutlastsAWorkloadThatIsScaledToZeroOrPaused(t *testing.T) {
 	other := configMap("other")
 	for sentence, then := range map[string]struct {
 		do    func(w *world, at rollout.SourceRef, app *simulatedApp)
@@ -59,7 +59,7 @@ func TestAHaltOutlastsMuteness(t *testing.T) {
 
 // Two sources have rolled together, and one of them is mended while the other workload
 // is ill: neither waits for the other for ever.
-func TestWhoIsIllKeepsNobodyFromMendingAHalt(t *testing.T) {
+func TestHalt_AnUnhealthyWorkloadKeepsNobodyFromFixingIt(t *testing.T) {
 	other := configMap("other")
 	w, at := fleet(t, 2, func(_ int, app *simulatedApp) { app.sources = append(app.sources, other) })
 	w.spoil(at)
@@ -100,7 +100,7 @@ func (w *world) remake(app *simulatedApp, after time.Duration) {
 
 // Nothing that becomes of the workload that has failed ends a halt, but that it is
 // healthy with what the change brought, or deleted.
-func TestAHaltOutlastsWhatBecomesOfTheFailedWorkload(t *testing.T) {
+func TestHalt_OutlastsWhatBecomesOfTheFailedWorkload(t *testing.T) {
 	enabled, disabled := map[string]string{checksum.InjectLabel: checksum.InjectEnabled}, map[string]string{checksum.InjectLabel: checksum.InjectDisabled}
 	const wave = "wave.pusher.com/update-on-config-change"
 	for sentence, way := range map[string]struct {
@@ -211,7 +211,7 @@ func TestAHaltOutlastsWhatBecomesOfTheFailedWorkload(t *testing.T) {
 
 // All are opted out for a while, so that nobody waits, and the one that has failed is
 // scaled to nothing in a way of which the API server notes no time.
-func TestAHaltOutlastsThatNobodyWaits(t *testing.T) {
+func TestHalt_OutlastsThatNobodyWaits(t *testing.T) {
 	for sentence, mended := range map[string]bool{"the bad content is still there": false, "it was mended meanwhile": true} {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t)
@@ -247,7 +247,7 @@ func TestAHaltOutlastsThatNobodyWaits(t *testing.T) {
 
 // The workload that has failed becomes healthy without what the change brought: that
 // tells nothing of it.
-func TestAHaltOutlastsHealthWithoutTheChange(t *testing.T) {
+func TestHalt_OutlastsHealthWithoutTheChange(t *testing.T) {
 	for sentence, do := range map[string]func(w *world, app *simulatedApp, before checksum.Records){
 		"its old template is brought back, opted out": func(_ *world, app *simulatedApp, before checksum.Records) {
 			app.labels = map[string]string{checksum.InjectLabel: checksum.InjectDisabled}
@@ -305,7 +305,7 @@ func TestAHaltOutlastsHealthWithoutTheChange(t *testing.T) {
 }
 
 // One that is deleted halts nothing any more, though it is made again later.
-func TestAHaltEndsWithTheFailedWorkload(t *testing.T) {
+func TestHalt_EndsWithTheFailedWorkload(t *testing.T) {
 	w, at := fleet(t, 5)
 	w.spoil(at)
 	w.pass(5 * time.Minute)
@@ -325,7 +325,7 @@ func (a *simulatedApp) condition(kind, reason string, since time.Time) {
 
 // Of several workloads that have failed each halts the change, whatever becomes of the
 // others, and people are told who does.
-func TestEachOfSeveralFailuresHalts(t *testing.T) {
+func TestHalt_EachOfSeveralFailuresHalts(t *testing.T) {
 	for _, leaders := range []string{"one leader", "a new leader"} {
 		t.Run(leaders, func(t *testing.T) {
 			w := newWorld(t)
@@ -370,7 +370,7 @@ func TestEachOfSeveralFailuresHalts(t *testing.T) {
 
 // A new leader halts nothing for a workload that was scaled to nothing, or paused, when
 // there was nothing wrong with it.
-func TestANewLeaderBlamesNobodyForBeingScaledDown(t *testing.T) {
+func TestHalt_ANewLeaderBlamesNobodyForBeingScaledDown(t *testing.T) {
 	for sentence, prepare := range map[string]func(w *world, app *simulatedApp, at rollout.SourceRef){
 		"before the change": func(w *world, app *simulatedApp, at rollout.SourceRef) {
 			w.mute(app, true)
@@ -418,7 +418,7 @@ func TestANewLeaderBlamesNobodyForBeingScaledDown(t *testing.T) {
 
 // A time to resume that is ahead releases nothing, now or later, and holds nothing
 // either; people are told of it once.
-func TestATimeToResumeInTheFuture(t *testing.T) {
+func TestHalt_ATimeToResumeInTheFuture(t *testing.T) {
 	for _, leaders := range []string{"one leader", "a new leader"} {
 		t.Run(leaders, func(t *testing.T) {
 			w, at := fleet(t, 5)

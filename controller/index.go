@@ -18,8 +18,8 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// subject is all that is kept of one workload.
-type subject struct {
+// Workload is all that is kept of one workload.
+type Workload struct {
 	uid             types.UID
 	resourceVersion string
 	generation      int64
@@ -39,8 +39,16 @@ type subject struct {
 	relapsed        bool                 // it was rolled out before, at this generation, and fell back
 }
 
-// newSubject reads a workload, whose rollout is read already.
-func (o *Options) newSubject(object *workload.Object, status workload.Status) *subject {
+// read reads a workload as the API server writes it.
+func (o *Options) read(kind *workload.Kind, body []byte) (*workload.Object, *Workload, error) {
+	object, err := kind.Decode(body)
+	if err != nil {
+		return nil, nil, err
+	}
+	status, err := kind.Status(body)
+	if err != nil {
+		return nil, nil, err
+	}
 	references, err := object.References()
 	s := faulty(object, err)
 	s.references = checksum.Joined(references)
@@ -49,13 +57,13 @@ func (o *Options) newSubject(object *workload.Object, status workload.Status) *s
 	s.status = status
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.records, _ = object.Records()
-	return s
+	return object, s, nil
 }
 
 // faulty is a workload of which no more is known than its metadata, because of
 // err; nil is no fault.
-func faulty(object *workload.Object, err error) *subject {
-	s := &subject{
+func faulty(object *workload.Object, err error) *Workload {
+	s := &Workload{
 		uid:             object.UID,
 		resourceVersion: object.ResourceVersion,
 		generation:      object.Generation,
@@ -69,10 +77,10 @@ func faulty(object *workload.Object, err error) *subject {
 	return s
 }
 
-// received carries a subject through client-go's Reflector.
+// received carries a Workload through client-go's Reflector.
 type received struct {
 	workload.Ref
-	*subject
+	*Workload
 }
 
 // GetObjectKind implements runtime.Object.
@@ -86,125 +94,16 @@ func (r received) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, ResourceVersion: r.resourceVersion}
 }
 
-// index holds the workloads, and for each source those that reference it, so
-// that a change lists nothing.
-type index struct {
-	woken func(workload.Ref)
-	// remade is called of a workload that is another one of its name.
-	remade func(workload.Ref)
-	// concern gives the sources that concern a workload, by its policy, sorted.
-	concern func(workload.Ref, *subject) []checksum.Source
-	now     func() time.Time
-
-	mu       sync.RWMutex
-	subjects map[workload.Ref]*subject
-	bySource map[rollout.SourceRef][]workload.Ref // most have one, for which a map is eight times the size
-	byName   map[string]map[workload.Ref]struct{} // those that name sources by patterns, by namespace
-}
-
-func newIndex(woken func(workload.Ref), concern func(workload.Ref, *subject) []checksum.Source, now func() time.Time) *index {
-	return &index{woken: woken, remade: func(workload.Ref) {}, concern: concern, now: now, subjects: map[workload.Ref]*subject{}, bySource: map[rollout.SourceRef][]workload.Ref{}, byName: map[string]map[workload.Ref]struct{}{}}
-}
-
-func (x *index) get(user workload.Ref) *subject {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.subjects[user]
-}
-
-func (x *index) count() int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return len(x.subjects)
-}
-
-func (x *index) users(namespace string, source checksum.Source) []workload.Ref {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	users := slices.Clone(x.bySource[rollout.SourceRef{Namespace: namespace, Source: source}])
-	for user := range x.byName[namespace] {
-		if s := x.subjects[user]; s.foreign.Named(source) && !slices.Contains(s.sources, source) {
-			users = append(users, user)
-		}
-	}
-	return users
-}
-
-func (x *index) all() []workload.Ref {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return slices.SortedFunc(maps.Keys(x.subjects), workload.Ref.Compare)
-}
-
-// put takes a workload as it was received, unless something newer is known of
-// that name, and reports whether anything that counts is new. An object
-// whose generation stays has the template that it had.
-func (x *index) put(user workload.Ref, s *subject) (news bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.take(user, s)
-}
-
-func (x *index) take(user workload.Ref, s *subject) (news bool) {
-	known := x.subjects[user]
-	if known != nil {
-		if order, err := resourceversion.CompareResourceVersion(s.resourceVersion, known.resourceVersion); err == nil && order < 0 {
-			return false
-		}
-	}
-	x.set(user, s)
-	return known == nil || known.uid != s.uid || known.generation != s.generation || !known.records.Equal(s.records) ||
-		known.status.Phase != s.status.Phase || known.fault != s.fault || !known.saysAs(s)
-}
-
 // saysAs reports whether what people and owners say in a workload's metadata, for
 // which no generation counts, is what another version of it has.
-func (s *subject) saysAs(other *subject) bool {
+func (s *Workload) saysAs(other *Workload) bool {
 	return s.inject == other.inject && s.deleting == other.deleting && s.owned == other.owned &&
 		maps.Equal(s.settings, other.settings) && reflect.DeepEqual(s.foreign, other.foreign)
 }
 
-// set replaces what is known of a workload; nil forgets it.
-func (x *index) set(user workload.Ref, s *subject) {
-	known := x.subjects[user]
-	var was, is []checksum.Source
-	if known != nil {
-		was = known.sources
-		if s != nil && s.uid != known.uid {
-			x.remade(user)
-		}
-	}
-	if s == nil {
-		delete(x.subjects, user)
-	} else {
-		x.subjects[user] = s
-		x.compare(known, s)
-		if is = x.concern(user, s); slices.Equal(was, is) {
-			is = was // one copy is enough
-		}
-		s.sources = is
-	}
-	x.putByName(user, s != nil && s.foreign != nil && len(s.foreign.Names) > 0)
-	if slices.Equal(was, is) {
-		return
-	}
-	for _, source := range was {
-		if !isAmong(is, source) {
-			x.unuse(rollout.SourceRef{Namespace: user.Namespace, Source: source}, user)
-		}
-	}
-	for _, source := range is {
-		if !isAmong(was, source) {
-			at := rollout.SourceRef{Namespace: user.Namespace, Source: source}
-			x.bySource[at] = append(x.bySource[at], user)
-		}
-	}
-}
-
-// compare tells since when a workload that rolls has made no progress, and since
-// when one that is rolled out is.
-func (x *index) compare(known, s *subject) {
-	now := x.now()
+// compare finds out, from what was known before, since when a workload that rolls has
+// made no progress, and since when one that is rolled out is.
+func (s *Workload) compare(known *Workload, now time.Time) {
 	same := known != nil && known.uid == s.uid && known.generation == s.generation
 	s.relapsed = same && (known.relapsed || known.status.Phase == workload.RolledOut && s.status.Phase == workload.Rolling)
 	if s.status.Phase != workload.Rolling {
@@ -225,6 +124,114 @@ func (x *index) compare(known, s *subject) {
 	}
 }
 
+// index holds the workloads, and for each source those that reference it, so
+// that a change lists nothing.
+type index struct {
+	woken func(workload.Ref)
+	// remade is called of a workload that is another one of its name.
+	remade func(workload.Ref)
+	// concern gives the sources that concern a workload, by its policy, sorted.
+	concern func(workload.Ref, *Workload) []checksum.Source
+	now     func() time.Time
+
+	mu        sync.RWMutex
+	workloads map[workload.Ref]*Workload
+	bySource  map[rollout.SourceRef][]workload.Ref // most have one, for which a map is eight times the size
+}
+
+func newIndex(woken func(workload.Ref), concern func(workload.Ref, *Workload) []checksum.Source, now func() time.Time) *index {
+	return &index{woken: woken, remade: func(workload.Ref) {}, concern: concern, now: now, workloads: map[workload.Ref]*Workload{}, bySource: map[rollout.SourceRef][]workload.Ref{}}
+}
+
+func (x *index) get(user workload.Ref) *Workload {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.workloads[user]
+}
+
+func (x *index) count() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.workloads)
+}
+
+func (x *index) users(namespace string, source checksum.Source) []workload.Ref {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	users := slices.Clone(x.bySource[rollout.SourceRef{Namespace: namespace, Source: source}])
+	for _, user := range x.bySource[rollout.SourceRef{Namespace: namespace}] {
+		if s := x.workloads[user]; s.foreign.Named(source) && !slices.Contains(s.sources, source) {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+func (x *index) all() []workload.Ref {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.SortedFunc(maps.Keys(x.workloads), workload.Ref.Compare)
+}
+
+// take takes a workload as it was received, unless something newer is known of that
+// name, and reports whether anything that counts is new. An object whose generation stays
+// has the template that it had.
+func (x *index) take(user workload.Ref, s *Workload) (news bool) {
+	known := x.workloads[user]
+	if known != nil {
+		if order, err := resourceversion.CompareResourceVersion(s.resourceVersion, known.resourceVersion); err == nil && order < 0 {
+			return false
+		}
+	}
+	x.set(user, s)
+	return known == nil || known.uid != s.uid || known.generation != s.generation || !known.records.Equal(s.records) ||
+		known.status.Phase != s.status.Phase || known.fault != s.fault || !known.saysAs(s)
+}
+
+// foundBy is what the index finds a workload by, sorted. The zero Source is for all that
+// it names by patterns.
+func (s *Workload) foundBy() []checksum.Source {
+	switch {
+	case s == nil:
+		return nil
+	case s.foreign == nil || len(s.foreign.Names) == 0:
+		return s.sources
+	}
+	return append([]checksum.Source{{}}, s.sources...)
+}
+
+// set replaces what is known of a workload; nil forgets it.
+func (x *index) set(user workload.Ref, s *Workload) {
+	known := x.workloads[user]
+	if s == nil {
+		delete(x.workloads, user)
+	} else {
+		x.workloads[user] = s
+		s.compare(known, x.now())
+		s.sources = x.concern(user, s)
+	}
+	if known != nil && s != nil {
+		if s.uid != known.uid {
+			x.remade(user)
+		}
+		if slices.Equal(known.sources, s.sources) {
+			s.sources = known.sources // one copy is enough
+		}
+	}
+	was, is := known.foundBy(), s.foundBy()
+	for _, source := range was {
+		if !isAmong(is, source) {
+			x.unuse(rollout.SourceRef{Namespace: user.Namespace, Source: source}, user)
+		}
+	}
+	for _, source := range is {
+		if !isAmong(was, source) {
+			at := rollout.SourceRef{Namespace: user.Namespace, Source: source}
+			x.bySource[at] = append(x.bySource[at], user)
+		}
+	}
+}
+
 // isAmong reports whether a source is one of many, which are sorted.
 func isAmong(sorted []checksum.Source, source checksum.Source) bool {
 	_, found := slices.BinarySearchFunc(sorted, source, checksum.Source.Compare)
@@ -233,116 +240,88 @@ func isAmong(sorted []checksum.Source, source checksum.Source) bool {
 
 // unuse takes a workload from those that use a source.
 func (x *index) unuse(at rollout.SourceRef, user workload.Ref) {
-	users := x.bySource[at]
-	if len(users) == 1 {
+	users := slices.DeleteFunc(x.bySource[at], func(other workload.Ref) bool { return other == user })
+	if x.bySource[at] = users; len(users) == 0 {
 		delete(x.bySource, at)
-		return
 	}
-	i, last := slices.Index(users, user), len(users)-1
-	users[i], users[last] = users[last], workload.Ref{}
-	x.bySource[at] = users[:last]
-}
-
-// putByName has a workload among those that name sources by patterns, or not.
-func (x *index) putByName(user workload.Ref, in bool) {
-	if !in {
-		if delete(x.byName[user.Namespace], user); len(x.byName[user.Namespace]) == 0 {
-			delete(x.byName, user.Namespace)
-		}
-		return
-	}
-	if x.byName[user.Namespace] == nil {
-		x.byName[user.Namespace] = map[workload.Ref]struct{}{}
-	}
-	x.byName[user.Namespace][user] = struct{}{}
-}
-
-func (x *index) remove(user workload.Ref) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.set(user, nil)
 }
 
 // renew takes the answer to a re-admission, unless the watch has told of
 // something newer meanwhile, such as a deletion. Who has looked at the workload
 // knows what that has changed; what others have said of it since is news, that the
 // watch will not tell any more.
-func (x *index) renew(user workload.Ref, s *subject) {
-	if x.renewed(user, s) {
-		x.woken(user)
-	}
-}
-
-func (x *index) renewed(user workload.Ref, s *subject) (news bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	known := x.subjects[user]
-	return known != nil && x.take(user, s) && !known.saysAs(s)
+func (x *index) renew(user workload.Ref, s *Workload) {
+	x.update(func() (wake []workload.Ref) {
+		if known := x.workloads[user]; known != nil && x.take(user, s) && !known.saysAs(s) {
+			wake = append(wake, user)
+		}
+		return wake
+	})
 }
 
 // gone forgets a workload that the API server does not know, if nothing newer
 // of that name has come meanwhile.
-func (x *index) gone(user workload.Ref, was *subject) {
+func (x *index) gone(user workload.Ref, was *Workload) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.subjects[user] == was {
+	if x.workloads[user] == was {
 		x.set(user, nil)
 	}
 }
 
 // replace makes a list of one kind in one namespace ("" for all) the truth, and
 // wakes those that it holds, and those that are gone.
-func (x *index) replace(kind *workload.Kind, namespace string, list map[workload.Ref]*subject) {
-	for _, user := range x.replaced(kind, namespace, list) {
-		x.woken(user)
-	}
-}
-
-func (x *index) replaced(kind *workload.Kind, namespace string, list map[workload.Ref]*subject) (wake []workload.Ref) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for user := range x.subjects {
-		if _, ok := list[user]; !ok && user.Kind == kind && (namespace == "" || user.Namespace == namespace) {
-			x.set(user, nil)
+func (x *index) replace(kind *workload.Kind, namespace string, list map[workload.Ref]*Workload) {
+	x.update(func() (wake []workload.Ref) {
+		for user := range x.workloads {
+			if _, ok := list[user]; !ok && user.Kind == kind && (namespace == "" || user.Namespace == namespace) {
+				x.set(user, nil)
+				wake = append(wake, user)
+			}
+		}
+		for user, s := range list {
+			x.set(user, s)
 			wake = append(wake, user)
 		}
-	}
-	for user, s := range list {
-		x.set(user, s)
-		wake = append(wake, user)
-	}
-	return wake
+		return wake
+	})
 }
 
 // refresh looks anew at what concerns every workload.
 func (x *index) refresh() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for user := range x.subjects {
-		x.renewSources(user)
-	}
+	x.update(func() []workload.Ref {
+		x.refreshed("")
+		return nil
+	})
 }
 
 // reconsider looks anew at what concerns the workloads of a namespace, and wakes
 // them.
 func (x *index) reconsider(namespace string) {
-	x.mu.Lock()
-	var wake []workload.Ref
-	for user := range x.subjects {
-		if user.Namespace == namespace {
-			x.renewSources(user)
-			wake = append(wake, user)
+	x.update(func() []workload.Ref { return x.refreshed(namespace) })
+}
+
+// refreshed indexes workloads under their present policy. What others hold of them does
+// not change under them.
+func (x *index) refreshed(namespace string) (all []workload.Ref) {
+	for user, s := range x.workloads {
+		if namespace == "" || user.Namespace == namespace {
+			same := *s
+			x.set(user, &same)
+			all = append(all, user)
 		}
 	}
-	x.mu.Unlock()
+	return all
+}
+
+// update does something under the lock, and wakes workloads after that.
+func (x *index) update(do func() (wake []workload.Ref)) {
+	wake := func() []workload.Ref {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return do()
+	}()
 	for _, user := range wake {
 		x.woken(user)
 	}
-}
-
-// renewSources indexes a workload under its present policy. What others hold of
-// it does not change under them.
-func (x *index) renewSources(user workload.Ref) {
-	same := *x.subjects[user]
-	x.set(user, &same)
 }

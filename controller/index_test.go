@@ -13,8 +13,8 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-func subjectOf(uid, version string, names ...string) *subject {
-	s := &subject{uid: types.UID(uid), resourceVersion: version}
+func workloadOf(uid, version string, names ...string) *Workload {
+	s := &Workload{uid: types.UID(uid), resourceVersion: version}
 	for _, name := range names {
 		s.references = append(s.references, checksum.Reference{Source: configMap(name), Use: checksum.Startup, All: true})
 	}
@@ -22,7 +22,7 @@ func subjectOf(uid, version string, names ...string) *subject {
 }
 
 // For how long a workload makes no progress, by what its status tells each second.
-func TestStandstill(t *testing.T) {
+func TestIndex_Standstill(t *testing.T) {
 	user, began := workload.Ref{Kind: newCluster(t).kind, Namespace: "n", Name: "a"}, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	rolling := func(updated, available, missing int32) workload.Status {
 		return workload.Status{Phase: workload.Rolling, Updated: updated, Available: available, Missing: missing}
@@ -40,10 +40,10 @@ func TestStandstill(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			now := began
-			x := newIndex(func(workload.Ref) {}, func(workload.Ref, *subject) []checksum.Source { return nil }, func() time.Time { return now })
+			x := newIndex(func(workload.Ref) {}, func(workload.Ref, *Workload) []checksum.Source { return nil }, func() time.Time { return now })
 			for i, rollout := range c.told {
 				now = began.Add(time.Duration(i) * time.Second)
-				s := subjectOf("1", strconv.Itoa(i+1))
+				s := workloadOf("1", strconv.Itoa(i+1))
 				s.status = rollout
 				x.put(user, s)
 			}
@@ -54,41 +54,41 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-func TestIndex(t *testing.T) {
+func TestIndex_KnowsWhoUsesASource(t *testing.T) {
 	kind := newCluster(t).kind
 	a, b := workload.Ref{Kind: kind, Namespace: "n", Name: "a"}, workload.Ref{Kind: kind, Namespace: "n", Name: "b"}
 	var woken []workload.Ref
-	x := newIndex(func(user workload.Ref) { woken = append(woken, user) }, func(_ workload.Ref, s *subject) (sources []checksum.Source) {
+	x := newIndex(func(user workload.Ref) { woken = append(woken, user) }, func(_ workload.Ref, s *Workload) (sources []checksum.Source) {
 		for _, reference := range s.references {
 			sources = append(sources, reference.Source)
 		}
 		return sources
 	}, time.Now)
 
-	x.put(a, subjectOf("1", "5", "c", "d"))
-	x.put(b, subjectOf("2", "6", "c"))
+	x.put(a, workloadOf("1", "5", "c", "d"))
+	x.put(b, workloadOf("2", "6", "c"))
 	if got := x.users("n", configMap("c")); len(got) != 2 {
 		t.Errorf("users of c: %v, want a and b", got)
 	}
-	if x.put(a, subjectOf("1", "4", "gone")) {
+	if x.put(a, workloadOf("1", "4", "gone")) {
 		t.Error("an older version of the same object was taken for news")
 	}
 	if len(x.users("n", configMap("gone"))) != 0 {
 		t.Error("an older version of the same object replaced the newer")
 	}
-	if !x.put(a, subjectOf("3", "7", "d")) {
+	if !x.put(a, workloadOf("3", "7", "d")) {
 		t.Error("an object made anew under the same name was not taken")
 	}
-	if x.put(a, subjectOf("1", "5", "c")) {
+	if x.put(a, workloadOf("1", "5", "c")) {
 		t.Error("an answer about the object before it was taken")
 	}
 	if got := x.users("n", configMap("c")); !slices.Equal(got, []workload.Ref{b}) {
 		t.Errorf("users of c: %v, want b alone", got)
 	}
-	if x.put(b, subjectOf("2", "7", "c")) {
+	if x.put(b, workloadOf("2", "7", "c")) {
 		t.Error("a write that changes nothing of interest was taken for news")
 	}
-	x.replace(kind, "", map[workload.Ref]*subject{b: subjectOf("2", "3", "e")})
+	x.replace(kind, "", map[workload.Ref]*Workload{b: workloadOf("2", "3", "e")})
 	if s := x.get(a); s != nil {
 		t.Error("what a list lacks is still known")
 	}
@@ -96,15 +96,15 @@ func TestIndex(t *testing.T) {
 		t.Errorf("users of e: %v: a list is the truth, even with lower versions", got)
 	}
 	x.remove(b)
-	x.renew(b, subjectOf("2", "9", "e"))
+	x.renew(b, workloadOf("2", "9", "e"))
 	if s := x.get(b); s != nil {
 		t.Error("a late answer brought a deleted workload back")
 	}
-	if len(x.bySource) != 0 || len(x.subjects) != 0 {
-		t.Errorf("something is left of removed workloads: %v %v", x.bySource, x.subjects)
+	if len(x.bySource) != 0 || len(x.workloads) != 0 {
+		t.Errorf("something is left of removed workloads: %v %v", x.bySource, x.workloads)
 	}
 
-	x.put(a, subjectOf("1", "5", "c"))
+	x.put(a, workloadOf("1", "5", "c"))
 	woken = nil
 	x.reconsider("m")
 	x.reconsider("n")
@@ -118,7 +118,7 @@ func TestIndex(t *testing.T) {
 
 // What a workload says in its metadata alone counts at once: metadata raises no
 // generation.
-func TestWhatAWorkloadSaysIsNews(t *testing.T) {
+func TestIndex_WhatAWorkloadSaysIsNews(t *testing.T) {
 	const domain = "reloader.stakater.com/"
 	annotations := func(pairs ...string) map[string]any {
 		says := map[string]any{}
@@ -169,11 +169,11 @@ func TestWhatAWorkloadSaysIsNews(t *testing.T) {
 
 // An answer may bring what others have said since the watch last told, and which the
 // watch will not tell any more.
-func TestWhatAnAnswerBringsIsNews(t *testing.T) {
+func TestIndex_WhatAnAnswerBringsIsNews(t *testing.T) {
 	d := newCluster(t).deploy("d")
 	woken := 0
-	x := newIndex(func(workload.Ref) { woken++ }, func(workload.Ref, *subject) []checksum.Source { return nil }, time.Now)
-	x.put(d, subjectOf("1", "5"))
+	x := newIndex(func(workload.Ref) { woken++ }, func(workload.Ref, *Workload) []checksum.Source { return nil }, time.Now)
+	x.put(d, workloadOf("1", "5"))
 	for _, step := range []struct {
 		about, version string
 		settings       map[string]string
@@ -184,7 +184,7 @@ func TestWhatAnAnswerBringsIsNews(t *testing.T) {
 		{"and somebody's pause", "8", map[string]string{"configstamp.dev/pause": "true"}, "v2", 1},
 		{"an answer from before", "7", nil, "v1", 1},
 	} {
-		s := subjectOf("1", step.version)
+		s := workloadOf("1", step.version)
 		s.settings, s.records.Stamps = step.settings, map[string]string{"configmap.configstamp.dev/c": step.stamp}
 		if x.renew(d, s); woken != step.woken {
 			t.Errorf("%s: woken %d times, want %d", step.about, woken, step.woken)

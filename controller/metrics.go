@@ -1,11 +1,15 @@
 package controller
 
 import (
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // Manners of re-admissions, as metric labels.
@@ -30,31 +34,17 @@ type Metrics struct {
 // there from the start: increase() does not see one that comes with its first
 // event.
 func newMetrics(registry prometheus.Registerer) *Metrics {
+	opts := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Name: "configstamp_" + name, Help: help}
+	}
 	m := &Metrics{
-		readmissions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "configstamp_readmissions_total",
-			Help: "Empty patches sent, by manner (rolling, recording) and by what came of them.",
-		}, []string{"manner", "result"}),
-		lost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "configstamp_unverifiable_stamps_total",
-			Help: "Values on record that could not be compared any more and were recorded anew.",
-		}),
-		observed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "configstamp_observed_changes_total",
-			Help: "Changes that a workload would have rolled out for, but for mode: observe.",
-		}),
-		rollouts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "configstamp_rollouts_total",
-			Help: "Rollouts that were followed to their end: healthy, failed, or unreported (the workload cannot tell).",
-		}, []string{"result"}),
-		halts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "configstamp_halts_total",
-			Help: "Changes that stopped because a rollout failed.",
-		}),
-		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "configstamp_panics_total",
-			Help: "Faults of ours that were caught: in a look at a workload (it is tried again), in the planner of turns, or in reading a workload as it arrives. The webhook counts its own as configstamp_admissions_total{reason=\"panic\"}.",
-		}, []string{"in"}),
+		readmissions: prometheus.NewCounterVec(opts("readmissions_total", "Empty patches sent, by manner (rolling, recording) and by what came of them."), []string{"manner", "result"}),
+		lost:         prometheus.NewCounter(opts("unverifiable_stamps_total", "Values on record that could not be compared any more and were recorded anew.")),
+		observed:     prometheus.NewCounter(opts("observed_changes_total", "Changes that a workload would have rolled out for, but for mode: observe.")),
+		rollouts:     prometheus.NewCounterVec(opts("rollouts_total", "Rollouts that were followed to their end: healthy, failed, or unreported (the workload cannot tell)."), []string{"result"}),
+		halts:        prometheus.NewCounter(opts("halts_total", "Changes that stopped because a rollout failed.")),
+		panics: prometheus.NewCounterVec(opts("panics_total", "Faults of ours that were caught: in a look at a workload (it is tried again), in the planner of turns, or in reading a workload as it arrives. "+
+			"The webhook counts its own as configstamp_admissions_total{reason=\"panic\"}."), []string{"in"}),
 	}
 	for _, in := range []string{inLook, inTurns, inWatch} {
 		m.panics.WithLabelValues(in)
@@ -74,5 +64,114 @@ func (m *Metrics) readmitted(manner string, result checksum.Reason) {
 	m.readmissions.WithLabelValues(manner, result.Label()).Inc()
 }
 
-// settled counts the end of a rollout.
-func (m *Metrics) settled(how checksum.Reason) { m.rollouts.WithLabelValues(how.Label()).Inc() }
+// gauges tell how things stand at the moment of asking. It is a
+// prometheus.Collector.
+type gauges struct{ *Controller }
+
+// Describe is for prometheus.Collector.
+func (g gauges) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(g, ch) }
+
+// Collect is for prometheus.Collector.
+func (g gauges) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(name, help string, labels ...string) func(value float64, values ...string) {
+		desc := prometheus.NewDesc("configstamp_"+name, help, labels, nil)
+		return func(value float64, values ...string) {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, values...)
+		}
+	}
+	now := g.options.Clock.Now()
+	leads, oldest := 0.0, time.Time{}
+	if g.metrics.leads.Load() {
+		leads, oldest = 1, g.line.oldest()
+	}
+	gauge("leader", "1 while this process leads.")(leads)
+	gauge("workloads", "Workloads that are watched, opted in or not.")(float64(g.index.count()))
+	gauge("queue_depth", "Workloads that wait to be looked at; 0 on a process that does not lead.")(float64(g.line.Len()))
+	gauge("queue_age_seconds", "How long the first of the queue has waited to be looked at; 0 on a process that does not lead.")(age(oldest, now))
+	var n rollout.Counts
+	g.planned(func(p *rollout.Plan) { n = p.Counts() })
+	changes := gauge("changes", "Changes of sources that are not done, by state: rolling, waiting, halted.", "state")
+	changes(float64(n.Rolling), "rolling")
+	changes(float64(n.Waiting), "waiting")
+	changes(float64(n.Halted), "halted")
+	gauge("unsettled_rollouts", "Rollouts of ours that are under way.")(float64(n.Unsettled))
+	gauge("halted_workloads", "Workloads that a halted change holds.")(float64(n.Held))
+	waiting := g.waits.byLabel()
+	workloads := gauge("waiting_workloads", "Workloads with something due that wait, by what they wait for.", "reason")
+	ages := gauge("waiting_age_seconds", "How long the first of them has waited for it; 0 when none does.", "reason")
+	for _, label := range checksum.Labels(checksum.Waiting) {
+		workloads(float64(waiting[label].count), label)
+		ages(age(waiting[label].since, now), label)
+	}
+}
+
+// age is how long ago something was, 0 for what never was.
+func age(since, now time.Time) float64 {
+	if since.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(since).Seconds())
+}
+
+// waits knows, for the metrics alone, which workloads have something due and
+// wait, for what, and since when.
+type waits struct {
+	mu  sync.Mutex
+	all map[workload.Ref]waiting
+}
+
+// waiting is about one workload.
+type waiting struct {
+	why     checksum.Reason
+	since   time.Time
+	failing time.Time // since when its looks fail, zero when they do not
+}
+
+// looked notes what a look has found to hold a workload. It has failed, or it had not,
+// and the workload waits to be tried again all the same.
+func (w *waits) looked(user workload.Ref, why checksum.Reason, failed, again bool, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	is := w.all[user]
+	switch {
+	case failed && is.failing.IsZero():
+		is.failing = now
+	case failed:
+	case again && why == checksum.Turn && (is.why == checksum.Blocked || is.why == checksum.TooLarge):
+		// Nobody knows before the next try whether that has ended.
+	case is.why.Label() != why.Label():
+		is.why, is.since = why, now
+	}
+	if !failed && (!again || why == checksum.Halted) { // nobody tries while the change is halted
+		is.failing = time.Time{}
+	}
+	if w.all[user] = is; is.why == checksum.NoReason && is.failing.IsZero() {
+		delete(w.all, user)
+	}
+}
+
+// queued is how many workloads wait, and since when the first of them does.
+type queued struct {
+	count int
+	since time.Time
+}
+
+// byLabel counts those that wait, by the label of what they wait for; who is tried
+// again waits for nothing else.
+func (w *waits) byLabel() map[string]queued {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := map[string]queued{}
+	for _, waiting := range w.all {
+		why, since := waiting.why, waiting.since
+		if !waiting.failing.IsZero() {
+			why, since = checksum.Retry, waiting.failing
+		}
+		q := found[why.Label()]
+		if q.count++; q.count == 1 || since.Before(q.since) {
+			q.since = since
+		}
+		found[why.Label()] = q
+	}
+	return found
+}

@@ -11,17 +11,18 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// notes remember what people were told about a workload, so that they are told
-// once, and which sources it was seen to miss. Losing them (a restart) costs an
-// event that is repeated, missing or too careful, and never a roll.
+// notes are what is remembered of workloads from one look to the next, so that people
+// are told the truth. Losing them (a restart) costs an event that is repeated, missing
+// or too careful, and never a roll.
 type notes struct {
 	mu   sync.Mutex
 	made map[workload.Ref]*note
-	told map[rollout.SourceRef]string // what people were told on sources that cannot be read
 }
 
+// note is about one workload. Only the look at it reads and writes it.
 type note struct {
-	warned map[string]string
+	// holds is what the present look has found to hold the workload.
+	holds checksum.Reason
 	// missing are the sources that the workload was seen to lack, with the
 	// first content that came, nil until then.
 	missing map[checksum.Source]*checksum.Content
@@ -33,12 +34,13 @@ type note struct {
 	asked   checksum.Records
 	// record is a recording that was asked for, nil when none is to be told of.
 	record *toRecord
-	held   *held
+	// held is what the workload waits to roll for, nil when it does not.
+	held *held
 }
 
 // toRecord is a recording that was asked for.
 type toRecord struct {
-	of      *subject
+	of      *Workload
 	review  review
 	written time.Time // when the template was
 }
@@ -56,223 +58,227 @@ type held struct {
 	records checksum.Records
 }
 
-func newNotes() *notes {
-	return &notes{made: map[workload.Ref]*note{}, told: map[rollout.SourceRef]string{}}
-}
-
+// of is the note about a workload, an empty one if need be.
 func (n *notes) of(user workload.Ref) *note {
-	found := n.made[user]
-	if found == nil {
-		found = &note{warned: map[string]string{}, missing: map[checksum.Source]*checksum.Content{}}
-		n.made[user] = found
-	}
-	return found
-}
-
-// first reports whether a warning is news.
-func (n *notes) first(user workload.Ref, why checksum.Reason, text string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	note := n.of(user)
-	if note.warned[why.Event()] == text {
-		return false
+	if n.made[user] == nil {
+		n.made[user] = &note{}
 	}
-	note.warned[why.Event()] = text
-	return true
+	return n.made[user]
 }
 
-// firstOn reports whether what is to be told on a source is news; "" is nothing.
-func (n *notes) firstOn(at rollout.SourceRef, text string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.told[at] == text {
-		return false
-	}
-	if text == "" {
-		delete(n.told, at)
-		return false
-	}
-	n.told[at] = text
-	return true
-}
-
-// over forgets a warning of what has ended, unless it says but.
-func (n *notes) over(user workload.Ref, why checksum.Reason, but string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if note := n.made[user]; note != nil && note.warned[why.Event()] != but {
-		delete(note.warned, why.Event())
-	}
-}
-
-// observes reports whether it is news what a workload would roll for.
-func (n *notes) observes(user workload.Ref, contents map[checksum.Source]*checksum.Content) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	note := n.of(user)
-	if maps.EqualFunc(note.observed, contents, (*checksum.Content).SameEntries) {
-		return false
-	}
-	note.observed = contents
-	return true
-}
-
-// settle forgets what a workload was warned of: it is well again. That its pods cannot
-// be looked at is no matter of its own, and is not said again.
-func (n *notes) settle(user workload.Ref) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if note := n.made[user]; note != nil {
-		maps.DeleteFunc(note.warned, func(event, _ string) bool { return event != checksum.PodsUnseen.Event() })
-		// A roll that was asked for and did not come is not needed any more.
-		note.changed, note.asked, note.record, note.observed = nil, checksum.Records{}, nil, nil
-		if len(note.missing) == 0 && len(note.warned) == 0 {
-			delete(n.made, user)
-		}
-	}
-}
-
-// leave drops what was noted of a workload that is not served any more, but for what
-// it was warned of while its rollout is followed.
-func (n *notes) leave(user workload.Ref) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	note := n.made[user]
-	if note == nil {
-		return
-	}
-	maps.DeleteFunc(note.warned, func(event, _ string) bool {
-		return event != checksum.PodsUnseen.Event() && event != checksum.Retry.Event()
-	})
-	if delete(n.made, user); len(note.warned) > 0 {
-		n.of(user).warned = note.warned
-	}
-}
-
-// forget drops all notes of a workload.
+// forget drops the note about a workload.
 func (n *notes) forget(user workload.Ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.made, user)
 }
 
+// end ends a look at a workload, and returns what it has found to hold it. A note that
+// says nothing is dropped.
+func (n *notes) end(user workload.Ref) (holds checksum.Reason) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := n.made[user]
+	if m == nil {
+		return checksum.NoReason
+	}
+	holds, m.holds = m.holds, checksum.NoReason
+	if len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil {
+		delete(n.made, user)
+	}
+	return holds
+}
+
+// settle keeps what is still true of a workload for which nothing is due: a roll that
+// was asked for and did not come is not needed any more.
+func (n *note) settle() {
+	if *n = (note{holds: n.holds, missing: n.missing, held: n.held}); len(n.missing) == 0 {
+		n.held = nil
+	}
+}
+
+// observes reports whether it is news what a workload would roll for.
+func (n *note) observes(contents map[checksum.Source]*checksum.Content) bool {
+	if maps.EqualFunc(n.observed, contents, (*checksum.Content).SameEntries) {
+		return false
+	}
+	n.observed = contents
+	return true
+}
+
 // hold notes that a workload does not roll yet, since when it is first said.
-func (n *notes) hold(user workload.Ref, since time.Time, sources []checksum.Source, records checksum.Records) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	note := n.of(user)
-	if note.held == nil {
-		note.held = &held{since: since}
+func (n *note) hold(since time.Time, sources []checksum.Source, records checksum.Records) {
+	if n.held != nil {
+		since = n.held.since
 	}
-	note.held.sources, note.held.records = sources, records
-}
-
-// waits is what a workload waits for, nil when nothing.
-func (n *notes) waits(user workload.Ref) *held {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if note := n.made[user]; note != nil {
-		return note.held
-	}
-	return nil
-}
-
-// waited notes that a workload waits no more.
-func (n *notes) waited(user workload.Ref) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if note := n.made[user]; note != nil {
-		note.held = nil
-	}
+	n.held = &held{since, sources, records}
 }
 
 // missed notes the sources that a workload cannot start without and lacks.
-func (n *notes) missed(user workload.Ref, missing []checksum.Finding) {
-	if len(missing) == 0 {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (n *note) missed(missing []checksum.Finding) {
 	for _, finding := range missing {
-		n.of(user).missing[finding.Source] = nil
+		if n.missing == nil {
+			n.missing = map[checksum.Source]*checksum.Content{}
+		}
+		n.missing[finding.Source] = nil
 	}
 }
 
 // came notes the content of a source that is there; the first that came after
 // it was missed counts.
-func (n *notes) came(user workload.Ref, source checksum.Source, content *checksum.Content) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	note := n.made[user]
-	if note == nil {
-		return
+func (n *note) came(source checksum.Source, content *checksum.Content) {
+	if first, missed := n.missing[source]; missed && first == nil {
+		n.missing[source] = content
 	}
-	if first, missed := note.missing[source]; missed && first == nil {
-		note.missing[source] = content
-	}
-}
-
-// firstContent is what a source that was missed came with.
-func (n *notes) firstContent(user workload.Ref, source checksum.Source) (first *checksum.Content, wasMissing bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if note := n.made[user]; note != nil {
-		first, wasMissing = note.missing[source]
-	}
-	return first, wasMissing
-}
-
-// found notes that sources are there now and on record.
-func (n *notes) found(user workload.Ref, sources []checksum.Source) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if note := n.made[user]; note != nil {
-		for _, source := range sources {
-			delete(note.missing, source)
-		}
-	}
-}
-
-// rolling notes that a roll is asked for.
-func (n *notes) rolling(user workload.Ref, changed []checksum.Source, asked checksum.Records) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	note := n.of(user)
-	note.changed, note.asked = changed, asked
 }
 
 // rolled returns for which sources a roll was asked for that has come by now,
 // once, and whether nothing was on record before.
-func (n *notes) rolled(user workload.Ref, now checksum.Records) (changed []checksum.Source, adopted bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	note := n.made[user]
-	if note == nil || len(note.changed) == 0 || !rollout.RolledBetween(note.asked, now) {
+func (n *note) rolled(now checksum.Records) (changed []checksum.Source, adopted bool) {
+	if len(n.changed) == 0 || !rollout.RolledBetween(n.asked, now) {
 		return nil, false
 	}
-	changed, adopted = note.changed, note.asked.Equal(checksum.Records{})
-	note.changed, note.asked = nil, checksum.Records{}
+	changed, adopted = n.changed, n.asked.Equal(checksum.Records{})
+	n.changed, n.asked = nil, checksum.Records{}
 	return changed, adopted
-}
-
-// recording notes that a recording is asked for.
-func (n *notes) recording(user workload.Ref, asked *toRecord) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.of(user).record = asked
 }
 
 // recorded returns the recording that was asked for and has come by now, once; nil when
 // there is none.
-func (n *notes) recorded(user workload.Ref, now checksum.Records) *toRecord {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	note := n.made[user]
-	if note == nil || note.record == nil ||
-		!slices.ContainsFunc(note.record.review.ToRecord, func(s checksum.Selection) bool { return note.record.has(s.Source, now) }) {
+func (n *note) recorded(now checksum.Records) *toRecord {
+	asked := n.record
+	if asked == nil || !slices.ContainsFunc(asked.review.ToRecord, func(s checksum.Selection) bool { return asked.has(s.Source, now) }) {
 		return nil
 	}
-	asked := note.record
-	note.record = nil
+	n.record = nil
 	return asked
+}
+
+const (
+	// believed is how long a claim of another installation counts without asking its
+	// webhook again, and believedWhereNamed where the Namespace names us: the other one is
+	// about to hear of that.
+	believed, believedWhereNamed = noHurry, 30 * time.Second
+	// renewedFor is how long we do not record the same workload anew over the same key. A
+	// lost key cannot come back; one that does is somebody's, even if no webhook says so.
+	renewedFor = 24 * time.Hour
+)
+
+// others remembers what other installations of configstamp keep in the namespaces
+// that we serve too, so that we neither write over it nor ask about it each time we
+// look. Losing it (a new leader) costs one dry run for each namespace.
+type others struct {
+	mu      sync.Mutex
+	claimed map[claimedKey]time.Time              // until when we believe it
+	renewed map[workload.Ref]map[string]time.Time // when we recorded it anew, by key
+}
+
+type claimedKey struct{ namespace, id string }
+
+// keep tells how long to leave a workload alone that has values under other keys; zero: ask
+// about them now. back tells that one of them was recorded anew, and is there again.
+func (o *others) keep(user workload.Ref, ids []string, now time.Time) (wait time.Duration, back bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, id := range ids {
+		wait = max(wait, o.claimed[claimedKey{user.Namespace, id}].Sub(now))
+		if when, ok := o.renewed[user][id]; ok && now.Sub(when) < renewedFor {
+			wait, back = max(wait, when.Add(renewedFor).Sub(now)), true
+		}
+	}
+	return wait, back
+}
+
+// claim notes which of some keys are claimed in a namespace, by which installation. by is
+// one of those; lapsed tells that a key was claimed and is not any more.
+func (o *others) claim(namespace string, ids []string, claims map[string]string, now, until time.Time) (by string, claimed, lapsed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.DeleteFunc(o.claimed, func(_ claimedKey, until time.Time) bool { return now.Sub(until) > believed })
+	for _, id := range ids {
+		key := claimedKey{namespace, id}
+		_, was := o.claimed[key]
+		if installation, is := claims[id]; is {
+			o.claimed[key], by, claimed = until, installation, true
+		} else {
+			delete(o.claimed, key)
+			lapsed = lapsed || was
+		}
+	}
+	return by, claimed, lapsed
+}
+
+// renew notes that values under some keys are recorded anew.
+func (o *others) renew(user workload.Ref, ids []string, now time.Time) {
+	if len(ids) == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.renewed[user] == nil {
+		o.renewed[user] = map[string]time.Time{}
+	}
+	maps.DeleteFunc(o.renewed[user], func(_ string, when time.Time) bool { return now.Sub(when) >= renewedFor })
+	for _, id := range ids {
+		o.renewed[user][id] = now
+	}
+}
+
+// forget drops what is remembered of a workload.
+func (o *others) forget(user workload.Ref) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.renewed, user)
+}
+
+// ask has us ask again about everything in a namespace.
+func (o *others) ask(namespace string, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key := range o.claimed {
+		if key.namespace == namespace {
+			o.claimed[key] = now
+		}
+	}
+	maps.DeleteFunc(o.renewed, func(user workload.Ref, _ map[string]time.Time) bool { return user.Namespace == namespace })
+}
+
+// claimed reports whether another installation claims some keys that are on record,
+// by the answer to a dry run, and for how long that counts.
+func (c *Controller) claimed(user workload.Ref, ids []string, try answer) (wait time.Duration, claimed bool) {
+	wait = believed
+	if checksum.Names(c.namespaces.Get(user.Namespace).Settings, c.options.Installation) {
+		wait = believedWhereNamed
+	}
+	claims := map[string]string{}
+	for _, warning := range try.warnings {
+		if claim, ok := checksum.ParseClaim(warning); ok {
+			for _, id := range claim.KeyIDs {
+				claims[id] = claim.Installation
+			}
+		}
+	}
+	now := c.options.Clock.Now()
+	by, claimed, lapsed := c.others.claim(user.Namespace, ids, claims, now, now.Add(wait))
+	if lapsed {
+		c.told.over(user.Namespace, checksum.OtherInstallation, "")
+	}
+	if claimed {
+		c.tellOther(user, by)
+	}
+	return wait, claimed
+}
+
+// tellOther says, once for a Namespace, that another installation serves it too; by
+// is its namespace, "" when that is not known.
+func (c *Controller) tellOther(user workload.Ref, by string) {
+	where := "in the namespace " + by
+	if by == "" {
+		where = "whose webhook does not answer us"
+	}
+	c.onNamespace(user.Namespace, checksum.OtherInstallation, "another installation of configstamp, "+where+", serves this Namespace too: "+
+		user.People()+", and all that carries its checksums, is left to it. Have one installation serve the Namespace: annotate it with "+
+		"configstamp.dev/installation, the value being the namespace of that installation, or uninstall the other")
 }

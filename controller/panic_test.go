@@ -28,7 +28,7 @@ func logged(t *testing.T) *bytes.Buffer {
 
 // A workload at which we panic is tried again and told of; the others roll, each
 // once, and the leader stays.
-func TestOneWorkloadsPanicIsItsOwn(t *testing.T) {
+func TestPanic_OfOneWorkloadIsItsOwn(t *testing.T) {
 	log := logged(t)
 	other := configMap("other")
 	w, at := fleet(t, 5, func(i int, app *simulatedApp) {
@@ -63,7 +63,7 @@ func TestOneWorkloadsPanicIsItsOwn(t *testing.T) {
 
 // One at which we panic when its turn has come gives it back, though it would be the
 // first, and the only one at once.
-func TestAPanicTakesNobodysTurn(t *testing.T) {
+func TestPanic_TakesNobodysTurn(t *testing.T) {
 	logged(t)
 	extra := configMap("extra")
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func TestAPanicTakesNobodysTurn(t *testing.T) {
 
 // One at which we panic once it rolls holds no slot for ever: its change is halted,
 // as nobody knows whether it is healthy, and other changes go on.
-func TestAPanicHoldsNoSlotForEver(t *testing.T) {
+func TestPanic_HoldsNoSlotForEver(t *testing.T) {
 	logged(t)
 	other, extra := configMap("other"), configMap("extra")
 	w := newWorld(t)
@@ -104,7 +104,7 @@ func TestAPanicHoldsNoSlotForEver(t *testing.T) {
 }
 
 // When the planner panics, nobody's turn is lost, and it is asked again.
-func TestAPanicOfThePlannerIsNotTheEndOfTurns(t *testing.T) {
+func TestPanic_OfThePlannerIsNotTheEndOfTurns(t *testing.T) {
 	logged(t)
 	w, at := fleet(t, 5)
 	w.spoil(at)
@@ -123,7 +123,7 @@ func TestAPanicOfThePlannerIsNotTheEndOfTurns(t *testing.T) {
 }
 
 // A workload at which reading panics is kept with that fault, and the watch goes on.
-func TestAPanicWhileReadingIsThatWorkloadsFault(t *testing.T) {
+func TestPanic_WhileReadingIsThatWorkloadsFault(t *testing.T) {
 	logged(t)
 	c := newCluster(t)
 	c.write("c", nil)
@@ -144,7 +144,7 @@ func TestAPanicWhileReadingIsThatWorkloadsFault(t *testing.T) {
 
 // Health is that the queue moves; a worker that hangs, or has ended, is a reason to
 // start anew, and an API server that is away is none.
-func TestHealthIsThatTheQueueMoves(t *testing.T) {
+func TestRun_HealthIsThatTheQueueMoves(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", nil)
 	d := c.deploy("d", "c")
@@ -160,7 +160,7 @@ func TestHealthIsThatTheQueueMoves(t *testing.T) {
 	t.Run("a worker that hangs", func(t *testing.T) {
 		h := newHouse(t, c)
 		h.queue.Add(d)
-		done := h.vitals.looks.Begin(h.clock.Now())
+		done := h.looks.Begin(h.clock.Now())
 		h.clock.Step(longestLook)
 		healthy(h, "")
 		h.clock.Step(stuckAfter)
@@ -185,12 +185,12 @@ func TestHealthIsThatTheQueueMoves(t *testing.T) {
 			defer close(done)
 			h.work(ctx)
 		}()
-		eventually(t, "it works", func() bool { return !h.vitals.looks.Latest().IsZero() })
+		eventually(t, "it works", func() bool { return !h.looks.Latest().IsZero() })
 		healthy(h, "")
 		cancel()
 		<-done
 		healthy(h, "") // it was told to end
-		h.vitals.ended.Add(1)
+		h.ended.Add(1)
 		healthy(h, "1 of 2 workers have ended")
 	})
 	t.Run("an API server that is away", func(t *testing.T) {

@@ -1,14 +1,25 @@
 package controller
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/configstamp/configstamp/internal/rollout"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -26,7 +37,7 @@ func pausedFleet(t *testing.T) (*world, rollout.SourceRef) {
 }
 
 // Without the right to list pods, all goes on by what workloads tell themselves.
-func TestWithoutTheRightToListPods(t *testing.T) {
+func TestPods_WithoutTheRightToListThem(t *testing.T) {
 	t.Run("a good change", func(t *testing.T) {
 		w, at := pausedFleet(t)
 		w.unseen = errNoRight
@@ -80,7 +91,7 @@ func TestWithoutTheRightToListPods(t *testing.T) {
 
 // One whose pods cannot be looked at for another reason is tried again for ever, and
 // people are told once.
-func TestPodsThatCannotBeListed(t *testing.T) {
+func TestPods_ThatCannotBeListed(t *testing.T) {
 	w, at := pausedFleet(t)
 	w.edit(at, w.newContent())
 	w.pass(10 * time.Minute)
@@ -98,7 +109,7 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 
 // What has no record gets one, though it is not known which pods run what was
 // withdrawn.
-func TestRecordingsDoNotWaitForPods(t *testing.T) {
+func TestRecord_DoesNotWaitForPods(t *testing.T) {
 	cluster := newCluster(t)
 	cluster.write("c", map[string]string{"k": "1"})
 	cluster.write("later", map[string]string{"k": "1"})
@@ -121,4 +132,162 @@ func TestRecordingsDoNotWaitForPods(t *testing.T) {
 	if calls, said := h.happened(); !slices.Contains(calls, "configstamp-record d") {
 		t.Errorf("nothing was recorded: %v, %v", calls, said)
 	}
+}
+
+// A rollout that says "rolling" and does not change costs next to nothing.
+func TestPods_OfAnIdleRolloutAreSeldomListed(t *testing.T) {
+	w, at := fleet(t, 3, func(_ int, app *simulatedApp) { app.hangs = true })
+	w.edit(at, w.newContent())
+	w.pass(time.Hour)
+	w.wantRolls(1, 0, 0)
+	if w.lists > 12 {
+		t.Errorf("in its first hour its pods were listed %d times, want a handful", w.lists)
+	}
+	w.lists = 0
+	w.pass(6 * time.Hour)
+	if w.lists > 4 {
+		t.Errorf("in six hours more its pods were listed %d times", w.lists)
+	}
+}
+
+// Those of a good rollout are listed when it is done, and again after the soak.
+func TestPods_OfAGoodRolloutAreListedTwice(t *testing.T) {
+	w, at := fleet(t, 50)
+	w.edit(at, w.newContent())
+	w.pass(10 * time.Minute)
+	w.wantRolls(repeated(50, 1)...)
+	if w.lists > 2*50 {
+		t.Errorf("pods were listed %d times for 50 rollouts, want twice for each", w.lists)
+	}
+}
+
+// A change that is halted for days asks for nothing.
+func TestPods_OfAFailedRolloutAreSeldomListed(t *testing.T) {
+	w, at := fleet(t, 3)
+	w.spoil(at)
+	w.pass(time.Minute)
+	w.wantHeard("ChangeHalted", 1)
+	w.lists = 0
+	w.pass(24 * time.Hour)
+	if w.lists > 12 {
+		t.Errorf("in a day its pods were listed %d times", w.lists)
+	}
+}
+
+// All new pods crash while the status says "rolling" all the time: that is found
+// soon, and so it is of one that a new leader finds.
+func TestPods_CrashesAreFoundSoonThoughTheStatusSaysNothing(t *testing.T) {
+	for _, newLeader := range []bool{false, true} {
+		w, at := fleet(t, 3)
+		w.spoil(at)
+		w.pass(settle + time.Second)
+		if newLeader {
+			w.pass(w.limits.CrashDeadline / 2)
+			w.lead()
+		}
+		w.pass(w.limits.CrashDeadline + 8*time.Second)
+		w.wantHeard("RolloutFailed", 1, "CrashLoopBackOff")
+	}
+}
+
+// slowPages is an API server that has many pods, and takes a second for each page.
+type slowPages struct{ pages int }
+
+func (s *slowPages) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(time.Second):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	page, next := 0, ""
+	_, _ = fmt.Sscan(r.URL.Query().Get("continue"), &page)
+	if page++; page < s.pages {
+		next = fmt.Sprint(page)
+	}
+	var items bytes.Buffer
+	for i := range podsAtOnce {
+		fmt.Fprintf(&items, `,{"metadata":{"name":"p-%d-%d"}}`, page, i)
+	}
+	body := fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","metadata":{"continue":%q},"items":[%s]}`, next, items.String()[1:])
+	return &http.Response{StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewBufferString(body))}, nil
+}
+
+// A DaemonSet of 5,000 pods has fifty pages, which together take as long as they take.
+func TestPods_EachPageHasADeadlineOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pages = 50
+		core, err := follow.NewRaw(&rest.Config{Host: "http://api", QPS: -1, Transport: &slowPages{pages}}, corev1.SchemeGroupVersion, unwatched)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods, err := (&restAPI{core: core}).pods(context.Background(), "shop", "app=agent")
+		if err != nil || len(pods) != pages*podsAtOnce {
+			t.Errorf("%d pods, want %d: %v", len(pods), pages*podsAtOnce, err)
+		}
+	})
+}
+
+// daemons is a world in which n DaemonSets use one ConfigMap, all of them well for
+// weeks, but that a node may not be ready.
+func daemons(t *testing.T, n int, dead bool, prepare ...func(i int, app *simulatedApp)) (*world, rollout.SourceRef) {
+	t.Helper()
+	w := newWorld(t)
+	w.kind, _ = workload.Builtin().Find("apps", "daemonsets")
+	w.deadNode = dead
+	at := w.fill(n, prepare...)
+	w.pass(4 * time.Minute)
+	return w, at
+}
+
+// A DaemonSet that lacks a pod on a node that is not ready is healthy before its
+// turn: a bad change stops at it.
+func TestNodes_OneThatIsNotReadyIsDiscountedBeforeATurn(t *testing.T) {
+	t.Run("a bad change", func(t *testing.T) {
+		w, at := daemons(t, 6, true)
+		w.spoil(at)
+		w.pass(2 * time.Hour)
+		w.wantRolls(1, 0, 0, 0, 0, 0)
+		w.wantHeard("ChangeHalted", 1, "DaemonSet app-00")
+		w.wantHeard("RolloutFailed", 1)
+		w.lead()
+		w.pass(2 * time.Hour)
+		w.wantRolls(1, 0, 0, 0, 0, 0)
+	})
+	t.Run("a good one", func(t *testing.T) {
+		w, at := daemons(t, 6, true)
+		w.edit(at, w.newContent())
+		w.pass(10 * time.Minute)
+		w.wantRolls(repeated(6, 1)...)
+		w.wantHeard("ChangeHalted", 0)
+	})
+	t.Run("one that crashes as well goes last", func(t *testing.T) {
+		w, at := daemons(t, 6, true, func(i int, app *simulatedApp) { app.broken = i == 0 })
+		w.edit(at, w.newContent())
+		w.pass(20 * time.Minute)
+		w.wantRolls(repeated(6, 1)...)
+		w.wantHeard("ChangeHalted", 0)
+	})
+}
+
+// Whether nodes alone are lacking is asked while something waits, once a minute.
+func TestNodes_AreSeldomRead(t *testing.T) {
+	w, at := daemons(t, 6, true)
+	w.lists, w.asked = 0, 0
+	w.controller.Reconsider()
+	w.pass(time.Hour)
+	if w.lists+w.asked > 0 {
+		t.Errorf("pods were listed %d times and nodes asked %d times, though nothing was to roll", w.lists, w.asked)
+	}
+	w.spoil(at)
+	w.pass(3 * time.Minute)
+	w.mute(w.apps[w.names[0]], true) // the one that has failed is looked at all the time
+	w.lists, w.asked = 0, 0
+	for range 60 {
+		w.controller.Reconsider()
+		w.pass(10 * time.Second)
+	}
+	if most := 5 * 10; w.lists > most || w.asked > most {
+		t.Errorf("in ten minutes pods were listed %d times and nodes asked %d times for five that wait, want at most %d", w.lists, w.asked, most)
+	}
+	w.wantRolls(1, 0, 0, 0, 0, 0)
 }

@@ -14,25 +14,58 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// record has the webhook write baselines for what has no comparable record.
-// Any patch runs everybody's mutating webhooks, so a dry run goes first: if
-// anything but our annotations would change, or another installation claims what
-// is on record, nothing is sent. wait is how long a roll that is due later has to
-// wait yet.
-func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, review review, wait time.Duration) (time.Duration, error) {
+// record has the webhook write baselines for what has no comparable record. It returns
+// how long to wait before the next try, zero when all is on record.
+func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload, review review) (again time.Duration, err error) {
 	if keep, back := c.others.keep(user, review.OtherKeys, c.options.Clock.Now()); keep > 0 {
 		if back {
 			c.tellOther(user, "")
 		}
-		return sooner(wait, keep), nil
+		return keep, nil
 	}
 	before, err := c.api.get(ctx, user)
 	if err != nil {
 		return 0, fmt.Errorf("reading before a recording: %w", err)
 	}
+	if again, err = c.tryRecording(ctx, user, s, review, before); err != nil || again > 0 {
+		return again, err
+	}
+	var last time.Time
+	written := user.Kind.TemplateWritten(before)
+	c.planned(func(p *rollout.Plan) { last = p.LastRoll(user, string(s.uid)) })
+	if last.After(written) { // managedFields do not tell of our own rolls
+		written = last
+	}
+	c.notes.of(user).record = &toRecord{s, review, written}
+	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
+	if err != nil {
+		c.metrics.readmitted(recording, resultOf(err))
+		return 0, fmt.Errorf("recording: %w", err)
+	}
+	c.index.renew(user, answer.workload)
+	left, err := c.review(ctx, user, answer.workload)
+	if err != nil {
+		return 0, err
+	}
+	if len(left.ToRecord) > 0 {
+		return c.untrue(user, s, recording, answer)
+	}
+	c.metrics.readmitted(recording, checksum.Done)
+	c.others.renew(user, review.OtherKeys, c.options.Clock.Now())
+	c.noteRecorded(ctx, user, answer.workload)
+	if left.rests() { // else what people were told is true yet
+		c.atRest(user)
+	}
+	return 0, nil
+}
+
+// tryRecording is the dry run before a recording, as any patch runs everybody's mutating
+// webhooks: if anything but our annotations would change, or another installation claims
+// what is on record, it is not to be sent, and again is not zero.
+func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Workload, review review, before []byte) (again time.Duration, err error) {
 	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
 	if fields := forbidden(err); len(fields) > 0 {
-		return c.blocked(user, s, fields, wait)
+		return c.recordingBlocked(user, s, fields)
 	}
 	if err != nil {
 		c.metrics.readmitted(recording, resultOf(err))
@@ -40,70 +73,29 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *subject, 
 	}
 	if keep, claimed := c.claimed(user, review.OtherKeys, try); claimed {
 		c.metrics.readmitted(recording, checksum.Claimed)
-		return sooner(wait, keep), nil
+		return keep, nil
 	}
 	others, err := otherChanges(user.Kind, before, try.body)
 	if err != nil {
 		return 0, err
 	}
 	if len(others) > 0 {
-		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.object.ResourceVersion {
+		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.workload.resourceVersion {
 			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
 		}
-		return c.blocked(user, s, others, wait)
+		return c.recordingBlocked(user, s, others)
 	}
-	if left, err := c.review(ctx, user, try.subject); err != nil || len(left.ToRecord) > 0 {
-		return c.unrecorded(user, s, try, wait, err)
+	left, err := c.review(ctx, user, try.workload)
+	if err == nil && len(left.ToRecord) > 0 {
+		return c.untrue(user, s, recording, try)
 	}
-	written := user.Kind.TemplateWritten(before)
-	var last time.Time
-	c.planned(func(p *rollout.Plan) { last = p.LastRoll(user, string(s.uid)) })
-	if last.After(written) { // managedFields do not tell of our own rolls
-		written = last
-	}
-	c.notes.recording(user, &toRecord{s, review, written})
-	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
-	if err != nil {
-		c.metrics.readmitted(recording, resultOf(err))
-		return 0, fmt.Errorf("recording: %w", err)
-	}
-	c.index.renew(user, answer.subject)
-	left, err := c.review(ctx, user, answer.subject)
-	if err != nil || len(left.ToRecord) > 0 {
-		return c.unrecorded(user, s, answer, wait, err)
-	}
-	c.metrics.readmitted(recording, checksum.Done)
-	c.others.renew(user, review.OtherKeys, c.options.Clock.Now())
-	c.noteRecorded(ctx, user, answer.subject)
-	if left.rests() { // else what people were told is true yet
-		c.notes.settle(user)
-	}
-	return wait, nil
+	return 0, err
 }
 
-// blocked tells of a recording along which another webhook would change fields.
-func (c *Controller) blocked(user workload.Ref, s *subject, fields []string, wait time.Duration) (time.Duration, error) {
-	c.metrics.readmitted(recording, checksum.Blocked)
-	c.waits.hold(user, checksum.Blocked)
-	c.sayOnce(user, s, checksum.RecordingBlocked, blockedNote(fields))
-	return sooner(wait, noHurry), nil
-}
-
-// unrecorded is about an answer that does not have everything on record, or of which
-// err keeps us from knowing.
-func (c *Controller) unrecorded(user workload.Ref, s *subject, answer answer, wait time.Duration, err error) (time.Duration, error) {
-	switch {
-	case err != nil:
-		return 0, err
-	case answer.warned(checksum.TooLarge):
-		c.metrics.readmitted(recording, checksum.TooLarge)
-		c.waits.hold(user, checksum.TooLarge)
-		c.sayOnce(user, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
-		return sooner(wait, noHurry), nil
-	default:
-		c.metrics.readmitted(recording, checksum.WebhookAway)
-		return 0, errAway
-	}
+// recordingBlocked tells of a recording along which another webhook would change fields.
+func (c *Controller) recordingBlocked(user workload.Ref, s *Workload, fields []string) (time.Duration, error) {
+	return c.blocked(user, s, recording, checksum.RecordingBlocked, fmt.Sprintf("checksums are not recorded: another webhook would ride along and change %s; "+
+		"apply the manifest again, or restart the workload, to take its change and be stamped", joined(fields)))
 }
 
 // sooner is the shorter of two waits, of which zero is none.
@@ -118,8 +110,8 @@ func sooner(wait, other time.Duration) time.Duration {
 // was lost, when the watch brings it. It tells what was adopted, what could not be
 // compared any more, and which sources were edited after the pods' template was
 // written: their pods may have started before that.
-func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *subject) {
-	asked := c.notes.recorded(user, now.records)
+func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *Workload) {
+	asked := c.notes.of(user).recorded(now.records)
 	if asked == nil {
 		return
 	}
@@ -140,17 +132,11 @@ func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *s
 			}
 		}
 	}
-	c.notes.found(user, adopted)
-	if len(adopted) > 0 {
-		c.say.recorded(user, s, adopted)
+	for _, source := range adopted {
+		delete(c.notes.of(user).missing, source)
 	}
-	if len(stale) > 0 {
-		c.say.stale(user, s, stale)
-	}
-	if len(lost) > 0 {
-		c.metrics.lost.Add(float64(len(lost)))
-		c.say.lost(user, s, lost)
-	}
+	c.sayRecorded(user, s, adopted, stale, lost)
+	c.metrics.lost.Add(float64(len(lost)))
 }
 
 // mayBeStale reports whether pods may have started with other content of a
@@ -159,7 +145,7 @@ func (c *Controller) mayBeStale(user workload.Ref, source checksum.Source, templ
 	if !user.Kind.Restarts {
 		return false // every later run reads what is there then
 	}
-	if first, was := c.notes.firstContent(user, source); was {
+	if first, was := c.notes.of(user).missing[source]; was {
 		// No pod has started before it came; but it may have changed since.
 		return first != nil && !first.Equal(c.sources.Content(user.Namespace, source))
 	}

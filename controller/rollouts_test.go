@@ -101,7 +101,7 @@ func (w *world) wantHeard(reason string, n int, words ...string) {
 
 func repeated(n, of int) []int { return slices.Repeat([]int{of}, n) }
 
-func TestAGoodChangeRollsInGrowingSteps(t *testing.T) {
+func TestTurns_AGoodChangeRollsInGrowingSteps(t *testing.T) {
 	w, at := fleet(t, 20)
 	w.edit(at, w.newContent())
 	var steps []int
@@ -128,7 +128,7 @@ func TestAGoodChangeRollsInGrowingSteps(t *testing.T) {
 	}
 }
 
-func TestABadChangeStopsAtOneWorkload(t *testing.T) {
+func TestHalt_ABadChangeStopsAtOneWorkload(t *testing.T) {
 	for sentence, then := range map[string]struct {
 		do    func(w *world, at rollout.SourceRef, good *checksum.Content)
 		rolls []int
@@ -202,7 +202,7 @@ func (w *world) remove(user workload.Ref) {
 	w.controller.index.woken(user)
 }
 
-func TestWhoGoesFirst(t *testing.T) {
+func TestTurns_WhoGoesFirst(t *testing.T) {
 	w, at := fleet(t, 6, func(i int, app *simulatedApp) {
 		switch i {
 		case 0:
@@ -231,7 +231,7 @@ func TestWhoGoesFirst(t *testing.T) {
 
 // What was not well before its turn goes last, and stops nothing; nor does what
 // cannot tell.
-func TestWhatMustNotBlock(t *testing.T) {
+func TestTurns_WhatMustNotBlock(t *testing.T) {
 	for sentence, prepare := range map[string]func(i int, app *simulatedApp){
 		"one that crashes for weeks":    func(i int, app *simulatedApp) { app.broken = i == 0 },
 		"all but one crash for weeks":   func(i int, app *simulatedApp) { app.broken = i != 2 },
@@ -260,7 +260,7 @@ func TestWhatMustNotBlock(t *testing.T) {
 
 // An edit in a small namespace does not wait for a large one, nor for one whose
 // sources are written all the time.
-func TestAnotherTenantIsNotKeptWaiting(t *testing.T) {
+func TestTurns_AnotherTenantIsNotKeptWaiting(t *testing.T) {
 	w, _ := fleet(t, 300, func(i int, app *simulatedApp) { app.sources = []checksum.Source{configMap(fmt.Sprintf("own-%d", i))} })
 	tenant := &simulatedApp{user: workload.Ref{Kind: w.kind, Namespace: "tenant", Name: "app"}, sources: []checksum.Source{configMap("own")}}
 	w.add(tenant)
@@ -281,7 +281,7 @@ func TestAnotherTenantIsNotKeptWaiting(t *testing.T) {
 	w.wantAllTrue()
 }
 
-func TestPodsThatStartedWithWithdrawnContentAreNamed(t *testing.T) {
+func TestTell_PodsThatStartedWithWithdrawnContentAreNamed(t *testing.T) {
 	w, at := fleet(t, 3)
 	good := w.spoil(at)
 	w.pass(time.Minute)
@@ -295,7 +295,7 @@ func TestPodsThatStartedWithWithdrawnContentAreNamed(t *testing.T) {
 	w.wantRolls(2, 0, 0)
 }
 
-func TestStepsOff(t *testing.T) {
+func TestTurns_StepsOff(t *testing.T) {
 	w, at := fleet(t, 5)
 	w.limits.Step = 0
 	w.lead()
@@ -305,7 +305,7 @@ func TestStepsOff(t *testing.T) {
 	w.wantRolls(repeated(5, 1)...)
 }
 
-func TestARefusedWorkloadIsTriedLessAndLess(t *testing.T) {
+func TestRoll_ARefusedWorkloadIsTriedLessAndLess(t *testing.T) {
 	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
 	w.edit(at, w.newContent())
 	w.pass(10 * time.Minute)
@@ -320,7 +320,7 @@ func TestARefusedWorkloadIsTriedLessAndLess(t *testing.T) {
 
 // A patch that was stored counts, whatever became of its answer, and whatever
 // changes before that is found out.
-func TestWhatAnAnswerLeavesOpen(t *testing.T) {
+func TestRoll_WhatAnAnswerLeavesOpen(t *testing.T) {
 	for sentence, answer := range map[string]error{
 		"the connection was lost":      errUncertain,
 		"the API server ran into time": apierrors.NewTimeoutError("it may be stored", 0),
@@ -352,7 +352,7 @@ func TestWhatAnAnswerLeavesOpen(t *testing.T) {
 	}
 }
 
-func TestAnEditOfAnotherKeyReleasesNothing(t *testing.T) {
+func TestHalt_AnEditOfAnotherKeyReleasesNothing(t *testing.T) {
 	w, at := fleet(t, 5, func(_ int, app *simulatedApp) { app.keyed = true })
 	w.spoil(at)
 	w.pass(5 * time.Minute)
@@ -370,7 +370,7 @@ func TestAnEditOfAnotherKeyReleasesNothing(t *testing.T) {
 }
 
 // A change stays halted while the workload that has failed rolls for another reason.
-func TestAHaltOutlastsAnotherRollout(t *testing.T) {
+func TestHalt_OutlastsAnotherRollout(t *testing.T) {
 	other := configMap("other")
 	w, at := fleet(t, 5, func(i int, app *simulatedApp) {
 		if i == 0 {
@@ -388,7 +388,7 @@ func TestAHaltOutlastsAnotherRollout(t *testing.T) {
 
 // What holds a workload is told again when it had ended meanwhile, though the workload
 // has never rolled.
-func TestHoldsAreToldOfEachTime(t *testing.T) {
+func TestHeld_IsToldOfEachTime(t *testing.T) {
 	w, at := fleet(t, 8, func(i int, app *simulatedApp) {
 		app.settings = map[string]string{"configstamp.dev/order": strconv.Itoa(i)}
 	})
@@ -430,7 +430,7 @@ func TestHoldsAreToldOfEachTime(t *testing.T) {
 }
 
 // Those who come late find a change that has proven itself, at no cost.
-func TestLateGates(t *testing.T) {
+func TestHeld_ByASettingThatComesLate(t *testing.T) {
 	w, at := fleet(t, 40, func(i int, app *simulatedApp) {
 		if i >= 30 {
 			app.settings = map[string]string{"configstamp.dev/pause": "2026-07-01T01:00:00Z"}
@@ -449,7 +449,7 @@ func TestLateGates(t *testing.T) {
 }
 
 // What is written between a turn and its patch counts.
-func TestContentThatComesBetween(t *testing.T) {
+func TestTurns_ContentThatComesBetween(t *testing.T) {
 	w, at := fleet(t, 7)
 	w.edit(at, w.newContent())
 	w.pass(4 * time.Second) // the first rolls
@@ -475,7 +475,7 @@ func TestContentThatComesBetween(t *testing.T) {
 }
 
 // A content that has proven itself and fails later is not believed any more.
-func TestAProvenChangeThatFailsLater(t *testing.T) {
+func TestHalt_AProvenChangeThatFailsLater(t *testing.T) {
 	w, at := fleet(t, 8, func(i int, app *simulatedApp) {
 		if i >= 3 {
 			app.settings = map[string]string{"configstamp.dev/pause": fmt.Sprintf("2026-07-01T0%d:00:00Z", i/4+1)}

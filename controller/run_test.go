@@ -59,7 +59,7 @@ func (c *cluster) stampedTrue(user workload.Ref) bool {
 	return len(review.Untrue) == 0 && len(review.ToRecord) == 0
 }
 
-func TestOneBrokenWorkloadDoesNotStopTheOthers(t *testing.T) {
+func TestRun_OneBrokenWorkloadDoesNotStopTheOthers(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	var users []workload.Ref
@@ -78,7 +78,7 @@ func TestOneBrokenWorkloadDoesNotStopTheOthers(t *testing.T) {
 	eventually(t, "the broken one is on record too", func() bool { return c.stampedTrue(users[0]) })
 }
 
-func TestEachWorkloadThatUsesASourceRollsOnce(t *testing.T) {
+func TestRun_EachWorkloadThatUsesASourceRollsOnce(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	c.write("other", nil)
@@ -103,7 +103,7 @@ func TestEachWorkloadThatUsesASourceRollsOnce(t *testing.T) {
 	}
 }
 
-func TestARecordingDoesNotWaitForSettling(t *testing.T) {
+func TestRecord_DoesNotWaitForSettling(t *testing.T) {
 	c := newCluster(t)
 	d := c.deploy("d", "c")
 	h := newHouse(t, c)
@@ -114,7 +114,7 @@ func TestARecordingDoesNotWaitForSettling(t *testing.T) {
 	eventually(t, "the first content is on record", func() bool { return c.stampedTrue(d) })
 }
 
-func TestWhatNobodyUsesCostsNothing(t *testing.T) {
+func TestRun_WhatNobodyUsesCostsNothing(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", nil)
 	c.deploy("d", "c")
@@ -130,7 +130,7 @@ func TestWhatNobodyUsesCostsNothing(t *testing.T) {
 	}
 }
 
-func TestAProcessThatDoesNotLeadKeepsNothingOfWhatIsGone(t *testing.T) {
+func TestRun_AProcessThatDoesNotLeadKeepsNothingOfWhatIsGone(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", nil)
 	h := realTime(t, c)
@@ -149,7 +149,7 @@ func TestAProcessThatDoesNotLeadKeepsNothingOfWhatIsGone(t *testing.T) {
 }
 
 // What comes at the moment of becoming the leader is looked at.
-func TestNothingIsLostAtTheMomentOfLeading(t *testing.T) {
+func TestRun_NothingIsLostAtTheMomentOfLeading(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "v"})
 	h := realTime(t, c)

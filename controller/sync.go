@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -20,18 +18,13 @@ import (
 // person can mend.
 const noHurry = 10 * time.Minute
 
-var (
-	errNoKey = errors.New("the digest key is not there yet")
-	errMoved = errors.New("somebody else wrote the workload meanwhile")
-	// errAway: the answer to a re-admission is not true yet.
-	errAway = errors.New("re-admission left untrue checksums: the webhook was not called, or knew older content")
-)
+var errMoved = errors.New("somebody else wrote the workload meanwhile")
 
 // sync does what is due for one workload. One that the API server does not know
 // is forgotten.
 func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	err = errPanicked // unless it returns
-	defer func() { c.waits.looked(user, err != nil, c.again(user)) }()
+	defer func() { c.waits.looked(user, c.notes.end(user), err != nil, c.again(user), c.options.Clock.Now()) }()
 	s := c.index.get(user)
 	if s == nil {
 		return c.forget(user), nil
@@ -48,6 +41,7 @@ func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Dur
 // rollout is dropped as well.
 func (c *Controller) forget(user workload.Ref) time.Duration {
 	c.notes.forget(user)
+	c.told.forget(user)
 	c.others.forget(user)
 	var wait time.Duration
 	c.planned(func(p *rollout.Plan) { wait = p.Forget(user, c.options.Clock.Now()) })
@@ -60,10 +54,10 @@ func (c *Controller) again(user workload.Ref) (again bool) {
 	return again
 }
 
-// look looks at one workload and does what is due: nothing, a recording, or a
-// roll. It returns how long to wait before looking again (zero: until
-// something happens), or an error: then it is tried again with backoff, for ever.
-func (c *Controller) look(ctx context.Context, user workload.Ref, s *subject) (time.Duration, error) {
+// look looks at one workload and does what is due: nothing, a recording, or a roll. It
+// returns how long to wait before the next look, zero when something else will wake it.
+// After an error the look is tried again with backoff, for ever.
+func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (time.Duration, error) {
 	var uncertain bool
 	if c.planned(func(p *rollout.Plan) { uncertain = p.Uncertain(user) }); uncertain { // the watch may not have told of it yet
 		var err error
@@ -83,10 +77,11 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *subject) (t
 	c.noteRecorded(ctx, user, s)
 	c.sayUnreadable(user, s, review)
 	c.sayAhead(ctx, user, s)
-	c.notes.missed(user, review.Missing)
+	note := c.notes.of(user)
+	note.missed(review.Missing)
 	for i := range review.ToRecord {
 		source := review.ToRecord[i].Source
-		c.notes.came(user, source, c.sources.Content(user.Namespace, source))
+		note.came(source, c.sources.Content(user.Namespace, source))
 	}
 	withdrawnErr := c.withdrawn(ctx, user, s, review)
 	wait, err := c.act(ctx, user, s, review)
@@ -95,246 +90,287 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *subject) (t
 	}
 	again, followErr := c.follow(ctx, user, s)
 	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && !c.follows(user) {
-		c.notes.settle(user)
+		c.atRest(user)
 	}
 	return sooner(wait, again), err
 }
 
+// atRest is about a workload for which nothing is due: what people were told of it is
+// over, but that its pods cannot be looked at, which is no matter of its own.
+func (c *Controller) atRest(user workload.Ref) {
+	c.notes.of(user).settle()
+	c.told.forget(user, checksum.PodsUnseen)
+}
+
 // reread is a workload as the API server has it now.
-func (c *Controller) reread(ctx context.Context, user workload.Ref, was *subject) (*subject, error) {
+func (c *Controller) reread(ctx context.Context, user workload.Ref, was *Workload) (*Workload, error) {
 	body, err := c.api.get(ctx, user)
 	if err != nil {
 		return nil, err
 	}
-	now, err := c.answerOf(user, body)
+	_, now, err := c.options.read(user.Kind, body)
 	if err != nil {
 		return nil, err
 	}
-	if now.subject.uid != was.uid {
+	if now.uid != was.uid {
 		return nil, errMoved
 	}
-	c.index.renew(user, now.subject)
-	return now.subject, nil
+	c.index.renew(user, now)
+	return now, nil
 }
 
 // act does what a review asks for.
-func (c *Controller) act(ctx context.Context, user workload.Ref, s *subject, review review) (time.Duration, error) {
-	var wait time.Duration
-	var rolls bool
-	var err error
-	if len(review.Untrue) > 0 {
-		wait, rolls, err = c.due(ctx, user, s, review)
-	} else {
-		facts := c.facts(user, s)
-		c.planned(func(p *rollout.Plan) { p.RolledByOthers(user, facts, c.options.Clock.Now()) })
-	}
+func (c *Controller) act(ctx context.Context, user workload.Ref, s *Workload, review review) (time.Duration, error) {
+	wait, rolls, err := c.due(ctx, user, s, review)
 	switch {
 	case rolls:
 		return c.roll(ctx, user, s, review)
 	case len(review.ToRecord) > 0:
-		wait, recordErr := c.record(ctx, user, s, review, wait)
-		return wait, errors.Join(err, recordErr)
+		again, recordErr := c.record(ctx, user, s, review)
+		return sooner(wait, again), errors.Join(err, recordErr)
 	}
 	return wait, err
 }
 
-// serves reports whether a workload is ours, and tells of a Namespace that is left to
-// another installation.
-func (c *Controller) serves(user workload.Ref, s *subject) bool {
-	namespace := c.namespaces.Get(user.Namespace)
-	served, why := checksum.Served(checksum.Candidate{
-		Inject: s.inject, Foreign: s.foreign, Owned: s.owned,
-		Ending:   s.deleting || namespace.Ending,
-		Excluded: slices.Contains(c.options.Excluded, user.Namespace),
-	}, namespace, c.options.Installation)
+// lookOn looks at a workload for which nothing is done, because it is not opted in or
+// its template cannot be read. What it has failed with stays halted.
+func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload, served bool) (time.Duration, error) {
+	c.planned(func(p *rollout.Plan) { p.Withdraw(user, c.options.Clock.Now()) })
+	if served {
+		c.sayOnce(user, s, checksum.TemplateUnreadable, s.fault)
+	} else {
+		c.notes.forget(user)
+		c.told.forget(user, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
+		c.others.forget(user)
+	}
+	wait, err := c.follow(ctx, user, s)
+	if !served && err == nil && !c.follows(user) {
+		c.told.forget(user)
+	}
+	return wait, err
+}
+
+// due asks the plan whether a workload with changed sources may roll now, and tells
+// people what holds it. wait is how long to wait before the next look, zero when
+// something else will wake it.
+func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r review) (wait time.Duration, rolls bool, err error) {
+	facts := c.facts(user, s)
+	if len(r.Untrue) == 0 {
+		c.planned(func(p *rollout.Plan) { p.RolledByOthers(user, facts, c.options.Clock.Now()) })
+		return 0, false, nil
+	}
+	facts.Review, facts.Policy = r.Review, r.policy
+	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Looked)
+	if err != nil {
+		return 0, false, fmt.Errorf("looking whether it lacks nodes alone: %w", err)
+	}
+	if verdict.Do == rollout.Roll {
+		return 0, true, nil
+	}
+	return c.tellHeld(ctx, user, s, &r, verdict), false, nil
+}
+
+// facts are what is known of a workload now.
+func (c *Controller) facts(user workload.Ref, s *Workload) *rollout.Facts {
+	f := &rollout.Facts{UID: string(s.uid), Records: s.records, Sources: s.sources, Served: c.serves(user, s), Status: s.status,
+		Standstill: rollout.Standstill{Since: s.still, Calm: s.calm, Relapsed: s.relapsed}}
+	c.planned(func(p *rollout.Plan) { f.Mark = p.Mark() })
+	return f
+}
+
+// decide gives the plan the facts, and what it wants to be read beside them.
+func (c *Controller) decide(ctx context.Context, user workload.Ref, s *Workload, f *rollout.Facts, look func(*rollout.Plan, workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) (verdict rollout.Verdict, err error) {
+	for {
+		c.planned(func(p *rollout.Plan) { verdict = look(p, user, f, c.options.Clock.Now()) })
+		switch verdict.Do {
+		case rollout.ReadPods:
+			if f.Pods, err = c.podsOf(ctx, user, verdict.Selector); f.Pods.Access == rollout.Forbidden {
+				c.sayUnseen(user, s, err)
+				err = nil
+			}
+		case rollout.ReadNodes:
+			if err := c.readNodes(ctx, f, verdict.Nodes); err != nil {
+				return verdict, err
+			}
+		case rollout.ReadMuted:
+			body, err := c.api.get(ctx, user)
+			if err != nil {
+				return verdict, fmt.Errorf("looking why it does not tell how its rollout is: %w", err)
+			}
+			muted := user.Kind.Muted(body)
+			f.Muted = &muted
+		case rollout.Nothing, rollout.Roll:
+			switch {
+			case verdict.Retry:
+				return verdict, err
+			case err != nil && verdict.Blind:
+				c.sayUnseen(user, s, err)
+			}
+			return verdict, nil
+		}
+	}
+}
+
+// readNodes reads whether nodes are ready.
+func (c *Controller) readNodes(ctx context.Context, f *rollout.Facts, names []string) error {
+	if f.Nodes == nil {
+		f.Nodes = map[string]bool{}
+	}
+	for _, name := range names {
+		if _, known := f.Nodes[name]; known {
+			continue
+		}
+		ready, err := c.api.nodeReady(ctx, name)
+		if err != nil {
+			return err
+		}
+		f.Nodes[name] = ready
+	}
+	return nil
+}
+
+// follow looks after the rollout of a workload, if it has one, and tells what becomes
+// of it. It returns how long to wait before looking again.
+func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload) (time.Duration, error) {
+	facts := c.facts(user, s)
+	var concerned bool
+	if c.planned(func(p *rollout.Plan) { concerned = p.Concerned(user) }); concerned {
+		facts.Carried = c.carried(user, s)
+	}
+	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Followed)
+	if err != nil {
+		return 0, fmt.Errorf("looking after a rollout: %w", err)
+	}
+	switch verdict.Ended {
+	case checksum.NoReason:
+		return verdict.Wait, nil
+	case checksum.RolloutFailed:
+		klog.FromContext(ctx).Info("Rollout failed", "workload", user.String(), "why", verdict.Failed)
+		c.say(user, s, checksum.RolloutFailed, "the rollout has failed: "+verdict.Failed+
+			". kubectl describe shows more. Put the old content back, or fix it: either way it rolls out by itself. kubectl rollout undo brings back no content")
+	default:
+		klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", verdict.Ended == checksum.Healthy)
+	}
+	c.metrics.rollouts.WithLabelValues(verdict.Ended.Label()).Inc()
+	return verdict.Wait, nil
+}
+
+// podsOf are the pods of a workload, of every revision. What cannot be read as a
+// selector selects nothing: then the status alone tells.
+func (c *Controller) podsOf(ctx context.Context, user workload.Ref, selector *string) (*rollout.Pods, error) {
+	if selector == nil {
+		body, err := c.api.get(ctx, user)
+		if err != nil {
+			return &rollout.Pods{Access: rollout.Unread}, err
+		}
+		text, _ := user.Kind.Selector(body)
+		selector = &text
+	}
+	if *selector == "" {
+		return &rollout.Pods{Access: rollout.Unselected}, nil
+	}
+	all, err := c.api.pods(ctx, user.Namespace, *selector)
+	pods := &rollout.Pods{All: all, Selector: *selector}
 	switch {
-	case served:
-		c.others.over(user.Namespace, checksum.ServedElsewhere)
-	case why == checksum.ServedElsewhere:
-		c.tellElsewhere(user.Namespace)
+	case apierrors.IsForbidden(err):
+		pods.Access = rollout.Forbidden
+	case err != nil:
+		pods.Access = rollout.Unread
 	}
-	return served
+	return pods, err
 }
 
-// review is the state of a workload's references under its policy.
-type review struct {
-	checksum.Review
-	policy checksum.Policy
+// follows reports whether a workload has a rollout that is followed.
+func (c *Controller) follows(user workload.Ref) (follows bool) {
+	c.planned(func(p *rollout.Plan) { follows = p.Follows(user) })
+	return follows
 }
 
-// rests reports whether nothing is due, and nothing to be mended.
-func (r *review) rests() bool {
-	return len(r.Untrue) == 0 && len(r.ToRecord) == 0 && len(r.Faults) == 0 && len(r.policy.Faults) == 0
-}
-
-// policy is what counts for a workload, and what holds it.
-func (c *Controller) policy(user workload.Ref, s *subject) checksum.Policy {
-	return c.options.Policy.With(
-		checksum.Level{Origin: checksum.OfWorkload, Annotations: s.settings},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Get(user.Namespace).Settings},
-	).Translated(s.foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.Namespace, kind) })
-}
-
-// concern gives the sources that concern a workload: by its policy, and those that
-// it carries stamps of, as it may have failed with them; none when that panics, as the
-// next look at it will tell.
-func (c *Controller) concern(user workload.Ref, s *subject) (sources []checksum.Source) {
-	defer func() {
-		if value := recover(); value != nil {
-			c.panicked(klog.Background(), inWatch, "Finding the sources of a workload panicked", value, panics.Where(), "workload", user.String())
-			sources = nil
-		}
+// planned asks the plan something, or tells it something, under the one lock around
+// it, and queues whom the plan wants looked at.
+func (c *Controller) planned(do func(*rollout.Plan)) {
+	stirs := func() []rollout.Stir {
+		c.planLock.Lock()
+		defer c.planLock.Unlock()
+		do(c.plan)
+		return c.plan.Stirs()
 	}()
-	selections := checksum.Selections(s.references, c.policy(user, s))
-	sources = make([]checksum.Source, len(selections))
-	for i := range selections {
-		sources[i] = selections[i].Source
+	for _, stir := range stirs {
+		c.queue.AddAfter(stir.User, stir.After)
 	}
-	chosen := sources
-	for key := range s.records.Stamps {
-		if source, ok := checksum.StampedSource(key); ok && !isAmong(chosen, source) {
-			sources = append(sources, source)
-		}
-	}
-	if len(sources) > len(chosen) {
-		slices.SortFunc(sources, checksum.Source.Compare)
-	}
-	return sources
 }
 
-// review compares what is on record with what the sources hold, by memory.
-func (c *Controller) review(ctx context.Context, user workload.Ref, s *subject) (review, error) {
-	ring := c.keys.Ring()
-	if ring == nil {
-		return review{}, errNoKey
+// isTurn reports whether an item of the queue asks whose turn it is: no workload
+// has no kind.
+func isTurn(user workload.Ref) bool { return user.Kind == nil }
+
+// takeTurns wakes those whose turn has come, and tells what has become of changes.
+func (c *Controller) takeTurns(ctx context.Context) {
+	var out rollout.Orders
+	c.planned(func(p *rollout.Plan) { out = p.Next(c.options.Clock.Now()) })
+	for _, user := range append(out.Roll, out.Held...) {
+		c.queue.Add(user)
 	}
-	policy := c.policy(user, s)
-	selections := checksum.Selections(s.references, policy)
-	for i := range selections {
-		if value, ok := s.records.Of(selections[i].Source); ok {
-			if id, unknown := ring.UnknownKey(value); unknown {
-				if _, err := c.keys.Refresh(ctx, id); err != nil {
-					return review{}, err
-				}
-				if ring = c.keys.Ring(); ring == nil {
-					return review{}, errNoKey
-				}
+	if !out.At.IsZero() {
+		c.queue.AddAfter(workload.Ref{}, out.At.Sub(c.options.Clock.Now()))
+	}
+	tell := func(all []rollout.News, why checksum.Reason, text func(rollout.News, rollout.SourceRef) string) {
+		for _, one := range all {
+			about := "" // by whom; else a second halt would be counted up under the words of the first
+			if one.By != (workload.Ref{}) {
+				about = one.By.People()
+			}
+			for _, at := range one.Sources {
+				c.onSource(ctx, at, why, text(one, at), about)
 			}
 		}
 	}
-	return review{policy: policy, Review: ring.Review(user.Namespace, &policy, selections, s.records, func(source checksum.Source) *checksum.Content {
-		return c.sources.Content(user.Namespace, source)
-	})}, nil
-}
-
-// roll has the webhook stamp a workload anew, and checks that the answer is
-// true. That closes every race between the caches without trusting any.
-func (c *Controller) roll(ctx context.Context, user workload.Ref, s *subject, review review) (time.Duration, error) {
-	c.notes.rolling(user, review.Untrue, s.records)
-	c.planned(func(p *rollout.Plan) { p.Sent(user, c.options.Clock.Now()) })
-	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
-	if fields := forbidden(err); len(fields) > 0 {
-		c.metrics.readmitted(rolling, checksum.Blocked)
-		c.waits.hold(user, checksum.Blocked)
-		c.refuse(user, true)
-		c.sayOnce(user, s, checksum.Blocked, rollBlockedNote(review.Untrue, fields), review.Untrue...)
-		return noHurry, nil
-	}
-	if err != nil {
-		c.metrics.readmitted(rolling, resultOf(err))
-		c.refuse(user, refused(err))
-		return 0, fmt.Errorf("rolling: %w", err)
-	}
-	after := answer.subject
-	c.index.renew(user, after)
-	now := c.options.Clock.Now()
-	rolled := rollout.RolledBetween(s.records, after.records)
-	if rolled {
-		facts := c.facts(user, after)
-		c.planned(func(p *rollout.Plan) { p.Answered(user, facts, now) })
-	} else {
-		c.refuse(user, true)
-	}
-	c.noteRolled(ctx, user, after)
-	c.notes.waited(user)
-	left, err := c.review(ctx, user, after)
-	switch {
-	case err != nil:
-		return 0, err
-	case len(left.Untrue) == 0:
-		c.metrics.readmitted(rolling, checksum.Done)
-		c.notes.settle(user)
-		return 0, nil
-	case answer.warned(checksum.TooLarge):
-		c.metrics.readmitted(rolling, checksum.TooLarge)
-		c.waits.hold(user, checksum.TooLarge)
-		c.sayOnce(user, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
-		return noHurry, nil
-	default:
-		c.metrics.readmitted(rolling, checksum.WebhookAway)
-		if rolled {
-			c.planned(func(p *rollout.Plan) { p.Postpone(user.Namespace, left.Untrue, now) })
+	c.metrics.halts.Add(float64(len(out.Halted)))
+	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
+		why := "the change stops here as well: " + failedElsewhere
+		if !n.Foreign {
+			why = fmt.Sprintf("the change stops, as %s has failed with it: %s", n.By.People(), n.Why)
 		}
-		return 0, errAway
-	}
-}
-
-// refuse has the plan know that what was sent did not come, or, unless that is certain,
-// that nobody knows.
-func (c *Controller) refuse(user workload.Ref, certain bool) {
-	c.planned(func(p *rollout.Plan) { p.Refused(user, certain, c.options.Clock.Now()) })
-}
-
-// noteRolled counts and tells of a roll that a workload shows: now, or, when the
-// answer to the patch was lost, when the watch brings it.
-func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *subject) {
-	if sources, adopted := c.notes.rolled(user, s.records); len(sources) > 0 {
-		c.planned(func(p *rollout.Plan) { p.Rolled(user, string(s.uid), sources, c.options.Clock.Now()) })
-		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
-		c.say.rolling(user, s, sources, adopted)
-	}
-}
-
-// answer is what came back of a re-admission.
-type answer struct {
-	body     []byte
-	object   *workload.Object
-	subject  *subject
-	warnings []string
-}
-
-// warned reports whether the webhook gave a reason in a warning.
-func (a answer) warned(reason checksum.Reason) bool {
-	return slices.Contains(a.warnings, checksum.Finding{Reason: reason}.Warning())
-}
-
-// readmit has the webhook look at a workload again. That the workload is gone is
-// believed when a read says so, which no webhook sees: one that denies a patch chooses
-// the status code.
-func (c *Controller) readmit(ctx context.Context, user workload.Ref, manager string, dryRun bool) (answer, error) {
-	body, warnings, err := c.api.readmit(ctx, user, manager, dryRun)
-	if apierrors.IsNotFound(err) {
-		if _, readErr := c.api.get(ctx, user); !apierrors.IsNotFound(readErr) {
-			err = denial(err)
+		return fmt.Sprintf("%s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
+			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, at.Source.Kind, at.Source.Name)
+	})
+	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News, _ rollout.SourceRef) string {
+		if n.Foreign {
+			return "the change goes on: what has failed in other namespaces does not halt it any more"
 		}
-	}
-	if err != nil {
-		return answer{}, err
-	}
-	read, err := c.answerOf(user, body)
-	read.warnings = warnings
-	return read, err
+		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.By.People())
+	})
+	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News, _ rollout.SourceRef) string {
+		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
+	})
 }
 
-// answerOf reads a workload as the API server writes it.
-func (c *Controller) answerOf(user workload.Ref, body []byte) (answer, error) {
-	object, err := user.Kind.Decode(body)
-	if err != nil {
-		return answer{}, err
+// failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.
+// What failed, and where, is not for those who read about this namespace.
+const failedElsewhere = "copies of this ConfigMap in other namespaces had the same change, and workloads there have failed with it; " +
+	"one workload after the other tries it again after a while (--foreign-halt)"
+
+// lookup is what the plan looks up: it implements rollout.Cluster.
+type lookup struct{ *Controller }
+
+func (l lookup) Users(at rollout.SourceRef) []workload.Ref {
+	return l.index.users(at.Namespace, at.Source)
+}
+
+func (l lookup) Content(at rollout.SourceRef) *checksum.Content {
+	return l.sources.Content(at.Namespace, at.Source)
+}
+
+func (l lookup) Written(at rollout.SourceRef) time.Time {
+	written, _ := l.sources.Written(at.Namespace, at.Source)
+	return written
+}
+
+func (l lookup) Workloads() int { return l.index.count() }
+
+func (l lookup) Copies(of checksum.Source) (copies []rollout.SourceRef) {
+	for _, namespace := range l.sources.Namespaces(of) {
+		copies = append(copies, rollout.SourceRef{Namespace: namespace, Source: of})
 	}
-	status, err := user.Kind.Status(body)
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{body: body, object: object, subject: c.options.newSubject(object, status)}, nil
+	return copies
 }

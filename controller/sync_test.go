@@ -20,7 +20,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-func TestSync(t *testing.T) {
+func TestSync_WhatIsDone(t *testing.T) {
 	const recordedEvent = "Normal ConfigRecorded configmap/c recorded as it is now: the workload rolls out when that changes"
 	tests := map[string]struct {
 		prepare func(t *testing.T, c *cluster) *house // by default: Deployment d, which uses c, adopted
@@ -47,7 +47,7 @@ func TestSync(t *testing.T) {
 			prepare: func(t *testing.T, c *cluster) *house { c.rider, c.guarded = "was here", true; return newHouse(t, c) },
 			wait:    noHurry,
 			calls:   []string{"get d", "dry configstamp-record d"},
-			events: texts("Warning RecordingBlocked checksums are not recorded: another webhook would ride along and change metadata.labels, spec.paused; " +
+			events: texts("Warning RecordingBlocked checksums are not recorded: another webhook would ride along and change metadata.labels and spec.paused; " +
 				"apply the manifest again, or restart the workload, to take its change and be stamped"),
 		},
 		"if our own policy lets no other webhook ride along, nothing rolls and the fields are named": {
@@ -58,7 +58,7 @@ func TestSync(t *testing.T) {
 			},
 			wait:  noHurry,
 			calls: []string{"configstamp d"},
-			events: texts("Warning RolloutBlocked configmap/c changed: not rolled out: another webhook would ride along and change metadata.labels, spec.paused; " +
+			events: texts("Warning RolloutBlocked configmap/c changed: not rolled out: another webhook would ride along and change metadata.labels and spec.paused; " +
 				"apply the manifest again, or restart the workload, to take its change and roll out"),
 		},
 		"if content changed and has settled, the workload rolls": {
@@ -212,7 +212,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-func TestARollIsNotRepeatedBeforeTheWatchCatchesUp(t *testing.T) {
+func TestRoll_IsNotRepeatedBeforeTheWatchCatchesUp(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c")
@@ -234,7 +234,7 @@ func TestARollIsNotRepeatedBeforeTheWatchCatchesUp(t *testing.T) {
 	}
 }
 
-func TestPeopleAreToldOnce(t *testing.T) {
+func TestTell_Once(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	c.write("c2", nil)
@@ -260,7 +260,7 @@ func TestPeopleAreToldOnce(t *testing.T) {
 }
 
 // A recording mends no setting: who was told of one is not told again.
-func TestASettingThatCannotBeReadIsToldOfOnce(t *testing.T) {
+func TestTell_ASettingThatCannotBeReadOnce(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", nil)
 	d := c.deploy("d", "c")
@@ -279,7 +279,7 @@ func TestASettingThatCannotBeReadIsToldOfOnce(t *testing.T) {
 	}
 }
 
-func TestASourceThatWasMissingLeavesNoPodStale(t *testing.T) {
+func TestRecord_ASourceThatWasMissingLeavesNoPodStale(t *testing.T) {
 	c := newCluster(t)
 	d := c.deploy("d", "c")
 	h := newHouse(t, c)
@@ -295,7 +295,7 @@ func TestASourceThatWasMissingLeavesNoPodStale(t *testing.T) {
 	}
 }
 
-func TestContentThatChangedBeforeItWasRecordedMayBeStale(t *testing.T) {
+func TestRecord_ContentThatChangedBeforeMayBeStale(t *testing.T) {
 	c := newCluster(t)
 	d := c.deploy("d", "c")
 	h := newHouse(t, c)
@@ -313,7 +313,7 @@ func TestContentThatChangedBeforeItWasRecordedMayBeStale(t *testing.T) {
 	}
 }
 
-func TestAStatusWriteDoesNotDelayARecording(t *testing.T) {
+func TestRecord_AStatusWriteDoesNotDelayIt(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", nil)
 	d := c.deploy("d", "c")
@@ -328,7 +328,7 @@ func TestAStatusWriteDoesNotDelayARecording(t *testing.T) {
 	}
 }
 
-func TestARollWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
+func TestTell_ARollWhoseAnswerWasLostOnce(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c")
@@ -348,7 +348,7 @@ func TestARollWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
 	}
 }
 
-func TestARecordingWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
+func TestTell_ARecordingWhoseAnswerWasLostOnce(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", nil)
 	c.times[configMap("c")] = [2]time.Time{time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -369,7 +369,7 @@ func TestARecordingWhoseAnswerWasLostIsToldOfOnce(t *testing.T) {
 
 // What was known of a workload is not known of another of its name, whose deletion
 // and creation were seen as one.
-func TestAnotherOfThatNameIsAnother(t *testing.T) {
+func TestSync_AnotherOfThatNameIsAnother(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c")
@@ -401,7 +401,7 @@ func TestAnotherOfThatNameIsAnother(t *testing.T) {
 	}
 }
 
-func TestAWorkloadThatIsGoneIsForgotten(t *testing.T) {
+func TestSync_AWorkloadThatIsGoneIsForgotten(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c")
@@ -417,7 +417,7 @@ func TestAWorkloadThatIsGoneIsForgotten(t *testing.T) {
 
 // Somebody's webhook that denies our patch with the code 404 is tried again for ever,
 // and told of, like any that denies.
-func TestADenialByTheCodeOfWhatIsGone(t *testing.T) {
+func TestSync_ADenialByTheCodeOfWhatIsGone(t *testing.T) {
 	for manner, content := range map[string]string{rolling: "new", recording: ""} {
 		t.Run(manner, func(t *testing.T) {
 			c := newCluster(t)
@@ -453,7 +453,7 @@ func TestADenialByTheCodeOfWhatIsGone(t *testing.T) {
 	}
 }
 
-func TestABlockedRecordingIsToldOfOnce(t *testing.T) {
+func TestTell_ABlockedRecordingOnce(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", nil)
 	d := c.deploy("d", "c")
@@ -468,7 +468,7 @@ func TestABlockedRecordingIsToldOfOnce(t *testing.T) {
 }
 
 // Somebody opts out, and the API server knows before we do.
-func TestADenialAfterSomebodyOptedOutIsNoFailure(t *testing.T) {
+func TestTell_ADenialAfterSomebodyOptedOutIsNoFailure(t *testing.T) {
 	for manner, prepare := range map[string]func(t *testing.T, c *cluster) *house{
 		rolling: func(t *testing.T, c *cluster) *house {
 			h := adopted(t, c)
@@ -515,7 +515,7 @@ func TestADenialAfterSomebodyOptedOutIsNoFailure(t *testing.T) {
 }
 
 // The words by which the controller knows what our own policy says.
-func TestThePolicyOfTheChartSpeaksAsWeUnderstand(t *testing.T) {
+func TestSync_ThePolicyOfTheChartSpeaksAsWeUnderstand(t *testing.T) {
 	for _, file := range []string{"install.yaml", "install-self-managed.yaml"} {
 		manifest, err := os.ReadFile(filepath.Join("..", "deploy", file))
 		if err != nil {
@@ -529,7 +529,7 @@ func TestThePolicyOfTheChartSpeaksAsWeUnderstand(t *testing.T) {
 	}
 }
 
-func TestPeopleAreToldOfWhatKeepsFailing(t *testing.T) {
+func TestTell_WhatKeepsFailing(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", nil)
 	d := c.deploy("d", "c")
@@ -561,7 +561,7 @@ func TestPeopleAreToldOfWhatKeepsFailing(t *testing.T) {
 }
 
 // A setting that was mended and is broken again is told of again, though the workload waits all the while.
-func TestASettingThatCannotBeReadAgainIsToldOfAgain(t *testing.T) {
+func TestTell_ASettingThatCannotBeReadAgainAgain(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c")
@@ -580,7 +580,7 @@ func TestASettingThatCannotBeReadAgainIsToldOfAgain(t *testing.T) {
 
 // What fails again after it had ended is told of again, though the workload was held
 // all the while.
-func TestEachFailureIsToldOf(t *testing.T) {
+func TestTell_EachFailure(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c", "late")
@@ -609,7 +609,7 @@ func TestEachFailureIsToldOf(t *testing.T) {
 	want(3*patience, 1) // to roll
 }
 
-func TestARollThatNeverCameIsNotToldOfLater(t *testing.T) {
+func TestTell_NothingLaterOfARollThatNeverCame(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c")
@@ -639,7 +639,7 @@ func TestARollThatNeverCameIsNotToldOfLater(t *testing.T) {
 }
 
 // A roll that was asked for and did not come has not come with a recording.
-func TestARecordingIsNoRoll(t *testing.T) {
+func TestRecord_IsNoRoll(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c", "late")
@@ -662,14 +662,14 @@ func TestARecordingIsNoRoll(t *testing.T) {
 	if slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "rolling out") }) {
 		t.Errorf("events %q, want none of a roll", said)
 	}
-	if !h.plan.plan.LastRoll(d, "uid-d").IsZero() {
+	if !h.plan.LastRoll(d, "uid-d").IsZero() {
 		t.Error("it counts as rolled")
 	}
 }
 
 // Nor does the webhook roll when it records and holds, knowing of a setting that we
 // do not know yet.
-func TestARollThatWasHeldIsNoRoll(t *testing.T) {
+func TestRoll_OneThatWasHeldIsNoRoll(t *testing.T) {
 	for sentence, prepare := range map[string]func(h *house, d workload.Ref){
 		"all at once": func(*house, workload.Ref) {},
 		"in steps": func(h *house, d workload.Ref) {
@@ -695,8 +695,8 @@ func TestARollThatWasHeldIsNoRoll(t *testing.T) {
 			if !slices.Equal(calls, []string{"configstamp d"}) || len(h.index.get(d).records.Baseline) != 2 {
 				t.Fatalf("calls %q: not a roll that records alone, and the test shows nothing", calls)
 			}
-			if len(said) > 0 || !h.plan.plan.LastRoll(d, "uid-d").IsZero() || h.plan.plan.Follows(d) {
-				t.Errorf("events %q, last rolled %s, followed %t: want none of a roll", said, h.plan.plan.LastRoll(d, "uid-d"), h.plan.plan.Follows(d))
+			if len(said) > 0 || !h.plan.LastRoll(d, "uid-d").IsZero() || h.plan.Follows(d) {
+				t.Errorf("events %q, last rolled %s, followed %t: want none of a roll", said, h.plan.LastRoll(d, "uid-d"), h.plan.Follows(d))
 			}
 		})
 	}
@@ -704,7 +704,7 @@ func TestARollThatWasHeldIsNoRoll(t *testing.T) {
 
 // Who waits for its turn while another source is recorded, and is put back then, has
 // not been rolled by anybody.
-func TestARecordingOvertakesNobody(t *testing.T) {
+func TestRecord_OvertakesNobody(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
 	d := c.deploy("d", "c", "late")
@@ -723,7 +723,7 @@ func TestARecordingOvertakesNobody(t *testing.T) {
 	c.pod = workload.Pod{Name: "d-1", Started: h.clock.Now()}
 	c.write("c", map[string]string{"k": "old"})
 	h.mustSync(t, d)
-	if h.plan.plan.Follows(d) {
+	if h.plan.Follows(d) {
 		t.Error("a rollout is followed, though nothing rolls")
 	}
 	if _, said := h.happened(); !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, checksum.PodsRunWithdrawnContent.Event()) }) {
@@ -735,14 +735,14 @@ func TestARecordingOvertakesNobody(t *testing.T) {
 func (h *house) stepwise() {
 	h.options.Limits = rollout.Limits{Step: 1, Unsettled: rollout.Number(10), UnsettledPerNamespace: 9, RolloutDeadline: time.Hour}
 	h.options.Limits.Settle = h.options.Settle
-	h.plan.plan = rollout.New(h.options.Limits, lookup{h.Controller})
+	h.plan = rollout.New(h.options.Limits, lookup{h.Controller})
 	h.planned(func(p *rollout.Plan) { p.Lead(nil, h.clock.Now()) })
 	h.clock.Step(h.options.Settle)
 }
 
 // A live workload that is annotated for another product is on record at once, and
 // rolls with the next edit.
-func TestADialectsAnnotationOnALiveWorkload(t *testing.T) {
+func TestSync_ADialectsAnnotationOnALiveWorkload(t *testing.T) {
 	c := newCluster(t)
 	c.optedOut = true
 	c.write("c", map[string]string{"k": "old"})

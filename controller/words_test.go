@@ -25,7 +25,7 @@ import (
 // What somebody's webhook, policy or controller says may quote the plain env of a
 // template, and so may the kubelet of a container. None of it comes into an event,
 // the log or a metric.
-func TestNobodysWordsAreRepeated(t *testing.T) {
+func TestWords_NobodysAreRepeated(t *testing.T) {
 	const secret = "hunter2-S3CR3T"
 	quoted := "env PASSWORD=" + secret + " is not allowed"
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
@@ -117,5 +117,28 @@ func TestNobodysWordsAreRepeated(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A line of the log says which workload it is about, in JSON too: slog does not
+// ask a value how it wants to be logged.
+func TestTell_LogLinesNameTheWorkload(t *testing.T) {
+	var text bytes.Buffer
+	ctx := klog.NewContext(t.Context(), logr.FromSlogHandler(slog.NewJSONHandler(&text, nil)))
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := newHouse(t, c)
+	for range 2 { // a recording, then a roll
+		if _, err := h.sync(ctx, d); err != nil {
+			t.Fatal(err)
+		}
+		h.cluster.write("c", map[string]string{"k": "new"})
+		h.rest()
+	}
+	for _, message := range []string{"Recorded", "Rolling out"} {
+		if want := `"msg":"` + message + `","workload":"deployments.apps shop/d"`; !strings.Contains(text.String(), want) {
+			t.Errorf("there is no %s in\n%s", want, text.String())
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -447,7 +448,7 @@ func (w *world) readmit(_ context.Context, user workload.Ref, _ string, dryRun b
 	}
 	if app.refused > 1 {
 		app.refused--
-		return nil, nil, cmp.Or(w.refusal, error(errDenied))
+		return nil, nil, refusal.Plain(cmp.Or(w.refusal, error(errDenied)))
 	}
 	app.refused = 0
 	if w.before != nil {
@@ -470,7 +471,7 @@ func (w *world) readmit(_ context.Context, user workload.Ref, _ string, dryRun b
 func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.Pod, error) {
 	w.lists++
 	if w.unseen != nil {
-		return nil, w.unseen
+		return nil, refusal.Plain(w.unseen)
 	}
 	app := w.apps[workload.Ref{Kind: w.kind, Namespace: namespace, Name: selector[len("app="):]}]
 	old := workload.Pod{Name: app.user.Name + "-old", Node: "first", Ready: !app.broken} // its native gate keeps it

@@ -219,7 +219,7 @@ func TestWhatIsSentAtTheEndFitsTheGracePeriod(t *testing.T) {
 	if all := linger + drain + webhookTellsWithin; all >= grace {
 		t.Errorf("the webhook may take %s, and has %s", all, grace)
 	}
-	const givesBackTheLease = 10 * time.Second // controller: renewDeadline
+	const givesBackTheLease = 10 * time.Second // controller: RenewDeadline
 	if all := givesBackTheLease + controllerTellsWithin; all >= grace {
 		t.Errorf("the controller may take %s, and has %s", all, grace)
 	}

@@ -65,7 +65,7 @@ func (h *house) wantWaiting(t *testing.T, why checksum.Reason, seconds float64) 
 	}
 }
 
-func TestWhatAWorkloadWaitsFor(t *testing.T) {
+func TestWaits_ForWhat(t *testing.T) {
 	for want, settings := range map[checksum.Reason][]string{
 		checksum.Paused:            {"pause", "true"},
 		checksum.OutsideWindow:     {"window", "22:00-23:00 UTC"},
@@ -136,7 +136,7 @@ func TestWhatAWorkloadWaitsFor(t *testing.T) {
 	}
 }
 
-func TestWhoeverHasNothingDueWaitsForNothing(t *testing.T) {
+func TestWaits_NobodyWithoutAnythingDue(t *testing.T) {
 	for sentence, then := range map[string]func(c *cluster){
 		"it is opted out":         func(c *cluster) { c.optedOut = true },
 		"the content is put back": func(c *cluster) { c.write("c", map[string]string{"k": "1"}) },
@@ -162,7 +162,7 @@ func TestWhoeverHasNothingDueWaitsForNothing(t *testing.T) {
 	}
 }
 
-func TestThoseWhoWaitForOthersAreCounted(t *testing.T) {
+func TestWaits_ThoseWhoWaitForOthersAreCounted(t *testing.T) {
 	w, at := fleet(t, 20)
 	w.edit(at, w.newContent())
 	w.pass(4 * time.Second) // one rolls
@@ -180,7 +180,7 @@ func TestThoseWhoWaitForOthersAreCounted(t *testing.T) {
 	}
 }
 
-func TestARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
+func TestWaits_ARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
 	w.edit(at, w.newContent())
 	w.pass(10 * time.Minute)
@@ -199,7 +199,7 @@ func TestARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 
 // Who is tried again now and then, as another webhook would ride along, has waited
 // for that since the first try.
-func TestABlockedRollWaitsSinceItsFirstTry(t *testing.T) {
+func TestWaits_ABlockedRollSinceItsFirstTry(t *testing.T) {
 	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
 	w.refusal = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "app", errors.New(beforeForbidden+"spec.paused"+afterForbidden))
 	w.edit(at, w.newContent())
@@ -219,7 +219,7 @@ func TestABlockedRollWaitsSinceItsFirstTry(t *testing.T) {
 
 // A retry that nobody needs any more is forgotten, whether it is certain that what was
 // asked for has not come or not.
-func TestARetryThatIsNotNeededIsForgotten(t *testing.T) {
+func TestWaits_ARetryThatIsNotNeededIsForgotten(t *testing.T) {
 	for sentence, then := range map[string]func(w *world, app *simulatedApp, good *checksum.Content){
 		"the content is put back": func(w *world, app *simulatedApp, good *checksum.Content) {
 			w.edit(rollout.SourceRef{Namespace: "shop", Source: app.sources[0]}, good)
@@ -254,8 +254,8 @@ func TestARetryThatIsNotNeededIsForgotten(t *testing.T) {
 	}
 }
 
-func TestAHaltOutweighsARetry(t *testing.T) {
-	w, user := newWaits(time.Now), workload.Ref{Namespace: "shop", Name: "d"}
+func TestWaits_AHaltOutweighsARetry(t *testing.T) {
+	w, user := waits{all: map[workload.Ref]waiting{}}, workload.Ref{Namespace: "shop", Name: "d"}
 	for _, step := range []struct {
 		hold   checksum.Reason
 		failed bool
@@ -266,17 +266,14 @@ func TestAHaltOutweighsARetry(t *testing.T) {
 		{checksum.Halted, false, checksum.Halted},
 		{checksum.Turn, false, checksum.Turn},
 	} {
-		if step.hold != checksum.NoReason {
-			w.hold(user, step.hold)
-		}
-		w.looked(user, step.failed, true)
+		w.looked(user, step.hold, step.failed, true, time.Now())
 		if got := w.byLabel(); len(got) != 1 || got[step.want.Label()].count != 1 {
 			t.Errorf("after %+v: %v", step, got)
 		}
 	}
 }
 
-func TestTheQueueTellsHowLongItsFirstHasWaited(t *testing.T) {
+func TestMetrics_TheQueueTellsHowLongItsFirstHasWaited(t *testing.T) {
 	c := newCluster(t)
 	first, second := c.deploy("first"), c.deploy("second")
 	h := newHouse(t, c)
@@ -306,7 +303,7 @@ func TestTheQueueTellsHowLongItsFirstHasWaited(t *testing.T) {
 	want(0)
 }
 
-func TestMetricsAreWellNamed(t *testing.T) {
+func TestMetrics_AreWellNamed(t *testing.T) {
 	h := realTime(t, newCluster(t))
 	problems, err := testutil.GatherAndLint(h.scraped)
 	if err != nil || len(problems) > 0 {
@@ -314,7 +311,7 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	}
 }
 
-func TestEachSeriesIsThereFromTheStart(t *testing.T) {
+func TestMetrics_EachSeriesIsThereFromTheStart(t *testing.T) {
 	h := newHouse(t, newCluster(t))
 	families, err := h.scraped.Gather()
 	if err != nil {
@@ -322,12 +319,17 @@ func TestEachSeriesIsThereFromTheStart(t *testing.T) {
 	}
 	descs := make(chan *prometheus.Desc, 100)
 	h.scraped.Describe(descs)
-	if close(descs); len(families) != len(descs) {
-		t.Errorf("%d metrics have values at the start, of %d", len(families), len(descs))
+	close(descs)
+	described := map[string]bool{}
+	for desc := range descs {
+		described[desc.String()] = true
+	}
+	if len(families) != len(described) {
+		t.Errorf("%d metrics have values at the start, of %d", len(families), len(described))
 	}
 }
 
-func TestTheWatchThatHasBeenSilentLongestCounts(t *testing.T) {
+func TestRun_TheWatchThatHasBeenSilentLongestCounts(t *testing.T) {
 	c := newCluster(t)
 	now := clock.RealClock{}
 	quiet, busy := &workloads{Clock: now}, &workloads{Clock: now}

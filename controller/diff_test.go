@@ -8,7 +8,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-func TestARecordingMayChangeNothingButOurAnnotationsOfTheWorkload(t *testing.T) {
+func TestRecord_MayChangeNothingButOurAnnotationsOfTheWorkload(t *testing.T) {
 	const before = `{"metadata":{"name":"d"},"spec":{"template":{"metadata":{}}}}`
 	for about, c := range map[string]struct {
 		after string

@@ -12,34 +12,18 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// due asks the plan whether a workload with changed sources may roll now, and tells
-// people what holds it; else how long to wait before looking again (zero: until
-// something happens).
-func (c *Controller) due(ctx context.Context, user workload.Ref, s *subject, r review) (wait time.Duration, rolls bool, err error) {
-	facts := c.facts(user, s)
-	facts.Review, facts.Policy = r.Review, r.policy
-	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Looked)
-	if err != nil {
-		return 0, false, fmt.Errorf("looking whether it lacks nodes alone: %w", err)
-	}
-	if verdict.Do == rollout.Roll {
-		return 0, true, nil
-	}
-	return c.tellHeld(ctx, user, s, &r, verdict), false, nil
-}
-
 // tellHeld tells, on the workload and in metrics, what it waits for.
-func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *subject, r *review, v rollout.Verdict) (wait time.Duration) {
+func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workload, r *review, v rollout.Verdict) (wait time.Duration) {
 	now := c.options.Clock.Now()
 	if v.Why != checksum.NoReason {
-		c.waits.hold(user, v.Why)
+		c.notes.of(user).holds = v.Why
 	}
 	if v.Settles {
 		return v.Wait
 	}
 	missing := v.Why == checksum.MissingSource || v.Why == checksum.MissingKey
 	if !missing && v.Why != checksum.UnreadableSetting {
-		c.notes.hold(user, now.Add(-c.options.Settle), r.Untrue, s.records)
+		c.notes.of(user).hold(now.Add(-c.options.Settle), r.Untrue, s.records)
 	}
 	switch v.Why {
 	case checksum.UnreadableSetting:
@@ -51,7 +35,7 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *subject
 	case checksum.Paced:
 		c.sayPace(ctx, user, s, r, now.Add(v.Wait))
 	case checksum.Halted:
-		c.notes.over(user, checksum.Turn, later(r)) // no setting does any more
+		c.told.over(user, checksum.Turn, later(r)) // no setting does any more
 		text, about := changed(r.Untrue)+", but it does not roll: "+failedElsewhere+". Any pod that starts meanwhile reads the new content. "+
 			"It goes on at once when the source changes again, or by the annotation configstamp.dev/resume on the source", list(r.Untrue)
 		if v.Halted != (workload.Ref{}) {
@@ -59,20 +43,20 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *subject
 				"It goes on when the source changes again, when that one is healthy with it or deleted, or by the annotation configstamp.dev/resume on the source",
 				changed(r.Untrue), v.Halted.People(), v.HaltedWhy), list(r.Untrue)+" by "+v.Halted.People()
 		}
-		if c.notes.first(user, checksum.Halted, text) {
-			c.say.eventAbout(user, s, checksum.Halted, text, about, r.Untrue...)
+		if c.told.first(user, checksum.Halted, text) {
+			c.sayAbout(user, s, checksum.Halted, text, about, r.Untrue...)
 		}
 	case checksum.Turn:
-		c.notes.over(user, checksum.Turn, later(r))
-		c.notes.over(user, checksum.Halted, "")
+		c.told.over(user, checksum.Turn, later(r))
+		c.told.over(user, checksum.Halted, "")
 		if waited := now.Sub(v.Since); waited < longTurn {
 			return sooner(v.Wait, longTurn-waited)
 		}
 		c.sayOnce(user, s, checksum.Turn, later(r), r.Untrue...)
 	default: // a setting
 		// While it rolls, the end of an interval moves on: that is not news.
-		if why := changed(r.Untrue) + ", and rolls out later: "; c.notes.first(user, v.Why, why+v.Why.String()) {
-			c.say.event(user, s, v.Why, why+c.because(&r.policy, v.Hold), r.Untrue...)
+		if why := changed(r.Untrue) + ", and rolls out later: "; c.told.first(user, v.Why, why+v.Why.String()) {
+			c.say(user, s, v.Why, why+c.because(&r.policy, v.Hold), r.Untrue...)
 		}
 	}
 	return v.Wait
@@ -89,7 +73,7 @@ const longTurn = 30 * time.Second
 
 // sayPace tells that a workload rolls less and less often, and of the sources that
 // are to blame: those that it has rolled for again and again.
-func (c *Controller) sayPace(ctx context.Context, user workload.Ref, s *subject, r *review, until time.Time) {
+func (c *Controller) sayPace(ctx context.Context, user workload.Ref, s *Workload, r *review, until time.Time) {
 	var hot, tell []checksum.Source
 	c.planned(func(p *rollout.Plan) { hot, tell = p.Hot(user, string(s.uid), c.options.Clock.Now()) })
 	whose := "its sources"
@@ -121,7 +105,7 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 }
 
 // sayUnreadable tells of settings that nobody can read.
-func (c *Controller) sayUnreadable(user workload.Ref, s *subject, r review) {
+func (c *Controller) sayUnreadable(user workload.Ref, s *Workload, r review) {
 	texts := make([]string, 0, len(r.policy.Faults))
 	var sources []checksum.Source
 	for _, fault := range r.policy.Faults {
@@ -132,14 +116,14 @@ func (c *Controller) sayUnreadable(user workload.Ref, s *subject, r review) {
 		sources = append(sources, finding.Source)
 	}
 	if len(texts) == 0 {
-		c.notes.over(user, checksum.UnreadableSetting, "")
+		c.told.over(user, checksum.UnreadableSetting, "")
 		return
 	}
 	c.sayOnce(user, s, checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
 }
 
 // sayAhead tells on a source of a time to resume that cannot be read, once for each.
-func (c *Controller) sayAhead(ctx context.Context, user workload.Ref, s *subject) {
+func (c *Controller) sayAhead(ctx context.Context, user workload.Ref, s *Workload) {
 	for _, source := range s.sources {
 		at, text := rollout.SourceRef{Namespace: user.Namespace, Source: source}, ""
 		if content := c.sources.Content(user.Namespace, source); content != nil {
@@ -147,21 +131,73 @@ func (c *Controller) sayAhead(ctx context.Context, user workload.Ref, s *subject
 				text = fault.Error()
 			}
 		}
-		if c.notes.firstOn(at, text) {
+		if text == "" {
+			c.told.over(at, checksum.UnreadableSetting, "")
+		} else if c.told.first(at, checksum.UnreadableSetting, text) {
 			c.onSource(ctx, at, checksum.UnreadableSetting, text, "")
 		}
 	}
 }
 
 // sayObserved tells, once for each content, what would roll.
-func (c *Controller) sayObserved(user workload.Ref, s *subject, r *review) {
-	text := changed(r.Untrue) + ": it would roll out, but for mode: observe"
+func (c *Controller) sayObserved(user workload.Ref, s *Workload, r *review) {
 	contents := make(map[checksum.Source]*checksum.Content, len(r.Untrue))
 	for _, source := range r.Untrue {
 		contents[source] = c.sources.Content(user.Namespace, source)
 	}
-	if c.notes.observes(user, contents) {
+	if c.notes.of(user).observes(contents) {
 		c.metrics.observed.Inc()
-		c.say.event(user, s, checksum.ObserveMode, text, r.Untrue...)
+		c.say(user, s, checksum.ObserveMode, changed(r.Untrue)+": it would roll out, but for mode: observe", r.Untrue...)
 	}
+}
+
+func (c *Controller) sayUnseen(user workload.Ref, s *Workload, why error) {
+	c.sayOnce(user, s, checksum.PodsUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
+}
+
+// withdrawn tells, of a workload that has waited and carries what is true again, of
+// pods that started with content that has been taken back since.
+func (c *Controller) withdrawn(ctx context.Context, user workload.Ref, s *Workload, r review) error {
+	note := c.notes.of(user)
+	if note.held == nil || len(r.Untrue) > 0 {
+		return nil
+	}
+	if user.Kind.Restarts && !rollout.RolledBetween(note.held.records, s.records) {
+		if err := c.sayWithdrawn(ctx, user, s, note.held); err != nil {
+			return fmt.Errorf("looking for pods that started with withdrawn content: %w", err)
+		}
+	}
+	note.held = nil
+	return nil
+}
+
+func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Workload, was *held) error {
+	var until time.Time
+	for _, source := range was.sources {
+		if written, _ := c.sources.Written(user.Namespace, source); written.After(until) {
+			until = written
+		}
+	}
+	seen, err := c.podsOf(ctx, user, nil)
+	if seen.Access == rollout.Forbidden {
+		c.sayUnseen(user, s, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var names []string
+	pods := rollout.Made(seen.All, s.records.Stamps)
+	for i := range pods {
+		// The times of pods and sources are whole seconds.
+		if started := pods[i].Started; !started.Before(was.since.Truncate(time.Second)) && (until.IsZero() || !started.After(until)) {
+			names = append(names, pods[i].Name)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		c.say(user, s, checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s was put back as it was, but %s started in between: "+
+			"what it read then it keeps until it is restarted", list(was.sources), joined(names)), was.sources...)
+	}
+	return nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // The house's clock stands at 2026-06-01 00:00 UTC, a Monday, and rests for 22 s.
-func TestGates(t *testing.T) {
+func TestHeld_BySettings(t *testing.T) {
 	const rolled = "Normal ConfigChanged configmap/c changed: rolling out"
 	for sentence, c := range map[string]struct {
 		workload, namespace []string
@@ -101,7 +101,7 @@ func observing(t *testing.T) (*cluster, *house, workload.Ref) {
 	return c, h, d
 }
 
-func TestObservedTellsOfEachChange(t *testing.T) {
+func TestObserve_TellsOfEachChange(t *testing.T) {
 	c, h, d := observing(t)
 	for i := range 3 {
 		c.write("c", map[string]string{"k": fmt.Sprint("new ", i)})
@@ -116,7 +116,7 @@ func TestObservedTellsOfEachChange(t *testing.T) {
 
 // What is the same content is told of once, though the store has read it anew, as
 // after a gap of its watch, or the source has another setting.
-func TestObservedTellsOnceOfWhatIsReadAgain(t *testing.T) {
+func TestObserve_TellsOnceOfWhatIsReadAgain(t *testing.T) {
 	c, h, d := observing(t)
 	for range 3 {
 		c.write("c", map[string]string{"k": "2"})
@@ -129,7 +129,7 @@ func TestObservedTellsOnceOfWhatIsReadAgain(t *testing.T) {
 }
 
 // A roll counts for the pace of its workload, though the answer to it was lost.
-func TestARollWhoseAnswerWasLostBeginsAnInterval(t *testing.T) {
+func TestHeld_ARollWhoseAnswerWasLostBeginsAnInterval(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "1"})
 	d := c.deploy("d", "c")
@@ -155,7 +155,7 @@ func TestARollWhoseAnswerWasLostBeginsAnInterval(t *testing.T) {
 }
 
 // A source that somebody writes all the time rolls what uses it ever more slowly.
-func TestAStormIsSlowedDown(t *testing.T) {
+func TestPace_FrequentEditsAreSlowedDown(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "0"})
 	d := c.deploy("d", "c")
@@ -216,7 +216,7 @@ func (h *house) rollOften(t *testing.T, user workload.Ref, sources ...string) {
 
 // Who slows a workload down is who has changed again and again, and not who changes
 // next.
-func TestAStormIsBlamedOnWhatChangesAgainAndAgain(t *testing.T) {
+func TestPace_BlamesTheSourceThatChangesAgainAndAgain(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		rolls []string // what each roll is for
 		next  string   // what changes then
@@ -261,7 +261,7 @@ func TestAStormIsBlamedOnWhatChangesAgainAndAgain(t *testing.T) {
 }
 
 // A workload that is made again under its name has not rolled yet.
-func TestAWorkloadMadeAgainInheritsNoPause(t *testing.T) {
+func TestPace_AWorkloadMadeAgainInheritsNoPause(t *testing.T) {
 	for sentence, notice := range map[string]func(h *house, d workload.Ref){
 		"its deletion was seen": func(h *house, d workload.Ref) {
 			h.index.remove(d)
@@ -275,14 +275,14 @@ func TestAWorkloadMadeAgainInheritsNoPause(t *testing.T) {
 			d := c.deploy("d", "c")
 			h := adopted(t, c)
 			h.rollOften(t, d, "c", "c", "c")
-			if h.plan.plan.Slowed(d, "uid-d", h.clock.Now()) == 0 {
+			if h.plan.Slowed(d, "uid-d", h.clock.Now()) == 0 {
 				t.Fatal("it is not slowed down, and the test shows nothing")
 			}
 			notice(h, d)
 			metadata := c.objects[d]["metadata"].(map[string]any)
 			metadata["uid"], metadata["resourceVersion"] = "uid-again", "100"
 			h.see(t, d)
-			if last := h.plan.plan.LastRoll(d, "uid-again"); !last.IsZero() {
+			if last := h.plan.LastRoll(d, "uid-again"); !last.IsZero() {
 				t.Errorf("its newest revision is said to be of %s, when its predecessor rolled", last)
 			}
 			c.write("c", map[string]string{"k": "newest"})
@@ -295,7 +295,7 @@ func TestAWorkloadMadeAgainInheritsNoPause(t *testing.T) {
 	}
 }
 
-func TestAnIntervalOfOnesOwnIsNotSlowedDown(t *testing.T) {
+func TestPace_AnIntervalOfOnesOwnIsNotSlowedDown(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "0"})
 	d := c.deploy("d", "c")

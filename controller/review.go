@@ -1,0 +1,122 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+var errNoKey = errors.New("the digest key is not there yet")
+
+// serves reports whether a workload is ours, and tells of a Namespace that is left to
+// another installation.
+func (c *Controller) serves(user workload.Ref, s *Workload) bool {
+	namespace := c.namespaces.Get(user.Namespace)
+	served, why := checksum.Served(checksum.Candidate{
+		Inject: s.inject, Foreign: s.foreign, Owned: s.owned,
+		Ending:   s.deleting || namespace.Ending,
+		Excluded: slices.Contains(c.options.Excluded, user.Namespace),
+	}, namespace, c.options.Installation)
+	switch {
+	case served:
+		c.told.over(user.Namespace, checksum.ServedElsewhere, "")
+	case why == checksum.ServedElsewhere:
+		c.onNamespace(user.Namespace, checksum.ServedElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
+			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
+	}
+	return served
+}
+
+// review is the state of a workload's references under its policy.
+type review struct {
+	checksum.Review
+	policy checksum.Policy
+}
+
+// rests reports whether nothing is due, and nothing to be mended.
+func (r *review) rests() bool {
+	return len(r.Untrue) == 0 && len(r.ToRecord) == 0 && len(r.Faults) == 0 && len(r.policy.Faults) == 0
+}
+
+// policy is what counts for a workload, and what holds it.
+func (c *Controller) policy(user workload.Ref, s *Workload) checksum.Policy {
+	return c.options.Policy.With(
+		checksum.Level{Origin: checksum.OfWorkload, Annotations: s.settings},
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Get(user.Namespace).Settings},
+	).Translated(s.foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.Namespace, kind) })
+}
+
+// concern gives the sources that concern a workload: by its policy, and those that
+// it carries stamps of, as it may have failed with them; none when that panics, as the
+// next look at it will tell.
+func (c *Controller) concern(user workload.Ref, s *Workload) (sources []checksum.Source) {
+	defer c.caught(klog.Background(), inWatch, "Finding the sources of a workload panicked", func() { sources = nil }, "workload", user)
+	selections := checksum.Selections(s.references, c.policy(user, s))
+	sources = make([]checksum.Source, len(selections))
+	for i := range selections {
+		sources[i] = selections[i].Source
+	}
+	chosen := sources
+	for key := range s.records.Stamps {
+		if source, ok := checksum.StampedSource(key); ok && !isAmong(chosen, source) {
+			sources = append(sources, source)
+		}
+	}
+	if len(sources) > len(chosen) {
+		slices.SortFunc(sources, checksum.Source.Compare)
+	}
+	return sources
+}
+
+// review compares what is on record with what the sources hold, by memory.
+func (c *Controller) review(ctx context.Context, user workload.Ref, s *Workload) (review, error) {
+	ring := c.keys.Ring()
+	if ring == nil {
+		return review{}, errNoKey
+	}
+	policy := c.policy(user, s)
+	selections := checksum.Selections(s.references, policy)
+	for i := range selections {
+		value, _ := s.records.Of(selections[i].Source)
+		if id, unknown := ring.UnknownKey(value); unknown {
+			if _, err := c.keys.Refresh(ctx, id); err != nil {
+				return review{}, err
+			}
+			if ring = c.keys.Ring(); ring == nil {
+				return review{}, errNoKey
+			}
+		}
+	}
+	return review{policy: policy, Review: ring.Review(user.Namespace, &policy, selections, s.records, func(source checksum.Source) *checksum.Content {
+		return c.sources.Content(user.Namespace, source)
+	})}, nil
+}
+
+// carried are the sources of which a workload's template has a stamp of what they hold
+// now, with that content, whatever its policy says, and whether it is served or not.
+func (c *Controller) carried(user workload.Ref, s *Workload) map[checksum.Source]*checksum.Content {
+	ring, carried := c.keys.Ring(), map[checksum.Source]*checksum.Content{}
+	if ring == nil {
+		return carried
+	}
+	policy := checksum.DefaultPolicy()
+	policy.SecretProviderClasses = true
+	policy.Also = s.sources // they count, whoever names them
+	stamps := checksum.Records{Stamps: s.records.Stamps}
+	for _, selection := range checksum.Selections(s.references, policy) {
+		stamp, stamped := stamps.Of(selection.Source)
+		if !stamped || !isAmong(s.sources, selection.Source) {
+			continue
+		}
+		content := c.sources.Content(user.Namespace, selection.Source)
+		if verdict := ring.Assess(user.Namespace, selection, stamp, true, content); verdict == checksum.True || verdict == checksum.Reselected {
+			carried[selection.Source] = content
+		}
+	}
+	return carried
+}

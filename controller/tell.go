@@ -1,0 +1,220 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/refusal"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// actionReadmit is the action of our events.
+const actionReadmit = "Readmit"
+
+// told remembers what people were told last about a workload (workload.Ref), a source
+// (rollout.SourceRef) or a Namespace (its name), so that they are told once. Losing it
+// (a restart) costs events that are repeated.
+type told struct {
+	mu    sync.Mutex
+	texts map[any]map[string]string // by what it is about, and the reason of the event
+}
+
+// first reports whether a text is news, and remembers it.
+func (t *told) first(about any, why checksum.Reason, text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.texts[about][why.Event()] == text {
+		return false
+	}
+	if t.texts[about] == nil {
+		t.texts[about] = map[string]string{}
+	}
+	t.texts[about][why.Event()] = text
+	return true
+}
+
+// over forgets what has ended, unless it says but.
+func (t *told) over(about any, why checksum.Reason, but string) {
+	t.drop(about, func(event, text string) bool { return event == why.Event() && text != but })
+}
+
+// forget forgets what people were told, but for some reasons.
+func (t *told) forget(about any, but ...checksum.Reason) {
+	t.drop(about, func(event, _ string) bool {
+		return !slices.ContainsFunc(but, func(why checksum.Reason) bool { return why.Event() == event })
+	})
+}
+
+func (t *told) drop(about any, ended func(event, text string) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if maps.DeleteFunc(t.texts[about], ended); len(t.texts[about]) == 0 {
+		delete(t.texts, about)
+	}
+}
+
+// tell puts something into an event, in words. They never hold content or digests.
+func (c *Controller) tell(regarding *corev1.ObjectReference, related runtime.Object, why checksum.Reason, text string) {
+	c.recorder.Eventf(regarding, related, why.EventType(), why.Event(), actionReadmit, "%s", text)
+}
+
+// say tells something about a workload, at its version. It names the sources, because our
+// event queue and kubectl fold two events of one reason about one thing into one. told
+// prevents that an event is repeated.
+func (c *Controller) say(user workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
+	c.sayAbout(user, s, why, text, list(about), about...)
+}
+
+func (c *Controller) sayAbout(user workload.Ref, s *Workload, why checksum.Reason, text, about string, sources ...checksum.Source) {
+	var related runtime.Object // a nil pointer would not be nil
+	if len(sources) == 1 {
+		related = referenceTo(rollout.SourceRef{Namespace: user.Namespace, Source: sources[0]})
+	}
+	c.tell(&corev1.ObjectReference{
+		APIVersion:      user.Kind.GroupVersionKind().GroupVersion().String(),
+		Kind:            user.Kind.Name,
+		Namespace:       user.Namespace,
+		Name:            user.Name,
+		UID:             s.uid,
+		ResourceVersion: s.resourceVersion,
+		FieldPath:       about,
+	}, related, why, text)
+}
+
+// sayOnce tells something about a workload, once for each text.
+func (c *Controller) sayOnce(user workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
+	if c.told.first(user, why, text) {
+		c.say(user, s, why, text, about...)
+	}
+}
+
+// onSource tells something about a source. That nobody can tell which version of it
+// is meant, is no matter: what is about it is told once.
+func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, why checksum.Reason, text, about string) {
+	regarding := referenceTo(at)
+	uid, err := c.api.sourceUID(ctx, at)
+	if err != nil { // kubectl get events shows it all the same
+		klog.FromContext(ctx).V(1).Info("Telling of a source without its uid", "source", at.Source.String(), "namespace", at.Namespace, "reason", err.Error())
+	}
+	regarding.UID, regarding.ResourceVersion, regarding.FieldPath = uid, c.sources.Version(at.Namespace, at.Source), about
+	c.tell(regarding, nil, why, text)
+}
+
+// onNamespace tells something about a Namespace, where its users can read it, once
+// until it is over.
+func (c *Controller) onNamespace(name string, why checksum.Reason, text string) {
+	if c.told.first(name, why, "once") {
+		c.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}, nil, why, text)
+	}
+}
+
+// referenceTo is how an event names a source.
+func referenceTo(at rollout.SourceRef) *corev1.ObjectReference {
+	reference := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: at.Namespace, Name: at.Source.Name}
+	switch at.Source.Kind {
+	case checksum.Secret:
+		reference.Kind = "Secret"
+	case checksum.SecretProviderClass:
+		reference.APIVersion, reference.Kind = "secrets-store.csi.x-k8s.io/v1", "SecretProviderClass"
+	case checksum.ConfigMap:
+	}
+	return reference
+}
+
+func (c *Controller) sayRolling(user workload.Ref, s *Workload, sources []checksum.Source, adopted bool) {
+	why := changed(sources)
+	if adopted {
+		why = "found without checksums of " + list(sources) + ", and adopt is restart"
+	}
+	what := "rolling out"
+	switch {
+	case !user.Kind.Restarts:
+		what = "later runs start with it"
+	case s.status.Waits != "":
+		what = "stamped, and no pod restarts by it: " + s.status.Waits
+	}
+	c.say(user, s, checksum.ConfigChanged, why+": "+what, sources...)
+}
+
+// sayRecorded tells of sources that are recorded for the first time, of those of them
+// that pods may have older content of, and of those whose record could not be compared.
+func (c *Controller) sayRecorded(user workload.Ref, s *Workload, adopted, stale, lost []checksum.Source) {
+	if len(adopted) > 0 {
+		what, when := " recorded as it is now: ", "the workload rolls out when that changes"
+		if len(adopted) > 1 {
+			what = " recorded as they are now: "
+		}
+		if !user.Kind.Restarts {
+			when = "later runs are stamped when that changes"
+		}
+		c.say(user, s, checksum.Recorded, list(adopted)+what+when, adopted...)
+	}
+	if len(stale) > 0 {
+		c.say(user, s, checksum.ConfigMaybeStale, fmt.Sprintf("%s was edited after the newest revision of this %s: its pods may run older content; "+
+			"kubectl rollout restart makes them read it", list(stale), user.Kind.Name), stale...)
+	}
+	if len(lost) > 0 {
+		c.say(user, s, checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
+			"recorded anew as it is now, nothing restarts; a change that came meanwhile is not known", list(lost)), lost...)
+	}
+}
+
+// patience is how many tries of one workload fail before people are told: some
+// 25 seconds, in which a webhook that restarts is back.
+const patience = 8
+
+// reportFailure warns of a workload that keeps failing, once for each reason.
+func (c *Controller) reportFailure(user workload.Ref, err error) {
+	s := c.index.get(user)
+	if s == nil || optedOut(err) || c.queue.NumRequeues(user)+1 < patience {
+		return // who has opted out is told nothing
+	}
+	text := err.Error()
+	var lost *url.Error
+	switch status := statusOf(err); {
+	case status.Code != 0 || status.Status != "":
+		if text = refusal.Words(&status); refused(err) {
+			text += fmt.Sprintf(". The whole answer: kubectl --namespace %s patch %s %s --field-manager=configstamp --type=merge --patch={} --dry-run=server",
+				user.Namespace, user.Kind, user.Name)
+		}
+	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
+		text = "the API server does not answer"
+	}
+	c.sayOnce(user, s, checksum.Retry, "re-admission keeps failing, and is tried again for ever: "+text)
+}
+
+func changed(sources []checksum.Source) string { return list(sources) + " changed" }
+
+// list names sources for people.
+func list(sources []checksum.Source) string {
+	names := make([]string, len(sources))
+	for i, source := range sources {
+		names[i] = source.String()
+	}
+	return joined(names)
+}
+
+// joined is names for people, not too many: a, b and c.
+func joined(all []string) string {
+	const named = 5
+	names := slices.Clone(all)
+	if len(names) > named {
+		names = append(names[:named], fmt.Sprintf("%d more", len(all)-named))
+	}
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " and " + names[last]
+	}
+	return strings.Join(names, "")
+}
