@@ -67,6 +67,8 @@ func (p *Plan) groupOf(key groupKey, written time.Time) *group {
 		p.sweepGroups(written)
 		g = &group{key: key, changes: map[*change]struct{}{}, stopped: map[*change]time.Time{}}
 		p.groups[key] = g
+		key.was = 0 // for copies of which it is not known what they held
+		p.groups[key] = g
 	}
 	if written.After(g.last) {
 		g.last = written
