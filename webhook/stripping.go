@@ -23,7 +23,7 @@ type Announcer func(workload corev1.ObjectReference, sentence string)
 const (
 	strippingLimit  = 5
 	strippingWindow = 10 * time.Minute
-	announceEvery  = time.Hour
+	announceEvery   = time.Hour
 	// strippedKept bounds how many workloads are remembered.
 	strippedKept = 4096
 )
