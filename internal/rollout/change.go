@@ -29,7 +29,7 @@ type change struct {
 	number    uint64 // of all that have begun
 	namespace string
 	born      time.Time
-	written   time.Time // when its source was last written, of those that were found
+	written   time.Time                       // when its source was last written, of those that were found
 	contents  map[SourceRef]*checksum.Content // of its sources; none: they have changed again
 	into      *change                         // which has taken it in, nil: none
 	groups    map[SourceRef]*group            // of its sources, of those that have one
@@ -53,6 +53,7 @@ type change struct {
 	foreign  bool                  // people know that it is halted by failures in other namespaces
 	doubted  bool                  // to be judged
 	over     bool                  // nothing is left to do
+	failed   bool                  // somebody has failed with it, and was not waited for
 	hungry   time.Time             // since when somebody could roll, were it its turn
 	queues
 }

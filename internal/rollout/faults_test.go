@@ -49,6 +49,58 @@ func TestStory_TenUnknown(t *testing.T) {
 	end()
 }
 
+func TestStory_ALostAnswer(t *testing.T) {
+	w := newWorld(t, 1)
+	db := w.add(newApp(statefulSetKind, "shop", "db", "web"))
+	db.replicas, db.pace, db.loses = 20, time.Minute, true
+	w.lead()
+	w.pass(2 * time.Minute)
+	end := w.tell("a-lost-answer", "The answer to the patch of a StatefulSet is lost, which takes twenty minutes for its twenty pods.\nWhat its status says before the watch tells of the patch is no progress.", false)
+	w.edit(web, w.content(fine))
+	w.pass(time.Hour)
+	w.checkRolled(1)
+	if db.failed {
+		w.errorf("%s counts as failed, though it went on all the time", db.name())
+	}
+	end()
+}
+
+func TestStory_AKnativeServiceAndANewLeader(t *testing.T) {
+	w := newWorld(t, 1)
+	first := 0
+	w.add(knative("shop", "api", "web")).order = &first
+	w.add(deployment("shop", "web-app", "web"))
+	w.lead()
+	w.pass(2 * time.Minute)
+	end := w.tell("a-knative-service-and-a-new-leader", "A bad edit reaches a Knative Service, whose pods cannot be selected: its condition alone tells since when it is Unknown.\nA new leader finds that it rolls.", false)
+	w.edit(web, w.content(crashes))
+	w.pass(5 * time.Minute)
+	w.lead()
+	w.pass(time.Hour)
+	w.checkRolled(1)
+	end()
+}
+
+func TestStory_ResumingOneOfTwo(t *testing.T) {
+	w := newWorld(t, 1)
+	w.add(deployment("shop", "api", "one"))
+	w.add(deployment("shop", "cart", "two"))
+	w.add(deployment("shop", "web-app", "one", "two"))
+	w.lead()
+	w.pass(2 * time.Minute)
+	end := w.tell("resuming-one-of-two", "Two bad edits halt, of ConfigMaps that a third workload uses both. A new leader begins, and a person lets the first go on.\nThat is no word on the second.", false)
+	w.edit(place("shop", "one"), w.content(crashes))
+	w.pass(5 * time.Minute)
+	w.edit(place("shop", "two"), w.content(crashes))
+	w.pass(5 * time.Minute)
+	w.lead()
+	w.pass(5 * time.Minute)
+	w.resume(place("shop", "one"))
+	w.pass(time.Hour)
+	w.checkRolled(2)
+	end()
+}
+
 func TestStory_TwoBusy(t *testing.T) {
 	w := newWorld(t, 1)
 	agent := w.add(daemonSet("infra", "agent", 5000, "web"))
@@ -70,7 +122,7 @@ func TestStory_TwoBusy(t *testing.T) {
 	w.mended = true
 	w.pass(3 * time.Hour)
 	for _, a := range []*app{agent, scaled, sick} {
-		w.soon(a, edited, 3*w.limits.RolloutDeadline)
+		w.soon(a, edited, 3*w.limits.RolloutDeadline+5*time.Minute)
 	}
 	end()
 }

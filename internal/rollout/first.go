@@ -110,16 +110,19 @@ func (p *Plan) admits(c *change, r *record, now time.Time, out *Orders) bool {
 			continue
 		}
 		under, ended := c.progress(at, w.last)
-		if !p.limits.room(under-own, ended) || w.silent && under > own {
+		if w.silent && under > own {
 			return false
 		}
+		trials, until := -1, time.Time{}
 		if g := c.groups[at]; g != nil {
-			if trials, until := p.trials(g, c, at, now); trials >= 0 && under-own >= trials {
-				if until.After(now) {
-					out.again(until)
-				}
-				return false
-			}
+			trials, until = p.trials(g, c, at, now)
+		}
+		switch {
+		case until.After(now):
+			out.again(until)
+			return false
+		case trials < 0 && !p.limits.room(under-own, ended), trials >= 0 && (under-own >= trials || c.under > own):
+			return false
 		}
 	}
 	return true
@@ -162,7 +165,7 @@ func (c *change) progress(at SourceRef, all bool) (under, ended int) {
 // anyRoom reports whether the steps may have room for one more.
 func (c *change) anyRoom(limits *Limits) bool {
 	for at := range c.contents {
-		if limits.room(c.progress(at, false)) {
+		if g := c.groups[at]; limits.room(c.progress(at, false)) || g != nil && len(g.stopped) > 0 {
 			return true
 		}
 	}

@@ -18,6 +18,10 @@ func (p *Plan) Followed(user workload.Ref, f *Facts, now time.Time) Verdict {
 	if r.attempt != nil {
 		r.attempt.present(f.UID, now)
 	}
+	if r.attempt != nil && r.attempt == r.missed { // what is known of it is of before
+		p.seen(r, f.Mark, now)
+		return Verdict{}
+	}
 	blind := f.Pods != nil && (f.Pods.Access == Forbidden || f.Pods.Access == Unread)
 	if r.attempt == nil || r.attempt.found {
 		if need := p.findAttempt(r, f, now); need.Do != Nothing || need.Retry {

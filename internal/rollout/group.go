@@ -139,5 +139,9 @@ func (p *Plan) trials(g *group, c *change, at SourceRef, now time.Time) (trials 
 	if until = last.Add(p.limits.ForeignHalt); until.After(now) {
 		return 0, until
 	}
-	return 1 << (bits.Len(uint(failed-1)) - 1), until // #nosec G115 -- it is positive
+	return min(mostTrials, 1<<(bits.Len(uint(failed-1))-1)), until // #nosec G115 -- it is positive
 }
+
+// mostTrials is how many try at once after the third foreign halt, and after each later
+// one.
+const mostTrials = 4

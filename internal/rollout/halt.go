@@ -116,6 +116,7 @@ func (p *Plan) fall(r *record, now time.Time) {
 	a := r.attempt
 	f := &fallen{a, map[SourceRef]*checksum.Content{}}
 	add := func(c *change, sources []SourceRef) {
+		c.root().failed = true
 		for _, at := range sources {
 			if content, its := c.root().contents[at]; its {
 				f.contents[at] = content

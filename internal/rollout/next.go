@@ -166,7 +166,7 @@ func (r *record) awaited() bool {
 // finish forgets a change for which nothing is left to do.
 func (p *Plan) finish(c *change, out *Orders) {
 	c.over = true
-	well := c.halted == (workload.Ref{})
+	well := c.halted == (workload.Ref{}) && !c.failed
 	for at, content := range c.contents {
 		if p.changes[at] != nil && p.changes[at].root() == c {
 			delete(p.changes, at)

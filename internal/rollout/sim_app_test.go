@@ -54,6 +54,7 @@ type app struct {
 	// The newest revision.
 	generation int
 	began      time.Time
+	made       time.Time // again, after it was deleted; zero: it was not
 	fate       fate
 	until      time.Time // when crashing and waiting ends by itself; zero: never
 	promoted   time.Time
@@ -62,6 +63,7 @@ type app struct {
 	leader     int       // under which leader it began
 	failed     bool      // people were told that it has failed
 	serving    bool      // pods of an older revision serve
+	loses      bool      // the answer to the next patch is lost
 	disturbed  time.Time // until when it lacks a pod for other reasons
 	muted      time.Time // when somebody scaled it to nothing; zero: it has replicas
 	mutedWell  time.Time // since when it was well then
@@ -73,6 +75,7 @@ type app struct {
 	since                         time.Time       // since when nothing but its turn keeps it
 	held                          bool            // something else keeps it
 	why                           checksum.Reason // what the last look has found that it waits for
+	driven                        bool            // others roll it now and then, for long
 	generates                     bool            // something makes new generations all the time
 }
 
@@ -248,6 +251,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 	}
 	if n < a.replicas || now.Before(a.disturbed) {
 		p := pod("next")
+		p.Created = since.Truncate(time.Second)
 		if a.fate == crashes && n == 0 || a.fate == flaps {
 			p.Trouble, p.Restarted = "container app: CrashLoopBackOff", true
 		}

@@ -106,7 +106,7 @@ func (w *world) disturb(n int) {
 	later := func(do func()) {
 		w.at(time.Duration(1+draw.IntN(3600))*time.Second, do)
 	}
-	switch draw.IntN(9) {
+	switch draw.IntN(10) {
 	case 0, 1:
 		w.lead()
 	case 2:
@@ -132,10 +132,30 @@ func (w *world) disturb(n int) {
 		later(func() { w.unmute(a) })
 	case 7:
 		w.upgradeNodes(n)
+	case 9:
+		w.abortOne(later)
 	case 8: // somebody changes its template
 		w.roll(a, w.untrue(a), false)
 		w.see(a)
 	}
+}
+
+// abortOne has somebody abort a canary that is paused, and retry it later.
+func (w *world) abortOne(later func(func())) {
+	i := slices.IndexFunc(w.order, func(ref workload.Ref) bool { return w.apps[ref].suspended(w.now) })
+	if i < 0 {
+		return
+	}
+	a := w.apps[w.order[i]]
+	generation := a.generation
+	w.abort(a)
+	later(func() {
+		if w.apps[a.ref] == a && a.generation == generation && !a.aborted.IsZero() {
+			a.aborted, a.promoted = time.Time{}, w.now
+			w.say(a.name(), "somebody retries it")
+			w.follow(a)
+		}
+	})
 }
 
 // mute has somebody scale a workload to nothing.
@@ -207,8 +227,8 @@ func (w *world) mendAll() {
 		for _, ref := range w.order {
 			a := w.apps[ref]
 			a.broken, a.hangs, a.allergic, a.paused, a.optedOut, a.refusals = false, false, false, false, false, 0
-			if a.promotes = 5 * time.Minute; a.suspended(w.now) {
-				a.promoted = w.now
+			if a.promotes = 5 * time.Minute; a.suspended(w.now) || !a.aborted.IsZero() {
+				a.aborted, a.promoted = time.Time{}, w.now
 			}
 			if a.fate == waits || a.fate == crashes {
 				if bad := a.badness(); bad == fine {
@@ -220,7 +240,7 @@ func (w *world) mendAll() {
 	})
 }
 
-// remade is a workload of a name and kind.
+// named is a workload of a name and kind.
 func (w *world) named(kind *workload.Kind, namespace, name string) *app {
 	return w.apps[workload.Ref{Kind: kind, Namespace: namespace, Name: name}]
 }

@@ -3,7 +3,6 @@ package rollout_test
 import (
 	"flag"
 	"fmt"
-	"math/bits"
 	"os"
 	"path/filepath"
 	"strings"
@@ -170,24 +169,3 @@ func difference(was, is string) string {
 	}
 	return fmt.Sprintf("%d lines, and %d now", len(before), len(after))
 }
-
-// bound is how long a workload waits for its turn at most, when nothing but turns keeps
-// it: its sources have settled, it is opted in, and its change is not halted.
-//
-//   - Its sources settle within ten times the settling, and its change begins within a
-//     minute, though workloads cannot be looked at.
-//   - A busy workload is waited for no longer than the rollout deadline.
-//   - Then each step of its change takes no longer than a rollout: the longest one that
-//     progresses, or one that makes no progress for the rollout deadline, and the soak.
-//     There are as many steps as n workloads have doublings, each for the healthy ones
-//     and for those that go last.
-//   - A step waits for slots no longer than all workloads take that are served before.
-func (w *world) bound() time.Duration {
-	n := len(w.apps) + 1
-	rollout := w.limits.RolloutDeadline + w.limits.CrashDeadline + w.limits.Soak + longestRollout
-	steps := 2 * bits.Len(uint(n))
-	return 10*settle + time.Minute + w.limits.RolloutDeadline + rollout*time.Duration(steps+(n+w.slots()-1)/w.slots())
-}
-
-// longestRollout is how long a rollout of the simulation progresses at most.
-const longestRollout = 3 * time.Minute

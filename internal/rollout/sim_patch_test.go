@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -76,6 +77,10 @@ func (w *world) patch(a *app) answer {
 		w.checkTurn(a)
 		w.roll(a, untrue, true)
 	}
+	if a.loses {
+		a.loses, answer = false, lost
+		w.say(a.name(), "the answer to its patch is lost")
+	}
 	if answer == lost {
 		w.at(time.Second, func() { w.see(a) })
 	}
@@ -86,7 +91,7 @@ func (w *world) patch(a *app) answer {
 // changes its template.
 func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	wellSince, well := a.wellSince(w.now)
-	healthy := well && w.now.Sub(wellSince) >= w.limits.Soak && !w.now.Before(a.disturbed)
+	healthy := well && w.now.Sub(a.made) > 5*time.Minute && w.now.Sub(wellSince) >= w.limits.Soak && !w.now.Before(a.disturbed)
 	a.stamp(w.holds)
 	how, until := w.fateOf(a), time.Time{}
 	if draw := w.draw(a); w.flaky && how == fine && draw.IntN(25) == 0 { // it fails for a while by itself
@@ -95,6 +100,9 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	}
 	a.begin(w.now, how, until)
 	a.byUs, a.leader = byUs, w.leaders
+	if a.driven { // by others for long, by us as quickly as others
+		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
+	}
 	w.sayRoll(a, untrue, byUs)
 	if byUs {
 		w.rolls++
@@ -137,7 +145,7 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 		if most += w.forgiven[c.number]; len(all) > most || c.copies > 1 && per[a.ref.Namespace] > 1+w.forgiven[c.number] {
 			names := make([]string, 0, len(all))
 			for _, v := range all {
-				names = append(names, v.a.name()+" at "+clock(v.at.Sub(w.zero)))
+				names = append(names, v.a.name()+" ("+v.a.sort()+") at "+clock(v.at.Sub(w.zero)))
 			}
 			w.errorf("a bad content has reached %d healthy workloads, want at most %d: %s", len(all), most, strings.Join(names, ", "))
 		}
@@ -147,8 +155,11 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 // underWay reports whether a workload rolls by us, and neither stands still nor has
 // failed.
 func (w *world) underWay(a *app) bool {
-	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.aborted.IsZero() {
-		return false
+	if a.canary && !a.promoted.IsZero() {
+		return false // a person had it go on
+	}
+	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.promoted.IsZero() || !a.aborted.IsZero() {
+		return false // a canary that a person promotes asks nobody
 	}
 	if a.ref.Namespace == w.forbidden && a.leader < w.leaders {
 		return false // a new leader cannot know
@@ -169,19 +180,20 @@ func (w *world) underWay(a *app) bool {
 
 // checkBudget checks that no more roll at once than may.
 func (w *world) checkBudget() {
-	n, per := 0, map[string]int{}
-	for _, a := range w.apps {
-		if w.underWay(a) {
+	n, per, all := 0, map[string]int{}, ""
+	for _, ref := range w.order {
+		if a := w.apps[ref]; w.underWay(a) {
 			n++
-			per[a.ref.Namespace]++
+			per[ref.Namespace]++
+			all += fmt.Sprintf("; %s (%s) since %s", a.name(), a.sort(), clock(a.began.Sub(w.zero)))
 		}
 	}
 	if w.most = max(w.most, n); n > w.slots() {
-		w.errorf("%d workloads roll at once, want at most %d", n, w.slots())
+		w.errorf("%d workloads roll at once, want at most %d%s", n, w.slots(), all)
 	}
 	for namespace, n := range per {
 		if n > w.limits.UnsettledPerNamespace {
-			w.errorf("%d workloads of %s roll at once, want at most %d", n, namespace, w.limits.UnsettledPerNamespace)
+			w.errorf("%d workloads of %s roll at once, want at most %d%s", n, namespace, w.limits.UnsettledPerNamespace, all)
 		}
 	}
 }
@@ -201,7 +213,7 @@ func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 	switch {
 	case why == checksum.Turn, why == checksum.NoReason && !settles:
 		if a.held && a.refusals == 0 && !a.failed { // one that has failed may always be mended
-			for _, source := range a.sources {
+			for _, source := range w.untrue(a) {
 				delete(w.halts, rollout.SourceRef{Namespace: a.ref.Namespace, Source: source})
 			}
 			w.frees(a)
@@ -213,6 +225,25 @@ func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 		a.held = true
 	}
 }
+
+// bound is how long a workload waits for its turn at most, when nothing but turns keeps
+// it: its sources have settled, it is opted in, and its change is not halted.
+//
+//   - Its sources settle within ten times the settling, and its change begins within a
+//     minute, though workloads cannot be looked at.
+//   - A busy workload is waited for no longer than the rollout deadline.
+//   - Each step of its change takes no longer than one rollout that makes no progress
+//     for the rollout deadline, and goes on then. As a change of n workloads doubles,
+//     it has no more steps than n has binary digits, and two for those that go last.
+//   - It waits for slots while the others roll, as many at once as there are slots.
+func (w *world) bound() time.Duration {
+	n, rollout := len(w.apps)+1, w.limits.Soak+longestRollout
+	steps, rounds := bits.Len(uint(n))+2, (n+w.slots()-1)/w.slots()
+	return 10*settle + time.Minute + w.limits.RolloutDeadline + time.Duration(steps)*(w.limits.RolloutDeadline+rollout) + time.Duration(rounds)*rollout
+}
+
+// longestRollout is how long a rollout of ours progresses in the simulation at most.
+const longestRollout = 2 * time.Minute
 
 // checkTurn checks that a workload has not waited for longer than the bound.
 func (w *world) checkTurn(a *app) {

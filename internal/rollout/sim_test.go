@@ -174,7 +174,7 @@ func (w *world) generates(a *app, after time.Duration) {
 // driveAt has somebody roll a workload for other reasons, for a long time, again and
 // again.
 func (w *world) driveAt(draw *rand.Rand, a *app) {
-	a.replicas, a.pace = 20, 30*time.Second
+	a.replicas, a.pace, a.driven = 20, 4*time.Second, true
 	for range 4 {
 		w.at(time.Duration(draw.Int64N(int64(chaos))), func() {
 			if w.apps[a.ref] == a {
@@ -212,7 +212,7 @@ func (w *world) checkEnd() {
 
 // keeps are the maps of a Plan that may hold something of workloads and sources that
 // are there, when nothing is to do.
-var keeps = []string{"edits", "pasts", "told", "done", "unwell", "findings", "fallen"}
+var keeps = []string{"edits", "records", "told", "done", "groups", "fell"}
 
 // leftovers are what a Plan holds of workloads that are gone, and what it holds that
 // should be empty when nothing is to do.
