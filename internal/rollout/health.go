@@ -27,9 +27,10 @@ type health struct {
 // available, and the fewest that were missing, as nodes and replicas may go away.
 type Extent struct{ most, missing int32 }
 
+// NoExtent is that of a rollout of which nothing is known yet.
 func NoExtent() Extent { return Extent{missing: math.MaxInt32} }
 
-// grows takes what a status tells, and reports whether that is further than ever.
+// Grows takes what a status tells, and reports whether that is further than ever.
 func (e *Extent) Grows(status *workload.Status) bool {
 	was := *e
 	e.most, e.missing = max(e.most, status.Updated+status.Available), min(e.missing, status.Missing)

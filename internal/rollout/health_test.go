@@ -9,7 +9,6 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-//nolint:gochecknoglobals // they never change
 var (
 	start  = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	stamps = map[string]string{"configmap.configstamp.dev/c": "new"}
