@@ -162,8 +162,8 @@ func (c *Controller) Reconsider() {
 	}
 }
 
-// wake has a workload looked at. Before this process leads nobody looks, and then it
-// looks at all of them.
+// wake queues a workload. A process that does not lead queues nothing: a new leader looks
+// at every workload.
 func (c *Controller) wake(user workload.Ref) {
 	if c.leads.Load() {
 		c.queue.Add(user)
@@ -233,8 +233,8 @@ func (c *Controller) lead(ctx context.Context) error {
 	return nil
 }
 
-// work handles workloads until ctx ends. What changed while nobody led is
-// found by looking at all of them.
+// work handles workloads until ctx ends. It begins with all of them, which finds what has
+// changed since the last leader ended.
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
 	c.leads.Store(true)
@@ -295,8 +295,8 @@ func (c *Controller) next(ctx context.Context) bool {
 }
 
 // longestLook bounds one look at a workload, or one round of turns, with all its
-// requests, each of which has a bound of its own. stuckAfter is when one that is
-// still under way hangs by itself: no API server can cause that.
+// requests; each request has its own bound too. A look that takes longer than stuckAfter
+// hangs by a fault of ours: no API server can cause that.
 const (
 	longestLook = 10 * time.Minute
 	stuckAfter  = 15 * time.Minute
@@ -326,7 +326,7 @@ func (c *Controller) caught(log klog.Logger, in, message string, then func(), ab
 }
 
 // tryLook looks at one workload. Its panic is its own failure: it is tried again,
-// as after any other, and takes nobody's turn meanwhile.
+// as after any other error, and holds no slot meanwhile.
 func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
@@ -366,8 +366,8 @@ func (c *Controller) tryRead(kind *workload.Kind, data []byte) (object *workload
 	return c.options.read(kind, data)
 }
 
-// Healthy says why the process should be started anew, nil when that would not help.
-// That the API server is away, or slow, is no reason.
+// Healthy says why the process should be restarted, nil when a restart would not help, as
+// when the API server is away or slow.
 func (c *Controller) Healthy(now time.Time) error {
 	began, last, waits := c.looks.Oldest(), c.looks.Latest(), c.line.oldest()
 	switch {

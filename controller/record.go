@@ -98,7 +98,7 @@ func (c *Controller) recordingBlocked(user workload.Ref, s *Workload, fields []s
 		"apply the manifest again, or restart the workload, to take its change and be stamped", joined(fields)))
 }
 
-// sooner is the shorter of two waits, of which zero is none.
+// sooner is the shorter of two waits. Zero is no wait.
 func sooner(wait, other time.Duration) time.Duration {
 	if wait == 0 || other == 0 {
 		return max(wait, other)

@@ -14,8 +14,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// noHurry is how long to wait before something is tried again that only a
-// person can mend.
+// noHurry is how long to wait before something is tried again that only a person can fix.
 const noHurry = 10 * time.Minute
 
 var errMoved = errors.New("somebody else wrote the workload meanwhile")
@@ -95,8 +94,8 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	return sooner(wait, again), err
 }
 
-// atRest is about a workload for which nothing is due: what people were told of it is
-// over, but that its pods cannot be looked at, which is no matter of its own.
+// atRest forgets what people were told of a workload, as nothing is due any more. Only that
+// its pods cannot be listed stays true.
 func (c *Controller) atRest(user workload.Ref) {
 	c.notes.of(user).settle()
 	c.told.forget(user, checksum.PodsUnseen)
@@ -286,8 +285,8 @@ func (c *Controller) follows(user workload.Ref) (follows bool) {
 	return follows
 }
 
-// planned asks the plan something, or tells it something, under the one lock around
-// it, and queues whom the plan wants looked at.
+// planned asks the plan something, or tells it something, under its lock, and queues the
+// workloads that it wants looked at.
 func (c *Controller) planned(do func(*rollout.Plan)) {
 	stirs := func() []rollout.Stir {
 		c.planLock.Lock()
