@@ -336,7 +336,7 @@ func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.
 			records = s.records
 		}
 		now := c.options.Clock.Now()
-		c.planned(func(p *rollout.Plan) { p.Recount(now); p.Unlooked(user, records, true, now) })
+		c.planned(func(p *rollout.Plan) { p.Recount(now); p.Panicked(user, records, now) })
 		wait, err = 0, errPanicked
 	}, "workload", user)
 	return c.sync(ctx, user)

@@ -59,6 +59,9 @@ func (p *Plan) hash(content *checksum.Content) uint64 {
 // Copies join while the others are under way, or soon after.
 func (p *Plan) groupOf(key groupKey, written time.Time) *group {
 	g := p.groups[key]
+	if found := p.groups[groupKey{name: key.name, is: key.is}]; g == nil && found != nil && found.key.was == 0 {
+		g = found
+	}
 	apart := time.Duration(0)
 	if g != nil {
 		apart = written.Sub(g.last).Abs()
