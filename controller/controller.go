@@ -136,14 +136,10 @@ type Controller struct {
 // Edited tells the controller that a source has other content than before, which was nil
 // when it did not exist. It may be called at any time, from any goroutine.
 func (c *Controller) Edited(namespace string, source checksum.Source, was *checksum.Content) {
-	users := c.index.users(namespace, source)
-	if len(users) == 0 {
-		return
-	}
 	c.planned(func(p *rollout.Plan) {
 		p.Edited(rollout.SourceRef{Namespace: namespace, Source: source}, was, c.sources.Content(namespace, source), c.options.Clock.Now())
 	})
-	for _, user := range users {
+	for _, user := range c.index.users(namespace, source) {
 		c.wake(user) // a recording waits for nothing; a roll waits in sync
 	}
 }
@@ -187,7 +183,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !c.fill(ctx) {
 		return nil // told to stop before
 	}
-	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count())
+	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count(nil))
 	if c.options.Lease == nil {
 		c.work(ctx)
 		return nil
@@ -286,7 +282,7 @@ func (c *Controller) next(ctx context.Context) bool {
 		c.queue.AddAfter(user, wait)
 		fallthrough
 	default:
-		if !c.again(user) { // else it has failed, and waits for its turn
+		if !c.asks(user, (*rollout.Plan).Again) { // else it has failed, and waits for its turn
 			c.queue.Forget(user)
 			c.told.over(user, checksum.Retry, "")
 		}

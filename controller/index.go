@@ -149,10 +149,16 @@ func (x *index) get(user workload.Ref) *Workload {
 	return x.workloads[user]
 }
 
-func (x *index) count() int {
+// count counts some workloads; nil: all.
+func (x *index) count(counts func(workload.Ref, *Workload) bool) (n int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return len(x.workloads)
+	for user, s := range x.workloads {
+		if counts == nil || counts(user, s) {
+			n++
+		}
+	}
+	return n
 }
 
 func (x *index) users(namespace string, source checksum.Source) []workload.Ref {

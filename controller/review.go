@@ -16,12 +16,7 @@ var errNoKey = errors.New("the digest key is not there yet")
 // serves reports whether a workload is ours, and tells of a Namespace that is left to
 // another installation.
 func (c *Controller) serves(user workload.Ref, s *Workload) bool {
-	namespace := c.namespaces.Get(user.Namespace)
-	served, why := checksum.Served(checksum.Candidate{
-		Inject: s.inject, Foreign: s.foreign, Owned: s.owned,
-		Ending:   s.deleting || namespace.Ending,
-		Excluded: slices.Contains(c.options.Excluded, user.Namespace),
-	}, namespace, c.options.Installation)
+	served, why := c.served(user, s)
 	switch {
 	case served:
 		c.told.over(user.Namespace, checksum.ServedElsewhere, "")
@@ -30,6 +25,16 @@ func (c *Controller) serves(user workload.Ref, s *Workload) bool {
 			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
 	}
 	return served
+}
+
+// served is serves, and tells nobody.
+func (c *Controller) served(user workload.Ref, s *Workload) (served bool, why checksum.Reason) {
+	namespace := c.namespaces.Get(user.Namespace)
+	return checksum.Served(checksum.Candidate{
+		Inject: s.inject, Foreign: s.foreign, Owned: s.owned,
+		Ending:   s.deleting || namespace.Ending,
+		Excluded: slices.Contains(c.options.Excluded, user.Namespace),
+	}, namespace, c.options.Installation)
 }
 
 // review is the state of a workload's references under its policy.
