@@ -136,14 +136,10 @@ type Controller struct {
 // Edited tells the controller that a source has other content than before, which was nil
 // when it did not exist. It may be called at any time, from any goroutine.
 func (c *Controller) Edited(namespace string, source checksum.Source, was *checksum.Content) {
-	users := c.index.users(namespace, source)
-	if len(users) == 0 {
-		return
-	}
 	c.planned(func(p *rollout.Plan) {
 		p.Edited(rollout.SourceRef{Namespace: namespace, Source: source}, was, c.sources.Content(namespace, source), c.options.Clock.Now())
 	})
-	for _, user := range users {
+	for _, user := range c.index.users(namespace, source) {
 		c.wake(user) // a recording waits for nothing; a roll waits in sync
 	}
 }
@@ -162,8 +158,8 @@ func (c *Controller) Reconsider() {
 	}
 }
 
-// wake has a workload looked at. Before this process leads nobody looks, and then it
-// looks at all of them.
+// wake queues a workload. A process that does not lead queues nothing: a new leader looks
+// at every workload.
 func (c *Controller) wake(user workload.Ref) {
 	if c.leads.Load() {
 		c.queue.Add(user)
@@ -187,7 +183,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !c.fill(ctx) {
 		return nil // told to stop before
 	}
-	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count())
+	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count(nil))
 	if c.options.Lease == nil {
 		c.work(ctx)
 		return nil
@@ -233,8 +229,8 @@ func (c *Controller) lead(ctx context.Context) error {
 	return nil
 }
 
-// work handles workloads until ctx ends. What changed while nobody led is
-// found by looking at all of them.
+// work handles workloads until ctx ends. It begins with all of them, which finds what has
+// changed since the last leader ended.
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
 	c.leads.Store(true)
@@ -286,7 +282,7 @@ func (c *Controller) next(ctx context.Context) bool {
 		c.queue.AddAfter(user, wait)
 		fallthrough
 	default:
-		if !c.again(user) { // else it has failed, and waits for its turn
+		if !c.asks(user, (*rollout.Plan).Again) { // else it has failed, and waits for its turn
 			c.queue.Forget(user)
 			c.told.over(user, checksum.Retry, "")
 		}
@@ -295,8 +291,8 @@ func (c *Controller) next(ctx context.Context) bool {
 }
 
 // longestLook bounds one look at a workload, or one round of turns, with all its
-// requests, each of which has a bound of its own. stuckAfter is when one that is
-// still under way hangs by itself: no API server can cause that.
+// requests; each request has its own bound too. A look that takes longer than stuckAfter
+// hangs by a fault of ours: no API server can cause that.
 const (
 	longestLook = 10 * time.Minute
 	stuckAfter  = 15 * time.Minute
@@ -326,7 +322,7 @@ func (c *Controller) caught(log klog.Logger, in, message string, then func(), ab
 }
 
 // tryLook looks at one workload. Its panic is its own failure: it is tried again,
-// as after any other, and takes nobody's turn meanwhile.
+// as after any other error, and holds no slot meanwhile.
 func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
@@ -336,7 +332,7 @@ func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.
 			records = s.records
 		}
 		now := c.options.Clock.Now()
-		c.planned(func(p *rollout.Plan) { p.Recount(now); p.Unlooked(user, records, true, now) })
+		c.planned(func(p *rollout.Plan) { p.Recount(now); p.Panicked(user, records, now) })
 		wait, err = 0, errPanicked
 	}, "workload", user)
 	return c.sync(ctx, user)
@@ -366,8 +362,8 @@ func (c *Controller) tryRead(kind *workload.Kind, data []byte) (object *workload
 	return c.options.read(kind, data)
 }
 
-// Healthy says why the process should be started anew, nil when that would not help.
-// That the API server is away, or slow, is no reason.
+// Healthy says why the process should be restarted, nil when a restart would not help, as
+// when the API server is away or slow.
 func (c *Controller) Healthy(now time.Time) error {
 	began, last, waits := c.looks.Oldest(), c.looks.Latest(), c.line.oldest()
 	switch {

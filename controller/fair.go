@@ -19,7 +19,7 @@ type fair struct {
 	total int
 }
 
-// inLine is who waits, and since when.
+// inLine is a workload that waits, and since when.
 type inLine struct {
 	user  workload.Ref
 	since time.Time
@@ -27,7 +27,7 @@ type inLine struct {
 
 func newFair(now func() time.Time) *fair { return &fair{now: now, lines: map[string][]inLine{}} }
 
-// Touch implements workqueue.Queue: who waits already keeps the place.
+// Touch implements workqueue.Queue: a workload that waits already keeps its place.
 func (*fair) Touch(workload.Ref) {}
 
 func (f *fair) Push(user workload.Ref) {
@@ -47,7 +47,7 @@ func (f *fair) Len() int {
 	return f.total
 }
 
-// oldest is since when the first of all lines waits, zero when nobody does.
+// oldest is since when the first of all lines waits, zero when none does.
 func (f *fair) oldest() (oldest time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -358,11 +358,17 @@ func (h *house) control(t *testing.T, settle time.Duration, clock clock.WithTick
 // see has the controller's watch bring a workload.
 func (h *house) see(t *testing.T, user workload.Ref) {
 	t.Helper()
-	object, err := h.condenser(user.Kind)(h.cluster.body(user))
-	if err != nil {
-		t.Fatal(err)
+	h.sees(t, user, h.cluster.body(user))
+}
+
+// sees has the watch of a controller bring a workload.
+func (c *Controller) sees(t testing.TB, user workload.Ref, body []byte) {
+	t.Helper()
+	object, err := c.condenser(user.Kind)(body)
+	if err == nil {
+		err = c.index.of(user.Kind, "", c.options.Clock).Update(object)
 	}
-	if err := h.index.of(user.Kind, "", h.clock).Update(object); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -88,7 +88,7 @@ func (c *Controller) sayPace(ctx context.Context, user workload.Ref, s *Workload
 	}
 }
 
-// because says what holds a workload, and who said so.
+// because says which setting holds a workload, and where it is set.
 func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string {
 	text := "configstamp.dev/" + hold.Reason.String()
 	switch origin, _ := policy.OriginOf(hold.Reason.String()); origin {
@@ -104,7 +104,7 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 	return text + " holds it until " + hold.Until.UTC().Format(time.RFC3339)
 }
 
-// sayUnreadable tells of settings that nobody can read.
+// sayUnreadable tells of settings that cannot be read.
 func (c *Controller) sayUnreadable(user workload.Ref, s *Workload, r review) {
 	texts := make([]string, 0, len(r.policy.Faults))
 	var sources []checksum.Source

@@ -60,8 +60,8 @@ func (o *Options) read(kind *workload.Kind, body []byte) (*workload.Object, *Wor
 	return object, s, nil
 }
 
-// faulty is a workload of which no more is known than its metadata, because of
-// err; nil is no fault.
+// faulty is a workload with its metadata alone. err, if not nil, is why its template cannot
+// be read.
 func faulty(object *workload.Object, err error) *Workload {
 	s := &Workload{
 		uid:             object.UID,
@@ -149,10 +149,16 @@ func (x *index) get(user workload.Ref) *Workload {
 	return x.workloads[user]
 }
 
-func (x *index) count() int {
+// count counts some workloads; nil: all.
+func (x *index) count(counts func(workload.Ref, *Workload) bool) (n int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return len(x.workloads)
+	for user, s := range x.workloads {
+		if counts == nil || counts(user, s) {
+			n++
+		}
+	}
+	return n
 }
 
 func (x *index) users(namespace string, source checksum.Source) []workload.Ref {
@@ -247,9 +253,8 @@ func (x *index) unuse(at rollout.SourceRef, user workload.Ref) {
 }
 
 // renew takes the answer to a re-admission, unless the watch has told of
-// something newer meanwhile, such as a deletion. Who has looked at the workload
-// knows what that has changed; what others have said of it since is news, that the
-// watch will not tell any more.
+// something newer meanwhile, such as a deletion. It wakes the workload if somebody else has
+// changed its settings since: the watch will not tell of that any more.
 func (x *index) renew(user workload.Ref, s *Workload) {
 	x.update(func() (wake []workload.Ref) {
 		if known := x.workloads[user]; known != nil && x.take(user, s) && !known.saysAs(s) {
@@ -287,7 +292,7 @@ func (x *index) replace(kind *workload.Kind, namespace string, list map[workload
 	})
 }
 
-// refresh looks anew at what concerns every workload.
+// refresh indexes every workload under its present policy.
 func (x *index) refresh() {
 	x.update(func() []workload.Ref {
 		x.refreshed("")
@@ -295,14 +300,14 @@ func (x *index) refresh() {
 	})
 }
 
-// reconsider looks anew at what concerns the workloads of a namespace, and wakes
+// reconsider indexes the workloads of a namespace under their present policy, and wakes
 // them.
 func (x *index) reconsider(namespace string) {
 	x.update(func() []workload.Ref { return x.refreshed(namespace) })
 }
 
-// refreshed indexes workloads under their present policy. What others hold of them does
-// not change under them.
+// refreshed indexes workloads of a namespace ("": of all) under their present policy. It
+// copies each, so that a reader's copy does not change.
 func (x *index) refreshed(namespace string) (all []workload.Ref) {
 	for user, s := range x.workloads {
 		if namespace == "" || user.Namespace == namespace {

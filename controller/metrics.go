@@ -85,7 +85,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 		leads, oldest = 1, g.line.oldest()
 	}
 	gauge("leader", "1 while this process leads.")(leads)
-	gauge("workloads", "Workloads that are watched, opted in or not.")(float64(g.index.count()))
+	gauge("workloads", "Workloads that are watched, opted in or not.")(float64(g.index.count(nil)))
 	gauge("queue_depth", "Workloads that wait to be looked at; 0 on a process that does not lead.")(float64(g.line.Len()))
 	gauge("queue_age_seconds", "How long the first of the queue has waited to be looked at; 0 on a process that does not lead.")(age(oldest, now))
 	var n rollout.Counts
@@ -138,11 +138,11 @@ func (w *waits) looked(user workload.Ref, why checksum.Reason, failed, again boo
 		is.failing = now
 	case failed:
 	case again && why == checksum.Turn && (is.why == checksum.Blocked || is.why == checksum.TooLarge):
-		// Nobody knows before the next try whether that has ended.
+		// Only the next try can tell whether that has ended.
 	case is.why.Label() != why.Label():
 		is.why, is.since = why, now
 	}
-	if !failed && (!again || why == checksum.Halted) { // nobody tries while the change is halted
+	if !failed && (!again || why == checksum.Halted) { // nothing is tried while the change is halted
 		is.failing = time.Time{}
 	}
 	if w.all[user] = is; is.why == checksum.NoReason && is.failing.IsZero() {
@@ -156,8 +156,8 @@ type queued struct {
 	since time.Time
 }
 
-// byLabel counts those that wait, by the label of what they wait for; who is tried
-// again waits for nothing else.
+// byLabel counts the workloads that wait, by the label of what they wait for. One whose
+// looks fail waits for its next try alone.
 func (w *waits) byLabel() map[string]queued {
 	w.mu.Lock()
 	defer w.mu.Unlock()

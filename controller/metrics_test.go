@@ -240,14 +240,14 @@ func TestWaits_ARetryThatIsNotNeededIsForgotten(t *testing.T) {
 				w.refusal = refusal
 				app, good := w.apps[w.names[0]], w.contents[at]
 				w.edit(at, w.newContent())
-				for w.pass(10 * time.Minute); !w.controller.again(app.user); {
+				for w.pass(10 * time.Minute); !w.controller.asks(app.user, (*rollout.Plan).Again); {
 					w.pass(time.Second) // until just after a try
 				}
 				then(w, app, good)
 				app.refused = 0
 				w.pass(5 * time.Minute)
-				if got := w.controller.waits.byLabel(); got[checksum.Retry.Label()].count != 0 || w.controller.again(app.user) || w.queue.NumRequeues(app.user) > 0 {
-					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, map[bool]int{true: 1}[w.controller.again(app.user)], w.queue.NumRequeues(app.user))
+				if got := w.controller.waits.byLabel(); got[checksum.Retry.Label()].count != 0 || w.controller.asks(app.user, (*rollout.Plan).Again) || w.queue.NumRequeues(app.user) > 0 {
+					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, map[bool]int{true: 1}[w.controller.asks(app.user, (*rollout.Plan).Again)], w.queue.NumRequeues(app.user))
 				}
 			})
 		}

@@ -161,8 +161,9 @@ const (
 	// webhook again, and believedWhereNamed where the Namespace names us: the other one is
 	// about to hear of that.
 	believed, believedWhereNamed = noHurry, 30 * time.Second
-	// renewedFor is how long we do not record the same workload anew over the same key. A
-	// lost key cannot come back; one that does is somebody's, even if no webhook says so.
+	// renewedFor is how long a workload is not recorded again over the same key. A lost key
+	// cannot come back: one that does belongs to another installation, even if its webhook
+	// is silent.
 	renewedFor = 24 * time.Hour
 )
 
@@ -172,13 +173,13 @@ const (
 type others struct {
 	mu      sync.Mutex
 	claimed map[claimedKey]time.Time              // until when we believe it
-	renewed map[workload.Ref]map[string]time.Time // when we recorded it anew, by key
+	renewed map[workload.Ref]map[string]time.Time // when it was recorded again, by key
 }
 
 type claimedKey struct{ namespace, id string }
 
 // keep tells how long to leave a workload alone that has values under other keys; zero: ask
-// about them now. back tells that one of them was recorded anew, and is there again.
+// about them now. back tells that a value was recorded again, and its key has come back.
 func (o *others) keep(user workload.Ref, ids []string, now time.Time) (wait time.Duration, back bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -210,7 +211,7 @@ func (o *others) claim(namespace string, ids []string, claims map[string]string,
 	return by, claimed, lapsed
 }
 
-// renew notes that values under some keys are recorded anew.
+// renew notes that values under some keys were recorded again, under ours.
 func (o *others) renew(user workload.Ref, ids []string, now time.Time) {
 	if len(ids) == 0 {
 		return

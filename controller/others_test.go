@@ -91,13 +91,7 @@ func (s *site) Ring() *checksum.Ring { return s.keys }
 // look has the controller of an installation look at every workload.
 func (s *site) look() {
 	for user := range s.objects {
-		object, err := s.controller.condenser(user.Kind)(s.body(user))
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if err := s.controller.index.of(user.Kind, "", s.clock).Update(object); err != nil {
-			s.t.Fatal(err)
-		}
+		s.controller.sees(s.t, user, s.body(user))
 		_, _ = s.controller.sync(s.t.Context(), user) // what fails is tried again at the next look
 	}
 }

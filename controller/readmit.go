@@ -22,8 +22,8 @@ import (
 // errAway: the answer to a re-admission is not true yet.
 var errAway = errors.New("re-admission left untrue checksums: the webhook was not called, or knew older content")
 
-// roll has the webhook stamp a workload anew, and checks that the answer is
-// true. That closes every race between the caches without trusting any.
+// roll has the webhook stamp a workload again, and checks that the answer is true. So a
+// race between the caches of both processes does no harm.
 func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, review review) (time.Duration, error) {
 	note := c.notes.of(user)
 	note.changed, note.asked = review.Untrue, s.records

@@ -30,12 +30,12 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 	if again, err = c.tryRecording(ctx, user, s, review, before); err != nil || again > 0 {
 		return again, err
 	}
-	var last time.Time
 	written := user.Kind.TemplateWritten(before)
-	c.planned(func(p *rollout.Plan) { last = p.LastRoll(user, string(s.uid)) })
-	if last.After(written) { // managedFields do not tell of our own rolls
-		written = last
-	}
+	c.planned(func(p *rollout.Plan) {
+		if last := p.LastRoll(user, string(s.uid)); last.After(written) { // managedFields do not tell of our own rolls
+			written = last
+		}
+	})
 	c.notes.of(user).record = &toRecord{s, review, written}
 	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Controller) recordingBlocked(user workload.Ref, s *Workload, fields []s
 		"apply the manifest again, or restart the workload, to take its change and be stamped", joined(fields)))
 }
 
-// sooner is the shorter of two waits, of which zero is none.
+// sooner is the shorter of two waits. Zero is no wait.
 func sooner(wait, other time.Duration) time.Duration {
 	if wait == 0 || other == 0 {
 		return max(wait, other)

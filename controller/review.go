@@ -16,12 +16,7 @@ var errNoKey = errors.New("the digest key is not there yet")
 // serves reports whether a workload is ours, and tells of a Namespace that is left to
 // another installation.
 func (c *Controller) serves(user workload.Ref, s *Workload) bool {
-	namespace := c.namespaces.Get(user.Namespace)
-	served, why := checksum.Served(checksum.Candidate{
-		Inject: s.inject, Foreign: s.foreign, Owned: s.owned,
-		Ending:   s.deleting || namespace.Ending,
-		Excluded: slices.Contains(c.options.Excluded, user.Namespace),
-	}, namespace, c.options.Installation)
+	served, why := c.served(user, s)
 	switch {
 	case served:
 		c.told.over(user.Namespace, checksum.ServedElsewhere, "")
@@ -32,13 +27,23 @@ func (c *Controller) serves(user workload.Ref, s *Workload) bool {
 	return served
 }
 
+// served is serves, and tells nobody.
+func (c *Controller) served(user workload.Ref, s *Workload) (served bool, why checksum.Reason) {
+	namespace := c.namespaces.Get(user.Namespace)
+	return checksum.Served(checksum.Candidate{
+		Inject: s.inject, Foreign: s.foreign, Owned: s.owned,
+		Ending:   s.deleting || namespace.Ending,
+		Excluded: slices.Contains(c.options.Excluded, user.Namespace),
+	}, namespace, c.options.Installation)
+}
+
 // review is the state of a workload's references under its policy.
 type review struct {
 	checksum.Review
 	policy checksum.Policy
 }
 
-// rests reports whether nothing is due, and nothing to be mended.
+// rests reports whether nothing is due, and no setting is to be fixed.
 func (r *review) rests() bool {
 	return len(r.Untrue) == 0 && len(r.ToRecord) == 0 && len(r.Faults) == 0 && len(r.policy.Faults) == 0
 }
@@ -97,8 +102,8 @@ func (c *Controller) review(ctx context.Context, user workload.Ref, s *Workload)
 	})}, nil
 }
 
-// carried are the sources of which a workload's template has a stamp of what they hold
-// now, with that content, whatever its policy says, and whether it is served or not.
+// carried maps a source to its content where the workload's template has a true stamp of
+// it, whatever its policy says, and whether it is served or not.
 func (c *Controller) carried(user workload.Ref, s *Workload) map[checksum.Source]*checksum.Content {
 	ring, carried := c.keys.Ring(), map[checksum.Source]*checksum.Content{}
 	if ring == nil {
@@ -106,7 +111,7 @@ func (c *Controller) carried(user workload.Ref, s *Workload) map[checksum.Source
 	}
 	policy := checksum.DefaultPolicy()
 	policy.SecretProviderClasses = true
-	policy.Also = s.sources // they count, whoever names them
+	policy.Also = s.sources // they count, whether the template names them or not
 	stamps := checksum.Records{Stamps: s.records.Stamps}
 	for _, selection := range checksum.Selections(s.references, policy) {
 		stamp, stamped := stamps.Of(selection.Source)

@@ -14,8 +14,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// noHurry is how long to wait before something is tried again that only a
-// person can mend.
+// noHurry is how long to wait before something is tried again that only a person can fix.
 const noHurry = 10 * time.Minute
 
 var errMoved = errors.New("somebody else wrote the workload meanwhile")
@@ -24,7 +23,9 @@ var errMoved = errors.New("somebody else wrote the workload meanwhile")
 // is forgotten.
 func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	err = errPanicked // unless it returns
-	defer func() { c.waits.looked(user, c.notes.end(user), err != nil, c.again(user), c.options.Clock.Now()) }()
+	defer func() {
+		c.waits.looked(user, c.notes.end(user), err != nil, c.asks(user, (*rollout.Plan).Again), c.options.Clock.Now())
+	}()
 	s := c.index.get(user)
 	if s == nil {
 		return c.forget(user), nil
@@ -39,27 +40,25 @@ func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Dur
 
 // forget drops a workload that is gone, and returns how long to wait before its
 // rollout is dropped as well.
-func (c *Controller) forget(user workload.Ref) time.Duration {
+func (c *Controller) forget(user workload.Ref) (wait time.Duration) {
 	c.notes.forget(user)
 	c.told.forget(user)
 	c.others.forget(user)
-	var wait time.Duration
 	c.planned(func(p *rollout.Plan) { wait = p.Forget(user, c.options.Clock.Now()) })
 	return wait
 }
 
-// again reports whether a workload is to be tried again.
-func (c *Controller) again(user workload.Ref) (again bool) {
-	c.planned(func(p *rollout.Plan) { again = p.Again(user) })
-	return again
+// asks puts a question about a workload to the plan.
+func (c *Controller) asks(user workload.Ref, question func(*rollout.Plan, workload.Ref) bool) (answer bool) {
+	c.planned(func(p *rollout.Plan) { answer = question(p, user) })
+	return answer
 }
 
 // look looks at one workload and does what is due: nothing, a recording, or a roll. It
 // returns how long to wait before the next look, zero when something else will wake it.
 // After an error the look is tried again with backoff, for ever.
 func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (time.Duration, error) {
-	var uncertain bool
-	if c.planned(func(p *rollout.Plan) { uncertain = p.Uncertain(user) }); uncertain { // the watch may not have told of it yet
+	if c.asks(user, (*rollout.Plan).Uncertain) { // the watch may not have told of it yet
 		var err error
 		if s, err = c.reread(ctx, user, s); err != nil {
 			return 0, fmt.Errorf("looking whether it rolls: %w", err)
@@ -89,14 +88,14 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 		s = next // as it is after a re-admission
 	}
 	again, followErr := c.follow(ctx, user, s)
-	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && !c.follows(user) {
+	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && !c.asks(user, (*rollout.Plan).Follows) {
 		c.atRest(user)
 	}
 	return sooner(wait, again), err
 }
 
-// atRest is about a workload for which nothing is due: what people were told of it is
-// over, but that its pods cannot be looked at, which is no matter of its own.
+// atRest forgets what people were told of a workload, as nothing is due any more. Only that
+// its pods cannot be listed stays true.
 func (c *Controller) atRest(user workload.Ref) {
 	c.notes.of(user).settle()
 	c.told.forget(user, checksum.PodsUnseen)
@@ -144,7 +143,7 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload,
 		c.others.forget(user)
 	}
 	wait, err := c.follow(ctx, user, s)
-	if !served && err == nil && !c.follows(user) {
+	if !served && err == nil && !c.asks(user, (*rollout.Plan).Follows) {
 		c.told.forget(user)
 	}
 	return wait, err
@@ -233,8 +232,7 @@ func (c *Controller) readNodes(ctx context.Context, f *rollout.Facts, names []st
 // of it. It returns how long to wait before looking again.
 func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload) (time.Duration, error) {
 	facts := c.facts(user, s)
-	var concerned bool
-	if c.planned(func(p *rollout.Plan) { concerned = p.Concerned(user) }); concerned {
+	if c.asks(user, (*rollout.Plan).Concerned) {
 		facts.Carried = c.carried(user, s)
 	}
 	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Followed)
@@ -280,14 +278,8 @@ func (c *Controller) podsOf(ctx context.Context, user workload.Ref, selector *st
 	return pods, err
 }
 
-// follows reports whether a workload has a rollout that is followed.
-func (c *Controller) follows(user workload.Ref) (follows bool) {
-	c.planned(func(p *rollout.Plan) { follows = p.Follows(user) })
-	return follows
-}
-
-// planned asks the plan something, or tells it something, under the one lock around
-// it, and queues whom the plan wants looked at.
+// planned asks the plan something, or tells it something, under its lock, and queues the
+// workloads that it wants looked at.
 func (c *Controller) planned(do func(*rollout.Plan)) {
 	stirs := func() []rollout.Stir {
 		c.planLock.Lock()
@@ -366,7 +358,12 @@ func (l lookup) Written(at rollout.SourceRef) time.Time {
 	return written
 }
 
-func (l lookup) Workloads() int { return l.index.count() }
+func (l lookup) Workloads() int {
+	return l.index.count(func(user workload.Ref, s *Workload) bool {
+		served, _ := l.served(user, s)
+		return served && user.Kind.Restarts
+	})
+}
 
 func (l lookup) Copies(of checksum.Source) (copies []rollout.SourceRef) {
 	for _, namespace := range l.sources.Namespaces(of) {

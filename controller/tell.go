@@ -100,8 +100,7 @@ func (c *Controller) sayOnce(user workload.Ref, s *Workload, why checksum.Reason
 	}
 }
 
-// onSource tells something about a source. That nobody can tell which version of it
-// is meant, is no matter: what is about it is told once.
+// onSource tells something about a source, as it is now.
 func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, why checksum.Reason, text, about string) {
 	regarding := referenceTo(at)
 	uid, err := c.api.sourceUID(ctx, at)
@@ -179,7 +178,7 @@ const patience = 8
 func (c *Controller) reportFailure(user workload.Ref, err error) {
 	s := c.index.get(user)
 	if s == nil || optedOut(err) || c.queue.NumRequeues(user)+1 < patience {
-		return // who has opted out is told nothing
+		return // nothing is told of a workload that has opted out
 	}
 	text := err.Error()
 	var lost *url.Error

@@ -134,8 +134,8 @@ func (c *Controller) Ready() error {
 	return nil
 }
 
-// customsWithin bounds how long custom kinds are waited for: one that the API server
-// does not tell of, or does not let us read, keeps nobody from leading.
+// customsWithin bounds how long to wait for custom kinds. The API server may not tell of one,
+// or not let us read it; then the process leads without it.
 const customsWithin = 30 * time.Second
 
 // fill waits until every cache is filled, and says now and then which is not.

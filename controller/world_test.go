@@ -243,13 +243,7 @@ func (w *world) lead() {
 
 // see has the controller's watch bring a workload as it is.
 func (w *world) see(user workload.Ref) {
-	object, err := w.controller.condenser(user.Kind)(w.body(w.apps[user]))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := w.controller.index.of(user.Kind, "", w.clock).Update(object); err != nil {
-		w.t.Fatal(err)
-	}
+	w.controller.sees(w.t, user, w.body(w.apps[user]))
 }
 
 // until lets time pass, event by event, for a while.

@@ -6,7 +6,7 @@
 //   - review.go turns HTTP into one request and back; carve.go cuts the objects out of
 //     the body.
 //   - handler.go looks at the request and asks checksum.Decide, which holds the rules;
-//     patch.go writes the answer; takeaway.go finds clients that remove our stamps;
+//     patch.go writes the answer; stripping.go finds clients that remove our stamps;
 //     metrics.go counts.
 //
 // The package never denies, never writes to the cluster, and does not know

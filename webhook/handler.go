@@ -84,7 +84,7 @@ type Handler struct {
 	Now func() time.Time
 
 	underWay  watchdog.Work
-	takeaways takeaways
+	stripping stripping
 	bodies    bodies
 }
 
@@ -211,7 +211,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	}
 	decision := checksum.Decide(ring, admission)
 	if decision.Outcome == checksum.Restored {
-		h.watchTakeaway(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
+		h.watchStripping(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
 	reason := checksum.NoReason
 	for _, finding := range decision.Findings {

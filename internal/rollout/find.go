@@ -34,7 +34,7 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 	if began.IsZero() && status.Phase == workload.Failed {
 		began = status.FailedAt // not even a pod could be made, or none may be seen
 	}
-	if began.IsZero() && f.Pods.Access != Seen && status.Phase == workload.Rolling { // nobody can see when
+	if began.IsZero() && f.Pods.Access != Seen && (status.Phase == workload.Rolling || status.Phase == workload.Failed) { // nobody can see when
 		if began = status.Current; began.IsZero() {
 			began = recent(concerned, now.Add(-p.limits.RolloutDeadline)) // it may be by what changed
 		}

@@ -59,6 +59,9 @@ func (p *Plan) hash(content *checksum.Content) uint64 {
 // Copies join while the others are under way, or soon after.
 func (p *Plan) groupOf(key groupKey, written time.Time) *group {
 	g := p.groups[key]
+	if found := p.groups[groupKey{name: key.name, is: key.is}]; g == nil && found != nil && found.key.was == 0 {
+		g = found
+	}
 	apart := time.Duration(0)
 	if g != nil {
 		apart = written.Sub(g.last).Abs()
@@ -66,6 +69,8 @@ func (p *Plan) groupOf(key groupKey, written time.Time) *group {
 	if g == nil || apart > replicatedWithin && len(g.changes) == 0 {
 		p.sweepGroups(written)
 		g = &group{key: key, changes: map[*change]struct{}{}, stopped: map[*change]time.Time{}}
+		p.groups[key] = g
+		key.was = 0 // for copies of which it is not known what they held
 		p.groups[key] = g
 	}
 	if written.After(g.last) {

@@ -27,7 +27,7 @@ type health struct {
 // available, and the fewest that were missing, as nodes and replicas may go away.
 type Extent struct{ most, missing int32 }
 
-// NoExtent is that of a rollout of which no status is known yet.
+// NoExtent is that of a rollout of which nothing is known yet.
 func NoExtent() Extent { return Extent{missing: math.MaxInt32} }
 
 // Grows takes what a status tells, and reports whether that is further than ever.

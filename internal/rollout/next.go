@@ -81,11 +81,12 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 	} else {
 		c.stop = stop
 	}
-	for _, g := range c.groups {
-		if c.stop != nil {
-			g.stopped[c] = c.failures[c.stop]
-		} else {
-			delete(g.stopped, c)
+	for _, g := range c.groups { // that this namespace goes on all the same is no word on others
+		delete(g.stopped, c)
+		for _, began := range c.failures {
+			if began.After(g.stopped[c]) {
+				g.stopped[c] = began
+			}
 		}
 	}
 	switch {

@@ -23,8 +23,9 @@ const (
 
 // stats are what a simulation has seen, and what its checks remember.
 type stats struct {
-	victims  map[int][]victim // the healthy workloads that a bad content has reached, by its number
-	forgiven map[int]int      // how many more may be, as some are deleted
+	before   map[rollout.SourceRef]int // the number of what a source held before
+	victims  map[int][]victim          // the healthy workloads that a bad content has reached, by its number
+	forgiven map[int]int               // how many more may be, as some are deleted
 	rolls    int
 	changes  int
 	leaders  int
@@ -36,8 +37,9 @@ type stats struct {
 }
 
 type victim struct {
-	a  *app
-	at time.Time
+	a   *app
+	at  time.Time
+	was int // the number of the content before: copies have the same one
 }
 
 // fateOf is what becomes of a new revision of a workload.
@@ -125,8 +127,9 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 		if c.bad == fine || c.resumed {
 			continue
 		}
-		all := append(w.victims[c.number], victim{a, w.now})
-		w.victims[c.number] = all
+		was := w.before[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]
+		w.victims[c.number] = append(w.victims[c.number], victim{a, w.now, was})
+		all := slices.DeleteFunc(slices.Clone(w.victims[c.number]), func(v victim) bool { return v.was != was })
 		per := map[string]int{}
 		for _, v := range all {
 			per[v.a.ref.Namespace]++
@@ -155,8 +158,8 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 // underWay reports whether a workload rolls by us, and neither stands still nor has
 // failed.
 func (w *world) underWay(a *app) bool {
-	if a.canary && !a.promoted.IsZero() {
-		return false // a person had it go on
+	if a.canary {
+		return false // a person may have it go on at any time
 	}
 	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.promoted.IsZero() || !a.aborted.IsZero() {
 		return false // a canary that a person promotes asks nobody

@@ -58,6 +58,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		apps: map[workload.Ref]*app{}, bySource: map[rollout.SourceRef][]workload.Ref{}, contents: map[rollout.SourceRef]*content{},
 		written: map[rollout.SourceRef]time.Time{}, all: map[int]*content{},
 	}
+	w.before = map[rollout.SourceRef]int{}
 	w.victims, w.forgiven, w.halts = map[int][]victim{}, map[int]int{}, map[rollout.SourceRef]bool{}
 	return w
 }
@@ -171,6 +172,9 @@ func (w *world) edit(at rollout.SourceRef, c *content) {
 	w.contents[at], w.written[at] = c, w.now.Truncate(time.Second)
 	if was == nil || was.number != c.number {
 		w.changes++
+		if was != nil {
+			w.before[at] = was.number
+		}
 		delete(w.halts, at)
 		w.sayEdit(at, was, c)
 		for _, ref := range w.bySource[at] {

@@ -240,18 +240,18 @@ func (p *Plan) Answered(user workload.Ref, f *Facts, now time.Time) {
 	}
 }
 
-// Unlooked is about a workload that could not be looked at: one whose turn had come
-// gives it back. For one at which a look panicked, its rollout has failed after
-// RolloutDeadline without progress, as nobody can know whether it is healthy.
-func (p *Plan) Unlooked(user workload.Ref, records checksum.Records, panicked bool, now time.Time) {
+// Panicked is about a workload at which a look panicked. If its turn had come, it gives
+// that back. After RolloutDeadline without progress its rollout has failed, as nobody
+// can know whether it is healthy.
+func (p *Plan) Panicked(user workload.Ref, records checksum.Records, now time.Time) {
 	r := p.records[user]
 	if r == nil {
 		return
 	}
-	if w := r.waits; w != nil && (panicked || !w.granted.IsZero()) {
+	if w := r.waits; w != nil {
 		p.update(r, now, func() { w.giveBack(now) })
 	}
-	if a := r.attempt; panicked && a != nil && !a.failed() && now.Sub(a.progressed()) >= p.limits.RolloutDeadline {
+	if a := r.attempt; a != nil && !a.failed() && now.Sub(a.progressed()) >= p.limits.RolloutDeadline {
 		p.fail(r, "configstamp itself fails at it, so that nobody knows whether it is healthy", records, now)
 	}
 }

@@ -222,7 +222,7 @@ func (s *Server) encode(info runtime.SerializerInfo, gv schema.GroupVersion, obj
 	if _, ok := obj.(*metav1.Status); ok {
 		gv = corev1.SchemeGroupVersion
 	}
-	data, err := runtime.Encode(s.codec.WithoutConversion().EncoderForVersion(info.Serializer, gv), obj)
+	data, err := runtime.Encode(s.codec.WithoutConversion().EncoderForVersion(info.Serializer, gv), obj.DeepCopyObject()) // it writes the kind into it
 	if err != nil {
 		panic(err)
 	}

@@ -17,64 +17,64 @@ import (
 // It is called while a request waits, so it must not block.
 type Announcer func(workload corev1.ObjectReference, sentence string)
 
-// A client that takes our records away takeawayLimit times within
-// takeawayWindow is a program that writes the whole object in a loop, not a
+// A client that takes our records away strippingLimit times within
+// strippingWindow is a program that writes the whole object in a loop, not a
 // person with kubectl replace. Each replica counts what reaches it.
 const (
-	takeawayLimit  = 5
-	takeawayWindow = 10 * time.Minute
-	announceEvery  = time.Hour
-	// takeawaysKept bounds how many workloads are remembered.
-	takeawaysKept = 4096
+	strippingLimit  = 5
+	strippingWindow = 10 * time.Minute
+	announceEvery   = time.Hour
+	// strippedKept bounds how many workloads are remembered.
+	strippedKept = 4096
 )
 
-// takeaways remembers which workloads lost our records to updates. Its zero
+// stripping remembers which workloads lost our records to updates. Its zero
 // value is empty. There are two generations: when the young one is full the
 // old one is forgotten, so what is seen often stays and nothing grows.
-type takeaways struct {
+type stripping struct {
 	mu         sync.Mutex
-	young, old map[types.UID]*takeaway
+	young, old map[types.UID]*stripped
 }
 
-type takeaway struct {
-	times     [takeawayLimit]time.Time // a ring: next is the oldest
+type stripped struct {
+	times     [strippingLimit]time.Time // a ring: next is the oldest
 	next      int
 	announced time.Time
 }
 
 // count counts one for a workload and reports whether people should be told.
-func (t *takeaways) count(uid types.UID, now time.Time) bool {
+func (t *stripping) count(uid types.UID, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := t.of(uid)
 	one.times[one.next] = now
-	one.next = (one.next + 1) % takeawayLimit
-	if now.Sub(one.times[one.next]) > takeawayWindow || now.Sub(one.announced) < announceEvery {
+	one.next = (one.next + 1) % strippingLimit
+	if now.Sub(one.times[one.next]) > strippingWindow || now.Sub(one.announced) < announceEvery {
 		return false
 	}
 	one.announced = now
 	return true
 }
 
-func (t *takeaways) of(uid types.UID) *takeaway {
+func (t *stripping) of(uid types.UID) *stripped {
 	if one, ok := t.young[uid]; ok {
 		return one
 	}
 	one, ok := t.old[uid]
 	if !ok {
-		one = new(takeaway)
+		one = new(stripped)
 	}
-	if t.young == nil || len(t.young) >= takeawaysKept/2 {
-		t.old, t.young = t.young, map[types.UID]*takeaway{}
+	if t.young == nil || len(t.young) >= strippedKept/2 {
+		t.old, t.young = t.young, map[types.UID]*stripped{}
 	}
 	t.young[uid] = one
 	return one
 }
 
-// watchTakeaway counts an update that lacked records which were put back, and
+// watchStripping counts an update that lacked records which were put back, and
 // announces the client that does so again and again.
-func (h *Handler) watchTakeaway(request *admissionv1.AdmissionRequest, uid types.UID, sent, held checksum.Records) {
-	if h.Announce == nil || isDryRun(request) || !lacks(sent, held) || !h.takeaways.count(uid, h.now()) {
+func (h *Handler) watchStripping(request *admissionv1.AdmissionRequest, uid types.UID, sent, held checksum.Records) {
+	if h.Announce == nil || isDryRun(request) || !lacks(sent, held) || !h.stripping.count(uid, h.now()) {
 		return
 	}
 	who := fmt.Sprintf("user %q", request.UserInfo.Username)

@@ -45,12 +45,12 @@ func (f *fight) repeat(t *testing.T, request *admissionv1.AdmissionRequest, time
 	return len(f.sentences) - before
 }
 
-// TestTakeawayIsAnnounced: a controller that writes the whole object every few
+// TestStripping_IsAnnounced: a controller that writes the whole object every few
 // seconds is named to people, once an hour.
-func TestTakeawayIsAnnounced(t *testing.T) {
+func TestStripping_IsAnnounced(t *testing.T) {
 	f, request := newFight(t, "apply-without-stamps")
 	setManager(request, "pulp-operator")
-	if n := f.repeat(t, request, takeawayLimit-1, 3*time.Second); n != 0 {
+	if n := f.repeat(t, request, strippingLimit-1, 3*time.Second); n != 0 {
 		t.Fatalf("announced %d times before the limit", n)
 	}
 	if n := f.repeat(t, request, 1, 3*time.Second); n != 1 {
@@ -73,18 +73,18 @@ func setManager(request *admissionv1.AdmissionRequest, name string) {
 	request.Options.Raw, _ = json.Marshal(map[string]string{"fieldManager": name}) // a text always marshals
 }
 
-// TestTakeawayWithoutFieldManager: many operators name none; then the user is told.
-func TestTakeawayWithoutFieldManager(t *testing.T) {
+// TestStripping_WithoutFieldManager: many operators name none; then the user is told.
+func TestStripping_WithoutFieldManager(t *testing.T) {
 	f, request := newFight(t, "apply-without-stamps")
 	request.Options.Raw = nil
 	request.UserInfo.Username = "system:serviceaccount:pulp:operator"
-	if n := f.repeat(t, request, takeawayLimit, time.Second); n != 1 || !strings.Contains(f.sentences[0], `user "system:serviceaccount:pulp:operator"`) {
+	if n := f.repeat(t, request, strippingLimit, time.Second); n != 1 || !strings.Contains(f.sentences[0], `user "system:serviceaccount:pulp:operator"`) {
 		t.Errorf("announced %q", f.sentences)
 	}
 }
 
-// TestTakeawayIsNotAnnounced: what people do, and what takes nothing away.
-func TestTakeawayIsNotAnnounced(t *testing.T) {
+// TestStripping_IsNotAnnounced: what people do, and what takes nothing away.
+func TestStripping_IsNotAnnounced(t *testing.T) {
 	dryRun := true
 	for name, test := range map[string]struct {
 		request string
@@ -93,7 +93,7 @@ func TestTakeawayIsNotAnnounced(t *testing.T) {
 		every   time.Duration
 	}{
 		"a person replaces a few times":          {"apply-without-stamps", nil, 4, time.Second},
-		"a person replaces now and then":         {"apply-without-stamps", nil, 20, takeawayWindow/(takeawayLimit-1) + time.Second},
+		"a person replaces now and then":         {"apply-without-stamps", nil, 20, strippingWindow/(strippingLimit-1) + time.Second},
 		"kubectl apply keeps the stamps":         {"apply-server-side", nil, 20, time.Second},
 		"a label":                                {"label", nil, 20, time.Second},
 		"other stamps are sent, none are absent": {"undo-of-stamps-alone", nil, 20, time.Second},
@@ -113,29 +113,29 @@ func TestTakeawayIsNotAnnounced(t *testing.T) {
 	}
 }
 
-// TestTakeawaysOfOthers: each workload has its own count.
-func TestTakeawaysOfOthers(t *testing.T) {
-	var all takeaways
+// TestStripping_OfOthers: each workload has its own count.
+func TestStripping_OfOthers(t *testing.T) {
+	var all stripping
 	now := time.Now()
-	for i := range 10 * takeawayLimit {
+	for i := range 10 * strippingLimit {
 		if all.count(types.UID(strconv.Itoa(i)), now) {
 			t.Fatal("announced a workload that lost its stamps once")
 		}
 	}
 }
 
-// TestTakeawaysAreBounded: what is seen often is remembered among many that
+// TestStripping_IsBounded: what is seen often is remembered among many that
 // are seen once, and memory has a bound.
-func TestTakeawaysAreBounded(t *testing.T) {
-	var all takeaways
+func TestStripping_IsBounded(t *testing.T) {
+	var all stripping
 	now := time.Now()
 	announced := 0
-	for i := range 10 * takeawaysKept {
+	for i := range 10 * strippedKept {
 		all.count(types.UID(strconv.Itoa(i)), now)
 		if i%1000 == 0 && all.count(stolen, now) {
 			announced++
 		}
-		if n := len(all.young) + len(all.old); n > takeawaysKept {
+		if n := len(all.young) + len(all.old); n > strippedKept {
 			t.Fatalf("%d workloads are remembered", n)
 		}
 	}
