@@ -29,6 +29,28 @@ func TestAttack_ManySickOfTwoNamespaces(t *testing.T) {
 	w.soon(app, edited, w.limits.RolloutDeadline+2*time.Minute)
 }
 
+// The same of those that crash, which hold a slot for half a minute each.
+func TestAttack_ManyThatCrashOfTwoNamespaces(t *testing.T) {
+	w := newWorld(t, 1)
+	for n := range 200 {
+		w.add(deployment(fmt.Sprintf("evil-%d", n%2), fmt.Sprintf("sick-%d", n), fmt.Sprintf("config-%d", n))).broken = true
+	}
+	for _, a := range w.apps {
+		a.fate = crashes
+	}
+	app := w.add(deployment("shop", "web-app", "web"))
+	w.lead()
+	w.pass(5 * time.Minute)
+	for n := range 200 {
+		w.edit(place(fmt.Sprintf("evil-%d", n%2), fmt.Sprintf("config-%d", n)), w.content(fine))
+	}
+	w.pass(time.Minute)
+	edited := w.now
+	w.edit(web, w.content(fine))
+	w.pass(2 * time.Hour)
+	w.soon(app, edited, time.Minute)
+}
+
 // Who comes from a namespace in which nothing rolls waits for a slot, and not for all who
 // have waited for long.
 func TestAttack_ManyWhoHaveWaitedForLong(t *testing.T) {
