@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,14 +56,24 @@ func TestPeersRow07_NeitherASuspendedCronJobNorACompletedJobRuns(t *testing.T) {
 	s.WaitServiceAccount()
 	s.Create(workload("CronJob", "c", envFrom("configmap/c")))
 	job := s.Create(workload("Job", "j", envFrom("configmap/c")))[0]
-	done := `{"status":{"succeeded":1,"startTime":"2026-01-01T00:00:00Z","completionTime":"2026-01-01T00:01:00Z","conditions":[` +
-		`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":"2026-01-01T00:01:00Z"},{"type":"Complete","status":"True","lastTransitionTime":"2026-01-01T00:01:00Z"}]}}`
-	_, err := run.Client.BatchV1().Jobs(s.Namespace).Patch(context.Background(), "j", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
+	jobs := run.Client.BatchV1().Jobs(s.Namespace)
+	_, err := jobs.Patch(context.Background(), "j", types.MergePatchType, []byte(`{"spec":{"suspend":false}}`), metav1.PatchOptions{})
 	harness.Must(t, err)
-	_, err = run.Client.BatchV1().Jobs(s.Namespace).Patch(context.Background(), "j", types.MergePatchType, []byte(done), metav1.PatchOptions{}, "status")
-	if err != nil {
-		t.Fatalf("completing the Job: %v", err)
-	}
+	s.Eventually("completing the Job, which its controller may have started by now", func() error {
+		is, err := jobs.Get(context.Background(), "j", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		if is.Status.StartTime != nil {
+			start = is.Status.StartTime.UTC()
+		}
+		at := func(when time.Time) string { return when.Format(time.RFC3339) }
+		done := fmt.Sprintf(`{"status":{"succeeded":1,"active":0,"ready":0,"startTime":%q,"completionTime":%q,"conditions":[`+
+			`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":%[2]q},{"type":"Complete","status":"True","lastTransitionTime":%[2]q}]}}`, at(start), at(start.Add(time.Minute)))
+		_, err = jobs.Patch(context.Background(), "j", types.MergePatchType, []byte(done), metav1.PatchOptions{}, "status")
+		return err
+	})
 	stamped := harness.Stamps(s.Get("job/j"))
 	s.Set("configmap/c", "k", "2")
 	s.Eventually("waiting until the CronJob carries the new content", func() error {

@@ -47,7 +47,7 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 	sources := slices.SortedFunc(maps.Keys(concerned), SourceRef.Compare)
 	if known == nil && status.Phase == workload.RolledOut && last(Made(f.Pods.All, f.Records.Stamps), p.limits.soak(f), now) {
 		for _, at := range sources {
-			p.prove(at, began.Add(p.limits.soak(f)))
+			p.prove(at, concerned[at]) // its pods may have been made anew since
 		}
 		return Verdict{}
 	}

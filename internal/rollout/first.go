@@ -15,7 +15,15 @@ const mostTried = 64
 func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 	fits := func(w *waiter) bool { return p.fits(w, now, out) }
 	free := p.slotFree(c.namespace)
-	gets := func(w *waiter) bool { return (free || !p.needsSlot(p.records[w.user])) && fits(w) }
+	gets := func(w *waiter) bool {
+		if !fits(w) {
+			return false
+		}
+		if c.hungry.IsZero() {
+			c.hungry = now
+		}
+		return free || !p.needsSlot(p.records[w.user])
+	}
 	switch {
 	case c.stop != nil: // one that holds up others may always be mended
 		return c.try(&c.last, gets)
@@ -187,12 +195,16 @@ func (r *record) rolls() bool {
 
 // holdsUp reports whether a workload has failed for a change.
 func (r *record) holdsUp() bool {
-	for i := range r.counted {
-		if r.counted[i].failed {
+	a := r.attempt
+	if a == nil || !a.failed() {
+		return false
+	}
+	for _, proves := range a.evidence {
+		if proves {
 			return true
 		}
 	}
-	return false
+	return len(a.holds) > 0
 }
 
 // line puts a waiter that is awake into a queue.

@@ -18,6 +18,8 @@ type group struct {
 	// have a failure of their own, with when that rollout began.
 	changes map[*change]struct{}
 	stopped map[*change]time.Time
+	// failed is when the first rollout that failed in a namespace began.
+	failed map[string]time.Time
 	tally
 	unseen, proven, settled int
 	turn                    time.Time // when it last had a turn
@@ -68,7 +70,7 @@ func (p *Plan) groupOf(key groupKey, written time.Time) *group {
 	}
 	if g == nil || apart > replicatedWithin && len(g.changes) == 0 {
 		p.sweepGroups(written)
-		g = &group{key: key, changes: map[*change]struct{}{}, stopped: map[*change]time.Time{}}
+		g = &group{key: key, changes: map[*change]struct{}{}, stopped: map[*change]time.Time{}, failed: map[string]time.Time{}}
 		p.groups[key] = g
 		key.was = 0 // for copies of which it is not known what they held
 		p.groups[key] = g
@@ -114,7 +116,7 @@ func (c *change) detach(at SourceRef) {
 // leave is detach of a source that has changed again. The other copies are about to
 // follow: until then nothing of the group begins.
 func (c *change) leave(at SourceRef, now time.Time) {
-	if g := c.groups[at]; g != nil {
+	if g := c.groups[at]; g != nil && now.Sub(g.left) >= leavesEvery {
 		g.left = now
 	}
 	c.detach(at)
@@ -131,8 +133,8 @@ func (p *Plan) trials(g *group, c *change, at SourceRef, now time.Time) (trials 
 			continue
 		}
 		failed++
-		if began.After(last) {
-			last = began
+		if first := g.failed[other.namespace]; first.After(last) {
+			last = first
 		}
 	}
 	switch {
@@ -146,6 +148,9 @@ func (p *Plan) trials(g *group, c *change, at SourceRef, now time.Time) (trials 
 	}
 	return min(mostTrials, 1<<(bits.Len(uint(failed-1))-1)), until // #nosec G115 -- it is positive
 }
+
+// leavesEvery is how often copies that change again keep the others waiting.
+const leavesEvery = time.Hour
 
 // mostTrials is how many try at once after the third foreign halt, and after each later
 // one.

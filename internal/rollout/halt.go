@@ -145,9 +145,19 @@ func (p *Plan) fall(r *record, now time.Time) {
 	}
 }
 
+// forgive forgets that a workload has failed with a source.
+func (p *Plan) forgive(at SourceRef, r *record) {
+	if delete(p.fell[at], r); len(p.fell[at]) == 0 {
+		delete(p.fell, at)
+	}
+}
+
 // rise has the failures with the present content of a source count again: somebody
 // waits for what it brought.
 func (p *Plan) rise(at SourceRef, now time.Time) {
+	if len(p.fell[at]) == 0 {
+		return
+	}
 	c := p.changes[at].root()
 	for _, r := range sortedRecords(maps.Keys(p.fell[at])) {
 		f := r.fallen
@@ -178,6 +188,11 @@ func (p *Plan) Forget(user workload.Ref, now time.Time) (wait time.Duration) {
 		return 0
 	}
 	p.seen(r, p.begun, now)
+	if r.fallen != nil {
+		for at := range r.fallen.contents {
+			p.forgive(at, r)
+		}
+	}
 	p.update(r, now, func() {
 		p.stopWaiting(r)
 		r.unwell, r.fallen, r.pace, r.finding = nil, nil, nil, nil

@@ -47,6 +47,9 @@ const (
 	// CalmAfter is how long a workload that has fallen back has to be rolled out before
 	// it is believed: one that crashes again and again is so for moments.
 	CalmAfter = 10 * time.Second
+	// servedWithin is how many times RolloutDeadline a namespace may wait for a turn, before
+	// those who have waited longest go first, whatever they have under way.
+	servedWithin = 2
 	// recountEvery is how often all tallies are made anew, should one be wrong.
 	recountEvery = 5 * time.Minute
 )

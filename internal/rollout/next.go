@@ -72,6 +72,9 @@ func (p *Plan) judge(now time.Time, out *Orders) {
 		}
 	}
 	p.open = slices.DeleteFunc(p.open, func(c *change) bool { return c.into != nil || c.over })
+	if len(p.open) == 0 {
+		clear(p.turns)
+	}
 }
 
 func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
@@ -86,6 +89,9 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 		for _, began := range c.failures {
 			if began.After(g.stopped[c]) {
 				g.stopped[c] = began
+			}
+			if first, known := g.failed[c.namespace]; !known || began.Before(first) {
+				g.failed[c.namespace] = began
 			}
 		}
 	}
@@ -117,7 +123,11 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 func (p *Plan) renew(c *change, now time.Time) {
 	for _, r := range sortedRecords(maps.Keys(c.members)) {
 		if r.waits != nil {
-			p.update(r, now, func() {})
+			p.update(r, now, func() {
+				if c.halts() && !r.holdsUp() {
+					r.waits.granted = time.Time{} // it was not looked at since its turn came
+				}
+			})
 		}
 	}
 }
@@ -209,18 +219,25 @@ func (p *Plan) grant(now time.Time, out *Orders) {
 				g.turn = now
 			}
 		}
+		p.turns[r.user.Namespace] = now
 		p.update(r, now, func() { best.granted = now })
 		out.Roll = append(out.Roll, best.user)
 		p.judge(now, out)
 	}
 }
 
-// precedes orders those that are first in their changes: who has waited for longer than
-// anybody should, the oldest first; then the namespace with the fewest rollouts under
-// way, the change that has waited longest since it had a turn, and, of equals, neither
-// the alphabet nor the order in which the API server tells of them.
+// precedes orders those that are first in their changes: by namespaces that have waited
+// for a turn for longer than any should; then the namespace with the fewest rollouts
+// under way, the change that has waited longest since it had a turn, and, of equals,
+// neither the alphabet nor the order in which the API server tells of them.
 func (p *Plan) precedes(a, b *waiter, now time.Time) bool {
-	long := func(w *waiter) bool { return now.Sub(w.home.hungry) > p.limits.RolloutDeadline }
+	waits := func(w *waiter) time.Time { // since when its namespace waits
+		if turn := p.turns[w.user.Namespace]; turn.After(w.home.hungry) {
+			return turn
+		}
+		return w.home.hungry
+	}
+	long := func(w *waiter) bool { return now.Sub(waits(w)) > servedWithin*p.limits.RolloutDeadline }
 	if long(a) != long(b) {
 		return long(a)
 	}

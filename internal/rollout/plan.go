@@ -52,6 +52,7 @@ type Plan struct {
 	slots, slotsIn int // in the cluster, and in each namespace
 	under          int // how many are taken
 	underIn        map[string]int
+	turns          map[string]time.Time // when a namespace last had a turn, of those that have changes
 	recounted      time.Time
 	// unexamined is how many workloads are yet to be looked at, to know whether they rolled
 	// already: nothing rolls before, or opens.
@@ -65,7 +66,7 @@ func New(limits Limits, cluster Cluster) *Plan {
 		limits: limits, cluster: cluster, seed: maphash.MakeSeed(),
 		settling: settling{window: limits.Settle, edits: map[SourceRef]edit{}}, told: map[SourceRef]time.Time{},
 		records: map[workload.Ref]*record{}, changes: map[SourceRef]*change{}, groups: map[groupKey]*group{}, done: map[SourceRef]ended{},
-		underIn: map[string]int{}, fell: map[SourceRef]map[*record]struct{}{},
+		underIn: map[string]int{}, turns: map[string]time.Time{}, fell: map[SourceRef]map[*record]struct{}{},
 	}
 	p.budget()
 	return p
@@ -173,9 +174,21 @@ func (p *Plan) begin(at SourceRef, content *checksum.Content, found bool, users 
 	p.doubt(c)
 	for _, user := range users {
 		r := p.of(user)
-		r.unseen = append(r.unseen, c)
+		r.unseen = append(slices.DeleteFunc(r.unseen, (*change).passed), c)
 	}
 	return c
+}
+
+// passed reports whether a change that waited for a workload to be looked at has nothing
+// to wait for any more, as its sources have changed again.
+func (c *change) passed() bool {
+	root := c.root()
+	if len(root.contents) > 0 {
+		return false
+	}
+	c.left--
+	root.unseen--
+	return true
 }
 
 // doubt has a change judged anew.

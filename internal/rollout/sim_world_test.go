@@ -45,7 +45,8 @@ type world struct {
 	errors    int
 
 	stats
-	log *log
+	log  *log
+	slow func(workload.Ref) bool // whose look does not begin
 }
 
 // newWorld is a cluster without workloads, in which nobody leads yet.
@@ -271,6 +272,9 @@ func (w *world) until(end time.Time) {
 			}
 			if w.looks++; n > 1000*len(w.apps) {
 				w.t.Fatalf("seed %d at %s: the controller is busy for ever at one moment", w.seed, clock(w.now.Sub(w.zero)))
+			}
+			if w.slow != nil && w.slow(ref) {
+				continue
 			}
 			w.driver.work(ref)
 		}

@@ -34,6 +34,8 @@ func (p *Plan) wait(r *record, next waiter, now time.Time) *waiter {
 	for _, source := range w.sources {
 		if at := (SourceRef{r.user.Namespace, source}); p.changes[at] == nil {
 			p.find(at, now)
+		} else {
+			p.rise(at, now)
 		}
 	}
 	p.update(r, now, func() {
