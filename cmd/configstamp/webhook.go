@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
+	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/webhook"
@@ -86,21 +87,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		return fmt.Errorf("listening for admissions: %w; choose another --address", err)
 	}
 	server := &webhook.Server{Handler: handler, GetCertificate: certificate.GetCertificate, Linger: o.linger, Drain: o.drain}
-	ready := func() error {
-		switch {
-		case ctx.Err() != nil:
-			return errors.New("shutting down")
-		case !p.store.HasSynced():
-			return errors.New("the checksums of ConfigMaps and Secrets are still being read")
-		case !p.spaces.HasSynced():
-			return errors.New("the policies of Namespaces are still being read")
-		case p.keys.Ring() == nil:
-			return errors.New("the digest key is not there yet")
-		case !certificate.Ready():
-			return errors.New("there is no serving certificate yet")
-		}
-		return nil
-	}
+	ready := func() error { return p.ableToAdmit(ctx, certificate) }
 
 	// What the server needs outlives it: requests under way still read the
 	// store. If any of it fails, the server stops.
@@ -123,6 +110,23 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	err = errors.Join(err, group.Wait())
 	p.events.Finish(context.WithoutCancel(ctx), webhookTellsWithin)
 	return err
+}
+
+// ableToAdmit says what keeps the webhook from answering well, nil when nothing does.
+func (p *process) ableToAdmit(ctx context.Context, certificate *certs.Source) error {
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("shutting down")
+	case !p.store.HasSynced():
+		return errors.New("the checksums of ConfigMaps and Secrets are still being read")
+	case !p.spaces.HasSynced():
+		return errors.New("the policies of Namespaces are still being read")
+	case p.keys.Ring() == nil:
+		return errors.New("the digest key is not there yet")
+	case !certificate.Ready():
+		return errors.New("there is no serving certificate yet")
+	}
+	return nil
 }
 
 // ablePatience is less than the timeoutSeconds of our webhooks, so that they get
