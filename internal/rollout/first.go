@@ -15,7 +15,15 @@ const mostTried = 64
 func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 	fits := func(w *waiter) bool { return p.fits(w, now, out) }
 	free := p.slotFree(c.namespace)
-	gets := func(w *waiter) bool { return (free || !p.needsSlot(p.records[w.user])) && fits(w) }
+	gets := func(w *waiter) bool {
+		if !fits(w) {
+			return false
+		}
+		if c.hungry.IsZero() {
+			c.hungry = now
+		}
+		return free || !p.needsSlot(p.records[w.user])
+	}
 	switch {
 	case c.stop != nil: // one that holds up others may always be mended
 		return c.try(&c.last, gets)

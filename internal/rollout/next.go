@@ -219,7 +219,9 @@ func (p *Plan) grant(now time.Time, out *Orders) {
 // way, the change that has waited longest since it had a turn, and, of equals, neither
 // the alphabet nor the order in which the API server tells of them.
 func (p *Plan) precedes(a, b *waiter, now time.Time) bool {
-	long := func(w *waiter) bool { return now.Sub(w.home.hungry) > p.limits.RolloutDeadline }
+	long := func(w *waiter) bool {
+		return !w.home.hungry.IsZero() && now.Sub(w.home.hungry) > p.limits.RolloutDeadline
+	}
 	if long(a) != long(b) {
 		return long(a)
 	}
