@@ -214,19 +214,22 @@ func (p *Plan) grant(now time.Time, out *Orders) {
 	}
 }
 
-// precedes orders those that are first in their changes: who has waited for longer than
-// anybody should, the oldest first; then the namespace with the fewest rollouts under
-// way, the change that has waited longest since it had a turn, and, of equals, neither
+// precedes orders those that are first in their changes: a namespace in which nothing is
+// under way; then who has waited for longer than anybody should, the oldest first; then
+// the namespace with the fewest rollouts under way, the change that has waited longest since it had a turn, and, of equals, neither
 // the alphabet nor the order in which the API server tells of them.
 func (p *Plan) precedes(a, b *waiter, now time.Time) bool {
 	long := func(w *waiter) bool {
 		return !w.home.hungry.IsZero() && now.Sub(w.home.hungry) > p.limits.RolloutDeadline
 	}
-	if long(a) != long(b) {
+	ofA, ofB := p.underIn[a.user.Namespace], p.underIn[b.user.Namespace]
+	switch {
+	case (ofA == 0) != (ofB == 0):
+		return ofA == 0
+	case long(a) != long(b):
 		return long(a)
-	}
-	if few := cmp.Compare(p.underIn[a.user.Namespace], p.underIn[b.user.Namespace]); few != 0 && !long(a) {
-		return few < 0
+	case ofA != ofB && !long(a):
+		return ofA < ofB
 	}
 	if longest := a.home.waitsSince().Compare(b.home.waitsSince()); longest != 0 {
 		return longest < 0
