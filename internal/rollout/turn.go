@@ -32,8 +32,11 @@ func (p *Plan) wait(r *record, next waiter, now time.Time) *waiter {
 	}
 	w.idle(now)
 	for _, source := range w.sources {
-		if at := (SourceRef{r.user.Namespace, source}); p.changes[at] == nil {
+		switch at := (SourceRef{r.user.Namespace, source}); {
+		case p.changes[at] == nil:
 			p.find(at, now)
+		case len(p.fell[at]) > 0:
+			p.rise(at, now)
 		}
 	}
 	p.update(r, now, func() {
