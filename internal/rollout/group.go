@@ -58,7 +58,10 @@ func (p *Plan) hash(content *checksum.Content) uint64 {
 // groupOf is the group of copies with a key, one of which was written at some time.
 // Copies join while the others are under way, or soon after.
 func (p *Plan) groupOf(key groupKey, written time.Time) *group {
-	g := p.groups[key]
+	g, found := p.groups[key], groupKey{name: key.name, is: key.is}
+	if g == nil && p.groups[found] != nil && p.groups[found].key == found {
+		g = p.groups[found] // nobody knows what they held before
+	}
 	apart := time.Duration(0)
 	if g != nil {
 		apart = written.Sub(g.last).Abs()
@@ -66,7 +69,7 @@ func (p *Plan) groupOf(key groupKey, written time.Time) *group {
 	if g == nil || apart > replicatedWithin && len(g.changes) == 0 {
 		p.sweepGroups(written)
 		g = &group{key: key, changes: map[*change]struct{}{}, stopped: map[*change]time.Time{}}
-		p.groups[key] = g
+		p.groups[key], p.groups[found] = g, g // copies that are found later join
 	}
 	if written.After(g.last) {
 		g.last = written
