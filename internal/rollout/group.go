@@ -21,7 +21,7 @@ type group struct {
 	tally
 	unseen, proven, settled int
 	turn                    time.Time // when it last had a turn
-	left                    time.Time // when a copy last went on to another content
+	left                    time.Time // when a copy went on to another content, and the others waited
 	proved                  time.Time // when a workload was last found healthy with it
 }
 
@@ -110,9 +110,10 @@ func (c *change) detach(at SourceRef) {
 }
 
 // leave is detach of a source that has changed again. The other copies are about to
-// follow: until then nothing of the group begins.
+// follow: until then nothing of the group begins; and not again soon, as one copy may
+// leave and join all the time.
 func (c *change) leave(at SourceRef, now time.Time) {
-	if g := c.groups[at]; g != nil {
+	if g := c.groups[at]; g != nil && now.Sub(g.left) >= 10*replicatedWithin {
 		g.left = now
 	}
 	c.detach(at)
