@@ -15,9 +15,9 @@ type group struct {
 	// last is when a copy was last written.
 	last time.Time
 	// changes are those of its copies that are not over, stopped those of them that
-	// have a failure of their own, with when that rollout began.
+	// have a failure of their own.
 	changes map[*change]struct{}
-	stopped map[*change]time.Time
+	stopped map[*change]struct{}
 	tally
 	unseen, proven, settled int
 	turn                    time.Time // when it last had a turn
@@ -68,7 +68,7 @@ func (p *Plan) groupOf(key groupKey, written time.Time) *group {
 	}
 	if g == nil || apart > replicatedWithin && len(g.changes) == 0 {
 		p.sweepGroups(written)
-		g = &group{key: key, changes: map[*change]struct{}{}, stopped: map[*change]time.Time{}}
+		g = &group{key: key, changes: map[*change]struct{}{}, stopped: map[*change]struct{}{}}
 		p.groups[key], p.groups[found] = g, g // copies that are found later join
 	}
 	if written.After(g.last) {
@@ -125,8 +125,9 @@ func (c *change) leave(at SourceRef, now time.Time) {
 // four, while each time those fail as well. until is when the foreign halt ends.
 func (p *Plan) trials(g *group, c *change, at SourceRef, now time.Time) (trials int, until time.Time) {
 	failed, last := 0, time.Time{}
-	for other, began := range g.stopped {
-		if other == c || !began.After(g.proved) {
+	for other := range g.stopped {
+		began := other.failedSince(g.proved)
+		if other == c || began.IsZero() {
 			continue
 		}
 		failed++
@@ -144,6 +145,17 @@ func (p *Plan) trials(g *group, c *change, at SourceRef, now time.Time) (trials 
 		return 0, until
 	}
 	return min(mostTrials, 1<<(bits.Len(uint(failed-1))-1)), until // #nosec G115 -- it is positive
+}
+
+// failedSince is when the first rollout after a time began that has failed with a change;
+// zero: none has. Who fails again and again makes no foreign halt longer.
+func (c *change) failedSince(after time.Time) (first time.Time) {
+	for _, began := range c.failures {
+		if began.After(after) && (first.IsZero() || began.Before(first)) {
+			first = began
+		}
+	}
+	return first
 }
 
 // mostTrials is how many try at once after the third foreign halt, and after each later

@@ -81,9 +81,9 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 	} else {
 		c.stop = stop
 	}
-	for _, g := range c.groups {
-		if c.stop != nil {
-			g.stopped[c] = c.failures[c.stop]
+	for _, g := range c.groups { // also of one that somebody lets go on: that is no word on the others
+		if len(c.failures) > 0 {
+			g.stopped[c] = struct{}{}
 		} else {
 			delete(g.stopped, c)
 		}
