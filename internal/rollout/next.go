@@ -112,11 +112,11 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 }
 
 // renew counts those who wait for a change anew, as it is halted since now, or no
-// longer: who waits for that keeps nobody from going last.
+// longer: who waits for that keeps nobody from going last. A turn that had come is over.
 func (p *Plan) renew(c *change, now time.Time) {
 	for _, r := range sortedRecords(maps.Keys(c.members)) {
 		if r.waits != nil {
-			p.update(r, now, func() {})
+			p.update(r, now, func() { r.waits.granted = time.Time{} })
 		}
 	}
 }
