@@ -48,8 +48,8 @@ type change struct {
 	tally
 	members  map[*record]struct{}  // those that the tally counts
 	failures map[*record]time.Time // those that halt it, with when their rollout began
-	stop     *record               // who halts it, nil: nobody
-	halted   workload.Ref          // by whom, as people know; the zero Ref: by nobody
+	stop     *record               // the workload that halts it, nil: none
+	halted   workload.Ref          // the workload that halts it, as people were told; the zero Ref: none
 	foreign  bool                  // people know that it is halted by failures in other namespaces
 	doubted  bool                  // to be judged
 	over     bool                  // nothing is left to do
@@ -61,7 +61,7 @@ type change struct {
 // tally counts the workloads of a change, or of a group.
 type tally struct {
 	waiting   int // for their turn
-	healthy   int // of them, those who wait for nothing but others, and were healthy before
+	healthy   int // of them, those that were healthy before, and wait for others alone
 	attempts  int // that count for it
 	under     int // of them, those under way, and those that are about to be
 	proving   int // of them, those that can halt it
@@ -97,7 +97,7 @@ func (c *change) settledWith(other *change, settle time.Duration) bool {
 	return !c.found || c.written.Sub(other.written).Abs() <= longestSettle*settle
 }
 
-// halts reports whether a change rolls nobody, for what has failed.
+// halts reports whether a change rolls no workload, because one has failed.
 func (c *change) halts() bool { return c.stop != nil || c.foreign }
 
 // carriedBy reports whether a workload that carries the present content of some

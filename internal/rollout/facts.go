@@ -75,10 +75,10 @@ type Verdict struct {
 	Do       Action
 	Nodes    []string
 	Selector *string // of the pods to read; nil: it is not known yet
-	// Why is what it waits for, if anything; Hold is the setting that holds it, and
-	// Halted who has failed with its change, and why; the zero Ref when that was in another
-	// namespace. It waits for its turn since Since.
-	// Settles tells that its sources are being written, so that nothing is told yet.
+	// Why is what it waits for, if anything. Hold is the setting that holds it. Halted is
+	// the workload that has failed with its change, the zero Ref when that was in another
+	// namespace, and HaltedWhy says why. It has waited for its turn since Since. Settles
+	// tells that its sources are being written, so that people are told nothing yet.
 	Why       checksum.Reason
 	Hold      checksum.Hold
 	Halted    workload.Ref

@@ -7,11 +7,11 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// mostTried bounds how many of those who wait for a change are tried at once: the
-// others are tried when something has happened.
+// mostTried bounds how many waiters of a change are tried at once. The others are
+// tried when something has happened.
 const mostTried = 64
 
-// first is who of a change may roll now, nil when nobody may.
+// first is the waiter of a change that may roll now, nil when none may.
 func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 	fits := func(w *waiter) bool { return p.fits(w, now, out) }
 	free := p.slotFree(c.namespace)
@@ -153,8 +153,8 @@ func (c *change) opens(now time.Time) time.Time {
 }
 
 // progress is how many are under way for a source of a change, and how many its steps
-// count: those that became healthy, or, for those of which nobody expects that they
-// prove anything, all that have rolled.
+// count: those that became healthy; or, with all, every one that has rolled, for waiters
+// that are not expected to prove anything.
 func (c *change) progress(at SourceRef, all bool) (under, ended int) {
 	under, ended = c.under, c.proven[at]
 	if all {

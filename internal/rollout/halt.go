@@ -23,7 +23,7 @@ func (p *Plan) fail(r *record, why string, records checksum.Records, now time.Ti
 	})
 	for c, proves := range a.evidence {
 		if !proves {
-			p.settled(c.root()) // nobody waits for it to be healthy
+			p.settled(c.root()) // no workload waits for it to be healthy
 		}
 	}
 	if len(r.unseen) == 0 && !r.holdsUp() {
@@ -103,9 +103,9 @@ func countsFor(evidence map[*change]bool, root *change) bool {
 	return false
 }
 
-// fallen is a rollout that has failed with some contents, and for which nobody waits:
-// all others are opted out, or paused. Workloads that start waiting later may not find
-// it in the cluster, as its workload may not tell any more.
+// fallen is a rollout that has failed with some contents while no workload waits: all
+// others are opted out, or paused. Workloads that start waiting later may not find the
+// failure in the cluster, as the failed workload may not show it any more.
 type fallen struct {
 	attempt  *attempt
 	contents map[SourceRef]*checksum.Content
@@ -215,8 +215,8 @@ func (a *attempt) present(uid string, now time.Time) {
 	a.uid, a.gone = uid, time.Time{}
 }
 
-// remember keeps how a change has ended, for those who come late: they have to look
-// for themselves unless it ended well.
+// remember keeps that a change has ended well, for workloads that start waiting later.
+// Unless it ended well, the change is found anew for them.
 func (p *Plan) remember(at SourceRef, content *checksum.Content, c *change, well bool) {
 	if !well || c.proven[at] == 0 {
 		delete(p.done, at)

@@ -127,7 +127,7 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 	} else if state.troubled.IsZero() {
 		state.troubled = now
 		if a.found {
-			state.troubled = a.began // nobody has looked until now
+			state.troubled = a.began // it was not looked at until now
 		}
 	}
 	if trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline {

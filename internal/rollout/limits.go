@@ -29,7 +29,7 @@ type Limits struct {
 	RolloutDeadline time.Duration
 }
 
-// Times that are nobody's setting.
+// Times that no setting changes.
 const (
 	// openWithin bounds how long a change waits for workloads that cannot be looked at.
 	openWithin = time.Minute

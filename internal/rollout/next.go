@@ -13,8 +13,8 @@ import (
 
 // Orders are what has come of looking at everything.
 type Orders struct {
-	// Roll are those whose turn has come, and Held those who wait for a change that is
-	// halted since now: look at all of them.
+	// Roll are the workloads whose turn has come. Held wait for a change that has just been
+	// halted. Look at all of them.
 	Roll, Held []workload.Ref
 	// Halted, Resumed and Finished are for people.
 	Halted, Resumed, Finished []News
@@ -25,7 +25,7 @@ type Orders struct {
 // News is what has become of a change.
 type News struct {
 	Sources []SourceRef
-	By      workload.Ref // who has failed with it
+	By      workload.Ref // the workload that has failed with it
 	Foreign bool         // it is in another namespace, and By is not told
 	Why     string
 	Settled int // how many have rolled for it
@@ -114,8 +114,8 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 	}
 }
 
-// renew counts those who wait for a change anew, as it is halted since now, or no
-// longer: who waits for that keeps nobody from going last. A turn that had come is over.
+// renew counts the waiters of a change anew, after a halt has begun or ended: waiters
+// of a halted change do not delay those that go last. A turn that had come is over.
 func (p *Plan) renew(c *change, now time.Time) {
 	for _, r := range sortedRecords(maps.Keys(c.members)) {
 		if r.waits != nil {
@@ -128,7 +128,7 @@ func (p *Plan) renew(c *change, now time.Time) {
 	}
 }
 
-// hold has all who wait for a change looked at.
+// hold has all waiters of a change looked at.
 func (p *Plan) hold(c *change, out *Orders) {
 	for _, r := range sortedRecords(maps.Keys(c.members)) {
 		if r.waits != nil {
@@ -137,8 +137,8 @@ func (p *Plan) hold(c *change, out *Orders) {
 	}
 }
 
-// stopOf is who halts a change, nil when nobody does. Of several it is always the same
-// one, so that people are told once.
+// stopOf is the workload that halts a change, nil when none does. Of several it is
+// always the same one, so that people are told once.
 func (p *Plan) stopOf(c *change) (stop *record) {
 	if len(c.contents) == 0 {
 		return nil

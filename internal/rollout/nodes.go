@@ -11,10 +11,10 @@ import (
 // mostNodes bounds how many nodes are asked for one workload.
 const mostNodes = 200
 
-// nodesOf tells, of the nodes on which a workload with a replica for each lacks one,
-// which are down, that is not ready, and whether it lacks nothing else. ask are those
-// of which that is not known yet. It asks for no node on which a pod is ready: that
-// one is old, or as it shall be.
+// nodesOf is about a workload with a replica for each node. Of the nodes on which it
+// lacks one, down tells which are not ready. alone tells that it lacks no others. ask are
+// the nodes for which that has to be read first; never one on which a pod is ready, as
+// that pod is an old one, or as it shall be.
 func (f *Facts) nodesOf() (down map[string]bool, alone bool, ask []string) {
 	pods, fine := f.Pods.All, map[string]bool{}
 	for i := range pods {

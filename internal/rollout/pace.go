@@ -82,9 +82,8 @@ func (p *Plan) Slowed(user workload.Ref, uid string, now time.Time) time.Duratio
 	return max(0, its.last().Add(its.pause).Sub(now))
 }
 
-// Hot are the sources for which a workload has rolled more than once of late, sorted,
-// and those of them of which people are to be told now: each not more often than once
-// in LongestPause.
+// Hot are the sources for which a workload has rolled more than once of late, sorted.
+// tell are those that people are to be told of now: each at most once in LongestPause.
 func (p *Plan) Hot(user workload.Ref, uid string, now time.Time) (hot, tell []checksum.Source) {
 	its := p.paceOf(user, uid)
 	if its == nil {

@@ -33,7 +33,7 @@ type Plan struct {
 	stirred bool
 
 	settling settling
-	told     map[SourceRef]time.Time // of which sources people were told that they are written too often
+	told     map[SourceRef]time.Time // when people were told that a source is written too often
 	records  map[workload.Ref]*record
 	waiting  int // for their turn
 	timers   timers
@@ -44,9 +44,9 @@ type Plan struct {
 	open    []*change // those that are not over, the oldest first
 	doubted []*change // to be judged
 	groups  map[groupKey]*group
-	// done are changes that have ended well, for those who come late.
+	// done are changes that have ended well, for workloads that start waiting later.
 	done map[SourceRef]ended
-	// fell are those who have failed with a source, and for whom nobody waits.
+	// fell are workloads that have failed with a source for which no workload waits.
 	fell map[SourceRef]map[*record]struct{}
 
 	slots, slotsIn int // in the cluster, and in each namespace
@@ -226,7 +226,8 @@ func (p *Plan) find(at SourceRef, now time.Time) {
 	}
 }
 
-// found begins a change that was there before us. All whom it concerns are looked at.
+// found begins a change that was there before us. All workloads that it concerns are
+// looked at.
 func (p *Plan) found(at SourceRef, content *checksum.Content, now time.Time) *change {
 	users := p.cluster.Users(at)
 	for _, user := range users {
@@ -237,8 +238,8 @@ func (p *Plan) found(at SourceRef, content *checksum.Content, now time.Time) *ch
 	return c
 }
 
-// Postpone has those wait who wait for sources of which the API server has more than we
-// know: the watch will tell.
+// Postpone delays the workloads that wait for some sources: the API server has newer
+// content of these than we know, and the watch will bring it.
 func (p *Plan) Postpone(namespace string, sources []checksum.Source, now time.Time) {
 	for _, source := range sources {
 		known := p.changes[SourceRef{namespace, source}]
@@ -300,7 +301,7 @@ func (p *Plan) seen(r *record, mark uint64, now time.Time) {
 	})
 }
 
-// Granted are those whose turn has come, and who have not rolled yet.
+// Granted are the workloads whose turn has come, and that have not rolled yet.
 func (p *Plan) Granted() (users []workload.Ref) {
 	for _, r := range p.sorted() {
 		if r.waits != nil && !r.waits.granted.IsZero() {

@@ -5,8 +5,8 @@ import (
 	"container/heap"
 )
 
-// queues are those who wait for a turn in a change, awake: each stands in one queue of
-// one of its changes.
+// queues are the waiters of a change that are awake: each stands in one queue of one of
+// its changes.
 type queues struct {
 	ready   queue // they need a slot
 	holding queue // they need none: they hold one, or cannot report health
@@ -14,7 +14,7 @@ type queues struct {
 	last    queue // they are not healthy
 }
 
-// queue is a heap of those who wait, the next one first. It implements
+// queue is a heap of waiters, the next one first. It implements
 // container/heap.Interface.
 type queue []*waiter
 

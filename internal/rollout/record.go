@@ -14,7 +14,7 @@ type record struct {
 	// waits is its wait for a turn, nil when it does not.
 	waits *waiter
 	// attempt is the rollout that is followed, nil when there is none. missed is one that
-	// was sent and did not come, or nobody knows: then it is the attempt as well.
+	// was sent and did not come, or it is not known whether it came: then it is the attempt as well.
 	attempt, missed *attempt
 	// unseen are the changes that wait for it to be looked at; unexamined tells that it is
 	// not known whether it rolled already when this process began to lead.
@@ -22,7 +22,7 @@ type record struct {
 	unexamined bool
 	// unwell is what was on record when it failed and had not been healthy before.
 	unwell *checksum.Records
-	// fallen is a failure for which nobody waits, until somebody does.
+	// fallen is a failure with sources for which no workload waits, until one does.
 	fallen  *fallen
 	pace    *pace
 	finding *finding
@@ -68,7 +68,7 @@ type waiter struct {
 	granted time.Time // when its turn came; zero: it has not
 
 	on    []*change // its changes
-	home  *change   // in whose queues it stands
+	home  *change   // it stands in one of its queues
 	queue *queue    // nil: in none
 	index int       // in it
 }
@@ -82,7 +82,7 @@ type state int
 const (
 	rolling   state = iota
 	suspended       // it stands at a pause of its own: neither under way nor proven
-	lapsed          // nobody could judge it for too long: it holds no slot
+	lapsed          // it could not be judged for too long: it holds no slot
 	broken          // it has failed
 )
 
@@ -105,7 +105,7 @@ type attempt struct {
 	sources []SourceRef // for which it rolls
 	found   bool        // it was not begun by us
 	ours    bool        // so it was, under another leader, for changes that are over
-	before  *attempt    // the one in whose place it stands, nil: none
+	before  *attempt    // the attempt that it replaces, nil: none
 	tries   int
 	retry   time.Time // when to try again, should it not have come
 	why     string    // it has failed
@@ -241,7 +241,7 @@ func (p *Plan) retract(r *record) {
 	}
 }
 
-// contribute is the opposite. A record of which nothing is to be kept is dropped.
+// contribute is the opposite. A record that holds nothing worth keeping is dropped.
 func (p *Plan) contribute(r *record, now time.Time) {
 	if w := r.waits; w != nil {
 		w.on = w.on[:0]
@@ -281,7 +281,7 @@ func (p *Plan) count(c *change, n tally, sign int) {
 	for _, g := range c.groups {
 		if g.add(n, sign); g.waiting+g.under == 0 {
 			for stopped := range g.stopped {
-				p.doubt(stopped) // nobody waits for it any more
+				p.doubt(stopped) // no workload waits for it any more
 			}
 		}
 	}

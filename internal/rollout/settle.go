@@ -10,8 +10,8 @@ const longestSettle = 10
 // one rollout and kubelets have seen the new content.
 type settling struct {
 	window time.Duration
-	// began is when this process began to lead: what changed before, while nobody
-	// watched, counts as changed then.
+	// began is when this process began to lead: what changed before that counts as
+	// changed then.
 	began time.Time
 	edits map[SourceRef]edit
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// timers are the records of which something is due at a time, the next one first. It
+// timers are the records for which something is due, the next one first. It
 // implements container/heap.Interface.
 type timers []timer
 
@@ -95,8 +95,8 @@ func (p *Plan) ring(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// overdue takes back a turn that was not taken, and a slot that is held for too long:
-// nobody could look at the workload. That fails nothing.
+// overdue takes back a turn that was not taken, and a slot that is held for too long,
+// because the workload could not be looked at. That fails nothing.
 func (p *Plan) overdue(r *record, now time.Time) {
 	if w := r.waits; w != nil && !w.granted.IsZero() && !now.Before(w.granted.Add(lookWithin)) {
 		w.giveBack(now)
@@ -108,7 +108,7 @@ func (p *Plan) overdue(r *record, now time.Time) {
 	}
 }
 
-// giveBack has a waiter whose turn had come wait for another.
+// giveBack takes the turn of a waiter back; it waits for another one.
 func (w *waiter) giveBack(now time.Time) {
 	w.granted = time.Time{}
 	w.retry = now.Add(retryAfter(w.tries))

@@ -10,7 +10,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// wait has a workload wait for its turn. What it knew before of its wait goes on.
+// wait has a workload wait for its turn. If it waited before, that wait goes on.
 func (p *Plan) wait(r *record, next waiter, now time.Time) *waiter {
 	known, w := r.waits, &next
 	w.since = now
@@ -28,7 +28,7 @@ func (p *Plan) wait(r *record, next waiter, now time.Time) *waiter {
 		w.due = w.retry
 	}
 	if r.attempt != nil && r.attempt != r.missed && w.busy {
-		w.busy, w.last = false, true // it rolls for what is past
+		w.busy, w.last = false, true // its own rollout under way is for older content
 	}
 	w.idle(now)
 	for _, source := range w.sources {
@@ -108,8 +108,8 @@ func (p *Plan) take(first, other *change, now time.Time) {
 	}
 }
 
-// Withdraw notes that a workload does not wait any more, nor for a retry: whether what
-// it took has come is known before that is found out.
+// Withdraw notes that a workload does not wait any more, nor for a retry. An uncertain
+// patch has been resolved by then.
 func (p *Plan) Withdraw(user workload.Ref, now time.Time) {
 	if r := p.records[user]; r != nil && (r.waits != nil || r.missed != nil) {
 		p.update(r, now, func() { p.stopWaiting(r) })
@@ -183,7 +183,7 @@ func (p *Plan) begins(r *record, now time.Time) {
 }
 
 // Refused notes that what was sent did not come, or, unless that is certain, that
-// nobody knows. It has its next turn after a while.
+// it is not known whether it came. The workload has its next turn after a while.
 func (p *Plan) Refused(user workload.Ref, certain bool, now time.Time) {
 	r := p.records[user]
 	if r == nil || r.attempt == nil {

@@ -1,0 +1,84 @@
+package docs
+
+import (
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/configstamp/configstamp/"
+
+// imports are what the product's files of a package import. They are parsed here, and not
+// asked of go list, because go test would not see that its cached result is stale.
+func imports(t *testing.T, folder string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d Go files, error %v", folder, len(files), err)
+	}
+	all := map[string]bool{}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range file.Imports {
+			of, err := strconv.Unquote(one.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[of] = true
+		}
+	}
+	return all
+}
+
+// The rules know nothing of what asks them.
+func TestWalls_RulesArePure(t *testing.T) {
+	for folder, may := range map[string]func(path string) bool{
+		"checksum": func(path string) bool { return !strings.HasPrefix(path, module) },
+		"internal/rollout": func(path string) bool {
+			first, _, _ := strings.Cut(path, "/")
+			standard := !strings.Contains(first, ".")
+			return standard || path == module+"checksum" || path == module+"internal/workload"
+		},
+	} {
+		for path := range imports(t, folder) {
+			if !may(path) {
+				t.Errorf("%s must not import %s: CONTRIBUTING.md says what it knows", folder, path)
+			}
+		}
+	}
+}
+
+// Neither process knows the other, not even by way of a third package.
+func TestWalls_WebhookAndControllerDoNotKnowEachOther(t *testing.T) {
+	for from, other := range map[string]string{"webhook": "controller", "controller": "webhook"} {
+		reached := map[string]bool{}
+		var reach func(folder, by string)
+		reach = func(folder, by string) {
+			if folder == other {
+				t.Errorf("%s must not import %s; it does, by %s", from, other, by)
+			}
+			if reached[folder] {
+				return
+			}
+			reached[folder] = true
+			for path := range imports(t, folder) {
+				if ours, its := strings.CutPrefix(path, module); its {
+					reach(ours, folder)
+				}
+			}
+		}
+		reach(from, from)
+		if len(reached) < 3 {
+			t.Errorf("%s reaches only %v", from, reached)
+		}
+	}
+}
