@@ -199,10 +199,12 @@ func (u *User) Delete(name string) error {
 	})
 }
 
-// Set makes data the whole content of a source, which is created if need be.
+// Set makes data the whole content of a source, which is created if need be. A key of
+// its own tells namespaces apart: tests that run beside each other edit sources of one
+// name, and would share one change if their contents were equal.
 func (u *User) Set(source string, data map[string]string) error {
 	kind, name, _ := strings.Cut(source, "/")
-	content := map[string]any{}
+	content := map[string]any{"NAMESPACE": judge.Marker + "-" + u.Namespace}
 	for key, value := range data {
 		content[key] = value
 	}

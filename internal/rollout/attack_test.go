@@ -284,9 +284,7 @@ func TestAttack_ANewLeaderAfterANodeWasDrained(t *testing.T) {
 	if lucky == nil {
 		t.Fatal("nobody")
 	}
-	// its pods are made anew
-	lucky.began = w.now
-	w.schedule(lucky)
+	lucky.drained = w.now
 	w.pass(2 * time.Minute)
 	w.lead()
 	w.pass(30 * time.Minute)

@@ -15,15 +15,13 @@ type group struct {
 	// last is when a copy was last written.
 	last time.Time
 	// changes are those of its copies that are not over, stopped those of them that
-	// have a failure of their own, with when that rollout began.
+	// have a failure of their own.
 	changes map[*change]struct{}
-	stopped map[*change]time.Time
-	// failed is when the first rollout that failed in a namespace began.
-	failed map[string]time.Time
+	stopped map[*change]struct{}
 	tally
 	unseen, proven, settled int
 	turn                    time.Time // when it last had a turn
-	left                    time.Time // when a copy last went on to another content
+	left                    time.Time // when a copy went on to another content, and the others waited
 	proved                  time.Time // when a workload was last found healthy with it
 }
 
@@ -60,9 +58,9 @@ func (p *Plan) hash(content *checksum.Content) uint64 {
 // groupOf is the group of copies with a key, one of which was written at some time.
 // Copies join while the others are under way, or soon after.
 func (p *Plan) groupOf(key groupKey, written time.Time) *group {
-	g := p.groups[key]
-	if found := p.groups[groupKey{name: key.name, is: key.is}]; g == nil && found != nil && found.key.was == 0 {
-		g = found
+	g, found := p.groups[key], groupKey{name: key.name, is: key.is}
+	if g == nil && p.groups[found] != nil && p.groups[found].key == found {
+		g = p.groups[found] // nobody knows what they held before
 	}
 	apart := time.Duration(0)
 	if g != nil {
@@ -70,10 +68,8 @@ func (p *Plan) groupOf(key groupKey, written time.Time) *group {
 	}
 	if g == nil || apart > replicatedWithin && len(g.changes) == 0 {
 		p.sweepGroups(written)
-		g = &group{key: key, changes: map[*change]struct{}{}, stopped: map[*change]time.Time{}, failed: map[string]time.Time{}}
-		p.groups[key] = g
-		key.was = 0 // for copies of which it is not known what they held
-		p.groups[key] = g
+		g = &group{key: key, changes: map[*change]struct{}{}, stopped: map[*change]struct{}{}}
+		p.groups[key], p.groups[found] = g, g // copies that are found later join
 	}
 	if written.After(g.last) {
 		g.last = written
@@ -114,9 +110,10 @@ func (c *change) detach(at SourceRef) {
 }
 
 // leave is detach of a source that has changed again. The other copies are about to
-// follow: until then nothing of the group begins.
+// follow: until then nothing of the group begins; and not again soon, as one copy may
+// leave and join all the time.
 func (c *change) leave(at SourceRef, now time.Time) {
-	if g := c.groups[at]; g != nil && now.Sub(g.left) >= leavesEvery {
+	if g := c.groups[at]; g != nil && now.Sub(g.left) >= 10*replicatedWithin {
 		g.left = now
 	}
 	c.detach(at)
@@ -128,13 +125,14 @@ func (c *change) leave(at SourceRef, now time.Time) {
 // four, while each time those fail as well. until is when the foreign halt ends.
 func (p *Plan) trials(g *group, c *change, at SourceRef, now time.Time) (trials int, until time.Time) {
 	failed, last := 0, time.Time{}
-	for other, began := range g.stopped {
-		if other == c || !began.After(g.proved) {
+	for other := range g.stopped {
+		began := other.failedSince(g.proved)
+		if other == c || began.IsZero() {
 			continue
 		}
 		failed++
-		if first := g.failed[other.namespace]; first.After(last) {
-			last = first
+		if began.After(last) {
+			last = began
 		}
 	}
 	switch {
@@ -149,8 +147,16 @@ func (p *Plan) trials(g *group, c *change, at SourceRef, now time.Time) (trials 
 	return min(mostTrials, 1<<(bits.Len(uint(failed-1))-1)), until // #nosec G115 -- it is positive
 }
 
-// leavesEvery is how often copies that change again keep the others waiting.
-const leavesEvery = time.Hour
+// failedSince is when the first rollout after a time began that has failed with a change;
+// zero: none has. Who fails again and again makes no foreign halt longer.
+func (c *change) failedSince(after time.Time) (first time.Time) {
+	for _, began := range c.failures {
+		if began.After(after) && (first.IsZero() || began.Before(first)) {
+			first = began
+		}
+	}
+	return first
+}
 
 // mostTrials is how many try at once after the third foreign halt, and after each later
 // one.

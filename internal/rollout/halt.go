@@ -155,9 +155,6 @@ func (p *Plan) forgive(at SourceRef, r *record) {
 // rise has the failures with the present content of a source count again: somebody
 // waits for what it brought.
 func (p *Plan) rise(at SourceRef, now time.Time) {
-	if len(p.fell[at]) == 0 {
-		return
-	}
 	c := p.changes[at].root()
 	for _, r := range sortedRecords(maps.Keys(p.fell[at])) {
 		f := r.fallen

@@ -84,15 +84,11 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 	} else {
 		c.stop = stop
 	}
-	for _, g := range c.groups { // that this namespace goes on all the same is no word on others
-		delete(g.stopped, c)
-		for _, began := range c.failures {
-			if began.After(g.stopped[c]) {
-				g.stopped[c] = began
-			}
-			if first, known := g.failed[c.namespace]; !known || began.Before(first) {
-				g.failed[c.namespace] = began
-			}
+	for _, g := range c.groups { // also of one that somebody lets go on: that is no word on the others
+		if len(c.failures) > 0 {
+			g.stopped[c] = struct{}{}
+		} else {
+			delete(g.stopped, c)
 		}
 	}
 	switch {
@@ -119,7 +115,7 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 }
 
 // renew counts the waiters of a change anew, after a halt has begun or ended: waiters
-// of a halted change do not delay those that go last.
+// of a halted change do not delay those that go last. A turn that had come is over.
 func (p *Plan) renew(c *change, now time.Time) {
 	for _, r := range sortedRecords(maps.Keys(c.members)) {
 		if r.waits != nil {
@@ -241,8 +237,14 @@ func (p *Plan) precedes(a, b *waiter, now time.Time) bool {
 	if long(a) != long(b) {
 		return long(a)
 	}
-	if few := cmp.Compare(p.underIn[a.user.Namespace], p.underIn[b.user.Namespace]); few != 0 && !long(a) {
-		return few < 0
+	ofA, ofB := p.underIn[a.user.Namespace], p.underIn[b.user.Namespace]
+	switch {
+	case (ofA == 0) != (ofB == 0):
+		return ofA == 0
+	case long(a) != long(b):
+		return long(a)
+	case ofA != ofB && !long(a):
+		return ofA < ofB
 	}
 	if longest := a.home.waitsSince().Compare(b.home.waitsSince()); longest != 0 {
 		return longest < 0

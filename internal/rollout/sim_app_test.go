@@ -59,6 +59,7 @@ type app struct {
 	until      time.Time // when crashing and waiting ends by itself; zero: never
 	promoted   time.Time
 	aborted    time.Time
+	drained    time.Time // when its pods were made anew on another node
 	byUs       bool
 	leader     int       // under which leader it began
 	failed     bool      // people were told that it has failed
@@ -244,8 +245,14 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 		p.Ready, p.Started, p.Restarted = true, from.Truncate(time.Second), from.After(a.began)
 		return []workload.Pod{p}
 	}
+	if a.drained.After(since) {
+		since = a.drained
+	}
 	if n > 0 && a.fate != flaps {
 		p := pod("ready")
+		if a.drained.After(a.began) {
+			p.Created = a.drained.Truncate(time.Second)
+		}
 		p.Ready, p.Started = true, since.Truncate(time.Second)
 		pods = append(pods, p)
 	}

@@ -32,9 +32,10 @@ func (p *Plan) wait(r *record, next waiter, now time.Time) *waiter {
 	}
 	w.idle(now)
 	for _, source := range w.sources {
-		if at := (SourceRef{r.user.Namespace, source}); p.changes[at] == nil {
+		switch at := (SourceRef{r.user.Namespace, source}); {
+		case p.changes[at] == nil:
 			p.find(at, now)
-		} else {
+		case len(p.fell[at]) > 0:
 			p.rise(at, now)
 		}
 	}
