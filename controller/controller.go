@@ -344,12 +344,7 @@ func (c *Controller) tryTurns(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
 	defer c.caught(klog.FromContext(ctx), inTurns, "The planner of turns panicked", func() {
-		c.planned(func(p *rollout.Plan) {
-			p.Recount(c.options.Clock.Now())
-			for _, user := range p.Granted() {
-				c.queue.Add(user)
-			}
-		})
+		c.planned(func(p *rollout.Plan) { p.Recount(c.options.Clock.Now()) })
 		err = errPanicked
 	})
 	c.takeTurns(ctx)

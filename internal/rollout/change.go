@@ -60,12 +60,11 @@ type change struct {
 
 // tally counts the workloads of a change, or of a group.
 type tally struct {
-	waiting   int // for their turn
-	healthy   int // of them, those that were healthy before, and wait for others alone
-	attempts  int // that count for it
-	under     int // of them, those under way, and those that are about to be
-	proving   int // of them, those that can halt it
-	suspended int // attempts that stand at a pause of their own
+	waiting  int // for their turn
+	healthy  int // of them, those that were healthy before, and wait for others alone
+	attempts int // that count for it
+	under    int // of them, those under way, and those that are about to be
+	proving  int // of them, those that can halt it
 }
 
 func (t *tally) add(other tally, sign int) {
@@ -74,7 +73,6 @@ func (t *tally) add(other tally, sign int) {
 	t.attempts += sign * other.attempts
 	t.under += sign * other.under
 	t.proving += sign * other.proving
-	t.suspended += sign * other.suspended
 }
 
 func (c *change) root() *change {

@@ -18,26 +18,19 @@ type queues struct {
 // container/heap.Interface.
 type queue []*waiter
 
-// Len is for heap.Interface.
-func (q *queue) Len() int { return len(*q) }
-
-// Less is for heap.Interface.
+func (q *queue) Len() int           { return len(*q) }
 func (q *queue) Less(i, j int) bool { return (*q)[i].before((*q)[j]) }
-
-// Swap is for heap.Interface.
 func (q *queue) Swap(i, j int) {
 	(*q)[i], (*q)[j] = (*q)[j], (*q)[i]
 	(*q)[i].index, (*q)[j].index = i, j
 }
 
-// Push is for heap.Interface.
 func (q *queue) Push(one any) {
 	w, _ := one.(*waiter)
 	w.queue, w.index = q, len(*q)
 	*q = append(*q, w)
 }
 
-// Pop is for heap.Interface.
 func (q *queue) Pop() any {
 	end := len(*q) - 1
 	w := (*q)[end]

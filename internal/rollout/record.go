@@ -162,8 +162,6 @@ func (p *Plan) counts(r *record) (counts []count, slot bool) {
 			switch {
 			case a.failed() && proves:
 				n.fails(a.began)
-			case a.state == suspended:
-				n.suspended = 1
 			case a.state == rolling:
 				n.under = 1
 				if proves && w == nil { // else newer content has come
@@ -329,7 +327,9 @@ func (p *Plan) Recount(now time.Time) {
 		if r.counted, r.slot = nil, false; r.waits != nil {
 			r.waits.queue, r.waits.home = nil, nil
 		}
-		p.contribute(r, now)
+		if p.contribute(r, now); r.waits != nil && !r.waits.granted.IsZero() {
+			p.look(r.user) // who had the turn may not know it
+		}
 	}
 	p.stir()
 }

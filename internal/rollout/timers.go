@@ -14,22 +14,15 @@ type timer struct {
 	record *record
 }
 
-// Len is for heap.Interface.
-func (t *timers) Len() int { return len(*t) }
-
-// Less is for heap.Interface.
+func (t *timers) Len() int           { return len(*t) }
 func (t *timers) Less(i, j int) bool { return (*t)[i].at.Before((*t)[j].at) }
+func (t *timers) Swap(i, j int)      { (*t)[i], (*t)[j] = (*t)[j], (*t)[i] }
 
-// Swap is for heap.Interface.
-func (t *timers) Swap(i, j int) { (*t)[i], (*t)[j] = (*t)[j], (*t)[i] }
-
-// Push is for heap.Interface.
 func (t *timers) Push(one any) {
 	next, _ := one.(timer)
 	*t = append(*t, next)
 }
 
-// Pop is for heap.Interface.
 func (t *timers) Pop() any {
 	end := len(*t) - 1
 	next := (*t)[end]
