@@ -317,7 +317,11 @@ func (c *Controller) takeTurns(ctx context.Context) {
 			}
 		}
 	}
-	c.metrics.halts.Add(float64(len(out.Halted)))
+	for _, n := range out.Halted {
+		if !n.Foreign {
+			c.metrics.halts.Inc()
+		}
+	}
 	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
 		why := "the change stops here as well: " + failedElsewhere
 		if !n.Foreign {

@@ -237,14 +237,8 @@ func (p *Plan) precedes(a, b *waiter, now time.Time) bool {
 	if long(a) != long(b) {
 		return long(a)
 	}
-	ofA, ofB := p.underIn[a.user.Namespace], p.underIn[b.user.Namespace]
-	switch {
-	case (ofA == 0) != (ofB == 0):
-		return ofA == 0
-	case long(a) != long(b):
-		return long(a)
-	case ofA != ofB && !long(a):
-		return ofA < ofB
+	if few := cmp.Compare(p.underIn[a.user.Namespace], p.underIn[b.user.Namespace]); few != 0 && !long(a) {
+		return few < 0
 	}
 	if longest := a.home.waitsSince().Compare(b.home.waitsSince()); longest != 0 {
 		return longest < 0
