@@ -373,3 +373,62 @@ func TestAttack_EditsOfOneThatCannotBeLookedAt(t *testing.T) {
 		t.Errorf("%d changes wait for api to be looked at", n)
 	}
 }
+
+// Those whose pauses end one after the other cost one look each at the others, and not
+// each a list of everybody's pods.
+func TestAttack_PausesThatEndOneAfterTheOther(t *testing.T) {
+	w := spread(t, 40)
+	w.limits.Unsettled = rollout.Number(40)
+	w.lead()
+	w.pass(2 * time.Minute)
+	for n := 20; n < 40; n++ {
+		for _, name := range []string{"api", "web"} {
+			w.deployment(fmt.Sprintf("ns-%d", n), name).paused = true
+			w.see(w.deployment(fmt.Sprintf("ns-%d", n), name))
+		}
+	}
+	good := w.content(fine)
+	for n := range 40 {
+		w.edit(trust(n), good)
+	}
+	w.pass(time.Hour)
+	looks := w.looks
+	for n := 20; n < 40; n++ {
+		for _, name := range []string{"api", "web"} {
+			w.deployment(fmt.Sprintf("ns-%d", n), name).paused = false
+			w.see(w.deployment(fmt.Sprintf("ns-%d", n), name))
+		}
+		w.pass(10 * time.Minute)
+	}
+	w.checkRolled(80)
+	if each := (w.looks - looks) / 20; each > 60 {
+		t.Errorf("%d looks for each pause that ends", each)
+	}
+}
+
+// A workload that has become healthy with what it had failed with halts nobody later.
+func TestAttack_AFailureThatHasHealed(t *testing.T) {
+	w := newWorld(t, 1)
+	api := w.add(deployment("shop", "api", "web", "other"))
+	late := w.add(deployment("shop", "late", "web"))
+	late.paused = true
+	w.lead()
+	w.pass(2 * time.Minute)
+	api.allergic = true
+	w.edit(web, w.content(fine))
+	w.pass(5 * time.Minute)
+	if !api.failed {
+		t.Fatal("the scenario is wrong")
+	}
+	api.allergic = false
+	w.edit(place("shop", "other"), w.content(fine))
+	w.pass(10 * time.Minute)
+	w.mute(api)
+	w.pass(5 * time.Minute)
+	late.paused = false
+	w.see(late)
+	w.pass(time.Hour)
+	if len(w.untrue(late)) > 0 {
+		t.Errorf("late waits for %q by a failure that has healed", late.why)
+	}
+}
