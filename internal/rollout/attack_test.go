@@ -264,6 +264,14 @@ func TestAttack_AForeignHaltForEver(t *testing.T) {
 // A new leader does not take a pod that was made anew for a proof that came after the
 // failures.
 func TestAttack_ANewLeaderAfterANodeWasDrained(t *testing.T) {
+	drained(t, 2*time.Minute)
+}
+
+// The same while such a pod is yet to last for the soak.
+func TestAttack_ANewLeaderWhileANodeIsDrained(t *testing.T) { drained(t, 2*time.Second) }
+
+func drained(t *testing.T, after time.Duration) {
+	t.Helper()
 	w := spread(t, 6)
 	bad := w.bad()
 	for n := range 6 {
@@ -285,7 +293,7 @@ func TestAttack_ANewLeaderAfterANodeWasDrained(t *testing.T) {
 		t.Fatal("nobody")
 	}
 	lucky.drained = w.now
-	w.pass(2 * time.Minute)
+	w.pass(after)
 	w.lead()
 	w.pass(30 * time.Minute)
 	if after := rolled(w); after > before {
