@@ -79,8 +79,7 @@ func (p *Plan) groupOf(key groupKey, written time.Time) *group {
 
 // sweepGroups forgets groups that are over, now and then.
 func (p *Plan) sweepGroups(now time.Time) {
-	const enough = 1024
-	if len(p.groups) < enough {
+	if len(p.groups) < p.manyGroups {
 		return
 	}
 	for key, g := range p.groups {
@@ -88,7 +87,11 @@ func (p *Plan) sweepGroups(now time.Time) {
 			delete(p.groups, key)
 		}
 	}
+	p.manyGroups = max(many, 2*len(p.groups))
 }
+
+// many is from how many on things that are over are forgotten: when they have doubled.
+const many = 1024
 
 // attach makes a new change one of a group.
 func (g *group) attach(c *change, at SourceRef) {

@@ -62,16 +62,20 @@ func (p *Plan) prove(at SourceRef, when time.Time) {
 // with that. It reports whether anything has ended.
 func (p *Plan) settle(r *record, healthy bool, f *Facts, now time.Time) (ended bool) {
 	a := r.attempt
-	evidence, failed := maps.Clone(a.evidence), a.failed()
+	evidence, failed, proved := maps.Clone(a.evidence), a.failed(), now
+	if current := f.Status.Current; a.found && !current.IsZero() {
+		proved = current.Add(p.limits.soak(f)) // its pods may have been made anew since
+	}
 	for _, at := range a.sources {
 		if c := p.changes[at]; healthy && c != nil && f.carries(at.Source, c.root().contents[at]) {
 			if countsFor(evidence, c.root()) {
-				p.prove(at, now)
+				p.prove(at, proved)
 			}
 		}
 	}
 	p.update(r, now, func() {
 		if healthy {
+			p.heal(r, f)
 			maps.DeleteFunc(a.holds, func(c *change, was hold) bool { return c.root().carriedBy(f, was.sources) })
 		}
 		r.unwell = nil
@@ -131,6 +135,11 @@ func (p *Plan) fall(r *record, now time.Time) {
 	for c, was := range a.holds {
 		add(c, was.sources)
 	}
+	if r.fallen != nil {
+		for at := range r.fallen.contents {
+			p.forgive(at, r)
+		}
+	}
 	p.update(r, now, func() {
 		r.attempt = nil
 		if r.fallen = nil; len(f.contents) > 0 {
@@ -142,6 +151,22 @@ func (p *Plan) fall(r *record, now time.Time) {
 			p.fell[at] = map[*record]struct{}{}
 		}
 		p.fell[at][r] = struct{}{}
+	}
+}
+
+// heal forgets what a workload has failed with, and is healthy with now.
+func (p *Plan) heal(r *record, f *Facts) {
+	if r.fallen == nil {
+		return
+	}
+	for at, content := range r.fallen.contents {
+		if f.carries(at.Source, content) {
+			p.forgive(at, r)
+			delete(r.fallen.contents, at)
+		}
+	}
+	if len(r.fallen.contents) == 0 {
+		r.fallen = nil
 	}
 }
 
@@ -158,7 +183,10 @@ func (p *Plan) rise(at SourceRef, now time.Time) {
 	c := p.changes[at].root()
 	for _, r := range sortedRecords(maps.Keys(p.fell[at])) {
 		f := r.fallen
-		if f == nil || !f.contents[at].SameEntries(c.contents[at]) {
+		if f != nil && !f.contents[at].SameEntries(c.contents[at]) {
+			continue
+		}
+		if p.forgive(at, r); f == nil {
 			continue
 		}
 		p.update(r, now, func() {
@@ -173,7 +201,6 @@ func (p *Plan) rise(at SourceRef, now time.Time) {
 		})
 		p.look(r.user)
 	}
-	delete(p.fell, at)
 }
 
 // Forget drops a workload that is gone, but for its rollout, which is kept for a

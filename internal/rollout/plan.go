@@ -44,6 +44,8 @@ type Plan struct {
 	open    []*change // those that are not over, the oldest first
 	doubted []*change // to be judged
 	groups  map[groupKey]*group
+	// manyGroups is how many there are to be before some are forgotten.
+	manyGroups int
 	// done are changes that have ended well, for workloads that start waiting later.
 	done map[SourceRef]ended
 	// fell are workloads that have failed with a source for which no workload waits.
@@ -98,10 +100,10 @@ func (p *Plan) look(user workload.Ref) { p.stirs = append(p.stirs, Stir{User: us
 
 // stir asks for Next: at once, unless so many wait that it takes a while.
 func (p *Plan) stir() {
-	const many, together = 64, 20 * time.Millisecond
+	const crowd, together = 64, 20 * time.Millisecond
 	switch {
 	case p.stirred:
-	case p.waiting < many:
+	case p.waiting < crowd:
 		p.stirs = append(p.stirs, Stir{})
 	default:
 		p.stirs = append(p.stirs, Stir{After: together})
@@ -203,8 +205,8 @@ func (p *Plan) doubt(c *change) {
 func (p *Plan) find(at SourceRef, now time.Time) {
 	content := p.cluster.Content(at)
 	defer p.rise(at, now)
-	if known, ended := p.done[at]; ended && known.content.SameEntries(content) {
-		p.begin(at, content, false, nil, now).proven[at] = known.proven
+	if p.endedWell(at, content) {
+		p.begin(at, content, false, nil, now).proven[at] = p.done[at].proven
 		return
 	}
 	c := p.found(at, content, now)
@@ -220,10 +222,16 @@ func (p *Plan) find(at SourceRef, now time.Time) {
 	}
 	for _, copied := range p.cluster.Copies(at.Source) {
 		when := p.cluster.Written(copied)
-		if p.changes[copied] == nil && written.Sub(when).Abs() <= replicatedWithin && p.cluster.Content(copied).SameEntries(content) {
+		if p.changes[copied] == nil && !p.endedWell(copied, content) && written.Sub(when).Abs() <= replicatedWithin && p.cluster.Content(copied).SameEntries(content) {
 			g.attach(p.found(copied, content, now), copied)
 		}
 	}
+}
+
+// endedWell reports whether it is known that a source's change to a content has.
+func (p *Plan) endedWell(at SourceRef, content *checksum.Content) bool {
+	known, ended := p.done[at]
+	return ended && known.content.SameEntries(content)
 }
 
 // found begins a change that was there before us. All workloads that it concerns are
@@ -248,7 +256,7 @@ func (p *Plan) Postpone(namespace string, sources []checksum.Source, now time.Ti
 		}
 		for _, r := range sortedRecords(maps.Keys(known.root().members)) {
 			if w := r.waits; w != nil && slices.Contains(w.sources, source) {
-				p.update(r, now, func() { w.granted, w.retry = time.Time{}, now.Add(postponedFor) })
+				p.update(r, now, func() { w.granted, w.retry, w.due = time.Time{}, now.Add(postponedFor), now.Add(postponedFor) })
 			}
 		}
 	}

@@ -14,6 +14,7 @@ type settling struct {
 	// changed then.
 	began time.Time
 	edits map[SourceRef]edit
+	many  int // edits, before some are forgotten
 }
 
 type edit struct{ first, last time.Time }
@@ -49,8 +50,7 @@ func (s *settling) due(e edit) time.Time {
 // sweep forgets what has settled, now and then, so that memory follows what changes at
 // a time and not what ever changed.
 func (s *settling) sweep(now time.Time) {
-	const enough = 1024
-	if len(s.edits) < enough {
+	if len(s.edits) < s.many {
 		return
 	}
 	for at, e := range s.edits {
@@ -58,4 +58,5 @@ func (s *settling) sweep(now time.Time) {
 			delete(s.edits, at)
 		}
 	}
+	s.many = max(many, 2*len(s.edits))
 }
