@@ -71,7 +71,7 @@ func mutants() map[Breakage]mutant {
 		"namespaces-are-mute":  {"checksum/served.go", "SettingsOf(meta.Annotations)", "SettingsOf(nil)"},
 		"sources-are-mute":     {"checksum/selection.go", "if s.HoldOnly || content == nil ||", "if true || s.HoldOnly || content == nil ||"},
 		"policy-edits-restart": {"checksum/verdict.go", "return Reselected", "return Untrue"},
-		"nothing-is-held":      {"internal/rollout/hold.go", "HoldAt(now, p.current(user, f)); holds {", "HoldAt(now, p.current(user, f)); holds && false {"},
+		"nothing-is-held":      {"internal/rollout/hold.go", "HoldAt(now, current); holds {", "HoldAt(now, current); holds && false {"},
 		"observed-rolls":       {"checksum/decide.go", "if free && !a.Policy.Observe {", "if free {"},
 		"revisions-are-old":    {"internal/workload/status.go", "firstTime(progress.LastUpdate, progress.LastTransition)", "firstTime(\"\", \"\")"},
 		"faults-are-guessed":   {"checksum/policy.go", "if err := setting.set(&p, text); err != nil {", "if err := setting.set(&p, text); false && err != nil {"},

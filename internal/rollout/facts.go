@@ -98,11 +98,7 @@ type Verdict struct {
 
 // carries reports whether the template has a stamp of a content of a source.
 func (f *Facts) carries(source checksum.Source, content *checksum.Content) bool {
-	return carries(f.Carried, source, content)
-}
-
-func carries(carried map[checksum.Source]*checksum.Content, source checksum.Source, content *checksum.Content) bool {
-	its, known := carried[source]
+	its, known := f.Carried[source]
 	return known && its.SameEntries(content)
 }
 

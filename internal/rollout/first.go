@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/configstamp/configstamp/internal/workload"
@@ -213,7 +214,7 @@ func (p *Plan) line(r *record, now time.Time) {
 	if !w.granted.IsZero() || w.due.After(now) {
 		return
 	}
-	if w.home == nil || !among(w.on, w.home) {
+	if w.home == nil || !slices.Contains(w.on, w.home) {
 		for _, c := range w.on {
 			if w.home = w.on[0]; c.number < w.home.number {
 				w.home = c

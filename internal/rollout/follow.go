@@ -112,7 +112,7 @@ func (p *Plan) testify(r *record, f *Facts, now time.Time) {
 			continue
 		}
 		p.update(r, now, func() {
-			a.evidence[c.root()] = a.proves()
+			a.evidence[c.root()] = !a.last
 			a.sources = append(a.sources, at)
 		})
 	}

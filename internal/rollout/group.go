@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"hash/maphash"
+	"maps"
 	"math/bits"
 	"time"
 
@@ -82,11 +83,7 @@ func (p *Plan) sweepGroups(now time.Time) {
 	if len(p.groups) < p.manyGroups {
 		return
 	}
-	for key, g := range p.groups {
-		if len(g.changes) == 0 && now.Sub(g.last) > replicatedWithin {
-			delete(p.groups, key)
-		}
-	}
+	maps.DeleteFunc(p.groups, func(_ groupKey, g *group) bool { return len(g.changes) == 0 && now.Sub(g.last) > replicatedWithin })
 	p.manyGroups = max(many, 2*len(p.groups))
 }
 

@@ -135,14 +135,9 @@ func (p *Plan) fall(r *record, now time.Time) {
 	for c, was := range a.holds {
 		add(c, was.sources)
 	}
-	if r.fallen != nil {
-		for at := range r.fallen.contents {
-			p.forgive(at, r)
-		}
-	}
+	p.drop(r)
 	p.update(r, now, func() {
-		r.attempt = nil
-		if r.fallen = nil; len(f.contents) > 0 {
+		if r.attempt = nil; len(f.contents) > 0 {
 			r.fallen = f
 		}
 	})
@@ -168,6 +163,16 @@ func (p *Plan) heal(r *record, f *Facts) {
 	if len(r.fallen.contents) == 0 {
 		r.fallen = nil
 	}
+}
+
+// drop forgets what a workload has failed with.
+func (p *Plan) drop(r *record) {
+	if r.fallen != nil {
+		for at := range r.fallen.contents {
+			p.forgive(at, r)
+		}
+	}
+	r.fallen = nil
 }
 
 // forgive forgets that a workload has failed with a source.
@@ -212,14 +217,10 @@ func (p *Plan) Forget(user workload.Ref, now time.Time) (wait time.Duration) {
 		return 0
 	}
 	p.seen(r, p.begun, now)
-	if r.fallen != nil {
-		for at := range r.fallen.contents {
-			p.forgive(at, r)
-		}
-	}
+	p.drop(r)
 	p.update(r, now, func() {
 		p.stopWaiting(r)
-		r.unwell, r.fallen, r.pace, r.finding = nil, nil, nil, nil
+		r.unwell, r.pace, r.finding = nil, nil, nil
 		if r.attempt == nil {
 			return
 		}
@@ -264,7 +265,7 @@ func (p *Plan) inherit(r *record, f *Facts, now time.Time) {
 		if c == nil || !f.carries(at.Source, c.root().contents[at]) {
 			continue
 		}
-		its := a.proves() && slices.Contains(a.sources, at)
+		its := !a.last && slices.Contains(a.sources, at)
 		for _, was := range a.holds {
 			its = its || slices.Contains(was.sources, at)
 		}

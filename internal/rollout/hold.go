@@ -17,7 +17,10 @@ func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
 		}
 		return Verdict{Why: checksum.UnreadableSetting}
 	}
-	settles := p.settles(user.Namespace, f.Review.Untrue, now)
+	var settles time.Duration // how long the last of its sources has to settle yet
+	for _, source := range f.Review.Untrue {
+		settles = max(settles, p.settling.wait(SourceRef{user.Namespace, source}, now))
+	}
 	if held := p.held(user, f, now); held.Why != checksum.NoReason {
 		p.Withdraw(user, now)
 		if held.Settles = settles > 0; held.Settles {
@@ -34,20 +37,16 @@ func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
 	return p.inTurn(user, f, settles, now)
 }
 
-// settles is how long the last of some sources has to settle yet.
-func (p *Plan) settles(namespace string, sources []checksum.Source, now time.Time) (wait time.Duration) {
-	for _, source := range sources {
-		wait = max(wait, p.settling.wait(SourceRef{namespace, source}, now))
-	}
-	return wait
-}
-
 // held is what holds a workload, of settings and the pace of its sources.
 func (p *Plan) held(user workload.Ref, f *Facts, now time.Time) (held Verdict) {
 	if f.Policy.Observe {
 		return Verdict{Why: checksum.ObserveMode}
 	}
-	if hold, holds := f.Policy.HoldAt(now, p.current(user, f)); holds {
+	current := f.Status.Current // as its status tells, and no sooner than our own last roll
+	if last := p.LastRoll(user, f.UID); last.After(current) {
+		current = last
+	}
+	if hold, holds := f.Policy.HoldAt(now, current); holds {
 		if held = (Verdict{Why: hold.Reason, Hold: hold}); !hold.Until.IsZero() {
 			held.Wait = hold.Until.Sub(now)
 		}
@@ -60,17 +59,6 @@ func (p *Plan) held(user workload.Ref, f *Facts, now time.Time) (held Verdict) {
 		return Verdict{Why: checksum.Paced, Wait: wait}
 	}
 	return Verdict{}
-}
-
-// current is when the newest revision of a workload became current: as its status
-// tells, and no sooner than we last rolled it, which its controller may not have seen
-// yet. (Its managedFields do not tell: the API server notes nobody for what a webhook
-// writes in an empty patch.)
-func (p *Plan) current(user workload.Ref, f *Facts) time.Time {
-	if last := p.LastRoll(user, f.UID); last.After(f.Status.Current) {
-		return last
-	}
-	return f.Status.Current
 }
 
 // inTurn has a workload wait for its turn, or tells that it has come.

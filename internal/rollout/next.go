@@ -45,7 +45,6 @@ func (p *Plan) Next(now time.Time) (out Orders) {
 	if p.leads && now.Sub(p.recounted) >= recountEvery {
 		p.budget()
 		p.Recount(now)
-		p.stirred = false
 	}
 	out.again(p.ring(now))
 	p.judge(now, &out)

@@ -308,16 +308,3 @@ func (p *Plan) seen(r *record, mark uint64, now time.Time) {
 		}
 	})
 }
-
-// Granted are the workloads whose turn has come, and that have not rolled yet.
-func (p *Plan) Granted() (users []workload.Ref) {
-	for _, r := range p.sorted() {
-		if r.waits != nil && !r.waits.granted.IsZero() {
-			users = append(users, r.user)
-		}
-	}
-	return users
-}
-
-// sorted are all records.
-func (p *Plan) sorted() []*record { return sortedRecords(maps.Values(p.records)) }

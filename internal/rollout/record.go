@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -120,9 +122,6 @@ type hold struct {
 }
 
 func (a *attempt) failed() bool { return a.state == broken }
-
-// proves reports whether a rollout can halt what it counts for.
-func (a *attempt) proves() bool { return !a.last }
 
 // progressed is when a rollout last got further than ever.
 func (a *attempt) progressed() time.Time {
@@ -245,7 +244,7 @@ func (p *Plan) contribute(r *record, now time.Time) {
 		w.on = w.on[:0]
 		for _, source := range w.sources {
 			c := p.changes[SourceRef{r.user.Namespace, source}].root()
-			if !among(w.on, c) {
+			if !slices.Contains(w.on, c) {
 				w.on = append(w.on, c)
 			}
 		}
@@ -302,15 +301,6 @@ func (p *Plan) of(user workload.Ref) *record {
 	return r
 }
 
-func among(all []*change, c *change) bool {
-	for _, one := range all {
-		if one == c {
-			return true
-		}
-	}
-	return false
-}
-
 // Recount makes all tallies anew, as after a panic: should one be wrong, it is right
 // again. It costs what all records cost.
 func (p *Plan) Recount(now time.Time) {
@@ -323,7 +313,7 @@ func (p *Plan) Recount(now time.Time) {
 		p.doubt(c)
 	}
 	p.under, p.underIn = 0, map[string]int{}
-	for _, r := range p.sorted() {
+	for _, r := range sortedRecords(maps.Values(p.records)) {
 		if r.counted, r.slot = nil, false; r.waits != nil {
 			r.waits.queue, r.waits.home = nil, nil
 		}

@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // longestSettle bounds the settling of a source that is edited all the time, as a
 // multiple of Limits.Settle, from the first edit.
@@ -53,10 +56,6 @@ func (s *settling) sweep(now time.Time) {
 	if len(s.edits) < s.many {
 		return
 	}
-	for at, e := range s.edits {
-		if !now.Before(s.due(e)) {
-			delete(s.edits, at)
-		}
-	}
+	maps.DeleteFunc(s.edits, func(_ SourceRef, e edit) bool { return !now.Before(s.due(e)) })
 	s.many = max(many, 2*len(s.edits))
 }

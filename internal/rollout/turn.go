@@ -169,7 +169,7 @@ func (p *Plan) begins(r *record, now time.Time) {
 	for _, source := range w.sources {
 		at := SourceRef{r.user.Namespace, source}
 		c := p.changes[at].root()
-		a.evidence[c] = a.proves() || a.evidence[c]
+		a.evidence[c] = !a.last || a.evidence[c]
 		a.sources = append(a.sources, at)
 	}
 	if was != nil && !was.failed() { // it is yet to show how it does with those as well
