@@ -37,7 +37,7 @@ const acceptProtobuf = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJS
 // own words for a refusal. The rate limits of cfg apply as they are: set QPS to -1,
 // the default of five requests a second is not enough for anything. From verbosity 8 on
 // client-go logs bodies: whoever makes the logger keeps below that.
-func NewTyped(cfg *rest.Config, gv schema.GroupVersion, register func(*runtime.Scheme) error, condense func(runtime.Object) (runtime.Object, error)) (rest.Interface, error) {
+func NewTyped(cfg *rest.Config, gv schema.GroupVersion, register func(*runtime.Scheme) error, condense func(runtime.Object) (runtime.Object, error)) (*rest.RESTClient, error) {
 	scheme, err := newScheme(gv)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func NewTyped(cfg *rest.Config, gv schema.GroupVersion, register func(*runtime.S
 // JSON text of each object, exactly once, to condense. Everything else is as
 // NewTyped says. condense must not keep data, and has to do without apiVersion
 // and kind, which the items of a list may lack.
-func NewRaw(cfg *rest.Config, gv schema.GroupVersion, condense func(data []byte) (runtime.Object, error)) (rest.Interface, error) {
+func NewRaw(cfg *rest.Config, gv schema.GroupVersion, condense func(data []byte) (runtime.Object, error)) (*rest.RESTClient, error) {
 	scheme, err := newScheme(gv)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func newScheme(gv schema.GroupVersion) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func newClient(cfg *rest.Config, gv schema.GroupVersion, contentType, accept string, codecs runtime.NegotiatedSerializer) (rest.Interface, error) {
+func newClient(cfg *rest.Config, gv schema.GroupVersion, contentType, accept string, codecs runtime.NegotiatedSerializer) (*rest.RESTClient, error) {
 	own := rest.CopyConfig(cfg)
 	own.GroupVersion = &gv
 	own.APIPath = "/apis"

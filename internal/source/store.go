@@ -39,7 +39,7 @@ type Options struct {
 // reports, where that is watched. Its methods may be called at any time and from
 // anywhere, unless they say otherwise.
 type Store struct {
-	client   rest.Interface
+	client   *rest.RESTClient
 	sinks    map[sinkKey]*sink
 	classes  *classes
 	reports  *discovery.Resources // nil: they are not watched
