@@ -1,6 +1,7 @@
 package checksum
 
 import (
+	"bytes"
 	"slices"
 	"time"
 )
@@ -200,6 +201,12 @@ type SourcePolicy struct {
 	// Faults are the settings that cannot be read; workloads that use the source
 	// are held.
 	Faults []Fault
+}
+
+// IsOfSource reports whether SourcePolicyOf may read an annotation of this key. Others
+// need not be there: they may be as long as a source's whole content.
+func IsOfSource(key []byte) bool {
+	return bytes.HasPrefix(key, []byte(settingPrefix)) || bytes.HasPrefix(key, []byte(reloaderDomain))
 }
 
 // SourcePolicyOf reads the annotations of a ConfigMap or Secret.

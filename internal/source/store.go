@@ -67,7 +67,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 		options.Clock = clock.RealClock{}
 	}
 	condenser := &condenser{clock: options.Clock}
-	client, err := follow.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
+	client, err := follow.NewProtobuf(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads ConfigMaps and Secrets: %w", err)
 	}
