@@ -114,6 +114,9 @@ func newClient(cfg *rest.Config, gv schema.GroupVersion, contentType, accept str
 	own.ContentType = contentType
 	own.AcceptContentTypes = accept
 	own.NegotiatedSerializer = codecs
+	// The API server would compress the beginning of a watch and large pages, for more CPU
+	// on both ends than all else that it does for them.
+	own.DisableCompression = true
 	// HTTP/2 takes what is sent up to 4 MiB before it is read. Here each watch has
 	// a connection, and TCP has the server wait. What HTTP/2 finds out by pings, that
 	// nobody is there any more, TCP finds out as soon: after 45 s.

@@ -225,6 +225,10 @@ func ownsResume(fields []byte) bool {
 // ownsData reports whether a field set (FieldsV1) has data, binaryData or
 // stringData at its top.
 func ownsData(fields []byte) bool {
+	// The API server sorts: what is there comes first.
+	if bytes.HasPrefix(fields, []byte(`{"f:data":{`)) || bytes.HasPrefix(fields, []byte(`{"f:binaryData":{`)) {
+		return true
+	}
 	if !bytes.Contains(fields, []byte(`ata":`)) {
 		return false
 	}

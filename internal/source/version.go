@@ -106,7 +106,6 @@ func (r *reader) get(ctx context.Context, path, accept string, source checksum.S
 		return nil, fmt.Errorf("making the request: %w", err)
 	}
 	request.Header.Set("Accept", accept)
-	request.Header.Set("Accept-Encoding", "identity") // the API server would spend more on gzip than on the rest
 	response, err := r.client.Do(request)
 	if err != nil {
 		return nil, err
