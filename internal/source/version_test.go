@@ -35,7 +35,10 @@ func TestVersionIsWhatTheServerHoldsNow(t *testing.T) {
 	if version, err := r.version(t.Context(), "shop", token); version != want || err != nil {
 		t.Errorf("%q, %v, want %q", version, err, want)
 	}
-	if requests := server.Requests(); len(requests) != 5 || requests[4] != "GET /api/v1/namespaces/shop/secrets/token" {
+	if version, err := r.version(t.Context(), "bank", token); version != "" || err != nil {
+		t.Errorf("in another namespace: %q, %v", version, err)
+	}
+	if requests := server.Requests(); len(requests) != 6 || requests[4] != "GET /api/v1/namespaces/shop/secrets/token" {
 		t.Errorf("not one consistent read each: %v", requests)
 	}
 	if connections := server.Connections(); connections != 1 {
