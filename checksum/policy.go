@@ -211,6 +211,9 @@ func IsOfSource(key []byte) bool {
 
 // SourcePolicyOf reads the annotations of a ConfigMap or Secret.
 func SourcePolicyOf(annotations map[string]string) *SourcePolicy {
+	if len(annotations) == 0 {
+		return nil
+	}
 	var p SourcePolicy
 	found := false
 	for i := range settings {
