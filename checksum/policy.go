@@ -1,6 +1,7 @@
 package checksum
 
 import (
+	"bytes"
 	"slices"
 	"time"
 )
@@ -202,8 +203,17 @@ type SourcePolicy struct {
 	Faults []Fault
 }
 
+// IsOfSource reports whether SourcePolicyOf may read an annotation of this key. Others
+// need not be there: they may be as long as a source's whole content.
+func IsOfSource(key []byte) bool {
+	return bytes.HasPrefix(key, []byte(settingPrefix)) || bytes.HasPrefix(key, []byte(reloaderDomain))
+}
+
 // SourcePolicyOf reads the annotations of a ConfigMap or Secret.
 func SourcePolicyOf(annotations map[string]string) *SourcePolicy {
+	if len(annotations) == 0 {
+		return nil
+	}
 	var p SourcePolicy
 	found := false
 	for i := range settings {

@@ -15,10 +15,12 @@ import (
 
 const acceptProtobuf = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
-// NewTyped makes a client of one group and version of Kubernetes' own kinds,
-// whose types register (corev1.AddToScheme and the like) makes known. It asks for protobuf, decodes into the types of k8s.io/api without
-// conversion, and hands each object, exactly once, to condense; what condense
-// returns is what callers, watches and lists get.
+// NewProtobuf makes a client of one group and version of Kubernetes' own kinds,
+// whose types register (corev1.AddToScheme and the like) makes known. It asks for
+// protobuf, decodes no object, and hands the message of each, exactly once, to
+// condense, with its kind; what condense returns is what callers, watches and lists get.
+// condense must not keep message, or parts of it. A server or proxy that answers JSON
+// is understood too: those objects are decoded, and written as protobuf, first.
 //
 //   - An item of a list and the object in a watch event go to condense one by
 //     one. A list arrives as *metav1.List whose items hold the result in
@@ -37,7 +39,7 @@ const acceptProtobuf = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJS
 // own words for a refusal. The rate limits of cfg apply as they are: set QPS to -1,
 // the default of five requests a second is not enough for anything. From verbosity 8 on
 // client-go logs bodies: whoever makes the logger keeps below that.
-func NewTyped(cfg *rest.Config, gv schema.GroupVersion, register func(*runtime.Scheme) error, condense func(runtime.Object) (runtime.Object, error)) (rest.Interface, error) {
+func NewProtobuf(cfg *rest.Config, gv schema.GroupVersion, register func(*runtime.Scheme) error, condense func(kind string, message []byte) (runtime.Object, error)) (*rest.RESTClient, error) {
 	scheme, err := newScheme(gv)
 	if err != nil {
 		return nil, err
@@ -46,24 +48,31 @@ func NewTyped(cfg *rest.Config, gv schema.GroupVersion, register func(*runtime.S
 		return nil, fmt.Errorf("registering the kinds of %s: %w", gv, err)
 	}
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	protobuf, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if !ok {
+		return nil, fmt.Errorf("making a client of %s: no serializer for %s", gv, runtime.ContentTypeProtobuf)
+	}
 	infos := slices.Clone(codecs.SupportedMediaTypes())
 	for i := range infos {
 		infos[i] = wipe(infos[i])
+		if infos[i].MediaType == runtime.ContentTypeProtobuf {
+			infos[i].StreamSerializer.Serializer = frameDecoder{infos[i].StreamSerializer.Serializer}
+		}
 	}
 	return newClient(cfg, gv, runtime.ContentTypeProtobuf, acceptProtobuf, negotiated{
 		NegotiatedSerializer: codecs,
 		infos:                infos,
 		decorate: func(inner runtime.Decoder) runtime.Decoder {
-			return typedDecoder{inner: inner, condense: condense}
+			return protobufDecoder{inner: inner, encoder: codecs.EncoderForVersion(protobuf.Serializer, gv), condense: condense}
 		},
 	})
 }
 
 // NewRaw makes a client of one group and version of any kinds, which hands the
 // JSON text of each object, exactly once, to condense. Everything else is as
-// NewTyped says. condense must not keep data, and has to do without apiVersion
+// NewProtobuf says. condense must not keep data, and has to do without apiVersion
 // and kind, which the items of a list may lack.
-func NewRaw(cfg *rest.Config, gv schema.GroupVersion, condense func(data []byte) (runtime.Object, error)) (rest.Interface, error) {
+func NewRaw(cfg *rest.Config, gv schema.GroupVersion, condense func(data []byte) (runtime.Object, error)) (*rest.RESTClient, error) {
 	scheme, err := newScheme(gv)
 	if err != nil {
 		return nil, err
@@ -95,7 +104,7 @@ func newScheme(gv schema.GroupVersion) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func newClient(cfg *rest.Config, gv schema.GroupVersion, contentType, accept string, codecs runtime.NegotiatedSerializer) (rest.Interface, error) {
+func newClient(cfg *rest.Config, gv schema.GroupVersion, contentType, accept string, codecs runtime.NegotiatedSerializer) (*rest.RESTClient, error) {
 	own := rest.CopyConfig(cfg)
 	own.GroupVersion = &gv
 	own.APIPath = "/apis"
@@ -105,6 +114,9 @@ func newClient(cfg *rest.Config, gv schema.GroupVersion, contentType, accept str
 	own.ContentType = contentType
 	own.AcceptContentTypes = accept
 	own.NegotiatedSerializer = codecs
+	// The API server would compress the beginning of a watch and large pages, for more CPU
+	// on both ends than all else that it does for them.
+	own.DisableCompression = true
 	// HTTP/2 takes what is sent up to 4 MiB before it is read. Here each watch has
 	// a connection, and TCP has the server wait. What HTTP/2 finds out by pings, that
 	// nobody is there any more, TCP finds out as soon: after 45 s.
@@ -122,8 +134,7 @@ func newClient(cfg *rest.Config, gv schema.GroupVersion, contentType, accept str
 	return client, nil
 }
 
-// negotiated decorates the decoders of objects. The decoders of the frames in
-// which a watch sends them stay as they are.
+// negotiated decorates the decoders of objects.
 type negotiated struct {
 	runtime.NegotiatedSerializer
 	infos    []runtime.SerializerInfo

@@ -8,74 +8,144 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/configstamp/configstamp/internal/wire"
 )
 
 var errInto = errors.New("a condensing client cannot decode into a given object: use Do(ctx).Get(); for the bytes Do(ctx), then Error(), then Raw()")
 
-// typedDecoder decodes with inner and condenses what it gives.
-type typedDecoder struct {
+// protobufDecoder hands out the message of each object; inner decodes what is not one,
+// and what came as JSON, which encoder then writes as protobuf.
+type protobufDecoder struct {
 	inner    runtime.Decoder
-	condense func(runtime.Object) (runtime.Object, error)
+	encoder  runtime.Encoder
+	condense func(kind string, message []byte) (runtime.Object, error)
 }
 
 // Decode implements runtime.Decoder.
-func (d typedDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d protobufDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if into != nil {
 		return nil, nil, errInto
 	}
-	obj, gvk, err := d.inner.Decode(data, defaults, nil)
+	if !wire.Is(data) {
+		obj, gvk, err := d.inner.Decode(data, defaults, nil)
+		if err != nil || passes(*gvk) {
+			return obj, gvk, err
+		}
+		if data, err = runtime.Encode(d.encoder, obj); err != nil {
+			return nil, gvk, fmt.Errorf("writing an object of type %T as protobuf: %w", obj, err)
+		}
+	}
+	object, err := wire.Open(data)
 	if err != nil {
-		return nil, gvk, err
+		return nil, nil, fmt.Errorf("reading an object of %d bytes: %w", len(data), err)
 	}
-	switch obj.(type) {
-	case *metav1.Status, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
-		return obj, gvk, nil
+	gvk := schema.FromAPIVersionAndKind(object.APIVersion, object.Kind)
+	if passes(gvk) {
+		return d.inner.Decode(data, defaults, nil)
 	}
-	if meta.IsListType(obj) {
-		list, err := d.list(obj)
-		return list, gvk, err
+	if kind, isList := strings.CutSuffix(object.Kind, "List"); isList {
+		list, err := d.list(kind, object.Message)
+		return list, &gvk, err
 	}
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, gvk, fmt.Errorf("condensing an object of type %T: %w", obj, err)
-	}
-	if accessor.GetName() == "" {
-		return bookmark(accessor.GetResourceVersion(), accessor.GetAnnotations()), gvk, nil
-	}
-	condensed, err := d.one(obj)
-	return condensed, gvk, err
+	condensed, err := d.one(object.Kind, object.Message)
+	return condensed, &gvk, err
 }
 
-func (d typedDecoder) one(obj runtime.Object) (runtime.Object, error) {
-	condensed, err := d.condense(obj)
+// passes tells what is no object of those that are watched, but says something of them.
+func passes(gvk schema.GroupVersionKind) bool {
+	return gvk.Kind == "" || gvk.Kind == "Status" && gvk.Group == "" || gvk.Group == metav1.GroupName
+}
+
+// one condenses an object, or a bookmark.
+func (d protobufDecoder) one(kind string, message []byte) (runtime.Object, error) {
+	named := false
+	err := eachOfMetadata(message, func(metadata []byte) error {
+		return wire.Each(metadata, func(number int, text []byte) error {
+			if number == 1 {
+				named = len(text) > 0
+			}
+			return nil
+		})
+	})
+	if err == nil && !named {
+		var meta metav1.ObjectMeta
+		err = eachOfMetadata(message, meta.Unmarshal)
+		return bookmark(meta.ResourceVersion, meta.Annotations), err
+	}
+	var condensed runtime.Object
+	if err == nil {
+		condensed, err = d.condense(kind, message)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("condensing an object of type %T: %w", obj, err)
+		return nil, fmt.Errorf("condensing a %s of %d bytes: %w", kind, len(message), err)
 	}
 	return condensed, nil
 }
 
-func (d typedDecoder) list(obj runtime.Object) (runtime.Object, error) {
-	accessor, err := meta.ListAccessor(obj)
-	if err != nil {
-		return nil, fmt.Errorf("condensing a list of type %T: %w", obj, err)
-	}
-	list := newList(accessor.GetResourceVersion(), accessor.GetContinue(), accessor.GetRemainingItemCount(), meta.LenList(obj))
-	err = meta.EachListItem(obj, func(item runtime.Object) error {
-		condensed, err := d.one(item)
-		if err != nil {
+// eachOfMetadata gives out the metadata of any object or list: its first field.
+func eachOfMetadata(message []byte, found func([]byte) error) error {
+	return wire.Each(message, func(number int, value []byte) error {
+		if number != 1 {
+			return nil
+		}
+		return found(value)
+	})
+}
+
+func (d protobufDecoder) list(kind string, message []byte) (runtime.Object, error) {
+	var meta metav1.ListMeta
+	var items []runtime.RawExtension
+	err := wire.Each(message, func(number int, value []byte) error {
+		switch number {
+		case 1:
+			return meta.Unmarshal(value)
+		case 2:
+			condensed, err := d.condense(kind, value)
+			items = append(items, runtime.RawExtension{Object: condensed})
 			return err
 		}
-		list.Items = append(list.Items, runtime.RawExtension{Object: condensed})
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("condensing a list of %s of %d bytes: %w", kind, len(message), err)
 	}
+	list := newList(meta.ResourceVersion, meta.Continue, meta.RemainingItemCount, 0)
+	list.Items = items
 	return list, nil
+}
+
+// frameDecoder takes the object of a watch event out of its frame without a copy:
+// client-go has it decoded before it reads the next one.
+type frameDecoder struct{ runtime.Serializer }
+
+// Decode implements runtime.Decoder.
+func (d frameDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	event, ok := into.(*metav1.WatchEvent)
+	if !ok {
+		return d.Serializer.Decode(data, defaults, into)
+	}
+	err := wire.Each(data, func(number int, value []byte) error {
+		switch number {
+		case 1:
+			event.Type = string(value)
+		case 2:
+			return wire.Each(value, func(number int, raw []byte) error {
+				if number == 1 {
+					event.Object.Raw = raw
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading a watch event of %d bytes: %w", len(data), err)
+	}
+	return event, defaults, nil
 }
 
 // rawDecoder hands out the text of each object; inner decodes what is not one:

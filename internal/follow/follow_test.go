@@ -50,14 +50,14 @@ func (c *counted) count(meta *metav1.ObjectMeta) *small {
 	return &small{ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, ResourceVersion: meta.ResourceVersion}}
 }
 
-func (c *counted) typed(obj runtime.Object) (runtime.Object, error) {
-	cm, ok := obj.(*corev1.ConfigMap)
-	if !ok {
-		return nil, fmt.Errorf("unexpected %T", obj)
+func (c *counted) protobuf(kind string, message []byte) (runtime.Object, error) {
+	var cm corev1.ConfigMap
+	if err := cm.Unmarshal(message); err != nil || kind != "ConfigMap" {
+		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	s := c.count(&cm.ObjectMeta)
 	s.text = cm.Data["key"]
-	cm.Data = nil // whoever condenses the same object twice gets nothing
+	clear(message) // whoever reads the same object twice finds nothing
 	return s, nil
 }
 
@@ -100,11 +100,11 @@ type flavour struct {
 }
 
 var flavours = map[string]flavour{
-	"typed, protobuf": {
+	"protobuf": {
 		resource: "configmaps",
 		object:   func(name, value string) runtime.Object { return configMap(name, value) },
 		client: func(cfg *rest.Config, c *counted) (rest.Interface, error) {
-			return follow.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, c.typed)
+			return follow.NewProtobuf(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, c.protobuf)
 		},
 	},
 	"raw, JSON": {
@@ -322,10 +322,37 @@ func TestWatchPassesBookmarksAndErrors(t *testing.T) {
 	})
 }
 
+// A server, or a proxy before it, may answer JSON though protobuf was asked for.
+func TestProtobufClientUnderstandsJSON(t *testing.T) {
+	server, c := fakeapi.New(t), &counted{}
+	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		r.Header.Set("Accept", strings.ReplaceAll(r.Header.Get("Accept"), runtime.ContentTypeProtobuf, runtime.ContentTypeJSON))
+		return false
+	}
+	server.Put("configmaps", configMap("web", "first"))
+	client, err := follow.NewProtobuf(server.Config(), corev1.SchemeGroupVersion, corev1.AddToScheme, c.protobuf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := startReflector(t, client, "configmaps")
+	fakeapi.Eventually(t, "it arrives", func() bool { return text(store, "web") == "first" })
+	server.Bookmark("configmaps")
+	server.Put("configmaps", configMap("web", "second"))
+	fakeapi.Eventually(t, "a change arrives", func() bool { return text(store, "web") == "second" })
+	c.assertOnce(t)
+	get := client.Get().Namespace("shop").Resource("configmaps")
+	if obj, err := get.Do(t.Context()).Get(); err != nil || len(obj.(*metav1.List).Items) != 1 || obj.(*metav1.List).Items[0].Object.(*small).text != "second" {
+		t.Errorf("LIST: %v, %v", obj, err)
+	}
+	if _, err := get.Name("none").Do(t.Context()).Get(); !apierrors.IsNotFound(err) {
+		t.Errorf("GET of nothing: %v", err)
+	}
+}
+
 func TestErrorOfCondensingIsToldWithoutContent(t *testing.T) {
 	server := fakeapi.New(t)
 	server.Put("configmaps", configMap("web", "hunter2"))
-	client, err := follow.NewTyped(server.Config(), corev1.SchemeGroupVersion, corev1.AddToScheme, func(runtime.Object) (runtime.Object, error) {
+	client, err := follow.NewProtobuf(server.Config(), corev1.SchemeGroupVersion, corev1.AddToScheme, func(string, []byte) (runtime.Object, error) {
 		return nil, errors.New("cannot")
 	})
 	if err != nil {

@@ -86,8 +86,8 @@ func Backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 5 * time.Second}
 }
 
-// wipe has every stream's reader wipe the buffer that it is given before it waits
-// for the next event, so that it does not hold the one before meanwhile.
+// wipe has every stream's reader wipe what it has written into its buffer before it
+// waits for the next event, so that it does not hold the one before meanwhile.
 func wipe(info runtime.SerializerInfo) runtime.SerializerInfo {
 	if info.StreamSerializer != nil {
 		stream := *info.StreamSerializer
@@ -101,14 +101,24 @@ type wipingFramer struct{ runtime.Framer }
 
 // NewFrameReader implements runtime.Framer.
 func (f wipingFramer) NewFrameReader(r io.ReadCloser) io.ReadCloser {
-	return wipingReader{f.Framer.NewFrameReader(r)}
+	return &wipingReader{ReadCloser: f.Framer.NewFrameReader(r)}
 }
 
-type wipingReader struct{ io.ReadCloser }
+type wipingReader struct {
+	io.ReadCloser
+	written  int  // bytes of the present event
+	complete bool // there are no more of it
+}
 
 // Read implements io.Reader. The decoder reads on into the rest of its buffer
 // when an event does not fit, and begins anew with each event.
-func (r wipingReader) Read(buffer []byte) (int, error) {
-	clear(buffer)
-	return r.ReadCloser.Read(buffer)
+func (r *wipingReader) Read(buffer []byte) (int, error) {
+	if r.complete {
+		clear(buffer[:min(r.written, len(buffer))])
+		r.written = 0
+	}
+	n, err := r.ReadCloser.Read(buffer)
+	r.written += n
+	r.complete = err == nil
+	return n, err
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
@@ -100,4 +102,39 @@ func TestTheBufferOfAStreamDoesNotHoldTheEventBefore(t *testing.T) {
 	if rest := bytes.Trim(buffer, "\x00"); len(rest) > 0 {
 		t.Errorf("while it waits the buffer holds %q", rest)
 	}
+}
+
+// What a stream's decoder is given is one event and nothing of those before, however its
+// buffer grows.
+func TestTheBufferOfAStreamHoldsOneEvent(t *testing.T) {
+	info, _ := runtime.SerializerInfoForMediaType(clientgoscheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	sizes := []int{10, 1024, 1025, 3, 5000, 0, 20000, 1023, 40000, 2}
+	var stream bytes.Buffer
+	writer := info.StreamSerializer.NewFrameWriter(&stream)
+	for i, size := range sizes {
+		_, _ = writer.Write(bytes.Repeat([]byte{byte(i + 1)}, size))
+	}
+	seen := &recording{}
+	decoder := streaming.NewDecoder(wipe(info).StreamSerializer.NewFrameReader(io.NopCloser(&stream)), seen)
+	for i, size := range sizes {
+		if _, _, err := decoder.Decode(nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(seen.data, bytes.Repeat([]byte{byte(i + 1)}, size)) {
+			t.Errorf("event %d of %d bytes: not what was sent", i, size)
+		}
+		if rest := seen.data[len(seen.data):cap(seen.data)]; len(bytes.Trim(rest, "\x00")) > 0 {
+			t.Errorf("event %d of %d bytes: the buffer holds something of those before", i, size)
+		}
+	}
+}
+
+type recording struct {
+	runtime.Decoder
+	data []byte
+}
+
+func (r *recording) Decode(data []byte, _ *schema.GroupVersionKind, _ runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	r.data = data
+	return nil, nil, nil
 }

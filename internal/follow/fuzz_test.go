@@ -4,11 +4,83 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
+
+// FuzzProtobufDecoder: the same of what comes in protobuf.
+func FuzzProtobufDecoder(f *testing.F) {
+	scheme, err := newScheme(corev1.SchemeGroupVersion)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := corev1.AddToScheme(scheme); err != nil {
+		f.Fatal(err)
+	}
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	protobuf, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	text, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeJSON)
+	encoder := codecs.EncoderForVersion(protobuf.Serializer, corev1.SchemeGroupVersion)
+	one := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "7"}, Data: map[string]string{"a": "1"}}
+	more := int64(3)
+	for _, obj := range []runtime.Object{
+		&one,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{"k8s.io/initial-events-end": "true"}}},
+		&corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: "x", RemainingItemCount: &more}, Items: []corev1.ConfigMap{one, one}},
+		&metav1.Status{Status: "Failure", Reason: "Expired", Code: 410},
+	} {
+		data, err := runtime.Encode(encoder, obj)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+		f.Add(data[:len(data)-2])
+	}
+	f.Add([]byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"web"}},{"metadata":{"name":"db"}}]}`))
+	f.Add([]byte("k8s\x00"))
+	f.Add([]byte(`<html>502 Bad Gateway</html>`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, inner := range []runtime.Decoder{protobuf.Serializer, text.Serializer} {
+			handed := 0
+			decoder := protobufDecoder{inner: inner, encoder: encoder, condense: func(string, []byte) (runtime.Object, error) {
+				handed++
+				return &metav1.PartialObjectMetadata{}, nil
+			}}
+			obj, gvk, err := decoder.Decode(data, nil, nil)
+			if err != nil {
+				continue
+			}
+			if obj == nil || gvk == nil {
+				t.Fatalf("neither an object nor an error: %v, %v", obj, gvk)
+			}
+			if list, ok := obj.(*metav1.List); ok && len(list.Items) != handed || !ok && handed > 1 {
+				t.Fatalf("%T: %d were handed out", obj, handed)
+			}
+		}
+		var event metav1.WatchEvent
+		_, _, _ = frameDecoder{protobuf.StreamSerializer.Serializer}.Decode(data, nil, &event)
+	})
+}
+
+// A frame is read as Kubernetes' own decoder reads it.
+func TestFrameIsReadWhereItLies(t *testing.T) {
+	want := metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: []byte("k8s\x00hunter2")}}
+	data, err := want.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got metav1.WatchEvent
+	if obj, _, err := (frameDecoder{}).Decode(data, &schema.GroupVersionKind{}, &got); err != nil || obj != &got || got.Type != want.Type || string(got.Object.Raw) != string(want.Object.Raw) {
+		t.Errorf("%v, %+v", err, got)
+	}
+	if &got.Object.Raw[0] != &data[len(data)-len(want.Object.Raw)] {
+		t.Error("the object was copied")
+	}
+}
 
 // FuzzRawDecoder: whatever an API server, or a proxy before it, answers, it is
 // an error or something that a Reflector can use, and what stands in it is

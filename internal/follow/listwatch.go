@@ -40,7 +40,7 @@ const (
 // out as they are.
 //
 // Make the Reflector with a nil expectedType and a TypeDescription: bookmarks
-// are of another type than objects (see NewTyped), and one that expects a type
+// are of another type than objects (see NewProtobuf), and one that expects a type
 // would skip them.
 func NewListWatch(client cache.Getter, resource, namespace string, selector fields.Selector) *cache.ListWatch {
 	if selector == nil {

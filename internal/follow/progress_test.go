@@ -56,7 +56,7 @@ func TestAReflectorShowsLifeWhileTheAPIServerIsAway(t *testing.T) {
 	gone.Close()
 	for sentence, server := range map[string]*httptest.Server{"it hangs": hangs, "it refuses": refuses, "it is gone": gone} {
 		t.Run(sentence, func(t *testing.T) {
-			client, err := NewTyped(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion, corev1.AddToScheme, func(obj runtime.Object) (runtime.Object, error) { return obj, nil })
+			client, err := NewProtobuf(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion, corev1.AddToScheme, func(string, []byte) (runtime.Object, error) { return nil, nil })
 			if err != nil {
 				t.Fatal(err)
 			}

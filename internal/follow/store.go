@@ -35,7 +35,7 @@ type Store[T any] struct {
 	filled, refused atomic.Bool
 }
 
-// Run watches until ctx ends, whatever the API server does. client is one of NewTyped or
+// Run watches until ctx ends, whatever the API server does. client is one of NewProtobuf or
 // NewRaw.
 func (s *Store[T]) Run(ctx context.Context, client cache.Getter) {
 	lw := NewListWatch(asking{client, s.asked}, s.Resource, s.Namespace, s.Selector)

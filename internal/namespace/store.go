@@ -2,7 +2,6 @@ package namespace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -44,7 +43,7 @@ type Store struct {
 // labelled, and where the right to read them is missing they have no policy.
 func NewStore(cfg *rest.Config, given []string) (*Store, error) {
 	s := &Store{given: given}
-	client, err := follow.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, s.condense)
+	client, err := follow.NewProtobuf(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, s.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads Namespaces: %w", err)
 	}
@@ -177,12 +176,13 @@ type named struct {
 // DeepCopyObject implements runtime.Object; what was received never changes.
 func (n *named) DeepCopyObject() runtime.Object { return n }
 
-var errNotNamespace = errors.New("not a Namespace")
-
-func (s *Store) condense(obj runtime.Object) (runtime.Object, error) {
-	namespace, ok := obj.(*corev1.Namespace)
-	if !ok {
-		return nil, errNotNamespace
+func (s *Store) condense(kind string, message []byte) (runtime.Object, error) {
+	if kind != "Namespace" {
+		return nil, fmt.Errorf("want a Namespace, not a %q", kind)
+	}
+	var namespace corev1.Namespace
+	if err := namespace.Unmarshal(message); err != nil {
+		return nil, fmt.Errorf("reading a Namespace: %w", err)
 	}
 	n := &named{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}},

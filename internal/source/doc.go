@@ -5,13 +5,13 @@
 // Store follows the cluster by watches and answers from memory, seldom more
 // than some milliseconds late. Checker proves by consistent reads what the API
 // server holds at this very moment, which is what keeps "one deploy, one
-// rollout" true. Bytes of a source exist here only while a response is being
-// decoded (package follow).
+// rollout" true. Bytes of a source exist here only while they are received: they are
+// hashed where they lie (condense.go, package wire).
 //
 // It must not know what a workload is, which keys count, or what a digest is
-// for: that is package checksum's. Start reading at record.go, then store.go,
-// sink.go, check.go and share.go (one read for all who ask together); provided.go is
-// what SecretProviderClasses need.
+// for: that is package checksum's. Start reading at record.go, then condense.go,
+// store.go, sink.go, check.go, version.go and share.go (one read for all who ask
+// together); provided.go is what SecretProviderClasses need.
 //
 // Rights needed: get, list and watch on configmaps and secrets, in the whole
 // cluster or in the namespaces given; list and watch on

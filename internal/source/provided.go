@@ -54,7 +54,7 @@ func (c *condenser) report(data []byte) (runtime.Object, error) {
 	if err := json.Unmarshal(data, &head, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
 		return nil, errors.New("reading the metadata of a SecretProviderClassPodStatus: it does not have the form of an object")
 	}
-	r := &report{object: object{namespace: c.names.intern(head.Metadata.Namespace), name: head.Metadata.Name}}
+	r := &report{object: object{namespace: c.names.intern([]byte(head.Metadata.Namespace)), name: head.Metadata.Name}}
 	r.resourceVersion = head.Metadata.ResourceVersion
 	var status struct {
 		Class   string `json:"secretProviderClassName"`
@@ -67,9 +67,9 @@ func (c *condenser) report(data []byte) (runtime.Object, error) {
 	if json.Unmarshal(head.Status, &status, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) == nil && status.Mounted {
 		versions := make(map[string]string, len(status.Objects))
 		for _, object := range status.Objects {
-			versions[c.names.intern(object.ID)] = object.Version
+			versions[c.names.intern([]byte(object.ID))] = object.Version
 		}
-		r.class, r.content = c.names.intern(status.Class), checksum.ContentOfVersions(versions)
+		r.class, r.content = c.names.intern([]byte(status.Class)), checksum.ContentOfVersions(versions)
 	}
 	return r, nil
 }

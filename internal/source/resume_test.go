@@ -57,7 +57,7 @@ func TestATimeToResumeThatIsAhead(t *testing.T) {
 					if write.resume != noResume {
 						cm.Annotations = map[string]string{"configstamp.dev/resume": noon.Add(write.resume).Format(time.RFC3339)}
 					}
-					obj, err := condenser.condense(cm)
+					obj, err := condenser.condense("ConfigMap", wireOf(t, cm))
 					if err != nil {
 						t.Fatal(err)
 					}

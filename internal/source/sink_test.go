@@ -17,7 +17,7 @@ import (
 
 // at makes the object that a write of value at version gives.
 func at(version, name, value string) *object {
-	return (&condenser{}).object(&metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: version}, contentOf(map[string]string{"key": value}))
+	return (&condenser{}).object(&metadata{namespace: []byte("shop"), name: []byte(name), resourceVersion: []byte(version)}, contentOf(map[string]string{"key": value}))
 }
 
 func fill(s *sink, version string, objects ...*object) {
@@ -137,7 +137,7 @@ func TestChecksumsArePrintedNowhere(t *testing.T) {
 func TestInternerIsBounded(t *testing.T) {
 	var i interner
 	for n := range 3 * internedNames {
-		if got := i.intern(strconv.Itoa(n)); got != strconv.Itoa(n) {
+		if got := i.intern(fmt.Append(nil, n)); got != strconv.Itoa(n) {
 			t.Fatalf("%d became %s", n, got)
 		}
 	}
@@ -158,12 +158,12 @@ func BenchmarkMemory(b *testing.B) {
 		for i := range sources {
 			content := contentOf(map[string]string{"tls.crt": strconv.Itoa(i), "tls.key": "k" + strconv.Itoa(i), "ca.crt": "ca"})
 			for j := range content.Entries {
-				content.Entries[j].Name = strings.Clone(content.Entries[j].Name) // as decoding does
+				content.Entries[j].Name = c.names.intern([]byte(content.Entries[j].Name))
 			}
-			items = append(items, c.object(&metav1.ObjectMeta{
-				Namespace:       "team-" + strconv.Itoa(i%namespaces),
-				Name:            "web-frontend-certificate-" + strconv.Itoa(i),
-				ResourceVersion: strconv.Itoa(10_000_000 + i),
+			items = append(items, c.object(&metadata{
+				namespace:       fmt.Appendf(nil, "team-%d", i%namespaces),
+				name:            fmt.Appendf(nil, "web-frontend-certificate-%d", i),
+				resourceVersion: fmt.Append(nil, 10_000_000+i),
 			}, content))
 		}
 		_ = s.Replace(slices.Clip(items), "20000000")

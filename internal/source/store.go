@@ -39,7 +39,7 @@ type Options struct {
 // reports, where that is watched. Its methods may be called at any time and from
 // anywhere, unless they say otherwise.
 type Store struct {
-	client   rest.Interface
+	client   *rest.RESTClient
 	sinks    map[sinkKey]*sink
 	classes  *classes
 	reports  *discovery.Resources // nil: they are not watched
@@ -67,7 +67,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 		options.Clock = clock.RealClock{}
 	}
 	condenser := &condenser{clock: options.Clock}
-	client, err := follow.NewTyped(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
+	client, err := follow.NewProtobuf(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, condenser.condense)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads ConfigMaps and Secrets: %w", err)
 	}
