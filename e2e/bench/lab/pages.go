@@ -66,8 +66,11 @@ func continueToken(head []byte) (string, error) {
 	var meta metav1.ListMeta
 	rest := head[min(4, len(head)):]
 	typeMeta, rest := field(rest, 1)
-	_, rest = field(rest, 2) // what comes is not all there
-	listMeta, _ := field(rest, 1)
+	list, rest := field(rest, 2)
+	if list == nil {
+		list = rest // not all of it is there
+	}
+	listMeta, _ := field(list, 1)
 	if typeMeta == nil || listMeta == nil {
 		return "", errors.New("it is no list in protobuf")
 	}

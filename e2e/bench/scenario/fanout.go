@@ -48,6 +48,8 @@ type fan struct {
 	r     *report.Result
 	raw   *lab.Raw
 	floor *lab.Floor
+	// rolling has Kubernetes' own controllers make ReplicaSets and Pods.
+	rolling bool
 }
 
 func (f *fan) largest() int { return f.Size(1000, 300) }
@@ -61,7 +63,7 @@ func (f *fan) fill(ctx context.Context, namespace string, n int) (*lab.Templates
 		return nil, err
 	}
 	err := lab.Fill(ctx, n, func(ctx context.Context, i int) error {
-		return f.Create(ctx, f.Product.Workload(lab.Workload{Namespace: namespace, Name: fmt.Sprintf("app-%04d", i), Sources: []string{"configmap/shared"}}))
+		return f.Create(ctx, f.Product.Workload(lab.Workload{Namespace: namespace, Name: fmt.Sprintf("app-%04d", i), Sources: []string{"configmap/shared"}, Rolling: f.rolling}))
 	})
 	if err != nil {
 		return nil, err

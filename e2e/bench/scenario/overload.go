@@ -30,7 +30,7 @@ func overload() Scenario {
 				return err
 			}
 			defer floor.Close()
-			o := &overloaded{fan: &fan{Bench: b, r: r, floor: floor}}
+			o := &overloaded{fan: &fan{Bench: b, r: r, floor: floor, rolling: true}}
 			if o.raw, err = b.Raw(); err != nil {
 				return err
 			}
