@@ -167,7 +167,7 @@ fuzz: ## Fuzz every target for FUZZ_SECONDS
 		done; \
 	done
 
-bench: ## Measure everything that docs/performance.md tells of, on an embedded Kubernetes: 20 minutes (BENCH_ARGS for more)
+bench: ## Measure everything that docs/performance.md tells of, on an embedded Kubernetes: half an hour (BENCH_ARGS for more)
 	go run ./e2e/bench --out dist/bench $(BENCH_ARGS)
 
 bench-steps: ## Measure 10,000 workloads of one source that roll in steps, on kwok's nodes: half an hour in theory (BENCH_ARGS=--quick: 300, one minute)

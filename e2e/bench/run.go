@@ -160,7 +160,8 @@ func (b *run) one(ctx context.Context, s scenario.Scenario, given product.Given)
 	err := b.measure(ctx, s, &scenario.Bench{Given: given, Quick: b.quick, Fleet: b.fleet, Say: say}, result)
 	result.Seconds = time.Since(begin).Seconds()
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
+		result.Failed = "interrupted"
+		return errors.Join(fmt.Errorf("interrupted: %w", context.Cause(ctx)), b.report.Write(b.out))
 	}
 	if err != nil {
 		result.Failed = err.Error()

@@ -64,7 +64,7 @@ type Lab struct {
 	// Dir holds logs, kubeconfigs and certificates.
 	Dir string
 
-	quota string // the cgroup that Throttle made
+	quotas map[string]quota // what Throttle made, by component
 }
 
 // Up makes a cluster.

@@ -1,7 +1,12 @@
 package lab
 
 import (
+	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestWhatProcSays(t *testing.T) {
@@ -61,5 +66,36 @@ func TestSecretsDifferFromEachOtherAndNotFromRunToRun(t *testing.T) {
 	}
 	if size := len(noise(1, 20<<10)); size != 20<<10 {
 		t.Errorf("%d bytes", size)
+	}
+}
+
+func TestTheContinueTokenOfAPageIsFound(t *testing.T) {
+	page := func(token string) []byte {
+		list := &corev1.SecretList{ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: token}, Items: []corev1.Secret{
+			{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string][]byte{"password": make([]byte, 8<<10)}},
+		}}
+		raw, err := list.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "SecretList"}, Raw: raw}
+		whole, err := unknown.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append([]byte("k8s\x00"), whole...)
+	}
+	for _, token := range []string{"", "more", strings.Repeat("long", 100)} {
+		whole := page(token)
+		for _, head := range [][]byte{whole, whole[:4<<10]} {
+			if got, err := continueToken(head); err != nil || got != token {
+				t.Errorf("%d bytes: got %q, %v, want %q", len(head), got, err, token)
+			}
+		}
+	}
+	for _, text := range []string{"", "k8s\x00", `{"kind":"SecretList"}`} {
+		if _, err := continueToken([]byte(text)); err == nil {
+			t.Errorf("%q is taken for a list", text)
+		}
 	}
 }

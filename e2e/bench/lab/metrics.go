@@ -46,3 +46,26 @@ func Sum(values map[string]float64, metric string, parts ...string) (sum float64
 	}
 	return sum
 }
+
+// Writes are requests that were to change Deployments, their status aside.
+type Writes struct{ All, Refused float64 }
+
+// Writes asks the API server how many there were since it started, of everybody.
+func (l *Lab) Writes(ctx context.Context) (w Writes, err error) {
+	values, err := l.Metrics(ctx)
+	if err != nil {
+		return w, err
+	}
+	for _, verb := range []string{"PATCH", "PUT", "APPLY"} {
+		labels := []string{`resource="deployments"`, `subresource=""`, `verb="` + verb + `"`}
+		all := Sum(values, "apiserver_request_total", labels...)
+		w.All += all
+		w.Refused += all - Sum(values, "apiserver_request_total", append(labels, `code="2`)...)
+	}
+	return w, nil
+}
+
+// Since are those since earlier ones.
+func (w Writes) Since(before Writes) Writes {
+	return Writes{All: w.All - before.All, Refused: w.Refused - before.Refused}
+}

@@ -23,6 +23,8 @@ type Adapter struct {
 	Webhook bool
 	// FromCache tells that its webhook can be told to ask nobody.
 	FromCache bool
+	// Forgets tells that it does not find edits made while it was stopped.
+	Forgets bool
 	// Steps tells that it can roll what uses a source in growing steps.
 	Steps bool
 	// Install creates what has to be in the cluster, and returns the token of
@@ -38,12 +40,16 @@ type Adapter struct {
 
 // Options are what scenarios ask of a product, in no product's words.
 type Options struct {
-	// Immediate has it act at once on a change, without waiting for more.
+	// Immediate has it act at once on a change, without waiting for more and at no
+	// pace of its own, where it can be told so.
 	Immediate bool
 	// FromCache has its webhook ask nobody for what it needs to know.
 	FromCache bool
 	// Counted puts a proxy that counts between each process and the API server.
 	Counted bool
+	// Delay is how much later than it comes each process gets an answer of the API
+	// server. Events of watches are not late.
+	Delay time.Duration
 	// Listing has that proxy refuse WatchList, so that clients LIST.
 	Listing bool
 	// Steps has it roll in growing steps; nil: all at once.

@@ -118,7 +118,7 @@ func (i *Installation) start(role Role, o Options) (err error) {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}
 	server, ca := i.lab.Cluster.Server, i.lab.Config.CAData
-	if o.Counted || o.Listing {
+	if o.Counted || o.Listing || o.Delay > 0 {
 		pair, err := i.lab.Authority.TLS()
 		if err != nil {
 			return err
@@ -129,6 +129,10 @@ func (i *Installation) start(role Role, o Options) (err error) {
 		r.front.Observe(func(request *proxy.Request) { i.Counter.see(role.Name, request) })
 		if o.Listing {
 			r.front.Add(proxy.RefuseWatchList())
+		}
+		if o.Delay > 0 {
+			late := proxy.Delay(o.Delay)
+			r.front.Add(proxy.Rule{After: func(ctx context.Context, request *proxy.Request, _ int) *proxy.Answer { return late(ctx, request) }})
 		}
 		server, ca = r.front.URL(), i.lab.Authority.PEM
 	}
@@ -187,6 +191,16 @@ func (i *Installation) Processes() map[string]*lab.Process {
 		processes[r.role.Name] = r.process
 	}
 	return processes
+}
+
+// Ended are the processes that have ended by themselves.
+func (i *Installation) Ended() (names []string) {
+	for _, r := range i.running {
+		if !r.process.Running() {
+			names = append(names, r.role.Name)
+		}
+	}
+	return names
 }
 
 // Metrics are the values of a process's /metrics, as they are printed there.

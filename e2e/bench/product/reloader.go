@@ -10,6 +10,7 @@ import (
 func reloader() *Adapter {
 	return &Adapter{
 		Name:        "reloader",
+		Forgets:     true,
 		Annotations: map[string]string{"reloader.stakater.com/auto": "true"},
 		Install: func(ctx context.Context, l *lab.Lab, _ string) (string, error) {
 			return administrator(ctx, l, "reloader")

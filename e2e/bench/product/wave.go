@@ -33,10 +33,16 @@ func wave() *Adapter {
 			}
 			return administrator(ctx, l, "wave")
 		},
-		Roles: func(Options) []Role {
+		Roles: func(o Options) []Role {
+			// Else it looks at everything again now and then.
+			args := []string{"--enable-webhooks", "--sync-period=10h"}
+			if o.Immediate {
+				// Without them the first 100 rolls of a process come at once, then one a second.
+				args = append(args, "--update-rate=10000", "--update-burst=10000")
+			}
 			return []Role{{
 				Name: "wave",
-				Args: func(Place) []string { return []string{"--enable-webhooks"} },
+				Args: func(Place) []string { return args },
 				// It looks for its certificate below the directory for temporary files.
 				Environment: func(p Place) []string {
 					_ = waveCertificate(p) // without one it says so itself, and ends

@@ -44,6 +44,10 @@ type Target struct {
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Limit   float64 `json:"limit"`
 	Reached bool    `json:"reached"`
+	// Peers tells that Limit is what the best of the other products came to, in the
+	// same figure of the same report; Open that none of them was measured.
+	Peers bool `json:"peers,omitempty"`
+	Open  bool `json:"open,omitempty"`
 }
 
 // New makes a figure, compared by p50.
@@ -81,6 +85,13 @@ func (f *Figure) AtLeast(of Stat, limit float64) *Figure {
 	return f.target(Target{Of: of, Limit: limit, AtLeast: true})
 }
 
+// AtMostPeers adds the best of the other products of the report as an upper
+// bound: Report.Write compares. Ratios are compared as the other stats are.
+func (f *Figure) AtMostPeers(of Stat) *Figure {
+	f.Targets = append(f.Targets, Target{Of: of, Peers: true, Open: true})
+	return f
+}
+
 // Saying adds a remark.
 func (f *Figure) Saying(format string, args ...any) *Figure {
 	f.Note = fmt.Sprintf(format, args...)
@@ -88,12 +99,7 @@ func (f *Figure) Saying(format string, args ...any) *Figure {
 }
 
 func (f *Figure) target(t Target) *Figure {
-	value, known := f.Value.stat(t.Of), f.Value.N > 0
-	if t.Of == Ratio {
-		if known = f.Ratio != nil; known {
-			value = *f.Ratio
-		}
-	}
+	value, known := f.number(t.Of)
 	if t.AtLeast {
 		t.Reached = known && value >= t.Limit
 	} else {
@@ -103,11 +109,28 @@ func (f *Figure) target(t Target) *Figure {
 	return f
 }
 
+// number is what a target of a figure bounds, if it was measured.
+func (f *Figure) number(of Stat) (value float64, known bool) {
+	switch {
+	case of != Ratio:
+		return f.Value.stat(of), f.Value.N > 0
+	case f.Ratio != nil:
+		return *f.Ratio, true
+	}
+	return 0, false
+}
+
 // String is the target as people write it: p50 ≤ 8.
 func (t Target) String() string {
 	sign := "≤"
 	if t.AtLeast {
 		sign = "≥"
+	}
+	switch {
+	case t.Open:
+		return fmt.Sprintf("%s %s the best of the others", t.Of, sign)
+	case t.Peers:
+		return fmt.Sprintf("%s %s %s, the best of the others", t.Of, sign, number(t.Limit))
 	}
 	return fmt.Sprintf("%s %s %s", t.Of, sign, number(t.Limit))
 }

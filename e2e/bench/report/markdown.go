@@ -87,18 +87,27 @@ func (r *Result) markdown(out *strings.Builder) {
 		if f.Ratio != nil {
 			ratio = number(*f.Ratio)
 		}
-		v := f.Value
+		v, by := f.Value, string(f.By)
+		if f.By == Mean { // it has no column
+			by = "mean: " + number(v.Mean)
+			if f.Floor != nil {
+				by += ", floor " + number(f.Floor.Mean)
+			}
+		}
 		var targets, reached []string
 		for _, target := range f.Targets {
 			targets = append(targets, target.String())
 			word := "**missed**"
-			if target.Reached {
+			switch {
+			case target.Open:
+				word = "no other was measured"
+			case target.Reached:
 				word = "reached"
 			}
 			reached = append(reached, word)
 		}
 		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %d | %s | %s | %s | %s | %s |\n", name, cell(f.Unit),
-			number(v.P50), number(v.P99), number(v.Min), number(v.Max), v.N, floor, f.By, ratio, strings.Join(targets, "; "), strings.Join(reached, "; "))
+			number(v.P50), number(v.P99), number(v.Min), number(v.Max), v.N, floor, by, ratio, strings.Join(targets, "; "), strings.Join(reached, "; "))
 	}
 	if len(notes) > 0 {
 		fmt.Fprintln(out)

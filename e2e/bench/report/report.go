@@ -88,9 +88,11 @@ func (r *Report) Tally(product string) Tally {
 		}
 		for _, figure := range result.Figures {
 			for _, target := range figure.Targets {
-				if target.Reached {
+				switch {
+				case target.Open:
+				case target.Reached:
 					t.Reached++
-				} else {
+				default:
 					t.Missed++
 				}
 			}
@@ -100,11 +102,13 @@ func (r *Report) Tally(product string) Tally {
 }
 
 // Write writes report.json, report.md and a plot for each set of curves into
-// dir. It can be called again and again as results come in.
+// dir. It can be called again and again as results come in; products are compared
+// with those of which there are results by then.
 func (r *Report) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("writing the report: %w; choose another --out", err)
 	}
+	r.compare()
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing the report as JSON: %w", err)

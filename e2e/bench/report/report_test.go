@@ -124,3 +124,37 @@ func TestAPlotOfOnePointIsAPlot(t *testing.T) {
 		}
 	}
 }
+
+func TestProductsAreComparedWithTheBestOfTheOthers(t *testing.T) {
+	figure := func(values ...float64) *report.Figure {
+		return report.New("until the last", "s", report.Of(values...)).AtMostPeers(report.P50)
+	}
+	ours, wave, slow := figure(3), figure(4), figure(8)
+	r := &report.Report{Results: []*report.Result{
+		{Scenario: "fanout", Product: "configstamp", Figures: []*report.Figure{ours}},
+		{Scenario: "edit", Product: "wave", Figures: []*report.Figure{figure(1)}}, // of another scenario
+	}}
+	judged := func() report.Target {
+		t.Helper()
+		if err := r.Write(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		return ours.Targets[0]
+	}
+	if got := judged(); !got.Open || r.Tally("configstamp") != (report.Tally{}) {
+		t.Errorf("nobody else was measured: %+v, %+v", got, r.Tally("configstamp"))
+	}
+	r.Results = append(r.Results, &report.Result{Scenario: "fanout", Product: "slow", Figures: []*report.Figure{slow}},
+		&report.Result{Scenario: "fanout", Product: "wave", Figures: []*report.Figure{wave}},
+		&report.Result{Scenario: "fanout", Product: "none", Figures: []*report.Figure{figure()}})
+	if got := judged(); got.Open || !got.Reached || got.Limit != 4 {
+		t.Errorf("want 3 to be at most 4: %+v", got)
+	}
+	if got := wave.Targets[0]; got.Reached || got.Limit != 3 {
+		t.Errorf("want 4 to be more than 3: %+v", got)
+	}
+	wave.Value = report.Of(2)
+	if got := judged(); got.Reached || got.Limit != 2 || r.Tally("configstamp").Missed != 1 {
+		t.Errorf("want 3 to be more than 2: %+v", got)
+	}
+}

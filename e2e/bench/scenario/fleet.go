@@ -15,7 +15,8 @@ type Fleet struct {
 	Workloads, Namespaces    int
 	Slots, SlotsPerNamespace int
 	Soak                     time.Duration
-	// Cores is what the API server may use while it is measured; 0: all there are.
+	// Cores is what the API server may use while it is measured; 0: all there are,
+	// and each quota that the scenario of overload has.
 	Cores float64
 }
 
@@ -26,7 +27,7 @@ func (f *Fleet) Flags(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.Soak, "soak", 0, "steps: how long a rollout has to stay well; 0: 10s, and 2s with --quick")
 	flags.IntVar(&f.Slots, "max-unsettled", 0, "steps: how many may roll at once in the cluster; 0: 100, and 20 with --quick")
 	flags.IntVar(&f.SlotsPerNamespace, "max-unsettled-per-namespace", 0, "steps: the same in each namespace; 0: nine tenths of --max-unsettled")
-	flags.Float64Var(&f.Cores, "apiserver-cores", 0, "steps: so many cores for the API server, such as 0.5, by a cgroup, once all workloads are there; needs root; 0: as many as there are")
+	flags.Float64Var(&f.Cores, "apiserver-cores", 0, "steps, overload: so many cores for the API server, such as 0.5, by a cgroup, once all workloads are there; needs root; 0: steps as many as there are, overload one after the other")
 }
 
 // fleet fills in what the command line leaves open.

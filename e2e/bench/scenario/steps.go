@@ -128,7 +128,7 @@ func (s *stepping) add(ctx context.Context, namespace, source string, i int) err
 func (s *stepping) measure(ctx context.Context) error {
 	if s.Cores > 0 {
 		s.Say("the API server has %v cores from now on", s.Cores)
-		if err := s.Throttle(s.Cores); err != nil {
+		if err := s.Throttle(s.Cores, "kube-apiserver"); err != nil {
 			return err
 		}
 	}
