@@ -40,6 +40,7 @@ type Policy struct {
 	origins [settingCount]Origin // "": not set
 	foreign *Foreign
 	named   []Source
+	zones   *zones
 }
 
 // Pause holds rollouts: for good, or until a time.
@@ -73,7 +74,7 @@ type Level struct {
 
 // DefaultPolicy counts what containers read, at their start or while they run.
 func DefaultPolicy(ignored ...Source) Policy {
-	return Policy{Uses: []Use{Startup, Live}, Ignored: ignored}
+	return Policy{Uses: []Use{Startup, Live}, Ignored: ignored, zones: &zones{known: map[string]*time.Location{}}}
 }
 
 // With is the policy under the settings of some levels, the nearest first. Of

@@ -145,12 +145,13 @@ func (f *finder) container(name string, env []corev1.EnvVar, envFrom []corev1.En
 			f.key(Source{Secret, ref.Name}, ref.Key, ref.Optional, Place{Container: name, Env: env[i].Name})
 		}
 	}
+	where := &Place{Container: name}
 	for i := range envFrom {
 		if ref := envFrom[i].ConfigMapRef; ref != nil {
-			f.add(Reference{Source: Source{ConfigMap, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: &Place{Container: name}})
+			f.add(Reference{Source: Source{ConfigMap, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: where})
 		}
 		if ref := envFrom[i].SecretRef; ref != nil {
-			f.add(Reference{Source: Source{Secret, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: &Place{Container: name}})
+			f.add(Reference{Source: Source{Secret, ref.Name}, Use: Startup, All: true, Optional: isTrue(ref.Optional), Env: true, Where: where})
 		}
 	}
 	for i := range mounts {

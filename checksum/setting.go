@@ -82,7 +82,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		key: settingPrefix + "window", On: onWorkload,
 		Value:   "such as `Mon-Fri 22:00-04:00 Europe/Berlin`, several separated by `;`",
 		Meaning: "roll only then; a window over midnight belongs to the day on which it starts",
-		set:     func(p *Policy, text string) error { return assign(&p.Windows, text, parseWindows) },
+		set:     func(p *Policy, text string) error { return assign(&p.Windows, text, p.zones.parseWindows) },
 	},
 	{
 		key: settingPrefix + "min-interval", On: onWorkload,

@@ -99,7 +99,7 @@ func pick(annotations map[string]string, wanted func(string) bool) map[string]st
 	for key, value := range annotations {
 		if wanted(key) {
 			if picked == nil {
-				picked = map[string]string{}
+				picked = make(map[string]string, len(annotations))
 			}
 			picked[key] = value
 		}

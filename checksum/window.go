@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,7 +25,7 @@ const minutesOfDay = 24 * 60
 
 // parseWindows reads windows such as "Mon-Fri 22:00-04:00 Europe/Berlin",
 // separated by ";". Days may be left out: every day.
-func parseWindows(text string) ([]Window, error) {
+func (z *zones) parseWindows(text string) ([]Window, error) {
 	var windows []Window
 	for part := range strings.SplitSeq(text, ";") {
 		if strings.TrimSpace(part) == "" {
@@ -33,7 +34,7 @@ func parseWindows(text string) ([]Window, error) {
 		if err := room(len(windows)); err != nil {
 			return nil, err
 		}
-		window, err := parseWindow(strings.Fields(part))
+		window, err := z.parseWindow(strings.Fields(part))
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +46,7 @@ func parseWindows(text string) ([]Window, error) {
 	return windows, nil
 }
 
-func parseWindow(fields []string) (Window, error) {
+func (z *zones) parseWindow(fields []string) (Window, error) {
 	days := "Mon-Sun"
 	if len(fields) == 3 {
 		days, fields = fields[0], fields[1:]
@@ -68,10 +69,37 @@ func parseWindow(fields []string) (Window, error) {
 	if w.start == minutesOfDay || w.start == w.end {
 		return Window{}, fmt.Errorf("%q is no span of time: the whole day is 00:00-24:00", fields[0])
 	}
-	if w.zone, err = parseZone(fields[1]); err != nil {
+	if w.zone, err = z.find(fields[1]); err != nil {
 		return Window{}, err
 	}
 	return w, nil
+}
+
+// zones remembers the time zones that were read: a policy is read at each admission,
+// and a zone lies in a file. nil remembers nothing.
+type zones struct {
+	mu    sync.Mutex
+	known map[string]*time.Location
+}
+
+// mostZones is how many are remembered. There are six hundred, but more ways to write
+// them: Europe/./Berlin is one.
+const mostZones = 1000
+
+func (z *zones) find(name string) (*time.Location, error) {
+	if z == nil {
+		return parseZone(name)
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if zone, ok := z.known[name]; ok {
+		return zone, nil
+	}
+	zone, err := parseZone(name)
+	if err == nil && len(z.known) < mostZones {
+		z.known[strings.Clone(name)] = zone
+	}
+	return zone, err
 }
 
 // parseZone reads a zone of the tz database. "Local", which the time package takes

@@ -28,15 +28,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/watchdog"
@@ -97,7 +95,7 @@ type Options struct {
 	// Workers is how many workloads are handled at once, at least one.
 	Workers int
 	// Lease is the lock of the leader; nil: lead without one.
-	Lease resourcelock.Interface
+	Lease *lease.Lock
 	// Clock is real, but in tests.
 	Clock clock.WithTicker
 }
@@ -115,7 +113,7 @@ type Controller struct {
 	namespaces Namespaces
 	keys       Keys
 	api        api
-	recorder   events.EventRecorder
+	recorder   Recorder
 	metrics    *Metrics
 	index      *index
 	planLock   sync.Mutex
@@ -166,11 +164,9 @@ func (c *Controller) wake(user workload.Ref) {
 	}
 }
 
-// errLostLease ends the process, so that the next leader is the only one.
-var errLostLease = errors.New("the leader's lease was lost")
-
 // Run watches, waits for the lease and works until ctx ends. It gives the
-// lease back when it ends, and returns an error when the lease is lost.
+// lease back when it ends, and returns an error when the lease is lost, which ends the
+// process, so that the next leader is the only one.
 func (c *Controller) Run(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -188,45 +184,9 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.work(ctx)
 		return nil
 	}
-	return c.lead(ctx)
-}
-
-// lead works while the lease is ours.
-func (c *Controller) lead(ctx context.Context) error {
-	leading := make(chan struct{})
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:            c.options.Lease,
-		LeaseDuration:   15 * time.Second, // a dead leader is followed after that at the latest, one that stops at once
-		RenewDeadline:   10 * time.Second,
-		RetryPeriod:     2 * time.Second,
-		ReleaseOnCancel: true,
-		Name:            "configstamp-controller",
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { close(leading) },
-			OnStoppedLeading: func() {},
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("preparing the leader election: %w", err)
-	}
-	held, drop := context.WithCancel(ctx)
-	defer drop()
-	var worker sync.WaitGroup
-	worker.Go(func() {
-		select {
-		case <-leading:
-			c.work(held)
-		case <-held.Done():
-		}
-	})
-	elector.Run(ctx)
-	drop()
-	worker.Wait()
+	err := c.options.Lease.Hold(ctx, c.work)
 	c.metrics.leads.Store(false)
-	if ctx.Err() == nil {
-		return errLostLease
-	}
-	return nil
+	return err
 }
 
 // work handles workloads until ctx ends. It begins with all of them, which finds what has

@@ -23,6 +23,11 @@ import (
 // actionReadmit is the action of our events.
 const actionReadmit = "Readmit"
 
+// Recorder takes events. Its method is that of client-go's events.EventRecorder.
+type Recorder interface {
+	Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any)
+}
+
 // told remembers what people were told last about a workload (workload.Ref), a source
 // (rollout.SourceRef) or a Namespace (its name), so that they are told once. Losing it
 // (a restart) costs events that are repeated.

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -30,7 +29,7 @@ import (
 // New makes a controller that speaks to the API server of config, whose own
 // rate limits should be off (QPS -1). Nothing is watched until Run. Custom kinds
 // are watched while the server serves them.
-func New(config *rest.Config, server discovery.Client, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder events.EventRecorder, registry prometheus.Registerer) (*Controller, error) {
+func New(config *rest.Config, server discovery.Client, options Options, sources Sources, namespaces Namespaces, keys Keys, recorder Recorder, registry prometheus.Registerer) (*Controller, error) {
 	options.Kinds = options.Kinds.Readmitted()
 	core, err := follow.NewRaw(config, corev1.SchemeGroupVersion, unwatched)
 	if err != nil {
@@ -54,7 +53,7 @@ func New(config *rest.Config, server discovery.Client, options Options, sources 
 	return c, nil
 }
 
-func newController(options Options, sources Sources, namespaces Namespaces, keys Keys, api api, recorder events.EventRecorder, registry prometheus.Registerer) *Controller {
+func newController(options Options, sources Sources, namespaces Namespaces, keys Keys, api api, recorder Recorder, registry prometheus.Registerer) *Controller {
 	queued := newFair(options.Clock.Now)
 	c := &Controller{
 		options:    options,

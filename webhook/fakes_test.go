@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -98,6 +99,8 @@ func contents(t testing.TB, sources map[string]map[string]string) checksum.Conte
 // keyring signs with the new key and still knows the old one.
 type keyring struct {
 	none, found bool
+	once        sync.Once
+	ring        *checksum.Ring
 	unreachable error
 	lookups     []string
 }
@@ -108,9 +111,9 @@ func (k *keyring) Ring() *checksum.Ring {
 		return nil
 	case k.found && len(k.lookups) > 0:
 		return checksum.NewRing(newKey, oldKey, lostKey)
-	default:
-		return checksum.NewRing(newKey, oldKey)
 	}
+	k.once.Do(func() { k.ring = checksum.NewRing(newKey, oldKey) }) // as the real one
+	return k.ring
 }
 
 func (k *keyring) Refresh(_ context.Context, id string) (bool, error) {

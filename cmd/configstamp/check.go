@@ -19,7 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/configstamp/configstamp/internal/objects"
 )
 
 // checkWithin bounds one question to a webhook, and checkEvery is the time
@@ -67,11 +68,11 @@ func (o *checkOptions) check(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	configurations, err := objects.New[*admissionregistrationv1.MutatingWebhookConfiguration](config, admissionregistrationv1.SchemeGroupVersion, admissionregistrationv1.AddToScheme, "mutatingwebhookconfigurations", "")
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return err
 	}
-	configuration, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, o.configuration, metav1.GetOptions{})
+	configuration, err := configurations.Get(ctx, o.configuration)
 	if err != nil {
 		return fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", o.configuration, err)
 	}

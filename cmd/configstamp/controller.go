@@ -10,12 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/controller"
+	"github.com/configstamp/configstamp/internal/lease"
+	"github.com/configstamp/configstamp/internal/objects"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
@@ -106,7 +108,7 @@ func (o *controllerOptions) never() []string {
 	return append([]string{o.namespace}, o.excluded...)
 }
 
-func (o *controllerOptions) lock(p *process) (resourcelock.Interface, error) {
+func (o *controllerOptions) lock(p *process) (*lease.Lock, error) {
 	if !o.leaderElect {
 		return nil, nil
 	}
@@ -114,8 +116,11 @@ func (o *controllerOptions) lock(p *process) (resourcelock.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("naming this replica for the lease: %w", err)
 	}
-	return resourcelock.New(resourcelock.LeasesResourceLock, o.namespace, o.lease, p.client.CoreV1(), p.client.CoordinationV1(),
-		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())})
+	leases, err := objects.New[*coordinationv1.Lease](p.config, coordinationv1.SchemeGroupVersion, coordinationv1.AddToScheme, "leases", o.namespace)
+	if err != nil {
+		return nil, err
+	}
+	return lease.New(leases, o.lease, host+"_"+string(uuid.NewUUID()), lease.Usual()), nil
 }
 
 func runController(ctx context.Context, o *controllerOptions) error {
@@ -131,7 +136,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(p.config, p.client.Discovery(), controller.Options{
+	c, err := controller.New(p.config, p.served, controller.Options{
 		Kinds:        rules.kinds,
 		Policy:       rules.policy,
 		Installation: o.namespace,

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 	_ "time/tzdata" // windows name time zones, and an image need not have them
 )
@@ -26,15 +27,40 @@ import (
 // a CPU second.
 const gcPercent = 25
 
+// memoryLimit is the environment variable that tells what the container may take, in
+// bytes. The chart sets it; where the container has no limit, the kubelet tells what
+// the node can give, which never matters.
+const memoryLimit = envPrefix + "MEMORY_LIMIT"
+
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := rootCommand().ExecuteContext(ctx)
+	err := tuneMemory(os.Getenv)
+	if err == nil {
+		err = rootCommand().ExecuteContext(ctx)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "configstamp:", err)
 		os.Exit(1)
 	}
+}
+
+// tuneMemory tells the garbage collector what there is. It works harder from nine
+// tenths of the limit on: the rest is for what Go does not count, such as the data
+// of the program and the buffers of its connections. GOGC and GOMEMLIMIT, where
+// they are set, are Go's own and win.
+func tuneMemory(getenv func(string) string) error {
+	if getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	text := getenv(memoryLimit)
+	if text == "" || getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	limit, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || limit <= 0 {
+		return fmt.Errorf("%s=%q: want a number of bytes, such as 268435456", memoryLimit, text)
+	}
+	debug.SetMemoryLimit(limit / 10 * 9)
+	return nil
 }

@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
+	"github.com/configstamp/configstamp/internal/discovery"
 	"github.com/configstamp/configstamp/internal/eventqueue"
 	"github.com/configstamp/configstamp/internal/keyring"
 	"github.com/configstamp/configstamp/internal/namespace"
+	"github.com/configstamp/configstamp/internal/objects"
 	"github.com/configstamp/configstamp/internal/source"
 )
 
@@ -24,7 +24,7 @@ import (
 type process struct {
 	name     string
 	config   *rest.Config
-	client   kubernetes.Interface
+	served   discovery.Client
 	store    *source.Store
 	spaces   *namespace.Store
 	keys     *keyring.Keyring
@@ -47,16 +47,21 @@ func newProcess(o *common, name string) (*process, error) {
 	config.UserAgent = "configstamp-" + name + "/" + version
 	registry := newRegistry(name)
 	config.Wrap(countRequests(registry))
-	typed := rest.CopyConfig(config)
-	typed.ContentType = runtime.ContentTypeProtobuf
-	typed.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	client, err := kubernetes.NewForConfig(typed)
+	served, err := discovery.NewClient(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, err
+	}
+	secrets, err := objects.New[*corev1.Secret](config, corev1.SchemeGroupVersion, corev1.AddToScheme, "secrets", o.namespace)
+	if err != nil {
+		return nil, err
+	}
+	events, err := objects.New[*eventsv1.Event](config, eventsv1.SchemeGroupVersion, eventsv1.AddToScheme, "events", o.namespace)
+	if err != nil {
+		return nil, err
 	}
 	following := source.Options{Namespaces: o.namespaces}
 	if o.providers {
-		following.Classes = client.Discovery()
+		following.Classes = served
 	}
 	store, err := source.NewStore(config, following)
 	if err != nil {
@@ -70,13 +75,13 @@ func newProcess(o *common, name string) (*process, error) {
 		name:     name,
 		spaces:   spaces,
 		config:   config,
-		client:   client,
+		served:   served,
 		store:    store,
-		keys:     keyring.New(client, o.namespace, o.keySecret, o.keyGrace, clock.RealClock{}),
+		keys:     keyring.New(secrets, o.namespace, o.keySecret, o.keyGrace, clock.RealClock{}),
 		registry: registry,
 		started:  time.Now(),
 		signs:    map[string]func() time.Time{"sources": store.LastSign, "namespaces": spaces.LastSign},
-		events:   eventqueue.New("configstamp", countEvents(create(client), registry)),
+		events:   eventqueue.New("configstamp", countEvents(create(events), registry)),
 	}
 	p.tellOfStores(o.providers)
 	return p, nil
@@ -116,9 +121,9 @@ func (p *process) silent(now time.Time) error {
 }
 
 // create writes an event.
-func create(client kubernetes.Interface) eventWriter {
+func create(events *objects.Client[*eventsv1.Event]) eventWriter {
 	return func(ctx context.Context, event *eventsv1.Event) error {
-		_, err := client.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+		_, err := events.In(event.Namespace).Create(ctx, event)
 		return err
 	}
 }

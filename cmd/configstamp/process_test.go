@@ -25,8 +25,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/internal/objects"
 )
 
 // asMain in the environment makes a process of this test the real program.
@@ -153,11 +155,15 @@ func secretReader(t *testing.T, answer http.HandlerFunc) (read func(klog.Logger)
 	if err != nil {
 		t.Fatal(err)
 	}
+	secrets, err := objects.New[*corev1.Secret](p.config, corev1.SchemeGroupVersion, corev1.AddToScheme, "secrets", "configstamp")
+	if err != nil {
+		t.Fatal(err)
+	}
 	return func(logger klog.Logger) {
 		t.Helper()
 		klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
 		defer klog.ClearLogger()
-		if _, err := p.client.CoreV1().Secrets("configstamp").Get(klog.NewContext(t.Context(), logger), "configstamp-key", metav1.GetOptions{}); err != nil {
+		if _, err := secrets.Get(klog.NewContext(t.Context(), logger), "configstamp-key"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,7 +175,7 @@ func TestWarningsOfOthersAreNotLogged(t *testing.T) {
 	read := secretReader(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Warning", `299 - "the key is S3CR3T"`)
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1"}`)
+		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "configstamp-key"}}`)
 	})
 	var log bytes.Buffer
 	read(logr.FromSlogHandler(slog.NewJSONHandler(&log, nil)))
@@ -182,7 +188,7 @@ func TestWarningsOfOthersAreNotLogged(t *testing.T) {
 func TestNoVerbosityLogsBodies(t *testing.T) {
 	read := secretReader(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1", "stringData": {"key": "S3CR3T"}}`)
+		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "configstamp-key"}, "stringData": {"key": "S3CR3T"}}`)
 	})
 	for verbosity, logged := range map[int]bool{maxVerbosity: false, maxVerbosity + 1: true} {
 		var log bytes.Buffer

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/eventqueue"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/webhook"
 )
@@ -149,7 +149,7 @@ func untilAble(ctx context.Context, able func() bool) {
 }
 
 // announce puts what the webhook has to say about a workload into an event.
-func announce(recorder events.EventRecorder) webhook.Announcer {
+func announce(recorder *eventqueue.Queue) webhook.Announcer {
 	return func(workload corev1.ObjectReference, sentence string) {
 		recorder.Eventf(&workload, nil, checksum.ChecksumsTakenAway.EventType(), checksum.ChecksumsTakenAway.Event(), "Admit", "%s", sentence)
 	}

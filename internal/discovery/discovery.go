@@ -22,7 +22,7 @@ import (
 // for that, as some resources are not made by a CustomResourceDefinition.
 const askEvery = 15 * time.Second
 
-// Client tells what the API server serves (k8s.io/client-go/discovery).
+// Client tells what the API server serves. NewClient makes one.
 type Client interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }

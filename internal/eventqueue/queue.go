@@ -42,7 +42,7 @@ const (
 	reportEvery = time.Minute
 )
 
-// Queue is an events.EventRecorder. Its methods may be called at any time and from
+// Queue takes events as client-go's events.EventRecorder does. Its methods may be called at any time and from
 // anywhere, unless they say otherwise.
 type Queue struct {
 	write    func(context.Context, *eventsv1.Event) error
@@ -69,7 +69,7 @@ func New(reporter string, write func(context.Context, *eventsv1.Event) error) *Q
 	}
 }
 
-// Eventf implements events.EventRecorder. Both objects are *corev1.ObjectReference;
+// Eventf queues an event. Both objects are *corev1.ObjectReference;
 // related is the source that the event is about, nil when there are several or none.
 func (q *Queue) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	about, _ := regarding.(*corev1.ObjectReference)

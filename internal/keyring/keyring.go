@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/objects"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 // Keyring follows the Secret and keeps it. Its methods may be called at any
 // time and from anywhere, unless they say otherwise.
 type Keyring struct {
-	client          kubernetes.Interface
+	secrets         *objects.Client[*corev1.Secret]
 	namespace, name string
 	grace           time.Duration
 	clock           clock.Clock
@@ -44,11 +45,12 @@ type Keyring struct {
 	reported string     // names of unreadable entries that were logged
 }
 
-// New makes a Keyring of the Secret name in namespace; it is empty until Run.
+// New makes a Keyring of the Secret name in namespace, which is that of the client; it is
+// empty until Run.
 // grace is how long a newer key only verifies after it appeared; when only one
 // is stored it signs at once.
-func New(client kubernetes.Interface, namespace, name string, grace time.Duration, clock clock.Clock) *Keyring {
-	return &Keyring{client: client, namespace: namespace, name: name, grace: grace, clock: clock, poke: make(chan struct{}, 1)}
+func New(secrets *objects.Client[*corev1.Secret], namespace, name string, grace time.Duration, clock clock.Clock) *Keyring {
+	return &Keyring{secrets: secrets, namespace: namespace, name: name, grace: grace, clock: clock, poke: make(chan struct{}, 1)}
 }
 
 // OnChange has call called, outside all locks, whenever Ring has become another
@@ -66,7 +68,7 @@ func (k *Keyring) HasSynced() bool { return k.Ring() != nil }
 // What fails is logged and tried again. It must be called once.
 func (k *Keyring) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
-	watching.Go(func() { k.reflector(klog.FromContext(ctx)).RunWithContext(ctx) })
+	watching.Go(func() { k.watch(ctx) })
 	defer watching.Wait()
 	var backoff time.Duration
 	for {

@@ -18,11 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/objects"
+	"github.com/configstamp/configstamp/internal/objects/front"
 )
 
 const (
@@ -35,6 +38,7 @@ const (
 type installation struct {
 	*testing.T
 	client *fake.Clientset
+	config *rest.Config // reaches it
 	clock  *clocktesting.FakeClock
 	ctx    context.Context
 	logged *lockedText
@@ -78,6 +82,7 @@ func newInstallation(t *testing.T, data map[string][]byte) *installation {
 		}
 		return false, nil, nil
 	})
+	in.config = front.Serve(t, in.client)
 	if data != nil {
 		in.store(data)
 	}
@@ -113,9 +118,18 @@ func (in *installation) data() map[string][]byte {
 	return secret.Data
 }
 
+// keyring is that of one more process.
+func (in *installation) keyring() *Keyring {
+	secrets, err := objects.New[*corev1.Secret](in.config, corev1.SchemeGroupVersion, corev1.AddToScheme, "secrets", namespace)
+	if err != nil {
+		in.Fatal(err)
+	}
+	return New(secrets, namespace, secretName, grace, in.clock)
+}
+
 // start runs one more process until the test ends or stop is called.
 func (in *installation) start() (k *Keyring, stop func()) {
-	k = New(in.client, namespace, secretName, grace, in.clock)
+	k = in.keyring()
 	ctx, cancel := context.WithCancel(in.ctx)
 	var running sync.WaitGroup
 	running.Go(func() { _ = k.Run(ctx) })
@@ -302,8 +316,10 @@ func TestOutageOfTheAPIServerKeepsTheRing(t *testing.T) {
 	in.intercept("get", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewServiceUnavailable("away")
 	})
-	in.clock.Step(recheck)
-	in.eventually("the outage is noticed", func() bool { return strings.Contains(in.logged.String(), "ServiceUnavailable") })
+	in.eventually("the outage is noticed", func() bool {
+		in.clock.Step(recheck)
+		return strings.Contains(in.logged.String(), "ServiceUnavailable")
+	})
 	if signs(k) != idOf(1) {
 		t.Error("the ring is gone")
 	}
@@ -311,7 +327,7 @@ func TestOutageOfTheAPIServerKeepsTheRing(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
-	k := New(in.client, namespace, secretName, grace, in.clock)
+	k := in.keyring()
 	var changes atomic.Int32
 	k.OnChange(func() { changes.Add(1) })
 	ctx, cancel := context.WithCancel(in.ctx)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/internal/refusal"
 )
@@ -105,7 +104,7 @@ func (k *Keyring) look(ctx context.Context, l *lookup, wait time.Duration) {
 	k.lookups.begin(k.clock.Now())
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	secret, err := k.client.CoreV1().Secrets(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
+	secret, err := k.secrets.Get(ctx, k.name)
 	switch {
 	case err == nil:
 		k.learn(ctx, parse(secret.Data), false)

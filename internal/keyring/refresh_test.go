@@ -20,7 +20,15 @@ import (
 func synced(t *testing.T) (*installation, *Keyring) {
 	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
 	k, stop := in.start()
-	in.eventually("a ring", k.HasSynced)
+	in.eventually("a ring, and a second look, after the first list", func() bool {
+		gets := 0
+		for _, action := range in.client.Actions() {
+			if action.GetVerb() == "get" {
+				gets++
+			}
+		}
+		return k.HasSynced() && gets >= 2
+	})
 	stop()
 	k.clock = clock.RealClock{}
 	return in, k

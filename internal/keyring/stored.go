@@ -11,9 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -39,8 +36,7 @@ func (k *Keyring) reconcile(ctx context.Context) (wrote bool, err error) {
 
 // once is one attempt; again tells that another process came first.
 func (k *Keyring) once(ctx context.Context) (again, wrote bool, err error) {
-	secrets := k.client.CoreV1().Secrets(k.namespace)
-	secret, err := secrets.Get(ctx, k.name, metav1.GetOptions{})
+	secret, err := k.secrets.Get(ctx, k.name)
 	absent := apierrors.IsNotFound(err)
 	if err != nil && !absent {
 		return false, false, fmt.Errorf("reading Secret %s/%s (the right to get it is needed): %w", k.namespace, k.name, refusal.Plain(err))
@@ -67,9 +63,9 @@ func (k *Keyring) once(ctx context.Context) (again, wrote bool, err error) {
 	verb := "updating"
 	if absent {
 		verb = "creating"
-		changed, err = secrets.Create(ctx, changed, metav1.CreateOptions{})
+		changed, err = k.secrets.Create(ctx, changed)
 	} else {
-		changed, err = secrets.Update(ctx, changed, metav1.UpdateOptions{})
+		changed, err = k.secrets.Update(ctx, k.name, changed)
 	}
 	switch {
 	case err == nil:
@@ -137,30 +133,15 @@ func (k *Keyring) report(logger klog.Logger, unreadable []string) {
 	}
 }
 
-// reflector watches the Secret. What it brings only says that it is time to look, and is
-// not kept.
-func (k *Keyring) reflector(logger klog.Logger) *cache.Reflector {
-	secrets := k.client.CoreV1().Secrets(k.namespace)
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, k.name).String()
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selector
-			return secrets.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			w, err := secrets.Watch(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			return follow.Forget(w), nil
-		},
+// watch watches the Secret until ctx ends. What it brings only says that it is time to
+// look, and is not kept.
+func (k *Keyring) watch(ctx context.Context) {
+	secret := &follow.Store[any]{
+		Resource: "secrets", Namespace: k.namespace, Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, k.name),
+		Event: func(any, bool) { k.wake() },
+		All:   func([]any, string) { k.wake() },
 	}
-	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, k.client), &corev1.Secret{}, &follow.Store[any]{Event: func(any, bool) { k.wake() }, All: func([]any, string) { k.wake() }}, cache.ReflectorOptions{
-		Logger:  &logger,
-		Name:    "keyring",
-		Backoff: follow.Backoff(),
-	})
+	secret.Run(ctx, k.secrets.REST)
 }
 
 func (k *Keyring) wake() {

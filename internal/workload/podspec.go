@@ -77,11 +77,10 @@ func (e *sourcedEnv) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 		if !bytes.Contains(text, []byte("valueFrom")) && bytes.IndexByte(text, '\\') < 0 { // nor is the name escaped
 			continue
 		}
-		var variable corev1.EnvVar
-		if err := unmarshal(text, &variable); err != nil {
+		*e = append(*e, corev1.EnvVar{})
+		if err := unmarshal(text, &(*e)[len(*e)-1]); err != nil {
 			return err
 		}
-		*e = append(*e, variable)
 	}
 	_, err := decoder.ReadToken()
 	return err

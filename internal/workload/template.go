@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"reflect"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	kjson "sigs.k8s.io/json"
 
@@ -32,21 +33,47 @@ type templateMetadata struct {
 	written bool
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (m *templateMetadata) UnmarshalJSON(raw []byte) error {
-	if bytes.Equal(raw, []byte("null")) {
-		return nil
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (m *templateMetadata) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	switch decoder.PeekKind() {
+	case jsontext.KindNull:
+		return decoder.SkipValue()
+	case jsontext.KindBeginObject:
+	default:
+		return json.UnmarshalDecode(decoder, &m.rest) // an error that says what is wrong
 	}
-	m.written = true
-	if err := unmarshal(raw, &m.rest); err != nil {
+	if _, err := decoder.ReadToken(); err != nil {
 		return err
 	}
-	annotations, ok := m.rest["annotations"]
-	if !ok {
-		return nil
+	m.written = true
+	for decoder.PeekKind() != jsontext.KindEndObject {
+		name, err := decoder.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := m.field(name.String(), decoder); err != nil {
+			return err
+		}
 	}
-	delete(m.rest, "annotations")
-	return unmarshal(annotations, &m.Annotations)
+	_, err := decoder.ReadToken()
+	return err
+}
+
+// field reads the value of one field; of a name that comes twice the last counts.
+func (m *templateMetadata) field(name string, decoder *jsontext.Decoder) error {
+	if name == "annotations" {
+		m.Annotations = nil
+		return json.UnmarshalDecode(decoder, &m.Annotations)
+	}
+	value, err := decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	if m.rest == nil {
+		m.rest = map[string]jsontext.Value{}
+	}
+	m.rest[name] = value.Clone()
+	return nil
 }
 
 // HasMetadata reports whether the template has a metadata object, which a

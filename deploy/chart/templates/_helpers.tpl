@@ -88,6 +88,13 @@ labels:
 {{- end }}
 {{- end }}
 
+{{/* The environment of a container; takes its name. The garbage collector has to know what the container may take. */}}
+{{- define "configstamp.environment" -}}
+- name: CONFIGSTAMP_MEMORY_LIMIT
+  valueFrom:
+    resourceFieldRef: {containerName: {{ . }}, resource: limits.memory}
+{{- end }}
+
 {{/* How a process has its certificate. */}}
 {{- define "configstamp.certificate" -}}
 {{- if eq .Values.certificates.mode "self-managed" }}
