@@ -37,6 +37,7 @@ import (
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -108,27 +109,29 @@ const (
 
 // Controller is the sidecar. Make it with New.
 type Controller struct {
-	options    Options
-	sources    Sources
-	namespaces Namespaces
-	keys       Keys
-	api        api
-	recorder   Recorder
-	metrics    *Metrics
-	index      *index
-	planLock   sync.Mutex
-	plan       *rollout.Plan // under planLock
-	queue      workqueue.TypedRateLimitingInterface[workload.Ref]
-	line       *fair         // what waits in the queue
-	looks      watchdog.Work // under way
-	ended      atomic.Int32  // workers that have ended before they were told to
-	watches    []watch
-	customs    *discovery.Resources
-	leads      atomic.Bool // workloads that wake up are for us
-	notes      notes
-	told       told
-	waits      waits
-	others     others
+	options      Options
+	sources      Sources
+	namespaces   Namespaces
+	keys         Keys
+	api          api
+	recorder     Recorder
+	metrics      *Metrics
+	index        *index
+	planLock     sync.Mutex
+	plan         *rollout.Plan // under planLock
+	throttleLock sync.Mutex
+	throttle     *throttle.Throttle // of re-admissions, under throttleLock
+	queue        workqueue.TypedRateLimitingInterface[workload.Ref]
+	line         *fair         // what waits in the queue
+	looks        watchdog.Work // under way
+	ended        atomic.Int32  // workers that have ended before they were told to
+	watches      []watch
+	customs      *discovery.Resources
+	leads        atomic.Bool // workloads that wake up are for us
+	notes        notes
+	told         told
+	waits        waits
+	others       others
 }
 
 // Edited tells the controller that a source has other content than before, which was nil
@@ -238,6 +241,7 @@ func (c *Controller) next(ctx context.Context) bool {
 			c.reportFailure(user, err)
 		}
 		c.queue.AddRateLimited(user)
+		c.queue.AddAfter(user, againWithin(err)) // the sooner counts
 	case wait > 0:
 		c.queue.AddAfter(user, wait)
 		fallthrough

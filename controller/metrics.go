@@ -9,6 +9,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -88,6 +89,9 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	gauge("workloads", "Workloads that are watched, opted in or not.")(float64(g.index.count(nil)))
 	gauge("queue_depth", "Workloads that wait to be looked at; 0 on a process that does not lead.")(float64(g.line.Len()))
 	gauge("queue_age_seconds", "How long the first of the queue has waited to be looked at; 0 on a process that does not lead.")(age(oldest, now))
+	permits := 0
+	g.permits(func(t *throttle.Throttle) []workload.Ref { permits = t.Permits(); return nil })
+	gauge("readmission_permits", "How many re-admissions may be under way at once: --workers, and fewer while many fail for want of time.")(float64(permits))
 	var n rollout.Counts
 	g.planned(func(p *rollout.Plan) { n = p.Counts() })
 	changes := gauge("changes", "Changes of sources that are not done, by state: rolling, waiting, halted.", "state")

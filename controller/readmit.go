@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,8 +17,69 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/workload"
 )
+
+const (
+	// lateAfter is how long an answer takes, at least, that is not true for want of time;
+	// lateAgain is how soon such a re-admission is tried again, at the latest.
+	lateAfter = 500 * time.Millisecond
+	lateAgain = 5 * time.Second
+	// permitAgain is how soon a workload that stands in line for a permit is looked at,
+	// should nothing call it.
+	permitAgain = 30 * time.Second
+)
+
+// errLate: a re-admission failed for want of time.
+var errLate = errors.New("the API server or the webhook is slow")
+
+// throttled has a workload re-admitted if it gets a permit; else it stands in line. There
+// are fewer permits while re-admissions fail for want of time.
+func (c *Controller) throttled(user workload.Ref, readmit func() (time.Duration, error)) (again time.Duration, err error) {
+	permit := false
+	c.permits(func(t *throttle.Throttle) []workload.Ref { permit = t.Begin(user); return nil })
+	if !permit {
+		c.planned(func(p *rollout.Plan) { p.Stands(user, c.options.Clock.Now()) })
+		return permitAgain, nil
+	}
+	defer func() {
+		late := errors.Is(err, errLate)
+		c.permits(func(t *throttle.Throttle) []workload.Ref { return t.End(user, late, c.options.Clock.Now()) })
+	}()
+	return readmit()
+}
+
+// permits tells the throttle something, under its lock, and queues those whom it calls.
+func (c *Controller) permits(do func(*throttle.Throttle) []workload.Ref) {
+	called := func() []workload.Ref {
+		c.throttleLock.Lock()
+		defer c.throttleLock.Unlock()
+		return do(c.throttle)
+	}()
+	for _, user := range called {
+		c.queue.Add(user)
+	}
+}
+
+// againWithin is how soon a re-admission is tried again that failed so, at the latest.
+func againWithin(err error) time.Duration {
+	if errors.Is(err, errLate) { // the throttle sees to it that this is no load
+		return lateAgain
+	}
+	return lastRetry
+}
+
+// slow makes an error one of want of time, if the API server's answer, or that there is
+// none, says so.
+func slow(err error) error {
+	var lost net.Error
+	code := statusOf(err).Code
+	if code == http.StatusTooManyRequests || code == http.StatusGatewayTimeout || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &lost) && lost.Timeout() {
+		return fmt.Errorf("%w: %w", errLate, err)
+	}
+	return err
+}
 
 // errAway: the answer to a re-admission is not true yet.
 var errAway = errors.New("re-admission left untrue checksums: the webhook was not called, or knew older content")
@@ -30,13 +92,13 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, r
 	c.planned(func(p *rollout.Plan) { p.Sent(user, c.options.Clock.Now()) })
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if fields := forbidden(err); len(fields) > 0 {
-		c.planned(func(p *rollout.Plan) { p.Refused(user, true, c.options.Clock.Now()) })
+		c.planned(func(p *rollout.Plan) { p.Refused(user, true, lastRetry, c.options.Clock.Now()) })
 		return c.blocked(user, s, rolling, checksum.Blocked, fmt.Sprintf("%s: not rolled out: another webhook would ride along and change %s; "+
 			"apply the manifest again, or restart the workload, to take its change and roll out", changed(review.Untrue), joined(fields)), review.Untrue...)
 	}
 	if err != nil {
 		c.metrics.readmitted(rolling, resultOf(err))
-		c.planned(func(p *rollout.Plan) { p.Refused(user, refused(err), c.options.Clock.Now()) })
+		c.planned(func(p *rollout.Plan) { p.Refused(user, refused(err), againWithin(err), c.options.Clock.Now()) })
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
 	after := answer.workload
@@ -47,7 +109,7 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, r
 		facts := c.facts(user, after)
 		c.planned(func(p *rollout.Plan) { p.Answered(user, facts, now) })
 	} else {
-		c.planned(func(p *rollout.Plan) { p.Refused(user, true, c.options.Clock.Now()) })
+		c.planned(func(p *rollout.Plan) { p.Refused(user, true, againWithin(answer.away()), now) })
 	}
 	c.noteRolled(ctx, user, after)
 	c.notes.of(user).held = nil
@@ -77,7 +139,7 @@ func (c *Controller) blocked(user workload.Ref, s *Workload, manner string, why 
 func (c *Controller) untrue(user workload.Ref, s *Workload, manner string, answer answer) (time.Duration, error) {
 	if !answer.warned(checksum.TooLarge) {
 		c.metrics.readmitted(manner, checksum.WebhookAway)
-		return 0, errAway
+		return 0, answer.away()
 	}
 	c.metrics.readmitted(manner, checksum.TooLarge)
 	c.notes.of(user).holds = checksum.TooLarge
@@ -100,6 +162,15 @@ type answer struct {
 	body     []byte
 	workload *Workload
 	warnings []string
+	took     time.Duration
+}
+
+// away is the failure of an answer that is not true.
+func (a answer) away() error {
+	if a.took >= lateAfter {
+		return fmt.Errorf("%w: %w", errLate, errAway)
+	}
+	return errAway
 }
 
 // warned reports whether the webhook gave a reason in a warning.
@@ -111,7 +182,9 @@ func (a answer) warned(reason checksum.Reason) bool {
 // believed when a read says so, which no webhook sees: one that denies a patch chooses
 // the status code.
 func (c *Controller) readmit(ctx context.Context, user workload.Ref, manager string, dryRun bool) (answer, error) {
+	began := c.options.Clock.Now()
 	body, warnings, err := c.api.readmit(ctx, user, manager, dryRun)
+	took := c.options.Clock.Since(began)
 	if apierrors.IsNotFound(err) {
 		if _, readErr := c.api.get(ctx, user); !apierrors.IsNotFound(readErr) {
 			said := statusOf(err)
@@ -120,10 +193,10 @@ func (c *Controller) readmit(ctx context.Context, user workload.Ref, manager str
 		}
 	}
 	if err != nil {
-		return answer{}, err
+		return answer{}, slow(err)
 	}
 	_, s, err := c.options.read(user.Kind, body)
-	return answer{body, s, warnings}, err
+	return answer{body, s, warnings, took}, err
 }
 
 // statusOf is the API server's answer in an error, zero when it gave none.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -25,6 +26,7 @@ func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Dur
 	err = errPanicked // unless it returns
 	defer func() {
 		c.waits.looked(user, c.notes.end(user), err != nil, c.asks(user, (*rollout.Plan).Again), c.options.Clock.Now())
+		c.permits(func(t *throttle.Throttle) []workload.Ref { return t.Looked(user, c.options.Clock.Now()) })
 	}()
 	s := c.index.get(user)
 	if s == nil {
@@ -121,14 +123,15 @@ func (c *Controller) reread(ctx context.Context, user workload.Ref, was *Workloa
 // act does what a review asks for.
 func (c *Controller) act(ctx context.Context, user workload.Ref, s *Workload, review review) (time.Duration, error) {
 	wait, rolls, err := c.due(ctx, user, s, review)
+	readmit := c.record
 	switch {
 	case rolls:
-		return c.roll(ctx, user, s, review)
-	case len(review.ToRecord) > 0:
-		again, recordErr := c.record(ctx, user, s, review)
-		return sooner(wait, again), errors.Join(err, recordErr)
+		readmit = c.roll
+	case len(review.ToRecord) == 0:
+		return wait, err
 	}
-	return wait, err
+	again, readmitErr := c.throttled(user, func() (time.Duration, error) { return readmit(ctx, user, s, review) })
+	return sooner(wait, again), errors.Join(err, readmitErr)
 }
 
 // lookOn looks at a workload for which nothing is done, because it is not opted in or

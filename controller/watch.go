@@ -23,6 +23,7 @@ import (
 	"github.com/configstamp/configstamp/internal/discovery"
 	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -69,11 +70,12 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 				Clock: options.Clock,
 				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[workload.Ref]{Clock: options.Clock, Queue: queued}),
 			})}),
-		line:   queued,
-		told:   told{texts: map[any]map[string]string{}},
-		notes:  notes{made: map[workload.Ref]*note{}},
-		waits:  waits{all: map[workload.Ref]waiting{}},
-		others: others{claimed: map[claimedKey]time.Time{}, renewed: map[workload.Ref]map[string]time.Time{}},
+		line:     queued,
+		throttle: throttle.New(options.Workers),
+		told:     told{texts: map[any]map[string]string{}},
+		notes:    notes{made: map[workload.Ref]*note{}},
+		waits:    waits{all: map[workload.Ref]waiting{}},
+		others:   others{claimed: map[claimedKey]time.Time{}, renewed: map[workload.Ref]map[string]time.Time{}},
 	}
 	c.index = newIndex(c.wake, c.concern, options.Clock.Now)
 	c.index.remade = func(user workload.Ref) {

@@ -231,7 +231,7 @@ func BenchmarkEvent(b *testing.B) {
 		},
 		"Refused": func(c *big, m *meter, user workload.Ref) {
 			c.plan.Sent(user, c.now)
-			m.time(func() { c.plan.Refused(user, true, c.now) })
+			m.time(func() { c.plan.Refused(user, true, rollout.LastRetry, c.now) })
 			c.wait(user)
 		},
 	} {

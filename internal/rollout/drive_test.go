@@ -232,10 +232,10 @@ func (d *driver) roll(a *app, s *seen) error {
 	d.plan.Sent(a.ref, d.w.now)
 	switch d.w.patch(a) {
 	case refused:
-		d.plan.Refused(a.ref, true, d.w.now)
+		d.plan.Refused(a.ref, true, rollout.LastRetry, d.w.now)
 		return errAgain
 	case lost:
-		d.plan.Refused(a.ref, false, d.w.now)
+		d.plan.Refused(a.ref, false, rollout.LastRetry, d.w.now)
 		return errAgain
 	case stored:
 	}
@@ -245,7 +245,7 @@ func (d *driver) roll(a *app, s *seen) error {
 	if rollout.RolledBetween(was, s.records) {
 		d.plan.Answered(a.ref, d.facts(a, s), d.w.now)
 	} else {
-		d.plan.Refused(a.ref, true, d.w.now)
+		d.plan.Refused(a.ref, true, rollout.LastRetry, d.w.now)
 	}
 	d.noteRolled(a, s)
 	return nil

@@ -143,6 +143,14 @@ func (p *Plan) RolledByOthers(user workload.Ref, f *Facts, now time.Time) {
 	}
 }
 
+// Stands notes that a workload whose turn has come stands in line for a permit: it does
+// not lose its turn by that.
+func (p *Plan) Stands(user workload.Ref, now time.Time) {
+	if r := p.records[user]; r != nil && r.waits != nil && !r.waits.granted.IsZero() {
+		p.update(r, now, func() { r.waits.granted = now })
+	}
+}
+
 // Sent begins the rollout of a workload whose turn has come.
 func (p *Plan) Sent(user workload.Ref, now time.Time) {
 	if r := p.records[user]; r != nil && r.waits != nil {
@@ -183,15 +191,16 @@ func (p *Plan) begins(r *record, now time.Time) {
 }
 
 // Refused notes that what was sent did not come, or, unless that is certain, that
-// it is not known whether it came. The workload has its next turn after a while.
-func (p *Plan) Refused(user workload.Ref, certain bool, now time.Time) {
+// it is not known whether it came. The workload has its next turn after a while, which
+// grows with each try up to most.
+func (p *Plan) Refused(user workload.Ref, certain bool, most time.Duration, now time.Time) {
 	r := p.records[user]
 	if r == nil || r.attempt == nil {
 		return
 	}
 	p.update(r, now, func() {
 		r.missed = r.attempt
-		r.missed.retry = now.Add(retryAfter(r.missed.tries))
+		r.missed.retry = now.Add(min(retryAfter(r.missed.tries), most))
 		if certain {
 			r.undo()
 		}
