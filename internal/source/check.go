@@ -9,10 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
@@ -27,24 +23,39 @@ const (
 	defaultParallel = 16
 )
 
+const (
+	// listFrom is from how many sources of one kind on a LIST tells their versions. It
+	// costs the API server less than so many single reads, unless the namespace holds more
+	// than listWithin times as many.
+	listFrom   = 32
+	listWithin = 8
+	// listsAtOnce is how many LISTs are under way at once: each takes some MiB.
+	listsAtOnce = 2
+	// For how long at least what is read beside is waited for once the rest is proven.
+	graceAtLeast = 50 * time.Millisecond
+	graceForEach = 100 * time.Microsecond
+)
+
 // CheckerOptions bound a Checker; zero values mean the defaults.
 type CheckerOptions struct {
 	// Timeout is the longest that Fresh takes (250 ms).
 	Timeout time.Duration
-	// Parallel is the most requests under way at once, of all calls together
-	// (16). So many connections are kept for them.
+	// Parallel is the most reads of single sources under way at once, of all calls
+	// together (16). Half as many more are for what is read beside.
 	Parallel int
 }
 
-// Checker is a Store that can also prove what sources hold at the moment of asking, by
-// consistent reads of the API server. The Store only spares it the transfer and hashing
-// of what has not changed: a Checker needs neither a filled nor a current Store to be
-// right, and writes nothing to it.
+// Checker proves what sources hold at the moment of asking, by consistent reads of the
+// API server. Its Store only spares it the transfer and hashing of what has not changed:
+// a Checker needs neither a filled nor a current Store to be right, and writes nothing to
+// it. What one call has proven counts for no later one.
 type Checker struct {
-	*Store
+	store   *Store
+	reader  *reader
 	options CheckerOptions
-	slots   chan struct{}
-	shared  sharing
+	reads   *sharing[Record]
+	asides  *sharing[Record] // of what is read beside, so that nothing waits for it
+	lists   *sharing[map[string]string]
 }
 
 // NewChecker makes a Checker that reads through the client of store.
@@ -55,52 +66,146 @@ func NewChecker(store *Store, options CheckerOptions) *Checker {
 	if options.Parallel <= 0 {
 		options.Parallel = defaultParallel
 	}
-	return &Checker{Store: store, options: options, slots: make(chan struct{}, options.Parallel),
-		shared: sharing{timeout: options.Timeout, lines: map[place]*line{}}}
+	return &Checker{
+		store: store, reader: newReader(store.client), options: options,
+		reads:  newSharing[Record](options.Timeout, options.Parallel),
+		asides: newSharing[Record](options.Timeout, max(options.Parallel/2, 1)),
+		lists:  newSharing[map[string]string](options.Timeout, listsAtOnce),
+	}
 }
 
-// Fresh returns what each of sources holds no earlier than the call. Any
-// namespace may be asked for, as far as rights go, and Helm's release Secrets
-// too. Of a SecretProviderClass it returns what the Store knows. It proves all or
-// nothing: an error (ErrNotProven) names what could not be proven and why, and holds no
-// content.
-func (c *Checker) Fresh(ctx context.Context, namespace string, sources []checksum.Source) (checksum.Contents, error) {
-	sources = unique(sources)
+// Fresh returns what each of must holds no earlier than the call, and each of beside of
+// which a read came back in time. Any namespace may be asked for, as far as rights go,
+// and Helm's release Secrets too. Of a SecretProviderClass it returns what the Store
+// knows. It proves all of must or nothing: an error (ErrNotProven) names what could not be
+// proven and why, and holds no content.
+//
+// The reads of beside begin with the others. Once these are done, they are given as long
+// again, and 50 ms at least (more where they are many): else the race of two short reads
+// would decide.
+func (c *Checker) Fresh(ctx context.Context, namespace string, must, beside []checksum.Source) (checksum.Contents, error) {
+	must = unique(must)
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
-	records, failures := c.each(ctx, namespace, sources)
-	if err := notProven(namespace, sources, failures); err != nil {
+	began := time.Now()
+	asides := c.aside(ctx, namespace, beside)
+	records, failures := c.prove(ctx, namespace, must)
+	if err := notProven(namespace, must, failures); err != nil {
 		return nil, err
 	}
-	contents := make(checksum.Contents, len(sources))
-	for i, source := range sources {
+	contents := make(checksum.Contents, len(must)+len(beside))
+	for i, source := range must {
 		contents[source] = records[i].Content
+	}
+	late := time.NewTimer(max(time.Since(began), graceAtLeast+time.Duration(len(beside))*graceForEach))
+	defer late.Stop()
+	for range beside {
+		select {
+		case found := <-asides:
+			if found.err == nil {
+				contents[found.source] = found.record.Content
+			}
+		case <-late.C:
+			return contents, nil
+		case <-ctx.Done():
+			return contents, nil
+		}
 	}
 	return contents, nil
 }
 
-// each looks at some sources, and begins with none once its time is up. However
-// many they are, it has no more under way than there can be requests, and so no more
-// stand in the way of other calls.
-func (c *Checker) each(ctx context.Context, namespace string, sources []checksum.Source) ([]Record, []error) {
+// prove reads the present record of each source.
+func (c *Checker) prove(ctx context.Context, namespace string, sources []checksum.Source) ([]Record, []error) {
 	records, failures := make([]Record, len(sources)), make([]error, len(sources))
+	versions := c.versions(ctx, namespace, sources)
+	together(len(sources), c.options.Parallel, func(i int) {
+		if failures[i] = ctx.Err(); failures[i] == nil {
+			records[i], failures[i] = c.present(ctx, c.reads, namespace, sources[i], versions)
+		}
+	})
+	return records, failures
+}
+
+// aside is what is found of a source that is read beside others.
+type aside struct {
+	source checksum.Source
+	record Record
+	err    error
+}
+
+// aside reads sources beside others, and answers for each.
+func (c *Checker) aside(ctx context.Context, namespace string, sources []checksum.Source) <-chan aside {
+	answers := make(chan aside, len(sources))
+	if len(sources) == 0 {
+		return answers
+	}
+	go func() {
+		versions := c.versions(ctx, namespace, sources)
+		together(len(sources), cap(c.asides.slots), func(i int) {
+			answer := aside{source: sources[i], err: ctx.Err()}
+			if answer.err == nil {
+				answer.record, answer.err = c.present(ctx, c.asides, namespace, sources[i], versions)
+			}
+			answers <- answer
+		})
+	}()
+	return answers
+}
+
+// together calls do for each of n, some at a time. However many they are, a call has no
+// more under way than there can be requests, and so no more stand in the way of others.
+func together(n, atOnce int, do func(i int)) {
 	var begun atomic.Int64
-	var looking sync.WaitGroup
-	for range min(len(sources), c.options.Parallel) {
-		looking.Go(func() {
-			for i := begun.Add(1) - 1; i < int64(len(sources)); i = begun.Add(1) - 1 {
-				if failures[i] = ctx.Err(); failures[i] != nil {
-					continue
-				}
-				source := sources[i]
-				records[i], failures[i] = c.shared.do(ctx, place{namespace, source}, func(ctx context.Context) (Record, error) {
-					return c.one(ctx, namespace, source)
-				})
+	var working sync.WaitGroup
+	for range min(n, atOnce) {
+		working.Go(func() {
+			for i := begun.Add(1) - 1; i < int64(n); i = begun.Add(1) - 1 {
+				do(int(i))
 			}
 		})
 	}
-	looking.Wait()
-	return records, failures
+	working.Wait()
+}
+
+// versions are the present resourceVersions of sources of which there are so many that a
+// LIST is less work than a read of each. What it does not tell is read: it does not wait
+// for more than half of the time that is left.
+func (c *Checker) versions(ctx context.Context, namespace string, sources []checksum.Source) map[checksum.Source]string {
+	if len(sources) < listFrom {
+		return nil
+	}
+	if deadline, bounded := ctx.Deadline(); bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+	}
+	of := map[checksum.Kind]int{}
+	for _, source := range sources {
+		of[source.Kind]++
+	}
+	var listing sync.WaitGroup
+	var mu sync.Mutex
+	versions := map[checksum.Source]string{}
+	for kind, n := range of {
+		if kind == checksum.SecretProviderClass || n < listFrom || c.store.count(namespace, kind) > listWithin*n {
+			continue
+		}
+		listing.Go(func() {
+			listed, err := c.lists.do(ctx, place{namespace, checksum.Source{Kind: kind}}, func(ctx context.Context) (map[string]string, error) {
+				return c.reader.versions(ctx, namespace, kind)
+			})
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for name, version := range listed {
+				versions[checksum.Source{Kind: kind, Name: name}] = version
+			}
+		})
+	}
+	listing.Wait()
+	return versions
 }
 
 func unique(sources []checksum.Source) []checksum.Source {
@@ -141,79 +246,54 @@ func notProven(namespace string, sources []checksum.Source, failures []error) er
 	return fmt.Errorf("checking %s in namespace %q: %w: %w", strings.Join(names, ", "), namespace, ErrNotProven, first)
 }
 
-// one proves a single source. One that the Store does not hold is read whole at
-// once: it is new, or, mostly, not there.
-func (c *Checker) one(ctx context.Context, namespace string, source checksum.Source) (Record, error) {
-	if !source.Nameable() {
+// present is the present record of one source, of which a LIST may have told the version.
+func (c *Checker) present(ctx context.Context, by *sharing[Record], namespace string, source checksum.Source, versions map[checksum.Source]string) (Record, error) {
+	switch {
+	case !source.Nameable():
 		return Record{}, nil // no such object can exist
-	}
-	if source.Kind == checksum.SecretProviderClass { // no object holds what its pods report
-		record, _ := c.Get(namespace, source)
+	case source.Kind == checksum.SecretProviderClass: // no object holds what its pods report
+		record, _ := c.store.Get(namespace, source)
 		return record, nil
 	}
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
-		return Record{}, fmt.Errorf("waiting for one of %d parallel requests: %w", c.options.Parallel, ctx.Err())
+	version, listed := versions[source]
+	if record, held := c.store.Get(namespace, source); listed && held && record.ResourceVersion == version {
+		return record, nil
 	}
-	if _, held := c.Get(namespace, source); held {
-		version, err := c.version(ctx, namespace, source)
+	look := c.one
+	if listed { // memory is behind
+		look = c.whole
+	}
+	return by.do(ctx, place{namespace, source}, func(ctx context.Context) (Record, error) { return look(ctx, namespace, source) })
+}
+
+// one reads a single source. One that the Store does not hold is read whole at once: it
+// is new, or, mostly, not there.
+func (c *Checker) one(ctx context.Context, namespace string, source checksum.Source) (Record, error) {
+	if _, held := c.store.Get(namespace, source); held {
+		version, err := c.reader.version(ctx, namespace, source)
 		if err != nil || version == "" {
 			return Record{}, err
 		}
 		// The Store may have caught up with a change in the meantime.
-		if record, held := c.Get(namespace, source); held && record.ResourceVersion == version {
+		if record, held := c.store.Get(namespace, source); held && record.ResourceVersion == version {
 			return record, nil
 		}
 	}
 	return c.whole(ctx, namespace, source)
 }
 
-// metadataOnly asks for an object without its data.
-const metadataOnly = runtime.ContentTypeProtobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-
-// version reads the resourceVersion of a source, "" when it does not exist. No
-// resourceVersion is asked for, so the read is consistent.
-func (c *Checker) version(ctx context.Context, namespace string, source checksum.Source) (string, error) {
-	obj, err := c.get(ctx, namespace, source, metadataOnly)
-	if err != nil || obj == nil {
-		return "", err
-	}
-	meta, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok || meta.ResourceVersion == "" {
-		return "", fmt.Errorf("reading the metadata of %s: the API server answered with %T", source, obj)
-	}
-	return meta.ResourceVersion, nil
-}
-
 // whole reads a source, the zero Record when it does not exist.
 func (c *Checker) whole(ctx context.Context, namespace string, source checksum.Source) (Record, error) {
-	obj, err := c.get(ctx, namespace, source, "")
-	if err != nil || obj == nil {
-		return Record{}, err
+	obj, err := c.store.client.Get().Namespace(namespace).Resource(resourceOf(source.Kind)).Name(source.Name).Do(ctx).Get()
+	if err != nil {
+		if err = refusal.Plain(err); isAbsent(err, source) {
+			return Record{}, nil
+		}
+		return Record{}, fmt.Errorf("reading %s: %w", source, err)
 	}
 	o, ok := obj.(*object)
 	if !ok {
 		return Record{}, fmt.Errorf("reading %s: the API server answered with %T", source, obj)
 	}
 	return o.record(), nil
-}
-
-// get returns nil when the API server says that the source does not exist. A
-// 404 that is not its word, but some proxy's, is an error.
-func (c *Checker) get(ctx context.Context, namespace string, source checksum.Source, accept string) (runtime.Object, error) {
-	request := c.Store.client.Get().Namespace(namespace).Resource(resourceOf(source.Kind)).Name(source.Name)
-	if accept != "" {
-		request.SetHeader("Accept", accept)
-	}
-	obj, err := request.Do(ctx).Get()
-	switch {
-	case err == nil:
-		return obj, nil
-	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		return nil, nil
-	default:
-		return nil, fmt.Errorf("reading %s: %w", source, refusal.Plain(err))
-	}
 }

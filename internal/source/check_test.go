@@ -56,7 +56,7 @@ func TestLookProvesWhatTheServerHoldsNow(t *testing.T) {
 			store := stale(t, server)
 			before, _ := store.Get("shop", web)
 			c.edit(server)
-			view, err := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second}).Fresh(t.Context(), "shop", []checksum.Source{c.source, c.source})
+			view, err := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second}).Fresh(t.Context(), "shop", []checksum.Source{c.source, c.source}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func many(server *fakeapi.Server, n int) []checksum.Source {
 
 func TestLookIsBoundedInParallelAndKeepsItsConnections(t *testing.T) {
 	server := fakeapi.New(t)
-	sources := many(server, 60)
+	sources := many(server, 30)
 	var now, most atomic.Int32
 	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/web-") {
@@ -107,8 +107,8 @@ func TestLookIsBoundedInParallelAndKeepsItsConnections(t *testing.T) {
 	store := stale(t, server)
 	connections := server.Connections()
 	checker := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second, Parallel: 8})
-	view, err := checker.Fresh(t.Context(), "shop", sources)
-	if err != nil || len(view) != 60 {
+	view, err := checker.Fresh(t.Context(), "shop", sources, nil)
+	if err != nil || len(view) != 30 {
 		t.Fatalf("%d records, %v", len(view), err)
 	}
 	if most.Load() > 8 || most.Load() < 2 {
@@ -119,7 +119,7 @@ func TestLookIsBoundedInParallelAndKeepsItsConnections(t *testing.T) {
 		t.Errorf("%d connections for 8 requests at once", more)
 	}
 	for range 5 {
-		if _, err := checker.Fresh(t.Context(), "shop", sources); err != nil {
+		if _, err := checker.Fresh(t.Context(), "shop", sources, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +132,12 @@ func TestLookIsBoundedInParallelAndKeepsItsConnections(t *testing.T) {
 func TestLookBeginsNoMoreThanThereCanBeRequests(t *testing.T) {
 	server := fakeapi.New(t)
 	goOn, hangs := make(chan struct{}), make(chan struct{}, 1)
-	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	var begins atomic.Bool
+	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if begins.Load() && strings.HasSuffix(r.URL.Path, "/configmaps") { // so that each is read
+			w.WriteHeader(http.StatusForbidden)
+			return true
+		}
 		if strings.Contains(r.URL.Path, "/web-") {
 			select {
 			case hangs <- struct{}{}:
@@ -143,6 +148,7 @@ func TestLookBeginsNoMoreThanThereCanBeRequests(t *testing.T) {
 		return false
 	}
 	checker := NewChecker(stale(t, server), CheckerOptions{Timeout: time.Minute, Parallel: 8})
+	begins.Store(true)
 	var sources []checksum.Source
 	for i := range 5000 {
 		sources = append(sources, checksum.Source{Kind: checksum.ConfigMap, Name: fmt.Sprint("web-", i)})
@@ -152,16 +158,16 @@ func TestLookBeginsNoMoreThanThereCanBeRequests(t *testing.T) {
 		<-hangs
 		cancel()
 	}()
-	_, err := checker.Fresh(ctx, "shop", sources)
+	_, err := checker.Fresh(ctx, "shop", sources, nil)
 	if !errors.Is(err, ErrNotProven) || !strings.Contains(err.Error(), "4995 more") || len(err.Error()) > 500 {
 		t.Errorf("%v", err)
 	}
 	// Reads go on for others when a Look ends, and none of these has ended.
-	checker.shared.mu.Lock()
-	if begun := len(checker.shared.lines); begun > 8 {
+	checker.reads.mu.Lock()
+	if begun := len(checker.reads.lines); begun > 8 {
 		t.Errorf("%d reads were begun, want no more than 8", begun)
 	}
-	checker.shared.mu.Unlock()
+	checker.reads.mu.Unlock()
 	close(goOn)
 }
 
@@ -209,7 +215,7 @@ func TestLookSaysWhatCouldNotBeProven(t *testing.T) {
 			store := stale(t, server)
 			begins.Store(true)
 			begun := time.Now()
-			view, err := NewChecker(store, c.options).Fresh(t.Context(), "shop", sources)
+			view, err := NewChecker(store, c.options).Fresh(t.Context(), "shop", sources, nil)
 			if !errors.Is(err, ErrNotProven) || view != nil || (c.is != nil && !errors.Is(err, c.is)) {
 				t.Fatalf("%v, %v", view, err)
 			}
@@ -229,7 +235,7 @@ func TestLookNeedsNoFilledStore(t *testing.T) {
 	server := fakeapi.New(t)
 	server.Put("configmaps", configMap("shop", "web", map[string]string{"a": "1"}))
 	store, _ := newStore(t, server, "bank")
-	view, err := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second}).Fresh(t.Context(), "shop", []checksum.Source{web})
+	view, err := NewChecker(store, CheckerOptions{Timeout: 5 * time.Second}).Fresh(t.Context(), "shop", []checksum.Source{web}, nil)
 	if err != nil || !view[web].Equal(contentOf(map[string]string{"a": "1"})) {
 		t.Errorf("%v, %v", view, err)
 	}
@@ -254,7 +260,7 @@ func TestNothingOfASourceIsLogged(t *testing.T) {
 	server.Put("secrets", secret("shop", "token", "hunter3"))
 	cancel()
 	<-done
-	if _, err := NewChecker(store, CheckerOptions{}).Fresh(klog.NewContext(t.Context(), logger), "shop", []checksum.Source{token}); err != nil {
+	if _, err := NewChecker(store, CheckerOptions{}).Fresh(klog.NewContext(t.Context(), logger), "shop", []checksum.Source{token}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if text := logged.String(); text == "" || strings.Contains(text, "hunter") || strings.Contains(text, "68 75 6e 74 65 72") {

@@ -225,7 +225,7 @@ func TestStoreFollowsClassesWhileTheyAreServed(t *testing.T) {
 			store.OnChange(told.add)
 			run(t, store) // waits for ConfigMaps and Secrets alone
 			held := func() *checksum.Content {
-				view, err := NewChecker(store, CheckerOptions{}).Fresh(t.Context(), "shop", []checksum.Source{vault, web})
+				view, err := NewChecker(store, CheckerOptions{}).Fresh(t.Context(), "shop", []checksum.Source{vault, web}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,89 +9,123 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
-// sharing answers requests for one source that come together by one read. A
-// read proves what a source holds for everybody who asked before it began; who
-// asks while one is under way waits for the next. So a source that a thousand
-// workloads use is read a few times, not a thousand, when they all roll.
-type sharing struct {
-	timeout time.Duration // of one read
+// sharing answers requests for one thing that come together by one read. A read
+// proves what there is for everybody who asked before it began; who asks while one is
+// under way waits for the next. So a source that a thousand workloads use is read a few
+// times, not a thousand, when they all roll. It bounds how many reads are under way.
+type sharing[T any] struct {
+	timeout time.Duration // of one read, and of the wait for its slot
+	slots   chan struct{}
 
 	mu    sync.Mutex
-	lines map[place]*line
+	lines map[place]*line[T]
 }
 
-// place is a source in its namespace.
+func newSharing[T any](timeout time.Duration, parallel int) *sharing[T] {
+	return &sharing[T]{timeout: timeout, slots: make(chan struct{}, parallel), lines: map[place]*line[T]{}}
+}
+
+// place is a source in its namespace, or, without a name, all sources of a kind in it.
 type place struct {
 	namespace string
 	source    checksum.Source
 }
 
-// line is where a read of one source is under way; next, if any, has not begun.
-type line struct{ next *read }
+// line is where a read is under way, or waits for its slot; next, if any, has not begun.
+type line[T any] struct{ next *read[T] }
 
-type read struct {
-	done   chan struct{}
-	record Record
-	err    error
+type read[T any] struct {
+	done  chan struct{}
+	found T
+	err   error
 }
 
-// do returns what look says of a source, of a call that began after this one.
-func (s *sharing) do(ctx context.Context, at place, look func(context.Context) (Record, error)) (Record, error) {
+func newRead[T any]() *read[T] { return &read[T]{done: make(chan struct{})} }
+
+// do returns what look finds at a place, by a call that began after this one.
+func (s *sharing[T]) do(ctx context.Context, at place, look func(context.Context) (T, error)) (T, error) {
 	mine := s.join(ctx, at, look)
 	select {
 	case <-mine.done:
-		return mine.record, mine.err
+		return mine.found, mine.err
 	case <-ctx.Done():
-		return Record{}, fmt.Errorf("waiting for the read of %s: %w", at.source, ctx.Err())
+		var none T
+		return none, fmt.Errorf("waiting for the read of %s: %w", at.source, ctx.Err())
 	}
 }
 
-func (s *sharing) join(ctx context.Context, at place, look func(context.Context) (Record, error)) *read {
+func (s *sharing[T]) join(ctx context.Context, at place, look func(context.Context) (T, error)) *read[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l, underWay := s.lines[at]; underWay {
-		if l.next == nil {
-			l.next = &read{done: make(chan struct{})}
-		}
-		return l.next
+	l, known := s.lines[at]
+	if !known {
+		l = &line[T]{}
+		s.lines[at] = l
 	}
-	first := &read{done: make(chan struct{})}
-	s.lines[at] = &line{}
-	// The read serves others too: it does not end with the request that began it.
-	go s.serve(context.WithoutCancel(ctx), at, first, look)
-	return first
+	if l.next == nil {
+		l.next = newRead[T]()
+	}
+	if !known { // the read serves others too: it does not end with the request that began it
+		go s.serve(context.WithoutCancel(ctx), at, l, look)
+	}
+	return l.next
 }
 
 // serve reads until nobody waits.
-func (s *sharing) serve(ctx context.Context, at place, current *read, look func(context.Context) (Record, error)) {
-	for current != nil {
-		current.record, current.err = s.once(ctx, at, look)
+func (s *sharing[T]) serve(ctx context.Context, at place, l *line[T], look func(context.Context) (T, error)) {
+	for waiting := true; waiting; waiting = s.waits(at, l) {
+		err := s.enter(ctx)
+		current := s.begin(l)
+		if current.err = err; err == nil {
+			current.found, current.err = s.once(ctx, at, look)
+			<-s.slots
+		}
 		close(current.done)
-		current = s.following(at)
 	}
+}
+
+// enter waits for a slot, in bounded time.
+func (s *sharing[T]) enter(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for one of %d parallel requests: %w", cap(s.slots), ctx.Err())
+	}
+}
+
+// begin begins the read for all who have asked until now.
+func (s *sharing[T]) begin(l *line[T]) *read[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	current := l.next
+	l.next = nil
+	return current
+}
+
+// waits reports whether somebody has asked since the last read began.
+func (s *sharing[T]) waits(at place, l *line[T]) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.next == nil {
+		delete(s.lines, at)
+		return false
+	}
+	return true
 }
 
 // once reads in bounded time. A panic is an error of those who wait, not the end
 // of the process: nobody above this goroutine could recover it.
-func (s *sharing) once(ctx context.Context, at place, look func(context.Context) (Record, error)) (record Record, err error) {
+func (s *sharing[T]) once(ctx context.Context, at place, look func(context.Context) (T, error)) (found T, err error) {
 	timed, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			record, err = Record{}, fmt.Errorf("reading %s: internal error: a panic of type %T", at.source, panicked)
+			var none T
+			found, err = none, fmt.Errorf("reading %s: internal error: a panic of type %T", at.source, panicked)
 		}
 	}()
 	return look(timed)
-}
-
-func (s *sharing) following(at place) *read {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.lines[at]
-	next := l.next
-	l.next = nil
-	if next == nil {
-		delete(s.lines, at)
-	}
-	return next
 }

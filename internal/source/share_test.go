@@ -13,11 +13,9 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
-func newSharing() *sharing { return &sharing{timeout: time.Minute, lines: map[place]*line{}} }
-
 // Every answer has to come of a read that began after it was asked for.
 func TestASharedReadIsNeverOlderThanTheRequest(t *testing.T) {
-	s := newSharing()
+	s := newSharing[Record](time.Minute, 16)
 	var clock, reads atomic.Int64
 	look := func(context.Context) (Record, error) {
 		reads.Add(1)
@@ -55,7 +53,7 @@ func TestASharedReadIsNeverOlderThanTheRequest(t *testing.T) {
 }
 
 func TestASharedReadOutlivesTheRequestThatBeganIt(t *testing.T) {
-	s := newSharing()
+	s := newSharing[Record](time.Minute, 16)
 	begun, goOn := make(chan struct{}, 2), make(chan struct{})
 	look := func(ctx context.Context) (Record, error) {
 		begun <- struct{}{}
@@ -89,7 +87,7 @@ func TestASharedReadOutlivesTheRequestThatBeganIt(t *testing.T) {
 }
 
 func TestASharedReadThatHangsIsBounded(t *testing.T) {
-	s := newSharing()
+	s := newSharing[Record](time.Minute, 16)
 	s.timeout = 10 * time.Millisecond
 	_, err := s.do(t.Context(), place{"shop", web}, func(ctx context.Context) (Record, error) {
 		<-ctx.Done()
@@ -101,7 +99,7 @@ func TestASharedReadThatHangsIsBounded(t *testing.T) {
 }
 
 func TestAPanicInASharedReadIsAnError(t *testing.T) {
-	s := &sharing{timeout: time.Second, lines: map[place]*line{}}
+	s := newSharing[Record](time.Second, 1)
 	for range 2 { // the second finds the way free
 		_, err := s.do(t.Context(), place{"shop", checksum.Source{Kind: checksum.Secret, Name: "db"}}, func(context.Context) (Record, error) {
 			panic("hunter2")

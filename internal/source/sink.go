@@ -52,6 +52,12 @@ func (s *sink) len() int {
 	return s.count
 }
 
+func (s *sink) countIn(namespace string) int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.sources[namespace])
+}
+
 func (s *sink) get(namespace, name string) (Record, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -211,6 +211,15 @@ func (s *Store) Names(namespace string, kind checksum.Kind) []string {
 	return shelf.names(namespace)
 }
 
+// count is how many sources of a kind are in a namespace, as far as is known.
+func (s *Store) count(namespace string, kind checksum.Kind) int {
+	sink, watched := s.shelfOf(namespace, kind).(*sink)
+	if !watched {
+		return 0
+	}
+	return sink.countIn(namespace)
+}
+
 // Namespaces lists those in which there is a source of a kind and name, sorted, as far
 // as is known. It costs a look at each namespace.
 func (s *Store) Namespaces(of checksum.Source) (namespaces []string) {

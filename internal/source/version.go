@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -66,11 +67,14 @@ func (r *reader) version(ctx context.Context, namespace string, source checksum.
 }
 
 // versions reads the resourceVersions of all sources of a kind in a namespace, by name, at
-// one moment: the read is consistent.
+// one moment: the read is consistent. Helm's release Secrets are left out.
 func (r *reader) versions(ctx context.Context, namespace string, kind checksum.Kind) (map[string]string, error) {
 	found, next, limit := map[string]string{}, "", firstPage
 	for {
 		path := r.path(namespace, kind) + "?limit=" + strconv.Itoa(limit)
+		if kind == checksum.Secret {
+			path += "&fieldSelector=" + url.QueryEscape(notHelm)
+		}
 		if next != "" {
 			path += "&continue=" + url.QueryEscape(next)
 		}
@@ -84,15 +88,18 @@ func (r *reader) versions(ctx context.Context, namespace string, kind checksum.K
 		if next == "" {
 			return found, nil
 		}
-		limit = min(max(limit*pageBytes/max(len(body), 1), 1), firstPage)
+		limit = min(max(limit*pageBytes/max(len(body), 1), 1), largestPage)
 	}
 }
 
-// A page is of firstPage sources, or of as many as make about pageBytes: their
-// annotations may be long.
+// The first page is of firstPage sources, the next of as many as make about pageBytes, as
+// far as the last one tells: annotations may be long, 256 KiB for each, and managedFields
+// longer. An answer of more than mostBytes is not read.
 const (
-	firstPage = 500
-	pageBytes = 1 << 20
+	firstPage   = 16
+	largestPage = 500
+	pageBytes   = 1 << 20
+	mostBytes   = 4 << 20
 )
 
 func (r *reader) path(namespace string, kind checksum.Kind) string {
@@ -113,8 +120,11 @@ func (r *reader) get(ctx context.Context, path, accept string, source checksum.S
 	defer response.Body.Close()
 	var body bytes.Buffer
 	body.Grow(int(min(max(response.ContentLength+bytes.MinRead, usualBody), mostGrown)))
-	if _, err := body.ReadFrom(response.Body); err != nil {
+	if _, err := body.ReadFrom(io.LimitReader(response.Body, mostBytes+1)); err != nil {
 		return nil, fmt.Errorf("reading the API server's answer: %w", err)
+	}
+	if body.Len() > mostBytes {
+		return nil, fmt.Errorf("the API server's answer is larger than %d bytes", mostBytes)
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, refused(response, body.Bytes(), source)

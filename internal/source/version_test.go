@@ -100,7 +100,7 @@ func TestVersionTakesNobodysWordButTheAPIServers(t *testing.T) {
 func TestVersionsOfAll(t *testing.T) {
 	server := fakeapi.New(t)
 	want := map[string]string{}
-	for i := range 2*firstPage + 1 {
+	for i := range firstPage + largestPage + 1 {
 		name := fmt.Sprint("web-", i)
 		want[name] = server.Put("configmaps", configMap("shop", name, nil))
 	}
