@@ -5,9 +5,9 @@
 //   - server.go serves HTTPS and knows nothing of admission; log.go is its log.
 //   - review.go turns HTTP into one request and back; carve.go cuts the objects out of
 //     the body.
-//   - handler.go looks at the request and asks checksum.Decide, which holds the rules;
-//     patch.go writes the answer; stripping.go finds clients that remove our stamps;
-//     metrics.go counts.
+//   - handler.go looks at the request, has prove.go find out what its sources hold, and
+//     asks checksum.Decide, which holds the rules; patch.go writes the answer;
+//     stripping.go finds clients that remove our stamps; metrics.go counts.
 //
 // The package never denies, never writes to the cluster, and does not know
 // that there is a controller.

@@ -52,6 +52,9 @@ type cluster struct {
 	unlabelled, behind bool
 }
 
+// serve has a handler ask the cluster alone.
+func (c *cluster) serve(h *Handler) { h.Sources, h.People, h.Own = c, c, c }
+
 func (c *cluster) Cached(string, []checksum.Source) (checksum.Contents, error) {
 	if c.unknown != nil {
 		return nil, c.unknown
@@ -59,7 +62,7 @@ func (c *cluster) Cached(string, []checksum.Source) (checksum.Contents, error) {
 	return c.contents, nil
 }
 
-func (c *cluster) Fresh(context.Context, string, []checksum.Source) (checksum.Contents, error) {
+func (c *cluster) Fresh(context.Context, string, []checksum.Source, []checksum.Source) (checksum.Contents, error) {
 	if c.panics != nil {
 		panic(c.panics)
 	}
@@ -146,6 +149,8 @@ func newHandler(c *cluster) *Handler {
 		Policy:     checksum.DefaultPolicy(),
 		Namespaces: c,
 		Sources:    c,
+		People:     c,
+		Own:        c,
 		Keys:       &keyring{},
 		Metrics:    NewMetrics(prometheus.NewRegistry()),
 	}

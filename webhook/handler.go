@@ -26,9 +26,13 @@ type Sources interface {
 	// Cached answers from memory, which may lag behind the API server. It
 	// fails when memory cannot know, as before the caches are full.
 	Cached(namespace string, sources []checksum.Source) (checksum.Contents, error)
-	// Fresh proves what the API server holds at this moment, or fails in a
-	// bounded time.
-	Fresh(ctx context.Context, namespace string, sources []checksum.Source) (checksum.Contents, error)
+}
+
+// Checker proves what the sources of a namespace hold.
+type Checker interface {
+	// Fresh proves what the API server holds of must at this moment, or fails in a
+	// bounded time. Of beside it tells what it could read meanwhile.
+	Fresh(ctx context.Context, namespace string, must, beside []checksum.Source) (checksum.Contents, error)
 }
 
 // Namespaces tells what Namespaces say of the workloads in them.
@@ -73,10 +77,14 @@ type Handler struct {
 	Dialects   []checksum.Dialect
 	Namespaces Namespaces
 	Sources    Sources
-	Keys       Keys
-	Metrics    *Metrics
-	// Patience bounds all that one admission asks of the API server; 0 is no
-	// bound beyond that of Sources and Keys.
+	// People checks for people's requests, Own for re-admissions of our own account, so
+	// that these never take the room of those.
+	People, Own Checker
+	Keys        Keys
+	Metrics     *Metrics
+	// Patience bounds all that an admission asks of the API server for people; 0 is no
+	// bound beyond that of People and Keys. What our own account asks for is bounded by
+	// Own, and by the time that the API server waits for us.
 	Patience time.Duration
 	// Announce hears of clients that fight with us over a workload; nil: nobody does.
 	Announce Announcer
@@ -250,56 +258,6 @@ func stored(request *admissionv1.AdmissionRequest, object *workload.Object) (*wo
 		return object, nil
 	}
 	return object.Kind.Decode(request.OldObject.Raw)
-}
-
-// look fills in what the sources hold, proven fresh if that can be done in
-// time, else as remembered, and gives the ring to judge it with.
-func (h *Handler) look(ctx context.Context, request *admissionv1.AdmissionRequest, admission *checksum.Admission) (*checksum.Ring, error) {
-	if len(admission.Selections) == 0 {
-		admission.Fresh = true // there is nothing to know
-		return nil, nil
-	}
-	ring := h.Keys.Ring()
-	if ring == nil {
-		return nil, errNoKey
-	}
-	sources := make([]checksum.Source, 0, len(admission.Selections))
-	if h.Patience > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, h.Patience)
-		defer cancel()
-	}
-	var lookup error
-	asked := map[string]bool{} // a lost key is looked for once, however many stamps it made
-	for _, s := range admission.Selections {
-		sources = append(sources, s.Source)
-		value, _ := admission.Held.Of(s.Source)
-		if id, unknown := ring.UnknownKey(value); unknown && !asked[id] {
-			asked[id] = true
-			if _, err := h.Keys.Refresh(ctx, id); err != nil {
-				lookup = errors.Join(lookup, err)
-			}
-			if ring = h.Keys.Ring(); ring == nil {
-				return nil, errNoKey
-			}
-		}
-	}
-	began := time.Now()
-	contents, err := h.Sources.Fresh(ctx, admission.Namespace, sources)
-	took := time.Since(began)
-	// A key that could not be looked up is no lost key: as with content that is
-	// not proven, nothing is decided by it.
-	err = errors.Join(err, lookup)
-	admission.Fresh = err == nil
-	h.Metrics.freshness(admission.Fresh, took)
-	if err != nil {
-		logOf(ctx, request).Info("The sources could not be read live in time; cached content is used", "reason", err.Error())
-		if contents, err = h.Sources.Cached(admission.Namespace, sources); err != nil {
-			return nil, err
-		}
-	}
-	admission.Content = func(source checksum.Source) *checksum.Content { return contents[source] }
-	return ring, nil
 }
 
 func (h *Handler) now() time.Time {

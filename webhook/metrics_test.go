@@ -103,7 +103,7 @@ func TestReasons(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			handler, request := caseRequest(t, "create-deployment")
-			handler.Sources = sources
+			sources.serve(handler)
 			wantCounted(t, handler, request, want)
 		})
 	}

@@ -2,11 +2,13 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
 	"sync"
+	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -41,7 +43,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "configstamp: "+err.Error(), status)
 		return
 	}
-	answer := h.Admit(r.Context(), request)
+	ctx, cancel := context.WithTimeout(r.Context(), within(r))
+	defer cancel()
+	answer := h.Admit(ctx, request)
 	text, err := jsonv2.Marshal(&admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
 		Response: answer.response(request),
@@ -55,6 +59,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := w.Write(text); err != nil {
 		log.V(1).Info("The API server hung up before the answer", "reason", err.Error())
 	}
+}
+
+// usualTimeout is what the API server waits for a webhook that names no timeoutSeconds.
+const usualTimeout = 10 * time.Second
+
+// within is how long all that an answer needs may take: three quarters of what the API
+// server waits, which it says by the parameter timeout of its request (a Go duration), so
+// that it gets an answer.
+func within(r *http.Request) time.Duration {
+	waits, err := time.ParseDuration(r.URL.Query().Get("timeout"))
+	if err != nil || waits <= 0 {
+		waits = usualTimeout
+	}
+	return waits / 4 * 3
 }
 
 // bodies are buffers for the next requests.

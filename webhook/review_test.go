@@ -152,10 +152,10 @@ func TestLargeObject(t *testing.T) {
 // told, and a metric counts it.
 func TestWhateverGoesWrongIsAllowed(t *testing.T) {
 	for name, spoil := range map[string]func(*Handler){
-		"the sources panic":        func(h *Handler) { h.Sources = &cluster{panics: "boom"} },
-		"the sources panic on nil": func(h *Handler) { h.Sources = nil },
+		"the sources panic":        (&cluster{panics: "boom"}).serve,
+		"the sources panic on nil": func(h *Handler) { h.Sources, h.People, h.Own = nil, nil, nil },
 		"there is no key":          func(h *Handler) { h.Keys = &keyring{none: true} },
-		"memory is not full yet":   func(h *Handler) { h.Sources = &cluster{unproven: errUnproven, unknown: errUnproven} },
+		"memory is not full yet":   (&cluster{unproven: errUnproven, unknown: errUnproven}).serve,
 	} {
 		t.Run(name, func(t *testing.T) {
 			handler, request := caseRequest(t, "create-deployment")
@@ -260,7 +260,7 @@ func replace(r *admissionv1.AdmissionRequest, from, to string) {
 // TestLogSaysWhere: of a panic the log tells its type and place.
 func TestLogSaysWhere(t *testing.T) {
 	handler, request := caseRequest(t, "create-deployment")
-	handler.Sources = &cluster{panics: "boom"}
+	(&cluster{panics: "boom"}).serve(handler)
 	ctx, output := captured(t)
 	handler.Admit(ctx, request)
 	for _, want := range []string{"panic=\"string\"", "(*cluster).Fresh", "(*Handler).look"} {

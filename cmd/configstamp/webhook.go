@@ -38,12 +38,16 @@ func webhookCommand() *cobra.Command {
 	flags := command.Flags()
 	o.add(flags)
 	flags.StringVar(&o.address, "address", ":8443", "address at which the API server calls")
-	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "longest time in which to prove that memory holds what the API server holds")
+	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "longest time in which to prove, for people's requests, that memory holds what the API server holds; our own re-admissions have three quarters of the webhook's timeoutSeconds")
 	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to go on serving after a signal to stop, while the API server learns of it")
 	flags.DurationVar(&o.drain, "shutdown-drain", 15*time.Second, "how long requests under way may take after that")
 	describeEnvironment(command)
 	return command
 }
+
+// ownPatience bounds the check of a re-admission of our own, whatever the API server
+// waits for us.
+const ownPatience = 10 * time.Second
 
 func (o *webhookOptions) check() error {
 	errs := []error{o.common.check()}
@@ -76,7 +80,9 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		Installation: o.namespace,
 		Dialects:     rules.dialects,
 		Namespaces:   p.spaces,
-		Sources:      source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout}),
+		Sources:      p.store,
+		People:       source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout}),
+		Own:          source.NewChecker(p.store, source.CheckerOptions{Timeout: ownPatience}),
 		Keys:         p.keys,
 		Metrics:      webhook.NewMetrics(p.registry),
 		Patience:     o.freshnessTimeout,

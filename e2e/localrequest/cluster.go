@@ -106,8 +106,8 @@ func (c *cluster) Cached(namespace string, _ []checksum.Source) (checksum.Conten
 	return c.contents[namespace], nil
 }
 
-// Fresh implements webhook.Sources.
-func (c *cluster) Fresh(_ context.Context, namespace string, _ []checksum.Source) (checksum.Contents, error) {
+// Fresh implements webhook.Checker.
+func (c *cluster) Fresh(_ context.Context, namespace string, _, _ []checksum.Source) (checksum.Contents, error) {
 	return c.contents[namespace], nil
 }
 

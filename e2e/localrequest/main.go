@@ -64,7 +64,7 @@ func run(ctx context.Context, out io.Writer, reviewFile, objectsFile string) err
 	registry := prometheus.NewRegistry()
 	answer, err := ask(klog.NewContext(ctx, logr.Discard()), body, &webhook.Handler{
 		Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(),
-		Namespaces: held, Sources: held, Keys: held, Metrics: webhook.NewMetrics(registry),
+		Namespaces: held, Sources: held, People: held, Own: held, Keys: held, Metrics: webhook.NewMetrics(registry),
 	})
 	if err != nil {
 		return err

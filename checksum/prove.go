@@ -1,0 +1,55 @@
+package checksum
+
+// ToProve says what an admission may not be decided without, by what is known of the
+// sources, nil when nothing is: the present content of must has to be proven; beside is
+// read at the same time, and not waited for longer. Both come in the order of the
+// admission's selections. As more is known, more may have to be proven.
+//
+// Everything has to be proven, but for a rolling re-admission by our own account, whose
+// answer the controller checks: there it is every source whose stamp would change, or
+// that holds the roll. If nothing that is known has changed, what is known is in doubt,
+// and all of it has to be proven.
+func (r *Ring) ToProve(a *Admission, known Contents) (must, beside []Source) {
+	wanted := func(*Selection) bool { return true }
+	if known != nil && a.RollsByOwnAccount() {
+		as := *a
+		as.Content, as.Fresh = func(source Source) *Content { return known[source] }, true
+		review := r.Review(as.Namespace, &as.Policy, as.Selections, as.Held, as.Content)
+		if len(review.Untrue) > 0 {
+			wanted = review.changes(a.Held, stampAll(r, &as).Records)
+		}
+	}
+	for i := range a.Selections {
+		if s := &a.Selections[i]; wanted(s) {
+			must = append(must, s.Source)
+		} else {
+			beside = append(beside, s.Source)
+		}
+	}
+	return must, beside
+}
+
+// changes tells of which sources the stamp would be another than what is on record, or
+// gone, and which hold the roll.
+func (r *Review) changes(held, stamped Records) func(*Selection) bool {
+	holds := map[Source]bool{}
+	for _, finding := range append(r.Missing[:len(r.Missing):len(r.Missing)], r.Faults...) {
+		holds[finding.Source] = true
+	}
+	return func(s *Selection) bool {
+		was, recorded := held.Of(s.Source)
+		now, stamps := stamped.Stamps[StampKey(s.Source)]
+		return holds[s.Source] || recorded != stamps || was != now
+	}
+}
+
+// ByOwnAccount reports whether it is certain that a re-admission is asked for by the
+// installation's own account: where that is not known, nobody is taken for it.
+func (a *Admission) ByOwnAccount() bool {
+	return a.Asker != Anyone && a.Account == OwnAccount && a.Installation != ""
+}
+
+// RollsByOwnAccount reports whether our controller asks for a roll, for certain.
+func (a *Admission) RollsByOwnAccount() bool {
+	return a.Asker == Roller && !a.Create && !a.TemplateChanged && a.ByOwnAccount()
+}

@@ -1,0 +1,63 @@
+package checksum_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// TestToProve: by our own account what changes as far as memory tells; else everything.
+func TestToProve(t *testing.T) {
+	ring := checksum.NewRing(key('k'))
+	a, b, c := checksum.Source{Kind: checksum.ConfigMap, Name: "a"}, checksum.Source{Kind: checksum.ConfigMap, Name: "b"}, checksum.Source{Kind: checksum.Secret, Name: "c"}
+	all := []checksum.Source{a, b, c}
+	was, now := text("k", "1"), text("k", "2")
+	unreadable := text("k", "1")
+	unreadable.Policy = &checksum.SourcePolicy{Faults: []checksum.Fault{{}}}
+	selection := func(s checksum.Source) checksum.Selection {
+		return checksum.Selection{Source: s, All: true, Required: true}
+	}
+	stamps := map[string]string{}
+	for _, s := range all {
+		stamps[checksum.StampKey(s)] = ring.Digest("shop", selection(s), was)
+	}
+	own := checksum.Admission{Namespace: "shop", Asker: checksum.Roller, Account: checksum.OwnAccount, Installation: "configstamp"}
+	with := func(edit func(*checksum.Admission)) checksum.Admission { x := own; edit(&x); return x }
+	same, edited := checksum.Contents{a: was, b: was, c: was}, checksum.Contents{a: now, b: was, c: was}
+	for name, test := range map[string]struct {
+		asked        checksum.Admission
+		remembered   checksum.Contents
+		must, beside []checksum.Source
+	}{
+		"one has changed":                       {own, edited, []checksum.Source{a}, []checksum.Source{b, c}},
+		"two have changed":                      {own, checksum.Contents{a: now, b: was, c: now}, []checksum.Source{a, c}, []checksum.Source{b}},
+		"nothing has, so memory is in doubt":    {own, same, all, nil},
+		"memory cannot tell":                    {own, nil, all, nil},
+		"one has changed, one is missing":       {own, checksum.Contents{a: now, b: was}, []checksum.Source{a, c}, []checksum.Source{b}},
+		"one is missing, nothing has changed":   {own, checksum.Contents{a: was, b: was}, all, nil},
+		"one has a setting that cannot be read": {own, checksum.Contents{a: now, b: unreadable, c: was}, []checksum.Source{a, b}, []checksum.Source{c}},
+		"one has no record": {with(func(x *checksum.Admission) {
+			x.Held.Stamps = map[string]string{checksum.StampKey(a): stamps[checksum.StampKey(a)], checksum.StampKey(b): stamps[checksum.StampKey(b)]}
+		}), edited, []checksum.Source{a, c}, []checksum.Source{b}},
+		"a creation":             {with(func(x *checksum.Admission) { x.Create, x.Asker = true, checksum.Anyone }), edited, all, nil},
+		"a changed template":     {with(func(x *checksum.Admission) { x.TemplateChanged = true }), edited, all, nil},
+		"a recording":            {with(func(x *checksum.Admission) { x.Asker = checksum.Recorder }), edited, all, nil},
+		"a person's order":       {with(func(x *checksum.Admission) { x.Account = checksum.PersonalAccount }), edited, all, nil},
+		"another installation's": {with(func(x *checksum.Admission) { x.Account = checksum.ServiceAccount }), edited, all, nil},
+		"who asks is not known":  {with(func(x *checksum.Admission) { x.Installation = "" }), edited, all, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range all {
+				test.asked.Selections = append(test.asked.Selections, selection(s))
+			}
+			if test.asked.Held.Stamps == nil {
+				test.asked.Held.Stamps = stamps
+			}
+			must, beside := ring.ToProve(&test.asked, test.remembered)
+			if !reflect.DeepEqual(must, test.must) || !reflect.DeepEqual(beside, test.beside) {
+				t.Errorf("must %v, beside %v; want %v, %v", must, beside, test.must, test.beside)
+			}
+		})
+	}
+}

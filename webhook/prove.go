@@ -1,0 +1,144 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	admissionv1 "k8s.io/api/admission/v1"
+)
+
+// look fills in what the sources hold, proven fresh if that can be done in
+// time, else as remembered, and gives the ring to judge it with.
+func (h *Handler) look(ctx context.Context, request *admissionv1.AdmissionRequest, admission *checksum.Admission) (*checksum.Ring, error) {
+	if len(admission.Selections) == 0 {
+		admission.Fresh = true // there is nothing to know
+		return nil, nil
+	}
+	checker := h.Own
+	if !admission.ByOwnAccount() {
+		checker = h.People
+		if h.Patience > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, h.Patience)
+			defer cancel()
+		}
+	}
+	// A key that could not be looked up is no lost key: as with content that is
+	// not proven, nothing is decided by it.
+	ring, unproven := h.ring(ctx, admission)
+	if ring == nil {
+		return nil, errNoKey
+	}
+	began := time.Now()
+	known, err := h.prove(ctx, checker, ring, admission)
+	unproven = errors.Join(err, unproven)
+	admission.Fresh = unproven == nil
+	h.Metrics.freshness(admission.Fresh, time.Since(began))
+	if unproven != nil {
+		logOf(ctx, request).Info("The sources could not be read live in time; cached content is used", "reason", unproven.Error())
+	}
+	if known == nil {
+		return nil, err
+	}
+	admission.Content = func(source checksum.Source) *checksum.Content { return known[source] }
+	return ring, nil
+}
+
+// errVanished is why a roll waits for the next try.
+var errVanished = errors.New("an optional source has gone a moment ago; it may be in the midst of a replacement")
+
+// prove is what is known of an admission's sources: of each that must be proven what the
+// API server holds now. Else the error says why not, and it is what memory holds, nil
+// when that cannot know.
+func (h *Handler) prove(ctx context.Context, checker Checker, ring *checksum.Ring, admission *checksum.Admission) (checksum.Contents, error) {
+	sources := make([]checksum.Source, len(admission.Selections))
+	for i := range admission.Selections {
+		sources[i] = admission.Selections[i].Source
+	}
+	if !admission.RollsByOwnAccount() {
+		fresh, err := checker.Fresh(ctx, admission.Namespace, sources, nil)
+		if err == nil {
+			return fresh, nil
+		}
+		remembered, unknown := h.Sources.Cached(admission.Namespace, sources)
+		if unknown != nil {
+			return nil, unknown
+		}
+		return remembered, err
+	}
+	remembered, unknown := h.Sources.Cached(admission.Namespace, sources)
+	known, err := proveChanges(ctx, checker, ring, admission, remembered)
+	if known == nil && unknown != nil {
+		return nil, unknown
+	}
+	return known, err
+}
+
+// proveChanges proves what has to be known for a rolling re-admission, and what has to be
+// known then, and so on.
+func proveChanges(ctx context.Context, checker Checker, ring *checksum.Ring, admission *checksum.Admission, remembered checksum.Contents) (known checksum.Contents, err error) {
+	known, proven := remembered, map[checksum.Source]bool{}
+	isProven := func(source checksum.Source) bool { return proven[source] }
+	for {
+		must, beside := ring.ToProve(admission, known)
+		if must = slices.DeleteFunc(must, isProven); len(must) == 0 {
+			return known, nil
+		}
+		beside = slices.DeleteFunc(beside, isProven)
+		fresh, err := checker.Fresh(ctx, admission.Namespace, must, beside)
+		if err != nil {
+			return known, err
+		}
+		if known = maps.Clone(known); known == nil {
+			known = checksum.Contents{}
+		}
+		maps.Copy(known, fresh)
+		for _, source := range must {
+			proven[source] = true
+		}
+		for source := range fresh {
+			proven[source] = true
+		}
+		if vanished(admission, beside, fresh, remembered) {
+			return known, errVanished
+		}
+	}
+}
+
+// vanished reports whether an optional source that was read beside others, and that memory
+// holds, does not exist. One that is required holds the roll anyway.
+func vanished(admission *checksum.Admission, beside []checksum.Source, fresh, remembered checksum.Contents) bool {
+	for i := range admission.Selections {
+		s := &admission.Selections[i]
+		content, read := fresh[s.Source]
+		if read && content == nil && remembered[s.Source] != nil && !s.Required && slices.Contains(beside, s.Source) {
+			return true
+		}
+	}
+	return false
+}
+
+// ring is the ring of now, nil while there is none. It looks for the keys that values on
+// record were made with and that the ring lacks; one that is lost is looked for once,
+// however many stamps it made.
+func (h *Handler) ring(ctx context.Context, admission *checksum.Admission) (ring *checksum.Ring, err error) {
+	asked := map[string]bool{}
+	ring = h.Keys.Ring()
+	for _, s := range admission.Selections {
+		if ring == nil {
+			return nil, err
+		}
+		value, _ := admission.Held.Of(s.Source)
+		if id, unknown := ring.UnknownKey(value); unknown && !asked[id] {
+			asked[id] = true
+			_, lookup := h.Keys.Refresh(ctx, id)
+			err = errors.Join(err, lookup)
+			ring = h.Keys.Ring()
+		}
+	}
+	return ring, err
+}
