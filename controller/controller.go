@@ -10,8 +10,7 @@
 // rolls.
 //
 // Read it in this order:
-//   - What it works on: controller.go (who leads, the queue), with fair.go (no namespace
-//     keeps others waiting), watch.go (the caches) and index.go (which workloads use a
+//   - What it works on: controller.go (who leads, the queue), watch.go (the caches) and index.go (which workloads use a
 //     source).
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
 //     true now), readmit.go (rolls), record.go with diff.go (recordings) and api.go (all
@@ -34,6 +33,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
@@ -122,7 +122,7 @@ type Controller struct {
 	throttleLock sync.Mutex
 	throttle     *throttle.Throttle // of re-admissions, under throttleLock
 	queue        workqueue.TypedRateLimitingInterface[workload.Ref]
-	line         *fair         // what waits in the queue
+	line         *fair.Queue   // what waits in the queue
 	looks        watchdog.Work // under way
 	ended        atomic.Int32  // workers that have ended before they were told to
 	watches      []watch
@@ -324,7 +324,7 @@ func (c *Controller) tryRead(kind *workload.Kind, data []byte) (object *workload
 // Healthy says why the process should be restarted, nil when a restart would not help, as
 // when the API server is away or slow.
 func (c *Controller) Healthy(now time.Time) error {
-	began, last, waits := c.looks.Oldest(), c.looks.Latest(), c.line.oldest()
+	began, last, waits := c.looks.Oldest(), c.looks.Latest(), c.line.Oldest()
 	switch {
 	case c.ended.Load() > 0:
 		return fmt.Errorf("%d of %d workers have ended", c.ended.Load(), c.options.Workers)

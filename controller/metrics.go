@@ -83,7 +83,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	now := g.options.Clock.Now()
 	leads, oldest := 0.0, time.Time{}
 	if g.metrics.leads.Load() {
-		leads, oldest = 1, g.line.oldest()
+		leads, oldest = 1, g.line.Oldest()
 	}
 	gauge("leader", "1 while this process leads.")(leads)
 	gauge("workloads", "Workloads that are watched, opted in or not.")(float64(g.index.count(nil)))

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/configstamp/configstamp/internal/discovery"
+	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/throttle"
@@ -55,7 +56,7 @@ func New(config *rest.Config, server discovery.Client, options Options, sources 
 }
 
 func newController(options Options, sources Sources, namespaces Namespaces, keys Keys, api api, recorder Recorder, registry prometheus.Registerer) *Controller {
-	queued := newFair(options.Clock.Now)
+	queued := fair.New(options.Clock.Now)
 	c := &Controller{
 		options:    options,
 		sources:    sources,

@@ -20,6 +20,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -28,7 +29,7 @@ import (
 // simulatedQueue is a work queue at a simulated time, for one worker.
 type simulatedQueue struct {
 	world   *world
-	fair    *fair
+	fair    *fair.Queue
 	queued  map[workload.Ref]bool
 	later   map[workload.Ref]time.Time
 	retries map[workload.Ref]int
@@ -228,7 +229,7 @@ func (w *world) edit(at rollout.SourceRef, content *checksum.Content) {
 // lead begins with a new leader, who knows nothing but the cluster.
 func (w *world) lead() {
 	w.leaders++
-	w.queue = &simulatedQueue{world: w, fair: newFair(w.clock.Now), queued: map[workload.Ref]bool{}, later: map[workload.Ref]time.Time{}, retries: map[workload.Ref]int{}}
+	w.queue = &simulatedQueue{world: w, fair: fair.New(w.clock.Now), queued: map[workload.Ref]bool{}, later: map[workload.Ref]time.Time{}, retries: map[workload.Ref]int{}}
 	w.controller = newController(Options{Policy: checksum.DefaultPolicy(), Dialects: w.dialects, Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
 		w, w, w, w, w, prometheus.NewRegistry())
 	w.controller.queue = w.queue

@@ -65,14 +65,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const usualTimeout = 10 * time.Second
 
 // within is how long all that an answer needs may take: three quarters of what the API
-// server waits, which it says by the parameter timeout of its request (a Go duration), so
-// that it gets an answer.
+// server waits, so that it gets an answer. It says how long by the parameter timeout of its
+// request (a Go duration), rounded up to a second: half a second of it may not be there.
 func within(r *http.Request) time.Duration {
 	waits, err := time.ParseDuration(r.URL.Query().Get("timeout"))
 	if err != nil || waits <= 0 {
 		waits = usualTimeout
 	}
-	return waits / 4 * 3
+	return max(waits-500*time.Millisecond, 500*time.Millisecond) / 4 * 3
 }
 
 // bodies are buffers for the next requests.

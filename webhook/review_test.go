@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -281,6 +282,18 @@ func TestFreshnessIsCounted(t *testing.T) {
 	for label, want := range map[string]float64{"true": 2, "false": 1} {
 		if got := testutil.ToFloat64(handler.Metrics.fresh.WithLabelValues(label)); got != want {
 			t.Errorf("proven=%s: %v, want %v", label, got, want)
+		}
+	}
+}
+
+// TestTheAnswerComesBeforeTheAPIServerGivesUp: whatever it waits, and says.
+func TestTheAnswerComesBeforeTheAPIServerGivesUp(t *testing.T) {
+	for query, want := range map[string]time.Duration{
+		"?timeout=3s": 1875 * time.Millisecond, "?timeout=1s": 375 * time.Millisecond, "?timeout=30s": 22125 * time.Millisecond,
+		"": 7125 * time.Millisecond, "?timeout=soon": 7125 * time.Millisecond, "?timeout=-1s": 7125 * time.Millisecond,
+	} {
+		if got := within(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mutate"+query, nil)); got != want {
+			t.Errorf("%q: %s, want %s", query, got, want)
 		}
 	}
 }

@@ -45,9 +45,13 @@ func webhookCommand() *cobra.Command {
 	return command
 }
 
-// ownPatience bounds the check of a re-admission of our own, whatever the API server
-// waits for us.
-const ownPatience = 10 * time.Second
+// The check of a re-admission of our own takes ownPatience at most, whatever the API server
+// waits for us, and has ownParallel requests under way: with those of people they are as
+// many as there are connections that client-go keeps (25).
+const (
+	ownPatience = 10 * time.Second
+	ownParallel = 6
+)
 
 func (o *webhookOptions) check() error {
 	errs := []error{o.common.check()}
@@ -82,7 +86,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		Namespaces:   p.spaces,
 		Sources:      p.store,
 		People:       source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout}),
-		Own:          source.NewChecker(p.store, source.CheckerOptions{Timeout: ownPatience}),
+		Own:          source.NewChecker(p.store, source.CheckerOptions{Timeout: ownPatience, Parallel: ownParallel}),
 		Keys:         p.keys,
 		Metrics:      webhook.NewMetrics(p.registry),
 		Patience:     o.freshnessTimeout,
