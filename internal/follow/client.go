@@ -54,10 +54,7 @@ func NewProtobuf(cfg *rest.Config, gv schema.GroupVersion, register func(*runtim
 	}
 	infos := slices.Clone(codecs.SupportedMediaTypes())
 	for i := range infos {
-		infos[i] = wipe(infos[i])
-		if infos[i].MediaType == runtime.ContentTypeProtobuf {
-			infos[i].StreamSerializer.Serializer = frameDecoder{infos[i].StreamSerializer.Serializer}
-		}
+		infos[i] = lean(infos[i])
 	}
 	return newClient(cfg, gv, runtime.ContentTypeProtobuf, acceptProtobuf, negotiated{
 		NegotiatedSerializer: codecs,
@@ -84,7 +81,7 @@ func NewRaw(cfg *rest.Config, gv schema.GroupVersion, condense func(data []byte)
 	}
 	return newClient(cfg, gv, runtime.ContentTypeJSON, runtime.ContentTypeJSON, negotiated{
 		NegotiatedSerializer: codecs,
-		infos:                []runtime.SerializerInfo{info},
+		infos:                []runtime.SerializerInfo{lean(info)},
 		decorate: func(inner runtime.Decoder) runtime.Decoder {
 			return rawDecoder{inner: inner, condense: condense}
 		},

@@ -118,36 +118,6 @@ func (d protobufDecoder) list(kind string, message []byte) (runtime.Object, erro
 	return list, nil
 }
 
-// frameDecoder takes the object of a watch event out of its frame without a copy:
-// client-go has it decoded before it reads the next one.
-type frameDecoder struct{ runtime.Serializer }
-
-// Decode implements runtime.Decoder.
-func (d frameDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
-	event, ok := into.(*metav1.WatchEvent)
-	if !ok {
-		return d.Serializer.Decode(data, defaults, into)
-	}
-	err := wire.Each(data, func(number int, value []byte) error {
-		switch number {
-		case 1:
-			event.Type = string(value)
-		case 2:
-			return wire.Each(value, func(number int, raw []byte) error {
-				if number == 1 {
-					event.Object.Raw = raw
-				}
-				return nil
-			})
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading a watch event of %d bytes: %w", len(data), err)
-	}
-	return event, defaults, nil
-}
-
 // rawDecoder hands out the text of each object; inner decodes what is not one:
 // Status and what was asked for as PartialObjectMetadata.
 type rawDecoder struct {

@@ -11,7 +11,7 @@
 // The package does not know what is kept of an object, nor why. Its callers say so by a
 // function: packages source and namespace (protobuf) and the controller (raw JSON).
 //
-// Start reading at client.go (how objects become small), then decode.go, store.go (what
+// Start reading at client.go (how objects become small), then decode.go, stream.go, store.go (what
 // a watch fills), listwatch.go (what it asks for), forget.go (what must not stay in
 // memory) and progress.go (whether it is alive).
 package follow

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -319,6 +320,21 @@ func TestWatchPassesBookmarksAndErrors(t *testing.T) {
 		if _, err = follow.NewListWatch(client, f.resource, "", nil).WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "100"}); !apierrors.IsResourceExpired(err) {
 			t.Errorf("watch from a compacted version: %v", err)
 		}
+	})
+}
+
+func TestNothingIsAskedForCompressed(t *testing.T) {
+	forFlavours(t, func(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, _ *counted) {
+		var asked atomic.Int32
+		server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if encoding := r.Header.Get("Accept-Encoding"); encoding != "" {
+				t.Errorf("%s asks for %s", r.URL, encoding)
+			}
+			asked.Add(1)
+			return false
+		}
+		startReflector(t, client, f.resource)
+		fakeapi.Eventually(t, "a watch begins", func() bool { return asked.Load() > 0 })
 	})
 }
 

@@ -86,17 +86,6 @@ func Backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 5 * time.Second}
 }
 
-// wipe has every stream's reader wipe what it has written into its buffer before it
-// waits for the next event, so that it does not hold the one before meanwhile.
-func wipe(info runtime.SerializerInfo) runtime.SerializerInfo {
-	if info.StreamSerializer != nil {
-		stream := *info.StreamSerializer
-		stream.Framer = wipingFramer{stream.Framer}
-		info.StreamSerializer = &stream
-	}
-	return info
-}
-
 type wipingFramer struct{ runtime.Framer }
 
 // NewFrameReader implements runtime.Framer.

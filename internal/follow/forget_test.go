@@ -85,7 +85,7 @@ func TestTheBufferOfAStreamDoesNotHoldTheEventBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reader := wipe(info).StreamSerializer.NewFrameReader(io.NopCloser(&stream))
+	reader := lean(info).StreamSerializer.NewFrameReader(io.NopCloser(&stream))
 	buffer := make([]byte, 16)
 	for _, frame := range []string{"a long secret", "short"} {
 		n, err := reader.Read(buffer)
@@ -115,7 +115,7 @@ func TestTheBufferOfAStreamHoldsOneEvent(t *testing.T) {
 		_, _ = writer.Write(bytes.Repeat([]byte{byte(i + 1)}, size))
 	}
 	seen := &recording{}
-	decoder := streaming.NewDecoder(wipe(info).StreamSerializer.NewFrameReader(io.NopCloser(&stream)), seen)
+	decoder := streaming.NewDecoder(lean(info).StreamSerializer.NewFrameReader(io.NopCloser(&stream)), seen)
 	for i, size := range sizes {
 		if _, _, err := decoder.Decode(nil, nil); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"encoding/json"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -8,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
@@ -61,24 +61,44 @@ func FuzzProtobufDecoder(f *testing.F) {
 				t.Fatalf("%T: %d were handed out", obj, handed)
 			}
 		}
-		var event metav1.WatchEvent
-		_, _, _ = frameDecoder{protobuf.StreamSerializer.Serializer}.Decode(data, nil, &event)
+		for _, open := range []func([]byte, *metav1.WatchEvent) error{openProtobuf, openJSON} {
+			_ = open(data, &metav1.WatchEvent{})
+		}
 	})
 }
 
-// A frame is read as Kubernetes' own decoder reads it.
-func TestFrameIsReadWhereItLies(t *testing.T) {
-	want := metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: []byte("k8s\x00hunter2")}}
-	data, err := want.Marshal()
+// Frames are read as Kubernetes' own decoders read them, and those of protobuf where they lie.
+func TestFramesAreReadAsKubernetesReadsThem(t *testing.T) {
+	scheme, err := newScheme(corev1.SchemeGroupVersion)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got metav1.WatchEvent
-	if obj, _, err := (frameDecoder{}).Decode(data, &schema.GroupVersionKind{}, &got); err != nil || obj != &got || got.Type != want.Type || string(got.Object.Raw) != string(want.Object.Raw) {
-		t.Errorf("%v, %+v", err, got)
-	}
-	if &got.Object.Raw[0] != &data[len(data)-len(want.Object.Raw)] {
-		t.Error("the object was copied")
+	for _, info := range serializer.NewCodecFactory(scheme).SupportedMediaTypes() {
+		want := metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: []byte(`{"kind":"ConfigMap","data":{"a":"\u00e4 \"}"}}`)}}
+		var frame []byte
+		switch info.MediaType {
+		case runtime.ContentTypeJSON:
+			frame, err = json.Marshal(want)
+		case runtime.ContentTypeProtobuf:
+			frame, err = want.Marshal()
+		default:
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stream := range []*runtime.StreamSerializerInfo{info.StreamSerializer, lean(info).StreamSerializer} {
+			var got metav1.WatchEvent
+			if obj, _, err := stream.Decode(frame, nil, &got); err != nil || obj != &got || got.Type != want.Type || string(got.Object.Raw) != string(want.Object.Raw) {
+				t.Errorf("%s: %v, %+v", info.MediaType, err, got)
+			}
+			if _, ours := stream.Serializer.(frameDecoder); ours && info.MediaType == runtime.ContentTypeProtobuf && &got.Object.Raw[0] != &frame[len(frame)-len(want.Object.Raw)] {
+				t.Error("the object was copied")
+			}
+			if _, _, err := stream.Decode(frame[:len(frame)-3], nil, &metav1.WatchEvent{}); err == nil {
+				t.Errorf("%s: a frame that is cut off is read", info.MediaType)
+			}
+		}
 	}
 }
 
