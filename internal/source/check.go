@@ -27,7 +27,7 @@ const (
 	// listFrom is from how many sources of one kind on a LIST tells their versions. It
 	// costs the API server less than so many single reads, unless the namespace holds more
 	// than listWithin times as many.
-	listFrom   = 32
+	listFrom   = 64
 	listWithin = 8
 	// listsAtOnce is how many LISTs are under way at once: each takes some MiB.
 	listsAtOnce = 2
