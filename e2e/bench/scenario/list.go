@@ -8,6 +8,7 @@ func All() []Scenario {
 		edit(),
 		fanout(),
 		unused(),
+		idle(),
 		coalescing(),
 		memoryOfLarge(),
 		memoryOfMany(),
