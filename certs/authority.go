@@ -1,18 +1,12 @@
 package certs
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"time"
 
-	servertls "github.com/cert-manager/cert-manager/pkg/server/tls"
-	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 const (
@@ -47,17 +41,17 @@ type Authority struct {
 // FromAuthority is the source that signs its own certificates, for <service>.<namespace>.svc and
 // <service>.<namespace>, under an authority that all replicas share through one Secret.
 //
-// cert-manager's DynamicAuthority makes the Secret, and replaces the authority in it when it is two
-// thirds through its life, or the Secret was deleted or damaged. It replaces at once: the old
-// authority is gone from the Secret, and every replica signs itself a new certificate that nobody
-// trusts yet. So that no admission fails meanwhile, [Source] goes on serving the old certificate,
-// the injector has the API server trust both authorities, and the new certificate is served when
-// that has been so for a few seconds. The old authority is dropped after Overlap.
+// The injector makes the Secret, and replaces the authority in it when it is two thirds through its
+// life, or the Secret was deleted or damaged. It replaces at once: the old authority is gone from the
+// Secret, and every replica signs itself a new certificate that nobody trusts yet. So that no admission
+// fails meanwhile, [Source] goes on serving the old certificate, the injector has the API server trust
+// both authorities, and the new certificate is served when that has been so for a few seconds. The old
+// authority is dropped after Overlap.
 //
 // What this needs, by name where a name is given:
 //
 //	Role:        secrets                        create
-//	Role:        secrets/<SecretName>           list, watch, update, patch
+//	Role:        secrets/<SecretName>           list, watch, patch
 //	ClusterRole: mutatingwebhookconfigurations/<WebhookConfiguration>  patch, and if possible list, watch
 //
 // Without list and watch, a caBundle that someone overwrote is put right within a minute instead of at once.
@@ -69,35 +63,11 @@ func FromAuthority(o Authority) (*Source, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("self-managed serving certificate: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(o.RESTConfig)
+	injector, err := newInjector(o)
 	if err != nil {
 		return nil, fmt.Errorf("self-managed serving certificate: REST config: %w", err)
 	}
-	return o.source(newInjector(client, o)), nil
-}
-
-// source puts the library's authority and the injector together.
-func (o Authority) source(injector *injector) *Source {
-	library := &servertls.DynamicSource{
-		DNSNames: []string{o.Service + "." + o.Namespace + ".svc", o.Service + "." + o.Namespace},
-		Authority: &authority.DynamicAuthority{
-			SecretNamespace: o.Namespace,
-			SecretName:      o.SecretName,
-			SecretLabels:    map[string]string{"app.kubernetes.io/managed-by": "configstamp"},
-			RESTConfig:      o.RESTConfig,
-			CommonName:      "configstamp-ca",
-			CADuration:      o.CADuration,
-			LeafDuration:    o.LeafDuration,
-		},
-	}
-	return &Source{
-		newest:  library,
-		settled: injector.settled,
-		parts: []func(context.Context) error{
-			func(ctx context.Context) error { return library.Start(quietly(ctx, refusal.Plain)) },
-			func(ctx context.Context) error { return injector.run(quietly(ctx, refusal.Plain)) },
-		},
-	}
+	return injector.source(), nil
 }
 
 func (o Authority) withDefaults() Authority {
@@ -114,6 +84,11 @@ func (o Authority) withDefaults() Authority {
 		o.Overlap = DefaultOverlap
 	}
 	return o
+}
+
+// names are the DNS names that the API server may call us by.
+func (o Authority) names() []string {
+	return []string{o.Service + "." + o.Namespace + ".svc", o.Service + "." + o.Namespace}
 }
 
 func (o Authority) validate() error {

@@ -1,102 +1,31 @@
 package certs
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/ktesting"
+
+	"github.com/configstamp/configstamp/internal/objects/front"
 )
 
-// secretsAPI gives a fake clientset's Secrets an HTTP front, as far as cert-manager's authority needs
-// one: list, watch, create and update. It knows no versions, so it refuses no conflicting update.
-func secretsAPI(t *testing.T, client *fake.Clientset) *rest.Config {
-	answer := func(w http.ResponseWriter, obj any, err error) {
-		w.Header().Set("Content-Type", "application/json")
-		if status := apierrors.APIStatus(nil); err != nil {
-			status = err.(apierrors.APIStatus) // the fake gives no other errors
-			w.WriteHeader(int(status.Status().Code))
-			obj = status.Status()
-		}
-		_ = json.NewEncoder(w).Encode(obj)
-	}
-	secrets := client.CoreV1().Secrets("configstamp")
-	mux := http.NewServeMux()
-	const path = "/api/v1/namespaces/configstamp/secrets"
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		query := r.URL.Query()
-		if query.Get("fieldSelector") != "metadata.name="+DefaultSecretName || query.Get("sendInitialEvents") != "" {
-			answer(w, nil, apierrors.NewBadRequest("not here"))
-			return
-		}
-		if query.Get("watch") == "" {
-			list, err := secrets.List(r.Context(), metav1.ListOptions{})
-			list.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}
-			list.ResourceVersion = "1"
-			answer(w, list, err)
-			return
-		}
-		events, err := secrets.Watch(r.Context(), metav1.ListOptions{})
-		if err != nil {
-			answer(w, nil, err)
-			return
-		}
-		defer events.Stop()
-		w.Header().Set("Content-Type", "application/json")
-		w.(http.Flusher).Flush()
-		for {
-			select {
-			case <-r.Context().Done():
-				return
-			case event := <-events.ResultChan():
-				secret := event.Object.(*corev1.Secret)
-				secret.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
-				_ = json.NewEncoder(w).Encode(metav1.WatchEvent{Type: string(event.Type), Object: runtime.RawExtension{Object: secret}})
-				w.(http.Flusher).Flush()
-			}
-		}
-	})
-	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-		var secret corev1.Secret
-		_ = json.NewDecoder(r.Body).Decode(&secret)
-		created, err := secrets.Create(r.Context(), &secret, metav1.CreateOptions{})
-		answer(w, created, err)
-	})
-	mux.HandleFunc("PUT "+path+"/"+DefaultSecretName, func(w http.ResponseWriter, r *http.Request) {
-		var secret corev1.Secret
-		_ = json.NewDecoder(r.Body).Decode(&secret)
-		updated, err := secrets.Update(r.Context(), &secret, metav1.UpdateOptions{})
-		answer(w, updated, err)
-	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.CloseClientConnections)
-	t.Cleanup(server.Close)
-	return &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-}
-
-// Two replicas, with cert-manager's real authority in each, and an API server's view of both: once
-// trusted, no handshake may fail, through a replacement of the authority and the change of certificates after it.
+// Two replicas, each with its authority, and an API server's view of both: once trusted, no handshake may fail, through a replacement of the authority and the change of certificates after it.
 func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 	t.Parallel()
 	client := newClient(webhookConfiguration())
 	options := testOptions
-	options.RESTConfig = secretsAPI(t, client)
+	options.RESTConfig = front.Serve(t, client)
 	_, ctx := ktesting.NewTestContext(t)
 	const patience = 2 * time.Second
 	var addresses []string
 	for range 2 {
-		injector := newInjector(client, options)
+		injector, err := newInjector(options)
+		fatal(t, err)
 		injector.settleFor = patience
-		source := options.source(injector)
+		source := injector.source()
 		start(ctx, t, source)
 		addresses = append(addresses, serve(t, source))
 	}

@@ -1,14 +1,17 @@
 package certs
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io/fs"
-	"math"
+	"os"
+	"sync/atomic"
 	"time"
 
-	servertls "github.com/cert-manager/cert-manager/pkg/server/tls"
+	"k8s.io/klog/v2"
 )
 
 // DefaultInterval is how often the files are read, unless told otherwise. The kubelet itself takes up
@@ -45,19 +48,61 @@ func FromFiles(o Files) (*Source, error) {
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
 	}
-	library := &servertls.FileCertificateSource{
-		CertPath:       o.CertFile,
-		KeyPath:        o.KeyFile,
-		UpdateInterval: o.Interval,
-		MaxFailures:    math.MaxInt, // by default a minute of failures would end the process
-	}
+	pair := &filePair{Files: o}
 	return &Source{
-		newest:  library,
+		newest:  pair.served.Load,
 		settled: func(*x509.Certificate, time.Time) bool { return true },
 		parts: []func(context.Context) error{func(ctx context.Context) error {
-			return library.Start(quietly(ctx, withoutContent))
+			pair.follow(quietly(ctx, withoutContent))
+			return nil
 		}},
 	}, nil
+}
+
+// filePair follows two files.
+type filePair struct {
+	Files
+	served atomic.Pointer[tls.Certificate] // as last read, nil while there is none
+
+	certPEM, keyPEM []byte // what it was made of
+}
+
+// follow reads the files until ctx ends, and at least once.
+func (f *filePair) follow(ctx context.Context) {
+	log := klog.FromContext(ctx)
+	ticker := time.NewTicker(f.Interval)
+	defer ticker.Stop()
+	for {
+		if err := f.read(); err != nil {
+			log.Error(err, "The serving certificate cannot be read, will try again")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (f *filePair) read() error {
+	keyPEM, err := os.ReadFile(f.KeyFile)
+	if err != nil {
+		return err
+	}
+	certPEM, err := os.ReadFile(f.CertFile)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(certPEM, f.certPEM) && bytes.Equal(keyPEM, f.keyPEM) {
+		return nil
+	}
+	cert, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return err
+	}
+	f.certPEM, f.keyPEM = certPEM, keyPEM
+	f.served.Store(&cert)
+	return nil
 }
 
 // withoutContent lets through only errors that name a path and a reason of the operating system.

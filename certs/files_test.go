@@ -172,7 +172,7 @@ func TestBrokenPairKeepsTheOldAndIsSaidOnceWithoutContent(t *testing.T) {
 			eventually(t, "ready", source.Ready)
 
 			m.hold(broken.cert, broken.key)
-			const line = "failed to update certificate from disk"
+			const line = "The serving certificate cannot be read"
 			eventually(t, "the log says so", func() bool { return strings.Contains(logged.String(), line) })
 			time.Sleep(followEvery + 10*m.files().Interval)
 			if !serving(source, good) {
@@ -222,7 +222,7 @@ func TestFilesThatComeLate(t *testing.T) {
 	}
 }
 
-// read has the library read the files once, and the source judge the result as at the given time.
+// read has the files read once, and the source judge the result as at the given time.
 func read(ctx context.Context, s *Source, now time.Time) (served *tls.Certificate) {
 	ctx, stop := context.WithCancel(ctx)
 	stop()

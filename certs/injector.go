@@ -3,11 +3,13 @@ package certs
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -17,12 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/objects"
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 const (
@@ -32,24 +34,24 @@ const (
 
 	// recheckEvery is how often all is looked at without an event.
 	recheckEvery = time.Minute
+	// retryWithin is the longest wait after a failure.
+	retryWithin = 10 * time.Second
 
 	// settleFor is how long a certificate waits after the API server was told to trust its authority,
 	// and after its own beginning: each API server hears of the caBundle by a watch, and its clock may be behind.
 	settleFor = 15 * time.Second
 )
 
-// injectorPatch names us as the writer of the caBundle.
-func injectorPatch() metav1.PatchOptions {
-	return metav1.PatchOptions{FieldManager: "configstamp-ca"}
-}
+// manager names us as the writer of the caBundle.
+const manager = "configstamp-ca"
 
-// injector keeps the caBundle of every webhook in one MutatingWebhookConfiguration equal to the
-// authorities to be trusted. What it writes follows from the Secret alone, so replicas agree.
+// injector keeps an authority in the Secret, a serving certificate that is signed by it, and the
+// caBundle of every webhook in one MutatingWebhookConfiguration equal to the authorities to be
+// trusted. What it writes follows from the Secret alone, so replicas agree.
 type injector struct {
-	client   kubernetes.Interface
 	options  Authority
-	secret   cache.SharedIndexInformer
-	webhooks cache.SharedIndexInformer
+	secrets  *objects.Client[*corev1.Secret]
+	webhooks *objects.Client[*admissionv1.MutatingWebhookConfiguration]
 	wake     chan struct{}
 	// retry is the wait after a failure; it grows.
 	retry wait.Backoff
@@ -58,27 +60,40 @@ type injector struct {
 
 	// last is the trust that was last stored, headed by the authority that signed then.
 	last trust
+	// leaf is our newest serving certificate, nil while there is none.
+	leaf atomic.Pointer[tls.Certificate]
 
 	mu sync.Mutex
 	// announced says since when the API server has been told to trust an authority, by its DER.
 	announced map[string]time.Time
 }
 
-func newInjector(client kubernetes.Interface, o Authority) *injector {
-	named := func(name string) func(*metav1.ListOptions) {
-		return func(list *metav1.ListOptions) {
-			list.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
-		}
+func newInjector(o Authority) (*injector, error) {
+	secrets, err := objects.New[*corev1.Secret](o.RESTConfig, corev1.SchemeGroupVersion, corev1.AddToScheme, "secrets", o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	webhooks, err := objects.New[*admissionv1.MutatingWebhookConfiguration](o.RESTConfig, admissionv1.SchemeGroupVersion, admissionv1.AddToScheme, "mutatingwebhookconfigurations", "")
+	if err != nil {
+		return nil, err
 	}
 	return &injector{
-		client:    client,
 		options:   o,
-		secret:    coreinformers.NewFilteredSecretInformer(client, o.Namespace, 0, cache.Indexers{}, named(o.SecretName)),
-		webhooks:  admissioninformers.NewFilteredMutatingWebhookConfigurationInformer(client, 0, cache.Indexers{}, named(o.WebhookConfiguration)),
+		secrets:   secrets,
+		webhooks:  webhooks,
 		wake:      make(chan struct{}, 1),
-		retry:     wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 10, Cap: recheckEvery},
+		retry:     wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 10, Cap: retryWithin},
 		settleFor: settleFor,
 		announced: map[string]time.Time{},
+	}, nil
+}
+
+// source serves what the injector signs.
+func (i *injector) source() *Source {
+	return &Source{
+		newest:  i.leaf.Load,
+		settled: i.settled,
+		parts:   []func(context.Context) error{func(ctx context.Context) error { return i.run(quietly(ctx, refusal.Plain)) }},
 	}
 }
 
@@ -87,9 +102,7 @@ func newInjector(client kubernetes.Interface, o Authority) *injector {
 func (i *injector) run(ctx context.Context) error {
 	var watches wait.Group
 	defer watches.Wait()
-	if err := i.watch(ctx, &watches); err != nil {
-		return err
-	}
+	i.watch(ctx, &watches)
 	log := klog.FromContext(ctx)
 	pace := flowcontrol.NewTokenBucketRateLimiter(1, 10)
 	retry := i.retry
@@ -102,7 +115,7 @@ func (i *injector) run(ctx context.Context) error {
 			return nil
 		default:
 			pause = retry.Step()
-			if !apierrors.IsConflict(err) { // the other replica was first
+			if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // the other replica was first
 				log.Error(err, "The API server may not trust our serving certificate, trying again")
 			}
 		}
@@ -116,54 +129,35 @@ func (i *injector) run(ctx context.Context) error {
 	return nil
 }
 
-// watch wakes run on every change of the two objects. The webhook configuration may be forbidden to
-// be watched; then it is not tried again, and run looks at it by itself.
-func (i *injector) watch(ctx context.Context, group *wait.Group) error {
+// watch wakes run on every change of the two objects, of which nothing is kept. The webhook
+// configuration may be forbidden to be watched; then it is not tried again, and run looks at it by itself.
+func (i *injector) watch(ctx context.Context, group *wait.Group) {
 	changed := func() {
 		select {
 		case i.wake <- struct{}{}:
 		default:
 		}
 	}
-	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { changed() },
-		UpdateFunc: func(any, any) { changed() },
-		DeleteFunc: func(any) { changed() },
-	}
-	webhooksCtx, forbidden := context.WithCancel(ctx)
-	onError := func(ctx context.Context, reflector *cache.Reflector, err error) {
-		if apierrors.IsForbidden(err) {
-			klog.FromContext(ctx).Info("Not allowed to watch our webhook configuration, looking at it periodically", "every", recheckEvery)
-			forbidden()
-			return
+	one := func(resource, namespace, name string) *follow.Store[any] {
+		return &follow.Store[any]{
+			Resource: resource, Namespace: namespace, Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, name),
+			Event: func(any, bool) { changed() },
+			All:   func([]any, string) { changed() },
 		}
-		cache.DefaultWatchErrorHandler(ctx, reflector, err)
 	}
-	err := errors.Join(
-		i.secret.SetTransform(withoutData),
-		i.webhooks.SetWatchErrorHandlerWithContext(onError),
-	)
-	for _, informer := range []cache.SharedIndexInformer{i.secret, i.webhooks} {
-		_, handlerErr := informer.AddEventHandler(handler)
-		err = errors.Join(err, handlerErr)
-	}
-	if err != nil {
-		forbidden()
-		return fmt.Errorf("watching the authority and our webhook configuration: %w", err)
-	}
-	group.StartWithContext(ctx, i.secret.RunWithContext)
-	group.StartWithContext(webhooksCtx, i.webhooks.RunWithContext)
-	return nil
-}
+	secret := one("secrets", i.options.Namespace, i.options.SecretName)
+	group.StartWithContext(ctx, func(ctx context.Context) { secret.Run(ctx, i.secrets.REST) })
 
-// withoutData leaves the content of the Secret, and with it the private key, out of the watch's
-// memory: it only has to tell that something changed.
-func withoutData(obj any) (any, error) {
-	secret, ok := obj.(*corev1.Secret)
-	if !ok {
-		return obj, nil
-	}
-	return &corev1.Secret{ObjectMeta: secret.ObjectMeta}, nil
+	webhooks := one("mutatingwebhookconfigurations", metav1.NamespaceNone, i.options.WebhookConfiguration)
+	group.StartWithContext(ctx, func(ctx context.Context) {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		webhooks.Forbidden = func() {
+			klog.FromContext(ctx).Info("Not allowed to watch our webhook configuration, looking at it periodically", "every", recheckEvery)
+			stop()
+		}
+		webhooks.Run(ctx, i.webhooks.REST)
+	})
 }
 
 // sync brings Secret and webhook configuration up to date once. Both are read live, by an empty patch,
@@ -172,23 +166,18 @@ func withoutData(obj any) (any, error) {
 // The order matters. The webhook configuration is read first and written last, at the very version
 // that was read: so what is written never comes from an older Secret than what it replaces.
 func (i *injector) sync(ctx context.Context) error {
-	webhooks, unread := i.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx,
-		i.options.WebhookConfiguration, types.MergePatchType, []byte(`{}`), injectorPatch())
+	webhooks, unread := i.webhooks.Patch(ctx, i.options.WebhookConfiguration, types.MergePatchType, []byte(`{}`), manager)
 	if unread != nil {
 		unread = fmt.Errorf("reading mutatingwebhookconfiguration %s by an empty patch: %w", i.options.WebhookConfiguration, unread)
 	}
-	secret, err := i.client.CoreV1().Secrets(i.options.Namespace).Patch(ctx,
-		i.options.SecretName, types.MergePatchType, []byte(`{}`), injectorPatch())
-	if apierrors.IsNotFound(err) {
-		return unread // cert-manager's library is about to make one, and the watch tells
-	}
-	if err != nil {
+	secret, err := i.secrets.Patch(ctx, i.options.SecretName, types.MergePatchType, []byte(`{}`), manager)
+	if err != nil && !apierrors.IsNotFound(err) {
 		return errors.Join(unread, fmt.Errorf("reading secret %s/%s by an empty patch: %w", i.options.Namespace, i.options.SecretName, err))
 	}
-	signing := readTrust(secret.Data[corev1.TLSCertKey])
-	if len(signing) == 0 {
-		return unread // it is damaged; the library makes another
+	if secret, err = i.authority(ctx, secret, time.Now()); err != nil {
+		return errors.Join(unread, err)
 	}
+	signing := readTrust(secret.Data[corev1.TLSCertKey])
 	known := readTrust(secret.Data[trustKey])
 	switch {
 	case len(i.last) == 0 && unread != nil:
@@ -218,6 +207,56 @@ func (i *injector) sync(ctx context.Context) error {
 	return errors.Join(unstored, uninjected)
 }
 
+// authority sees to it that the Secret (nil: there is none) holds an authority that is fit to sign, and
+// that our serving certificate is signed by it. It returns the Secret as stored.
+func (i *injector) authority(ctx context.Context, secret *corev1.Secret, now time.Time) (*corev1.Secret, error) {
+	var data map[string][]byte
+	if secret != nil {
+		data = secret.Data
+	}
+	authority, unfit := authorityIn(data, now)
+	if unfit != "" {
+		made, err := newAuthority(i.options.CADuration, now)
+		if err != nil {
+			return nil, err
+		}
+		if secret, err = i.keep(ctx, secret, made); err != nil {
+			return nil, fmt.Errorf("keeping a new authority in secret %s/%s, because %s: %w", i.options.Namespace, i.options.SecretName, unfit, err)
+		}
+		klog.FromContext(ctx).Info("Made a new authority", "secret", klog.KObj(secret), "reason", unfit)
+		if authority, unfit = authorityIn(secret.Data, now); unfit != "" {
+			return nil, fmt.Errorf("the authority in secret %s/%s is not what was stored: %s", i.options.Namespace, i.options.SecretName, unfit)
+		}
+	}
+	if leaf := i.leaf.Load(); leaf != nil && signed(leaf.Leaf, authority.Leaf) && !aging(leaf.Leaf, now) {
+		return secret, nil
+	}
+	leaf, err := sign(authority, i.options.names(), i.options.LeafDuration, now)
+	if err != nil {
+		return nil, err
+	}
+	i.leaf.Store(leaf)
+	return secret, nil
+}
+
+// keep writes a new authority into the Secret, at the version that was read, or makes the Secret.
+func (i *injector) keep(ctx context.Context, secret *corev1.Secret, made map[string][]byte) (*corev1.Secret, error) {
+	if secret == nil {
+		return i.secrets.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: i.options.Namespace, Name: i.options.SecretName,
+				Labels: map[string]string{"app.kubernetes.io/managed-by": "configstamp"},
+			},
+			Data: made,
+		})
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": secret.ResourceVersion}, "data": made})
+	if err != nil {
+		return nil, err
+	}
+	return i.secrets.Patch(ctx, secret.Name, types.MergePatchType, patch, manager)
+}
+
 // store writes the trust into the Secret, unless it says so already or has changed since it was read.
 func (i *injector) store(ctx context.Context, secret *corev1.Secret, t trust) error {
 	encoded := t.encode()
@@ -231,9 +270,7 @@ func (i *injector) store(ctx context.Context, secret *corev1.Secret, t trust) er
 	if err != nil {
 		return err
 	}
-	_, err = i.client.CoreV1().Secrets(secret.Namespace).Patch(ctx, secret.Name,
-		types.MergePatchType, patch, injectorPatch())
-	if err != nil {
+	if _, err = i.secrets.Patch(ctx, secret.Name, types.MergePatchType, patch, manager); err != nil {
 		return fmt.Errorf("keeping the trusted authorities in secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	return nil
@@ -259,9 +296,7 @@ func (i *injector) inject(ctx context.Context, current *admissionv1.MutatingWebh
 	if err != nil {
 		return err
 	}
-	_, err = i.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, current.Name,
-		types.StrategicMergePatchType, patch, injectorPatch())
-	if err != nil {
+	if _, err = i.webhooks.Patch(ctx, current.Name, types.StrategicMergePatchType, patch, manager); err != nil {
 		return fmt.Errorf("setting the caBundle in mutatingwebhookconfiguration %s: %w", current.Name, err)
 	}
 	klog.FromContext(ctx).Info("Set the caBundle", "mutatingwebhookconfiguration", current.Name, "webhooks", len(stale))

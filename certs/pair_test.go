@@ -24,7 +24,7 @@ type pair struct {
 	certPEM, keyPEM []byte
 }
 
-// newCA makes an authority. All have the same name, as those of cert-manager's library do.
+// newCA makes an authority. All have the same name, as ours do.
 func newCA(t testing.TB) pair {
 	return newPair(t, nil, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "configstamp-ca"}, IsCA: true, BasicConstraintsValid: true,

@@ -15,8 +15,8 @@ const remindEvery = 10 * time.Minute
 // mostRemembered bounds the lines that are remembered; error texts can vary without end.
 const mostRemembered = 64
 
-// quietly gives the library a logger that does not repeat itself: the library says the same line at
-// each try, for as long as something is broken. Each error passes through redact first.
+// quietly gives a logger that does not repeat itself, to what says the same line at each try for as
+// long as something is broken. Each error passes through redact first.
 func quietly(ctx context.Context, redact func(error) error) context.Context {
 	sink := &quiet{
 		// One more frame lies between the caller and the sink.

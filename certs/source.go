@@ -4,17 +4,20 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"sync/atomic"
 	"time"
 
-	servertls "github.com/cert-manager/cert-manager/pkg/server/tls"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 )
 
-// followEvery is how soon a certificate that cert-manager's library has made ready is looked at.
+// followEvery is how soon a certificate that is newer than the served one is looked at.
 const followEvery = 250 * time.Millisecond
+
+// ErrNotAvailable is when there is no certificate yet.
+var ErrNotAvailable = errors.New("there is no serving certificate yet")
 
 //nolint:gochecknoglobals // it never changes; prometheus.NewDesc makes no constant
 var expiryDesc = prometheus.NewDesc(
@@ -33,10 +36,12 @@ var expiryDesc = prometheus.NewDesc(
 //
 // A Source is a [prometheus.Collector], for the caller to register.
 type Source struct {
-	newest servertls.CertificateSource
+	// newest is the newest certificate there is, nil while there is none. Its Leaf is never nil:
+	// tls.X509KeyPair sets it.
+	newest func() *tls.Certificate
 	// settled says that clients can be expected to trust a certificate that was made just now.
 	settled func(leaf *x509.Certificate, now time.Time) bool
-	// parts are what runs beside: the library's own loop, the injector. Each blocks until ctx ends.
+	// parts are what runs beside, such as the injector. Each blocks until ctx ends.
 	parts []func(ctx context.Context) error
 
 	served atomic.Pointer[tls.Certificate]
@@ -55,12 +60,12 @@ func (s *Source) Run(ctx context.Context) error {
 }
 
 // GetCertificate is for [tls.Config]. It never blocks and ignores the hello, which may be nil: there
-// is one certificate. While there is none it fails with cert-manager's ErrNotAvailable, which ends the handshake.
+// is one certificate. While there is none it fails with ErrNotAvailable, which ends the handshake.
 func (s *Source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if cert := s.served.Load(); cert != nil {
 		return cert, nil
 	}
-	return nil, servertls.ErrNotAvailable
+	return nil, ErrNotAvailable
 }
 
 // Ready says whether a certificate is being served. Once true it stays true: a certificate is never
@@ -85,7 +90,7 @@ func (s *Source) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// follow takes over what the library has ready, and says so once for each certificate.
+// follow takes over what is newer, and says so once for each certificate.
 func (s *Source) follow(ctx context.Context) {
 	log := klog.FromContext(ctx)
 	ticker := time.NewTicker(followEvery)
@@ -111,11 +116,10 @@ func (s *Source) follow(ctx context.Context) {
 }
 
 // takeOver decides which certificate is served from now on. It has one caller at a time.
-// (Leaf is never nil: tls.X509KeyPair, by which the library makes each certificate, sets it.)
 func (s *Source) takeOver(now time.Time) (served, newest *tls.Certificate) {
 	served = s.served.Load()
-	newest, err := s.newest.GetCertificate(nil)
-	if err != nil || newest == served {
+	newest = s.newest()
+	if newest == nil || newest == served {
 		return served, served
 	}
 	fit := valid(newest.Leaf, now) && s.settled(newest.Leaf, now)

@@ -82,3 +82,32 @@ func TestWalls_WebhookAndControllerDoNotKnowEachOther(t *testing.T) {
 		}
 	}
 }
+
+// The clientset and what stands on it link every group of the API: half of the program, and
+// a third of its memory.
+func TestWalls_NoClientset(t *testing.T) {
+	seen := 0
+	var reach func(folder string)
+	reached := map[string]bool{}
+	reach = func(folder string) {
+		if reached[folder] {
+			return
+		}
+		reached[folder] = true
+		for path := range imports(t, folder) {
+			seen++
+			for _, heavy := range []string{"kubernetes", "informers", "listers", "discovery", "dynamic", "metadata", "tools/events", "tools/record", "tools/leaderelection", "applyconfigurations"} {
+				if heavy = "k8s.io/client-go/" + heavy; path == heavy || strings.HasPrefix(path, heavy+"/") && path != "k8s.io/client-go/tools/record/util" {
+					t.Errorf("%s must not import %s: see package internal/objects", folder, path)
+				}
+			}
+			if ours, its := strings.CutPrefix(path, module); its {
+				reach(ours)
+			}
+		}
+	}
+	reach("cmd/configstamp")
+	if len(reached) < 15 || seen < 100 {
+		t.Errorf("%d imports of %d packages were looked at", seen, len(reached))
+	}
+}

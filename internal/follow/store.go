@@ -28,6 +28,9 @@ type Store[T any] struct {
 	Event func(object T, deleted bool)
 	// All is called with all objects that there are, as of a resourceVersion.
 	All func(objects []T, resourceVersion string)
+	// Forbidden is called each time that the API server refuses the list (403); it may end
+	// the context of Run. nil: it is asked again for ever.
+	Forbidden func()
 	// Clock is what progress is told by; nil is the real one.
 	Clock clock.PassiveClock
 
@@ -43,6 +46,9 @@ func (s *Store[T]) Run(ctx context.Context, client cache.Getter) {
 	lw.ListWithContextFunc = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		found, err := list(ctx, options)
 		s.refused.Store(apierrors.IsForbidden(err))
+		if s.Refused() && s.Forbidden != nil {
+			s.Forbidden()
+		}
 		return found, err
 	}
 	logger := klog.FromContext(ctx)

@@ -225,7 +225,7 @@ func (l *Lock) spec(before *coordinationv1.LeaseSpec) coordinationv1.LeaseSpec {
 		spec.AcquireTime, spec.LeaseTransitions = now(), &transitions
 	}
 	spec.HolderIdentity = &l.identity
-	spec.LeaseDurationSeconds = new(int32(max(l.times.Valid/time.Second, 1)))
+	spec.LeaseDurationSeconds = new(int32(max(l.times.Valid/time.Second, 1))) //nolint:gosec // it is some seconds
 	spec.RenewTime = now()
 	return spec
 }

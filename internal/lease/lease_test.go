@@ -25,7 +25,7 @@ type server struct {
 	writes  int
 }
 
-var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"} //nolint:gochecknoglobals // a constant
+var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
 // line is one process' way to the server; cut, it hangs until its context ends.
 type line struct {

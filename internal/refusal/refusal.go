@@ -65,13 +65,14 @@ func innermost(err error) error {
 }
 
 // The API server's own forms, of which these parts alone are read. What a webhook
-// says comes after them.
+// says comes after them. Lengths are checked apart: a form that counts hundreds of
+// characters takes a megabyte.
 var (
-	deniedByWebhook = regexp.MustCompile(`^admission webhook "([a-z0-9.-]{1,253})" (denied the request|attempted to)`)
-	failedWebhook   = regexp.MustCompile(`^Internal error occurred: failed calling webhook "([a-z0-9.-]{1,253})":`)
-	deniedByPolicy  = regexp.MustCompile(`^[a-z0-9. "-]{0,600}(?:is forbidden: |is invalid: : Invalid value: "?)?ValidatingAdmissionPolicy '([a-z0-9.-]{1,253})' with binding`)
-	missingRight    = regexp.MustCompile(`^[a-z0-9.-]+ (?:"[^"]*" )?is forbidden: User "[^"]*" cannot ([a-z]{1,16}) resource "([a-z0-9./-]{1,253})"`)
-	fieldPath       = regexp.MustCompile(`^(metadata|spec|status)([.\[][A-Za-z0-9_./\[\]-]{1,400})?$`)
+	deniedByWebhook = regexp.MustCompile(`^admission webhook "([a-z0-9.-]+)" (?:denied the request|attempted to)`)
+	failedWebhook   = regexp.MustCompile(`^Internal error occurred: failed calling webhook "([a-z0-9.-]+)":`)
+	deniedByPolicy  = regexp.MustCompile(`^[a-z0-9. "-]*(?:is forbidden: |is invalid: : Invalid value: "?)?ValidatingAdmissionPolicy '([a-z0-9.-]+)' with binding`)
+	missingRight    = regexp.MustCompile(`^[a-z0-9.-]+ (?:"[^"]*" )?is forbidden: User "[^"]*" cannot ([a-z]{1,16}) resource "([a-z0-9./-]+)"`)
+	fieldPath       = regexp.MustCompile(`^(metadata|spec|status)([.\[][A-Za-z0-9_./\[\]-]+)?$`)
 )
 
 // Words are what a status comes to: who refused, the reason, the code, and the
@@ -85,9 +86,8 @@ func Words(status *metav1.Status) string {
 		text = fmt.Sprintf("admission webhook %q could not be called", named(failedWebhook, status))
 	case named(deniedByPolicy, status) != "":
 		text = fmt.Sprintf("ValidatingAdmissionPolicy %q refused", named(deniedByPolicy, status))
-	case missingRight.MatchString(status.Message):
-		right := missingRight.FindStringSubmatch(status.Message)
-		text = fmt.Sprintf("the right to %s %s is missing", right[1], right[2])
+	case named(missingRight, status) != "":
+		text = fmt.Sprintf("the right to %s is missing", named(missingRight, status))
 	case status.Code >= http.StatusInternalServerError:
 		text = "the API server failed"
 	}
@@ -98,11 +98,16 @@ func Words(status *metav1.Status) string {
 	return text
 }
 
+// longestName is that of an object, and longestField that of a field's path.
+const longestName, longestField = 253, 400
+
+// named is what a form finds, "" when it does not fit.
 func named(form *regexp.Regexp, status *metav1.Status) string {
-	if found := form.FindStringSubmatch(status.Message); found != nil {
-		return found[1]
+	found := form.FindStringSubmatch(status.Message)
+	if found == nil || len(found[len(found)-1]) > longestName {
+		return ""
 	}
-	return ""
+	return strings.Join(found[1:], " ")
 }
 
 // Reason is the reason of a status if it is one of Kubernetes' own (a webhook may
@@ -125,7 +130,7 @@ func reasons() []metav1.StatusReason {
 }
 
 // IsField reports whether a text is the path of a field, and no more.
-func IsField(text string) bool { return fieldPath.MatchString(text) }
+func IsField(text string) bool { return len(text) <= longestField && fieldPath.MatchString(text) }
 
 // mostFields is how many fields are named.
 const mostFields = 4

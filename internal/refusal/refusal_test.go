@@ -65,3 +65,23 @@ func TestAPlainErrorIsWhatItWas(t *testing.T) {
 		t.Error("an error that is no answer is another one")
 	}
 }
+
+func TestWhatIsTooLongIsNotRepeated(t *testing.T) {
+	long := strings.Repeat("a", 254)
+	for _, message := range []string{
+		`admission webhook "` + long + `" denied the request: no`,
+		`Internal error occurred: failed calling webhook "` + long + `": no`,
+		`ValidatingAdmissionPolicy '` + long + `' with binding 'b' denied request: no`,
+		`pods is forbidden: User "u" cannot get resource "` + long + `" in API group ""`,
+	} {
+		if said := Words(&metav1.Status{Message: message, Code: 403}); strings.Contains(said, "aaa") {
+			t.Errorf("it repeats %s", said)
+		}
+		if said := Words(&metav1.Status{Message: strings.ReplaceAll(message, long, long[:253]), Code: 403}); !strings.Contains(said, long[:253]) {
+			t.Errorf("it does not name who refused: %s", said)
+		}
+	}
+	if IsField("spec." + strings.Repeat(long, 2)) {
+		t.Error("a field of any length is repeated")
+	}
+}

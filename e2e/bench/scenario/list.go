@@ -10,6 +10,7 @@ func All() []Scenario {
 		overload(),
 		largeTemplate(),
 		unused(),
+		idle(),
 		coalescing(),
 		startWithLarge(),
 		startWithMany(),

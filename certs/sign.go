@@ -1,0 +1,101 @@
+package certs
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// caKey is where the Secret keeps the authority's certificate once more, for whoever is to trust it.
+const caKey = "ca.crt"
+
+// newAuthority makes an authority, as the Secret holds it.
+func newAuthority(life time.Duration, now time.Time) (map[string][]byte, error) {
+	pair, err := certificate(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "configstamp-ca"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:  x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign,
+		NotBefore: now, NotAfter: now.Add(life),
+	}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("making an authority: %w", err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		return nil, fmt.Errorf("making an authority: %w", err)
+	}
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	return map[string][]byte{corev1.TLSCertKey: certPEM, corev1.TLSPrivateKeyKey: keyPEM, caKey: certPEM}, nil
+}
+
+// sign makes a serving certificate under an authority, which it does not outlive.
+func sign(authority *tls.Certificate, names []string, life time.Duration, now time.Time) (*tls.Certificate, error) {
+	end := now.Add(life)
+	if end.After(authority.Leaf.NotAfter) {
+		end = authority.Leaf.NotAfter
+	}
+	pair, err := certificate(&x509.Certificate{
+		DNSNames: names, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		NotBefore: now, NotAfter: end,
+	}, authority)
+	if err != nil {
+		return nil, fmt.Errorf("signing a serving certificate: %w", err)
+	}
+	return pair, nil
+}
+
+// certificate makes a key, and a certificate of it; authority is nil for one that signs itself.
+func certificate(template *x509.Certificate, authority *tls.Certificate) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	parent, signer := template, crypto.PrivateKey(key)
+	if authority != nil {
+		parent, signer = authority.Leaf, authority.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// authorityIn is the authority that a Secret holds, or why another has to be made.
+func authorityIn(data map[string][]byte, now time.Time) (authority *tls.Certificate, unfit string) {
+	if len(data[corev1.TLSCertKey]) == 0 || len(data[corev1.TLSPrivateKeyKey]) == 0 {
+		return nil, "the Secret holds none"
+	}
+	pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
+	switch {
+	case err != nil:
+		return nil, "the Secret holds no certificate with its key"
+	case !bytes.Equal(data[caKey], data[corev1.TLSCertKey]):
+		return nil, caKey + " and " + corev1.TLSCertKey + " differ"
+	case !pair.Leaf.IsCA:
+		return nil, "it is no authority"
+	case aging(pair.Leaf, now):
+		return nil, "it is two thirds through its life"
+	}
+	return &pair, ""
+}
+
+// aging reports whether a certificate is two thirds through its life.
+func aging(cert *x509.Certificate, now time.Time) bool {
+	return cert.NotAfter.Sub(now) < cert.NotAfter.Sub(cert.NotBefore)/3
+}
