@@ -18,6 +18,7 @@ func All() []Scenario {
 		memoryOfMany(),
 		workloads(),
 		growth(),
+		largest(),
 		steps(),
 	}
 }
