@@ -44,10 +44,11 @@ type cluster struct {
 	oversize bool           // the webhook says that annotations do not fit
 	fail     map[string]int // how many patches of an object of this name fail
 	calls    []string
-	lose     bool  // the answer to the next patch is lost, after it was stored
-	gone     bool  // the API server does not know the workload
-	refusal  error // what is said to each patch
-	denies   bool  // somebody's webhook denies patches, with a status code that means another thing
+	lose     bool   // the answer to the next patch is lost, after it was stored
+	gone     bool   // the API server does not know the workload
+	refusal  error  // what is said to each patch
+	slow     func() // what goes by while a patch is under way
+	denies   bool   // somebody's webhook denies patches, with a status code that means another thing
 	// policy is by flags, settings are those of the namespace.
 	unseen   error // why nobody may list pods
 	pod      workload.Pod
@@ -136,6 +137,9 @@ func (c *cluster) readmit(_ context.Context, user workload.Ref, manager string, 
 		call = "dry " + call
 	}
 	c.calls = append(c.calls, call)
+	if c.slow != nil {
+		c.slow()
+	}
 	if c.fail[user.Name] > 0 {
 		c.fail[user.Name]--
 		return nil, nil, errRefused
