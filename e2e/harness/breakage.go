@@ -51,7 +51,7 @@ type mutant struct{ file, from, to string }
 // copy; the checkout stays as it is.
 func mutants() map[Breakage]mutant {
 	return map[Breakage]mutant{
-		"emptied-content":      {"checksum/source.go", "Sum: sha256.Sum256([]byte(value))})", "Sum: sha256.Sum256([]byte(value)[:0])})"},
+		"emptied-content":      {"internal/source/condense.go", "Sum: sha256.Sum256(value)", "Sum: sha256.Sum256(value[:0])"},
 		"no-key":               {"checksum/digest.go", "hmac.New(sha256.New, secret[:])", "hmac.New(sha256.New, secret[:0])"},
 		"nothing-restored":     {"checksum/decide.go", "Decision{Records: a.Held, Outcome: Restored}", "Decision{Records: a.Sent, Outcome: Restored}"},
 		"updates-stamp":        {"webhook/handler.go", "admission.TemplateChanged = !object.Template.Same(&old.Template)", "admission.TemplateChanged = true"},
@@ -60,9 +60,9 @@ func mutants() map[Breakage]mutant {
 		"unreported-is-absent": {"checksum/verdict.go", "if content == nil && s.Source.Kind.reported() {", "if false {"},
 		"lost-key-restarts":    {"checksum/verdict.go", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Unverifiable", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Untrue"},
 		"nobody-claims":        {"checksum/decide.go", "case a.Asker == Recorder && a.Account == ServiceAccount:", "case false:"},
-		"content-is-printed":   {"checksum/source.go", "for name, value := range secret.Data {", "for name, value := range secret.Data {\n\t\tprintln(string(value))"},
+		"content-is-printed":   {"internal/source/condense.go", "name, value, err := wire.Entry(field)", "name, value, err := wire.Entry(field)\n\t\t\tif kind == \"Secret\" {\n\t\t\t\tprintln(string(value))\n\t\t\t}"},
 		"watches-are-kept":     {"internal/follow/forget.go", "\t\tf.inner = nil\n", ""},
-		"gives-up":             {"controller/readmit.go", "return 0, errAway", "return 0, nil"},
+		"gives-up":             {"controller/readmit.go", "return 0, answer.away()", "return 0, nil"},
 		"older-is-believed":    {"internal/source/sink.go", "if known(o.resourceVersion, s.newest) {", "if false && known(o.resourceVersion, s.newest) {"},
 		"rolls-though-missing": {"checksum/decide.go", "free := review.MayRoll() &&", "free := true ||"},
 		"touches-others":       {"webhook/patch.go", "var patch []jsonpatch.Operation", "patch := []jsonpatch.Operation{jsonpatch.NewOperation(\"add\", \"/metadata/labels/broken\", \"x\")}"},
