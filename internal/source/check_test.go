@@ -20,7 +20,7 @@ import (
 
 // stale fills a store from the server and then stops it, so that it knows
 // nothing of what comes after.
-func stale(t *testing.T, server *fakeapi.Server) *Store {
+func stale(t testing.TB, server *fakeapi.Server) *Store {
 	store, _ := newStore(t, server)
 	run(t, store)()
 	server.Requests()

@@ -54,7 +54,7 @@ func (c *changes) take() []string {
 	return list
 }
 
-func newStore(t *testing.T, server *fakeapi.Server, namespaces ...string) (*Store, *changes) {
+func newStore(t testing.TB, server *fakeapi.Server, namespaces ...string) (*Store, *changes) {
 	t.Helper()
 	store, err := NewStore(server.Config(), Options{Namespaces: namespaces})
 	if err != nil {
@@ -66,7 +66,7 @@ func newStore(t *testing.T, server *fakeapi.Server, namespaces ...string) (*Stor
 }
 
 // run runs a store until the test ends or stop is called.
-func run(t *testing.T, store *Store) (stop func()) {
+func run(t testing.TB, store *Store) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,8 @@ import (
 // answers. It goes beside client-go's decoders, over its connections.
 type reader struct {
 	client *http.Client
-	base   string // https://kubernetes.default.svc/api/v1
+	base   string    // https://kubernetes.default.svc/api/v1
+	bodies sync.Pool // of *bytes.Buffer, wiped
 }
 
 func newReader(client *rest.RESTClient) *reader {
@@ -45,22 +47,23 @@ var errNoVersion = errors.New("the API server's answer holds no version")
 // resourceVersion is asked for, so the read is consistent. An error repeats nothing of
 // what the API server says.
 func (r *reader) version(ctx context.Context, namespace string, source checksum.Source) (string, error) {
-	body, err := r.get(ctx, r.path(namespace, source.Kind)+"/"+url.PathEscape(source.Name), oneMetadata, source)
+	var version string
+	err := r.get(ctx, r.path(namespace, source.Kind)+"/"+url.PathEscape(source.Name), oneMetadata, source, func(body []byte) error {
+		object, err := wire.Open(body)
+		if err != nil {
+			return err
+		}
+		var name string
+		name, version, err = versionOf(object.Message)
+		if err == nil && (name != source.Name || version == "") {
+			err = errNoVersion
+		}
+		return err
+	})
 	switch {
 	case isAbsent(err, source):
 		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("reading the version of %s: %w", source, err)
-	}
-	object, err := wire.Open(body)
-	if err != nil {
-		return "", fmt.Errorf("reading the version of %s: %w", source, err)
-	}
-	name, version, err := versionOf(object.Message)
-	if err == nil && (name != source.Name || version == "") {
-		err = errNoVersion
-	}
-	if err != nil {
 		return "", fmt.Errorf("reading the version of %s: %w", source, err)
 	}
 	return version, nil
@@ -78,17 +81,19 @@ func (r *reader) versions(ctx context.Context, namespace string, kind checksum.K
 		if next != "" {
 			path += "&continue=" + url.QueryEscape(next)
 		}
-		body, err := r.get(ctx, path, manyMetadata, checksum.Source{Kind: kind})
-		if err == nil {
+		size := 0
+		err := r.get(ctx, path, manyMetadata, checksum.Source{Kind: kind}, func(body []byte) (err error) {
+			size = len(body)
 			next, err = versionsOf(body, found)
-		}
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("reading the versions of all %s: %w", resourceOf(kind), err)
 		}
 		if next == "" {
 			return found, nil
 		}
-		limit = min(max(limit*pageBytes/max(len(body), 1), 1), largestPage)
+		limit = min(max(limit*pageBytes/max(size, 1), 1), largestPage)
 	}
 }
 
@@ -106,37 +111,58 @@ func (r *reader) path(namespace string, kind checksum.Kind) string {
 	return r.base + "/namespaces/" + url.PathEscape(namespace) + "/" + resourceOf(kind)
 }
 
-// get returns the body of an answer that is no refusal.
-func (r *reader) get(ctx context.Context, path, accept string, source checksum.Source) ([]byte, error) {
+// get has the body of an answer read that is no refusal. Nothing of it may be kept.
+func (r *reader) get(ctx context.Context, path, accept string, source checksum.Source, read func(body []byte) error) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	if err != nil {
-		return nil, fmt.Errorf("making the request: %w", err)
+		return fmt.Errorf("making the request: %w", err)
 	}
 	request.Header.Set("Accept", accept)
 	response, err := r.client.Do(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer response.Body.Close()
-	var body bytes.Buffer
+	body := r.body()
+	defer r.forget(body)
 	body.Grow(int(min(max(response.ContentLength+bytes.MinRead, usualBody), mostGrown)))
 	if _, err := body.ReadFrom(io.LimitReader(response.Body, mostBytes+1)); err != nil {
-		return nil, fmt.Errorf("reading the API server's answer: %w", err)
+		return fmt.Errorf("reading the API server's answer: %w", err)
 	}
 	if body.Len() > mostBytes {
-		return nil, fmt.Errorf("the API server's answer is larger than %d bytes", mostBytes)
+		return fmt.Errorf("the API server's answer is larger than %d bytes", mostBytes)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, refused(response, body.Bytes(), source)
+		return refused(response, body.Bytes(), source)
 	}
-	return body.Bytes(), nil
+	return read(body.Bytes())
 }
 
-// What a body is given room for before it is read.
 const (
+	// What a body is given room for before it is read.
 	usualBody = 4 << 10
 	mostGrown = 1 << 20
+	// mostKept is the largest room that is kept for the next body.
+	mostKept = 64 << 10
 )
+
+func (r *reader) body() *bytes.Buffer {
+	if body, ok := r.bodies.Get().(*bytes.Buffer); ok {
+		return body
+	}
+	return new(bytes.Buffer)
+}
+
+// forget wipes a body: annotations may hold the object as it was last applied, content
+// and all.
+func (r *reader) forget(body *bytes.Buffer) {
+	if body.Cap() > mostKept {
+		return
+	}
+	clear(body.Bytes())
+	body.Reset()
+	r.bodies.Put(body)
+}
 
 // refused is the error that an answer stands for, without its words.
 func refused(response *http.Response, body []byte, source checksum.Source) error {

@@ -141,3 +141,19 @@ func TestVersionsOfAllAreAllOrNone(t *testing.T) {
 		t.Errorf("%d, %v", len(got), err)
 	}
 }
+
+// TestNothingOfAnAnswerIsKept: the annotation of the last apply holds a Secret's content.
+func TestNothingOfAnAnswerIsKept(t *testing.T) {
+	server := fakeapi.New(t)
+	applied := secret("shop", "token", "x")
+	applied.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"password":"hunter2"}}`}
+	server.Put("secrets", applied)
+	r := newVersionReader(t, server)
+	if version, err := r.version(t.Context(), "shop", token); version == "" || err != nil {
+		t.Fatal(version, err)
+	}
+	body := r.body()
+	if room := body.Bytes()[:body.Cap()]; len(room) == 0 || strings.Contains(string(room), "hunter2") {
+		t.Errorf("kept for the next answer: %d bytes: %q", len(room), room)
+	}
+}
