@@ -18,7 +18,7 @@ func edit() Scenario {
 		Controllers: workloadControllers(),
 		Method: "A ConfigMap is edited; from the API server's answer to that until a watch shows another pod template of the one Deployment that uses it. First " +
 			"nothing else is there, then 1,000 other workloads. The product acts at once (ours: `--settle=0s --step=off`). Floor, by hand: one GET of the ConfigMap and one PATCH of a Deployment, " +
-			"sent after the same answer by a client that knows all it needs, with no webhook in between. The PATCH alone is told beside it. All take turns.",
+			"sent after the same answer by a client that knows all it needs, with no webhook in between. The PATCH alone is told beside it, and an empty PATCH through a webhook that decodes nothing and adds one annotation, which is the least that a product of this kind can do. All take turns.",
 		Run: func(ctx context.Context, b *Bench, r *report.Result) error {
 			return b.Started(ctx, product.Options{Immediate: true}, func() error { return edits(ctx, b, r) })
 		},
@@ -30,6 +30,7 @@ const (
 	oursEdit  = "edit-ours"
 	handEdit  = "edit-by-hand"
 	patchEdit = "edit-patch-alone"
+	floorEdit = "edit-through-floor"
 )
 
 type editing struct {
@@ -45,11 +46,19 @@ func edits(ctx context.Context, b *Bench, r *report.Result) (err error) {
 	if e.raw, err = b.Raw(); err != nil {
 		return err
 	}
-	err = errors.Join(b.Product.Namespace(ctx, oursEdit), b.Namespace(ctx, handEdit, nil), b.Namespace(ctx, patchEdit, nil))
+	err = errors.Join(b.Product.Namespace(ctx, oursEdit), b.Namespace(ctx, handEdit, nil), b.Namespace(ctx, patchEdit, nil), b.Namespace(ctx, floorEdit, nil))
 	if err != nil {
 		return err
 	}
-	for _, namespace := range []string{oursEdit, handEdit, patchEdit} {
+	floor, err := b.AnnotatingFloor()
+	if err != nil {
+		return err
+	}
+	defer floor.Close()
+	if err := b.Serve(ctx, floor, floorEdit); err != nil {
+		return err
+	}
+	for _, namespace := range []string{oursEdit, handEdit, patchEdit, floorEdit} {
 		workload := b.Product.Workload(lab.Workload{Namespace: namespace, Name: "web-app", Sources: []string{"configmap/web-message"}})
 		if err := errors.Join(b.ConfigMap(ctx, namespace, "web-message", "0"), b.Create(ctx, workload)); err != nil {
 			return err
@@ -75,6 +84,10 @@ func (e *editing) byHand(ctx context.Context, namespace, value string) error {
 		if _, _, err := e.raw.Do(ctx, "GET", "/api/v1/namespaces/"+namespace+"/configmaps/web-message", jsonType, nil); err != nil {
 			return err
 		}
+	}
+	if namespace == floorEdit {
+		_, _, err := e.raw.Do(ctx, "PATCH", path(namespace, "web-app"), mergeType, []byte("{}"))
+		return err
 	}
 	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/checksum":%q}}}}}`, value)
 	_, _, err := e.raw.Do(ctx, "PATCH", path(namespace, "web-app"), mergeType, []byte(patch))
@@ -110,7 +123,7 @@ func (e *editing) measure(ctx context.Context, others int) error {
 	e.Say("editing beside %d others", others)
 	const unmeasured = 3
 	took, lost := map[string][]time.Duration{}, 0
-	order := []string{patchEdit, handEdit, oursEdit}
+	order := []string{patchEdit, handEdit, floorEdit, oursEdit}
 	for turn := range e.Size(200, 30) + unmeasured {
 		for i := range order {
 			namespace := order[(turn+i)%len(order)]
@@ -134,6 +147,7 @@ func (e *editing) measure(ctx context.Context, others int) error {
 	e.r.Add(
 		report.New(name, "ms", ours).Over("one GET and one PATCH by hand", report.Of(report.Milliseconds(took[handEdit])...)).AtMost(report.Ratio, 1.15),
 		report.New(name+", compared with the PATCH alone", "ms", ours).Over("one PATCH by hand", report.Of(report.Milliseconds(took[patchEdit])...)),
+		report.New(name+", compared with an empty PATCH through a webhook that adds one annotation", "ms", ours).Over("that PATCH by hand", report.Of(report.Milliseconds(took[floorEdit])...)),
 		report.One(fmt.Sprintf("edits after which nothing changed within 20 s, %d others", others), "edits", float64(lost)).AtMost(report.Max, 0),
 	)
 	return nil
