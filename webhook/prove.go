@@ -126,15 +126,15 @@ func vanished(admission *checksum.Admission, beside []checksum.Source, fresh, re
 // record were made with and that the ring lacks; one that is lost is looked for once,
 // however many stamps it made.
 func (h *Handler) ring(ctx context.Context, admission *checksum.Admission) (ring *checksum.Ring, err error) {
-	asked := map[string]bool{}
+	var asked []string
 	ring = h.Keys.Ring()
 	for _, s := range admission.Selections {
 		if ring == nil {
 			return nil, err
 		}
 		value, _ := admission.Held.Of(s.Source)
-		if id, unknown := ring.UnknownKey(value); unknown && !asked[id] {
-			asked[id] = true
+		if id, unknown := ring.UnknownKey(value); unknown && !slices.Contains(asked, id) {
+			asked = append(asked, id)
 			_, lookup := h.Keys.Refresh(ctx, id)
 			err = errors.Join(err, lookup)
 			ring = h.Keys.Ring()

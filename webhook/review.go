@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -68,7 +69,9 @@ const usualTimeout = 10 * time.Second
 // server waits, so that it gets an answer. It says how long by the parameter timeout of its
 // request (a Go duration), rounded up to a second: half a second of it may not be there.
 func within(r *http.Request) time.Duration {
-	waits, err := time.ParseDuration(r.URL.Query().Get("timeout"))
+	_, query, _ := strings.Cut(r.URL.RawQuery, "timeout=")
+	text, _, _ := strings.Cut(query, "&")
+	waits, err := time.ParseDuration(text)
 	if err != nil || waits <= 0 {
 		waits = usualTimeout
 	}
