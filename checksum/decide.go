@@ -317,10 +317,14 @@ func oversize(a *Admission, records Records) (stamps, baseline bool) {
 	for key, value := range records.OnTemplate() {
 		template += len(key) + len(value)
 	}
+	written := a.Create || a.TemplateChanged || !maps.Equal(records.Stamps, a.Held.Stamps)
+	stamps = written && len(records.Stamps) > 0 && template > annotationRoom
+	if records.Baseline == nil {
+		return stamps, false
+	}
 	workload := a.WorkloadBytes
 	for key, value := range records.OnWorkload() {
 		workload += len(key) + len(value)
 	}
-	written := a.Create || a.TemplateChanged || !maps.Equal(records.Stamps, a.Held.Stamps)
-	return written && len(records.Stamps) > 0 && template > annotationRoom, records.Baseline != nil && workload > annotationRoom
+	return stamps, workload > annotationRoom
 }
