@@ -84,5 +84,5 @@ func percent(allocated, live uint64) int {
 	if allocated < busyFrom*uint64(lookEvery)/uint64(time.Second) {
 		return gcPercent
 	}
-	return int(min(max(100*busyGrowth/max(live, 1), gcPercent), busyPercent)) //nolint:gosec // at most busyPercent
+	return int(min(max(100*busyGrowth/max(live, 1), gcPercent), busyPercent))
 }
