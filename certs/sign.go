@@ -16,6 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// backdated is how long before now a certificate begins: a node's clock may be ahead of
+// the API server's.
+const backdated = 5 * time.Minute
+
 // caKey is where the Secret keeps the authority's certificate once more, for whoever is to trust it.
 const caKey = "ca.crt"
 
@@ -24,7 +28,7 @@ func newAuthority(life time.Duration, now time.Time) (map[string][]byte, error) 
 	pair, err := certificate(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "configstamp-ca"}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:  x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign,
-		NotBefore: now, NotAfter: now.Add(life),
+		NotBefore: now.Add(-backdated), NotAfter: now.Add(life),
 	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("making an authority: %w", err)
@@ -47,7 +51,7 @@ func sign(authority *tls.Certificate, names []string, life time.Duration, now ti
 	pair, err := certificate(&x509.Certificate{
 		DNSNames: names, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		NotBefore: now, NotAfter: end,
+		NotBefore: now.Add(-backdated), NotAfter: end,
 	}, authority)
 	if err != nil {
 		return nil, fmt.Errorf("signing a serving certificate: %w", err)
@@ -97,5 +101,5 @@ func authorityIn(data map[string][]byte, now time.Time) (authority *tls.Certific
 
 // aging reports whether a certificate is two thirds through its life.
 func aging(cert *x509.Certificate, now time.Time) bool {
-	return cert.NotAfter.Sub(now) < cert.NotAfter.Sub(cert.NotBefore)/3
+	return cert.NotAfter.Sub(now) < (cert.NotAfter.Sub(cert.NotBefore)-backdated)/3
 }

@@ -246,7 +246,7 @@ func (c *Controller) next(ctx context.Context) bool {
 		c.queue.AddAfter(user, wait)
 		fallthrough
 	default:
-		if !c.asks(user, (*rollout.Plan).Again) { // else it has failed, and waits for its turn
+		if !c.again(user) { // else it has failed, and waits for its turn
 			c.queue.Forget(user)
 			c.told.over(user, checksum.Retry, "")
 		}

@@ -40,6 +40,7 @@ func (c *Controller) throttled(user workload.Ref, readmit func() (time.Duration,
 	permit := false
 	c.permits(func(t *throttle.Throttle) []workload.Ref { permit = t.Begin(user); return nil })
 	if !permit {
+		c.notes.of(user).holds = checksum.Turn
 		c.planned(func(p *rollout.Plan) { p.Stands(user, c.options.Clock.Now()) })
 		return permitAgain, nil
 	}

@@ -24,9 +24,9 @@ var errMoved = errors.New("somebody else wrote the workload meanwhile")
 // is forgotten.
 func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
 	err = errPanicked // unless it returns
+	defer c.permits(func(t *throttle.Throttle) []workload.Ref { return t.Looked(user, c.options.Clock.Now()) })
 	defer func() {
-		c.waits.looked(user, c.notes.end(user), err != nil, c.asks(user, (*rollout.Plan).Again), c.options.Clock.Now())
-		c.permits(func(t *throttle.Throttle) []workload.Ref { return t.Looked(user, c.options.Clock.Now()) })
+		c.waits.looked(user, c.notes.end(user), err != nil, c.again(user), c.options.Clock.Now())
 	}()
 	s := c.index.get(user)
 	if s == nil {
@@ -377,4 +377,10 @@ func (l lookup) Copies(of checksum.Source) (copies []rollout.SourceRef) {
 		copies = append(copies, rollout.SourceRef{Namespace: namespace, Source: of})
 	}
 	return copies
+}
+
+// again reports whether a workload is to be tried again, or stands in line to be.
+func (c *Controller) again(user workload.Ref) (again bool) {
+	c.permits(func(t *throttle.Throttle) []workload.Ref { again = t.Stands(user); return nil })
+	return again || c.asks(user, (*rollout.Plan).Again)
 }

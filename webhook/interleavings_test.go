@@ -134,7 +134,7 @@ func TestWhatOneTryHasProvenCountsForNoOther(t *testing.T) {
 }
 
 func TestSourcesEditedTogetherRollOnceWhereMemoryLacksOne(t *testing.T) {
-	for round := range 10 {
+	for round := range 4 {
 		server := fakeapi.New(t)
 		server.Intercept = slowly("a") // what is read beside is waited for as long again
 		put(server, "a", "0")
@@ -192,7 +192,7 @@ func TestNothingRollsIntoASourceThatIsGone(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range 5 {
+			for range 2 {
 				server := fakeapi.New(t)
 				server.Intercept = slowly("a")
 				for _, name := range []string{"a", "b", "c"} {

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -101,7 +102,7 @@ func (l *Lock) renew(ctx context.Context) {
 // renewOnce reports whether the Lease could be renewed in time. One request that hangs
 // leaves time for another.
 func (l *Lock) renewOnce(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, l.times.Renew)
+	ctx, cancel := context.WithDeadline(ctx, l.at.Add(l.times.Renew+l.times.Retry))
 	defer cancel()
 	for !l.try(ctx, l.times.Renew/2) {
 		if !l.ours() || !l.pause(ctx, l.times.Retry) {
@@ -152,9 +153,10 @@ func (l *Lock) take(ctx context.Context) error {
 	} else if err != nil {
 		return fmt.Errorf("reading lease %s: %w", l.name, err)
 	}
-	if l.seen == nil || l.seen.ResourceVersion != lease.ResourceVersion {
+	if l.seen == nil || !reflect.DeepEqual(l.seen.Spec, lease.Spec) {
 		l.see(lease)
 	}
+	l.seen = lease
 	if !l.ours() && l.valid() {
 		return errHeld
 	}
@@ -164,11 +166,12 @@ func (l *Lock) take(ctx context.Context) error {
 func (l *Lock) write(ctx context.Context) error {
 	lease := l.seen.DeepCopy()
 	lease.Spec = l.spec(&l.seen.Spec)
+	began := time.Now()
 	written, err := l.leases.Update(ctx, l.name, lease)
 	if err != nil {
 		return fmt.Errorf("writing lease %s: %w", l.name, err)
 	}
-	l.see(written)
+	l.seen, l.at = written, began
 	return nil
 }
 

@@ -29,6 +29,8 @@ const (
 	// than listWithin times as many.
 	listFrom   = 64
 	listWithin = 8
+	// manyReads are more than can be read one by one in about a second.
+	manyReads = 500
 	// listsAtOnce is how many LISTs are under way at once: each takes some MiB.
 	listsAtOnce = 2
 	// For how long at least what is read beside is waited for once the rest is proven.
@@ -168,15 +170,19 @@ func together(n, atOnce int, do func(i int)) {
 }
 
 // versions are the present resourceVersions of sources of which there are so many that a
-// LIST is less work than a read of each. What it does not tell is read: it does not wait
-// for more than half of the time that is left.
+// LIST is less work than a read of each. What it does not tell is read: so it is not waited
+// for longer than half of the time that is left, or, where they are very many, seven eighths.
 func (c *Checker) versions(ctx context.Context, namespace string, sources []checksum.Source) map[checksum.Source]string {
 	if len(sources) < listFrom {
 		return nil
 	}
 	if deadline, bounded := ctx.Deadline(); bounded {
+		share := time.Until(deadline) / 2
+		if len(sources) > manyReads { // they could not be read in the other half
+			share = time.Until(deadline) / 8 * 7
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		ctx, cancel = context.WithTimeout(ctx, share)
 		defer cancel()
 	}
 	of := map[checksum.Kind]int{}

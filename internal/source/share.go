@@ -35,9 +35,10 @@ type place struct {
 type line[T any] struct{ next *read[T] }
 
 type read[T any] struct {
-	done  chan struct{}
-	found T
-	err   error
+	done    chan struct{}
+	waiters int // who have not given up
+	found   T
+	err     error
 }
 
 func newRead[T any]() *read[T] { return &read[T]{done: make(chan struct{})} }
@@ -49,9 +50,16 @@ func (s *sharing[T]) do(ctx context.Context, at place, look func(context.Context
 	case <-mine.done:
 		return mine.found, mine.err
 	case <-ctx.Done():
+		s.leave(mine)
 		var none T
 		return none, fmt.Errorf("waiting for the read of %s: %w", at.source, ctx.Err())
 	}
+}
+
+func (s *sharing[T]) leave(mine *read[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine.waiters--
 }
 
 func (s *sharing[T]) join(ctx context.Context, at place, look func(context.Context) (T, error)) *read[T] {
@@ -65,6 +73,7 @@ func (s *sharing[T]) join(ctx context.Context, at place, look func(context.Conte
 	if l.next == nil {
 		l.next = newRead[T]()
 	}
+	l.next.waiters++
 	if !known { // the read serves others too: it does not end with the request that began it
 		go s.serve(context.WithoutCancel(ctx), at, l, look)
 	}
@@ -75,9 +84,11 @@ func (s *sharing[T]) join(ctx context.Context, at place, look func(context.Conte
 func (s *sharing[T]) serve(ctx context.Context, at place, l *line[T], look func(context.Context) (T, error)) {
 	for waiting := true; waiting; waiting = s.waits(at, l) {
 		err := s.enter(ctx)
-		current := s.begin(l)
+		current, wanted := s.begin(l)
 		if current.err = err; err == nil {
-			current.found, current.err = s.once(ctx, at, look)
+			if wanted { // else everybody has given up: it would be work for nobody
+				current.found, current.err = s.once(ctx, at, look)
+			}
 			<-s.slots
 		}
 		close(current.done)
@@ -101,13 +112,13 @@ func (s *sharing[T]) enter(ctx context.Context) error {
 	}
 }
 
-// begin begins the read for all who have asked until now.
-func (s *sharing[T]) begin(l *line[T]) *read[T] {
+// begin begins the read for all who have asked until now, if anybody still waits.
+func (s *sharing[T]) begin(l *line[T]) (current *read[T], wanted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	current := l.next
+	current = l.next
 	l.next = nil
-	return current
+	return current, current.waiters > 0
 }
 
 // waits reports whether somebody has asked since the last read began.

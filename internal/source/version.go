@@ -103,7 +103,7 @@ func (r *reader) versions(ctx context.Context, namespace string, kind checksum.K
 const (
 	firstPage   = 16
 	largestPage = 500
-	pageBytes   = 1 << 20
+	pageBytes   = 2 << 20
 	mostBytes   = 4 << 20
 )
 
@@ -156,10 +156,10 @@ func (r *reader) body() *bytes.Buffer {
 // forget wipes a body: annotations may hold the object as it was last applied, content
 // and all.
 func (r *reader) forget(body *bytes.Buffer) {
+	clear(body.Bytes())
 	if body.Cap() > mostKept {
 		return
 	}
-	clear(body.Bytes())
 	body.Reset()
 	r.bodies.Put(body)
 }

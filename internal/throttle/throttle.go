@@ -8,6 +8,7 @@
 package throttle
 
 import (
+	"container/list"
 	"slices"
 	"time"
 
@@ -29,13 +30,14 @@ type Throttle struct {
 // namespace is what there is to know of one.
 type namespace struct {
 	*limit
-	line []workload.Ref // the first to ask first
+	line list.List // of workload.Ref, the first to ask first
 }
 
 // place is where a workload stands.
 type place struct {
 	in    standing
-	asked bool // since the last look at it ended
+	asked bool          // since the last look at it ended
+	line  *list.Element // while it waits
 	// The windows of the limits in which it got its permit.
 	all, own int
 }
@@ -74,28 +76,30 @@ func (t *Throttle) Begin(user workload.Ref) bool {
 		t.give(user, in, begun)
 		return true
 	case !known:
-		if len(in.line) == 0 {
+		if in.line.Len() == 0 {
 			t.turns = append(t.turns, user.Namespace)
 		}
-		in.line = append(in.line, user)
+		at.line = in.line.PushBack(user)
 		fallthrough
 	default: // it stands in line
-		t.places[user] = place{in: at.in, asked: true}
+		at.asked = true
+		t.places[user] = at
 		return false
 	}
 }
 
 // give gives a permit.
 func (t *Throttle) give(user workload.Ref, in *namespace, to standing) {
-	t.places[user] = place{in: to, asked: to == begun, all: t.all.window, own: in.window}
+	asked := to == begun || t.places[user].asked
+	t.places[user] = place{in: to, asked: asked, all: t.all.window, own: in.window}
 	t.all.out++
 	in.out++
 }
 
 // room reports whether there is a permit for a namespace. One in which nobody has one, and
-// was not late, gets it in any case.
+// was not late, does not wait for those that are late: one such has a permit beyond all.
 func (t *Throttle) room(in *namespace) bool {
-	return in.room() && (t.all.room() || in.out == 0 && !in.wasLate)
+	return in.room() && (t.all.room() || in.out == 0 && !in.wasLate && t.all.out <= t.all.permits)
 }
 
 // End takes a permit back. late tells that nothing came of it, for want of time. Those who
@@ -117,12 +121,12 @@ func (t *Throttle) Looked(user workload.Ref, now time.Time) (next []workload.Ref
 	switch {
 	case !known:
 		return nil
-	case at.in == called:
+	case at.in == called && !at.asked: // else it was called during the look, and comes again
 		return t.release(user, now)
 	case at.in == waits && !at.asked:
 		in := t.namespaces[user.Namespace]
-		in.line = slices.DeleteFunc(in.line, func(other workload.Ref) bool { return other == user })
-		if len(in.line) == 0 {
+		in.line.Remove(at.line)
+		if in.line.Len() == 0 {
 			t.turns = slices.DeleteFunc(t.turns, func(name string) bool { return name == user.Namespace })
 		}
 		delete(t.places, user)
@@ -140,7 +144,7 @@ func (t *Throttle) release(user workload.Ref, now time.Time) (next []workload.Re
 	t.namespaces[user.Namespace].out--
 	next = t.call()
 	for name, in := range t.namespaces {
-		if in.out == 0 && len(in.line) == 0 && in.tellsNothing(now) {
+		if in.out == 0 && in.line.Len() == 0 && in.tellsNothing(now) {
 			delete(t.namespaces, name)
 		}
 	}
@@ -156,15 +160,20 @@ func (t *Throttle) call() (next []workload.Ref) {
 			t.turns = t.turns[1:]
 			in := t.namespaces[name]
 			if t.room(in) {
-				user := in.line[0]
-				in.line = in.line[1:]
+				user := in.line.Remove(in.line.Front()).(workload.Ref) //nolint:forcetypeassert // nothing else is put there
 				t.give(user, in, called)
 				next, more = append(next, user), true
 			}
-			if len(in.line) > 0 {
+			if in.line.Len() > 0 {
 				t.turns = append(t.turns, name)
 			}
 		}
 	}
 	return next
+}
+
+// Stands reports whether a workload stands in line.
+func (t *Throttle) Stands(user workload.Ref) bool {
+	at, known := t.places[user]
+	return known && at.in == waits
 }

@@ -1,0 +1,91 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/throttle"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Overload: each try is late; between two tries the workload stands in line. What people are told?
+func TestLate_StandingInLineHidesNoFailure(t *testing.T) {
+	t.Run("off", func(t *testing.T) { c := newCluster(t); h, users := changedIn(t, c, 1); hides(t, c, h, users) })
+	t.Run("stepwise", func(t *testing.T) {
+		c := newCluster(t)
+		h, users := changedIn(t, c, 1)
+		h.stepwise()
+		hides(t, c, h, users)
+	})
+	t.Run("recording", func(t *testing.T) {
+		c := newCluster(t)
+		c.write("c", map[string]string{"k": "old"})
+		u := c.deploy("d", "c")
+		hides(t, c, newHouse(t, c), []workload.Ref{u})
+	})
+}
+
+func hides(t *testing.T, c *cluster, h *house, users []workload.Ref) {
+	drain := func() {
+		for h.queue.Len() > 0 {
+			u, _ := h.queue.Get()
+			h.queue.Done(u)
+		}
+	}
+	u := users[0]
+	others := []workload.Ref{{Kind: c.kind, Namespace: "shop", Name: "o1"}, {Kind: c.kind, Namespace: "shop", Name: "o2"}}
+	said := 0
+	for round := range 12 {
+		c.away, c.slow = true, func() { h.clock.Step(time.Second) }
+		drain()
+		if !h.plan.Off() {
+			h.next2(t, u)
+		}
+		h.queue.Add(u)
+		h.next(t.Context()) // late
+		_, events := h.happened()
+		said += len(events)
+		t.Log(round, "late; tries", h.queue.NumRequeues(u), events)
+		h.clock.Step(10 * time.Second)
+		for _, o := range others {
+			h.permits(func(t *throttle.Throttle) []workload.Ref { t.Begin(o); return nil })
+		}
+		drain()
+		h.queue.Add(u)
+		h.next(t.Context()) // stands in line
+		w, a := scrape(t, h.scraped, "configstamp_waiting_workloads"), scrape(t, h.scraped, "configstamp_waiting_age_seconds")
+		for k, v := range w {
+			if v > 0 {
+				t.Log("waiting", k, v, a[k])
+			}
+		}
+		if round == 11 {
+			sum := 0.0
+			for _, v := range w {
+				sum += v
+			}
+			if sum == 0 {
+				t.Error("it has failed for two minutes and stands in line, and no metric says so")
+			}
+		}
+		for _, o := range others {
+			h.permits(func(t *throttle.Throttle) []workload.Ref { return t.End(o, false, h.clock.Now()) })
+		}
+		h.clock.Step(10 * time.Second)
+	}
+	if said > 2 {
+		t.Errorf("%d events", said)
+	}
+}
+
+// next2 has the turn come.
+func (h *house) next2(t *testing.T, u workload.Ref) {
+	h.queue.Add(u)
+	h.next(t.Context())
+	h.clock.Step(2 * time.Second)
+	h.takeTurns(t.Context())
+	for h.queue.Len() > 0 {
+		x, _ := h.queue.Get()
+		h.queue.Done(x)
+	}
+}
