@@ -21,9 +21,14 @@ type Reader interface {
 // messages reads protobuf messages of a kind as its Kind reads JSON: into the same Go
 // types, but that the pod spec is read at once.
 type messages struct {
-	kind           *Kind
-	shape          reflect.Type
-	object, report fields
+	kind                 *Kind
+	shape                reflect.Type
+	object, head, report fields
+}
+
+// head is what is read of an object whose template cannot be read.
+type head struct {
+	Metadata Metadata `json:"metadata"`
 }
 
 // writtenTemplate is a pod template as it is read from protobuf.
@@ -42,7 +47,10 @@ func (k *Kind) Protobuf() Reader {
 		return nil
 	}
 	shape := shapeOf(k.Template, reflect.TypeFor[writtenTemplate]())
-	return &messages{kind: k, shape: shape, object: fieldsOf(shape, k.api), report: fieldsOf(reflect.TypeFor[report](), k.api)}
+	return &messages{
+		kind: k, shape: shape,
+		object: fieldsOf(shape, k.api), head: fieldsOf(reflect.TypeFor[head](), k.api), report: fieldsOf(reflect.TypeFor[report](), k.api),
+	}
 }
 
 // Decode implements Reader.
@@ -61,23 +69,17 @@ func (m *messages) Decode(message []byte) (*Object, error) {
 
 // DecodeMetadata implements Reader.
 func (m *messages) DecodeMetadata(message []byte) (*Object, error) {
-	var head struct {
-		Metadata Metadata `json:"metadata"`
-	}
-	value := reflect.ValueOf(&head).Elem()
-	if err := fieldsOf(value.Type(), m.kind.api).read(value, message); err != nil {
+	var read head
+	if err := m.head.read(reflect.ValueOf(&read).Elem(), message); err != nil {
 		return nil, fmt.Errorf("reading the metadata of a %s: %w", m.kind.Name, plain(err))
 	}
-	return &Object{Kind: m.kind, Metadata: head.Metadata}, nil
+	return &Object{Kind: m.kind, Metadata: read.Metadata}, nil
 }
 
 // Status implements Reader.
 func (m *messages) Status(message []byte) (status Status, err error) {
 	var o report
-	if !m.kind.silent() {
-		err = plain(m.report.read(reflect.ValueOf(&o).Elem(), message))
-	}
-	if err == nil {
+	if err = plain(m.report.read(reflect.ValueOf(&o).Elem(), message)); err == nil {
 		status, err = m.kind.status(&o)
 	}
 	if err != nil {

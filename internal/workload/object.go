@@ -94,13 +94,11 @@ func (k *Kind) templateIn(value reflect.Value) reflect.Value {
 
 // DecodeMetadata reads an object of which Decode cannot read the template.
 func (k *Kind) DecodeMetadata(raw []byte) (*Object, error) {
-	var head struct {
-		Metadata Metadata `json:"metadata"`
-	}
-	if err := unmarshal(raw, &head); err != nil {
+	var read head
+	if err := unmarshal(raw, &read); err != nil {
 		return nil, fmt.Errorf("reading the metadata of a %s: %w", k.Name, plain(err))
 	}
-	return &Object{Kind: k, Metadata: head.Metadata}, nil
+	return &Object{Kind: k, Metadata: read.Metadata}, nil
 }
 
 // plain drops what a JSON error quotes of the document: a Pod template may

@@ -229,7 +229,7 @@ func (k *Kind) Status(raw []byte) (Status, error) {
 	var o report
 	var err error
 	switch {
-	case k.silent():
+	case !k.Restarts || k.Progress == "" && k.Signs.Counts == NoCounts:
 		err = unmarshal(raw, &struct{}{})
 	case k.Signs.Counts == NoCounts:
 		var told statement
@@ -250,9 +250,6 @@ func (k *Kind) Status(raw []byte) (Status, error) {
 	}
 	return status, nil
 }
-
-// silent reports whether nothing of an object tells how far it is.
-func (k *Kind) silent() bool { return !k.Restarts || k.Progress == "" && k.Signs.Counts == NoCounts }
 
 // status is how far an object is that tells this.
 func (k *Kind) status(o *report) (Status, error) {
