@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -63,7 +64,7 @@ func (a *restAPI) put(kind *workload.Kind, client rest.Interface) {
 	}
 }
 
-// request is one about a workload. Of a kind that is not watched there is none.
+// request is one about a workload, answered with JSON. Of a kind that is not watched there is none.
 func (a *restAPI) request(verb string, user workload.Ref) (*rest.Request, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -71,7 +72,7 @@ func (a *restAPI) request(verb string, user workload.Ref) (*rest.Request, error)
 	if !ok {
 		return nil, refusal.Plain(apierrors.NewNotFound(user.Kind.GroupVersionResource().GroupResource(), user.Name))
 	}
-	return client.Verb(verb).Namespace(user.Namespace).Resource(user.Kind.Resource).Name(user.Name), nil
+	return client.Verb(verb).SetHeader("Accept", runtime.ContentTypeJSON).Namespace(user.Namespace).Resource(user.Kind.Resource).Name(user.Name), nil
 }
 
 // send is the one place where a request is sent: what names it for errors. It returns the

@@ -6,14 +6,22 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/follow/fakeapi"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -59,5 +67,44 @@ func TestWords_NoRequestRepeatsTheAnswer(t *testing.T) {
 		if statusOf(err).Code == 0 {
 			t.Errorf("%s: it is not known what the API server answered: %v", request, err)
 		}
+	}
+}
+
+// What is watched comes in protobuf, and says what its JSON would; what is asked for
+// comes as JSON.
+func TestWatch_ProtobufSaysWhatJSONDoes(t *testing.T) {
+	server, c := fakeapi.New(t), newCluster(t)
+	d := c.deploy("d", "settings")
+	typed := appsv1.Deployment{}
+	if err := json.Unmarshal(c.body(d), &typed); err != nil {
+		t.Fatal(err)
+	}
+	server.Put("deployments", &typed)
+	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		if isJSON := !strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf); isJSON != strings.HasSuffix(r.URL.Path, "/d") {
+			t.Errorf("%s is asked for as %q", r.URL, r.Header.Get("Accept"))
+		}
+		return false
+	}
+	made, err := New(server.Config(), discovered{}, Options{Kinds: workload.Table{d.Kind}, Policy: c.policy, Workers: 1, Clock: clock.RealClock{}}, c, c, c, events.NewFakeRecorder(100), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { made.watches[0].store.Run(t.Context(), made.watches[0].client) })
+	t.Cleanup(running.Wait)
+	eventually(t, "it is known", func() bool { return made.index.get(d) != nil })
+	body, err := made.api.get(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, want, err := made.options.read(d.Kind, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := *made.index.get(d)
+	got.still, got.best, got.calm, got.sources = want.still, want.best, want.calm, want.sources
+	if len(got.references) != 1 || !reflect.DeepEqual(&got, want) {
+		t.Errorf("got  %+v\nwant %+v", &got, want)
 	}
 }

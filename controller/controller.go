@@ -316,9 +316,9 @@ func (c *Controller) tryTurns(ctx context.Context) (err error) {
 }
 
 // tryRead reads a workload as it arrives.
-func (c *Controller) tryRead(kind *workload.Kind, data []byte) (object *workload.Object, s *Workload, err error) {
+func (c *Controller) tryRead(kind *workload.Kind, form workload.Reader, data []byte) (object *workload.Object, s *Workload, err error) {
 	defer c.caught(klog.Background(), inWatch, "Reading a workload panicked", func() { err = errPanicked }, "kind", kind)
-	return c.options.read(kind, data)
+	return c.options.read(form, data)
 }
 
 // Healthy says why the process should be restarted, nil when a restart would not help, as

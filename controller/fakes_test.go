@@ -368,7 +368,7 @@ func (h *house) see(t *testing.T, user workload.Ref) {
 // sees has the watch of a controller bring a workload.
 func (c *Controller) sees(t testing.TB, user workload.Ref, body []byte) {
 	t.Helper()
-	object, err := c.condenser(user.Kind)(body)
+	object, err := c.condenser(user.Kind, user.Kind)(body)
 	if err == nil {
 		err = c.index.of(user.Kind, "", c.options.Clock).Update(object)
 	}

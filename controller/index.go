@@ -40,12 +40,12 @@ type Workload struct {
 }
 
 // read reads a workload as the API server writes it.
-func (o *Options) read(kind *workload.Kind, body []byte) (*workload.Object, *Workload, error) {
-	object, err := kind.Decode(body)
+func (o *Options) read(form workload.Reader, body []byte) (*workload.Object, *Workload, error) {
+	object, err := form.Decode(body)
 	if err != nil {
 		return nil, nil, err
 	}
-	status, err := kind.Status(body)
+	status, err := form.Status(body)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,7 +48,7 @@ func BenchmarkMemoryOfWorkloads(b *testing.B) {
 // receive has the controller's watch bring workloads at once.
 func receive(b *testing.B, c *Controller, kind *workload.Kind, workloads int, sources func(i int) []checksum.Source) {
 	b.Helper()
-	read := c.condenser(kind)
+	read := c.condenser(kind, kind)
 	list := make([]any, workloads)
 	for i := range list {
 		object, err := read(stampedDeployment(i, sources(i)))

@@ -157,7 +157,7 @@ func TestRun_NothingIsLostAtTheMomentOfLeading(t *testing.T) {
 	var coming []any
 	for i := range 90 { // as many events find room
 		d := c.deploy(fmt.Sprintf("d%03d", i), "c")
-		object, err := h.condenser(c.kind)(c.body(d))
+		object, err := h.condenser(c.kind, c.kind)(c.body(d))
 		if err != nil {
 			t.Fatal(err)
 		}

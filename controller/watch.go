@@ -169,7 +169,13 @@ func (c *Controller) fill(ctx context.Context) bool {
 
 // watchesOf are the watches that fill the index with workloads of a kind.
 func (c *Controller) watchesOf(config *rest.Config, clients *restAPI, kind *workload.Kind) (watches []watch, err error) {
-	client, err := follow.NewRaw(config, kind.GroupVersionResource().GroupVersion(), c.condenser(kind))
+	gv, text := kind.GroupVersionResource().GroupVersion(), c.condenser(kind, kind)
+	var client rest.Interface
+	if messages := kind.Protobuf(); messages != nil {
+		client, err = follow.NewEither(config, gv, c.condenser(kind, messages), text)
+	} else {
+		client, err = follow.NewRaw(config, gv, text)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", kind, err)
 	}
@@ -213,13 +219,13 @@ func (c *Controller) custom(config *rest.Config, clients *restAPI, kind *workloa
 	}}
 }
 
-// condenser reads workloads of a kind as they arrive. One that cannot be read
+// condenser reads workloads of a kind as they arrive, in one form. One that cannot be read
 // is kept with its fault, so that it never ends the watch of the others.
-func (c *Controller) condenser(kind *workload.Kind) func([]byte) (runtime.Object, error) {
+func (c *Controller) condenser(kind *workload.Kind, form workload.Reader) func([]byte) (runtime.Object, error) {
 	return func(data []byte) (runtime.Object, error) {
-		object, s, err := c.tryRead(kind, data)
+		object, s, err := c.tryRead(kind, form, data)
 		if err != nil {
-			head, headErr := kind.DecodeMetadata(data)
+			head, headErr := form.DecodeMetadata(data)
 			if headErr != nil {
 				return nil, err
 			}

@@ -88,6 +88,32 @@ func NewRaw(cfg *rest.Config, gv schema.GroupVersion, condense func(data []byte)
 	})
 }
 
+// NewEither makes a client of one group and version of Kubernetes' own kinds that asks
+// for protobuf, and takes JSON where a server or proxy answers that: message gets what
+// NewProtobuf's condense does, text what NewRaw's does. It decodes neither into a Go type,
+// so it needs none.
+func NewEither(cfg *rest.Config, gv schema.GroupVersion, message, text func([]byte) (runtime.Object, error)) (*rest.RESTClient, error) {
+	scheme, err := newScheme(gv)
+	if err != nil {
+		return nil, err
+	}
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	infos := slices.Clone(codecs.SupportedMediaTypes())
+	for i := range infos {
+		infos[i] = lean(infos[i])
+	}
+	return newClient(cfg, gv, runtime.ContentTypeProtobuf, acceptProtobuf, negotiated{
+		NegotiatedSerializer: codecs,
+		infos:                infos,
+		decorate: func(inner runtime.Decoder) runtime.Decoder {
+			return eitherDecoder{
+				protobufDecoder{inner: inner, condense: func(_ string, object []byte) (runtime.Object, error) { return message(object) }},
+				rawDecoder{inner: inner, condense: text},
+			}
+		},
+	})
+}
+
 // newScheme knows what any answer may be beside the kinds of its group: Status,
 // and the kinds of meta.k8s.io. client-go's own scheme lacks the latter, is shared
 // by the whole process, and a copy of it takes 0.6 MiB.

@@ -118,6 +118,20 @@ func (d protobufDecoder) list(kind string, message []byte) (runtime.Object, erro
 	return list, nil
 }
 
+// eitherDecoder has each object decoded in the form in which it came.
+type eitherDecoder struct {
+	protobuf protobufDecoder
+	json     rawDecoder
+}
+
+// Decode implements runtime.Decoder.
+func (d eitherDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if wire.Is(data) {
+		return d.protobuf.Decode(data, defaults, into)
+	}
+	return d.json.Decode(data, defaults, into)
+}
+
 // rawDecoder hands out the text of each object; inner decodes what is not one:
 // Status and what was asked for as PartialObjectMetadata.
 type rawDecoder struct {

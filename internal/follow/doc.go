@@ -9,7 +9,8 @@
 // Reflector, its pager and its temporary store never see nor keep a big one.
 //
 // The package does not know what is kept of an object, nor why. Its callers say so by a
-// function: packages source and namespace (protobuf) and the controller (raw JSON).
+// function: packages source and namespace (protobuf) and the controller (either, and raw JSON
+// of custom kinds).
 //
 // Start reading at client.go (how objects become small), then decode.go, stream.go, store.go (what
 // a watch fills), listwatch.go (what it asks for), forget.go (what must not stay in

@@ -72,6 +72,20 @@ func (c *counted) raw(data []byte) (runtime.Object, error) {
 	return s, nil
 }
 
+func (c *counted) deployment(message []byte) (runtime.Object, error) {
+	var d appsv1.Deployment
+	if err := d.Unmarshal(message); err != nil {
+		return nil, err
+	}
+	s := c.count(&d.ObjectMeta)
+	s.text = d.Spec.Template.Annotations["key"]
+	clear(message)
+	return s, nil
+}
+
+// none is for a form in which nothing may come.
+func none([]byte) (runtime.Object, error) { return nil, errors.New("not in this form") }
+
 func (c *counted) assertOnce(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()
@@ -113,6 +127,13 @@ var flavours = map[string]flavour{
 		object:   func(name, value string) runtime.Object { return deployment(name, value) },
 		client: func(cfg *rest.Config, c *counted) (rest.Interface, error) {
 			return follow.NewRaw(cfg, appsv1.SchemeGroupVersion, c.raw)
+		},
+	},
+	"either": {
+		resource: "deployments",
+		object:   func(name, value string) runtime.Object { return deployment(name, value) },
+		client: func(cfg *rest.Config, c *counted) (rest.Interface, error) {
+			return follow.NewEither(cfg, appsv1.SchemeGroupVersion, c.deployment, none)
 		},
 	},
 }
@@ -340,23 +361,36 @@ func TestNothingIsAskedForCompressed(t *testing.T) {
 
 // A server, or a proxy before it, may answer JSON though protobuf was asked for.
 func TestProtobufClientUnderstandsJSON(t *testing.T) {
-	server, c := fakeapi.New(t), &counted{}
-	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-		r.Header.Set("Accept", strings.ReplaceAll(r.Header.Get("Accept"), runtime.ContentTypeProtobuf, runtime.ContentTypeJSON))
-		return false
+	protobuf, either := flavours["protobuf"], flavours["either"]
+	either.client = func(cfg *rest.Config, c *counted) (rest.Interface, error) {
+		return follow.NewEither(cfg, appsv1.SchemeGroupVersion, none, c.raw)
 	}
-	server.Put("configmaps", configMap("web", "first"))
-	client, err := follow.NewProtobuf(server.Config(), corev1.SchemeGroupVersion, corev1.AddToScheme, c.protobuf)
-	if err != nil {
-		t.Fatal(err)
+	for name, f := range map[string]flavour{"protobuf": protobuf, "either": either} {
+		t.Run(name, func(t *testing.T) {
+			server, c := fakeapi.New(t), &counted{}
+			server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+				r.Header.Set("Accept", strings.ReplaceAll(r.Header.Get("Accept"), runtime.ContentTypeProtobuf, runtime.ContentTypeJSON))
+				return false
+			}
+			client, err := f.client(server.Config(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			understandsAll(t, f, server, client, c)
+		})
 	}
-	store := startReflector(t, client, "configmaps")
+}
+
+func understandsAll(t *testing.T, f flavour, server *fakeapi.Server, client rest.Interface, c *counted) {
+	t.Helper()
+	server.Put(f.resource, f.object("web", "first"))
+	store := startReflector(t, client, f.resource)
 	fakeapi.Eventually(t, "it arrives", func() bool { return text(store, "web") == "first" })
-	server.Bookmark("configmaps")
-	server.Put("configmaps", configMap("web", "second"))
+	server.Bookmark(f.resource)
+	server.Put(f.resource, f.object("web", "second"))
 	fakeapi.Eventually(t, "a change arrives", func() bool { return text(store, "web") == "second" })
 	c.assertOnce(t)
-	get := client.Get().Namespace("shop").Resource("configmaps")
+	get := client.Get().Namespace("shop").Resource(f.resource)
 	if obj, err := get.Do(t.Context()).Get(); err != nil || len(obj.(*metav1.List).Items) != 1 || obj.(*metav1.List).Items[0].Object.(*small).text != "second" {
 		t.Errorf("LIST: %v, %v", obj, err)
 	}

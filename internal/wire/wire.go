@@ -54,28 +54,50 @@ func Open(data []byte) (Object, error) {
 	return o, err
 }
 
+// Value is that of a field: a number (varint), or the bytes of a text or a message.
+type Value struct {
+	Bytes    []byte
+	Number   uint64
+	IsNumber bool
+}
+
 // Each calls found with each field of message that is a text, bytes or a message, in
 // order. Fields may come more than once: of a text the last one counts, messages are
 // continued, lists and maps grow. It ends with the first error.
 func Each(message []byte, found func(number int, value []byte) error) error {
+	return EachValue(message, func(number int, value Value) error {
+		if value.IsNumber {
+			return nil
+		}
+		return found(number, value.Bytes)
+	})
+}
+
+// EachValue is Each for numbers too. It passes over those of fixed size.
+func EachValue(message []byte, found func(number int, value Value) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
 			return errForm
 		}
 		message = message[n:]
-		if kind != protowire.BytesType {
-			if n = protowire.ConsumeFieldValue(number, kind, message); n < 0 {
-				return errForm
-			}
-			message = message[n:]
-			continue
+		var value Value
+		switch kind {
+		case protowire.BytesType:
+			value.Bytes, n = protowire.ConsumeBytes(message)
+		case protowire.VarintType:
+			value.IsNumber = true
+			value.Number, n = protowire.ConsumeVarint(message)
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, message)
 		}
-		value, n := protowire.ConsumeBytes(message)
 		if n < 0 {
 			return errForm
 		}
 		message = message[n:]
+		if kind != protowire.BytesType && kind != protowire.VarintType {
+			continue
+		}
 		if err := found(int(number), value); err != nil {
 			return err
 		}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -45,6 +47,7 @@ type Kind struct {
 	Signs Signs
 
 	shape reflect.Type
+	api   reflect.Type // its Go type in k8s.io/api, nil for kinds that are read as JSON alone
 }
 
 // GroupVersionResource addresses the kind in the API.
@@ -70,11 +73,11 @@ func Builtin() Table {
 	template := []string{"spec", "template"}
 	return Table{
 		// k8s.io/api/apps/v1, DeploymentProgressing; its reasons: k8s.io/kubernetes/pkg/controller/deployment/util
-		kind("apps", "deployments", "Deployment", template, false, true).
+		kind("apps", "deployments", "Deployment", template, false, true).in(reflect.TypeFor[appsv1.Deployment]()).
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable"}),
-		kind("apps", "statefulsets", "StatefulSet", template, false, true).telling("", Signs{Counts: CountsReplicas}),
-		kind("apps", "daemonsets", "DaemonSet", template, false, true).telling("", Signs{Counts: CountsNodes}),
-		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false),
+		kind("apps", "statefulsets", "StatefulSet", template, false, true).in(reflect.TypeFor[appsv1.StatefulSet]()).telling("", Signs{Counts: CountsReplicas}),
+		kind("apps", "daemonsets", "DaemonSet", template, false, true).in(reflect.TypeFor[appsv1.DaemonSet]()).telling("", Signs{Counts: CountsNodes}),
+		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false).in(reflect.TypeFor[batchv1.CronJob]()),
 		kind("batch", "jobs", "Job", template, true, false),
 		kind("apps", "replicasets", "ReplicaSet", template, true, false),
 		kind("", "replicationcontrollers", "ReplicationController", template, true, false),
@@ -84,7 +87,7 @@ func Builtin() Table {
 
 // kind is a row of version v1, as all that every cluster has are.
 func kind(group, resource, name string, template []string, createOnly, restarts bool) *Kind {
-	return &Kind{Group: group, Version: "v1", Resource: resource, Name: name, Template: template, CreateOnly: createOnly, Restarts: restarts, shape: shapeOf(template)}
+	return &Kind{Group: group, Version: "v1", Resource: resource, Name: name, Template: template, CreateOnly: createOnly, Restarts: restarts, shape: shapeOf(template, reflect.TypeFor[sparingTemplate]())}
 }
 
 // Known is the table of custom resources that are served where a cluster has them.
@@ -106,12 +109,18 @@ func Known() Table {
 }
 
 func custom(group, version, resource, name string, template []string) *Kind {
-	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, Restarts: true, Custom: true, shape: shapeOf(template)}
+	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, Restarts: true, Custom: true, shape: shapeOf(template, reflect.TypeFor[sparingTemplate]())}
 }
 
 // telling is the row with what tells of its rollouts.
 func (k *Kind) telling(progress string, signs Signs) *Kind {
 	k.Progress, k.Signs = progress, signs
+	return k
+}
+
+// in is the row with the Go type that tells how its objects are written as protobuf.
+func (k *Kind) in(api reflect.Type) *Kind {
+	k.api = api
 	return k
 }
 

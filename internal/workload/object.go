@@ -39,16 +39,16 @@ type Object struct {
 	Template Template
 }
 
-// shapeOf makes the Go type that reads an object whose pod template is at
-// path in one pass, so that a kind is data and not code:
+// shapeOf makes the Go type that reads an object whose pod template, of another Go
+// type, is at path in one pass, so that a kind is data and not code:
 //
 //	struct { Metadata Metadata `json:"metadata"`; Next struct { Next sparingTemplate `json:"template"` } `json:"spec"` }
-func shapeOf(path []string) reflect.Type {
+func shapeOf(path []string, template reflect.Type) reflect.Type {
 	fields := []reflect.StructField{{Name: "Metadata", Type: reflect.TypeFor[Metadata](), Tag: `json:"metadata"`}}
 	if len(path) == 0 { // the object is the template
 		return reflect.StructOf(append(fields, reflect.StructField{Name: "Next", Type: reflect.TypeFor[span](), Tag: `json:"spec"`}))
 	}
-	next := reflect.TypeFor[sparingTemplate]()
+	next := template
 	for i := len(path) - 1; i > 0; i-- {
 		next = reflect.StructOf([]reflect.StructField{step(path[i], next)})
 	}
@@ -79,31 +79,36 @@ func (k *Kind) Decode(raw []byte) (*Object, error) {
 		}
 		return object, nil
 	}
-	for range k.Template {
-		value = value.Field(value.NumField() - 1)
-	}
-	template := at[sparingTemplate](value)
+	template := at[sparingTemplate](k.templateIn(value))
 	object.Template = Template{Metadata: template.Metadata, Spec: template.Spec.of(raw)}
 	return object, nil
 }
 
+// templateIn is the pod template in a value of a type that shapeOf made.
+func (k *Kind) templateIn(value reflect.Value) reflect.Value {
+	for range k.Template {
+		value = value.Field(value.NumField() - 1)
+	}
+	return value
+}
+
 // DecodeMetadata reads an object of which Decode cannot read the template.
 func (k *Kind) DecodeMetadata(raw []byte) (*Object, error) {
-	var head struct {
-		Metadata Metadata `json:"metadata"`
-	}
-	if err := unmarshal(raw, &head); err != nil {
+	var read head
+	if err := unmarshal(raw, &read); err != nil {
 		return nil, fmt.Errorf("reading the metadata of a %s: %w", k.Name, plain(err))
 	}
-	return &Object{Kind: k, Metadata: head.Metadata}, nil
+	return &Object{Kind: k, Metadata: read.Metadata}, nil
 }
 
 // plain drops what a JSON error quotes of the document: a Pod template may
-// hold a secret in plain text.
+// hold a secret in plain text. nil stays nil.
 func plain(err error) error {
 	var syntax *jsontext.SyntacticError
 	var kind *json.SemanticError
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &syntax):
 		return fmt.Errorf("it is not JSON, at byte %d", syntax.ByteOffset)
 	case errors.As(err, &kind):

@@ -6,13 +6,17 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/configstamp/configstamp/internal/wire"
 )
 
 // PodSpec reads the parts of the pod spec that can name a source. A template
 // without a spec (a custom resource may have none) names nothing.
 func (t *Template) PodSpec() (*corev1.PodSpec, error) {
 	var read podSpec
-	if len(t.Spec) > 0 {
+	if t.read != nil {
+		read = *t.read
+	} else if len(t.Spec) > 0 {
 		if err := unmarshal(t.Spec, &read); err != nil {
 			return nil, plain(err)
 		}
@@ -84,4 +88,14 @@ func (e *sourcedEnv) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 	}
 	_, err := decoder.ReadToken()
 	return err
+}
+
+// keeps reports whether a message of a variable has a valueFrom.
+func (sourcedEnv) keeps(variable []byte) (sourced bool) {
+	const valueFrom = 3 // generated.proto of k8s.io/api/core/v1, EnvVar
+	err := wire.Each(variable, func(number int, _ []byte) error {
+		sourced = sourced || number == valueFrom
+		return nil
+	})
+	return sourced || err != nil // which is told by whoever reads it
 }

@@ -238,12 +238,24 @@ func (k *Kind) Status(raw []byte) (Status, error) {
 	default:
 		err = unmarshal(raw, &o)
 	}
-	if err != nil {
-		return Status{}, fmt.Errorf("reading how far a %s is: %w", k.Name, plain(err))
+	var status Status
+	if err = plain(err); err == nil {
+		status, err = k.status(&o)
 	}
-	number, err := k.Signs.count(&o)
 	if err != nil {
 		return Status{}, fmt.Errorf("reading how far a %s is: %w", k.Name, err)
+	}
+	if k.Custom && !o.Status.Observed.told() && !o.Status.condition(k.Progress).Observed.told() {
+		status.StatusHash = statusHash(raw)
+	}
+	return status, nil
+}
+
+// status is how far an object is that tells this.
+func (k *Kind) status(o *report) (Status, error) {
+	number, err := k.Signs.count(o)
+	if err != nil {
+		return Status{}, err
 	}
 	progress := o.Status.condition(k.Progress)
 	status := Status{
@@ -256,13 +268,10 @@ func (k *Kind) Status(raw []byte) (Status, error) {
 		Deadline:  k.Signs.Deadline && o.Spec.hasDeadline() && (k.Signs.Over == "" || progress.Reason != k.Signs.Over),
 		PerNode:   k.Signs.Counts == CountsNodes,
 	}
-	if k.Custom && !o.Status.Observed.told() && !progress.Observed.told() {
-		status.StatusHash = statusHash(raw)
-	}
-	if status.Waits = k.waits(&o, number); status.Waits != "" || k.Signs.Counts == NoCounts && k.Progress == "" {
+	if status.Waits = k.waits(o, number); status.Waits != "" || k.Signs.Counts == NoCounts && k.Progress == "" {
 		return status, nil
 	}
-	status.Phase = k.phase(&o, progress, number)
+	status.Phase = k.phase(o, progress, number)
 	switch status.Phase {
 	case Failed:
 		status.Why = word(o.Status.Phase)
@@ -274,7 +283,7 @@ func (k *Kind) Status(raw []byte) (Status, error) {
 		}
 		status.Missing = clamp(number.missing())
 	case Rolling, Suspended:
-		if k.behind(&o) { // what it counts was new before
+		if k.behind(o) { // what it counts was new before
 			number.updated, number.working, status.Updated = 0, 0, 0
 		}
 		status.Missing = clamp(number.missing())

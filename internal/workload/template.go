@@ -12,10 +12,12 @@ import (
 )
 
 // Template is a pod template: its metadata read, its spec kept as it came
-// until somebody asks for it.
+// until somebody asks for it. What came as protobuf has no Spec, and is the Same as nothing.
 type Template struct {
 	Metadata templateMetadata
 	Spec     jsontext.Value
+
+	read *podSpec // of what came as protobuf
 }
 
 // sparingTemplate is a Template whose spec is left where it is.
