@@ -283,7 +283,9 @@ func (p *Product) settle() time.Duration {
 // Leaks compares the goroutines of each process with those of its like, and tells
 // of one that has many more than it can need: watches, connections, workers.
 func (p *Product) Leaks() []string {
-	const enough = 150
+	// 16 workers, and two for each connection: of each of four kinds a watch and one for
+	// each worker, of the rest about ten.
+	const enough = 180
 	var leaks []string
 	for _, process := range p.All() {
 		values, err := process.Metrics()
