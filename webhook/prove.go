@@ -7,8 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/configstamp/configstamp/checksum"
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 // look fills in what the sources hold, proven fresh if that can be done in

@@ -57,9 +57,10 @@ func (l *late) Update(ctx context.Context, name string, changed *coordinationv1.
 	if err != nil {
 		return nil, err
 	}
-	if l.after > 0 && l.cutAfter.Load() {
-		l.cut.Store(true)
+	if !l.cutAfter.Load() {
+		return o, nil
 	}
+	l.cut.Store(true)
 	return o, wait(ctx, l.after)
 }
 
@@ -84,14 +85,13 @@ func TestOneLeaderAfterALateAnswer(t *testing.T) {
 				}()
 				return stop
 			}
-			l := &late{line: &line{server: s}}
+			l := &late{line: &line{server: s}, after: 4900 * time.Millisecond}
 			e1, e2 := make(chan error, 1), make(chan error, 1)
 			run("first", l, e1)
 			time.Sleep(10 * time.Second)
 			stop := run("second", &line{server: s}, e2)
 			time.Sleep(time.Minute)
 			l.cutAfter.Store(true)
-			l.after = 4900 * time.Millisecond
 			<-e1
 			time.Sleep(time.Minute)
 			if worst.Load() > 1 {
