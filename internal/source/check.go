@@ -277,8 +277,11 @@ func (c *Checker) present(ctx context.Context, by *sharing[Record], namespace st
 func (c *Checker) one(ctx context.Context, namespace string, source checksum.Source) (Record, error) {
 	if _, held := c.store.Get(namespace, source); held {
 		version, err := c.reader.version(ctx, namespace, source)
-		if err != nil || version == "" {
-			return Record{}, err
+		if err != nil { // client-go asks again when a connection is cut, or the API server is busy
+			return c.whole(ctx, namespace, source)
+		}
+		if version == "" {
+			return Record{}, nil
 		}
 		// The Store may have caught up with a change in the meantime.
 		if record, held := c.store.Get(namespace, source); held && record.ResourceVersion == version {

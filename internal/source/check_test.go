@@ -267,3 +267,29 @@ func TestNothingOfASourceIsLogged(t *testing.T) {
 		t.Errorf("logged: %s", text)
 	}
 }
+
+// A connection may be cut under a read, or the API server may have too much to do for a
+// moment: that is no reason not to know.
+func TestAReadThatFailsOnceIsMadeAgain(t *testing.T) {
+	for name, fail := range map[string]func(w http.ResponseWriter){
+		"the connection is cut": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"the API server fails":  func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := fakeapi.New(t)
+			server.Put("configmaps", configMap("shop", "web", map[string]string{"a": "1"}))
+			var failures atomic.Int32
+			server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				if strings.HasSuffix(r.URL.Path, "/web") && failures.Add(1) <= 1 {
+					fail(w)
+					return true
+				}
+				return false
+			}
+			found, err := NewChecker(stale(t, server), CheckerOptions{Timeout: 5 * time.Second}).Fresh(t.Context(), "shop", []checksum.Source{web}, nil)
+			if err != nil || !found[web].Equal(contentOf(map[string]string{"a": "1"})) || failures.Load() < 2 {
+				t.Errorf("%v, %v", found, err)
+			}
+		})
+	}
+}
