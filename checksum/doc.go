@@ -15,8 +15,8 @@
 //   - What is written: digest.go (the format v1, with its test vectors in
 //     testdata/vectors-v1.json), digestcache.go (nothing is hashed twice), stamp.go
 //     (where it stands).
-//   - What follows: verdict.go (is a record still true?), decide.go (the table of the
-//     design), prove.go (what must be known for certain before), another.go (two installations), reason.go with reasons.go (why it came to
-//     that, in every word that people and metrics see) and finding.go (what people are
-//     told).
+//   - What follows: verdict.go (is a record still true?), prove.go (what must be known
+//     for certain before anything is decided), decide.go (the table of the design),
+//     another.go (two installations), reason.go with reasons.go (why it came to that, in
+//     every word that people and metrics see) and finding.go (what people are told).
 package checksum

@@ -10,8 +10,8 @@
 // rolls.
 //
 // Read it in this order:
-//   - What it works on: controller.go (who leads, the queue), watch.go (the caches) and index.go (which workloads use a
-//     source).
+//   - What it works on: controller.go (who leads, the queue), watch.go (the caches) and
+//     index.go (which workloads use a source).
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
 //     true now), readmit.go (rolls), record.go with diff.go (recordings) and api.go (all
 //     requests).

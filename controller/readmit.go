@@ -32,7 +32,7 @@ const (
 )
 
 // errLate: a re-admission failed for want of time.
-var errLate = errors.New("the API server or the webhook is slow")
+var errLate = errors.New("the API server or the webhook takes too long: relieve it, or raise the webhook's timeoutSeconds")
 
 // throttled has a workload re-admitted if it gets a permit; else it stands in line. There
 // are fewer permits while re-admissions fail for want of time.

@@ -52,13 +52,9 @@ func NewProtobuf(cfg *rest.Config, gv schema.GroupVersion, register func(*runtim
 	if !ok {
 		return nil, fmt.Errorf("making a client of %s: no serializer for %s", gv, runtime.ContentTypeProtobuf)
 	}
-	infos := slices.Clone(codecs.SupportedMediaTypes())
-	for i := range infos {
-		infos[i] = lean(infos[i])
-	}
 	return newClient(cfg, gv, runtime.ContentTypeProtobuf, acceptProtobuf, negotiated{
 		NegotiatedSerializer: codecs,
-		infos:                infos,
+		infos:                allLean(codecs),
 		decorate: func(inner runtime.Decoder) runtime.Decoder {
 			return protobufDecoder{inner: inner, encoder: codecs.EncoderForVersion(protobuf.Serializer, gv), condense: condense}
 		},
@@ -98,13 +94,9 @@ func NewEither(cfg *rest.Config, gv schema.GroupVersion, message, text func([]by
 		return nil, err
 	}
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
-	infos := slices.Clone(codecs.SupportedMediaTypes())
-	for i := range infos {
-		infos[i] = lean(infos[i])
-	}
 	return newClient(cfg, gv, runtime.ContentTypeProtobuf, acceptProtobuf, negotiated{
 		NegotiatedSerializer: codecs,
-		infos:                infos,
+		infos:                allLean(codecs),
 		decorate: func(inner runtime.Decoder) runtime.Decoder {
 			return eitherDecoder{
 				protobufDecoder{inner: inner, condense: func(_ string, object []byte) (runtime.Object, error) { return message(object) }},
@@ -112,6 +104,15 @@ func NewEither(cfg *rest.Config, gv schema.GroupVersion, message, text func([]by
 			}
 		},
 	})
+}
+
+// allLean are the media types of codecs, with streams that keep little (lean).
+func allLean(codecs runtime.NegotiatedSerializer) []runtime.SerializerInfo {
+	infos := slices.Clone(codecs.SupportedMediaTypes())
+	for i := range infos {
+		infos[i] = lean(infos[i])
+	}
+	return infos
 }
 
 // newScheme knows what any answer may be beside the kinds of its group: Status,
