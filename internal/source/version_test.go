@@ -149,11 +149,16 @@ func TestNothingOfAnAnswerIsKept(t *testing.T) {
 	applied.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"password":"hunter2"}}`}
 	server.Put("secrets", applied)
 	r := newVersionReader(t, server)
-	if version, err := r.version(t.Context(), "shop", token); version == "" || err != nil {
-		t.Fatal(version, err)
+	for range 100 { // A pool may keep nothing, and under -race it keeps three of four.
+		if version, err := r.version(t.Context(), "shop", token); version == "" || err != nil {
+			t.Fatal(version, err)
+		}
+		body := r.body()
+		if room := body.Bytes()[:body.Cap()]; strings.Contains(string(room), "hunter2") {
+			t.Fatalf("what is kept for the next answer, %d bytes, holds the last one", len(room))
+		} else if len(room) > 0 {
+			return
+		}
 	}
-	body := r.body()
-	if room := body.Bytes()[:body.Cap()]; len(room) == 0 || strings.Contains(string(room), "hunter2") {
-		t.Errorf("what is kept for the next answer, %d bytes, holds the last one", len(room))
-	}
+	t.Error("nothing was kept for the next answer in 100 reads")
 }
