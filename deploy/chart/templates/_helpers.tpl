@@ -53,6 +53,11 @@ labels:
 {{- if and .Values.hostNetwork .Values.networkPolicy.enabled }}
 {{- fail "networkPolicy: a NetworkPolicy does nothing for Pods with hostNetwork; limit the ports in the firewall of the nodes" }}
 {{- end }}
+{{- range $key, $_ := .Values.commonLabels }}
+{{- if or (hasPrefix "app.kubernetes.io/" $key) (hasPrefix "helm.sh/" $key) }}
+{{- fail (printf "commonLabels: %s is a label that the chart sets by itself; take another one" $key) }}
+{{- end }}
+{{- end }}
 {{- $taken := dict }}
 {{- range include "configstamp.ports" . | fromYamlArray }}
 {{- $port := int .port | toString }}
