@@ -378,6 +378,7 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"controller.extraArgs={settle=1s}":            "/controller/extraArgs/0",
 		"log.verbosity=8":                             "/log/verbosity",
 		"webhook.port=443":                            "/webhook/port",
+		"webhook.metricsPort=null":                    "give your values file instead",
 		"dnsPolicy=None-at-all":                       "/dnsPolicy",
 		"controller.metricsPort=8443":                 "webhook.port and controller.metricsPort are both 8443",
 		"commonLabels.helm\\.sh/chart=x":              "a label that the chart sets",

@@ -39,7 +39,7 @@ func TestHelm_HostNetwork(t *testing.T) {
 	s.rolls("1")
 
 	s.still("a rolling update where the one node has no room for a second Pod", func() {
-		helm(t, "upgrade", "configstamp", "deploy/chart", "--reuse-values", "--set=log.verbosity=1", "--wait", "--timeout=3m")
+		helm(t, "upgrade", "configstamp", "deploy/chart", "--values=deploy/platforms/eks.yaml", "--set=replicas=1", "--set=log.verbosity=1", "--wait", "--timeout=3m")
 		cluster.WaitServing(t)
 	})
 	s.rolls("2")

@@ -58,6 +58,9 @@ labels:
 {{- fail (printf "commonLabels: %s is a label that the chart sets by itself; take another one" $key) }}
 {{- end }}
 {{- end }}
+{{- if not (and .Values.webhook.port .Values.webhook.metricsPort .Values.webhook.healthPort .Values.controller.metricsPort .Values.controller.healthPort) }}
+{{- fail "webhook.port, or another port, has no value, as after --reuse-values with a new chart: give your values file instead, or --reset-then-reuse-values" }}
+{{- end }}
 {{- $taken := dict }}
 {{- range include "configstamp.ports" . | fromYamlArray }}
 {{- $port := int .port | toString }}
