@@ -38,6 +38,7 @@ func TestReferenceSaysWhatTheCodeSays(t *testing.T) {
 		"controller": flagTable(controller, func(flag *pflag.Flag) bool { return !both(flag) }),
 		"check":      flagTable(flagsOf(t, "check"), func(*pflag.Flag) bool { return true }),
 		"events":     eventTable(),
+		"outcomes":   outcomeTable(),
 	} {
 		text = between(t, path, text, name, table)
 	}
@@ -110,6 +111,16 @@ func settingsTable() string {
 			name, variable = "`--"+setting.Name()+"`", "`"+envName(&pflag.Flag{Name: setting.Name()})+"`"
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", setting.Key(), strings.ReplaceAll(setting.On, ", flag", ""), name, variable)
+	}
+	return table.String()
+}
+
+// outcomeTable is what a dry run is answered with, the least restrictive first.
+func outcomeTable() string {
+	var table strings.Builder
+	table.WriteString("| code | sentence |\n|---|---|\n")
+	for _, row := range checksum.Outcomes() {
+		fmt.Fprintf(&table, "| `%s` | %s |\n", row.Code, row.Sentence)
 	}
 	return table.String()
 }
