@@ -70,7 +70,7 @@ func TestAskedWhatWouldRoll(t *testing.T) {
 		"caches that are not full": {"rolling-true", func(_ *testCase, _ *Handler, c *cluster, _ *admissionv1.AdmissionRequest) {
 			c.unproven, c.unknown = unknown, unknown
 		}, "deferred"},
-		"too large": {"rolling-untrue", func(c *testCase, h *Handler, _ *cluster, r *admissionv1.AdmissionRequest) { enlarge(t, c, r) }, "oversize"},
+		"too large": {"rolling-untrue", func(c *testCase, _ *Handler, _ *cluster, r *admissionv1.AdmissionRequest) { enlarge(t, c, r) }, "oversize"},
 		"opted out": {"rolling-true", func(_ *testCase, _ *Handler, _ *cluster, r *admissionv1.AdmissionRequest) {
 			label(r, checksum.InjectDisabled)
 		}, "opted-out"},
