@@ -199,6 +199,14 @@ func checkPublished(t *testing.T, name string, manifest []byte) {
 			if slices.Contains(plumbing, flag.Name) {
 				return
 			}
+			for _, variable := range containers[at].Env {
+				if variable.Name != envName(flag) || flag.Changed {
+					continue
+				}
+				if err := flag.Value.Set(variable.Value); err != nil {
+					t.Fatalf("%s: %s: %v", name, variable.Name, err)
+				}
+			}
 			if given, ok := want[flag.Name]; !ok {
 				want[flag.Name] = effective(flag)
 			} else if given != effective(flag) {
