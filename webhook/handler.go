@@ -63,6 +63,11 @@ type Answer struct {
 	Reason   checksum.Reason
 	Patch    []jsonpatch.Operation
 	Warnings []string
+
+	// found is all that is amiss.
+	found []checksum.Reason
+	// rollsAnyway: the request changes the pod template.
+	rollsAnyway bool
 }
 
 // Handler decides on admission requests. Its fields do not change while it serves.
@@ -105,6 +110,9 @@ func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionReque
 		if value := recover(); value != nil {
 			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", panics.What(value), "stack", panics.Where())
 			answer = Answer{Outcome: checksum.AdmissionFailed, Reason: checksum.Panicked, Warnings: []string{checksum.Finding{Reason: checksum.Panicked}.Warning()}}
+		}
+		if asksWhatWouldRoll(request) {
+			answer = answer.withOutcome()
 		}
 		h.Metrics.admitted(request.Operation, answer, time.Since(start))
 	}()
@@ -161,18 +169,18 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 	return h.decide(ctx, request, object, candidate)
 }
 
-// serves reports whether a workload is ours. A Namespace that does not opt it in is asked
-// for again where that decides: it may have been labelled a moment ago.
-func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace checksum.Namespace) bool {
+// serves reports whether a workload is ours, and else why not. A Namespace that does not
+// opt it in is asked for again where that decides: it may have been labelled a moment ago.
+func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace checksum.Namespace) (served bool, why checksum.Reason) {
 	if served, _ := checksum.Served(candidate, namespace, h.Installation); served {
-		return true
+		return true, checksum.NoReason
 	}
 	namespace.OptedIn = true
-	if served, _ := checksum.Served(candidate, namespace, h.Installation); !served {
-		return false
+	if served, why := checksum.Served(candidate, namespace, h.Installation); !served {
+		return false, why
 	}
 	in, err := h.Namespaces.OptedIn(ctx, name)
-	return in || err != nil
+	return in || err != nil, checksum.OptedOut
 }
 
 // decide answers for a workload that may be ours to stamp.
@@ -184,8 +192,8 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	admission, warnings := h.asked(request, object, old)
 	candidate.Foreign = object.Foreign(h.Dialects)
 	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
-	if !h.serves(ctx, request.Namespace, candidate, namespace) {
-		return Answer{Outcome: checksum.OptedOut}, nil
+	if served, why := h.serves(ctx, request.Namespace, candidate, namespace); !served {
+		return Answer{Outcome: checksum.OptedOut, found: []checksum.Reason{why}}, nil
 	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
@@ -221,14 +229,15 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	if decision.Outcome == checksum.Restored {
 		h.watchStripping(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
-	reason := checksum.NoReason
+	answer := Answer{Outcome: decision.Outcome, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings, rollsAnyway: admission.TemplateChanged}
 	for _, finding := range decision.Findings {
-		warnings = append(warnings, finding.Warning())
+		answer.Warnings = append(answer.Warnings, finding.Warning())
+		answer.found = append(answer.found, finding.Reason)
 	}
-	if len(decision.Findings) > 0 {
-		reason = decision.Findings[0].Reason
+	if len(answer.found) > 0 {
+		answer.Reason = answer.found[0]
 	}
-	return Answer{Outcome: decision.Outcome, Reason: reason, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
+	return answer, nil
 }
 
 // asked is what the request alone says of an admission.

@@ -67,6 +67,7 @@ func mutants() map[Breakage]mutant {
 		"rolls-though-missing": {"checksum/decide.go", "free := review.MayRoll() &&", "free := true ||"},
 		"touches-others":       {"webhook/patch.go", "var patch []jsonpatch.Operation", "patch := []jsonpatch.Operation{jsonpatch.NewOperation(\"add\", \"/metadata/labels/broken\", \"x\")}"},
 		"denies":               {"webhook/review.go", "Allowed:          true,", "Allowed:          len(a.Warnings) == 0,"},
+		"answers-are-few":      {"webhook/handler.go", "if asksWhatWouldRoll(request) {", "if asksWhatWouldRoll(request) && answer.Outcome != checksum.Kept {"},
 		"workloads-are-mute":   {"checksum/policy.go", "if !written {\n\t\t\t\tcontinue", "if !written || level.Origin == OfWorkload {\n\t\t\t\tcontinue"},
 		"namespaces-are-mute":  {"checksum/served.go", "SettingsOf(meta.Annotations)", "SettingsOf(nil)"},
 		"sources-are-mute":     {"checksum/selection.go", "if s.HoldOnly || content == nil ||", "if true || s.HoldOnly || content == nil ||"},
