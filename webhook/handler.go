@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,18 +185,15 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	admission, warnings := h.asked(request, object, old)
 	candidate.Foreign = object.Foreign(h.Dialects)
 	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
-	if !h.serves(ctx, request.Namespace, candidate, namespace) {
-		return Answer{Outcome: checksum.OptedOut}, nil
+	misses, served := h.misses(object, admission.Asker, namespace), h.serves(ctx, request.Namespace, candidate, namespace)
+	if !served {
+		return Answer{Outcome: checksum.OptedOut, Reason: reasonOf(misses), Warnings: said(misses)}, nil
 	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: namespace.Settings},
 	).Translated(candidate.Foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
-	if admission.Asker == checksum.Anyone {
-		for _, finding := range checksum.Strangers(object.Annotations, object.TemplateAnnotations()) {
-			warnings = append(warnings, finding.Warning())
-		}
-	}
+	warnings = append(warnings, said(misses)...)
 
 	var ring *checksum.Ring
 	if admission.NeedsContent() {
@@ -221,14 +219,33 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	if decision.Outcome == checksum.Restored {
 		h.watchStripping(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
-	reason := checksum.NoReason
-	for _, finding := range decision.Findings {
+	warnings = append(warnings, said(decision.Findings)...)
+	reason := cmp.Or(reasonOf(decision.Findings), reasonOf(misses))
+	return Answer{Outcome: decision.Outcome, Reason: reason, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
+}
+
+// misses tells people of near misses. Another installation tells of those in a Namespace
+// that is left to it.
+func (h *Handler) misses(object *workload.Object, asker checksum.Asker, namespace checksum.Namespace) []checksum.Finding {
+	if asker != checksum.Anyone || checksum.LeftToAnother(namespace, h.Installation) {
+		return nil
+	}
+	return object.NearMisses()
+}
+
+// said is findings as warnings, reasonOf the reason of the first.
+func said(findings []checksum.Finding) (warnings []string) {
+	for _, finding := range findings {
 		warnings = append(warnings, finding.Warning())
 	}
-	if len(decision.Findings) > 0 {
-		reason = decision.Findings[0].Reason
+	return warnings
+}
+
+func reasonOf(findings []checksum.Finding) checksum.Reason {
+	if len(findings) == 0 {
+		return checksum.NoReason
 	}
-	return Answer{Outcome: decision.Outcome, Reason: reason, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
+	return findings[0].Reason
 }
 
 // asked is what the request alone says of an admission.
