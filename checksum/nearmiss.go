@@ -16,6 +16,13 @@ func (s *Setting) on(at Origin) bool { return strings.Contains(s.On, string(at))
 // written is how a setting is named: with what it is.
 func (s *Setting) written() string { return form(s.label) + " " + s.key }
 
+func article(label bool) string {
+	if label {
+		return "a label"
+	}
+	return "an annotation"
+}
+
 func form(label bool) string {
 	if label {
 		return "label"
@@ -86,7 +93,7 @@ func nearMiss(at Origin, key string, label bool, value string) (finding Finding,
 			finding.Text += "?"
 		}
 	case at == OfTemplate:
-		finding.Reason, finding.Text = NoTemplateSetting, " as a "+form(meant.label)
+		finding.Reason, finding.Text = NoTemplateSetting, " as "+article(meant.label)
 	case !meant.on(at):
 		finding.Reason, finding.Text = OtherPlace, meant.place()
 	case label && !meant.label:
@@ -125,27 +132,46 @@ func injectFault(at Origin, value string) string {
 	return text
 }
 
-// Unreferenced tells of sources that the setting only names, without a glob, and that none
-// of some references names: nothing counts by that.
-func Unreferenced(settings map[string]string, references map[Source]bool) []Finding {
-	named, err := parseSourcePatterns(settings[onlySetting])
+// Referenced is what some workloads refer to; nil is nothing.
+type Referenced struct {
+	sources map[Source]bool
+	foreign []*Foreign
+}
+
+// With adds what one more workload refers to.
+func (r *Referenced) With(references []Reference, foreign *Foreign) *Referenced {
+	if r == nil {
+		r = &Referenced{sources: map[Source]bool{}}
+	}
+	for i := range references {
+		r.sources[references[i].Source] = true
+	}
+	if foreign != nil && len(foreign.Names) > 0 {
+		r.foreign = append(r.foreign, foreign)
+	}
+	return r
+}
+
+// has reports whether a source is referred to.
+func (r *Referenced) has(source Source) bool {
+	return r.sources[source] || slices.ContainsFunc(r.foreign, func(f *Foreign) bool { return f.Named(source) })
+}
+
+// Lacks tells of sources that the setting only names, without a glob, and nobody refers to.
+func (r *Referenced) Lacks(settings map[string]string) []Finding {
+	patterns, err := parseSourcePatterns(settings[onlySetting])
 	if err != nil {
-		return nil // nothing is written, or that is told of as a Fault
+		return nil // which is told of as a Fault
 	}
 	also, _ := parseSources(settings[alsoSetting])
 	var found []Finding
-	for _, pattern := range named {
+	for _, pattern := range patterns {
 		source := Source(pattern)
-		if isGlob(pattern.Name) || references[source] || slices.Contains(also, source) {
+		if isGlob(pattern.Name) || slices.Contains(also, source) || r.has(source) {
 			continue
 		}
-		var names []string
-		for reference := range references {
-			names = append(names, reference.String())
-		}
 		finding := Finding{Reason: Unnamed, Source: source, Text: "; correct the name, or take it out"}
-		slices.Sort(names)
-		if meant := nearest(source.String(), names); meant != "" {
+		if meant := nearest(source.String(), r.names()); meant != "" {
 			finding.Text = "; did you mean " + meant + "?"
 		}
 		found = append(found, finding)
@@ -153,8 +179,29 @@ func Unreferenced(settings map[string]string, references map[Source]bool) []Find
 	return found
 }
 
+func (r *Referenced) names() []string {
+	names := make([]string, 0, len(r.sources))
+	for source := range r.sources {
+		names = append(names, source.String())
+	}
+	slices.Sort(names)
+	return names
+}
+
 // NamesOnly reports whether settings have the setting only.
 func NamesOnly(settings map[string]string) bool { return settings[onlySetting] != "" }
+
+// Unreadable tells which settings of an object cannot be read.
+func Unreadable(at Origin, settings map[string]string) (found []Finding) {
+	if len(settings) == 0 {
+		return nil
+	}
+	policy := DefaultPolicy().With(Level{at, settings})
+	for _, fault := range policy.Faults {
+		found = append(found, fault.Finding())
+	}
+	return found
+}
 
 // ourDomain is what our keys begin with, less the top level.
 const ourDomain = "configstamp"

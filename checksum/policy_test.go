@@ -327,19 +327,3 @@ func TestHolds(t *testing.T) {
 		}
 	}
 }
-
-func TestStrangers(t *testing.T) {
-	got := checksum.Strangers(
-		map[string]string{"configstamp.dev/windw": "x", "configstamp.dev/inject": "enabled", "configstamp.dev/ignore-keys": "a", "configstamp.dev/only": "x", checksum.BaselineAnnotation: "{}", checksum.DeclinedAnnotation: "{}", "other.dev/only": ""},
-		map[string]string{checksum.PinsAnnotation: "{}", checksum.PinnedAnnotation: "{}", "configstamp.dev/window": "x", checksum.StampKey(message): "v1:absent"})
-	var keys []string
-	for _, finding := range got {
-		keys = append(keys, finding.Key)
-		if !strings.Contains(finding.Warning(), finding.Key) {
-			t.Errorf("%q does not name %s", finding.Warning(), finding.Key)
-		}
-	}
-	if diff := cmp.Diff([]string{"configstamp.dev/ignore-keys", "configstamp.dev/inject", "configstamp.dev/window", "configstamp.dev/windw"}, keys); diff != "" {
-		t.Error(diff)
-	}
-}

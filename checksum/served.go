@@ -23,19 +23,13 @@ type Namespace struct {
 
 // NamespaceOf reads the metadata of a Namespace.
 func NamespaceOf(meta *metav1.ObjectMeta) Namespace {
-	n := Namespace{
+	settings := SettingsOf(meta.Annotations)
+	return Namespace{
 		OptedIn:  meta.Labels[InjectLabel] == InjectEnabled,
 		Ending:   meta.DeletionTimestamp != nil,
-		Settings: SettingsOf(meta.Annotations),
-		Findings: NearMisses(OfNamespace, meta.Labels, meta.Annotations),
+		Settings: settings,
+		Findings: append(NearMisses(OfNamespace, meta.Labels, meta.Annotations), Unreadable(OfNamespace, settings)...),
 	}
-	if n.Settings != nil {
-		policy := DefaultPolicy().With(Level{OfNamespace, n.Settings})
-		for _, fault := range policy.Faults {
-			n.Findings = append(n.Findings, fault.Finding())
-		}
-	}
-	return n
 }
 
 // Candidate is what decides whether a workload is served, beside its Namespace.

@@ -132,7 +132,10 @@ func parseClock(text string) (minutes int, err error) {
 
 // isSpan reports whether a text is two times of day.
 func isSpan(text string) bool {
-	from, to, _ := strings.Cut(text, "-")
+	from, to, cut := strings.Cut(text, "-")
+	if !cut || !strings.Contains(text, ":") {
+		return false // as most zones are
+	}
 	_, fromErr := parseClock(from)
 	_, toErr := parseClock(to)
 	return fromErr == nil && toErr == nil

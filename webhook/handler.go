@@ -185,7 +185,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	admission, warnings := h.asked(request, object, old)
 	candidate.Foreign = object.Foreign(h.Dialects)
 	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
-	misses, served := h.misses(object, admission.Asker, namespace), h.serves(ctx, request.Namespace, candidate, namespace)
+	misses, served := h.misses(object, candidate.Foreign, admission.Asker, namespace), h.serves(ctx, request.Namespace, candidate, namespace)
 	if !served {
 		return Answer{Outcome: checksum.OptedOut, Reason: reasonOf(misses), Warnings: said(misses)}, nil
 	}
@@ -226,11 +226,11 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 
 // misses tells people of near misses. Another installation tells of those in a Namespace
 // that is left to it.
-func (h *Handler) misses(object *workload.Object, asker checksum.Asker, namespace checksum.Namespace) []checksum.Finding {
+func (h *Handler) misses(object *workload.Object, foreign *checksum.Foreign, asker checksum.Asker, namespace checksum.Namespace) []checksum.Finding {
 	if asker != checksum.Anyone || checksum.LeftToAnother(namespace, h.Installation) {
 		return nil
 	}
-	return object.NearMisses()
+	return object.NearMisses(foreign)
 }
 
 // said is findings as warnings, reasonOf the reason of the first.

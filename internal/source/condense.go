@@ -107,9 +107,9 @@ func (m *metadata) read(message []byte) error {
 		case 8:
 			return m.created.Unmarshal(field)
 		case 11:
-			return pick(&m.labels, field)
+			return gather(&m.labels, field)
 		case 12:
-			return pick(&m.annotations, field)
+			return gather(&m.annotations, field)
 		case 17:
 			owner, err := ownerOf(field)
 			m.owners = append(m.owners, owner)
@@ -119,8 +119,8 @@ func (m *metadata) read(message []byte) error {
 	})
 }
 
-// pick adds a label or an annotation, if checksum reads it.
-func pick(into *map[string]string, entry []byte) error {
+// gather adds a label or an annotation, if checksum reads it.
+func gather(into *map[string]string, entry []byte) error {
 	key, value, err := wire.Entry(entry)
 	if err != nil || !checksum.IsOfSource(key) {
 		return err

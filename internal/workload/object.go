@@ -155,8 +155,8 @@ func (o *Object) TemplateAnnotations() map[string]string {
 }
 
 // NearMisses tells of what was probably meant for us, on the object and its pod template,
-// and has no effect.
-func (o *Object) NearMisses() []checksum.Finding {
+// and has no effect. foreign is what its annotations say in other products' dialects.
+func (o *Object) NearMisses(foreign *checksum.Foreign) []checksum.Finding {
 	found := checksum.NearMisses(checksum.OfWorkload, o.Labels, o.Annotations)
 	if len(o.Kind.Template) > 0 {
 		found = append(found, checksum.NearMisses(checksum.OfTemplate, o.Template.Labels(), o.Template.Metadata.Annotations)...)
@@ -168,11 +168,8 @@ func (o *Object) NearMisses() []checksum.Finding {
 	if err != nil {
 		return found // which is told of
 	}
-	named := map[checksum.Source]bool{}
-	for i := range references {
-		named[references[i].Source] = true
-	}
-	return append(found, checksum.Unreferenced(o.Annotations, named)...)
+	var none *checksum.Referenced
+	return append(found, none.With(references, foreign).Lacks(o.Annotations)...)
 }
 
 // Foreign is what the object's annotations say in the dialects of other products.
