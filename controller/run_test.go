@@ -165,7 +165,7 @@ func TestRun_NothingIsLostAtTheMomentOfLeading(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		sink := h.index.of(c.kind, "", clock.RealClock{})
+		sink := h.fills(c.kind, "")
 		for _, object := range coming {
 			_ = sink.Add(object)
 		}

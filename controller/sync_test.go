@@ -225,7 +225,7 @@ func TestRoll_IsNotRepeatedBeforeTheWatchCatchesUp(t *testing.T) {
 	h.rest()
 	h.mustSync(t, d)
 	// A watch event from before the roll comes late.
-	if err := h.index.of(d.Kind, "", h.clock).Update(before); err != nil {
+	if err := h.fills(d.Kind, "").Update(before); err != nil {
 		t.Fatal(err)
 	}
 	h.mustSync(t, d)
