@@ -53,7 +53,7 @@ func (z *zones) parseWindow(fields []string) (Window, error) {
 	}
 	if len(fields) == 3 {
 		days, fields = fields[0], fields[1:]
-	} else if _, err := parseDays(fields[0]); len(fields) != 2 || err == nil {
+	} else if len(fields) != 2 || !strings.Contains(fields[0], ":") {
 		return Window{}, errors.New(`want days, times and zone, such as "Mon-Fri 22:00-04:00 Europe/Berlin"`)
 	}
 	var w Window

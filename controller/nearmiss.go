@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,13 +37,16 @@ func (r remarks) add(about any, found []checksum.Finding) {
 	first := map[string]remark{}
 	for _, finding := range found {
 		at, more := first[finding.Reason.Event()]
-		if !more {
+		switch {
+		case !more:
 			at = remark{about, finding.Reason}
 			first[finding.Reason.Event()] = at
 			r[at] = finding.String()
-			continue
+		case strings.HasSuffix(r[at], "?"):
+			r[at] += " " + finding.String()
+		default:
+			r[at] += ". " + finding.String()
 		}
-		r[at] += ". " + finding.String()
 	}
 }
 
