@@ -37,7 +37,8 @@ func (f Finding) String() string {
 	}
 	return strings.NewReplacer(
 		"{source}", f.Source.String(), "{kind}", string(f.Source.Kind), "{name}", strconv.Quote(f.Source.Name),
-		"{key}", strconv.Quote(f.Key), "{keys}", f.Key, "{written}", f.Key, "{place}", f.Place.place(), "{advice}", f.Text,
+		"{key}", strconv.Quote(f.Key), "{keys}", f.Key, "{label or annotation}", f.Key, "{place}", f.Place.place(),
+		"{hint}", f.Text, "{where}", f.Text, "{value}", f.Text,
 		"{fault}", fault, "{user}", user, "{installation}", f.Text,
 	).Replace(f.Reason.row().Sentence)
 }
