@@ -146,7 +146,7 @@ func (s *sink) put(o *object) {
 	}
 	byName[o.name] = o.held
 	at := types.NamespacedName{Namespace: o.namespace, Name: o.name}
-	if found := append(o.misses, o.content.Policy.Findings(s.source(o.name))...); len(found) > 0 {
+	if found := slices.Concat(o.misses, o.content.Policy.Findings(s.source(o.name))); len(found) > 0 {
 		s.findings[at] = found
 	} else {
 		delete(s.findings, at)
