@@ -15,7 +15,8 @@
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
 //     true now), readmit.go (rolls), record.go with diff.go (recordings) and api.go (all
 //     requests).
-//   - What it tells: tell.go (events), held.go (why a workload waits), metrics.go.
+//   - What it tells: tell.go (events), held.go (why a workload waits), nearmiss.go
+//     (what was probably meant), metrics.go.
 //   - What it remembers: notes.go (of workloads, and of other installations).
 package controller
 
@@ -56,6 +57,8 @@ type Sources interface {
 	Names(namespace string, kind checksum.Kind) []string
 	// Namespaces lists those in which there is a source of a kind and name, sorted.
 	Namespaces(of checksum.Source) []string
+	// Findings calls yield with each source of which people should know something.
+	Findings(yield func(namespace string, source checksum.Source, found []checksum.Finding))
 	HasSynced() bool
 }
 
@@ -63,6 +66,8 @@ type Sources interface {
 type Namespaces interface {
 	// Get is what is known of a Namespace, from memory.
 	Get(namespace string) checksum.Namespace
+	// Each calls yield, which must not use it, with each Namespace that is known.
+	Each(yield func(name string, says checksum.Namespace))
 	HasSynced() bool
 }
 
@@ -215,6 +220,7 @@ func (c *Controller) work(ctx context.Context) {
 			}
 		})
 	}
+	workers.Go(func() { c.tellMisses(ctx) })
 	workers.Wait()
 }
 
@@ -268,9 +274,10 @@ var errPanicked = errors.New("an internal error of configstamp (a panic): please
 
 // Where a panic was caught, as a metric label.
 const (
-	inLook  = "look"  // at one workload
-	inTurns = "turns" // whose turn it is
-	inWatch = "watch" // reading one workload as it arrives
+	inLook   = "look"   // at one workload
+	inTurns  = "turns"  // whose turn it is
+	inWatch  = "watch"  // reading one workload as it arrives
+	inMisses = "misses" // looking for near misses
 )
 
 // caught, deferred, catches a panic: it counts and logs it, and has something done about

@@ -104,39 +104,28 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 	return text + " holds it until " + hold.Until.UTC().Format(time.RFC3339)
 }
 
-// sayUnreadable tells of settings that cannot be read.
+// sayUnreadable tells of settings that cannot be read: of those of the Namespace and of
+// sources while they hold the workload. Where they stand, they are told of by tellMisses.
 func (c *Controller) sayUnreadable(user workload.Ref, s *Workload, r review) {
 	texts := make([]string, 0, len(r.policy.Faults))
 	var sources []checksum.Source
+	held := len(r.Untrue) > 0
 	for _, fault := range r.policy.Faults {
-		texts = append(texts, fault.Finding().String())
+		if held || fault.Origin == checksum.OfWorkload {
+			texts = append(texts, fault.Finding().String())
+		}
 	}
 	for _, finding := range r.Faults {
-		texts = append(texts, finding.String())
-		sources = append(sources, finding.Source)
+		if held {
+			texts = append(texts, finding.String())
+			sources = append(sources, finding.Source)
+		}
 	}
 	if len(texts) == 0 {
 		c.told.over(user, checksum.UnreadableSetting, "")
 		return
 	}
 	c.sayOnce(user, s, checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
-}
-
-// sayAhead tells on a source of a time to resume that cannot be read, once for each.
-func (c *Controller) sayAhead(ctx context.Context, user workload.Ref, s *Workload) {
-	for _, source := range s.Sources {
-		at, text := rollout.SourceRef{Namespace: user.Namespace, Source: source}, ""
-		if content := c.sources.Content(user.Namespace, source); content != nil {
-			if fault, found := content.Policy.Unread(); found {
-				text = fault.Error()
-			}
-		}
-		if text == "" {
-			c.told.over(at, checksum.UnreadableSetting, "")
-		} else if c.told.first(at, checksum.UnreadableSetting, text) {
-			c.onSource(ctx, at, checksum.UnreadableSetting, text, "")
-		}
-	}
 }
 
 // sayObserved tells, once for each content, what would roll.

@@ -44,10 +44,10 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 		observed:     prometheus.NewCounter(opts("observed_changes_total", "Changes that a workload would have rolled out for, but for mode: observe.")),
 		rollouts:     prometheus.NewCounterVec(opts("rollouts_total", "Rollouts that were followed to their end: healthy, failed, or unreported (the workload cannot tell)."), []string{"result"}),
 		halts:        prometheus.NewCounter(opts("halts_total", "Changes that stopped because a rollout failed.")),
-		panics: prometheus.NewCounterVec(opts("panics_total", "Faults of ours that were caught: in a look at a workload (it is tried again), in the planner of turns, or in reading a workload as it arrives. "+
+		panics: prometheus.NewCounterVec(opts("panics_total", "Faults of ours that were caught: in a look at a workload (it is tried again), in the planner of turns, in reading a workload as it arrives, or in looking for near misses. "+
 			"The webhook counts its own as configstamp_admissions_total{reason=\"panic\"}."), []string{"in"}),
 	}
-	for _, in := range []string{inLook, inTurns, inWatch} {
+	for _, in := range []string{inLook, inTurns, inWatch, inMisses} {
 		m.panics.WithLabelValues(in)
 	}
 	for _, result := range checksum.Labels(checksum.ReadmissionResults) {

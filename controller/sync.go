@@ -77,7 +77,6 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	c.noteRolled(ctx, user, s)
 	c.noteRecorded(ctx, user, s)
 	c.sayUnreadable(user, s, review)
-	c.sayAhead(ctx, user, s)
 	note := c.notes.of(user)
 	note.missed(review.Missing)
 	for i := range review.ToRecord {

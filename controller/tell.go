@@ -120,7 +120,7 @@ func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, why che
 // until it is over.
 func (c *Controller) onNamespace(name string, why checksum.Reason, text string) {
 	if c.told.first(name, why, "once") {
-		c.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}, nil, why, text)
+		c.tell(namespaceRef(name), nil, why, text)
 	}
 }
 

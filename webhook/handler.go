@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -192,18 +193,15 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	admission, warnings := h.asked(request, object, old)
 	candidate.Foreign = object.Foreign(h.Dialects)
 	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
+	misses := h.misses(object, candidate.Foreign, admission.Asker, namespace)
 	if served, why := h.serves(ctx, request.Namespace, candidate, namespace); !served {
-		return Answer{Outcome: checksum.OptedOut, found: []checksum.Reason{why}}, nil
+		return Answer{Outcome: checksum.OptedOut, Reason: reasonOf(misses), Warnings: said(misses), found: []checksum.Reason{why}}, nil
 	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: namespace.Settings},
 	).Translated(candidate.Foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
-	if admission.Asker == checksum.Anyone {
-		for _, finding := range checksum.Strangers(object.Annotations, object.TemplateAnnotations()) {
-			warnings = append(warnings, finding.Warning())
-		}
-	}
+	warnings = append(warnings, said(misses)...)
 
 	var ring *checksum.Ring
 	if admission.NeedsContent() {
@@ -229,15 +227,38 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	if decision.Outcome == checksum.Restored {
 		h.watchStripping(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
-	answer := Answer{Outcome: decision.Outcome, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings, rollsAnyway: admission.TemplateChanged}
+	answer := Answer{
+		Outcome: decision.Outcome, Reason: cmp.Or(reasonOf(decision.Findings), reasonOf(misses)), Patch: patchFor(object, admission.Sent, decision.Records),
+		Warnings: append(warnings, said(decision.Findings)...), rollsAnyway: admission.TemplateChanged,
+	}
 	for _, finding := range decision.Findings {
-		answer.Warnings = append(answer.Warnings, finding.Warning())
 		answer.found = append(answer.found, finding.Reason)
 	}
-	if len(answer.found) > 0 {
-		answer.Reason = answer.found[0]
-	}
 	return answer, nil
+}
+
+// misses tells people of near misses. Another installation tells of those in a Namespace
+// that is left to it.
+func (h *Handler) misses(object *workload.Object, foreign *checksum.Foreign, asker checksum.Asker, namespace checksum.Namespace) []checksum.Finding {
+	if asker != checksum.Anyone || checksum.LeftToAnother(namespace, h.Installation) {
+		return nil
+	}
+	return object.NearMisses(foreign)
+}
+
+// said is findings as warnings, reasonOf the reason of the first.
+func said(findings []checksum.Finding) (warnings []string) {
+	for _, finding := range findings {
+		warnings = append(warnings, finding.Warning())
+	}
+	return warnings
+}
+
+func reasonOf(findings []checksum.Finding) checksum.Reason {
+	if len(findings) == 0 {
+		return checksum.NoReason
+	}
+	return findings[0].Reason
 }
 
 // asked is what the request alone says of an admission.

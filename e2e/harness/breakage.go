@@ -57,7 +57,7 @@ func mutants() map[Breakage]mutant {
 		"updates-stamp":        {"webhook/handler.go", "admission.TemplateChanged = !object.Template.Same(&old.Template)", "admission.TemplateChanged = true"},
 		"adoption-restarts":    {"checksum/verdict.go", "return Unrecorded", "return Untrue"},
 		"missing-is-absent":    {"checksum/verdict.go", "_, missing := s.Missing(content); missing", "_, missing := s.Missing(content); false && missing"},
-		"unreported-is-absent": {"checksum/verdict.go", "if content == nil && s.Source.Kind.reported() {", "if false {"},
+		"unreported-is-absent": {"checksum/verdict.go", "if content == nil && (s.Source.Kind.reported() ||", "if content == nil && (false ||"},
 		"lost-key-restarts":    {"checksum/verdict.go", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Unverifiable", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Untrue"},
 		"nobody-claims":        {"checksum/decide.go", "case a.Asker == Recorder && a.Account == ServiceAccount:", "case false:"},
 		"content-is-printed":   {"internal/source/condense.go", "name, value, err := wire.Entry(field)", "name, value, err := wire.Entry(field)\n\t\t\tif kind == \"Secret\" {\n\t\t\t\tprintln(string(value))\n\t\t\t}"},
@@ -86,6 +86,7 @@ func mutants() map[Breakage]mutant {
 		"nodes-are-ready":      {"controller/api.go", "return workload.NodeReady(body)", "_, err = workload.NodeReady(body)\n\treturn true, err"},
 		"leaves-at-once":       {"webhook/server.go", "time.Sleep(s.Linger)", "s.Linger = 0"},
 		"certificates-stay":    {"certs/source.go", "if fit || served == nil ||", "if false && fit || served == nil ||"},
+		"misses-are-mute":      {"controller/nearmiss.go", "if m.stood[at] == text && m.told[at] != text {", "if false {"},
 		"settle-is-forgotten":  {"internal/rollout/settle.go", "return max(0, s.due(e).Sub(now))", "return min(0, s.due(e).Sub(now))"},
 	}
 }

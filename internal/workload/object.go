@@ -154,6 +154,24 @@ func (o *Object) TemplateAnnotations() map[string]string {
 	return o.Template.Metadata.Annotations
 }
 
+// NearMisses tells of what was probably meant for us, on the object and its pod template,
+// and has no effect. foreign is what its annotations say in other products' dialects.
+func (o *Object) NearMisses(foreign *checksum.Foreign) []checksum.Finding {
+	found := checksum.NearMisses(checksum.OfWorkload, o.Labels, o.Annotations)
+	if len(o.Kind.Template) > 0 {
+		found = append(found, checksum.NearMisses(checksum.OfTemplate, o.Template.Labels(), o.Template.Metadata.Annotations)...)
+	}
+	if !checksum.NamesOnly(o.Annotations) {
+		return found
+	}
+	references, err := o.References()
+	if err != nil {
+		return found // which is told of
+	}
+	var none *checksum.Referenced
+	return append(found, none.With(references, foreign).Lacks(o.Annotations)...)
+}
+
 // Foreign is what the object's annotations say in the dialects of other products.
 func (o *Object) Foreign(dialects []checksum.Dialect) *checksum.Foreign {
 	return checksum.Translate(dialects, o.Namespace, o.Annotations, o.TemplateAnnotations())
