@@ -72,7 +72,8 @@ var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // nothing chang
 	Owned:    OutcomeDeclined, NotServed: OutcomeDeclined, Panicked: OutcomeDeclined,
 
 	InvalidName: outcomeBeside, ForeignStamps: outcomeBeside, Claimed: outcomeBeside,
-	NoSetting: outcomeBeside, NoAnnotation: outcomeBeside, NoTemplateSetting: outcomeBeside,
+	NoSetting: outcomeBeside, NoAnnotation: outcomeBeside, NoLabel: outcomeBeside, NoTemplateSetting: outcomeBeside,
+	OtherPlace: outcomeBeside, NoValue: outcomeBeside, Unnamed: outcomeBeside,
 }
 
 // OutcomeOf is the most restrictive outcome of an admission's reasons: what it comes to,

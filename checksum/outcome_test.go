@@ -44,7 +44,7 @@ func TestEveryReasonOfAnAdmissionHasOneOutcome(t *testing.T) {
 		"key-lost":     {"lost-record", "other-key"},
 		"declined":     {"panic", "owned", "not-served"},
 	}
-	beside := []string{"invalid-name", "foreign-stamps", "no-setting", "no-annotation", "no-setting-on-template", "claimed"}
+	beside := []string{"invalid-name", "foreign-stamps", "no-setting", "no-annotation", "no-setting-on-template", "no-label", "other-place", "no-value", "unreferenced-name", "claimed"}
 	for i, row := range checksum.Reasons() {
 		reason := checksum.NoReason + 1 + checksum.Reason(i)
 		outcome := checksum.OutcomeOf(reason)
