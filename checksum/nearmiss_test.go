@@ -209,3 +209,25 @@ func TestWhatThePlatformMakesIsNeitherMissingNorAChange(t *testing.T) {
 		}
 	}
 }
+
+// What is said quotes no annotation, and of labels our own alone.
+func FuzzNearMisses(f *testing.F) {
+	for _, key := range []string{"configstamp.dev/injcet", "configstamp.io/pause", "configstmap.dev/", "configstamp/é", "/", "configstamp.dev/inject", "app.kubernetes.io/name"} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		const secret = "correct horse battery staple"
+		for _, at := range []checksum.Origin{checksum.OfWorkload, checksum.OfNamespace, checksum.OfSource, checksum.OfTemplate} {
+			written := map[string]string{key: secret}
+			found := checksum.NearMisses(at, nil, written)
+			if key != checksum.InjectLabel {
+				found = append(found, checksum.NearMisses(at, written, nil)...)
+			}
+			for _, finding := range found {
+				if strings.Contains(finding.String(), secret) || !strings.Contains(finding.String(), key) {
+					t.Errorf("%q on a %s: %s", key, at, finding)
+				}
+			}
+		}
+	})
+}
