@@ -66,6 +66,8 @@ const (
 	PodsUnseen
 	RecordingBlocked
 	ChecksumsTakenAway
+	SourceGone
+	Overruled
 	// of sources,
 	ChangeHalted
 	ChangeResumed
@@ -141,6 +143,9 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	PodsUnseen:              {"pods-unseen", Warning, "PodsUnseen", 0, "", "the pods of the workload cannot be looked at; its status alone tells whether it is healthy"},
 	RecordingBlocked:        {"recording-blocked", Warning, "RecordingBlocked", 0, "", "nothing is recorded, because another webhook would change the workload along with it"},
 	ChecksumsTakenAway:      {"checksums-taken-away", Warning, "ChecksumsTakenAway", 0, "", "a client takes our annotations away again and again; the event names it, and the way out"},
+	SourceGone: {"source-gone", Warning, "SourceMissing", Waiting, "missing",
+		"a ConfigMap, Secret or key that the workload requires is gone: pods that run go on, and no new one can start until it is back"},
+	Overruled: {"overruled", Normal, "HoldOverruled", 0, "", "somebody had the workload take new content though something held it; the event says how, and what that was"},
 
 	ChangeHalted:       {"change-halted", Warning, "ChangeHalted", 0, "", "a workload has failed with the change; the event names it, and says why and how to go on"},
 	ChangeResumed:      {"change-resumed", Normal, "ChangeResumed", 0, "", "nothing halts the change any more"},
