@@ -75,10 +75,12 @@ func TestGone_OfAKey_OfSeveral_AndOfWhatNeverWas(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old", "other": "1"})
 	c.write("c2", nil)
-	d, never := c.deploy("d", "c2"), c.deploy("never", "nowhere")
+	d := c.deploy("d", "c2")
 	container := c.objects[d]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
 	container["env"] = []any{map[string]any{"name": "K", "valueFrom": map[string]any{"configMapKeyRef": map[string]any{"name": "c", "key": "k"}}}}
 	h := adopted(t, c)
+	never := c.deploy("never", "nowhere")
+	h.see(t, never)
 	c.write("c", map[string]string{"other": "1"})
 	delete(c.contents, configMap("c2"))
 	h.rest()
@@ -117,7 +119,7 @@ func TestHalt_IsNotToldAgainWhenABadResumeIsCleared(t *testing.T) {
 	w.bad[worse] = true
 	w.edit(at, worse)
 	w.pass(10 * time.Minute)
-	w.wantHeard("ChangeHalted", 2)
+	w.wantHeard("ChangeHalted", 2, "XX")
 	w.resume(at)
 	w.pass(10 * time.Minute)
 	w.wantHeard("ChangeHalted", 3, "as Deployment "+w.names[2].Name+" has failed") // the next one fails

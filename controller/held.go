@@ -106,7 +106,7 @@ func missing(user workload.Ref, found []checksum.Finding) []rollout.SourceRef {
 func (c *Controller) sayGone(user workload.Ref, s *Workload, r *review) (wait time.Duration) {
 	var gone []checksum.Finding
 	for _, finding := range r.Missing {
-		if value, known := s.Records.Of(finding.Source); known && value != checksum.Absent {
+		if _, known := s.Records.Of(finding.Source); known { // else nothing could have started with it
 			gone = append(gone, finding)
 		}
 	}

@@ -108,6 +108,24 @@ func TestOverruled_IsNotToldOf(t *testing.T) {
 			}
 			h.see(t, d)
 		},
+		"our own patch, which the API server stores late": func(t *testing.T, h *house, d workload.Ref) {
+			h.cluster.write("c", map[string]string{"k": "2"})
+			delete(h.cluster.objects[d]["metadata"].(map[string]any)["annotations"].(map[string]any), "configstamp.dev/pause")
+			h.cluster.annotate(d)
+			h.see(t, d)
+			h.rest()
+			h.cluster.fail["d"] = 1
+			if _, err := h.sync(t.Context(), d); err == nil {
+				t.Error("the patch did not fail: the test shows nothing")
+			}
+			h.cluster.annotate(d, "pause", "true")
+			h.see(t, d)
+			h.mustSync(t, d)
+			if _, said := h.happened(); len(said) != 1 || !strings.HasPrefix(said[0], "Normal RolloutHeld") {
+				t.Errorf("said %q: the test shows nothing", said)
+			}
+			h.ordered(t, d)
+		},
 		"content that was put back": func(t *testing.T, h *house, d workload.Ref) {
 			h.cluster.write("c", map[string]string{"k": "2"})
 			h.rest()
