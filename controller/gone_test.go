@@ -115,12 +115,14 @@ func TestHalt_IsNotToldAgainWhenABadResumeIsCleared(t *testing.T) {
 	if halts := testutil.ToFloat64(w.controller.metrics.halts); halts != 1 {
 		t.Errorf("%v halts are counted, want 1", halts)
 	}
-	worse := w.newContent()
-	w.bad[worse] = true
-	w.edit(at, worse)
+	w.edit(at, w.newContent())
+	w.pass(settle + 6*time.Second) // the first is well
+	again := w.newContent()
+	w.bad[again] = true
+	w.edit(at, again)
 	w.pass(10 * time.Minute)
-	w.wantHeard("ChangeHalted", 2, "XX")
+	w.wantHeard("ChangeHalted", 2, "as Deployment app-00 has failed")
 	w.resume(at)
 	w.pass(10 * time.Minute)
-	w.wantHeard("ChangeHalted", 3, "as Deployment "+w.names[2].Name+" has failed") // the next one fails
+	w.wantHeard("ChangeHalted", 3, "as Deployment app-01 has failed") // the next one
 }

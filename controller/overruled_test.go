@@ -126,6 +126,11 @@ func TestOverruled_IsNotToldOf(t *testing.T) {
 			}
 			h.ordered(t, d)
 		},
+		"looking again": func(t *testing.T, h *house, d workload.Ref) {
+			h.cluster.write("c", map[string]string{"k": "2"})
+			h.rest()
+			h.mustSync(t, d)
+		},
 		"content that was put back": func(t *testing.T, h *house, d workload.Ref) {
 			h.cluster.write("c", map[string]string{"k": "2"})
 			h.rest()
@@ -145,9 +150,11 @@ func TestOverruled_IsNotToldOf(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newCluster(t)
-			c.write("c", map[string]string{"k": "1"})
+			c.write("c", map[string]string{"k": "0"})
 			d := c.deploy("d", "c")
 			h := adopted(t, c)
+			c.write("c", map[string]string{"k": "1"})
+			h.ordered(t, d) // it has stamps
 			c.annotate(d, "pause", "true")
 			h.see(t, d)
 			act(t, h, d)
