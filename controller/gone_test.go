@@ -95,7 +95,11 @@ func TestGone_OfAKey_OfSeveral_AndOfWhatNeverWas(t *testing.T) {
 // People know of a halt until it goes on, or the source changes: a resume that cannot be read
 // withdraws the workloads that wait, and its removal brings them back.
 func TestHalt_IsNotToldAgainWhenABadResumeIsCleared(t *testing.T) {
-	w, at := fleet(t, 5)
+	w, at := fleet(t, 5, func(i int, app *simulatedApp) {
+		if i == 0 {
+			app.settings = map[string]string{"configstamp.dev/order": "1"} // it goes first
+		}
+	})
 	bad := w.newContent()
 	w.bad[bad] = true
 	w.edit(at, bad)
@@ -116,7 +120,7 @@ func TestHalt_IsNotToldAgainWhenABadResumeIsCleared(t *testing.T) {
 		t.Errorf("%v halts are counted, want 1", halts)
 	}
 	w.edit(at, w.newContent())
-	w.pass(settle + 6*time.Second) // the first is well
+	w.pass(settle + 18*time.Second) // the first is well, and others are under way
 	again := w.newContent()
 	w.bad[again] = true
 	w.edit(at, again)
