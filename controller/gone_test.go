@@ -124,6 +124,10 @@ func TestHalt_IsNotToldAgainWhenABadResumeIsCleared(t *testing.T) {
 	w.pass(10 * time.Minute)
 	w.wantHeard("ChangeHalted", 2)
 	w.resume(at)
+	w.pass(time.Second)
+	if w.controller.told.text(at, checksum.ChangeHalted) != "" {
+		t.Error("people know of a halt that is over")
+	}
 	w.pass(10 * time.Minute)
 	w.wantHeard("ChangeHalted", 3) // the next one has failed
 }
