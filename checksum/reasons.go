@@ -70,6 +70,8 @@ const (
 	PodsUnseen
 	RecordingBlocked
 	ChecksumsTakenAway
+	SourceGone
+	Overruled
 	// of sources,
 	ResumeAhead
 	ChangeHalted
@@ -150,6 +152,9 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	PodsUnseen:              {"pods-unseen", Warning, "PodsUnseen", 0, "", "the pods of the workload cannot be looked at; its status alone tells whether it is healthy"},
 	RecordingBlocked:        {"recording-blocked", Warning, "RecordingBlocked", 0, "", "nothing is recorded, because another webhook would change the workload along with it"},
 	ChecksumsTakenAway:      {"checksums-taken-away", Warning, "ChecksumsTakenAway", 0, "", "a client takes our annotations away again and again; the event names it, and the way out"},
+	SourceGone: {"source-gone", Warning, "SourceMissing", Waiting, "missing",
+		"a ConfigMap, Secret or key that the workload requires is gone: pods that run go on, and no new one can start until it is back"},
+	Overruled: {"overruled", Normal, "HoldOverruled", 0, "", "somebody had the workload take new content though something held it; the event says how, and what that was"},
 
 	ResumeAhead: {"resume-ahead", Warning, "PolicyUnreadable", 0, "",
 		"configstamp.dev/resume: {value}: it was more than a minute ahead when it was written, so it releases nothing; want the present time, as $(date -u +%FT%TZ) gives it"},

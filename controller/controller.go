@@ -15,8 +15,9 @@
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
 //     true now), readmit.go (rolls), record.go with diff.go (recordings) and api.go (all
 //     requests).
-//   - What it tells: tell.go (events), held.go (why a workload waits), nearmiss.go
-//     (what was probably meant), metrics.go.
+//   - What it tells: tell.go (events), held.go (why a workload waits), overruled.go (who
+//     rolled it all the same), remind.go (what still waits), nearmiss.go (what was probably
+//     meant), metrics.go.
 //   - What it remembers: notes.go (of workloads, and of other installations).
 package controller
 
@@ -40,6 +41,7 @@ import (
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/throttle"
+	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -136,16 +138,18 @@ type Controller struct {
 	leads        atomic.Bool // workloads that wake up are for us
 	notes        notes
 	told         told
-	waits        waits
+	waits        *waiting.Waits
 	others       others
 }
 
 // Edited tells the controller that a source has other content than before, which was nil
 // when it did not exist. It may be called at any time, from any goroutine.
 func (c *Controller) Edited(namespace string, source checksum.Source, was *checksum.Content) {
-	c.planned(func(p *rollout.Plan) {
-		p.Edited(rollout.SourceRef{Namespace: namespace, Source: source}, was, c.sources.Content(namespace, source), c.options.Clock.Now())
-	})
+	at, is := rollout.SourceRef{Namespace: namespace, Source: source}, c.sources.Content(namespace, source)
+	if !was.SameEntries(is) {
+		c.told.over(at, checksum.ChangeHalted, "")
+	}
+	c.planned(func(p *rollout.Plan) { p.Edited(at, was, is, c.options.Clock.Now()) })
 	for _, user := range c.index.Users(namespace, source) {
 		c.wake(user) // a recording waits for nothing; a roll waits in sync
 	}
@@ -221,6 +225,7 @@ func (c *Controller) work(ctx context.Context) {
 		})
 	}
 	workers.Go(func() { c.tellMisses(ctx) })
+	workers.Go(func() { c.remind(ctx) })
 	workers.Wait()
 }
 
@@ -274,10 +279,11 @@ var errPanicked = errors.New("an internal error of configstamp (a panic): please
 
 // Where a panic was caught, as a metric label.
 const (
-	inLook   = "look"   // at one workload
-	inTurns  = "turns"  // whose turn it is
-	inWatch  = "watch"  // reading one workload as it arrives
-	inMisses = "misses" // looking for near misses
+	inLook   = "look"     // at one workload
+	inTurns  = "turns"    // whose turn it is
+	inWatch  = "watch"    // reading one workload as it arrives
+	inRemind = "reminder" // telling again of what still waits
+	inMisses = "misses"   // looking for near misses
 )
 
 // caught, deferred, catches a panic: it counts and logs it, and has something done about

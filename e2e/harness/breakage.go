@@ -84,6 +84,8 @@ func mutants() map[Breakage]mutant {
 		"crashes-are-healthy":  {"internal/rollout/health.go", "if trouble != \"\" && now.Sub(state.troubled) >= limits.CrashDeadline {", "if status.Phase == workload.RolledOut {\n\t\treturn healthy, \"\", Verdict{}\n\t}\n\tif false {"},
 		"leaders-forget":       {"internal/rollout/find.go", "began, proves := beginning(pods, f.Records.Stamps)", "_, proves := beginning(pods, f.Records.Stamps)\n\tbegan := time.Time{}"},
 		"nodes-are-ready":      {"controller/api.go", "return workload.NodeReady(body)", "_, err = workload.NodeReady(body)\n\treturn true, err"},
+		"gone-is-silent":       {"controller/held.go", "if len(gone) == 0 {", "if true {"},
+		"overruling-is-silent": {"controller/overruled.go", "if len(taken) == 0 {", "if true {"},
 		"leaves-at-once":       {"webhook/server.go", "time.Sleep(s.Linger)", "s.Linger = 0"},
 		"certificates-stay":    {"certs/source.go", "if fit || served == nil ||", "if false && fit || served == nil ||"},
 		"misses-are-mute":      {"controller/nearmiss.go", "if m.stood[at] == text && m.told[at] != text {", "if false {"},

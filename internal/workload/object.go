@@ -239,23 +239,22 @@ func (o *Object) References() ([]checksum.Reference, error) {
 // TemplateWritten is when the pod template was last written, as far as the
 // object's managedFields tell: the newest time of an entry that owns a field of
 // it. It may be later than the write itself when its writer wrote other fields
-// afterwards; zero when nothing is known.
-func (k *Kind) TemplateWritten(raw []byte) time.Time {
+// afterwards; zero when nothing is known. by is the field manager of that entry.
+func (k *Kind) TemplateWritten(raw []byte) (newest time.Time, by string) {
 	var object struct {
 		Metadata struct {
 			ManagedFields []managedFields `json:"managedFields"`
 		} `json:"metadata"`
 	}
-	var newest time.Time
 	if err := unmarshal(raw, &object); err != nil {
-		return newest
+		return newest, ""
 	}
 	for _, entry := range object.Metadata.ManagedFields {
 		if entry.writes(k.Template) && entry.Time.After(newest) {
-			newest = entry.Time.Time
+			newest, by = entry.Time.Time, entry.Manager
 		}
 	}
-	return newest
+	return newest, by
 }
 
 func owns(fields jsontext.Value, path []string) bool {
@@ -275,6 +274,7 @@ func owns(fields jsontext.Value, path []string) bool {
 
 // managedFields is one entry of metadata.managedFields.
 type managedFields struct {
+	Manager     string         `json:"manager"`
 	Time        *metav1.Time   `json:"time"`
 	Subresource string         `json:"subresource"`
 	Fields      jsontext.Value `json:"fieldsV1"`
