@@ -258,3 +258,10 @@ func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Wor
 	}
 	return nil
 }
+
+// atRest forgets what people were told of a workload, as nothing is due any more. Only that
+// its pods cannot be listed, or lack something to start, stays true.
+func (c *Controller) atRest(user workload.Ref) {
+	c.notes.of(user).settle()
+	c.told.forget(user, checksum.PodsUnseen, checksum.SourceGone)
+}

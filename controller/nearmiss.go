@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -132,9 +131,4 @@ func (c *Controller) unseen(user workload.Ref, s *Workload) bool {
 	namespace := c.namespaces.Get(user.Namespace)
 	candidate := c.candidate(user, s, namespace)
 	return !candidate.Owned && !candidate.Ending && !checksum.Selected(candidate, namespace) && !checksum.LeftToAnother(namespace, c.options.Installation)
-}
-
-// namespaceRef is how an event names a Namespace: in itself, where its users can read it.
-func namespaceRef(name string) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}
 }

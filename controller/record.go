@@ -75,7 +75,7 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Wor
 		c.metrics.readmitted(recording, checksum.Claimed)
 		return keep, nil
 	}
-	others, err := otherChanges(user.Kind, before, try.body)
+	others, err := user.Kind.OtherChanges(before, try.body)
 	if err != nil {
 		return 0, err
 	}

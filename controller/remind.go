@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/klog/v2"
 
@@ -80,9 +79,4 @@ func (c *Controller) tellAgain(ctx context.Context, stands *waiting.Standing) {
 		return
 	}
 	c.onSource(ctx, stands.About, why, text, "")
-}
-
-// namespaceRef is how an event names a Namespace, where its users can read it.
-func namespaceRef(name string) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}
 }

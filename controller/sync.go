@@ -101,13 +101,6 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	return sooner(gone, sooner(wait, again)), err
 }
 
-// atRest forgets what people were told of a workload, as nothing is due any more. Only that
-// its pods cannot be listed, or lack something to start, stays true.
-func (c *Controller) atRest(user workload.Ref) {
-	c.notes.of(user).settle()
-	c.told.forget(user, checksum.PodsUnseen, checksum.SourceGone)
-}
-
 // reread is a workload as the API server has it now.
 func (c *Controller) reread(ctx context.Context, user workload.Ref, was *Workload) (*Workload, error) {
 	body, err := c.api.get(ctx, user)

@@ -244,3 +244,8 @@ func joined(all []string) string {
 	}
 	return strings.Join(names, "")
 }
+
+// namespaceRef is how an event names a Namespace: in itself, where its users can read it.
+func namespaceRef(name string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}
+}
