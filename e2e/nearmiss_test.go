@@ -14,7 +14,7 @@ import (
 type nearMiss struct {
 	name    string
 	optedIn bool
-	kubectl string // its words; NS is the namespace
+	kubectl []string // NS is the namespace
 	apply   func(manifest string) string
 	on      string
 	says    string
@@ -26,33 +26,33 @@ func replaced(from, to string) func(string) string {
 
 func nearMisses() []nearMiss {
 	return []nearMiss{
-		{name: "inject=enable on a Namespace", kubectl: "label namespace NS configstamp.dev/inject=enable", on: "namespace/NS",
+		{name: "inject=enable on a Namespace", kubectl: []string{"label", "namespace", "NS", "configstamp.dev/inject=enable"}, on: "namespace/NS",
 			says: `the label configstamp.dev/inject: "enable" opts nothing in: want enabled; did you mean enabled?`},
-		{name: "inject=true on a Namespace", kubectl: "label namespace NS configstamp.dev/inject=true", on: "namespace/NS",
+		{name: "inject=true on a Namespace", kubectl: []string{"label", "namespace", "NS", "configstamp.dev/inject=true"}, on: "namespace/NS",
 			says: `the label configstamp.dev/inject: "true" opts nothing in: want enabled; did you mean enabled?`},
-		{name: "inject=true on a workload", kubectl: "label deployment/d configstamp.dev/inject=true", on: "deployment/d",
+		{name: "inject=true on a workload", kubectl: []string{"label", "deployment/d", "configstamp.dev/inject=true"}, on: "deployment/d",
 			says: `the label configstamp.dev/inject: "true" opts neither in nor out: want enabled or disabled; did you mean enabled?`},
-		{name: "injcet", kubectl: "label namespace NS configstamp.dev/injcet=enabled", on: "namespace/NS",
+		{name: "injcet", kubectl: []string{"label", "namespace", "NS", "configstamp.dev/injcet=enabled"}, on: "namespace/NS",
 			says: "the label configstamp.dev/injcet is not a setting of a Namespace; it has no effect; did you mean the label configstamp.dev/inject?"},
-		{name: "an annotation instead of the label", kubectl: "annotate namespace NS configstamp.dev/inject=enabled", on: "namespace/NS",
+		{name: "an annotation instead of the label", kubectl: []string{"annotate", "namespace", "NS", "configstamp.dev/inject=enabled"}, on: "namespace/NS",
 			says: "the annotation configstamp.dev/inject has no effect: it is a label, not an annotation; write it as a label"},
 		{name: "the label on the pod template", apply: replaced("template:\n    metadata: {labels: {", "template:\n    metadata: {labels: {configstamp.dev/inject: enabled, "), on: "deployment/d",
 			says: "the label configstamp.dev/inject has no effect on a pod template; write it on the workload's own metadata as a label"},
 		{name: "the label on the pod template of what is opted in", optedIn: true, apply: replaced("template:\n    metadata: {labels: {", "template:\n    metadata: {labels: {configstamp.dev/inject: disabled, "),
 			says: "the label configstamp.dev/inject has no effect on a pod template; write it on the workload's own metadata as a label"},
-		{name: "pasue on a Namespace", optedIn: true, kubectl: "annotate namespace NS configstamp.dev/pasue=true", on: "namespace/NS",
+		{name: "pasue on a Namespace", optedIn: true, kubectl: []string{"annotate", "namespace", "NS", "configstamp.dev/pasue=true"}, on: "namespace/NS",
 			says: "the annotation configstamp.dev/pasue is not a setting of a Namespace; it has no effect; did you mean the annotation configstamp.dev/pause?"},
-		{name: "pause on a ConfigMap", optedIn: true, kubectl: "annotate configmap/c configstamp.dev/pause=true", on: "configmap/c",
+		{name: "pause on a ConfigMap", optedIn: true, kubectl: []string{"annotate", "configmap/c", "configstamp.dev/pause=true"}, on: "configmap/c",
 			says: "the annotation configstamp.dev/pause has no effect on a ConfigMap or Secret; write it on a workload or its Namespace"},
-		{name: "only=configmap/typo on a workload", optedIn: true, kubectl: "annotate deployment/d configstamp.dev/only=configmap/typo",
+		{name: "only=configmap/typo on a workload", optedIn: true, kubectl: []string{"annotate", "deployment/d", "configstamp.dev/only=configmap/typo"},
 			says: "configstamp.dev/only names configmap/typo, which nothing here references; correct the name, or take it out"},
-		{name: "only=configmap/typo on a Namespace", optedIn: true, kubectl: "annotate namespace NS configstamp.dev/only=configmap/d,configmap/typo", on: "namespace/NS",
+		{name: "only=configmap/typo on a Namespace", optedIn: true, kubectl: []string{"annotate", "namespace", "NS", "configstamp.dev/only=configmap/d,configmap/typo"}, on: "namespace/NS",
 			says: "configstamp.dev/only names configmap/d, which nothing here references; did you mean configmap/c? configstamp.dev/only names configmap/typo, which"},
-		{name: "inject=disable on a workload", optedIn: true, kubectl: "label deployment/d configstamp.dev/inject=disable",
+		{name: "inject=disable on a workload", optedIn: true, kubectl: []string{"label", "deployment/d", "configstamp.dev/inject=disable"},
 			says: `the label configstamp.dev/inject: "disable" opts neither in nor out: want enabled or disabled; did you mean disabled?`},
-		{name: "configstamp.io", kubectl: "label deployment/d configstamp.io/inject=enabled", on: "deployment/d",
+		{name: "configstamp.io", kubectl: []string{"label", "deployment/d", "configstamp.io/inject=enabled"}, on: "deployment/d",
 			says: "the label configstamp.io/inject is not a setting of a workload; it has no effect; did you mean the label configstamp.dev/inject?"},
-		{name: "a window without a zone", optedIn: true, kubectl: "annotate namespace NS", on: "namespace/NS", // see below
+		{name: "a window without a zone", optedIn: true, kubectl: []string{"annotate", "namespace", "NS", "configstamp.dev/window=Mon 22:00-04:00"}, on: "namespace/NS",
 			says: `configstamp.dev/window on the Namespace: "Mon 22:00-04:00": a time zone is missing after "22:00-04:00": want one such as Europe/Berlin or UTC`},
 	}
 }
@@ -74,14 +74,14 @@ func TestNearMiss_IsToldWhereItStands(t *testing.T) {
 			if c.apply != nil {
 				typed = s.Apply(c.apply(manifest))
 			} else {
-				words := strings.Fields(named.Replace(c.kubectl))
-				if len(words) == 3 {
-					words = append(words, "configstamp.dev/window=Mon 22:00-04:00")
+				words := make([]string, len(c.kubectl))
+				for i, word := range c.kubectl {
+					words[i] = named.Replace(word)
 				}
 				typed = s.Kubectl(words...)
 			}
 			if c.on == "" {
-				wantWarning(t, typed, "Warning: configstamp: "+c.says)
+				wantWarning(t, typed, "configstamp: "+c.says)
 				s.WantNoNote("deployment/d", "SettingHasNoEffect")
 				return
 			}
