@@ -159,6 +159,8 @@ func TestPublishedSettingsAreWhatTheArgumentsGive(t *testing.T) {
 		"webhook.extraArgs={--restart-on=startup,--secret-provider-classes=false},secretProviderClasses=true",
 		"controller.extraArgs={--ignore-sources=configmap/a,--ignore-sources=configmap/b\\,configmap/c,--secret-provider-classes}",
 		"webhook.extraArgs={--ignore-sources=},controller.extraArgs={--ignore-sources=,--ignore-sources=configmap/a,--mode=}",
+		"extraEnv[0].name=CONFIGSTAMP_MODE,extraEnv[0].value=observe,extraEnv[1].name=CONFIGSTAMP_FRESHNESS_TIMEOUT,extraEnv[1].value=500ms,extraEnv[2].name=CONFIGSTAMP_STEP,extraEnv[2].value=7",
+		"extraEnv[0].name=CONFIGSTAMP_IGNORE_SOURCES,extraEnv[0].value=configmap/x,extraEnv[1].name=CONFIGSTAMP_ADOPT,extraEnv[1].value=,controller.extraArgs={--ignore-sources=configmap/y}",
 		"workloads[0].group=a.com,workloads[0].version=v1,workloads[0].resource=engines,workloads[0].template=spec.template,workloads[0].rollout=Ready," +
 			"workloads[1].group=b.com,workloads[1].version=v1,workloads[1].resource=wheels,workloads[1].template=spec.template",
 	} {
