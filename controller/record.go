@@ -135,6 +135,9 @@ func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *W
 	for _, source := range adopted {
 		delete(c.notes.of(user).missing, source)
 	}
+	if len(lost) > 0 {
+		klog.FromContext(ctx).Info("Recorded anew", "workload", user.String(), "sources", list(lost), "why", checksum.LostRecord.String())
+	}
 	c.sayRecorded(user, s, adopted, stale, lost)
 	c.metrics.lost.Add(float64(len(lost)))
 }
