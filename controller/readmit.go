@@ -149,7 +149,7 @@ func (c *Controller) untrue(user workload.Ref, s *Workload, manner string, answe
 }
 
 // noteRolled counts and tells of a roll that a workload shows: now, or, when the
-// answer to the patch was lost, when the watch brings it.
+// answer to the patch was lost, when the watch brings it. It reports whether there is one.
 func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *Workload) (rolled bool) {
 	sources, adopted := c.notes.of(user).rolled(s.Records)
 	if len(sources) == 0 {
