@@ -45,7 +45,7 @@ func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Dur
 func (c *Controller) forget(user workload.Ref) (wait time.Duration) {
 	c.notes.forget(user)
 	c.told.forget(user)
-	c.others.forget(user)
+	c.others.Forget(user)
 	c.planned(func(p *rollout.Plan) { wait = p.Forget(user, c.options.Clock.Now()) })
 	return wait
 }
@@ -141,7 +141,7 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload,
 	} else {
 		c.notes.forget(user)
 		c.told.forget(user, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
-		c.others.forget(user)
+		c.others.Forget(user)
 	}
 	wait, err := c.follow(ctx, user, s)
 	if !served && err == nil && !c.asks(user, (*rollout.Plan).Follows) {
