@@ -12,17 +12,18 @@ import (
 // run drives a plan through a virtual time, as the controller drives its own through the
 // real one. It implements rollout.Cluster.
 type run struct {
-	q      *Question
-	plan   *rollout.Plan
-	now    time.Time
-	all    []*app
-	apps   map[workload.Ref]*app
-	users  map[rollout.SourceRef][]workload.Ref
-	later  agenda
-	looks  int                        // that were queued
-	due    map[workload.Ref]time.Time // when each is looked at next
-	rolled []*app                     // in the order in which they began
-	steps  map[uint64]*steps          // by number of their change
+	q       *Question
+	plan    *rollout.Plan
+	now     time.Time
+	all     []*app
+	apps    map[workload.Ref]*app
+	users   map[rollout.SourceRef][]workload.Ref
+	later   agenda
+	looks   int                        // that were queued
+	due     map[workload.Ref]time.Time // when each is looked at next
+	rolled  []*app                     // in the order in which they began
+	steps   map[rollout.SourceRef]*steps
+	changes int
 }
 
 // steps are those of one change: a step begins when all that began before has ended.
@@ -35,7 +36,7 @@ type steps struct {
 func (q *Question) run(concerned []*app) *run {
 	r := &run{
 		q: q, now: q.Now, all: concerned, apps: make(map[workload.Ref]*app, len(concerned)), users: map[rollout.SourceRef][]workload.Ref{},
-		due: make(map[workload.Ref]time.Time, len(concerned)), steps: map[uint64]*steps{},
+		due: make(map[workload.Ref]time.Time, len(concerned)), steps: map[rollout.SourceRef]*steps{},
 	}
 	for _, a := range concerned {
 		r.apps[a.Ref] = a
@@ -219,18 +220,27 @@ func (r *run) roll(a *app) {
 	}
 }
 
-// stepsOf are the steps in which a workload rolls.
+// stepsOf are the steps in which a workload rolls: those of the first change in which its
+// sources were, and all that were in that with them.
 func (r *run) stepsOf(a *app) *steps {
 	number := uint64(0)
 	for _, source := range a.review.Untrue {
-		if of := r.plan.ChangeOf(rollout.SourceRef{Namespace: a.Ref.Namespace, Source: source}); of > 0 && (number == 0 || of < number) {
+		at := rollout.SourceRef{Namespace: a.Ref.Namespace, Source: source}
+		if known := r.steps[at]; known != nil {
+			return known
+		}
+		if of := r.plan.ChangeOf(at); of > 0 && (number == 0 || of < number) {
 			number = of
 		}
 	}
-	if r.steps[number] == nil {
-		r.steps[number] = &steps{change: len(r.steps) + 1}
+	s := &steps{change: r.changes + 1}
+	r.changes++
+	for at := range r.users {
+		if r.plan.ChangeOf(at) == number && r.steps[at] == nil {
+			r.steps[at] = s
+		}
 	}
-	return r.steps[number]
+	return s
 }
 
 // stays are the workloads that something holds for good, and, at the end, those whose turn
