@@ -115,18 +115,17 @@ func (q *Question) stays(a *app, e *Edit) (why checksum.Reason, finding checksum
 	if at := slices.IndexFunc(a.review.Missing, is); at >= 0 && selection != nil && !selection.HoldOnly {
 		return a.review.Missing[at].Reason, a.review.Missing[at]
 	}
-	differs := selection != nil && selection.Differs(e.Was, e.Is)
-	if slices.Contains(a.review.Untrue, source) {
+	differs := func() bool { return selection != nil && selection.Differs(e.Was, e.Is) }
+	switch {
+	case slices.Contains(a.review.Untrue, source):
 		value, recorded := a.Records.Of(source)
-		if differs || q.Ring.Assess(a.Ref.Namespace, *selection, value, recorded, e.Was) != checksum.Untrue {
+		if q.Ring.Assess(a.Ref.Namespace, *selection, value, recorded, e.Was) != checksum.Untrue || differs() {
 			return checksum.NoReason, checksum.Finding{}
-		}
-		return a.blind(e), checksum.Finding{} // what it waits for already is another edit
-	}
-	if slices.ContainsFunc(a.review.ToRecord, func(s checksum.Selection) bool { return s.Source == source }) && differs {
+		} // else what it waits for already is another edit
+	case !differs():
+	case slices.ContainsFunc(a.review.ToRecord, func(s checksum.Selection) bool { return s.Source == source }):
 		return checksum.Recorded, checksum.Finding{}
-	}
-	if differs {
+	default:
 		return checksum.Kept, checksum.Finding{} // it carries already what the source is to hold
 	}
 	return a.blind(e), checksum.Finding{}

@@ -130,8 +130,9 @@ func (r *run) stir() {
 
 // look does for one workload what is due.
 func (r *run) look(a *app) {
+	f := r.facts(a)
 	if a.began.IsZero() {
-		v := r.decide(a, r.plan.Looked)
+		v := r.decide(a, f, r.plan.Looked)
 		hold := checksum.Hold{Reason: v.Why, Until: v.Hold.Until}
 		if v.Why == checksum.Turn {
 			hold = checksum.Hold{}
@@ -141,11 +142,12 @@ func (r *run) look(a *app) {
 		}
 		if v.Do == rollout.Roll {
 			r.roll(a)
+			f = r.facts(a)
 		} else if v.Wait > 0 {
 			r.queue(a.Ref, r.now.Add(v.Wait))
 		}
 	}
-	v := r.decide(a, r.plan.Followed)
+	v := r.decide(a, f, r.plan.Followed)
 	switch _, _, next := a.status(r.q.Now, r.now); {
 	case v.Ended != checksum.NoReason:
 		a.healthy = r.now
@@ -178,8 +180,7 @@ func (r *run) facts(a *app) *rollout.Facts {
 }
 
 // decide gives the plan the facts. Pods and nodes cannot be foreseen: a status alone tells.
-func (r *run) decide(a *app, ask func(workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) rollout.Verdict {
-	f := r.facts(a)
+func (r *run) decide(a *app, f *rollout.Facts, ask func(workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) rollout.Verdict {
 	for {
 		v := ask(a.Ref, f, r.now)
 		switch v.Do {
