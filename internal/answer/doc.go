@@ -6,5 +6,5 @@
 // It is pure: no client, no clock (now is an argument). The rules are those of package
 // checksum; nothing is "in step" but by the webhook's own word.
 //
-// Read it in this order: users.go.
+// Read it in this order: users.go, impact.go.
 package answer

@@ -112,7 +112,7 @@ func (q *Question) stays(a *app, e *Edit) (why checksum.Reason, finding checksum
 	source := e.At.Source
 	selection := find(a.selections, source)
 	is := func(f checksum.Finding) bool { return f.Source == source }
-	if at := slices.IndexFunc(a.review.Missing, is); at >= 0 && selection != nil && !selection.HoldOnly {
+	if at := slices.IndexFunc(a.review.Missing, is); at >= 0 {
 		return a.review.Missing[at].Reason, a.review.Missing[at]
 	}
 	differs := func() bool { return selection != nil && selection.Differs(e.Was, e.Is) }

@@ -56,6 +56,18 @@ func TestForecast_WhatTheSourceLeavesOut(t *testing.T) {
 	tells(t, "unreadable-source", suppose(t, limits(), annotated("ignore", "perhaps"), edited(), web("web")))
 }
 
+// What a source says of itself may be why the keys of a record are not known: who may not
+// look is not told that nothing happens.
+func TestForecast_ASourceThatNobodyMayLookAt(t *testing.T) {
+	except := recordedAs(checksum.Selection{Source: config, All: true, Except: []string{"build-*"}}.ID())
+	for unknown, want := range map[bool]int{true: 1, false: 0} {
+		q := suppose(t, limits(), func(rollout.SourceRef) forecast.Seen { return forecast.Seen{Unknown: unknown} }, edited(), web("web", except))
+		if answer := q.Answer(); len(answer.Rolls) != want {
+			t.Errorf("unknown %t: %v roll, want %d", unknown, answer.Rolls, want)
+		}
+	}
+}
+
 func TestForecast_ADeletionBreaksNobody(t *testing.T) {
 	optional := checksum.Reference{Source: config, Use: checksum.Startup, All: true, Optional: true}
 	tells(t, "deletion", suppose(t, limits(), nil, deleted, web("requires"), web("can-do-without", uses(optional))))

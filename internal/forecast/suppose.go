@@ -12,8 +12,9 @@ import (
 
 // Seen is what is known of a source.
 type Seen struct {
-	// Missing tells that it does not exist.
-	Missing bool
+	// Missing tells that it does not exist. Unknown tells that nobody could look: it is
+	// supposed to exist, and to say nothing of itself.
+	Missing, Unknown bool
 	// Content is what it holds, nil when nobody has read it; then Policy is what it says of
 	// itself.
 	Content *checksum.Content
@@ -67,12 +68,23 @@ func (s *Supposed) records(w *Workload) checksum.Records {
 			content = s.of(at, "deleted", nil)
 		}
 		if value, recorded := supposed.Baseline[selection.Source]; recorded {
-			supposed.Baseline[selection.Source] = s.Ring.Suppose(at.Namespace, selection, value, content)
+			supposed.Baseline[selection.Source] = s.record(at, &selection, value, content)
 		}
 		key := checksum.StampKey(selection.Source)
 		if value, stamped := supposed.Stamps[key]; stamped {
-			supposed.Stamps[key] = s.Ring.Suppose(at.Namespace, selection, value, content)
+			supposed.Stamps[key] = s.record(at, &selection, value, content)
 		}
+	}
+	return supposed
+}
+
+// record is a value on record as it would be in this world. Where nobody knows what a
+// source says of itself, that may be why the keys of the value cannot be worked out: then
+// it is of those that count.
+func (s *Supposed) record(at rollout.SourceRef, selection *checksum.Selection, value string, content *checksum.Content) string {
+	supposed := s.Ring.Suppose(at.Namespace, *selection, value, content)
+	if supposed == value && value != checksum.Absent && s.seen(at).Unknown {
+		return s.Ring.Digest(at.Namespace, *selection, content)
 	}
 	return supposed
 }
