@@ -64,7 +64,7 @@ func namespacesOf(impact *answer.Impact) int {
 }
 
 // editWords says what one edit is.
-func editWords(e *answer.Edited) string {
+func editWords(e *answer.ImpactEdit) string {
 	what := e.Source.String() + " in namespace " + e.Namespace
 	switch {
 	case e.Edit == "changed" && len(e.Keys) > 0:
@@ -153,7 +153,7 @@ func (p *plugin) printRolls(to io.Writer, impact *answer.Impact, output format, 
 }
 
 // note says what is special about one that rolls.
-func note(r *answer.Rolling, now time.Time) string {
+func note(r *answer.ImpactRoll, now time.Time) string {
 	const week = 6 * 24 * time.Hour // in which a day of the week is enough
 	var notes []string
 	if r.Held != "" {
@@ -169,7 +169,7 @@ func note(r *answer.Rolling, now time.Time) string {
 }
 
 // printStays says who does not roll, each reason once.
-func printStays(to io.Writer, stays []answer.Staying, name func(namespace, workload string) string) {
+func printStays(to io.Writer, stays []answer.ImpactStay, name func(namespace, workload string) string) {
 	type reason struct {
 		why   string
 		rolls bool

@@ -38,11 +38,11 @@ type Scene struct {
 // Impact tells what some edits would do. Its times are estimates: they suppose that every
 // rollout becomes healthy in its usual time, and that nothing else rolls.
 type Impact struct {
-	Edits []Edited `json:"edits"`
+	Edits []ImpactEdit `json:"edits"`
 	// Rolls are in the order in which they roll.
-	Rolls []Rolling `json:"rolls"`
+	Rolls []ImpactRoll `json:"rolls"`
 	// Stays use what is edited, and do not roll for it.
-	Stays []Staying `json:"stays"`
+	Stays []ImpactStay `json:"stays"`
 	// Restarts counts those of Rolls whose pods are replaced, Unsure those of which nobody
 	// could look whether they are served.
 	Restarts int `json:"restarts"`
@@ -56,8 +56,8 @@ type Impact struct {
 	Ends *time.Time `json:"ends,omitempty"`
 }
 
-// Edited is one edit.
-type Edited struct {
+// ImpactEdit is one edit.
+type ImpactEdit struct {
 	Namespace string          `json:"namespace"`
 	Source    checksum.Source `json:"source"`
 	// Edit is "changed", "made", "deleted" or "unchanged".
@@ -66,8 +66,8 @@ type Edited struct {
 	Keys []string `json:"keys,omitempty"`
 }
 
-// Rolling is a workload that would roll.
-type Rolling struct {
+// ImpactRoll is a workload that would roll.
+type ImpactRoll struct {
 	Namespace string            `json:"namespace"`
 	Workload  string            `json:"workload"`
 	For       []checksum.Source `json:"for"`
@@ -85,8 +85,8 @@ type Rolling struct {
 	Unsure bool `json:"unsure,omitempty"`
 }
 
-// Staying is a workload that uses an edited source, and would not roll for it.
-type Staying struct {
+// ImpactStay is a workload that uses an edited source, and would not roll for it.
+type ImpactStay struct {
 	Namespace string          `json:"namespace"`
 	Workload  string          `json:"workload"`
 	Source    checksum.Source `json:"source"`
@@ -95,7 +95,7 @@ type Staying struct {
 	Why  string `json:"why"`
 	// Rolls tells that it rolls for it as soon as that ends.
 	Rolls bool `json:"rolls"`
-	// Unsure is as in Rolling.
+	// Unsure is as in ImpactRoll.
 	Unsure bool `json:"unsure,omitempty"`
 }
 
@@ -108,7 +108,7 @@ func ImpactOf(s *Scene, plans []Plan) (Impact, error) {
 	}
 	limits := &s.Settings.Limits
 	impact := Impact{
-		Edits: []Edited{}, Rolls: []Rolling{}, Stays: []Staying{}, First: limits.Step, Now: s.Now,
+		Edits: []ImpactEdit{}, Rolls: []ImpactRoll{}, Stays: []ImpactStay{}, First: limits.Step, Now: s.Now,
 		AtOnce: rollout.PerNamespace(limits.Unsettled.Slots(len(s.Workloads)), limits.UnsettledPerNamespace),
 	}
 	q := forecast.Question{Now: s.Now, Workloads: world.Workloads, Limits: *limits, CanRoll: len(s.Workloads), Ring: world.Ring, Content: world.Content}
@@ -120,7 +120,7 @@ func ImpactOf(s *Scene, plans []Plan) (Impact, error) {
 	answer := q.Answer()
 	for i := range answer.Rolls {
 		r := &answer.Rolls[i]
-		rolling := Rolling{
+		rolling := ImpactRoll{
 			Namespace: r.Workload.Namespace, Workload: seen.Text(r.Workload), For: r.For, Change: r.Change, Step: r.Step,
 			At: r.At, Healthy: r.Healthy, Held: r.Held.String(), Waits: r.Waits, Unsure: unsure[r.Workload],
 		}
@@ -220,8 +220,8 @@ func edit(world *forecast.Supposed, plan *Plan) forecast.Edit {
 }
 
 // edited says which keys an edit changes.
-func edited(edit *forecast.Edit, plan *Plan) Edited {
-	e := Edited{Namespace: edit.At.Namespace, Source: edit.At.Source, Keys: plan.Keys, Edit: "changed"}
+func edited(edit *forecast.Edit, plan *Plan) ImpactEdit {
+	e := ImpactEdit{Namespace: edit.At.Namespace, Source: edit.At.Source, Keys: plan.Keys, Edit: "changed"}
 	switch {
 	case edit.Is == nil:
 		e.Edit, e.Keys = "deleted", nil
@@ -250,7 +250,7 @@ func changedKeys(was, is *checksum.Content) (keys []string) {
 }
 
 // staying says why a workload stays.
-func (s *Scene) staying(stay *forecast.Stay) Staying {
+func (s *Scene) staying(stay *forecast.Stay) ImpactStay {
 	said := stay.Finding
 	if said.Reason == checksum.NoReason {
 		said = checksum.Finding{Reason: stay.Why, Source: stay.Source}
@@ -271,7 +271,7 @@ func (s *Scene) staying(stay *forecast.Stay) Staying {
 		default:
 		}
 	}
-	return Staying{
+	return ImpactStay{
 		Namespace: stay.Workload.Namespace, Workload: seen.Text(stay.Workload), Source: stay.Source,
 		Code: stay.Why.String(), Why: strings.TrimSuffix(words, "."), Rolls: stay.Would,
 	}
