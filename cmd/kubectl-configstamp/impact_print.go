@@ -30,16 +30,16 @@ func (p *plugin) printImpact(to io.Writer, impact *answer.Impact, output format,
 		return
 	}
 	for i := range impact.Edits {
-		paragraph(to, "  ", editWords(&impact.Edits[i]))
+		paragraph(to, "", editWords(&impact.Edits[i]))
 	}
 	if len(impact.Edits) == 0 {
 		fmt.Fprintln(to, "There is no ConfigMap and no Secret in these files.")
 	}
 	if others > 0 {
-		paragraph(to, "  ", counted(others, "other object")+" in the files, which a forecast does not look at: a workload whose template changes rolls by itself.")
+		paragraph(to, "", counted(others, "other object")+" in the files, which a forecast does not look at: a workload whose template changes rolls by itself.")
 	}
 	if len(impact.Rolls) > 0 {
-		paragraph(to, "  ", sumWords(impact))
+		paragraph(to, "", sumWords(impact))
 		fmt.Fprintln(to)
 		p.printRolls(to, impact, output, name)
 	} else if len(impact.Edits) > 0 {
