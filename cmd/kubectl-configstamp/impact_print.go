@@ -190,9 +190,7 @@ func printStays(to io.Writer, stays []answer.ImpactStay, name func(namespace, wo
 		if r.rolls {
 			text += "; it rolls when that ends"
 		}
-		for i, line := range wrap(text, narrow-4) {
-			fmt.Fprintln(to, map[bool]string{true: "  ", false: "    "}[i == 0]+line)
-		}
+		paragraph(to, "  ", text)
 	}
 }
 

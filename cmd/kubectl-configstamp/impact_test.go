@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
 )
@@ -35,4 +38,33 @@ func TestImpact_WithFewRights(t *testing.T) {
 	golden(t, "impact-manifests-few-rights", server, "impact", "-f", "testdata/impact/same.yaml", "--exit-code")
 	server.Forbid = func(_, resource, _ string) bool { return resource != "configmaps" }
 	golden(t, "impact-no-workloads", server, "impact", "cm/payment-api-config", "--exit-code")
+}
+
+// A thousand users of one source are answered in two seconds, and listed in part.
+func TestImpact_AThousand(t *testing.T) {
+	server := fakecluster.New(t, "testdata/impact/shop.yaml")
+	const one = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web-%03d, namespace: shop, generation: 2}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web-%03d}}
+  template:
+    metadata: {annotations: {configmap.configstamp.dev/payment-api-config: "v1:01234567:f8e039cb:00112233445566778899aabbccddeeff"}}
+    spec: {containers: [{name: app, envFrom: [{configMapRef: {name: payment-api-config}}]}]}
+status: {observedGeneration: 2, replicas: 3, updatedReplicas: 3, availableReplicas: 3, readyReplicas: 3}
+`
+	for n := range 1000 {
+		server.Apply(t, fmt.Sprintf(one, n, n))
+	}
+	begun := time.Now()
+	out, errOut, code := run(t, server, "impact", "cm/payment-api-config")
+	if took := time.Since(begun); took > 10*time.Second { // two, and a machine that is busy
+		t.Errorf("it took %s", took)
+	} else {
+		t.Log(took)
+	}
+	if code != 0 || errOut != "" || !strings.Contains(out, "\n1006 workloads would restart") || !strings.Contains(out, "\nand 992 more; -o wide lists them.\n") {
+		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+	}
 }
