@@ -1,9 +1,12 @@
 package forecast_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/forecast"
@@ -64,6 +67,34 @@ func TestForecast_ASourceThatNobodyMayLookAt(t *testing.T) {
 		q := suppose(t, limits(), func(rollout.SourceRef) forecast.Seen { return forecast.Seen{Unknown: unknown} }, edited(), web("web", except))
 		if answer := q.Answer(); len(answer.Rolls) != want {
 			t.Errorf("unknown %t: %v roll, want %d", unknown, answer.Rolls, want)
+		}
+	}
+}
+
+// What waits already for an earlier edit is not counted for one that it does not see; who
+// sees that it carries already what comes is told so. Both need the digest key.
+func TestForecast_WhatWaitsAlreadyIsNotOfThisEdit(t *testing.T) {
+	key, err := checksum.NewKey(bytes.Repeat([]byte{7}, checksum.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := checksum.NewRing(key)
+	content := func(greeting, color string) *checksum.Content {
+		return checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"greeting": greeting, "color": color}})
+	}
+	waits := web("waits", oneKey("greeting"))
+	waits.Records.Stamps[checksum.StampKey(config)] = ring.Digest("shop", checksum.Selections(waits.References, waits.Policy)[0], content("hi", "red"))
+	for is, want := range map[*checksum.Content]checksum.Reason{
+		content("ho", "blue"): checksum.KeyNotUsed, content("hi", "red"): checksum.Kept, content("hey", "red"): checksum.NoReason,
+	} {
+		q := forecast.Question{Now: now, Limits: limits(), CanRoll: 1, Ring: ring, Workloads: []forecast.Workload{waits},
+			Edits: []forecast.Edit{{At: at("shop", config), Was: content("ho", "red"), Is: is}}, Content: func(rollout.SourceRef) *checksum.Content { return nil }}
+		answer, why := q.Answer(), checksum.NoReason
+		if len(answer.Stays) > 0 {
+			why = answer.Stays[0].Why
+		}
+		if why != want || len(answer.Rolls)+len(answer.Stays) != 1 {
+			t.Errorf("%v roll, %v stay, want %q", answer.Rolls, answer.Stays, want)
 		}
 	}
 }
