@@ -6,6 +6,10 @@
 // turns, at a virtual time, to workloads that all become healthy after their usual time.
 // What nobody can foresee is left out: failures, other edits, and rollouts of other changes.
 //
+// Who has a Ring and contents, as the controller has, asks Question.Brief: it costs about
+// 10 µs for each user of what is edited. The kubectl plugin has neither: it makes a world by
+// Suppose, and asks Question.Answer, which costs about 50 µs for each.
+//
 // The words:
 //   - An edit is one source going from one content to another, or from or to nothing.
 //   - A question is some edits, and all workloads that may use what is edited.

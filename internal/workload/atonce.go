@@ -43,7 +43,7 @@ func (k *Kind) AtOnce(raw []byte) int32 {
 		surge, unavailable = strategy.MaxSurge, strategy.MaxUnavailable
 	}
 	together := min(int64(share(surge, wanted, true))+int64(share(unavailable, wanted, false)), math.MaxInt32)
-	return int32(min(max(together, 1), int64(max(wanted, 1)))) //nolint:gosec // it fits
+	return int32(min(max(together, 1), int64(max(wanted, 1))))
 }
 
 // pace is what a strategy says of how many pods go at once.
