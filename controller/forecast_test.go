@@ -220,23 +220,33 @@ func (f *foreseen) someEdits() (edits []forecast.Edit) {
 	return edits
 }
 
-func (f *foreseen) question(edits []forecast.Edit) *forecast.Question {
+// question asks what comes of some edits of some workloads.
+func (f *foreseen) question(edits []forecast.Edit, users []workload.Ref) *forecast.Question {
 	c := f.controller
 	q := &forecast.Question{Edits: edits, Now: f.clock.Now(), Limits: f.limits, CanRoll: lookup{c}.Workloads(), Ring: f.ring,
 		Content: func(at rollout.SourceRef) *checksum.Content { return f.contents[at] }}
-	for _, user := range c.index.all() {
-		s := c.index.get(user)
-		w := forecast.Workload{Ref: user, Policy: c.policy(user, s), References: s.references, Records: s.records, Status: s.status,
-			Standstill: rollout.Standstill{Since: s.still, Calm: s.calm, Relapsed: s.relapsed}, Usually: 5 * time.Second}
+	for _, user := range users {
+		s := c.index.Get(user)
+		w := forecast.Workload{Ref: user, Policy: c.policy(user, s), References: s.References, Records: s.Records, Status: s.Status,
+			Standstill: s.Standstill, Usually: 5 * time.Second}
 		w.Served, w.Why = c.served(user, s)
 		c.planned(func(p *rollout.Plan) {
-			if last := p.LastRoll(user, string(s.uid)); last.After(w.Status.Current) {
+			if last := p.LastRoll(user, string(s.UID)); last.After(w.Status.Current) {
 				w.Status.Current = last
 			}
 		})
 		q.Workloads = append(q.Workloads, w)
 	}
 	return q
+}
+
+// concerned are the workloads that the index knows some edits to concern.
+func (f *foreseen) concerned(edits []forecast.Edit) (users []workload.Ref) {
+	for _, e := range edits {
+		users = append(users, f.controller.index.Users(e.At.Namespace, e.At.Source)...)
+	}
+	slices.SortFunc(users, workload.Ref.Compare)
+	return slices.Compact(users)
 }
 
 // supposed is the same question of somebody who has not the key, and who has read no
@@ -314,8 +324,8 @@ func (r rolledAt) String() string { return r.user.Name + " at " + r.at.Format("0
 func (f *foreseen) oneEdit(about string) {
 	f.t.Helper()
 	edits := f.someEdits()
-	q := f.question(edits)
-	answer, brief, supposed := q.Answer(), q.Brief(), f.supposed(q, f.draw.IntN(2) == 0 || !f.readable(edits)).Answer()
+	q := f.question(edits, f.controller.index.All())
+	answer, brief, supposed := q.Answer(), f.question(edits, f.concerned(edits)).Brief(), f.supposed(q, f.draw.IntN(2) == 0 || !f.readable(edits)).Answer()
 	var want []rolledAt
 	for _, roll := range answer.Rolls {
 		want = append(want, rolledAt{roll.At, roll.Workload})

@@ -64,7 +64,7 @@ func (c *Cluster) Sources(ctx context.Context, settings *seen.Settings, namespac
 func sourceOf(kind checksum.Kind, raw []byte) *seen.Source {
 	meta := metadataOf(raw)
 	s := &seen.Source{
-		Namespace: meta.Namespace, Source: checksum.Source{Kind: kind, Name: meta.Name}, Looked: true, Exists: true,
+		Namespace: meta.Namespace, Source: checksum.Source{Kind: kind, Name: meta.Name}, Looked: true, Exists: true, Version: meta.Version,
 		Created: meta.Created.UTC(), Policy: checksum.SourcePolicyOf(meta.Annotations),
 		Writers: meta.writers([]string{"data"}, []string{"binaryData"}, []string{"stringData"}, []string{"spec"}),
 	}
