@@ -35,10 +35,10 @@ func (p *plugin) impactCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "impact SOURCE | impact -f FILE...",
 		Short: "Say what an edit of a ConfigMap or Secret would restart, in which order, and when",
-		Long: "Says which workloads an edit would roll, in which order and steps, which not and why,\n" +
-			"and about how long it takes. Nothing is changed. With -f it compares the ConfigMaps\n" +
-			"and Secrets of manifests with those in the cluster, key by key, as far as you may\n" +
-			"read them; it prints names of keys, and no content.\n\n" +
+		Long: "Says which workloads an edit would roll, in which order and steps, which would\n" +
+			"not and why, and about how long it takes. Nothing is changed. With -f it compares\n" +
+			"the ConfigMaps and Secrets of manifests with those in the cluster, key by key, as\n" +
+			"far as you may read them. It prints names of keys, and no content.\n\n" +
 			"Times are estimates: they suppose that every rollout becomes healthy in its usual\n" +
 			"time, and that nothing else rolls.\n\n" +
 			"With --exit-code, for pipelines: 0 when nothing would roll, 2 when something would,\n" +
