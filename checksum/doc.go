@@ -16,7 +16,7 @@
 //     testdata/vectors-v1.json), digestcache.go (nothing is hashed twice), stamp.go
 //     (where it stands).
 //   - What follows: verdict.go (is a record still true?), prove.go (what must be known
-//     for certain before anything is decided), decide.go (the table of the design),
+//     for certain before anything is decided), suppose.go (what would follow), decide.go (the table of the design),
 //     another.go (two installations), reason.go with reasons.go (why it came to that, in
 //     every word that people and metrics see), finding.go (what people are told) and
 //     outcome.go (in one word, where a dry run asks).

@@ -31,6 +31,8 @@ const (
 	ReadmissionResults
 	// RolloutResults is configstamp_rollouts_total{result}.
 	RolloutResults
+	// Forecasts is no metric: nothing counts what a forecast tells.
+	Forecasts
 )
 
 // Row is one row of the table. Rows are written without the names of the columns,

@@ -25,11 +25,11 @@ func TestEveryReasonIsComplete(t *testing.T) {
 		if told := row.Type != checksum.Silent; told && !event.MatchString(row.Event) || !told && row.Event != "" {
 			t.Errorf("%s has an event of the type %q and the reason %q", reason, row.Type, row.Event)
 		}
-		if labelled := row.In&^checksum.AdmissionReasons != 0; labelled && !code.MatchString(row.Label) || !labelled && row.Label != "" {
+		if labelled := row.In&^(checksum.AdmissionReasons|checksum.Forecasts) != 0; labelled && !code.MatchString(row.Label) || !labelled && row.Label != "" {
 			t.Errorf("%s has the label %q for the metrics %b", reason, row.Label, row.In)
 		}
 		if row.In == 0 && row.Event == "" {
-			t.Errorf("neither an event nor a metric tells of %s", reason)
+			t.Errorf("neither an event, a metric nor a forecast tells of %s", reason)
 		}
 		if row.In&checksum.Waiting != 0 && row.Event == "" {
 			t.Errorf("workloads wait for %s, and no event says so", reason)

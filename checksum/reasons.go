@@ -82,6 +82,14 @@ const (
 	OtherInstallation
 	ServedElsewhere
 
+	// Why an edit of a source does not roll a workload that uses it, beside all of the
+	// above that holds one: a forecast tells of these, and nothing else.
+	KeyNotUsed
+	UseLeftOut
+	SourceLeftOut
+	NotMounted
+	AfterCreation
+
 	reasonCount
 )
 
@@ -166,4 +174,10 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	OtherInstallation: {"other-installation", Warning, "OtherInstallation", 0, "", "another installation of configstamp serves the Namespace too; the event names it, and says how to have one serve it"},
 	ServedElsewhere: {"served-elsewhere", Normal, "ServedElsewhere", 0, "",
 		"configstamp.dev/installation does not name this installation, which leaves everything in the Namespace alone"},
+
+	KeyNotUsed:    {"key-not-used", Silent, "", Forecasts, "", "it uses none of the keys that change"},
+	UseLeftOut:    {"use-left-out", Silent, "", Forecasts, "", "configstamp.dev/restart-on leaves out the way in which it uses them"},
+	SourceLeftOut: {"source-left-out", Silent, "", Forecasts, "", "configstamp.dev/only, ignore or ignore-keys leaves it out"},
+	NotMounted:    {"not-mounted", Silent, "", Forecasts, "", "its volume is mounted by no container, so no node reads it"},
+	AfterCreation: {"after-creation", Silent, "", Forecasts, "", "only what is created later starts with it"},
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -128,8 +129,10 @@ type world struct {
 	lists      int
 	optedOut   bool // the namespaces are
 	dialects   []checksum.Dialect
-	refusal    error // what is said to a patch that is refused
-	asked      int   // how often nodes were
+	refusal    error                        // what is said to a patch that is refused
+	asked      int                          // how often nodes were
+	records    bool                         // workloads may be without records, and be recorded
+	settings   map[string]map[string]string // of the namespaces
 	// before is what happens before a patch is stored.
 	before func()
 	// answers is what becomes of the answer to a patch that was stored.
@@ -172,6 +175,8 @@ type simulatedApp struct {
 	deleting   bool
 	conditions []any // of its status
 	unreadable bool  // its template is
+	// spec is its pod spec; nil: envFrom of its sources.
+	spec map[string]any
 }
 
 // newWorld is a world without workloads; add them, and have somebody lead.
@@ -346,8 +351,25 @@ func (w *world) rolled(app *simulatedApp) {
 	w.most = max(w.most, underWay)
 }
 
+// recorded is what a recording comes to.
+func (w *world) recorded(app *simulatedApp, dryRun bool) []byte {
+	if !w.records {
+		w.t.Fatal("nothing is to be recorded here")
+	}
+	was := app.records
+	app.records = w.decide(app, checksum.Recorder)
+	body := w.body(app)
+	if dryRun {
+		app.records = was
+	}
+	return body
+}
+
 // stamp has a workload carry what is true now.
-func (w *world) stamp(app *simulatedApp) {
+func (w *world) stamp(app *simulatedApp) { app.records = w.decide(app, checksum.Roller) }
+
+// decide is what the webhook says.
+func (w *world) decide(app *simulatedApp, asker checksum.Asker) checksum.Records {
 	object, err := app.user.Kind.Decode(w.body(app))
 	if err != nil {
 		w.t.Fatal(err)
@@ -356,9 +378,10 @@ func (w *world) stamp(app *simulatedApp) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	policy := checksum.DefaultPolicy()
-	app.records = checksum.Decide(w.ring, checksum.Admission{
-		Namespace: app.user.Namespace, Asker: checksum.Roller, Create: len(app.records.Stamps) == 0, Fresh: true, Policy: policy,
+	policy := checksum.DefaultPolicy().With(checksum.Level{Origin: checksum.OfWorkload, Annotations: app.settings},
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: w.settings[app.user.Namespace]})
+	return checksum.Decide(w.ring, checksum.Admission{
+		Namespace: app.user.Namespace, Asker: asker, Create: !w.records && len(app.records.Stamps) == 0, Fresh: true, Policy: policy,
 		Selections: checksum.Selections(references, policy), Held: app.records, Sent: app.records,
 		Content: func(s checksum.Source) *checksum.Content {
 			return w.contents[rollout.SourceRef{Namespace: app.user.Namespace, Source: s}]
@@ -393,6 +416,10 @@ func (w *world) body(app *simulatedApp) []byte {
 	}
 	metadata := map[string]any{"name": app.user.Name, "namespace": app.user.Namespace, "uid": cmp.Or(app.uid, app.user.Name),
 		"resourceVersion": strconv.Itoa(app.version + 1), "generation": app.rolls + 1, "labels": app.labels, "annotations": app.settings}
+	if baseline := app.records.OnWorkload(); len(baseline) > 0 {
+		maps.Copy(baseline, app.settings)
+		metadata["annotations"] = baseline
+	}
 	if app.deleting {
 		metadata["deletionTimestamp"] = w.clock.Now()
 	}
@@ -415,11 +442,15 @@ func (w *world) body(app *simulatedApp) []byte {
 			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}, "looked": app.looked},
 		})
 	}
+	spec := map[string]any{"containers": containers}
+	if app.spec != nil {
+		spec = app.spec
+	}
 	return encoded(map[string]any{
 		"metadata": metadata,
 		"spec": map[string]any{"replicas": replicas, "paused": app.paused, "selector": map[string]any{"matchLabels": map[string]any{"app": app.user.Name}}, "template": map[string]any{
 			"metadata": map[string]any{"annotations": app.records.Stamps},
-			"spec":     map[string]any{"containers": containers},
+			"spec":     spec,
 		}},
 		"status": map[string]any{
 			"observedGeneration": app.rolls + 1, "conditions": app.conditions, "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": ready, "readyReplicas": ready,
@@ -439,11 +470,11 @@ func (w *world) get(_ context.Context, user workload.Ref) ([]byte, error) {
 }
 
 // readmit implements api.
-func (w *world) readmit(_ context.Context, user workload.Ref, _ string, dryRun bool) ([]byte, []string, error) {
+func (w *world) readmit(_ context.Context, user workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
 	app := w.apps[user]
 	w.patches++
-	if dryRun {
-		w.t.Fatal("nothing is to be recorded here")
+	if manager == checksum.RecordingManager {
+		return w.recorded(app, dryRun), nil, nil
 	}
 	if w.flaky && app.refused == 0 && w.random.IntN(30) == 0 {
 		app.refused = 1 + w.random.IntN(12)
@@ -519,7 +550,9 @@ func (w *world) Findings(yield func(string, checksum.Source, []checksum.Finding)
 		}
 	}
 }
-func (w *world) Get(string) checksum.Namespace               { return checksum.Namespace{OptedIn: !w.optedOut} }
+func (w *world) Get(namespace string) checksum.Namespace {
+	return checksum.Namespace{OptedIn: !w.optedOut, Settings: w.settings[namespace]}
+}
 func (w *world) Ring() *checksum.Ring                        { return w.ring }
 func (*world) Refresh(context.Context, string) (bool, error) { return false, nil }
 func (w *world) Namespaces(of checksum.Source) (namespaces []string) {

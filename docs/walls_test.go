@@ -57,10 +57,11 @@ func pureTypes(path string) bool {
 // The rules know nothing of what asks them.
 func TestWalls_RulesArePure(t *testing.T) {
 	for folder, may := range map[string]func(path string) bool{
-		"checksum":         func(path string) bool { return !strings.HasPrefix(path, module) },
-		"internal/rollout": knows("checksum", "internal/workload"),
+		"checksum":          func(path string) bool { return !strings.HasPrefix(path, module) },
+		"internal/rollout":  knows("checksum", "internal/workload"),
+		"internal/forecast": knows("checksum", "internal/workload", "internal/rollout"),
 		"internal/answer": func(path string) bool {
-			return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout", "internal/seen")(path)
+			return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout", "internal/forecast", "internal/seen")(path)
 		},
 		"internal/seen": func(path string) bool {
 			return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout")(path)

@@ -18,6 +18,7 @@ import (
 // Every command has an example in its help, and each runs.
 func TestExamples(t *testing.T) {
 	server := fakecluster.New(t, "testdata/examples.yaml")
+	t.Chdir("testdata") // config.yaml lies there
 	server.Dry = func(string, *unstructured.Unstructured) ([]string, error) { return []string{inStep}, nil }
 	root := rootCommand(newPlugin(genericiooptions.NewTestIOStreamsDiscard(), atThree))
 	for _, command := range root.Commands() {
@@ -64,6 +65,7 @@ func TestCompletion(t *testing.T) {
 	for line, want := range map[string][]string{
 		"users ":               {"configmap/", "secret/"},
 		"users cm/":            {"cm/payment-api-config"},
+		"impact cm/":           {"cm/payment-api-config"},
 		"users secret/":        {"secret/db"},
 		"why dep":              {"deployment/"},
 		"why deployment/":      {"deployment/failed", "deployment/in-step", "deployment/mislabelled", "deployment/paused"},

@@ -80,7 +80,7 @@ func rootCommand(p *plugin) *cobra.Command {
 		}
 	}
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
-	root.AddCommand(p.usersCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
+	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
 	return root
 }
 

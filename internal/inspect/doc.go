@@ -1,7 +1,7 @@
 // Package inspect reads a cluster for the kubectl plugin, with the rights of its user and
 // nothing else: never the digest key, and of ConfigMaps and Secrets never more than
-// metadata (but for configstamp-settings, which everybody may read). What it has read are
-// the types of package seen; it draws no conclusions.
+// metadata (but for configstamp-settings, which everybody may read, and Content, which
+// keeps hashes). What it has read are the types of package seen; it draws no conclusions.
 //
 // What is out of date it asks the webhook (Cluster.Ask), by a server-side dry run of a
 // rolling re-admission, so that the answer is the product's own. No answer is
@@ -20,6 +20,7 @@
 // many workloads, or about one, need; Follow keeps it up to date.
 //
 // Read it in this order: cluster.go (requests, lists in pages, gaps), parallel.go,
-// settings.go, kinds.go, workloads.go, sources.go, revisions.go, pods.go, events.go,
-// ask.go, warning.go, fleet.go, follow.go (which keeps a fleet up to date). Package fakecluster is what tests of it stand on.
+// settings.go, kinds.go, workloads.go, sources.go, content.go, revisions.go, pods.go,
+// events.go, ask.go, warning.go, fleet.go, follow.go (which keeps a fleet up to date).
+// Package fakecluster is what tests of it stand on.
 package inspect

@@ -89,6 +89,24 @@ func (c *change) sources() []SourceRef {
 	return slices.SortedFunc(maps.Keys(c.contents), SourceRef.Compare)
 }
 
+// ChangeOf is a number that sources have in common whose workloads roll in common steps:
+// those of one change, and of the copies of a replicated ConfigMap. 0: no change of the
+// source is open.
+func (p *Plan) ChangeOf(at SourceRef) uint64 {
+	known := p.changes[at]
+	if known == nil {
+		return 0
+	}
+	c := known.root()
+	least := c.number
+	for _, g := range c.groups {
+		for other := range g.changes {
+			least = min(least, other.number)
+		}
+	}
+	return least
+}
+
 // settledWith reports whether two changes settled together. Of those that were there
 // before us, only when they were written is known.
 func (c *change) settledWith(other *change, settle time.Duration) bool {

@@ -24,6 +24,8 @@ type Workload struct {
 	// Owned tells that its owner makes its template.
 	Owned  bool
 	Status workload.Status
+	// AtOnce is about how many of its pods a rollout replaces together.
+	AtOnce int32
 	// Created is metadata.creationTimestamp. Written is when its template was last
 	// written, as far as managedFields tell, else zero.
 	Created, Written time.Time
