@@ -34,8 +34,10 @@ IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-build: ## Build bin/configstamp
+build: ## Build bin/configstamp, and the kubectl plugin
 	$(GO_BUILD) -o bin/configstamp ./cmd/configstamp
+	$(GO_BUILD) -o bin/kubectl-configstamp ./cmd/kubectl-configstamp
+	ln -sf kubectl-configstamp bin/kubectl_complete-configstamp
 
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh

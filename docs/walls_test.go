@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,15 +40,27 @@ func imports(t *testing.T, folder string) map[string]bool {
 	return all
 }
 
+// knows permits the standard library, and some packages of ours.
+func knows(ours ...string) func(path string) bool {
+	return func(path string) bool {
+		first, _, _ := strings.Cut(path, "/")
+		of, its := strings.CutPrefix(path, module)
+		return !strings.Contains(first, ".") || its && slices.Contains(ours, of)
+	}
+}
+
+// pureTypes permits Kubernetes' own types, without any client.
+func pureTypes(path string) bool {
+	return strings.HasPrefix(path, "k8s.io/api/") || strings.HasPrefix(path, "k8s.io/apimachinery/pkg/types")
+}
+
 // The rules know nothing of what asks them.
 func TestWalls_RulesArePure(t *testing.T) {
 	for folder, may := range map[string]func(path string) bool{
 		"checksum": func(path string) bool { return !strings.HasPrefix(path, module) },
-		"internal/rollout": func(path string) bool {
-			first, _, _ := strings.Cut(path, "/")
-			standard := !strings.Contains(first, ".")
-			return standard || path == module+"checksum" || path == module+"internal/workload"
-		},
+		"internal/rollout": knows("checksum", "internal/workload"),
+		"internal/answer":  func(path string) bool { return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout", "internal/seen")(path) },
+		"internal/seen":    func(path string) bool { return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout")(path) },
 	} {
 		for path := range imports(t, folder) {
 			if !may(path) {
@@ -80,6 +93,41 @@ func TestWalls_WebhookAndControllerDoNotKnowEachOther(t *testing.T) {
 		if len(reached) < 3 {
 			t.Errorf("%s reaches only %v", from, reached)
 		}
+	}
+}
+
+// The plugin has its user's rights alone: it must not come near the digest key, nor near
+// what holds the content of sources. Its rooms lie one above the other: the command,
+// inspect, answer, seen.
+func TestWalls_PluginStandsAlone(t *testing.T) {
+	const plugin = "cmd/kubectl-configstamp"
+	rooms := []string{plugin, "internal/inspect", "internal/answer", "internal/seen"}
+	reached := map[string]bool{}
+	var reach func(folder string)
+	reach = func(folder string) {
+		if reached[folder] {
+			return
+		}
+		reached[folder] = true
+		for path := range imports(t, folder) {
+			ours, its := strings.CutPrefix(path, module)
+			if !its {
+				continue
+			}
+			if at, of := slices.Index(rooms, folder), slices.Index(rooms, ours); of >= 0 && of < at {
+				t.Errorf("%s must not import %s, which stands above it", folder, ours)
+			}
+			reach(ours)
+		}
+	}
+	reach(plugin)
+	for _, apart := range []string{"controller", "webhook", "internal/keyring", "internal/source", "certs"} {
+		if reached[apart] {
+			t.Errorf("%s must not import %s, not even by way of a third package", plugin, apart)
+		}
+	}
+	if len(reached) < 6 {
+		t.Errorf("%s reaches only %v", plugin, reached)
 	}
 }
 

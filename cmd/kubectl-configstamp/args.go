@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/internal/seen"
+)
+
+// words joins "configmap web" to "configmap/web".
+func words(args []string) string { return strings.Join(args, "/") }
+
+// sourceOf reads a source from what people write: configmap/web, cm/web, secrets/db, or
+// the two words apart.
+func sourceOf(args []string) (checksum.Source, error) {
+	const want = "want configmap/NAME (or cm/NAME), secret/NAME or secretproviderclass/NAME"
+	kind, name, found := strings.Cut(words(args), "/")
+	if !found || name == "" {
+		return checksum.Source{}, fmt.Errorf("%q is not a source: %s", words(args), want)
+	}
+	plain, _, _ := strings.Cut(strings.ToLower(kind), ".")
+	names := map[string]checksum.Kind{
+		"cm": checksum.ConfigMap, "configmap": checksum.ConfigMap, "configmaps": checksum.ConfigMap,
+		"secret": checksum.Secret, "secrets": checksum.Secret,
+		"secretproviderclass": checksum.SecretProviderClass, "secretproviderclasses": checksum.SecretProviderClass,
+	}
+	source := checksum.Source{Kind: names[plain], Name: name}
+	switch {
+	case source.Kind == "":
+		return source, fmt.Errorf("%q is not a kind of source: %s", kind, want)
+	case !source.Nameable():
+		return source, fmt.Errorf("no object can be called %q: %s", name, want)
+	}
+	return source, nil
+}
+
+// errNone is said of a workload that is not there, or that may not be looked at.
+var errNone = errors.New("not found")
+
+// workloadOf reads the workload that people name: deployment/web, deploy web, or web alone
+// when no other workload has that name. A pod is taken for the workload that made it; then
+// pod is what was named.
+func workloadOf(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, namespace string, args []string) (w *seen.Workload, pod *seen.Pod, err error) {
+	word, name, found := strings.Cut(words(args), "/")
+	if !found {
+		w, err = cluster.FindWorkload(ctx, settings, namespace, word)
+		return w, nil, err
+	}
+	kind, err := inspect.FindKind(settings.Kinds, word)
+	if err != nil {
+		return nil, nil, err
+	}
+	if kind.Name == "Pod" {
+		if pod, err = cluster.Pod(ctx, namespace, name); err != nil {
+			return nil, nil, err
+		}
+		if pod == nil {
+			return nil, nil, notThere(cluster, "pod", namespace, name)
+		}
+		if w, err = cluster.WorkloadOf(ctx, settings, pod); w != nil || err != nil {
+			return w, pod, err
+		}
+	}
+	w, err = cluster.Workload(ctx, settings, inspect.Ref(kind, namespace, name))
+	if err == nil && w == nil {
+		err = notThere(cluster, word, namespace, name)
+	}
+	return w, pod, err
+}
+
+func notThere(cluster *inspect.Cluster, kind, namespace, name string) error {
+	for _, gap := range cluster.Gaps() {
+		if strings.Contains(gap.What, " "+name+" in namespace "+namespace) {
+			return fmt.Errorf("%s", gap)
+		}
+	}
+	return fmt.Errorf("%s/%s in namespace %s: %w", kind, name, namespace, errNone)
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/configstamp/configstamp/internal/inspect"
+)
+
+// completeWithin bounds what a person waits for after the tabulator.
+const completeWithin = 3 * time.Second
+
+// completing asks the cluster for names, shortly; what goes wrong completes nothing.
+func (p *plugin) completing(ask func(ctx context.Context, cluster *inspect.Cluster) []string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
+	defer cancel()
+	cluster, err := p.cluster()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return ask(ctx, cluster), cobra.ShellCompDirectiveNoFileComp
+}
+
+func (p *plugin) completeNamespace(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return p.completing(func(ctx context.Context, cluster *inspect.Cluster) []string {
+		return cluster.Names(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "")
+	})
+}
+
+// completeSource completes configmap/NAME and secret/NAME.
+func (p *plugin) completeSource(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	word, _, found := strings.Cut(typed, "/")
+	if !found {
+		return []string{"configmap/", "secret/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	source, err := sourceOf([]string{word, "x"})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.completing(func(ctx context.Context, cluster *inspect.Cluster) []string {
+		return p.named(ctx, cluster, inspect.SourceResource(source.Kind), word)
+	})
+}
+
+// completeWorkload completes deployment/NAME and the like.
+func (p *plugin) completeWorkload(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	word, _, found := strings.Cut(typed, "/")
+	if !found {
+		return []string{"deployment/", "statefulset/", "daemonset/", "cronjob/", "pod/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	return p.completing(func(ctx context.Context, cluster *inspect.Cluster) []string {
+		kind, err := inspect.FindKind(inspect.KnownKinds(), word)
+		if err != nil {
+			return nil
+		}
+		return p.named(ctx, cluster, kind.GroupVersionResource(), word)
+	})
+}
+
+// named lists the objects of a resource, each behind the word that people call it.
+func (p *plugin) named(ctx context.Context, cluster *inspect.Cluster, of schema.GroupVersionResource, word string) []string {
+	namespace, err := p.namespace(false)
+	if err != nil {
+		return nil
+	}
+	names := cluster.Names(ctx, of, namespace)
+	for i := range names {
+		names[i] = word + "/" + names[i]
+	}
+	return names
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"github.com/configstamp/configstamp/internal/seen"
+)
+
+// format is the value of -o.
+type format string
+
+const (
+	plain  format = ""
+	wide   format = "wide"
+	asJSON format = "json"
+	asYAML format = "yaml"
+	names  format = "name"
+)
+
+// addFormat adds the flag -o, with its completion.
+func addFormat(command *cobra.Command, to *format) {
+	command.Flags().VarP(to, "output", "o", "how to print: wide, json, yaml or name")
+	known := cobra.FixedCompletions([]string{string(wide), string(asJSON), string(asYAML), string(names)}, cobra.ShellCompDirectiveNoFileComp)
+	if err := command.RegisterFlagCompletionFunc("output", known); err != nil {
+		panic(err) // the flag stands above
+	}
+}
+
+// Set implements pflag.Value.
+func (f *format) Set(text string) error {
+	switch to := format(text); to {
+	case plain, wide, asJSON, asYAML, names:
+		*f = to
+		return nil
+	}
+	return fmt.Errorf("want wide, json, yaml or name")
+}
+
+// String implements pflag.Value.
+func (f *format) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *format) Type() string { return "format" }
+
+// document is what -o json and yaml print: an answer, and what could not be looked at.
+type document struct {
+	Answer  any        `json:"answer"`
+	NotSeen []seen.Gap `json:"notSeen"`
+}
+
+// print prints an answer as a document if a format asks for one, else by table. What could
+// not be looked at stands in the document, else on stderr at the end.
+func (p *plugin) print(f format, answer any, gaps []seen.Gap, table func(io.Writer)) error {
+	if gaps == nil {
+		gaps = []seen.Gap{}
+	}
+	switch f {
+	case asJSON:
+		encoder := json.NewEncoder(p.Out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(document{answer, gaps})
+	case asYAML:
+		text, err := yaml.Marshal(document{answer, gaps})
+		if err != nil {
+			return fmt.Errorf("writing YAML: %w", err)
+		}
+		_, err = p.Out.Write(text)
+		return err
+	case plain, wide, names:
+	}
+	table(p.Out)
+	p.printGaps(gaps)
+	return nil
+}
+
+// printGaps says what could not be looked at.
+func (p *plugin) printGaps(gaps []seen.Gap) {
+	if len(gaps) == 0 {
+		return
+	}
+	fmt.Fprintln(p.ErrOut, "Not looked at:")
+	for _, gap := range gaps {
+		fmt.Fprintln(p.ErrOut, "  "+gap.String())
+	}
+}
+
+// narrow is how many columns a line has at most, unless it is wide.
+const narrow = 80
+
+// table prints rows under headings, each column as wide as it needs. The last column is
+// broken into lines that fit, unless columns is 0.
+type table struct {
+	columns int
+	rows    [][]string
+	colour  func(column int, text string) string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// print writes the table with its first row as headings.
+func (t *table) print(to io.Writer) {
+	widths := make([]int, 0, 8)
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if i < len(row)-1 {
+				widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			}
+		}
+	}
+	before := 0
+	for _, width := range widths[:max(len(widths)-1, 0)] {
+		before += width + 2
+	}
+	for n, row := range t.rows {
+		last := wrap(row[len(row)-1], t.room(before))
+		for i, cell := range row[:len(row)-1] {
+			padded := cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
+			fmt.Fprint(to, t.coloured(n, i, padded))
+		}
+		for i, line := range last {
+			if i > 0 {
+				fmt.Fprint(to, strings.Repeat(" ", before))
+			}
+			fmt.Fprintln(to, t.coloured(n, len(row)-1, line))
+		}
+	}
+}
+
+// room is how many columns the last one has; 0: any number.
+func (t *table) room(before int) int {
+	if t.columns == 0 {
+		return 0
+	}
+	return max(t.columns-before, 24)
+}
+
+func (t *table) coloured(row, column int, text string) string {
+	if t.colour == nil || row == 0 {
+		return text
+	}
+	return t.colour(column, text)
+}
+
+// wrap breaks a text into lines of a width; 0: one line. A word that is longer stays whole.
+func wrap(text string, width int) []string {
+	if width == 0 {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+// paragraph prints a sentence broken at 80 columns, each further line behind an indent.
+func paragraph(to io.Writer, indent, text string) {
+	for i, line := range wrap(text, narrow-len(indent)) {
+		if i > 0 {
+			line = indent + line
+		}
+		fmt.Fprintln(to, line)
+	}
+}
+
+// Colours of a terminal.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	bold   = "1"
+)
+
+// paint colours a text, on a terminal alone, and unless NO_COLOR is set.
+func (p *plugin) paint(colour, text string) string {
+	file, isFile := p.Out.(*os.File)
+	if !isFile || os.Getenv("NO_COLOR") != "" || colour == "" || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // a descriptor fits
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}

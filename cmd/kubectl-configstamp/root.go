@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/configstamp/configstamp/internal/inspect"
+)
+
+// Set by the linker.
+//
+//nolint:gochecknoglobals // -ldflags -X reaches nothing else
+var (
+	version = "dev"
+	commit  = "unknown"
+)
+
+// plugin is what all commands share.
+type plugin struct {
+	genericiooptions.IOStreams
+	// config are kubectl's flags: kubeconfig, context, namespace, as, request-timeout.
+	config *genericclioptions.ConfigFlags
+	// installation is configstamp's own namespace.
+	installation string
+	now          func() time.Time
+}
+
+func newPlugin(streams genericiooptions.IOStreams, now func() time.Time) *plugin {
+	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now}
+}
+
+// cluster is what the flags say how to reach.
+func (p *plugin) cluster() (*inspect.Cluster, error) {
+	config, err := p.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	config.UserAgent = "kubectl-configstamp/" + version
+	return inspect.New(config, p.installation)
+}
+
+// namespace is the one of -n, else of the context; all: "".
+func (p *plugin) namespace(all bool) (string, error) {
+	if all {
+		return "", nil
+	}
+	namespace, _, err := p.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	return namespace, nil
+}
+
+func rootCommand(p *plugin) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-configstamp",
+		Short: "Say which workloads use a ConfigMap or Secret, and what is rolling, waiting or held",
+		Long: "kubectl configstamp answers what a person on call asks: which workloads use this\n" +
+			"ConfigMap, why did this one restart or not, what is under way, what holds it.\n" +
+			"It reads with your own rights; what you may not look at, it says.",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl configstamp"},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(p.In)
+	root.SetOut(p.Out)
+	root.SetErr(p.ErrOut)
+	flags := root.PersistentFlags()
+	p.config.AddFlags(flags)
+	flags.StringVar(&p.installation, "configstamp-namespace", "configstamp", "namespace in which configstamp itself runs")
+	for flag, complete := range map[string]cobra.CompletionFunc{"namespace": p.completeNamespace, "configstamp-namespace": p.completeNamespace} {
+		if err := root.RegisterFlagCompletionFunc(flag, complete); err != nil {
+			panic(err) // the flag stands above
+		}
+	}
+	root.AddCommand(p.usersCommand(), p.versionCommand())
+	return root
+}
+
+func (p *plugin) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of this plugin",
+		Example: "  kubectl configstamp version",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(p.Out, "kubectl-configstamp %s (commit %s, %s %s/%s)\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}

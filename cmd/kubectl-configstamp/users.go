@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/configstamp/configstamp/internal/answer"
+	"github.com/configstamp/configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/internal/seen"
+)
+
+func (p *plugin) usersCommand() *cobra.Command {
+	var output format
+	command := &cobra.Command{
+		Use:   "users SOURCE",
+		Short: "Say which workloads use a ConfigMap or Secret, and which restart when it changes",
+		Long: "Says which workloads of the namespace use a ConfigMap or Secret, by which keys, how,\n" +
+			"and what an edit of it does to each. startup: read once, when a container starts.\n" +
+			"live: the kubelet refreshes the files. node: read by the node. unused: a volume that\n" +
+			"no container mounts.",
+		Example: "  kubectl configstamp users configmap/payment-api-config\n" +
+			"  kubectl configstamp users cm/payment-api-config -n shop -o wide\n" +
+			"  kubectl configstamp users secret/db -o json",
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: p.completeSource,
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.users(command, args, output)
+		},
+	}
+	addFormat(command, &output)
+	return command
+}
+
+func (p *plugin) users(command *cobra.Command, args []string, output format) error {
+	source, err := sourceOf(args)
+	if err != nil {
+		return err
+	}
+	namespace, err := p.namespace(false)
+	if err != nil {
+		return err
+	}
+	cluster, err := p.cluster()
+	if err != nil {
+		return err
+	}
+	settings, err := cluster.Settings(command.Context())
+	if err != nil {
+		return err
+	}
+	var of map[string]seen.Namespace
+	var found *seen.Source
+	var workloads []*seen.Workload
+	group, ctx := errgroup.WithContext(command.Context())
+	group.Go(func() (err error) { of, err = cluster.Namespaces(ctx, namespace); return err })
+	group.Go(func() (err error) { found, err = cluster.Source(ctx, namespace, source); return err })
+	group.Go(func() (err error) {
+		workloads, err = cluster.Workloads(ctx, settings, inspect.Which{Namespace: namespace, CreateOnly: true})
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	users := answer.UsersOf(settings, of[namespace], found, workloads)
+	answer.SortUsers(users.Users)
+	return p.print(output, users, cluster.Gaps(), func(to io.Writer) { p.printUsers(to, &users, output) })
+}
+
+func (p *plugin) printUsers(to io.Writer, users *answer.Users, output format) {
+	if output == names {
+		for _, user := range users.Users {
+			fmt.Fprintln(to, user.Workload)
+		}
+		return
+	}
+	if users.Exists == "false" {
+		fmt.Fprintf(to, "%s does not exist in namespace %s.\n", users.Source, users.Namespace)
+	}
+	if len(users.Users) == 0 {
+		fmt.Fprintf(to, "No workload in namespace %s uses %s.\n", users.Namespace, users.Source)
+		return
+	}
+	t := &table{columns: narrow, colour: func(column int, text string) string {
+		return p.paint(map[string]string{"yes": green, "later": green, "unknown": yellow}[restartWord(column, text)], text)
+	}}
+	if output == wide {
+		t.columns = 0
+	}
+	heads := []string{"WORKLOAD", "RESTARTS", "USE", "HOW", "KEYS"}
+	if output == wide {
+		heads = append(heads, "WHERE")
+	}
+	t.add(heads...)
+	for _, user := range users.Users {
+		name, restart := user.Workload, string(user.Restart)
+		for _, use := range user.Uses {
+			cells := []string{name, restart, string(use.Use), how(&use), keys(&use, output == wide)}
+			if output == wide {
+				cells = append(cells, strings.Join(use.Where, "; "))
+			}
+			t.add(cells...)
+			name, restart = "", ""
+		}
+	}
+	t.print(to)
+	fmt.Fprintln(to)
+	p.printWhyNot(to, users)
+	next := "What it would do, in which order: kubectl configstamp impact " + users.Source.String() + " -n " + users.Namespace
+	fmt.Fprintf(to, "%d of %d restart when %s changes.\n%s\n", users.Restarts, len(users.Users), users.Source, next)
+}
+
+// restartWord is the first word of the column RESTARTS, "" of others.
+func restartWord(column int, text string) string {
+	if column != 1 {
+		return ""
+	}
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}
+
+func how(use *answer.Usage) string {
+	if use.Optional && use.How != "also" {
+		return use.How + " (optional)"
+	}
+	return use.How
+}
+
+// keys lists the keys, the first few if they need not be all.
+func keys(use *answer.Usage, all bool) string {
+	const few = 4
+	switch {
+	case use.All:
+		return "all"
+	case len(use.Keys) > few && !all:
+		return fmt.Sprintf("%s and %d more", strings.Join(use.Keys[:few], ", "), len(use.Keys)-few)
+	}
+	return strings.Join(use.Keys, ", ")
+}
+
+// printWhyNot says why some do not restart, each reason once, and what would change that.
+func (p *plugin) printWhyNot(to io.Writer, users *answer.Users) {
+	var order []string
+	by := map[string][]answer.User{}
+	for _, user := range users.Users {
+		if user.Why == "" {
+			continue
+		}
+		if by[user.Why] == nil {
+			order = append(order, user.Why)
+		}
+		by[user.Why] = append(by[user.Why], user)
+	}
+	for _, why := range order {
+		of := by[why]
+		paragraph(to, "  ", fmt.Sprintf("%s: %s.", firstNames(of), why))
+		if remedy := of[0].Remedy; remedy != "" {
+			fmt.Fprintln(to, "  "+remedy)
+		}
+	}
+	if len(order) > 0 {
+		fmt.Fprintln(to)
+	}
+}
+
+// firstNames names some workloads: the first few, and how many more.
+func firstNames(users []answer.User) string {
+	const few = 3
+	var texts []string
+	for _, user := range users[:min(few, len(users))] {
+		texts = append(texts, user.Workload)
+	}
+	if more := len(users) - few; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(texts, ", "), more)
+	}
+	return strings.Join(texts, ", ")
+}

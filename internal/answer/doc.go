@@ -1,0 +1,10 @@
+// Package answer draws conclusions from what the plugin has read of a cluster (package
+// seen): which workloads use a source, why one restarted or did not, what is under way.
+// Each answer is a struct with json tags, which -o json and yaml print as it is; the
+// command makes tables of it.
+//
+// It is pure: no client, no clock (now is an argument). The rules are those of package
+// checksum; nothing is "in step" but by the webhook's own word.
+//
+// Read it in this order: users.go.
+package answer

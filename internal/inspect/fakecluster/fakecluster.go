@@ -1,0 +1,136 @@
+// Package fakecluster is a small API server for tests of the kubectl plugin: it holds
+// objects of any kind as JSON, made from manifests, lists them in pages and by selectors,
+// answers metadata-only requests and discovery, refuses what it is told to refuse, and
+// answers dry runs with the warnings that a test gives. It knows no schema and changes
+// nothing.
+//
+// Nothing but tests may import it. Start reading at New, then serve.go.
+package fakecluster
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// Server is the fake. What is exported may be set before requests arrive.
+type Server struct {
+	// Forbid reports whether the user may not do something: verb is get, list, watch or
+	// patch. nil: all may be done.
+	Forbid func(verb, resource, namespace string) bool
+	// Dry gives the warnings with which a dry run of a patch is answered; an error is
+	// what the API server says instead (400). nil: no warnings.
+	Dry func(resource string, object *unstructured.Unstructured) (warnings []string, err error)
+
+	http *httptest.Server
+
+	mu       sync.Mutex
+	objects  map[string]*unstructured.Unstructured // by path
+	requests []string
+}
+
+// New starts a server that ends with the test, with the objects of some manifests (YAML
+// files of several documents).
+func New(t testing.TB, manifests ...string) *Server {
+	t.Helper()
+	s := &Server{objects: map[string]*unstructured.Unstructured{}}
+	for _, file := range manifests {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Apply(t, string(text))
+	}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.http.Close)
+	return s
+}
+
+// Apply adds the objects of a manifest, or replaces them.
+func (s *Server) Apply(t testing.TB, manifest string) {
+	t.Helper()
+	for document := range strings.SplitSeq(manifest, "\n---") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			t.Fatalf("%v in:\n%s", err, document)
+		}
+		if object.GetKind() == "" {
+			continue
+		}
+		s.Put(object)
+	}
+}
+
+// Put adds an object, or replaces it. It has the UID "uid-of-<name>" unless it says
+// otherwise.
+func (s *Server) Put(object *unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if object.GetUID() == "" {
+		object.SetUID(UID(object.GetName()))
+	}
+	s.objects[pathOf(object)] = object
+}
+
+// Config is how to reach the server.
+func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.http.URL} }
+
+// Kubeconfig writes a file that says how to reach the server, with a default namespace,
+// and returns its path.
+func (s *Server) Kubeconfig(t testing.TB, namespace string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: fake\nclusters:\n- name: fake\n  cluster: {server: '" + s.http.URL +
+		"'}\nusers:\n- name: fake\n  user: {}\ncontexts:\n- name: fake\n  context: {cluster: fake, user: fake, namespace: " + namespace + "}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// Requests lists the requests so far, "GET /api/v1/configmaps?limit=500", and forgets
+// them.
+func (s *Server) Requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	requests := s.requests
+	s.requests = nil
+	return requests
+}
+
+// under lists the objects of a collection, by path.
+func (s *Server) under(to *target) []*unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []*unstructured.Unstructured
+	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
+		of := parsePath(path)
+		if of.group == to.group && of.resource == to.resource && (to.namespace == "" || to.namespace == of.namespace) {
+			found = append(found, s.objects[path])
+		}
+	}
+	return found
+}
+
+// serves lists the kinds of a group, by resource.
+func (s *Server) serves(group, version string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kinds := map[string]string{}
+	for path, object := range s.objects {
+		if of := parsePath(path); of.group == group && of.version == version {
+			kinds[of.resource] = object.GetKind()
+		}
+	}
+	return kinds
+}

@@ -1,0 +1,163 @@
+package fakecluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// UID is the UID of an object that was given none.
+func UID(name string) types.UID { return types.UID("uid-of-" + name) }
+
+// target is what a path names.
+type target struct{ group, version, namespace, resource, name string }
+
+func parsePath(path string) *target {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	to := &target{}
+	if parts[0] == "apis" {
+		to.group, parts = parts[1], parts[1:]
+	}
+	to.version, parts = parts[1], parts[2:]
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		to.namespace, parts = parts[1], parts[2:]
+	}
+	if len(parts) > 0 {
+		to.resource = parts[0]
+	}
+	if len(parts) > 1 {
+		to.name = parts[1]
+	}
+	return to
+}
+
+func pathOf(object *unstructured.Unstructured) string {
+	group, version, found := strings.Cut(object.GetAPIVersion(), "/")
+	path := "/apis/" + group + "/" + version
+	if !found {
+		path = "/api/" + group
+	}
+	if object.GetNamespace() != "" {
+		path += "/namespaces/" + object.GetNamespace()
+	}
+	resource := strings.ToLower(object.GetKind()) + "s"
+	if strings.HasSuffix(resource, "ss") {
+		resource = strings.TrimSuffix(resource, "s") + "es"
+	}
+	return path + "/" + resource + "/" + object.GetName()
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
+	s.mu.Unlock()
+	to := parsePath(r.URL.Path)
+	verb := map[string]string{http.MethodGet: "get", http.MethodPatch: "patch"}[r.Method]
+	if verb == "get" && to.name == "" {
+		verb = "list"
+	}
+	metadata := strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
+	switch {
+	case to.resource == "":
+		s.discover(w, to)
+	case s.Forbid != nil && s.Forbid(verb, to.resource, to.namespace):
+		fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", to.resource, "jane", verb, to.resource, to.group))
+	case to.name == "":
+		s.list(w, to, r.URL.Query(), metadata)
+	default:
+		s.one(w, r, to, metadata)
+	}
+}
+
+func (s *Server) discover(w http.ResponseWriter, to *target) {
+	kinds := s.serves(to.group, to.version)
+	if len(kinds) == 0 {
+		fail(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+		return
+	}
+	var resources []any
+	for resource, kind := range kinds {
+		resources = append(resources, map[string]any{"name": resource, "kind": kind, "namespaced": true})
+	}
+	answer(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": to.group + "/" + to.version, "resources": resources})
+}
+
+func (s *Server) one(w http.ResponseWriter, r *http.Request, to *target, metadata bool) {
+	s.mu.Lock()
+	object := s.objects[r.URL.Path]
+	s.mu.Unlock()
+	if object == nil {
+		fail(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", to.resource, to.name))
+		return
+	}
+	if r.Method == http.MethodPatch && s.Dry != nil {
+		warnings, err := s.Dry(to.resource, object)
+		if err != nil {
+			fail(w, http.StatusBadRequest, "BadRequest", err.Error())
+			return
+		}
+		for _, warning := range warnings {
+			w.Header().Add("Warning", "299 - "+strconv.Quote(warning))
+		}
+	}
+	answer(w, http.StatusOK, part(object, metadata))
+}
+
+// part is an object, or its metadata.
+func part(object *unstructured.Unstructured, metadata bool) map[string]any {
+	if !metadata {
+		return object.Object
+	}
+	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]}
+}
+
+func (s *Server) list(w http.ResponseWriter, to *target, query url.Values, metadata bool) {
+	byLabels, err := labels.Parse(query.Get("labelSelector"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
+		return
+	}
+	byFields := fields.ParseSelectorOrDie(query.Get("fieldSelector"))
+	items := []any{}
+	for _, object := range s.under(to) {
+		if byLabels.Matches(labels.Set(object.GetLabels())) && byFields.Matches(fieldsOf(object)) {
+			items = append(items, part(object, metadata))
+		}
+	}
+	from, _ := strconv.Atoi(query.Get("continue"))
+	end := len(items)
+	meta := map[string]any{"resourceVersion": "1"}
+	if limit, _ := strconv.Atoi(query.Get("limit")); limit > 0 && from+limit < end {
+		end = from + limit
+		meta["continue"] = strconv.Itoa(end)
+	}
+	answer(w, http.StatusOK, map[string]any{"kind": "List", "apiVersion": "v1", "metadata": meta, "items": items[from:end]})
+}
+
+func fieldsOf(object *unstructured.Unstructured) fields.Set {
+	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
+	for _, field := range []string{"kind", "name", "namespace"} {
+		set["involvedObject."+field], _, _ = unstructured.NestedString(object.Object, "involvedObject", field)
+	}
+	set["reason"], _, _ = unstructured.NestedString(object.Object, "reason")
+	set["reportingComponent"], _, _ = unstructured.NestedString(object.Object, "reportingComponent")
+	return set
+}
+
+func answer(w http.ResponseWriter, code int, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(object)
+}
+
+func fail(w http.ResponseWriter, code int, reason, message string) {
+	answer(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code})
+}

@@ -1,0 +1,125 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// served are those of a table that the cluster serves, custom kinds under the name that it
+// gives them. What every cluster has is not asked for.
+func (c *Cluster) served(ctx context.Context, table workload.Table) (workload.Table, error) {
+	var mu sync.Mutex
+	names := map[*workload.Kind]string{}
+	err := inParallel(ctx, table, func(ctx context.Context, kind *workload.Kind) error {
+		if !kind.Custom {
+			return nil
+		}
+		name, err := c.nameOf(ctx, kind)
+		mu.Lock()
+		defer mu.Unlock()
+		names[kind] = name
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var kinds workload.Table
+	for _, kind := range table {
+		switch name := names[kind]; {
+		case !kind.Custom:
+			kinds = append(kinds, kind)
+		case name != "":
+			kinds = append(kinds, kind.Named(name))
+		}
+	}
+	return kinds, nil
+}
+
+// nameOf is what the cluster calls the objects of a kind, "" when it serves none.
+func (c *Cluster) nameOf(ctx context.Context, kind *workload.Kind) (string, error) {
+	version := schema.GroupVersion{Group: kind.Group, Version: kind.Version}.String()
+	result := c.client.Get().AbsPath("/apis/" + version).Do(ctx)
+	switch err := result.Error(); {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case apierrors.IsForbidden(err):
+		c.miss("what "+version+" serves", "forbidden")
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("asking what %s serves: %w", version, err)
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return "", fmt.Errorf("asking what %s serves: %w", version, err)
+	}
+	var list metav1.APIResourceList
+	if err := unmarshal(raw, &list); err != nil {
+		return "", fmt.Errorf("reading what %s serves: it has not the form of a list", version)
+	}
+	for i := range list.APIResources {
+		if list.APIResources[i].Name == kind.Resource {
+			return list.APIResources[i].Kind, nil
+		}
+	}
+	return "", nil
+}
+
+// shortNames are kubectl's, of the kinds that every cluster has, and of the custom ones
+// that are known.
+func shortNames() map[string]string {
+	return map[string]string{
+		"deploy": "deployments", "sts": "statefulsets", "ds": "daemonsets", "cj": "cronjobs", "rs": "replicasets",
+		"rc": "replicationcontrollers", "po": "pods", "ro": "rollouts", "dc": "deploymentconfigs", "clone": "clonesets",
+		"ksvc": "services",
+	}
+}
+
+// FindKind finds a kind by what people call it: deployments, deployment, deploy, in any
+// case, with or without its group behind a dot.
+func FindKind(table workload.Table, word string) (*workload.Kind, error) {
+	word = strings.ToLower(word)
+	plain, group, hasGroup := strings.Cut(word, ".")
+	if plural, known := shortNames()[plain]; known {
+		plain = plural
+	}
+	i := slices.IndexFunc(table, func(kind *workload.Kind) bool {
+		named := plain == kind.Resource || plain == strings.ToLower(kind.Name)
+		return named && (!hasGroup || group == kind.Group || strings.HasSuffix(group, "."+kind.Group))
+	})
+	if i < 0 {
+		known := make([]string, len(table))
+		for i, kind := range table {
+			known[i] = strings.ToLower(kind.Name)
+		}
+		return nil, fmt.Errorf("%q is not a kind of workload; there are: %s", word, strings.Join(known, ", "))
+	}
+	return table[i], nil
+}
+
+// KnownKinds are those that may be asked for before it is known what the cluster serves.
+func KnownKinds() workload.Table { return workload.Builtin().With(workload.Known()...) }
+
+// Ref names an object of a kind.
+func Ref(kind *workload.Kind, namespace, name string) workload.Ref {
+	return workload.Ref{Kind: kind, Namespace: namespace, Name: name}
+}
+
+// Names lists the names of the objects of a resource, for completion: what cannot be read
+// has none.
+func (c *Cluster) Names(ctx context.Context, of schema.GroupVersionResource, namespace string) []string {
+	var names []string
+	_ = c.each(ctx, query{gvr: of, namespace: namespace, metadata: true}, func(raw []byte) error {
+		names = append(names, metadataOf(raw).Name)
+		return nil
+	})
+	return names
+}

@@ -1,0 +1,112 @@
+package inspect
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/seen"
+)
+
+// SourceResource is where sources of a kind are.
+func SourceResource(kind checksum.Kind) schema.GroupVersionResource {
+	switch kind {
+	case checksum.Secret:
+		return gvr("", "v1", "secrets")
+	case checksum.SecretProviderClass:
+		return gvr("secrets-store.csi.x-k8s.io", "v1", "secretproviderclasses")
+	}
+	return gvr("", "v1", "configmaps")
+}
+
+// Source reads the metadata of one source, never its content.
+func (c *Cluster) Source(ctx context.Context, namespace string, source checksum.Source) (*seen.Source, error) {
+	q := query{gvr: SourceResource(source.Kind), namespace: namespace, name: source.Name, metadata: true}
+	raw, forbidden, err := c.look(ctx, q)
+	switch {
+	case err != nil:
+		return nil, err
+	case forbidden:
+		c.miss(q.String(), "forbidden")
+		fallthrough
+	case raw == nil:
+		return &seen.Source{Namespace: namespace, Source: source, Looked: !forbidden}, nil
+	}
+	return sourceOf(source.Kind, raw), nil
+}
+
+// Sources reads the metadata of all sources of a namespace ("" for all), never their
+// content, of the kinds that count by some policy.
+func (c *Cluster) Sources(ctx context.Context, settings *seen.Settings, namespace string) ([]*seen.Source, error) {
+	var mu sync.Mutex
+	var all []*seen.Source
+	var kinds []checksum.Kind
+	for _, kind := range checksum.Kinds() {
+		if settings.Policy.Serves(kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	err := inParallel(ctx, kinds, func(ctx context.Context, kind checksum.Kind) error {
+		return c.each(ctx, query{gvr: SourceResource(kind), namespace: namespace, metadata: true}, func(raw []byte) error {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, sourceOf(kind, raw))
+			return nil
+		})
+	})
+	return all, err
+}
+
+func sourceOf(kind checksum.Kind, raw []byte) *seen.Source {
+	meta := metadataOf(raw)
+	s := &seen.Source{
+		Namespace: meta.Namespace, Source: checksum.Source{Kind: kind, Name: meta.Name}, Looked: true, Exists: true,
+		Created: meta.Created.UTC(), Policy: checksum.SourcePolicyOf(meta.Annotations),
+		Writers: meta.writers([]string{"data"}, []string{"binaryData"}, []string{"stringData"}, []string{"spec"}),
+	}
+	for key, value := range meta.Annotations {
+		if strings.HasPrefix(key, "configstamp.dev/") {
+			if s.Annotations == nil {
+				s.Annotations = map[string]string{}
+			}
+			s.Annotations[key] = value
+		}
+	}
+	return s
+}
+
+// Namespaces reads what Namespaces say, by name; no names: of all. One that could not be
+// looked at is not among them.
+func (c *Cluster) Namespaces(ctx context.Context, names ...string) (map[string]seen.Namespace, error) {
+	var mu sync.Mutex
+	all := map[string]seen.Namespace{}
+	take := func(raw []byte) error {
+		meta := metadataOf(raw)
+		of := metav1.ObjectMeta{Labels: meta.Labels, Annotations: meta.Annotations}
+		if !meta.Deleted.IsZero() {
+			of.DeletionTimestamp = &metav1.Time{Time: meta.Deleted}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all[meta.Name] = seen.Namespace{Namespace: checksum.NamespaceOf(&of), Known: true, Labels: meta.Labels, Annotations: meta.Annotations}
+		return nil
+	}
+	q := query{gvr: gvr("", "v1", "namespaces"), metadata: true}
+	if len(names) == 0 {
+		return all, c.each(ctx, q, take)
+	}
+	err := inParallel(ctx, names, func(ctx context.Context, name string) error {
+		q := q
+		q.name = name
+		raw, err := c.one(ctx, q)
+		if raw == nil || err != nil {
+			return err
+		}
+		return take(raw)
+	})
+	return all, err
+}

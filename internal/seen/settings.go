@@ -1,0 +1,86 @@
+package seen
+
+import (
+	"slices"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Settings are what counts in the whole cluster: what the server's flags say, as far as
+// the ConfigMap configstamp-settings tells.
+type Settings struct {
+	// Installation is configstamp's own namespace.
+	Installation string
+	// Read tells that the ConfigMap was read. Else all that follows is the program's own
+	// default, and may be otherwise in this cluster.
+	Read bool
+	// Policy is what counts where neither a workload nor its Namespace says more.
+	Policy checksum.Policy
+	// Kinds are the workloads that the cluster serves.
+	Kinds workload.Table
+	// Dialects are the products whose annotations count too.
+	Dialects []checksum.Dialect
+	// Namespaces are the only ones that are served, all opted in; empty: all that are
+	// labelled. Excluded ones are never served.
+	Namespaces, Excluded []string
+	// Limits are how much rolls at once. Unsettled may be a share.
+	Limits rollout.Limits
+}
+
+// Namespace is what is known of a Namespace. The zero Namespace is one that could not be
+// looked at.
+type Namespace struct {
+	checksum.Namespace
+	// Known tells that it was read. Else nobody knows whether it is opted in.
+	Known bool
+	// Labels are all that it has: doctor looks for near misses among them.
+	Labels, Annotations map[string]string
+}
+
+// Standing is whether a workload is served.
+type Standing string
+
+// The standings.
+const (
+	Served    Standing = "served"
+	NotServed Standing = "not-served"
+	// MaybeServed tells that its Namespace could not be looked at.
+	MaybeServed Standing = "unknown"
+)
+
+// Serves reports whether a workload is served, and else why not.
+func (s *Settings) Serves(w *Workload, n Namespace) (Standing, checksum.Reason) {
+	excluded := w.Namespace == s.Installation || slices.Contains(s.Excluded, w.Namespace)
+	known := n.Known
+	if len(s.Namespaces) > 0 {
+		excluded, known = w.Namespace == s.Installation || !slices.Contains(s.Namespaces, w.Namespace), true
+		n.OptedIn = !excluded
+	}
+	served, why := checksum.Served(checksum.Candidate{
+		Inject: w.Object.Labels[checksum.InjectLabel], Foreign: w.Foreign, Owned: w.Owned,
+		Ending:   w.Object.DeletionTimestamp != nil || n.Ending,
+		Excluded: excluded,
+	}, n.Namespace, s.Installation)
+	declines := !served && (excluded || w.Owned || w.Object.Labels[checksum.InjectLabel] == checksum.InjectDisabled || w.Object.DeletionTimestamp != nil)
+	switch {
+	case served && (known || w.Object.Labels[checksum.InjectLabel] == checksum.InjectEnabled):
+		return Served, checksum.NoReason
+	case !known && !declines:
+		return MaybeServed, checksum.NoReason
+	}
+	return NotServed, why
+}
+
+// PolicyOf is what counts for a workload. existing lists the names of the sources of a
+// kind in its namespace, for those that are named by patterns; nil: none is known.
+func (s *Settings) PolicyOf(w *Workload, n Namespace, existing func(checksum.Kind) []string) checksum.Policy {
+	if existing == nil {
+		existing = func(checksum.Kind) []string { return nil }
+	}
+	return s.Policy.With(
+		checksum.Level{Origin: checksum.OfWorkload, Annotations: checksum.SettingsOf(w.Object.Annotations)},
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: n.Settings},
+	).Translated(w.Foreign, existing)
+}

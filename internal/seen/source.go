@@ -1,0 +1,33 @@
+package seen
+
+import (
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// Source is the metadata of one ConfigMap, Secret or SecretProviderClass.
+type Source struct {
+	Namespace string
+	checksum.Source
+	// Looked tells that the API server has said whether there is one; Exists, that there
+	// is.
+	Looked, Exists bool
+	Created        time.Time
+	// Policy is what its annotations say, nil is nothing.
+	Policy *checksum.SourcePolicy
+	// Annotations are its settings (configstamp.dev/...), and no others.
+	Annotations map[string]string
+	// Writers are its managedFields, newest first.
+	Writers []Write
+}
+
+// Edited is when its content was last written, and by whom; zero when that is not known.
+func (s *Source) Edited() Write {
+	for _, write := range s.Writers {
+		if write.Content {
+			return write
+		}
+	}
+	return Write{}
+}
