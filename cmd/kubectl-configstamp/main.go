@@ -7,7 +7,8 @@
 //
 // root.go lists the commands, and holds what they share (plugin). args.go reads what
 // people name, complete.go completes it. print.go prints: documents for -o json and yaml,
-// tables of 80 columns, gaps. The commands: users.go.
+// tables of 80 columns, gaps. The commands: users.go; checksum.go, which asks no cluster,
+// with files.go.
 package main
 
 import (

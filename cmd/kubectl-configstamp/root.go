@@ -78,7 +78,7 @@ func rootCommand(p *plugin) *cobra.Command {
 			panic(err) // the flag stands above
 		}
 	}
-	root.AddCommand(p.usersCommand(), p.versionCommand())
+	root.AddCommand(p.usersCommand(), p.checksumCommand(), p.versionCommand())
 	return root
 }
 

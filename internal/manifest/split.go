@@ -1,6 +1,9 @@
 package manifest
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // split cuts a file of YAML into documents. Together they are the file, byte for
 // byte: a separator belongs to the document that it begins, and so do comments and
@@ -73,4 +76,27 @@ func lineAt(text []byte, at int) int {
 			return line
 		}
 	}
+}
+
+// Join makes one stream of files, with a separator between two of them that have none. A
+// file alone stays as it is.
+func Join(texts [][]byte) []byte {
+	texts = slices.DeleteFunc(slices.Clone(texts), func(text []byte) bool { return len(text) == 0 })
+	if len(texts) < 2 {
+		return bytes.Join(texts, nil)
+	}
+	var all []byte
+	for i, text := range texts {
+		text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+		if i > 0 && !bytes.HasSuffix(all, []byte("\n")) {
+			all = append(all, '\n')
+		}
+		// Where JSON comes first, kubectl would take what follows for JSON too.
+		jsonFirst := i == 0 && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
+		if jsonFirst || i > 0 && !marks(text[:lineLength(text)], "---") {
+			all = append(all, "---\n"...)
+		}
+		all = append(all, text...)
+	}
+	return all
 }

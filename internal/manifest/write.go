@@ -72,15 +72,18 @@ func (e *editor) lineBreak(at int) string {
 	return "\n"
 }
 
-// step is by how much more what is below the keys of a mapping is indented.
+// step is by how much more what is below the keys of a mapping is indented; where
+// nothing is, as in the whole document.
 func (e *editor) step(in *node) string {
-	for _, m := range in.members {
-		if m.value.form != mapping || m.value.flow || len(m.value.members) == 0 {
-			continue
-		}
-		key, below := m.key.at, m.value.members[0].key.at
-		if more := (below - e.lineStart(below)) - (key - e.lineStart(key)); more > 0 {
-			return strings.Repeat(" ", more)
+	for _, of := range []*node{in, e.document.root} {
+		for _, m := range of.members {
+			if m.value.form != mapping || m.value.flow || len(m.value.members) == 0 {
+				continue
+			}
+			key, below := m.key.at, m.value.members[0].key.at
+			if more := (below - e.lineStart(below)) - (key - e.lineStart(key)); more > 0 {
+				return strings.Repeat(" ", more)
+			}
 		}
 	}
 	return "  "
