@@ -185,6 +185,17 @@ func parseValue(value string) (keyID, selectionID string, ok bool) {
 	return keyID, selectionID, true
 }
 
+// Comparable reports whether two values of one source differ only if its content does:
+// they were made under one key, for one selection. Absent compares with every value.
+func Comparable(a, b string) bool {
+	keyA, selectionA, okA := parseValue(a)
+	keyB, selectionB, okB := parseValue(b)
+	if a == Absent || b == Absent {
+		return (okA || a == Absent) && (okB || b == Absent)
+	}
+	return okA && okB && keyA == keyB && selectionA == selectionB
+}
+
 // isHex reports whether text is lower-case hex of that many digits.
 func isHex(text string, digits int) bool {
 	if len(text) != digits {

@@ -7,8 +7,10 @@
 //
 // root.go lists the commands, and holds what they share (plugin). args.go reads what
 // people name, complete.go completes it. print.go prints: documents for -o json and yaml,
-// tables of 80 columns, gaps. The commands: users.go; checksum.go, which asks no cluster,
-// with files.go.
+// tables of 80 columns, gaps. The commands: users.go, status.go,
+// why.go, history.go.
+//
+// checksum.go asks no cluster: manifests in, manifests out. files.go reads them.
 package main
 
 import (

@@ -90,7 +90,7 @@ func (p *plugin) printGaps(gaps []seen.Gap) {
 	}
 	fmt.Fprintln(p.ErrOut, "Not looked at:")
 	for _, gap := range gaps {
-		fmt.Fprintln(p.ErrOut, "  "+gap.String())
+		paragraph(p.ErrOut, "  ", gap.String())
 	}
 }
 
@@ -101,6 +101,7 @@ const narrow = 80
 // broken into lines that fit, unless columns is 0.
 type table struct {
 	columns int
+	indent  string
 	rows    [][]string
 	colour  func(column int, text string) string
 }
@@ -120,21 +121,22 @@ func (t *table) print(to io.Writer) {
 			}
 		}
 	}
-	before := 0
+	before := len(t.indent)
 	for _, width := range widths[:max(len(widths)-1, 0)] {
 		before += width + 2
 	}
 	for n, row := range t.rows {
 		last := wrap(row[len(row)-1], t.room(before))
+		head := t.indent
 		for i, cell := range row[:len(row)-1] {
-			padded := cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
-			fmt.Fprint(to, t.coloured(n, i, padded))
+			padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
+			head += t.coloured(n, i, cell) + padding
 		}
 		for i, line := range last {
 			if i > 0 {
-				fmt.Fprint(to, strings.Repeat(" ", before))
+				head = strings.Repeat(" ", before)
 			}
-			fmt.Fprintln(to, t.coloured(n, len(row)-1, line))
+			fmt.Fprintln(to, strings.TrimRight(head+t.coloured(n, len(row)-1, line), " "))
 		}
 	}
 }
@@ -148,7 +150,7 @@ func (t *table) room(before int) int {
 }
 
 func (t *table) coloured(row, column int, text string) string {
-	if t.colour == nil || row == 0 {
+	if t.colour == nil || row == 0 || text == "" {
 		return text
 	}
 	return t.colour(column, text)
@@ -173,13 +175,21 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// paragraph prints a sentence broken at 80 columns, each further line behind an indent.
+// paragraph prints a text behind an indent, broken at 80 columns; further lines stand
+// deeper. A command in it, from "kubectl" on, stands on a line of its own, whole, so that
+// it can be copied.
 func paragraph(to io.Writer, indent, text string) {
-	for i, line := range wrap(text, narrow-len(indent)) {
-		if i > 0 {
-			line = indent + line
+	words, command, found := strings.Cut(text, "kubectl ")
+	if words = strings.TrimSpace(words); words != "" {
+		for i, line := range wrap(words, narrow-len(indent)-2) {
+			if i > 0 {
+				line = "  " + line
+			}
+			fmt.Fprintln(to, indent+line)
 		}
-		fmt.Fprintln(to, line)
+	}
+	if found {
+		fmt.Fprintln(to, indent+"  kubectl "+command)
 	}
 }
 
@@ -193,9 +203,13 @@ const (
 
 // paint colours a text, on a terminal alone, and unless NO_COLOR is set.
 func (p *plugin) paint(colour, text string) string {
-	file, isFile := p.Out.(*os.File)
-	if !isFile || os.Getenv("NO_COLOR") != "" || colour == "" || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // a descriptor fits
+	if colour == "" || os.Getenv("NO_COLOR") != "" || !isTerminal(p.Out) {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+func isTerminal(to io.Writer) bool {
+	file, isFile := to.(*os.File)
+	return isFile && term.IsTerminal(int(file.Fd())) //nolint:gosec // a descriptor fits
 }

@@ -78,7 +78,8 @@ func rootCommand(p *plugin) *cobra.Command {
 			panic(err) // the flag stands above
 		}
 	}
-	root.AddCommand(p.usersCommand(), p.checksumCommand(), p.versionCommand())
+	root.AddCommand(p.usersCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
+	root.AddCommand(p.checksumCommand())
 	return root
 }
 

@@ -109,8 +109,24 @@ func (p *plugin) printUsers(to io.Writer, users *answer.Users, output format) {
 	t.print(to)
 	fmt.Fprintln(to)
 	p.printWhyNot(to, users)
-	next := "What it would do, in which order: kubectl configstamp impact " + users.Source.String() + " -n " + users.Namespace
-	fmt.Fprintf(to, "%d of %d restart when %s changes.\n%s\n", users.Restarts, len(users.Users), users.Source, next)
+	paragraph(to, "", restartWords(users))
+	paragraph(to, "", "What an edit would do, and in which order: kubectl configstamp impact "+users.Source.String()+" -n "+users.Namespace)
+}
+
+// restartWords counts who restarts.
+func restartWords(users *answer.Users) string {
+	count := map[answer.Restart]int{}
+	for _, user := range users.Users {
+		count[user.Restart]++
+	}
+	text := fmt.Sprintf("%d of %d restart when %s changes", count[answer.Restarts], len(users.Users), users.Source)
+	if n := count[answer.LaterRuns]; n > 0 {
+		text += fmt.Sprintf("; later runs of %d read it", n)
+	}
+	if n := count[answer.MayRestart]; n > 0 {
+		text += fmt.Sprintf("; of %d it is not known", n)
+	}
+	return text + "."
 }
 
 // restartWord is the first word of the column RESTARTS, "" of others.
@@ -131,12 +147,12 @@ func how(use *answer.Usage) string {
 
 // keys lists the keys, the first few if they need not be all.
 func keys(use *answer.Usage, all bool) string {
-	const few = 4
+	const first = 4
 	switch {
 	case use.All:
 		return "all"
-	case len(use.Keys) > few && !all:
-		return fmt.Sprintf("%s and %d more", strings.Join(use.Keys[:few], ", "), len(use.Keys)-few)
+	case len(use.Keys) > first && !all:
+		return fmt.Sprintf("%s and %d more", strings.Join(use.Keys[:first], ", "), len(use.Keys)-first)
 	}
 	return strings.Join(use.Keys, ", ")
 }
@@ -156,9 +172,9 @@ func (p *plugin) printWhyNot(to io.Writer, users *answer.Users) {
 	}
 	for _, why := range order {
 		of := by[why]
-		paragraph(to, "  ", fmt.Sprintf("%s: %s.", firstNames(of), why))
+		paragraph(to, "", fmt.Sprintf("%s: %s.", firstNames(of), why))
 		if remedy := of[0].Remedy; remedy != "" {
-			fmt.Fprintln(to, "  "+remedy)
+			paragraph(to, "  ", "To change that: "+remedy)
 		}
 	}
 	if len(order) > 0 {
@@ -168,12 +184,12 @@ func (p *plugin) printWhyNot(to io.Writer, users *answer.Users) {
 
 // firstNames names some workloads: the first few, and how many more.
 func firstNames(users []answer.User) string {
-	const few = 3
+	const first = 3
 	var texts []string
-	for _, user := range users[:min(few, len(users))] {
+	for _, user := range users[:min(first, len(users))] {
 		texts = append(texts, user.Workload)
 	}
-	if more := len(users) - few; more > 0 {
+	if more := len(users) - first; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(texts, ", "), more)
 	}
 	return strings.Join(texts, ", ")

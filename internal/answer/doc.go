@@ -6,5 +6,7 @@
 // It is pure: no client, no clock (now is an argument). The rules are those of package
 // checksum; nothing is "in step" but by the webhook's own word.
 //
-// Read it in this order: users.go.
+// Read it in this order: users.go (who uses a source), revisions.go (why there is a
+// revision), progress.go (where one workload stands), status.go (what is under way), why.go (all
+// about one), history.go.
 package answer

@@ -135,7 +135,7 @@ func usesOf(w *seen.Workload, policy *checksum.Policy, source checksum.Source) [
 	return uses
 }
 
-// howOf names the way of one reference.
+// howOf names the way of one reference. A volume may be mounted in several.
 func howOf(r *checksum.Reference, spec *corev1.PodSpec) string {
 	where := r.Where
 	switch {
@@ -149,29 +149,35 @@ func howOf(r *checksum.Reference, spec *corev1.PodSpec) string {
 		return "imagePullSecrets"
 	case r.Use == checksum.Node, r.Use == checksum.Unused:
 		return "volume"
-	case r.Use == checksum.Startup && bySubPath(where, spec):
-		return "subPath"
-	case r.Use == checksum.Startup:
-		return "init file"
+	case r.Use == checksum.Startup && spec != nil:
+		return strings.Join(startupMounts(where.Volume, spec), ", ")
 	}
 	return "file"
 }
 
-// bySubPath reports whether a mount shows a part of its volume.
-func bySubPath(where *checksum.Place, spec *corev1.PodSpec) bool {
-	if spec == nil {
-		return false
-	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			if containers[i].Name == where.Container && slices.ContainsFunc(containers[i].VolumeMounts, func(m corev1.VolumeMount) bool {
-				return m.Name == where.Volume && m.MountPath == where.Mount && (m.SubPath != "" || m.SubPathExpr != "")
-			}) {
-				return true
+// startupMounts names the ways in which a volume is mounted that a container reads at its
+// start alone.
+func startupMounts(volume string, spec *corev1.PodSpec) []string {
+	var ways []string
+	look := func(container *corev1.Container, init bool) {
+		for _, mount := range container.VolumeMounts {
+			switch {
+			case mount.Name != volume:
+			case mount.SubPath != "" || mount.SubPathExpr != "":
+				ways = append(ways, "subPath")
+			case init:
+				ways = append(ways, "init file")
 			}
 		}
 	}
-	return false
+	for i := range spec.InitContainers {
+		look(&spec.InitContainers[i], spec.InitContainers[i].RestartPolicy == nil)
+	}
+	for i := range spec.Containers {
+		look(&spec.Containers[i], false)
+	}
+	slices.Sort(ways)
+	return slices.Compact(ways)
 }
 
 // judge says what an edit of the source does to a user.
@@ -190,9 +196,9 @@ func judge(user *User, settings *seen.Settings, namespace seen.Namespace, policy
 	case i < 0 || selections[i].HoldOnly:
 		user.Why, user.Remedy = leftOut(policy, source.Source, user.Uses)
 	case source.Policy != nil && source.Policy.Ignore:
-		user.Why, user.Remedy = "the source says configstamp.dev/ignore: true", "kubectl annotate "+source.String()+" configstamp.dev/ignore-"
+		user.Why, user.Remedy = "the source says configstamp.dev/ignore: true", "kubectl annotate "+source.String()+" -n "+source.Namespace+" configstamp.dev/ignore-"
 	case policy.Observe:
-		user.Why, user.Remedy = "configstamp.dev/mode is observe: it is told, and nothing restarts", "restart it by: kubectl configstamp roll "+w.Text()
+		user.Why, user.Remedy = "its mode is observe, so a change is reported and nothing restarts", "kubectl configstamp roll "+w.Text()+" -n "+w.Namespace
 	case standing == seen.MaybeServed:
 		user.Restart, user.Why = MayRestart, "its Namespace could not be read, and may opt in or out"
 	case !w.Kind.Restarts:
@@ -215,11 +221,11 @@ func leftOut(policy *checksum.Policy, source checksum.Source, uses []Usage) (why
 	case !policy.Serves(source.Kind):
 		return "SecretProviderClasses do not count here (--secret-provider-classes)", ""
 	case slices.ContainsFunc(policy.Ignore, matches):
-		return by("ignore") + " names it", "take it out of that list"
+		return by("ignore") + " names it", "take the source out of that list"
 	case slices.Contains(policy.Ignored, source):
-		return "the platform makes it, and it never counts unless named", "name it in configstamp.dev/also"
+		return "the platform makes it, and it counts only where it is named", "annotate it with configstamp.dev/also=" + source.String()
 	case len(policy.Only) > 0 && !slices.ContainsFunc(policy.Only, matches):
-		return by("only") + " does not name it", "add it to that list"
+		return by("only") + " does not name it", "add " + source.String() + " to that list"
 	}
 	var kinds []string
 	for _, use := range uses {
@@ -230,9 +236,9 @@ func leftOut(policy *checksum.Policy, source checksum.Source, uses []Usage) (why
 	case string(checksum.Unused):
 		return "no container mounts the volume", ""
 	case string(checksum.Node):
-		return "only nodes read it, and pods do not", "configstamp.dev/restart-on: everything"
+		return "only nodes read it, and pods do not", "annotate it with configstamp.dev/restart-on=everything"
 	case string(checksum.Live):
-		return by("restart-on") + " leaves out files that the kubelet refreshes", "configstamp.dev/restart-on: all"
+		return by("restart-on") + " leaves out files that the kubelet refreshes", "annotate it with configstamp.dev/restart-on=all"
 	}
 	return "its policy leaves it out", ""
 }

@@ -111,7 +111,7 @@ func refused(w *seen.Workload, err error) seen.Outcome {
 	var transport *url.Error
 	switch {
 	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "admission webhook"):
-		return seen.UnknownBecause(fmt.Sprintf("you have no right to patch %s in namespace %s, and the webhook is asked by a patch (a dry run)", w.Kind, w.Namespace))
+		return seen.UnknownBecause(fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", w.Namespace))
 	case strings.Contains(err.Error(), "does not support dry run"):
 		return seen.UnknownBecause("another webhook refuses dry runs: " + apiText(err))
 	case apierrors.IsNotFound(err):

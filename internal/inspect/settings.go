@@ -17,7 +17,7 @@ import (
 
 // SettingsName is the ConfigMap in configstamp's own namespace that says what the server's
 // flags are: one key for each flag, by the flag's name. Lists are separated by commas, and
-// those of the flag "workload" by lines.
+// that of the flag "workload" by blanks.
 const SettingsName = "configstamp-settings"
 
 // Settings reads what counts in the whole cluster: configstamp-settings, and what kinds of
@@ -90,8 +90,8 @@ func settingsOf(texts map[string]string) (*seen.Settings, error) {
 		s.Dialects = append(s.Dialects, dialect)
 	}
 	s.Kinds = workload.Builtin().With(workload.Known()...)
-	for _, text := range strings.FieldsFunc(r.text("workload"), func(letter rune) bool { return letter == '\n' }) {
-		kind, err := workload.ParseKind(strings.TrimSpace(text))
+	for _, text := range strings.Fields(r.text("workload")) {
+		kind, err := workload.ParseKind(text)
 		r.note("workload", err)
 		if err == nil {
 			s.Kinds = s.Kinds.With(kind)

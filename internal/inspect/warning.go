@@ -23,7 +23,7 @@ func outcomeIn(warnings []string) seen.Outcome {
 		}
 	}
 	if rank < 0 {
-		return seen.UnknownBecause("the webhook said nothing: it is stopped, or cannot be reached, or does not look at this namespace (see: kubectl configstamp doctor)")
+		return seen.UnknownBecause("the webhook said nothing: it is stopped, or cannot be reached, or does not look at this namespace (kubectl configstamp doctor looks for it)")
 	}
 	return found
 }

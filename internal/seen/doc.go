@@ -7,6 +7,6 @@
 //
 // Read it in this order: settings.go (what counts in the whole cluster, and who is
 // served), workload.go (workloads, pods, revisions, events), source.go (sources, and who
-// wrote them), outcome.go (what the webhook has said), gap.go (what could not be looked
-// at).
+// wrote them), outcome.go (what the webhook has said), fleet.go (all of that together), gap.go (what
+// could not be looked at).
 package seen

@@ -99,8 +99,9 @@ type Pod struct {
 
 // Event is one event of an object.
 type Event struct {
-	// Kind and Name are the object's.
-	Kind, Name string
+	// Kind, Namespace and Name are the object's. About is its fieldPath, in which
+	// configstamp names the sources that the event is about: "configmap/a and secret/b".
+	Kind, Namespace, Name, About string
 	// Reason is CamelCase, such as ConfigChanged; Message is for people.
 	Reason, Message string
 	// Warning tells its type.

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/configstamp/configstamp/internal/answer"
+	"github.com/configstamp/configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/internal/seen"
+)
+
+// statusFlags are those of the command status.
+type statusFlags struct {
+	output   format
+	all      bool
+	selector string
+}
+
+func (p *plugin) statusCommand() *cobra.Command {
+	var flags statusFlags
+	command := &cobra.Command{
+		Use:   "status [WORKLOAD]",
+		Short: "Say what is rolling, waiting, held or halted, since when, and what to do next",
+		Long: "Says what is under way: which sources have changed, and which of their users are\n" +
+			"rolling, waiting, held or halted, since when, and what to do next. What is out of date\n" +
+			"the webhook says, asked by a dry run of a patch; where it says nothing, nothing is known.",
+		Example: "  kubectl configstamp status\n" +
+			"  kubectl configstamp status -A\n" +
+			"  kubectl configstamp status deployment/web-app\n" +
+			"  kubectl configstamp status -l app=web-app -o wide",
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: p.completeWorkload,
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.status(command.Context(), args, &flags)
+		},
+	}
+	addFormat(command, &flags.output)
+	command.Flags().BoolVarP(&flags.all, "all-namespaces", "A", false, "look at all namespaces")
+	command.Flags().StringVarP(&flags.selector, "selector", "l", "", "look at workloads with these labels, such as app=web-app")
+	return command
+}
+
+func (p *plugin) status(ctx context.Context, args []string, flags *statusFlags) error {
+	if _, err := labels.Parse(flags.selector); err != nil {
+		return fmt.Errorf("--selector=%s: %w", flags.selector, err)
+	}
+	namespace, err := p.namespace(flags.all)
+	if err != nil {
+		return err
+	}
+	cluster, err := p.cluster()
+	if err != nil {
+		return err
+	}
+	settings, err := cluster.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	fleet, err := p.fleet(ctx, cluster, settings, namespace, args, flags)
+	if err != nil {
+		return err
+	}
+	status := answer.StatusOf(fleet, p.now())
+	return p.print(flags.output, status, cluster.Gaps(), func(to io.Writer) { p.printStatus(to, &status, flags.output) })
+}
+
+// fleet reads the workloads that are asked for.
+func (p *plugin) fleet(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, namespace string, args []string, flags *statusFlags) (*seen.Fleet, error) {
+	if len(args) == 0 {
+		return cluster.Fleet(ctx, settings, inspect.Which{Namespace: namespace, Selector: flags.selector}, p.progress())
+	}
+	if flags.all || flags.selector != "" {
+		return nil, fmt.Errorf("one workload is asked for: leave out --all-namespaces and --selector")
+	}
+	w, _, err := workloadOf(ctx, cluster, settings, namespace, args)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.One(ctx, settings, w)
+}
+
+// slowAfter is when a person at a terminal is told how far the questions are.
+const slowAfter = time.Second
+
+// progress shows on a terminal how many questions are answered, when that takes long.
+func (p *plugin) progress() func(done, of int) {
+	began := time.Now()
+	return func(done, of int) {
+		if !isTerminal(p.ErrOut) || time.Since(began) < slowAfter {
+			return
+		}
+		fmt.Fprintf(p.ErrOut, "\r\x1b[Kasked the webhook %d of %d times", done, of)
+		if done == of {
+			fmt.Fprint(p.ErrOut, "\r\x1b[K")
+		}
+	}
+}
+
+func (p *plugin) printStatus(to io.Writer, status *answer.Status, output format) {
+	if output == names {
+		for _, change := range status.Changes {
+			for _, user := range change.Users {
+				fmt.Fprintln(to, user.Workload)
+			}
+		}
+		for _, user := range status.Others {
+			fmt.Fprintln(to, user.Workload)
+		}
+		return
+	}
+	for i := range status.Changes {
+		change := &status.Changes[i]
+		fmt.Fprintln(to, p.paint(bold, fmt.Sprintf("%s in namespace %s", change.Source, change.Namespace)))
+		words := change.Words()
+		if change.Edited != nil {
+			words = fmt.Sprintf("edited %s ago by %s; ", answer.Ago(p.now(), change.Edited.At), change.Edited.Manager) + words
+		}
+		fmt.Fprintln(to, "  "+words)
+		p.printProgress(to, change.Users, output == wide)
+		if change.Next != "" {
+			paragraph(to, "  ", "Next: "+change.Next)
+		}
+		fmt.Fprintln(to)
+	}
+	if len(status.Others) > 0 {
+		fmt.Fprintln(to, p.paint(bold, "Others (which source has changed is not known)"))
+		p.printProgress(to, status.Others, output == wide)
+		fmt.Fprintln(to)
+	}
+	paragraph(to, "", totals(status))
+}
+
+// few is how many workloads are named of a change, unless -o wide asks for all.
+const few = 10
+
+// printProgress prints where workloads stand, most urgent first. What several in a row have
+// in common stands there once.
+func (p *plugin) printProgress(to io.Writer, users []answer.Progress, all bool) {
+	t := &table{columns: narrow, indent: "  ", colour: func(column int, text string) string {
+		if column > 0 {
+			return text
+		}
+		return p.paint(stateColour(answer.State(text)), text)
+	}}
+	if all {
+		t.columns = 0
+	}
+	t.add("STATE", "WORKLOAD", "SINCE", "WHY")
+	shown := users
+	if !all && len(users) > few {
+		shown = users[:few]
+	}
+	before := ""
+	for _, user := range shown {
+		since := ""
+		if user.Since != nil {
+			since = answer.Ago(p.now(), *user.Since)
+		}
+		why := user.Why
+		if why == before && !all {
+			why = ""
+		}
+		before = user.Why
+		t.add(string(user.State), user.Workload, since, why)
+	}
+	t.print(to)
+	if more := len(users) - len(shown); more > 0 {
+		fmt.Fprintf(to, "  and %d more (-o wide names all)\n", more)
+	}
+}
+
+func stateColour(state answer.State) string {
+	switch state {
+	case answer.Failed, answer.Halted:
+		return red
+	case answer.Held, answer.Unknown, answer.Waiting, answer.Suspended, answer.Observed:
+		return yellow
+	case answer.Rolling, answer.Done:
+		return green
+	case answer.Unserved:
+	}
+	return ""
+}
+
+// totals says how many workloads were looked at.
+func totals(status *answer.Status) string {
+	count := status.Workloads
+	all := 0
+	for _, n := range count {
+		all += n
+	}
+	text := fmt.Sprintf("%d workloads: %d in step", all, count[answer.Done])
+	if all == 1 {
+		text = fmt.Sprintf("1 workload: %d in step", count[answer.Done])
+	}
+	for _, state := range []answer.State{answer.Failed, answer.Halted, answer.Held, answer.Waiting, answer.Rolling, answer.Suspended, answer.Observed, answer.Unknown, answer.Unserved} {
+		if n := count[state]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, state)
+		}
+	}
+	return text + "."
+}

@@ -1,0 +1,33 @@
+package main
+
+import "testing"
+
+func TestWhy(t *testing.T) {
+	server := incident(t)
+	golden(t, "why-failed", server, "why", "deployment/failed")
+	golden(t, "why-failed-json", server, "why", "deployment/failed", "-o", "json")
+	golden(t, "why-halted", server, "why", "sts/halted")
+	golden(t, "why-paused", server, "why", "paused")
+	golden(t, "why-in-step", server, "why", "deploy", "in-step")
+	golden(t, "why-not-served", server, "why", "deployment/mislabelled")
+	golden(t, "why-pod", server, "why", "pod/failed-3-abcde")
+	golden(t, "why-nothing", server, "why", "deployment/no-such")
+	golden(t, "why-no-kind", server, "why", "gizmo/failed")
+}
+
+// A user who may only look at pods and workloads is told what that tells, and what not.
+func TestWhy_WithFewRights(t *testing.T) {
+	server := incident(t)
+	server.Forbid = func(verb, resource, _ string) bool {
+		return verb == "patch" || resource != "deployments" && resource != "statefulsets" && resource != "replicasets"
+	}
+	golden(t, "why-few-rights", server, "why", "deployment/failed")
+}
+
+func TestHistory(t *testing.T) {
+	server := incident(t)
+	golden(t, "history", server, "history", "deployment/failed")
+	golden(t, "history-wide", server, "history", "deployment/failed", "-o", "wide")
+	golden(t, "history-yaml", server, "history", "deployment/failed", "-o", "yaml")
+	golden(t, "history-none", server, "history", "deployment/in-step")
+}
