@@ -108,7 +108,7 @@ func readKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading --key-file: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	material, err := io.ReadAll(io.LimitReader(file, mostOfKey))
 	if err != nil {
 		return nil, fmt.Errorf("reading --key-file: %w", err)

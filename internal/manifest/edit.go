@@ -77,10 +77,10 @@ func (e *editor) put(in *node, path []string, entries []entry) error {
 		if last := i == len(path)-1; last && m.value.form == alias {
 			return e.extend(m.value, entries)
 		}
-		switch value := m.value.follow(); {
-		case value.form == mapping:
+		switch value := m.value.follow(); value.form {
+		case mapping:
 			in = value
-		case value.form == null:
+		case null:
 			return e.fill(in, m, nest(path[i+1:], entries))
 		default:
 			return fmt.Errorf("%s is no mapping", name)
