@@ -10,7 +10,7 @@
 // tables of 80 columns, gaps. The commands: users.go, status.go,
 // why.go, history.go.
 //
-// checksum.go asks no cluster: manifests in, manifests out. files.go reads them.
+// graph.go has internal/draw draw its answer. checksum.go asks no cluster: manifests in, manifests out. files.go reads them.
 package main
 
 import (

@@ -79,7 +79,7 @@ func rootCommand(p *plugin) *cobra.Command {
 		}
 	}
 	root.AddCommand(p.usersCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
-	root.AddCommand(p.checksumCommand())
+	root.AddCommand(p.graphCommand(), p.checksumCommand())
 	return root
 }
 
