@@ -74,6 +74,12 @@ func (s Source) Compare(other Source) int {
 	return cmp.Or(cmp.Compare(s.Kind, other.Kind), cmp.Compare(s.Name, other.Name))
 }
 
+// Among reports whether a source is one of many, which are sorted.
+func Among(sorted []Source, source Source) bool {
+	_, found := slices.BinarySearchFunc(sorted, source, Source.Compare)
+	return found
+}
+
 // Entry is one key of a source: its name and the SHA-256 of its value. The
 // value itself is never kept.
 type Entry struct {

@@ -93,7 +93,7 @@ func TestWatch_ProtobufSaysWhatJSONDoes(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { made.watches[0].store.Run(t.Context(), made.watches[0].client) })
 	t.Cleanup(running.Wait)
-	eventually(t, "it is known", func() bool { return made.index.get(d) != nil })
+	eventually(t, "it is known", func() bool { return made.index.Get(d) != nil })
 	body, err := made.api.get(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
@@ -102,9 +102,9 @@ func TestWatch_ProtobufSaysWhatJSONDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := *made.index.get(d)
-	got.still, got.best, got.calm, got.sources = want.still, want.best, want.calm, want.sources
-	if len(got.references) != 1 || !reflect.DeepEqual(&got, want) {
+	got := *made.index.Get(d)
+	got.Standstill, got.Best, got.Sources = want.Standstill, want.Best, want.Sources
+	if len(got.References) != 1 || !reflect.DeepEqual(&got, want) {
 		t.Errorf("got  %+v\nwant %+v", &got, want)
 	}
 }

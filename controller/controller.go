@@ -10,8 +10,8 @@
 // rolls.
 //
 // Read it in this order:
-//   - What it works on: controller.go (who leads, the queue), watch.go (the caches) and
-//     index.go (which workloads use a source).
+//   - What it works on: controller.go (who leads, the queue) and watch.go (the caches, which
+//     fill package internal/index: the workloads, and which of them use a source).
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
 //     true now), readmit.go (rolls), record.go with diff.go (recordings) and api.go (all
 //     requests).
@@ -34,6 +34,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/discovery"
 	"github.com/configstamp/configstamp/internal/fair"
+	"github.com/configstamp/configstamp/internal/index"
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
@@ -116,7 +117,7 @@ type Controller struct {
 	api          api
 	recorder     Recorder
 	metrics      *Metrics
-	index        *index
+	index        *index.Index
 	planLock     sync.Mutex
 	plan         *rollout.Plan // under planLock
 	throttleLock sync.Mutex
@@ -140,7 +141,7 @@ func (c *Controller) Edited(namespace string, source checksum.Source, was *check
 	c.planned(func(p *rollout.Plan) {
 		p.Edited(rollout.SourceRef{Namespace: namespace, Source: source}, was, c.sources.Content(namespace, source), c.options.Clock.Now())
 	})
-	for _, user := range c.index.users(namespace, source) {
+	for _, user := range c.index.Users(namespace, source) {
 		c.wake(user) // a recording waits for nothing; a roll waits in sync
 	}
 }
@@ -149,12 +150,12 @@ func (c *Controller) Edited(namespace string, source checksum.Source, was *check
 // before. It may be called at any time, from any goroutine.
 func (c *Controller) NamespaceChanged(namespace string) {
 	c.others.ask(namespace, c.options.Clock.Now())
-	c.index.reconsider(namespace)
+	c.index.Reconsider(namespace)
 }
 
 // Reconsider has every workload looked at again, as after a change of the key ring.
 func (c *Controller) Reconsider() {
-	for _, user := range c.index.all() {
+	for _, user := range c.index.All() {
 		c.wake(user)
 	}
 }
@@ -182,7 +183,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !c.fill(ctx) {
 		return nil // told to stop before
 	}
-	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.count(nil))
+	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.Count(nil))
 	if c.options.Lease == nil {
 		c.work(ctx)
 		return nil
@@ -197,8 +198,8 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
 	c.leads.Store(true)
-	c.index.refresh() // workloads may have come before the policy of their Namespace
-	c.planned(func(p *rollout.Plan) { p.Lead(c.index.all(), c.options.Clock.Now()) })
+	c.index.Refresh() // workloads may have come before the policy of their Namespace
+	c.planned(func(p *rollout.Plan) { p.Lead(c.index.All(), c.options.Clock.Now()) })
 	c.Reconsider()
 	c.metrics.leads.Store(true) // what is to do is in the queue by now
 	defer context.AfterFunc(ctx, c.queue.ShutDown)()
@@ -292,8 +293,8 @@ func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.
 	defer cancel()
 	defer c.caught(klog.FromContext(ctx), inLook, "A look at a workload panicked", func() {
 		var records checksum.Records
-		if s := c.index.get(user); s != nil {
-			records = s.records
+		if s := c.index.Get(user); s != nil {
+			records = s.Records
 		}
 		now := c.options.Clock.Now()
 		c.planned(func(p *rollout.Plan) { p.Recount(now); p.Panicked(user, records, now) })

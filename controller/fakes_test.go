@@ -370,7 +370,7 @@ func (c *Controller) sees(t testing.TB, user workload.Ref, body []byte) {
 	t.Helper()
 	object, err := c.condenser(user.Kind, user.Kind)(body)
 	if err == nil {
-		err = c.index.of(user.Kind, "", c.options.Clock).Update(object)
+		err = c.fills(user.Kind, "").Update(object)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -420,18 +420,4 @@ func texts(format string, args ...any) []string { return []string{fmt.Sprintf(fo
 // Changed is an edit of a source of which it is not known what it held before.
 func (c *Controller) Changed(namespace string, source checksum.Source) {
 	c.Edited(namespace, source, nil)
-}
-
-// put has the index take a workload, and wakes nobody.
-func (x *index) put(user workload.Ref, s *Workload) (news bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.take(user, s)
-}
-
-// remove has the index forget a workload, and wakes nobody.
-func (x *index) remove(user workload.Ref) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.set(user, nil)
 }

@@ -90,8 +90,7 @@ func (w *world) touch(app *simulatedApp) {
 // remake deletes a workload and makes it again a while later: it is stamped with what
 // is true then, and starts with it.
 func (w *world) remake(app *simulatedApp, after time.Duration) {
-	w.controller.index.remove(app.user)
-	w.controller.index.woken(app.user)
+	w.controller.index.Told(app.user, nil)
 	w.pass(after)
 	app.uid, app.rolled = "again", w.clock.Now()
 	w.stamp(app)

@@ -23,7 +23,7 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workloa
 	}
 	missing := v.Why == checksum.MissingSource || v.Why == checksum.MissingKey
 	if !missing && v.Why != checksum.UnreadableSetting {
-		c.notes.of(user).hold(now.Add(-c.options.Settle), r.Untrue, s.records)
+		c.notes.of(user).hold(now.Add(-c.options.Settle), r.Untrue, s.Records)
 	}
 	switch v.Why {
 	case checksum.UnreadableSetting:
@@ -75,7 +75,7 @@ const longTurn = 30 * time.Second
 // are to blame: those that it has rolled for again and again.
 func (c *Controller) sayPace(ctx context.Context, user workload.Ref, s *Workload, r *review, until time.Time) {
 	var hot, tell []checksum.Source
-	c.planned(func(p *rollout.Plan) { hot, tell = p.Hot(user, string(s.uid), c.options.Clock.Now()) })
+	c.planned(func(p *rollout.Plan) { hot, tell = p.Hot(user, string(s.UID), c.options.Clock.Now()) })
 	whose := "its sources"
 	if len(hot) > 0 {
 		whose = list(hot)
@@ -124,7 +124,7 @@ func (c *Controller) sayUnreadable(user workload.Ref, s *Workload, r review) {
 
 // sayAhead tells on a source of a time to resume that cannot be read, once for each.
 func (c *Controller) sayAhead(ctx context.Context, user workload.Ref, s *Workload) {
-	for _, source := range s.sources {
+	for _, source := range s.Sources {
 		at, text := rollout.SourceRef{Namespace: user.Namespace, Source: source}, ""
 		if content := c.sources.Content(user.Namespace, source); content != nil {
 			if fault, found := content.Policy.Unread(); found {
@@ -162,7 +162,7 @@ func (c *Controller) withdrawn(ctx context.Context, user workload.Ref, s *Worklo
 	if note.held == nil || len(r.Untrue) > 0 {
 		return nil
 	}
-	if user.Kind.Restarts && !rollout.RolledBetween(note.held.records, s.records) {
+	if user.Kind.Restarts && !rollout.RolledBetween(note.held.records, s.Records) {
 		if err := c.sayWithdrawn(ctx, user, s, note.held); err != nil {
 			return fmt.Errorf("looking for pods that started with withdrawn content: %w", err)
 		}
@@ -187,7 +187,7 @@ func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Wor
 		return err
 	}
 	var names []string
-	pods := rollout.Made(seen.All, s.records.Stamps)
+	pods := rollout.Made(seen.All, s.Records.Stamps)
 	for i := range pods {
 		// The times of pods and sources are whole seconds.
 		if started := pods[i].Started; !started.Before(was.since.Truncate(time.Second)) && (until.IsZero() || !started.After(until)) {

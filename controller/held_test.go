@@ -50,7 +50,7 @@ func TestHeld_BySettings(t *testing.T) {
 				cluster.settings["configstamp.dev/"+c.namespace[i]] = c.namespace[i+1]
 			}
 			h.see(t, d)
-			h.index.reconsider("shop")
+			h.index.Reconsider("shop")
 			cluster.write("c", map[string]string{"k": "2"})
 			h.rest()
 			for range 3 { // people are told once
@@ -264,7 +264,7 @@ func TestPace_BlamesTheSourceThatChangesAgainAndAgain(t *testing.T) {
 func TestPace_AWorkloadMadeAgainInheritsNoPause(t *testing.T) {
 	for sentence, notice := range map[string]func(h *house, d workload.Ref){
 		"its deletion was seen": func(h *house, d workload.Ref) {
-			h.index.remove(d)
+			h.index.Told(d, nil)
 			h.mustSync(t, d)
 		},
 		"its deletion was missed": func(*house, workload.Ref) {},

@@ -35,7 +35,6 @@ func BenchmarkMemoryOfWorkloads(b *testing.B) {
 			cluster := newCluster(b)
 			for b.Loop() {
 				x := newController(Options{Dialects: c.dialects, Policy: cluster.policy, Clock: clock.RealClock{}}, cluster, cluster, cluster, cluster, events.NewFakeRecorder(0), prometheus.NewRegistry())
-				x.index.woken = func(workload.Ref) {}
 				before := heap()
 				receive(b, x, cluster.kind, workloads, c.sources)
 				b.ReportMetric(float64(heap()-before)/workloads, "B/workload")
@@ -57,7 +56,7 @@ func receive(b *testing.B, c *Controller, kind *workload.Kind, workloads int, so
 		}
 		list[i] = object
 	}
-	if err := c.index.of(kind, "", c.options.Clock).Replace(list, ""); err != nil {
+	if err := c.fills(kind, "").Replace(list, ""); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -48,7 +48,7 @@ type toRecord struct {
 // has reports whether a source is recorded by now.
 func (r *toRecord) has(source checksum.Source, now checksum.Records) bool {
 	is := now.Baseline[source]
-	return is != "" && is != r.of.records.Baseline[source]
+	return is != "" && is != r.of.Records.Baseline[source]
 }
 
 // held is what a workload waits to roll for.

@@ -89,7 +89,7 @@ var errAway = errors.New("re-admission left untrue checksums: the webhook was no
 // race between the caches of both processes does no harm.
 func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, review review) (time.Duration, error) {
 	note := c.notes.of(user)
-	note.changed, note.asked = review.Untrue, s.records
+	note.changed, note.asked = review.Untrue, s.Records
 	c.planned(func(p *rollout.Plan) { p.Sent(user, c.options.Clock.Now()) })
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if fields := forbidden(err); len(fields) > 0 {
@@ -103,8 +103,8 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, r
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
 	after := answer.workload
-	c.index.renew(user, after)
-	rolled := rollout.RolledBetween(s.records, after.records)
+	c.index.Renew(user, after)
+	rolled := rollout.RolledBetween(s.Records, after.Records)
 	now := c.options.Clock.Now()
 	if rolled {
 		facts := c.facts(user, after)
@@ -151,8 +151,8 @@ func (c *Controller) untrue(user workload.Ref, s *Workload, manner string, answe
 // noteRolled counts and tells of a roll that a workload shows: now, or, when the
 // answer to the patch was lost, when the watch brings it.
 func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *Workload) {
-	if sources, adopted := c.notes.of(user).rolled(s.records); len(sources) > 0 {
-		c.planned(func(p *rollout.Plan) { p.Rolled(user, string(s.uid), sources, c.options.Clock.Now()) })
+	if sources, adopted := c.notes.of(user).rolled(s.Records); len(sources) > 0 {
+		c.planned(func(p *rollout.Plan) { p.Rolled(user, string(s.UID), sources, c.options.Clock.Now()) })
 		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
 		c.sayRolling(user, s, sources, adopted)
 	}

@@ -32,7 +32,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 	}
 	written := user.Kind.TemplateWritten(before)
 	c.planned(func(p *rollout.Plan) {
-		if last := p.LastRoll(user, string(s.uid)); last.After(written) { // managedFields do not tell of our own rolls
+		if last := p.LastRoll(user, string(s.UID)); last.After(written) { // managedFields do not tell of our own rolls
 			written = last
 		}
 	})
@@ -42,7 +42,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("recording: %w", err)
 	}
-	c.index.renew(user, answer.workload)
+	c.index.Renew(user, answer.workload)
 	left, err := c.review(ctx, user, answer.workload)
 	if err != nil {
 		return 0, err
@@ -80,7 +80,7 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Wor
 		return 0, err
 	}
 	if len(others) > 0 {
-		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.workload.resourceVersion {
+		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.workload.ResourceVersion {
 			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
 		}
 		return c.recordingBlocked(user, s, others)
@@ -111,7 +111,7 @@ func sooner(wait, other time.Duration) time.Duration {
 // compared any more, and which sources were edited after the pods' template was
 // written: their pods may have started before that.
 func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *Workload) {
-	asked := c.notes.of(user).recorded(now.records)
+	asked := c.notes.of(user).recorded(now.Records)
 	if asked == nil {
 		return
 	}
@@ -120,9 +120,9 @@ func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *W
 	var adopted, stale, lost []checksum.Source
 	for _, selection := range asked.review.ToRecord {
 		source := selection.Source
-		_, known := s.records.Of(source)
+		_, known := s.Records.Of(source)
 		switch {
-		case !asked.has(source, now.records):
+		case !asked.has(source, now.Records):
 		case slices.Contains(asked.review.Lost, source):
 			lost = append(lost, source)
 		case !known: // else recorded for another selection, and still true

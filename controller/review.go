@@ -31,8 +31,8 @@ func (c *Controller) serves(user workload.Ref, s *Workload) bool {
 func (c *Controller) served(user workload.Ref, s *Workload) (served bool, why checksum.Reason) {
 	namespace := c.namespaces.Get(user.Namespace)
 	return checksum.Served(checksum.Candidate{
-		Inject: s.inject, Foreign: s.foreign, Owned: s.owned,
-		Ending:   s.deleting || namespace.Ending,
+		Inject: s.Inject, Foreign: s.Foreign, Owned: s.Owned,
+		Ending:   s.Deleting || namespace.Ending,
 		Excluded: slices.Contains(c.options.Excluded, user.Namespace),
 	}, namespace, c.options.Installation)
 }
@@ -51,9 +51,9 @@ func (r *review) rests() bool {
 // policy is what counts for a workload, and what holds it.
 func (c *Controller) policy(user workload.Ref, s *Workload) checksum.Policy {
 	return c.options.Policy.With(
-		checksum.Level{Origin: checksum.OfWorkload, Annotations: s.settings},
+		checksum.Level{Origin: checksum.OfWorkload, Annotations: s.Settings},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Get(user.Namespace).Settings},
-	).Translated(s.foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.Namespace, kind) })
+	).Translated(s.Foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.Namespace, kind) })
 }
 
 // concern gives the sources that concern a workload: by its policy, and those that
@@ -61,14 +61,14 @@ func (c *Controller) policy(user workload.Ref, s *Workload) checksum.Policy {
 // next look at it will tell.
 func (c *Controller) concern(user workload.Ref, s *Workload) (sources []checksum.Source) {
 	defer c.caught(klog.Background(), inWatch, "Finding the sources of a workload panicked", func() { sources = nil }, "workload", user)
-	selections := checksum.Selections(s.references, c.policy(user, s))
+	selections := checksum.Selections(s.References, c.policy(user, s))
 	sources = make([]checksum.Source, len(selections))
 	for i := range selections {
 		sources[i] = selections[i].Source
 	}
 	chosen := sources
-	for key := range s.records.Stamps {
-		if source, ok := checksum.StampedSource(key); ok && !isAmong(chosen, source) {
+	for key := range s.Records.Stamps {
+		if source, ok := checksum.StampedSource(key); ok && !checksum.Among(chosen, source) {
 			sources = append(sources, source)
 		}
 	}
@@ -85,9 +85,9 @@ func (c *Controller) review(ctx context.Context, user workload.Ref, s *Workload)
 		return review{}, errNoKey
 	}
 	policy := c.policy(user, s)
-	selections := checksum.Selections(s.references, policy)
+	selections := checksum.Selections(s.References, policy)
 	for i := range selections {
-		value, _ := s.records.Of(selections[i].Source)
+		value, _ := s.Records.Of(selections[i].Source)
 		if id, unknown := ring.UnknownKey(value); unknown {
 			if _, err := c.keys.Refresh(ctx, id); err != nil {
 				return review{}, err
@@ -97,7 +97,7 @@ func (c *Controller) review(ctx context.Context, user workload.Ref, s *Workload)
 			}
 		}
 	}
-	return review{policy: policy, Review: ring.Review(user.Namespace, &policy, selections, s.records, func(source checksum.Source) *checksum.Content {
+	return review{policy: policy, Review: ring.Review(user.Namespace, &policy, selections, s.Records, func(source checksum.Source) *checksum.Content {
 		return c.sources.Content(user.Namespace, source)
 	})}, nil
 }
@@ -111,11 +111,11 @@ func (c *Controller) carried(user workload.Ref, s *Workload) map[checksum.Source
 	}
 	policy := checksum.DefaultPolicy()
 	policy.SecretProviderClasses = true
-	policy.Also = s.sources // they count, whether the template names them or not
-	stamps := checksum.Records{Stamps: s.records.Stamps}
-	for _, selection := range checksum.Selections(s.references, policy) {
+	policy.Also = s.Sources // they count, whether the template names them or not
+	stamps := checksum.Records{Stamps: s.Records.Stamps}
+	for _, selection := range checksum.Selections(s.References, policy) {
 		stamp, stamped := stamps.Of(selection.Source)
-		if !stamped || !isAmong(s.sources, selection.Source) {
+		if !stamped || !checksum.Among(s.Sources, selection.Source) {
 			continue
 		}
 		content := c.sources.Content(user.Namespace, selection.Source)

@@ -19,12 +19,12 @@ func TestSync_WhoIsServed(t *testing.T) {
 	}{
 		"one in a Namespace that is opted in":      {"shop", Workload{}, true},
 		"one in another Namespace":                 {"bank", Workload{}, false},
-		"one that opts in":                         {"bank", Workload{inject: checksum.InjectEnabled}, true},
-		"one that opts in, in an excluded one":     {"kube-system", Workload{inject: checksum.InjectEnabled}, false},
-		"one that opts out":                        {"shop", Workload{inject: checksum.InjectDisabled}, false},
-		"one that is being deleted":                {"shop", Workload{deleting: true}, false},
-		"one whose owner makes its template":       {"shop", Workload{owned: true}, false},
-		"one that another product's dialect marks": {"bank", Workload{foreign: &checksum.Foreign{Kinds: checksum.Kinds()}}, true},
+		"one that opts in":                         {"bank", Workload{Inject: checksum.InjectEnabled}, true},
+		"one that opts in, in an excluded one":     {"kube-system", Workload{Inject: checksum.InjectEnabled}, false},
+		"one that opts out":                        {"shop", Workload{Inject: checksum.InjectDisabled}, false},
+		"one that is being deleted":                {"shop", Workload{Deleting: true}, false},
+		"one whose owner makes its template":       {"shop", Workload{Owned: true}, false},
+		"one that another product's dialect marks": {"bank", Workload{Foreign: &checksum.Foreign{Kinds: checksum.Kinds()}}, true},
 	} {
 		if got := h.serves(workload.Ref{Kind: h.cluster.kind, Namespace: c.namespace, Name: "d"}, &c.s); got != c.want {
 			t.Errorf("%s: served: %t, want %t", about, got, c.want)
@@ -86,7 +86,7 @@ func TestSync_TheVersionsOfASecretProviderClass(t *testing.T) {
 			if strings.Join(calls, ", ") != c.calls || !strings.Contains(strings.Join(said, "\n"), c.says) || len(said) != min(len(calls), 1) {
 				t.Errorf("calls %q, want %q; events %q", calls, c.calls, said)
 			}
-			users := h.index.users("shop", vault)
+			users := h.index.Users("shop", vault)
 			if slices.Contains(users, d) == c.off {
 				t.Errorf("it concerns %v", users)
 			}

@@ -67,7 +67,7 @@ func (w *world) wantRolls(want ...int) {
 func (w *world) wantAllTrue() {
 	w.t.Helper()
 	for _, user := range w.names {
-		if review, err := w.controller.review(w.t.Context(), user, w.controller.index.get(user)); err != nil || len(review.Untrue) > 0 {
+		if review, err := w.controller.review(w.t.Context(), user, w.controller.index.Get(user)); err != nil || len(review.Untrue) > 0 {
 			w.t.Errorf("%s does not carry what is true: %v, %v", user.Name, review.Untrue, err)
 		}
 		if !w.isWell(w.apps[user]) {
@@ -198,8 +198,7 @@ func (w *world) resumeAt(at rollout.SourceRef, before time.Time) {
 func (w *world) remove(user workload.Ref) {
 	delete(w.apps, user)
 	w.names = slices.DeleteFunc(w.names, func(other workload.Ref) bool { return other == user })
-	w.controller.index.remove(user)
-	w.controller.index.woken(user)
+	w.controller.index.Told(user, nil)
 }
 
 func TestTurns_WhoGoesFirst(t *testing.T) {

@@ -88,7 +88,7 @@ func TestRun_EachWorkloadThatUsesASourceRollsOnce(t *testing.T) {
 	bystander := c.deploy("bystander", "other")
 	h := realTime(t, c)
 	started(t, h)
-	all := h.index.all()
+	all := h.index.All()
 	eventually(t, "adopted", func() bool { return !slices.ContainsFunc(all, func(u workload.Ref) bool { return !c.stampedTrue(u) }) })
 	h.happened()
 	for i := range 5 {
@@ -140,8 +140,7 @@ func TestRun_AProcessThatDoesNotLeadKeepsNothingOfWhatIsGone(t *testing.T) {
 		h.Changed("shop", configMap("c"))
 		h.NamespaceChanged("shop")
 		h.Reconsider()
-		h.index.remove(d)
-		h.index.woken(d)
+		h.index.Told(d, nil)
 	}
 	if n := h.queue.Len(); n > 0 {
 		t.Errorf("%d are queued", n)
@@ -166,7 +165,7 @@ func TestRun_NothingIsLostAtTheMomentOfLeading(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		sink := h.index.of(c.kind, "", clock.RealClock{})
+		sink := h.fills(c.kind, "")
 		for _, object := range coming {
 			_ = sink.Add(object)
 		}

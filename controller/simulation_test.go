@@ -96,7 +96,7 @@ func (w *world) check() {
 	for _, user := range w.names {
 		app := w.apps[user]
 		rolls += app.rolls
-		s := w.controller.index.get(user)
+		s := w.controller.index.Get(user)
 		if review, err := w.controller.review(w.t.Context(), user, s); err != nil || len(review.Untrue) > 0 {
 			w.t.Errorf("%s was forgotten: %v is not what it carries (%v)", user, review.Untrue, err)
 		}

@@ -28,13 +28,13 @@ func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Dur
 	defer func() {
 		c.waits.looked(user, c.notes.end(user), err != nil, c.again(user), c.options.Clock.Now())
 	}()
-	s := c.index.get(user)
+	s := c.index.Get(user)
 	if s == nil {
 		return c.forget(user), nil
 	}
 	wait, err = c.look(ctx, user, s)
 	if apierrors.IsNotFound(err) {
-		c.index.gone(user, s)
+		c.index.Gone(user, s)
 		return c.forget(user), nil
 	}
 	return wait, err
@@ -65,9 +65,9 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 		if s, err = c.reread(ctx, user, s); err != nil {
 			return 0, fmt.Errorf("looking whether it rolls: %w", err)
 		}
-		c.planned(func(p *rollout.Plan) { p.Confirmed(user, s.records, s.sources, c.options.Clock.Now()) })
+		c.planned(func(p *rollout.Plan) { p.Confirmed(user, s.Records, s.Sources, c.options.Clock.Now()) })
 	}
-	if served := c.serves(user, s); !served || s.fault != "" {
+	if served := c.serves(user, s); !served || s.Fault != "" {
 		return c.lookOn(ctx, user, s, served)
 	}
 	review, err := c.review(ctx, user, s)
@@ -86,7 +86,7 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	}
 	withdrawnErr := c.withdrawn(ctx, user, s, review)
 	wait, err := c.act(ctx, user, s, review)
-	if next := c.index.get(user); next != nil {
+	if next := c.index.Get(user); next != nil {
 		s = next // as it is after a re-admission
 	}
 	again, followErr := c.follow(ctx, user, s)
@@ -113,10 +113,10 @@ func (c *Controller) reread(ctx context.Context, user workload.Ref, was *Workloa
 	if err != nil {
 		return nil, err
 	}
-	if now.uid != was.uid {
+	if now.UID != was.UID {
 		return nil, errMoved
 	}
-	c.index.renew(user, now)
+	c.index.Renew(user, now)
 	return now, nil
 }
 
@@ -139,7 +139,7 @@ func (c *Controller) act(ctx context.Context, user workload.Ref, s *Workload, re
 func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload, served bool) (time.Duration, error) {
 	c.planned(func(p *rollout.Plan) { p.Withdraw(user, c.options.Clock.Now()) })
 	if served {
-		c.sayOnce(user, s, checksum.TemplateUnreadable, s.fault)
+		c.sayOnce(user, s, checksum.TemplateUnreadable, s.Fault)
 	} else {
 		c.notes.forget(user)
 		c.told.forget(user, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
@@ -174,8 +174,8 @@ func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r 
 
 // facts are what is known of a workload now.
 func (c *Controller) facts(user workload.Ref, s *Workload) *rollout.Facts {
-	f := &rollout.Facts{UID: string(s.uid), Records: s.records, Sources: s.sources, Served: c.serves(user, s), Status: s.status,
-		Standstill: rollout.Standstill{Since: s.still, Calm: s.calm, Relapsed: s.relapsed}}
+	f := &rollout.Facts{UID: string(s.UID), Records: s.Records, Sources: s.Sources, Served: c.serves(user, s), Status: s.Status,
+		Standstill: s.Standstill}
 	c.planned(func(p *rollout.Plan) { f.Mark = p.Mark() })
 	return f
 }
@@ -353,7 +353,7 @@ const failedElsewhere = "copies of this ConfigMap in other namespaces had the sa
 type lookup struct{ *Controller }
 
 func (l lookup) Users(at rollout.SourceRef) []workload.Ref {
-	return l.index.users(at.Namespace, at.Source)
+	return l.index.Users(at.Namespace, at.Source)
 }
 
 func (l lookup) Content(at rollout.SourceRef) *checksum.Content {
@@ -366,7 +366,7 @@ func (l lookup) Written(at rollout.SourceRef) time.Time {
 }
 
 func (l lookup) Workloads() int {
-	return l.index.count(func(user workload.Ref, s *Workload) bool {
+	return l.index.Count(func(user workload.Ref, s *Workload) bool {
 		served, _ := l.served(user, s)
 		return served && user.Kind.Restarts
 	})

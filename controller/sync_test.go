@@ -225,7 +225,7 @@ func TestRoll_IsNotRepeatedBeforeTheWatchCatchesUp(t *testing.T) {
 	h.rest()
 	h.mustSync(t, d)
 	// A watch event from before the roll comes late.
-	if err := h.index.of(d.Kind, "", h.clock).Update(before); err != nil {
+	if err := h.fills(d.Kind, "").Update(before); err != nil {
 		t.Fatal(err)
 	}
 	h.mustSync(t, d)
@@ -410,7 +410,7 @@ func TestSync_AWorkloadThatIsGoneIsForgotten(t *testing.T) {
 	c.gone = true
 	h.rest()
 	h.mustSync(t, d)
-	if s := h.index.get(d); s != nil {
+	if s := h.index.Get(d); s != nil {
 		t.Error("it is still known")
 	}
 }
@@ -434,7 +434,7 @@ func TestSync_ADenialByTheCodeOfWhatIsGone(t *testing.T) {
 				h.queue.Add(d)
 				h.next(t.Context())
 			}
-			if h.index.get(d) == nil {
+			if h.index.Get(d) == nil {
 				t.Fatal("it is forgotten")
 			}
 			h.wantWaiting(t, checksum.Retry, 0)
@@ -692,7 +692,7 @@ func TestRoll_OneThatWasHeldIsNoRoll(t *testing.T) {
 				t.Error("it counts as done")
 			}
 			calls, said := h.happened()
-			if !slices.Equal(calls, []string{"configstamp d"}) || len(h.index.get(d).records.Baseline) != 2 {
+			if !slices.Equal(calls, []string{"configstamp d"}) || len(h.index.Get(d).Records.Baseline) != 2 {
 				t.Fatalf("calls %q: not a roll that records alone, and the test shows nothing", calls)
 			}
 			if len(said) > 0 || !h.plan.LastRoll(d, "uid-d").IsZero() || h.plan.Follows(d) {

@@ -92,8 +92,8 @@ func (c *Controller) sayAbout(user workload.Ref, s *Workload, why checksum.Reaso
 		Kind:            user.Kind.Name,
 		Namespace:       user.Namespace,
 		Name:            user.Name,
-		UID:             s.uid,
-		ResourceVersion: s.resourceVersion,
+		UID:             s.UID,
+		ResourceVersion: s.ResourceVersion,
 		FieldPath:       about,
 	}, related, why, text)
 }
@@ -146,8 +146,8 @@ func (c *Controller) sayRolling(user workload.Ref, s *Workload, sources []checks
 	switch {
 	case !user.Kind.Restarts:
 		what = "later runs start with it"
-	case s.status.Waits != "":
-		what = "stamped, and no pod restarts by it: " + s.status.Waits
+	case s.Status.Waits != "":
+		what = "stamped, and no pod restarts by it: " + s.Status.Waits
 	}
 	c.say(user, s, checksum.ConfigChanged, why+": "+what, sources...)
 }
@@ -181,7 +181,7 @@ const patience = 8
 
 // reportFailure warns of a workload that keeps failing, once for each reason.
 func (c *Controller) reportFailure(user workload.Ref, err error) {
-	s := c.index.get(user)
+	s := c.index.Get(user)
 	if s == nil || optedOut(err) || c.queue.NumRequeues(user)+1 < patience {
 		return // nothing is told of a workload that has opted out
 	}

@@ -13,16 +13,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/configstamp/configstamp/internal/discovery"
 	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/index"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -78,8 +79,8 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		waits:    waits{all: map[workload.Ref]waiting{}},
 		others:   others{claimed: map[claimedKey]time.Time{}, renewed: map[workload.Ref]map[string]time.Time{}},
 	}
-	c.index = newIndex(c.wake, c.concern, options.Clock.Now)
-	c.index.remade = func(user workload.Ref) {
+	c.index = index.New(c.wake, c.concern, options.Clock.Now)
+	c.index.Remade = func(user workload.Ref) {
 		c.notes.forget(user)
 		c.told.forget(user)
 	}
@@ -185,7 +186,7 @@ func (c *Controller) watchesOf(config *rest.Config, clients *restAPI, kind *work
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
-		watches = append(watches, watch{kind.String(), client, c.index.of(kind, namespace, c.options.Clock)})
+		watches = append(watches, watch{kind.String(), client, c.fills(kind, namespace)})
 	}
 	return watches, nil
 }
@@ -212,7 +213,7 @@ func (c *Controller) custom(config *rest.Config, clients *restAPI, kind *workloa
 		}
 		running.Wait()
 		for _, watch := range watches {
-			c.index.replace(kind, watch.store.Namespace, nil)
+			c.index.Replace(kind, watch.store.Namespace, nil)
 		}
 		clients.put(kind, nil)
 		return nil
@@ -229,38 +230,59 @@ func (c *Controller) condenser(kind *workload.Kind, form workload.Reader) func([
 			if headErr != nil {
 				return nil, err
 			}
-			object, s = head, faulty(head, err)
+			object, s = head, index.Faulty(head, err)
 		}
 		return received{workload.Ref{Kind: kind, Namespace: object.Namespace, Name: object.Name}, s}, nil
 	}
 }
 
+// Workload is all that is kept of one workload.
+type Workload = index.Workload
+
+// received carries a Workload through client-go's Reflector.
+type received struct {
+	workload.Ref
+	*Workload
+}
+
+// GetObjectKind implements runtime.Object.
+func (r received) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object; what was received never changes.
+func (r received) DeepCopyObject() runtime.Object { return r }
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (r received) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, ResourceVersion: r.ResourceVersion}
+}
+
 // workloads is one watch of workloads, of one kind.
 type workloads = follow.Store[received]
 
-// of makes the watch that puts the workloads of a kind, in one namespace or in all (""),
+// fills makes the watch that puts the workloads of a kind, in one namespace or in all (""),
 // into the index.
-func (x *index) of(kind *workload.Kind, namespace string, clock clock.PassiveClock) *workloads {
+func (c *Controller) fills(kind *workload.Kind, namespace string) *workloads {
 	return &workloads{
-		Resource: kind.Resource, Namespace: namespace, Clock: clock,
+		Resource: kind.Resource, Namespace: namespace, Clock: c.options.Clock,
 		Event: func(w received, deleted bool) {
-			x.update(func() (wake []workload.Ref) {
-				if deleted {
-					x.set(w.Ref, nil)
-				} else if !x.take(w.Ref, w.Workload) {
-					return nil
-				}
-				return []workload.Ref{w.Ref}
-			})
+			if deleted {
+				w.Workload = nil
+			}
+			c.index.Told(w.Ref, w.Workload)
 		},
 		All: func(all []received, _ string) {
 			listed := make(map[workload.Ref]*Workload, len(all))
 			for _, w := range all {
 				listed[w.Ref] = w.Workload
 			}
-			x.replace(kind, namespace, listed)
+			c.index.Replace(kind, namespace, listed)
 		},
 	}
+}
+
+// read reads a workload as the API server writes it.
+func (o *Options) read(form workload.Reader, body []byte) (*workload.Object, *Workload, error) {
+	return index.Read(form, body, o.Dialects, o.Kinds)
 }
 
 // unwatched is for clients of what is read and never watched.

@@ -237,8 +237,8 @@ func (w *world) lead() {
 		w.see(user)
 	}
 	w.controller.leads.Store(true)
-	w.controller.index.refresh()
-	w.controller.planned(func(p *rollout.Plan) { p.Lead(w.controller.index.all(), w.clock.Now()) })
+	w.controller.index.Refresh()
+	w.controller.planned(func(p *rollout.Plan) { p.Lead(w.controller.index.All(), w.clock.Now()) })
 	w.controller.Reconsider()
 }
 

@@ -117,13 +117,20 @@ func (p *plugin) graph(ctx context.Context, args []string, flags *graphFlags) er
 	if err != nil {
 		return err
 	}
-	fleet, err := p.fleet(ctx, cluster, settings, namespace, args, &flags.statusFlags)
+	which, err := p.which(ctx, cluster, settings, namespace, args, &flags.statusFlags)
+	if err != nil {
+		return err
+	}
+	fleet, err := p.fleet(ctx, cluster, settings, which)
 	if err != nil {
 		return err
 	}
 	graph := answer.GraphOf(fleet, p.now())
 	if around.Name != "" {
-		graph = graph.Around(namespace, around)
+		if graph = graph.Around(namespace, around); len(graph.Sources) == 0 {
+			p.printGaps(cluster.Gaps())
+			return fmt.Errorf("no workload in namespace %s uses %s", namespace, around)
+		}
 	}
 	form := plain
 	if flags.drawing == "json" || flags.drawing == "yaml" {

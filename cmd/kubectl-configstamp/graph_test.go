@@ -13,6 +13,7 @@ func TestGraph(t *testing.T) {
 	}
 	golden(t, "graph-of-a-source", server, "graph", "secret/db", "-o", "mermaid")
 	golden(t, "graph-of-a-workload", server, "graph", "deployment/failed", "-o", "dot")
+	golden(t, "graph-of-nothing", server, "graph", "secret/nobody-uses-this")
 	golden(t, "graph-wrong", server, "graph", "-o", "png")
 }
 

@@ -15,9 +15,10 @@ func (p *plugin) historyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "history WORKLOAD",
 		Short: "Say why there is each revision of a workload",
-		Long: "Lists the revisions of a workload that the cluster still keeps (spec.revisionHistoryLimit),\n" +
-			"and says of each because of what it was made: which ConfigMaps and Secrets changed, by\n" +
-			"whom as far as that is known, or what else changed in the template.",
+		Long: "Lists the revisions of a workload that the cluster still keeps, and says of each\n" +
+			"because of what it was made: which ConfigMaps and Secrets changed, by whom as far\n" +
+			"as that is known, or what else changed in the template. How many are kept is the\n" +
+			"workload's spec.revisionHistoryLimit.",
 		Example: "  kubectl configstamp history deployment/web-app\n" +
 			"  kubectl configstamp history sts/db -n shop -o json",
 		Args:              cobra.RangeArgs(1, 2),

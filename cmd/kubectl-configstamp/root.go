@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,9 +79,19 @@ func rootCommand(p *plugin) *cobra.Command {
 			panic(err) // the flag stands above
 		}
 	}
+	root.SetUsageTemplate(usage(root.UsageTemplate()))
 	root.AddCommand(p.usersCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
 	root.AddCommand(p.graphCommand(), p.checksumCommand())
 	return root
+}
+
+// usage is cobra's help without kubectl's own flags, which every plugin has.
+func usage(template string) string {
+	const globals = "{{if .HasAvailableInheritedFlags}}\n\nGlobal Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}"
+	const note = "\n\nkubectl's own flags count too, such as --namespace and --context: see \"kubectl options\".\n" +
+		"--configstamp-namespace is where configstamp itself runs (\"configstamp\")."
+	template = strings.Replace(template, globals, note, 1)
+	return strings.Replace(template, "{{if .HasAvailableLocalFlags}}", "{{if and .HasParent .HasAvailableLocalFlags}}", 1)
 }
 
 func (p *plugin) versionCommand() *cobra.Command {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -19,6 +21,7 @@ type statusFlags struct {
 	output   format
 	all      bool
 	selector string
+	watch    bool
 }
 
 func (p *plugin) statusCommand() *cobra.Command {
@@ -27,10 +30,11 @@ func (p *plugin) statusCommand() *cobra.Command {
 		Use:   "status [WORKLOAD]",
 		Short: "Say what is rolling, waiting, held or halted, since when, and what to do next",
 		Long: "Says what is under way: which sources have changed, and which of their users are\n" +
-			"rolling, waiting, held or halted, since when, and what to do next. What is out of date\n" +
-			"the webhook says, asked by a dry run of a patch; where it says nothing, nothing is known.",
+			"rolling, waiting, held or halted, since when, and what to do next.\n\n" +
+			"What is out of date the webhook says, asked by a dry run of a patch. Where it says\n" +
+			"nothing, nothing is known.",
 		Example: "  kubectl configstamp status\n" +
-			"  kubectl configstamp status -A\n" +
+			"  kubectl configstamp status -A --watch\n" +
 			"  kubectl configstamp status deployment/web-app\n" +
 			"  kubectl configstamp status -l app=web-app -o wide",
 		Args:              cobra.MaximumNArgs(2),
@@ -42,6 +46,7 @@ func (p *plugin) statusCommand() *cobra.Command {
 	addFormat(command, &flags.output)
 	command.Flags().BoolVarP(&flags.all, "all-namespaces", "A", false, "look at all namespaces")
 	command.Flags().StringVarP(&flags.selector, "selector", "l", "", "look at workloads with these labels, such as app=web-app")
+	command.Flags().BoolVarP(&flags.watch, "watch", "w", false, "go on, and print again whenever something has changed")
 	return command
 }
 
@@ -61,27 +66,91 @@ func (p *plugin) status(ctx context.Context, args []string, flags *statusFlags) 
 	if err != nil {
 		return err
 	}
-	fleet, err := p.fleet(ctx, cluster, settings, namespace, args, flags)
+	which, err := p.which(ctx, cluster, settings, namespace, args, flags)
 	if err != nil {
 		return err
 	}
-	status := answer.StatusOf(fleet, p.now())
-	return p.print(flags.output, status, cluster.Gaps(), func(to io.Writer) { p.printStatus(to, &status, flags.output) })
+	fleet, err := p.fleet(ctx, cluster, settings, which)
+	if err != nil {
+		return err
+	}
+	show := func(fleet *seen.Fleet) error {
+		status := answer.StatusOf(fleet, p.now())
+		return p.print(flags.output, status, cluster.Gaps(), func(to io.Writer) { p.printStatus(to, &status, flags.output) })
+	}
+	if !flags.watch {
+		return show(fleet)
+	}
+	return p.watch(ctx, cluster, fleet, which, show)
+}
+
+// which reads which workloads are asked for.
+func (p *plugin) which(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, namespace string, args []string, flags *statusFlags) (inspect.Which, error) {
+	which := inspect.Which{Namespace: namespace, Selector: flags.selector}
+	if len(args) == 0 {
+		return which, nil
+	}
+	if flags.all || flags.selector != "" {
+		return which, fmt.Errorf("one workload is asked for: leave out --all-namespaces and --selector")
+	}
+	w, _, err := workloadOf(ctx, cluster, settings, namespace, args)
+	if err == nil {
+		which.Only = w.Ref
+	}
+	return which, err
 }
 
 // fleet reads the workloads that are asked for.
-func (p *plugin) fleet(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, namespace string, args []string, flags *statusFlags) (*seen.Fleet, error) {
-	if len(args) == 0 {
-		return cluster.Fleet(ctx, settings, inspect.Which{Namespace: namespace, Selector: flags.selector}, p.progress())
+func (p *plugin) fleet(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, which inspect.Which) (*seen.Fleet, error) {
+	if which.Only.Kind == nil {
+		return cluster.Fleet(ctx, settings, which, p.progress())
 	}
-	if flags.all || flags.selector != "" {
-		return nil, fmt.Errorf("one workload is asked for: leave out --all-namespaces and --selector")
-	}
-	w, _, err := workloadOf(ctx, cluster, settings, namespace, args)
-	if err != nil {
+	w, err := cluster.Workload(ctx, settings, which.Only)
+	switch {
+	case err != nil:
 		return nil, err
+	case w == nil:
+		return nil, notThere(cluster, which.Only.Kind.String(), which.Only.Namespace, which.Only.Name)
 	}
 	return cluster.One(ctx, settings, w)
+}
+
+// watch shows a fleet, and again whenever that says something else than before, until ctx
+// ends. A terminal shows the newest alone.
+func (p *plugin) watch(ctx context.Context, cluster *inspect.Cluster, fleet *seen.Fleet, which inspect.Which, show func(*seen.Fleet) error) error {
+	out := p.Out
+	defer func() { p.Out = out }()
+	before := ""
+	again := func(fleet *seen.Fleet) error {
+		var text bytes.Buffer
+		p.Out = &text
+		if err := show(fleet); err != nil || text.String() == before {
+			return err
+		}
+		switch {
+		case isTerminal(out):
+			fmt.Fprint(out, "\x1b[H\x1b[2J") // home, and clear
+		case before != "":
+			fmt.Fprintf(out, "--- %s\n", p.now().Format(time.TimeOnly))
+		}
+		before = text.String()
+		_, err := io.WriteString(out, before)
+		return err
+	}
+	if err := again(fleet); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	cluster.Follow(ctx, fleet, which, func(fleet *seen.Fleet) {
+		if err := again(fleet); err != nil {
+			stop(err)
+		}
+	})
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
 }
 
 // slowAfter is when a person at a terminal is told how far the questions are.

@@ -1,11 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"io"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
 )
@@ -62,5 +69,81 @@ func TestStatus_WithoutAnAnswerNothingIsInStep(t *testing.T) {
 		if strings.Contains(out, `"in-step"`) || strings.Contains(out, `"done":`) && !strings.Contains(out, `"done": 0`) {
 			t.Errorf("%s: something is in step:\n%s", name, out)
 		}
+	}
+}
+
+// What is watched is asked for again only where an event touched it.
+func TestStatus_Watch(t *testing.T) {
+	server := incident(t)
+	const config = "/api/v1/namespaces/shop/configmaps/payment-api-config"
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	out := &lines{wanted: "0 of 3 done", seen: make(chan struct{}, 1)}
+	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: io.Discard}, atThree)
+	root := rootCommand(p)
+	root.SetArgs([]string{"status", "--watch", "--kubeconfig", server.Kubeconfig(t, "shop")})
+	ended := make(chan error, 1)
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	out.wait(ctx, t)
+	time.Sleep(time.Second) // the watches have begun, and have brought what is known
+	server.Requests()
+
+	back := server.Get(t, config) // somebody puts the old content back
+	fields := back.GetManagedFields()
+	fields[0].Time = &metav1.Time{Time: atThree().Add(-time.Minute)}
+	back.SetManagedFields(fields)
+	out.want("edited 60s ago by kubectl-edit")
+	server.Put(back)
+	out.wait(ctx, t)
+	var asked []string
+	for _, request := range server.Requests() {
+		if path, found := strings.CutPrefix(request, "PATCH "); found {
+			asked = append(asked, path[strings.LastIndex(path, "/")+1:strings.Index(path, "?")])
+		}
+	}
+	slices.Sort(asked)
+	if want := []string{"failed", "halted", "paused"}; !slices.Equal(asked, want) {
+		t.Errorf("asked again for %v, want the users of the source alone: %v", asked, want)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// lines waits for a text in what is written.
+type lines struct {
+	mu     sync.Mutex
+	wanted string
+	text   strings.Builder
+	seen   chan struct{}
+}
+
+func (l *lines) want(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wanted = text
+	l.text.Reset()
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(text)
+	if l.wanted != "" && strings.Contains(l.text.String(), l.wanted) {
+		l.wanted = ""
+		l.seen <- struct{}{}
+	}
+	return len(text), nil
+}
+
+func (l *lines) wait(ctx context.Context, t *testing.T) {
+	t.Helper()
+	select {
+	case <-l.seen:
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		t.Fatalf("never saw %q in:\n%s", l.wanted, l.text.String())
 	}
 }

@@ -18,10 +18,12 @@ func (p *plugin) usersCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "users SOURCE",
 		Short: "Say which workloads use a ConfigMap or Secret, and which restart when it changes",
-		Long: "Says which workloads of the namespace use a ConfigMap or Secret, by which keys, how,\n" +
-			"and what an edit of it does to each. startup: read once, when a container starts.\n" +
-			"live: the kubelet refreshes the files. node: read by the node. unused: a volume that\n" +
-			"no container mounts.",
+		Long: "Says which workloads of the namespace use a ConfigMap or Secret, by which keys,\n" +
+			"how, and what an edit of it does to each.\n\n" +
+			"  startup  read once, when a container starts\n" +
+			"  live     the kubelet refreshes the files\n" +
+			"  node     read by the node, such as imagePullSecrets\n" +
+			"  unused   a volume that no container mounts",
 		Example: "  kubectl configstamp users configmap/payment-api-config\n" +
 			"  kubectl configstamp users cm/payment-api-config -n shop -o wide\n" +
 			"  kubectl configstamp users secret/db -o json",

@@ -242,27 +242,38 @@ func (w *Witness) Events(namespace string) ([]judge.Event, string, error) {
 }
 
 // CatchUp waits until the Witness has seen what the API server holds in a
-// namespace now.
+// namespace now, for a minute at most.
 func (w *Witness) CatchUp(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "configmap", "secret", "replicaset", "pod", "endpointslice"} {
-		list, err := w.all.Resource(kinds()[kind]).Namespace(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return fmt.Errorf("catching up with %s: %w", kind, err)
-		}
-		there := map[string]int64{}
-		for i := range list.Items {
-			list.Items[i].SetKind(kind)
-			there[judge.Name(&list.Items[i])] = judge.VersionOf(&list.Items[i])
-		}
-		for !w.knows(namespace, kind, there) {
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("catching up with %s of %s: %w", kind, namespace, ctx.Err())
-			case <-time.After(20 * time.Millisecond):
+		for seen := false; !seen; {
+			there, err := w.there(ctx, namespace, kind)
+			if err != nil {
+				return fmt.Errorf("catching up with %s of %s: %w", kind, namespace, err)
+			}
+			// What goes meanwhile may never be seen at its version: so it is listed again.
+			until := time.Now().Add(2 * time.Second)
+			for seen = w.knows(namespace, kind, there); !seen && time.Now().Before(until); seen = w.knows(namespace, kind, there) {
+				time.Sleep(20 * time.Millisecond)
 			}
 		}
 	}
 	return nil
+}
+
+// there are the versions of the objects of a kind that a namespace holds now.
+func (w *Witness) there(ctx context.Context, namespace, kind string) (map[string]int64, error) {
+	list, err := w.all.Resource(kinds()[kind]).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]int64{}
+	for i := range list.Items {
+		list.Items[i].SetKind(kind)
+		there[judge.Name(&list.Items[i])] = judge.VersionOf(&list.Items[i])
+	}
+	return there, nil
 }
 
 // knows reports whether each object was seen at its version or a later one, and

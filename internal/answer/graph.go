@@ -105,7 +105,9 @@ func sourcesNamed(w *seen.Workload, policy *checksum.Policy) []checksum.Source {
 	}
 	slices.SortFunc(sources, checksum.Source.Compare)
 	sources = slices.Compact(sources)
-	return slices.DeleteFunc(sources, func(s checksum.Source) bool { return slices.Contains(policy.Ignored, s) && !slices.Contains(policy.Also, s) })
+	return slices.DeleteFunc(sources, func(s checksum.Source) bool {
+		return slices.Contains(policy.Ignored, s) && !slices.Contains(policy.Also, s)
+	})
 }
 
 // Around is the part of a graph with one source: its users, and nothing else of theirs.

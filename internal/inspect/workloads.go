@@ -20,6 +20,8 @@ type Which struct {
 	Namespace string
 	// Selector is a label selector, "" for all.
 	Selector string
+	// Only, unless it is the zero Ref, is the one workload that Follow follows.
+	Only workload.Ref
 	// CreateOnly asks for what is stamped at its creation only too: Pods, Jobs,
 	// ReplicaSets and ReplicationControllers that no controller owns.
 	CreateOnly bool
@@ -163,6 +165,7 @@ func read(settings *seen.Settings, kind *workload.Kind, raw []byte) (*seen.Workl
 type metadata struct {
 	Namespace     string            `json:"namespace"`
 	Name          string            `json:"name"`
+	Version       string            `json:"resourceVersion"`
 	Annotations   map[string]string `json:"annotations"`
 	Labels        map[string]string `json:"labels"`
 	Created       time.Time         `json:"creationTimestamp"`

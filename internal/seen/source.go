@@ -13,7 +13,9 @@ type Source struct {
 	// Looked tells that the API server has said whether there is one; Exists, that there
 	// is.
 	Looked, Exists bool
-	Created        time.Time
+	// Version is its resourceVersion.
+	Version string
+	Created time.Time
 	// Policy is what its annotations say, nil is nothing.
 	Policy *checksum.SourcePolicy
 	// Annotations are its settings (configstamp.dev/...), and no others.

@@ -176,7 +176,7 @@ func TestProtobufIsReadAsItsJSONWouldBe(t *testing.T) {
 	for name := range inProtobuf() {
 		kind := kindNamed(t, name)
 		form := kind.Protobuf()
-		for seed := range uint64(200) {
+		for seed := range uint64(80) {
 			object := inProtobuf()[name]
 			random(object, seed, 1+int(seed%5))
 			message := messageOf(t, object)

@@ -238,10 +238,13 @@ func (c *court) records(was, now *life, event Event, unserved, edited, stamped b
 		// What the webhook proves it reads after the old object was stored; only what
 		// nothing covers yet may come from a memory that lags.
 		var since int64
-		if _, byUser := c.write(event); sameKind || !byUser {
+		_, byUser := c.write(event)
+		if sameKind || !byUser {
 			since = was.version
 		}
-		version, verdict := c.follow(s, value, span{since, event.Version}, floor, floored, sameKind)
+		// So has a template that a user changes: where nothing can be proven, what is on record
+		// stays, and memory tells the rest. A stamp of another selection is of the rest.
+		version, verdict := c.follow(s, value, span{since, event.Version}, floor, floored && (sameKind || !byUser), sameKind)
 		if verdict != "" && !unserved {
 			c.violated(verdict, event, "%s", describe(verdict, source, old, value))
 		}

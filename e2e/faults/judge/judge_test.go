@@ -78,6 +78,16 @@ func (s *story) deployment(uid, image string, stamps, annotations map[string]any
 	return map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": map[string]any{"replicas": int64(1), "template": template}}
 }
 
+// oneKey is the Deployment that reads one key alone, with its stamp for a value.
+func (s *story) oneKey(value string) map[string]any {
+	digest := harness.Digest([]byte("key"), "configmap", "n", "c", map[string][]byte{"k": []byte(value), "other": []byte("x")}, []string{"k"})
+	object := s.deployment("d", "1", map[string]any{"configmap.configstamp.dev/c": digest}, nil)
+	_ = unstructured.SetNestedField(object, []any{map[string]any{"name": "app", "image": "1", "env": []any{map[string]any{
+		"name": "K", "valueFrom": map[string]any{"configMapKeyRef": map[string]any{"name": "c", "key": "k"}},
+	}}}}, "spec", "template", "spec", "containers")
+	return object
+}
+
 // user is a write of the user's.
 func (s *story) user(object map[string]any, write Write) *story {
 	write.Began = s.now
@@ -110,6 +120,10 @@ func TestWhatIsRightIsNotJudged(t *testing.T) {
 		"a new image brings today's content": func() *story {
 			s := tell().set("b")
 			return s.user(s.deployment("d", "2", s.stamp("b"), nil), Write{What: "set image"})
+		}(),
+		"a user selects another key where nothing can be proven: memory lags, and it heals": func() *story {
+			s := tell().set("b").roll("b")
+			return s.user(s.oneKey("a"), Write{What: "select"}).event(watch.Modified, s.oneKey("b"))
 		}(),
 		"a PUT that no webhook saw drops the stamps; what is there is recorded, and rolls when it changes": func() *story {
 			s := tell().set("b")
@@ -144,27 +158,28 @@ func TestEachInvariantIsSeenToBeViolated(t *testing.T) {
 		invariant string
 		says      string
 	}{
-		"an edit that nobody rolled":             {tell().set("b"), "I1", "not what it holds"},
-		"a stamp that was true once":             {tell().set("b").roll("b").set("c"), "I1", "not what it holds"},
-		"nothing on record":                      {tell().event(watch.Modified, tell().deployment("e", "1", nil, nil)), "I1", "nothing is on record"},
-		"a stamp of what never was":              {tell().roll("z"), "I1", "never held"},
-		"a stamp of what is not yet":             {tell().roll("b").set("b"), "I1", "never held"},
-		"a change recorded and not rolled":       {tell().set("b").event(watch.Modified, mixed(tell(), "a", "b")), "I1", "nothing rolls"},
-		"a record dropped":                       {tell().event(watch.Modified, tell().deployment("d", "1", nil, nil)), "I1", "is gone"},
-		"a roll without a change":                {tell().event(watch.Modified, mixed(tell(), "a", "a")).event(watch.Modified, withStamp(tell(), "other")), "I2", "no content has changed"},
-		"a roll by a label":                      {labelled(tell().set("b"), "b"), "I2", "changes no template"},
-		"back to older content":                  {tell().set("b").roll("b").set("c").roll("c").roll("b").set("b"), "I3", "older content"},
-		"older content by a late replica":        {tell().set("b").roll("b").roll("a").set("a"), "I3", "older content"},
-		"another container's image":              {tell().event(watch.Modified, tell().deployment("d", "9", tell().stamp("a"), nil)), "I4", "image"},
-		"an annotation of somebody else's":       {tell().event(watch.Modified, tell().deployment("d", "1", tell().stamp("a"), map[string]any{"theirs": "x"})), "I4", "theirs"},
-		"a label is added to what a user puts":   {addedLabel(), "I4", "labels"},
-		"a PUT long after it was opted in again": {tell().namespace("disabled").namespace("enabled").user(tell().deployment("d", "1", nil, nil), Write{What: "put"}), "I1", "is gone"},
-		"an item of what a user applies is lost": {applied([]any{map[string]any{"name": "a"}}, []any{map[string]any{"name": "theirs"}}), "I4", "volumes[0]"},
-		"a user's replicas are lost":             {lostReplicas(), "I4", "replicas"},
-		"a stamp where nothing is opted in":      {tell().namespace("disabled").set("b").roll("b"), "I5", "not opted in"},
-		"more ReplicaSets than templates":        {replicaSets(tell(), 2), "I2", "2 ReplicaSets for 1 templates"},
-		"a roll while another source is missing": {rollWithout(), "I2", "is missing"},
-		"required, and absent on record":         {tell().unset().event(watch.Modified, absentStamp(tell())), "I2", "recorded as absent"},
+		"an edit that nobody rolled":                           {tell().set("b"), "I1", "not what it holds"},
+		"a stamp that was true once":                           {tell().set("b").roll("b").set("c"), "I1", "not what it holds"},
+		"nothing on record":                                    {tell().event(watch.Modified, tell().deployment("e", "1", nil, nil)), "I1", "nothing is on record"},
+		"a stamp of what never was":                            {tell().roll("z"), "I1", "never held"},
+		"a stamp of what is not yet":                           {tell().roll("b").set("b"), "I1", "never held"},
+		"a change recorded and not rolled":                     {tell().set("b").event(watch.Modified, mixed(tell(), "a", "b")), "I1", "nothing rolls"},
+		"a record dropped":                                     {tell().event(watch.Modified, tell().deployment("d", "1", nil, nil)), "I1", "is gone"},
+		"a roll without a change":                              {tell().event(watch.Modified, mixed(tell(), "a", "a")).event(watch.Modified, withStamp(tell(), "other")), "I2", "no content has changed"},
+		"a roll by a label":                                    {labelled(tell().set("b"), "b"), "I2", "changes no template"},
+		"back to older content":                                {tell().set("b").roll("b").set("c").roll("c").roll("b").set("b"), "I3", "older content"},
+		"older content by a late replica":                      {tell().set("b").roll("b").roll("a").set("a"), "I3", "older content"},
+		"older content of another selection by nobody's write": {tell().set("b").roll("b").event(watch.Modified, tell().oneKey("a")), "I3", "older content"},
+		"another container's image":                            {tell().event(watch.Modified, tell().deployment("d", "9", tell().stamp("a"), nil)), "I4", "image"},
+		"an annotation of somebody else's":                     {tell().event(watch.Modified, tell().deployment("d", "1", tell().stamp("a"), map[string]any{"theirs": "x"})), "I4", "theirs"},
+		"a label is added to what a user puts":                 {addedLabel(), "I4", "labels"},
+		"a PUT long after it was opted in again":               {tell().namespace("disabled").namespace("enabled").user(tell().deployment("d", "1", nil, nil), Write{What: "put"}), "I1", "is gone"},
+		"an item of what a user applies is lost":               {applied([]any{map[string]any{"name": "a"}}, []any{map[string]any{"name": "theirs"}}), "I4", "volumes[0]"},
+		"a user's replicas are lost":                           {lostReplicas(), "I4", "replicas"},
+		"a stamp where nothing is opted in":                    {tell().namespace("disabled").set("b").roll("b"), "I5", "not opted in"},
+		"more ReplicaSets than templates":                      {replicaSets(tell(), 2), "I2", "2 ReplicaSets for 1 templates"},
+		"a roll while another source is missing":               {rollWithout(), "I2", "is missing"},
+		"required, and absent on record":                       {tell().unset().event(watch.Modified, absentStamp(tell())), "I2", "recorded as absent"},
 	}
 	for name, test := range tests {
 		found := test.s.h.Judge()

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -31,28 +32,35 @@ type Server struct {
 	// Dry gives the warnings with which a dry run of a patch is answered; an error is
 	// what the API server says instead (400). nil: no warnings.
 	Dry func(resource string, object *unstructured.Unstructured) (warnings []string, err error)
+	// Intercept, unless nil, is told of each request, and what it accepts as an answer.
+	Intercept func(resource, accept string)
 
 	http *httptest.Server
 
 	mu       sync.Mutex
 	objects  map[string]*unstructured.Unstructured // by path
 	requests []string
+	version  int
+	moved    chan struct{} // closed and renewed whenever an object is put
 }
 
 // New starts a server that ends with the test, with the objects of some manifests (YAML
 // files of several documents).
 func New(t testing.TB, manifests ...string) *Server {
 	t.Helper()
-	s := &Server{objects: map[string]*unstructured.Unstructured{}}
+	s := &Server{objects: map[string]*unstructured.Unstructured{}, moved: make(chan struct{})}
 	for _, file := range manifests {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(file) //nolint:gosec // a test names it
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Apply(t, string(text))
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(s.http.Close)
+	t.Cleanup(func() {
+		s.http.CloseClientConnections()
+		s.http.Close()
+	})
 	return s
 }
 
@@ -79,7 +87,22 @@ func (s *Server) Put(object *unstructured.Unstructured) {
 	if object.GetUID() == "" {
 		object.SetUID(UID(object.GetName()))
 	}
+	s.version++
+	object.SetResourceVersion(strconv.Itoa(s.version))
 	s.objects[pathOf(object)] = object
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+// Get is a copy of an object, by the path that the API has for it, to be changed and Put.
+func (s *Server) Get(t testing.TB, path string) *unstructured.Unstructured {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.objects[path] == nil {
+		t.Fatalf("there is no %s", path)
+	}
+	return s.objects[path].DeepCopy()
 }
 
 // Config is how to reach the server.

@@ -65,11 +65,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		verb = "list"
 	}
 	metadata := strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
+	if s.Intercept != nil {
+		s.Intercept(to.resource, r.Header.Get("Accept"))
+	}
 	switch {
 	case to.resource == "":
 		s.discover(w, to)
 	case s.Forbid != nil && s.Forbid(verb, to.resource, to.namespace):
 		fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", to.resource, "jane", verb, to.resource, to.group))
+	case r.URL.Query().Get("watch") != "":
+		s.watch(w, r, to, metadata)
 	case to.name == "":
 		s.list(w, to, r.URL.Query(), metadata)
 	default:
@@ -117,6 +122,38 @@ func part(object *unstructured.Unstructured, metadata bool) map[string]any {
 		return object.Object
 	}
 	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]}
+}
+
+// watch streams the objects that there are, and then each that is put.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, to *target, metadata bool) {
+	byFields := fields.ParseSelectorOrDie(r.URL.Query().Get("fieldSelector"))
+	w.Header().Set("Content-Type", "application/json")
+	sent := map[string]string{}
+	for {
+		s.mu.Lock()
+		moved := s.moved
+		s.mu.Unlock()
+		for _, object := range s.under(to) {
+			path, version := pathOf(object), object.GetResourceVersion()
+			if sent[path] == version || !byFields.Matches(fieldsOf(object)) {
+				continue
+			}
+			what := "ADDED"
+			if sent[path] != "" {
+				what = "MODIFIED"
+			}
+			sent[path] = version
+			if json.NewEncoder(w).Encode(map[string]any{"type": what, "object": part(object, metadata)}) != nil {
+				return
+			}
+		}
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-moved:
+		case <-r.Context().Done():
+			return
+		}
+	}
 }
 
 func (s *Server) list(w http.ResponseWriter, to *target, query url.Values, metadata bool) {

@@ -1,0 +1,230 @@
+// Package index knows the workloads of the cluster, and for each source those that reference
+// it, so that nothing is listed when a source changes.
+//
+// It is filled by others, who watch or list. It must not know them: no client, no watch, no
+// queue. It must not know what follows from a change either: it wakes workloads, and the rules
+// stand in packages checksum and internal/rollout.
+//
+// Start reading at index.go, then workload.go (what is kept of one).
+package index
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Index holds the workloads, and for each source those that reference it. Its methods may be
+// called at any time, from any goroutine. What it returns never changes.
+type Index struct {
+	// Remade, if not nil, is called of a workload that is another one of its name, under the
+	// lock. It is set before anything is put into the index.
+	Remade func(workload.Ref)
+
+	woken   func(workload.Ref)
+	concern func(workload.Ref, *Workload) []checksum.Source
+	now     func() time.Time
+
+	mu        sync.RWMutex
+	workloads map[workload.Ref]*Workload
+	bySource  map[rollout.SourceRef][]workload.Ref // most have one, for which a map is eight times the size
+}
+
+// New makes an empty index. woken is called of each workload of which something new is known
+// that counts. concern gives the sources that concern a workload, by its policy, sorted; it is
+// called under the lock.
+func New(woken func(workload.Ref), concern func(workload.Ref, *Workload) []checksum.Source, now func() time.Time) *Index {
+	return &Index{woken: woken, concern: concern, now: now, workloads: map[workload.Ref]*Workload{}, bySource: map[rollout.SourceRef][]workload.Ref{}}
+}
+
+// Get is what is known of a workload, nil when nothing is.
+func (x *Index) Get(user workload.Ref) *Workload {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.workloads[user]
+}
+
+// Count counts some workloads; nil: all.
+func (x *Index) Count(counts func(workload.Ref, *Workload) bool) (n int) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for user, s := range x.workloads {
+		if counts == nil || counts(user, s) {
+			n++
+		}
+	}
+	return n
+}
+
+// Users are the workloads that a source concerns, in no order.
+func (x *Index) Users(namespace string, source checksum.Source) []workload.Ref {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	users := slices.Clone(x.bySource[rollout.SourceRef{Namespace: namespace, Source: source}])
+	for _, user := range x.bySource[rollout.SourceRef{Namespace: namespace}] {
+		if s := x.workloads[user]; s.Foreign.Named(source) && !slices.Contains(s.Sources, source) {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+// All are all workloads, in order.
+func (x *Index) All() []workload.Ref {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.SortedFunc(maps.Keys(x.workloads), workload.Ref.Compare)
+}
+
+// Told takes a workload as a watch tells of it; nil: it was deleted.
+func (x *Index) Told(user workload.Ref, s *Workload) {
+	x.update(func() (wake []workload.Ref) {
+		if s == nil {
+			x.set(user, nil)
+		} else if !x.take(user, s) {
+			return nil
+		}
+		return []workload.Ref{user}
+	})
+}
+
+// take takes a workload as it was received, unless something newer is known of that
+// name, and reports whether anything that counts is new. An object whose generation stays
+// has the template that it had.
+func (x *Index) take(user workload.Ref, s *Workload) (news bool) {
+	known := x.workloads[user]
+	if known != nil {
+		if order, err := resourceversion.CompareResourceVersion(s.ResourceVersion, known.ResourceVersion); err == nil && order < 0 {
+			return false
+		}
+	}
+	x.set(user, s)
+	return known == nil || known.UID != s.UID || known.Generation != s.Generation || !known.Records.Equal(s.Records) ||
+		known.Status.Phase != s.Status.Phase || known.Fault != s.Fault || !known.saysAs(s)
+}
+
+// set replaces what is known of a workload; nil forgets it.
+func (x *Index) set(user workload.Ref, s *Workload) {
+	known := x.workloads[user]
+	if s == nil {
+		delete(x.workloads, user)
+	} else {
+		x.workloads[user] = s
+		s.compare(known, x.now())
+		s.Sources = x.concern(user, s)
+	}
+	if known != nil && s != nil {
+		if s.UID != known.UID && x.Remade != nil {
+			x.Remade(user)
+		}
+		if slices.Equal(known.Sources, s.Sources) {
+			s.Sources = known.Sources // one copy is enough
+		}
+	}
+	was, is := known.foundBy(), s.foundBy()
+	for _, source := range was {
+		if !checksum.Among(is, source) {
+			x.unuse(rollout.SourceRef{Namespace: user.Namespace, Source: source}, user)
+		}
+	}
+	for _, source := range is {
+		if !checksum.Among(was, source) {
+			at := rollout.SourceRef{Namespace: user.Namespace, Source: source}
+			x.bySource[at] = append(x.bySource[at], user)
+		}
+	}
+}
+
+// unuse takes a workload from those that use a source.
+func (x *Index) unuse(at rollout.SourceRef, user workload.Ref) {
+	users := slices.DeleteFunc(x.bySource[at], func(other workload.Ref) bool { return other == user })
+	if x.bySource[at] = users; len(users) == 0 {
+		delete(x.bySource, at)
+	}
+}
+
+// Renew takes the answer to a re-admission, unless the watch has told of
+// something newer meanwhile, such as a deletion. It wakes the workload if somebody else has
+// changed its settings since: the watch will not tell of that any more.
+func (x *Index) Renew(user workload.Ref, s *Workload) {
+	x.update(func() (wake []workload.Ref) {
+		if known := x.workloads[user]; known != nil && x.take(user, s) && !known.saysAs(s) {
+			wake = append(wake, user)
+		}
+		return wake
+	})
+}
+
+// Gone forgets a workload that the API server does not know, if nothing newer
+// of that name has come meanwhile.
+func (x *Index) Gone(user workload.Ref, was *Workload) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.workloads[user] == was {
+		x.set(user, nil)
+	}
+}
+
+// Replace makes a list of one kind in one namespace ("" for all) the truth, and
+// wakes those that it holds, and those that are gone.
+func (x *Index) Replace(kind *workload.Kind, namespace string, list map[workload.Ref]*Workload) {
+	x.update(func() (wake []workload.Ref) {
+		for user := range x.workloads {
+			if _, ok := list[user]; !ok && user.Kind == kind && (namespace == "" || user.Namespace == namespace) {
+				x.set(user, nil)
+				wake = append(wake, user)
+			}
+		}
+		for user, s := range list {
+			x.set(user, s)
+			wake = append(wake, user)
+		}
+		return wake
+	})
+}
+
+// Refresh indexes every workload under its present policy.
+func (x *Index) Refresh() {
+	x.update(func() []workload.Ref {
+		x.refreshed("")
+		return nil
+	})
+}
+
+// Reconsider indexes the workloads of a namespace under their present policy, and wakes
+// them.
+func (x *Index) Reconsider(namespace string) {
+	x.update(func() []workload.Ref { return x.refreshed(namespace) })
+}
+
+// refreshed indexes workloads of a namespace ("": of all) under their present policy. It
+// copies each, so that a reader's copy does not change.
+func (x *Index) refreshed(namespace string) (all []workload.Ref) {
+	for user, s := range x.workloads {
+		if namespace == "" || user.Namespace == namespace {
+			same := *s
+			x.set(user, &same)
+			all = append(all, user)
+		}
+	}
+	return all
+}
+
+// update does something under the lock, and wakes workloads after that.
+func (x *Index) update(do func() (wake []workload.Ref)) {
+	wake := func() []workload.Ref {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return do()
+	}()
+	for _, user := range wake {
+		x.woken(user)
+	}
+}

@@ -1,0 +1,113 @@
+package index
+
+import (
+	"maps"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Workload is all that is kept of one workload.
+type Workload struct {
+	UID             types.UID
+	ResourceVersion string
+	Generation      int64
+	Inject          string // value of the opt-in label
+	Deleting        bool
+	Owned           bool // its owner rolls it
+	Records         checksum.Records
+	Settings        map[string]string    // its annotations that are a policy
+	Foreign         *checksum.Foreign    // what they say in other products' dialects
+	References      []checksum.Reference // joined
+	Fault           string               // why the template could not be read
+	Sources         []checksum.Source    // what it is found by
+	Status          workload.Status      // how far its newest revision is
+	Standstill      rollout.Standstill   // while and since it rolls, by what the index has seen
+	Best            rollout.Extent       // how far it has been while it rolls
+}
+
+// Read reads a workload as the API server writes it, in one form. Annotations of other
+// products count as dialects says; kinds tells who is rolled by an owner.
+func Read(form workload.Reader, body []byte, dialects []checksum.Dialect, kinds workload.Table) (*workload.Object, *Workload, error) {
+	object, err := form.Decode(body)
+	if err != nil {
+		return nil, nil, err
+	}
+	status, err := form.Status(body)
+	if err != nil {
+		return nil, nil, err
+	}
+	references, err := object.References()
+	s := Faulty(object, err)
+	s.References = checksum.Joined(references)
+	s.Foreign = object.Foreign(dialects)
+	s.Owned = object.RolledByOwner(kinds)
+	s.Status = status
+	// A baseline that cannot be read counts as none; the webhook drops it.
+	s.Records, _ = object.Records()
+	return object, s, nil
+}
+
+// Faulty is a workload with its metadata alone. err, if not nil, is why its template cannot
+// be read.
+func Faulty(object *workload.Object, err error) *Workload {
+	s := &Workload{
+		UID:             object.UID,
+		ResourceVersion: object.ResourceVersion,
+		Generation:      object.Generation,
+		Inject:          object.Labels[checksum.InjectLabel],
+		Deleting:        object.DeletionTimestamp != nil,
+		Settings:        checksum.SettingsOf(object.Annotations),
+	}
+	if err != nil {
+		s.Fault = err.Error()
+	}
+	return s
+}
+
+// saysAs reports whether what people and owners say in a workload's metadata, for
+// which no generation counts, is what another version of it has.
+func (s *Workload) saysAs(other *Workload) bool {
+	return s.Inject == other.Inject && s.Deleting == other.Deleting && s.Owned == other.Owned &&
+		maps.Equal(s.Settings, other.Settings) && reflect.DeepEqual(s.Foreign, other.Foreign)
+}
+
+// compare finds out, from what was known before, since when a workload that rolls has
+// made no progress, and since when one that is rolled out is.
+func (s *Workload) compare(known *Workload, now time.Time) {
+	same := known != nil && known.UID == s.UID && known.Generation == s.Generation
+	s.Standstill.Relapsed = same && (known.Standstill.Relapsed || known.Status.Phase == workload.RolledOut && s.Status.Phase == workload.Rolling)
+	if s.Status.Phase != workload.Rolling {
+		if same {
+			s.Standstill.Since, s.Best, s.Standstill.Calm = known.Standstill.Since, known.Best, known.Standstill.Calm
+			if known.Status.Phase == workload.Rolling {
+				s.Standstill.Calm = now
+			}
+		}
+		return
+	}
+	s.Standstill.Since, s.Best = now, rollout.NoExtent()
+	if same && (known.Status.Phase == workload.Rolling || now.Sub(known.Standstill.Calm) < rollout.CalmAfter) {
+		s.Standstill.Since, s.Best = known.Standstill.Since, known.Best
+	}
+	if s.Best.Grows(&s.Status) {
+		s.Standstill.Since = now
+	}
+}
+
+// foundBy is what the index finds a workload by, sorted. The zero Source is for all that
+// it names by patterns.
+func (s *Workload) foundBy() []checksum.Source {
+	switch {
+	case s == nil:
+		return nil
+	case s.Foreign == nil || len(s.Foreign.Names) == 0:
+		return s.Sources
+	}
+	return append([]checksum.Source{{}}, s.Sources...)
+}
