@@ -30,8 +30,8 @@ func (p *plugin) checksumCommand() *cobra.Command {
 			"the manifests are applied, as Helm's checksum/config does. Nothing else changes:\n" +
 			"comments, order, quotes and separators stay. The cluster is not asked.\n\n" +
 			"The keys that count are those that a pod uses, and the annotations of configstamp's\n" +
-			"policy are followed (only, ignore, ignore-keys, also, restart-on). Sources that are not\n" +
-			"in the files are named on stderr. Jobs and Pods stay as they are: the API server\n" +
+			"policy are followed (only, ignore, ignore-keys, also, restart-on). Sources that are\n" +
+			"not in the files are named on stderr. Jobs and Pods stay as they are: the API server\n" +
 			"refuses another pod template for them.\n\n" +
 			"Who can read a workload could try out guesses of a Secret by its plain checksum. So\n" +
 			"Secrets get one only by a key, or with --allow-guessable.",

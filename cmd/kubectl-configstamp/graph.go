@@ -47,10 +47,11 @@ func (p *plugin) graphCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "graph [SOURCE | WORKLOAD]",
 		Short: "Draw which workloads use which ConfigMaps and Secrets, and mark what is stale",
-		Long: "Draws which workloads use which ConfigMaps and Secrets: of a namespace, of all, around\n" +
-			"one source, or of one workload. What failed, is halted, held, waiting or rolling is\n" +
-			"marked, and so is the source because of which it is. As text for Graphviz (dot) or\n" +
-			"Mermaid, which Markdown on GitHub and GitLab shows, or as a picture (svg).",
+		Long: "Draws which workloads use which ConfigMaps and Secrets: of a namespace, of all,\n" +
+			"around one source, or of one workload. What failed, is halted, held, waiting or\n" +
+			"rolling is marked, and so is the source because of which it is.\n\n" +
+			"It is a text for Graphviz (dot) or for Mermaid, which Markdown on GitHub and GitLab\n" +
+			"shows, or a picture (svg).",
 		Example: "  kubectl configstamp graph -o svg > shop.svg\n" +
 			"  kubectl configstamp graph -A -o dot\n" +
 			"  kubectl configstamp graph configmap/payment-api-config -o mermaid\n" +

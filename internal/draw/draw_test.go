@@ -2,6 +2,7 @@ package draw_test
 
 import (
 	"encoding/xml"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -116,7 +117,7 @@ func shapes(t *testing.T, text string) (boxes, lines []rect, width, height float
 	inNode := 0
 	for {
 		token, err := decoder.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return boxes, lines, width, height
 		}
 		if err != nil {
