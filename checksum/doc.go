@@ -14,7 +14,7 @@
 //     other products), nearmiss.go (what was probably meant), and selection.go (which keys).
 //   - What is written: digest.go (the format v1, with its test vectors in
 //     testdata/vectors-v1.json), digestcache.go (nothing is hashed twice), stamp.go
-//     (where it stands).
+//     (where it stands). annotation.go is for pipelines without a webhook.
 //   - What follows: verdict.go (is a record still true?), prove.go (what must be known
 //     for certain before anything is decided), suppose.go (what would follow), decide.go (the table of the design),
 //     another.go (two installations), reason.go with reasons.go (why it came to that, in

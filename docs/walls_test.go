@@ -63,6 +63,10 @@ func TestWalls_RulesArePure(t *testing.T) {
 		"internal/answer": func(path string) bool {
 			return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout", "internal/forecast", "internal/seen")(path)
 		},
+		"internal/draw": knows("internal/answer"),
+		"internal/manifest": func(path string) bool {
+			return path != "os" && path != "net/http" && !strings.HasPrefix(path, "k8s.io/client-go") && (!strings.HasPrefix(path, module) || knows("checksum", "internal/workload")(path))
+		},
 		"internal/seen": func(path string) bool {
 			return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout")(path)
 		},

@@ -20,6 +20,7 @@ func TestExamples(t *testing.T) {
 	server := fakecluster.New(t, "testdata/examples.yaml")
 	t.Chdir("testdata") // config.yaml lies there
 	server.Dry = func(string, *unstructured.Unstructured) ([]string, error) { return []string{inStep}, nil }
+	t.Chdir("testdata/examples") // the files that examples name
 	root := rootCommand(newPlugin(genericiooptions.NewTestIOStreamsDiscard(), atThree))
 	for _, command := range root.Commands() {
 		if slices.Contains([]string{"completion", "help"}, command.Name()) {
@@ -41,11 +42,13 @@ func TestExamples(t *testing.T) {
 
 func runExample(t *testing.T, server *fakecluster.Server, line string) {
 	t.Helper()
-	text, ours := strings.CutPrefix(line, "kubectl configstamp ")
+	_, text, ours := strings.Cut(line, "kubectl configstamp ")
 	if !ours {
-		t.Errorf("an example does not begin with kubectl configstamp: %q", line)
+		t.Errorf("an example is not of kubectl configstamp: %q", line)
 		return
 	}
+	text, _, _ = strings.Cut(text, " | ") // the shell's part
+	text, _, _ = strings.Cut(text, " > ")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	if strings.Contains(line, "--watch") { // it goes on until somebody stops it
 		cancel()
@@ -70,6 +73,10 @@ func TestCompletion(t *testing.T) {
 		"why dep":              {"deployment/"},
 		"why deployment/":      {"deployment/failed", "deployment/in-step", "deployment/mislabelled", "deployment/paused"},
 		"status sts/":          {"sts/halted"},
+		"graph ":              {"configmap/", "secret/", "deployment/"},
+		"graph cm/":           {"cm/payment-api-config"},
+		"graph deploy/":       {"deploy/failed"},
+		"graph -o ":           {"dot", "mermaid", "svg"},
 		"history pod/":         {"pod/failed-2-fghij", "pod/failed-3-abcde"},
 		"status --namespace ":  {"shop"},
 		"status --output ":     {"wide", "json", "yaml", "name"},

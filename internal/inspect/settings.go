@@ -51,6 +51,10 @@ func (c *Cluster) Settings(ctx context.Context) (*seen.Settings, error) {
 	return settings, err
 }
 
+// Defaults are the settings where no cluster is asked: those of the program, and all kinds
+// of workloads that it knows.
+func Defaults() (*seen.Settings, error) { return settingsOf(nil) }
+
 // defaults are what the server does without flags; docs/reference.md lists them.
 func defaults() map[string]string {
 	return map[string]string{
