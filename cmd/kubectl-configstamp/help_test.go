@@ -18,7 +18,6 @@ import (
 // Every command has an example in its help, and each runs.
 func TestExamples(t *testing.T) {
 	server := fakecluster.New(t, "testdata/examples.yaml")
-	t.Chdir("testdata") // config.yaml lies there
 	server.Dry = func(string, *unstructured.Unstructured) ([]string, error) { return []string{inStep}, nil }
 	t.Chdir("testdata/examples") // the files that examples name
 	root := rootCommand(newPlugin(genericiooptions.NewTestIOStreamsDiscard(), atThree))
@@ -73,10 +72,10 @@ func TestCompletion(t *testing.T) {
 		"why dep":              {"deployment/"},
 		"why deployment/":      {"deployment/failed", "deployment/in-step", "deployment/mislabelled", "deployment/paused"},
 		"status sts/":          {"sts/halted"},
-		"graph ":              {"configmap/", "secret/", "deployment/"},
-		"graph cm/":           {"cm/payment-api-config"},
-		"graph deploy/":       {"deploy/failed"},
-		"graph -o ":           {"dot", "mermaid", "svg"},
+		"graph ":               {"configmap/", "secret/", "deployment/"},
+		"graph cm/":            {"cm/payment-api-config"},
+		"graph deploy/":        {"deploy/failed"},
+		"graph -o ":            {"dot", "mermaid", "svg"},
 		"history pod/":         {"pod/failed-2-fghij", "pod/failed-3-abcde"},
 		"status --namespace ":  {"shop"},
 		"status --output ":     {"wide", "json", "yaml", "name"},

@@ -15,15 +15,15 @@ import (
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
-// manifest is a source as a file has it.
-type manifest struct {
+// intended is a source as a file has it.
+type intended struct {
 	at      rollout.SourceRef
 	content *checksum.Content
 }
 
 // manifestsIn reads the ConfigMaps and Secrets of some files, folders or URLs, as kubectl
 // does; others counts what else is in them. What names no namespace is of namespace.
-func manifestsIn(files []string, namespace string) (all []manifest, others int, err error) {
+func manifestsIn(files []string, namespace string) (all []intended, others int, err error) {
 	infos, err := resource.NewLocalBuilder().Unstructured().
 		FilenameParam(false, &resource.FilenameOptions{Filenames: files}).Flatten().Do().Infos()
 	if err != nil {
@@ -48,7 +48,7 @@ func manifestsIn(files []string, namespace string) (all []manifest, others int, 
 }
 
 // manifestOf condenses a manifest. An error quotes nothing of it.
-func manifestOf(object *unstructured.Unstructured) (m manifest, err error) {
+func manifestOf(object *unstructured.Unstructured) (m intended, err error) {
 	m.at = rollout.SourceRef{Namespace: object.GetNamespace(), Source: checksum.Source{Kind: checksum.ConfigMap, Name: object.GetName()}}
 	if !m.at.Source.Nameable() {
 		return m, fmt.Errorf("no object can have that name")
@@ -78,9 +78,9 @@ func manifestOf(object *unstructured.Unstructured) (m manifest, err error) {
 
 // compared are manifests as edits of what the cluster has. Where the user may not look,
 // every key of a manifest may change.
-func compared(ctx context.Context, cluster *inspect.Cluster, all []manifest) (plans []answer.Plan, contents map[rollout.SourceRef]*checksum.Content, err error) {
+func compared(ctx context.Context, cluster *inspect.Cluster, all []intended) (plans []answer.Plan, contents map[rollout.SourceRef]*checksum.Content, err error) {
 	contents = map[rollout.SourceRef]*checksum.Content{}
-	last := map[rollout.SourceRef]manifest{} // of several the last counts
+	last := map[rollout.SourceRef]intended{} // of several the last counts
 	for _, m := range all {
 		last[m.at] = m
 	}
