@@ -10,7 +10,7 @@
 // tables of 80 columns, gaps. The commands: users.go, status.go, why.go, history.go,
 // impact.go with manifests.go (what is planned) and impact_print.go.
 //
-// graph.go has internal/draw draw its answer. checksum.go asks no cluster: manifests in, manifests out. files.go reads them.
+// doctor.go looks for what is wrong. graph.go has internal/draw draw its answer. checksum.go asks no cluster: manifests in, manifests out. files.go reads them.
 package main
 
 import (

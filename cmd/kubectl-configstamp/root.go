@@ -81,7 +81,7 @@ func rootCommand(p *plugin) *cobra.Command {
 	}
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
 	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
-	root.AddCommand(p.graphCommand(), p.checksumCommand())
+	root.AddCommand(p.graphCommand(), p.checksumCommand(), p.doctorCommand())
 	return root
 }
 

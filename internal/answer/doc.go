@@ -9,5 +9,6 @@
 // Read it in this order: users.go (who uses a source), revisions.go (why there is a
 // revision), progress.go (where one workload stands), status.go (what is under way), why.go (all
 // about one), history.go, impact.go (what an edit would do), graph.go (who uses what, all of
-// it).
+// it), doctor.go (what is wrong) with doctor_itself.go (with configstamp), doctor_users.go
+// (with what people have written) and doctor_others.go (with what is beside it).
 package answer
