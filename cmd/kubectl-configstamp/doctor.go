@@ -108,10 +108,6 @@ func (p *plugin) printDoctor(to io.Writer, doctor *answer.Doctor, output format)
 	if output == names {
 		return
 	}
-	byState := map[answer.CheckState][]string{}
-	for _, check := range doctor.Checks {
-		byState[check.State] = append(byState[check.State], check.Name)
-	}
 	if len(doctor.Findings) > 0 {
 		fmt.Fprintln(to)
 	}
@@ -124,16 +120,33 @@ func (p *plugin) printDoctor(to io.Writer, doctor *answer.Doctor, output format)
 	if len(parts) > 0 {
 		fmt.Fprintln(to, strings.Join(parts, ", ")+".")
 	}
-	if well := byState[answer.Well]; len(well) > 0 {
+	p.printChecks(to, doctor.Checks)
+}
+
+// printChecks says where nothing is wrong, and what is not known.
+func (p *plugin) printChecks(to io.Writer, checks []answer.Check) {
+	var well, reasons []string
+	unknown := map[string][]string{} // by reason
+	for _, check := range checks {
+		switch check.State {
+		case answer.Well:
+			well = append(well, check.Name)
+		case answer.Unlooked:
+			if unknown[check.Why] == nil {
+				reasons = append(reasons, check.Why)
+			}
+			unknown[check.Why] = append(unknown[check.Why], check.Name)
+		case answer.WrongFound:
+		}
+	}
+	if len(well) > 0 {
 		paragraph(to, "", "Nothing wrong: "+strings.Join(well, ", ")+".")
 	}
-	if len(byState[answer.Unlooked]) > 0 {
+	if len(reasons) > 0 {
 		fmt.Fprintln(to, p.paint(yellow, "Not known:"))
 	}
-	for _, check := range doctor.Checks {
-		if check.State == answer.Unlooked {
-			paragraph(to, "  ", check.Name+": "+check.Why)
-		}
+	for _, why := range reasons {
+		paragraph(to, "  ", strings.Join(unknown[why], ", ")+": "+why)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // Doctor tells what is wrong: with configstamp itself, with what may be in its way, and with
@@ -31,7 +32,8 @@ type Finding struct {
 	Namespace string   `json:"namespace,omitempty"`
 	// Text says what is wrong, and what comes of it.
 	Text string `json:"text"`
-	// Remedy is a command: it mends the finding, or shows what to mend.
+	// Remedy is a command: it mends the finding, or shows what to mend. Of several objects
+	// it is about the first.
 	Remedy string `json:"remedy"`
 }
 
@@ -72,6 +74,12 @@ type visit struct {
 	now   time.Time
 	found []Finding
 	check string // the one under way
+	// over says why nothing else is looked at, "" while it is.
+	over string
+	// unreached tells that it is known why the webhook says nothing, explained of which
+	// workloads.
+	unreached bool
+	explained map[workload.Ref]bool
 }
 
 // checks are all that is looked at, in the order of their findings. Each says what could
@@ -86,7 +94,7 @@ func checks() []struct {
 	}{
 		{"server", (*visit).server},
 		{"webhook", (*visit).webhook},
-		{"answer", (*visit).answer},
+		{"dry run", (*visit).dryRun},
 		{"certificate", (*visit).certificate},
 		{"key", (*visit).key},
 		{"leader", (*visit).leader},
@@ -105,13 +113,17 @@ func checks() []struct {
 
 // DoctorOf looks for what is wrong.
 func DoctorOf(up *seen.Checkup, now time.Time) Doctor {
-	v := &visit{Checkup: up, now: now}
+	v := &visit{Checkup: up, now: now, explained: map[workload.Ref]bool{}}
 	doctor := Doctor{Findings: []Finding{}}
 	for _, check := range checks() {
 		v.check = check.name
 		before := len(v.found)
 		result := Check{Name: check.name, State: Well}
-		if why := check.look(v); why != "" {
+		why := v.over
+		if why == "" {
+			why = check.look(v)
+		}
+		if why != "" {
 			result.State, result.Why = Unlooked, why
 		}
 		if slices.ContainsFunc(v.found[before:], func(f Finding) bool { return f.Weight != Note }) {
@@ -135,10 +147,13 @@ func sorted(all []Finding) []Finding {
 			joined = append(joined, one)
 			continue
 		}
-		for _, about := range one.About {
-			if !slices.Contains(joined[i].About, about) {
-				joined[i].About = append(joined[i].About, about)
-			}
+		f := &joined[i]
+		if !slices.Contains(f.About, one.About[0]) {
+			f.About = append(f.About, one.About[0])
+		}
+		slices.Sort(f.About)
+		if f.About[0] == one.About[0] {
+			f.Remedy = one.Remedy
 		}
 	}
 	order := map[string]int{}
@@ -214,19 +229,40 @@ func (v *visit) unlooked(words ...string) string {
 	return why
 }
 
-// served calls a function with each workload of the fleet that is served.
+// served calls a function with each workload that is served, as far as that is known: its
+// labels say it, or the webhook.
 func (v *visit) served(do func(*seen.Workload)) {
 	for _, w := range v.Workloads {
-		if standing, _ := v.Serves(w); standing == seen.Served {
+		code := v.Outcome(w).Code
+		switch standing, _ := v.Serves(w); {
+		case standing == seen.Served, standing == seen.MaybeServed && code != seen.Unknown && code != seen.OptedOut:
 			do(w)
 		}
 	}
 }
 
-// kinds are the resources of the workloads, as gaps name them.
-func (v *visit) kinds() (words []string) {
-	for _, kind := range v.Fleet.Settings.Kinds.Readmitted() {
-		words = append(words, kind.String())
+// lists says which of the lists of some resources, in the namespaces that were looked at,
+// could not be had; "" for none of them.
+func (v *visit) lists(resources ...string) string {
+	in := " in all namespaces"
+	if v.Namespace != "" {
+		in = " in namespace " + v.Namespace
 	}
-	return words
+	for i := range resources {
+		resources[i] += in
+	}
+	return v.unlooked(resources...)
+}
+
+// kinds are the resources of the workloads.
+func (v *visit) kinds() (resources []string) {
+	for _, kind := range v.Fleet.Settings.Kinds.Readmitted() {
+		resources = append(resources, kind.String())
+	}
+	return resources
+}
+
+// kindsOfSources are the resources of the sources.
+func kindsOfSources() []string {
+	return []string{"configmaps", "secrets", "secretproviderclasses.secrets-store.csi.x-k8s.io"}
 }

@@ -43,33 +43,44 @@ func (v *visit) entries() (ours []*seen.Webhook) {
 // webhook looks whether there is one, and something behind it.
 func (v *visit) webhook() string {
 	ours := v.entries()
-	if v.Webhooks.Looked && len(ours) == 0 {
-		v.noWebhook()
+	if v.Webhooks.Looked && len(ours) == 0 && v.noWebhook() {
 		return ""
 	}
 	service := "service/" + v.Name
 	switch e := v.Endpoints; {
 	case !e.Looked:
 	case e.Ready == 0:
+		v.unreached = true
 		v.own(Error, service, fmt.Sprintf("no webhook is ready (0 of %d endpoints). %s", e.All, whileAway(ours)), "kubectl get pods {ns} -o wide")
 	case e.Ready == 1:
 		v.own(Note, service, fmt.Sprintf("one webhook alone is ready (of %s): nothing stands in for it", counted(e.All, "endpoint")), "kubectl get deployment "+v.Name+" {ns}")
 	}
-	if v.Webhooks.Looked {
+	if len(ours) > 0 {
 		v.unselected(ours)
 	}
 	return v.unlooked(listOfWebhooks, "endpointslices.discovery.k8s.io")
 }
 
-func (v *visit) noWebhook() {
+// noWebhook tells that there is none of this installation, and reports whether that says
+// all.
+func (v *visit) noWebhook() (all bool) {
+	own := v.Settings.Installation
 	for i := range v.Webhooks.All {
 		if w := &v.Webhooks.All[i]; w.Ours() {
 			elsewhere := w.ClientConfig.Service.Namespace
-			v.tell(Error, "", "namespace/"+v.Settings.Installation, "configstamp is not installed here; it runs in namespace "+elsewhere+", so ask again with that", "kubectl configstamp doctor --configstamp-namespace "+elsewhere)
-			return
+			v.tell(Error, "", "namespace/"+own, "configstamp is not installed there, but in namespace "+elsewhere, "kubectl configstamp doctor --configstamp-namespace "+elsewhere)
+			v.over = "configstamp is not installed in namespace " + own
+			return true
 		}
 	}
+	if v.Lease.Looked && !v.Lease.Exists && v.Key.Looked && !v.Key.Exists {
+		v.tell(Error, "", "namespace/"+own, "configstamp is not installed there, and nowhere else: no webhook, no lease, no key", v.install()+" --create-namespace")
+		v.over = "configstamp is not installed in namespace " + own
+		return true
+	}
+	v.unreached = true
 	v.tell(Error, "", "mutatingwebhookconfiguration/"+v.Name, "there is none, so no webhook is called: nothing is stamped, and no edit rolls anything out", v.install())
+	return false
 }
 
 // whileAway says what it means that no webhook answers.
@@ -88,34 +99,29 @@ func whileAway(ours []*seen.Webhook) string {
 // unselected looks for workloads that are served, and that no entry of ours selects.
 func (v *visit) unselected(ours []*seen.Webhook) {
 	v.served(func(w *seen.Workload) {
-		if slices.ContainsFunc(ours, func(e *seen.Webhook) bool { return v.selects(e, w) }) {
-			return
+		if !slices.ContainsFunc(ours, func(e *seen.Webhook) bool { return v.selects(e, w) }) {
+			v.explained[w.Ref] = true
+			v.tell(Warning, w.Namespace, w.Text(), "opted in, and no entry of the webhook configuration selects it, so it is never stamped", v.install())
 		}
-		v.tell(Warning, w.Namespace, w.Text(), "it is opted in, and no entry of the webhook configuration selects it: it is never stamped", "kubectl get mutatingwebhookconfiguration "+ours[0].Configuration+" -o yaml")
 	})
 }
 
-// answer looks at what the webhook has said of each workload that is served.
-func (v *visit) answer() string {
-	asked, refused := 0, ""
+// dryRun looks at what the webhook has said of each workload that is served.
+func (v *visit) dryRun() string {
+	asked, refused, explained := 0, "", 0
 	var silent []string
 	v.served(func(w *seen.Workload) {
 		asked++
-		switch outcome := v.Outcome(w); outcome.Code {
-		case seen.Unknown:
-			switch outcome.Cause {
-			case seen.NoRight:
-				refused = outcome.Sentence
-			case seen.Silence:
-				silent = append(silent, w.Text()+" in namespace "+w.Namespace)
-			case seen.OtherCause, seen.NoDryRun, seen.NotCalled:
-				v.unanswered(w, outcome)
-			}
-		case seen.Deferred:
-			v.tell(Warning, w.Namespace, w.Text(), "the webhook answers, and cannot tell: "+outcome.Sentence, v.logs("webhook"))
-		case seen.KeyLost, seen.Declined, seen.OptedOut, seen.Oversize:
-			v.tell(Warning, w.Namespace, w.Text(), outcome.Sentence, "kubectl configstamp why {of}")
-		case seen.InStep, seen.WouldRoll, seen.WouldRecord, seen.Observed, seen.Held, seen.Missing, seen.Unreadable:
+		outcome := v.Outcome(w)
+		switch {
+		case outcome.Code == seen.Unknown && outcome.Cause == seen.NoRight:
+			refused = outcome.Sentence
+		case outcome.Code == seen.Unknown && (v.unreached || v.explained[w.Ref]):
+			explained++
+		case outcome.Code == seen.Unknown && outcome.Cause == seen.Silence:
+			silent = append(silent, w.Text()+" in namespace "+w.Namespace)
+		default:
+			v.answered(w, outcome)
 		}
 	})
 	if len(silent) > 0 {
@@ -124,24 +130,36 @@ func (v *visit) answer() string {
 	}
 	switch {
 	case refused != "":
-		return "whether the webhook answers: " + refused
-	case asked == 0 && len(v.Workloads) > 0:
-		return "whether the webhook answers: nothing that was looked at is opted in"
+		return refused
+	case explained > 0:
+		return fmt.Sprintf("the webhook said nothing of %s, for the reasons above", counted(explained, "workload"))
+	case asked == 0 && v.unlooked("namespaces") != "":
+		return v.unlooked("namespaces")
 	case asked == 0:
-		return "whether the webhook answers: there is no workload to ask it about"
+		return "the webhook could not be asked: no workload that was looked at is opted in"
 	}
 	return ""
 }
 
-func (v *visit) unanswered(w *seen.Workload, outcome seen.Outcome) {
-	switch outcome.Cause {
-	case seen.NotCalled:
-		v.tell(Error, w.Namespace, w.Text(), outcome.Sentence+". Nobody can change it until that webhook is back", "kubectl patch {of} --field-manager=configstamp --dry-run=server -p '{}'")
-	case seen.NoDryRun:
-		v.tell(Warning, w.Namespace, w.Text(), outcome.Sentence+". Nothing can be asked, and configstamp cannot record what is there",
-			"kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o custom-columns=NAME:.metadata.name,SIDE-EFFECTS:.webhooks[*].sideEffects")
-	case seen.OtherCause, seen.NoRight, seen.Silence:
-		v.tell(Warning, w.Namespace, w.Text(), "nothing is known of it: "+outcome.Sentence, "kubectl patch {of} --field-manager=configstamp --dry-run=server -p '{}'")
+// answered tells of an answer with which something is wrong.
+func (v *visit) answered(w *seen.Workload, outcome seen.Outcome) {
+	again := "kubectl patch {of} --field-manager=configstamp --dry-run=server -p '{}'"
+	switch outcome.Code {
+	case seen.Deferred:
+		v.tell(Warning, w.Namespace, w.Text(), "the webhook answers, and cannot tell: "+outcome.Sentence, v.logs("webhook"))
+	case seen.KeyLost, seen.Declined, seen.OptedOut, seen.Oversize:
+		v.tell(Warning, w.Namespace, w.Text(), "the webhook answers "+string(outcome.Code)+": "+outcome.Sentence, "kubectl configstamp why {of}")
+	case seen.Unknown:
+		switch outcome.Cause {
+		case seen.NotCalled:
+			v.tell(Error, w.Namespace, w.Text(), outcome.Sentence+". Nobody can change such a workload until that webhook is back", again)
+		case seen.NoDryRun:
+			v.tell(Warning, w.Namespace, w.Text(), outcome.Sentence+". Nothing can be asked, and configstamp cannot record what is there",
+				"kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o custom-columns=NAME:.metadata.name,SIDE-EFFECTS:.webhooks[*].sideEffects")
+		case seen.OtherCause, seen.NoRight, seen.Silence:
+			v.tell(Warning, w.Namespace, w.Text(), "nothing is known: "+outcome.Sentence, again)
+		}
+	case seen.InStep, seen.WouldRoll, seen.WouldRecord, seen.Observed, seen.Held, seen.Missing, seen.Unreadable:
 	}
 }
 
@@ -243,10 +261,13 @@ func (v *visit) rights() string {
 	}
 	for _, role := range v.Rights.Roles {
 		if role.Looked && !role.Exists {
-			v.tell(Error, role.Namespace, role.Text, "it is not there, so configstamp has not the rights that it needs", v.install())
+			v.tell(Error, role.Namespace, role.Text, "there is none, so configstamp has not the rights that it needs", v.install())
 		}
 	}
-	return v.unlooked("the rights of " + v.Rights.Account)
+	if why := v.unlooked("the rights of " + v.Rights.Account); why != "" {
+		return why
+	}
+	return "you may not ask what " + v.Rights.Account + " may do (create subjectaccessreviews)"
 }
 
 func (v *visit) defaults() string {

@@ -114,14 +114,14 @@ func (v *visit) peers() string {
 				both++
 			}
 		})
-		about, remedy := "deployment/"+peer.Name, "kubectl scale {of} --replicas=0"
+		about := "deployment/" + peer.Name
 		if both > 0 {
-			v.tell(Warning, peer.Namespace, about, fmt.Sprintf("%s runs beside configstamp, and both look after %s: one edit may restart those twice. When nothing needs it any more, stop it", peer.Product, counted(both, "workload")), remedy)
+			v.tell(Warning, peer.Namespace, about, fmt.Sprintf("%s runs beside configstamp, and both look after %s: one edit may restart those twice. When nothing needs it any more, stop it", peer.Product, counted(both, "workload")), "kubectl scale {of} --replicas=0")
 			continue
 		}
-		v.tell(Note, peer.Namespace, about, peer.Product+" runs beside configstamp; no workload that was looked at is under both", remedy)
+		v.tell(Note, peer.Namespace, about, peer.Product+" runs beside configstamp; no workload that was looked at is under both", "kubectl get {of} -o wide")
 	}
-	return v.unlooked("deployments.apps")
+	return v.unlooked("deployments.apps in all namespaces")
 }
 
 // installations looks for Namespaces that two installations of configstamp serve, or none.

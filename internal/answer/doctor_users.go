@@ -27,7 +27,7 @@ func (v *visit) settings() string {
 	for _, name := range slices.Sorted(maps.Keys(v.Namespaces)) {
 		namespace := v.Namespaces[name]
 		found := namespace.Findings
-		if checksum.NamesOnly(namespace.Settings) && v.unlooked(v.kinds()...) == "" {
+		if checksum.NamesOnly(namespace.Settings) && v.lists(v.kinds()...) == "" {
 			found = append(slices.Clone(found), referenced[name].With(nil, nil).Lacks(namespace.Settings)...)
 		}
 		v.misses("", "namespace/"+name, found)
@@ -36,13 +36,16 @@ func (v *visit) settings() string {
 		source := v.Sources[at]
 		v.misses(at.Namespace, at.Source.String(), append(checksum.NearMisses(checksum.OfSource, source.Labels, source.Annotations), source.Policy.Findings(checksum.Source{})...))
 	}
-	return v.unlooked(append(v.kinds(), "namespaces", "configmaps in", "secrets in")...)
+	return cmp.Or(v.unlooked("namespaces"), v.lists(append(v.kinds(), kindsOfSources()...)...))
 }
 
 // misses tells what was found on one object.
 func (v *visit) misses(namespace, about string, found []checksum.Finding) {
 	for _, finding := range found {
 		remedy := "kubectl edit {of}"
+		if form, key, _ := strings.Cut(finding.Key, " "); strings.HasPrefix(about, "secret/") && key != "" {
+			remedy = "kubectl " + strings.Replace(form, "annotation", "annotate", 1) + " {of} " + key + "-" // an editor would show its content
+		}
 		if finding.Reason == checksum.NoValue {
 			for _, meant := range []string{checksum.InjectEnabled, checksum.InjectDisabled} {
 				if strings.Contains(finding.Text, "did you mean "+meant+"?") {
@@ -70,7 +73,7 @@ func (v *visit) pauses() string {
 	for _, w := range v.Workloads {
 		v.pause(w.Namespace, w.Text(), w.Object.Annotations, w.Paused)
 	}
-	return v.unlooked(append(v.kinds(), "namespaces")...)
+	return cmp.Or(v.unlooked("namespaces"), v.lists(v.kinds()...))
 }
 
 func (v *visit) pause(namespace, about string, annotations map[string]string, written time.Time) {
@@ -83,9 +86,9 @@ func (v *visit) pause(namespace, about string, annotations map[string]string, wr
 	switch {
 	case !policy.Pause.On:
 	case !until.IsZero() && until.Before(v.now):
-		v.tell(Note, namespace, about, fmt.Sprintf("its pause was over %s ago, and holds nothing any more", Ago(v.now, until)), remedy)
+		v.tell(Note, namespace, about, fmt.Sprintf("the pause was over %s ago, and holds nothing any more", Ago(v.now, until)), remedy)
 	case until.IsZero() && !written.IsZero() && v.now.Sub(written) > forgotten:
-		v.tell(Warning, namespace, about, fmt.Sprintf("it has been paused for %s or longer: no edit rolls it out", Ago(v.now, written)), remedy)
+		v.tell(Warning, namespace, about, fmt.Sprintf("paused for %s or longer: no edit rolls anything out", Ago(v.now, written)), remedy)
 	}
 }
 
@@ -98,7 +101,7 @@ func (v *visit) sources() string {
 			if !selection.Required || !v.gone(w.Namespace, source) {
 				continue
 			}
-			v.tell(Warning, w.Namespace, w.Text(), "it requires "+source.String()+", which does not exist: pods cannot start, and nothing rolls until it does", "kubectl configstamp users "+inNamespace(source.String(), w.Namespace)+" -o wide")
+			v.tell(Warning, w.Namespace, w.Text(), source.String()+" is required, and does not exist: pods cannot start, and nothing rolls until it does", "kubectl configstamp users "+inNamespace(source.String(), w.Namespace)+" -o wide")
 		}
 		for _, also := range policy.Also {
 			if v.gone(w.Namespace, also) {
@@ -108,11 +111,11 @@ func (v *visit) sources() string {
 		outcome := v.Outcome(w)
 		for _, warning := range outcome.Beside {
 			if source, key, found := missingKey(warning); found && outcome.Code == seen.Missing {
-				v.tell(Warning, w.Namespace, w.Text(), "it requires the key "+key+" of "+source+", which has none: pods cannot start, and nothing rolls until it does", "kubectl configstamp users "+inNamespace(source, w.Namespace)+" -o wide")
+				v.tell(Warning, w.Namespace, w.Text(), "the key "+key+" of "+source+" is required, and does not exist: pods cannot start, and nothing rolls until it does", "kubectl configstamp users "+inNamespace(source, w.Namespace)+" -o wide")
 			}
 		}
 	})
-	return v.unlooked("configmaps in", "secrets in", "secretproviderclasses.secrets-store.csi.x-k8s.io in")
+	return cmp.Or(v.unlooked("namespaces"), v.lists(append(v.kinds(), kindsOfSources()...)...), v.unasked())
 }
 
 // gone reports whether a source is known not to exist.
@@ -121,8 +124,19 @@ func (v *visit) gone(namespace string, source checksum.Source) bool {
 	if known.Looked || !source.Nameable() {
 		return known.Looked && !known.Exists
 	}
-	words := map[checksum.Kind]string{checksum.ConfigMap: "configmaps in", checksum.Secret: "secrets in", checksum.SecretProviderClass: "secretproviderclasses.secrets-store.csi.x-k8s.io in"}
-	return v.unlooked(words[source.Kind]) == ""
+	i := slices.Index([]checksum.Kind{checksum.ConfigMap, checksum.Secret, checksum.SecretProviderClass}, source.Kind)
+	return v.lists(kindsOfSources()[i]) == ""
+}
+
+// unasked says that some workload could not be asked about: the webhook alone knows which
+// keys are missing.
+func (v *visit) unasked() (why string) {
+	v.served(func(w *seen.Workload) {
+		if v.Outcome(w).Code == seen.Unknown {
+			why = "which keys are missing the webhook alone can tell, and it did not answer"
+		}
+	})
+	return why
 }
 
 // missingKey reads the webhook's warning of a required key that is missing.
@@ -156,12 +170,12 @@ func (v *visit) records() string {
 		remedy := "kubectl patch {of} --type=merge --field-manager=" + checksum.RecordingManager + " -p '{}'"
 		had := slices.ContainsFunc(v.Revisions[w.Object.UID], func(r seen.Revision) bool { return len(r.Stamps) > 0 })
 		if !had {
-			v.tell(Warning, w.Namespace, w.Text(), "it is opted in, and has no checksum: neither the webhook nor the controller has seen it. An edit of its sources may not roll it out. To have what is there recorded (nothing restarts)", remedy)
+			v.tell(Warning, w.Namespace, w.Text(), "opted in, and without any checksum: neither the webhook nor the controller has looked at it. To have what is there recorded (nothing restarts):", remedy)
 			return
 		}
-		v.tell(Warning, w.Namespace, w.Text(), "an older revision has checksums, and its template has none: "+lastWriter(w)+" took them away, or wrote it while no webhook answered. To have what is there recorded (nothing restarts)", remedy)
+		v.tell(Warning, w.Namespace, w.Text(), "an older revision has checksums, and the newest has none: "+lastWriter(w)+" took them away, or wrote the template while no webhook answered. To have what is there recorded (nothing restarts):", remedy)
 	})
-	return v.unlooked(append(v.kinds(), "configmaps in", "secrets in")...)
+	return cmp.Or(v.unlooked("namespaces"), v.lists(append(v.kinds(), kindsOfSources()...)...))
 }
 
 // lastWriter names the newest field manager of a workload's template.

@@ -22,7 +22,7 @@ const usualName = "configstamp"
 // the installation is. What goes wrong beside the fleet is noted among the Gaps.
 // answered is Ask's.
 func (c *Cluster) Checkup(ctx context.Context, settings *seen.Settings, namespace string, answered func(done, of int)) (*seen.Checkup, error) {
-	up := &seen.Checkup{}
+	up := &seen.Checkup{Namespace: namespace}
 	group, within := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		up.Fleet, err = c.Fleet(within, settings, Which{Namespace: namespace}, answered)

@@ -12,6 +12,8 @@ import (
 // known of it.
 type Checkup struct {
 	*Fleet
+	// Namespace is the one whose workloads and sources are looked at, "" for all.
+	Namespace string
 	// Name is what configstamp's own objects are called, or what their names begin with.
 	Name         string
 	Server       Server
