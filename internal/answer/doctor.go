@@ -79,6 +79,8 @@ type visit struct {
 	// unreached tells that it is known why the webhook says nothing, explained of which
 	// workloads.
 	unreached bool
+	// silent tells that some answer lacked, and it is not known why.
+	silent    bool
 	explained map[workload.Ref]bool
 }
 

@@ -124,7 +124,7 @@ func (v *visit) dryRun() string {
 			v.answered(w, outcome)
 		}
 	})
-	if len(silent) > 0 {
+	if v.silent = len(silent) > 0; v.silent {
 		v.tell(Error, "", "mutatingwebhookconfiguration/"+v.Name, fmt.Sprintf("the webhook said nothing of %d of %s (the first is %s) when it was asked by a dry run: it is not called, or does not answer. %s",
 			len(silent), counted(asked, "workload"), silent[0], whileAway(v.entries())), v.logs("webhook"))
 	}
@@ -192,7 +192,10 @@ func (v *visit) certificate() string {
 			v.own(Warning, about, "cert-manager says: "+c.Fault, show)
 		}
 	}
-	return v.unlooked(listOfWebhooks, "certificates.cert-manager.io")
+	if why := v.unlooked(listOfWebhooks, "certificates.cert-manager.io"); why != "" || !v.silent {
+		return why
+	}
+	return "which certificate the webhook serves cannot be seen, as it does not answer"
 }
 
 // bundle says what is wrong with a caBundle, "" for nothing.

@@ -78,7 +78,7 @@ func (c *Cluster) single(ctx context.Context, q query) (object []byte, looked bo
 }
 
 func (c *Cluster) webhooks(ctx context.Context) (all seen.Webhooks) {
-	all.Looked = c.all(ctx, query{gvr: v1("admissionregistration.k8s.io", "mutatingwebhookconfigurations")}, func(raw []byte) {
+	all.Looked = c.all(ctx, query{gvr: v1("admissionregistration.k8s.io", "mutatingwebhookconfigurations"), unscoped: true}, func(raw []byte) {
 		var read admissionregistrationv1.MutatingWebhookConfiguration
 		if c.doubt("mutatingwebhookconfiguration "+metadataOf(raw).Name, unmarshal(raw, &read)) {
 			return

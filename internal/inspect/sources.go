@@ -101,7 +101,7 @@ func (c *Cluster) Namespaces(ctx context.Context, names ...string) (map[string]s
 		all[meta.Name] = seen.Namespace{Namespace: checksum.NamespaceOf(&of), Known: true, Labels: meta.Labels, Annotations: meta.Annotations, Paused: meta.paused()}
 		return nil
 	}
-	q := query{gvr: v1("", "namespaces"), metadata: true}
+	q := query{gvr: v1("", "namespaces"), metadata: true, unscoped: true}
 	if len(names) == 0 {
 		return all, c.each(ctx, q, take)
 	}
