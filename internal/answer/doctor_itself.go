@@ -33,7 +33,7 @@ const listOfWebhooks = "mutatingwebhookconfigurations.admissionregistration.k8s.
 // entries are those of the webhooks of this installation.
 func (v *visit) entries() (ours []*seen.Webhook) {
 	for i := range v.Webhooks.All {
-		if w := &v.Webhooks.All[i]; w.Ours() && w.ClientConfig.Service.Namespace == v.Settings.Installation {
+		if w := &v.Webhooks.All[i]; w.Ours() && (w.Installation() == v.Settings.Installation || w.Installation() == "") {
 			ours = append(ours, w)
 		}
 	}
@@ -48,7 +48,7 @@ func (v *visit) webhook() string {
 	}
 	service := "service/" + v.Name
 	switch e := v.Endpoints; {
-	case !e.Looked:
+	case !e.Looked, len(ours) > 0 && ours[0].ClientConfig.Service == nil:
 	case e.Ready == 0:
 		v.unreached = true
 		v.own(Error, service, fmt.Sprintf("no webhook is ready (0 of %d endpoints). %s", e.All, whileAway(ours)), "kubectl get pods {ns} -o wide")
@@ -67,7 +67,7 @@ func (v *visit) noWebhook() (all bool) {
 	own := v.Settings.Installation
 	for i := range v.Webhooks.All {
 		if w := &v.Webhooks.All[i]; w.Ours() {
-			elsewhere := w.ClientConfig.Service.Namespace
+			elsewhere := w.Installation()
 			v.tell(Error, "", "namespace/"+own, "configstamp is not installed there, but in namespace "+elsewhere, "kubectl configstamp doctor --configstamp-namespace "+elsewhere)
 			v.over = "configstamp is not installed in namespace " + own
 			return true

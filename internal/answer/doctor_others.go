@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -126,13 +127,13 @@ func (v *visit) peers() string {
 
 // installations looks for Namespaces that two installations of configstamp serve, or none.
 func (v *visit) installations() string {
+	own := v.Settings.Installation
 	there := map[string]bool{}
 	for i := range v.Webhooks.All {
 		if w := &v.Webhooks.All[i]; w.Ours() {
-			there[w.ClientConfig.Service.Namespace] = true
+			there[cmp.Or(w.Installation(), own)] = true
 		}
 	}
-	own := v.Settings.Installation
 	for _, name := range slices.Sorted(maps.Keys(v.Namespaces)) {
 		namespace := v.Namespaces[name]
 		named, isNamed := namespace.Settings[installationSetting]
@@ -162,7 +163,7 @@ func (v *visit) serving(namespace string) (installations []string) {
 		if !w.Ours() || w.Name != "namespace.configstamp.dev" || !v.selectsNamespace(w, namespace) {
 			continue
 		}
-		if of := w.ClientConfig.Service.Namespace; !slices.Contains(installations, of) {
+		if of := cmp.Or(w.Installation(), v.Settings.Installation); !slices.Contains(installations, of) {
 			installations = append(installations, of)
 		}
 	}

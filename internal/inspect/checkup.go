@@ -93,7 +93,7 @@ func (c *Cluster) webhooks(ctx context.Context) (all seen.Webhooks) {
 // serviceOf is the name of the Service of our webhooks, "" where it is not known.
 func (c *Cluster) serviceOf(webhooks []seen.Webhook) string {
 	for i := range webhooks {
-		if w := &webhooks[i]; w.Ours() && w.ClientConfig.Service.Namespace == c.installation {
+		if w := &webhooks[i]; w.Ours() && w.Installation() == c.installation {
 			return w.ClientConfig.Service.Name
 		}
 	}

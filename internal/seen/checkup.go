@@ -66,7 +66,16 @@ type Webhook struct {
 // one that is not, for some seconds.
 func (w *Webhook) Ours() bool {
 	entry, its := strings.CutSuffix(w.Name, ".configstamp.dev")
-	return its && entry != "reached" && w.ClientConfig.Service != nil
+	return its && entry != "reached"
+}
+
+// Installation is the namespace of the Service that an entry calls; "" for one that is called
+// by a URL, of which nobody can tell whose it is.
+func (w *Webhook) Installation() string {
+	if w.ClientConfig.Service == nil {
+		return ""
+	}
+	return w.ClientConfig.Service.Namespace
 }
 
 // Endpoints counts what stands behind the webhook's Service.
