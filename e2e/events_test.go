@@ -87,7 +87,8 @@ func TestEvents_WhoeverRequiresADeletedSourceIsTold(t *testing.T) {
 	s.Create(deployment("d", "configmap/c"))
 	s.Create(deployment("choosy", "configmap/c?"))
 	before := s.Settled("deployment/d", "deployment/choosy")
-	s.KubectlInput("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: \"1\"}\n", "replace", "--force", "-f", "-")
+	s.Delete("configmap/c") // as kubectl replace --force does, which takes longer than what settles here
+	s.Set("configmap/c", "k", "1")
 	s.Unchanged(before)
 	s.WantNoNote("deployment/d", "SourceMissing")
 	s.Delete("configmap/c")
