@@ -26,7 +26,7 @@ func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Dur
 	err = errPanicked // unless it returns
 	defer c.permits(func(t *throttle.Throttle) []workload.Ref { return t.Looked(user, c.options.Clock.Now()) })
 	defer func() {
-		c.waits.looked(user, c.notes.end(user), err != nil, c.again(user), c.options.Clock.Now())
+		c.waits.Looked(user, c.notes.end(user), err != nil, c.again(user), c.options.Clock.Now())
 	}()
 	s := c.index.Get(user)
 	if s == nil {
@@ -45,7 +45,7 @@ func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Dur
 func (c *Controller) forget(user workload.Ref) (wait time.Duration) {
 	c.notes.forget(user)
 	c.told.forget(user)
-	c.others.forget(user)
+	c.others.Forget(user)
 	c.planned(func(p *rollout.Plan) { wait = p.Forget(user, c.options.Clock.Now()) })
 	return wait
 }
@@ -74,11 +74,16 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	if err != nil {
 		return 0, err
 	}
-	c.noteRolled(ctx, user, s)
+	if rolled := c.noteRolled(ctx, user, s); !rolled {
+		if err := c.noteOverruled(ctx, user, s); err != nil {
+			return 0, err
+		}
+	}
 	c.noteRecorded(ctx, user, s)
 	c.sayUnreadable(user, s, review)
-	c.sayAhead(ctx, user, s)
 	note := c.notes.of(user)
+	note.holds.About = at(user, review.Untrue)
+	gone := c.sayGone(user, s, &review)
 	note.missed(review.Missing)
 	for i := range review.ToRecord {
 		source := review.ToRecord[i].Source
@@ -93,14 +98,7 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && !c.asks(user, (*rollout.Plan).Follows) {
 		c.atRest(user)
 	}
-	return sooner(wait, again), err
-}
-
-// atRest forgets what people were told of a workload, as nothing is due any more. Only that
-// its pods cannot be listed stays true.
-func (c *Controller) atRest(user workload.Ref) {
-	c.notes.of(user).settle()
-	c.told.forget(user, checksum.PodsUnseen)
+	return sooner(gone, sooner(wait, again)), err
 }
 
 // reread is a workload as the API server has it now.
@@ -143,7 +141,7 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload,
 	} else {
 		c.notes.forget(user)
 		c.told.forget(user, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
-		c.others.forget(user)
+		c.others.Forget(user)
 	}
 	wait, err := c.follow(ctx, user, s)
 	if !served && err == nil && !c.asks(user, (*rollout.Plan).Follows) {
@@ -157,6 +155,7 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload,
 // something else will wake it.
 func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r review) (wait time.Duration, rolls bool, err error) {
 	facts := c.facts(user, s)
+	c.notes.of(user).told = nil
 	if len(r.Untrue) == 0 {
 		c.planned(func(p *rollout.Plan) { p.RolledByOthers(user, facts, c.options.Clock.Now()) })
 		return 0, false, nil
@@ -169,7 +168,11 @@ func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r 
 	if verdict.Do == rollout.Roll {
 		return 0, true, nil
 	}
-	return c.tellHeld(ctx, user, s, &r, verdict), false, nil
+	wait = c.tellHeld(ctx, user, s, &r, verdict)
+	if text := c.told.text(user, verdict.Why); text != "" && !verdict.Settles {
+		c.notes.of(user).told = &heldBy{text, c.options.Clock.Now(), r.Untrue, s.Records}
+	}
+	return wait, false, nil
 }
 
 // facts are what is known of a workload now.
@@ -294,60 +297,6 @@ func (c *Controller) planned(do func(*rollout.Plan)) {
 		c.queue.AddAfter(stir.User, stir.After)
 	}
 }
-
-// isTurn reports whether an item of the queue asks whose turn it is: no workload
-// has no kind.
-func isTurn(user workload.Ref) bool { return user.Kind == nil }
-
-// takeTurns wakes those whose turn has come, and tells what has become of changes.
-func (c *Controller) takeTurns(ctx context.Context) {
-	var out rollout.Orders
-	c.planned(func(p *rollout.Plan) { out = p.Next(c.options.Clock.Now()) })
-	for _, user := range append(out.Roll, out.Held...) {
-		c.queue.Add(user)
-	}
-	if !out.At.IsZero() {
-		c.queue.AddAfter(workload.Ref{}, out.At.Sub(c.options.Clock.Now()))
-	}
-	tell := func(all []rollout.News, why checksum.Reason, text func(rollout.News, rollout.SourceRef) string) {
-		for _, one := range all {
-			about := "" // by whom; else a second halt would be counted up under the words of the first
-			if one.By != (workload.Ref{}) {
-				about = one.By.People()
-			}
-			for _, at := range one.Sources {
-				c.onSource(ctx, at, why, text(one, at), about)
-			}
-		}
-	}
-	for _, n := range out.Halted {
-		if !n.Foreign {
-			c.metrics.halts.Inc()
-		}
-	}
-	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
-		why := "the change stops here as well: " + failedElsewhere
-		if !n.Foreign {
-			why = fmt.Sprintf("the change stops, as %s has failed with it: %s", n.By.People(), n.Why)
-		}
-		return fmt.Sprintf("%s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
-			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, at.Source.Kind, at.Source.Name)
-	})
-	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News, _ rollout.SourceRef) string {
-		if n.Foreign {
-			return "the change goes on: what has failed in other namespaces does not halt it any more"
-		}
-		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.By.People())
-	})
-	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News, _ rollout.SourceRef) string {
-		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
-	})
-}
-
-// failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.
-// What failed, and where, is not for those who read about this namespace.
-const failedElsewhere = "copies of this ConfigMap in other namespaces had the same change, and workloads there have failed with it; " +
-	"one workload after the other tries it again after a while (--foreign-halt)"
 
 // lookup is what the plan looks up: it implements rollout.Cluster.
 type lookup struct{ *Controller }

@@ -20,12 +20,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/configstamp/configstamp/internal/claims"
 	"github.com/configstamp/configstamp/internal/discovery"
 	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/index"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/throttle"
+	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -74,10 +76,10 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 			})}),
 		line:     queued,
 		throttle: throttle.New(options.Workers),
-		told:     told{texts: map[any]map[string]string{}},
+		told:     told{texts: map[any]map[string]words{}},
 		notes:    notes{made: map[workload.Ref]*note{}},
-		waits:    waits{all: map[workload.Ref]waiting{}},
-		others:   others{claimed: map[claimedKey]time.Time{}, renewed: map[workload.Ref]map[string]time.Time{}},
+		waits:    waiting.New(),
+		others:   claims.New(),
 	}
 	c.index = index.New(c.wake, c.concern, options.Clock.Now)
 	c.index.Remade = func(user workload.Ref) {

@@ -79,6 +79,30 @@ func TestEvents_NoStormOfThem(t *testing.T) {
 	s.WantNote("deployment/held", "RolloutHeld") // once, however often the source changes
 }
 
+func TestEvents_WhoeverRequiresADeletedSourceIsTold(t *testing.T) {
+	t.Parallel()
+	const gone = "SourceMissing: configmap/c does not exist any more: pods that run go on, but no new pod of this Deployment can start"
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	s.Create(deployment("d", "configmap/c"))
+	s.Create(deployment("choosy", "configmap/c?"))
+	before := s.Settled("deployment/d", "deployment/choosy")
+	s.Delete("configmap/c") // as kubectl replace --force does, which takes longer than what settles here
+	s.Set("configmap/c", "k", "1")
+	s.Unchanged(before)
+	s.WantNoNote("deployment/d", "SourceMissing")
+	s.Delete("configmap/c")
+	s.WantRolls(before, rolls{"deployment/choosy": 1}) // it does without
+	s.WantNote("deployment/d", gone)
+	s.WantNoNote("deployment/choosy", "SourceMissing")
+	s.Set("configmap/c", "k", "1")
+	s.WantRollsBack(before, rolls{"deployment/choosy": 2}) // and d restarts for nothing
+	before = s.Counts()
+	s.Set("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1, "deployment/choosy": 1})
+	s.WantNote("deployment/d", gone)
+}
+
 func TestEvents_AnOperatorThatTakesStampsAwayIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	s, before := one(t, "k", "1")
