@@ -161,6 +161,7 @@ stale: $(HELM) $(HELM_DOCS) ## Check that "make manifests" was run
 chart: stale ## The chart: lint, tests of what it renders
 	$(HELM) lint --strict deploy/chart
 	HELM=$(HELM) go test -count=1 ./deploy/...
+	HELM=$(HELM) go test -count=1 -run TestPublished ./cmd/configstamp
 
 fuzz: ## Fuzz every target for FUZZ_SECONDS
 	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/...); do \

@@ -167,7 +167,9 @@ func stampAll(ring *Ring, a *Admission) Decision {
 		}
 		switch ring.assess(a.Namespace, &s, held, recorded, content) {
 		case Missing:
-			decision.Findings = append(decision.Findings, s.missingFinding(content))
+			if !s.Source.comesByItself() {
+				decision.Findings = append(decision.Findings, s.missingFinding(content))
+			}
 		case True:
 			if !s.HoldOnly {
 				decision.Records.Stamps[StampKey(s.Source)] = held
@@ -271,13 +273,7 @@ func (s Selection) faults(content *Content) []Finding {
 	if content == nil || content.Policy == nil || s.HoldOnly {
 		return nil
 	}
-	var found []Finding
-	for _, fault := range content.Policy.Faults {
-		finding := fault.Finding()
-		finding.Source = s.Source
-		found = append(found, finding)
-	}
-	return found
+	return content.Policy.faults(s.Source)
 }
 
 func (s Selection) missingFinding(content *Content) Finding {

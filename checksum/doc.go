@@ -11,12 +11,13 @@
 //     joined.go (what is kept of that).
 //   - What counts: served.go (whose workloads), policy.go, with setting.go (the
 //     annotations), pattern.go and window.go (their values) and dialect.go (those of
-//     other products), and selection.go (which keys).
+//     other products), nearmiss.go (what was probably meant), and selection.go (which keys).
 //   - What is written: digest.go (the format v1, with its test vectors in
 //     testdata/vectors-v1.json), digestcache.go (nothing is hashed twice), stamp.go
 //     (where it stands).
 //   - What follows: verdict.go (is a record still true?), prove.go (what must be known
 //     for certain before anything is decided), decide.go (the table of the design),
 //     another.go (two installations), reason.go with reasons.go (why it came to that, in
-//     every word that people and metrics see) and finding.go (what people are told).
+//     every word that people and metrics see), finding.go (what people are told) and
+//     outcome.go (in one word, where a dry run asks).
 package checksum

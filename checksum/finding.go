@@ -10,11 +10,14 @@ import (
 type Finding struct {
 	Reason Reason
 	Source Source
-	// Key is the missing key, for MissingKey, or the annotation; for Claimed, ids of
-	// digest keys.
+	// Key is the missing key, for MissingKey; for Claimed, ids of digest keys; of a near
+	// miss, what is written, such as "label configstamp.dev/injcet".
 	Key string
-	// Text is the fault, for UnreadableSetting; the installation, for Claimed.
+	// Text is the fault, for UnreadableSetting; the installation, for Claimed; of a near
+	// miss, what to do.
 	Text string
+	// Place is where a near miss stands.
+	Place Origin
 }
 
 // Finding is a fault as people are told of it.
@@ -24,12 +27,7 @@ func (f Fault) Finding() Finding { return Finding{Reason: UnreadableSetting, Tex
 const speaker = "configstamp: "
 
 // Warning is the finding as an admission warning, which tells who speaks.
-func (f Finding) Warning() string {
-	if f.Reason == UnreadableSetting && f.Source == (Source{}) {
-		return f.String() // it begins with our annotation
-	}
-	return speaker + f.String()
-}
+func (f Finding) Warning() string { return speaker + f.String() }
 
 // String is the sentence, short enough for an admission warning.
 func (f Finding) String() string {
@@ -39,7 +37,8 @@ func (f Finding) String() string {
 	}
 	return strings.NewReplacer(
 		"{source}", f.Source.String(), "{kind}", string(f.Source.Kind), "{name}", strconv.Quote(f.Source.Name),
-		"{key}", strconv.Quote(f.Key), "{keys}", f.Key, "{annotation}", f.Key,
+		"{key}", strconv.Quote(f.Key), "{keys}", f.Key, "{label or annotation}", f.Key, "{place}", f.Place.place(),
+		"{hint}", f.Text, "{where}", f.Text, "{value}", f.Text,
 		"{fault}", fault, "{user}", user, "{installation}", f.Text,
 	).Replace(f.Reason.row().Sentence)
 }

@@ -3,6 +3,7 @@ package checksum
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -64,6 +65,8 @@ const (
 	OfNamespace Origin = "Namespace"
 	OfFlag      Origin = "flag"
 	OfSource    Origin = "source"
+	// OfTemplate is where no setting can stand.
+	OfTemplate Origin = "pod template"
 )
 
 // Level is the annotations of one origin; of flags, as if they were annotations.
@@ -204,10 +207,11 @@ type SourcePolicy struct {
 	Faults []Fault
 }
 
-// IsOfSource reports whether SourcePolicyOf may read an annotation of this key. Others
-// need not be there: they may be as long as a source's whole content.
+// IsOfSource reports whether SourcePolicyOf, or NearMisses, may read an annotation of this
+// key. Others need not be there: they may be as long as a source's whole content.
 func IsOfSource(key []byte) bool {
-	return bytes.HasPrefix(key, []byte(settingPrefix)) || bytes.HasPrefix(key, []byte(reloaderDomain))
+	domain, _, cut := bytes.Cut(key, []byte("/"))
+	return cut && isNearOurs(string(domain)) || bytes.HasPrefix(key, []byte(reloaderDomain))
 }
 
 // SourcePolicyOf reads the annotations of a ConfigMap or Secret.
@@ -271,13 +275,27 @@ func (p *SourcePolicy) Resumes() time.Time {
 	return p.Resume
 }
 
-// Unread is what is wrong with a setting that holds nothing; false: nothing is.
-func (p *SourcePolicy) Unread() (Fault, bool) {
-	if p == nil || !p.Ahead {
-		return Fault{}, false
+// faults tells which settings of a source cannot be read, and hold what uses it.
+func (p *SourcePolicy) faults(of Source) []Finding {
+	var found []Finding
+	for _, fault := range p.Faults {
+		finding := fault.Finding()
+		finding.Source = of
+		found = append(found, finding)
 	}
-	return Fault{Origin: OfSource, Key: settingPrefix + "resume", Value: p.Resume.Format(time.RFC3339),
-		Want: "it was more than a minute ahead when it was written, so it releases nothing; want the present time, as $(date -u +%FT%TZ) gives it"}, true
+	return found
+}
+
+// Findings tells which settings of a source cannot be read, one that holds nothing too.
+func (p *SourcePolicy) Findings(of Source) []Finding {
+	if p == nil {
+		return nil
+	}
+	found := p.faults(of)
+	if p.Ahead {
+		found = append(found, Finding{Reason: ResumeAhead, Source: of, Text: strconv.Quote(p.Resume.Format(time.RFC3339))})
+	}
+	return found
 }
 
 // SettingsOf picks the settings out of an object's annotations; nil when there

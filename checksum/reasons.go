@@ -16,7 +16,11 @@ const (
 	ForeignStamps
 	NoSetting
 	NoAnnotation
+	NoLabel
 	NoTemplateSetting
+	OtherPlace
+	NoValue
+	Unnamed
 	Claimed
 	OtherKey
 	NoDigestKey
@@ -66,7 +70,10 @@ const (
 	PodsUnseen
 	RecordingBlocked
 	ChecksumsTakenAway
+	SourceGone
+	Overruled
 	// of sources,
+	ResumeAhead
 	ChangeHalted
 	ChangeResumed
 	ChangeRolledOut
@@ -93,9 +100,13 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	InvalidName: {"invalid-name", Silent, "", AdmissionReasons, "", "{kind}: no object can have the name {name}; the reference is not stamped"},
 	ForeignStamps: {"foreign-stamps", Silent, "", AdmissionReasons, "",
 		"the configstamp annotations in this request are ignored: the content of a ConfigMap or Secret is not versioned; to undo a change, put the old content back"},
-	NoSetting:         {"no-setting", Silent, "", AdmissionReasons, "", "{annotation} is not a setting of a workload; it has no effect"},
-	NoAnnotation:      {"no-annotation", Silent, "", AdmissionReasons, "", "{annotation} is a label, not an annotation; it has no effect here"},
-	NoTemplateSetting: {"no-setting-on-template", Silent, "", AdmissionReasons, "", "{annotation} has no effect on a pod template; write it on the workload's own metadata"},
+	NoSetting:         {"no-setting", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} is not a setting of {place}; it has no effect{hint}"},
+	NoAnnotation:      {"no-annotation", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} has no effect: it is a label, not an annotation; write it as a label"},
+	NoLabel:           {"no-label", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} has no effect: it is an annotation, not a label; write it as an annotation"},
+	NoTemplateSetting: {"no-setting-on-template", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} has no effect on a pod template; write it on the workload's own metadata{hint}"},
+	OtherPlace:        {"other-place", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} has no effect on {place}; write it on {where}"},
+	NoValue:           {"no-value", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation}: {fault}"},
+	Unnamed:           {"unreferenced-name", Warning, "SettingHasNoEffect", AdmissionReasons, "", "configstamp.dev/only names {source}, which nothing here references{hint}"},
 	Claimed:           {"claimed", Silent, "", AdmissionReasons | ReadmissionResults, "claimed", claimHead + "{keys}" + claimBody + "{installation}" + claimTail},
 	OtherKey: {"other-key", Silent, "", AdmissionReasons, "",
 		"recorded checksums that were made by another installation of configstamp, or under a lost key, are left as they are; the controller records anew what is lost"},
@@ -141,7 +152,12 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	PodsUnseen:              {"pods-unseen", Warning, "PodsUnseen", 0, "", "the pods of the workload cannot be looked at; its status alone tells whether it is healthy"},
 	RecordingBlocked:        {"recording-blocked", Warning, "RecordingBlocked", 0, "", "nothing is recorded, because another webhook would change the workload along with it"},
 	ChecksumsTakenAway:      {"checksums-taken-away", Warning, "ChecksumsTakenAway", 0, "", "a client takes our annotations away again and again; the event names it, and the way out"},
+	SourceGone: {"source-gone", Warning, "SourceMissing", Waiting, "missing",
+		"a ConfigMap, Secret or key that the workload requires is gone: pods that run go on, and no new one can start until it is back"},
+	Overruled: {"overruled", Normal, "HoldOverruled", 0, "", "somebody had the workload take new content though something held it; the event says how, and what that was"},
 
+	ResumeAhead: {"resume-ahead", Warning, "PolicyUnreadable", 0, "",
+		"configstamp.dev/resume: {value}: it was more than a minute ahead when it was written, so it releases nothing; want the present time, as $(date -u +%FT%TZ) gives it"},
 	ChangeHalted:       {"change-halted", Warning, "ChangeHalted", 0, "", "a workload has failed with the change; the event names it, and says why and how to go on"},
 	ChangeResumed:      {"change-resumed", Normal, "ChangeResumed", 0, "", "nothing halts the change any more"},
 	ChangeRolledOut:    {"change-rolled-out", Normal, "ChangeRolledOut", 0, "", "all that the change concerns, and that may roll, have rolled"},

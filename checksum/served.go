@@ -16,14 +16,19 @@ type Namespace struct {
 	Ending bool
 	// Settings are its annotations that are a policy.
 	Settings map[string]string
+	// Findings are what its users should know of its labels and annotations: near misses,
+	// and settings that cannot be read.
+	Findings []Finding
 }
 
 // NamespaceOf reads the metadata of a Namespace.
 func NamespaceOf(meta *metav1.ObjectMeta) Namespace {
+	settings := SettingsOf(meta.Annotations)
 	return Namespace{
 		OptedIn:  meta.Labels[InjectLabel] == InjectEnabled,
 		Ending:   meta.DeletionTimestamp != nil,
-		Settings: SettingsOf(meta.Annotations),
+		Settings: settings,
+		Findings: append(NearMisses(OfNamespace, meta.Labels, meta.Annotations), Unreadable(OfNamespace, settings)...),
 	}
 }
 
@@ -54,6 +59,12 @@ func (c Candidate) Declines() (why Reason, declines bool) {
 	return NoReason, false
 }
 
+// Selected reports whether the webhook configuration selects a workload, so that who
+// writes it is told of near misses by its admission.
+func Selected(c Candidate, n Namespace) bool {
+	return !c.Excluded && c.Inject != InjectDisabled && (n.OptedIn || c.Inject == InjectEnabled || c.Foreign.OptsIn())
+}
+
 // Served reports whether an installation, which is known by its own namespace, serves a
 // workload, and else why not. The workload is opted in by its own label, else by that of
 // its Namespace, else by another product's annotations.
@@ -64,10 +75,16 @@ func Served(c Candidate, n Namespace, installation string) (served bool, why Rea
 	if c.Inject != InjectEnabled && !n.OptedIn && !c.Foreign.OptsIn() {
 		return false, OptedOut
 	}
-	if _, written := n.Settings[installationSetting]; written && installation != "" && !Names(n.Settings, installation) {
+	if LeftToAnother(n, installation) {
 		return false, ServedElsewhere
 	}
 	return true, NoReason
+}
+
+// LeftToAnother reports whether a Namespace names another installation than ours.
+func LeftToAnother(n Namespace, installation string) bool {
+	_, written := n.Settings[installationSetting]
+	return written && installation != "" && !Names(n.Settings, installation)
 }
 
 // installationSetting names, on a Namespace, the installation that serves it.

@@ -1,10 +1,8 @@
 package checksum
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +18,7 @@ type Setting struct {
 	Value, Meaning, On string
 
 	key         string
+	label       bool // it is a label, not an annotation
 	set         func(*Policy, string) error
 	setOnSource func(*SourcePolicy, string) error
 }
@@ -36,7 +35,7 @@ const settingCount = 13
 // admission.
 var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
-		key: settingPrefix + "only", On: onWorkload,
+		key: onlySetting, On: onWorkload,
 		Value:   "list such as `configmap/web-message,secret/db-*` (globs)",
 		Meaning: "these sources alone count",
 		set:     func(p *Policy, text string) error { return assign(&p.Only, text, parseSourcePatterns) },
@@ -55,7 +54,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.IgnoreKeys, text, parseKeyPatterns) },
 	},
 	{
-		key: settingPrefix + "also", On: onWorkload,
+		key: alsoSetting, On: onWorkload,
 		Value:   "list such as `configmap/routes,secret/api`, no globs",
 		Meaning: "sources that the pod template does not name (the app reads them by itself) count too: all keys; they are optional",
 		set:     func(p *Policy, text string) error { return assign(&p.Also, text, parseSources) },
@@ -117,6 +116,12 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	},
 }
 
+// Settings that other rules name.
+const (
+	onlySetting = settingPrefix + "only"
+	alsoSetting = settingPrefix + "also"
+)
+
 // Where a setting can stand: on objects, and as a flag as well.
 const (
 	onObjects  = "workload, Namespace"
@@ -144,7 +149,7 @@ func (f Fault) Error() string {
 		where += " on the Namespace"
 	case OfFlag:
 		where = "--" + strings.TrimPrefix(f.Key, settingPrefix)
-	case OfWorkload, OfSource:
+	case OfWorkload, OfSource, OfTemplate:
 	}
 	return fmt.Sprintf("%s: %q: %s", where, shortened(f.Value), f.Want)
 }
@@ -229,32 +234,6 @@ func parseInterval(text string) (time.Duration, error) {
 	return interval, nil
 }
 
-// Strangers tells of annotations that look like settings, and are none where
-// they stand: on a workload, or on its pod template.
-func Strangers(workload, template map[string]string) []Finding {
-	var found []Finding
-	for key := range workload {
-		if strings.HasPrefix(key, settingPrefix) && !isOurs(key) && !isSetting(key) {
-			why := NoSetting
-			if key == InjectLabel {
-				why = NoAnnotation
-			}
-			found = append(found, Finding{Reason: why, Key: key})
-		}
-	}
-	for key := range template {
-		if strings.HasPrefix(key, settingPrefix) && !isOurs(key) {
-			found = append(found, Finding{Reason: NoTemplateSetting, Key: key})
-		}
-	}
-	slices.SortFunc(found, func(a, b Finding) int { return cmp.Compare(a.Key, b.Key) })
-	return found
-}
-
 // isOurs reports whether an annotation is written by the webhook, wherever it stands
 // (a Pod is its own template).
 func isOurs(key string) bool { return IsOursOnWorkload(key) || IsOursOnTemplate(key) }
-
-func isSetting(key string) bool {
-	return slices.ContainsFunc(settings[:], func(s Setting) bool { return s.set != nil && s.Key() == key })
-}

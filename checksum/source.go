@@ -69,6 +69,13 @@ func ParseSource(text string) (Source, error) {
 // server accepts some references to names that no object can have.
 func (s Source) Nameable() bool { return len(validation.IsDNS1123Subdomain(s.Name)) == 0 }
 
+// comesByItself reports whether the platform makes the source in each namespace, a moment
+// after the namespace, and again when somebody deletes it: the root certificate of the
+// cluster, and that of OpenShift's services. That it is not there says nothing of it.
+func (s Source) comesByItself() bool {
+	return s == Source{ConfigMap, "kube-root-ca.crt"} || s == Source{ConfigMap, "openshift-service-ca.crt"}
+}
+
 // Compare orders sources by kind, then by name: -1, 0 or +1 as cmp.Compare.
 func (s Source) Compare(other Source) int {
 	return cmp.Or(cmp.Compare(s.Kind, other.Kind), cmp.Compare(s.Name, other.Name))

@@ -52,7 +52,7 @@ func (r *Ring) assess(namespace string, s *Selection, record string, recorded bo
 	if s.HoldOnly {
 		return True // there is nothing to be untrue
 	}
-	if content == nil && s.Source.Kind.reported() {
+	if content == nil && (s.Source.Kind.reported() || s.Source.comesByItself()) {
 		return Unreported
 	}
 	if !recorded {

@@ -48,10 +48,12 @@ func (z *zones) parseWindows(text string) ([]Window, error) {
 
 func (z *zones) parseWindow(fields []string) (Window, error) {
 	days := "Mon-Sun"
+	if last := fields[len(fields)-1]; isSpan(last) {
+		return Window{}, fmt.Errorf("a time zone is missing after %q: want one such as Europe/Berlin or UTC", last)
+	}
 	if len(fields) == 3 {
 		days, fields = fields[0], fields[1:]
-	}
-	if len(fields) != 2 {
+	} else if len(fields) != 2 || !strings.Contains(fields[0], ":") {
 		return Window{}, errors.New(`want days, times and zone, such as "Mon-Fri 22:00-04:00 Europe/Berlin"`)
 	}
 	var w Window
@@ -59,7 +61,10 @@ func (z *zones) parseWindow(fields []string) (Window, error) {
 	if w.days, err = parseDays(days); err != nil {
 		return Window{}, err
 	}
-	from, to, _ := strings.Cut(fields[0], "-")
+	from, to, isSpan := strings.Cut(fields[0], "-")
+	if !isSpan {
+		return Window{}, fmt.Errorf("%q is no span of time: want one such as 22:00-04:00", fields[0])
+	}
 	if w.start, err = parseClock(from); err != nil {
 		return Window{}, err
 	}
@@ -123,6 +128,17 @@ func parseClock(text string) (minutes int, err error) {
 		return 0, fmt.Errorf("%q is no time of day: want one such as 22:00", text)
 	}
 	return clock.Hour()*60 + clock.Minute(), nil
+}
+
+// isSpan reports whether a text is two times of day.
+func isSpan(text string) bool {
+	from, to, cut := strings.Cut(text, "-")
+	if !cut || !strings.Contains(text, ":") {
+		return false // as most zones are
+	}
+	_, fromErr := parseClock(from)
+	_, toErr := parseClock(to)
+	return fromErr == nil && toErr == nil
 }
 
 // parseDays reads days and spans of days, such as Mon-Wed,Sat.

@@ -13,9 +13,11 @@
 //   - What it works on: controller.go (who leads, the queue) and watch.go (the caches, which
 //     fill package internal/index: the workloads, and which of them use a source).
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
-//     true now), readmit.go (rolls), record.go with diff.go (recordings) and api.go (all
+//     true now), readmit.go (rolls), record.go (recordings) and api.go (all
 //     requests).
-//   - What it tells: tell.go (events), held.go (why a workload waits), metrics.go.
+//   - What it tells: tell.go (events), held.go (why a workload waits), overruled.go (who
+//     rolled it all the same), remind.go (what still waits), nearmiss.go (what was probably
+//     meant), metrics.go.
 //   - What it remembers: notes.go (of workloads, and of other installations).
 package controller
 
@@ -39,6 +41,7 @@ import (
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/throttle"
+	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -56,6 +59,8 @@ type Sources interface {
 	Names(namespace string, kind checksum.Kind) []string
 	// Namespaces lists those in which there is a source of a kind and name, sorted.
 	Namespaces(of checksum.Source) []string
+	// Findings calls yield with each source of which people should know something.
+	Findings(yield func(namespace string, source checksum.Source, found []checksum.Finding))
 	HasSynced() bool
 }
 
@@ -63,6 +68,8 @@ type Sources interface {
 type Namespaces interface {
 	// Get is what is known of a Namespace, from memory.
 	Get(namespace string) checksum.Namespace
+	// Each calls yield, which must not use it, with each Namespace that is known.
+	Each(yield func(name string, says checksum.Namespace))
 	HasSynced() bool
 }
 
@@ -131,16 +138,18 @@ type Controller struct {
 	leads        atomic.Bool // workloads that wake up are for us
 	notes        notes
 	told         told
-	waits        waits
+	waits        *waiting.Waits
 	others       others
 }
 
 // Edited tells the controller that a source has other content than before, which was nil
 // when it did not exist. It may be called at any time, from any goroutine.
 func (c *Controller) Edited(namespace string, source checksum.Source, was *checksum.Content) {
-	c.planned(func(p *rollout.Plan) {
-		p.Edited(rollout.SourceRef{Namespace: namespace, Source: source}, was, c.sources.Content(namespace, source), c.options.Clock.Now())
-	})
+	at, is := rollout.SourceRef{Namespace: namespace, Source: source}, c.sources.Content(namespace, source)
+	if !was.SameEntries(is) {
+		c.told.over(at, checksum.ChangeHalted, "")
+	}
+	c.planned(func(p *rollout.Plan) { p.Edited(at, was, is, c.options.Clock.Now()) })
 	for _, user := range c.index.Users(namespace, source) {
 		c.wake(user) // a recording waits for nothing; a roll waits in sync
 	}
@@ -215,6 +224,8 @@ func (c *Controller) work(ctx context.Context) {
 			}
 		})
 	}
+	workers.Go(func() { c.tellMisses(ctx) })
+	workers.Go(func() { c.remind(ctx) })
 	workers.Wait()
 }
 
@@ -268,9 +279,11 @@ var errPanicked = errors.New("an internal error of configstamp (a panic): please
 
 // Where a panic was caught, as a metric label.
 const (
-	inLook  = "look"  // at one workload
-	inTurns = "turns" // whose turn it is
-	inWatch = "watch" // reading one workload as it arrives
+	inLook   = "look"     // at one workload
+	inTurns  = "turns"    // whose turn it is
+	inWatch  = "watch"    // reading one workload as it arrives
+	inRemind = "reminder" // telling again of what still waits
+	inMisses = "misses"   // looking for near misses
 )
 
 // caught, deferred, catches a panic: it counts and logs it, and has something done about

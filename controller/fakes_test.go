@@ -54,6 +54,8 @@ type cluster struct {
 	pod      workload.Pod
 	policy   checksum.Policy
 	settings map[string]string
+	said     []checksum.Finding // what the namespace says in vain
+	findings map[checksum.Source][]checksum.Finding
 	optedOut bool // the namespace is
 	ending   bool // the namespace is
 	// meanwhile is what others do between a read and the patch that follows it.
@@ -284,6 +286,14 @@ func (c *cluster) sourceUID(context.Context, rollout.SourceRef) (types.UID, erro
 
 func (c *cluster) Namespaces(checksum.Source) []string { return nil }
 
+func (c *cluster) Findings(yield func(string, checksum.Source, []checksum.Finding)) {
+	for source, found := range c.findings {
+		yield("shop", source, found)
+	}
+}
+
+func (c *cluster) Each(yield func(string, checksum.Namespace)) { yield("shop", c.Get("shop")) }
+
 func (c *cluster) Names(_ string, kind checksum.Kind) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -301,7 +311,7 @@ func (c *cluster) HasSynced() bool { return true }
 func (c *cluster) Get(namespace string) checksum.Namespace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return checksum.Namespace{OptedIn: namespace == "shop" && !c.optedOut, Ending: c.ending, Settings: c.settings}
+	return checksum.Namespace{OptedIn: namespace == "shop" && !c.optedOut, Ending: c.ending, Settings: c.settings, Findings: c.said}
 }
 
 // annotate sets annotations of a workload; the controller does not see it yet.

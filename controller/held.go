@@ -9,6 +9,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -16,7 +17,7 @@ import (
 func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workload, r *review, v rollout.Verdict) (wait time.Duration) {
 	now := c.options.Clock.Now()
 	if v.Why != checksum.NoReason {
-		c.notes.of(user).holds = v.Why
+		c.notes.of(user).holds = waiting.Found{Why: v.Why, About: concerned(user, r, v)}
 	}
 	if v.Settles {
 		return v.Wait
@@ -55,11 +56,78 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workloa
 		c.sayOnce(user, s, checksum.Turn, later(r), r.Untrue...)
 	default: // a setting
 		// While it rolls, the end of an interval moves on: that is not news.
-		if why := changed(r.Untrue) + ", and rolls out later: "; c.told.first(user, v.Why, why+v.Why.String()) {
-			c.say(user, s, v.Why, why+c.because(&r.policy, v.Hold), r.Untrue...)
+		why := changed(r.Untrue) + ", and rolls out later: "
+		if text := why + c.because(&r.policy, v.Hold); c.told.news(user, v.Why, words{why + v.Why.String(), text}) {
+			c.say(user, s, v.Why, text, r.Untrue...)
 		}
 	}
 	return v.Wait
+}
+
+// concerned is because of what a workload waits: a Namespace that holds it, else sources.
+func concerned(user workload.Ref, r *review, v rollout.Verdict) []rollout.SourceRef {
+	ofNamespace := false
+	switch v.Why {
+	case checksum.MissingSource, checksum.MissingKey:
+		return missing(user, r.Missing)
+	case checksum.UnreadableSetting:
+		ofNamespace = slices.ContainsFunc(r.policy.Faults, func(f checksum.Fault) bool { return f.Origin == checksum.OfNamespace })
+	case checksum.Paused, checksum.OutsideWindow, checksum.TooSoon:
+		origin, _ := r.policy.OriginOf(v.Why.String())
+		ofNamespace = origin == checksum.OfNamespace
+	default:
+	}
+	if ofNamespace {
+		return []rollout.SourceRef{{Namespace: user.Namespace}}
+	}
+	return at(user, r.Untrue)
+}
+
+// at are sources of a workload.
+func at(user workload.Ref, sources []checksum.Source) []rollout.SourceRef {
+	all := make([]rollout.SourceRef, len(sources))
+	for i, source := range sources {
+		all[i] = rollout.SourceRef{Namespace: user.Namespace, Source: source}
+	}
+	return all
+}
+
+// missing are the sources of which a workload lacks something.
+func missing(user workload.Ref, found []checksum.Finding) []rollout.SourceRef {
+	sources := make([]checksum.Source, len(found))
+	for i := range found {
+		sources[i] = found[i].Source
+	}
+	return at(user, sources)
+}
+
+// sayGone tells of sources and keys that a workload requires and that are gone for longer
+// than a replacement takes. It returns how long to wait until that is known.
+func (c *Controller) sayGone(user workload.Ref, s *Workload, r *review) (wait time.Duration) {
+	var gone []checksum.Finding
+	for _, finding := range r.Missing {
+		if _, known := s.Records.Of(finding.Source); known { // else nothing could have started with it
+			gone = append(gone, finding)
+		}
+	}
+	if len(gone) == 0 {
+		c.told.over(user, checksum.SourceGone, "")
+		return 0
+	}
+	c.planned(func(p *rollout.Plan) { wait = p.Settles(user, gone, c.options.Clock.Now()) })
+	if wait > 0 {
+		return wait
+	}
+	names, sources := make([]string, len(gone)), make([]checksum.Source, len(gone))
+	for i, finding := range gone {
+		if sources[i], names[i] = finding.Source, finding.Source.String()+" does not exist any more"; finding.Reason == checksum.MissingKey {
+			names[i] = fmt.Sprintf("%s has no key %s any more", finding.Source, finding.Key)
+		}
+	}
+	c.notes.of(user).holds = waiting.Found{Why: checksum.SourceGone, About: missing(user, gone)}
+	c.sayOnce(user, s, checksum.SourceGone, joined(names)+": pods that run go on, but no new pod of this "+user.Kind.Name+" can start, and nothing rolls out. "+
+		"Put it back as it was, and nothing restarts; with other content, that rolls out", sources...)
+	return 0
 }
 
 // later is what is told of a workload that waits for its turn.
@@ -104,39 +172,28 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 	return text + " holds it until " + hold.Until.UTC().Format(time.RFC3339)
 }
 
-// sayUnreadable tells of settings that cannot be read.
+// sayUnreadable tells of settings that cannot be read: of those of the Namespace and of
+// sources while they hold the workload. Where they stand, they are told of by tellMisses.
 func (c *Controller) sayUnreadable(user workload.Ref, s *Workload, r review) {
 	texts := make([]string, 0, len(r.policy.Faults))
 	var sources []checksum.Source
+	held := len(r.Untrue) > 0
 	for _, fault := range r.policy.Faults {
-		texts = append(texts, fault.Finding().String())
+		if held || fault.Origin == checksum.OfWorkload {
+			texts = append(texts, fault.Finding().String())
+		}
 	}
 	for _, finding := range r.Faults {
-		texts = append(texts, finding.String())
-		sources = append(sources, finding.Source)
+		if held {
+			texts = append(texts, finding.String())
+			sources = append(sources, finding.Source)
+		}
 	}
 	if len(texts) == 0 {
 		c.told.over(user, checksum.UnreadableSetting, "")
 		return
 	}
 	c.sayOnce(user, s, checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
-}
-
-// sayAhead tells on a source of a time to resume that cannot be read, once for each.
-func (c *Controller) sayAhead(ctx context.Context, user workload.Ref, s *Workload) {
-	for _, source := range s.Sources {
-		at, text := rollout.SourceRef{Namespace: user.Namespace, Source: source}, ""
-		if content := c.sources.Content(user.Namespace, source); content != nil {
-			if fault, found := content.Policy.Unread(); found {
-				text = fault.Error()
-			}
-		}
-		if text == "" {
-			c.told.over(at, checksum.UnreadableSetting, "")
-		} else if c.told.first(at, checksum.UnreadableSetting, text) {
-			c.onSource(ctx, at, checksum.UnreadableSetting, text, "")
-		}
-	}
 }
 
 // sayObserved tells, once for each content, what would roll.
@@ -200,4 +257,11 @@ func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Wor
 			"what it read then it keeps until it is restarted", list(was.sources), joined(names)), was.sources...)
 	}
 	return nil
+}
+
+// atRest forgets what people were told of a workload, as nothing is due any more. Only that
+// its pods cannot be listed, or lack something to start, stays true.
+func (c *Controller) atRest(user workload.Ref) {
+	c.notes.of(user).settle()
+	c.told.forget(user, checksum.PodsUnseen, checksum.SourceGone)
 }

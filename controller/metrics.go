@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,10 +43,10 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 		observed:     prometheus.NewCounter(opts("observed_changes_total", "Changes that a workload would have rolled out for, but for mode: observe.")),
 		rollouts:     prometheus.NewCounterVec(opts("rollouts_total", "Rollouts that were followed to their end: healthy, failed, or unreported (the workload cannot tell)."), []string{"result"}),
 		halts:        prometheus.NewCounter(opts("halts_total", "Changes that stopped because a rollout failed.")),
-		panics: prometheus.NewCounterVec(opts("panics_total", "Faults of ours that were caught: in a look at a workload (it is tried again), in the planner of turns, or in reading a workload as it arrives. "+
+		panics: prometheus.NewCounterVec(opts("panics_total", "Faults of ours that were caught: in a look at a workload (it is tried again), in the planner of turns, in reading a workload as it arrives, in telling again of what waits, or in looking for near misses. "+
 			"The webhook counts its own as configstamp_admissions_total{reason=\"panic\"}."), []string{"in"}),
 	}
-	for _, in := range []string{inLook, inTurns, inWatch} {
+	for _, in := range []string{inLook, inTurns, inWatch, inRemind, inMisses} {
 		m.panics.WithLabelValues(in)
 	}
 	for _, result := range checksum.Labels(checksum.ReadmissionResults) {
@@ -100,12 +99,12 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	changes(float64(n.Halted), "halted")
 	gauge("unsettled_rollouts", "Rollouts of ours that are under way.")(float64(n.Unsettled))
 	gauge("halted_workloads", "Workloads that a halted change holds.")(float64(n.Held))
-	waiting := g.waits.byLabel()
+	waiting := g.waits.ByLabel()
 	workloads := gauge("waiting_workloads", "Workloads with something due that wait, by what they wait for.", "reason")
 	ages := gauge("waiting_age_seconds", "How long the first of them has waited for it; 0 when none does.", "reason")
 	for _, label := range checksum.Labels(checksum.Waiting) {
-		workloads(float64(waiting[label].count), label)
-		ages(age(waiting[label].since, now), label)
+		workloads(float64(waiting[label].Count), label)
+		ages(age(waiting[label].Since, now), label)
 	}
 }
 
@@ -115,67 +114,4 @@ func age(since, now time.Time) float64 {
 		return 0
 	}
 	return max(0, now.Sub(since).Seconds())
-}
-
-// waits knows, for the metrics alone, which workloads have something due and
-// wait, for what, and since when.
-type waits struct {
-	mu  sync.Mutex
-	all map[workload.Ref]waiting
-}
-
-// waiting is about one workload.
-type waiting struct {
-	why     checksum.Reason
-	since   time.Time
-	failing time.Time // since when its looks fail, zero when they do not
-}
-
-// looked notes what a look has found to hold a workload. It has failed, or it had not,
-// and the workload waits to be tried again all the same.
-func (w *waits) looked(user workload.Ref, why checksum.Reason, failed, again bool, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	is := w.all[user]
-	switch {
-	case failed && is.failing.IsZero():
-		is.failing = now
-	case failed:
-	case again && why == checksum.Turn && (is.why == checksum.Blocked || is.why == checksum.TooLarge):
-		// Only the next try can tell whether that has ended.
-	case is.why.Label() != why.Label():
-		is.why, is.since = why, now
-	}
-	if !failed && (!again || why == checksum.Halted) { // nothing is tried while the change is halted
-		is.failing = time.Time{}
-	}
-	if w.all[user] = is; is.why == checksum.NoReason && is.failing.IsZero() {
-		delete(w.all, user)
-	}
-}
-
-// queued is how many workloads wait, and since when the first of them does.
-type queued struct {
-	count int
-	since time.Time
-}
-
-// byLabel counts the workloads that wait, by the label of what they wait for. One whose
-// looks fail waits for its next try alone.
-func (w *waits) byLabel() map[string]queued {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	found := map[string]queued{}
-	for _, waiting := range w.all {
-		why, since := waiting.why, waiting.since
-		if !waiting.failing.IsZero() {
-			why, since = checksum.Retry, waiting.failing
-		}
-		q := found[why.Label()]
-		if q.count++; q.count == 1 || since.Before(q.since) {
-			q.since = since
-		}
-		found[why.Label()] = q
-	}
-	return found
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -22,7 +23,9 @@ type notes struct {
 // note is about one workload. Only the look at it reads and writes it.
 type note struct {
 	// holds is what the present look has found to hold the workload.
-	holds checksum.Reason
+	holds waiting.Found
+	// told is what people were told of what held it at the last look, nil for nothing.
+	told *heldBy
 	// missing are the sources that the workload was seen to lack, with the
 	// first content that came, nil until then.
 	missing map[checksum.Source]*checksum.Content
@@ -36,6 +39,14 @@ type note struct {
 	record *toRecord
 	// held is what the workload waits to roll for, nil when it does not.
 	held *held
+}
+
+// heldBy is what held a workload when it had some records, in the words that people know.
+type heldBy struct {
+	text    string
+	at      time.Time
+	sources []checksum.Source // for which it waited to roll
+	records checksum.Records
 }
 
 // toRecord is a recording that was asked for.
@@ -77,15 +88,15 @@ func (n *notes) forget(user workload.Ref) {
 
 // end ends a look at a workload, and returns what it has found to hold it. A note that
 // says nothing is dropped.
-func (n *notes) end(user workload.Ref) (holds checksum.Reason) {
+func (n *notes) end(user workload.Ref) (holds waiting.Found) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	m := n.made[user]
 	if m == nil {
-		return checksum.NoReason
+		return holds
 	}
-	holds, m.holds = m.holds, checksum.NoReason
-	if len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil {
+	holds, m.holds = m.holds, waiting.Found{}
+	if len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil && m.told == nil {
 		delete(n.made, user)
 	}
 	return holds

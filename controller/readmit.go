@@ -40,7 +40,7 @@ func (c *Controller) throttled(user workload.Ref, readmit func() (time.Duration,
 	permit := false
 	c.permits(func(t *throttle.Throttle) []workload.Ref { permit = t.Begin(user); return nil })
 	if !permit {
-		c.notes.of(user).holds = checksum.Turn
+		c.notes.of(user).holds.Why = checksum.Turn
 		c.planned(func(p *rollout.Plan) { p.Stands(user, c.options.Clock.Now()) })
 		return permitAgain, nil
 	}
@@ -131,7 +131,7 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, r
 // blocked is about a re-admission along which another webhook would change fields.
 func (c *Controller) blocked(user workload.Ref, s *Workload, manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
 	c.metrics.readmitted(manner, checksum.Blocked)
-	c.notes.of(user).holds = checksum.Blocked
+	c.notes.of(user).holds.Why = checksum.Blocked
 	c.sayOnce(user, s, why, text, about...)
 	return noHurry, nil
 }
@@ -143,19 +143,22 @@ func (c *Controller) untrue(user workload.Ref, s *Workload, manner string, answe
 		return 0, answer.away()
 	}
 	c.metrics.readmitted(manner, checksum.TooLarge)
-	c.notes.of(user).holds = checksum.TooLarge
+	c.notes.of(user).holds.Why = checksum.TooLarge
 	c.sayOnce(user, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
 	return noHurry, nil
 }
 
 // noteRolled counts and tells of a roll that a workload shows: now, or, when the
 // answer to the patch was lost, when the watch brings it.
-func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *Workload) {
-	if sources, adopted := c.notes.of(user).rolled(s.Records); len(sources) > 0 {
-		c.planned(func(p *rollout.Plan) { p.Rolled(user, string(s.UID), sources, c.options.Clock.Now()) })
-		klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
-		c.sayRolling(user, s, sources, adopted)
+func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *Workload) (rolled bool) {
+	sources, adopted := c.notes.of(user).rolled(s.Records)
+	if len(sources) == 0 {
+		return false
 	}
+	c.planned(func(p *rollout.Plan) { p.Rolled(user, string(s.UID), sources, c.options.Clock.Now()) })
+	klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
+	c.sayRolling(user, s, sources, adopted)
+	return true
 }
 
 // answer is what came back of a re-admission.

@@ -30,7 +30,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 	if again, err = c.tryRecording(ctx, user, s, review, before); err != nil || again > 0 {
 		return again, err
 	}
-	written := user.Kind.TemplateWritten(before)
+	written, _ := user.Kind.TemplateWritten(before)
 	c.planned(func(p *rollout.Plan) {
 		if last := p.LastRoll(user, string(s.UID)); last.After(written) { // managedFields do not tell of our own rolls
 			written = last
@@ -75,7 +75,7 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Wor
 		c.metrics.readmitted(recording, checksum.Claimed)
 		return keep, nil
 	}
-	others, err := otherChanges(user.Kind, before, try.body)
+	others, err := user.Kind.OtherChanges(before, try.body)
 	if err != nil {
 		return 0, err
 	}

@@ -30,11 +30,16 @@ func (c *Controller) serves(user workload.Ref, s *Workload) bool {
 // served is serves, and tells nobody.
 func (c *Controller) served(user workload.Ref, s *Workload) (served bool, why checksum.Reason) {
 	namespace := c.namespaces.Get(user.Namespace)
-	return checksum.Served(checksum.Candidate{
+	return checksum.Served(c.candidate(user, s, namespace), namespace, c.options.Installation)
+}
+
+// candidate is what decides whether a workload is served, beside its Namespace.
+func (c *Controller) candidate(user workload.Ref, s *Workload, namespace checksum.Namespace) checksum.Candidate {
+	return checksum.Candidate{
 		Inject: s.Inject, Foreign: s.Foreign, Owned: s.Owned,
 		Ending:   s.Deleting || namespace.Ending,
 		Excluded: slices.Contains(c.options.Excluded, user.Namespace),
-	}, namespace, c.options.Installation)
+	}
 }
 
 // review is the state of a workload's references under its policy.

@@ -26,7 +26,7 @@ func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Dur
 	err = errPanicked // unless it returns
 	defer c.permits(func(t *throttle.Throttle) []workload.Ref { return t.Looked(user, c.options.Clock.Now()) })
 	defer func() {
-		c.waits.looked(user, c.notes.end(user), err != nil, c.again(user), c.options.Clock.Now())
+		c.waits.Looked(user, c.notes.end(user), err != nil, c.again(user), c.options.Clock.Now())
 	}()
 	s := c.index.Get(user)
 	if s == nil {
@@ -74,11 +74,16 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	if err != nil {
 		return 0, err
 	}
-	c.noteRolled(ctx, user, s)
+	if rolled := c.noteRolled(ctx, user, s); !rolled {
+		if err := c.noteOverruled(ctx, user, s); err != nil {
+			return 0, err
+		}
+	}
 	c.noteRecorded(ctx, user, s)
 	c.sayUnreadable(user, s, review)
-	c.sayAhead(ctx, user, s)
 	note := c.notes.of(user)
+	note.holds.About = at(user, review.Untrue)
+	gone := c.sayGone(user, s, &review)
 	note.missed(review.Missing)
 	for i := range review.ToRecord {
 		source := review.ToRecord[i].Source
@@ -93,14 +98,7 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && !c.asks(user, (*rollout.Plan).Follows) {
 		c.atRest(user)
 	}
-	return sooner(wait, again), err
-}
-
-// atRest forgets what people were told of a workload, as nothing is due any more. Only that
-// its pods cannot be listed stays true.
-func (c *Controller) atRest(user workload.Ref) {
-	c.notes.of(user).settle()
-	c.told.forget(user, checksum.PodsUnseen)
+	return sooner(gone, sooner(wait, again)), err
 }
 
 // reread is a workload as the API server has it now.
@@ -157,6 +155,7 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload,
 // something else will wake it.
 func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r review) (wait time.Duration, rolls bool, err error) {
 	facts := c.facts(user, s)
+	c.notes.of(user).told = nil
 	if len(r.Untrue) == 0 {
 		c.planned(func(p *rollout.Plan) { p.RolledByOthers(user, facts, c.options.Clock.Now()) })
 		return 0, false, nil
@@ -169,7 +168,11 @@ func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r 
 	if verdict.Do == rollout.Roll {
 		return 0, true, nil
 	}
-	return c.tellHeld(ctx, user, s, &r, verdict), false, nil
+	wait = c.tellHeld(ctx, user, s, &r, verdict)
+	if text := c.told.text(user, verdict.Why); text != "" && !verdict.Settles {
+		c.notes.of(user).told = &heldBy{text, c.options.Clock.Now(), r.Untrue, s.Records}
+	}
+	return wait, false, nil
 }
 
 // facts are what is known of a workload now.
@@ -309,20 +312,27 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	if !out.At.IsZero() {
 		c.queue.AddAfter(workload.Ref{}, out.At.Sub(c.options.Clock.Now()))
 	}
+	// What is halted is told once, until it goes on or the source holds something else.
 	tell := func(all []rollout.News, why checksum.Reason, text func(rollout.News, rollout.SourceRef) string) {
 		for _, one := range all {
 			about := "" // by whom; else a second halt would be counted up under the words of the first
 			if one.By != (workload.Ref{}) {
 				about = one.By.People()
 			}
+			halts := false
 			for _, at := range one.Sources {
-				c.onSource(ctx, at, why, text(one, at), about)
+				text := text(one, at)
+				if why != checksum.ChangeHalted {
+					c.told.over(at, checksum.ChangeHalted, "")
+				} else if !c.told.first(at, why, text) {
+					continue
+				}
+				halts = why == checksum.ChangeHalted && !one.Foreign
+				c.onSource(ctx, at, why, text, about)
 			}
-		}
-	}
-	for _, n := range out.Halted {
-		if !n.Foreign {
-			c.metrics.halts.Inc()
+			if halts {
+				c.metrics.halts.Inc()
+			}
 		}
 	}
 	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {

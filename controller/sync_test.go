@@ -85,8 +85,9 @@ func TestSync_WhatIsDone(t *testing.T) {
 				h.rest()
 			},
 		},
-		"if a required source was deleted, nothing is asked": {
-			act: func(_ *testing.T, h *house, _ workload.Ref) { delete(h.cluster.contents, configMap("c")); h.rest() },
+		"if a required source was deleted, nothing is asked, and people are told": {
+			act:    func(_ *testing.T, h *house, _ workload.Ref) { delete(h.cluster.contents, configMap("c")); h.rest() },
+			events: texts("Warning SourceMissing " + gone),
 		},
 		"if content changed while another required source is missing, the roll is held": {
 			act: func(_ *testing.T, h *house, _ workload.Ref) {
@@ -99,7 +100,8 @@ func TestSync_WhatIsDone(t *testing.T) {
 				c.deploy("d", "c", "c2")
 				return adopted(t, c)
 			},
-			events: texts("Warning RolloutHeld configmap/c changed, but nothing rolls while configmap/c2 does not exist: pods cannot start without it; it will be stamped once it exists"),
+			events: []string{"Warning SourceMissing " + strings.Replace(gone, "/c ", "/c2 ", 1),
+				"Warning RolloutHeld configmap/c changed, but nothing rolls while configmap/c2 does not exist: pods cannot start without it; it will be stamped once it exists"},
 		},
 		"if the webhook was away, it is an error, to be tried again": {
 			act: func(_ *testing.T, h *house, _ workload.Ref) {
@@ -246,8 +248,8 @@ func TestTell_Once(t *testing.T) {
 	for range 3 {
 		h.mustSync(t, d)
 	}
-	if _, said := h.happened(); len(said) != 1 {
-		t.Errorf("events: %v, want a single one", said)
+	if _, said := h.happened(); len(said) != 2 { // what is missing, and what is held by that
+		t.Errorf("events: %v, want two", said)
 	}
 	// It is well again, and then ill again: that is news.
 	c.write("c", map[string]string{"k": "old"})
@@ -502,7 +504,7 @@ func TestTell_ADenialAfterSomebodyOptedOutIsNoFailure(t *testing.T) {
 			}
 			c.optedOut = true // the watch tells
 			h.mustSync(t, d)
-			if waits := h.waits.byLabel(); len(waits) > 0 {
+			if waits := h.waits.ByLabel(); len(waits) > 0 {
 				t.Errorf("opted out, it waits for %v", waits)
 			}
 			c.optedOut, c.unserved = false, false

@@ -33,21 +33,34 @@ type Recorder interface {
 // (a restart) costs events that are repeated.
 type told struct {
 	mu    sync.Mutex
-	texts map[any]map[string]string // by what it is about, and the reason of the event
+	texts map[any]map[string]words // by what it is about, and the reason of the event
 }
+
+// words are what people were told. It is news when its sense changes.
+type words struct{ sense, text string }
 
 // first reports whether a text is news, and remembers it.
 func (t *told) first(about any, why checksum.Reason, text string) bool {
+	return t.news(about, why, words{text, text})
+}
+
+// news reports whether words are news, and remembers them.
+func (t *told) news(about any, why checksum.Reason, is words) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.texts[about][why.Event()] == text {
-		return false
+	was, known := t.texts[about][why.Event()]
+	if !known && t.texts[about] == nil {
+		t.texts[about] = map[string]words{}
 	}
-	if t.texts[about] == nil {
-		t.texts[about] = map[string]string{}
-	}
-	t.texts[about][why.Event()] = text
-	return true
+	t.texts[about][why.Event()] = is
+	return !known || was.sense != is.sense
+}
+
+// text is what people were told last, "" when that was nothing, or is over.
+func (t *told) text(about any, why checksum.Reason) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.texts[about][why.Event()].text
 }
 
 // over forgets what has ended, unless it says but.
@@ -65,7 +78,7 @@ func (t *told) forget(about any, but ...checksum.Reason) {
 func (t *told) drop(about any, ended func(event, text string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if maps.DeleteFunc(t.texts[about], ended); len(t.texts[about]) == 0 {
+	if maps.DeleteFunc(t.texts[about], func(event string, was words) bool { return ended(event, was.text) }); len(t.texts[about]) == 0 {
 		delete(t.texts, about)
 	}
 }
@@ -120,7 +133,7 @@ func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, why che
 // until it is over.
 func (c *Controller) onNamespace(name string, why checksum.Reason, text string) {
 	if c.told.first(name, why, "once") {
-		c.tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}, nil, why, text)
+		c.tell(namespaceRef(name), nil, why, text)
 	}
 }
 
@@ -142,28 +155,29 @@ func (c *Controller) sayRolling(user workload.Ref, s *Workload, sources []checks
 	if adopted {
 		why = "found without checksums of " + list(sources) + ", and adopt is restart"
 	}
-	what := "rolling out"
+	c.say(user, s, checksum.ConfigChanged, why+": "+rolls(user, s), sources...)
+}
+
+// rolls is what a workload does with new stamps.
+func rolls(user workload.Ref, s *Workload) string {
 	switch {
 	case !user.Kind.Restarts:
-		what = "later runs start with it"
+		return "later runs start with it"
 	case s.Status.Waits != "":
-		what = "stamped, and no pod restarts by it: " + s.Status.Waits
+		return "stamped, and no pod restarts by it: " + s.Status.Waits
 	}
-	c.say(user, s, checksum.ConfigChanged, why+": "+what, sources...)
+	return "rolling out"
 }
 
 // sayRecorded tells of sources that are recorded for the first time, of those of them
 // that pods may have older content of, and of those whose record could not be compared.
 func (c *Controller) sayRecorded(user workload.Ref, s *Workload, adopted, stale, lost []checksum.Source) {
 	if len(adopted) > 0 {
-		what, when := " recorded as it is now: ", "the workload rolls out when that changes"
-		if len(adopted) > 1 {
-			what = " recorded as they are now: "
-		}
+		when := "the workload rolls out when that changes"
 		if !user.Kind.Restarts {
 			when = "later runs are stamped when that changes"
 		}
-		c.say(user, s, checksum.Recorded, list(adopted)+what+when, adopted...)
+		c.say(user, s, checksum.Recorded, list(adopted)+" recorded as "+are(adopted)+" now: "+when, adopted...)
 	}
 	if len(stale) > 0 {
 		c.say(user, s, checksum.ConfigMaybeStale, fmt.Sprintf("%s was edited after the newest revision of this %s: its pods may run older content; "+
@@ -171,7 +185,7 @@ func (c *Controller) sayRecorded(user workload.Ref, s *Workload, adopted, stale,
 	}
 	if len(lost) > 0 {
 		c.say(user, s, checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
-			"recorded anew as it is now, nothing restarts; a change that came meanwhile is not known", list(lost)), lost...)
+			"recorded anew as %s now, nothing restarts; a change that came meanwhile is not known", list(lost), are(lost)), lost...)
 	}
 }
 
@@ -199,6 +213,14 @@ func (c *Controller) reportFailure(user workload.Ref, err error) {
 	c.sayOnce(user, s, checksum.Retry, "re-admission keeps failing, and is tried again for ever: "+text)
 }
 
+// are is a pronoun of sources, with its verb.
+func are(sources []checksum.Source) string {
+	if len(sources) > 1 {
+		return "they are"
+	}
+	return "it is"
+}
+
 func changed(sources []checksum.Source) string { return list(sources) + " changed" }
 
 // list names sources for people.
@@ -221,4 +243,9 @@ func joined(all []string) string {
 		return strings.Join(names[:last], ", ") + " and " + names[last]
 	}
 	return strings.Join(names, "")
+}
+
+// namespaceRef is how an event names a Namespace: in itself, where its users can read it.
+func namespaceRef(name string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}
 }

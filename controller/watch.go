@@ -26,6 +26,7 @@ import (
 	"github.com/configstamp/configstamp/internal/index"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/throttle"
+	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -74,9 +75,9 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 			})}),
 		line:     queued,
 		throttle: throttle.New(options.Workers),
-		told:     told{texts: map[any]map[string]string{}},
+		told:     told{texts: map[any]map[string]words{}},
 		notes:    notes{made: map[workload.Ref]*note{}},
-		waits:    waits{all: map[workload.Ref]waiting{}},
+		waits:    waiting.New(),
 		others:   others{claimed: map[claimedKey]time.Time{}, renewed: map[workload.Ref]map[string]time.Time{}},
 	}
 	c.index = index.New(c.wake, c.concern, options.Clock.Now)

@@ -105,6 +105,7 @@ type world struct {
 	limits rollout.Limits
 
 	controller *Controller
+	misses     misses
 	queue      *simulatedQueue
 	apps       map[workload.Ref]*simulatedApp
 	names      []workload.Ref
@@ -233,6 +234,7 @@ func (w *world) lead() {
 	w.controller = newController(Options{Policy: checksum.DefaultPolicy(), Dialects: w.dialects, Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
 		w, w, w, w, w, prometheus.NewRegistry())
 	w.controller.queue = w.queue
+	w.misses = misses{told: remarks{}}
 	for _, user := range w.names {
 		w.see(user)
 	}
@@ -274,7 +276,12 @@ func (w *world) until(end time.Time) {
 }
 
 // pass lets time pass.
-func (w *world) pass(time time.Duration) { w.until(w.clock.Now().Add(time)) }
+func (w *world) pass(time time.Duration) {
+	w.until(w.clock.Now().Add(time))
+	for range 2 {
+		w.controller.tellNewMisses(w.t.Context(), &w.misses)
+	}
+}
 
 // drain has the controller do all that is due now.
 func (w *world) drain() {
@@ -504,9 +511,17 @@ func (w *world) nodeReady(_ context.Context, name string) (bool, error) {
 
 func (*world) sourceUID(context.Context, rollout.SourceRef) (types.UID, error) { return "", nil }
 func (*world) HasSynced() bool                                                 { return true }
-func (w *world) Get(string) checksum.Namespace                                 { return checksum.Namespace{OptedIn: !w.optedOut} }
-func (w *world) Ring() *checksum.Ring                                          { return w.ring }
-func (*world) Refresh(context.Context, string) (bool, error)                   { return false, nil }
+func (w *world) Each(func(string, checksum.Namespace))                         {}
+func (w *world) Findings(yield func(string, checksum.Source, []checksum.Finding)) {
+	for at, content := range w.contents {
+		if content != nil {
+			yield(at.Namespace, at.Source, content.Policy.Findings(at.Source))
+		}
+	}
+}
+func (w *world) Get(string) checksum.Namespace               { return checksum.Namespace{OptedIn: !w.optedOut} }
+func (w *world) Ring() *checksum.Ring                        { return w.ring }
+func (*world) Refresh(context.Context, string) (bool, error) { return false, nil }
 func (w *world) Namespaces(of checksum.Source) (namespaces []string) {
 	for at := range w.contents {
 		if at.Source == of {

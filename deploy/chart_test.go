@@ -70,6 +70,8 @@ var variants = map[string][]string{
 	"a service monitor":       {"metrics.serviceMonitor.enabled=true"},
 	"the namespace":           {"namespace.create=true"},
 	"without a policy":        {"admissionPolicy.enabled=false"},
+	"the node's network":      {"hostNetwork=true", "namespace.create=true"},
+	"other ports":             append(slices.Clone(otherPorts), "metrics.exposure=tls"),
 	"everything":              everything,
 	"everything, self-signed": append(slices.Clone(everything), "certificates.mode=self-managed"),
 }
@@ -243,7 +245,8 @@ func TestNamespacedModeHasNoRightToASecretElsewhere(t *testing.T) {
 		for _, role := range all[*rbacv1.Role](objects) {
 			in = append(in, role.Namespace)
 		}
-		if slices.Sort(in); !slices.Equal(in, []string{"a", "b", "configstamp"}) {
+		slices.Sort(in)
+		if in = slices.Compact(in); !slices.Equal(in, []string{"a", "b", "configstamp"}) {
 			t.Errorf("%v: Roles in %v", values, in)
 		}
 	}
@@ -354,27 +357,34 @@ func TestImage(t *testing.T) {
 
 func TestWrongValuesAreRefusedByName(t *testing.T) {
 	for values, want := range map[string]string{
-		"replicas=0":                       "/replicas",
-		"replicas=many":                    "/replicas",
-		"failurePolicy=Fail":               "failurePolicy",
-		"webhook.failurePolicy=Maybe":      "'Ignore', 'Fail'",
-		"webhook.timeoutSeconds=31":        "/webhook/timeoutSeconds",
-		"rollouts.step=none":               "/rollouts/step",
-		"rollouts.soak=soon":               "/rollouts/soak",
-		"rollouts.replicated=alone":        "'together', 'each'",
-		"rollouts.foreignHalt=1":           "/rollouts/foreignHalt",
-		"policy.mode=dry":                  "/policy/mode",
-		"policy.adopt=now":                 "/policy/adopt",
-		"dialects={flux}":                  "'reloader', 'wave'",
-		"namespaces={A_B}":                 "/namespaces/0",
-		"namespaces={configstamp}":         "configstamp's own namespace",
-		"certificates.mode=none":           "'cert-manager', 'self-managed'",
-		"certificates.issuer=x":            "issuer",
-		"metrics.exposure=public":          "/metrics/exposure",
-		"image.digest=sha256:abc":          "/image/digest",
-		"workloads[0].group=example.com":   "missing properties",
-		"controller.extraArgs={settle=1s}": "/controller/extraArgs/0",
-		"log.verbosity=8":                  "/log/verbosity",
+		"replicas=0":                                  "/replicas",
+		"replicas=many":                               "/replicas",
+		"failurePolicy=Fail":                          "failurePolicy",
+		"webhook.failurePolicy=Maybe":                 "'Ignore', 'Fail'",
+		"webhook.timeoutSeconds=31":                   "/webhook/timeoutSeconds",
+		"rollouts.step=none":                          "/rollouts/step",
+		"rollouts.soak=soon":                          "/rollouts/soak",
+		"rollouts.replicated=alone":                   "'together', 'each'",
+		"rollouts.foreignHalt=1":                      "/rollouts/foreignHalt",
+		"policy.mode=dry":                             "/policy/mode",
+		"policy.adopt=now":                            "/policy/adopt",
+		"dialects={flux}":                             "'reloader', 'wave'",
+		"namespaces={A_B}":                            "/namespaces/0",
+		"namespaces={configstamp}":                    "configstamp's own namespace",
+		"certificates.mode=none":                      "'cert-manager', 'self-managed'",
+		"certificates.issuer=x":                       "issuer",
+		"metrics.exposure=public":                     "/metrics/exposure",
+		"image.digest=sha256:abc":                     "/image/digest",
+		"workloads[0].group=example.com":              "missing properties",
+		"controller.extraArgs={settle=1s}":            "/controller/extraArgs/0",
+		"log.verbosity=8":                             "/log/verbosity",
+		"webhook.port=443":                            "/webhook/port",
+		"webhook.metricsPort=null":                    "give your values file instead",
+		"dnsPolicy=None-at-all":                       "/dnsPolicy",
+		"controller.metricsPort=8443":                 "webhook.port and controller.metricsPort are both 8443",
+		"commonLabels.helm\\.sh/chart=x":              "a label that the chart sets",
+		"hostNetwork=true,webhook.port=10250":         "the kubelet's own port",
+		"hostNetwork=true,networkPolicy.enabled=true": "does nothing for Pods with hostNetwork",
 		"metrics.exposure=loopback,metrics.podMonitor.enabled=true":           "loopback cannot be scraped",
 		"metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true": "twice",
 	} {

@@ -79,6 +79,28 @@ func TestEvents_NoStormOfThem(t *testing.T) {
 	s.WantNote("deployment/held", "RolloutHeld") // once, however often the source changes
 }
 
+func TestEvents_WhoeverRequiresADeletedSourceIsTold(t *testing.T) {
+	t.Parallel()
+	const gone = "SourceMissing: configmap/c does not exist any more: pods that run go on, but no new pod of this Deployment can start"
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	s.Create(deployment("d", "configmap/c"))
+	s.Create(deployment("choosy", "configmap/c?"))
+	before := s.Settled("deployment/d", "deployment/choosy")
+	s.KubectlInput("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: \"1\"}\n", "replace", "--force", "-f", "-")
+	s.Unchanged(before)
+	s.WantNoNote("deployment/d", "SourceMissing")
+	s.Delete("configmap/c")
+	s.WantRolls(before, rolls{"deployment/choosy": 1}) // it does without
+	s.WantNote("deployment/d", gone)
+	s.WantNoNote("deployment/choosy", "SourceMissing")
+	s.Set("configmap/c", "k", "1")
+	s.WantRolls(before, rolls{"deployment/choosy": 2}) // and d restarts for nothing
+	s.Set("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"deployment/d": 1, "deployment/choosy": 3})
+	s.WantNote("deployment/d", gone)
+}
+
 func TestEvents_AnOperatorThatTakesStampsAwayIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	s, before := one(t, "k", "1")

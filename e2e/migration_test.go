@@ -1,6 +1,10 @@
 package e2e
 
 import (
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,4 +210,53 @@ func promptly(t *testing.T, prepare, do func()) {
 		}
 	}
 	t.Fatalf("%d times it took longer than the settle of %s: this machine is too busy to tell", attempts, harness.Settle)
+}
+
+// Labelling a namespace opts in more than what the other product looked after. The
+// command of docs/migration.md names it beforehand.
+func TestMigration_TheLabelOptsInWhatTheInventoryNames(t *testing.T) {
+	t.Parallel()
+	s := run.PlainSpace(t)
+	s.Set("configmap/c", "k", "1")
+	create := func(name string, annotations map[string]string) {
+		s.Create(annotated(deployment(name, "configmap/c"), false, annotations))
+	}
+	create("looked-after", map[string]string{"reloader.stakater.com/auto": "true"})
+	create("waved", map[string]string{"wave.pusher.com/update-on-config-change": "true"})
+	create("never", nil)
+	create("ignores-one", map[string]string{"reloader.stakater.com/ignore": "configmap=other"})
+	create("auto-reloaded", map[string]string{"reloader.stakater.com/last-reloaded-from": "{}"})
+	s.Create(annotated(workload("CronJob", "nightly", envFrom("configmap/c")), false, map[string]string{"reloader.stakater.com/auto": "true"}))
+	s.Create(workload("CronJob", "weekly", envFrom("configmap/c")))
+	s.Create(labelled(deployment("out", "configmap/c"), "disabled"))
+	want := []string{"CronJob/weekly", "Deployment/auto-reloaded", "Deployment/ignores-one", "Deployment/never"}
+
+	page, err := os.ReadFile("../docs/migration.md")
+	harness.Must(t, err)
+	_, command, found := strings.Cut(string(page), "   ```\n   kubectl --namespace shop get ")
+	command, _, ended := strings.Cut(command, "   ```\n")
+	if !found || !ended {
+		t.Fatal("docs/migration.md has no such command")
+	}
+	shell := exec.CommandContext(t.Context(), "bash", "-c", "kubectl --namespace "+s.Namespace+" get "+command)
+	shell.Env = append(os.Environ(), "KUBECONFIG="+s.Run.Kubeconfig(), "PATH="+s.Run.Programs()+string(os.PathListSeparator)+os.Getenv("PATH"))
+	listed, err := shell.Output()
+	harness.Must(t, err)
+	got := strings.Fields(string(listed))
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("it names %q, want %q", got, want)
+	}
+
+	s.Label("enabled")
+	for _, name := range want {
+		s.Eventually("waiting until "+name+" is opted in", func() error {
+			if s.Record(strings.ToLower(name), "configmap/c") == "" {
+				return errors.New("there is no record")
+			}
+			return nil
+		})
+	}
+	if s.Record("deployment/out", "configmap/c") != "" {
+		t.Error("what opted out has a record")
+	}
 }

@@ -167,6 +167,30 @@ func TestPolicy_AnEditTakenBackDuringAPauseRollsNothing(t *testing.T) {
 	s.WantRolls(before, rolls{"deployment/d": 1})
 }
 
+func TestPolicy_WhoOverrulesAHoldIsTold(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	closed := time.Now().UTC().AddDate(0, 0, 3).Weekday().String()[:3] + " 00:00-01:00 UTC"
+	s.Set("configmap/c", "k", "1")
+	s.Create(withPolicy(deployment("closed", "configmap/c"), settings{"window": closed}))
+	s.Create(withPolicy(deployment("paused", "configmap/c"), settings{"pause": "true"}))
+	before := s.Settled("deployment/closed", "deployment/paused")
+	s.Kubectl("rollout", "restart", "deployment/paused") // nothing waits
+	s.WantRolls(before, rolls{"deployment/paused": 1})
+	s.Set("configmap/c", "k", "2")
+	s.WantNote("deployment/closed", "RolloutHeld")
+	s.WantNote("deployment/paused", "RolloutHeld")
+	s.WantNoNote("deployment/paused", "HoldOverruled")
+	time.Sleep(2 * time.Second) // what is compared has whole seconds
+	s.Kubectl("patch", "deployment/closed", "--field-manager=configstamp", "-p", "{}")
+	s.Kubectl("rollout", "restart", "deployment/paused")
+	s.WantRolls(before, rolls{"deployment/closed": 1, "deployment/paused": 2})
+	s.WantNote("deployment/closed", "HoldOverruled: somebody ordered it (by a patch with the field manager configstamp): rolling out, with the new content of configmap/c. "+
+		"That overrules what was told before: configmap/c changed, and rolls out later: configstamp.dev/window holds it until ")
+	s.WantNote("deployment/paused", `HoldOverruled: its template was changed (by the field manager "kubectl-rollout"): rolling out, with the new content of configmap/c. `+
+		"That overrules what was told before: configmap/c changed, and rolls out later: configstamp.dev/pause")
+}
+
 func TestPolicy_RecordingsWaitForNoHold(t *testing.T) {
 	t.Parallel()
 	s := run.PlainSpace(t)

@@ -81,6 +81,10 @@ func TestPolicy_UnreadableHoldsItsWorkloadAlone(t *testing.T) {
 			before := s.Settled(s.workloads()...)
 			for _, row := range s.rows {
 				wantStamps(t, s.Space, row.workload(), usual...)
+			}
+			s.edit("configmap/startup")
+			s.wantEach(before, func(r row) bool { return !r.isHeld() })
+			for _, row := range s.rows {
 				if row.isHeld() {
 					s.WantNote(row.workload(), "PolicyUnreadable: "+row.note)
 					s.WantNote(row.workload(), rightFor(row))
@@ -88,8 +92,6 @@ func TestPolicy_UnreadableHoldsItsWorkloadAlone(t *testing.T) {
 					s.WantNoNote(row.workload(), "PolicyUnreadable")
 				}
 			}
-			s.edit("configmap/startup")
-			s.wantEach(before, func(r row) bool { return !r.isHeld() })
 			for _, row := range s.rows {
 				if row.isHeld() {
 					s.Readmit(row.workload(), "configstamp") // nor by order
@@ -135,13 +137,18 @@ func TestPolicy_UnreadableOnANamespaceConcernsAllInIt(t *testing.T) {
 	bad := settings{"mode": "dry-run"}
 	s.SetPolicy("namespace", bad)
 	all := rolls{"deployment/a": 1, "deployment/b": 1}
+	const note = `PolicyUnreadable: configstamp.dev/mode on the Namespace: "dry-run": want restart or observe; nothing restarts until it is fixed`
+	s.WantNote("namespace/"+s.Namespace, note)
 	for workload := range all {
-		s.WantNote(workload, `PolicyUnreadable: configstamp.dev/mode on the Namespace: "dry-run": want restart or observe; nothing restarts until it is fixed`)
+		s.WantNoNote(workload, "PolicyUnreadable")
 	}
 	s.Set("configmap/c", "k", "2")
 	other.Set("configmap/c", "k", "2")
 	other.WantRolls(elsewhere, all)
 	s.Unchanged(before)
+	for workload := range all { // which it holds now
+		s.WantNote(workload, note)
+	}
 	s.SetPolicy("namespace", settings{"mode": "restart"})
 	s.WantRolls(before, all)
 	for workload := range all {
@@ -184,12 +191,16 @@ func TestPolicy_UnreadableOnASourceConcernsAllThatUseIt(t *testing.T) {
 				wantStamps(t, s, "deployment/"+user, sources...)
 			}
 			for user, source := range faulty {
-				s.WantNote("deployment/"+user, "PolicyUnreadable: "+source+": "+fault)
+				s.WantNote(source, "PolicyUnreadable: "+source+": "+fault)
+				s.WantNoNote("deployment/"+user, "PolicyUnreadable")
 			}
-			s.WantNoNote("deployment/free", "PolicyUnreadable")
 			s.Edit("configmap/bad", "k", "2")
 			s.Edit("secret/bad", "k", "2")
 			s.Unchanged(before)
+			for user, source := range faulty { // which it holds now
+				s.WantNote("deployment/"+user, "PolicyUnreadable: "+source+": "+fault)
+			}
+			s.WantNoNote("deployment/free", "PolicyUnreadable")
 			s.Edit("configmap/good", "k", "2")
 			s.WantRolls(before, rolls{"deployment/free": 1})
 			s.DropPolicy("configmap/bad", bad)
@@ -199,11 +210,12 @@ func TestPolicy_UnreadableOnASourceConcernsAllThatUseIt(t *testing.T) {
 			// Written on what is in use already: no admission of ours sees it.
 			before = s.Counts()
 			s.SetPolicy("configmap/good", bad)
+			s.WantNote("configmap/good", "PolicyUnreadable: configmap/good: "+fault)
+			s.Edit("configmap/good", "k", "3")
+			s.Unchanged(before)
 			for _, user := range []string{"deployment/both", "deployment/free"} {
 				s.WantNote(user, "PolicyUnreadable: configmap/good: "+fault)
 			}
-			s.Edit("configmap/good", "k", "3")
-			s.Unchanged(before)
 			s.DropPolicy("configmap/good", bad)
 			s.WantRolls(before, rolls{"deployment/free": 1, "deployment/both": 1})
 		})
@@ -233,8 +245,8 @@ func TestPolicy_AnnotationsThatAreNoSettingsAreTold(t *testing.T) {
 	manifest := withPolicy(deployment("d", "configmap/c"), settings{"pauze": "true", "ignore-keys": "k"})
 	manifest = strings.Replace(manifest, "template:\n    metadata: {", "template:\n    metadata: {annotations: {configstamp.dev/pause: \"true\"}, ", 1)
 	applied := s.Apply(manifest)
-	wantWarning(t, applied, "configstamp.dev/pauze is not a setting of a workload; it has no effect")
-	wantWarning(t, applied, "configstamp.dev/ignore-keys is not a setting of a workload; it has no effect")
+	wantWarning(t, applied, "configstamp.dev/pauze is not a setting of a workload; it has no effect; did you mean the annotation configstamp.dev/pause?")
+	wantWarning(t, applied, "configstamp.dev/ignore-keys has no effect on a workload; write it on a ConfigMap or Secret")
 	wantWarning(t, applied, "configstamp.dev/pause has no effect on a pod template; write it on the workload's own metadata")
 	before := s.Settled("deployment/d")
 	s.Set("configmap/c", "k", "2")

@@ -6,7 +6,8 @@
 //   - review.go turns HTTP into one request and back; carve.go cuts the objects out of
 //     the body.
 //   - handler.go looks at the request, has prove.go find out what its sources hold, and
-//     asks checksum.Decide, which holds the rules; patch.go writes the answer;
+//     asks checksum.Decide, which holds the rules; patch.go writes the answer, and
+//     asked.go what a dry run that asks for it is told;
 //     stripping.go finds clients that remove our stamps; metrics.go counts.
 //
 // The package never denies, never writes to the cluster, and does not know

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,11 @@ type Answer struct {
 	Reason   checksum.Reason
 	Patch    []jsonpatch.Operation
 	Warnings []string
+
+	// found is all that is amiss.
+	found []checksum.Reason
+	// rollsAnyway: the request changes the pod template.
+	rollsAnyway bool
 }
 
 // Handler decides on admission requests. Its fields do not change while it serves.
@@ -105,6 +111,9 @@ func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionReque
 		if value := recover(); value != nil {
 			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", panics.What(value), "stack", panics.Where())
 			answer = Answer{Outcome: checksum.AdmissionFailed, Reason: checksum.Panicked, Warnings: []string{checksum.Finding{Reason: checksum.Panicked}.Warning()}}
+		}
+		if asksWhatWouldRoll(request) {
+			answer = answer.withOutcome()
 		}
 		h.Metrics.admitted(request.Operation, answer, time.Since(start))
 	}()
@@ -161,18 +170,18 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 	return h.decide(ctx, request, object, candidate)
 }
 
-// serves reports whether a workload is ours. A Namespace that does not opt it in is asked
-// for again where that decides: it may have been labelled a moment ago.
-func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace checksum.Namespace) bool {
+// serves reports whether a workload is ours, and else why not. A Namespace that does not
+// opt it in is asked for again where that decides: it may have been labelled a moment ago.
+func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace checksum.Namespace) (served bool, why checksum.Reason) {
 	if served, _ := checksum.Served(candidate, namespace, h.Installation); served {
-		return true
+		return true, checksum.NoReason
 	}
 	namespace.OptedIn = true
-	if served, _ := checksum.Served(candidate, namespace, h.Installation); !served {
-		return false
+	if served, why := checksum.Served(candidate, namespace, h.Installation); !served {
+		return false, why
 	}
 	in, err := h.Namespaces.OptedIn(ctx, name)
-	return in || err != nil
+	return in || err != nil, checksum.OptedOut
 }
 
 // decide answers for a workload that may be ours to stamp.
@@ -184,18 +193,15 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	admission, warnings := h.asked(request, object, old)
 	candidate.Foreign = object.Foreign(h.Dialects)
 	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
-	if !h.serves(ctx, request.Namespace, candidate, namespace) {
-		return Answer{Outcome: checksum.OptedOut}, nil
+	misses := h.misses(object, candidate.Foreign, admission.Asker, namespace)
+	if served, why := h.serves(ctx, request.Namespace, candidate, namespace); !served {
+		return Answer{Outcome: checksum.OptedOut, Reason: reasonOf(misses), Warnings: said(misses), found: []checksum.Reason{why}}, nil
 	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: namespace.Settings},
 	).Translated(candidate.Foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
-	if admission.Asker == checksum.Anyone {
-		for _, finding := range checksum.Strangers(object.Annotations, object.TemplateAnnotations()) {
-			warnings = append(warnings, finding.Warning())
-		}
-	}
+	warnings = append(warnings, said(misses)...)
 
 	var ring *checksum.Ring
 	if admission.NeedsContent() {
@@ -221,14 +227,38 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	if decision.Outcome == checksum.Restored {
 		h.watchStripping(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
-	reason := checksum.NoReason
+	answer := Answer{
+		Outcome: decision.Outcome, Reason: cmp.Or(reasonOf(decision.Findings), reasonOf(misses)), Patch: patchFor(object, admission.Sent, decision.Records),
+		Warnings: append(warnings, said(decision.Findings)...), rollsAnyway: admission.TemplateChanged,
+	}
 	for _, finding := range decision.Findings {
+		answer.found = append(answer.found, finding.Reason)
+	}
+	return answer, nil
+}
+
+// misses tells people of near misses. Another installation tells of those in a Namespace
+// that is left to it.
+func (h *Handler) misses(object *workload.Object, foreign *checksum.Foreign, asker checksum.Asker, namespace checksum.Namespace) []checksum.Finding {
+	if asker != checksum.Anyone || checksum.LeftToAnother(namespace, h.Installation) {
+		return nil
+	}
+	return object.NearMisses(foreign)
+}
+
+// said is findings as warnings, reasonOf the reason of the first.
+func said(findings []checksum.Finding) (warnings []string) {
+	for _, finding := range findings {
 		warnings = append(warnings, finding.Warning())
 	}
-	if len(decision.Findings) > 0 {
-		reason = decision.Findings[0].Reason
+	return warnings
+}
+
+func reasonOf(findings []checksum.Finding) checksum.Reason {
+	if len(findings) == 0 {
+		return checksum.NoReason
 	}
-	return Answer{Outcome: decision.Outcome, Reason: reason, Patch: patchFor(object, admission.Sent, decision.Records), Warnings: warnings}, nil
+	return findings[0].Reason
 }
 
 // asked is what the request alone says of an admission.

@@ -106,7 +106,3 @@ func lacks(sent, held checksum.Records) bool {
 	}
 	return held.Declined != "" && sent.Declined == ""
 }
-
-func isDryRun(request *admissionv1.AdmissionRequest) bool {
-	return request.DryRun != nil && *request.DryRun
-}

@@ -186,7 +186,7 @@ func labelTable(of checksum.Metrics) string {
 
 // sentence is how the documentation writes that of a reason.
 func sentence(row checksum.Row) string {
-	return strings.NewReplacer("{user}", "", "{", "*", "}", "*").Replace(row.Sentence)
+	return strings.NewReplacer("{user}", "", "{hint}", "", "{", "*", "}", "*").Replace(row.Sentence)
 }
 
 func TestWhatBecomesOfEventsIsCounted(t *testing.T) {

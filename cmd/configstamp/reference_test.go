@@ -38,16 +38,24 @@ func TestReferenceSaysWhatTheCodeSays(t *testing.T) {
 		"controller": flagTable(controller, func(flag *pflag.Flag) bool { return !both(flag) }),
 		"check":      flagTable(flagsOf(t, "check"), func(*pflag.Flag) bool { return true }),
 		"events":     eventTable(),
+		"outcomes":   outcomeTable(),
 	} {
 		text = between(t, path, text, name, table)
 	}
-	if text == string(document) {
+	keep(t, path, string(document), text)
+}
+
+// keep writes a file that is made of the code if that is asked for, and else fails if it
+// is stale.
+func keep(t *testing.T, path, was, is string) {
+	t.Helper()
+	if was == is {
 		return
 	}
 	if !*update {
 		t.Fatalf("%s says something else than the code: run this test with -update", path)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(is), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,6 +118,16 @@ func settingsTable() string {
 			name, variable = "`--"+setting.Name()+"`", "`"+envName(&pflag.Flag{Name: setting.Name()})+"`"
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", setting.Key(), strings.ReplaceAll(setting.On, ", flag", ""), name, variable)
+	}
+	return table.String()
+}
+
+// outcomeTable is what a dry run is answered with, the least restrictive first.
+func outcomeTable() string {
+	var table strings.Builder
+	table.WriteString("| code | sentence |\n|---|---|\n")
+	for _, row := range checksum.Outcomes() {
+		fmt.Fprintf(&table, "| `%s` | %s |\n", row.Code, row.Sentence)
 	}
 	return table.String()
 }

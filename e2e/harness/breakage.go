@@ -57,7 +57,7 @@ func mutants() map[Breakage]mutant {
 		"updates-stamp":        {"webhook/handler.go", "admission.TemplateChanged = !object.Template.Same(&old.Template)", "admission.TemplateChanged = true"},
 		"adoption-restarts":    {"checksum/verdict.go", "return Unrecorded", "return Untrue"},
 		"missing-is-absent":    {"checksum/verdict.go", "_, missing := s.Missing(content); missing", "_, missing := s.Missing(content); false && missing"},
-		"unreported-is-absent": {"checksum/verdict.go", "if content == nil && s.Source.Kind.reported() {", "if false {"},
+		"unreported-is-absent": {"checksum/verdict.go", "if content == nil && (s.Source.Kind.reported() ||", "if content == nil && (false ||"},
 		"lost-key-restarts":    {"checksum/verdict.go", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Unverifiable", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Untrue"},
 		"nobody-claims":        {"checksum/decide.go", "case a.Asker == Recorder && a.Account == ServiceAccount:", "case false:"},
 		"content-is-printed":   {"internal/source/condense.go", "name, value, err := wire.Entry(field)", "name, value, err := wire.Entry(field)\n\t\t\tif kind == \"Secret\" {\n\t\t\t\tprintln(string(value))\n\t\t\t}"},
@@ -67,6 +67,7 @@ func mutants() map[Breakage]mutant {
 		"rolls-though-missing": {"checksum/decide.go", "free := review.MayRoll() &&", "free := true ||"},
 		"touches-others":       {"webhook/patch.go", "var patch []jsonpatch.Operation", "patch := []jsonpatch.Operation{jsonpatch.NewOperation(\"add\", \"/metadata/labels/broken\", \"x\")}"},
 		"denies":               {"webhook/review.go", "Allowed:          true,", "Allowed:          len(a.Warnings) == 0,"},
+		"answers-are-few":      {"webhook/handler.go", "if asksWhatWouldRoll(request) {", "if asksWhatWouldRoll(request) && answer.Outcome != checksum.Kept {"},
 		"workloads-are-mute":   {"checksum/policy.go", "if !written {\n\t\t\t\tcontinue", "if !written || level.Origin == OfWorkload {\n\t\t\t\tcontinue"},
 		"namespaces-are-mute":  {"checksum/served.go", "SettingsOf(meta.Annotations)", "SettingsOf(nil)"},
 		"sources-are-mute":     {"checksum/selection.go", "if s.HoldOnly || content == nil ||", "if true || s.HoldOnly || content == nil ||"},
@@ -83,8 +84,11 @@ func mutants() map[Breakage]mutant {
 		"crashes-are-healthy":  {"internal/rollout/health.go", "if trouble != \"\" && now.Sub(state.troubled) >= limits.CrashDeadline {", "if status.Phase == workload.RolledOut {\n\t\treturn healthy, \"\", Verdict{}\n\t}\n\tif false {"},
 		"leaders-forget":       {"internal/rollout/find.go", "began, proves := beginning(pods, f.Records.Stamps)", "_, proves := beginning(pods, f.Records.Stamps)\n\tbegan := time.Time{}"},
 		"nodes-are-ready":      {"controller/api.go", "return workload.NodeReady(body)", "_, err = workload.NodeReady(body)\n\treturn true, err"},
+		"gone-is-silent":       {"controller/held.go", "if len(gone) == 0 {", "if true {"},
+		"overruling-is-silent": {"controller/overruled.go", "if len(taken) == 0 {", "if true {"},
 		"leaves-at-once":       {"webhook/server.go", "time.Sleep(s.Linger)", "s.Linger = 0"},
 		"certificates-stay":    {"certs/source.go", "if fit || served == nil ||", "if false && fit || served == nil ||"},
+		"misses-are-mute":      {"controller/nearmiss.go", "if m.stood[at] == text && m.told[at] != text {", "if false {"},
 		"settle-is-forgotten":  {"internal/rollout/settle.go", "return max(0, s.due(e).Sub(now))", "return min(0, s.due(e).Sub(now))"},
 	}
 }

@@ -58,12 +58,13 @@ func (r Right) narrower(than Right) bool {
 	return r.Namespace != "" && than.Namespace == ""
 }
 
-// Of are the single rights of every ClusterRole and Role among objects. A rule
-// that does not name what it gives is an error.
+// Of are the single rights of every ClusterRole and Role among objects, but for those
+// that bindings give to no service account. A rule that does not name what it gives is an
+// error.
 func Of(objects []*unstructured.Unstructured) ([]Right, error) {
 	var all []Right
 	for _, object := range objects {
-		if !strings.HasPrefix(object.GetAPIVersion(), rbacv1.GroupName+"/") || object.GetKind() != "ClusterRole" && object.GetKind() != "Role" {
+		if !strings.HasPrefix(object.GetAPIVersion(), rbacv1.GroupName+"/") || object.GetKind() != "ClusterRole" && object.GetKind() != "Role" || toPeople(objects, object) {
 			continue
 		}
 		role := object.GetKind() + "/" + object.GetName()
@@ -79,6 +80,28 @@ func Of(objects []*unstructured.Unstructured) ([]Right, error) {
 		}
 	}
 	return all, nil
+}
+
+// toPeople reports whether all bindings of a role, of which there are some, are to users
+// and groups.
+func toPeople(objects []*unstructured.Unstructured, role *unstructured.Unstructured) bool {
+	bound := false
+	for _, object := range objects {
+		to, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
+		kind, _, _ := unstructured.NestedString(object.Object, "roleRef", "kind")
+		if to != role.GetName() || kind != role.GetKind() || role.GetNamespace() != "" && object.GetNamespace() != role.GetNamespace() {
+			continue
+		}
+		subjects, _, _ := unstructured.NestedSlice(object.Object, "subjects")
+		if slices.ContainsFunc(subjects, func(subject any) bool {
+			fields, _ := subject.(map[string]any)
+			return fields["kind"] == rbacv1.ServiceAccountKind
+		}) {
+			return false
+		}
+		bound = true
+	}
+	return bound
 }
 
 func expand(rule rbacv1.PolicyRule, one Right) (all []Right) {

@@ -23,6 +23,24 @@ metadata: {name: narrow, namespace: own}
 rules:
 - {apiGroups: [""], resources: [secrets], resourceNames: [key, ca], verbs: [get]}
 ---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: narrow, namespace: own}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: narrow}
+subjects: [{kind: Group, name: somebody}, {kind: ServiceAccount, name: us, namespace: own}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: public, namespace: own}
+rules:
+- {apiGroups: [""], resources: [configmaps], resourceNames: [settings], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: public, namespace: own}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: public}
+subjects: [{kind: Group, name: 'system:authenticated'}]
+---
 apiVersion: v1
 kind: Secret
 metadata: {name: key, namespace: own}

@@ -51,6 +51,15 @@ func (x *Index) Get(user workload.Ref) *Workload {
 	return x.workloads[user]
 }
 
+// Each calls yield, which must not use the Index, with each workload.
+func (x *Index) Each(yield func(workload.Ref, *Workload)) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for user, s := range x.workloads {
+		yield(user, s)
+	}
+}
+
 // Count counts some workloads; nil: all.
 func (x *Index) Count(counts func(workload.Ref, *Workload) bool) (n int) {
 	x.mu.RLock()

@@ -34,6 +34,14 @@ func (s *sink) get(namespace string) (checksum.Namespace, bool) {
 	return found, known
 }
 
+func (s *sink) each(yield func(name string, says checksum.Namespace)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for name, says := range s.known {
+		yield(name, says)
+	}
+}
+
 // put reports whether a Namespace says something else than before.
 func (s *sink) put(n *named) bool {
 	s.mu.Lock()

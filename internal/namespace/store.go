@@ -82,6 +82,9 @@ func (s *Store) Get(namespace string) checksum.Namespace {
 	return known
 }
 
+// Each calls yield, which must not use the Store, with each Namespace that is known.
+func (s *Store) Each(yield func(name string, says checksum.Namespace)) { s.sink.each(yield) }
+
 // Look is Get, but reads a Namespace that is not known yet.
 func (s *Store) Look(ctx context.Context, namespace string) (checksum.Namespace, error) {
 	if known, ok := s.sink.get(namespace); ok {

@@ -13,7 +13,8 @@ func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
 	if !f.Review.MayRoll() || len(f.Policy.Faults) > 0 {
 		p.Withdraw(user, now)
 		if len(f.Review.Missing) > 0 {
-			return Verdict{Why: f.Review.Missing[0].Reason}
+			settles := p.Settles(user, f.Review.Missing, now)
+			return Verdict{Why: f.Review.Missing[0].Reason, Settles: settles > 0, Wait: settles}
 		}
 		return Verdict{Why: checksum.UnreadableSetting}
 	}
@@ -35,6 +36,15 @@ func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
 		return Verdict{Do: Roll}
 	}
 	return p.inTurn(user, f, settles, now)
+}
+
+// Settles is how long the last of some sources has to settle yet: one that is missing may
+// be about to be put back.
+func (p *Plan) Settles(user workload.Ref, missing []checksum.Finding, now time.Time) (wait time.Duration) {
+	for _, finding := range missing {
+		wait = max(wait, p.settling.wait(SourceRef{user.Namespace, finding.Source}, now))
+	}
+	return wait
 }
 
 // held is what holds a workload, of settings and the pace of its sources.

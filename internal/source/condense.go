@@ -84,7 +84,7 @@ func lastOfEach(entries []checksum.Entry) []checksum.Entry {
 type metadata struct {
 	namespace, name, resourceVersion []byte
 	created                          metav1.Time
-	annotations                      map[string]string // those that checksum reads
+	labels, annotations              map[string]string // those that checksum reads
 	owners                           []owner
 }
 
@@ -106,8 +106,10 @@ func (m *metadata) read(message []byte) error {
 			m.resourceVersion = field
 		case 8:
 			return m.created.Unmarshal(field)
+		case 11:
+			return gather(&m.labels, field)
 		case 12:
-			return m.annotation(field)
+			return gather(&m.annotations, field)
 		case 17:
 			owner, err := ownerOf(field)
 			m.owners = append(m.owners, owner)
@@ -117,15 +119,16 @@ func (m *metadata) read(message []byte) error {
 	})
 }
 
-func (m *metadata) annotation(entry []byte) error {
+// gather adds a label or an annotation, if checksum reads it.
+func gather(into *map[string]string, entry []byte) error {
 	key, value, err := wire.Entry(entry)
 	if err != nil || !checksum.IsOfSource(key) {
 		return err
 	}
-	if m.annotations == nil {
-		m.annotations = map[string]string{}
+	if *into == nil {
+		*into = map[string]string{}
 	}
-	m.annotations[string(key)] = string(value)
+	(*into)[string(key)] = string(value)
 	return nil
 }
 
@@ -159,6 +162,7 @@ func (c *condenser) object(meta *metadata, content *checksum.Content) *object {
 	return &object{
 		namespace: c.names.intern(meta.namespace),
 		name:      string(meta.name),
+		misses:    checksum.NearMisses(checksum.OfSource, meta.labels, meta.annotations),
 		held: held{
 			content:         content,
 			resourceVersion: string(meta.resourceVersion),

@@ -71,6 +71,7 @@ func (h held) record() Record {
 // sees anything bigger.
 type object struct {
 	namespace, name string
+	misses          []checksum.Finding
 	held
 }
 

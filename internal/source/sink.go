@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 
@@ -32,10 +33,12 @@ type sink struct {
 	sources map[string]map[string]held
 	count   int
 	newest  string // resourceVersion
+	// findings are what people should know of few of them.
+	findings map[types.NamespacedName][]checksum.Finding
 }
 
 func newSink(kind checksum.Kind, clock clock.PassiveClock, changed onChange) *sink {
-	s := &sink{kind: kind, changed: changed, sources: map[string]map[string]held{}}
+	s := &sink{kind: kind, changed: changed, sources: map[string]map[string]held{}, findings: map[types.NamespacedName][]checksum.Finding{}}
 	s.Resource, s.Clock, s.Event, s.All = resourceOf(kind), clock, s.event, s.all
 	if kind == checksum.Secret {
 		s.Selector = fields.ParseSelectorOrDie(notHelm)
@@ -81,6 +84,13 @@ func (s *sink) namespaces(name string) (namespaces []string) {
 		}
 	}
 	return namespaces
+}
+
+// found is what people should know of sources.
+func (s *sink) found() map[types.NamespacedName][]checksum.Finding {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return maps.Clone(s.findings)
 }
 
 func (s *sink) event(o *object, deleted bool) {
@@ -135,6 +145,12 @@ func (s *sink) put(o *object) {
 		s.count++
 	}
 	byName[o.name] = o.held
+	at := types.NamespacedName{Namespace: o.namespace, Name: o.name}
+	if found := slices.Concat(o.misses, o.content.Policy.Findings(s.source(o.name))); len(found) > 0 {
+		s.findings[at] = found
+	} else {
+		delete(s.findings, at)
+	}
 }
 
 func (s *sink) remove(namespace, name string) {
@@ -144,6 +160,7 @@ func (s *sink) remove(namespace, name string) {
 	}
 	s.count--
 	delete(byName, name)
+	delete(s.findings, types.NamespacedName{Namespace: namespace, Name: name})
 	if len(byName) == 0 {
 		delete(s.sources, namespace)
 	}
@@ -161,7 +178,7 @@ func (s *sink) all(objects []*object, resourceVersion string) {
 		changes = s.differences(next)
 	}
 	s.mu.Lock()
-	s.sources, s.count, s.newest = next.sources, next.count, resourceVersion
+	s.sources, s.count, s.newest, s.findings = next.sources, next.count, resourceVersion, next.findings
 	s.mu.Unlock()
 	for _, c := range changes {
 		s.changed(c.namespace, s.source(c.name), c.was)

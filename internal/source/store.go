@@ -202,6 +202,16 @@ func (s *Store) Version(namespace string, source checksum.Source) string {
 	return record.ResourceVersion
 }
 
+// Findings calls yield with each source of which people should know something: of near
+// misses, and of settings that cannot be read.
+func (s *Store) Findings(yield func(namespace string, source checksum.Source, found []checksum.Finding)) {
+	for _, sink := range s.sinks {
+		for at, found := range sink.found() {
+			yield(at.Namespace, sink.source(at.Name), found)
+		}
+	}
+}
+
 // Names lists the sources of a kind in a namespace, as far as is known.
 func (s *Store) Names(namespace string, kind checksum.Kind) []string {
 	shelf := s.shelfOf(namespace, kind)

@@ -154,6 +154,24 @@ func (o *Object) TemplateAnnotations() map[string]string {
 	return o.Template.Metadata.Annotations
 }
 
+// NearMisses tells of what was probably meant for us, on the object and its pod template,
+// and has no effect. foreign is what its annotations say in other products' dialects.
+func (o *Object) NearMisses(foreign *checksum.Foreign) []checksum.Finding {
+	found := checksum.NearMisses(checksum.OfWorkload, o.Labels, o.Annotations)
+	if len(o.Kind.Template) > 0 {
+		found = append(found, checksum.NearMisses(checksum.OfTemplate, o.Template.Labels(), o.Template.Metadata.Annotations)...)
+	}
+	if !checksum.NamesOnly(o.Annotations) {
+		return found
+	}
+	references, err := o.References()
+	if err != nil {
+		return found // which is told of
+	}
+	var none *checksum.Referenced
+	return append(found, none.With(references, foreign).Lacks(o.Annotations)...)
+}
+
 // Foreign is what the object's annotations say in the dialects of other products.
 func (o *Object) Foreign(dialects []checksum.Dialect) *checksum.Foreign {
 	return checksum.Translate(dialects, o.Namespace, o.Annotations, o.TemplateAnnotations())
@@ -221,23 +239,22 @@ func (o *Object) References() ([]checksum.Reference, error) {
 // TemplateWritten is when the pod template was last written, as far as the
 // object's managedFields tell: the newest time of an entry that owns a field of
 // it. It may be later than the write itself when its writer wrote other fields
-// afterwards; zero when nothing is known.
-func (k *Kind) TemplateWritten(raw []byte) time.Time {
+// afterwards; zero when nothing is known. by is the field manager of that entry.
+func (k *Kind) TemplateWritten(raw []byte) (newest time.Time, by string) {
 	var object struct {
 		Metadata struct {
 			ManagedFields []managedFields `json:"managedFields"`
 		} `json:"metadata"`
 	}
-	var newest time.Time
 	if err := unmarshal(raw, &object); err != nil {
-		return newest
+		return newest, ""
 	}
 	for _, entry := range object.Metadata.ManagedFields {
 		if entry.writes(k.Template) && entry.Time.After(newest) {
-			newest = entry.Time.Time
+			newest, by = entry.Time.Time, entry.Manager
 		}
 	}
-	return newest
+	return newest, by
 }
 
 func owns(fields jsontext.Value, path []string) bool {
@@ -257,6 +274,7 @@ func owns(fields jsontext.Value, path []string) bool {
 
 // managedFields is one entry of metadata.managedFields.
 type managedFields struct {
+	Manager     string         `json:"manager"`
 	Time        *metav1.Time   `json:"time"`
 	Subresource string         `json:"subresource"`
 	Fields      jsontext.Value `json:"fieldsV1"`

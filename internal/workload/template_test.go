@@ -108,13 +108,13 @@ func TestTemplateWritten(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			raw := fmt.Sprintf(`{"metadata":{"name":"web","managedFields":[%s]}}`, c.entries)
-			if got := kindNamed(t, c.kind).TemplateWritten([]byte(raw)); !got.Equal(c.want) {
+			if got, _ := kindNamed(t, c.kind).TemplateWritten([]byte(raw)); !got.Equal(c.want) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
 	}
 	for _, raw := range []string{``, `null`, `[]`, `{"metadata":7}`, `{"metadata":{"managedFields":{}}}`, `{"metadata":{"managedFields":[{"time":"x"}]}}`} {
-		if got := kindNamed(t, "Deployment").TemplateWritten([]byte(raw)); !got.IsZero() {
+		if got, _ := kindNamed(t, "Deployment").TemplateWritten([]byte(raw)); !got.IsZero() {
 			t.Errorf("%s: %v", raw, got)
 		}
 	}

@@ -19,6 +19,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "configstamp.metadata" -}}
@@ -46,6 +49,39 @@ labels:
 {{- end }}
 {{- if and (eq .Values.metrics.exposure "loopback") (or .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled) }}
 {{- fail "metrics.exposure: loopback cannot be scraped by a podMonitor or serviceMonitor; take plain or tls" }}
+{{- end }}
+{{- if and .Values.hostNetwork .Values.networkPolicy.enabled }}
+{{- fail "networkPolicy: a NetworkPolicy does nothing for Pods with hostNetwork; limit the ports in the firewall of the nodes" }}
+{{- end }}
+{{- range $key, $_ := .Values.commonLabels }}
+{{- if or (hasPrefix "app.kubernetes.io/" $key) (hasPrefix "helm.sh/" $key) }}
+{{- fail (printf "commonLabels: %s is a label that the chart sets by itself; take another one" $key) }}
+{{- end }}
+{{- end }}
+{{- if not (and .Values.webhook.port .Values.webhook.metricsPort .Values.webhook.healthPort .Values.controller.metricsPort .Values.controller.healthPort) }}
+{{- fail "webhook.port, or another port, has no value, as after --reuse-values with a new chart: give your values file instead, or --reset-then-reuse-values" }}
+{{- end }}
+{{- $taken := dict }}
+{{- range include "configstamp.ports" . | fromYamlArray }}
+{{- $port := int .port | toString }}
+{{- if hasKey $taken $port }}
+{{- fail (printf "%s and %s are both %s, and the two containers share one network; give each a port of its own" (get $taken $port) .value $port) }}
+{{- end }}
+{{- if and $.Values.hostNetwork (eq $port "10250") }}
+{{- fail (printf "%s: 10250 is the kubelet's own port on every node, so that it cannot be taken with hostNetwork; take another one" .value) }}
+{{- end }}
+{{- $_ := set $taken $port .value }}
+{{- end }}
+{{- end }}
+
+{{/* The ports that are listened on, and the values that give them. As YAML, for fromYamlArray. */}}
+{{- define "configstamp.ports" -}}
+- {value: webhook.port, port: {{ .Values.webhook.port }}}
+- {value: webhook.metricsPort, port: {{ .Values.webhook.metricsPort }}}
+- {value: controller.metricsPort, port: {{ .Values.controller.metricsPort }}}
+{{- if ne .Values.metrics.exposure "plain" }}
+- {value: webhook.healthPort, port: {{ .Values.webhook.healthPort }}}
+- {value: controller.healthPort, port: {{ .Values.controller.healthPort }}}
 {{- end }}
 {{- end }}
 
@@ -88,11 +124,14 @@ labels:
 {{- end }}
 {{- end }}
 
-{{/* The environment of a container; takes its name. The garbage collector has to know what the container may take. */}}
+{{/* The environment of a container; takes its name, and the chart's values as .root. The garbage collector has to know what the container may take. */}}
 {{- define "configstamp.environment" -}}
 - name: CONFIGSTAMP_MEMORY_LIMIT
   valueFrom:
-    resourceFieldRef: {containerName: {{ . }}, resource: limits.memory}
+    resourceFieldRef: {containerName: {{ .container }}, resource: limits.memory}
+{{- with .root.Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* How a process has its certificate. */}}
@@ -108,13 +147,13 @@ labels:
 {{- end }}
 {{- end }}
 
-{{/* Where a process tells of itself; takes its ports, and the chart's values as .root. */}}
+{{/* Where a process tells of itself; takes its own values as .process, and the chart's as .root. */}}
 {{- define "configstamp.exposure" -}}
 {{- if eq .root.Values.metrics.exposure "plain" }}
-- --metrics-address=:{{ .metrics }}
+- --metrics-address=:{{ .process.metricsPort }}
 {{- else }}
-- --health-address=:{{ .health }}
-- --metrics-address={{ if eq .root.Values.metrics.exposure "loopback" }}127.0.0.1{{ end }}:{{ .metrics }}
+- --health-address=:{{ .process.healthPort }}
+- --metrics-address={{ if eq .root.Values.metrics.exposure "loopback" }}127.0.0.1{{ end }}:{{ .process.metricsPort }}
 {{- if eq .root.Values.metrics.exposure "tls" }}
 - --metrics-tls
 {{- end }}

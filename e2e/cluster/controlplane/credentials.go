@@ -17,7 +17,8 @@ func MakeFiles(c *state.Cluster, a *credentials.Authority) (Files, error) {
 	}
 	first := services.To4()
 	first[3]++ // the API server's own Service has the first address
-	f.Server, err = a.Server("server", "configstamp cluster "+c.Name,
+	// No certificate may be named as the authority: OpenSSL would take it for one that signs itself.
+	f.Server, err = a.Server("server", "kube-apiserver",
 		[]string{
 			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 			c.NodeName(0),

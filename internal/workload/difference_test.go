@@ -1,4 +1,4 @@
-package controller
+package workload_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-func TestRecord_MayChangeNothingButOurAnnotationsOfTheWorkload(t *testing.T) {
+func TestOtherChanges_ARecordingMayChangeNothingButOurAnnotationsOfTheWorkload(t *testing.T) {
 	const before = `{"metadata":{"name":"d"},"spec":{"template":{"metadata":{}}}}`
 	for about, c := range map[string]struct {
 		after string
@@ -26,7 +26,7 @@ func TestRecord_MayChangeNothingButOurAnnotationsOfTheWorkload(t *testing.T) {
 		},
 	} {
 		t.Run(about, func(t *testing.T) {
-			others, err := otherChanges(workload.Builtin()[0], []byte(before), []byte(c.after))
+			others, err := workload.Builtin()[0].OtherChanges([]byte(before), []byte(c.after))
 			if diff := cmp.Diff(c.want, others); err != nil || diff != "" {
 				t.Errorf("%v\n%s", err, diff)
 			}

@@ -1,4 +1,4 @@
-package controller
+package workload
 
 import (
 	"encoding/json"
@@ -9,17 +9,17 @@ import (
 	"strings"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// otherChanges names the fields, other than our annotations on the workload itself
+// OtherChanges names the fields, other than our annotations on the workload itself
 // and the API server's own bookkeeping, in which two versions of it differ. Ours on
-// the template count: a recording that changes one would roll the workload.
-func otherChanges(kind *workload.Kind, before, after []byte) ([]string, error) {
+// the template count: a recording that changes one would roll the workload. An error tells
+// that one is no JSON object.
+func (k *Kind) OtherChanges(before, after []byte) ([]string, error) {
 	var objects [2]map[string]any
 	for i, body := range [][]byte{before, after} {
 		if err := json.Unmarshal(body, &objects[i]); err != nil {
-			return nil, fmt.Errorf("reading a %s for comparison: it is not a JSON object", kind.Name)
+			return nil, fmt.Errorf("reading a %s for comparison: it is not a JSON object", k.Name)
 		}
 		if metadata, ok := objects[i]["metadata"].(map[string]any); ok {
 			delete(metadata, "managedFields")

@@ -1,0 +1,127 @@
+package checksum
+
+import (
+	"slices"
+	"strings"
+)
+
+// Outcome is what would come of a rolling re-admission: the answer to its dry run, which
+// people, scripts and the kubectl plugin read. Codes and order are stable.
+type Outcome int
+
+// The outcomes, the least restrictive first.
+const (
+	// NoOutcome is no answer. Nothing is known then: no webhook was asked, or none answered.
+	NoOutcome Outcome = iota
+	OutcomeInStep
+	OutcomeWouldRoll
+	OutcomeWouldRecord
+	OutcomeObserved
+	// OutcomeHeld is that of a hold without a code of its own. There is none today.
+	OutcomeHeld
+	OutcomeMissing
+	OutcomeUnreadable
+	OutcomeDeferred
+	OutcomeOversize
+	OutcomeOptedOut
+	OutcomeKeyLost
+	OutcomeDeclined
+
+	outcomeCount
+)
+
+// OutcomeRow is one row of the table of outcomes.
+type OutcomeRow struct {
+	// Code is stable. Sentence is what people read after it.
+	Code, Sentence string
+}
+
+// outcomes is the table. Nothing changes it.
+var outcomes = [outcomeCount]OutcomeRow{ //nolint:gochecknoglobals // see above
+	OutcomeInStep:      {"in-step", "every checksum on record is true; nothing would change"},
+	OutcomeWouldRoll:   {"would-roll", "the workload would be stamped and roll out; an order by this field manager does not wait for pause, window or min-interval"},
+	OutcomeWouldRecord: {"would-record", "what is there now would be recorded; nothing would restart"},
+	OutcomeObserved:    {"observed", "content has changed, but mode is observe; nothing would restart"},
+	OutcomeHeld:        {"held", "content has changed, but the workload is held; nothing would restart"},
+	OutcomeMissing:     {"missing", "a required source or key does not exist; nothing restarts until it does"},
+	OutcomeUnreadable:  {"unreadable", "a setting or the pod template cannot be read; nothing restarts until it is fixed"},
+	OutcomeDeferred:    {"deferred", "what the sources hold could not be proven in time; ask again"},
+	OutcomeOversize:    {"oversize", "with the checksums the annotations would be too large; nothing would change"},
+	OutcomeOptedOut:    {"opted-out", "the workload is not opted in; configstamp leaves it alone"},
+	OutcomeKeyLost:     {"key-lost", "a checksum on record cannot be compared, because its key is lost or another installation's; nothing would restart"},
+	OutcomeDeclined:    {"declined", "configstamp does not stamp such an object, or failed; nothing would change"},
+}
+
+// outcomeBeside is that of a reason that is told beside the outcome and decides nothing.
+const outcomeBeside = NoOutcome - 1
+
+// outcomeOf is the outcome of each reason that an admission can have. A new one belongs
+// here too. Of the others it is NoOutcome.
+var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // nothing changes it
+	MissingSource: OutcomeMissing, MissingKey: OutcomeMissing,
+	UnreadableSetting: OutcomeUnreadable, TemplateUnreadable: OutcomeUnreadable,
+	TooLarge:       OutcomeOversize,
+	NotProvenFresh: OutcomeDeferred, NoDigestKey: OutcomeDeferred, SourcesUnknown: OutcomeDeferred, AdmissionFailed: OutcomeDeferred,
+	LostRecord: OutcomeKeyLost, OtherKey: OutcomeKeyLost,
+	Kept: OutcomeInStep, Restored: OutcomeInStep,
+	Stamped:  OutcomeWouldRoll,
+	Recorded: OutcomeWouldRecord,
+	Observed: OutcomeObserved, ObserveMode: OutcomeObserved,
+	OnHold:   OutcomeHeld,
+	OptedOut: OutcomeOptedOut,
+	Owned:    OutcomeDeclined, NotServed: OutcomeDeclined, Panicked: OutcomeDeclined,
+
+	InvalidName: outcomeBeside, ForeignStamps: outcomeBeside, Claimed: outcomeBeside,
+	NoSetting: outcomeBeside, NoAnnotation: outcomeBeside, NoLabel: outcomeBeside, NoTemplateSetting: outcomeBeside,
+	OtherPlace: outcomeBeside, NoValue: outcomeBeside, Unnamed: outcomeBeside,
+}
+
+// OutcomeOf is the most restrictive outcome of an admission's reasons: what it comes to,
+// and what was found. Where another installation serves the Namespace it is NoOutcome,
+// because that one answers.
+func OutcomeOf(reasons ...Reason) Outcome {
+	most := NoOutcome
+	for _, reason := range reasons {
+		if reason == ServedElsewhere {
+			return NoOutcome
+		}
+		most = max(most, outcomeOf[reason])
+	}
+	if most == NoOutcome {
+		return OutcomeDeclined // there is an answer to everything
+	}
+	return most
+}
+
+// String is the code, "" for NoOutcome.
+func (o Outcome) String() string { return outcomes[o].Code }
+
+// Warning is the outcome as an admission warning: "configstamp: <code>: <sentence>".
+func (o Outcome) Warning() string { return speaker + outcomes[o].Code + ": " + outcomes[o].Sentence }
+
+// Outcomes is the table, the least restrictive first.
+func Outcomes() []OutcomeRow { return slices.Clone(outcomes[NoOutcome+1:]) }
+
+// ParseOutcome reads an admission warning, if it is an outcome. The sentence may change.
+func ParseOutcome(warning string) (Outcome, bool) {
+	text, ours := strings.CutPrefix(warning, speaker)
+	code, _, found := strings.Cut(text, ": ")
+	if !ours || !found || code == "" {
+		return NoOutcome, false
+	}
+	i := slices.IndexFunc(outcomes[:], func(row OutcomeRow) bool { return row.Code == code })
+	return Outcome(max(i, 0)), i >= 0
+}
+
+// OutcomeIn is the outcome in the warnings of a dry run; NoOutcome is unknown. Where there
+// are several (another webhook changed the object, and ours was asked again) it is the most
+// restrictive.
+func OutcomeIn(warnings []string) Outcome {
+	most := NoOutcome
+	for _, warning := range warnings {
+		if outcome, ok := ParseOutcome(warning); ok {
+			most = max(most, outcome)
+		}
+	}
+	return most
+}

@@ -1,0 +1,75 @@
+package deploy
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// selectors are all that select Pods, by what they belong to.
+func selectors(t *testing.T, objects []runtime.Object) map[string]map[string]string {
+	t.Helper()
+	found := map[string]map[string]string{}
+	for _, service := range all[*corev1.Service](objects) {
+		found["Service "+service.Name] = service.Spec.Selector
+	}
+	for _, budget := range all[*policyv1.PodDisruptionBudget](objects) {
+		found["PodDisruptionBudget"] = budget.Spec.Selector.MatchLabels
+	}
+	for _, policy := range all[*networkingv1.NetworkPolicy](objects) {
+		found["NetworkPolicy"] = policy.Spec.PodSelector.MatchLabels
+	}
+	for _, custom := range all[*unstructured.Unstructured](objects) {
+		if custom.GetKind() == "PodMonitor" {
+			found["PodMonitor"], _, _ = unstructured.NestedStringMap(custom.Object, "spec", "selector", "matchLabels")
+		}
+	}
+	spec := only[*appsv1.Deployment](t, objects).Spec
+	found["Deployment"] = spec.Selector.MatchLabels
+	for _, spread := range spec.Template.Spec.TopologySpreadConstraints {
+		found["the spread of Pods"] = spread.LabelSelector.MatchLabels
+	}
+	return found
+}
+
+// A Pod of helm test is none of those that admit: a budget would count it, and a Service
+// would send it admissions.
+func TestNothingSelectsThePodOfATest(t *testing.T) {
+	for _, values := range [][]string{everything, {"metrics.serviceMonitor.enabled=true", "networkPolicy.enabled=true"}} {
+		objects := rendered(t, values...)
+		test, pods := only[*corev1.Pod](t, objects), only[*appsv1.Deployment](t, objects).Spec.Template.Labels
+		found := selectors(t, objects)
+		if len(found) < 6 {
+			t.Errorf("%d selectors: %v", len(found), found)
+		}
+		for of, selector := range found {
+			selects := labels.SelectorFromSet(selector).Matches
+			if selects(labels.Set(test.Labels)) {
+				t.Errorf("%s selects the Pod of helm test: %v", of, test.Labels)
+			}
+			if !selects(labels.Set(pods)) {
+				t.Errorf("%s does not select our Pods: %v", of, pods)
+			}
+		}
+	}
+}
+
+// The labels by which Helm's objects are found stay on what helm test makes.
+func TestWhatATestMakesBelongsToTheRelease(t *testing.T) {
+	for _, object := range rendered(t) {
+		meta, ok := object.(metav1.Object)
+		if !ok {
+			t.Fatalf("%T has no metadata", object)
+		}
+		if meta.GetLabels()["app.kubernetes.io/instance"] != "configstamp" || meta.GetLabels()["helm.sh/chart"] == "" {
+			t.Errorf("%T %s has the labels %v", object, meta.GetName(), meta.GetLabels())
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package waiting
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Every is how often people are reminded of what still waits. The API server keeps an event
+// for an hour, unless it is told otherwise.
+const Every = 30 * time.Minute
+
+// subject is what workloads wait for, and because of what: they are told of together.
+type subject struct {
+	label string // of the reason
+	about rollout.SourceRef
+}
+
+func (s subject) compare(other subject) int {
+	return cmp.Or(cmp.Compare(s.about.Namespace, other.about.Namespace), s.about.Source.Compare(other.about.Source), cmp.Compare(s.label, other.label))
+}
+
+// group is what people know of one subject: when they were last told.
+type group struct{ told time.Time }
+
+// Standing is what people are to be told: workloads that wait for one thing, because of one
+// source or Namespace.
+type Standing struct {
+	Why       checksum.Reason
+	About     rollout.SourceRef // of the zero Source: a Namespace
+	Workloads []workload.Ref    // in order
+	Since     time.Time         // when the first of them began to wait
+	Text      string            // what people were told of the first of Workloads
+	// Again tells that it has stood for a while since they were last told; else it is new.
+	Again bool
+}
+
+// Standing tells what stands that people do not know yet, or were told of half an hour ago,
+// in order. It is to be asked more often than that. words is what people were told of a
+// workload; one of which they were told nothing is left out.
+func (w *Waits) Standing(words func(workload.Ref, checksum.Reason) string, now time.Time) (due []Standing) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	stands := map[subject]*Standing{}
+	texts := map[workload.Ref]string{}
+	for user, one := range w.all {
+		why, since := one.now()
+		if texts[user] = words(user, why); texts[user] == "" {
+			continue
+		}
+		about := one.about
+		if len(about) == 0 {
+			about = []rollout.SourceRef{{Namespace: user.Namespace}}
+		}
+		for _, at := range about {
+			s := stands[subject{why.Label(), at}]
+			if s == nil {
+				s = &Standing{Why: why, About: at, Since: since}
+				stands[subject{why.Label(), at}] = s
+			}
+			if s.Workloads = append(s.Workloads, user); since.Before(s.Since) {
+				s.Since = since
+			}
+		}
+	}
+	for of := range w.groups {
+		if stands[of] == nil {
+			delete(w.groups, of)
+		}
+	}
+	for of, s := range stands {
+		known := w.groups[of]
+		if known != nil && now.Sub(known.told) < Every {
+			continue
+		}
+		slices.SortFunc(s.Workloads, workload.Ref.Compare)
+		s.Text, s.Again = texts[s.Workloads[0]], known != nil
+		w.groups[of] = &group{now}
+		due = append(due, *s)
+	}
+	slices.SortFunc(due, func(a, b Standing) int {
+		return subject{a.Why.Label(), a.About}.compare(subject{b.Why.Label(), b.About})
+	})
+	return due
+}

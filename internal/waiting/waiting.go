@@ -1,0 +1,102 @@
+// Package waiting knows which workloads have something due and wait: for what, since when,
+// and because of which source or Namespace. Metrics ask it, and whoever reminds people.
+//
+// It must not know why they wait, nor how people are told: the rules stand in packages
+// checksum and internal/rollout. It has no client, no goroutine and no clock.
+//
+// Start reading here, then standing.go (of what people are to be reminded).
+package waiting
+
+import (
+	"sync"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Waits are the workloads that wait. Its methods may be called at any time, from any
+// goroutine.
+type Waits struct {
+	mu     sync.Mutex
+	all    map[workload.Ref]wait
+	groups map[subject]*group
+}
+
+// New knows of none.
+func New() *Waits { return &Waits{all: map[workload.Ref]wait{}, groups: map[subject]*group{}} }
+
+// wait is about one workload.
+type wait struct {
+	why     checksum.Reason
+	since   time.Time
+	failing time.Time // since when its looks fail, zero when they do not
+	about   []rollout.SourceRef
+}
+
+// now is what it waits for, and since when: one whose looks fail waits for its next try
+// alone.
+func (w *wait) now() (why checksum.Reason, since time.Time) {
+	if w.failing.IsZero() {
+		return w.why, w.since
+	}
+	return checksum.Retry, w.failing
+}
+
+// Found is what a look has found to hold a workload.
+type Found struct {
+	Why checksum.Reason // NoReason: nothing
+	// About are the sources because of which it waits; one of the zero Source is a Namespace.
+	About []rollout.SourceRef
+}
+
+// Looked notes what a look has found. It has failed, or it had not, and the workload waits to
+// be tried again all the same.
+func (w *Waits) Looked(user workload.Ref, found Found, failed, again bool, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	is := w.all[user]
+	if len(found.About) > 0 {
+		is.about = found.About
+	}
+	switch {
+	case failed && is.failing.IsZero():
+		is.failing = now
+	case failed:
+	case again && found.Why == checksum.Turn && (is.why == checksum.Blocked || is.why == checksum.TooLarge):
+		// Only the next try can tell whether that has ended.
+	case is.why.Label() != found.Why.Label():
+		is.why, is.since = found.Why, now
+	default:
+		is.why = found.Why
+	}
+	if !failed && (!again || found.Why == checksum.Halted) { // nothing is tried while the change is halted
+		is.failing = time.Time{}
+	}
+	if w.all[user] = is; is.why == checksum.NoReason && is.failing.IsZero() {
+		delete(w.all, user)
+	}
+}
+
+// Queued is how many workloads wait, and since when the first of them does.
+type Queued struct {
+	Count int
+	Since time.Time
+}
+
+// ByLabel counts the workloads that wait, by the label of what they wait for.
+func (w *Waits) ByLabel() map[string]Queued {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := map[string]Queued{}
+	for _, one := range w.all {
+		why, since := one.now()
+		q := found[why.Label()]
+		if q.Count++; q.Count == 1 || since.Before(q.Since) {
+			q.Since = since
+		}
+		found[why.Label()] = q
+	}
+	return found
+}

@@ -1,0 +1,88 @@
+package waiting
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+func TestAHaltOutweighsARetry(t *testing.T) {
+	w, user := New(), workload.Ref{Namespace: "shop", Name: "d"}
+	for _, step := range []struct {
+		hold   checksum.Reason
+		failed bool
+		want   checksum.Reason
+	}{
+		{checksum.NoReason, true, checksum.Retry},
+		{checksum.Turn, false, checksum.Retry}, // its turn, and the time to try again
+		{checksum.Halted, false, checksum.Halted},
+		{checksum.Turn, false, checksum.Turn},
+	} {
+		w.Looked(user, Found{Why: step.hold}, step.failed, true, time.Now())
+		if got := w.ByLabel(); len(got) != 1 || got[step.want.Label()].Count != 1 {
+			t.Errorf("after %+v: %v", step, got)
+		}
+	}
+}
+
+// A hundred workloads that wait for one thing are told of at once: when it is new, and then
+// every half hour while it lasts.
+func TestStanding_ManyAreOneAndEveryHalfHour(t *testing.T) {
+	began := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	namespace := rollout.SourceRef{Namespace: "shop"}
+	source := rollout.SourceRef{Namespace: "shop", Source: checksum.Source{Kind: checksum.ConfigMap, Name: "c"}}
+	deployments, _ := workload.Builtin().Find("apps", "deployments")
+	user := func(i int) workload.Ref {
+		return workload.Ref{Kind: deployments, Namespace: "shop", Name: fmt.Sprintf("d%02d", i)}
+	}
+	w := New()
+	for i := range 100 {
+		w.Looked(user(i), Found{checksum.Paused, []rollout.SourceRef{namespace}}, false, false, began)
+	}
+	w.Looked(user(100), Found{checksum.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
+	w.Looked(user(101), Found{checksum.Turn, []rollout.SourceRef{source}}, false, false, began)
+	words := func(user workload.Ref, why checksum.Reason) string {
+		if why == checksum.Turn {
+			return "" // people were told nothing yet
+		}
+		return why.String() + " of " + user.Name
+	}
+	paused := "pause /shop 100 pause of d00 since 00:00:00"
+	halted := "halted c/shop 1 halted of d100 since 23:59:00"
+	for _, step := range []struct {
+		after time.Duration
+		do    func()
+		want  []string
+	}{
+		{0, func() {}, []string{paused, halted}},
+		{time.Minute, func() {}, nil},
+		{29*time.Minute + 59*time.Second, func() {}, nil},
+		{30 * time.Minute, func() {}, []string{paused + " again", halted + " again"}},
+		{31 * time.Minute, func() {}, nil},
+		{59 * time.Minute, func() { w.Looked(user(100), Found{}, false, false, began) }, nil},
+		{60 * time.Minute, func() {}, []string{paused + " again"}},
+		{61 * time.Minute, func() {
+			w.Looked(user(100), Found{checksum.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
+		}, []string{halted}}, // it had ended: it is new
+		{62 * time.Minute, func() { w.Looked(user(100), Found{}, true, true, began.Add(time.Hour)) },
+			[]string{"retry c/shop 1 retry of d100 since 01:00:00"}},
+	} {
+		step.do()
+		var got []string
+		for _, s := range w.Standing(words, began.Add(step.after)) {
+			text := fmt.Sprintf("%s %s/%s %d %s since %s", s.Why.Label(), s.About.Source.Name, s.About.Namespace, len(s.Workloads), s.Text, s.Since.Format(time.TimeOnly))
+			if s.Again {
+				text += " again"
+			}
+			got = append(got, text)
+		}
+		if !slices.Equal(got, step.want) {
+			t.Errorf("after %s: %q, want %q", step.after, got, step.want)
+		}
+	}
+}

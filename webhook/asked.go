@@ -1,0 +1,32 @@
+package webhook
+
+import (
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// asksWhatWouldRoll reports whether a request is the dry run of a rolling re-admission.
+// One of which another webhook has changed the template is, too.
+func asksWhatWouldRoll(request *admissionv1.AdmissionRequest) bool {
+	return isDryRun(request) && request.Operation == admissionv1.Update && checksum.AskerOf(fieldManager(request)) == checksum.Roller
+}
+
+// withOutcome is the answer with its outcome as the first warning: of many the last are
+// cut off. Silence would mean that nobody was asked.
+func (a Answer) withOutcome() Answer {
+	outcome := checksum.OutcomeOf(append(a.found, a.Outcome, a.Reason)...)
+	if a.rollsAnyway {
+		outcome = checksum.OutcomeWouldRoll
+	}
+	if outcome != checksum.NoOutcome {
+		a.Warnings = slices.Insert(a.Warnings, 0, outcome.Warning())
+	}
+	return a
+}
+
+func isDryRun(request *admissionv1.AdmissionRequest) bool {
+	return request.DryRun != nil && *request.DryRun
+}
