@@ -211,5 +211,5 @@ func (p *plugin) paint(colour, text string) string {
 
 func isTerminal(to io.Writer) bool {
 	file, isFile := to.(*os.File)
-	return isFile && term.IsTerminal(int(file.Fd())) //nolint:gosec // a descriptor fits
+	return isFile && term.IsTerminal(int(file.Fd()))
 }

@@ -84,7 +84,7 @@ func TestStatus_Watch(t *testing.T) {
 	root.SetArgs([]string{"status", "--watch", "--kubeconfig", server.Kubeconfig(t, "shop")})
 	ended := make(chan error, 1)
 	go func() { ended <- root.ExecuteContext(ctx) }()
-	out.wait(t, ctx)
+	out.wait(ctx, t)
 	time.Sleep(time.Second) // the watches have begun, and have brought what is known
 	server.Requests()
 
@@ -94,7 +94,7 @@ func TestStatus_Watch(t *testing.T) {
 	back.SetManagedFields(fields)
 	out.want("edited 60s ago by kubectl-edit")
 	server.Put(back)
-	out.wait(t, ctx)
+	out.wait(ctx, t)
 	var asked []string
 	for _, request := range server.Requests() {
 		if path, found := strings.CutPrefix(request, "PATCH "); found {
@@ -137,7 +137,7 @@ func (l *lines) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func (l *lines) wait(t *testing.T, ctx context.Context) {
+func (l *lines) wait(ctx context.Context, t *testing.T) {
 	t.Helper()
 	select {
 	case <-l.seen:

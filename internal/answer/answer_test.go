@@ -146,13 +146,14 @@ func TestRevisions_Because(t *testing.T) {
 func TestRevisions_ByWhom(t *testing.T) {
 	f, w := fleet(t, "")
 	f.Revisions["u"] = []seen.Revision{
+		{Number: 4, Created: now().Add(-time.Minute), Stamps: map[string]string{webStamp: value("a", "all", "4")}},
 		{Number: 3, Created: now().Add(-9 * time.Minute), Stamps: map[string]string{webStamp: value("a", "all", "3")}},
 		{Number: 2, Created: now().Add(-time.Hour), Stamps: map[string]string{webStamp: value("a", "all", "2")}},
 		{Number: 1, Created: now().Add(-2 * time.Hour), Stamps: map[string]string{webStamp: value("a", "all", "1")}},
 	}
 	revisions := answer.RevisionsOf(f, w)
-	if !slices.Equal(revisions[0].By, []string{"kubectl-edit"}) || len(revisions[1].By) > 0 {
-		t.Errorf("by %v and %v", revisions[0].By, revisions[1].By)
+	if !slices.Equal(revisions[1].By, []string{"kubectl-edit"}) || len(revisions[0].By) > 0 || len(revisions[2].By) > 0 {
+		t.Errorf("by %v, %v and %v", revisions[0].By, revisions[1].By, revisions[2].By)
 	}
 }
 

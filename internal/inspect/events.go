@@ -26,7 +26,7 @@ func (c *Cluster) OurEvents(ctx context.Context, namespace string) ([]seen.Event
 
 func (c *Cluster) events(ctx context.Context, namespace, selector string) ([]seen.Event, error) {
 	var events []seen.Event
-	err := c.each(ctx, query{gvr: gvr("", "v1", "events"), namespace: namespace, fields: selector}, func(raw []byte) error {
+	err := c.each(ctx, query{gvr: v1("", "events"), namespace: namespace, fields: selector}, func(raw []byte) error {
 		events = append(events, eventOf(raw))
 		return nil
 	})

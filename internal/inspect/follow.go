@@ -60,7 +60,7 @@ func (c *Cluster) Follow(ctx context.Context, fleet *seen.Fleet, which Which, ch
 			watch(query{gvr: SourceResource(kind), namespace: which.Namespace, metadata: true}, news{source: kind})
 		}
 	}
-	watch(query{gvr: gvr("", "v1", "events"), namespace: which.Namespace, fields: "reportingComponent=" + Reporter}, news{event: true})
+	watch(query{gvr: v1("", "events"), namespace: which.Namespace, fields: "reportingComponent=" + Reporter}, news{event: true})
 	go func() {
 		group.Wait()
 		close(all)
@@ -163,14 +163,14 @@ func (c *Cluster) stream(ctx context.Context, q *query, of news, to chan<- news)
 	for {
 		text, err := frames.ReadValue()
 		if err != nil {
-			return nil //nolint:nilerr // a watch that is cut is begun again
+			return nil // a watch that is cut is begun again
 		}
 		var frame struct {
 			Type   string         `json:"type"`
 			Object jsontext.Value `json:"object"`
 		}
 		if err := unmarshal(text, &frame); err != nil || frame.Type == "ERROR" {
-			return nil //nolint:nilerr // the same
+			return nil
 		}
 		if frame.Type == "BOOKMARK" {
 			continue

@@ -15,7 +15,7 @@ import (
 // all.
 func (c *Cluster) Pods(ctx context.Context, namespace, selector string) ([]seen.Pod, error) {
 	var pods []seen.Pod
-	err := c.each(ctx, query{gvr: gvr("", "v1", "pods"), namespace: namespace, labels: selector}, func(raw []byte) error {
+	err := c.each(ctx, query{gvr: v1("", "pods"), namespace: namespace, labels: selector}, func(raw []byte) error {
 		pod, err := podOf(raw)
 		pods = append(pods, pod)
 		return err
@@ -29,7 +29,7 @@ func (c *Cluster) Pods(ctx context.Context, namespace, selector string) ([]seen.
 // Pod reads one pod; nil when there is none, or when the user may not read it, which is
 // noted.
 func (c *Cluster) Pod(ctx context.Context, namespace, name string) (*seen.Pod, error) {
-	raw, err := c.one(ctx, query{gvr: gvr("", "v1", "pods"), namespace: namespace, name: name})
+	raw, err := c.one(ctx, query{gvr: v1("", "pods"), namespace: namespace, name: name})
 	if raw == nil || err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (c *Cluster) Revisions(ctx context.Context, w *seen.Workload) ([]seen.Revis
 func (c *Cluster) AllRevisions(ctx context.Context, namespace, selector string, kinds ...*workload.Kind) (map[types.UID][]seen.Revision, error) {
 	of := map[types.UID][]seen.Revision{}
 	for _, resource := range revisionsOf(kinds) {
-		q := query{gvr: gvr("apps", "v1", resource), namespace: namespace, labels: selector}
+		q := query{gvr: v1("apps", resource), namespace: namespace, labels: selector}
 		err := c.each(ctx, q, func(raw []byte) error {
 			revision, err := revisionOf(raw)
 			if err == nil && revision.Owner != "" {
@@ -121,9 +121,7 @@ func revisionOf(raw []byte) (seen.Revision, error) {
 		}
 	}
 	var read template
-	if err := unmarshal(text, &read); err != nil {
-		return revision, nil // its template tells nothing
-	}
+	_ = unmarshal(text, &read) // a template that cannot be read tells nothing
 	revision.Stamps = checksum.Stamps(read.Metadata.Annotations)
 	revision.Restarted = read.Metadata.Annotations[restartedAt]
 	revision.Images = images(read.Spec)

@@ -25,7 +25,7 @@ const SettingsName = "configstamp-settings"
 // are taken, which is noted. An error is one of the API server, or a value that cannot be
 // read.
 func (c *Cluster) Settings(ctx context.Context) (*seen.Settings, error) {
-	q := query{gvr: gvr("", "v1", "configmaps"), namespace: c.installation, name: SettingsName}
+	q := query{gvr: v1("", "configmaps"), namespace: c.installation, name: SettingsName}
 	raw, forbidden, err := c.look(ctx, q)
 	if err != nil {
 		return nil, err
@@ -145,6 +145,7 @@ func (r *reader) limits() rollout.Limits {
 	return limits
 }
 
-func gvr(group, version, resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
+// v1 names a resource of that version.
+func v1(group, resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
 }

@@ -16,11 +16,11 @@ import (
 func SourceResource(kind checksum.Kind) schema.GroupVersionResource {
 	switch kind {
 	case checksum.Secret:
-		return gvr("", "v1", "secrets")
+		return v1("", "secrets")
 	case checksum.SecretProviderClass:
-		return gvr("secrets-store.csi.x-k8s.io", "v1", "secretproviderclasses")
+		return v1("secrets-store.csi.x-k8s.io", "secretproviderclasses")
 	}
-	return gvr("", "v1", "configmaps")
+	return v1("", "configmaps")
 }
 
 // Source reads the metadata of one source, never its content.
@@ -95,7 +95,7 @@ func (c *Cluster) Namespaces(ctx context.Context, names ...string) (map[string]s
 		all[meta.Name] = seen.Namespace{Namespace: checksum.NamespaceOf(&of), Known: true, Labels: meta.Labels, Annotations: meta.Annotations}
 		return nil
 	}
-	q := query{gvr: gvr("", "v1", "namespaces"), metadata: true}
+	q := query{gvr: v1("", "namespaces"), metadata: true}
 	if len(names) == 0 {
 		return all, c.each(ctx, q, take)
 	}

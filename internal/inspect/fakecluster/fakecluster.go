@@ -50,7 +50,7 @@ func New(t testing.TB, manifests ...string) *Server {
 	t.Helper()
 	s := &Server{objects: map[string]*unstructured.Unstructured{}, moved: make(chan struct{})}
 	for _, file := range manifests {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(file) //nolint:gosec // a test names it
 		if err != nil {
 			t.Fatal(err)
 		}
