@@ -8,5 +8,5 @@
 //
 // Read it in this order: users.go (who uses a source), revisions.go (why there is a
 // revision), progress.go (where one workload stands), status.go (what is under way), why.go (all
-// about one), history.go.
+// about one), history.go, wait.go (whether a change has come everywhere).
 package answer
