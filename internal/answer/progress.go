@@ -158,9 +158,9 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	policy := f.Policy(w)
 	if hold, held := policy.HoldAt(now, w.Status.Current); held {
 		origin, _ := policy.OriginOf(hold.Reason.String())
-		p.State, p.Why = Held, "configstamp.dev/"+hold.Reason.String()+origins(origin)
+		p.State, p.Why = Held, "configstamp.dev/"+hold.Reason.String()+origins(origin)+" holds it"
 		if !hold.Until.IsZero() {
-			p.Why += " holds it until " + hold.Until.UTC().Format(time.RFC3339)
+			p.Why += " until " + hold.Until.UTC().Format(time.RFC3339)
 		}
 		p.Next = "kubectl configstamp roll " + of
 		if hold.Reason == checksum.Paused {
