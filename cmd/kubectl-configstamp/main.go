@@ -8,7 +8,7 @@
 // root.go lists the commands, and holds what they share (plugin). args.go reads what
 // people name, complete.go completes it. print.go prints: documents for -o json and yaml,
 // tables of 80 columns, gaps. The commands: users.go, status.go,
-// why.go, history.go.
+// why.go, history.go, wait.go.
 package main
 
 import (

@@ -29,10 +29,11 @@ type plugin struct {
 	// installation is configstamp's own namespace.
 	installation string
 	now          func() time.Time
+	patience     patience // of the command wait
 }
 
 func newPlugin(streams genericiooptions.IOStreams, now func() time.Time) *plugin {
-	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now}
+	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, patience: usualPatience()}
 }
 
 // cluster is what the flags say how to reach.
@@ -80,7 +81,7 @@ func rootCommand(p *plugin) *cobra.Command {
 		}
 	}
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
-	root.AddCommand(p.usersCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
+	root.AddCommand(p.usersCommand(), p.statusCommand(), p.waitCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
 	return root
 }
 

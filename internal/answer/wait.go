@@ -72,12 +72,21 @@ func WaitOf(f *seen.Fleet, namespace, what string, now, until time.Time) Wait {
 		}
 		wait.Workloads = append(wait.Workloads, p)
 		if order := graveness(); slices.Index(order, result) > slices.Index(order, wait.Result) {
-			wait.Result, wait.Sure, wait.Why, wait.Next = result, sure, p.Workload+" is "+string(p.State)+": "+p.Why, p.Next
+			wait.Result, wait.Sure, wait.Next = result, sure, p.Next
+			wait.Why = p.Why
+			if result == Unsaid {
+				wait.Why = f.Outcome(w).Sentence
+			} else if what != p.Workload {
+				wait.Why = p.Workload + ": " + p.Why
+			}
 		}
 	}
 	slices.SortStableFunc(wait.Workloads, func(a, b Progress) int { return byUrgency(a.State, b.State) })
 	if wait.Of == 0 && len(wait.Notes) > 0 {
-		wait.Result, wait.Sure, wait.Why = Unsaid, true, "configstamp looks after none of them"
+		wait.Result, wait.Sure, wait.Why = Unsaid, true, "configstamp leaves all that use it alone"
+		if len(f.Workloads) == 1 {
+			wait.Why, wait.Notes = "configstamp leaves it alone ("+wait.Notes[0]+")", nil
+		}
 	}
 	return wait
 }
@@ -97,6 +106,11 @@ func (wait *Wait) resultOf(f *seen.Fleet, w *seen.Workload, p *Progress, now, un
 			p.State, p.Why = Waiting, "it was changed a moment ago"
 			return Going, false
 		}
+		if s := &w.Status; s.Phase == workload.Unreported && s.Updated < s.Wanted {
+			p.State, p.Why = Suspended, fmt.Sprintf("%d of %d pods are old, and stay: %s", s.Wanted-s.Updated, s.Wanted, s.Waits)
+			p.Next = "kubectl configstamp why " + w.Text() + " -n " + w.Namespace
+			return OnHold, false
+		}
 		return Finished, false
 	case Failed, Halted:
 		return Stopped, false
@@ -108,6 +122,9 @@ func (wait *Wait) resultOf(f *seen.Fleet, w *seen.Workload, p *Progress, now, un
 		if held && outcome.Stale() && !hold.Until.IsZero() && (until.IsZero() || hold.Until.Before(until)) {
 			wait.lookAt(hold.Until)
 			return Going, false
+		}
+		if event := lastEvent(f, w, checksum.Paced, checksum.Blocked, checksum.Retry); !held && event != nil && event.Reason == checksum.Retry.Event() {
+			return Going, false // it is tried again for ever
 		}
 		return OnHold, false
 	case Unknown: // the webhook could not tell, for now
@@ -129,12 +146,14 @@ func (wait *Wait) lookAt(at time.Time) {
 
 // quiet says of a workload that is in step why its rollout cannot be seen, "" if it can.
 func quiet(w *seen.Workload) string {
-	if w.Status.Phase != workload.Unreported {
-		return ""
-	}
 	why := w.Status.Waits
-	if why == "" {
+	switch {
+	case w.Status.Phase == workload.Unreported && why == "":
 		why = "its kind does not say how far a rollout is"
+	case w.Status.Phase != workload.Unreported && w.Status.StatusHash != 0:
+		why = "its status does not say which generation it speaks of"
+	case w.Status.Phase != workload.Unreported:
+		return ""
 	}
 	return w.Text() + " is in step, and no rollout is waited for: " + why
 }
