@@ -81,7 +81,8 @@ func rootCommand(p *plugin) *cobra.Command {
 		}
 	}
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
-	root.AddCommand(p.usersCommand(), p.statusCommand(), p.waitCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
+	root.AddCommand(p.usersCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.waitCommand(), p.versionCommand())
+	root.AddCommand(p.pauseCommand(), p.unpauseCommand(), p.releaseCommand(), p.rollCommand(), p.adoptCommand())
 	return root
 }
 

@@ -56,7 +56,9 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, to *target, metad
 		s.writes = append(s.writes, Write{r.URL.Path, query.Get("fieldManager"), string(text)})
 		s.mu.Unlock()
 		if changed {
-			after.SetGeneration(after.GetGeneration() + 1)
+			if !equality.Semantic.DeepEqual(before.Object["spec"], after.Object["spec"]) {
+				after.SetGeneration(after.GetGeneration() + 1)
+			}
 			s.Put(after)
 		}
 	}
