@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -66,7 +65,7 @@ func (p *plugin) adopt(ctx context.Context, args []string, flags *adoptFlags) er
 	}
 	var notes []string
 	if left > 0 {
-		notes = append(notes, fmt.Sprintf("%d workloads are not opted in, and were left alone.", left))
+		notes = append(notes, counted(left, "workload is not opted in, and was left alone.", "workloads are not opted in, and were left alone."))
 	}
 	if len(dids) == 0 {
 		notes = append(notes, "No workload here is opted in. To opt a namespace in: kubectl label namespace "+namespace+" configstamp.dev/inject=enabled")

@@ -91,14 +91,14 @@ func (p *plugin) printDids(o *order.Orders, flags *orderFlags, dids []order.Did,
 				if did.Result.Changed() {
 					fmt.Fprintln(to, did.Object)
 				}
-			case did.Result == order.Unchanged && len(dids) > 1 && flags.output != wide && did.Next == "":
+			case did.Quiet && len(dids) > 1 && flags.output != wide:
 				same++
 			case did.Result != order.Refused:
 				p.printDid(to, did, o.DryRun)
 			}
 		}
 		if same > 0 {
-			paragraph(to, "", fmt.Sprintf("%d others need nothing (-o wide names them).", same))
+			paragraph(to, "", counted(same, "workload has its records", "workloads have their records")+" (-o wide names all).")
 		}
 		if flags.output != names {
 			for _, note := range notes {
@@ -140,14 +140,38 @@ func (p *plugin) printDid(to io.Writer, did *order.Did, dry order.DryRun) {
 	}
 	paragraph(to, "", head+": "+did.Why)
 	if did.Wrote != "" {
-		fmt.Fprintln(to, "  wrote "+did.Wrote)
+		wrote := "wrote"
+		if dry != order.None {
+			wrote = "would write"
+		}
+		fmt.Fprintln(to, "  "+wrote+" "+did.Wrote)
 	}
 	list(to, "It overrules:", did.Overrules)
-	list(to, "In spite of it:", did.Overruled)
+	list(to, heading(did.Result), did.Overruled)
 	list(to, "The API server warned:", did.Warnings)
 	if did.Next != "" {
 		paragraph(to, "  ", "Next: "+did.Next)
 	}
+}
+
+// heading says what it is that overrules an order.
+func heading(result order.Result) string {
+	switch result {
+	case order.Paused:
+		return "These go on all the same:"
+	case order.Released:
+		return "These wait all the same:"
+	default:
+		return "Still paused:"
+	}
+}
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // list prints texts under a heading, the first few of many.

@@ -70,7 +70,7 @@ func (p *plugin) pause(ctx context.Context, args []string, flags *pauseFlags) er
 		return err
 	}
 	flags.order.By = o.Cluster.WhoAmI(ctx)
-	notes := []string{"What is rolling already goes on, and so does a changed template."}
+	var notes []string
 	if flags.all {
 		var names []string
 		if names, err = p.optedIn(ctx, o); err != nil {
@@ -94,7 +94,14 @@ func (p *plugin) pause(ctx context.Context, args []string, flags *pauseFlags) er
 	if err != nil {
 		return err
 	}
+	if changed(dids) {
+		notes = append(notes, "What is rolling already goes on, and a changed template rolls all the same.")
+	}
 	return p.printDids(o, &flags.orderFlags, dids, notes...)
+}
+
+func changed(dids []order.Did) bool {
+	return slices.ContainsFunc(dids, func(did order.Did) bool { return did.Result.Changed() })
 }
 
 func (p *plugin) unpauseCommand() *cobra.Command {
@@ -149,13 +156,40 @@ func (p *plugin) unpause(ctx context.Context, args []string, flags *pauseFlags) 
 		return err
 	}
 	var notes []string
-	switch changed := slices.ContainsFunc(dids, func(did order.Did) bool { return did.Result.Changed() }); {
-	case changed:
+	if flags.all {
+		if notes, err = p.alsoPaused(ctx, o, targets); err != nil {
+			return err
+		}
+	}
+	switch {
+	case changed(dids):
 		notes = append(notes, "What has changed meanwhile rolls now, in steps.")
 	case flags.all && len(dids) == 0:
-		notes = append(notes, "No Namespace is paused.")
+		notes = append([]string{"No Namespace is paused."}, notes...)
 	}
 	return p.printDids(o, &flags.orderFlags, dids, notes...)
+}
+
+// alsoPaused names the workloads that are paused by themselves, in other namespaces than
+// those that were looked at.
+func (p *plugin) alsoPaused(ctx context.Context, o *order.Orders, looked []inspect.Target) ([]string, error) {
+	namespaces, err := o.Cluster.Namespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	workloads, err := o.Cluster.Workloads(ctx, o.Settings, inspect.Which{})
+	if err != nil {
+		return nil, err
+	}
+	var notes []string
+	for _, w := range workloads {
+		if !slices.Contains(looked, inspect.OfNamespace(w.Namespace)) {
+			for _, text := range order.Own(o.Settings, namespaces[w.Namespace], []*seen.Workload{w}, p.now()) {
+				notes = append(notes, "Still paused: "+text)
+			}
+		}
+	}
+	return notes, nil
 }
 
 // aside hands on the workloads of each Namespace that something was done to.

@@ -36,6 +36,7 @@ func (o *Orders) Adopt(ctx context.Context, f *seen.Fleet, w *seen.Workload, res
 		return did
 	case seen.InStep:
 		did = did.with(Unchanged, "it has its records, and is in step")
+		did.Quiet = true
 		if restart {
 			did.Next = "to restart it all the same: kubectl rollout restart " + target(of)
 		}
@@ -45,10 +46,14 @@ func (o *Orders) Adopt(ctx context.Context, f *seen.Fleet, w *seen.Workload, res
 		if bare {
 			return did.with(Unchanged, "configstamp.dev/adopt=restart stands already: it rolls in its turn")
 		}
+		did.Quiet = true
 		return did.with(Unchanged, "it has its records, and is out of date")
 	default:
 		did.Next = "kubectl configstamp why " + target(of)
-		return did.with(Refused, "nothing was sent: "+outcome.Sentence)
+		if outcome.Code == seen.Unknown || outcome.Code == seen.Deferred {
+			return did.with(Refused, "nothing was sent: "+outcome.Sentence)
+		}
+		return did.with(Kept, outcome.Sentence)
 	}
 }
 

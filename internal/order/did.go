@@ -69,6 +69,8 @@ type Did struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Next is what to do, or to look at.
 	Next string `json:"next,omitempty"`
+	// Quiet tells of what is unchanged that it is one of many, and no news.
+	Quiet bool `json:"-"`
 	// Dry tells that it was a dry run: nothing was changed.
 	Dry bool `json:"dryRun,omitempty"`
 }

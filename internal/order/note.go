@@ -50,11 +50,10 @@ func (n *note) String() string {
 
 // words says who paused, and why: " by jane at 2026-11-22T03:00:00Z (INC-42)".
 func (n *note) words() string {
-	text := ""
+	text := " at " + n.At
 	if n.By != "" {
-		text += " by " + n.By
+		text = " by " + n.By + text
 	}
-	text += " at " + n.At
 	if n.Reason != "" {
 		text += " (" + n.Reason + ")"
 	}

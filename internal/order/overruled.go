@@ -46,7 +46,7 @@ func Own(settings *seen.Settings, namespace seen.Namespace, workloads []*seen.Wo
 		}
 		text := fmt.Sprintf("%s -n %s: its own %s=%s", w.Text(), w.Namespace, pauseKey, value)
 		if mine := noteOf(w.Object.Annotations); mine != nil {
-			text += ", written by kubectl configstamp pause" + mine.words()
+			text += ", paused" + mine.words()
 		}
 		own = append(own, text)
 	}

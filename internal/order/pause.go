@@ -33,7 +33,7 @@ func (o *Orders) Pause(ctx context.Context, of inspect.Target, order Pause) Did 
 		before, held := meta.Annotations[pauseKey]
 		mine := noteOf(meta.Annotations)
 		if there, readable := pauseIn(before); held && mine == nil && readable && outlasts(there, wanted, now) {
-			return nil, did.with(Unchanged, fmt.Sprintf("it is paused already by %s=%s, %s; unpause will leave that alone", pauseKey, before, by(meta, now)))
+			return nil, did.with(Unchanged, fmt.Sprintf("it is paused already by %s=%s%s; unpause will leave that alone", pauseKey, before, by(meta, now)))
 		}
 		n := note{Wrote: value, At: now.Format(time.RFC3339), By: order.By, Reason: order.Reason}
 		switch {
@@ -41,13 +41,14 @@ func (o *Orders) Pause(ctx context.Context, of inspect.Target, order Pause) Did 
 			n.Before = mine.Before
 		case held:
 			n.Before = &before
-			did.Overrules = append(did.Overrules, fmt.Sprintf("%s=%s, %s; unpause will put that back", pauseKey, before, by(meta, now)))
+			did.Overrules = append(did.Overrules, fmt.Sprintf("%s=%s%s; unpause will put that back", pauseKey, before, by(meta, now)))
 		}
 		text := n.String()
 		change := edit{pauseKey: &value, NoteKey: &text}
 		did.Wrote = change.of(pauseKey)
-		if did = did.with(Paused, "until somebody ends it"); order.For > 0 {
-			did.Why = "until " + value
+		did.Next = "kubectl configstamp unpause " + target(of)
+		if did = did.with(Paused, "it lasts until somebody ends it"); order.For > 0 {
+			did.Why = "it lasts until " + value
 		}
 		return change, did
 	})
@@ -74,7 +75,7 @@ func (o *Orders) Unpause(ctx context.Context, of inspect.Target) Did {
 		if mine == nil {
 			if pause, readable := pauseIn(value); held && (pause.On || !readable) {
 				did.Next = "kubectl annotate " + target(of) + " " + pauseKey + "-"
-				return nil, did.with(Kept, fmt.Sprintf("%s=%s was not written by kubectl configstamp pause, but %s", pauseKey, value, by(meta, now)))
+				return nil, did.with(Kept, fmt.Sprintf("%s=%s is not by pause%s", pauseKey, value, by(meta, now)))
 			}
 			return stale(meta), did.with(Unchanged, "it is not paused")
 		}
@@ -95,13 +96,13 @@ func stale(meta *inspect.Metadata) edit {
 	return edit{NoteKey: nil}
 }
 
-// by says who wrote the pause that stands on an object.
+// by says who wrote the pause that stands on an object, "" where that is not known.
 func by(meta *inspect.Metadata, now time.Time) string {
 	write := meta.Writer(pauseKey)
 	if write.Manager == "" {
-		return "by nobody knows whom"
+		return ""
 	}
-	return fmt.Sprintf("by %s %s ago", write.Manager, answer.Ago(now, write.At))
+	return fmt.Sprintf(" (%s wrote it %s ago)", write.Manager, answer.Ago(now, write.At))
 }
 
 // target names an object for a command.

@@ -80,7 +80,7 @@ func (o *Orders) restart(ctx context.Context, f *seen.Fleet, w *seen.Workload, d
 	if err != nil {
 		return did.with(Refused, err.Error())
 	}
-	did = did.with(Restarted, "as kubectl rollout restart does; it takes the new content of "+named(f, w))
+	did = did.with(Restarted, "as by a rollout restart; it takes the new content of "+named(f, w))
 	did.Next = "kubectl configstamp wait " + target(of)
 	if o.DryRun == Client {
 		return did

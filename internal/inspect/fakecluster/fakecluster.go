@@ -75,12 +75,16 @@ func New(t testing.TB, manifests ...string) *Server {
 func (s *Server) Apply(t testing.TB, manifest string) {
 	t.Helper()
 	for document := range strings.SplitSeq(manifest, "\n---") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+		text, err := yaml.YAMLToJSON([]byte(document))
+		if err != nil {
 			t.Fatalf("%v in:\n%s", err, document)
 		}
-		if object.GetKind() == "" {
+		if string(text) == "null" {
 			continue
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(text); err != nil { // whole numbers are int64
+			t.Fatalf("%v in:\n%s", err, document)
 		}
 		s.Put(object)
 	}
