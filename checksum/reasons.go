@@ -150,7 +150,7 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	ConfigMaybeStale:        {"config-maybe-stale", Warning, "ConfigMaybeStale", 0, "", "it was recorded, but its pods may have started before the last edit; if in doubt, restart them: kubectl rollout restart"},
 	PodsRunWithdrawnContent: {"pods-run-withdrawn-content", Warning, "PodsRunWithdrawnContent", 0, "", "an edit was taken back, and some pods started in between; the event names them"},
 	PodsUnseen:              {"pods-unseen", Warning, "PodsUnseen", 0, "", "the pods of the workload cannot be looked at; its status alone tells whether it is healthy"},
-	RecordingBlocked:        {"recording-blocked", Warning, "RecordingBlocked", 0, "", "nothing is recorded, because another webhook would change the workload along with it"},
+	RecordingBlocked:        {"recording-blocked", Warning, "RecordingBlocked", Waiting, "blocked", "nothing is recorded, because another webhook would change the workload along with it"},
 	ChecksumsTakenAway:      {"checksums-taken-away", Warning, "ChecksumsTakenAway", 0, "", "a client takes our annotations away again and again; the event names it, and the way out"},
 	SourceGone: {"source-gone", Warning, "SourceMissing", Waiting, "missing",
 		"a ConfigMap, Secret or key that the workload requires is gone: pods that run go on, and no new one can start until it is back"},

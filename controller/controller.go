@@ -13,12 +13,12 @@
 //   - What it works on: controller.go (who leads, the queue) and watch.go (the caches, which
 //     fill package internal/index: the workloads, and which of them use a source).
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
-//     true now), readmit.go (rolls), record.go (recordings) and api.go (all
-//     requests).
+//     true now), turns.go (whose turn has come), readmit.go (rolls), record.go
+//     (recordings) and api.go (all requests).
 //   - What it tells: tell.go (events), held.go (why a workload waits), overruled.go (who
 //     rolled it all the same), remind.go (what still waits), nearmiss.go (what was probably
 //     meant), metrics.go.
-//   - What it remembers: notes.go (of workloads, and of other installations).
+//   - What it remembers: notes.go (of workloads).
 package controller
 
 import (
@@ -34,6 +34,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/claims"
 	"github.com/configstamp/configstamp/internal/discovery"
 	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/index"
@@ -139,7 +140,7 @@ type Controller struct {
 	notes        notes
 	told         told
 	waits        *waiting.Waits
-	others       others
+	others       *claims.Claims // of other installations
 }
 
 // Edited tells the controller that a source has other content than before, which was nil
@@ -158,7 +159,7 @@ func (c *Controller) Edited(namespace string, source checksum.Source, was *check
 // NamespaceChanged tells the controller that a Namespace says something else than
 // before. It may be called at any time, from any goroutine.
 func (c *Controller) NamespaceChanged(namespace string) {
-	c.others.ask(namespace, c.options.Clock.Now())
+	c.others.Ask(namespace, c.options.Clock.Now())
 	c.index.Reconsider(namespace)
 }
 

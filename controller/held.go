@@ -126,7 +126,7 @@ func (c *Controller) sayGone(user workload.Ref, s *Workload, r *review) (wait ti
 	}
 	c.notes.of(user).holds = waiting.Found{Why: checksum.SourceGone, About: missing(user, gone)}
 	c.sayOnce(user, s, checksum.SourceGone, joined(names)+": pods that run go on, but no new pod of this "+user.Kind.Name+" can start, and nothing rolls out. "+
-		"Put it back as it was, and nothing restarts; with other content, that rolls out", sources...)
+		"Put "+one(sources, "it back as it was", "them back as they were")+", and nothing restarts; with other content, that rolls out", sources...)
 	return 0
 }
 
@@ -253,8 +253,8 @@ func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Wor
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		c.say(user, s, checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s was put back as it was, but %s started in between: "+
-			"what it read then it keeps until it is restarted", list(was.sources), joined(names)), was.sources...)
+		c.say(user, s, checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s %s, but pods started in between: %s. "+
+			"What they read then they keep until they are restarted", list(was.sources), one(was.sources, "was put back as it was", "were put back as they were"), joined(names)), was.sources...)
 	}
 	return nil
 }

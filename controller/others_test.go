@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/claims"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -459,7 +460,7 @@ func TestOthers_ANamespaceNamesItsInstallation(t *testing.T) {
 	all.sites[0].behind = true
 	all.looks(2, time.Second)
 	all.sites[0].behind = false
-	all.looks(1, believedWhereNamed)
+	all.looks(1, claims.BelievedWhereNamed)
 	all.looks(1, time.Second)
 	if all.writes != 2 || all.keptBy(user) != "b" {
 		t.Errorf("half a minute later, %d writes, kept by %q", all.writes, all.keptBy(user))

@@ -131,7 +131,7 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, r
 // blocked is about a re-admission along which another webhook would change fields.
 func (c *Controller) blocked(user workload.Ref, s *Workload, manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
 	c.metrics.readmitted(manner, checksum.Blocked)
-	c.notes.of(user).holds.Why = checksum.Blocked
+	c.notes.of(user).holds.Why = why
 	c.sayOnce(user, s, why, text, about...)
 	return noHurry, nil
 }
@@ -149,7 +149,7 @@ func (c *Controller) untrue(user workload.Ref, s *Workload, manner string, answe
 }
 
 // noteRolled counts and tells of a roll that a workload shows: now, or, when the
-// answer to the patch was lost, when the watch brings it.
+// answer to the patch was lost, when the watch brings it. It reports whether there is one.
 func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *Workload) (rolled bool) {
 	sources, adopted := c.notes.of(user).rolled(s.Records)
 	if len(sources) == 0 {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/claims"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -17,7 +18,7 @@ import (
 // record has the webhook write baselines for what has no comparable record. It returns
 // how long to wait before the next try, zero when all is on record.
 func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload, review review) (again time.Duration, err error) {
-	if keep, back := c.others.keep(user, review.OtherKeys, c.options.Clock.Now()); keep > 0 {
+	if keep, back := c.others.Keep(user, review.OtherKeys, c.options.Clock.Now()); keep > 0 {
 		if back {
 			c.tellOther(user, "")
 		}
@@ -51,7 +52,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 		return c.untrue(user, s, recording, answer)
 	}
 	c.metrics.readmitted(recording, checksum.Done)
-	c.others.renew(user, review.OtherKeys, c.options.Clock.Now())
+	c.others.Renew(user, review.OtherKeys, c.options.Clock.Now())
 	c.noteRecorded(ctx, user, answer.workload)
 	if left.rests() { // else what people were told is true yet
 		c.atRest(user)
@@ -135,6 +136,9 @@ func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *W
 	for _, source := range adopted {
 		delete(c.notes.of(user).missing, source)
 	}
+	if len(lost) > 0 {
+		klog.FromContext(ctx).Info("Recorded anew", "workload", user.String(), "sources", list(lost), "why", checksum.LostRecord.String())
+	}
 	c.sayRecorded(user, s, adopted, stale, lost)
 	c.metrics.lost.Add(float64(len(lost)))
 }
@@ -151,4 +155,42 @@ func (c *Controller) mayBeStale(user workload.Ref, source checksum.Source, templ
 	}
 	written, created := c.sources.Written(user.Namespace, source)
 	return written.After(created) && !templateWritten.IsZero() && written.After(templateWritten)
+}
+
+// claimed reports whether another installation claims some keys that are on record,
+// by the answer to a dry run, and for how long that counts.
+func (c *Controller) claimed(user workload.Ref, ids []string, try answer) (wait time.Duration, claimed bool) {
+	wait = claims.Believed
+	if checksum.Names(c.namespaces.Get(user.Namespace).Settings, c.options.Installation) {
+		wait = claims.BelievedWhereNamed
+	}
+	claimants := map[string]string{}
+	for _, warning := range try.warnings {
+		if claim, ok := checksum.ParseClaim(warning); ok {
+			for _, id := range claim.KeyIDs {
+				claimants[id] = claim.Installation
+			}
+		}
+	}
+	now := c.options.Clock.Now()
+	by, claimed, lapsed := c.others.Claim(user.Namespace, ids, claimants, now, now.Add(wait))
+	if lapsed {
+		c.told.over(user.Namespace, checksum.OtherInstallation, "")
+	}
+	if claimed {
+		c.tellOther(user, by)
+	}
+	return wait, claimed
+}
+
+// tellOther says, once for a Namespace, that another installation serves it too; by
+// is its namespace, "" when that is not known.
+func (c *Controller) tellOther(user workload.Ref, by string) {
+	where := "in the namespace " + by
+	if by == "" {
+		where = "whose webhook does not answer us"
+	}
+	c.onNamespace(user.Namespace, checksum.OtherInstallation, "another installation of configstamp, "+where+", serves this Namespace too: "+
+		user.People()+", and all that carries its checksums, is left to it. Have one installation serve the Namespace: annotate it with "+
+		"configstamp.dev/installation, the value being the namespace of that installation, or uninstall the other")
 }

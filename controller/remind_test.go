@@ -120,3 +120,23 @@ func TestRemind_WhileItLeads(t *testing.T) {
 		return strings.Contains(strings.Join(said, "\n"), "1 workload has waited")
 	})
 }
+
+// A recording that would bring somebody else's change waits, and people are reminded, too.
+func TestRemind_OfARecordingThatIsBlocked(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "1"})
+	d := c.deploy("d", "c")
+	c.rider = "x"
+	h := newHouse(t, c)
+	h.mustSync(t, d)
+	h.tellStanding(t.Context())
+	h.happened()
+	h.clock.Step(30 * time.Minute)
+	h.tellStanding(t.Context())
+	if _, said := h.happened(); len(said) != 1 || !strings.HasPrefix(said[0], "Warning RecordingBlocked 1 workload has waited, the first for 30m: Deployment d. What was told of Deployment d: checksums are not recorded") {
+		t.Errorf("said %q", said)
+	}
+	if blocked := h.waits.ByLabel()["blocked"].Count; blocked != 1 {
+		t.Errorf("%d are blocked, by the metrics", blocked)
+	}
+}

@@ -290,7 +290,7 @@ func TestTell_PodsThatStartedWithWithdrawnContentAreNamed(t *testing.T) {
 	w.pass(time.Minute)
 	w.apps[w.names[2]].podStarted = w.clock.Now()
 	w.pass(time.Minute)
-	w.wantHeard("PodsRunWithdrawnContent", 1, "Deployment app-01", "configmap/shared was put back", "app-01 started in between")
+	w.wantHeard("PodsRunWithdrawnContent", 1, "Deployment app-01", "configmap/shared was put back", "pods started in between: app-01")
 	w.wantRolls(2, 0, 0)
 }
 

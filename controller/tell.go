@@ -177,15 +177,15 @@ func (c *Controller) sayRecorded(user workload.Ref, s *Workload, adopted, stale,
 		if !user.Kind.Restarts {
 			when = "later runs are stamped when that changes"
 		}
-		c.say(user, s, checksum.Recorded, list(adopted)+" recorded as "+are(adopted)+" now: "+when, adopted...)
+		c.say(user, s, checksum.Recorded, list(adopted)+" recorded as "+one(adopted, "it is", "they are")+" now: "+when, adopted...)
 	}
 	if len(stale) > 0 {
-		c.say(user, s, checksum.ConfigMaybeStale, fmt.Sprintf("%s was edited after the newest revision of this %s: its pods may run older content; "+
-			"kubectl rollout restart makes them read it", list(stale), user.Kind.Name), stale...)
+		c.say(user, s, checksum.ConfigMaybeStale, fmt.Sprintf("%s %s edited after the newest revision of this %s: its pods may run older content; "+
+			"kubectl rollout restart makes them read it", list(stale), one(stale, "was", "were"), user.Kind.Name), stale...)
 	}
 	if len(lost) > 0 {
 		c.say(user, s, checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
-			"recorded anew as %s now, nothing restarts; a change that came meanwhile is not known", list(lost), are(lost)), lost...)
+			"recorded anew as %s now, nothing restarts; a change that came meanwhile is not known", list(lost), one(lost, "it is", "they are")), lost...)
 	}
 }
 
@@ -213,12 +213,12 @@ func (c *Controller) reportFailure(user workload.Ref, err error) {
 	c.sayOnce(user, s, checksum.Retry, "re-admission keeps failing, and is tried again for ever: "+text)
 }
 
-// are is a pronoun of sources, with its verb.
-func are(sources []checksum.Source) string {
+// one is a word about sources: of one, or of several.
+func one(sources []checksum.Source, single, several string) string {
 	if len(sources) > 1 {
-		return "they are"
+		return several
 	}
-	return "it is"
+	return single
 }
 
 func changed(sources []checksum.Source) string { return list(sources) + " changed" }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -139,6 +140,28 @@ func TestTell_LogLinesNameTheWorkload(t *testing.T) {
 	for _, message := range []string{"Recorded", "Rolling out"} {
 		if want := `"msg":"` + message + `","workload":"deployments.apps shop/d"`; !strings.Contains(text.String(), want) {
 			t.Errorf("there is no %s in\n%s", want, text.String())
+		}
+	}
+}
+
+// Of several sources people read as of several.
+func TestTell_SeveralSourcesAreMany(t *testing.T) {
+	c := newCluster(t)
+	d := c.deploy("d")
+	h := newHouse(t, c)
+	for _, test := range []struct {
+		sources []checksum.Source
+		want    []string
+	}{
+		{[]checksum.Source{configMap("a")}, []string{"configmap/a recorded as it is now:", "configmap/a was edited", "recorded anew as it is now,"}},
+		{[]checksum.Source{configMap("a"), configMap("b")}, []string{"configmap/a and configmap/b recorded as they are now:", "configmap/a and configmap/b were edited", "recorded anew as they are now,"}},
+	} {
+		h.sayRecorded(d, h.index.Get(d), test.sources, test.sources, test.sources)
+		_, said := h.happened()
+		for i, want := range test.want {
+			if len(said) != 3 || !strings.Contains(said[i], want) {
+				t.Errorf("said %q, want %q", said, want)
+			}
 		}
 	}
 }

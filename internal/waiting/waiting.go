@@ -57,14 +57,14 @@ func (w *Waits) Looked(user workload.Ref, found Found, failed, again bool, now t
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	is := w.all[user]
-	if len(found.About) > 0 {
+	if found.Why != checksum.NoReason || len(found.About) > 0 { // else a failed look has found nothing
 		is.about = found.About
 	}
 	switch {
 	case failed && is.failing.IsZero():
 		is.failing = now
 	case failed:
-	case again && found.Why == checksum.Turn && (is.why == checksum.Blocked || is.why == checksum.TooLarge):
+	case again && found.Why == checksum.Turn && (is.why.Label() == checksum.Blocked.Label() || is.why == checksum.TooLarge):
 		// Only the next try can tell whether that has ended.
 	case is.why.Label() != found.Why.Label():
 		is.why, is.since = found.Why, now
