@@ -62,7 +62,11 @@ func (p *plugin) doctor(ctx context.Context, all bool, output format) error {
 	if err != nil {
 		return err
 	}
-	doctor := answer.DoctorOf(up, p.now().UTC())
+	now := p.now().UTC()
+	if at, err := cluster.Time(); err == nil {
+		now = at // a lease is renewed by the cluster's clock, not by ours
+	}
+	doctor := answer.DoctorOf(up, now)
 	if err := p.print(output, doctor, up.Gaps, func(to io.Writer) { p.printDoctor(to, &doctor, output) }); err != nil {
 		return err
 	}
@@ -72,7 +76,7 @@ func (p *plugin) doctor(ctx context.Context, all bool, output format) error {
 // doctorsExit is how doctor ends.
 func doctorsExit(doctor *answer.Doctor, gaps []seen.Gap) error {
 	if n := countOf(doctor, answer.Error) + countOf(doctor, answer.Warning); n > 0 {
-		return exit{codeWrong, fmt.Errorf("something is wrong: %s", counted(n, "finding"))}
+		return exit{codeWrong, fmt.Errorf("something is wrong: %s", counted(n, "finding", "findings"))}
 	}
 	for _, check := range doctor.Checks {
 		if check.State == answer.Unlooked || len(gaps) > 0 {
@@ -114,7 +118,7 @@ func (p *plugin) printDoctor(to io.Writer, doctor *answer.Doctor, output format)
 	var parts []string
 	for _, weight := range []answer.Weight{answer.Error, answer.Warning, answer.Note} {
 		if n := countOf(doctor, weight); n > 0 {
-			parts = append(parts, counted(n, string(weight)))
+			parts = append(parts, counted(n, string(weight), string(weight)+"s"))
 		}
 	}
 	if len(parts) > 0 {

@@ -26,6 +26,7 @@ const (
 // healthy is a cluster in which nothing is wrong.
 func healthy(t *testing.T) *fakecluster.Server {
 	server := fakecluster.New(t, "testdata/installation.yaml", "testdata/doctor.yaml")
+	server.Now = atThree()
 	server.Dry = func(string, *unstructured.Unstructured) ([]string, error) { return []string{inStep}, nil }
 	return server
 }
@@ -72,7 +73,7 @@ func entry(change func(map[string]any)) func(*testing.T, *fakecluster.Server) {
 	}
 }
 
-func forbid(does func(verb, resource, namespace string) bool) func(*testing.T, *fakecluster.Server) {
+func forbidding(does func(verb, resource, namespace string) bool) func(*testing.T, *fakecluster.Server) {
 	return func(_ *testing.T, s *fakecluster.Server) { s.Forbid = does }
 }
 
@@ -151,7 +152,7 @@ func TestDoctor(t *testing.T) {
 				return resource == "deployments" && verb == "patch" || name == "configstamp-controller" && verb == "update"
 			}
 		}},
-		"rights-role-gone": {remove("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/configstamp"), forbid(func(_, resource, _ string) bool { return resource == "subjectaccessreviews" })},
+		"rights-role-gone": {remove("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/configstamp"), forbidding(func(_, resource, _ string) bool { return resource == "subjectaccessreviews" })},
 		"defaults-absent":  {remove(ourSettings)},
 		"defaults-held":    {set(ourSettings, map[string]any{"pause": "true", "mode": "observe"}, "data")},
 

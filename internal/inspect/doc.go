@@ -20,9 +20,12 @@
 // many workloads, or about one, need; Follow keeps it up to date; Checkup reads what doctor
 // looks at.
 //
+// Patch, PatchWorkload and OtherChanges send what a person has ordered (package order);
+// nothing else is ever written. Time is the API server's.
+//
 // Read it in this order: cluster.go (requests, lists in pages, gaps), parallel.go,
 // settings.go, kinds.go, workloads.go, sources.go, content.go, revisions.go, pods.go,
 // events.go, ask.go, warning.go, fleet.go, follow.go (which keeps a fleet up to date),
-// checkup.go and rights.go (what doctor looks at).
-// Package fakecluster is what tests of it stand on.
+// checkup.go and rights.go (what doctor looks at), write.go. Package fakecluster is what tests
+// of it stand on.
 package inspect

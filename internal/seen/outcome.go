@@ -37,6 +37,12 @@ type Outcome struct {
 	Cause Cause `json:"-"`
 	// Beside are the webhook's other warnings, without its name.
 	Beside []string `json:"-"`
+	// Moved tells that the workload was changed between being read and being asked for:
+	// what was read is not what the webhook has answered for.
+	Moved bool `json:"-"`
+	// Lasting tells of Unknown that to ask again is no use: it is a matter of rights, or
+	// of another webhook.
+	Lasting bool `json:"-"`
 }
 
 // Cause is why nothing is known of a workload.
@@ -74,3 +80,6 @@ func (o Outcome) By(cause Cause) Outcome {
 	o.Cause = cause
 	return o
 }
+
+// UnknownForGood is one that stays so.
+func UnknownForGood(why string) Outcome { return Outcome{Code: Unknown, Sentence: why, Lasting: true} }
