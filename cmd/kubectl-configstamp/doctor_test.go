@@ -66,8 +66,8 @@ func refuses(text string) func(*testing.T, *fakecluster.Server) {
 func entry(change func(map[string]any)) func(*testing.T, *fakecluster.Server) {
 	return func(t *testing.T, s *fakecluster.Server) {
 		object := s.Get(t, ourWebhooks)
-		for _, one := range object.Object["webhooks"].([]any) { //nolint:forcetypeassert // of a test's manifest
-			change(one.(map[string]any)) //nolint:forcetypeassert // as above
+		for _, one := range object.Object["webhooks"].([]any) {
+			change(one.(map[string]any))
 		}
 		s.Put(object)
 	}
@@ -152,6 +152,9 @@ func TestDoctor(t *testing.T) {
 				return resource == "deployments" && verb == "patch" || name == "configstamp-controller" && verb == "update"
 			}
 		}},
+		"rights-namespaced-mode": {namespaced, func(_ *testing.T, s *fakecluster.Server) {
+			s.Lacks = func(verb, resource, namespace, _ string) bool { return namespace == "" || resource == "pods" }
+		}},
 		"rights-role-gone": {remove("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/configstamp"), forbidding(func(_, resource, _ string) bool { return resource == "subjectaccessreviews" })},
 		"defaults-absent":  {remove(ourSettings)},
 		"defaults-held":    {set(ourSettings, map[string]any{"pause": "true", "mode": "observe"}, "data")},
@@ -190,6 +193,15 @@ func TestDoctor(t *testing.T) {
 			golden(t, "doctor/"+name, server, "doctor")
 		})
 	}
+}
+
+// namespaced makes the installation one that serves a list of namespaces.
+func namespaced(t *testing.T, s *fakecluster.Server) {
+	set(shop, map[string]any{}, "metadata", "labels")(t, s)
+	entry(func(e map[string]any) {
+		only := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "In", "values": []any{"shop"}}
+		e["namespaceSelector"] = map[string]any{"matchExpressions": []any{only}}
+	})(t, s)
 }
 
 func pausedSince(at string) func(*testing.T, *fakecluster.Server) {

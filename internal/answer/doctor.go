@@ -258,7 +258,7 @@ func (v *visit) lists(resources ...string) string {
 
 // kinds are the resources of the workloads.
 func (v *visit) kinds() (resources []string) {
-	for _, kind := range v.Fleet.Settings.Kinds.Readmitted() {
+	for _, kind := range v.Settings.Kinds.Readmitted() {
 		resources = append(resources, kind.String())
 	}
 	return resources

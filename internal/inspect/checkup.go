@@ -9,7 +9,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/seen"
@@ -22,28 +24,51 @@ const usualName = "configstamp"
 // the installation is. What goes wrong beside the fleet is noted among the Gaps.
 // answered is Ask's.
 func (c *Cluster) Checkup(ctx context.Context, settings *seen.Settings, namespace string, answered func(done, of int)) (*seen.Checkup, error) {
-	up := &seen.Checkup{Namespace: namespace}
+	up := &seen.Checkup{Namespace: namespace, Webhooks: c.webhooks(ctx)}
+	up.Name = cmp.Or(c.serviceOf(up.Webhooks.All), usualName)
+	settings = c.within(settings, up.Webhooks.All)
 	group, within := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		up.Fleet, err = c.Fleet(within, settings, Which{Namespace: namespace}, answered)
 		return err
 	})
-	group.Go(func() error {
-		up.Webhooks = c.webhooks(within)
-		service := c.serviceOf(up.Webhooks.All)
-		up.Name = cmp.Or(service, usualName)
-		up.Endpoints = c.endpoints(within, up.Name)
-		up.Lease = c.lease(within, up.Name+"-controller")
-		up.Key = c.key(within, up.Name+"-key")
-		up.Rights = c.rights(within, settings, up.Name)
-		return nil
-	})
-	group.Go(func() error { up.Server = c.server(within); return nil })
-	group.Go(func() error { up.Certificates = c.certificates(within); return nil })
-	group.Go(func() error { up.Peers = c.peers(within); return nil })
+	for _, read := range []func(){
+		func() { up.Endpoints = c.endpoints(within, up.Name) },
+		func() { up.Lease = c.lease(within, up.Name+"-controller") },
+		func() { up.Key = c.key(within, up.Name+"-key") },
+		func() { up.Rights = c.rights(within, settings, up.Name) },
+		func() { up.Server = c.server(within) },
+		func() { up.Certificates = c.certificates(within) },
+		func() { up.Peers = c.peers(within) },
+	} {
+		group.Go(func() error { read(); return nil })
+	}
 	err := group.Wait()
 	up.Gaps = c.Gaps()
 	return up, err
+}
+
+// within are settings with the namespaces that are served alone, and those that never are.
+// configstamp-settings leaves them out, because not everybody may know them; the webhook
+// configuration has them.
+func (c *Cluster) within(settings *seen.Settings, webhooks []seen.Webhook) *seen.Settings {
+	found := *settings
+	for i := range webhooks {
+		w := &webhooks[i]
+		if w.Name != "namespace.configstamp.dev" || w.Installation() != c.installation || w.NamespaceSelector == nil {
+			continue
+		}
+		for _, one := range w.NamespaceSelector.MatchExpressions {
+			switch {
+			case one.Key != corev1.LabelMetadataName:
+			case one.Operator == metav1.LabelSelectorOpIn:
+				found.Namespaces = one.Values
+			case one.Operator == metav1.LabelSelectorOpNotIn:
+				found.Excluded = one.Values
+			}
+		}
+	}
+	return &found
 }
 
 // doubt notes a read that went wrong, and reports whether it did.
