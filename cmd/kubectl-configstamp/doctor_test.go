@@ -153,7 +153,7 @@ func TestDoctor(t *testing.T) {
 			}
 		}},
 		"rights-namespaced-mode": {namespaced, func(_ *testing.T, s *fakecluster.Server) {
-			s.Lacks = func(verb, resource, namespace, _ string) bool { return namespace == "" || resource == "pods" }
+			s.Lacks = func(_, resource, namespace, _ string) bool { return namespace == "" || resource == "pods" }
 		}},
 		"rights-role-gone": {remove("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/configstamp"), forbidding(func(_, resource, _ string) bool { return resource == "subjectaccessreviews" })},
 		"defaults-absent":  {remove(ourSettings)},

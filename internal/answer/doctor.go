@@ -231,6 +231,14 @@ func (v *visit) unlooked(words ...string) string {
 	return why
 }
 
+// unseen is why something could not be looked at, "" if it was.
+func (v *visit) unseen(looked bool, words ...string) string {
+	if looked {
+		return ""
+	}
+	return cmp.Or(v.unlooked(words...), "it could not be looked at")
+}
+
 // served calls a function with each workload that is served, as far as that is known: its
 // labels say it, or the webhook.
 func (v *visit) served(do func(*seen.Workload)) {

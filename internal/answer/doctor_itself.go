@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -20,7 +21,7 @@ const (
 func (v *visit) server() string {
 	server := v.Server
 	if !server.Looked {
-		return v.unlooked("the version of the API server")
+		return v.unseen(false, "the version of the API server")
 	}
 	if server.Major < leastMajor || server.Major == leastMajor && server.Minor < leastMinor {
 		v.tell(Error, "", "the API server", fmt.Sprintf("it is %s, and configstamp needs Kubernetes %d.%d or newer", server.Text, leastMajor, leastMinor), "kubectl version")
@@ -58,7 +59,7 @@ func (v *visit) webhook() string {
 	if len(ours) > 0 {
 		v.unselected(ours)
 	}
-	return v.unlooked(listOfWebhooks, "endpointslices.discovery.k8s.io")
+	return cmp.Or(v.unseen(v.Webhooks.Looked, listOfWebhooks), v.unseen(v.Endpoints.Looked, "endpointslices.discovery.k8s.io"))
 }
 
 // noWebhook tells that there is none of this installation, and reports whether that says
@@ -192,7 +193,7 @@ func (v *visit) certificate() string {
 			v.own(Warning, about, "cert-manager says: "+c.Fault, show)
 		}
 	}
-	if why := v.unlooked(listOfWebhooks, "certificates.cert-manager.io"); why != "" || !v.silent {
+	if why := cmp.Or(v.unseen(v.Webhooks.Looked, listOfWebhooks), v.unlooked("certificates.cert-manager.io")); why != "" || !v.silent {
 		return why
 	}
 	return "which certificate the webhook serves cannot be seen, as it does not answer"
@@ -224,7 +225,7 @@ func (v *visit) key() string {
 	about := "secret/" + v.Key.Name
 	switch {
 	case !v.Key.Looked:
-		return v.unlooked("secrets " + v.Key.Name)
+		return v.unseen(false, "secrets "+v.Key.Name)
 	case !v.Key.Exists:
 		v.own(Error, about, "there is no Secret of the digest keys, so nothing is stamped", v.logs("webhook"))
 	case len(v.Key.Writers) > 0 && v.Key.Edited().At.IsZero():
@@ -240,7 +241,7 @@ func (v *visit) leader() string {
 	about, followed := "lease/"+v.Name+"-controller", ": deploys are stamped, and no edit rolls anything out"
 	switch lease := v.Lease; {
 	case !lease.Looked:
-		return v.unlooked("leases.coordination.k8s.io " + v.Name + "-controller")
+		return v.unseen(false, "leases.coordination.k8s.io "+v.Name+"-controller")
 	case !lease.Exists:
 		v.own(Error, about, "there is none, so no controller has ever led"+followed, v.logs("controller"))
 	case lease.Holder == "":
@@ -287,7 +288,7 @@ func (v *visit) defaults() string {
 		v.own(Note, about, "--mode=observe: nothing rolls in the cluster unless a workload or Namespace says otherwise", show)
 	}
 	if !s.Read && !s.Absent {
-		return v.unlooked("configmaps configstamp-settings")
+		return v.unseen(false, "configmaps configstamp-settings")
 	}
 	return ""
 }

@@ -70,7 +70,7 @@ func (v *visit) otherWebhooks() string {
 				"kubectl get events -A --field-selector reason="+checksum.RecordingBlocked.Event())
 		}
 	}
-	return v.unlooked(listOfWebhooks)
+	return v.unseen(v.Webhooks.Looked, listOfWebhooks)
 }
 
 // events looks for what the controller has told of late, of which somebody must know.
@@ -122,7 +122,7 @@ func (v *visit) peers() string {
 		}
 		v.tell(Note, peer.Namespace, about, peer.Product+" runs beside configstamp; no workload that was looked at is under both", "kubectl get {of} -o wide")
 	}
-	return v.unlooked("deployments.apps in all namespaces")
+	return v.unseen(v.Peers.Looked, "deployments.apps in all namespaces")
 }
 
 // installations looks for Namespaces that two installations of configstamp serve, or none.
@@ -149,7 +149,7 @@ func (v *visit) installations() string {
 			}
 		}
 	}
-	return v.unlooked(listOfWebhooks, "namespaces")
+	return cmp.Or(v.unseen(v.Webhooks.Looked, listOfWebhooks), v.unlooked("namespaces"))
 }
 
 // installationSetting names the installation that serves a Namespace.
