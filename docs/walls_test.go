@@ -51,7 +51,7 @@ func knows(ours ...string) func(path string) bool {
 
 // pureTypes permits Kubernetes' own types, without any client.
 func pureTypes(path string) bool {
-	return strings.HasPrefix(path, "k8s.io/api/") || strings.HasPrefix(path, "k8s.io/apimachinery/pkg/types")
+	return strings.HasPrefix(path, "k8s.io/api/") || path == "k8s.io/apimachinery/pkg/types" || path == "k8s.io/apimachinery/pkg/apis/meta/v1" || path == "k8s.io/apimachinery/pkg/labels"
 }
 
 // The rules know nothing of what asks them.

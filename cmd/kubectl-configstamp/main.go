@@ -12,8 +12,8 @@
 // and those that change something, which package order carries out: order.go (what they
 // share), pause.go, release.go, roll.go, adopt.go.
 //
-// graph.go has internal/draw draw its answer. checksum.go asks no cluster: manifests in,
-// manifests out. files.go reads them.
+// doctor.go looks for what is wrong. graph.go has internal/draw draw its answer. checksum.go
+// asks no cluster: manifests in, manifests out. files.go reads them.
 package main
 
 import (

@@ -115,9 +115,11 @@ func refused(w *seen.Workload, err error) seen.Outcome {
 	var transport *url.Error
 	switch {
 	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "admission webhook"):
-		return seen.UnknownForGood(fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", w.Namespace))
+		return seen.UnknownForGood(fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", w.Namespace)).By(seen.NoRight)
 	case strings.Contains(err.Error(), "does not support dry run"):
-		return seen.UnknownForGood("another webhook refuses dry runs: " + apiText(err))
+		return seen.UnknownForGood("another webhook refuses dry runs: " + apiText(err)).By(seen.NoDryRun)
+	case strings.Contains(err.Error(), "failed calling webhook"):
+		return seen.UnknownBecause("the API server could not call a webhook: " + apiText(err)).By(seen.NotCalled)
 	case apierrors.IsNotFound(err):
 		return seen.UnknownBecause("it was deleted meanwhile")
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):

@@ -83,6 +83,7 @@ type query struct {
 	namespace      string // "" for all, or for what is in none
 	labels, fields string // selectors
 	metadata       bool   // PartialObjectMetadata alone
+	unscoped       bool   // the objects are in no namespace
 	name           string // one object
 }
 
@@ -110,7 +111,7 @@ func (q *query) String() string {
 	switch {
 	case q.namespace != "":
 		return text + " in namespace " + q.namespace
-	case q.name == "":
+	case q.name == "" && !q.unscoped:
 		return text + " in all namespaces"
 	}
 	return text

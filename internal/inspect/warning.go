@@ -16,14 +16,19 @@ const speaker = "configstamp: "
 func outcomeIn(warnings []string) seen.Outcome {
 	codes := seen.Codes()
 	found, rank := seen.Outcome{}, -1
+	var beside []string
 	for _, warning := range warnings {
 		code, sentence, ok := parseOutcome(warning)
 		if at := slices.Index(codes, code); ok && at > rank {
 			found, rank = seen.Outcome{Code: code, Sentence: sentence}, at
 		}
+		if text, ours := strings.CutPrefix(warning, speaker); ours && !ok {
+			beside = append(beside, text)
+		}
 	}
+	found.Beside = beside
 	if rank < 0 {
-		return seen.UnknownBecause("the webhook said nothing: it is stopped, or cannot be reached, or does not look at this namespace (kubectl configstamp doctor looks for it)")
+		return seen.UnknownBecause("the webhook said nothing: it is stopped, or cannot be reached, or does not look at this namespace (kubectl configstamp doctor looks for it)").By(seen.Silence)
 	}
 	return found
 }

@@ -174,7 +174,7 @@ func read(settings *seen.Settings, kind *workload.Kind, raw []byte) (*seen.Workl
 	w.Written, _ = kind.TemplateWritten(raw)
 	w.Selector, _ = kind.Selector(raw) // "" for kinds that have none
 	meta := metadataOf(raw)
-	w.Created, w.Writers = meta.Created.UTC(), meta.writers(kind.Template)
+	w.Created, w.Writers, w.Paused = meta.Created.UTC(), meta.writers(kind.Template), meta.paused()
 	return w, nil
 }
 
@@ -224,6 +224,16 @@ func (m *metadata) writers(paths ...[]string) []seen.Write {
 	}
 	slices.SortStableFunc(writers, func(a, b seen.Write) int { return b.At.Compare(a.At) })
 	return writers
+}
+
+// paused is when the newest writer of the annotation pause last wrote.
+func (m *metadata) paused() (at time.Time) {
+	for _, entry := range m.ManagedFields {
+		if entry.Time.After(at) && owns(entry.Fields, []string{"metadata", "annotations", checksum.PauseAnnotation}) {
+			at = entry.Time.UTC()
+		}
+	}
+	return at
 }
 
 // owns reports whether a set of fields (FieldsV1) has something at a path.

@@ -33,6 +33,10 @@ type Outcome struct {
 	// Sentence is the webhook's own, for people. Of Unknown it says why nothing is
 	// known.
 	Sentence string `json:"sentence"`
+	// Cause is why nothing is known, of Unknown alone.
+	Cause Cause `json:"-"`
+	// Beside are the webhook's other warnings, without its name.
+	Beside []string `json:"-"`
 	// Moved tells that the workload was changed between being read and being asked for:
 	// what was read is not what the webhook has answered for.
 	Moved bool `json:"-"`
@@ -40,6 +44,22 @@ type Outcome struct {
 	// of another webhook.
 	Lasting bool `json:"-"`
 }
+
+// Cause is why nothing is known of a workload.
+type Cause int
+
+// The causes.
+const (
+	OtherCause Cause = iota
+	// Silence is an answer in which no webhook of ours has said anything.
+	Silence
+	// NoRight tells that the user may not patch the workload.
+	NoRight
+	// NoDryRun tells that another webhook refuses dry runs.
+	NoDryRun
+	// NotCalled tells that the API server could not call a webhook, and says so.
+	NotCalled
+)
 
 // Stale reports whether the webhook has said that some source has other content than the
 // workload's pods started with. It is false of what is not known.
@@ -54,6 +74,12 @@ func (o Outcome) Stale() bool {
 
 // UnknownBecause is an outcome of which nothing is known.
 func UnknownBecause(why string) Outcome { return Outcome{Code: Unknown, Sentence: why} }
+
+// By is the outcome with its cause.
+func (o Outcome) By(cause Cause) Outcome {
+	o.Cause = cause
+	return o
+}
 
 // UnknownForGood is one that stays so.
 func UnknownForGood(why string) Outcome { return Outcome{Code: Unknown, Sentence: why, Lasting: true} }

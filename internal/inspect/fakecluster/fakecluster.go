@@ -1,8 +1,8 @@
 // Package fakecluster is a small API server for tests of the kubectl plugin: it holds
 // objects of any kind as JSON, made from manifests, lists them in pages and by selectors,
-// answers metadata-only requests and discovery, refuses what it is told to refuse, and
-// answers dry runs with the warnings that a test gives. It stores merge patches. It knows no
-// schema, and no controller.
+// answers metadata-only requests, discovery and SubjectAccessReviews, refuses what it is
+// told to refuse, and answers dry runs with the warnings that a test gives. It stores merge
+// patches. It knows no schema, and no controller.
 //
 // Nothing but tests may import it. Start reading at New, then serve.go, write.go.
 package fakecluster
@@ -27,12 +27,17 @@ import (
 
 // Server is the fake. What is exported may be set before requests arrive.
 type Server struct {
-	// Forbid reports whether the user may not do something: verb is get, list, watch or
-	// patch. nil: all may be done.
+	// Forbid reports whether the user may not do something: verb is get, list, watch, patch
+	// or create. nil: all may be done.
 	Forbid func(verb, resource, namespace string) bool
 	// Dry gives the warnings with which a dry run of a patch is answered; an error is
 	// what the API server says instead (400). nil: no warnings.
 	Dry func(resource string, object *unstructured.Unstructured) (warnings []string, err error)
+	// Version is what it says of itself, such as "1.37"; "" is 1.37.
+	Version string
+	// Lacks reports whether an account has no right to do something, for those who ask by
+	// a SubjectAccessReview. nil: accounts may do everything.
+	Lacks func(verb, resource, namespace, name string) bool
 	// Admit may change what a patch is about to store, as a webhook does, and gives the
 	// warnings. It is asked of dry runs too, but for those that Dry answers.
 	Admit func(manager string, object *unstructured.Unstructured) (warnings []string, err error)
@@ -140,6 +145,17 @@ func (s *Server) Requests() []string {
 	requests := s.requests
 	s.requests = nil
 	return requests
+}
+
+// Delete takes an object away, by the path that the API has for it.
+func (s *Server) Delete(t testing.TB, path string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.objects[path] == nil {
+		t.Fatalf("there is no %s", path)
+	}
+	delete(s.objects, path)
 }
 
 // under lists the objects of a collection, by path.
