@@ -33,7 +33,8 @@ type Progress struct {
 	// Workload is kind/name.
 	Workload string `json:"workload"`
 	State    State  `json:"state"`
-	// Outcome is the webhook's own word. Unasked says why there is none, where the state
+	// Outcome is the webhook's own word, "unknown" in JSON where it has said nothing, or
+	// was not asked. Unasked says why there is none, where the state
 	// is known without it.
 	Outcome seen.Code `json:"outcome"`
 	Unasked string    `json:"unasked,omitempty"`
@@ -83,8 +84,6 @@ func ProgressOf(f *seen.Fleet, w *seen.Workload, now time.Time) Progress {
 		p.State, p.Why = Unserved, outcome.Sentence
 	case seen.Unknown, seen.Deferred, seen.Declined:
 		p.unknown(f, w, outcome.Sentence)
-	default:
-		p.unknown(f, w, "the webhook gave an answer that this version does not know: "+outcome.Sentence)
 	}
 	return p
 }

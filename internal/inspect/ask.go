@@ -103,7 +103,10 @@ func (c *Cluster) ask(ctx context.Context, w *seen.Workload) seen.Outcome {
 	for _, warning := range result.Warnings() {
 		texts = append(texts, warning.Text)
 	}
-	return outcomeIn(texts)
+	if outcome := seen.OutcomeIn(texts); outcome.Code != seen.Unknown {
+		return outcome
+	}
+	return seen.UnknownBecause("the webhook said nothing: it is stopped, or cannot be reached, or does not look at this namespace (kubectl configstamp doctor looks for it)")
 }
 
 // refused says why the API server gave no answer.
