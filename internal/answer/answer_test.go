@@ -148,7 +148,7 @@ func TestProgress_Overruled(t *testing.T) {
 		t.Errorf("the revisions: %q", overruled)
 	}
 	f.Outcomes[w.Ref] = seen.Outcome{Code: seen.WouldRoll}
-	if p := answer.ProgressOf(f, w, now()); p.State != answer.Waiting {
+	if p := answer.ProgressOf(f, w, now()); p.State != answer.Waiting || strings.Contains(p.Why, "ordered") {
 		t.Errorf("it is %+v", p)
 	}
 	f.Outcomes, f.Revisions = nil, nil
