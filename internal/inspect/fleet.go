@@ -39,6 +39,7 @@ func (c *Cluster) Fleet(ctx context.Context, settings *seen.Settings, which Whic
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	f.Listed = c.listed(settings, which.Namespace)
 	f.Outcomes = c.Ask(ctx, servedOf(f), answered)
 	return f, nil
 }
