@@ -103,7 +103,10 @@ func (c *Cluster) ask(ctx context.Context, w *seen.Workload) seen.Outcome {
 	for _, warning := range result.Warnings() {
 		texts = append(texts, warning.Text)
 	}
-	outcome := outcomeIn(texts)
+	outcome := seen.OutcomeIn(texts)
+	if outcome.Code == seen.Unknown {
+		return seen.UnknownBecause("the webhook said nothing: it is stopped, or cannot be reached, or does not look at this namespace (kubectl configstamp doctor looks for it)").By(seen.Silence)
+	}
 	if raw, err := result.Raw(); err == nil {
 		outcome.Moved = outcome.Code == seen.InStep && metadataOf(raw).Generation != w.Object.Generation
 	}
