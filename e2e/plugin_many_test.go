@@ -133,7 +133,7 @@ func TestPlugin_AUserOfOneNamespace(t *testing.T) {
 		"users configmap/c": {"1 of 1 restart", 0},
 		"status":            {"1 workload: 1 done.", 0},
 		"why deployment/d":  {"in step", 0},
-		"status -A":         {"forbidden", 0},
+		"status -A":         {"you have no right to list any kind of workload in all namespaces", 1},
 	} {
 		words := append(strings.Fields(args), "--as", "somebody", "--as-group", "editors")
 		out, code := ask(words...)

@@ -60,6 +60,18 @@ func (c *Cluster) Workloads(ctx context.Context, settings *seen.Settings, which 
 	return all, nil
 }
 
+// Unlisted are the kinds of workloads that could not be listed in a namespace ("" for all).
+func (c *Cluster) Unlisted(settings *seen.Settings, namespace string) (unlisted []seen.Gap) {
+	for _, gap := range c.Gaps() {
+		for _, kind := range settings.Kinds.Readmitted() {
+			if q := (query{gvr: kind.GroupVersionResource(), namespace: namespace}); q.String() == gap.What {
+				unlisted = append(unlisted, gap)
+			}
+		}
+	}
+	return unlisted
+}
+
 // uncontrolled reads those objects of a kind that no controller owns. Of most kinds nearly
 // all are owned, and their metadata is small beside them.
 func (c *Cluster) uncontrolled(ctx context.Context, settings *seen.Settings, kind *workload.Kind, q query, take func(*seen.Workload)) error {
