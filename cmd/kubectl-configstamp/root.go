@@ -82,6 +82,7 @@ func rootCommand(p *plugin) *cobra.Command {
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
 	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
 	root.AddCommand(p.graphCommand(), p.checksumCommand())
+	describeCompletion(root)
 	return root
 }
 
