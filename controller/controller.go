@@ -13,8 +13,8 @@
 //   - What it works on: controller.go (who leads, the queue) and watch.go (the caches, which
 //     fill package internal/index: the workloads, and which of them use a source).
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
-//     true now), readmit.go (rolls), record.go (recordings) and api.go (all
-//     requests).
+//     true now), turns.go (whose turn has come), readmit.go (rolls), record.go
+//     (recordings) and api.go (all requests).
 //   - What it tells: tell.go (events), held.go (why a workload waits), overruled.go (who
 //     rolled it all the same), remind.go (what still waits), nearmiss.go (what was probably
 //     meant), metrics.go.

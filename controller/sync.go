@@ -298,67 +298,6 @@ func (c *Controller) planned(do func(*rollout.Plan)) {
 	}
 }
 
-// isTurn reports whether an item of the queue asks whose turn it is: no workload
-// has no kind.
-func isTurn(user workload.Ref) bool { return user.Kind == nil }
-
-// takeTurns wakes those whose turn has come, and tells what has become of changes.
-func (c *Controller) takeTurns(ctx context.Context) {
-	var out rollout.Orders
-	c.planned(func(p *rollout.Plan) { out = p.Next(c.options.Clock.Now()) })
-	for _, user := range append(out.Roll, out.Held...) {
-		c.queue.Add(user)
-	}
-	if !out.At.IsZero() {
-		c.queue.AddAfter(workload.Ref{}, out.At.Sub(c.options.Clock.Now()))
-	}
-	// What is halted is told once, until it goes on or the source holds something else.
-	tell := func(all []rollout.News, why checksum.Reason, text func(rollout.News, rollout.SourceRef) string) {
-		for _, one := range all {
-			about := "" // by whom; else a second halt would be counted up under the words of the first
-			if one.By != (workload.Ref{}) {
-				about = one.By.People()
-			}
-			halts := false
-			for _, at := range one.Sources {
-				text := text(one, at)
-				if why != checksum.ChangeHalted {
-					c.told.over(at, checksum.ChangeHalted, "")
-				} else if !c.told.first(at, why, text) {
-					continue
-				}
-				halts = why == checksum.ChangeHalted && !one.Foreign
-				c.onSource(ctx, at, why, text, about)
-			}
-			if halts {
-				c.metrics.halts.Inc()
-			}
-		}
-	}
-	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
-		why := "the change stops here as well: " + failedElsewhere
-		if !n.Foreign {
-			why = fmt.Sprintf("the change stops, as %s has failed with it: %s", n.By.People(), n.Why)
-		}
-		return fmt.Sprintf("%s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
-			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, at.Source.Kind, at.Source.Name)
-	})
-	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News, _ rollout.SourceRef) string {
-		if n.Foreign {
-			return "the change goes on: what has failed in other namespaces does not halt it any more"
-		}
-		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.By.People())
-	})
-	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News, _ rollout.SourceRef) string {
-		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
-	})
-}
-
-// failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.
-// What failed, and where, is not for those who read about this namespace.
-const failedElsewhere = "copies of this ConfigMap in other namespaces had the same change, and workloads there have failed with it; " +
-	"one workload after the other tries it again after a while (--foreign-halt)"
-
 // lookup is what the plan looks up: it implements rollout.Cluster.
 type lookup struct{ *Controller }
 

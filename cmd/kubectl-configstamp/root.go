@@ -29,10 +29,11 @@ type plugin struct {
 	// installation is configstamp's own namespace.
 	installation string
 	now          func() time.Time
+	patience     patience // of the command wait
 }
 
 func newPlugin(streams genericiooptions.IOStreams, now func() time.Time) *plugin {
-	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now}
+	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, patience: usualPatience()}
 }
 
 // cluster is what the flags say how to reach.
@@ -80,7 +81,8 @@ func rootCommand(p *plugin) *cobra.Command {
 		}
 	}
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
-	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
+	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.waitCommand(), p.versionCommand())
+	root.AddCommand(p.pauseCommand(), p.unpauseCommand(), p.releaseCommand(), p.rollCommand(), p.adoptCommand())
 	root.AddCommand(p.graphCommand(), p.checksumCommand())
 	describeCompletion(root)
 	return root

@@ -263,9 +263,9 @@ func totals(status *answer.Status) string {
 	for _, n := range count {
 		all += n
 	}
-	text := fmt.Sprintf("%d workloads: %d in step", all, count[answer.Done])
+	text := fmt.Sprintf("%d workloads: %d done", all, count[answer.Done])
 	if all == 1 {
-		text = fmt.Sprintf("1 workload: %d in step", count[answer.Done])
+		text = fmt.Sprintf("1 workload: %d done", count[answer.Done])
 	}
 	for _, state := range []answer.State{answer.Failed, answer.Halted, answer.Held, answer.Waiting, answer.Rolling, answer.Suspended, answer.Observed, answer.Unknown, answer.Unserved} {
 		if n := count[state]; n > 0 {

@@ -83,7 +83,7 @@ func TestProgress_WhatHolds(t *testing.T) {
 	}{
 		"nothing":              {state: answer.Waiting, next: "kubectl configstamp status deployment/app -n shop --watch"},
 		"pause":                {annotations: `"configstamp.dev/pause":"true"`, state: answer.Held, next: "kubectl configstamp unpause deployment/app -n shop"},
-		"pause of a namespace": {namespace: "true", state: answer.Held, next: "kubectl configstamp unpause -n shop"},
+		"pause of a namespace": {namespace: "true", state: answer.Held, next: "kubectl configstamp unpause namespace/shop"},
 		"pause that is over":   {annotations: `"configstamp.dev/pause":"2026-11-22T02:59:00Z"`, state: answer.Waiting},
 		"window":               {annotations: `"configstamp.dev/window":"Mon 04:00-05:00 UTC"`, state: answer.Held, next: "kubectl configstamp roll deployment/app -n shop"},
 		"halt":                 {event: checksum.Halted, state: answer.Halted, next: "kubectl configstamp release configmap/web -n shop"},

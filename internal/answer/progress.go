@@ -158,14 +158,14 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	policy := f.Policy(w)
 	if hold, held := policy.HoldAt(now, w.Status.Current); held {
 		origin, _ := policy.OriginOf(hold.Reason.String())
-		p.State, p.Why = Held, "configstamp.dev/"+hold.Reason.String()+origins(origin)
+		p.State, p.Why = Held, "configstamp.dev/"+hold.Reason.String()+origins(origin)+" holds it"
 		if !hold.Until.IsZero() {
-			p.Why += " holds it until " + hold.Until.UTC().Format(time.RFC3339)
+			p.Why += " until " + hold.Until.UTC().Format(time.RFC3339)
 		}
 		p.Next = "kubectl configstamp roll " + of
 		if hold.Reason == checksum.Paused {
 			if p.Next = "kubectl configstamp unpause " + of; origin == checksum.OfNamespace {
-				p.Next = "kubectl configstamp unpause -n " + w.Namespace
+				p.Next = "kubectl configstamp unpause namespace/" + w.Namespace
 			}
 		}
 		return
@@ -174,7 +174,7 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	p.Next = "kubectl configstamp status " + of + " --watch"
 	reasons := []checksum.Reason{checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ConfigChanged}
 	event := lastEvent(f, w, reasons...)
-	if event == nil || event.Reason == checksum.ConfigChanged.Event() { // that was another change
+	if event == nil || event.Reason == checksum.ConfigChanged.Event() || superseded(f, w, event) { // that was another change
 		return
 	}
 	p.Why, p.Since = heldWords(event.Message), &event.First

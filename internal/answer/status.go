@@ -108,17 +108,18 @@ func changeOf(f *seen.Fleet, at rollout.SourceRef) *Change {
 }
 
 // nextOf is what to do about a change: about its most urgent user, in the words of the
-// source.
+// source. While some roll, those that a setting holds are held on purpose.
 func nextOf(change *Change) string {
 	of := change.Source.String() + " -n " + change.Namespace
-	switch first := change.Users[0]; first.State {
-	case Failed, Halted:
+	first := change.Users[0]
+	moves := slices.ContainsFunc(change.Users, func(p Progress) bool { return p.State == Rolling || p.State == Waiting })
+	switch {
+	case first.State == Failed || first.State == Halted:
 		return "fix " + change.Source.String() + ", or put it back: either way it rolls by itself. To go on all the same: kubectl configstamp release " + of
-	case Rolling, Waiting:
+	case moves:
 		return "kubectl configstamp wait " + of
-	default:
-		return first.Next
 	}
+	return first.Next
 }
 
 // Words counts the users of a change by their state: "2 of 5 done, 1 rolling". Of one

@@ -12,9 +12,12 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Believed is how long a claim counts without asking the other's webhook again, and
-// BelievedWhereNamed where the Namespace names us: the other one is about to hear of that.
-const Believed, BelievedWhereNamed = 10 * time.Minute, 30 * time.Second
+// Believed is how long a claim counts without asking the other's webhook again.
+const Believed = 10 * time.Minute
+
+// BelievedWhereNamed is Believed where the Namespace names us: the other one is about to hear
+// of that.
+const BelievedWhereNamed = 30 * time.Second
 
 // renewedFor is how long a workload is not recorded again over the same key. A lost key
 // cannot come back: one that does belongs to another installation, even if its webhook

@@ -33,7 +33,7 @@ func (c *Cluster) Ask(ctx context.Context, workloads []*seen.Workload, answered 
 	outcomes := make(map[workload.Ref]seen.Outcome, len(workloads))
 	for _, w := range workloads {
 		if w.Kind.CreateOnly {
-			outcomes[w.Ref] = seen.UnknownBecause("the webhook looks at such an object only when it is created")
+			outcomes[w.Ref] = seen.UnknownForGood("the webhook looks at such an object only when it is created")
 			continue
 		}
 		key := question(w)
@@ -103,7 +103,11 @@ func (c *Cluster) ask(ctx context.Context, w *seen.Workload) seen.Outcome {
 	for _, warning := range result.Warnings() {
 		texts = append(texts, warning.Text)
 	}
-	return outcomeIn(texts)
+	outcome := outcomeIn(texts)
+	if raw, err := result.Raw(); err == nil {
+		outcome.Moved = outcome.Code == seen.InStep && metadataOf(raw).Generation != w.Object.Generation
+	}
+	return outcome
 }
 
 // refused says why the API server gave no answer.
@@ -111,9 +115,9 @@ func refused(w *seen.Workload, err error) seen.Outcome {
 	var transport *url.Error
 	switch {
 	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "admission webhook"):
-		return seen.UnknownBecause(fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", w.Namespace))
+		return seen.UnknownForGood(fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", w.Namespace))
 	case strings.Contains(err.Error(), "does not support dry run"):
-		return seen.UnknownBecause("another webhook refuses dry runs: " + apiText(err))
+		return seen.UnknownForGood("another webhook refuses dry runs: " + apiText(err))
 	case apierrors.IsNotFound(err):
 		return seen.UnknownBecause("it was deleted meanwhile")
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -39,8 +40,14 @@ func (c *Cluster) Fleet(ctx context.Context, settings *seen.Settings, which Whic
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	f.Workloads = slices.DeleteFunc(f.Workloads, func(w *seen.Workload) bool { return !which.asksFor(f, w) })
 	f.Outcomes = c.Ask(ctx, servedOf(f), answered)
 	return f, nil
+}
+
+// asksFor reports whether a workload of a fleet is asked for, by its sources.
+func (which *Which) asksFor(f *seen.Fleet, w *seen.Workload) bool {
+	return which.Using == checksum.Source{} || slices.Contains(f.Selected(w), which.Using)
 }
 
 // One reads all that answers about one workload need, and asks the webhook about it if it

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/seen"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -25,6 +26,9 @@ type Which struct {
 	// CreateOnly asks for what is stamped at its creation only too: Pods, Jobs,
 	// ReplicaSets and ReplicationControllers that no controller owns.
 	CreateOnly bool
+	// Using, unless it is the zero Source, is a source: those alone are asked for that it
+	// counts for. Fleet and Follow know it.
+	Using checksum.Source
 }
 
 // Workloads reads workloads, sorted by namespace, name and kind. What its owner rolls is
@@ -58,6 +62,18 @@ func (c *Cluster) Workloads(ctx context.Context, settings *seen.Settings, which 
 	}
 	slices.SortFunc(all, func(a, b *seen.Workload) int { return a.Compare(b.Ref) })
 	return all, nil
+}
+
+// Unlisted are the kinds of workloads that could not be listed in a namespace ("" for all).
+func (c *Cluster) Unlisted(settings *seen.Settings, namespace string) (unlisted []seen.Gap) {
+	for _, gap := range c.Gaps() {
+		for _, kind := range settings.Kinds.Readmitted() {
+			if q := (query{gvr: kind.GroupVersionResource(), namespace: namespace}); q.String() == gap.What {
+				unlisted = append(unlisted, gap)
+			}
+		}
+	}
+	return unlisted
 }
 
 // uncontrolled reads those objects of a kind that no controller owns. Of most kinds nearly
@@ -167,6 +183,7 @@ type metadata struct {
 	Namespace     string            `json:"namespace"`
 	Name          string            `json:"name"`
 	Version       string            `json:"resourceVersion"`
+	Generation    int64             `json:"generation"`
 	Annotations   map[string]string `json:"annotations"`
 	Labels        map[string]string `json:"labels"`
 	Created       time.Time         `json:"creationTimestamp"`

@@ -33,6 +33,12 @@ type Outcome struct {
 	// Sentence is the webhook's own, for people. Of Unknown it says why nothing is
 	// known.
 	Sentence string `json:"sentence"`
+	// Moved tells that the workload was changed between being read and being asked for:
+	// what was read is not what the webhook has answered for.
+	Moved bool `json:"-"`
+	// Lasting tells of Unknown that to ask again is no use: it is a matter of rights, or
+	// of another webhook.
+	Lasting bool `json:"-"`
 }
 
 // Stale reports whether the webhook has said that some source has other content than the
@@ -48,3 +54,6 @@ func (o Outcome) Stale() bool {
 
 // UnknownBecause is an outcome of which nothing is known.
 func UnknownBecause(why string) Outcome { return Outcome{Code: Unknown, Sentence: why} }
+
+// UnknownForGood is one that stays so.
+func UnknownForGood(why string) Outcome { return Outcome{Code: Unknown, Sentence: why, Lasting: true} }

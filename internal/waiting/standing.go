@@ -16,12 +16,12 @@ const Every = 30 * time.Minute
 
 // subject is what workloads wait for, and because of what: they are told of together.
 type subject struct {
-	label string // of the reason
-	about rollout.SourceRef
+	label, event string // of the reason
+	about        rollout.SourceRef
 }
 
 func (s subject) compare(other subject) int {
-	return cmp.Or(cmp.Compare(s.about.Namespace, other.about.Namespace), s.about.Source.Compare(other.about.Source), cmp.Compare(s.label, other.label))
+	return cmp.Or(cmp.Compare(s.about.Namespace, other.about.Namespace), s.about.Source.Compare(other.about.Source), cmp.Compare(s.label, other.label), cmp.Compare(s.event, other.event))
 }
 
 // group is what people know of one subject: when they were last told.
@@ -57,10 +57,11 @@ func (w *Waits) Standing(words func(workload.Ref, checksum.Reason) string, now t
 			about = []rollout.SourceRef{{Namespace: user.Namespace}}
 		}
 		for _, at := range about {
-			s := stands[subject{why.Label(), at}]
+			of := subject{why.Label(), why.Event(), at}
+			s := stands[of]
 			if s == nil {
 				s = &Standing{Why: why, About: at, Since: since}
-				stands[subject{why.Label(), at}] = s
+				stands[of] = s
 			}
 			if s.Workloads = append(s.Workloads, user); since.Before(s.Since) {
 				s.Since = since
@@ -83,7 +84,7 @@ func (w *Waits) Standing(words func(workload.Ref, checksum.Reason) string, now t
 		due = append(due, *s)
 	}
 	slices.SortFunc(due, func(a, b Standing) int {
-		return subject{a.Why.Label(), a.About}.compare(subject{b.Why.Label(), b.About})
+		return subject{a.Why.Label(), a.Why.Event(), a.About}.compare(subject{b.Why.Label(), b.Why.Event(), b.About})
 	})
 	return due
 }

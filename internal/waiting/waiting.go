@@ -57,7 +57,7 @@ func (w *Waits) Looked(user workload.Ref, found Found, failed, again bool, now t
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	is := w.all[user]
-	if len(found.About) > 0 {
+	if found.Why != checksum.NoReason || len(found.About) > 0 { // else a failed look has found nothing
 		is.about = found.About
 	}
 	switch {

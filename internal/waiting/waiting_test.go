@@ -86,3 +86,25 @@ func TestStanding_ManyAreOneAndEveryHalfHour(t *testing.T) {
 		}
 	}
 }
+
+// Reasons that have a label in common and not the event are told of each by its own; and what a
+// workload waits for now is not told of where it waited before.
+func TestStanding_EachEventByItself(t *testing.T) {
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	source := []rollout.SourceRef{{Namespace: "shop", Source: checksum.Source{Kind: checksum.ConfigMap, Name: "c"}}}
+	user := func(name string) workload.Ref { return workload.Ref{Namespace: "shop", Name: name} }
+	w := New()
+	w.Looked(user("gone"), Found{checksum.SourceGone, source}, false, false, now)
+	w.Looked(user("held"), Found{checksum.MissingSource, source}, false, false, now)
+	w.Looked(user("blocked"), Found{checksum.Turn, source}, false, false, now)
+	w.Looked(user("blocked"), Found{Why: checksum.RecordingBlocked}, false, false, now)
+	w.Looked(user("fails"), Found{checksum.Turn, source}, false, false, now)
+	w.Looked(user("fails"), Found{}, true, true, now)
+	var got []string
+	for _, s := range w.Standing(func(workload.Ref, checksum.Reason) string { return "words" }, now) {
+		got = append(got, fmt.Sprint(s.Why.Event(), " ", s.About.Source.Name, " ", s.Workloads[0].Name, " ", len(s.Workloads)))
+	}
+	if want := []string{"RecordingBlocked  blocked 1", "RolloutHeld c held 1", "SourceMissing c gone 1", "ReadmissionFailing c fails 1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

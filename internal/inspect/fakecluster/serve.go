@@ -65,12 +65,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		verb = "list"
 	}
 	metadata := strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
+	if !s.Now.IsZero() {
+		w.Header().Set("Date", s.Now.UTC().Format(http.TimeFormat))
+	}
 	if s.Intercept != nil {
 		s.Intercept(to.resource, r.Header.Get("Accept"))
 	}
 	switch {
 	case to.resource == "":
 		s.discover(w, to)
+	case to.resource == "selfsubjectreviews":
+		answer(w, http.StatusCreated, map[string]any{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"userInfo": map[string]any{"username": "jane"}}})
 	case s.Forbid != nil && s.Forbid(verb, to.resource, to.namespace):
 		fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", to.resource, "jane", verb, to.resource, to.group))
 	case r.URL.Query().Get("watch") != "":
@@ -103,15 +108,9 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, to *target, metadat
 		fail(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", to.resource, to.name))
 		return
 	}
-	if r.Method == http.MethodPatch && s.Dry != nil {
-		warnings, err := s.Dry(to.resource, object)
-		if err != nil {
-			fail(w, http.StatusBadRequest, "BadRequest", err.Error())
-			return
-		}
-		for _, warning := range warnings {
-			w.Header().Add("Warning", "299 - "+strconv.Quote(warning))
-		}
+	if r.Method == http.MethodPatch {
+		s.patch(w, r, to, metadata)
+		return
 	}
 	answer(w, http.StatusOK, part(object, metadata))
 }
