@@ -19,11 +19,11 @@ func payment(ctx context.Context, s *stage) error {
 	}
 	const source = "configmap/payment-api-config"
 	s.say("\n  Who uses it? \"payment-api (confirmed), notification-service (confirmed), reporting-service (possibly?),\n  legacy-app (unknown)\", says the page that this is from. The kubectl plugin looks:")
-	if _, err := s.tells(ctx, append([]string{"4 of 4 restart when " + source + " changes."}, users...), "configstamp", "users", source); err != nil {
+	if err := s.tells(ctx, append([]string{"4 of 4 restart when " + source + " changes."}, users...), "configstamp", "users", source); err != nil {
 		return err
 	}
 	s.say("\n  The endpoint is to change. What would that do?")
-	if _, err := s.tells(ctx, []string{"4 workloads would restart: 1 first, then in growing steps"}, "configstamp", "impact", source); err != nil {
+	if err := s.tells(ctx, []string{"4 workloads would restart: 1 first, then in growing steps"}, "configstamp", "impact", source); err != nil {
 		return err
 	}
 	foretold, err := s.quiet(ctx, "configstamp", "impact", source, "-o", "name")
@@ -48,7 +48,7 @@ func payment(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.say("\n  Months later nobody asks why legacy-app has the old endpoint. Why did it restart?")
-	if _, err := s.tells(ctx, []string{source + " changed", "in step"}, "configstamp", "why", "deployment/legacy-app"); err != nil {
+	if err := s.tells(ctx, []string{source + " changed", "in step"}, "configstamp", "why", "deployment/legacy-app"); err != nil {
 		return err
 	}
 	return s.rolled(ctx, 1, "bystander")

@@ -49,20 +49,20 @@ func (s *stage) kubectl(ctx context.Context, args ...string) (string, error) {
 	return printed, err
 }
 
-// tells runs kubectl as kubectl does, and checks that what it prints has some words in it.
+// tells runs kubectl as the method kubectl does, and checks that what it prints has some words in it.
 // They may be broken into lines.
-func (s *stage) tells(ctx context.Context, want []string, args ...string) (string, error) {
+func (s *stage) tells(ctx context.Context, want []string, args ...string) error {
 	printed, err := s.kubectl(ctx, args...)
 	if err != nil {
-		return printed, err
+		return err
 	}
 	words := strings.Join(strings.Fields(printed), " ")
 	for _, text := range want {
 		if err := s.expect(strings.Contains(words, text), "kubectl %s says %q", quoted(args), text); err != nil {
-			return printed, err
+			return err
 		}
 	}
-	return printed, nil
+	return nil
 }
 
 // watch shows what kubectl prints while something is done, from before that until all that it
