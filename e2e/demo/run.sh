@@ -45,8 +45,9 @@ up=1
 cluster up --node kubelet
 eval "$(cluster env)"
 
-step "Building configstamp's image and the demonstration's app"
+step "Building configstamp's image, its kubectl plugin, and the demonstration's app"
 make --no-print-directory build >/dev/null
+PATH=$PWD/bin:$PATH # kubectl finds the plugin there
 CGO_ENABLED=0 go build -trimpath -o "$work/app" ./e2e/demo/app
 cluster image --binary bin/configstamp --image configstamp:dev --load >/dev/null
 cluster image --binary "$work/app" --image demo-app:1.0 --load >/dev/null
