@@ -63,7 +63,7 @@ fi
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # The usual patience, 10 s and 30 s, would make the demonstration long.
 echo "So that you need not wait: --soak=3s --crash-deadline=8s"
-sed 's/--soak=10s/--soak=3s/; s/--crash-deadline=30s/--crash-deadline=8s/' "deploy/$install.yaml" | kubectl apply -f - | grep deployment
+sed 's/--soak=10s/--soak=3s/; s/--crash-deadline=30s/--crash-deadline=8s/; s/^  soak: 10s/  soak: 3s/; s/^  crash-deadline: 30s/  crash-deadline: 8s/' "deploy/$install.yaml" | kubectl apply -f - | grep deployment
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # A Service's address can refuse for a moment after its pods became ready: the
 # webhook is there when a dry run comes back stamped.

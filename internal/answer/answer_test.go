@@ -249,3 +249,19 @@ func TestSourcesIn(t *testing.T) {
 		t.Errorf("found %v", got)
 	}
 }
+
+// A setting that cannot be read is mended where it stands.
+func TestProgress_WhatCannotBeReadIsEdited(t *testing.T) {
+	for want, at := range map[string]checksum.Origin{"kubectl edit deployment/app -n shop": checksum.OfWorkload, "kubectl edit namespace/shop": checksum.OfNamespace} {
+		annotations, settings := `"configstamp.dev/window":"Mon"`, map[string]string(nil)
+		if at == checksum.OfNamespace {
+			annotations, settings = "", map[string]string{"configstamp.dev/window": "Mon"}
+		}
+		f, w := fleet(t, annotations)
+		f.Namespaces["shop"] = seen.Namespace{Known: true, Namespace: checksum.Namespace{OptedIn: true, Settings: settings}}
+		f.Outcomes[w.Ref] = seen.Outcome{Code: seen.Unreadable}
+		if p := answer.ProgressOf(f, w, now()); p.Next != want {
+			t.Errorf("of the %s: %q", at, p.Next)
+		}
+	}
+}

@@ -74,6 +74,11 @@ func ProgressOf(f *seen.Fleet, w *seen.Workload, now time.Time) Progress {
 		p.Next = "kubectl configstamp roll " + w.Text() + in
 	case seen.Missing, seen.Unreadable, seen.Oversize:
 		p.State, p.Why, p.Next = Held, outcome.Sentence, "kubectl configstamp why "+w.Text()+in
+		if faults := f.Policy(w).Faults; outcome.Code == seen.Unreadable && len(faults) > 0 {
+			if p.Next = "kubectl edit " + w.Text() + in; faults[0].Origin == checksum.OfNamespace {
+				p.Next = "kubectl edit namespace/" + w.Namespace
+			}
+		}
 		p.lacks(f, w)
 	case seen.WouldRecord, seen.KeyLost:
 		p.State, p.Why = Waiting, outcome.Sentence
