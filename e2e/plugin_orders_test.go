@@ -1,9 +1,15 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/e2e/harness"
 )
@@ -66,28 +72,50 @@ func TestPlugin_WaitEndsWith(t *testing.T) {
 	want(5, "wait deployment/d --as somebody --as-group viewers", "you have no right to patch workloads")
 	want(5, "wait configmap/c --as somebody --as-group viewers", "you have no right to patch workloads")
 
-	run.Of(t).Install(t, fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingWebhookConfiguration
-metadata: {name: refuses-dry-runs-%[1]s}
-webhooks:
-- name: refuses.example.com
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
-  clientConfig: {url: "https://127.0.0.1:1/"}
-  rules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [UPDATE]}]
-  sideEffects: Some
-  failurePolicy: Ignore
-  admissionReviewVersions: [v1]
-`, s.Namespace))
+	refuseDryRuns(t, s)
 	s.Eventually("waiting until dry runs are refused", func() error {
 		if result := s.TryKubectl("patch", "deployment", "d", "--dry-run=server", "--patch={}"); result.Code == 0 {
 			return fmt.Errorf("they are not")
 		}
 		return nil
 	})
-	want(5, "wait deployment/d", "another webhook refuses dry runs")
-	want(1, "roll deployment/held", "another webhook refuses dry runs")
+	want(5, "wait deployment/d", "another webhook refuses the dry run", "no dry runs here")
+	want(1, "roll deployment/held", "another webhook refuses the dry run")
 	s.WantRolls(before, rolls{"deployment/d": 1})
+}
+
+// refuseDryRuns installs somebody else's webhook for the Deployments of a space, which denies
+// dry runs. (The API server refuses them by itself where a webhook declares sideEffects as
+// Some, which admissionregistration.k8s.io/v1 accepts no more.)
+func refuseDryRuns(t *testing.T, s *harness.Space) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		dry := review.Request.DryRun != nil && *review.Request.DryRun
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: !dry, Result: &metav1.Status{Message: "no dry runs here"}}
+		review.Request = nil
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	r := run.Of(t)
+	r.Authority.Serve(t, server)
+	r.Install(t, fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: refuses-dry-runs-%[1]s}
+webhooks:
+- name: refuses.example.com
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+  clientConfig: {url: %[2]q, caBundle: %[3]s}
+  rules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [UPDATE]}]
+  sideEffects: NoneOnDryRun
+  failurePolicy: Ignore
+  admissionReviewVersions: [v1]
+`, s.Namespace, server.URL, r.Authority.Base64()))
 }
 
 // pause, unpause, release, roll and adopt, and what they overrule.
@@ -160,7 +188,7 @@ func TestPlugin_WithoutUs(t *testing.T) {
 	want(0, "adopt deployment/d --dry-run=server", "recorded (server dry run)")
 	want(0, "adopt deployment/d", "recorded: what its sources hold now is recorded; nothing restarts")
 	want(0, "adopt deployment/fresh --restart", "to be rolled", "wrote configstamp.dev/adopt=restart")
-	want(0, "adopt", "have their records")
+	want(0, "adopt", "1 workload has its records", "configstamp.dev/adopt=restart stands already")
 	want(0, "wait deployment/d", "is in step")
 	s.Unchanged(before)
 
