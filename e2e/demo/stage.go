@@ -66,7 +66,7 @@ func (s *stage) tells(ctx context.Context, want []string, args ...string) error 
 }
 
 // watch shows what kubectl prints while something is done, from before that until all that it
-// counts is in step again.
+// counts is done again.
 func (s *stage) watch(ctx context.Context, do func() error, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -83,7 +83,7 @@ func (s *stage) watch(ctx context.Context, do func() error, args ...string) erro
 		return err
 	}
 	lines := bufio.NewScanner(printed)
-	total, before, moved := regexp.MustCompile(`^(\d+) workloads: (\d+) in step`), true, false
+	total, before, moved := regexp.MustCompile(`^(\d+) workloads: (\d+) done`), true, false
 	for lines.Scan() {
 		s.say("    %s", lines.Text())
 		counts := total.FindStringSubmatch(lines.Text())
@@ -107,7 +107,7 @@ func (s *stage) watch(ctx context.Context, do func() error, args ...string) erro
 		}
 	}
 	cancel()
-	return fmt.Errorf("kubectl %s: not everything is in step, before or a minute after: %w", quoted(args), errOr(command.Wait()))
+	return fmt.Errorf("kubectl %s: not everything is done, before or a minute after: %w", quoted(args), errOr(command.Wait()))
 }
 
 // quiet runs kubectl without showing it.
