@@ -1,6 +1,7 @@
 package checksum
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -95,6 +96,9 @@ func OutcomeOf(reasons ...Reason) Outcome {
 
 // String is the code, "" for NoOutcome.
 func (o Outcome) String() string { return outcomes[o].Code }
+
+// MarshalText is the code, "unknown" for NoOutcome.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(cmp.Or(o.String(), "unknown")), nil }
 
 // Warning is the outcome as an admission warning: "configstamp: <code>: <sentence>".
 func (o Outcome) Warning() string { return speaker + outcomes[o].Code + ": " + outcomes[o].Sentence }

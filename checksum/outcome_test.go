@@ -26,6 +26,9 @@ func TestTheCodesOfOutcomesAreStable(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("codes %q, want %q", got, want)
 	}
+	if text, err := checksum.NoOutcome.MarshalText(); err != nil || string(text) != "unknown" {
+		t.Errorf("no answer is written %q, error %v", text, err)
+	}
 }
 
 // A new reason of admissions that nobody gave an outcome is found here.

@@ -116,11 +116,11 @@ func TestWalls_WebhookAndControllerDoNotKnowEachOther(t *testing.T) {
 }
 
 // The plugin has its user's rights alone: it must not come near the digest key, nor near
-// what holds the content of sources. Its rooms lie one above the other: the command,
+// what holds the content of sources. Its rooms lie one above the other: the command, order,
 // inspect, answer, seen.
 func TestWalls_PluginStandsAlone(t *testing.T) {
 	const plugin = "cmd/kubectl-configstamp"
-	rooms := []string{plugin, "internal/inspect", "internal/answer", "internal/seen"}
+	rooms := []string{plugin, "internal/order", "internal/inspect", "internal/answer", "internal/seen"}
 	reached := map[string]bool{}
 	var reach func(folder string)
 	reach = func(folder string) {

@@ -65,9 +65,9 @@ func TestPlugin_SaysWhatIsThere(t *testing.T) {
 	want("history deployment/d", "configmap/c changed", "the oldest revision that is left")
 
 	// Who may only look is told the same, but for what the webhook alone knows.
-	out, _ := ask("status", "--as", "somebody", "--as-group", "viewers")
-	if strings.Contains(out, "2 done") || !strings.Contains(out, "forbidden") {
-		t.Errorf("of a user without rights it says\n%s", out)
+	out, code := ask("status", "--as", "somebody", "--as-group", "viewers")
+	if code != 1 || !strings.Contains(out, "you have no right to list any kind of workload") {
+		t.Errorf("exit code %d; of a user without rights it says\n%s", code, out)
 	}
 	viewers(t, s)
 	want("why deployment/d --as somebody --as-group viewers", "configmap/c changed", "unknown: you have no right to patch")

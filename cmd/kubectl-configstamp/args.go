@@ -86,6 +86,28 @@ func workloadOf(ctx context.Context, cluster *inspect.Cluster, settings *seen.Se
 	return w, pod, err
 }
 
+// blind is the error of those who may not list workloads: it says where.
+type blind string
+
+func (b blind) Error() string { return "you have no right to list any kind of workload " + string(b) }
+
+// blindIn is an error where no kind of workload could be listed in any of some namespaces
+// ("" for all): then nothing at all is known.
+func blindIn(cluster *inspect.Cluster, settings *seen.Settings, namespaces ...string) error {
+	for _, namespace := range namespaces {
+		if len(cluster.Unlisted(settings, namespace)) < len(settings.Kinds.Readmitted()) {
+			return nil
+		}
+	}
+	switch {
+	case len(namespaces) == 0:
+		return nil
+	case namespaces[0] == "":
+		return blind("in all namespaces; name one that you may look at, by -n")
+	}
+	return blind("in namespace " + strings.Join(namespaces, ", ") + ", so nothing can be said of it")
+}
+
 func notThere(cluster *inspect.Cluster, kind, namespace, name string) error {
 	for _, gap := range cluster.Gaps() {
 		if strings.Contains(gap.What, " "+name+" in namespace "+namespace) {

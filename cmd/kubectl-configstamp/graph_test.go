@@ -17,6 +17,14 @@ func TestGraph(t *testing.T) {
 	golden(t, "graph-wrong", server, "graph", "-o", "png")
 }
 
+// A source that does not exist is marked, unless the user may not list sources.
+func TestGraph_MissingSources(t *testing.T) {
+	server := fakecluster.New(t, "testdata/gone.yaml")
+	golden(t, "graph-missing", server, "graph", "-o", "mermaid")
+	server.Forbid = func(_, resource, _ string) bool { return resource == "secrets" }
+	golden(t, "graph-missing-or-not", server, "graph", "-o", "mermaid")
+}
+
 func TestGraph_OfEachWayOfUse(t *testing.T) {
 	golden(t, "graph-ways", fakecluster.New(t, "testdata/shop.yaml"), "graph", "-o", "mermaid")
 }

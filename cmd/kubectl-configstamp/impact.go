@@ -88,7 +88,10 @@ func (p *plugin) impact(ctx context.Context, args []string, flags *impactFlags) 
 	if err != nil {
 		return err
 	}
-	if err := readScene(ctx, cluster, scene, plans); err != nil {
+	switch err := readScene(ctx, cluster, scene, plans); {
+	case errors.As(err, new(blind)) && flags.exitCode:
+		return exit{codeUnsure, err}
+	case err != nil:
 		return err
 	}
 	impact, err := answer.ImpactOf(scene, plans)
@@ -147,8 +150,11 @@ func readScene(ctx context.Context, cluster *inspect.Cluster, scene *answer.Scen
 		group.Go(func() (err error) { sources[i], err = cluster.Sources(ctx, scene.Settings, namespace); return err })
 	}
 	err = group.Wait()
+	if err != nil {
+		return err
+	}
 	scene.Workloads, scene.Sources = slices.Concat(workloads...), slices.Concat(sources...)
-	return err
+	return blindIn(cluster, scene.Settings, namespaces...)
 }
 
 // exitOf is how impact --exit-code ends.
@@ -172,14 +178,14 @@ func exitOf(impact *answer.Impact, gaps []seen.Gap) error {
 	switch {
 	case sure > 0:
 		return exit{codeRolls, fmt.Errorf("%s would roll, now or later", counted(sure+unsure, "workload", "workloads"))}
-	case unsure > 0 || blind(gaps):
+	case unsure > 0 || someUnseen(gaps):
 		return exit{codeUnsure, errors.New("it could not be told whether something would roll")}
 	}
 	return nil
 }
 
-// blind reports whether workloads could not be looked at.
-func blind(gaps []seen.Gap) bool {
+// someUnseen reports whether workloads could not be looked at.
+func someUnseen(gaps []seen.Gap) bool {
 	return slices.ContainsFunc(gaps, func(gap seen.Gap) bool {
 		return !isAbout(gap, "configmaps") && !isAbout(gap, "secrets") && !isAbout(gap, "secretproviderclasses")
 	})

@@ -224,7 +224,11 @@ func (p *plugin) optedIn(ctx context.Context, o *order.Orders) ([]string, error)
 	if gaps := o.Cluster.Gaps(); len(namespaces) == 0 && len(gaps) > 0 {
 		return nil, fmt.Errorf("which namespaces are opted in cannot be looked at (%s): name one, as in namespace/shop", gaps[0])
 	}
-	workloads, err := o.Cluster.Workloads(ctx, o.Settings, inspect.Which{Selector: order.OptedInLabel})
+	which := inspect.Which{Selector: order.OptedInLabel}
+	if len(o.Settings.Dialects) > 0 { // another product's annotations opt in, too
+		which.Selector = ""
+	}
+	workloads, err := o.Cluster.Workloads(ctx, o.Settings, which)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,11 @@ func (p *plugin) which(ctx context.Context, cluster *inspect.Cluster, settings *
 // fleet reads the workloads that are asked for.
 func (p *plugin) fleet(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, which inspect.Which) (*seen.Fleet, error) {
 	if which.Only.Kind == nil {
-		return cluster.Fleet(ctx, settings, which, p.progress())
+		fleet, err := cluster.Fleet(ctx, settings, which, p.progress())
+		if err == nil {
+			err = blindIn(cluster, settings, which.Namespace)
+		}
+		return fleet, err
 	}
 	w, err := cluster.Workload(ctx, settings, which.Only)
 	switch {

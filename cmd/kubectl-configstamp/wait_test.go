@@ -39,19 +39,20 @@ func TestWait_ExitCodes(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"in step and rolled out":           {nil, "deployment/in-step", 0, "is in step and rolled out"},
-		"failed":                           {nil, "deployment/failed", 2, "CrashLoopBackOff"},
-		"halted":                           {nil, "sts/halted", 2, "halted"},
-		"paused for good":                  {setPause("true"), "deployment/paused", 3, "unpause deployment/paused"},
-		"paused for too long":              {nil, "deployment/paused --timeout=1h", 3, "2026-11-22T06:00:00Z"},
-		"paused for less than the timeout": {setPause("2026-11-22T03:00:01Z"), "deployment/paused --timeout=2s", 4, "timed out after 2s"},
-		"observe":                          {answers("observed"), "deployment/in-step", 3, "configstamp.dev/mode is observe"},
-		"missing":                          {answers("missing"), "deployment/in-step", 3, "held"},
-		"deferred":                         {answers("deferred"), "deployment/in-step --timeout=1s", 4, "timed out"},
-		"not rolled out":                   {status("updatedReplicas", 1), "deployment/in-step --timeout=1s", 4, "1 of 2 pods are new and available"},
-		"its controller has not looked":    {status("observedGeneration", 0), "deployment/in-step --timeout=1s", 4, "timed out"},
-		"its pods stay":                    {onDelete, "sts/halted", 3, "1 of 1 pods are old, and stay: its update strategy is OnDelete"},
-		"the webhook is stopped":           {func(_ *testing.T, s *fakecluster.Server) { s.Dry = nil }, "deployment/in-step", 5, "the webhook said nothing"},
+		"in step and rolled out":            {nil, "deployment/in-step", 0, "is in step and rolled out"},
+		"failed":                            {nil, "deployment/failed", 2, "CrashLoopBackOff"},
+		"halted":                            {nil, "sts/halted", 2, "halted"},
+		"the answer is about another state": {moved, "deployment/in-step --timeout=1s", 4, "it was changed a moment ago"},
+		"paused for good":                   {setPause("true"), "deployment/paused", 3, "unpause deployment/paused"},
+		"paused for too long":               {nil, "deployment/paused --timeout=1h", 3, "2026-11-22T06:00:00Z"},
+		"paused for less than the timeout":  {setPause("2026-11-22T03:00:01Z"), "deployment/paused --timeout=2s", 4, "timed out after 2s"},
+		"observe":                           {answers("observed"), "deployment/in-step", 3, "configstamp.dev/mode is observe"},
+		"missing":                           {answers("missing"), "deployment/in-step", 3, "held"},
+		"deferred":                          {answers("deferred"), "deployment/in-step --timeout=1s", 4, "timed out"},
+		"not rolled out":                    {status("updatedReplicas", 1), "deployment/in-step --timeout=1s", 4, "1 of 2 pods are new and available"},
+		"its controller has not looked":     {status("observedGeneration", 0), "deployment/in-step --timeout=1s", 4, "timed out"},
+		"its pods stay":                     {onDelete, "sts/halted", 3, "1 of 1 pods are old, and stay: its update strategy is OnDelete"},
+		"the webhook is stopped":            {func(_ *testing.T, s *fakecluster.Server) { s.Dry = nil }, "deployment/in-step", 5, "the webhook said nothing"},
 		"another webhook refuses dry runs": {func(_ *testing.T, s *fakecluster.Server) {
 			s.Dry = func(string, *unstructured.Unstructured) ([]string, error) {
 				return nil, errors.New(`admission webhook "policy.example.com" does not support dry run`)
@@ -110,6 +111,14 @@ func status(field string, value int64) func(*testing.T, *fakecluster.Server) {
 	}
 }
 
+// moved has the workload changed between being read and being asked for.
+func moved(_ *testing.T, s *fakecluster.Server) {
+	s.Dry = func(_ string, object *unstructured.Unstructured) ([]string, error) {
+		object.SetGeneration(object.GetGeneration() + 1)
+		return []string{inStep}, nil
+	}
+}
+
 func forbid(verb, resource string) func(*testing.T, *fakecluster.Server) {
 	return func(_ *testing.T, s *fakecluster.Server) {
 		s.Forbid = func(to, of, _ string) bool { return to == verb && (resource == "" || of == resource) }
@@ -157,7 +166,7 @@ func TestWait_WaitsForTheRollout(t *testing.T) {
 // A halt that was told of before the source was edited again, or released, is over.
 func TestWait_AHaltEndsWithAnEditOrARelease(t *testing.T) {
 	for name, mend := range map[string]func(*testing.T, *unstructured.Unstructured){
-		"edit": func(t *testing.T, source *unstructured.Unstructured) {
+		"edit": func(_ *testing.T, source *unstructured.Unstructured) {
 			fields := source.GetManagedFields()
 			fields[0].Time.Time = atThree().Add(-time.Minute)
 			source.SetManagedFields(fields)

@@ -1,6 +1,13 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
+)
 
 func TestWhy(t *testing.T) {
 	server := incident(t)
@@ -22,6 +29,20 @@ func TestWhy_WithFewRights(t *testing.T) {
 		return verb == "patch" || resource != "deployments" && resource != "statefulsets" && resource != "replicasets"
 	}
 	golden(t, "why-few-rights", server, "why", "deployment/failed")
+}
+
+// What is gone is told by name, and who overruled a hold by how he did.
+func TestWhy_GoneAndOverruled(t *testing.T) {
+	server := fakecluster.New(t, "testdata/gone.yaml")
+	server.Dry = func(_ string, object *unstructured.Unstructured) ([]string, error) {
+		if object.GetName() == "gone" {
+			return []string{checksum.OutcomeMissing.Warning()}, nil
+		}
+		return []string{inStep}, nil
+	}
+	golden(t, "why-gone", server, "why", "deployment/gone")
+	golden(t, "why-overruled", server, "why", "deployment/ordered")
+	golden(t, "status-gone", server, "status")
 }
 
 func TestHistory(t *testing.T) {

@@ -149,7 +149,7 @@ func (v *visit) answered(w *seen.Workload, outcome seen.Outcome) {
 	case seen.Deferred:
 		v.tell(Warning, w.Namespace, w.Text(), "the webhook answers, and cannot tell: "+outcome.Sentence, v.logs("webhook"))
 	case seen.KeyLost, seen.Declined, seen.OptedOut, seen.Oversize:
-		v.tell(Warning, w.Namespace, w.Text(), "the webhook answers "+string(outcome.Code)+": "+outcome.Sentence, "kubectl configstamp why {of}")
+		v.tell(Warning, w.Namespace, w.Text(), "the webhook answers "+outcome.Code.String()+": "+outcome.Sentence, "kubectl configstamp why {of}")
 	case seen.Unknown:
 		switch outcome.Cause {
 		case seen.NotCalled:

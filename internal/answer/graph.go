@@ -34,6 +34,8 @@ type GraphSource struct {
 	// State is the most urgent one in which a user is because of it, Halted when that one
 	// has failed, and Done when no user is in any because of it.
 	State State `json:"state"`
+	// Missing tells that it does not exist. It is false where that is not known.
+	Missing bool `json:"missing,omitempty"`
 }
 
 // GraphUse is that a workload uses a source of its namespace.
@@ -75,7 +77,7 @@ func GraphOf(f *seen.Fleet, now time.Time) Graph {
 			if !known {
 				i = len(g.Sources)
 				found[at] = i
-				g.Sources = append(g.Sources, GraphSource{w.Namespace, source, Done})
+				g.Sources = append(g.Sources, GraphSource{w.Namespace, source, Done, exists(f.Source(w.Namespace, source)) == "false"})
 			}
 			state := use.State
 			if state == Failed {

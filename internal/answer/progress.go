@@ -33,7 +33,8 @@ type Progress struct {
 	// Workload is kind/name.
 	Workload string `json:"workload"`
 	State    State  `json:"state"`
-	// Outcome is the webhook's own word. Unasked says why there is none, where the state
+	// Outcome is the webhook's own word, "unknown" in JSON where it has said nothing, or
+	// was not asked. Unasked says why there is none, where the state
 	// is known without it.
 	Outcome seen.Code `json:"outcome"`
 	Unasked string    `json:"unasked,omitempty"`
@@ -72,21 +73,35 @@ func ProgressOf(f *seen.Fleet, w *seen.Workload, now time.Time) Progress {
 		p.State, p.Because, p.Why = Observed, staleSources(f, w), "configstamp.dev/mode is observe"
 		p.Next = "kubectl configstamp roll " + w.Text() + in
 	case seen.Missing, seen.Unreadable, seen.Oversize:
-		p.State, p.Why = Held, outcome.Sentence
-		if event := lastEvent(f, w, checksum.MissingSource, checksum.UnreadableSetting, checksum.TooLarge); event != nil {
-			p.Why, p.Since = event.Message, &event.First
+		p.State, p.Why, p.Next = Held, outcome.Sentence, "kubectl configstamp why "+w.Text()+in
+		if faults := f.Policy(w).Faults; outcome.Code == seen.Unreadable && len(faults) > 0 {
+			if p.Next = "kubectl edit " + w.Text() + in; faults[0].Origin == checksum.OfNamespace {
+				p.Next = "kubectl edit namespace/" + w.Namespace
+			}
 		}
-		p.Next = "kubectl configstamp why " + w.Text() + in
+		p.lacks(f, w)
 	case seen.WouldRecord, seen.KeyLost:
 		p.State, p.Why = Waiting, outcome.Sentence
 	case seen.OptedOut:
 		p.State, p.Why = Unserved, outcome.Sentence
 	case seen.Unknown, seen.Deferred, seen.Declined:
 		p.unknown(f, w, outcome.Sentence)
-	default:
-		p.unknown(f, w, "the webhook gave an answer that this version does not know: "+outcome.Sentence)
 	}
 	return p
+}
+
+// lacks says what is missing or cannot be read, as the controller has told it. Events of the
+// same reason that are no warnings tell of something else.
+func (p *Progress) lacks(f *seen.Fleet, w *seen.Workload) {
+	event := lastEvent(f, w, checksum.SourceGone, checksum.MissingSource, checksum.UnreadableSetting, checksum.TooLarge)
+	if event == nil || !event.Warning {
+		return
+	}
+	p.Because, p.Why, p.Since = SourcesIn(event.About), event.Message, &event.First
+	if event.Reason == checksum.SourceGone.Event() {
+		p.Why = firstSentence(event.Message)
+		p.Next = "put " + joined(p.Because, " and ") + " back: as it was, nothing restarts; with other content, that rolls out"
+	}
 }
 
 // unknown is the state of a workload of which the webhook has said nothing: what its own
@@ -99,8 +114,8 @@ func (p *Progress) unknown(f *seen.Fleet, w *seen.Workload, why string) {
 	}
 	*p = Progress{Namespace: p.Namespace, Workload: p.Workload, Outcome: p.Outcome, State: Unknown, Why: why}
 	made := recordedAt(f, w)
-	event := lastEvent(f, w, checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ObserveMode, checksum.MissingSource, checksum.UnreadableSetting)
-	if event != nil && event.Last.After(made) {
+	event := lastEvent(f, w, checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ObserveMode, checksum.MissingSource, checksum.SourceGone, checksum.UnreadableSetting, checksum.Overruled)
+	if event != nil && event.Last.After(made) && event.Reason != checksum.Overruled.Event() { // with that it rolled
 		p.Because, p.Since = SourcesIn(event.About), &event.First
 		p.Why = "configstamp said then: " + heldWords(event.Message) + ". Now: " + why
 	}
@@ -121,7 +136,7 @@ func (p *Progress) rolled(f *seen.Fleet, w *seen.Workload) {
 	revisions := RevisionsOf(f, w)
 	if newest := Newest(revisions); newest != nil && len(newest.Sources) > 0 {
 		p.Because, p.Since = newest.Sources, &newest.At
-	} else if event := lastEvent(f, w, checksum.ConfigChanged); newest == nil && event != nil { // its kind keeps no revisions
+	} else if event := lastEvent(f, w, checksum.ConfigChanged, checksum.Overruled); newest == nil && event != nil { // its kind keeps no revisions
 		p.Because, p.Since = SourcesIn(event.About), &event.Last
 	}
 	switch w.Status.Phase {
@@ -172,9 +187,9 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	}
 	p.State, p.Why = Waiting, "it waits for its turn, or until its source has settled"
 	p.Next = "kubectl configstamp status " + of + " --watch"
-	reasons := []checksum.Reason{checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ConfigChanged}
+	reasons := []checksum.Reason{checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ConfigChanged, checksum.Overruled}
 	event := lastEvent(f, w, reasons...)
-	if event == nil || event.Reason == checksum.ConfigChanged.Event() || superseded(f, w, event) { // that was another change
+	if event == nil || event.Reason == checksum.ConfigChanged.Event() || event.Reason == checksum.Overruled.Event() || superseded(f, w, event) { // that was another change
 		return
 	}
 	p.Why, p.Since = heldWords(event.Message), &event.First
@@ -193,7 +208,7 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 // event about it names, else those that were edited after its newest revision was made.
 func staleSources(f *seen.Fleet, w *seen.Workload) []checksum.Source {
 	selected := f.Selected(w)
-	reasons := []checksum.Reason{checksum.Halted, checksum.Paced, checksum.Turn, checksum.ObserveMode, checksum.MissingSource, checksum.Retry}
+	reasons := []checksum.Reason{checksum.Halted, checksum.Paced, checksum.Turn, checksum.ObserveMode, checksum.MissingSource, checksum.SourceGone, checksum.Retry}
 	made := recordedAt(f, w)
 	if event := lastEvent(f, w, reasons...); event != nil && event.Last.After(made) {
 		if named := SourcesIn(event.About); len(named) > 0 {

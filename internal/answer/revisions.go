@@ -29,6 +29,9 @@ type Revision struct {
 	First bool `json:"first,omitempty"`
 	// By are the writers of Sources, as far as it is known that they wrote for it.
 	By []string `json:"by,omitempty"`
+	// Overruled says how somebody had the workload take what something held, in words, as
+	// far as events still tell; "" if nobody did.
+	Overruled string `json:"overruled,omitempty"`
 	// Result is current, rolling, failed, or "" of those that others have followed.
 	Result string `json:"result,omitempty"`
 }
@@ -50,6 +53,9 @@ func (r *Revision) Because() string {
 	if r.Template != "" {
 		parts = append(parts, r.Template)
 	}
+	if r.Overruled != "" {
+		parts = append(parts, "though it was held: "+r.Overruled)
+	}
 	if len(parts) == 0 {
 		if r.First {
 			return "the oldest revision that is left"
@@ -63,6 +69,7 @@ func (r *Revision) Because() string {
 func RevisionsOf(f *seen.Fleet, w *seen.Workload) []Revision {
 	of := f.Revisions[w.Object.UID]
 	revisions := make([]Revision, len(of))
+	var newer time.Time
 	for i := range of {
 		now := &of[i]
 		revisions[i] = Revision{Name: now.Name, Number: now.Number, At: now.Created, First: i == len(of)-1}
@@ -72,6 +79,8 @@ func RevisionsOf(f *seen.Fleet, w *seen.Workload) []Revision {
 				r.Result = "failed"
 			}
 		}
+		r.Overruled = overruled(f, w, now.Created, newer)
+		newer = now.Created
 		if r.First {
 			continue
 		}
@@ -81,6 +90,18 @@ func RevisionsOf(f *seen.Fleet, w *seen.Workload) []Revision {
 		r.By = writersBetween(f, w.Namespace, r.Sources, before.Created, now.Created)
 	}
 	return revisions
+}
+
+// overruled says how somebody had a workload take what something held, when a revision was
+// made: the controller has told of it between that and the next revision (zero: until now).
+func overruled(f *seen.Fleet, w *seen.Workload, made, next time.Time) string {
+	for _, event := range f.EventsOf(w.Kind.Name, w.Namespace, w.Name) {
+		if event.Reason == checksum.Overruled.Event() && !event.Last.Before(made) && (next.IsZero() || event.Last.Before(next)) {
+			how, _, _ := strings.Cut(event.Message, ": ")
+			return how
+		}
+	}
+	return ""
 }
 
 // result says how far the newest revision is.

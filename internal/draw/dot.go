@@ -21,7 +21,7 @@ func DOT(g *answer.Graph) string {
 			if n.id[0] == 's' {
 				style += ",rounded"
 			}
-			if n.state == answer.Unknown {
+			if n.state == answer.Unknown || n.state == missing {
 				style += ",dashed"
 			}
 			fmt.Fprintf(&b, "    %s [label=%s, tooltip=%s, style=%s, fillcolor=%s, color=%s]\n",

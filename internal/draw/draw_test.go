@@ -59,6 +59,8 @@ func five() *answer.Graph {
 	b.workload("shop", "statefulset/ledger", answer.Done, "secret/db", "configmap/ledger?")
 	b.workload("shop", "cronjob/report", answer.Unserved, "configmap/payment-api-config?")
 	b.workload("web", "rollout.argoproj.io/a-frontend-with-a-name-that-is-much-longer-than-a-box-may-be-wide", answer.Unknown, `configmap/nginx`)
+	b.workload("web", "deployment/legacy", answer.Held, "secret/gone")
+	b.Sources[len(b.Sources)-1].Missing = true
 	b.Without = 2
 	return &b.Graph
 }

@@ -37,13 +37,20 @@ type picture struct {
 	states             []answer.State // those that occur, but for done
 }
 
+// missing is the state of a source that does not exist.
+const missing answer.State = "missing"
+
 type at struct{ namespace, name string }
 
 func pictureOf(g *answer.Graph) *picture {
 	p := &picture{}
 	sources, workloads := map[at]*node{}, map[at]*node{}
+	absent := false
 	for i, s := range g.Sources {
 		n := &node{id: "s" + number(i), name: s.Source.String(), state: s.State, group: s.Namespace}
+		if s.Missing {
+			n.state, absent = missing, true
+		}
 		n.title = n.name + " in namespace " + n.group + mark(n.state, "")
 		sources[at{s.Namespace, n.name}] = n
 		p.sources = append(p.sources, n)
@@ -58,6 +65,9 @@ func pictureOf(g *answer.Graph) *picture {
 		}
 	}
 	slices.SortFunc(p.states, func(a, b answer.State) int { return cmp.Compare(urgency(a), urgency(b)) })
+	if absent {
+		p.states = append(p.states, missing)
+	}
 	for _, use := range g.Uses {
 		l := &link{source: sources[at{use.Namespace, use.Source.String()}], workload: workloads[at{use.Namespace, use.Workload}], state: use.State, counts: use.Counts}
 		if l.source == nil || l.workload == nil {
@@ -103,7 +113,7 @@ func colours(state answer.State) (fill, line string) {
 	switch state {
 	case answer.Failed, answer.Halted:
 		return "#fde3e1", "#b3261e"
-	case answer.Waiting, answer.Held, answer.Observed, answer.Suspended:
+	case answer.Waiting, answer.Held, answer.Observed, answer.Suspended, missing:
 		return "#fff1cc", "#9a6200"
 	case answer.Rolling:
 		return "#dcebff", "#1f5fb4"
@@ -137,6 +147,8 @@ func meaning(state answer.State) string {
 		return "unknown: the webhook did not say"
 	case answer.Unserved:
 		return "not served by configstamp"
+	case missing:
+		return "missing: the source does not exist"
 	case answer.Done:
 	}
 	return string(state)

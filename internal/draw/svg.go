@@ -154,9 +154,10 @@ func (s *svg) legend(states []answer.State) {
 	}
 }
 
-// dashes makes the line of a box a broken one where nothing is known of it.
+// dashes makes the line of a box a broken one where nothing is known of it, or it is not
+// there.
 func dashes(state answer.State) string {
-	if state == answer.Unknown {
+	if state == answer.Unknown || state == missing {
 		return ` stroke-dasharray="4 2"`
 	}
 	return ""

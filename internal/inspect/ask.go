@@ -103,7 +103,10 @@ func (c *Cluster) ask(ctx context.Context, w *seen.Workload) seen.Outcome {
 	for _, warning := range result.Warnings() {
 		texts = append(texts, warning.Text)
 	}
-	outcome := outcomeIn(texts)
+	outcome := seen.OutcomeIn(texts)
+	if outcome.Code == seen.Unknown {
+		return seen.UnknownBecause("the webhook said nothing: it is stopped, or cannot be reached, or does not look at this namespace (kubectl configstamp doctor looks for it)").By(seen.Silence)
+	}
 	if raw, err := result.Raw(); err == nil {
 		outcome.Moved = outcome.Code == seen.InStep && metadataOf(raw).Generation != w.Object.Generation
 	}
@@ -114,7 +117,7 @@ func (c *Cluster) ask(ctx context.Context, w *seen.Workload) seen.Outcome {
 func refused(w *seen.Workload, err error) seen.Outcome {
 	var transport *url.Error
 	switch {
-	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "admission webhook"):
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot patch resource "): // else an admission webhook or policy denies it
 		return seen.UnknownForGood(fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", w.Namespace)).By(seen.NoRight)
 	case strings.Contains(err.Error(), "does not support dry run"):
 		return seen.UnknownForGood("another webhook refuses dry runs: " + apiText(err)).By(seen.NoDryRun)
@@ -126,6 +129,9 @@ func refused(w *seen.Workload, err error) seen.Outcome {
 		return seen.UnknownBecause(fmt.Sprintf("the API server gave no answer within %s", askWithin))
 	case errors.As(err, &transport):
 		return seen.UnknownBecause("the API server cannot be reached: " + transport.Err.Error())
+	}
+	if strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request") {
+		return seen.UnknownBecause("another webhook refuses the dry run: " + apiText(err))
 	}
 	return seen.UnknownBecause("the API server refuses the dry run: " + apiText(err))
 }

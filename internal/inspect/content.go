@@ -8,6 +8,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/seen"
 )
 
 // Content reads what a ConfigMap or Secret holds, to compare it with a manifest that its
@@ -37,6 +38,15 @@ func (c *Cluster) Content(ctx context.Context, at rollout.SourceRef) (content *c
 		return nil, false, fmt.Errorf("reading %s: it has not the form of a ConfigMap", q.String())
 	}
 	return checksum.ContentOfConfigMap(&cm), true, nil
+}
+
+// listed are the kinds of sources that could be listed.
+func (c *Cluster) listed(settings *seen.Settings, namespace string) map[checksum.Kind]bool {
+	listed := map[checksum.Kind]bool{}
+	for _, kind := range checksum.Kinds() {
+		listed[kind] = settings.Policy.Serves(kind) && c.Listed(kind, namespace)
+	}
+	return listed
 }
 
 // Listed reports whether the sources of a kind could be listed, so that one that is not

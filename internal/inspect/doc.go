@@ -25,7 +25,7 @@
 //
 // Read it in this order: cluster.go (requests, lists in pages, gaps), parallel.go,
 // settings.go, kinds.go, workloads.go, sources.go, content.go, revisions.go, pods.go,
-// events.go, ask.go, warning.go, fleet.go, follow.go (which keeps a fleet up to date),
+// events.go, ask.go, fleet.go, follow.go (which keeps a fleet up to date),
 // checkup.go and rights.go (what doctor looks at), write.go. Package fakecluster is what tests
 // of it stand on.
 package inspect

@@ -41,6 +41,7 @@ func (c *Cluster) Fleet(ctx context.Context, settings *seen.Settings, which Whic
 		return nil, err
 	}
 	f.Workloads = slices.DeleteFunc(f.Workloads, func(w *seen.Workload) bool { return !which.asksFor(f, w) })
+	f.Listed = c.listed(settings, which.Namespace)
 	f.Outcomes = c.Ask(ctx, servedOf(f), answered)
 	return f, nil
 }

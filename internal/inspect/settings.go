@@ -20,6 +20,10 @@ import (
 // that of the flag "workload" by blanks.
 const SettingsName = "configstamp-settings"
 
+// elsewhere is the value of a flag that the chart does not know (deploy/chart, an
+// environment variable with valueFrom).
+const elsewhere = "unknown"
+
 // Settings reads what counts in the whole cluster: configstamp-settings, and what kinds of
 // workloads the cluster serves. Where the ConfigMap cannot be read the program's defaults
 // are taken, which is noted. An error is one of the API server, or a value that cannot be
@@ -41,6 +45,12 @@ func (c *Cluster) Settings(ctx context.Context) (*seen.Settings, error) {
 		c.miss(q.String(), why+", so the program's defaults were taken for the cluster's settings")
 	} else if err := unmarshal(raw, &read); err != nil {
 		return nil, fmt.Errorf("reading %s: it has not the form of a ConfigMap", q.String())
+	}
+	for flag, value := range read.Data {
+		if value == elsewhere {
+			c.miss("the flag "+flag, "its value stands in another object than "+SettingsName+", so the program's default was taken")
+			delete(read.Data, flag)
+		}
 	}
 	settings, err := settingsOf(read.Data)
 	if err != nil {

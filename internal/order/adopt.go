@@ -48,11 +48,10 @@ func (o *Orders) Adopt(ctx context.Context, f *seen.Fleet, w *seen.Workload, res
 		}
 		did.Quiet = true
 		return did.with(Unchanged, "it has its records, and is out of date")
+	case seen.Unknown, seen.Deferred:
+		return did.with(Refused, "nothing was sent: "+outcome.Sentence)
 	default:
 		did.Next = "kubectl configstamp why " + target(of)
-		if outcome.Code == seen.Unknown || outcome.Code == seen.Deferred {
-			return did.with(Refused, "nothing was sent: "+outcome.Sentence)
-		}
 		return did.with(Kept, outcome.Sentence)
 	}
 }

@@ -42,6 +42,8 @@ func (o *Orders) Roll(ctx context.Context, f *seen.Fleet, now time.Time) Did {
 	case seen.Observed:
 		did.Overrules = []string{"configstamp.dev/mode=observe"}
 		return o.restart(ctx, f, w, did)
+	case seen.Unknown: // which says where to look
+		return did.with(Refused, "nothing was sent: "+outcome.Sentence)
 	default:
 		did.Next = "kubectl configstamp why " + target(of)
 		return did.with(Refused, "nothing was sent: "+outcome.Sentence)

@@ -16,6 +16,9 @@ type Fleet struct {
 	Workloads []*Workload
 	// Sources are those that were looked at, whether they exist or not.
 	Sources map[rollout.SourceRef]*Source
+	// Listed tells of a kind that all sources of it were read, so that one that is not
+	// among Sources does not exist.
+	Listed map[checksum.Kind]bool
 	// Outcomes are what the webhook said of those that are served, or may be.
 	Outcomes map[workload.Ref]Outcome
 	// Revisions are those of each workload, newest first.
@@ -53,12 +56,13 @@ func (f *Fleet) Selected(w *Workload) []checksum.Source {
 	return sources
 }
 
-// Source is what is known of a source; of one that was not looked at, nothing.
+// Source is what is known of a source; of one that was not looked at, nothing but that it
+// does not exist, where all of its kind were listed.
 func (f *Fleet) Source(namespace string, source checksum.Source) *Source {
 	if found := f.Sources[rollout.SourceRef{Namespace: namespace, Source: source}]; found != nil {
 		return found
 	}
-	return &Source{Namespace: namespace, Source: source}
+	return &Source{Namespace: namespace, Source: source, Looked: f.Listed[source.Kind]}
 }
 
 // EventsOf are the events of an object, newest first. kind is its own word.

@@ -1,31 +1,32 @@
 package seen
 
-// Code says in one word what a rolling re-admission of a workload would come to. The
-// webhook gives it (AdmissionResponse.warnings); Unknown alone is ours.
-type Code string
+import (
+	"strings"
 
-// The codes, from the least restrictive to the most. Nothing but the webhook's own
-// answer may become InStep: stamps alone prove nothing.
-const (
-	Unknown     Code = "unknown"
-	InStep      Code = "in-step"
-	WouldRoll   Code = "would-roll"
-	WouldRecord Code = "would-record"
-	Observed    Code = "observed"
-	Held        Code = "held"
-	Missing     Code = "missing"
-	Unreadable  Code = "unreadable"
-	Deferred    Code = "deferred"
-	Oversize    Code = "oversize"
-	OptedOut    Code = "opted-out"
-	KeyLost     Code = "key-lost"
-	Declined    Code = "declined"
+	"github.com/configstamp/configstamp/checksum"
 )
 
-// Codes lists what the webhook can say, the most restrictive last.
-func Codes() []Code {
-	return []Code{InStep, WouldRoll, WouldRecord, Observed, Held, Missing, Unreadable, Deferred, Oversize, OptedOut, KeyLost, Declined}
-}
+// Code says in one word what a rolling re-admission of a workload would come to: the
+// webhook's own outcomes (package checksum has the table), under shorter names.
+type Code = checksum.Outcome
+
+// The codes. Nothing but the webhook's own answer may become InStep: stamps alone prove
+// nothing.
+const (
+	Unknown     = checksum.NoOutcome
+	InStep      = checksum.OutcomeInStep
+	WouldRoll   = checksum.OutcomeWouldRoll
+	WouldRecord = checksum.OutcomeWouldRecord
+	Observed    = checksum.OutcomeObserved
+	Held        = checksum.OutcomeHeld
+	Missing     = checksum.OutcomeMissing
+	Unreadable  = checksum.OutcomeUnreadable
+	Deferred    = checksum.OutcomeDeferred
+	Oversize    = checksum.OutcomeOversize
+	OptedOut    = checksum.OutcomeOptedOut
+	KeyLost     = checksum.OutcomeKeyLost
+	Declined    = checksum.OutcomeDeclined
+)
 
 // Outcome is what the webhook has said of one workload.
 type Outcome struct {
@@ -60,6 +61,26 @@ const (
 	// NotCalled tells that the API server could not call a webhook, and says so.
 	NotCalled
 )
+
+// speaker begins every warning of the webhook.
+const speaker = "configstamp: "
+
+// OutcomeIn is the outcome in the warnings of a dry run, in the webhook's own words. It is
+// Unknown, without words, when they hold none.
+func OutcomeIn(warnings []string) Outcome {
+	found := Outcome{Code: checksum.OutcomeIn(warnings)}
+	for _, warning := range warnings {
+		text, ours := strings.CutPrefix(warning, speaker)
+		code, ok := checksum.ParseOutcome(warning)
+		switch {
+		case ok && code == found.Code && found.Sentence == "":
+			_, found.Sentence, _ = strings.Cut(text, ": ")
+		case ours && !ok:
+			found.Beside = append(found.Beside, text)
+		}
+	}
+	return found
+}
 
 // Stale reports whether the webhook has said that some source has other content than the
 // workload's pods started with. It is false of what is not known.
