@@ -233,7 +233,7 @@ func TestAdopt(t *testing.T) {
 
 func TestOrders_WithFewRights(t *testing.T) {
 	server := ordered(t)
-	server.Forbid = func(verb, resource, _ string) bool { return resource == "namespaces" }
+	server.Forbid = func(_, resource, _ string) bool { return resource == "namespaces" }
 	golden(t, "pause-no-right", server, "pause", "namespace/shop")
 	golden(t, "pause-all-no-right", server, "pause", "-A")
 }

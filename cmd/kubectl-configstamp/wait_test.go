@@ -166,7 +166,7 @@ func TestWait_WaitsForTheRollout(t *testing.T) {
 // A halt that was told of before the source was edited again, or released, is over.
 func TestWait_AHaltEndsWithAnEditOrARelease(t *testing.T) {
 	for name, mend := range map[string]func(*testing.T, *unstructured.Unstructured){
-		"edit": func(t *testing.T, source *unstructured.Unstructured) {
+		"edit": func(_ *testing.T, source *unstructured.Unstructured) {
 			fields := source.GetManagedFields()
 			fields[0].Time.Time = atThree().Add(-time.Minute)
 			source.SetManagedFields(fields)

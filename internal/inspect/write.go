@@ -25,7 +25,7 @@ type Target struct {
 	kind            *workload.Kind // of a workload
 }
 
-// OfWorkload, OfNamespace and OfSource are the targets that there are.
+// OfWorkload is a workload.
 func OfWorkload(ref workload.Ref) Target {
 	return Target{ref.Kind.GroupVersionResource(), ref.Namespace, ref.Name, seen.Text(ref), ref.Kind}
 }
@@ -175,11 +175,8 @@ func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// IsConflict, IsNotFound and Refusal read what the API server said.
+// IsConflict tells that somebody else has changed the object meanwhile.
 func IsConflict(err error) bool { return apierrors.IsConflict(err) }
-
-// IsNotFound tells that there is no such object.
-func IsNotFound(err error) bool { return apierrors.IsNotFound(err) }
 
 // Refusal says why an order was refused, on one line.
 func Refusal(of Target, err error) string {

@@ -50,10 +50,10 @@ func released(did *Did, f *seen.Fleet, now time.Time) {
 		}
 	}
 	*did = did.with(Released, fmt.Sprintf("%d halted workloads go on, in steps; the next failure halts them again", halted))
-	switch {
-	case halted == 1:
+	switch halted {
+	case 1:
 		did.Why = "1 halted workload goes on; the next failure halts the change again"
-	case halted == 0:
+	case 0:
 		did.Why = "no workload was seen to be halted by it; failures of rollouts that began until now stop nothing"
 	}
 	if failed > 0 {
