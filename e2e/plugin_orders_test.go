@@ -55,9 +55,9 @@ func TestPlugin_WaitEndsWith(t *testing.T) {
 	s.Create(deployment("slow", "configmap/slow"))
 	s.Create(strings.Replace(deployment("fails", "configmap/slow"), "replicas: 1", "replicas: 1\n  progressDeadlineSeconds: 2", 1))
 	before := s.Settled("deployment/d", "deployment/held", "deployment/slow", "deployment/fails")
-	want(0, "wait deployment/d", "deployment/d is in step, and no rollout is waited for: it has no replicas", "is in step and rolled out.")
-	want(0, "wait configmap/c -o json", `"result": "done"`, `"done": 2`)
-	want(2, "wait deployment/fails", "halted: ProgressDeadlineExceeded")
+	want(0, "wait deployment/d --timeout=60s", "deployment/d is in step, and no rollout is waited for: it has no replicas", "is in step and rolled out.")
+	want(0, "wait configmap/c --timeout=60s -o json", `"result": "done"`, `"done": 2`)
+	want(2, "wait deployment/fails --timeout=60s", "halted: ProgressDeadlineExceeded")
 	want(4, "wait deployment/slow --timeout=3s", "timed out after 3s", "0 of 1 pods are new and available")
 	want(1, "wait deployment/nobody", "not found")
 
@@ -65,12 +65,12 @@ func TestPlugin_WaitEndsWith(t *testing.T) {
 	s.Set("configmap/c", "k", "2")
 	want(0, "wait deployment/d --timeout=60s") // which the controller has yet to roll
 	s.WantRolls(before, rolls{"deployment/d": 1})
-	want(3, "wait configmap/c", "held: deployment/held: configstamp.dev/pause", "kubectl configstamp unpause deployment/held")
+	want(3, "wait configmap/c --timeout=60s", "held: deployment/held: configstamp.dev/pause", "kubectl configstamp unpause deployment/held")
 
 	// Who may only look does not learn whether anything is in step.
 	viewers(t, s)
-	want(5, "wait deployment/d --as somebody --as-group viewers", "you have no right to patch workloads")
-	want(5, "wait configmap/c --as somebody --as-group viewers", "you have no right to patch workloads")
+	want(5, "wait deployment/d --timeout=60s --as somebody --as-group viewers", "you have no right to patch workloads")
+	want(5, "wait configmap/c --timeout=60s --as somebody --as-group viewers", "you have no right to patch workloads")
 
 	refuseDryRuns(t, s)
 	s.Eventually("waiting until dry runs are refused", func() error {
@@ -79,7 +79,7 @@ func TestPlugin_WaitEndsWith(t *testing.T) {
 		}
 		return nil
 	})
-	want(5, "wait deployment/d", "another webhook refuses the dry run", "no dry runs here")
+	want(5, "wait deployment/d --timeout=60s", "another webhook refuses the dry run", "no dry runs here")
 	want(1, "roll deployment/held", "another webhook refuses the dry run")
 	s.WantRolls(before, rolls{"deployment/d": 1})
 }
@@ -136,18 +136,18 @@ func TestPlugin_Orders(t *testing.T) {
 	want(0, "pause "+namespace+" --for 1h --reason INC-42", "These go on all the same:", "deployment/goes", "its own configstamp.dev/pause=false")
 	s.Edit("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/goes": 1})
-	want(3, "wait deployment/d", "configstamp.dev/pause (on the Namespace)")
+	want(3, "wait deployment/d --timeout=60s", "configstamp.dev/pause (on the Namespace)")
 
 	// A person's order rolls in spite of the pause; under observe it is the approval.
 	want(0, "roll deployment/d --dry-run=server", "(server dry run)")
 	s.WantRolls(before, rolls{"deployment/goes": 1})
 	want(0, "roll deployment/d", "rolled: it takes the new content of configmap/c", "configstamp.dev/pause (on the Namespace)")
 	want(0, "roll deployment/d", "unchanged: it is in step")
-	want(3, "wait deployment/approved", "configstamp.dev/mode is observe")
+	want(3, "wait deployment/approved --timeout=60s", "configstamp.dev/mode is observe")
 	want(0, "roll deployment/approved", "restarted", "configstamp.dev/mode=observe")
 	s.WantRolls(before, rolls{"deployment/goes": 1, "deployment/d": 1, "deployment/approved": 1})
 	wantStamp(t, s, "deployment/approved", "configmap/c")
-	want(0, "wait deployment/approved", "is in step and rolled out.")
+	want(0, "wait deployment/approved --timeout=60s", "is in step and rolled out.")
 	want(0, "history deployment/approved", "configmap/c changed", "kubectl rollout restart")
 
 	// unpause takes back what pause wrote, and lets nothing else go.
@@ -189,13 +189,13 @@ func TestPlugin_WithoutUs(t *testing.T) {
 	want(0, "adopt deployment/d", "recorded: what its sources hold now is recorded; nothing restarts")
 	want(0, "adopt deployment/fresh --restart", "to be rolled", "wrote configstamp.dev/adopt=restart")
 	want(0, "adopt", "1 workload has its records", "configstamp.dev/adopt=restart stands already")
-	want(0, "wait deployment/d", "is in step")
+	want(0, "wait deployment/d --timeout=60s", "is in step")
 	s.Unchanged(before)
 
 	for _, webhook := range product.Webhooks {
 		harness.Must(t, webhook.Stop())
 	}
-	want(5, "wait deployment/d", "the webhook said nothing")
+	want(5, "wait deployment/d --timeout=60s", "the webhook said nothing")
 	want(5, "wait configmap/c --timeout=5s", "the webhook said nothing")
 	want(1, "roll deployment/d", "nothing was sent: the webhook said nothing")
 	want(1, "adopt deployment/fresh", "nothing was sent: the webhook said nothing")

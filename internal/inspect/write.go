@@ -175,11 +175,8 @@ func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// IsConflict tells that the object was changed meanwhile.
+// IsConflict tells that somebody else has changed the object meanwhile.
 func IsConflict(err error) bool { return apierrors.IsConflict(err) }
-
-// IsNotFound tells that there is no such object.
-func IsNotFound(err error) bool { return apierrors.IsNotFound(err) }
 
 // Refusal says why an order was refused, on one line.
 func Refusal(of Target, err error) string {
