@@ -40,6 +40,7 @@ func (c *Cluster) Fleet(ctx context.Context, settings *seen.Settings, which Whic
 		return nil, err
 	}
 	f.Listed = c.listed(settings, which.Namespace)
+	c.AskNamespaces(ctx, settings, f.Namespaces, f.Workloads)
 	f.Outcomes = c.Ask(ctx, servedOf(f), answered)
 	return f, nil
 }
@@ -53,6 +54,7 @@ func (c *Cluster) One(ctx context.Context, settings *seen.Settings, w *seen.Work
 		return nil, err
 	}
 	f.Namespaces = namespaces
+	c.AskNamespaces(ctx, settings, f.Namespaces, f.Workloads)
 	if w.Foreign != nil && len(w.Foreign.Names) > 0 { // which names are meant depends on which there are
 		if err := c.readAll(ctx, f, w); err != nil {
 			return nil, err
