@@ -124,8 +124,15 @@ func (p *plugin) fleet(ctx context.Context, cluster *inspect.Cluster, settings *
 func (p *plugin) watch(ctx context.Context, cluster *inspect.Cluster, fleet *seen.Fleet, which inspect.Which, show func(*seen.Fleet) error) error {
 	out := p.Out
 	defer func() { p.Out = out }()
-	before := ""
+	before, lost := "", ""
 	again := func(fleet *seen.Fleet) error {
+		if fleet.Lost != lost {
+			lost = fleet.Lost
+			p.tellLost(lost)
+			if lost == "" && isTerminal(out) {
+				before = "" // what was told of it goes away
+			}
+		}
 		var text bytes.Buffer
 		p.Out = &text
 		if err := show(fleet); err != nil || text.String() == before {
@@ -155,6 +162,15 @@ func (p *plugin) watch(ctx context.Context, cluster *inspect.Cluster, fleet *see
 		return err
 	}
 	return nil
+}
+
+// tellLost says that what is shown is not up to date, or that it is again.
+func (p *plugin) tellLost(why string) {
+	if why == "" {
+		fmt.Fprintf(p.ErrOut, "--- %s the API server answers again\n", p.now().Format(time.TimeOnly))
+		return
+	}
+	fmt.Fprintf(p.ErrOut, "--- %s %s\n    What is shown is of before. It goes on when the API server answers again.\n", p.now().Format(time.TimeOnly), why)
 }
 
 // slowAfter is when a person at a terminal is told how far the questions are.

@@ -2,8 +2,11 @@ package inspect
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"net/url"
+	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,23 +29,28 @@ const (
 
 // news is one event of a watch.
 type news struct {
-	kind    *workload.Kind // of a workload
-	source  checksum.Kind  // of a source
-	event   bool           // one of configstamp's own events
-	deleted bool
-	object  []byte
-	again   bool // nothing but that a watch was begun again, and may have missed something
+	from     string         // what is watched
+	kind     *workload.Kind // of a workload
+	source   checksum.Kind  // of a source
+	revision bool           // of a ReplicaSet or ControllerRevision
+	event    bool           // one of configstamp's own events
+	deleted  bool
+	object   []byte
+	again    bool  // nothing but that a watch was begun again, and may have missed something
+	lost     error // nothing but that a watch cannot be begun, and is tried again
 }
 
-// Follow keeps a fleet up to date until ctx ends. It watches the workloads, the metadata of
-// the sources, and configstamp's events, and asks the webhook again only about the
+// Follow keeps a fleet up to date until ctx ends. It watches the workloads, their revisions,
+// the metadata of the sources, and configstamp's events, and asks the webhook again only about the
 // workloads that an event touched: the workload itself, or the users of a source. changed
 // is called after each round that changed something, from one goroutine; it must not keep
-// the fleet. What may not be watched is noted, and not followed.
+// the fleet. What may not be watched is noted, and not followed. While the API server does
+// not answer, Fleet.Lost says so; when it answers again, all is read anew.
 func (c *Cluster) Follow(ctx context.Context, fleet *seen.Fleet, which Which, changed func(*seen.Fleet)) {
 	all := make(chan news)
 	var group sync.WaitGroup
 	watch := func(q query, of news) {
+		of.from = q.String()
 		group.Go(func() { c.watch(ctx, q, of, all) })
 	}
 	for _, kind := range fleet.Settings.Kinds.Readmitted() {
@@ -60,23 +68,79 @@ func (c *Cluster) Follow(ctx context.Context, fleet *seen.Fleet, which Which, ch
 			watch(query{gvr: SourceResource(kind), namespace: which.Namespace, metadata: true}, news{source: kind})
 		}
 	}
+	for _, resource := range revisionsOf(fleet.Settings.Kinds) {
+		q := query{gvr: v1("apps", resource), namespace: which.Namespace}
+		if which.Only.Kind != nil && len(fleet.Workloads) == 1 {
+			q.labels = fleet.Workloads[0].Selector
+		}
+		watch(q, news{revision: true})
+	}
 	watch(query{gvr: v1("", "events"), namespace: which.Namespace, fields: "reportingComponent=" + Reporter}, news{event: true})
 	go func() {
 		group.Wait()
 		close(all)
 	}()
+	down, unread := map[string]error{}, false // what cannot be watched; whether that may have missed something
 	for batch := range gathered(all) {
-		if slices.ContainsFunc(batch, func(one news) bool { return one.again }) {
-			if fresh, err := c.readAgain(ctx, fleet, which); err == nil { // else the next watch begins again soon
-				*fleet = *fresh
-				changed(fleet)
+		for _, one := range batch {
+			switch {
+			case one.lost != nil:
+				down[one.from] = one.lost
+			case one.again:
+				delete(down, one.from)
+				unread = true
 			}
+		}
+		if unread && len(down) == 0 {
+			c.readUntilRead(ctx, fleet, which, changed)
+			unread = false
 			continue
 		}
-		if touched, news := c.take(fleet, batch); news {
+		touched, news := c.take(fleet, batch)
+		if news {
 			c.askAgain(ctx, fleet, touched)
+		}
+		if lost := lostWords(down); news || lost != fleet.Lost {
+			fleet.Lost = lost
 			changed(fleet)
 		}
+	}
+}
+
+// lostWords says what cannot be watched, and why; "" when all can.
+func lostWords(down map[string]error) string {
+	for _, what := range slices.Sorted(maps.Keys(down)) {
+		var transport *url.Error
+		if errors.As(down[what], &transport) {
+			return "the API server cannot be reached: " + transport.Err.Error()
+		}
+		return "the API server does not let " + what + " be watched: " + apiText(down[what])
+	}
+	return ""
+}
+
+// readUntilRead reads a fleet anew, again and again until that succeeds or ctx ends.
+func (c *Cluster) readUntilRead(ctx context.Context, fleet *seen.Fleet, which Which, changed func(*seen.Fleet)) {
+	for ctx.Err() == nil {
+		fresh, err := c.readAgain(ctx, fleet, which)
+		if err == nil {
+			*fleet = *fresh
+			changed(fleet)
+			return
+		}
+		if lost := lostWords(map[string]error{"everything": err}); lost != fleet.Lost && ctx.Err() == nil {
+			fleet.Lost = lost
+			changed(fleet)
+		}
+		wait(ctx, againAfter)
+	}
+}
+
+// wait waits for a time, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
@@ -121,25 +185,30 @@ func gathered(all <-chan news) <-chan []news {
 // watch sends what happens to the objects of a query, those that there are first, until
 // ctx ends, or until the user turns out to have no right to.
 func (c *Cluster) watch(ctx context.Context, q query, of news, to chan<- news) {
+	lost := false
 	for first := true; ctx.Err() == nil; first = false {
-		if !first {
-			of.again = true
-		}
+		of.again = !first
 		err := c.stream(ctx, &q, of, to)
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 			if apierrors.IsForbidden(err) {
 				c.miss("changes of "+q.String(), "watching is forbidden")
 			}
+			if lost {
+				send(ctx, to, news{from: of.from, again: true})
+			}
 			return
+		case err != nil && ctx.Err() == nil:
+			lost = true
+			send(ctx, to, news{from: of.from, lost: err})
+		default:
+			lost = false
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(againAfter):
-		}
+		wait(ctx, againAfter)
 	}
 }
 
-// stream is one watch. It ends with the connection.
+// stream is one watch. It ends with the connection. An error is that it could not be begun.
 func (c *Cluster) stream(ctx context.Context, q *query, of news, to chan<- news) error {
 	request := c.client.Get().AbsPath(q.path()).Param("watch", "true").Param("resourceVersion", "0")
 	for name, value := range map[string]string{"labelSelector": q.labels, "fieldSelector": q.fields} {
@@ -195,11 +264,14 @@ func (c *Cluster) take(fleet *seen.Fleet, batch []news) (touched []*seen.Workloa
 	for _, one := range batch {
 		meta := metadataOf(one.object)
 		switch {
+		case one.object == nil: // it tells of its watch alone
 		case one.kind != nil:
 			ref := Ref(one.kind, meta.Namespace, meta.Name)
 			if replace(fleet, ref, &one) {
 				asks[ref], changed = true, true
 			}
+		case one.revision:
+			changed = keepRevision(fleet, &one) || changed
 		case one.event:
 			event := eventOf(one.object)
 			if !one.deleted && !slices.Contains(fleet.Events, event) {
@@ -255,26 +327,34 @@ func replace(fleet *seen.Fleet, ref workload.Ref, one *news) bool {
 	return true
 }
 
-// askAgain asks the webhook about some workloads of a fleet, and reads their revisions.
+// keepRevision takes a revision as a watch has brought it, and reports whether it is new.
+func keepRevision(fleet *seen.Fleet, one *news) bool {
+	revision, err := revisionOf(one.object)
+	if err != nil || !slices.ContainsFunc(fleet.Workloads, func(w *seen.Workload) bool { return w.Object.UID == revision.Owner }) {
+		return false
+	}
+	of := fleet.Revisions[revision.Owner]
+	at := slices.IndexFunc(of, func(known seen.Revision) bool { return known.Name == revision.Name })
+	switch {
+	case one.deleted && at < 0, !one.deleted && at >= 0 && reflect.DeepEqual(of[at], revision):
+		return false
+	case one.deleted:
+		of = slices.Delete(of, at, at+1)
+	case at >= 0:
+		of[at] = revision
+	default:
+		of = append(of, revision)
+	}
+	slices.SortFunc(of, newestFirst)
+	fleet.Revisions[revision.Owner] = of
+	return true
+}
+
+// askAgain asks the webhook about some workloads of a fleet.
 func (c *Cluster) askAgain(ctx context.Context, fleet *seen.Fleet, touched []*seen.Workload) {
 	served := slices.DeleteFunc(touched, func(w *seen.Workload) bool {
 		standing, _ := fleet.Serves(w)
 		return standing == seen.NotServed
 	})
-	for ref, outcome := range c.Ask(ctx, served, nil) {
-		fleet.Outcomes[ref] = outcome
-	}
-	var mu sync.Mutex
-	err := inParallel(ctx, served, func(ctx context.Context, w *seen.Workload) error {
-		revisions, err := c.Revisions(ctx, w)
-		if err == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			fleet.Revisions[w.Object.UID] = revisions
-		}
-		return err
-	})
-	if err != nil && ctx.Err() == nil {
-		c.miss("the newest revisions", strings.TrimSpace(err.Error()))
-	}
+	maps.Copy(fleet.Outcomes, c.Ask(ctx, served, nil))
 }

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +37,8 @@ type Server struct {
 	Intercept func(resource, accept string)
 
 	http *httptest.Server
+
+	stopped atomic.Bool
 
 	mu       sync.Mutex
 	objects  map[string]*unstructured.Unstructured // by path
@@ -130,6 +133,26 @@ func (s *Server) Requests() []string {
 	s.requests = nil
 	return requests
 }
+
+// Delete takes an object away, by the path that the API has for it.
+func (s *Server) Delete(t testing.TB, path string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.objects[path] == nil {
+		t.Fatalf("there is no %s", path)
+	}
+	delete(s.objects, path)
+}
+
+// Stop ends all connections, and refuses others until Start.
+func (s *Server) Stop() {
+	s.stopped.Store(true)
+	s.http.CloseClientConnections()
+}
+
+// Start has a server answer again.
+func (s *Server) Start() { s.stopped.Store(false) }
 
 // under lists the objects of a collection, by path.
 func (s *Server) under(to *target) []*unstructured.Unstructured {

@@ -56,6 +56,9 @@ func pathOf(object *unstructured.Unstructured) string {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if s.stopped.Load() {
+		panic(http.ErrAbortHandler) // which ends the connection without an answer
+	}
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
 	s.mu.Unlock()
