@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
@@ -36,8 +37,11 @@ type news struct {
 	event    bool           // one of configstamp's own events
 	deleted  bool
 	object   []byte
-	again    bool  // nothing but that a watch was begun again, and may have missed something
-	lost     error // nothing but that a watch cannot be begun, and is tried again
+	// What follows tells of the watch alone. lost: it cannot be begun, and is tried again.
+	// again: it was begun again; missed: the API server does not know any more what has
+	// happened meanwhile.
+	lost          error
+	again, missed bool
 }
 
 // Follow keeps a fleet up to date until ctx ends. It watches the workloads, their revisions,
@@ -49,9 +53,9 @@ type news struct {
 func (c *Cluster) Follow(ctx context.Context, fleet *seen.Fleet, which Which, changed func(*seen.Fleet)) {
 	all := make(chan news)
 	var group sync.WaitGroup
-	watch := func(q query, of news) {
+	begin := func(q query, of news) {
 		of.from = q.String()
-		group.Go(func() { c.watch(ctx, q, of, all) })
+		group.Go(func() { c.watch(ctx, &watch{query: q, of: of, to: all, version: "0"}) })
 	}
 	for _, kind := range fleet.Settings.Kinds.Readmitted() {
 		q := query{gvr: kind.GroupVersionResource(), namespace: which.Namespace, labels: which.Selector}
@@ -61,11 +65,11 @@ func (c *Cluster) Follow(ctx context.Context, fleet *seen.Fleet, which Which, ch
 			}
 			q.fields = "metadata.name=" + which.Only.Name
 		}
-		watch(q, news{kind: kind})
+		begin(q, news{kind: kind})
 	}
 	for _, kind := range checksum.Kinds() {
 		if fleet.Settings.Policy.Serves(kind) {
-			watch(query{gvr: SourceResource(kind), namespace: which.Namespace, metadata: true}, news{source: kind})
+			begin(query{gvr: SourceResource(kind), namespace: which.Namespace, metadata: true}, news{source: kind})
 		}
 	}
 	for _, resource := range revisionsOf(fleet.Settings.Kinds) {
@@ -73,14 +77,14 @@ func (c *Cluster) Follow(ctx context.Context, fleet *seen.Fleet, which Which, ch
 		if which.Only.Kind != nil && len(fleet.Workloads) == 1 {
 			q.labels = fleet.Workloads[0].Selector
 		}
-		watch(q, news{revision: true})
+		begin(q, news{revision: true})
 	}
-	watch(query{gvr: v1("", "events"), namespace: which.Namespace, fields: "reportingComponent=" + Reporter}, news{event: true})
+	begin(query{gvr: v1("", "events"), namespace: which.Namespace, fields: "reportingComponent=" + Reporter}, news{event: true})
 	go func() {
 		group.Wait()
 		close(all)
 	}()
-	down, unread := map[string]error{}, false // what cannot be watched; whether that may have missed something
+	down, unread := map[string]error{}, false // what cannot be watched; whether something was missed
 	for batch := range gathered(all) {
 		for _, one := range batch {
 			switch {
@@ -88,7 +92,7 @@ func (c *Cluster) Follow(ctx context.Context, fleet *seen.Fleet, which Which, ch
 				down[one.from] = one.lost
 			case one.again:
 				delete(down, one.from)
-				unread = true
+				unread = unread || one.missed
 			}
 		}
 		if unread && len(down) == 0 {
@@ -151,7 +155,10 @@ func (c *Cluster) readAgain(ctx context.Context, fleet *seen.Fleet, which Which)
 	}
 	w, err := c.Workload(ctx, fleet.Settings, which.Only)
 	if err != nil || w == nil {
-		return &seen.Fleet{Settings: fleet.Settings, Namespaces: fleet.Namespaces}, err
+		return &seen.Fleet{
+			Settings: fleet.Settings, Namespaces: fleet.Namespaces, Sources: map[rollout.SourceRef]*seen.Source{},
+			Outcomes: map[workload.Ref]seen.Outcome{}, Revisions: map[types.UID][]seen.Revision{},
+		}, err
 	}
 	return c.One(ctx, fleet.Settings, w)
 }
@@ -182,41 +189,49 @@ func gathered(all <-chan news) <-chan []news {
 	return batches
 }
 
+// watch is one watch, begun again and again.
+type watch struct {
+	query
+	of           news
+	to           chan<- news
+	version      string // of the last object that came; "0": whatever there is
+	lost, missed bool   // as in news
+}
+
 // watch sends what happens to the objects of a query, those that there are first, until
 // ctx ends, or until the user turns out to have no right to.
-func (c *Cluster) watch(ctx context.Context, q query, of news, to chan<- news) {
-	lost := false
-	for first := true; ctx.Err() == nil; first = false {
-		of.again = !first
-		err := c.stream(ctx, &q, of, to)
+func (c *Cluster) watch(ctx context.Context, w *watch) {
+	for ctx.Err() == nil {
+		err := c.stream(ctx, w)
 		switch {
 		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 			if apierrors.IsForbidden(err) {
-				c.miss("changes of "+q.String(), "watching is forbidden")
+				c.miss("changes of "+w.String(), "watching is forbidden")
 			}
-			if lost {
-				send(ctx, to, news{from: of.from, again: true})
+			if w.lost {
+				send(ctx, w.to, news{from: w.of.from, again: true})
 			}
 			return
+		case apierrors.IsGone(err) || apierrors.IsResourceExpired(err):
+			w.version, w.missed = "0", true
+			continue
 		case err != nil && ctx.Err() == nil:
-			lost = true
-			send(ctx, to, news{from: of.from, lost: err})
-		default:
-			lost = false
+			w.lost = true
+			send(ctx, w.to, news{from: w.of.from, lost: err})
 		}
 		wait(ctx, againAfter)
 	}
 }
 
-// stream is one watch. It ends with the connection. An error is that it could not be begun.
-func (c *Cluster) stream(ctx context.Context, q *query, of news, to chan<- news) error {
-	request := c.client.Get().AbsPath(q.path()).Param("watch", "true").Param("resourceVersion", "0")
-	for name, value := range map[string]string{"labelSelector": q.labels, "fieldSelector": q.fields} {
+// stream is one connection of a watch. An error is that it could not be begun.
+func (c *Cluster) stream(ctx context.Context, w *watch) error {
+	request := c.client.Get().AbsPath(w.path()).Param("watch", "true").Param("resourceVersion", w.version).Param("allowWatchBookmarks", "true")
+	for name, value := range map[string]string{"labelSelector": w.labels, "fieldSelector": w.fields} {
 		if value != "" {
 			request.Param(name, value)
 		}
 	}
-	if q.metadata {
+	if w.metadata {
 		request.SetHeader("Accept", asMetadata)
 	}
 	body, err := request.Stream(ctx)
@@ -224,29 +239,33 @@ func (c *Cluster) stream(ctx context.Context, q *query, of news, to chan<- news)
 		return err
 	}
 	defer body.Close()
-	if of.again {
-		send(ctx, to, of)
-		of.again = false
+	if w.lost || w.missed {
+		send(ctx, w.to, news{from: w.of.from, again: true, missed: w.missed})
+		w.lost, w.missed = false, false
 	}
 	frames := jsontext.NewDecoder(body, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for {
 		text, err := frames.ReadValue()
 		if err != nil {
-			return nil // a watch that is cut is begun again
+			return nil // a watch that is cut is begun again, where it was
 		}
 		var frame struct {
 			Type   string         `json:"type"`
 			Object jsontext.Value `json:"object"`
 		}
-		if err := unmarshal(text, &frame); err != nil || frame.Type == "ERROR" {
+		if err := unmarshal(text, &frame); err != nil || frame.Type == "ERROR" { // its version is too old
+			w.version, w.missed = "0", true
 			return nil
+		}
+		if version := metadataOf(frame.Object).Version; version != "" {
+			w.version = version
 		}
 		if frame.Type == "BOOKMARK" {
 			continue
 		}
-		one := of
+		one := w.of
 		one.deleted, one.object = frame.Type == "DELETED", slices.Clone(frame.Object)
-		send(ctx, to, one)
+		send(ctx, w.to, one)
 	}
 }
 

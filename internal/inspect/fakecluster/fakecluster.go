@@ -44,6 +44,7 @@ type Server struct {
 	objects  map[string]*unstructured.Unstructured // by path
 	requests []string
 	version  int
+	oldest   int           // watches from older versions are refused
 	moved    chan struct{} // closed and renewed whenever an object is put
 }
 
@@ -151,8 +152,17 @@ func (s *Server) Stop() {
 	s.http.CloseClientConnections()
 }
 
-// Start has a server answer again.
-func (s *Server) Start() { s.stopped.Store(false) }
+// Start has a server answer again. It does not know any more what happened before.
+func (s *Server) Start() {
+	s.mu.Lock()
+	s.version++
+	s.oldest = s.version
+	s.mu.Unlock()
+	s.stopped.Store(false)
+}
+
+// Cut ends all connections.
+func (s *Server) Cut() { s.http.CloseClientConnections() }
 
 // under lists the objects of a collection, by path.
 func (s *Server) under(to *target) []*unstructured.Unstructured {
