@@ -14,9 +14,9 @@ import (
 // That of the whole controller, in 500 edits, is TestForecast_IsWhatThenRolls.
 func TestPlugin_ImpactIsWhatRolls(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // a seed
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // no secret
+	rnd := rand.New(rand.NewPCG(seed, 1))
 	promised := 0
 	for range 6 { // new workloads each time: one that rolls often is slowed down
 		s := run.Space(t)

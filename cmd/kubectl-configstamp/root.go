@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"time"
@@ -29,10 +30,11 @@ type plugin struct {
 	// installation is configstamp's own namespace.
 	installation string
 	now          func() time.Time
+	isTerminal   func(io.Writer) bool
 }
 
 func newPlugin(streams genericiooptions.IOStreams, now func() time.Time) *plugin {
-	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now}
+	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, isTerminal: isTerminal}
 }
 
 // cluster is what the flags say how to reach.

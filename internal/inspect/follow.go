@@ -113,14 +113,15 @@ func (c *Cluster) Follow(ctx context.Context, fleet *seen.Fleet, which Which, ch
 
 // lostWords says what cannot be watched, and why; "" when all can.
 func lostWords(down map[string]error) string {
-	for _, what := range slices.Sorted(maps.Keys(down)) {
-		var transport *url.Error
-		if errors.As(down[what], &transport) {
-			return "the API server cannot be reached: " + transport.Err.Error()
-		}
-		return "the API server does not let " + what + " be watched: " + apiText(down[what])
+	if len(down) == 0 {
+		return ""
 	}
-	return ""
+	what := slices.Min(slices.Collect(maps.Keys(down)))
+	var transport *url.Error
+	if errors.As(down[what], &transport) {
+		return "the API server cannot be reached: " + transport.Err.Error()
+	}
+	return what + " cannot be watched: " + apiText(down[what])
 }
 
 // readUntilRead reads a fleet anew, again and again until that succeeds or ctx ends.
@@ -132,7 +133,7 @@ func (c *Cluster) readUntilRead(ctx context.Context, fleet *seen.Fleet, which Wh
 			changed(fleet)
 			return
 		}
-		if lost := lostWords(map[string]error{"everything": err}); lost != fleet.Lost && ctx.Err() == nil {
+		if lost := lostWords(map[string]error{"what changed meanwhile": err}); lost != fleet.Lost && ctx.Err() == nil {
 			fleet.Lost = lost
 			changed(fleet)
 		}
