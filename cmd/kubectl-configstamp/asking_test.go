@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"strings"
 	"testing"
@@ -20,6 +21,8 @@ func TestStatus_WhileTheWebhookIsAsked(t *testing.T) {
 	}
 	for name, terminal := range map[string]bool{"terminal": true, "pipe": false} {
 		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			defer stop()
 			out, errOut := &lines{}, &lines{wanted: "asking the webhook …", seen: make(chan struct{}, 1)}
 			p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut}, atThree)
 			p.isTerminal = func(io.Writer) bool { return terminal }
@@ -27,9 +30,9 @@ func TestStatus_WhileTheWebhookIsAsked(t *testing.T) {
 			root := rootCommand(p)
 			root.SetArgs([]string{"status", "--kubeconfig", server.Kubeconfig(t, "shop")})
 			begun, ended := time.Now(), make(chan error, 1)
-			go func() { ended <- root.ExecuteContext(t.Context()) }()
+			go func() { ended <- root.ExecuteContext(ctx) }()
 			if terminal {
-				errOut.wait(t.Context(), t)
+				errOut.wait(ctx, t)
 				if took := time.Since(begun); took > 2*time.Second {
 					t.Errorf("it took %s", took)
 				}
