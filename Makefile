@@ -19,7 +19,7 @@ GO_BUILD         := go build -ldflags '-s -w -X main.version=$(VERSION) -X main.
 export CGO_ENABLED := 0
 export GOFLAGS     := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 RACE             := CGO_ENABLED=1 go test -race
-NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability
+NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability e2e/krew
 PROMTOOL_VERSION := $(shell sed -n 's|.*github.com/prometheus/prometheus v|v|p' e2e/observability/go.mod)
 PROMTOOL         := $(CACHE)/bin/promtool-$(PROMTOOL_VERSION)
 FUZZ_SECONDS     ?= 30
@@ -29,7 +29,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install
+.PHONY: help build demo local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,11 +42,15 @@ build: ## Build bin/configstamp, and the kubectl plugin
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
+plugin-release: ## Build what is released of the kubectl plugin into dist/plugin: six platforms, krew's manifest; krew itself checks it (three minutes the first time)
+	@go run ./deploy/krew -version $(VERSION) -commit $(COMMIT) -time $$(git log -1 --format=%ct) -out dist/plugin
+	cd e2e/krew && go test -count=1 ./...
+
 test: ## What has to pass before anything lands: lint, chart, unit tests with -race, oracle, alerts, end to end, a bad edit on real containers
 	@.ci/parts "make test" lint chart unit oracle observability e2e rollouts-short
 
-long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration
-	@.ci/parts "make long" rollouts-long gates faults-short install soak-short installed
+long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration, the plugin's release
+	@.ci/parts "make long" rollouts-long gates faults-short install soak-short installed plugin-release
 
 test-all: ## make test and the long suites: what .ci/run does
 	@.ci/parts "make test-all" test long

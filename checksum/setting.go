@@ -72,7 +72,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		set:     func(p *Policy, text string) error { return assign(&p.Observe, text, either("restart", "observe")) },
 	},
 	{
-		key: settingPrefix + "pause", On: onWorkload,
+		key: PauseAnnotation, On: onWorkload,
 		Value:   "`true`, `false` (overrules the Namespace), or a time such as `2027-01-02T06:00:00Z` (RFC 3339) until which",
 		Meaning: "hold rollouts; what changed meanwhile rolls once when it ends",
 		set:     func(p *Policy, text string) error { return assign(&p.Pause, text, parsePause) },
@@ -115,6 +115,9 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		Meaning: "where there are several installations of configstamp: this one alone serves the Namespace, the others leave all in it alone",
 	},
 }
+
+// PauseAnnotation holds rollouts, on a workload or its Namespace.
+const PauseAnnotation = settingPrefix + "pause"
 
 // Settings that other rules name.
 const (

@@ -153,11 +153,11 @@ func TestNoUserIsNamed(t *testing.T) {
 				if may := spec.SecurityContext; may.RunAsUser != nil || may.FSGroup != nil || may.SupplementalGroups != nil || may.SELinuxOptions != nil {
 					t.Errorf("of Pods: %v", may)
 				}
-				if group := spec.SecurityContext.RunAsGroup; group == nil || *group == 0 {
-					t.Error("the group is root's")
+				if spec.SecurityContext.RunAsGroup != nil {
+					t.Error("a group is named for the Pod, and no user: containerd makes no sandbox for that")
 				}
 				for _, container := range spec.Containers {
-					if may := container.SecurityContext; may.RunAsUser != nil || may.RunAsGroup != nil || may.SELinuxOptions != nil {
+					if may := container.SecurityContext; may.RunAsUser != nil || may.RunAsGroup == nil || *may.RunAsGroup == 0 || may.SELinuxOptions != nil {
 						t.Errorf("of container %s: %v", container.Name, may)
 					}
 				}

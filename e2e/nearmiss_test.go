@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -120,6 +121,14 @@ func TestNearMiss_NobodyIsToldOfWhatThePlatformIsAboutToMake(t *testing.T) {
 				t.Errorf("%v: in a new namespace: %q", policy, warnings)
 			}
 			before := s.Settled("deployment/d")
+			if policy != nil { // it is recorded once it is there, which rolls nothing
+				s.Eventually("waiting for the record", func() error {
+					if s.Record("deployment/d", "configmap/kube-root-ca.crt") == "" {
+						return errors.New("there is none")
+					}
+					return nil
+				})
+			}
 			s.Unchanged(before)
 		}
 	}

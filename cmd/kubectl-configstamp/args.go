@@ -22,13 +22,7 @@ func sourceOf(args []string) (checksum.Source, error) {
 	if !found || name == "" {
 		return checksum.Source{}, fmt.Errorf("%q is not a source: %s", words(args), want)
 	}
-	plain, _, _ := strings.Cut(strings.ToLower(kind), ".")
-	names := map[string]checksum.Kind{
-		"cm": checksum.ConfigMap, "configmap": checksum.ConfigMap, "configmaps": checksum.ConfigMap,
-		"secret": checksum.Secret, "secrets": checksum.Secret,
-		"secretproviderclass": checksum.SecretProviderClass, "secretproviderclasses": checksum.SecretProviderClass,
-	}
-	source := checksum.Source{Kind: names[plain], Name: name}
+	source := checksum.Source{Kind: sourceKind(kind), Name: name}
 	switch {
 	case source.Kind == "":
 		return source, fmt.Errorf("%q is not a kind of source: %s", kind, want)
@@ -36,6 +30,26 @@ func sourceOf(args []string) (checksum.Source, error) {
 		return source, fmt.Errorf("no object can be called %q: %s", name, want)
 	}
 	return source, nil
+}
+
+// sourceKind reads what people call a kind of sources, "" if it is none.
+func sourceKind(word string) checksum.Kind {
+	plain, _, _ := strings.Cut(strings.ToLower(word), ".")
+	switch plain {
+	case "cm", "configmap", "configmaps":
+		return checksum.ConfigMap
+	case "secret", "secrets":
+		return checksum.Secret
+	case "secretproviderclass", "secretproviderclasses":
+		return checksum.SecretProviderClass
+	}
+	return ""
+}
+
+// namesSource reports whether arguments begin with a kind of sources.
+func namesSource(args []string) bool {
+	kind, _, found := strings.Cut(words(args), "/")
+	return found && sourceKind(kind) != ""
 }
 
 // errNone is said of a workload that is not there, or that may not be looked at.

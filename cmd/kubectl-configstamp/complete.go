@@ -14,6 +14,24 @@ import (
 // completeWithin bounds what a person waits for after the tabulator.
 const completeWithin = 3 * time.Second
 
+// describeCompletion says in cobra's command completion what kubectl needs, which is none of
+// its scripts.
+func describeCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, command := range root.Commands() {
+		if command.Name() == "completion" {
+			command.Short = "Say how kubectl completes this plugin's arguments, or print a script for a shell"
+			command.Long = "kubectl completes the arguments of this plugin wherever it completes its own, once\n" +
+				"it finds the plugin on the PATH under a second name as well:\n\n" +
+				"  cd \"$(dirname \"$(command -v kubectl-configstamp)\")\"\n" +
+				"  ln -s kubectl-configstamp kubectl_complete-configstamp\n\n" +
+				"On Windows, make a copy, kubectl_complete-configstamp.exe. For kubectl itself: see\n" +
+				"\"kubectl completion --help\".\n\n" +
+				"The scripts printed here are for who calls kubectl-configstamp without kubectl."
+		}
+	}
+}
+
 // completing asks the cluster for names, shortly; what goes wrong completes nothing.
 func (p *plugin) completing(ask func(ctx context.Context, cluster *inspect.Cluster) []string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)

@@ -26,7 +26,9 @@ func atThree() time.Time { return time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC) 
 func run(t *testing.T, server *fakecluster.Server, args ...string) (out, errOut string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	root := rootCommand(newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}, atThree))
+	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}, atThree)
+	p.patience = patience{settled: 200 * time.Millisecond, silent: 400 * time.Millisecond, again: 100 * time.Millisecond, late: 10 * time.Second}
+	root := rootCommand(p)
 	root.SetArgs(append(args, "--kubeconfig", server.Kubeconfig(t, "shop")))
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -69,7 +71,7 @@ func golden(t *testing.T, name string, server *fakecluster.Server, args ...strin
 		return
 	}
 	for line := range strings.SplitSeq(out, "\n") {
-		if n := utf8.RuneCountInString(line); n > narrow && !strings.Contains(line, "kubectl") {
+		if n := utf8.RuneCountInString(line); n > narrow && !strings.Contains(line, "kubectl") && !strings.Contains(line, "helm upgrade") {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 
 // Every command has an example in its help, and each runs.
 func TestExamples(t *testing.T) {
-	server := fakecluster.New(t, "testdata/examples.yaml")
+	server := fakecluster.New(t, "testdata/examples.yaml", "testdata/installation.yaml")
+	server.Now = atThree()
 	server.Dry = func(string, *unstructured.Unstructured) ([]string, error) { return []string{inStep}, nil }
 	t.Chdir("testdata/examples") // the files that examples name
 	root := rootCommand(newPlugin(genericiooptions.NewTestIOStreamsDiscard(), atThree))

@@ -181,7 +181,7 @@ func exitOf(impact *answer.Impact, gaps []seen.Gap) error {
 	}
 	switch {
 	case sure > 0:
-		return exit{codeRolls, fmt.Errorf("%s would roll, now or later", counted(sure+unsure, "workload"))}
+		return exit{codeRolls, fmt.Errorf("%s would roll, now or later", counted(sure+unsure, "workload", "workloads"))}
 	case unsure > 0 || someUnseen(gaps):
 		return exit{codeUnsure, errors.New("it could not be told whether something would roll")}
 	}

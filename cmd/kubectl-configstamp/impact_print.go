@@ -36,7 +36,7 @@ func (p *plugin) printImpact(to io.Writer, impact *answer.Impact, output format,
 		fmt.Fprintln(to, "There is no ConfigMap and no Secret in these files.")
 	}
 	if others > 0 {
-		paragraph(to, "", counted(others, "other object")+" in the files, which a forecast does not look at: a workload whose template changes rolls by itself.")
+		paragraph(to, "", counted(others, "other object", "other objects")+" in the files, which a forecast does not look at: a workload whose template changes rolls by itself.")
 	}
 	if len(impact.Rolls) > 0 {
 		paragraph(to, "", sumWords(impact))
@@ -81,9 +81,9 @@ func editWords(e *answer.ImpactEdit) string {
 
 // sumWords says how many roll, how, and how long it takes.
 func sumWords(impact *answer.Impact) string {
-	text := fmt.Sprintf("%s would restart", counted(impact.Restarts, "workload"))
+	text := fmt.Sprintf("%s would restart", counted(impact.Restarts, "workload", "workloads"))
 	if later := len(impact.Rolls) - impact.Restarts; later > 0 {
-		text += fmt.Sprintf(", and %s would be stamped without a restart", counted(later, "other"))
+		text += fmt.Sprintf(", and %s would be stamped without a restart", counted(later, "other", "others"))
 	}
 	if impact.First > 0 && impact.Restarts > impact.First {
 		text += fmt.Sprintf(": %d first, then in growing steps, at most %d at once", impact.First, impact.AtOnce)
@@ -95,13 +95,6 @@ func sumWords(impact *answer.Impact) string {
 		text += fmt.Sprintf(". Whether %d of them are opted in could not be looked at", impact.Unsure)
 	}
 	return text + "."
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }
 
 // printRolls prints who rolls, in order.

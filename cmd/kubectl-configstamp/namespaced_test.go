@@ -61,6 +61,7 @@ func TestServed_WhereNoLabelSaysSo(t *testing.T) {
 			server.Apply(t, fmt.Sprintf(unlabelled, name))
 			switch name {
 			case "served":
+				server.Everywhere = true
 				server.Dry = func(string, *unstructured.Unstructured) ([]string, error) { return []string{inStep}, nil }
 			case "hidden":
 				server.Forbid = func(verb, _, _ string) bool { return verb == "patch" }

@@ -30,11 +30,12 @@ type plugin struct {
 	// installation is configstamp's own namespace.
 	installation string
 	now          func() time.Time
+	patience     patience // of the command wait
 	isTerminal   func(io.Writer) bool
 }
 
 func newPlugin(streams genericiooptions.IOStreams, now func() time.Time) *plugin {
-	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, isTerminal: isTerminal}
+	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, patience: usualPatience(), isTerminal: isTerminal}
 }
 
 // cluster is what the flags say how to reach.
@@ -82,8 +83,10 @@ func rootCommand(p *plugin) *cobra.Command {
 		}
 	}
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
-	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.versionCommand())
-	root.AddCommand(p.graphCommand(), p.checksumCommand())
+	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.waitCommand(), p.versionCommand())
+	root.AddCommand(p.pauseCommand(), p.unpauseCommand(), p.releaseCommand(), p.rollCommand(), p.adoptCommand())
+	root.AddCommand(p.graphCommand(), p.checksumCommand(), p.doctorCommand())
+	describeCompletion(root)
 	return root
 }
 

@@ -116,7 +116,7 @@ func (p *plugin) printWhy(to io.Writer, why *answer.Why, output format) {
 
 // nextFor is what to do next: of what is not served, what would opt it in.
 func nextFor(why *answer.Why) string {
-	if why.Now.Next != "" {
+	if why.Now.Next != "" && !strings.HasPrefix(why.Now.Next, "kubectl configstamp why ") { // it says that already
 		return why.Now.Next
 	}
 	return why.Remedy

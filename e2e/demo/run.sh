@@ -45,8 +45,9 @@ up=1
 cluster up --node kubelet
 eval "$(cluster env)"
 
-step "Building configstamp's image and the demonstration's app"
+step "Building configstamp's image, its kubectl plugin, and the demonstration's app"
 make --no-print-directory build >/dev/null
+PATH=$PWD/bin:$PATH # kubectl finds the plugin there
 CGO_ENABLED=0 go build -trimpath -o "$work/app" ./e2e/demo/app
 cluster image --binary bin/configstamp --image configstamp:dev --load >/dev/null
 cluster image --binary "$work/app" --image demo-app:1.0 --load >/dev/null
@@ -62,7 +63,7 @@ fi
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # The usual patience, 10 s and 30 s, would make the demonstration long.
 echo "So that you need not wait: --soak=3s --crash-deadline=8s"
-sed 's/--soak=10s/--soak=3s/; s/--crash-deadline=30s/--crash-deadline=8s/' "deploy/$install.yaml" | kubectl apply -f - | grep deployment
+sed 's/--soak=10s/--soak=3s/; s/--crash-deadline=30s/--crash-deadline=8s/; s/^  soak: 10s/  soak: 3s/; s/^  crash-deadline: 30s/  crash-deadline: 8s/' "deploy/$install.yaml" | kubectl apply -f - | grep deployment
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # A Service's address can refuse for a moment after its pods became ready: the
 # webhook is there when a dry run comes back stamped.

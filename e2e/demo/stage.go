@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -45,6 +49,67 @@ func (s *stage) kubectl(ctx context.Context, args ...string) (string, error) {
 	return printed, err
 }
 
+// tells runs kubectl as the method kubectl does, and checks that what it prints has some words in it.
+// They may be broken into lines.
+func (s *stage) tells(ctx context.Context, want []string, args ...string) error {
+	printed, err := s.kubectl(ctx, args...)
+	if err != nil {
+		return err
+	}
+	words := strings.Join(strings.Fields(printed), " ")
+	for _, text := range want {
+		if err := s.expect(strings.Contains(words, text), "kubectl %s says %q", quoted(args), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch shows what kubectl prints while something is done, from before that until all that it
+// counts is done again.
+func (s *stage) watch(ctx context.Context, do func() error, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	s.say("  $ kubectl %s", quoted(args))
+	command := s.command(ctx, args...)
+	printed, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	command.Stderr = s.out
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 5 * time.Second
+	if err := command.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(printed)
+	total, before, moved := regexp.MustCompile(`^(\d+) workloads: (\d+) done`), true, false
+	for lines.Scan() {
+		s.say("    %s", lines.Text())
+		counts := total.FindStringSubmatch(lines.Text())
+		if counts == nil {
+			continue
+		}
+		if moved = moved || counts[1] != counts[2]; moved && counts[1] == counts[2] {
+			cancel()
+			s.held++
+			_ = command.Wait() // it was interrupted
+			return nil
+		}
+		if before {
+			if before = false; counts[1] != counts[2] {
+				break
+			}
+			if err := do(); err != nil {
+				cancel()
+				return errors.Join(err, command.Wait())
+			}
+		}
+	}
+	cancel()
+	return fmt.Errorf("kubectl %s: not everything is done, before or a minute after: %w", quoted(args), errOr(command.Wait()))
+}
+
 // quiet runs kubectl without showing it.
 func (s *stage) quiet(ctx context.Context, args ...string) (string, error) {
 	return s.run(ctx, nil, args...)
@@ -66,8 +131,8 @@ func (s *stage) run(ctx context.Context, environment []string, args ...string) (
 func (s *stage) pipe(ctx context.Context, in io.Reader, environment []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, "kubectl", append([]string{"--namespace=" + namespace}, args...)...)
-	command.Env = append(append(os.Environ(), "KUBECONFIG="+s.kubeconfig), environment...)
+	command := s.command(ctx, args...)
+	command.Env = append(command.Env, environment...)
 	command.Stdin = in
 	var printed bytes.Buffer
 	command.Stdout, command.Stderr = &printed, &printed
@@ -75,6 +140,13 @@ func (s *stage) pipe(ctx context.Context, in io.Reader, environment []string, ar
 		return printed.String(), fmt.Errorf("kubectl %s: %w: %s", quoted(args), err, strings.TrimSpace(printed.String()))
 	}
 	return printed.String(), nil
+}
+
+// command is kubectl in the namespace. A plugin's name has to come first.
+func (s *stage) command(ctx context.Context, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "kubectl", append(slices.Clone(args), "--namespace="+namespace)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig)
+	return command
 }
 
 // apply applies one of the manifests.

@@ -11,14 +11,16 @@ import (
 )
 
 // As where the API server reaches nodes and no Pods: in the node's own network, with
-// the values of deploy/platforms/eks.yaml.
+// the values of deploy/platforms/eks.yaml. And as a user without a name, such as
+// OpenShift gives to a Pod.
 func TestHelm_HostNetwork(t *testing.T) {
+	values := []string{"--values=deploy/platforms/eks.yaml", "--set=replicas=1", "--set=podSecurityContext.runAsUser=1000680000", "--set=podSecurityContext.fsGroup=1000680000"}
 	s := openShop(t)
 	own := cluster.Existing(t, harness.OwnNamespace)
 	cluster.Kubectl(t, "create", "namespace", harness.OwnNamespace)
 	cluster.Kubectl(t, "label", "namespace", harness.OwnNamespace, "pod-security.kubernetes.io/enforce=baseline")
 	s.still("helm install", func() {
-		helm(t, "install", "configstamp", "deploy/chart", "--values=deploy/platforms/eks.yaml", "--set=replicas=1")
+		helm(t, append([]string{"install", "configstamp", "deploy/chart"}, values...)...)
 	})
 	own.Eventually("waiting until Pod Security refuses the Pods", func() error {
 		refused := cluster.Own(t, "get", "replicasets", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="ReplicaFailure")].message}`)
@@ -39,7 +41,7 @@ func TestHelm_HostNetwork(t *testing.T) {
 	s.rolls("1")
 
 	s.still("a rolling update where the one node has no room for a second Pod", func() {
-		helm(t, "upgrade", "configstamp", "deploy/chart", "--values=deploy/platforms/eks.yaml", "--set=replicas=1", "--set=log.verbosity=1", "--wait", "--timeout=3m")
+		helm(t, append([]string{"upgrade", "configstamp", "deploy/chart", "--set=log.verbosity=1", "--wait", "--timeout=3m"}, values...)...)
 		cluster.WaitServing(t)
 	})
 	s.rolls("2")

@@ -69,7 +69,8 @@ func TestEachAlertTellsWhatToDo(t *testing.T) {
 var heading = regexp.MustCompile(`(?m)^## (Configstamp\w+)\n`)
 
 // TestEachAlertHasARunbook, and each runbook an alert, with what it means, how to
-// look and how to mend.
+// look and how to mend. What the alert says to begin with stands there. Who has no plugin
+// of kubectl finds another command.
 func TestEachAlertHasARunbook(t *testing.T) {
 	text := read(t, runbooksFile)
 	sections := map[string]string{}
@@ -91,14 +92,29 @@ func TestEachAlertHasARunbook(t *testing.T) {
 				t.Errorf("%s in %s lacks %s", alert.Alert, runbooksFile, part)
 			}
 		}
-		if explained && !strings.Contains(section, "```\n") {
-			t.Errorf("%s in %s names no command", alert.Alert, runbooksFile)
+		first := alert.Annotations["command"]
+		if explained && (!strings.HasPrefix(first, "kubectl ") || !strings.Contains(commandsOf(section), first)) {
+			t.Errorf("%s in %s does not have the command that the alert names: %q", alert.Alert, runbooksFile, first)
+		}
+		if explained && strings.Count(commandsOf(section), "kubectl ") == strings.Count(commandsOf(section), "kubectl configstamp ") {
+			t.Errorf("%s in %s names no command for who has no plugin", alert.Alert, runbooksFile)
 		}
 		delete(sections, alert.Alert)
 	}
 	for name := range sections {
 		t.Errorf("%s in %s is about no alert", name, runbooksFile)
 	}
+}
+
+// commandsOf are the blocks of commands in a section.
+func commandsOf(section string) string {
+	var blocks []string
+	for i, part := range strings.Split(section, "```\n") {
+		if i%2 == 1 {
+			blocks = append(blocks, part)
+		}
+	}
+	return strings.Join(blocks, "\n")
 }
 
 // TestEachAlertIsTested: promtool runs the cases, but does not miss any.

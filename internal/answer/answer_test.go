@@ -83,7 +83,7 @@ func TestProgress_WhatHolds(t *testing.T) {
 	}{
 		"nothing":              {state: answer.Waiting, next: "kubectl configstamp status deployment/app -n shop --watch"},
 		"pause":                {annotations: `"configstamp.dev/pause":"true"`, state: answer.Held, next: "kubectl configstamp unpause deployment/app -n shop"},
-		"pause of a namespace": {namespace: "true", state: answer.Held, next: "kubectl configstamp unpause -n shop"},
+		"pause of a namespace": {namespace: "true", state: answer.Held, next: "kubectl configstamp unpause namespace/shop"},
 		"pause that is over":   {annotations: `"configstamp.dev/pause":"2026-11-22T02:59:00Z"`, state: answer.Waiting},
 		"window":               {annotations: `"configstamp.dev/window":"Mon 04:00-05:00 UTC"`, state: answer.Held, next: "kubectl configstamp roll deployment/app -n shop"},
 		"halt":                 {event: checksum.Halted, state: answer.Halted, next: "kubectl configstamp release configmap/web -n shop"},
@@ -247,5 +247,21 @@ func TestSourcesIn(t *testing.T) {
 	}
 	if got := answer.SourcesIn("spec.containers{web}"); len(got) > 0 {
 		t.Errorf("found %v", got)
+	}
+}
+
+// A setting that cannot be read is mended where it stands.
+func TestProgress_WhatCannotBeReadIsEdited(t *testing.T) {
+	for want, at := range map[string]checksum.Origin{"kubectl edit deployment/app -n shop": checksum.OfWorkload, "kubectl edit namespace/shop": checksum.OfNamespace} {
+		annotations, settings := `"configstamp.dev/window":"Mon"`, map[string]string(nil)
+		if at == checksum.OfNamespace {
+			annotations, settings = "", map[string]string{"configstamp.dev/window": "Mon"}
+		}
+		f, w := fleet(t, annotations)
+		f.Namespaces["shop"] = seen.Namespace{Known: true, Namespace: checksum.Namespace{OptedIn: true, Settings: settings}}
+		f.Outcomes[w.Ref] = seen.Outcome{Code: seen.Unreadable}
+		if p := answer.ProgressOf(f, w, now()); p.Next != want {
+			t.Errorf("of the %s: %q", at, p.Next)
+		}
 	}
 }

@@ -74,6 +74,11 @@ func ProgressOf(f *seen.Fleet, w *seen.Workload, now time.Time) Progress {
 		p.Next = "kubectl configstamp roll " + w.Text() + in
 	case seen.Missing, seen.Unreadable, seen.Oversize:
 		p.State, p.Why, p.Next = Held, outcome.Sentence, "kubectl configstamp why "+w.Text()+in
+		if faults := f.Policy(w).Faults; outcome.Code == seen.Unreadable && len(faults) > 0 {
+			if p.Next = "kubectl edit " + w.Text() + in; faults[0].Origin == checksum.OfNamespace {
+				p.Next = "kubectl edit namespace/" + w.Namespace
+			}
+		}
 		p.lacks(f, w)
 	case seen.WouldRecord, seen.KeyLost:
 		p.State, p.Why = Waiting, outcome.Sentence
@@ -175,7 +180,7 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 		p.Next = "kubectl configstamp roll " + of
 		if hold.Reason == checksum.Paused {
 			if p.Next = "kubectl configstamp unpause " + of; origin == checksum.OfNamespace {
-				p.Next = "kubectl configstamp unpause -n " + w.Namespace
+				p.Next = "kubectl configstamp unpause namespace/" + w.Namespace
 			}
 		}
 		return
@@ -184,7 +189,7 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	p.Next = "kubectl configstamp status " + of + " --watch"
 	reasons := []checksum.Reason{checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ConfigChanged, checksum.Overruled}
 	event := lastEvent(f, w, reasons...)
-	if event == nil || event.Reason == checksum.ConfigChanged.Event() || event.Reason == checksum.Overruled.Event() { // that was another change
+	if event == nil || event.Reason == checksum.ConfigChanged.Event() || event.Reason == checksum.Overruled.Event() || superseded(f, w, event) { // that was another change
 		return
 	}
 	p.Why, p.Since = heldWords(event.Message), &event.First

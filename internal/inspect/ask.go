@@ -33,7 +33,7 @@ func (c *Cluster) Ask(ctx context.Context, workloads []*seen.Workload, answered 
 	outcomes := make(map[workload.Ref]seen.Outcome, len(workloads))
 	for _, w := range workloads {
 		if w.Kind.CreateOnly {
-			outcomes[w.Ref] = seen.UnknownBecause("the webhook looks at such an object only when it is created")
+			outcomes[w.Ref] = seen.UnknownForGood("the webhook looks at such an object only when it is created")
 			continue
 		}
 		key := question(w)
@@ -77,7 +77,7 @@ func (c *Cluster) AskNamespaces(ctx context.Context, settings *seen.Settings, na
 		switch outcome.Code {
 		case seen.OptedOut, seen.Declined:
 		case seen.Unknown:
-			n.Unasked = outcome.Sentence != silence
+			n.Unasked = outcome.Cause != seen.Silence
 		default:
 			n.Listed = true
 		}
@@ -113,10 +113,6 @@ func question(w *seen.Workload) string {
 	return text.String()
 }
 
-// silence says why nothing is known where the API server has answered, and the webhook has
-// not.
-const silence = "the webhook said nothing: it is stopped, or cannot be reached, or does not look at this namespace (kubectl configstamp doctor looks for it)"
-
 // ask asks for one workload.
 func (c *Cluster) ask(ctx context.Context, w *seen.Workload) seen.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
@@ -132,26 +128,35 @@ func (c *Cluster) ask(ctx context.Context, w *seen.Workload) seen.Outcome {
 	for _, warning := range result.Warnings() {
 		texts = append(texts, warning.Text)
 	}
-	if outcome := seen.OutcomeIn(texts); outcome.Code != seen.Unknown {
-		return outcome
+	outcome := seen.OutcomeIn(texts)
+	if outcome.Code == seen.Unknown {
+		return seen.UnknownBecause("the webhook said nothing: it is stopped, or cannot be reached, or does not look at this namespace (kubectl configstamp doctor looks for it)").By(seen.Silence)
 	}
-	return seen.UnknownBecause(silence)
+	if raw, err := result.Raw(); err == nil {
+		outcome.Moved = outcome.Code == seen.InStep && metadataOf(raw).Generation != w.Object.Generation
+	}
+	return outcome
 }
 
 // refused says why the API server gave no answer.
 func refused(w *seen.Workload, err error) seen.Outcome {
 	var transport *url.Error
 	switch {
-	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "admission webhook"):
-		return seen.UnknownBecause(fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", w.Namespace))
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot patch resource "): // else an admission webhook or policy denies it
+		return seen.UnknownForGood(fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", w.Namespace)).By(seen.NoRight)
 	case strings.Contains(err.Error(), "does not support dry run"):
-		return seen.UnknownBecause("another webhook refuses dry runs: " + apiText(err))
+		return seen.UnknownForGood("another webhook refuses dry runs: " + apiText(err)).By(seen.NoDryRun)
+	case strings.Contains(err.Error(), "failed calling webhook"):
+		return seen.UnknownBecause("the API server could not call a webhook: " + apiText(err)).By(seen.NotCalled)
 	case apierrors.IsNotFound(err):
 		return seen.UnknownBecause("it was deleted meanwhile")
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):
 		return seen.UnknownBecause(fmt.Sprintf("the API server gave no answer within %s", askWithin))
 	case errors.As(err, &transport):
 		return seen.UnknownBecause("the API server cannot be reached: " + transport.Err.Error())
+	}
+	if strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request") {
+		return seen.UnknownBecause("another webhook refuses the dry run: " + apiText(err))
 	}
 	return seen.UnknownBecause("the API server refuses the dry run: " + apiText(err))
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,6 +36,7 @@ const (
 type Cluster struct {
 	client       *rest.RESTClient
 	installation string
+	date         *atomic.Int64 // of the newest answer, in seconds since 1970
 
 	mu   sync.Mutex
 	gaps map[seen.Gap]bool
@@ -48,11 +51,13 @@ func New(config *rest.Config, installation string) (*Cluster, error) {
 	own.WarningHandler = rest.NoWarnings{}
 	own.ContentType, own.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	date := &atomic.Int64{}
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next, date} })
 	client, err := rest.UnversionedRESTClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)
 	}
-	return &Cluster{client: client, installation: installation, gaps: map[seen.Gap]bool{}}, nil
+	return &Cluster{client: client, installation: installation, date: date, gaps: map[seen.Gap]bool{}}, nil
 }
 
 // Installation is configstamp's own namespace.
@@ -78,6 +83,7 @@ type query struct {
 	namespace      string // "" for all, or for what is in none
 	labels, fields string // selectors
 	metadata       bool   // PartialObjectMetadata alone
+	unscoped       bool   // the objects are in no namespace
 	name           string // one object
 }
 
@@ -105,7 +111,7 @@ func (q *query) String() string {
 	switch {
 	case q.namespace != "":
 		return text + " in namespace " + q.namespace
-	case q.name == "":
+	case q.name == "" && !q.unscoped:
 		return text + " in all namespaces"
 	}
 	return text

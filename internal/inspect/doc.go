@@ -19,10 +19,15 @@
 // Beside these: Workload, FindWorkload and FindKind for what people name; Source and
 // Sources (metadata, with who wrote when); Revisions and AllRevisions; Pods, Pod and
 // WorkloadOf; Events and OurEvents. Fleet and One read all of that which answers about
-// many workloads, or about one, need; Follow keeps it up to date.
+// many workloads, or about one, need; Follow keeps it up to date; Checkup reads what doctor
+// looks at.
+//
+// Patch, PatchWorkload and OtherChanges send what a person has ordered (package order);
+// nothing else is ever written. Time is the API server's.
 //
 // Read it in this order: cluster.go (requests, lists in pages, gaps), parallel.go,
 // settings.go, kinds.go, workloads.go, sources.go, content.go, revisions.go, pods.go,
-// events.go, ask.go, fleet.go, follow.go (which keeps a fleet up to date).
-// Package fakecluster is what tests of it stand on.
+// events.go, ask.go, fleet.go, follow.go (which keeps a fleet up to date),
+// checkup.go and rights.go (what doctor looks at), write.go. Package fakecluster is what tests
+// of it stand on.
 package inspect

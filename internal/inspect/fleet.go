@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -53,9 +54,15 @@ func (c *Cluster) Unasked(ctx context.Context, settings *seen.Settings, which Wh
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	f.Workloads = slices.DeleteFunc(f.Workloads, func(w *seen.Workload) bool { return !which.asksFor(f, w) })
 	f.Listed = c.listed(settings, which.Namespace)
 	c.AskNamespaces(ctx, settings, f.Namespaces, f.Workloads)
 	return f, nil
+}
+
+// asksFor reports whether a workload of a fleet is asked for, by its sources.
+func (which *Which) asksFor(f *seen.Fleet, w *seen.Workload) bool {
+	return which.Using == checksum.Source{} || slices.Contains(f.Selected(w), which.Using)
 }
 
 // One reads all that answers about one workload need, and asks the webhook about it if it

@@ -100,7 +100,7 @@ func (c *Cluster) Follow(ctx context.Context, fleet *seen.Fleet, which Which, ch
 			unread = false
 			continue
 		}
-		touched, news := c.take(fleet, batch)
+		touched, news := c.take(fleet, &which, batch)
 		if news {
 			c.askAgain(ctx, fleet, touched)
 		}
@@ -279,7 +279,7 @@ func send(ctx context.Context, to chan<- news, one news) {
 
 // take brings a fleet up to date, and lists the workloads that were touched. changed tells
 // that there is something new at all: a watch begins with what is known already.
-func (c *Cluster) take(fleet *seen.Fleet, batch []news) (touched []*seen.Workload, changed bool) {
+func (c *Cluster) take(fleet *seen.Fleet, which *Which, batch []news) (touched []*seen.Workload, changed bool) {
 	asks := map[workload.Ref]bool{}
 	for _, one := range batch {
 		meta := metadataOf(one.object)
@@ -287,7 +287,7 @@ func (c *Cluster) take(fleet *seen.Fleet, batch []news) (touched []*seen.Workloa
 		case one.object == nil: // it tells of its watch alone
 		case one.kind != nil:
 			ref := Ref(one.kind, meta.Namespace, meta.Name)
-			if replace(fleet, ref, &one) {
+			if replace(fleet, which, ref, &one) {
 				asks[ref], changed = true, true
 			}
 		case one.revision:
@@ -326,16 +326,16 @@ func names(w *seen.Workload, source checksum.Source) bool {
 }
 
 // replace takes a workload as a watch has brought it, and reports whether it is new.
-func replace(fleet *seen.Fleet, ref workload.Ref, one *news) bool {
+func replace(fleet *seen.Fleet, which *Which, ref workload.Ref, one *news) bool {
 	at, found := slices.BinarySearchFunc(fleet.Workloads, ref, func(w *seen.Workload, ref workload.Ref) int { return w.Compare(ref) })
-	if one.deleted {
+	w, err := read(fleet.Settings, one.kind, one.object)
+	if one.deleted || err == nil && !which.asksFor(fleet, w) {
 		if found {
 			fleet.Workloads = slices.Delete(fleet.Workloads, at, at+1)
 			delete(fleet.Outcomes, ref)
 		}
 		return found
 	}
-	w, err := read(fleet.Settings, one.kind, one.object)
 	switch {
 	case err != nil || found && fleet.Workloads[at].Object.ResourceVersion == w.Object.ResourceVersion:
 		return false

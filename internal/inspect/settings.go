@@ -56,7 +56,7 @@ func (c *Cluster) Settings(ctx context.Context) (*seen.Settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", q.String(), err)
 	}
-	settings.Installation, settings.Read = c.installation, raw != nil
+	settings.Installation, settings.Read, settings.Absent = c.installation, raw != nil, raw == nil && !forbidden
 	settings.Kinds, err = c.served(ctx, settings.Kinds)
 	return settings, err
 }

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,15 +67,22 @@ func sourceOf(kind checksum.Kind, raw []byte) *seen.Source {
 		Created: meta.Created.UTC(), Policy: checksum.SourcePolicyOf(meta.Annotations),
 		Writers: meta.writers([]string{"data"}, []string{"binaryData"}, []string{"stringData"}, []string{"spec"}),
 	}
-	for key, value := range meta.Annotations {
-		if strings.HasPrefix(key, "configstamp.dev/") {
-			if s.Annotations == nil {
-				s.Annotations = map[string]string{}
+	s.Labels, s.Annotations = meantForUs(meta.Labels), meantForUs(meta.Annotations)
+	return s
+}
+
+// meantForUs picks labels or annotations that are ours, or were probably meant to be; nil
+// is none.
+func meantForUs(all map[string]string) (ours map[string]string) {
+	for key, value := range all {
+		if checksum.IsOfSource([]byte(key)) {
+			if ours == nil {
+				ours = map[string]string{}
 			}
-			s.Annotations[key] = value
+			ours[key] = value
 		}
 	}
-	return s
+	return ours
 }
 
 // Namespaces reads what Namespaces say, by name; no names: of all. One that could not be
@@ -92,10 +98,10 @@ func (c *Cluster) Namespaces(ctx context.Context, names ...string) (map[string]s
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all[meta.Name] = seen.Namespace{Namespace: checksum.NamespaceOf(&of), Known: true, Labels: meta.Labels, Annotations: meta.Annotations}
+		all[meta.Name] = seen.Namespace{Namespace: checksum.NamespaceOf(&of), Known: true, Labels: meta.Labels, Annotations: meta.Annotations, Paused: meta.paused()}
 		return nil
 	}
-	q := query{gvr: v1("", "namespaces"), metadata: true}
+	q := query{gvr: v1("", "namespaces"), metadata: true, unscoped: true}
 	if len(names) == 0 {
 		return all, c.each(ctx, q, take)
 	}

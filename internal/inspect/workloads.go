@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/seen"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -25,6 +26,9 @@ type Which struct {
 	// CreateOnly asks for what is stamped at its creation only too: Pods, Jobs,
 	// ReplicaSets and ReplicationControllers that no controller owns.
 	CreateOnly bool
+	// Using, unless it is the zero Source, is a source: those alone are asked for that it
+	// counts for. Fleet and Follow know it.
+	Using checksum.Source
 }
 
 // Workloads reads workloads, sorted by namespace, name and kind. What its owner rolls is
@@ -170,7 +174,7 @@ func read(settings *seen.Settings, kind *workload.Kind, raw []byte) (*seen.Workl
 	w.Written, _ = kind.TemplateWritten(raw)
 	w.Selector, _ = kind.Selector(raw) // "" for kinds that have none
 	meta := metadataOf(raw)
-	w.Created, w.Writers = meta.Created.UTC(), meta.writers(kind.Template)
+	w.Created, w.Writers, w.Paused = meta.Created.UTC(), meta.writers(kind.Template), meta.paused()
 	return w, nil
 }
 
@@ -179,6 +183,7 @@ type metadata struct {
 	Namespace     string            `json:"namespace"`
 	Name          string            `json:"name"`
 	Version       string            `json:"resourceVersion"`
+	Generation    int64             `json:"generation"`
 	Annotations   map[string]string `json:"annotations"`
 	Labels        map[string]string `json:"labels"`
 	Created       time.Time         `json:"creationTimestamp"`
@@ -219,6 +224,16 @@ func (m *metadata) writers(paths ...[]string) []seen.Write {
 	}
 	slices.SortStableFunc(writers, func(a, b seen.Write) int { return b.At.Compare(a.At) })
 	return writers
+}
+
+// paused is when the newest writer of the annotation pause last wrote.
+func (m *metadata) paused() (at time.Time) {
+	for _, entry := range m.ManagedFields {
+		if entry.Time.After(at) && owns(entry.Fields, []string{"metadata", "annotations", checksum.PauseAnnotation}) {
+			at = entry.Time.UTC()
+		}
+	}
+	return at
 }
 
 // owns reports whether a set of fields (FieldsV1) has something at a path.

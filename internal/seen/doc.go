@@ -8,5 +8,5 @@
 // Read it in this order: settings.go (what counts in the whole cluster, and who is
 // served), workload.go (workloads, pods, revisions, events), source.go (sources, and who
 // wrote them), outcome.go (what the webhook has said), fleet.go (all of that together), gap.go (what
-// could not be looked at).
+// could not be looked at), checkup.go (what doctor looks at beside a fleet).
 package seen

@@ -34,16 +34,49 @@ type Outcome struct {
 	// Sentence is the webhook's own, for people. Of Unknown it says why nothing is
 	// known.
 	Sentence string `json:"sentence"`
+	// Cause is why nothing is known, of Unknown alone.
+	Cause Cause `json:"-"`
+	// Beside are the webhook's other warnings, without its name.
+	Beside []string `json:"-"`
+	// Moved tells that the workload was changed between being read and being asked for:
+	// what was read is not what the webhook has answered for.
+	Moved bool `json:"-"`
+	// Lasting tells of Unknown that to ask again is no use: it is a matter of rights, or
+	// of another webhook.
+	Lasting bool `json:"-"`
 }
+
+// Cause is why nothing is known of a workload.
+type Cause int
+
+// The causes.
+const (
+	OtherCause Cause = iota
+	// Silence is an answer in which no webhook of ours has said anything.
+	Silence
+	// NoRight tells that the user may not patch the workload.
+	NoRight
+	// NoDryRun tells that another webhook refuses dry runs.
+	NoDryRun
+	// NotCalled tells that the API server could not call a webhook, and says so.
+	NotCalled
+)
+
+// speaker begins every warning of the webhook.
+const speaker = "configstamp: "
 
 // OutcomeIn is the outcome in the warnings of a dry run, in the webhook's own words. It is
 // Unknown, without words, when they hold none.
 func OutcomeIn(warnings []string) Outcome {
 	found := Outcome{Code: checksum.OutcomeIn(warnings)}
 	for _, warning := range warnings {
-		if code, ok := checksum.ParseOutcome(warning); ok && code == found.Code {
-			found.Sentence = strings.SplitN(warning, ": ", 3)[2] // who, what, and the sentence
-			break
+		text, ours := strings.CutPrefix(warning, speaker)
+		code, ok := checksum.ParseOutcome(warning)
+		switch {
+		case ok && code == found.Code && found.Sentence == "":
+			_, found.Sentence, _ = strings.Cut(text, ": ")
+		case ours && !ok:
+			found.Beside = append(found.Beside, text)
 		}
 	}
 	return found
@@ -62,3 +95,12 @@ func (o Outcome) Stale() bool {
 
 // UnknownBecause is an outcome of which nothing is known.
 func UnknownBecause(why string) Outcome { return Outcome{Code: Unknown, Sentence: why} }
+
+// By is the outcome with its cause.
+func (o Outcome) By(cause Cause) Outcome {
+	o.Cause = cause
+	return o
+}
+
+// UnknownForGood is one that stays so.
+func UnknownForGood(why string) Outcome { return Outcome{Code: Unknown, Sentence: why, Lasting: true} }

@@ -2,6 +2,7 @@ package seen
 
 import (
 	"slices"
+	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
@@ -16,6 +17,8 @@ type Settings struct {
 	// Read tells that the ConfigMap was read. Else all that follows is the program's own
 	// default, and may be otherwise in this cluster.
 	Read bool
+	// Absent tells that there is no such ConfigMap.
+	Absent bool
 	// Policy is what counts where neither a workload nor its Namespace says more.
 	Policy checksum.Policy
 	// Kinds are the workloads that the cluster serves.
@@ -41,6 +44,9 @@ type Namespace struct {
 	Listed, Unasked bool
 	// Labels are all that it has: doctor looks for near misses among them.
 	Labels, Annotations map[string]string
+	// Paused is when the newest writer of its annotation pause last wrote, zero when that
+	// is not known.
+	Paused time.Time
 }
 
 // Standing is whether a workload is served.

@@ -18,8 +18,8 @@ type Source struct {
 	Created time.Time
 	// Policy is what its annotations say, nil is nothing.
 	Policy *checksum.SourcePolicy
-	// Annotations are its settings (configstamp.dev/...), and no others.
-	Annotations map[string]string
+	// Annotations and Labels are those that are ours, or were probably meant to be.
+	Annotations, Labels map[string]string
 	// Writers are its managedFields, newest first.
 	Writers []Write
 }

@@ -33,6 +33,9 @@ type Workload struct {
 	Selector string
 	// Writers are its managedFields that own fields of the object, newest first.
 	Writers []Write
+	// Paused is when the newest writer of its annotation pause last wrote, zero when that
+	// is not known.
+	Paused time.Time
 }
 
 // Text names a workload as kubectl does: deployment/web-app.

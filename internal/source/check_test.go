@@ -115,8 +115,8 @@ func TestLookIsBoundedInParallelAndKeepsItsConnections(t *testing.T) {
 		t.Errorf("%d requests at once, want up to 8", most.Load())
 	}
 	after := server.Connections()
-	if more := after - connections; more > 2*8 { // one may be dialled while another comes free
-		t.Errorf("%d connections for 8 requests at once", more)
+	if more := after - connections; more > 24 { // one is dialled while another comes free, now and then
+		t.Errorf("%d connections for 30 requests, 8 at once", more)
 	}
 	for range 5 {
 		if _, err := checker.Fresh(t.Context(), "shop", sources, nil); err != nil {

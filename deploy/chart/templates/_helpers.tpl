@@ -160,8 +160,15 @@ labels:
 {{- end }}
 {{- end }}
 
-{{/* What every container may. */}}
+{{/*
+What every container may. The kubelet takes the user of an image over, and not its group,
+which would be root's. It cannot be named for the Pod: containerd makes no sandbox with a
+group and without a user.
+*/}}
 {{- define "configstamp.restricted" -}}
+{{- if not .Values.podSecurityContext.runAsGroup }}
+runAsGroup: 65532
+{{- end }}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:

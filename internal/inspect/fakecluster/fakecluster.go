@@ -1,10 +1,10 @@
 // Package fakecluster is a small API server for tests of the kubectl plugin: it holds
 // objects of any kind as JSON, made from manifests, lists them in pages and by selectors,
-// answers metadata-only requests and discovery, refuses what it is told to refuse, and
-// answers dry runs with the warnings that a test gives. It knows no schema and changes
-// nothing.
+// answers metadata-only requests, discovery and SubjectAccessReviews, refuses what it is
+// told to refuse, and answers dry runs with the warnings that a test gives. It stores merge
+// patches. It knows no schema, and no controller.
 //
-// Nothing but tests may import it. Start reading at New, then serve.go.
+// Nothing but tests may import it. Start reading at New, then serve.go, write.go.
 package fakecluster
 
 import (
@@ -19,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -27,12 +28,24 @@ import (
 
 // Server is the fake. What is exported may be set before requests arrive.
 type Server struct {
-	// Forbid reports whether the user may not do something: verb is get, list, watch or
-	// patch. nil: all may be done.
+	// Forbid reports whether the user may not do something: verb is get, list, watch, patch
+	// or create. nil: all may be done.
 	Forbid func(verb, resource, namespace string) bool
 	// Dry gives the warnings with which a dry run of a patch is answered; an error is
 	// what the API server says instead (400). nil: no warnings.
-	Dry func(resource string, object *unstructured.Unstructured) (warnings []string, err error)
+	// It is not asked where no label opts in, unless Everywhere is set, as --namespaces does.
+	Dry        func(resource string, object *unstructured.Unstructured) (warnings []string, err error)
+	Everywhere bool
+	// Version is what it says of itself, such as "1.37"; "" is 1.37.
+	Version string
+	// Lacks reports whether an account has no right to do something, for those who ask by
+	// a SubjectAccessReview. nil: accounts may do everything.
+	Lacks func(verb, resource, namespace, name string) bool
+	// Admit may change what a patch is about to store, as a webhook does, and gives the
+	// warnings. It is asked of dry runs too, but for those that Dry answers.
+	Admit func(manager string, object *unstructured.Unstructured) (warnings []string, err error)
+	// Now, unless it is zero, is what the server's clock shows.
+	Now time.Time
 	// Intercept, unless nil, is told of each request, and what it accepts as an answer.
 	Intercept func(resource, accept string)
 
@@ -43,6 +56,7 @@ type Server struct {
 	mu       sync.Mutex
 	objects  map[string]*unstructured.Unstructured // by path
 	requests []string
+	writes   []Write
 	version  int
 	oldest   int           // watches from older versions are refused
 	moved    chan struct{} // closed and renewed whenever an object is put
@@ -72,12 +86,16 @@ func New(t testing.TB, manifests ...string) *Server {
 func (s *Server) Apply(t testing.TB, manifest string) {
 	t.Helper()
 	for document := range strings.SplitSeq(manifest, "\n---") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+		text, err := yaml.YAMLToJSON([]byte(document))
+		if err != nil {
 			t.Fatalf("%v in:\n%s", err, document)
 		}
-		if object.GetKind() == "" {
+		if string(text) == "null" {
 			continue
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(text); err != nil { // whole numbers are int64
+			t.Fatalf("%v in:\n%s", err, document)
 		}
 		s.Put(object)
 	}

@@ -62,20 +62,31 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
 	s.mu.Unlock()
+	if r.URL.Path == "/version" {
+		s.tellVersion(w)
+		return
+	}
 	to := parsePath(r.URL.Path)
-	verb := map[string]string{http.MethodGet: "get", http.MethodPatch: "patch"}[r.Method]
+	verb := map[string]string{http.MethodGet: "get", http.MethodPatch: "patch", http.MethodPost: "create"}[r.Method]
 	if verb == "get" && to.name == "" {
 		verb = "list"
 	}
 	metadata := strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
+	if !s.Now.IsZero() {
+		w.Header().Set("Date", s.Now.UTC().Format(http.TimeFormat))
+	}
 	if s.Intercept != nil {
 		s.Intercept(to.resource, r.Header.Get("Accept"))
 	}
 	switch {
 	case to.resource == "":
 		s.discover(w, to)
+	case to.resource == "selfsubjectreviews":
+		answer(w, http.StatusCreated, map[string]any{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"userInfo": map[string]any{"username": "jane"}}})
 	case s.Forbid != nil && s.Forbid(verb, to.resource, to.namespace):
 		fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", to.resource, "jane", verb, to.resource, to.group))
+	case to.resource == "subjectaccessreviews":
+		s.review(w, r)
 	case r.URL.Query().Get("watch") != "":
 		s.watch(w, r, to, metadata)
 	case to.name == "":
@@ -83,6 +94,31 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.one(w, r, to, metadata)
 	}
+}
+
+func (s *Server) tellVersion(w http.ResponseWriter) {
+	version := s.Version
+	if version == "" {
+		version = "1.37"
+	}
+	major, minor, _ := strings.Cut(version, ".")
+	answer(w, http.StatusOK, map[string]any{"major": major, "minor": minor, "gitVersion": "v" + version + ".1"})
+}
+
+// review answers whether an account may do something.
+func (s *Server) review(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Spec struct {
+			Attributes struct{ Verb, Resource, Namespace, Name string } `json:"resourceAttributes"`
+		} `json:"spec"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
+		return
+	}
+	of := asked.Spec.Attributes
+	allowed := s.Lacks == nil || !s.Lacks(of.Verb, of.Resource, of.Namespace, of.Name)
+	answer(w, http.StatusCreated, map[string]any{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": allowed}})
 }
 
 func (s *Server) discover(w http.ResponseWriter, to *target) {
@@ -106,15 +142,9 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, to *target, metadat
 		fail(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", to.resource, to.name))
 		return
 	}
-	if r.Method == http.MethodPatch && s.Dry != nil {
-		warnings, err := s.Dry(to.resource, object)
-		if err != nil {
-			fail(w, http.StatusBadRequest, "BadRequest", err.Error())
-			return
-		}
-		for _, warning := range warnings {
-			w.Header().Add("Warning", "299 - "+strconv.Quote(warning))
-		}
+	if r.Method == http.MethodPatch {
+		s.patch(w, r, to, metadata)
+		return
 	}
 	answer(w, http.StatusOK, part(object, metadata))
 }

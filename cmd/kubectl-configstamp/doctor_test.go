@@ -1,0 +1,281 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
+)
+
+// Where things are in the cluster of these tests.
+const (
+	ourWebhooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/configstamp"
+	ourSlice    = "/apis/discovery.k8s.io/v1/namespaces/configstamp/endpointslices/configstamp-abcde"
+	ourLease    = "/apis/coordination.k8s.io/v1/namespaces/configstamp/leases/configstamp-controller"
+	ourKey      = "/api/v1/namespaces/configstamp/secrets/configstamp-key"
+	ourSettings = "/api/v1/namespaces/configstamp/configmaps/configstamp-settings"
+	ourCert     = "/apis/cert-manager.io/v1/namespaces/configstamp/certificates/configstamp"
+	shop        = "/api/v1/namespaces/shop"
+	webDeploy   = "/apis/apps/v1/namespaces/shop/deployments/web"
+	webConfig   = "/api/v1/namespaces/shop/configmaps/web"
+)
+
+// healthy is a cluster in which nothing is wrong.
+func healthy(t *testing.T) *fakecluster.Server {
+	server := fakecluster.New(t, "testdata/installation.yaml", "testdata/doctor.yaml")
+	server.Now = atThree()
+	server.Dry = func(string, *unstructured.Unstructured) ([]string, error) { return []string{inStep}, nil }
+	return server
+}
+
+// set changes fields of an object: each a path of words, with a value behind it.
+func set(path string, value any, fields ...string) func(*testing.T, *fakecluster.Server) {
+	return func(t *testing.T, s *fakecluster.Server) {
+		object := s.Get(t, path)
+		if err := unstructured.SetNestedField(object.Object, value, fields...); err != nil {
+			t.Fatal(err)
+		}
+		s.Put(object)
+	}
+}
+
+func remove(path string) func(*testing.T, *fakecluster.Server) {
+	return func(t *testing.T, s *fakecluster.Server) { s.Delete(t, path) }
+}
+
+func apply(manifest string) func(*testing.T, *fakecluster.Server) {
+	return func(t *testing.T, s *fakecluster.Server) { s.Apply(t, manifest) }
+}
+
+func says(warnings ...string) func(*testing.T, *fakecluster.Server) {
+	return func(_ *testing.T, s *fakecluster.Server) {
+		s.Dry = func(string, *unstructured.Unstructured) ([]string, error) { return warnings, nil }
+	}
+}
+
+func refuses(text string) func(*testing.T, *fakecluster.Server) {
+	return func(_ *testing.T, s *fakecluster.Server) {
+		s.Dry = func(string, *unstructured.Unstructured) ([]string, error) { return nil, errors.New(text) }
+	}
+}
+
+// entry changes both entries of our webhook configuration.
+func entry(change func(map[string]any)) func(*testing.T, *fakecluster.Server) {
+	return func(t *testing.T, s *fakecluster.Server) {
+		object := s.Get(t, ourWebhooks)
+		for _, one := range object.Object["webhooks"].([]any) {
+			change(one.(map[string]any))
+		}
+		s.Put(object)
+	}
+}
+
+func forbidding(does func(verb, resource, namespace string) bool) func(*testing.T, *fakecluster.Server) {
+	return func(_ *testing.T, s *fakecluster.Server) { s.Forbid = does }
+}
+
+func event(reason, message string) func(*testing.T, *fakecluster.Server) {
+	return apply(`
+apiVersion: v1
+kind: Event
+metadata: {name: web.` + strings.ToLower(reason) + `, namespace: shop}
+involvedObject: {kind: Deployment, namespace: shop, name: web}
+type: Warning
+reason: ` + reason + `
+message: "` + message + `"
+firstTimestamp: "2026-11-22T02:40:00Z"
+lastTimestamp: "2026-11-22T02:40:00Z"
+reportingComponent: configstamp`)
+}
+
+const otherDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME, namespace: NAME}
+spec:
+  replicas: 1
+  template: {spec: {containers: [{name: c, image: "IMAGE", args: [ARGS]}]}}`
+
+func peer(name, image, args string) func(*testing.T, *fakecluster.Server) {
+	return apply(strings.NewReplacer("NAME", name, "IMAGE", image, "ARGS", args).Replace(otherDeployment))
+}
+
+func otherWebhook(name, service, again string) func(*testing.T, *fakecluster.Server) {
+	return apply(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: ` + service + `}
+webhooks:
+- name: ` + name + `
+  clientConfig: {caBundle: "", service: {namespace: ` + service + `, name: ` + service + `}}
+  namespaceSelector: {matchLabels: {configstamp.dev/inject: enabled}}
+  rules: [{apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"], operations: ["*"]}]
+  reinvocationPolicy: ` + again)
+}
+
+// Each finding has its words, its weight and its remedy, and so has a cluster in which
+// nothing is wrong.
+func TestDoctor(t *testing.T) {
+	type change = func(*testing.T, *fakecluster.Server)
+	for name, changes := range map[string][]change{
+		"healthy": nil,
+
+		"server-old":            {func(_ *testing.T, s *fakecluster.Server) { s.Version = "1.28" }},
+		"webhook-none":          {remove(ourWebhooks), says()},
+		"webhook-not-installed": {remove(ourWebhooks), remove(ourLease), remove(ourKey), says()},
+		"webhook-elsewhere": {entry(func(e map[string]any) {
+			e["clientConfig"].(map[string]any)["service"].(map[string]any)["namespace"] = "tools"
+		})},
+		"webhook-no-endpoints":        {set(ourSlice, []any{}, "endpoints"), says()},
+		"webhook-no-endpoints-fail":   {set(ourSlice, []any{}, "endpoints"), entry(func(e map[string]any) { e["failurePolicy"] = "Fail" }), refuses(`Internal error occurred: failed calling webhook "namespace.configstamp.dev": no endpoints available for service "configstamp"`)},
+		"webhook-one-endpoint":        {set(ourSlice, []any{map[string]any{"addresses": []any{"10.0.0.7"}}}, "endpoints")},
+		"webhook-silent":              {says()},
+		"webhook-kind-left-out":       {entry(func(e map[string]any) { e["rules"] = e["rules"].([]any)[1:] }), says()},
+		"webhook-deferred":            {says("configstamp: deferred: what the sources hold could not be proven in time; ask again")},
+		"webhook-key-lost":            {says("configstamp: key-lost: a checksum on record cannot be compared, because its key is lost or another installation's; nothing would restart")},
+		"webhook-dry-runs-refused":    {refuses(`admission webhook "policy.example.com" does not support dry run`)},
+		"certificate-no-bundle":       {entry(func(e map[string]any) { delete(e["clientConfig"].(map[string]any), "caBundle") })},
+		"certificate-bundle-nonsense": {entry(func(e map[string]any) { e["clientConfig"].(map[string]any)["caBundle"] = "bm9uc2Vuc2U=" })},
+		"certificate-expired":         {set(ourCert, "2026-11-21T03:00:00Z", "status", "notAfter")},
+		"certificate-expires-soon":    {set(ourCert, "2026-11-23T03:00:00Z", "status", "notAfter")},
+		"certificate-not-ready":       {set(ourCert, []any{map[string]any{"type": "Ready", "status": "False", "message": "Issuing certificate as Secret does not exist"}}, "status", "conditions")},
+		"key-none":                    {remove(ourKey)},
+		"key-empty":                   {set(ourKey, []any{map[string]any{"manager": "helm", "time": "2026-10-01T08:00:00Z", "fieldsV1": map[string]any{"f:metadata": map[string]any{}}}}, "metadata", "managedFields")},
+		"leader-none":                 {remove(ourLease)},
+		"leader-gave-up":              {set(ourLease, "", "spec", "holderIdentity")},
+		"leader-stale":                {set(ourLease, "2026-11-22T02:20:00.000000Z", "spec", "renewTime")},
+		"rights-missing": {func(_ *testing.T, s *fakecluster.Server) {
+			s.Lacks = func(verb, resource, _, name string) bool {
+				return resource == "deployments" && verb == "patch" || name == "configstamp-controller" && verb == "update"
+			}
+		}},
+		"rights-namespaced-mode": {namespaced, func(_ *testing.T, s *fakecluster.Server) {
+			s.Everywhere = true
+			s.Lacks = func(_, resource, namespace, _ string) bool { return namespace == "" || resource == "pods" }
+		}},
+		"rights-role-gone": {remove("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/configstamp"), forbidding(func(_, resource, _ string) bool { return resource == "subjectaccessreviews" })},
+		"defaults-absent":  {remove(ourSettings)},
+		"defaults-held":    {set(ourSettings, map[string]any{"pause": "true", "mode": "observe"}, "data")},
+
+		"near-miss-namespace":       {set(shop, map[string]any{"configstamp.dev/inject": "true", "configstamp.dev/injcet": "enabled"}, "metadata", "labels")},
+		"near-miss-workload":        {set(webDeploy, map[string]any{"configstamp.dev/windw": "x", "configstmap.dev/pause": "true"}, "metadata", "annotations"), set(webDeploy, map[string]any{"configstamp.dev/inject": "disable"}, "metadata", "labels")},
+		"near-miss-template":        {set(webDeploy, "true", "spec", "template", "metadata", "annotations", "configstamp.dev/pause")},
+		"near-miss-source":          {set(webConfig, map[string]any{"configstamp.dev/ignore-key": "a", "configstamp.dev/inject": "enabled"}, "metadata", "annotations"), set("/api/v1/namespaces/shop/secrets/db", map[string]any{"configstamp.io/ignore": "true"}, "metadata", "labels")},
+		"near-miss-only":            {set(webDeploy, "configmap/wbe", "metadata", "annotations", "configstamp.dev/only"), set(shop, "configmap/nobody", "metadata", "annotations", "configstamp.dev/only")},
+		"unreadable":                {set(webDeploy, "Mon 25:00-26:00 UTC", "metadata", "annotations", "configstamp.dev/window"), set(shop, "soon", "metadata", "annotations", "configstamp.dev/min-interval"), set(webConfig, "yes", "metadata", "annotations", "configstamp.dev/ignore"), says("configstamp: unreadable: a setting or the pod template cannot be read; nothing restarts until it is fixed")},
+		"pause-over":                {set(shop, "2026-11-20T03:00:00Z", "metadata", "annotations", "configstamp.dev/pause")},
+		"pause-forgotten":           {pausedSince("2026-11-01T03:00:00Z")},
+		"pause-of-late":             {pausedSince("2026-11-20T03:00:00Z")},
+		"source-missing":            {remove(webConfig), says("configstamp: missing: a required source or key does not exist; nothing restarts until it does")},
+		"source-key-missing":        {says("configstamp: missing: a required source or key does not exist; nothing restarts until it does", `configstamp: configmap/web has no key "MESSAGE": pods cannot start without it; it will be stamped once it exists`)},
+		"source-also-missing":       {set(webDeploy, "configmap/routes", "metadata", "annotations", "configstamp.dev/also")},
+		"records-never":             {set(webDeploy, map[string]any{}, "spec", "template", "metadata", "annotations")},
+		"records-taken":             {set(webDeploy, map[string]any{}, "spec", "template", "metadata", "annotations"), set(webDeploy, []any{map[string]any{"manager": "acme-operator", "time": "2026-11-22T02:00:00Z", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:template": map[string]any{}}}}}, "metadata", "managedFields"), apply(olderRevision)},
+		"others-reinvoked":          {otherWebhook("mesh.example.com", "mesh", "IfNeeded")},
+		"others-never-again":        {otherWebhook("mesh.example.com", "mesh", "Never")},
+		"events-taken-away":         {event("ChecksumsTakenAway", "acme-operator takes the checksums away again and again. Label it configstamp.dev/inject=disabled")},
+		"events-blocked":            {event("RecordingBlocked", "another webhook would change spec.template.spec.containers along with it")},
+		"events-of-no-concern":      {event("RolloutHeld", "it waits for its turn")},
+		"peer-beside":               {peer("reloader", "ghcr.io/stakater/reloader:v1.4.0", "")},
+		"peer-both":                 {peer("wave", "quay.io/wave-k8s/wave@sha256:00", ""), set(webDeploy, "true", "metadata", "annotations", "wave.pusher.com/update-on-config-change")},
+		"peer-all":                  {peer("reloader", "mirror.example.com/reloader", "--auto-reload-all=true")},
+		"installations-two":         {otherWebhook("namespace.configstamp.dev", "configstamp-b", "IfNeeded")},
+		"installations-none-of-it":  {set(shop, "configstamp-x", "metadata", "annotations", "configstamp.dev/installation")},
+		"installations-one-is-said": {otherWebhook("namespace.configstamp.dev", "configstamp-b", "IfNeeded"), set(shop, "configstamp", "metadata", "annotations", "configstamp.dev/installation")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := healthy(t)
+			for _, change := range changes {
+				change(t, server)
+			}
+			golden(t, "doctor/"+name, server, "doctor")
+		})
+	}
+}
+
+// namespaced makes the installation one that serves a list of namespaces.
+func namespaced(t *testing.T, s *fakecluster.Server) {
+	set(shop, map[string]any{}, "metadata", "labels")(t, s)
+	entry(func(e map[string]any) {
+		only := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "In", "values": []any{"shop"}}
+		e["namespaceSelector"] = map[string]any{"matchExpressions": []any{only}}
+	})(t, s)
+}
+
+func pausedSince(at string) func(*testing.T, *fakecluster.Server) {
+	return func(t *testing.T, s *fakecluster.Server) {
+		set(webDeploy, "true", "metadata", "annotations", "configstamp.dev/pause")(t, s)
+		set(webDeploy, []any{map[string]any{"manager": "kubectl-annotate", "time": at, "fieldsV1": map[string]any{
+			"f:metadata": map[string]any{"f:annotations": map[string]any{"f:configstamp.dev/pause": map[string]any{}}}}}}, "metadata", "managedFields")(t, s)
+	}
+}
+
+const olderRevision = `
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata:
+  name: web-1
+  namespace: shop
+  labels: {app: web}
+  annotations: {deployment.kubernetes.io/revision: "1"}
+  creationTimestamp: "2026-10-01T08:00:00Z"
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: uid-of-web, controller: true}]
+spec:
+  template:
+    metadata: {annotations: {configmap.configstamp.dev/web: "v1:aaaaaaaa:all:22222222222222222222222222222222"}}
+    spec: {containers: [{name: web, image: "web:1"}]}`
+
+// Several things at once, in every form.
+func TestDoctor_Forms(t *testing.T) {
+	server := healthy(t)
+	for _, change := range []func(*testing.T, *fakecluster.Server){
+		remove(ourLease), pausedSince("2026-11-01T03:00:00Z"), set(shop, "2026-11-20T03:00:00Z", "metadata", "annotations", "configstamp.dev/pause"),
+	} {
+		change(t, server)
+	}
+	golden(t, "doctor/forms-all", server, "doctor", "-A")
+	golden(t, "doctor/forms-wide", server, "doctor", "-o", "wide")
+	golden(t, "doctor/forms-json", server, "doctor", "-o", "json")
+	golden(t, "doctor/forms-name", server, "doctor", "-o", "name")
+}
+
+// What cannot be looked at is never fine.
+func TestDoctor_WithFewRights(t *testing.T) {
+	for name, may := range map[string]func(verb, resource, namespace string) bool{
+		// The ClusterRole view, as far as it matters here.
+		"view": func(verb, resource, _ string) bool {
+			return verb != "patch" && verb != "create" && resource != "secrets" && !strings.HasSuffix(resource, "webhookconfigurations") && !strings.Contains(resource, "role") && resource != "leases" && resource != "certificates"
+		},
+		"one-namespace": func(verb, resource, namespace string) bool {
+			return namespace == "shop" && resource != "namespaces" || verb == "get" && resource == "configmaps"
+		},
+		"nothing": func(string, string, string) bool { return false },
+	} {
+		server := healthy(t)
+		server.Forbid = func(verb, resource, namespace string) bool { return !may(verb, resource, namespace) }
+		golden(t, "doctor/rights-of-"+name, server, "doctor")
+	}
+}
+
+// No request of doctor's reads content, or changes anything.
+func TestDoctor_ReadsNoContent(t *testing.T) {
+	server := healthy(t)
+	server.Intercept = func(resource, accept string) {
+		if resource == "secrets" && !strings.Contains(accept, "as=PartialObjectMetadata") {
+			t.Errorf("it asked for %s as %s", resource, accept)
+		}
+	}
+	if _, errOut, code := run(t, server, "doctor", "-A"); code != 0 {
+		t.Errorf("it ended with %d: %s", code, errOut)
+	}
+	for _, request := range server.Requests() {
+		reads := strings.HasPrefix(request, "GET ") || strings.HasPrefix(request, "PATCH ") && strings.Contains(request, "dryRun=All") ||
+			request == "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"
+		if !reads {
+			t.Errorf("it sent %s", request)
+		}
+	}
+}

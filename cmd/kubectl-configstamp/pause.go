@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/configstamp/configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/internal/order"
+	"github.com/configstamp/configstamp/internal/seen"
+)
+
+type pauseFlags struct {
+	orderFlags
+	order    order.Pause
+	all      bool
+	selector string
+}
+
+func (f *pauseFlags) add(command *cobra.Command) {
+	addOrderFlags(command, &f.orderFlags)
+	command.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "all namespaces in which something is opted in")
+	command.Flags().StringVarP(&f.selector, "selector", "l", "", "each workload of the namespace with these labels, such as app=web-app")
+}
+
+func (p *plugin) pauseCommand() *cobra.Command {
+	var flags pauseFlags
+	command := &cobra.Command{
+		Use:   "pause WORKLOAD|namespace/NAME",
+		Short: "Hold rollouts, of one workload, a namespace, or everywhere",
+		Long: "Holds the rollouts that configstamp would begin: it writes configstamp.dev/pause on\n" +
+			"the workload or the Namespace, and beside it who paused, and why. What changes\n" +
+			"meanwhile rolls once when the pause ends. What was there before stands again after\n" +
+			"unpause.\n\n" +
+			"What is rolling already goes on. A changed template (kubectl apply, set image,\n" +
+			"rollout restart) rolls all the same, and so does kubectl configstamp roll. In an\n" +
+			"incident pause the Namespace: kubectl rollout undo brings back a Deployment's own\n" +
+			"annotations too.",
+		Example: "  kubectl configstamp pause namespace/shop --for 2h --reason INC-42\n" +
+			"  kubectl configstamp pause deployment/web-app\n" +
+			"  kubectl configstamp pause -l app=web-app\n" +
+			"  kubectl configstamp pause -A --reason INC-42 --dry-run=server",
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: p.completeWorkloadOrNamespace,
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.pause(command.Context(), args, &flags)
+		},
+	}
+	flags.add(command)
+	command.Flags().DurationVar(&flags.order.For, "for", 0, "how long, such as 2h; without it until somebody ends it")
+	command.Flags().StringVar(&flags.order.Reason, "reason", "", "why, for the next one on call, such as INC-42")
+	return command
+}
+
+func (p *plugin) pause(ctx context.Context, args []string, flags *pauseFlags) error {
+	if flags.order.For < 0 || flags.order.For > 0 && flags.order.For < time.Second {
+		return fmt.Errorf("--for=%s: want how long to pause, such as 2h", flags.order.For)
+	}
+	o, namespace, err := p.orders(ctx, &flags.orderFlags)
+	if err != nil {
+		return err
+	}
+	targets, err := p.targets(ctx, o, namespace, args, flags.all, flags.selector)
+	if err != nil {
+		return err
+	}
+	flags.order.By = o.Cluster.WhoAmI(ctx)
+	var notes []string
+	if flags.all {
+		var names []string
+		if names, err = p.optedIn(ctx, o); err != nil {
+			return err
+		}
+		for _, name := range names {
+			targets = append(targets, inspect.OfNamespace(name))
+		}
+		notes = append(notes, fmt.Sprintf("Namespaces that opt in from now on are not paused (%d are).", len(names)))
+	}
+	var dids []order.Did
+	for _, of := range targets {
+		dids = append(dids, o.Pause(ctx, of, flags.order))
+	}
+	value := order.PauseOf(dids)
+	err = p.aside(ctx, o, dids, func(at int, namespace seen.Namespace, workloads []*seen.Workload) {
+		if value[at] != "" {
+			dids[at].Overruled = order.Overruled(o.Settings, namespace, workloads, value[at], p.now())
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if changed(dids) {
+		notes = append(notes, "What is rolling already goes on, and a changed template rolls all the same.")
+	}
+	return p.printDids(o, &flags.orderFlags, dids, notes...)
+}
+
+func changed(dids []order.Did) bool {
+	return slices.ContainsFunc(dids, func(did order.Did) bool { return did.Result.Changed() })
+}
+
+func (p *plugin) unpauseCommand() *cobra.Command {
+	var flags pauseFlags
+	command := &cobra.Command{
+		Use:   "unpause WORKLOAD|namespace/NAME",
+		Short: "End what pause began, and nothing else",
+		Long: "Takes back what kubectl configstamp pause wrote; what stood there before stands\n" +
+			"again. Pauses that somebody else has written stay, and are listed. What has changed\n" +
+			"meanwhile rolls, in steps.",
+		Example: "  kubectl configstamp unpause namespace/shop\n" +
+			"  kubectl configstamp unpause deployment/web-app\n" +
+			"  kubectl configstamp unpause -A",
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: p.completeWorkloadOrNamespace,
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.unpause(command.Context(), args, &flags)
+		},
+	}
+	flags.add(command)
+	return command
+}
+
+func (p *plugin) unpause(ctx context.Context, args []string, flags *pauseFlags) error {
+	o, namespace, err := p.orders(ctx, &flags.orderFlags)
+	if err != nil {
+		return err
+	}
+	targets, err := p.targets(ctx, o, namespace, args, flags.all, flags.selector)
+	if err != nil {
+		return err
+	}
+	if flags.all {
+		namespaces, err := o.Cluster.Namespaces(ctx)
+		if err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(namespaces)) {
+			if order.IsPaused(namespaces[name].Annotations) {
+				targets = append(targets, inspect.OfNamespace(name))
+			}
+		}
+	}
+	var dids []order.Did
+	for _, of := range targets {
+		dids = append(dids, o.Unpause(ctx, of))
+	}
+	err = p.aside(ctx, o, dids, func(at int, namespace seen.Namespace, workloads []*seen.Workload) {
+		dids[at].Overruled = order.Own(o.Settings, namespace, workloads, p.now())
+	})
+	if err != nil {
+		return err
+	}
+	var notes []string
+	if flags.all {
+		if notes, err = p.alsoPaused(ctx, o, targets); err != nil {
+			return err
+		}
+	}
+	switch {
+	case changed(dids):
+		notes = append(notes, "What has changed meanwhile rolls now, in steps.")
+	case flags.all && len(dids) == 0:
+		notes = append([]string{"No Namespace is paused."}, notes...)
+	}
+	return p.printDids(o, &flags.orderFlags, dids, notes...)
+}
+
+// alsoPaused names the workloads that are paused by themselves, in other namespaces than
+// those that were looked at.
+func (p *plugin) alsoPaused(ctx context.Context, o *order.Orders, looked []inspect.Target) ([]string, error) {
+	namespaces, err := o.Cluster.Namespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	workloads, err := o.Cluster.Workloads(ctx, o.Settings, inspect.Which{})
+	if err != nil {
+		return nil, err
+	}
+	var notes []string
+	for _, w := range workloads {
+		if !slices.Contains(looked, inspect.OfNamespace(w.Namespace)) {
+			for _, text := range order.Own(o.Settings, namespaces[w.Namespace], []*seen.Workload{w}, p.now()) {
+				notes = append(notes, "Still paused: "+text)
+			}
+		}
+	}
+	return notes, nil
+}
+
+// aside hands on the workloads of each Namespace that something was done to.
+func (p *plugin) aside(ctx context.Context, o *order.Orders, dids []order.Did, do func(at int, namespace seen.Namespace, workloads []*seen.Workload)) error {
+	for at := range dids {
+		name, is := strings.CutPrefix(dids[at].Object, "namespace/")
+		if !is || dids[at].Result == order.Refused {
+			continue
+		}
+		workloads, err := o.Cluster.Workloads(ctx, o.Settings, inspect.Which{Namespace: name})
+		if err != nil {
+			return err
+		}
+		namespaces, err := o.Cluster.Namespaces(ctx, name)
+		if err != nil {
+			return err
+		}
+		do(at, namespaces[name], workloads)
+	}
+	return nil
+}
+
+// optedIn lists the namespaces in which something is opted in, sorted.
+func (p *plugin) optedIn(ctx context.Context, o *order.Orders) ([]string, error) {
+	if len(o.Settings.Namespaces) > 0 {
+		return o.Settings.Namespaces, nil
+	}
+	namespaces, err := o.Cluster.Namespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if gaps := o.Cluster.Gaps(); len(namespaces) == 0 && len(gaps) > 0 {
+		return nil, fmt.Errorf("which namespaces are opted in cannot be looked at (%s): name one, as in namespace/shop", gaps[0])
+	}
+	which := inspect.Which{Selector: order.OptedInLabel}
+	if len(o.Settings.Dialects) > 0 { // another product's annotations opt in, too
+		which.Selector = ""
+	}
+	workloads, err := o.Cluster.Workloads(ctx, o.Settings, which)
+	if err != nil {
+		return nil, err
+	}
+	return order.OptedIn(o.Settings, namespaces, workloads), nil
+}
+
+// completeWorkloadOrNamespace completes both.
+func (p *plugin) completeWorkloadOrNamespace(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	word, _, found := strings.Cut(typed, "/")
+	if found && len(args) == 0 && (word == "namespace" || word == "ns") {
+		names, directive := p.completeNamespace(command, args, "")
+		for i := range names {
+			names[i] = word + "/" + names[i]
+		}
+		return names, directive
+	}
+	words, directive := p.completeWorkload(command, args, typed)
+	if !found && len(args) == 0 {
+		words = append(words, "namespace/")
+	}
+	return words, directive
+}

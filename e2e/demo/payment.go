@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// payment is the seeds' "Tracking Problem": who uses payment-api-config? The kubectl plugin
+// says it, and what an edit would do, and that is compared with what the edit does.
+func payment(ctx context.Context, s *stage) error {
+	users := []string{"legacy-app", "notification-service", "payment-api", "reporting-service"}
+	if err := s.apply(ctx, "payment.yaml"); err != nil {
+		return err
+	}
+	if err := s.rolledOut(ctx, users...); err != nil {
+		return err
+	}
+	const source = "configmap/payment-api-config"
+	s.say("\n  Who uses it? \"payment-api (confirmed), notification-service (confirmed), reporting-service (possibly?),\n  legacy-app (unknown)\", says the page that this is from. The kubectl plugin looks:")
+	if err := s.tells(ctx, append([]string{"4 of 4 restart when " + source + " changes."}, users...), "configstamp", "users", source); err != nil {
+		return err
+	}
+	s.say("\n  The endpoint is to change. What would that do?")
+	if err := s.tells(ctx, []string{"4 workloads would restart: 1 first, then in growing steps"}, "configstamp", "impact", source); err != nil {
+		return err
+	}
+	foretold, err := s.quiet(ctx, "configstamp", "impact", source, "-o", "name")
+	if err != nil {
+		return err
+	}
+	s.say("\n  One window watches, in another one somebody edits.")
+	if err := s.watch(ctx, func() error {
+		return s.edit(ctx, source, "pay.example/v1", "pay.example/v2")
+	}, "configstamp", "status", "--watch"); err != nil {
+		return err
+	}
+	for _, user := range users {
+		if err := s.answers(ctx, user, "https://pay.example/v2"); err != nil {
+			return err
+		}
+	}
+	if err := s.rolledAs(ctx, strings.Fields(foretold), users); err != nil {
+		return err
+	}
+	if err := s.rolled(ctx, 2, users...); err != nil {
+		return err
+	}
+	s.say("\n  Months later nobody asks why legacy-app has the old endpoint. Why did it restart?")
+	if err := s.tells(ctx, []string{source + " changed", "in step"}, "configstamp", "why", "deployment/legacy-app"); err != nil {
+		return err
+	}
+	return s.rolled(ctx, 1, "bystander")
+}
+
+// rolledAs checks that those rolled who were foretold, and that the first of them was first.
+func (s *stage) rolledAs(ctx context.Context, foretold, users []string) error {
+	var want []string
+	for _, user := range users {
+		want = append(want, "deployment/"+user)
+	}
+	if got := slices.Sorted(slices.Values(foretold)); !slices.Equal(got, want) {
+		return fmt.Errorf("impact foretold %q, and %q use the source", got, want)
+	}
+	printed, err := s.quiet(ctx, "get", "replicasets", "--sort-by=.metadata.creationTimestamp", "-o",
+		`go-template={{range .items}}{{if eq (index .metadata.annotations "deployment.kubernetes.io/revision") "2"}}{{index .metadata.labels "app"}} {{end}}{{end}}`)
+	if err != nil {
+		return err
+	}
+	var order []string
+	for _, app := range strings.Fields(printed) {
+		if slices.Contains(users, app) {
+			order = append(order, "deployment/"+app)
+		}
+	}
+	if err := s.expect(len(order) == len(users) && order[0] == foretold[0], "impact foretold %s as the first of %q; they rolled as %q", foretold[0], foretold, order); err != nil {
+		return err
+	}
+	s.say("  As impact said: all four, %s first.", foretold[0])
+	return nil
+}

@@ -1,0 +1,203 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+// What the kubectl plugin is ordered to do, against a real API server, the real webhook and
+// the real controller.
+
+// commands runs the plugin, and checks its exit code and what it says.
+func commands(t *testing.T, s *harness.Space) func(code int, args string, parts ...string) {
+	t.Helper()
+	ask := plugin(t, s)
+	return func(code int, args string, parts ...string) {
+		t.Helper()
+		out, got := ask(strings.Fields(args)...)
+		said := strings.Join(strings.Fields(out), " ")
+		if got != code {
+			t.Errorf("%s: exit code %d, want %d:\n%s", args, got, code, out)
+		}
+		for _, part := range parts {
+			if !strings.Contains(said, part) {
+				t.Errorf("%s: want %q in\n%s", args, part, out)
+			}
+		}
+		if code != 0 && strings.Contains(said, "in step and rolled out.") {
+			t.Errorf("%s: it says in step:\n%s", args, out)
+		}
+	}
+}
+
+// podless is a Deployment without pods, which nobody would run here.
+func podless(name string, sources ...string) string {
+	return strings.Replace(deployment(name, sources...), "replicas: 1", "replicas: 0", 1)
+}
+
+func TestPlugin_WaitEndsWith(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	want := commands(t, s)
+	s.Set("configmap/c", "k", "1")
+	s.Set("configmap/slow", "k", "1")
+	s.Create(podless("d", "configmap/c"))
+	s.Create(podless("held", "configmap/c"))
+	s.Create(deployment("slow", "configmap/slow"))
+	s.Create(strings.Replace(deployment("fails", "configmap/slow"), "replicas: 1", "replicas: 1\n  progressDeadlineSeconds: 2", 1))
+	before := s.Settled("deployment/d", "deployment/held", "deployment/slow", "deployment/fails")
+	want(0, "wait deployment/d --timeout=60s", "deployment/d is in step, and no rollout is waited for: it has no replicas", "is in step and rolled out.")
+	want(0, "wait configmap/c --timeout=60s -o json", `"result": "done"`, `"done": 2`)
+	want(2, "wait deployment/fails --timeout=60s", "halted: ProgressDeadlineExceeded")
+	want(4, "wait deployment/slow --timeout=3s", "timed out after 3s", "0 of 1 pods are new and available")
+	want(1, "wait deployment/nobody", "not found")
+
+	s.SetPolicy("deployment/held", settings{"pause": "true"})
+	s.Set("configmap/c", "k", "2")
+	want(0, "wait deployment/d --timeout=60s") // which the controller has yet to roll
+	s.WantRolls(before, rolls{"deployment/d": 1})
+	want(3, "wait configmap/c --timeout=60s", "held: deployment/held: configstamp.dev/pause", "kubectl configstamp unpause deployment/held")
+
+	// Who may only look does not learn whether anything is in step.
+	viewers(t, s)
+	want(5, "wait deployment/d --timeout=60s --as somebody --as-group viewers", "you have no right to patch workloads")
+	want(5, "wait configmap/c --timeout=60s --as somebody --as-group viewers", "you have no right to patch workloads")
+
+	refuseDryRuns(t, s)
+	s.Eventually("waiting until dry runs are refused", func() error {
+		if result := s.TryKubectl("patch", "deployment", "d", "--dry-run=server", "--patch={}"); result.Code == 0 {
+			return fmt.Errorf("they are not")
+		}
+		return nil
+	})
+	want(5, "wait deployment/d --timeout=60s", "another webhook refuses the dry run", "no dry runs here")
+	want(1, "roll deployment/held", "another webhook refuses the dry run")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+}
+
+// refuseDryRuns installs somebody else's webhook for the Deployments of a space, which denies
+// dry runs. (The API server refuses them by itself where a webhook declares sideEffects as
+// Some, which admissionregistration.k8s.io/v1 accepts no more.)
+func refuseDryRuns(t *testing.T, s *harness.Space) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		dry := review.Request.DryRun != nil && *review.Request.DryRun
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: !dry, Result: &metav1.Status{Message: "no dry runs here"}}
+		review.Request = nil
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	r := run.Of(t)
+	r.Authority.Serve(t, server)
+	r.Install(t, fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: refuses-dry-runs-%[1]s}
+webhooks:
+- name: refuses.example.com
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+  clientConfig: {url: %[2]q, caBundle: %[3]s}
+  rules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [UPDATE]}]
+  sideEffects: NoneOnDryRun
+  failurePolicy: Ignore
+  admissionReviewVersions: [v1]
+`, s.Namespace, server.URL, r.Authority.Base64()))
+}
+
+// pause, unpause, release, roll and adopt, and what they overrule.
+func TestPlugin_Orders(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	want := commands(t, s)
+	s.Set("configmap/c", "k", "1")
+	for _, name := range []string{"d", "goes", "approved"} {
+		s.Create(podless(name, "configmap/c"))
+	}
+	s.SetPolicy("deployment/goes", settings{"pause": "false"})
+	s.SetPolicy("deployment/approved", settings{"mode": "observe"})
+	before := s.Settled("deployment/d", "deployment/goes", "deployment/approved")
+
+	namespace := "namespace/" + s.Namespace
+	want(0, "pause "+namespace+" --for 1h --reason INC-42 --dry-run=server", "(server dry run)", "would write configstamp.dev/pause=")
+	want(0, "pause "+namespace+" --for 1h --reason INC-42", "These go on all the same:", "deployment/goes", "its own configstamp.dev/pause=false")
+	s.Edit("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"deployment/goes": 1})
+	want(3, "wait deployment/d --timeout=60s", "configstamp.dev/pause (on the Namespace)")
+
+	// A person's order rolls in spite of the pause; under observe it is the approval.
+	want(0, "roll deployment/d --dry-run=server", "(server dry run)")
+	s.WantRolls(before, rolls{"deployment/goes": 1})
+	want(0, "roll deployment/d", "rolled: it takes the new content of configmap/c", "configstamp.dev/pause (on the Namespace)")
+	want(0, "roll deployment/d", "unchanged: it is in step")
+	want(3, "wait deployment/approved --timeout=60s", "configstamp.dev/mode is observe")
+	want(0, "roll deployment/approved", "restarted", "configstamp.dev/mode=observe")
+	s.WantRolls(before, rolls{"deployment/goes": 1, "deployment/d": 1, "deployment/approved": 1})
+	wantStamp(t, s, "deployment/approved", "configmap/c")
+	want(0, "wait deployment/approved --timeout=60s", "is in step and rolled out.")
+	want(0, "history deployment/approved", "configmap/c changed", "kubectl rollout restart")
+
+	// unpause takes back what pause wrote, and lets nothing else go.
+	before = s.Counts()
+	s.Edit("configmap/c", "k", "3")
+	s.WantRolls(before, rolls{"deployment/goes": 1})
+	want(0, "unpause "+namespace, "unpaused: it was paused by ", "(INC-42)")
+	s.WantRolls(before, rolls{"deployment/goes": 1, "deployment/d": 1})
+	s.Kubectl("annotate", namespace, "configstamp.dev/pause=true")
+	want(0, "unpause "+namespace, "kept: configstamp.dev/pause=true is not by pause (kubectl-annotate wrote it")
+	s.Kubectl("annotate", namespace, "configstamp.dev/pause-")
+
+	want(0, "release configmap/c", "released: no workload was seen to be halted by it", "configstamp.dev/resume=")
+	s.WantNoNote("configmap/c", "PolicyUnreadable")
+}
+
+// With the controller stopped a person can have recorded what it would; with the webhook
+// stopped nothing is known, and nothing is sent.
+func TestPlugin_WithoutUs(t *testing.T) {
+	product := run.Exclusive(t)
+	s := run.PlainSpace(t)
+	want := commands(t, s)
+	s.Set("configmap/c", "k", "1")
+	s.Create(podless("d", "configmap/c"))
+	s.Create(podless("fresh", "configmap/c"))
+	for _, controller := range product.Controllers {
+		harness.Must(t, controller.Stop())
+	}
+	want(0, "adopt", "No workload here is opted in")
+	s.Label("enabled")
+	s.Eventually("waiting until the webhook knows that the namespace is opted in", func() error {
+		if code := (question{about: "d"}).ask(t, s); code != "would-record" {
+			return fmt.Errorf("it says %q", code)
+		}
+		return nil
+	})
+	before := s.Counts()
+	want(0, "adopt deployment/d --dry-run=server", "recorded (server dry run)")
+	want(0, "adopt deployment/d", "recorded: what its sources hold now is recorded; nothing restarts")
+	want(0, "adopt deployment/fresh --restart", "to be rolled", "wrote configstamp.dev/adopt=restart")
+	want(0, "adopt", "1 workload has its records", "configstamp.dev/adopt=restart stands already")
+	want(0, "wait deployment/d --timeout=60s", "is in step")
+	s.Unchanged(before)
+
+	for _, webhook := range product.Webhooks {
+		harness.Must(t, webhook.Stop())
+	}
+	want(5, "wait deployment/d --timeout=60s", "the webhook said nothing")
+	want(5, "wait configmap/c --timeout=5s", "the webhook said nothing")
+	want(1, "roll deployment/d", "nothing was sent: the webhook said nothing")
+	want(1, "adopt deployment/fresh", "nothing was sent: the webhook said nothing")
+	s.Unchanged(before)
+}

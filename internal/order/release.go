@@ -1,0 +1,62 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/answer"
+	"github.com/configstamp/configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/seen"
+)
+
+// Release has the halted change of a source go on: failures of rollouts that began until
+// now stop nothing. f is a fleet of the workloads that the source counts for.
+func (o *Orders) Release(ctx context.Context, f *seen.Fleet, at rollout.SourceRef, now time.Time) Did {
+	of := inspect.OfSource(at.Namespace, at.Source)
+	return o.annotate(ctx, of, func(*inspect.Metadata) (edit, Did) {
+		did := o.did(of)
+		clock, err := o.Cluster.Time()
+		if err != nil {
+			return nil, did.with(Refused, err.Error())
+		}
+		// The API server's clock, because a time that is more than a minute ahead of it
+		// releases nothing. It tells whole seconds: what failed in this one counts too.
+		value := clock.Add(time.Second).Format(time.RFC3339)
+		change := edit{resumeKey: &value}
+		did.Wrote = change.of(resumeKey)
+		released(&did, f, now)
+		did.Next = "kubectl configstamp wait " + target(of)
+		return change, did
+	})
+}
+
+// released says what a release lets go, and what goes on waiting all the same.
+func released(did *Did, f *seen.Fleet, now time.Time) {
+	halted, failed := 0, 0
+	for _, w := range f.Workloads {
+		p := answer.ProgressOf(f, w, now)
+		text := fmt.Sprintf("%s: %s", p.Workload, p.Why)
+		switch p.State {
+		case answer.Halted:
+			halted++
+			did.Overrules = append(did.Overrules, text)
+		case answer.Failed:
+			failed++
+		case answer.Held, answer.Observed, answer.Unknown:
+			did.Overruled = append(did.Overruled, fmt.Sprintf("%s is %s: %s", p.Workload, p.State, p.Why))
+		case answer.Done, answer.Rolling, answer.Waiting, answer.Suspended, answer.Unserved:
+		}
+	}
+	*did = did.with(Released, fmt.Sprintf("%d halted workloads go on, in steps; the next failure halts them again", halted))
+	switch halted {
+	case 1:
+		did.Why = "1 halted workload goes on; the next failure halts the change again"
+	case 0:
+		did.Why = "no workload was seen to be halted by it; failures of rollouts that began until now stop nothing"
+	}
+	if failed > 0 {
+		did.Why += fmt.Sprintf(". What has failed (%d) stays as it is", failed)
+	}
+}

@@ -1,0 +1,156 @@
+package seen
+
+import (
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// Checkup is what doctor looks at: configstamp's own objects, what may be in their way, and
+// the fleet. Of each part Looked tells that the API server has answered; else nothing is
+// known of it.
+type Checkup struct {
+	*Fleet
+	// Namespace is the one whose workloads and sources are looked at, "" for all.
+	Namespace string
+	// Name is what configstamp's own objects are called, or what their names begin with.
+	Name         string
+	Server       Server
+	Webhooks     Webhooks
+	Endpoints    Endpoints
+	Certificates []Certificate
+	Lease        Lease
+	// Key is the Secret of the digest keys, by its metadata.
+	Key    Source
+	Rights Rights
+	Peers  Peers
+	// Gaps are what could not be looked at.
+	Gaps []Gap
+}
+
+// Missed reports whether something could not be looked at whose name begins with one of
+// some words, such as "secrets".
+func (c *Checkup) Missed(words ...string) (why string, missed bool) {
+	for _, gap := range c.Gaps {
+		for _, word := range words {
+			if gap.What == word || strings.HasPrefix(gap.What, word+" ") {
+				return gap.String(), true
+			}
+		}
+	}
+	return "", false
+}
+
+// Server is the version of the API server.
+type Server struct {
+	Looked bool
+	// Text is its gitVersion, such as v1.37.1.
+	Text         string
+	Major, Minor int
+}
+
+// Webhooks are the entries of all MutatingWebhookConfigurations.
+type Webhooks struct {
+	Looked bool
+	All    []Webhook
+}
+
+// Webhook is one entry of a MutatingWebhookConfiguration.
+type Webhook struct {
+	Configuration string
+	admissionregistrationv1.MutatingWebhook
+}
+
+// Ours reports whether an entry is of an installation of configstamp. deploy/reached.sh makes
+// one that is not, for some seconds.
+func (w *Webhook) Ours() bool {
+	entry, its := strings.CutSuffix(w.Name, ".configstamp.dev")
+	return its && entry != "reached"
+}
+
+// Installation is the namespace of the Service that an entry calls; "" for one that is called
+// by a URL, of which nobody can tell whose it is.
+func (w *Webhook) Installation() string {
+	if w.ClientConfig.Service == nil {
+		return ""
+	}
+	return w.ClientConfig.Service.Namespace
+}
+
+// Endpoints counts what stands behind the webhook's Service.
+type Endpoints struct {
+	Looked     bool
+	Ready, All int
+}
+
+// Certificate is one that cert-manager looks after, in configstamp's namespace.
+type Certificate struct {
+	Name string
+	// Ends is status.notAfter, zero when there is none yet.
+	Ends time.Time
+	// Fault is what its condition Ready says when it is not, "" when it is.
+	Fault string
+}
+
+// Lease is the leader's.
+type Lease struct {
+	Looked, Exists bool
+	// Holder is who leads, "" is nobody. Renewed is when that was last said.
+	Holder  string
+	Renewed time.Time
+}
+
+// Rights are those of configstamp's service account.
+type Rights struct {
+	// Looked tells that the API server was asked of each one that is needed. Account is
+	// whose they are.
+	Looked  bool
+	Account string
+	Missing []Right
+	// Roles are the role and its binding by which it should have them; they are looked
+	// for where the API server may not be asked.
+	Roles []Role
+}
+
+// Right is something that an account may have to do.
+type Right struct {
+	Verb, Group, Resource, Namespace, Name string
+}
+
+// String says what it is: patch deployments.apps in namespace shop.
+func (r Right) String() string {
+	text := r.Verb + " " + strings.TrimSuffix(r.Resource+"."+r.Group, ".")
+	if r.Name != "" {
+		text += " " + r.Name
+	}
+	if r.Namespace != "" {
+		text += " in namespace " + r.Namespace
+	}
+	return text
+}
+
+// Role is a role, or the binding of one.
+type Role struct {
+	// Text is as kubectl names it, such as clusterrole/configstamp.
+	Text           string
+	Namespace      string
+	Looked, Exists bool
+}
+
+// Peers are other products that restart workloads when their configuration changes.
+type Peers struct {
+	Looked bool
+	All    []Peer
+}
+
+// Peer is a Deployment of such a product.
+type Peer struct {
+	Namespace, Name string
+	// Product is Reloader or wave, as checksum.Dialect has it.
+	Product string
+	// Replicas is spec.replicas.
+	Replicas int32
+	// All tells that it looks after every workload, annotated or not.
+	All bool
+}
