@@ -153,6 +153,7 @@ func TestDoctor(t *testing.T) {
 			}
 		}},
 		"rights-namespaced-mode": {namespaced, func(_ *testing.T, s *fakecluster.Server) {
+			s.Everywhere = true
 			s.Lacks = func(_, resource, namespace, _ string) bool { return namespace == "" || resource == "pods" }
 		}},
 		"rights-role-gone": {remove("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/configstamp"), forbidding(func(_, resource, _ string) bool { return resource == "subjectaccessreviews" })},

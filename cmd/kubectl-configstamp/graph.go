@@ -122,7 +122,7 @@ func (p *plugin) graph(ctx context.Context, args []string, flags *graphFlags) er
 	if err != nil {
 		return err
 	}
-	fleet, err := p.fleet(ctx, cluster, settings, which)
+	fleet, err := p.fleet(ctx, cluster, settings, which, nil)
 	if err != nil {
 		return err
 	}

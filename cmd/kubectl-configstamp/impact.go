@@ -138,23 +138,27 @@ func readScene(ctx context.Context, cluster *inspect.Cluster, scene *answer.Scen
 	slices.Sort(namespaces)
 	namespaces = slices.Compact(namespaces)
 	workloads, sources := make([][]*seen.Workload, len(namespaces)), make([][]*seen.Source, len(namespaces))
-	group, ctx := errgroup.WithContext(ctx)
+	group, within := errgroup.WithContext(ctx)
 	if len(namespaces) > 0 {
-		group.Go(func() (err error) { scene.Namespaces, err = cluster.Namespaces(ctx, namespaces...); return err })
+		group.Go(func() (err error) { scene.Namespaces, err = cluster.Namespaces(within, namespaces...); return err })
 	}
 	for i, namespace := range namespaces {
 		group.Go(func() (err error) {
-			workloads[i], err = cluster.Workloads(ctx, scene.Settings, inspect.Which{Namespace: namespace, CreateOnly: true})
+			workloads[i], err = cluster.Workloads(within, scene.Settings, inspect.Which{Namespace: namespace, CreateOnly: true})
 			return err
 		})
-		group.Go(func() (err error) { sources[i], err = cluster.Sources(ctx, scene.Settings, namespace); return err })
+		group.Go(func() (err error) { sources[i], err = cluster.Sources(within, scene.Settings, namespace); return err })
 	}
 	err = group.Wait()
 	if err != nil {
 		return err
 	}
 	scene.Workloads, scene.Sources = slices.Concat(workloads...), slices.Concat(sources...)
-	return blindIn(cluster, scene.Settings, namespaces...)
+	if err := blindIn(cluster, scene.Settings, namespaces...); err != nil {
+		return err
+	}
+	cluster.AskNamespaces(ctx, scene.Settings, scene.Namespaces, scene.Workloads)
+	return nil
 }
 
 // exitOf is how impact --exit-code ends.

@@ -203,7 +203,7 @@ const (
 
 // paint colours a text, on a terminal alone, and unless NO_COLOR is set.
 func (p *plugin) paint(colour, text string) string {
-	if colour == "" || os.Getenv("NO_COLOR") != "" || !isTerminal(p.Out) {
+	if colour == "" || os.Getenv("NO_COLOR") != "" || !p.isTerminal(p.Out) {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"

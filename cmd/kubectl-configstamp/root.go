@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"time"
@@ -30,10 +31,11 @@ type plugin struct {
 	installation string
 	now          func() time.Time
 	patience     patience // of the command wait
+	isTerminal   func(io.Writer) bool
 }
 
 func newPlugin(streams genericiooptions.IOStreams, now func() time.Time) *plugin {
-	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, patience: usualPatience()}
+	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, patience: usualPatience(), isTerminal: isTerminal}
 }
 
 // cluster is what the flags say how to reach.

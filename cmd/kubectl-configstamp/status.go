@@ -70,7 +70,14 @@ func (p *plugin) status(ctx context.Context, args []string, flags *statusFlags) 
 	if err != nil {
 		return err
 	}
-	fleet, err := p.fleet(ctx, cluster, settings, which)
+	var known func(to io.Writer, fleet *seen.Fleet)
+	if (flags.output == plain || flags.output == wide) && p.isTerminal(p.Out) && p.isTerminal(p.ErrOut) {
+		known = func(to io.Writer, fleet *seen.Fleet) {
+			status := answer.StatusOf(fleet, p.now())
+			p.printStatus(to, &status, flags.output)
+		}
+	}
+	fleet, err := p.fleet(ctx, cluster, settings, which, known)
 	if err != nil {
 		return err
 	}
@@ -100,10 +107,15 @@ func (p *plugin) which(ctx context.Context, cluster *inspect.Cluster, settings *
 	return which, err
 }
 
-// fleet reads the workloads that are asked for.
-func (p *plugin) fleet(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, which inspect.Which) (*seen.Fleet, error) {
+// fleet reads the workloads that are asked for. known, unless nil, prints what is known
+// before the webhook has answered.
+func (p *plugin) fleet(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, which inspect.Which, known func(io.Writer, *seen.Fleet)) (*seen.Fleet, error) {
 	if which.Only.Kind == nil {
-		fleet, err := cluster.Fleet(ctx, settings, which, p.progress())
+		read := func() (*seen.Fleet, error) { return cluster.Fleet(ctx, settings, which, p.progress()) }
+		if known != nil {
+			read = func() (*seen.Fleet, error) { return p.askShowing(ctx, cluster, settings, which, known) }
+		}
+		fleet, err := read()
 		if err == nil {
 			err = blindIn(cluster, settings, which.Namespace)
 		}
@@ -124,15 +136,22 @@ func (p *plugin) fleet(ctx context.Context, cluster *inspect.Cluster, settings *
 func (p *plugin) watch(ctx context.Context, cluster *inspect.Cluster, fleet *seen.Fleet, which inspect.Which, show func(*seen.Fleet) error) error {
 	out := p.Out
 	defer func() { p.Out = out }()
-	before := ""
+	before, lost := "", ""
 	again := func(fleet *seen.Fleet) error {
+		if fleet.Lost != lost {
+			lost = fleet.Lost
+			p.tellLost(lost)
+			if lost == "" && p.isTerminal(out) {
+				before = "" // what was told of it goes away
+			}
+		}
 		var text bytes.Buffer
 		p.Out = &text
 		if err := show(fleet); err != nil || text.String() == before {
 			return err
 		}
 		switch {
-		case isTerminal(out):
+		case p.isTerminal(out):
 			fmt.Fprint(out, "\x1b[H\x1b[2J") // home, and clear
 		case before != "":
 			fmt.Fprintf(out, "--- %s\n", p.now().Format(time.TimeOnly))
@@ -157,6 +176,15 @@ func (p *plugin) watch(ctx context.Context, cluster *inspect.Cluster, fleet *see
 	return nil
 }
 
+// tellLost says that what is shown is not up to date, or that it is again.
+func (p *plugin) tellLost(why string) {
+	if why == "" {
+		fmt.Fprintf(p.ErrOut, "--- %s the API server answers again\n", p.now().Format(time.TimeOnly))
+		return
+	}
+	fmt.Fprintf(p.ErrOut, "--- %s %s\n    What is shown is of before. It goes on when the API server answers again.\n", p.now().Format(time.TimeOnly), why)
+}
+
 // slowAfter is when a person at a terminal is told how far the questions are.
 const slowAfter = time.Second
 
@@ -164,7 +192,7 @@ const slowAfter = time.Second
 func (p *plugin) progress() func(done, of int) {
 	began := time.Now()
 	return func(done, of int) {
-		if !isTerminal(p.ErrOut) || time.Since(began) < slowAfter {
+		if !p.isTerminal(p.ErrOut) || time.Since(began) < slowAfter {
 			return
 		}
 		fmt.Fprintf(p.ErrOut, "\r\x1b[Kasked the webhook %d of %d times", done, of)

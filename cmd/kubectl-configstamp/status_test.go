@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
 )
@@ -76,16 +74,7 @@ func TestStatus_WithoutAnAnswerNothingIsInStep(t *testing.T) {
 func TestStatus_Watch(t *testing.T) {
 	server := incident(t)
 	const config = "/api/v1/namespaces/shop/configmaps/payment-api-config"
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-	defer stop()
-	out := &lines{wanted: "0 of 3 done", seen: make(chan struct{}, 1)}
-	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: io.Discard}, atThree)
-	root := rootCommand(p)
-	root.SetArgs([]string{"status", "--watch", "--kubeconfig", server.Kubeconfig(t, "shop")})
-	ended := make(chan error, 1)
-	go func() { ended <- root.ExecuteContext(ctx) }()
-	out.wait(ctx, t)
-	time.Sleep(time.Second) // the watches have begun, and have brought what is known
+	ctx, out, _ := watching(t, server)
 	server.Requests()
 
 	back := server.Get(t, config) // somebody puts the old content back
@@ -104,10 +93,6 @@ func TestStatus_Watch(t *testing.T) {
 	slices.Sort(asked)
 	if want := []string{"failed", "halted", "paused"}; !slices.Equal(asked, want) {
 		t.Errorf("asked again for %v, want the users of the source alone: %v", asked, want)
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
 
@@ -135,6 +120,12 @@ func (l *lines) Write(text []byte) (int, error) {
 		l.seen <- struct{}{}
 	}
 	return len(text), nil
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func (l *lines) wait(ctx context.Context, t *testing.T) {

@@ -70,6 +70,7 @@ func (p *plugin) users(command *cobra.Command, args []string, output format) err
 	if err := blindIn(cluster, settings, namespace); err != nil {
 		return err
 	}
+	cluster.AskNamespaces(command.Context(), settings, of, workloads)
 	users := answer.UsersOf(settings, of[namespace], found, workloads)
 	answer.SortUsers(users.Users)
 	return p.print(output, users, cluster.Gaps(), func(to io.Writer) { p.printUsers(to, &users, output) })

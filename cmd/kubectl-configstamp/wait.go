@@ -145,7 +145,7 @@ func (w *waiting) begin(ctx context.Context, args []string) error {
 func (w *waiting) untilDone(ctx context.Context) (*answer.Wait, error) {
 	last := &answer.Wait{Namespace: w.which.Namespace, For: w.what, Result: answer.Unsaid, Why: "the API server has given no answer", Workloads: []answer.Progress{}}
 	for first := true; ; first = false {
-		fleet, err := w.fleet(ctx, w.cluster, w.settings, w.which)
+		fleet, err := w.fleet(ctx, w.cluster, w.settings, w.which, nil)
 		switch {
 		case ctx.Err() != nil:
 			return w.outOfTime(ctx, last)

@@ -261,6 +261,10 @@ func NotServedWords(settings *seen.Settings, namespace seen.Namespace, w *seen.W
 	inject, labelled := w.Object.Labels[checksum.InjectLabel]
 	optIn := "kubectl label " + w.Text() + " -n " + w.Namespace + " --overwrite " + checksum.InjectLabel + "=" + checksum.InjectEnabled
 	of := namespace.Labels[checksum.InjectLabel]
+	hinges := ""
+	if namespace.Unasked {
+		hinges = ", unless the flag --namespaces lists its namespace: that is not published, and the webhook could not be asked"
+	}
 	switch {
 	case why == checksum.Owned:
 		owner := w.Object.Controller()
@@ -276,11 +280,11 @@ func NotServedWords(settings *seen.Settings, namespace seen.Namespace, w *seen.W
 	case inject == checksum.InjectDisabled:
 		return "its label " + checksum.InjectLabel + " is disabled", optIn
 	case labelled:
-		return checksum.InjectLabel + "=" + quoted(inject) + " is not \"enabled\"", optIn
+		return checksum.InjectLabel + "=" + quoted(inject) + " is not \"enabled\"" + hinges, optIn
 	case of != "" && of != checksum.InjectDisabled && of != checksum.InjectEnabled:
-		return checksum.InjectLabel + "=" + quoted(of) + " on its Namespace is not \"enabled\"", "kubectl label namespace " + w.Namespace + " --overwrite " + checksum.InjectLabel + "=" + checksum.InjectEnabled
+		return checksum.InjectLabel + "=" + quoted(of) + " on its Namespace is not \"enabled\"" + hinges, "kubectl label namespace " + w.Namespace + " --overwrite " + checksum.InjectLabel + "=" + checksum.InjectEnabled
 	}
-	return "neither it nor its Namespace has the label " + checksum.InjectLabel + "=" + checksum.InjectEnabled, optIn
+	return "neither it nor its Namespace has the label " + checksum.InjectLabel + "=" + checksum.InjectEnabled + hinges, optIn
 }
 
 func quoted(text string) string { return `"` + text + `"` }

@@ -107,7 +107,9 @@ func WhyOf(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, pod *seen.Pod, now 
 	why.Served = standing
 	switch standing {
 	case seen.Served:
-		why.Because = optedInBy(f, w)
+		if why.Because = optedInBy(f, w); f.Outcome(w).Code == seen.Unknown {
+			why.Because += "; the webhook has not confirmed it, and --namespaces or --excluded-namespaces may leave its namespace out"
+		}
 	case seen.NotServed:
 		why.Because, why.Remedy = NotServedWords(f.Settings, namespace, w, reason)
 	case seen.MaybeServed:
@@ -134,7 +136,7 @@ func WhyOf(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, pod *seen.Pod, now 
 func optedInBy(f *seen.Fleet, w *seen.Workload) string {
 	label := "label " + checksum.InjectLabel + "=" + checksum.InjectEnabled
 	switch {
-	case len(f.Settings.Namespaces) > 0:
+	case len(f.Settings.Namespaces) > 0, f.Namespaces[w.Namespace].Listed:
 		return "its namespace is among those that are served (--namespaces)"
 	case w.Object.Labels[checksum.InjectLabel] == checksum.InjectEnabled:
 		return "by its own " + label

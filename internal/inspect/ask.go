@@ -60,6 +60,31 @@ func (c *Cluster) Ask(ctx context.Context, workloads []*seen.Workload, answered 
 	return outcomes
 }
 
+// AskNamespaces asks the webhook of each namespace in which a workload is opted in by no
+// label whether it serves such a workload all the same, as the flag --namespaces says. It
+// notes the answer in namespaces. One question is enough for a namespace.
+func (c *Cluster) AskNamespaces(ctx context.Context, settings *seen.Settings, namespaces map[string]seen.Namespace, workloads []*seen.Workload) {
+	var examples []*seen.Workload
+	asked := map[string]bool{}
+	for _, w := range workloads {
+		if !asked[w.Namespace] && !w.Kind.CreateOnly && settings.Hinges(w, namespaces[w.Namespace]) {
+			asked[w.Namespace] = true
+			examples = append(examples, w)
+		}
+	}
+	for ref, outcome := range c.Ask(ctx, examples, nil) {
+		n := namespaces[ref.Namespace]
+		switch outcome.Code {
+		case seen.OptedOut, seen.Declined:
+		case seen.Unknown:
+			n.Unasked = outcome.Cause != seen.Silence
+		default:
+			n.Listed = true
+		}
+		namespaces[ref.Namespace] = n
+	}
+}
+
 // largeAnnotations is from how many bytes on the size of an object's annotations may count
 // for the answer, too.
 const largeAnnotations = 64 << 10

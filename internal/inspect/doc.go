@@ -14,6 +14,8 @@
 //	outcomes := cluster.Ask(ctx, workloads, nil)
 //	cluster.Gaps()                                    // what could not be looked at
 //
+// AskNamespaces asks of namespaces that no label opts in whether they are served.
+//
 // Beside these: Workload, FindWorkload and FindKind for what people name; Source and
 // Sources (metadata, with who wrote when); Revisions and AllRevisions; Pods, Pod and
 // WorkloadOf; Events and OurEvents. Fleet and One read all of that which answers about

@@ -14,6 +14,20 @@ import (
 // Fleet reads all that answers about some workloads need, and asks the webhook about those
 // that are served. answered is Ask's.
 func (c *Cluster) Fleet(ctx context.Context, settings *seen.Settings, which Which, answered func(done, of int)) (*seen.Fleet, error) {
+	f, err := c.Unasked(ctx, settings, which)
+	if err == nil {
+		c.AskAll(ctx, f, answered)
+	}
+	return f, err
+}
+
+// AskAll asks the webhook about the workloads of a fleet that are served.
+func (c *Cluster) AskAll(ctx context.Context, f *seen.Fleet, answered func(done, of int)) {
+	f.Outcomes = c.Ask(ctx, servedOf(f), answered)
+}
+
+// Unasked is a Fleet of which the webhook was not asked.
+func (c *Cluster) Unasked(ctx context.Context, settings *seen.Settings, which Which) (*seen.Fleet, error) {
 	f := &seen.Fleet{Settings: settings, Sources: map[rollout.SourceRef]*seen.Source{}}
 	group, within := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
@@ -42,7 +56,7 @@ func (c *Cluster) Fleet(ctx context.Context, settings *seen.Settings, which Whic
 	}
 	f.Workloads = slices.DeleteFunc(f.Workloads, func(w *seen.Workload) bool { return !which.asksFor(f, w) })
 	f.Listed = c.listed(settings, which.Namespace)
-	f.Outcomes = c.Ask(ctx, servedOf(f), answered)
+	c.AskNamespaces(ctx, settings, f.Namespaces, f.Workloads)
 	return f, nil
 }
 
@@ -60,6 +74,7 @@ func (c *Cluster) One(ctx context.Context, settings *seen.Settings, w *seen.Work
 		return nil, err
 	}
 	f.Namespaces = namespaces
+	c.AskNamespaces(ctx, settings, f.Namespaces, f.Workloads)
 	if w.Foreign != nil && len(w.Foreign.Names) > 0 { // which names are meant depends on which there are
 		if err := c.readAll(ctx, f, w); err != nil {
 			return nil, err

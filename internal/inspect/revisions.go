@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,14 +49,13 @@ func (c *Cluster) AllRevisions(ctx context.Context, namespace, selector string, 
 		}
 	}
 	for _, revisions := range of {
-		slices.SortFunc(revisions, func(a, b seen.Revision) int {
-			if a.Number != b.Number {
-				return int(b.Number - a.Number)
-			}
-			return b.Created.Compare(a.Created)
-		})
+		slices.SortFunc(revisions, newestFirst)
 	}
 	return of, nil
+}
+
+func newestFirst(a, b seen.Revision) int {
+	return cmp.Or(cmp.Compare(b.Number, a.Number), b.Created.Compare(a.Created))
 }
 
 // revisionsOf are the resources in which revisions of some kinds are kept.

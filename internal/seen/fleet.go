@@ -25,6 +25,8 @@ type Fleet struct {
 	Revisions map[types.UID][]Revision
 	// Events are configstamp's own, newest first.
 	Events []Event
+	// Lost says why a fleet that is followed is not up to date at the moment, "" if it is.
+	Lost string
 }
 
 // Serves reports whether a workload of the fleet is served, and else why not.

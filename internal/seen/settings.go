@@ -38,6 +38,10 @@ type Namespace struct {
 	checksum.Namespace
 	// Known tells that it was read. Else nobody knows whether it is opted in.
 	Known bool
+	// Listed tells that the webhook serves workloads here that no label opts in: the flag
+	// --namespaces, which is not published, lists the Namespace. Unasked tells that the
+	// webhook could not be asked.
+	Listed, Unasked bool
 	// Labels are all that it has: doctor looks for near misses among them.
 	Labels, Annotations map[string]string
 	// Paused is when the newest writer of its annotation pause last wrote, zero when that
@@ -64,6 +68,9 @@ func (s *Settings) Serves(w *Workload, n Namespace) (Standing, checksum.Reason) 
 		excluded, known = w.Namespace == s.Installation || !slices.Contains(s.Namespaces, w.Namespace), true
 		n.OptedIn = !excluded
 	}
+	if n.Listed {
+		n.OptedIn, known = true, true
+	}
 	served, why := checksum.Served(checksum.Candidate{
 		Inject: w.Object.Labels[checksum.InjectLabel], Foreign: w.Foreign, Owned: w.Owned,
 		Ending:   w.Object.DeletionTimestamp != nil || n.Ending,
@@ -77,6 +84,17 @@ func (s *Settings) Serves(w *Workload, n Namespace) (Standing, checksum.Reason) 
 		return MaybeServed, checksum.NoReason
 	}
 	return NotServed, why
+}
+
+// Hinges reports whether a workload is not served by the labels, and would be if --namespaces
+// listed its Namespace: nobody but the webhook can say so.
+func (s *Settings) Hinges(w *Workload, n Namespace) bool {
+	if standing, _ := s.Serves(w, n); standing != NotServed {
+		return false
+	}
+	n.Listed = true
+	standing, _ := s.Serves(w, n)
+	return standing == Served
 }
 
 // PolicyOf is what counts for a workload. existing lists the names of the sources of a

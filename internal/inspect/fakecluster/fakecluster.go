@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +33,9 @@ type Server struct {
 	Forbid func(verb, resource, namespace string) bool
 	// Dry gives the warnings with which a dry run of a patch is answered; an error is
 	// what the API server says instead (400). nil: no warnings.
-	Dry func(resource string, object *unstructured.Unstructured) (warnings []string, err error)
+	// It is not asked where no label opts in, unless Everywhere is set, as --namespaces does.
+	Dry        func(resource string, object *unstructured.Unstructured) (warnings []string, err error)
+	Everywhere bool
 	// Version is what it says of itself, such as "1.37"; "" is 1.37.
 	Version string
 	// Lacks reports whether an account has no right to do something, for those who ask by
@@ -48,11 +51,14 @@ type Server struct {
 
 	http *httptest.Server
 
+	stopped atomic.Bool
+
 	mu       sync.Mutex
 	objects  map[string]*unstructured.Unstructured // by path
 	requests []string
 	writes   []Write
 	version  int
+	oldest   int           // watches from older versions are refused
 	moved    chan struct{} // closed and renewed whenever an object is put
 }
 
@@ -157,6 +163,24 @@ func (s *Server) Delete(t testing.TB, path string) {
 	}
 	delete(s.objects, path)
 }
+
+// Stop ends all connections, and refuses others until Start.
+func (s *Server) Stop() {
+	s.stopped.Store(true)
+	s.http.CloseClientConnections()
+}
+
+// Start has a server answer again. It does not know any more what happened before.
+func (s *Server) Start() {
+	s.mu.Lock()
+	s.version++
+	s.oldest = s.version
+	s.mu.Unlock()
+	s.stopped.Store(false)
+}
+
+// Cut ends all connections.
+func (s *Server) Cut() { s.http.CloseClientConnections() }
 
 // under lists the objects of a collection, by path.
 func (s *Server) under(to *target) []*unstructured.Unstructured {

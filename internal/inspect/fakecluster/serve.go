@@ -56,6 +56,9 @@ func pathOf(object *unstructured.Unstructured) string {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if s.stopped.Load() {
+		panic(http.ErrAbortHandler) // which ends the connection without an answer
+	}
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
 	s.mu.Unlock()
@@ -158,6 +161,14 @@ func part(object *unstructured.Unstructured, metadata bool) map[string]any {
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, to *target, metadata bool) {
 	byFields := fields.ParseSelectorOrDie(r.URL.Query().Get("fieldSelector"))
 	w.Header().Set("Content-Type", "application/json")
+	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	s.mu.Lock()
+	expired := from != 0 && from < s.oldest
+	s.mu.Unlock()
+	if expired {
+		fail(w, http.StatusGone, "Expired", "too old resource version")
+		return
+	}
 	sent := map[string]string{}
 	for {
 		s.mu.Lock()
@@ -165,7 +176,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, to *target, metad
 		s.mu.Unlock()
 		for _, object := range s.under(to) {
 			path, version := pathOf(object), object.GetResourceVersion()
-			if sent[path] == version || !byFields.Matches(fieldsOf(object)) {
+			if number, _ := strconv.Atoi(version); number <= from || sent[path] == version || !byFields.Matches(fieldsOf(object)) {
 				continue
 			}
 			what := "ADDED"

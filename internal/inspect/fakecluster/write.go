@@ -69,7 +69,7 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, to *target, metad
 // what is written, and of what is meant to be by the dry run of anything else.
 func (s *Server) admit(resource string, query url.Values, object *unstructured.Unstructured, dry bool) ([]string, error) {
 	if dry && query.Get("fieldManager") == "configstamp" {
-		if s.Dry == nil {
+		if s.Dry == nil || !s.selects(object) {
 			return nil, nil
 		}
 		return s.Dry(resource, object)
@@ -78,6 +78,16 @@ func (s *Server) admit(resource string, query url.Values, object *unstructured.U
 		return nil, nil
 	}
 	return s.Admit(query.Get("fieldManager"), object)
+}
+
+// selects reports whether the test's webhook is called for an object: a label of it or of its
+// Namespace opts it in, or the webhook serves all namespaces.
+func (s *Server) selects(object *unstructured.Unstructured) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const label = "configstamp.dev/inject"
+	namespace := s.objects["/api/v1/namespaces/"+object.GetNamespace()]
+	return s.Everywhere || object.GetLabels()[label] == "enabled" || namespace != nil && namespace.GetLabels()[label] == "enabled"
 }
 
 // merge is RFC 7396.
