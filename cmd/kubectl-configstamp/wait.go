@@ -62,7 +62,11 @@ func (p *plugin) waitCommand() *cobra.Command {
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: p.completeSourceOrWorkload,
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.wait(command.Context(), args, &flags)
+			err := p.wait(command.Context(), args, &flags)
+			if nothing := blind(""); errors.As(err, &nothing) {
+				return exit{exitUnknown, err}
+			}
+			return err
 		},
 	}
 	addFormat(command, &flags.output)

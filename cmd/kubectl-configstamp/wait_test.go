@@ -187,3 +187,15 @@ func TestWait_AHaltEndsWithAnEditOrARelease(t *testing.T) {
 		})
 	}
 }
+
+// Who may list no workload knows nothing of a source's users, and no pipeline goes on by it.
+func TestWait_OfNothingThatCanBeSeenIsUnknown(t *testing.T) {
+	server := incident(t)
+	forbid("list", "")(t, server)
+	root := rootCommand(newPlugin(genericiooptions.NewTestIOStreamsDiscard(), atThree))
+	root.SetArgs([]string{"wait", "configmap/payment-api-config", "--timeout", "5s", "--kubeconfig", server.Kubeconfig(t, "shop")})
+	var code exit
+	if err := root.ExecuteContext(t.Context()); !errors.As(err, &code) || code.code != exitUnknown {
+		t.Errorf("want exit code %d; got %v", exitUnknown, err)
+	}
+}
