@@ -46,15 +46,7 @@ func (p *plugin) doctorCommand() *cobra.Command {
 }
 
 func (p *plugin) doctor(ctx context.Context, all bool, output format) error {
-	namespace, err := p.namespace(all)
-	if err != nil {
-		return err
-	}
-	cluster, err := p.cluster()
-	if err != nil {
-		return err
-	}
-	settings, err := cluster.Settings(ctx)
+	cluster, settings, namespace, err := p.look(ctx, all)
 	if err != nil {
 		return err
 	}

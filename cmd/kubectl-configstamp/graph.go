@@ -106,15 +106,7 @@ func (p *plugin) graph(ctx context.Context, args []string, flags *graphFlags) er
 		}
 		around, args = source, nil
 	}
-	namespace, err := p.namespace(flags.all)
-	if err != nil {
-		return err
-	}
-	cluster, err := p.cluster()
-	if err != nil {
-		return err
-	}
-	settings, err := cluster.Settings(ctx)
+	cluster, settings, namespace, err := p.look(ctx, flags.all)
 	if err != nil {
 		return err
 	}

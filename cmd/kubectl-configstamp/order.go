@@ -52,15 +52,7 @@ func addOrderFlags(command *cobra.Command, flags *orderFlags) {
 
 // orders is what carries orders out, and the namespace of -n.
 func (p *plugin) orders(ctx context.Context, flags *orderFlags) (*order.Orders, string, error) {
-	namespace, err := p.namespace(false)
-	if err != nil {
-		return nil, "", err
-	}
-	cluster, err := p.cluster()
-	if err != nil {
-		return nil, "", err
-	}
-	settings, err := cluster.Settings(ctx)
+	cluster, settings, namespace, err := p.look(ctx, false)
 	return &order.Orders{Cluster: cluster, Settings: settings, DryRun: order.DryRun(flags.dryRun)}, namespace, err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/configstamp/configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/internal/seen"
 )
 
 // Set by the linker.
@@ -46,6 +48,18 @@ func (p *plugin) cluster() (*inspect.Cluster, error) {
 	}
 	config.UserAgent = "kubectl-configstamp/" + version
 	return inspect.New(config, p.installation)
+}
+
+// look is the cluster with its settings, and the namespace that is asked about.
+func (p *plugin) look(ctx context.Context, all bool) (cluster *inspect.Cluster, settings *seen.Settings, namespace string, err error) {
+	if namespace, err = p.namespace(all); err != nil {
+		return nil, nil, "", err
+	}
+	if cluster, err = p.cluster(); err != nil {
+		return nil, nil, "", err
+	}
+	settings, err = cluster.Settings(ctx)
+	return cluster, settings, namespace, err
 }
 
 // namespace is the one of -n, else of the context; all: "".

@@ -54,15 +54,7 @@ func (p *plugin) status(ctx context.Context, args []string, flags *statusFlags) 
 	if _, err := labels.Parse(flags.selector); err != nil {
 		return fmt.Errorf("--selector=%s: %w", flags.selector, err)
 	}
-	namespace, err := p.namespace(flags.all)
-	if err != nil {
-		return err
-	}
-	cluster, err := p.cluster()
-	if err != nil {
-		return err
-	}
-	settings, err := cluster.Settings(ctx)
+	cluster, settings, namespace, err := p.look(ctx, flags.all)
 	if err != nil {
 		return err
 	}

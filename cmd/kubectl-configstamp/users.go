@@ -42,15 +42,7 @@ func (p *plugin) users(command *cobra.Command, args []string, output format) err
 	if err != nil {
 		return err
 	}
-	namespace, err := p.namespace(false)
-	if err != nil {
-		return err
-	}
-	cluster, err := p.cluster()
-	if err != nil {
-		return err
-	}
-	settings, err := cluster.Settings(command.Context())
+	cluster, settings, namespace, err := p.look(command.Context(), false)
 	if err != nil {
 		return err
 	}

@@ -39,15 +39,7 @@ func (p *plugin) whyCommand() *cobra.Command {
 
 // one reads all about the workload that a command names, and the pod, if it names one.
 func (p *plugin) one(ctx context.Context, args []string) (*inspect.Cluster, *seen.Fleet, *seen.Pod, error) {
-	namespace, err := p.namespace(false)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	cluster, err := p.cluster()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	settings, err := cluster.Settings(ctx)
+	cluster, settings, namespace, err := p.look(ctx, false)
 	if err != nil {
 		return nil, nil, nil, err
 	}
