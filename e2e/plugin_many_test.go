@@ -67,15 +67,11 @@ func randomUsers(s *harness.Space, rnd *rand.Rand) (names []string) {
 	for i, kind := range []string{"Deployment", "Deployment", "Deployment", "StatefulSet", "DaemonSet", "Deployment", "CronJob"} {
 		name := fmt.Sprintf("w%d", i)
 		container, pod := ways[rnd.IntN(len(ways))](fmt.Sprintf("c%d", rnd.IntN(3)))
-		s.Create(strings.Replace(workload(kind, name, container, pod...), "replicas: 1", "replicas: 0", 1))
-		name = strings.ToLower(kind) + "/" + name
-		if policy := policies[rnd.IntN(len(policies))]; policy != nil {
-			s.SetPolicy(name, policy)
-		}
-		names = append(names, name)
+		manifest := strings.Replace(workload(kind, name, container, pod...), "replicas: 1", "replicas: 0", 1)
+		s.Create(withPolicy(manifest, policies[rnd.IntN(len(policies))])) // set later, one may be recorded in the midst of an edit
+		names = append(names, strings.ToLower(kind)+"/"+name)
 	}
 	s.Settled(names...)
-	s.Quiet()
 	return names
 }
 
