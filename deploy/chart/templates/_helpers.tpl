@@ -58,7 +58,7 @@ labels:
 {{- fail (printf "commonLabels: %s is a label that the chart sets by itself; take another one" $key) }}
 {{- end }}
 {{- end }}
-{{- if not (and .Values.webhook.port .Values.webhook.metricsPort .Values.webhook.healthPort .Values.controller.metricsPort .Values.controller.healthPort (or .Values.impact.port (not (include "configstamp.impact" .)))) }}
+{{- if not (and .Values.webhook.port .Values.webhook.metricsPort .Values.webhook.healthPort .Values.controller.metricsPort .Values.controller.healthPort (or (.Values.impact).port (not (include "configstamp.impact" .)))) }}
 {{- fail "webhook.port, or another port, has no value, as after --reuse-values with a new chart: give your values file instead, or --reset-then-reuse-values" }}
 {{- end }}
 {{- $taken := dict }}
