@@ -118,10 +118,10 @@ func TestImpact_NothingIsSaid(t *testing.T) {
 	s.Apply(configMap("lonely", "1"))
 	s.Apply(configMap("left-alone", "1"))
 	s.Create(reader("d", "configmap/c", "k"))
-	s.Create(labelled(reader("out", "configmap/left-alone", "k"), "disabled"))
+	s.Create(withLabel(reader("out", "configmap/left-alone", "k"), "disabled"))
 	s.Set("secret/release", "k", "1")
 	plain.Apply(configMap("c", "1"))
-	plain.Create(labelled(reader("d", "configmap/c", "k"), "enabled"))
+	plain.Create(withLabel(reader("d", "configmap/c", "k"), "enabled"))
 	plainBefore, before := plain.Settled("deployment/d"), s.Settled("deployment/d", "deployment/out")
 
 	patch := func(source, value string, more ...string) []string {
@@ -153,7 +153,7 @@ func TestImpact_NothingIsSaid(t *testing.T) {
 	s.WantRolls(before, rolls{"deployment/d": 1})
 }
 
-// labelled is a manifest whose object has our label.
-func labelled(manifest, value string) string {
+// withLabel is a manifest whose object has our label.
+func withLabel(manifest, value string) string {
 	return strings.Replace(manifest, ", labels: {", ", labels: {"+harness.InjectLabel+": "+value+", ", 1)
 }

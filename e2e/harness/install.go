@@ -161,13 +161,16 @@ func (r *Run) TrustAgain(t testing.TB) {
 	r = r.Of(t)
 	t.Cleanup(func() {
 		Must(t, r.Product.Stop()) // or it would go on
-		all := r.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-		configuration, err := all.Get(context.Background(), "configstamp", metav1.GetOptions{})
-		Must(t, err)
-		for i := range configuration.Webhooks {
-			configuration.Webhooks[i].ClientConfig.CABundle = r.Authority.PEM
+		for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+			all, err := client(r.Dynamic, kind, "")
+			Must(t, err)
+			configuration, err := all.Get(context.Background(), "configstamp", metav1.GetOptions{})
+			Must(t, err)
+			Must(t, eachWebhook(configuration, func(one map[string]any) {
+				Must(t, unstructured.SetNestedField(one, r.Authority.Base64(), "clientConfig", "caBundle"))
+			}))
+			_, err = all.Update(context.Background(), configuration, metav1.UpdateOptions{})
+			Must(t, err)
 		}
-		_, err = all.Update(context.Background(), configuration, metav1.UpdateOptions{})
-		Must(t, err)
 	})
 }

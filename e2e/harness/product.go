@@ -33,11 +33,12 @@ func Usual() Options {
 	return Options{Settle: Settle, Webhook: dialects, Controller: dialects}
 }
 
-// SelfManaged are the options with which the webhooks sign their certificates
+// SelfManaged are the options with which all processes sign their certificates
 // themselves and have them trusted. Here the API server calls them by an address
 // that no such certificate is for, so that it gets no answer: TrustAgain undoes that.
 func (o Options) SelfManaged() Options {
-	o.Webhook = append(slices.Clone(o.Webhook), "--self-managed-certificate", "--tls-cert-file=", "--tls-key-file=")
+	signs := []string{"--self-managed-certificate", "--tls-cert-file=", "--tls-key-file="}
+	o.Webhook, o.Controller = slices.Concat(o.Webhook, signs), slices.Concat(o.Controller, signs)
 	return o
 }
 
