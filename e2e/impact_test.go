@@ -22,7 +22,7 @@ type impactVerb struct {
 func impactVerbs() []impactVerb {
 	input := func(verb, name string, more ...string) func(*harness.Space, ...string) harness.Result {
 		return func(s *harness.Space, args ...string) harness.Result {
-			return s.KubectlInput(configMap(name, "2"), append(append([]string{verb, "-f", "-"}, more...), args...)...)
+			return s.KubectlInput(twoKeys(name, "2"), append(append([]string{verb, "-f", "-"}, more...), args...)...)
 		}
 	}
 	return []impactVerb{
@@ -41,8 +41,8 @@ func impactVerbs() []impactVerb {
 	}
 }
 
-// configMap is a ConfigMap of one key that is used, and one that is not.
-func configMap(name, value string) string {
+// twoKeys is a ConfigMap of one key that is used, and one that is not.
+func twoKeys(name, value string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {k: %q, unused: \"1\"}\n", name, value)
 }
 
@@ -51,8 +51,8 @@ func asleep(manifest string) string {
 	return strings.Replace(manifest, "replicas: 1", "replicas: 0", 1)
 }
 
-// reader is a Deployment that reads one key of a source.
-func reader(name, source, key string) string {
+// readerOf is a Deployment that reads one key of a source.
+func readerOf(name, source, key string) string {
 	kind, bare, _ := strings.Cut(source, "/")
 	ref := map[string]string{"configmap": "configMapKeyRef", "secret": "secretKeyRef"}[kind]
 	return asleep(workload("Deployment", name, fmt.Sprintf("env:\n- {name: K, valueFrom: {%s: {name: %s, key: %s}}}\n", ref, bare, key)))
@@ -73,9 +73,9 @@ func TestImpact_IsSaidByEveryVerbOfKubectl(t *testing.T) {
 	s := run.Space(t)
 	verbs, users, want := impactVerbs(), []string{}, rolls{}
 	for _, verb := range verbs {
-		s.Apply(configMap(verb.name, "1"))
+		s.Apply(twoKeys(verb.name, "1"))
 		s.Create(asleep(deployment(verb.name+"-a", "configmap/"+verb.name)))
-		s.Create(reader(verb.name+"-b", "configmap/"+verb.name, "k"))
+		s.Create(readerOf(verb.name+"-b", "configmap/"+verb.name, "k"))
 		for _, user := range []string{"deployment/" + verb.name + "-a", "deployment/" + verb.name + "-b"} {
 			if users = append(users, user); verb.name != "delete" {
 				want[user] = 1
@@ -105,7 +105,7 @@ func TestImpact_IsSaidByEveryVerbOfKubectl(t *testing.T) {
 // Who writes without a person at the keyboard.
 var (
 	robot    = []string{"--as=system:serviceaccount:team:robot", "--as-group=system:serviceaccounts", "--as-group=system:serviceaccounts:team", "--as-group=writers"}
-	deployer = []string{"--as=system:serviceaccount:configstamp-e2e:deployer", "--as-group=system:serviceaccounts", "--as-group=system:serviceaccounts:configstamp-e2e", "--as-group=writers"}
+	deployer = []string{"--as=system:serviceaccount:ci:deployer", "--as-group=system:serviceaccounts", "--as-group=system:serviceaccounts:ci", "--as-group=writers"}
 	kubelet  = []string{"--as=system:node:n", "--as-group=system:nodes", "--as-group=writers"}
 )
 
@@ -114,14 +114,14 @@ func TestImpact_NothingIsSaid(t *testing.T) {
 	t.Parallel()
 	s, plain := run.Space(t), run.PlainSpace(t)
 	s.Kubectl("create", "rolebinding", "writers", "--clusterrole=edit", "--group=writers")
-	s.Apply(configMap("c", "1"))
-	s.Apply(configMap("lonely", "1"))
-	s.Apply(configMap("left-alone", "1"))
-	s.Create(reader("d", "configmap/c", "k"))
-	s.Create(withLabel(reader("out", "configmap/left-alone", "k"), "disabled"))
+	s.Apply(twoKeys("c", "1"))
+	s.Apply(twoKeys("lonely", "1"))
+	s.Apply(twoKeys("left-alone", "1"))
+	s.Create(readerOf("d", "configmap/c", "k"))
+	s.Create(labelled(readerOf("out", "configmap/left-alone", "k"), "disabled"))
 	s.Set("secret/release", "k", "1")
-	plain.Apply(configMap("c", "1"))
-	plain.Create(withLabel(reader("d", "configmap/c", "k"), "enabled"))
+	plain.Apply(twoKeys("c", "1"))
+	plain.Create(labelled(readerOf("d", "configmap/c", "k"), "enabled"))
 	plainBefore, before := plain.Settled("deployment/d"), s.Settled("deployment/d", "deployment/out")
 
 	patch := func(source, value string, more ...string) []string {
@@ -151,9 +151,4 @@ func TestImpact_NothingIsSaid(t *testing.T) {
 	wantSaid(t, "by a person", s.Kubectl(patch("configmap/c", "person", "--dry-run=server")...), rollsD)
 	wantSaid(t, "by a service account that is listed", s.Kubectl(patch("configmap/c", "deployer", deployer...)...), rollsD)
 	s.WantRolls(before, rolls{"deployment/d": 1})
-}
-
-// withLabel is a manifest whose object has our label.
-func withLabel(manifest, value string) string {
-	return strings.Replace(manifest, ", labels: {", ", labels: {"+harness.InjectLabel+": "+value+", ", 1)
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/e2e/harness"
-	"github.com/configstamp/configstamp/webhook"
+	"github.com/configstamp/configstamp/internal/admission"
 )
 
 // NoOpCommand is the command of the program by which it serves as a webhook that does
@@ -35,7 +35,7 @@ func ServeNoOp(ctx context.Context, address, certFile, keyFile string) error {
 		return fmt.Errorf("listening for a webhook: %w", err)
 	}
 	go func() { _ = certificate.Run(ctx) }() // ends with ctx
-	server := &webhook.Server{Handler: answering(allowing), GetCertificate: certificate.GetCertificate}
+	server := &admission.Server{Handler: answering(allowing), GetCertificate: certificate.GetCertificate}
 	return server.Serve(ctx, listener)
 }
 
