@@ -70,7 +70,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	if err != nil {
 		return err
 	}
-	certificate, err := o.certificate(p)
+	certificate, err := o.certificate(p, certs.Configuration{Name: o.configuration})
 	if err != nil {
 		return err
 	}
