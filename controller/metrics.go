@@ -18,8 +18,8 @@ const (
 	recording = "recording"
 )
 
-// Metrics counts what the controller does. Its labels have few values: never a
-// name, never a namespace.
+// Metrics counts what the controller does. Its labels have few values: never a name, never a
+// namespace (see spaces.go for the gauges that have one).
 type Metrics struct {
 	readmissions *prometheus.CounterVec
 	lost         prometheus.Counter
@@ -92,19 +92,24 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	g.permits(func(t *throttle.Throttle) []workload.Ref { permits = t.Permits(); return nil })
 	gauge("readmission_permits", "How many re-admissions may be under way at once: --workers, and fewer while many fail for want of time.")(float64(permits))
 	var n rollout.Counts
-	g.planned(func(p *rollout.Plan) { n = p.Counts() })
+	var rolling map[string]int
+	g.planned(func(p *rollout.Plan) { n, rolling = p.Counts(), p.UnderIn() })
 	changes := gauge("changes", "Changes of sources that are not done, by state: rolling, waiting, halted.", "state")
 	changes(float64(n.Rolling), "rolling")
 	changes(float64(n.Waiting), "waiting")
 	changes(float64(n.Halted), "halted")
 	gauge("unsettled_rollouts", "Rollouts of ours that are under way.")(float64(n.Unsettled))
 	gauge("halted_workloads", "Workloads that a halted change holds.")(float64(n.Held))
-	waiting := g.waits.ByLabel()
+	tally := g.waits.Tally()
+	waiting := tally.ByLabel()
 	workloads := gauge("waiting_workloads", "Workloads with something due that wait, by what they wait for.", "reason")
 	ages := gauge("waiting_age_seconds", "How long the first of them has waited for it; 0 when none does.", "reason")
 	for _, label := range checksum.Labels(checksum.Waiting) {
 		workloads(float64(waiting[label].Count), label)
 		ages(age(waiting[label].Since, now), label)
+	}
+	if g.options.NamespaceMetrics > 0 {
+		g.bySpace(counted(tally, rolling), now, gauge("namespace_workloads", "Workloads by namespace: rolling ones, and those that wait with something due, by state. Only with --namespace-metrics; namespaces without series of their own are summed as (others).", "namespace", "state"))
 	}
 }
 

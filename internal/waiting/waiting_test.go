@@ -24,7 +24,7 @@ func TestAHaltOutweighsARetry(t *testing.T) {
 		{checksum.Turn, false, checksum.Turn},
 	} {
 		w.Looked(user, Found{Why: step.hold}, step.failed, true, time.Now())
-		if got := w.ByLabel(); len(got) != 1 || got[step.want.Label()].Count != 1 {
+		if got := w.Tally().ByLabel(); len(got) != 1 || got[step.want.Label()].Count != 1 {
 			t.Errorf("after %+v: %v", step, got)
 		}
 	}
