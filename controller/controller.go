@@ -17,7 +17,7 @@
 //     (recordings) and api.go (all requests).
 //   - What it tells: tell.go (events), held.go (why a workload waits), overruled.go (who
 //     rolled it all the same), remind.go (what still waits), nearmiss.go (what was probably
-//     meant), metrics.go, with spaces.go (by namespace).
+//     meant), metrics.go.
 //   - What it remembers: notes.go (of workloads).
 package controller
 

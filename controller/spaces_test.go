@@ -89,7 +89,7 @@ func TestSpaces_TheirSumsAreTheCluster(t *testing.T) {
 	seen := map[string]bool{}
 	for range 60 {
 		w.pass(5 * time.Second)
-		want := map[string]float64{rollingState: scrape(t, scraped, "configstamp_unsettled_rollouts")[""]}
+		want := map[string]float64{"rolling": scrape(t, scraped, "configstamp_unsettled_rollouts")[""]}
 		for _, state := range checksum.States() {
 			want[state.Label] = 0
 		}

@@ -23,16 +23,14 @@ const (
 	Quiet = time.Hour
 )
 
-// Need is why a namespace wants a place.
-type Need struct {
-	// Told is how many workloads there are of which the metrics tell something: they wait, say.
-	Told int
-	// Served is how many workloads are served.
-	Served int
-}
+// Counts are how many of something there are, by namespace and state.
+type Counts map[Cell]int
 
-// none reports whether the namespace wants no place.
-func (n Need) none() bool { return n.Told == 0 && n.Served == 0 }
+// Cell is what is counted.
+type Cell struct{ Namespace, State string }
+
+// Add counts some more.
+func (c Counts) Add(namespace, state string, n int) { c[Cell{namespace, state}] += n }
 
 // Names are the namespaces that have series of their own. They never change.
 type Names map[string]bool
@@ -45,21 +43,15 @@ func (n Names) Label(namespace string) string {
 	return Others
 }
 
-// Labels are all labels that there are, in order: Others is the first.
-func (n Names) Labels() []string { return append([]string{Others}, slices.Sorted(maps.Keys(n))...) }
-
-// Cell is what is counted of a namespace.
-type Cell struct{ Namespace, State string }
-
-// Sum calls yield with each label and each state, and the sum of some counts.
-func (n Names) Sum(counts map[Cell]int, states []string, yield func(label, state string, sum int)) {
-	sums := map[Cell]int{}
+// Sum calls yield with each label and each state, and the sum of what is counted of it.
+func (n Names) Sum(counts Counts, states []string, yield func(sum float64, labels ...string)) {
+	sums := Counts{}
 	for cell, count := range counts {
-		sums[Cell{n.Label(cell.Namespace), cell.State}] += count
+		sums.Add(n.Label(cell.Namespace), cell.State, count)
 	}
-	for _, label := range n.Labels() {
+	for _, label := range append([]string{Others}, slices.Sorted(maps.Keys(n))...) {
 		for _, state := range states {
-			yield(label, state, sums[Cell{label, state}])
+			yield(float64(sums[Cell{label, state}]), label, state)
 		}
 	}
 }
@@ -84,8 +76,18 @@ func (l *List) Names() Names {
 	return l.names
 }
 
-// Choose chooses anew, by the need of each namespace now.
-func (l *List) Choose(needs map[string]Need, now time.Time) Names {
+// Choose chooses anew: told are the workloads of which the metrics tell something now, as they
+// wait, say, and served is how many there are in each namespace.
+func (l *List) Choose(told Counts, served map[string]int, now time.Time) Names {
+	needs := make(map[string]need, len(served))
+	for namespace, n := range served {
+		needs[namespace] = need{served: n}
+	}
+	for cell, n := range told {
+		of := needs[cell.Namespace]
+		of.told += n
+		needs[cell.Namespace] = of
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.places = choose(l.places, needs, l.size, now)
@@ -96,26 +98,32 @@ func (l *List) Choose(needs map[string]Need, now time.Time) Names {
 	return l.names
 }
 
+// need is why a namespace wants a place.
+type need struct{ told, served int }
+
+// none reports whether it wants no place.
+func (n need) none() bool { return n == need{} }
+
 // choose gives places, each with when there was last something to tell of the namespace, zero
 // for never. A namespace keeps its place while it has a need. A free place goes to the one
 // with most to tell, of equals the one with most workloads that are served, of equals the
 // first by name. When no place is free, a namespace with something to tell takes that of the
 // one of which there was nothing to tell for longest, and at least for Quiet.
-func choose(places map[string]time.Time, needs map[string]Need, size int, now time.Time) map[string]time.Time {
+func choose(places map[string]time.Time, needs map[string]need, size int, now time.Time) map[string]time.Time {
 	chosen := make(map[string]time.Time, size)
 	for namespace, told := range places {
-		if need := needs[namespace]; need.Told > 0 {
+		if n := needs[namespace]; n.told > 0 {
 			chosen[namespace] = now
-		} else if !need.none() {
+		} else if !n.none() {
 			chosen[namespace] = told
 		}
 	}
 	quiet := slices.SortedFunc(maps.Keys(chosen), func(a, b string) int {
-		return cmp.Or(chosen[a].Compare(chosen[b]), cmp.Compare(needs[a].Served, needs[b].Served), cmp.Compare(b, a))
+		return cmp.Or(chosen[a].Compare(chosen[b]), cmp.Compare(needs[a].served, needs[b].served), cmp.Compare(b, a))
 	})
 	for _, namespace := range inNeed(needs, chosen) {
 		told := time.Time{}
-		if needs[namespace].Told > 0 {
+		if needs[namespace].told > 0 {
 			told = now
 		}
 		switch {
@@ -132,14 +140,14 @@ func choose(places map[string]time.Time, needs map[string]Need, size int, now ti
 }
 
 // inNeed are the namespaces that want a place and have none, the one that needs it most first.
-func inNeed(needs map[string]Need, chosen map[string]time.Time) (all []string) {
-	for namespace, need := range needs {
-		if _, has := chosen[namespace]; !has && !need.none() {
+func inNeed(needs map[string]need, chosen map[string]time.Time) (all []string) {
+	for namespace, n := range needs {
+		if _, has := chosen[namespace]; !has && !n.none() {
 			all = append(all, namespace)
 		}
 	}
 	slices.SortFunc(all, func(a, b string) int {
-		return cmp.Or(cmp.Compare(needs[b].Told, needs[a].Told), cmp.Compare(needs[b].Served, needs[a].Served), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(needs[b].told, needs[a].told), cmp.Compare(needs[b].served, needs[a].served), cmp.Compare(a, b))
 	})
 	return all
 }
