@@ -30,9 +30,9 @@ const (
 	RolloutResults
 	// Forecasts is no metric: nothing counts what a forecast tells.
 	Forecasts
-	// OwnPace, Holds, Halts and Obstacles are configstamp_namespace_workloads{state}, each a
+	// Queues, Holds, Halts and Obstacles are configstamp_namespace_workloads{state}, each a
 	// state: workloads wait for this reason.
-	OwnPace
+	Queues
 	Holds
 	Halts
 	Obstacles
@@ -40,7 +40,7 @@ const (
 
 // Waiting is configstamp_waiting_workloads{reason} and configstamp_waiting_age_seconds{reason}:
 // the reasons of all states.
-const Waiting = OwnPace | Holds | Halts | Obstacles
+const Waiting = Queues | Holds | Halts | Obstacles
 
 // State is what a workload is in that waits. States are few, so that there may be series of
 // each for many namespaces.
@@ -52,8 +52,8 @@ type State struct {
 
 // states are all states. Nothing changes them.
 var states = [...]State{ //nolint:gochecknoglobals // see above
-	{"waiting", OwnPace, "it goes on by itself, as soon as its turn comes or its pace allows"},
-	{"held", Holds, "a setting of the workload, its Namespace or a source holds it, or something that it requires is missing"},
+	{"waiting", Queues, "it waits for its turn, and goes on by itself"},
+	{"held", Holds, "a setting of the workload, its Namespace or a source holds it, something that it requires is missing, or its sources are written again and again"},
 	{"halted", Halts, "another workload has failed with the same change"},
 	{"blocked", Obstacles, "it does not take its stamps: another webhook, its annotations or the API server is in the way"},
 }
