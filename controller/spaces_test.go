@@ -66,6 +66,8 @@ func TestSpaces_TheirSumsAreTheCluster(t *testing.T) {
 		namespace := fmt.Sprintf("n%d", i%5)
 		app := &simulatedApp{user: workload.Ref{Kind: w.kind, Namespace: namespace, Name: fmt.Sprintf("app-%02d", i)}, sources: []checksum.Source{source}}
 		switch {
+		case namespace == "n0" && i > 20:
+			app.settings = map[string]string{"configstamp.dev/mode": "observe"}
 		case namespace == "n0":
 			app.settings = map[string]string{"configstamp.dev/pause": "true"}
 		case namespace == "n3":

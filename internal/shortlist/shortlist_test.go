@@ -107,6 +107,16 @@ func TestChoose_SeriesAreStable(t *testing.T) {
 	}
 }
 
+// Of a namespace everything counts that the metrics tell, in whatever state.
+func TestChoose_ByAllStates(t *testing.T) {
+	for range 20 { // the order of a map is another each time
+		told := Counts{{"a", "held"}: 2, {"a", "waiting"}: 2, {"b", "held"}: 3}
+		if names := New(1).Choose(told, nil, time.Now()); !names["a"] {
+			t.Fatalf("%v have a place, want a", names)
+		}
+	}
+}
+
 // Those without a place are summed, and each series is there, be it 0.
 func TestNames_OthersAreSummed(t *testing.T) {
 	told, served := Counts{}, map[string]int{"a": 1, "b": 1, "c": 2}
