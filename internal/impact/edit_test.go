@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/admission"
 )
 
 // What is read of an object is what package checksum makes of it.
@@ -132,10 +134,11 @@ func twice(text []byte) bool {
 	}
 }
 
-// go test ./internal/impact -run '^$' -fuzz FuzzServeHTTP -fuzztime 1m
+// go test ./internal/impact -run '^$' -fuzz FuzzReview -fuzztime 1m
 //
-// Whatever comes, the answer allows, or is an HTTP error of the client.
-func FuzzServeHTTP(f *testing.F) {
+// Whatever comes is no review, or is judged without a panic. (A goroutine, as ServeHTTP has
+// one, covers other code each time, which the fuzzer takes for news.)
+func FuzzReview(f *testing.F) {
 	object := configMap(map[string]string{"a": "1"})
 	f.Add(review(f, asks(f, object, configMap(map[string]string{"a": "2"}))))
 	f.Add(review(f, asks(f, object, nil)))
@@ -143,13 +146,14 @@ func FuzzServeHTTP(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"DELETE","resource":{"resource":"secrets"},"oldObject":{"metadata":{"name":"a"},"data":{"a":"\\"}}}}`))
 	h, ctx := newHandler(&fate{brief: rolls}), silent(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		w := post(ctx, h, body)
-		if w.Code == http.StatusBadRequest {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, Path, bytes.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		request, _, err := admission.Read(httptest.NewRecorder(), r, new(bytes.Buffer))
+		if err != nil {
 			return
 		}
-		allowed(t, w)
-		if n := h.counted()[panicked]; n > 0 {
-			t.Error("it panicked")
+		if said := h.judge(ctx, request); said.result == panicked || (said.result == warned) != (len(said.warnings) > 0) {
+			t.Errorf("%s: %q", said.result, said.warnings)
 		}
 	})
 }
