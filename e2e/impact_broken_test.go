@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ func TestImpact_IsNeverInTheWay(t *testing.T) {
 	s := run.Space(t)
 	w := &writers{s: s, config: run.Client.CoreV1().ConfigMaps(s.Namespace).Update}
 	s.Set("configmap/c", "k", "0")
-	s.Create(strings.Replace(deployment("d", "configmap/c"), "replicas: 1", "replicas: 0", 1))
+	s.Create(deployment("d", "configmap/c"))
 	s.Settled("deployment/d")
 	controllers := func(do func(*harness.Process)) {
 		for _, controller := range product.Controllers {
@@ -138,7 +137,7 @@ func (w *writers) aFollowerIsBehind(t *testing.T, run *harness.Run, product *har
 	product.Controllers[follower].Proxy.Add(proxy.Rule{Match: proxy.Matching("watch", ""), Gate: gate})
 	product.Controllers[follower].Proxy.Cut(proxy.Matching("watch", "configmaps,deployments"))
 	product.Impact.Only(follower)
-	s.Create(strings.Replace(deployment("new", "configmap/c"), "replicas: 1", "replicas: 0", 1)) // which it does not know
+	s.Create(deployment("new", "configmap/c")) // which it does not know
 	w.write(t, 4, 25, nil)
 	if result := s.Kubectl("patch", "configmap/c", "-p", `{"data":{"k":"by kubectl"}}`); len(result.Warnings()) > 1 {
 		t.Errorf("warnings: %q", result.Warnings())

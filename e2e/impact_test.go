@@ -46,16 +46,11 @@ func twoKeys(name, value string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {k: %q, unused: \"1\"}\n", name, value)
 }
 
-// asleep is a manifest without replicas: nobody runs pods here.
-func asleep(manifest string) string {
-	return strings.Replace(manifest, "replicas: 1", "replicas: 0", 1)
-}
-
 // readerOf is a Deployment that reads one key of a source.
 func readerOf(name, source, key string) string {
 	kind, bare, _ := strings.Cut(source, "/")
 	ref := map[string]string{"configmap": "configMapKeyRef", "secret": "secretKeyRef"}[kind]
-	return asleep(workload("Deployment", name, fmt.Sprintf("env:\n- {name: K, valueFrom: {%s: {name: %s, key: %s}}}\n", ref, bare, key)))
+	return workload("Deployment", name, fmt.Sprintf("env:\n- {name: K, valueFrom: {%s: {name: %s, key: %s}}}\n", ref, bare, key))
 }
 
 // wantSaid checks that kubectl showed these warnings, word by word, and no others.
@@ -74,7 +69,7 @@ func TestImpact_IsSaidByEveryVerbOfKubectl(t *testing.T) {
 	verbs, users, want := impactVerbs(), []string{}, rolls{}
 	for _, verb := range verbs {
 		s.Apply(twoKeys(verb.name, "1"))
-		s.Create(asleep(deployment(verb.name+"-a", "configmap/"+verb.name)))
+		s.Create(deployment(verb.name+"-a", "configmap/"+verb.name))
 		s.Create(readerOf(verb.name+"-b", "configmap/"+verb.name, "k"))
 		for _, user := range []string{"deployment/" + verb.name + "-a", "deployment/" + verb.name + "-b"} {
 			if users = append(users, user); verb.name != "delete" {
@@ -84,9 +79,9 @@ func TestImpact_IsSaidByEveryVerbOfKubectl(t *testing.T) {
 	}
 	before := s.Settled(users...)
 	text := func(verb impactVerb) string {
-		both := fmt.Sprintf("deployment/%[1]s-a, deployment/%[1]s-b", verb.name)
+		both := fmt.Sprintf("deployment/%[1]s-a and deployment/%[1]s-b", verb.name)
 		if verb.name == "delete" {
-			return "configstamp: TODO " + both
+			return "configstamp: without this configmap no new pod of " + both + " can start"
 		}
 		return "configstamp: this change rolls out " + both
 	}

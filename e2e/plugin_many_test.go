@@ -67,7 +67,7 @@ func randomUsers(s *harness.Space, rnd *rand.Rand, prefix string) (names []strin
 	for i, kind := range []string{"Deployment", "Deployment", "Deployment", "StatefulSet", "DaemonSet", "Deployment", "CronJob"} {
 		name := fmt.Sprintf("%sw%d", prefix, i)
 		container, pod := ways[rnd.IntN(len(ways))](fmt.Sprintf("%sc%d", prefix, rnd.IntN(3)))
-		manifest := strings.Replace(workload(kind, name, container, pod...), "replicas: 1", "replicas: 0", 1)
+		manifest := strings.Replace(workload(kind, name, container, pod...), "replicas: 1", fmt.Sprintf("replicas: %d", rnd.IntN(2)), 1)
 		s.Create(withPolicy(manifest, policies[rnd.IntN(len(policies))])) // set later, one may be recorded in the midst of an edit
 		names = append(names, strings.ToLower(kind)+"/"+name)
 	}
