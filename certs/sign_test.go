@@ -118,7 +118,7 @@ func TestTheSecretIsMadeAndMended(t *testing.T) {
 
 // Without a webhook configuration there is a certificate all the same.
 func TestACertificateNeedsNoWebhookConfiguration(t *testing.T) {
-	i := injectorOf(t, newClient())
+	i := injectorOf(t, newClient(), testOptions)
 	if err := i.sync(t.Context()); err == nil {
 		t.Error("nothing is said of the missing configuration")
 	}
