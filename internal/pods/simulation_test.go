@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +112,7 @@ type container struct {
 	name     string
 	started  time.Time // really
 	restarts int
+	refresh  time.Time                 // when its files are refreshed next
 	holds    map[int]map[string]string // data, by place in world.sources
 }
 
@@ -142,6 +145,7 @@ type world struct {
 	now     time.Time
 	settle  time.Duration
 	lag     time.Duration
+	edits   float64 // an hour
 	kinds   workload.Table
 	sources []*configMap
 	apps    []*app
@@ -151,6 +155,7 @@ type world struct {
 	listed  time.Time
 	pods    int
 	seen    map[podtruth.State]int
+	plugin  map[string]int
 	excused map[string]int
 }
 
@@ -184,18 +189,22 @@ func spec() *corev1.PodSpec {
 		return []corev1.EnvVar{{Name: "V", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: name(source), Key: key}}}}
 	}
 	return &corev1.PodSpec{
-		Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: name("s2")}}}},
+		Volumes: []corev1.Volume{
+			{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: name("s2")}}},
+			{Name: "w", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: name("s3")}}},
+		},
 		Containers: []corev1.Container{
 			{Name: "keys", Env: key("s0", "a")},
 			{Name: "all", EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: name("s1")}}}},
 			{Name: "file", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/f", SubPath: "a"}}},
+			{Name: "live", VolumeMounts: []corev1.VolumeMount{{Name: "w", MountPath: "/f"}}},
 		},
 	}
 }
 
 // reads is what a container selects of a source.
 func reads(container string, data map[string]string) map[string]string {
-	if container == "all" {
+	if container == "all" || container == "live" {
 		return data
 	}
 	return map[string]string{"a": data["a"]}
@@ -204,7 +213,7 @@ func reads(container string, data map[string]string) map[string]string {
 var uses = []struct { //nolint:gochecknoglobals // a table
 	container string
 	source    int
-}{{"keys", 0}, {"all", 1}, {"file", 2}}
+}{{"keys", 0}, {"all", 1}, {"file", 2}, {"live", 3}}
 
 func newWorld(t *testing.T, seed uint64, settle, lag time.Duration) *world {
 	t.Helper()
@@ -212,11 +221,11 @@ func newWorld(t *testing.T, seed uint64, settle, lag time.Duration) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 7)), t: t, now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), settle: settle, lag: lag, kinds: workload.Builtin(),
-		ring: checksum.NewRing(key), seen: map[podtruth.State]int{}, excused: map[string]int{}}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 7)), t: t, now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), settle: settle, lag: lag, edits: 20, kinds: workload.Builtin(),
+		ring: checksum.NewRing(key), seen: map[podtruth.State]int{}, plugin: map[string]int{}, excused: map[string]int{}}
 	w.skew = w.between(-1500*time.Millisecond, 1500*time.Millisecond)
 	w.clock = clocktesting.NewFakeClock(w.now.Add(w.skew))
-	for i := range 3 {
+	for i := range 4 {
 		c := &configMap{Source: checksum.Source{Kind: checksum.ConfigMap, Name: fmt.Sprint("s", i)}}
 		c.write(w.now.Add(-time.Hour), "apply", map[string]string{"a": "1", "b": "1"}, false)
 		w.sources = append(w.sources, c)
@@ -260,7 +269,11 @@ func (w *world) stale(a *app) bool {
 
 // start has a container read what its kubelet has.
 func (w *world) start(c *container, lag time.Duration) {
-	c.started, c.holds = w.now, map[int]map[string]string{}
+	c.started = w.now
+	if c.name == "live" && c.restarts > 0 {
+		return // its volume is the pod's
+	}
+	c.holds, c.refresh = map[int]map[string]string{}, w.now.Add(w.between(60*time.Second, 90*time.Second))
 	for _, use := range uses {
 		if use.container == c.name {
 			of := lag
@@ -276,7 +289,7 @@ func (w *world) addPod(a *app) {
 	w.pods++
 	p := &pod{name: fmt.Sprintf("%s-%d-%d", a.name, a.hash, w.pods), hash: fmt.Sprint(a.hash), number: w.pods, stamps: a.stamps, created: w.now,
 		skew: w.between(-1500*time.Millisecond, 1500*time.Millisecond)}
-	for _, name := range []string{"keys", "all", "file"} {
+	for _, name := range []string{"keys", "all", "file", "live"} {
 		p.containers = append(p.containers, &container{name: name})
 	}
 	a.pods = append(a.pods, p)
@@ -338,7 +351,7 @@ func (w *world) someEdit() {
 func (w *world) pass() {
 	w.now = w.now.Add(step)
 	w.clock.SetTime(w.now.Add(w.skew))
-	if w.chance(20) {
+	if w.chance(w.edits) {
 		w.someEdit()
 		if w.chance(3600) { // soon another one
 			w.someEdit()
@@ -411,6 +424,9 @@ func (w *world) lastEdit() (last time.Time) {
 func (w *world) passPod(p *pod) {
 	for _, c := range p.containers {
 		switch {
+		case c.name == "live" && !c.started.IsZero() && w.now.After(c.refresh):
+			c.refresh = w.now.Add(w.between(60*time.Second, 90*time.Second))
+			c.holds[3] = reads(c.name, w.sources[3].at(w.now.Add(-w.between(0, time.Minute))).data)
 		case c.started.IsZero() && w.chance(3000):
 			w.start(c, w.between(0, w.lag))
 			p.changed(w)
@@ -498,6 +514,7 @@ func (w *world) compare(p *pod, j *judged, answer podtruth.Answer) {
 			extra = extra && c.holds[use.source][key] == value
 		}
 	}
+	w.asPlugin(p, j, lacks, extra)
 	switch {
 	case answer.State == podtruth.Current && lacks > 0 && before && extra:
 		w.excused["a key was added and removed before the leader watched"]++
@@ -505,46 +522,92 @@ func (w *world) compare(p *pod, j *judged, answer podtruth.Answer) {
 		w.excused["it was called old, or mixed, after two writes before the leader watched"]++
 	case answer.State == podtruth.Current && lacks > 0, (answer.State == podtruth.Old || answer.State == podtruth.Mixed) && lacks == 0:
 		w.t.Errorf("%s: pod %s is called %s", w.now.Format(time.TimeOnly), p.name, answer)
-		for i, use := range uses {
-			c := p.containers[i]
-			w.t.Errorf("  %s: started %s (restarted %d times), holds %v, %v now; %+v, proven %v", c.name, c.started.Format(time.StampMilli), c.restarts, c.holds, w.sources[use.source].now().data, j.pod.Sources[use.source], j.pod.Proven)
-			for _, v := range w.sources[use.source].versions[max(0, len(w.sources[use.source].versions)-4):] {
-				w.t.Errorf("    %s: %v written %s", v.from.Format(time.StampMilli), v.data, v.written.Format(time.TimeOnly))
-			}
+		w.dump(p, j)
+	}
+}
+
+// dump tells all of a pod.
+func (w *world) dump(p *pod, j *judged) {
+	for i, use := range uses {
+		c := p.containers[i]
+		w.t.Errorf("  %s: started %s (restarted %d times), holds %v, %v now; %+v, proven %v", c.name, c.started.Format(time.StampMilli), c.restarts, c.holds, w.sources[use.source].now().data, j.pod.Sources[use.source], j.pod.Proven)
+		for _, v := range w.sources[use.source].versions[max(0, len(w.sources[use.source].versions)-4):] {
+			w.t.Errorf("    %s: %v written %s", v.from.Format(time.StampMilli), v.data, v.written.Format(time.TimeOnly))
 		}
 	}
 }
 
+// asPlugin is what somebody says who has seen nothing himself.
+func (w *world) asPlugin(p *pod, j *judged, lacks int, extra bool) {
+	unseen := j.pod
+	unseen.Proven, unseen.Sources = nil, slices.Clone(j.pod.Sources)
+	for i := range unseen.Sources {
+		s := &unseen.Sources[i]
+		s.Since, s.Still, s.Written = time.Time{}, time.Time{}, w.find(s.Source).now().written
+	}
+	answer := w.room.rules.Judge(&unseen, w.now)
+	w.plugin[answer.State.String()]++
+	switch {
+	case answer.State == podtruth.Current && lacks > 0 && extra:
+		w.plugin["current though it has a key that was removed"]++
+	case answer.State == podtruth.Current && lacks > 0:
+		w.t.Errorf("%s: the plugin says %s", w.now.Format(time.TimeOnly), answer)
+		w.dump(p, j)
+	case (answer.State == podtruth.Old || answer.State == podtruth.Mixed) && lacks == 0:
+		w.plugin["old or mixed though all have it"]++
+	}
+}
+
 func TestSimulation(t *testing.T) {
-	seeds, hours := uint64(40), 2
-	if testing.Short() {
-		seeds = 8
-	}
-	seen, excused, all := map[podtruth.State]int{}, map[string]int{}, 0
-	for seed := range seeds {
-		settle, lag := 2*time.Second, time.Second
-		if seed%2 == 1 { // a cluster with slow kubelets
-			settle, lag = 6*time.Second, 5*time.Second
+	seeds := uint64(8)
+	if long := os.Getenv("CONFIGSTAMP_SEEDS"); long != "" {
+		var err error
+		if seeds, err = strconv.ParseUint(long, 10, 32); err != nil {
+			t.Fatal(err)
 		}
-		w := newWorld(t, seed, settle, lag)
-		for range hours * int(time.Hour/step) {
-			if w.pass(); w.now.Truncate(5 * time.Second).Equal(w.now) {
-				w.check()
+	}
+	for sentence, edits := range map[string]float64{"an edit every three minutes": 20, "an edit an hour": 1} {
+		t.Run(sentence, func(t *testing.T) {
+			seen, excused, plugin, all := map[podtruth.State]int{}, map[string]int{}, map[string]int{}, 0
+			for seed := range seeds {
+				w := simulated(t, seed, edits)
+				for state, n := range w.seen {
+					seen[state] += n
+					all += n
+				}
+				add(plugin, w.plugin)
+				add(excused, w.excused)
 			}
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
+			for _, state := range podtruth.States() {
+				t.Logf("%s: %.1f %%", state, 100*float64(seen[state])/float64(all))
 			}
+			t.Logf("of %d looks at pods: %v; by who has seen nothing: %v", all, excused, plugin)
+		})
+	}
+}
+
+func add(all, some map[string]int) {
+	for what, n := range some {
+		all[what] += n
+	}
+}
+
+// simulated is a world in which two hours have passed.
+func simulated(t *testing.T, seed uint64, edits float64) *world {
+	t.Helper()
+	settle, lag := 2*time.Second, time.Second
+	if seed%2 == 1 { // a cluster with slow kubelets
+		settle, lag = 6*time.Second, 5*time.Second
+	}
+	w := newWorld(t, seed, settle, lag)
+	w.edits = edits
+	for range 2 * int(time.Hour/step) {
+		if w.pass(); w.now.Truncate(5 * time.Second).Equal(w.now) {
+			w.check()
 		}
-		for state, n := range w.seen {
-			seen[state] += n
-			all += n
-		}
-		for why, n := range w.excused {
-			excused[why] += n
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
 		}
 	}
-	for _, state := range podtruth.States() {
-		t.Logf("%s: %.1f %%", state, 100*float64(seen[state])/float64(all))
-	}
-	t.Logf("of %d looks at pods: %v", all, excused)
+	return w
 }
