@@ -55,11 +55,12 @@ func TestForesee_ThePolicyOfANamespaceThatCameLate(t *testing.T) {
 	h := realTime(t, c)
 	c.mu.Lock()
 	c.settings = map[string]string{"configstamp.dev/also": "configmap/c"}
+	c.refusal = errRefused // else what is answered would tell of it
 	c.mu.Unlock()
 	started(t, h)
 	eventually(t, "it is foreseen", func() bool {
 		brief, ready := h.Foresee(c.editOf("c", "new"))
-		return ready && len(brief.Rolls) == 1 && brief.Rolls[0] == user
+		return ready && len(brief.Stays) == 1 && brief.Stays[0].Workload == user && brief.Stays[0].Why == checksum.Recorded
 	})
 }
 
