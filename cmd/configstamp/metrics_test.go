@@ -82,11 +82,8 @@ func exposed(t *testing.T, process string) map[string]*metric {
 	t.Helper()
 	certificate, trust := certificateFiles(t)
 	args := append([]string{process, "--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--metrics-tls", "--secret-provider-classes"}, certificate...)
-	doors := 2
-	if process == "webhook" {
-		args, doors = append(args, "--address=127.0.0.1:0"), 3
-	}
-	served := start(t, doors, args...)
+	door := map[string]string{"webhook": "--address=127.0.0.1:0", "controller": "--impact-address=127.0.0.1:0"}[process]
+	served := start(t, 3, append(args, door)...)
 	_, text := get(t, trust, "https://"+served["metrics"]+"/metrics")
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil || len(problems) > 0 {
