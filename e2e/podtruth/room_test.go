@@ -50,7 +50,7 @@ func newRoom(t *testing.T, number int) *room {
 		manifest("Deployment", "web", "lenient", "replicas: 2, strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}", "0") +
 		manifest("StatefulSet", "db", "lenient", "replicas: 1, serviceName: none", "0") +
 		manifest("DaemonSet", "agent", "lenient", "updateStrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}", "0"))
-	r.space.EventuallyIn(3*time.Minute, "waiting for the pods of a room", func() error {
+	r.space.EventuallyIn(time.Minute, "waiting for the pods of a room", func() error {
 		for _, name := range workloads {
 			object, err := r.space.TryGet(name)
 			if err != nil {
@@ -80,11 +80,11 @@ func manifest(kind, name, manner, spec, order string) string {
 	}, ", ")
 	return fmt.Sprintf(`---
 apiVersion: apps/v1
-kind: %s
-metadata: {name: %[2]s, annotations: {configstamp.dev/order: "%s"}}
-spec: {%s, selector: {matchLabels: {app: %[2]s}}, template: {metadata: {labels: {app: %[2]s}}, spec: {
+kind: %[1]s
+metadata: {name: %[2]s, annotations: {configstamp.dev/order: "%[3]s"}}
+spec: {%[4]s, selector: {matchLabels: {app: %[2]s}}, template: {metadata: {labels: {app: %[2]s}}, spec: {
   terminationGracePeriodSeconds: 1, automountServiceAccountToken: false, enableServiceLinks: false,
-  containers: [%s],
+  containers: [%[5]s],
   volumes: [
     {name: file, configMap: {name: file}}, {name: key, secret: {secretName: file}},
     {name: settings, configMap: {name: live}}, {name: tokens, projected: {sources: [{secret: {name: live}}]}}]}}}
