@@ -73,7 +73,8 @@ func manifest(kind, name, manner, spec, order string) string {
 			", livenessProbe: {httpGet: {path: /, port: " + port + "}, periodSeconds: 3, timeoutSeconds: 5, failureThreshold: 2}}"
 	}
 	containers := strings.Join([]string{
-		container(0, "env", "env: [{name: SETTING, valueFrom: {configMapKeyRef: {name: env, key: SETTING}}}, {name: TOKEN, valueFrom: {secretKeyRef: {name: env, key: TOKEN}}}]"),
+		container(0, "env", "env: [{name: SETTING, valueFrom: {configMapKeyRef: {name: env, key: SETTING}}}, {name: SETTING_EXTRA, valueFrom: {configMapKeyRef: {name: env, key: EXTRA, optional: true}}}, "+
+			"{name: TOKEN, valueFrom: {secretKeyRef: {name: env, key: TOKEN}}}, {name: TOKEN_EXTRA, valueFrom: {secretKeyRef: {name: env, key: EXTRA, optional: true}}}]"),
 		container(1, "from", "envFrom: [{prefix: CM_, configMapRef: {name: env}}, {prefix: S_, secretRef: {name: env}}]"),
 		container(2, "sub", "volumeMounts: [{name: file, mountPath: /sub/setting, subPath: setting}, {name: key, mountPath: /sub/token, subPath: token}]"),
 		container(3, "live", "volumeMounts: [{name: settings, mountPath: /live/settings}, {name: tokens, mountPath: /live/tokens}]"),

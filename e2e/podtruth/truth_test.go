@@ -155,8 +155,8 @@ func readsOf(container, process string, now content) (read []reads, ok bool) {
 	switch container {
 	case "env":
 		return []reads{
-			{"configmap/env", "env", environment["SETTING"] == now["configmap/env"]["SETTING"]},
-			{"secret/env", "env", environment["TOKEN"] == now["secret/env"]["TOKEN"]},
+			{"configmap/env", "env", environment["SETTING"] == now["configmap/env"]["SETTING"] && environment["SETTING_EXTRA"] == now["configmap/env"]["EXTRA"]},
+			{"secret/env", "env", environment["TOKEN"] == now["secret/env"]["TOKEN"] && environment["TOKEN_EXTRA"] == now["secret/env"]["EXTRA"]},
 		}, true
 	case "from":
 		return []reads{

@@ -168,8 +168,11 @@ func (r *room) judgePod(t *truth, pod *said, count *tally) {
 	}
 }
 
-// wrong reports whether a state may not be said: only unknown may always.
-func wrong(really, said string) bool { return said != unknown && said != really }
+// wrong reports whether a state may not be said. Unknown may always, and mixed where
+// anything is old: the rest may be just not known to be.
+func wrong(really, said string) bool {
+	return said != unknown && said != really && !(said == mixed && really == old)
+}
 
 // judgeCounts compares the leader's metrics: of each state no more pods may be counted than
 // are in it, those aside of which it is not known, or that change.
@@ -197,6 +200,7 @@ func (r *room) judgeCounts(first, last, still map[string]*truth, metrics map[str
 		names[name] = true
 	}
 	others := len(names) - len(still)
+	really[mixed] += really[old] // see wrong
 	for _, state := range []string{current, old, mixed} {
 		count.add("metrics, pods: said "+state, metrics[state])
 		if others == 0 {
