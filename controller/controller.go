@@ -41,6 +41,7 @@ import (
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/shortlist"
 	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/watchdog"
@@ -104,6 +105,9 @@ type Options struct {
 	Limits rollout.Limits
 	// Workers is how many workloads are handled at once, at least one.
 	Workers int
+	// NamespaceMetrics is how many namespaces have series of their own; 0: there are no metrics
+	// by namespace.
+	NamespaceMetrics int
 	// Lease is the lock of the leader; nil: lead without one.
 	Lease *lease.Lock
 	// Clock is real, but in tests.
@@ -140,7 +144,8 @@ type Controller struct {
 	notes        notes
 	told         told
 	waits        *waiting.Waits
-	others       *claims.Claims // of other installations
+	spaces       *shortlist.List // with series of their own
+	others       *claims.Claims  // of other installations
 }
 
 // Edited tells the controller that a source has other content than before, which was nil

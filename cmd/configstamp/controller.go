@@ -19,6 +19,7 @@ import (
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/objects"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/shortlist"
 )
 
 type controllerOptions struct {
@@ -26,6 +27,7 @@ type controllerOptions struct {
 	settle      time.Duration
 	workers     int
 	excluded    []string
+	spaces      int
 	leaderElect bool
 	lease       string
 	step        string
@@ -54,6 +56,7 @@ func controllerCommand() *cobra.Command {
 	flags.DurationVar(&o.limits.ForeignHalt, "foreign-halt", time.Hour, "how long a change of a replicated ConfigMap stops in the namespaces in which nothing has failed, before one more of them tries")
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own, unless --namespaces lists those that are; the webhook configuration has to say the same")
+	flags.IntVar(&o.spaces, "namespace-metrics", 0, fmt.Sprintf("how many namespaces have series of their own in metrics, at most %d; the others are summed as (others). 0: no workloads by namespace", shortlist.Most))
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, for several replicas")
 	flags.StringVar(&o.lease, "lease", "configstamp-controller", "Lease of the leader, in configstamp's own namespace")
 	describeEnvironment(command)
@@ -67,6 +70,9 @@ func (o *controllerOptions) check() error {
 	}
 	if o.workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers=%d: want at least 1", o.workers))
+	}
+	if o.spaces < 0 || o.spaces > shortlist.Most {
+		errs = append(errs, fmt.Errorf("--namespace-metrics=%d: want 0 to %d; each namespace has several series", o.spaces, shortlist.Most))
 	}
 	return errors.Join(append(errs, o.checkLimits())...)
 }
@@ -137,17 +143,18 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		return err
 	}
 	c, err := controller.New(p.config, p.served, controller.Options{
-		Kinds:        rules.kinds,
-		Policy:       rules.policy,
-		Installation: o.namespace,
-		Dialects:     rules.dialects,
-		Namespaces:   o.namespaces,
-		Excluded:     o.never(),
-		Settle:       o.settle,
-		Limits:       o.limits,
-		Workers:      o.workers,
-		Lease:        lock,
-		Clock:        clock.RealClock{},
+		Kinds:            rules.kinds,
+		Policy:           rules.policy,
+		Installation:     o.namespace,
+		Dialects:         rules.dialects,
+		Namespaces:       o.namespaces,
+		Excluded:         o.never(),
+		Settle:           o.settle,
+		Limits:           o.limits,
+		Workers:          o.workers,
+		NamespaceMetrics: o.spaces,
+		Lease:            lock,
+		Clock:            clock.RealClock{},
 	}, p.store, p.spaces, p.keys, p.events, p.registry)
 	if err != nil {
 		return err
