@@ -110,7 +110,11 @@ func (p *plugin) printTruth(to io.Writer, truth *answer.Truth, which inspect.Whi
 			shown = shown[n:]
 		}
 	}
-	paragraph(to, "", fmt.Sprintf("%d pods: %s.", len(truth.Pods), truth.Said()))
+	if len(truth.Pods) == 1 {
+		fmt.Fprintf(to, "1 pod: %s.\n", truth.Said())
+		return
+	}
+	fmt.Fprintf(to, "%d pods: %s.\n", len(truth.Pods), truth.Said())
 }
 
 // whatOf says what is asked for.
@@ -125,20 +129,16 @@ func whatOf(which inspect.Which) string {
 // behind the last of them.
 func (p *plugin) printPods(to io.Writer, pods []answer.PodTruth) {
 	fmt.Fprintln(to, p.paint(bold, pods[0].Workload+" in namespace "+pods[0].Namespace))
-	for len(pods) > 0 {
-		n := 1
-		for n < len(pods) && pods[n].State == pods[0].State && pods[n].Why == pods[0].Why {
-			n++
+	t := &table{indent: "  ", colour: p.podColour(0), notes: map[int]string{}}
+	t.add("STATE", "POD", "NODE", "SINCE")
+	for i := range pods {
+		pod := &pods[i]
+		t.add(pod.State, pod.Pod, pod.Node, p.ago(pod))
+		if i+1 == len(pods) || pods[i+1].State != pod.State || pods[i+1].Why != pod.Why {
+			t.notes[i+1] = pod.Why
 		}
-		t := &table{indent: "  ", colour: p.podColour(0)}
-		t.add("STATE", "POD", "NODE", "SINCE")
-		for i := range pods[:n] {
-			t.add(pods[i].State, pods[i].Pod, pods[i].Node, p.ago(&pods[i]))
-		}
-		t.print(to)
-		paragraph(to, "    ", pods[0].Why)
-		pods = pods[n:]
 	}
+	t.print(to)
 	fmt.Fprintln(to)
 }
 
