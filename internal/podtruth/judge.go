@@ -124,7 +124,7 @@ func (r Rules) startup(pod *Pod, use *Use, proven Match) (Has, Why) {
 	if known && !low.Before(last.Add(wait)) {
 		return Holds, StartedAfter
 	}
-	if source.untouched(r.settle()) {
+	if source.untouched(r.settle()) && !(source.Removable && container.Restarted) {
 		return Holds, StampTrue
 	}
 	if rolled && (source.Unwritten || source.noTrace() && !source.Written.IsZero() && !low.Before(source.Written.Add(wait))) {
@@ -205,9 +205,9 @@ func (s *Source) lastEdit() (last time.Time, known bool) {
 }
 
 // untouched reports whether the source has held what it holds now ever since the pod's
-// template was stamped with that. Nothing was written since then that leaves a time; and what
-// leaves none, a key that is removed, gives other content, which only a key that is added makes
-// what it was.
+// template was stamped with that, but for a key that was added and removed again: nothing was
+// written since then that leaves a time. A container that restarted may have that key, if it
+// reads all of them: a bad key that crashes an app is taken out in this way.
 func (s *Source) untouched(settle time.Duration) bool {
 	if s.Stamp != Same || s.Written.IsZero() || s.Stamped.IsZero() {
 		return false

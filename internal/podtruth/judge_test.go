@@ -80,7 +80,8 @@ func TestJudge(t *testing.T) {
 		"all keys, true and restarted":       {story{created: 102, started: 300, restarted: true, stamp: Same, source: removable(100)}, Unknown, RestartedUnseen},
 		"all keys, a stamp of other content": {story{created: 200, started: 202, stamp: Differs, source: removable(100)}, Unknown, RemovedUnseen},
 
-		"all keys, not written since stamped":         {story{created: 300, started: 400, restarted: true, stamp: Same, source: stamped(102, removable(100))}, Current, StampTrue},
+		"all keys, not written since stamped":         {story{created: 300, started: 400, restarted: true, stamp: Same, source: stamped(102, removable(100))}, Unknown, RestartedUnseen},
+		"all keys, not written since, first start":    {story{created: 300, started: 400, stamp: Same, source: stamped(102, removable(100))}, Current, StampTrue},
 		"all keys, written just before it was":        {story{created: 300, started: 400, restarted: true, stamp: Same, source: stamped(101, removable(100))}, Unknown, RestartedUnseen},
 		"all keys, stamped when it was made":          {story{created: 100, started: 101, stamp: Same, source: stamped(100, Source{Written: at(100), Made: at(100), Removable: true})}, Current, StampTrue},
 		"all keys, stamped before it was made anew":   {story{created: 104, started: 105, stamp: Same, source: stamped(99, Source{Written: at(100), Made: at(100), Removable: true})}, Unknown, StartedAtOnce},
