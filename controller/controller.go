@@ -19,6 +19,7 @@
 //     rolled it all the same), remind.go (what still waits), nearmiss.go (what was probably
 //     meant), metrics.go.
 //   - What it remembers: notes.go (of workloads).
+//   - What it foresees of an edit that somebody is about to make: foresee.go.
 package controller
 
 import (
@@ -41,6 +42,7 @@ import (
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/shortlist"
 	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/watchdog"
@@ -104,6 +106,9 @@ type Options struct {
 	Limits rollout.Limits
 	// Workers is how many workloads are handled at once, at least one.
 	Workers int
+	// NamespaceMetrics is how many namespaces have series of their own; 0: there are no metrics
+	// by namespace.
+	NamespaceMetrics int
 	// Lease is the lock of the leader; nil: lead without one.
 	Lease *lease.Lock
 	// Clock is real, but in tests.
@@ -136,11 +141,13 @@ type Controller struct {
 	ended        atomic.Int32  // workers that have ended before they were told to
 	watches      []watch
 	customs      *discovery.Resources
+	full         atomic.Bool // the caches
 	leads        atomic.Bool // workloads that wake up are for us
 	notes        notes
 	told         told
 	waits        *waiting.Waits
-	others       *claims.Claims // of other installations
+	spaces       *shortlist.List // with series of their own
+	others       *claims.Claims  // of other installations
 }
 
 // Edited tells the controller that a source has other content than before, which was nil
@@ -193,7 +200,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !c.fill(ctx) {
 		return nil // told to stop before
 	}
-	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.Count(nil))
+	c.index.Refresh() // workloads may have come before the policy of their Namespace
+	c.full.Store(true)
+	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.Len())
 	if c.options.Lease == nil {
 		c.work(ctx)
 		return nil
@@ -208,7 +217,6 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
 	c.leads.Store(true)
-	c.index.Refresh() // workloads may have come before the policy of their Namespace
 	c.planned(func(p *rollout.Plan) { p.Lead(c.index.All(), c.options.Clock.Now()) })
 	c.Reconsider()
 	c.metrics.leads.Store(true) // what is to do is in the queue by now

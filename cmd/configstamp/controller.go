@@ -19,6 +19,7 @@ import (
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/objects"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/shortlist"
 )
 
 type controllerOptions struct {
@@ -26,11 +27,13 @@ type controllerOptions struct {
 	settle      time.Duration
 	workers     int
 	excluded    []string
+	spaces      int
 	leaderElect bool
 	lease       string
 	step        string
 	replicated  string
 	limits      rollout.Limits
+	impact      impactOptions
 }
 
 func controllerCommand() *cobra.Command {
@@ -52,8 +55,10 @@ func controllerCommand() *cobra.Command {
 	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it has failed, whatever deadline the workload has itself")
 	flags.StringVar(&o.replicated, "replicated", "together", "how a ConfigMap rolls that is replicated, the same in several namespaces: together, as one change that proves itself once; each, as a change of its own in each namespace")
 	flags.DurationVar(&o.limits.ForeignHalt, "foreign-halt", time.Hour, "how long a change of a replicated ConfigMap stops in the namespaces in which nothing has failed, before one more of them tries")
+	o.impact.add(flags)
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own, unless --namespaces lists those that are; the webhook configuration has to say the same")
+	flags.IntVar(&o.spaces, "namespace-metrics", 0, fmt.Sprintf("how many namespaces have series of their own in metrics, at most %d; the others are summed as (others). 0: no workloads by namespace", shortlist.Most))
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, for several replicas")
 	flags.StringVar(&o.lease, "lease", "configstamp-controller", "Lease of the leader, in configstamp's own namespace")
 	describeEnvironment(command)
@@ -61,12 +66,15 @@ func controllerCommand() *cobra.Command {
 }
 
 func (o *controllerOptions) check() error {
-	errs := []error{o.common.check()}
+	errs := []error{o.common.check(), o.impact.check(&o.serving)}
 	if o.settle < 0 {
 		errs = append(errs, fmt.Errorf("--settle=%s: want no less than 0s", o.settle))
 	}
 	if o.workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers=%d: want at least 1", o.workers))
+	}
+	if o.spaces < 0 || o.spaces > shortlist.Most {
+		errs = append(errs, fmt.Errorf("--namespace-metrics=%d: want 0 to %d; each namespace has several series", o.spaces, shortlist.Most))
 	}
 	return errors.Join(append(errs, o.checkLimits())...)
 }
@@ -137,27 +145,32 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		return err
 	}
 	c, err := controller.New(p.config, p.served, controller.Options{
-		Kinds:        rules.kinds,
-		Policy:       rules.policy,
-		Installation: o.namespace,
-		Dialects:     rules.dialects,
-		Namespaces:   o.namespaces,
-		Excluded:     o.never(),
-		Settle:       o.settle,
-		Limits:       o.limits,
-		Workers:      o.workers,
-		Lease:        lock,
-		Clock:        clock.RealClock{},
+		Kinds:            rules.kinds,
+		Policy:           rules.policy,
+		Installation:     o.namespace,
+		Dialects:         rules.dialects,
+		Namespaces:       o.namespaces,
+		Excluded:         o.never(),
+		Settle:           o.settle,
+		Limits:           o.limits,
+		Workers:          o.workers,
+		NamespaceMetrics: o.spaces,
+		Lease:            lock,
+		Clock:            clock.RealClock{},
 	}, p.store, p.spaces, p.keys, p.events, p.registry)
 	if err != nil {
 		return err
 	}
 	var certificate *certs.Source // nil: nothing is served by TLS
-	if o.metricsTLS {
-		if certificate, err = o.certificate(p); err != nil {
+	if o.metricsTLS || o.impact.on() {
+		if certificate, err = o.certificate(p, o.calledBy()); err != nil {
 			return err
 		}
 		p.registry.MustRegister(certificate)
+	}
+	warns, err := o.impact.open(ctx, p, c, certificate)
+	if err != nil {
+		return err
 	}
 	p.tellProgress("workloads", c.LastProgress)
 	p.signs["workloads"] = c.LastSign
@@ -173,6 +186,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		group.Go(func() error { return certificate.Run(ctx) })
 	}
 	group.Go(func() error { return p.serve(ctx, &o.serving, certificate, c.Ready, c.Healthy) })
+	group.Go(func() error { return warns(ctx) })
 	group.Go(func() error { return c.Run(ctx) })
 	err = group.Wait()
 	p.events.Finish(context.WithoutCancel(ctx), controllerTellsWithin)

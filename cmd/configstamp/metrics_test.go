@@ -40,6 +40,7 @@ func TestReferenceOfMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := between(t, path, string(document), "metrics", table(found))
+	text = between(t, path, text, "states", stateTable())
 	for name, of := range map[string]checksum.Metrics{
 		"outcomes": checksum.AdmissionOutcomes, "reasons": checksum.AdmissionReasons, "waits": checksum.Waiting,
 		"readmissions": checksum.ReadmissionResults, "rollouts": checksum.RolloutResults,
@@ -85,6 +86,8 @@ func exposed(t *testing.T, process string) map[string]*metric {
 	doors := 2
 	if process == "webhook" {
 		args, doors = append(args, "--address=127.0.0.1:0"), 3
+	} else {
+		args = append(args, "--namespace-metrics=1")
 	}
 	served := start(t, doors, args...)
 	_, text := get(t, trust, "https://"+served["metrics"]+"/metrics")
@@ -138,7 +141,7 @@ func table(found map[string]*metric) string {
 		for _, label := range slices.Sorted(maps.Keys(m.labels)) {
 			switch values := slices.Sorted(maps.Keys(m.labels[label])); label {
 			case "le": // of a histogram
-			case "version":
+			case "version", "namespace": // any
 				labels = append(labels, "`"+label+"`")
 			default:
 				labels = append(labels, "`"+label+"`: "+strings.TrimPrefix(strings.Join(values, ", "), ", "))
@@ -180,6 +183,16 @@ func labelTable(of checksum.Metrics) string {
 	text.WriteString("| value | meaning |\n|---|---|\n")
 	for _, label := range checksum.Labels(of) {
 		fmt.Fprintf(&text, "| `%s` | %s |\n", label, strings.Join(meanings[label], "; or: "))
+	}
+	return text.String()
+}
+
+// stateTable tells what the states of workloads mean, and which reasons they sum up.
+func stateTable() string {
+	var text strings.Builder
+	text.WriteString("| value | meaning | reasons |\n|---|---|---|\n")
+	for _, state := range checksum.States() {
+		fmt.Fprintf(&text, "| `%s` | %s | `%s` |\n", state.Label, state.Meaning, strings.Join(checksum.Labels(state.Of), "` `"))
 	}
 	return text.String()
 }
