@@ -34,6 +34,8 @@ func (q *Question) concerned() (all []*app, stays []Stay) {
 		}
 		if len(a.rollsFor) == 0 {
 			a.rollsFor = q.released(a, uses)
+			mine := len(stays) - len(uses) // they are the last, and it does not stay for what releases it
+			stays = append(stays[:mine], slices.DeleteFunc(stays[mine:], func(s Stay) bool { return slices.Contains(a.rollsFor, s.Source) })...)
 		}
 		if len(a.rollsFor) > 0 {
 			slices.SortFunc(a.rollsFor, checksum.Source.Compare)

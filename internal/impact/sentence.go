@@ -21,8 +21,8 @@ const (
 	mostRunes = 256
 	// fewNames are all named; of more, two are, and the others are counted.
 	fewNames = 3
-	// mostOfKey is how much of a key's name is said.
-	mostOfKey = 100
+	// mostOfName is how much is said of a name that is too long.
+	mostOfName = 60
 	// mostTimes at which something that is held rolls are told apart.
 	mostTimes = 3
 )
@@ -80,7 +80,7 @@ func whoNeeds(edit *forecast.Edit, brief *forecast.Brief) (refs []workload.Ref, 
 		return needs
 	})
 	if slices.Sort(keys); len(keys) > 0 {
-		lost = "the key " + strconv.Quote(keys[0][:min(len(keys[0]), mostOfKey)])
+		lost = "the key " + strconv.Quote(cut(keys[0]))
 	}
 	if more := len(keys) - 1; more > 0 {
 		lost = fmt.Sprintf("%s and %d more", lost, more)
@@ -175,16 +175,17 @@ func fitting(refs []workload.Ref, sentence string) (text string) {
 	return text
 }
 
-// list names the first of some workloads, and counts the others.
+// list names the first of some workloads, and counts the others. named is 0 where even one
+// name is too long: then it is cut.
 func list(refs []workload.Ref, named int) string {
 	names := make([]string, 0, named+1)
 	for _, ref := range refs[:named] {
 		names = append(names, ref.Text())
 	}
-	switch more := len(refs) - named; {
-	case named == 0:
-		return fmt.Sprintf("workloads with long names (%d)", more)
-	case more > 0:
+	if named == 0 {
+		names = append(names, cut(refs[0].Text()))
+	}
+	if more := len(refs) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	last := len(names) - 1
@@ -192,4 +193,11 @@ func list(refs []workload.Ref, named int) string {
 		return names[0]
 	}
 	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+func cut(name string) string {
+	if len(name) <= mostOfName {
+		return name
+	}
+	return name[:mostOfName] + "…"
 }
