@@ -26,8 +26,12 @@ func TestImpact_IsNeverInTheWay(t *testing.T) {
 	run := run.Of(t)
 	s := run.Space(t)
 	w := &writers{s: s, config: run.Client.CoreV1().ConfigMaps(s.Namespace).Update}
-	s.Set("configmap/c", "k", "0")
-	s.Create(deployment("d", "configmap/c"))
+	var sources []string
+	for client := range writersAtOnce {
+		sources = append(sources, fmt.Sprintf("configmap/c%d", client))
+		s.Set(sources[client], "k", "0")
+	}
+	s.Create(deployment("d", sources...))
 	s.Settled("deployment/d")
 	controllers := func(do func(*harness.Process)) {
 		for _, controller := range product.Controllers {
@@ -43,8 +47,8 @@ func TestImpact_IsNeverInTheWay(t *testing.T) {
 		{"nothing is wrong", 4, 25, func() {}, func() {}},
 		{"both are stopped", 4, 25, func() { controllers(func(p *harness.Process) { harness.Must(t, p.Stop()) }) }, start},
 		{"both are killed", 4, 25, func() { controllers(func(p *harness.Process) { harness.Must(t, p.Kill()) }) }, start},
-		{"both hang", 8, 3, func() { controllers((*harness.Process).Freeze) }, func() { controllers((*harness.Process).Thaw) }},
-		{"connections are accepted, and nobody answers", 8, 3, product.Impact.Hold, product.Impact.Release},
+		{"both hang", writersAtOnce, 3, func() { controllers((*harness.Process).Freeze) }, func() { controllers((*harness.Process).Thaw) }},
+		{"connections are accepted, and nobody answers", writersAtOnce, 3, product.Impact.Hold, product.Impact.Release},
 	}
 	for _, wrong := range wrong {
 		t.Run(wrong.name, func(t *testing.T) {
@@ -56,6 +60,8 @@ func TestImpact_IsNeverInTheWay(t *testing.T) {
 	t.Run("both are restarted, over and over", func(t *testing.T) {
 		over := make(chan struct{})
 		var writing sync.WaitGroup
+		defer writing.Wait()
+		defer close(over)
 		writing.Go(func() { w.write(t, 4, 1<<20, over) })
 		for round := range 4 {
 			for _, controller := range product.Controllers {
@@ -68,19 +74,24 @@ func TestImpact_IsNeverInTheWay(t *testing.T) {
 				time.Sleep(300 * time.Millisecond)
 			}
 		}
-		close(over)
-		writing.Wait()
 	})
 	t.Run("a follower is behind", func(t *testing.T) { w.aFollowerIsBehind(t, run, product) })
 }
 
-// writers write ConfigMap c, which a workload uses.
+// writersAtOnce write a ConfigMap each, with a pause: the API server asks again, and waits
+// again, when one was written a moment ago or meanwhile.
+const (
+	writersAtOnce = 8
+	writersPause  = 100 * time.Millisecond
+)
+
+// writers write ConfigMaps that a workload uses.
 type writers struct {
 	s      *harness.Space
 	config func(context.Context, *corev1.ConfigMap, metav1.UpdateOptions) (*corev1.ConfigMap, error)
 }
 
-// write has clients give the ConfigMap other content, each so many times or until it is
+// write has clients give a ConfigMap each other content, so many times or until it is
 // over, and checks that each write is allowed, and soon.
 func (w *writers) write(t *testing.T, clients, each int, over <-chan struct{}) {
 	t.Helper()
@@ -93,11 +104,11 @@ func (w *writers) write(t *testing.T, clients, each int, over <-chan struct{}) {
 				select {
 				case <-over:
 					return
-				default:
+				case <-time.After(writersPause):
 				}
 				began := time.Now()
 				_, err := w.config(t.Context(), &corev1.ConfigMap{
-					ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"k": fmt.Sprintf("%s %d %d", t.Name(), client, i)},
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c%d", client)}, Data: map[string]string{"k": fmt.Sprint(t.Name(), i)},
 				}, metav1.UpdateOptions{})
 				elapsed := time.Since(began)
 				if err != nil {
@@ -121,6 +132,7 @@ func (w *writers) write(t *testing.T, clients, each int, over <-chan struct{}) {
 // aFollowerIsBehind has writes ask the controller that does not lead, whose watches
 // deliver nothing.
 func (w *writers) aFollowerIsBehind(t *testing.T, run *harness.Run, product *harness.Product) {
+	harness.Must(t, run.ForgetLeader(t.Context())) // who was killed has the lease
 	harness.Must(t, product.Start(t.Context()))
 	s := w.s.In(t)
 	var leader *harness.Process
@@ -137,9 +149,9 @@ func (w *writers) aFollowerIsBehind(t *testing.T, run *harness.Run, product *har
 	product.Controllers[follower].Proxy.Add(proxy.Rule{Match: proxy.Matching("watch", ""), Gate: gate})
 	product.Controllers[follower].Proxy.Cut(proxy.Matching("watch", "configmaps,deployments"))
 	product.Impact.Only(follower)
-	s.Create(deployment("new", "configmap/c")) // which it does not know
+	s.Create(deployment("new", "configmap/c0")) // which it does not know
 	w.write(t, 4, 25, nil)
-	if result := s.Kubectl("patch", "configmap/c", "-p", `{"data":{"k":"by kubectl"}}`); len(result.Warnings()) > 1 {
+	if result := s.Kubectl("patch", "configmap/c0", "-p", `{"data":{"k":"by kubectl"}}`); len(result.Warnings()) > 1 {
 		t.Errorf("warnings: %q", result.Warnings())
 	}
 	gate.Open()

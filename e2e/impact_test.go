@@ -30,7 +30,7 @@ func impactVerbs() []impactVerb {
 			return s.KubectlEnv([]string{`EDITOR=sed -i 's|k: "1"|k: "2"|'`}, "edit", "configmap/edit")
 		}},
 		{name: "apply", change: input("apply", "apply")},
-		{name: "server-side", change: input("apply", "server-side", "--server-side", "--force-conflicts")},
+		{name: "server-side", change: input("apply", "server-side", "--server-side")},
 		{name: "patch", change: func(s *harness.Space, args ...string) harness.Result {
 			return s.Kubectl(append([]string{"patch", "configmap/patch", "-p", `{"data":{"k":"2"}}`}, args...)...)
 		}},
@@ -68,7 +68,11 @@ func TestImpact_IsSaidByEveryVerbOfKubectl(t *testing.T) {
 	s := run.Space(t)
 	verbs, users, want := impactVerbs(), []string{}, rolls{}
 	for _, verb := range verbs {
-		s.Apply(twoKeys(verb.name, "1"))
+		create := []string{"apply", "-f", "-"}
+		if verb.name == "server-side" {
+			create = append(create, "--server-side")
+		}
+		s.KubectlInput(twoKeys(verb.name, "1"), create...)
 		s.Create(deployment(verb.name+"-a", "configmap/"+verb.name))
 		s.Create(readerOf(verb.name+"-b", "configmap/"+verb.name, "k"))
 		for _, user := range []string{"deployment/" + verb.name + "-a", "deployment/" + verb.name + "-b"} {

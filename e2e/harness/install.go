@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +106,27 @@ func eachWebhook(configuration *unstructured.Unstructured, do func(one map[strin
 		}
 	}
 	return unstructured.SetNestedSlice(configuration.Object, webhooks, "webhooks")
+}
+
+// Configure has the objects of a kind, in a manifest of the checkout, in the place of those
+// of this run, to the end of the test.
+func (r *Run) Configure(t testing.TB, kind, file string) {
+	t.Helper()
+	r = r.Of(t)
+	put := func(objects []*unstructured.Unstructured) {
+		Must(t, installProduct(context.Background(), r.Dynamic, slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != kind }),
+			r.Product.URLs(), r.Authority.PEM))
+	}
+	dir, err := root()
+	Must(t, err)
+	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
+	Must(t, err)
+	objects, err := parse(string(text))
+	Must(t, err)
+	usual, err := r.wanted.manifest()
+	Must(t, err)
+	put(objects)
+	t.Cleanup(func() { put(usual) })
 }
 
 // token is what a Pod of ours would find at its mount.
