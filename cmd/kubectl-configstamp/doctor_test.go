@@ -166,6 +166,12 @@ func TestDoctor(t *testing.T) {
 				return resource == "deployments" && verb == "patch" || name == "configstamp-controller" && verb == "update"
 			}
 		}},
+		"rights-of-pods": {set(ourSettings, "true", "data", "pods"), func(_ *testing.T, s *fakecluster.Server) {
+			s.Lacks = func(verb, resource, _, _ string) bool { return resource == "pods" && verb == "watch" }
+		}},
+		"rights-of-no-pods": {func(_ *testing.T, s *fakecluster.Server) {
+			s.Lacks = func(verb, resource, _, _ string) bool { return resource == "pods" && verb == "watch" }
+		}},
 		"rights-namespaced-mode": {namespaced, func(_ *testing.T, s *fakecluster.Server) {
 			s.Everywhere = true
 			s.Lacks = func(_, resource, namespace, _ string) bool { return namespace == "" || resource == "pods" }

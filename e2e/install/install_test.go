@@ -101,8 +101,10 @@ func TestHelm_ByAnotherName(t *testing.T) {
 		t.Errorf("helm test: %s", out)
 	}
 	s.Label("enabled")
+	before := s.Counts()
 	s.EventuallyRecorded()
-	s.told("1")
+	s.edits("1")
+	s.WantRolls(before, harness.Rolls{"deployment/web": 1})
 	_, err = cluster.Helm(t.Context(), "uninstall", "config", "--namespace=platform", "--wait", "--timeout=3m")
 	harness.Must(t, err)
 	wantNothingLeft(t)

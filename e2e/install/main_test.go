@@ -84,9 +84,15 @@ func (s *shop) EventuallyRecorded() {
 	})
 }
 
-// told is rolls for somebody with kubectl, who is told what rolls out: by a dry run, and
-// by the edit itself.
+// told is rolls for somebody with kubectl, who is told what rolls out.
 func (s *shop) told(content string) {
+	s.t.Helper()
+	s.rollsBy(func() { s.edits(content) })
+}
+
+// edits edits what the app uses by kubectl, which says what rolls out: to a dry run, and to
+// the edit itself.
+func (s *shop) edits(content string) {
 	s.t.Helper()
 	const want = "configstamp: this change rolls out deployment/web"
 	s.EventuallyIn(time.Minute, "waiting until who edits is told what rolls out", func() error {
@@ -96,12 +102,10 @@ func (s *shop) told(content string) {
 		}
 		return nil
 	})
-	s.rollsBy(func() {
-		edit := s.KubectlEnv([]string{`EDITOR=sed -i 's|SETTING: .*|SETTING: "` + content + `"|'`}, "edit", "configmap/message")
-		if !slices.Equal(edit.Warnings(), []string{want}) {
-			s.t.Errorf("kubectl edit says %q, want %q", edit.Stderr, want)
-		}
-	})
+	edit := s.KubectlEnv([]string{`EDITOR=sed -i 's|SETTING: .*|SETTING: "` + content + `"|'`}, "edit", "configmap/message")
+	if !slices.Equal(edit.Warnings(), []string{want}) {
+		s.t.Errorf("kubectl edit says %q, want %q", edit.Stderr, want)
+	}
 }
 
 // rolls edits what the app uses, and checks that it rolls out, once.

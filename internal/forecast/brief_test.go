@@ -21,9 +21,9 @@ func TestBrief_OfManyIsThatOfFew(t *testing.T) {
 		uses(checksum.Reference{Source: config, Use: checksum.Live, All: true}, checksum.Reference{Source: checksum.Source{Kind: checksum.Secret, Name: "gone"}, Use: checksum.Live, All: true}),
 	}
 	var all []forecast.Workload
-	for n := range 120 {
+	for n := range 200 {
 		w := web(fmt.Sprintf("app-%03d", n), changes[n%len(changes)])
-		w.Status.Current = now.Add(-time.Duration(n) * time.Minute)
+		w.Status.Current = now.Add(-time.Duration(n/2) * time.Minute)
 		all = append(all, w)
 	}
 	brief := func(step int, users []forecast.Workload) forecast.Brief {
@@ -41,7 +41,7 @@ func TestBrief_OfManyIsThatOfFew(t *testing.T) {
 		return names
 	}
 	for _, step := range []int{0, 1, 3} {
-		many, few, rest := brief(step, all), brief(step, all[:60]), brief(step, all[60:])
+		many, few, rest := brief(step, all), brief(step, all[:100]), brief(step, all[100:])
 		if got, want := names(many.Rolls), names(append(slices.Clone(few.Rolls), rest.Rolls...)); len(want) < 30 || !slices.Equal(got, want) {
 			t.Errorf("%v roll, want %v", got, want)
 		}

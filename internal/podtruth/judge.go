@@ -209,3 +209,9 @@ func (s *Source) editedSince(high time.Time) bool {
 func ProvenFrom(container *Container) time.Time {
 	return container.Started.Add(second + Skew + Heard)
 }
+
+// MayHaveStartedAfter reports whether a container may have started after a moment, by the API
+// server's clock.
+func MayHaveStartedAfter(container *Container, moment time.Time) bool {
+	return container.Started.Add(second + Skew).After(moment)
+}
