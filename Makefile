@@ -29,7 +29,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
+.PHONY: help build demo recording local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,6 +41,11 @@ build: ## Build bin/configstamp, and the kubectl plugin
 
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
+
+recording: ## Draw docs/bad-edit.svg from a new run: the demonstration's scene of the bad edit (needs root)
+	@mkdir -p dist
+	@CLUSTER=recording e2e/demo/run.sh -scene shop-settings -cast $(CURDIR)/dist/bad-edit.cast
+	go run ./e2e/demo/recording dist/bad-edit.cast docs/bad-edit.svg
 
 plugin-release: ## Build what is released of the kubectl plugin into dist/plugin: six platforms, krew's manifest; krew itself checks it (three minutes the first time)
 	@go run ./deploy/krew -version $(VERSION) -commit $(COMMIT) -time $$(git log -1 --format=%ct) -out dist/plugin
@@ -68,7 +73,7 @@ installed: ## The demonstration where there is no cert-manager, installed self-m
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	$(RACE) -skip '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/rollouts/timeline ./e2e/bench/...
+	$(RACE) -skip '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/demo/recording ./e2e/rollouts/timeline ./e2e/bench/...
 	go test -run '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./controller ./internal/rollout
 	cd e2e/cluster && go test ./...
 
