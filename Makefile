@@ -34,7 +34,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo site recording local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
+.PHONY: help build demo site recording local-request installed test long test-all unit lint oracle observability e2e snippets rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -63,8 +63,8 @@ plugin-release: ## Build what is released of the kubectl plugin into dist/plugin
 	@go run ./deploy/krew -version $(VERSION) -commit $(COMMIT) -time $$(git log -1 --format=%ct) -out dist/plugin
 	cd e2e/krew && go test -count=1 ./...
 
-test: ## What has to pass before anything lands: lint, chart, unit tests with -race, the site, oracle, alerts, end to end, a bad edit on real containers
-	@.ci/parts "make test" lint chart unit site oracle observability e2e rollouts-short
+test: ## What has to pass before anything lands: lint, chart, unit tests with -race, the site, oracle, alerts, end to end, what the pages have people type, a bad edit on real containers
+	@.ci/parts "make test" lint chart unit site oracle observability e2e snippets rollouts-short
 
 long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration, the plugin's release
 	@.ci/parts "make long" rollouts-long gates faults-short install soak-short installed plugin-release
@@ -85,7 +85,7 @@ installed: ## The demonstration where there is no cert-manager, installed self-m
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	$(RACE) -skip '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/demo/recording ./e2e/rollouts/timeline ./e2e/bench/...
+	$(RACE) -skip '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/demo/recording ./e2e/snippets/page ./e2e/rollouts/timeline ./e2e/bench/...
 	go test -run '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./controller ./internal/rollout
 	cd e2e/cluster && go test ./...
 
@@ -102,6 +102,9 @@ observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit togeth
 e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
 	cd e2e/gitops && CONFIGSTAMP_E2E=1 go test -count=1 -v .
+
+snippets: ## Do what README, quick start and examples have people type, on a real cluster (needs root)
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/snippets
 
 # What no simulation can show comes first: containers that crash, before they are
 # ready and after.
