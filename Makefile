@@ -13,6 +13,11 @@ KUBECONFORM_VERSION := v0.8.0
 KUBECONFORM      := $(CACHE)/bin/kubeconform-$(KUBECONFORM_VERSION)
 HELM_DOCS_VERSION := v1.14.2
 HELM_DOCS        := $(CACHE)/bin/helm-docs-$(HELM_DOCS_VERSION)
+HUGO_VERSION     := v0.164.0
+HUGO             := $(CACHE)/bin/hugo-$(HUGO_VERSION)
+MERMAID_VERSION  := 12.3.0
+MERMAID_SUM      := 336df803d87a38b70a01e736e666c8f7601d2ce42f5e47c8fafe5d721074b9a3
+MERMAID          := $(CACHE)/bin/mermaid-$(MERMAID_VERSION).min.js
 GO_BUILD         := go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
 # One way to compile for all that needs no race detector, so that the modules and a
 # clone elsewhere share what is compiled.
@@ -29,7 +34,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
+.PHONY: help build demo site recording local-request installed test long test-all unit lint oracle observability e2e snippets rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,12 +47,24 @@ build: ## Build bin/configstamp, and the kubectl plugin
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
+# Diagrams are drawn in the browser, by what npm has of Mermaid: the site asks no other host for anything.
+DIAGRAMS := $(if $(shell command -v npm),$(MERMAID))
+site: $(HUGO) $(DIAGRAMS) ## Make the documentation's site, dist/site, and look for links that lead nowhere
+	$(HUGO) --source . --config site/hugo.yaml --destination dist/site --cleanDestinationDir --noBuildLock --panicOnWarning --quiet
+	@$(if $(DIAGRAMS),cp $(MERMAID) dist/site/mermaid.min.js,echo "SKIPPED (1 check): diagrams stay text: without npm there is no Mermaid")
+	go test -count=1 ./site
+
+recording: ## Draw docs/bad-edit.svg from a new run: the demonstration's scene of the bad edit (needs root)
+	@mkdir -p dist
+	@CLUSTER=recording e2e/demo/run.sh -scene shop-settings -cast $(CURDIR)/dist/bad-edit.cast
+	go run ./e2e/demo/recording dist/bad-edit.cast docs/bad-edit.svg
+
 plugin-release: ## Build what is released of the kubectl plugin into dist/plugin: six platforms, krew's manifest; krew itself checks it (three minutes the first time)
 	@go run ./deploy/krew -version $(VERSION) -commit $(COMMIT) -time $$(git log -1 --format=%ct) -out dist/plugin
 	cd e2e/krew && go test -count=1 ./...
 
-test: ## What has to pass before anything lands: lint, chart, unit tests with -race, oracle, alerts, end to end, a bad edit on real containers
-	@.ci/parts "make test" lint chart unit oracle observability e2e rollouts-short
+test: ## What has to pass before anything lands: lint, chart, unit tests with -race, the site, oracle, alerts, end to end, what the pages have people type, a bad edit on real containers
+	@.ci/parts "make test" lint chart unit site oracle observability e2e snippets rollouts-short
 
 long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration, the plugin's release
 	@.ci/parts "make long" rollouts-long gates faults-short install soak-short installed plugin-release
@@ -68,7 +85,7 @@ installed: ## The demonstration where there is no cert-manager, installed self-m
 	fi
 
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	$(RACE) -skip '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/rollouts/timeline ./e2e/bench/...
+	$(RACE) -skip '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/demo/recording ./e2e/snippets/page ./e2e/rollouts/timeline ./e2e/bench/...
 	go test -run '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./controller ./internal/rollout
 	cd e2e/cluster && go test ./...
 
@@ -85,6 +102,9 @@ observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit togeth
 e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
 	cd e2e/gitops && CONFIGSTAMP_E2E=1 go test -count=1 -v .
+
+snippets: ## Do what README, quick start and examples have people type, on a real cluster (needs root)
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/snippets
 
 # What no simulation can show comes first: containers that crash, before they are
 # ready and after.
@@ -140,13 +160,21 @@ $(eval $(call program,$(HELM),helm,helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)))
 $(eval $(call program,$(HELM_DOCS),helm-docs,github.com/norwoodj/helm-docs/cmd/helm-docs@$(HELM_DOCS_VERSION)))
 $(eval $(call program,$(KUBECONFORM),kubeconform,github.com/yannh/kubeconform/cmd/kubeconform@$(KUBECONFORM_VERSION)))
 
+$(eval $(call program,$(HUGO),hugo,github.com/gohugoio/hugo@$(HUGO_VERSION)))
+
+$(MERMAID):
+	@mkdir -p $(@D)
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && cd "$$work" && npm pack --silent mermaid@$(MERMAID_VERSION) >/dev/null && \
+		tar -xzf mermaid-*.tgz package/dist/mermaid.min.js && echo "$(MERMAID_SUM)  package/dist/mermaid.min.js" | sha256sum --check --quiet && \
+		mv package/dist/mermaid.min.js $@
+
 $(PROMTOOL):
 	@echo "Building promtool $(PROMTOOL_VERSION), once: about two minutes"
 	@mkdir -p $(@D)/build
 	cd e2e/observability && go build -tags remove_all_sd -o $(@D)/build/promtool github.com/prometheus/prometheus/cmd/promtool
 	@mv $(@D)/build/promtool $@
 
-tools: $(GOLANGCI_LINT) $(HELM) $(HELM_DOCS) $(KUBECONFORM) $(PROMTOOL) ## Build every program that tests use, once; they build what they miss, so this only says how long it takes
+tools: $(GOLANGCI_LINT) $(HELM) $(HELM_DOCS) $(KUBECONFORM) $(PROMTOOL) $(HUGO) $(DIAGRAMS) ## Build every program that tests use, once; they build what they miss, so this only says how long it takes
 	cd e2e/cluster && go run ./cmd/cluster build >/dev/null
 
 helm: $(HELM) ## Build the helm that tests use, and print where it is
