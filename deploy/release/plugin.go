@@ -40,10 +40,10 @@ func (r *release) makePlugin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if name == "configstamp.yaml" {
-			name = "krew.yaml"
-		} else if err := r.describePlugin(name, content); err != nil {
-			return err
+		if name != "configstamp.yaml" { // krew's manifest
+			if err := r.describePlugin(name, content); err != nil {
+				return err
+			}
 		}
 		if err := r.write(name, content); err != nil {
 			return err

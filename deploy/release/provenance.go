@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	slsa "github.com/in-toto/attestation/go/predicates/provenance/v1"
@@ -55,7 +57,7 @@ func (r *release) predicate(ctx context.Context) (*structpb.Struct, error) {
 	if err != nil {
 		return nil, err
 	}
-	helmVersion, err := r.command(ctx, nil, r.helm, "version", "--template", "{{.Version}}")
+	helm, err := buildinfo.ReadFile(r.helm)
 	if err != nil {
 		return nil, err
 	}
@@ -63,15 +65,15 @@ func (r *release) predicate(ctx context.Context) (*structpb.Struct, error) {
 	if err != nil {
 		return nil, err
 	}
-	module := func(path string, version []byte) *intoto.ResourceDescriptor {
-		return &intoto.ResourceDescriptor{Uri: "pkg:golang/" + path + "@" + strings.TrimSpace(string(version))}
+	module := func(module *debug.Module) *intoto.ResourceDescriptor {
+		return &intoto.ResourceDescriptor{Uri: packageURL(module)}
 	}
 	predicate := &slsa.Provenance{
 		BuildDefinition: &slsa.BuildDefinition{
 			BuildType: source + "/blob/main/docs/releases.md", ExternalParameters: parameters,
 			ResolvedDependencies: []*intoto.ResourceDescriptor{
 				{Uri: "git+" + source, Digest: map[string]string{"gitCommit": r.commit}},
-				module("std", goVersion), module("helm.sh/helm/v4", helmVersion),
+				module(standardLibrary(string(goVersion))), module(&helm.Main),
 			},
 		},
 		RunDetails: &slsa.RunDetails{Builder: &slsa.Builder{Id: source + "/tree/" + r.commit + "/deploy/release"}},

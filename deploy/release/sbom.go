@@ -5,6 +5,7 @@ import (
 	"debug/buildinfo"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/CycloneDX/cyclonedx-go"
@@ -18,7 +19,7 @@ func (r *release) writeSBOM(name string, binary []byte) error {
 		return fmt.Errorf("reading what %s was made of: %w", name, err)
 	}
 	var out bytes.Buffer
-	if err := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(document); err != nil {
+	if err := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(document, cyclonedx.SpecVersion1_6); err != nil {
 		return err
 	}
 	return r.write(name+".cdx.json", out.Bytes())
@@ -35,7 +36,7 @@ func (r *release) sbom(binary []byte) (*cyclonedx.BOM, error) {
 	made := component(cyclonedx.ComponentTypeApplication, &info.Main)
 	made.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}}
 	made.Licenses = &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}}
-	parts := []cyclonedx.Component{component(cyclonedx.ComponentTypeLibrary, &debug.Module{Path: "std", Version: info.GoVersion})}
+	parts := []cyclonedx.Component{component(cyclonedx.ComponentTypeLibrary, standardLibrary(info.GoVersion))}
 	for _, module := range info.Deps {
 		if module.Replace != nil {
 			module = module.Replace
@@ -55,10 +56,19 @@ func (r *release) sbom(binary []byte) (*cyclonedx.BOM, error) {
 }
 
 func component(kind cyclonedx.ComponentType, module *debug.Module) cyclonedx.Component {
-	url := "pkg:golang/" + module.Path + "@" + module.Version
+	url := packageURL(module)
 	c := cyclonedx.Component{Type: kind, BOMRef: url, Name: module.Path, Version: module.Version, PackageURL: url}
 	if module.Sum != "" {
 		c.Properties = &[]cyclonedx.Property{{Name: "go:sum", Value: module.Sum}}
 	}
 	return c
+}
+
+// standardLibrary is Go's, as databases of weaknesses name it.
+func standardLibrary(goVersion string) *debug.Module {
+	return &debug.Module{Path: "stdlib", Version: strings.TrimPrefix(strings.TrimSpace(goVersion), "go")}
+}
+
+func packageURL(module *debug.Module) string {
+	return "pkg:golang/" + module.Path + "@" + module.Version
 }
