@@ -24,17 +24,20 @@ GO_BUILD         := go build -ldflags '-s -w -X main.version=$(VERSION) -X main.
 export CGO_ENABLED := 0
 export GOFLAGS     := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 RACE             := CGO_ENABLED=1 go test -race
-NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability e2e/krew
+NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability e2e/krew deploy/release
 PROMTOOL_VERSION := $(shell sed -n 's|.*github.com/prometheus/prometheus v|v|p' e2e/observability/go.mod)
 PROMTOOL         := $(CACHE)/bin/promtool-$(PROMTOOL_VERSION)
 FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
 
-PLATFORM         ?= linux/$(shell go env GOARCH)
-IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
+# All that a release depends on, but its version and its image.
+RELEASE          = cd deploy/release && go run . -root $(CURDIR) -helm $(HELM) -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
 
-.PHONY: help build demo site recording local-request installed test long test-all unit lint oracle observability e2e snippets rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
+PLATFORM         ?= linux/$(shell go env GOARCH)
+IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
+
+.PHONY: help build demo site recording local-request installed test long test-all unit lint oracle observability e2e snippets rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image install plugin-release release release-check
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -66,8 +69,8 @@ plugin-release: ## Build what is released of the kubectl plugin into dist/plugin
 test: ## What has to pass before anything lands: lint, chart, unit tests with -race, the site, oracle, alerts, end to end, what the pages have people type, a bad edit on real containers
 	@.ci/parts "make test" lint chart unit site oracle observability e2e snippets rollouts-short
 
-long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration, the plugin's release
-	@.ci/parts "make long" rollouts-long gates faults-short install soak-short installed plugin-release
+long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration, the release
+	@.ci/parts "make long" rollouts-long gates faults-short install soak-short installed release-check
 
 test-all: ## make test and the long suites: what .ci/run does
 	@.ci/parts "make test-all" test long
@@ -123,7 +126,7 @@ gates: ## Two hundred workloads with mixed gates, and several changes at once
 IMAGE_TOOLS := $(and $(filter 0,$(shell id -u)),$(shell command -v buildah),$(shell command -v busybox))
 install: $(if $(IMAGE_TOOLS),image) ## Every way to install and uninstall it, and that nothing restarts by it, from the image of the Dockerfile (needs root)
 	@$(if $(IMAGE_TOOLS),,echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it")
-	$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE)) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v ./e2e/install ./e2e/pods
+	$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE_TARBALL)) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v -skip '^TestRelease$$' ./e2e/install ./e2e/pods
 
 mutants: ## Break the product in every way, and see the tests fail that are to catch it (MUTANTS_ARGS="--only no-key")
 	go run ./e2e/mutants $(MUTANTS_ARGS)
@@ -220,11 +223,23 @@ cluster-down: ## Take it down
 image: ## Build the container image into dist/ (a Docker engine, or buildah as root and no registry); PLATFORM=linux/arm64
 	@if docker info >/dev/null 2>&1; then \
 		docker build --platform $(PLATFORM) --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t configstamp:dev . && \
-		mkdir -p dist && docker save -o $(IMAGE) configstamp:dev; \
-	else e2e/image.sh $(VERSION) $(COMMIT) $(PLATFORM) $(IMAGE); fi
-	@ls -l $(IMAGE)
+		mkdir -p dist && docker save -o $(IMAGE_TARBALL) configstamp:dev; \
+	else e2e/image.sh $(VERSION) $(COMMIT) $(PLATFORM) $(IMAGE_TARBALL); fi
+	@ls -l $(IMAGE_TARBALL)
 
-sbom: build ## Write dist/sbom.cdx.json: what is in the binary (CycloneDX)
-	@mkdir -p dist
-	@cd e2e/cluster && go run ./cmd/sbom $(CURDIR)/bin/configstamp $(VERSION) > $(CURDIR)/dist/sbom.cdx.json
-	@echo "dist/sbom.cdx.json: $$(grep -c '"purl"' dist/sbom.cdx.json) components"
+# What nodes pull the released image from, without a tag: <registry>/configstamp.
+release: IMAGE ?= configstamp
+release: KEY ?=
+release: $(HELM) ## Make all that is released of this commit into dist/release (VERSION=v1.2.3; IMAGE=<registry>/configstamp; KEY=file or env://NAME to sign)
+	@[ -z "$$(git status --porcelain)" ] || { echo "make release: there are changes that are not committed; what is released is a commit" >&2; exit 1; }
+	@$(RELEASE) -version '$(VERSION)' -image '$(IMAGE)' -key '$(KEY)' -out $(CURDIR)/dist/release
+
+# The Dockerfile's image of the same version, to compare with.
+CHECKED          := $(CURDIR)/dist/release-check
+DOCKERFILE_IMAGE := $(CURDIR)/dist/release-check-dockerfile.tar
+release-check: $(HELM) ## What make release makes, of what is here: looked into, signed, taken by krew, installed, upgraded to and back (needs root)
+	@$(RELEASE) -version v0.0.0-check -out $(CHECKED)
+	$(if $(IMAGE_TOOLS),e2e/image.sh v0.0.0-check "$$(git rev-parse HEAD | cut -c1-12)" linux/amd64 $(DOCKERFILE_IMAGE))
+	cd deploy/release && CONFIGSTAMP_RELEASE=$(CHECKED) $(if $(IMAGE_TOOLS),CONFIGSTAMP_DOCKERFILE_IMAGE=$(DOCKERFILE_IMAGE)) HELM=$(HELM) go test -count=1 ./...
+	cd e2e/krew && CONFIGSTAMP_RELEASE=$(CHECKED) go test -count=1 ./...
+	CONFIGSTAMP_E2E_RELEASE=$(CHECKED) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v -run '^TestRelease$$' ./e2e/install
