@@ -180,12 +180,12 @@ type simulatedApp struct {
 }
 
 // inOneGoroutine is for tests at a simulated time, which do one thing after the other: the
-// race detector finds nothing there, and makes them ten times slower. "make unit" runs them
-// without it.
+// race detector finds nothing there, and makes them ten times slower. "make unit" has it with
+// -short, and runs them again without.
 func inOneGoroutine(t *testing.T) {
 	t.Helper()
-	if raced {
-		t.Skip("one goroutine: nothing to race")
+	if testing.Short() {
+		t.Skip("in one goroutine")
 	}
 }
 
