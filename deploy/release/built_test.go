@@ -134,7 +134,7 @@ func program(t *testing.T, image v1.Image) []byte {
 			return found
 		}
 		must(t, err)
-		if head.Name != "configstamp" || head.Mode != 0o755 || head.Uid != 0 || found != nil {
+		if head.Name != "configstamp" || head.Mode&0o777 != 0o755 || head.Uid != 0 || found != nil {
 			t.Errorf("the image holds %+v", head)
 		}
 		found, err = io.ReadAll(archive)
@@ -178,6 +178,7 @@ func TestBuilt_ImageOfTheDockerfile(t *testing.T) {
 	settings := func(image v1.Image) string {
 		config, err := image.ConfigFile()
 		must(t, err)
+		delete(config.Config.Labels, "io.buildah.version")
 		text, err := json.Marshal(map[string]any{"user": config.Config.User, "entrypoint": config.Config.Entrypoint, "cmd": config.Config.Cmd, "labels": config.Config.Labels})
 		must(t, err)
 		return string(text)
