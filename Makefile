@@ -243,7 +243,7 @@ CHECKED          := $(CURDIR)/dist/release-check
 DOCKERFILE_IMAGE := $(CURDIR)/dist/release-check-dockerfile.tar
 release-check: $(HELM) ## What make release makes, of what is here: looked into, signed, taken by krew, installed, upgraded to and back (needs root)
 	@$(RELEASE) -version v0.0.0-check -out $(CHECKED)
-	$(if $(IMAGE_TOOLS),e2e/image.sh v0.0.0-check "$$(git rev-parse HEAD | cut -c1-12)" linux/amd64 $(DOCKERFILE_IMAGE))
+	$(if $(IMAGE_TOOLS),e2e/image.sh v0.0.0-check "$$(git rev-parse HEAD | cut -c1-12)" linux/amd64 $(DOCKERFILE_IMAGE),@echo "SKIPPED (1 check): whether the released image is the Dockerfile's: it needs root, and Debian's buildah and busybox-static")
 	cd deploy/release && CONFIGSTAMP_RELEASE=$(CHECKED) $(if $(IMAGE_TOOLS),CONFIGSTAMP_DOCKERFILE_IMAGE=$(DOCKERFILE_IMAGE)) HELM=$(HELM) go test -count=1 ./...
 	cd e2e/krew && CONFIGSTAMP_RELEASE=$(CHECKED) go test -count=1 ./...
 	CONFIGSTAMP_E2E_RELEASE=$(CHECKED) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v -run '^TestRelease$$' ./e2e/install
