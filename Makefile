@@ -52,10 +52,10 @@ demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 
 # Diagrams are drawn in the browser, by what npm has of Mermaid: the site asks no other host for anything.
 DIAGRAMS := $(if $(shell command -v npm),$(MERMAID))
-site: $(HUGO) $(DIAGRAMS) ## Make the documentation's site, dist/site, and look for links that lead nowhere
+site: $(HUGO) $(DIAGRAMS) ## Make the documentation's site, dist/site, and look for links that lead nowhere; the tests of what draws the recording and of what reads snippets
 	$(HUGO) --source . --config site/hugo.yaml --destination dist/site --cleanDestinationDir --noBuildLock --panicOnWarning --quiet
 	@$(if $(DIAGRAMS),cp $(MERMAID) dist/site/mermaid.min.js,echo "SKIPPED (1 check): diagrams stay text: without npm there is no Mermaid")
-	go test -count=1 ./site
+	go test -count=1 ./site ./e2e/demo/recording ./e2e/snippets/page
 
 recording: ## Draw docs/bad-edit.svg from a new run: the demonstration's scene of the bad edit (needs root)
 	@mkdir -p dist
@@ -92,7 +92,7 @@ installed: ## The demonstration where there is no cert-manager, installed self-m
 # is left out, and so is the second in which the race detector waits at the end of each package.
 unit: export GORACE := atexit_sleep_ms=50
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	$(RACE) -short -ldflags=-w -parallel 8 $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/demo/recording ./e2e/snippets/page ./e2e/rollouts/timeline ./e2e/bench/... | grep -v '/internal/rollout$$')
+	$(RACE) -short -ldflags=-w -parallel 8 $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/rollouts/timeline ./e2e/bench/... | grep -v '/internal/rollout$$')
 	go test -ldflags=-w ./checksum ./controller ./internal/eventqueue ./internal/rollout ./webhook
 	cd e2e/cluster && go test ./...
 
