@@ -28,6 +28,9 @@ func (c *Controller) Foresee(edit forecast.Edit) (forecast.Brief, bool) {
 	}
 	q.Limits.Settle = c.options.Settle
 	q.Workloads = c.foreseen(users)
+	if edit.At.Source.Kind == checksum.Secret {
+		q.TakeAsRecorded() // who reaches our port could test guesses at a Secret otherwise
+	}
 	return q.Brief(), true
 }
 

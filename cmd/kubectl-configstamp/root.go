@@ -32,12 +32,13 @@ type plugin struct {
 	// installation is configstamp's own namespace.
 	installation string
 	now          func() time.Time
-	patience     patience // of the command wait
+	patience     patience
+	within       func(context.Context, time.Duration) (context.Context, context.CancelFunc) // context.WithTimeout, but in tests
 	isTerminal   func(io.Writer) bool
 }
 
 func newPlugin(streams genericiooptions.IOStreams, now func() time.Time) *plugin {
-	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, patience: usualPatience(), isTerminal: isTerminal}
+	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, patience: usualPatience(), within: context.WithTimeout, isTerminal: isTerminal}
 }
 
 // cluster is what the flags say how to reach.
@@ -97,7 +98,7 @@ func rootCommand(p *plugin) *cobra.Command {
 		}
 	}
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
-	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.historyCommand(), p.waitCommand(), p.versionCommand())
+	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.podsCommand(), p.historyCommand(), p.waitCommand(), p.versionCommand())
 	root.AddCommand(p.pauseCommand(), p.unpauseCommand(), p.releaseCommand(), p.rollCommand(), p.adoptCommand())
 	root.AddCommand(p.graphCommand(), p.checksumCommand(), p.doctorCommand())
 	describeCompletion(root)

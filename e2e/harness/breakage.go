@@ -94,6 +94,8 @@ func mutants() map[Breakage]mutant {
 		"pauses-are-unsaid":    {"internal/impact/sentence.go", "checksum.Paused), \"{who} roll{s}", "checksum.Paused)[:0], \"{who} roll{s}"},
 		"windows-are-unsaid":   {"internal/impact/sentence.go", "if !holds {", "if true || !holds {"},
 		"keys-are-all":         {"internal/forecast/concern.go", "case !differs():", "case false:"},
+		"stamps-decide":        {"internal/podtruth/judge.go", "low, high := started(pod, container)\n\trolled", "if source.Stamp != NoStamp {\n\t\treturn map[Match]Has{Same: Holds, Differs: Lacks}[source.Stamp], StampTrue\n\t}\n\tlow, high := started(pod, container)\n\trolled"},
+		"restarts-are-ignored": {"internal/podtruth/judge.go", "proven Match) (Has, Why) {\n\tsource, container := &pod.Sources[use.Source], &pod.Containers[use.Container]", "proven Match) (Has, Why) {\n\tproven = NoStamp\n\tsource, container := &pod.Sources[use.Source], &Container{Started: pod.Created.Add(second)}"},
 		"settle-is-forgotten":  {"internal/rollout/settle.go", "return max(0, s.due(e).Sub(now))", "return min(0, s.due(e).Sub(now))"},
 	}
 }
