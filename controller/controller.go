@@ -146,6 +146,7 @@ type Controller struct {
 	waits        *waiting.Waits
 	spaces       *shortlist.List // with series of their own
 	others       *claims.Claims  // of other installations
+	leading      []func(context.Context)
 }
 
 // Edited tells the controller that a source has other content than before, which was nil
@@ -160,6 +161,9 @@ func (c *Controller) Edited(namespace string, source checksum.Source, was *check
 		c.wake(user) // a recording waits for nothing; a roll waits in sync
 	}
 }
+
+// WhileLeading has something run while this process leads. It must be called before Run.
+func (c *Controller) WhileLeading(run func(context.Context)) { c.leading = append(c.leading, run) }
 
 // NamespaceChanged tells the controller that a Namespace says something else than
 // before. It may be called at any time, from any goroutine.
@@ -232,6 +236,9 @@ func (c *Controller) work(ctx context.Context) {
 	}
 	workers.Go(func() { c.tellMisses(ctx) })
 	workers.Go(func() { c.remind(ctx) })
+	for _, run := range c.leading {
+		workers.Go(func() { run(ctx) })
+	}
 	workers.Wait()
 }
 

@@ -140,6 +140,9 @@ func (g gauges) bySpace(tally waiting.Tally, rolls map[string]int, now time.Time
 	g.spaces.Names().Sum(counts, states, set)
 }
 
+// Spaces are the namespaces that have series of their own.
+func (c *Controller) Spaces() shortlist.Names { return c.spaces.Names() }
+
 // age is how long ago something was, 0 for what never was.
 func age(since, now time.Time) float64 {
 	if since.IsZero() {

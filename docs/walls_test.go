@@ -61,9 +61,10 @@ func TestWalls_RulesArePure(t *testing.T) {
 		"internal/rollout":  knows("checksum", "internal/workload"),
 		"internal/forecast": knows("checksum", "internal/workload", "internal/rollout"),
 		"internal/answer": func(path string) bool {
-			return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout", "internal/forecast", "internal/seen")(path)
+			return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout", "internal/forecast", "internal/podtruth", "internal/seen")(path)
 		},
-		"internal/draw": knows("internal/answer"),
+		"internal/podtruth": func(path string) bool { return pureTypes(path) || knows("checksum")(path) },
+		"internal/draw":     knows("internal/answer"),
 		"internal/manifest": func(path string) bool {
 			return path != "os" && path != "net/http" && !strings.HasPrefix(path, "k8s.io/client-go") && (!strings.HasPrefix(path, module) || knows("checksum", "internal/workload")(path))
 		},

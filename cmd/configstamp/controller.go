@@ -28,6 +28,7 @@ type controllerOptions struct {
 	workers     int
 	excluded    []string
 	spaces      int
+	pods        bool
 	leaderElect bool
 	lease       string
 	step        string
@@ -57,6 +58,7 @@ func controllerCommand() *cobra.Command {
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own, unless --namespaces lists those that are; the webhook configuration has to say the same")
 	flags.IntVar(&o.spaces, "namespace-metrics", 0, fmt.Sprintf("how many namespaces have series of their own in metrics, at most %d; the others are summed as (others). 0: no workloads by namespace", shortlist.Most))
+	flags.BoolVar(&o.pods, "pods", false, "tell of the pods of opted-in namespaces whether they really have what their sources hold now (configstamp_pods); needs the right to list and watch pods")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, for several replicas")
 	flags.StringVar(&o.lease, "lease", "configstamp-controller", "Lease of the leader, in configstamp's own namespace")
 	describeEnvironment(command)
@@ -171,6 +173,11 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.store.OnChange(c.Edited)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
+	if o.pods {
+		if err := o.followPods(p, rules, c); err != nil {
+			return err
+		}
+	}
 
 	group, ctx := errgroup.WithContext(ctx)
 	for _, run := range p.watch(ctx) {

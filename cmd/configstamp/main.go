@@ -3,7 +3,7 @@
 // asks the webhooks as the API server does.
 //
 // main is wiring alone. root.go lists the commands. Flags are declared and checked in
-// options.go; webhook.go and controller.go put the parts of each process together;
+// options.go; webhook.go and controller.go (with pods.go) put the parts of each process together;
 // process.go is what both share, serving.go their certificate and probes, metrics.go
 // their metrics, memory.go how garbage is collected. check.go is the third command.
 package main

@@ -87,7 +87,7 @@ func exposed(t *testing.T, process string) map[string]*metric {
 	if process == "webhook" {
 		args, doors = append(args, "--address=127.0.0.1:0"), 3
 	} else {
-		args = append(args, "--namespace-metrics=1")
+		args = append(args, "--namespace-metrics=1", "--pods")
 	}
 	served := start(t, doors, args...)
 	_, text := get(t, trust, "https://"+served["metrics"]+"/metrics")

@@ -17,6 +17,7 @@ func All() []Scenario {
 		memoryOfLarge(),
 		memoryOfMany(),
 		workloads(),
+		pods(),
 		growth(),
 		largest(),
 		steps(),
