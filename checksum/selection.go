@@ -216,6 +216,10 @@ func (s Selection) of(content *Content) Selection {
 	return s
 }
 
+// Counts reports whether anything of a source counts that holds a content: by policy, and by
+// what the source says of itself.
+func (s Selection) Counts(content *Content) bool { return !s.of(content).HoldOnly }
+
 // without is the selection less the keys that some globs name.
 func (s Selection) without(globs []string) Selection {
 	if s.All {

@@ -42,6 +42,7 @@ import (
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/shortlist"
 	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/watchdog"
@@ -105,6 +106,9 @@ type Options struct {
 	Limits rollout.Limits
 	// Workers is how many workloads are handled at once, at least one.
 	Workers int
+	// NamespaceMetrics is how many namespaces have series of their own; 0: there are no metrics
+	// by namespace.
+	NamespaceMetrics int
 	// Lease is the lock of the leader; nil: lead without one.
 	Lease *lease.Lock
 	// Clock is real, but in tests.
@@ -142,7 +146,9 @@ type Controller struct {
 	notes        notes
 	told         told
 	waits        *waiting.Waits
-	others       *claims.Claims // of other installations
+	spaces       *shortlist.List // with series of their own
+	others       *claims.Claims  // of other installations
+	leading      []func(context.Context)
 }
 
 // Edited tells the controller that a source has other content than before, which was nil
@@ -157,6 +163,9 @@ func (c *Controller) Edited(namespace string, source checksum.Source, was *check
 		c.wake(user) // a recording waits for nothing; a roll waits in sync
 	}
 }
+
+// WhileLeading has something run while this process leads. It must be called before Run.
+func (c *Controller) WhileLeading(run func(context.Context)) { c.leading = append(c.leading, run) }
 
 // NamespaceChanged tells the controller that a Namespace says something else than
 // before. It may be called at any time, from any goroutine.
@@ -230,6 +239,9 @@ func (c *Controller) work(ctx context.Context) {
 	}
 	workers.Go(func() { c.tellMisses(ctx) })
 	workers.Go(func() { c.remind(ctx) })
+	for _, run := range c.leading {
+		workers.Go(func() { run(ctx) })
+	}
 	workers.Wait()
 }
 

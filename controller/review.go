@@ -61,6 +61,18 @@ func (c *Controller) policy(user workload.Ref, s *Workload) checksum.Policy {
 	).Translated(s.Foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.Namespace, kind) })
 }
 
+// PolicyOf is what counts for the first of some workloads that there is; false when there is
+// none, or it is not served.
+func (c *Controller) PolicyOf(some []workload.Ref) (policy checksum.Policy, served bool) {
+	for _, user := range some {
+		if user, s := c.index.Find(user); s != nil {
+			served, _ = c.served(user, s)
+			return c.policy(user, s), served
+		}
+	}
+	return policy, false
+}
+
 // concern gives the sources that concern a workload: by its policy, and those that
 // it carries stamps of, as it may have failed with them; none when that panics, as the
 // next look at it will tell.

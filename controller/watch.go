@@ -26,6 +26,7 @@ import (
 	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/index"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/shortlist"
 	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -79,6 +80,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		told:     told{texts: map[any]map[string]words{}},
 		notes:    notes{made: map[workload.Ref]*note{}},
 		waits:    waiting.New(),
+		spaces:   shortlist.New(options.NamespaceMetrics),
 		others:   claims.New(),
 	}
 	c.index = index.New(c.wake, c.concern, options.Clock.Now)
@@ -86,8 +88,8 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		c.notes.forget(user)
 		c.told.forget(user)
 	}
-	options.Limits.Settle = options.Settle
-	c.plan = rollout.New(options.Limits, lookup{c})
+	c.options.Limits.Settle = options.Settle
+	c.plan = rollout.New(c.options.Limits, lookup{c})
 	c.metrics = newMetrics(registry)
 	registry.MustRegister(gauges{c})
 	return c

@@ -61,9 +61,10 @@ func TestWalls_RulesArePure(t *testing.T) {
 		"internal/rollout":  knows("checksum", "internal/workload"),
 		"internal/forecast": knows("checksum", "internal/workload", "internal/rollout"),
 		"internal/answer": func(path string) bool {
-			return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout", "internal/forecast", "internal/seen")(path)
+			return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout", "internal/forecast", "internal/podtruth", "internal/seen")(path)
 		},
-		"internal/draw": knows("internal/answer"),
+		"internal/podtruth": func(path string) bool { return pureTypes(path) || knows("checksum")(path) },
+		"internal/draw":     knows("internal/answer"),
 		"internal/manifest": func(path string) bool {
 			return path != "os" && path != "net/http" && !strings.HasPrefix(path, "k8s.io/client-go") && (!strings.HasPrefix(path, module) || knows("checksum", "internal/workload")(path))
 		},
@@ -75,6 +76,7 @@ func TestWalls_RulesArePure(t *testing.T) {
 			standard := !strings.Contains(first, ".")
 			return standard || path == module+"checksum" || path == module+"internal/rollout" || path == module+"internal/workload"
 		},
+		"internal/shortlist": knows(),
 		"internal/index": func(path string) bool { // it is filled by others, and asked by several
 			first, _, _ := strings.Cut(path, "/")
 			standard := !strings.Contains(first, ".")

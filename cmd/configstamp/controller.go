@@ -19,6 +19,7 @@ import (
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/objects"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/shortlist"
 )
 
 type controllerOptions struct {
@@ -26,6 +27,8 @@ type controllerOptions struct {
 	settle      time.Duration
 	workers     int
 	excluded    []string
+	spaces      int
+	pods        bool
 	leaderElect bool
 	lease       string
 	step        string
@@ -56,6 +59,8 @@ func controllerCommand() *cobra.Command {
 	o.impact.add(flags)
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own, unless --namespaces lists those that are; the webhook configuration has to say the same")
+	flags.IntVar(&o.spaces, "namespace-metrics", 0, fmt.Sprintf("how many namespaces have series of their own in metrics, at most %d; the others are summed as (others). 0: no workloads by namespace", shortlist.Most))
+	flags.BoolVar(&o.pods, "pods", false, "tell of the pods of opted-in namespaces whether they really have what their sources hold now (configstamp_pods); needs the right to list and watch pods")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, for several replicas")
 	flags.StringVar(&o.lease, "lease", "configstamp-controller", "Lease of the leader, in configstamp's own namespace")
 	describeEnvironment(command)
@@ -69,6 +74,9 @@ func (o *controllerOptions) check() error {
 	}
 	if o.workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers=%d: want at least 1", o.workers))
+	}
+	if o.spaces < 0 || o.spaces > shortlist.Most {
+		errs = append(errs, fmt.Errorf("--namespace-metrics=%d: want 0 to %d; each namespace has several series", o.spaces, shortlist.Most))
 	}
 	return errors.Join(append(errs, o.checkLimits())...)
 }
@@ -139,17 +147,18 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		return err
 	}
 	c, err := controller.New(p.config, p.served, controller.Options{
-		Kinds:        rules.kinds,
-		Policy:       rules.policy,
-		Installation: o.namespace,
-		Dialects:     rules.dialects,
-		Namespaces:   o.namespaces,
-		Excluded:     o.never(),
-		Settle:       o.settle,
-		Limits:       o.limits,
-		Workers:      o.workers,
-		Lease:        lock,
-		Clock:        clock.RealClock{},
+		Kinds:            rules.kinds,
+		Policy:           rules.policy,
+		Installation:     o.namespace,
+		Dialects:         rules.dialects,
+		Namespaces:       o.namespaces,
+		Excluded:         o.never(),
+		Settle:           o.settle,
+		Limits:           o.limits,
+		Workers:          o.workers,
+		NamespaceMetrics: o.spaces,
+		Lease:            lock,
+		Clock:            clock.RealClock{},
 	}, p.store, p.spaces, p.keys, p.events, p.registry)
 	if err != nil {
 		return err
@@ -170,6 +179,11 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.store.OnChange(c.Edited)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
+	if o.pods {
+		if err := o.followPods(p, rules, c); err != nil {
+			return err
+		}
+	}
 
 	group, ctx := errgroup.WithContext(ctx)
 	for _, run := range p.watch(ctx) {

@@ -40,6 +40,7 @@ func TestReferenceOfMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := between(t, path, string(document), "metrics", table(found))
+	text = between(t, path, text, "states", stateTable())
 	for name, of := range map[string]checksum.Metrics{
 		"outcomes": checksum.AdmissionOutcomes, "reasons": checksum.AdmissionReasons, "waits": checksum.Waiting,
 		"readmissions": checksum.ReadmissionResults, "rollouts": checksum.RolloutResults,
@@ -82,8 +83,8 @@ func exposed(t *testing.T, process string) map[string]*metric {
 	t.Helper()
 	certificate, trust := certificateFiles(t)
 	args := append([]string{process, "--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--metrics-tls", "--secret-provider-classes"}, certificate...)
-	door := map[string]string{"webhook": "--address=127.0.0.1:0", "controller": "--impact-address=127.0.0.1:0"}[process]
-	served := start(t, 3, append(args, door)...)
+	more := map[string][]string{"webhook": {"--address=127.0.0.1:0"}, "controller": {"--impact-address=127.0.0.1:0", "--namespace-metrics=1"}}[process]
+	served := start(t, 3, append(args, more...)...)
 	_, text := get(t, trust, "https://"+served["metrics"]+"/metrics")
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil || len(problems) > 0 {
@@ -135,7 +136,7 @@ func table(found map[string]*metric) string {
 		for _, label := range slices.Sorted(maps.Keys(m.labels)) {
 			switch values := slices.Sorted(maps.Keys(m.labels[label])); label {
 			case "le": // of a histogram
-			case "version":
+			case "version", "namespace": // any
 				labels = append(labels, "`"+label+"`")
 			default:
 				labels = append(labels, "`"+label+"`: "+strings.TrimPrefix(strings.Join(values, ", "), ", "))
@@ -177,6 +178,16 @@ func labelTable(of checksum.Metrics) string {
 	text.WriteString("| value | meaning |\n|---|---|\n")
 	for _, label := range checksum.Labels(of) {
 		fmt.Fprintf(&text, "| `%s` | %s |\n", label, strings.Join(meanings[label], "; or: "))
+	}
+	return text.String()
+}
+
+// stateTable tells what the states of workloads mean, and which reasons they sum up.
+func stateTable() string {
+	var text strings.Builder
+	text.WriteString("| value | meaning | reasons |\n|---|---|---|\n")
+	for _, state := range checksum.States() {
+		fmt.Fprintf(&text, "| `%s` | %s | `%s` |\n", state.Label, state.Meaning, strings.Join(checksum.Labels(state.Of), "` `"))
 	}
 	return text.String()
 }

@@ -71,6 +71,8 @@ func TestCompletion(t *testing.T) {
 		"impact cm/":           {"cm/payment-api-config"},
 		"users secret/":        {"secret/db"},
 		"why dep":              {"deployment/"},
+		"pods ":                {"configmap/", "secret/", "deployment/"},
+		"pods cm/":             {"cm/payment-api-config"},
 		"why deployment/":      {"deployment/failed", "deployment/in-step", "deployment/mislabelled", "deployment/paused"},
 		"status sts/":          {"sts/halted"},
 		"graph ":               {"configmap/", "secret/", "deployment/"},

@@ -8,7 +8,7 @@
 // root.go lists the commands, and holds what they share (plugin). args.go reads what
 // people name, complete.go completes it. print.go prints: documents for -o json and yaml,
 // tables of 80 columns, gaps. The commands: users.go, status.go with asking.go (what is
-// shown until the webhook has answered), why.go, history.go, impact.go with manifests.go (what is planned) and impact_print.go, wait.go;
+// shown until the webhook has answered), why.go, pods.go, history.go, impact.go with manifests.go (what is planned) and impact_print.go, wait.go;
 // and those that change something, which package order carries out: order.go (what they
 // share), pause.go, release.go, roll.go, adopt.go.
 //

@@ -104,6 +104,7 @@ type table struct {
 	indent  string
 	rows    [][]string
 	colour  func(column int, text string) string
+	notes   map[int]string // paragraphs behind rows, by their number
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
@@ -137,6 +138,9 @@ func (t *table) print(to io.Writer) {
 				head = strings.Repeat(" ", before)
 			}
 			fmt.Fprintln(to, strings.TrimRight(head+t.coloured(n, len(row)-1, line), " "))
+		}
+		if note := t.notes[n]; note != "" {
+			paragraph(to, t.indent+"  ", note)
 		}
 	}
 }

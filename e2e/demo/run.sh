@@ -2,6 +2,7 @@
 # Brings up an embedded Kubernetes, installs configstamp in it as in production,
 # and plays the demonstration. KEEP=1 leaves the cluster up. INSTALL says which
 # of the manifests in deploy is installed: install (the default) or install-self-managed.
+# Arguments are the demonstration's own: -scene shop-settings plays one scene.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=${CLUSTER:-demo}
@@ -80,4 +81,4 @@ kubectl delete namespace probe --wait=false >/dev/null
 kubectl --namespace configstamp get pods
 step "Installed"
 
-go run ./e2e/demo
+go run ./e2e/demo "$@"

@@ -36,7 +36,7 @@ func TestHelm(t *testing.T) {
 	t.Log(helm(t, "test", "configstamp"))
 	cluster.WaitServing(t)
 	s.still("opting in", func() { s.Label("enabled"); s.EventuallyRecorded() })
-	s.rolls("1")
+	s.told("1")
 
 	key := cluster.Own(t, "get", "secret", "configstamp-key", "-o", "jsonpath={.metadata.uid}{.data}")
 	s.still("helm upgrade", func() {
@@ -71,7 +71,7 @@ func TestManifests(t *testing.T) {
 			s := openShop(t)
 			s.still("installing", func() { cluster.Kubectl(t, "apply", "-f", path(t, file)); cluster.WaitServing(t) })
 			s.still("opting in", func() { s.Label("enabled"); s.EventuallyRecorded() })
-			s.rolls("1")
+			s.told("1")
 			s.still("applying the same again", func() {
 				state := func() string {
 					return cluster.Own(t, "get", "deployment/configstamp", "secret/configstamp-key", "-o", "jsonpath={.items[*].metadata.generation}{.items[*].data}")
@@ -103,7 +103,7 @@ func TestHelm_ByAnotherName(t *testing.T) {
 	s.Label("enabled")
 	before := s.Counts()
 	s.EventuallyRecorded()
-	s.Set("configmap/message", "SETTING", "1")
+	s.edits("1")
 	s.WantRolls(before, harness.Rolls{"deployment/web": 1})
 	_, err = cluster.Helm(t.Context(), "uninstall", "config", "--namespace=platform", "--wait", "--timeout=3m")
 	harness.Must(t, err)
@@ -115,8 +115,12 @@ func TestHelm_Namespaced(t *testing.T) {
 	mine, other := openShop(t), openShop(t)
 	mine.still("installing", func() { t.Log(install(t, "--set=namespaces={"+mine.Namespace+"}")); mine.EventuallyRecorded() })
 	t.Log(helm(t, "test", "configstamp"))
-	mine.rolls("1")
-	other.still("an edit in a namespace that is not listed", func() { other.Set("configmap/message", "SETTING", "1") })
+	mine.told("1")
+	other.still("an edit in a namespace that is not listed", func() {
+		if edit := other.Kubectl("patch", "configmap/message", "--patch", `{"data":{"SETTING":"1"}}`); len(edit.Warnings()) > 0 {
+			t.Errorf("in a namespace that is not listed: %s", edit.Stderr)
+		}
+	})
 
 	token := strings.TrimSpace(cluster.Own(t, "create", "token", "configstamp"))
 	for _, verb := range [][]string{

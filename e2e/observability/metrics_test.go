@@ -3,6 +3,7 @@ package observability
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,6 +50,9 @@ func knownMetrics(t *testing.T) map[string]metric {
 			label, values, listed := strings.Cut(part, ": ")
 			if label = strings.Trim(label, "` "); label == "" {
 				continue
+			}
+			if slices.Contains(targetLabels(), label) { // Prometheus calls it so, unless honorLabels is set
+				label = "exported_" + label
 			}
 			if m.labels[label] = nil; listed {
 				m.labels[label] = strings.Split(values, ", ")

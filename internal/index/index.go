@@ -34,6 +34,7 @@ type Index struct {
 
 	mu        sync.RWMutex
 	workloads map[workload.Ref]*Workload
+	customs   map[string]*workload.Kind            // kinds, by their text
 	bySource  map[rollout.SourceRef][]workload.Ref // most have one, for which a map is eight times the size
 }
 
@@ -41,7 +42,7 @@ type Index struct {
 // that counts. concern gives the sources that concern a workload, by its policy, sorted; it is
 // called under the lock.
 func New(woken func(workload.Ref), concern func(workload.Ref, *Workload) []checksum.Source, now func() time.Time) *Index {
-	return &Index{woken: woken, concern: concern, now: now, workloads: map[workload.Ref]*Workload{}, bySource: map[rollout.SourceRef][]workload.Ref{}}
+	return &Index{woken: woken, concern: concern, now: now, workloads: map[workload.Ref]*Workload{}, customs: map[string]*workload.Kind{}, bySource: map[rollout.SourceRef][]workload.Ref{}}
 }
 
 // Get is what is known of a workload, nil when nothing is.
@@ -49,6 +50,19 @@ func (x *Index) Get(user workload.Ref) *Workload {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.workloads[user]
+}
+
+// Find is Get for one that is named by its kind as the table has it: a custom kind may be
+// known by another name since.
+func (x *Index) Find(user workload.Ref) (workload.Ref, *Workload) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if user.Kind.Custom {
+		if kind := x.customs[user.Kind.String()]; kind != nil {
+			user.Kind = kind
+		}
+	}
+	return user, x.workloads[user]
 }
 
 // Each calls yield, which must not use the Index, with each workload.
@@ -132,7 +146,9 @@ func (x *Index) set(user workload.Ref, s *Workload) {
 	if s == nil {
 		delete(x.workloads, user)
 	} else {
-		x.workloads[user] = s
+		if x.workloads[user] = s; user.Kind.Custom {
+			x.customs[user.Kind.String()] = user.Kind
+		}
 		s.compare(known, x.now())
 		s.Sources = x.concern(user, s)
 	}

@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"context"
+	"strings"
 	"sync"
 
+	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -66,9 +68,30 @@ func sourceOf(kind checksum.Kind, raw []byte) *seen.Source {
 		Namespace: meta.Namespace, Source: checksum.Source{Kind: kind, Name: meta.Name}, Looked: true, Exists: true, Version: meta.Version,
 		Created: meta.Created.UTC(), Policy: checksum.SourcePolicyOf(meta.Annotations),
 		Writers: meta.writers([]string{"data"}, []string{"binaryData"}, []string{"stringData"}, []string{"spec"}),
+		Keys:    meta.keys(),
 	}
 	s.Labels, s.Annotations = meantForUs(meta.Labels), meantForUs(meta.Annotations)
 	return s
+}
+
+// keys are those of data and binaryData that somebody owns, nil when nobody owns anything.
+func (m *metadata) keys() map[string]bool {
+	if len(m.ManagedFields) == 0 {
+		return nil
+	}
+	keys := map[string]bool{}
+	for _, entry := range m.ManagedFields {
+		var fields map[string]map[string]jsontext.Value
+		_ = unmarshal(entry.Fields, &fields) // what cannot be read owns nothing
+		for _, of := range []string{"f:data", "f:binaryData"} {
+			for field := range fields[of] {
+				if key, found := strings.CutPrefix(field, "f:"); found {
+					keys[key] = true
+				}
+			}
+		}
+	}
+	return keys
 }
 
 // meantForUs picks labels or annotations that are ours, or were probably meant to be; nil

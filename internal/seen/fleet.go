@@ -25,6 +25,9 @@ type Fleet struct {
 	Revisions map[types.UID][]Revision
 	// Events are configstamp's own, newest first.
 	Events []Event
+	// Running are the pods of each workload that have not ended, by their names; nil where
+	// they were not read.
+	Running map[workload.Ref][]*RunningPod
 	// Lost says why a fleet that is followed is not up to date at the moment, "" if it is.
 	Lost string
 }
@@ -49,13 +52,22 @@ func (f *Fleet) Policy(w *Workload) checksum.Policy {
 // Selected are the sources that count for a workload of the fleet, sorted.
 func (f *Fleet) Selected(w *Workload) []checksum.Source {
 	var sources []checksum.Source
+	for _, selection := range f.Selections(w) {
+		sources = append(sources, selection.Source)
+	}
+	return sources
+}
+
+// Selections are what counts of each of these sources, in the same order.
+func (f *Fleet) Selections(w *Workload) []checksum.Selection {
+	var selections []checksum.Selection
 	for _, selection := range checksum.Selections(w.References, f.Policy(w)) {
 		source := f.Source(w.Namespace, selection.Source)
 		if !selection.HoldOnly && (source.Policy == nil || !source.Policy.Ignore) {
-			sources = append(sources, selection.Source)
+			selections = append(selections, selection)
 		}
 	}
-	return sources
+	return selections
 }
 
 // Source is what is known of a source; of one that was not looked at, nothing but that it

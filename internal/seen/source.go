@@ -22,6 +22,8 @@ type Source struct {
 	Annotations, Labels map[string]string
 	// Writers are its managedFields, newest first.
 	Writers []Write
+	// Keys are those that somebody owns by managedFields; nil when these tell nothing.
+	Keys map[string]bool
 }
 
 // Edited is when its content was last written, and by whom; zero when that is not known.

@@ -95,6 +95,12 @@ type Pod struct {
 	Revision string
 }
 
+// RunningPod is a pod that has not ended, with what tells what its containers started with.
+type RunningPod struct {
+	*workload.RunningPod
+	Node string
+}
+
 // Event is one event of an object.
 type Event struct {
 	// Kind, Namespace and Name are the object's. About is its fieldPath, in which

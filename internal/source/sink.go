@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +34,7 @@ type sink struct {
 	sources map[string]map[string]held
 	count   int
 	newest  string // resourceVersion
+	listed  time.Time
 	// findings are what people should know of few of them.
 	findings map[types.NamespacedName][]checksum.Finding
 }
@@ -53,6 +55,12 @@ func (s *sink) len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.count
+}
+
+func (s *sink) listedAt() time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.listed
 }
 
 func (s *sink) countIn(namespace string) int {
@@ -178,7 +186,7 @@ func (s *sink) all(objects []*object, resourceVersion string) {
 		changes = s.differences(next)
 	}
 	s.mu.Lock()
-	s.sources, s.count, s.newest, s.findings = next.sources, next.count, resourceVersion, next.findings
+	s.sources, s.count, s.newest, s.findings, s.listed = next.sources, next.count, resourceVersion, next.findings, s.Clock.Now()
 	s.mu.Unlock()
 	for _, c := range changes {
 		s.changed(c.namespace, s.source(c.name), c.was)

@@ -85,18 +85,40 @@ type Queued struct {
 	Since time.Time
 }
 
-// ByLabel counts the workloads that wait, by the label of what they wait for.
-func (w *Waits) ByLabel() map[string]Queued {
+// and is both together.
+func (q Queued) and(other Queued) Queued {
+	if q.Count == 0 || other.Count > 0 && other.Since.Before(q.Since) {
+		q.Since = other.Since
+	}
+	q.Count += other.Count
+	return q
+}
+
+// Line are workloads of one namespace that wait for reasons of one label, which are of one
+// state.
+type Line struct{ Namespace, Label, State string }
+
+// Tally is how many workloads stand in each line.
+type Tally map[Line]Queued
+
+// Tally counts the workloads that wait.
+func (w *Waits) Tally() Tally {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	found := map[string]Queued{}
-	for _, one := range w.all {
+	found := Tally{}
+	for user, one := range w.all {
 		why, since := one.now()
-		q := found[why.Label()]
-		if q.Count++; q.Count == 1 || since.Before(q.Since) {
-			q.Since = since
-		}
-		found[why.Label()] = q
+		line := Line{user.Namespace, why.Label(), why.State()}
+		found[line] = found[line].and(Queued{1, since})
+	}
+	return found
+}
+
+// ByLabel sums over namespaces, by the label of what workloads wait for.
+func (t Tally) ByLabel() map[string]Queued {
+	found := map[string]Queued{}
+	for line, queued := range t {
+		found[line.Label] = found[line.Label].and(queued)
 	}
 	return found
 }

@@ -1,0 +1,46 @@
+// Command app stands for a container that reads configuration, and does nothing with it:
+// what it has read is looked at from outside (its environment, its files). It answers on a
+// port of its own, because the containers of a pod share its network:
+//
+//	app strict 3000    exits at once when $SETTING says "bad"
+//	app lenient 3001   takes whatever it gets
+//
+// GET /ill has every later GET / fail, as a liveness probe notices.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "app:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if len(os.Args) != 3 {
+		return errors.New("want strict or lenient, and a port")
+	}
+	if os.Args[1] == "strict" && strings.Contains(os.Getenv("SETTING"), "bad") {
+		return errors.New("there is a mistake in SETTING")
+	}
+	var ill atomic.Bool
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/ill":
+			ill.Store(true)
+		case ill.Load():
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	server := &http.Server{Addr: ":" + os.Args[2], Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	return server.ListenAndServe()
+}

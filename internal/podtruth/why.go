@@ -1,0 +1,65 @@
+package podtruth
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Why is the reason of an Answer.
+type Why int
+
+// The reasons.
+const (
+	UsesNothing Why = iota
+	SeenToStart
+	StartedAfter
+	StampTrue
+	FilesRefreshed
+	StartedBefore
+	NodeSilent
+	NotRunning
+	SourceMissing
+	StartedAtOnce
+	StartedSoon
+	WrittenSince
+	Withdrawn
+	RestartedUnseen
+	StartUnseen
+	Unstamped
+	RemovedUnseen
+	Undated
+	Refreshing
+	Remade
+)
+
+// sentences are the reasons for people. {container} and {source} are put in.
+var sentences = [...]string{ //nolint:gochecknoglobals // a table
+	UsesNothing:     "it uses no source that counts",
+	SeenToStart:     "container {container} was seen to start with what {source} holds now",
+	StartedAfter:    "container {container} started after the last edit of {source}",
+	StampTrue:       "its stamp of {source} is true, and container {container} started after the last edit",
+	FilesRefreshed:  "its node has refreshed the files of {source} in container {container} since the last edit",
+	StartedBefore:   "container {container} started before {source} was edited, and the pod's stamp is of other content",
+	NodeSilent:      "its node does not answer",
+	NotRunning:      "no container that uses a source runs",
+	SourceMissing:   "{source}, or a key that the pod needs, is missing",
+	StartedAtOnce:   "container {container} started within seconds of an edit of {source}: its node may have read what was there before",
+	StartedSoon:     "container {container} started about when {source} was edited: its node may have read either content",
+	WrittenSince:    "{source} was written after container {container} started: an annotation alone, or content that was taken back",
+	Withdrawn:       "container {container} started while {source} held other content, which was taken back since",
+	RestartedUnseen: "container {container} has restarted, and what {source} held then is not known",
+	StartUnseen:     "container {container} started between two edits of {source}, and which content its node had read is not known",
+	Unstamped:       "the pod has no stamp of {source} that can be compared, and container {container} started before the last edit",
+	RemovedUnseen:   "a key may have been removed from {source} since container {container} started: that leaves no time",
+	Undated:         "when {source} was last edited is not known",
+	Refreshing:      "its node refreshes the files of {source} in container {container} within two and a half minutes of an edit",
+	Remade:          "{source} was made anew since the pod was created",
+}
+
+// Sentence is the reason for people, without a full stop.
+func (a Answer) Sentence() string {
+	return strings.NewReplacer("{container}", a.Container, "{source}", a.Source).Replace(sentences[a.Why])
+}
+
+// String is for tests and logs.
+func (a Answer) String() string { return fmt.Sprintf("%s: %s", a.State, a.Sentence()) }
