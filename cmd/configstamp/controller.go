@@ -175,10 +175,8 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.store.OnChange(c.Edited)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
-	if o.pods {
-		if err := o.followPods(p, rules, c); err != nil {
-			return err
-		}
+	if err := o.followPods(p, rules, c); err != nil {
+		return err
 	}
 
 	group, ctx := errgroup.WithContext(ctx)
