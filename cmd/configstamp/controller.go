@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 
-	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/controller"
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/objects"
@@ -167,12 +166,9 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
-	var certificate *certs.Source // nil: nothing is served by TLS
-	if o.metricsTLS || o.impact.on() {
-		if certificate, err = o.certificate(p, o.calledBy()); err != nil {
-			return err
-		}
-		p.registry.MustRegister(certificate)
+	certificate, err := o.served(p)
+	if err != nil {
+		return err
 	}
 	warns, err := o.impact.open(ctx, p, c, certificate)
 	if err != nil {
@@ -183,10 +179,8 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.store.OnChange(c.Edited)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
-	if o.pods {
-		if err := o.followPods(p, rules, c); err != nil {
-			return err
-		}
+	if err := o.followPods(p, rules, c); err != nil {
+		return err
 	}
 
 	group, ctx := errgroup.WithContext(ctx)
