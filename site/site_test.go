@@ -34,7 +34,7 @@ func pages(t *testing.T) map[string]string {
 		t.Skip("SKIPPED: there is no site; make site makes it")
 	}
 	found := map[string]string{}
-	err := filepath.WalkDir(made, func(file string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(made, func(file string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(file) != ".html" {
 			return err
 		}

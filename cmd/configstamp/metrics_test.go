@@ -83,8 +83,11 @@ func exposed(t *testing.T, process string) map[string]*metric {
 	t.Helper()
 	certificate, trust := certificateFiles(t)
 	args := append([]string{process, "--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--metrics-tls", "--secret-provider-classes"}, certificate...)
-	more := map[string][]string{"webhook": {"--address=127.0.0.1:0"}, "controller": {"--impact-address=127.0.0.1:0", "--namespace-metrics=1"}}[process]
-	served := start(t, 3, append(args, more...)...)
+	more := map[string][]string{
+		"webhook":    {"--address=127.0.0.1:0"},
+		"controller": {"--impact-address=127.0.0.1:0", "--namespace-metrics=1"},
+	}
+	served := start(t, 3, append(args, more[process]...)...)
 	_, text := get(t, trust, "https://"+served["metrics"]+"/metrics")
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil || len(problems) > 0 {

@@ -9,8 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"maps"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -86,22 +90,7 @@ func TestBuilt_EveryFileIsAccountedFor(t *testing.T) {
 // images are those of the archive, by architecture, and the digest of all.
 func images(t *testing.T, folder string) (map[string]v1.Image, string) {
 	t.Helper()
-	to := t.TempDir()
-	file, err := os.Open(named(t, folder, "configstamp_*.oci.tar"))
-	must(t, err)
-	defer func() { _ = file.Close() }()
-	must(t, os.MkdirAll(filepath.Join(to, "blobs", "sha256"), 0o700))
-	for archive := tar.NewReader(file); ; {
-		head, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		must(t, err)
-		text, err := io.ReadAll(archive)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(to, filepath.FromSlash(head.Name)), text, 0o600))
-	}
-	outer, err := layout.ImageIndexFromPath(to)
+	outer, err := layout.ImageIndexFromPath(unpacked(t, folder))
 	must(t, err)
 	listed, err := outer.IndexManifest()
 	must(t, err)
@@ -122,6 +111,26 @@ func images(t *testing.T, folder string) (map[string]v1.Image, string) {
 	return all, digest.String()
 }
 
+// unpacked is a folder with the image's OCI layout.
+func unpacked(t *testing.T, folder string) string {
+	t.Helper()
+	to := t.TempDir()
+	file, err := os.Open(named(t, folder, "configstamp_*.oci.tar"))
+	must(t, err)
+	defer func() { _ = file.Close() }()
+	must(t, os.MkdirAll(filepath.Join(to, "blobs", "sha256"), 0o700))
+	for archive := tar.NewReader(file); ; {
+		head, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return to
+		}
+		must(t, err)
+		text, err := io.ReadAll(archive)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(to, filepath.FromSlash(head.Name)), text, 0o600))
+	}
+}
+
 // program is the one file that an image holds.
 func program(t *testing.T, image v1.Image) []byte {
 	t.Helper()
@@ -134,7 +143,7 @@ func program(t *testing.T, image v1.Image) []byte {
 			return found
 		}
 		must(t, err)
-		if head.Name != "configstamp" || head.Mode != 0o755 || head.Uid != 0 || found != nil {
+		if head.Name != "configstamp" || head.Mode&0o777 != 0o755 || head.Uid != 0 || found != nil {
 			t.Errorf("the image holds %+v", head)
 		}
 		found, err = io.ReadAll(archive)
@@ -178,6 +187,7 @@ func TestBuilt_ImageOfTheDockerfile(t *testing.T) {
 	settings := func(image v1.Image) string {
 		config, err := image.ConfigFile()
 		must(t, err)
+		delete(config.Config.Labels, "io.buildah.version")
 		text, err := json.Marshal(map[string]any{"user": config.Config.User, "entrypoint": config.Config.Entrypoint, "cmd": config.Config.Cmd, "labels": config.Config.Labels})
 		must(t, err)
 		return string(text)
@@ -187,6 +197,23 @@ func TestBuilt_ImageOfTheDockerfile(t *testing.T) {
 	}
 	if !bytes.Equal(program(t, ours), program(t, theirs)) {
 		t.Error("the program is not the Dockerfile's")
+	}
+}
+
+// The workflow pushes it so. What is in the registry then is what the manifests name.
+func TestBuilt_Push(t *testing.T) {
+	folder := built(t)
+	_, digest := images(t, folder)
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	to := strings.TrimPrefix(server.URL, "http://") + "/team/configstamp"
+	printed, err := exec.CommandContext(t.Context(), "go", "tool", "crane", "push", unpacked(t, folder), to+":v1").CombinedOutput()
+	if err != nil || !strings.HasSuffix(strings.TrimSpace(string(printed)), to+"@"+digest) {
+		t.Errorf("crane push: %v; want %s\n%s", err, digest, printed)
+	}
+	printed, err = exec.CommandContext(t.Context(), "go", "tool", "crane", "digest", "--platform", "linux/arm64", to+"@"+digest).CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(printed), "sha256:") || strings.TrimSpace(string(printed)) == digest {
+		t.Errorf("crane digest: %v\n%s", err, printed)
 	}
 }
 

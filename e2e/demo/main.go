@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -35,7 +36,7 @@ func main() {
 	}
 }
 
-func play(ctx context.Context, kubeconfig, only, cast string) error {
+func play(ctx context.Context, kubeconfig, only, cast string) (err error) {
 	s := &stage{kubeconfig: kubeconfig, out: os.Stdout, began: time.Now()}
 	chosen, err := choose(scenes(), only)
 	if err != nil {
@@ -51,7 +52,7 @@ func play(ctx context.Context, kubeconfig, only, cast string) error {
 		if err != nil {
 			return err
 		}
-		defer recording.Close()
+		defer func() { err = errors.Join(err, recording.Close()) }()
 		s.out = io.MultiWriter(os.Stdout, recording)
 	}
 	for _, scene := range chosen {

@@ -77,6 +77,14 @@ for _ in $(seq 60); do
 		grep -q 'configmap.configstamp.dev/probe' && break
 	sleep 0.5
 done
+# So do the controllers, and an edit whose warning is late goes on without it.
+kubectl --namespace probe create deployment probe --image=none --replicas=0 >/dev/null
+kubectl --namespace probe set env deployment/probe --from=configmap/probe >/dev/null
+for _ in $(seq 60); do
+	kubectl --namespace probe patch configmap probe --patch '{"data":{"a":"c"}}' --dry-run=server 2>&1 |
+		grep -q '^Warning: configstamp: ' && break
+	sleep 0.5
+done
 kubectl delete namespace probe --wait=false >/dev/null
 kubectl --namespace configstamp get pods
 step "Installed"

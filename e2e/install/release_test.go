@@ -29,8 +29,8 @@ func TestRelease(t *testing.T) {
 	_, err := cluster.Driver(t.Context(), "load-image", released(t, folder, "configstamp_*.oci.tar"))
 	harness.Must(t, err)
 
-	s := openShop(t)
 	t.Run("AnUpgradeAndBack", func(t *testing.T) {
+		s := openShop(t)
 		before := checkout(t, older)
 		s.still("installing the older one", func() {
 			helm(t, "install", "configstamp", filepath.Join(before, "deploy", "chart"), "--create-namespace", "--wait", "--timeout=3m", "--set=image.tag="+older)
@@ -53,6 +53,7 @@ func TestRelease(t *testing.T) {
 		s.still("uninstalling", func() { uninstall(t) })
 	})
 	t.Run("Chart", func(t *testing.T) {
+		s := openShop(t)
 		s.still("helm install", func() {
 			helm(t, "install", "configstamp", chart, "--create-namespace", "--wait", "--timeout=3m")
 			cluster.WaitServing(t)
@@ -61,19 +62,21 @@ func TestRelease(t *testing.T) {
 		t.Log(helm(t, "test", "configstamp"))
 		s.Label("enabled")
 		s.EventuallyRecorded()
-		s.rolls("4")
+		s.rolls("1")
 		if said := plugin(t, folder, "users", "configmap/message", "--namespace="+s.Namespace); !strings.Contains(said, "web") {
 			t.Errorf("the plugin says: %s", said)
 		}
 		uninstall(t)
 	})
 	t.Run("Manifests", func(t *testing.T) {
+		s := openShop(t)
 		manifest := filepath.Join(folder, "install-self-managed.yaml")
 		cluster.Kubectl(t, "apply", "-f", manifest)
 		cluster.WaitServing(t)
 		wantRuns(t, image)
+		s.Label("enabled")
 		s.EventuallyRecorded()
-		s.rolls("5")
+		s.rolls("1")
 		cluster.Kubectl(t, "delete", "-f", manifest, "--timeout=2m")
 	})
 }

@@ -120,8 +120,8 @@ func (r *reader) read() {
 	for _, not := range r.notRun {
 		fmt.Println("SKIPPED (1 snippet):", not)
 	}
-	if r.ran == 0 {
-		r.t.Errorf("%s: no snippet was run", r.page)
+	if r.ran+len(r.notRun) == 0 {
+		r.t.Errorf("%s: there is no snippet", r.page)
 	}
 }
 

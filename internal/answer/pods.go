@@ -176,10 +176,23 @@ func (j *podJudge) source(pod *seen.RunningPod, s *checksum.Selection) podtruth.
 		Source: s.Source, Stamp: j.match(pod, s.Source), Written: source.Edited().At, Made: source.Created,
 		Unwritten: source.Looked && !source.Exists,
 		Removable: podtruth.Removable(*s, func(key string) bool { return source.Keys[key] }),
+		Blurred:   podtruth.Blurred(*s, source.Wrote), Stamped: j.stamped(pod, s.Source),
 	}
 	lacks := func(key checksum.RequiredKey) bool { return source.Keys != nil && !source.Keys[key.Name] }
 	facts.Missing = source.Looked && (!source.Exists && s.Required || source.Exists && slices.ContainsFunc(s.RequiredKeys, lacks))
 	return facts
+}
+
+// stamped is when the revision that a pod is of was made with the pod's stamp of a source.
+func (j *podJudge) stamped(pod *seen.RunningPod, source checksum.Source) time.Time {
+	key := checksum.StampKey(source)
+	for _, revision := range j.f.Revisions[j.w.Object.UID] {
+		its := revision.Name == pod.Owner.Name || pod.Revision != "" && (revision.Name == pod.Revision || revision.Name == j.w.Name+"-"+pod.Revision)
+		if its && revision.Stamps[key] == pod.Stamps[key] {
+			return revision.Created
+		}
+	}
+	return podtruth.NeverStamped()
 }
 
 // match compares a pod's stamp with what its source holds now: with the record of a

@@ -87,7 +87,7 @@ func (c *Cluster) Running(ctx context.Context, f *seen.Fleet, which Which) error
 		}
 		for _, ref := range f.Settings.Kinds.Makers(pod.Owner, pod.Hash) {
 			if ref.Namespace = pod.Namespace; known[ref] != nil {
-				f.Running[ref] = append(f.Running[ref], &seen.RunningPod{RunningPod: pod, Node: nodeOf(raw)})
+				f.Running[ref] = append(f.Running[ref], runningPod(pod, raw))
 				break
 			}
 		}
@@ -111,15 +111,15 @@ func (c *Cluster) PodsUnlisted(namespace string) *seen.Gap {
 	return nil
 }
 
-// nodeOf is the node that a pod is bound to.
-func nodeOf(raw []byte) string {
-	var pod struct {
+// runningPod adds to what was read of a pod what the rules need not know.
+func runningPod(pod *workload.RunningPod, raw []byte) *seen.RunningPod {
+	var more struct {
 		Spec struct {
 			Node string `json:"nodeName"`
 		} `json:"spec"`
 	}
-	_ = unmarshal(raw, &pod) // what has been read before
-	return pod.Spec.Node
+	_ = unmarshal(raw, &more) // what has been read before
+	return &seen.RunningPod{RunningPod: pod, Node: more.Spec.Node, Revision: metadataOf(raw).Labels["controller-revision-hash"]}
 }
 
 // WorkloadOf reads the workload that made a pod, by way of its ReplicaSet or Job where one

@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,30 +70,56 @@ func sourceOf(kind checksum.Kind, raw []byte) *seen.Source {
 		Namespace: meta.Namespace, Source: checksum.Source{Kind: kind, Name: meta.Name}, Looked: true, Exists: true, Version: meta.Version,
 		Created: meta.Created.UTC(), Policy: checksum.SourcePolicyOf(meta.Annotations),
 		Writers: meta.writers([]string{"data"}, []string{"binaryData"}, []string{"stringData"}, []string{"spec"}),
-		Keys:    meta.keys(),
 	}
+	s.Keys, s.Wrote = meta.keys()
 	s.Labels, s.Annotations = meantForUs(meta.Labels), meantForUs(meta.Annotations)
 	return s
 }
 
-// keys are those of data and binaryData that somebody owns, nil when nobody owns anything.
-func (m *metadata) keys() map[string]bool {
-	if len(m.ManagedFields) == 0 {
-		return nil
-	}
-	keys := map[string]bool{}
+// keys are those of data and binaryData that somebody owns, nil when nobody owns anything;
+// wrote are those of who wrote such last, nil if they own anything else.
+func (m *metadata) keys() (all, wrote map[string]bool) {
+	var last time.Time
 	for _, entry := range m.ManagedFields {
-		var fields map[string]map[string]jsontext.Value
-		_ = unmarshal(entry.Fields, &fields) // what cannot be read owns nothing
-		for _, of := range []string{"f:data", "f:binaryData"} {
-			for field := range fields[of] {
-				if key, found := strings.CutPrefix(field, "f:"); found {
-					keys[key] = true
-				}
+		own, alone := keysIn(entry.Fields)
+		if all == nil {
+			all = map[string]bool{}
+		}
+		maps.Copy(all, own)
+		switch {
+		case len(own) == 0 || entry.Time.Before(last):
+			continue
+		case entry.Time.After(last):
+			wrote = map[string]bool{}
+		}
+		if last = entry.Time; wrote == nil || !alone {
+			wrote = nil
+			continue
+		}
+		maps.Copy(wrote, own)
+	}
+	return all, wrote
+}
+
+// keysIn are the keys in a set of fields (FieldsV1); alone tells that there is nothing else.
+func keysIn(set jsontext.Value) (keys map[string]bool, alone bool) {
+	var fields map[string]jsontext.Value
+	_ = unmarshal(set, &fields) // what cannot be read owns nothing
+	keys, alone = map[string]bool{}, true
+	for of, inner := range fields {
+		if of != "f:data" && of != "f:binaryData" {
+			alone = false
+			continue
+		}
+		var names map[string]jsontext.Value
+		_ = unmarshal(inner, &names)
+		for name := range names {
+			if key, found := strings.CutPrefix(name, "f:"); found {
+				keys[key] = true
 			}
 		}
 	}
-	return keys
+	return keys, alone
 }
 
 // meantForUs picks labels or annotations that are ours, or were probably meant to be; nil

@@ -74,6 +74,7 @@ type remembered struct {
 func New(options Options) *Room {
 	r := &Room{options: options, rules: podtruth.Rules{Settle: options.Settle}, messages: workload.NewPodMessages(), passed: passed{anew: make(chan struct{}, 1)}}
 	r.begin(false)
+	r.passed.begin()
 	return r
 }
 

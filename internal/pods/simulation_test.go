@@ -112,6 +112,7 @@ type container struct {
 	name     string
 	started  time.Time // really
 	restarts int
+	mounted  time.Time                 // its volume
 	refresh  time.Time                 // when its files are refreshed next
 	holds    map[int]map[string]string // data, by place in world.sources
 }
@@ -120,6 +121,7 @@ type pod struct {
 	name, hash string
 	number     int
 	stamps     map[string]string
+	stamped    time.Time
 	created    time.Time
 	skew       time.Duration // of its node
 	containers []*container
@@ -130,6 +132,7 @@ type pod struct {
 type app struct {
 	name   string
 	stamps map[string]string
+	made   time.Time // the template
 	hash   int
 	pods   []*pod
 	held   bool
@@ -252,6 +255,7 @@ const step = 500 * time.Millisecond
 // stamp makes a template with true stamps.
 func (w *world) stamp(a *app) {
 	a.hash++
+	a.made = w.now
 	a.stamps = map[string]string{}
 	for _, s := range checksum.Selections(checksum.References(spec()), checksum.DefaultPolicy()) {
 		a.stamps[checksum.StampKey(s.Source)] = w.ring.Digest("shop", s, w.find(s.Source).now().content)
@@ -273,12 +277,15 @@ func (w *world) start(c *container, lag time.Duration) {
 	if c.name == "live" && c.restarts > 0 {
 		return // its volume is the pod's
 	}
+	if c.restarts == 0 {
+		c.mounted = w.now
+	}
 	c.holds, c.refresh = map[int]map[string]string{}, w.now.Add(w.between(60*time.Second, 90*time.Second))
 	for _, use := range uses {
 		if use.container == c.name {
 			of := lag
 			if c.name == "file" && c.restarts > 0 {
-				of = w.between(0, 2*time.Minute)
+				of = min(w.between(0, 2*time.Minute), w.now.Sub(c.mounted)+lag)
 			}
 			c.holds[use.source] = reads(c.name, w.sources[use.source].at(w.now.Add(-of)).data)
 		}
@@ -287,7 +294,7 @@ func (w *world) start(c *container, lag time.Duration) {
 
 func (w *world) addPod(a *app) {
 	w.pods++
-	p := &pod{name: fmt.Sprintf("%s-%d-%d", a.name, a.hash, w.pods), hash: fmt.Sprint(a.hash), number: w.pods, stamps: a.stamps, created: w.now,
+	p := &pod{name: fmt.Sprintf("%s-%d-%d", a.name, a.hash, w.pods), hash: fmt.Sprint(a.hash), number: w.pods, stamps: a.stamps, stamped: a.made, created: w.now,
 		skew: w.between(-1500*time.Millisecond, 1500*time.Millisecond)}
 	for _, name := range []string{"keys", "all", "file", "live"} {
 		p.containers = append(p.containers, &container{name: name})
@@ -432,7 +439,7 @@ func (w *world) passPod(p *pod) {
 			p.changed(w)
 		case !c.started.IsZero() && w.chance(1):
 			c.restarts++
-			w.start(c, w.between(0, 5*time.Second))
+			w.start(c, w.between(0, w.lag))
 			p.changed(w)
 		}
 	}
@@ -544,6 +551,7 @@ func (w *world) asPlugin(p *pod, j *judged, lacks int, extra bool) {
 	for i := range unseen.Sources {
 		s := &unseen.Sources[i]
 		s.Since, s.Still, s.Written = time.Time{}, time.Time{}, w.find(s.Source).now().written
+		s.Stamped, s.Blurred = p.stamped.Truncate(time.Second), true
 	}
 	answer := w.room.rules.Judge(&unseen, w.now)
 	w.plugin[answer.State.String()]++

@@ -25,6 +25,8 @@ type Rules struct {
 	Settle time.Duration
 }
 
+func (r Rules) settle() time.Duration { return max(r.Settle, leastSettle) }
+
 // leastSettle is taken where less is set.
 const leastSettle = 2 * time.Second
 
@@ -114,7 +116,7 @@ func (r Rules) startup(pod *Pod, use *Use, proven Match) (Has, Why) {
 	wait := ByTime
 	switch {
 	case rolled:
-		wait = max(r.Settle, leastSettle)
+		wait = r.settle()
 	case container.Restarted && use.How == File:
 		wait = Refreshed // a container that restarts finds the files that the kubelet has
 	}
@@ -122,10 +124,13 @@ func (r Rules) startup(pod *Pod, use *Use, proven Match) (Has, Why) {
 	if known && !low.Before(last.Add(wait)) {
 		return Holds, StartedAfter
 	}
-	if rolled && (source.Unwritten || !source.Written.IsZero() && !low.Before(source.Written.Add(wait))) {
+	if source.untouched(r.settle()) && !(source.Removable && container.Restarted) {
 		return Holds, StampTrue
 	}
-	if source.Stamp == Differs && !container.Restarted && source.editedSince(high) {
+	if rolled && (source.Unwritten || source.noTrace() && !source.Written.IsZero() && !low.Before(source.Written.Add(wait))) {
+		return Holds, StampTrue
+	}
+	if source.Stamp == Differs && !container.Restarted && !source.Blurred && source.editedSince(high) {
 		return Lacks, StartedBefore
 	}
 	return Unclear, doubt(source, container, rolled, known && high.After(last.Add(-2*Skew)), high)
@@ -135,13 +140,15 @@ func (r Rules) startup(pod *Pod, use *Use, proven Match) (Has, Why) {
 func doubt(source *Source, container *Container, rolled, near bool, high time.Time) Why {
 	dated := !source.Written.IsZero()
 	switch {
+	case rolled && !source.noTrace() && dated && high.After(source.Written.Add(ByTime)):
+		return RemovedUnseen
 	case near && rolled, rolled && dated && high.After(source.Written):
 		return StartedAtOnce
 	case near:
 		return StartedSoon
-	case source.Stamp == NoStamp:
+	case source.Stamp == NoStamp && (!dated || !source.Removable || !high.After(source.Written)):
 		return Unstamped
-	case source.Stamp == Same && dated && !high.After(source.Written):
+	case source.Stamp != NoStamp && dated && !high.After(source.Written) && (source.Stamp == Same || source.Blurred && !container.Restarted):
 		return WrittenSince
 	case container.Restarted:
 		return RestartedUnseen
@@ -156,7 +163,7 @@ func doubt(source *Source, container *Container, rolled, near bool, high time.Ti
 // live is about files that the kubelet refreshes.
 func live(pod *Pod, container *Container, source *Source, now time.Time) (Has, Why) {
 	last, known := source.lastEdit()
-	if !known && source.Stamp != Differs {
+	if !known && (source.Stamp != Differs && (source.Unwritten || source.noTrace()) || source.untouched(leastSettle)) {
 		last, known = source.Written.Add(second), source.Unwritten || !source.Written.IsZero()
 	}
 	low, _ := started(pod, container)
@@ -196,6 +203,22 @@ func (s *Source) lastEdit() (last time.Time, known bool) {
 	}
 	return last, known
 }
+
+// untouched reports whether the source has held what it holds now ever since the pod's
+// template was stamped with that, but for a key that was added and removed again: nothing was
+// written since then that leaves a time. A container that restarted may have that key, if it
+// reads all of them: a bad key that crashes an app is taken out in this way.
+func (s *Source) untouched(settle time.Duration) bool {
+	if s.Stamp != Same || s.Written.IsZero() || s.Stamped.IsZero() {
+		return false
+	}
+	neverEdited := !s.Made.IsZero() && !s.Written.After(s.Made) && !s.Stamped.Before(s.Made)
+	return neverEdited || !s.Stamped.Before(s.Written.Add(settle))
+}
+
+// noTrace reports whether a key that was added and removed again would have left a trace, as
+// far as somebody has looked for it.
+func (s *Source) noTrace() bool { return !s.Removable || s.Stamped.IsZero() }
 
 // editedSince reports whether a source was written after a container started, which nobody
 // has seen: who has, has a proof, or a doubt.

@@ -40,6 +40,7 @@ func (c story) pod() *Pod {
 func TestJudge(t *testing.T) {
 	written := func(seconds int) Source { return Source{Written: at(seconds)} }
 	removable := func(seconds int) Source { return Source{Written: at(seconds), Removable: true} }
+	stamped := func(seconds int, s Source) Source { s.Stamped = at(seconds); return s }
 	seen := func(since, still, written int) Source {
 		s := Source{Since: at(since), Still: at(still), Removable: true}
 		if written != 0 {
@@ -78,6 +79,18 @@ func TestJudge(t *testing.T) {
 		"all keys, a usual roll":             {story{created: 102, started: 103, stamp: Same, source: removable(100)}, Current, StampTrue},
 		"all keys, true and restarted":       {story{created: 102, started: 300, restarted: true, stamp: Same, source: removable(100)}, Unknown, RestartedUnseen},
 		"all keys, a stamp of other content": {story{created: 200, started: 202, stamp: Differs, source: removable(100)}, Unknown, RemovedUnseen},
+
+		"all keys, not written since stamped":         {story{created: 300, started: 400, restarted: true, stamp: Same, source: stamped(102, removable(100))}, Unknown, RestartedUnseen},
+		"all keys, not written since, first start":    {story{created: 300, started: 400, stamp: Same, source: stamped(102, removable(100))}, Current, StampTrue},
+		"all keys, written just before it was":        {story{created: 300, started: 400, restarted: true, stamp: Same, source: stamped(101, removable(100))}, Unknown, RestartedUnseen},
+		"all keys, stamped when it was made":          {story{created: 100, started: 101, stamp: Same, source: stamped(100, Source{Written: at(100), Made: at(100), Removable: true})}, Current, StampTrue},
+		"all keys, stamped before it was made anew":   {story{created: 104, started: 105, stamp: Same, source: stamped(99, Source{Written: at(100), Made: at(100), Removable: true})}, Unknown, StartedAtOnce},
+		"all keys, written since it was stamped":      {story{created: 300, started: 301, stamp: Same, source: stamped(50, removable(100))}, Unknown, RemovedUnseen},
+		"all keys, of a revision that nobody found":   {story{created: 300, started: 301, stamp: Same, source: Source{Written: at(100), Removable: true, Stamped: NeverStamped()}}, Unknown, RemovedUnseen},
+		"all keys of files, written since stamped":    {story{created: 300, started: 301, how: Live, stamp: Same, source: stamped(50, removable(100))}, Unknown, RemovedUnseen},
+		"all keys of files, not written since":        {story{created: 300, started: 301, how: Live, stamp: Same, source: stamped(102, removable(100))}, Current, StartedAfter},
+		"held, and an annotation may have been added": {story{created: 50, started: 80, stamp: Differs, source: Source{Written: at(100), Blurred: true}}, Unknown, WrittenSince},
+		"all keys, no stamp, started after the edit":  {story{created: 200, started: 202, source: removable(100)}, Unknown, RemovedUnseen},
 
 		"seen for long, all keys, restarted":        {story{created: 50, started: 300, restarted: true, stamp: Same, source: seen(200, 200, 10)}, Current, StartedAfter},
 		"seen to change, restarted a minute later":  {story{created: 50, started: 366, restarted: true, stamp: Differs, source: seen(200, 300, 299)}, Current, StartedAfter},

@@ -73,3 +73,17 @@ func selectionIn(value string) string {
 func Removable(s checksum.Selection, has func(key string) bool) bool {
 	return s.All || slices.ContainsFunc(s.Keys, func(key string) bool { return !has(key) })
 }
+
+// Blurred reports whether what was written last may be nothing that a selection selects: wrote
+// are the keys of whoever wrote last, nil if that owns more than keys of the source.
+func Blurred(s checksum.Selection, wrote map[string]bool) bool {
+	if len(wrote) == 0 || len(s.Except) > 0 {
+		return true
+	}
+	for key := range wrote {
+		if !s.All && !slices.Contains(s.Keys, key) {
+			return true
+		}
+	}
+	return false
+}

@@ -56,6 +56,9 @@ type Container struct {
 	Restarted bool
 }
 
+// NeverStamped is for Source.Stamped where no revision was found.
+func NeverStamped() time.Time { return time.Unix(0, 0) }
+
 // How is the way in which a container uses a source.
 type How int
 
@@ -92,8 +95,15 @@ type Source struct {
 	Unwritten bool
 	// Removable tells that a key could have been removed without a trace: see Removable.
 	Removable bool
+	// Blurred tells that annotations, or keys that the pod does not use, may have been what was
+	// written at Written.
+	Blurred bool
 	// Made is metadata.creationTimestamp, zero when that is not known.
 	Made time.Time
+	// Stamped is when the pod's revision was made, that is its ReplicaSet or ControllerRevision:
+	// the source held what the pod's stamp is of then. Zero: nobody has looked. Who has, and has
+	// not found it, says NeverStamped.
+	Stamped time.Time
 	// Since and Still are what the leader has seen itself: it has watched the source without a
 	// gap since Since, and since Still the source has held what it holds now. Zero: nobody has.
 	Since, Still time.Time

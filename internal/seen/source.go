@@ -24,6 +24,9 @@ type Source struct {
 	Writers []Write
 	// Keys are those that somebody owns by managedFields; nil when these tell nothing.
 	Keys map[string]bool
+	// Wrote are the keys of those that wrote content last, nil if they own more than that: what
+	// they wrote then may have been an annotation.
+	Wrote map[string]bool
 }
 
 // Edited is when its content was last written, and by whom; zero when that is not known.

@@ -99,6 +99,8 @@ type Pod struct {
 type RunningPod struct {
 	*workload.RunningPod
 	Node string
+	// Revision is its controller-revision-hash, "" where its revision is a ReplicaSet.
+	Revision string
 }
 
 // Event is one event of an object.

@@ -53,6 +53,8 @@ type Options struct {
 	Delay time.Duration
 	// Listing has that proxy refuse WatchList, so that clients LIST.
 	Listing bool
+	// Pods has it tell what running pods really have, where it can.
+	Pods bool
 	// Steps has it roll in growing steps; nil: all at once.
 	Steps *Steps
 }

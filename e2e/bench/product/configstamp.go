@@ -51,6 +51,9 @@ func configstamp() *Adapter {
 					if o.Immediate {
 						args = append(args, "--settle=0s")
 					}
+					if o.Pods {
+						args = append(args, "--pods")
+					}
 					return args
 				}},
 			}

@@ -18,6 +18,7 @@ func All() []Scenario {
 		memoryOfLarge(),
 		memoryOfMany(),
 		workloads(),
+		pods(),
 		growth(),
 		largest(),
 		steps(),

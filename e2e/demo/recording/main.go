@@ -8,6 +8,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 )
@@ -24,12 +25,11 @@ func main() {
 }
 
 func run(from, to string) error {
-	in, err := os.Open(from)
+	recording, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	lines, err := read(in)
+	lines, err := read(bytes.NewReader(recording))
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}

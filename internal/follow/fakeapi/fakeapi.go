@@ -216,6 +216,8 @@ func newObject(resource string) runtime.Object {
 		return &appsv1.Deployment{}
 	case "namespaces":
 		return &corev1.Namespace{}
+	case "pods":
+		return &corev1.Pod{}
 	}
 	panic(fmt.Sprintf("fakeapi does not know %s", resource))
 }
@@ -231,6 +233,8 @@ func newList(resource string, items []runtime.Object, listMeta metav1.ListMeta) 
 		list = &appsv1.DeploymentList{ListMeta: listMeta}
 	case "namespaces":
 		list = &corev1.NamespaceList{ListMeta: listMeta}
+	case "pods":
+		list = &corev1.PodList{ListMeta: listMeta}
 	}
 	if err := meta.SetList(list, items); err != nil {
 		panic(err)
