@@ -132,20 +132,12 @@ func (o *controllerOptions) lock(p *process) (*lease.Lock, error) {
 	return lease.New(leases, o.lease, host+"_"+string(uuid.NewUUID()), lease.Usual()), nil
 }
 
-func runController(ctx context.Context, o *controllerOptions) error {
-	p, err := newProcess(&o.common, "controller")
-	if err != nil {
-		return err
-	}
-	rules, err := o.rules()
-	if err != nil {
-		return err
-	}
+func (o *controllerOptions) controller(p *process, rules rules) (*controller.Controller, error) {
 	lock, err := o.lock(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := controller.New(p.config, p.served, controller.Options{
+	return controller.New(p.config, p.served, controller.Options{
 		Kinds:            rules.kinds,
 		Policy:           rules.policy,
 		Installation:     o.namespace,
@@ -159,6 +151,18 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		Lease:            lock,
 		Clock:            clock.RealClock{},
 	}, p.store, p.spaces, p.keys, p.events, p.registry)
+}
+
+func runController(ctx context.Context, o *controllerOptions) error {
+	p, err := newProcess(&o.common, "controller")
+	if err != nil {
+		return err
+	}
+	rules, err := o.rules()
+	if err != nil {
+		return err
+	}
+	c, err := o.controller(p, rules)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func exposed(t *testing.T, process string) map[string]*metric {
 	args := append([]string{process, "--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--metrics-tls", "--secret-provider-classes"}, certificate...)
 	more := map[string][]string{
 		"webhook":    {"--address=127.0.0.1:0"},
-		"controller": {"--impact-address=127.0.0.1:0", "--namespace-metrics=1"},
+		"controller": {"--impact-address=127.0.0.1:0", "--namespace-metrics=1", "--pods"},
 	}
 	served := start(t, 3, append(args, more[process]...)...)
 	_, text := get(t, trust, "https://"+served["metrics"]+"/metrics")

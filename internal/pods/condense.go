@@ -9,8 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/podtruth"
 	"github.com/configstamp/configstamp/internal/wire"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -74,11 +76,23 @@ func (r *Room) message(message []byte) (runtime.Object, error) {
 	if !r.wants(head.namespace) {
 		return &head, nil
 	}
-	pod, err := r.messages.Read(message)
+	return r.tried(&head, func() (*workload.RunningPod, error) { return r.messages.Read(message) }), nil
+}
+
+// tried reads a pod and condenses it. One that cannot be read is left out, and the watch of the
+// others goes on; so it does after a panic.
+func (r *Room) tried(head *arrived, read func() (*workload.RunningPod, error)) (a *arrived) {
+	defer func() {
+		if value := recover(); value != nil {
+			klog.Background().Error(nil, "Reading a pod panicked", "pod", head.namespace+"/"+head.name, "panic", panics.What(value), "stack", panics.Where())
+			a = head
+		}
+	}()
+	pod, err := read()
 	if err != nil {
-		return &head, nil //nolint:nilerr // it is left out, and the watch of the others goes on
+		return head
 	}
-	return r.condense(pod), nil
+	return r.condense(pod)
 }
 
 // text condenses a pod that came as JSON.
@@ -87,7 +101,8 @@ func (r *Room) text(text []byte) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.condense(pod), nil
+	head := &arrived{uid: uidOf([]byte(pod.UID)), namespace: pod.Namespace, name: pod.Name, version: pod.ResourceVersion}
+	return r.tried(head, func() (*workload.RunningPod, error) { return pod, nil }), nil
 }
 
 // condense takes of a pod what is kept.

@@ -213,7 +213,7 @@ func reads(container string, data map[string]string) map[string]string {
 	return map[string]string{"a": data["a"]}
 }
 
-var uses = []struct { //nolint:gochecknoglobals // a table
+var uses = []struct {
 	container string
 	source    int
 }{{"keys", 0}, {"all", 1}, {"file", 2}, {"live", 3}}

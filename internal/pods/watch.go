@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/panics"
 )
 
 const (
@@ -73,10 +75,20 @@ func (f *Follower) watch(ctx context.Context) {
 			return
 		case <-ticker.C():
 			if told, filled := heardOf(stores); filled {
-				f.count(told)
+				f.tryCount(ctx, told)
 			}
 		}
 	}
+}
+
+// tryCount counts. After a panic the counts stay as they were until the next time.
+func (f *Follower) tryCount(ctx context.Context, told time.Time) {
+	defer func() {
+		if value := recover(); value != nil {
+			klog.FromContext(ctx).Error(nil, "Counting pods panicked", "panic", panics.What(value), "stack", panics.Where())
+		}
+	}()
+	f.count(told)
 }
 
 func (r *Room) stores() (all []*follow.Store[*arrived]) {

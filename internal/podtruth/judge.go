@@ -124,7 +124,7 @@ func (r Rules) startup(pod *Pod, use *Use, proven Match) (Has, Why) {
 	if known && !low.Before(last.Add(wait)) {
 		return Holds, StartedAfter
 	}
-	if source.untouched(r.settle()) && !(source.Removable && container.Restarted) {
+	if source.untouched(r.settle()) && (!source.Removable || !container.Restarted) {
 		return Holds, StampTrue
 	}
 	if rolled && (source.Unwritten || source.noTrace() && !source.Written.IsZero() && !low.Before(source.Written.Add(wait))) {
