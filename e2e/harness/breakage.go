@@ -95,7 +95,7 @@ func mutants() map[Breakage]mutant {
 		"warnings-deny":        {"internal/impact/handler.go", "Allowed: true, Warnings", "Allowed: len(said.warnings) == 0, Warnings"},
 		"pauses-are-unsaid":    {"internal/impact/sentence.go", "checksum.Paused), \"{who} roll{s}", "checksum.Paused)[:0], \"{who} roll{s}"},
 		"windows-are-unsaid":   {"internal/impact/sentence.go", "if !holds {", "if true || !holds {"},
-		"keys-are-all":         {"internal/forecast/concern.go", "case !differs():", "case false:"},
+		"every-user-is-named":  {"internal/forecast/concern.go", "q.stays(a, e); why != checksum.NoReason {", "q.stays(a, e); false && why != checksum.NoReason {"},
 		"settle-is-forgotten":  {"internal/rollout/settle.go", "return max(0, s.due(e).Sub(now))", "return min(0, s.due(e).Sub(now))"},
 	}
 }
