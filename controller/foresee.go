@@ -27,7 +27,8 @@ func (c *Controller) Foresee(edit forecast.Edit) (brief forecast.Brief, ready bo
 }
 
 // foreseen are workloads as a forecast wants them.
-func (c *Controller) foreseen(users []workload.Ref) (all []forecast.Workload) {
+func (c *Controller) foreseen(users []workload.Ref) []forecast.Workload {
+	all := make([]forecast.Workload, 0, len(users)) // they are large, and garbage is collected early here
 	for _, user := range users {
 		s := c.index.Get(user)
 		if s == nil {
