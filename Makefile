@@ -29,7 +29,7 @@ FAULTS_RUNS      ?= 2000
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
+.PHONY: help build demo local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench podtruth soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,7 +50,7 @@ test: ## What has to pass before anything lands: lint, chart, unit tests with -r
 	@.ci/parts "make test" lint chart unit oracle observability e2e rollouts-short
 
 long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration, the plugin's release
-	@.ci/parts "make long" rollouts-long gates faults-short install soak-short installed plugin-release
+	@.ci/parts "make long" rollouts-long podtruth gates faults-short install soak-short installed plugin-release
 
 test-all: ## make test and the long suites: what .ci/run does
 	@.ci/parts "make test-all" test long
@@ -95,6 +95,9 @@ rollouts-short: ROLLOUTS_ARGS := -run '^Test(ABadEdit|ALateCrash)StopsAtOne'
 rollouts-long: ROLLOUTS_ARGS := -skip '^Test(ABadEdit|ALateCrash)StopsAtOne'
 rollouts rollouts-short rollouts-long:
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/rollouts $(ROLLOUTS_ARGS)
+
+podtruth: ## What is said of pods, against what their containers have really read (needs root; PODTRUTH_ARGS="-for=10m -rooms=10": 200 containers)
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 20m -v ./e2e/podtruth $(PODTRUTH_ARGS)
 
 gates: ## Two hundred workloads with mixed gates, and several changes at once
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 15m -v ./e2e/rollouts/gates

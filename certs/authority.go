@@ -24,9 +24,9 @@ type Authority struct {
 	Namespace string
 	// Service is the Service that the API server calls the webhook by; it gives the DNS names.
 	Service string
-	// WebhookConfiguration names the MutatingWebhookConfiguration that is ours, each webhook of
-	// which gets the caBundle. It may come later, or go and come again.
-	WebhookConfiguration string
+	// Configuration is the webhook configuration by which the API server calls this process,
+	// each webhook of which gets the caBundle. It may come later, or go and come again.
+	Configuration Configuration
 	// SecretName is the Secret that holds the authority; "" means DefaultSecretName.
 	SecretName string
 	// CADuration and LeafDuration are how long an authority and a certificate are valid; 0 means
@@ -36,6 +36,12 @@ type Authority struct {
 	// DefaultOverlap. It only needs to be longer than a replica can be cut off from the API server
 	// and still be called by it. Someone who replaces an authority because its key leaked waits this long.
 	Overlap time.Duration
+}
+
+// Configuration names a MutatingWebhookConfiguration, or a ValidatingWebhookConfiguration.
+type Configuration struct {
+	Name       string
+	Validating bool
 }
 
 // FromAuthority is the source that signs its own certificates, for <service>.<namespace>.svc and
@@ -52,7 +58,7 @@ type Authority struct {
 //
 //	Role:        secrets                        create
 //	Role:        secrets/<SecretName>           list, watch, patch
-//	ClusterRole: mutatingwebhookconfigurations/<WebhookConfiguration>  patch, and if possible list, watch
+//	ClusterRole: mutatingwebhookconfigurations/<Configuration>, or validating…:  patch, and if possible list, watch
 //
 // Without list and watch, a caBundle that someone overwrote is put right within a minute instead of at once.
 //
@@ -95,7 +101,7 @@ func (o Authority) validate() error {
 	switch {
 	case o.RESTConfig == nil:
 		return errors.New("a REST config is needed")
-	case o.Namespace == "" || o.Service == "" || o.WebhookConfiguration == "":
+	case o.Namespace == "" || o.Service == "" || o.Configuration.Name == "":
 		return errors.New("namespace, service and webhook configuration must be named")
 	case o.CADuration < 0 || o.LeafDuration < 0 || o.Overlap < 0:
 		return errors.New("a duration cannot be negative")

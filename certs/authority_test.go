@@ -82,7 +82,7 @@ func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 }
 
 func TestFromAuthorityRefusesWhatCannotWork(t *testing.T) {
-	good := Authority{RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, Namespace: "n", Service: "s", WebhookConfiguration: "w"}
+	good := Authority{RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, Namespace: "n", Service: "s", Configuration: Configuration{Name: "w"}}
 	if _, err := FromAuthority(good); err != nil {
 		t.Errorf("good options: %v", err)
 	}
@@ -91,7 +91,7 @@ func TestFromAuthorityRefusesWhatCannotWork(t *testing.T) {
 		"a REST config that is none":       func(o *Authority) { o.RESTConfig = &rest.Config{Host: "://"} },
 		"no namespace":                     func(o *Authority) { o.Namespace = "" },
 		"no service":                       func(o *Authority) { o.Service = "" },
-		"no webhook configuration":         func(o *Authority) { o.WebhookConfiguration = "" },
+		"no webhook configuration":         func(o *Authority) { o.Configuration.Name = "" },
 		"negative overlap":                 func(o *Authority) { o.Overlap = -1 },
 		"certificate outlives its maker":   func(o *Authority) { o.CADuration, o.LeafDuration = time.Hour, time.Hour },
 		"default certificate outlives its": func(o *Authority) { o.CADuration = time.Hour },

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,12 +45,12 @@ const (
 const manager = "configstamp-ca"
 
 // injector keeps an authority in the Secret, a serving certificate that is signed by it, and the
-// caBundle of every webhook in one MutatingWebhookConfiguration equal to the authorities to be
+// caBundle of every webhook in one webhook configuration equal to the authorities to be
 // trusted. What it writes follows from the Secret alone, so replicas agree.
 type injector struct {
 	options  Authority
 	secrets  *objects.Client[*corev1.Secret]
-	webhooks *objects.Client[*admissionv1.MutatingWebhookConfiguration]
+	webhooks *configuration
 	wake     chan struct{}
 	// retry is the wait after a failure; it grows.
 	retry wait.Backoff
@@ -73,7 +72,7 @@ func newInjector(o Authority) (*injector, error) {
 	if err != nil {
 		return nil, err
 	}
-	webhooks, err := objects.New[*admissionv1.MutatingWebhookConfiguration](o.RESTConfig, admissionv1.SchemeGroupVersion, admissionv1.AddToScheme, "mutatingwebhookconfigurations", "")
+	webhooks, err := newConfiguration(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +147,7 @@ func (i *injector) watch(ctx context.Context, group *wait.Group) {
 	secret := one("secrets", i.options.Namespace, i.options.SecretName)
 	group.StartWithContext(ctx, func(ctx context.Context) { secret.Run(ctx, i.secrets.REST) })
 
-	webhooks := one("mutatingwebhookconfigurations", metav1.NamespaceNone, i.options.WebhookConfiguration)
+	webhooks := one(i.webhooks.resource, metav1.NamespaceNone, i.webhooks.name)
 	group.StartWithContext(ctx, func(ctx context.Context) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
@@ -156,7 +155,7 @@ func (i *injector) watch(ctx context.Context, group *wait.Group) {
 			klog.FromContext(ctx).Info("Not allowed to watch our webhook configuration, looking at it periodically", "every", recheckEvery)
 			stop()
 		}
-		webhooks.Run(ctx, i.webhooks.REST)
+		webhooks.Run(ctx, i.webhooks.rest)
 	})
 }
 
@@ -166,10 +165,7 @@ func (i *injector) watch(ctx context.Context, group *wait.Group) {
 // The order matters. The webhook configuration is read first and written last, at the very version
 // that was read: so what is written never comes from an older Secret than what it replaces.
 func (i *injector) sync(ctx context.Context) error {
-	webhooks, unread := i.webhooks.Patch(ctx, i.options.WebhookConfiguration, types.MergePatchType, []byte(`{}`), manager)
-	if unread != nil {
-		unread = fmt.Errorf("reading mutatingwebhookconfiguration %s by an empty patch: %w", i.options.WebhookConfiguration, unread)
-	}
+	webhooks, unread := i.webhooks.read(ctx)
 	secret, err := i.secrets.Patch(ctx, i.options.SecretName, types.MergePatchType, []byte(`{}`), manager)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return errors.Join(unread, fmt.Errorf("reading secret %s/%s by an empty patch: %w", i.options.Namespace, i.options.SecretName, err))
@@ -189,7 +185,7 @@ func (i *injector) sync(ctx context.Context) error {
 		// Other Pods may serve under another authority, such as cert-manager's: those that
 		// are yet to be replaced, or those that take our place. What we knew and the Secret
 		// does not is over.
-		known = known.and(injected(webhooks).without(i.last))
+		known = known.and(webhooks.trusted().without(i.last))
 	}
 	next := known.next(signing[0].ca, time.Now(), i.options.Overlap)
 
@@ -279,36 +275,28 @@ func (i *injector) store(ctx context.Context, secret *corev1.Secret, t trust) er
 // inject sets the caBundle of each webhook that has another, and nothing else. The patch is merged by
 // the webhooks' names, and only into the very version that was read: otherwise a webhook removed
 // meanwhile would be added again, with nothing but a caBundle.
-func (i *injector) inject(ctx context.Context, current *admissionv1.MutatingWebhookConfiguration, caBundle []byte) error {
+func (i *injector) inject(ctx context.Context, current bundles, caBundle []byte) error {
 	var stale []map[string]any
-	for _, webhook := range current.Webhooks {
-		if !sameBundle(webhook.ClientConfig.CABundle, caBundle) {
-			stale = append(stale, map[string]any{"name": webhook.Name, "clientConfig": map[string]any{"caBundle": caBundle}})
+	for _, one := range current.webhooks {
+		if !sameBundle(one.caBundle, caBundle) {
+			stale = append(stale, map[string]any{"name": one.webhook, "clientConfig": map[string]any{"caBundle": caBundle}})
 		}
 	}
 	if len(stale) == 0 {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": current.ResourceVersion},
+		"metadata": map[string]any{"resourceVersion": current.version},
 		"webhooks": stale,
 	})
 	if err != nil {
 		return err
 	}
-	if _, err = i.webhooks.Patch(ctx, current.Name, types.StrategicMergePatchType, patch, manager); err != nil {
-		return fmt.Errorf("setting the caBundle in mutatingwebhookconfiguration %s: %w", current.Name, err)
+	if _, err = i.webhooks.patch(ctx, types.StrategicMergePatchType, patch); err != nil {
+		return fmt.Errorf("setting the caBundle in %s: %w", i.webhooks, err)
 	}
-	klog.FromContext(ctx).Info("Set the caBundle", "mutatingwebhookconfiguration", current.Name, "webhooks", len(stale))
+	klog.FromContext(ctx).Info("Set the caBundle", i.webhooks.kind(), i.webhooks.name, "webhooks", len(stale))
 	return nil
-}
-
-// injected is what the caBundles of our webhooks have the API server trust.
-func injected(configuration *admissionv1.MutatingWebhookConfiguration) (found trust) {
-	for i := range configuration.Webhooks {
-		found = found.and(readTrust(configuration.Webhooks[i].ClientConfig.CABundle))
-	}
-	return found
 }
 
 // announce notes that the API server has been told to trust t, and nothing else.

@@ -24,7 +24,7 @@ import (
 	"github.com/configstamp/configstamp/internal/objects/front"
 )
 
-var testOptions = Authority{Namespace: "configstamp", Service: "configstamp", WebhookConfiguration: "configstamp"}.withDefaults()
+var testOptions = Authority{Namespace: "configstamp", Service: "configstamp", Configuration: Configuration{Name: "configstamp"}}.withDefaults()
 
 func caSecret(ca pair) *corev1.Secret {
 	return &corev1.Secret{

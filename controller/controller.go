@@ -19,6 +19,7 @@
 //     rolled it all the same), remind.go (what still waits), nearmiss.go (what was probably
 //     meant), metrics.go.
 //   - What it remembers: notes.go (of workloads).
+//   - What it foresees of an edit that somebody is about to make: foresee.go.
 package controller
 
 import (
@@ -140,6 +141,7 @@ type Controller struct {
 	ended        atomic.Int32  // workers that have ended before they were told to
 	watches      []watch
 	customs      *discovery.Resources
+	full         atomic.Bool // the caches
 	leads        atomic.Bool // workloads that wake up are for us
 	notes        notes
 	told         told
@@ -202,7 +204,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !c.fill(ctx) {
 		return nil // told to stop before
 	}
-	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.Count(nil))
+	c.index.Refresh() // workloads may have come before the policy of their Namespace
+	c.full.Store(true)
+	klog.FromContext(ctx).Info("Caches are full", "workloads", c.index.Len())
 	if c.options.Lease == nil {
 		c.work(ctx)
 		return nil
@@ -217,7 +221,6 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
 	c.leads.Store(true)
-	c.index.Refresh() // workloads may have come before the policy of their Namespace
 	c.planned(func(p *rollout.Plan) { p.Lead(c.index.All(), c.options.Clock.Now()) })
 	c.Reconsider()
 	c.metrics.leads.Store(true) // what is to do is in the queue by now

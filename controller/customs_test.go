@@ -70,7 +70,7 @@ func TestCustomKinds_NobodyLeadsBeforeTheyAreRead(t *testing.T) {
 	}
 	close(list)
 	eventually(t, "it leads", c.leads.Load)
-	if n := c.index.Count(nil); n != 1 {
+	if n := c.index.Len(); n != 1 {
 		t.Errorf("it began to lead with %d workloads, want one", n)
 	}
 }

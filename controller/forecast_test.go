@@ -57,6 +57,9 @@ func TestForecast_IsWhatThenRolls(t *testing.T) {
 	if exact := counts["foreseen to the second"]; 100*exact < 98*counts["edits"] {
 		t.Errorf("of %d edits %d came at other times than was foreseen", counts["edits"], counts["edits"]-exact) // equals draw lots
 	}
+	if first := counts["first"]; first == 0 || 100*counts["as many first as foreseen"] < 99*first {
+		t.Errorf("of %d times %d rolled first as many as was foreseen", first, counts["as many first as foreseen"]) // an edit may release older changes
+	}
 	for _, why := range []checksum.Reason{
 		checksum.KeyNotUsed, checksum.UseLeftOut, checksum.SourceLeftOut, checksum.Paused, checksum.ObserveMode,
 		checksum.OptedOut, checksum.MissingSource, checksum.MissingKey, checksum.UnreadableSetting, checksum.Recorded,
@@ -225,19 +228,23 @@ func (f *foreseen) question(edits []forecast.Edit, users []workload.Ref) *foreca
 	c := f.controller
 	q := &forecast.Question{Edits: edits, Now: f.clock.Now(), Limits: f.limits, CanRoll: lookup{c}.Workloads(), Ring: f.ring,
 		Content: func(at rollout.SourceRef) *checksum.Content { return f.contents[at] }}
-	for _, user := range users {
-		s := c.index.Get(user)
-		w := forecast.Workload{Ref: user, Policy: c.policy(user, s), References: s.References, Records: s.Records, Status: s.Status,
-			Standstill: s.Standstill, Usually: 5 * time.Second}
-		w.Served, w.Why = c.served(user, s)
-		c.planned(func(p *rollout.Plan) {
-			if last := p.LastRoll(user, string(s.UID)); last.After(w.Status.Current) {
-				w.Status.Current = last
-			}
-		})
-		q.Workloads = append(q.Workloads, w)
+	q.Workloads = c.foreseen(users)
+	for i := range q.Workloads {
+		q.Workloads[i].Usually = 5 * time.Second
 	}
 	return q
+}
+
+// foretold is what is told in brief, as it is to who makes an edit.
+func (f *foreseen) foretold(edits []forecast.Edit) (brief forecast.Brief) {
+	if len(edits) > 1 {
+		return f.question(edits, f.concerned(edits)).Brief()
+	}
+	brief, ready := f.controller.Foresee(edits[0])
+	if !ready {
+		f.t.Fatal("it does not know enough")
+	}
+	return brief
 }
 
 // concerned are the workloads that the index knows some edits to concern.
@@ -325,7 +332,7 @@ func (f *foreseen) oneEdit(about string) {
 	f.t.Helper()
 	edits := f.someEdits()
 	q := f.question(edits, f.controller.index.All())
-	answer, brief, supposed := q.Answer(), f.question(edits, f.concerned(edits)).Brief(), f.supposed(q, f.draw.IntN(2) == 0 || !f.readable(edits)).Answer()
+	answer, brief, supposed := q.Answer(), f.foretold(edits), f.supposed(q, f.draw.IntN(2) == 0 || !f.readable(edits)).Answer()
 	var want []rolledAt
 	for _, roll := range answer.Rolls {
 		want = append(want, rolledAt{roll.At, roll.Workload})
@@ -431,7 +438,13 @@ func (f *foreseen) compareBrief(about string, lots bool, brief *forecast.Brief, 
 	if !slices.Equal(all, users) {
 		f.t.Errorf("%s: told in brief %v, and it rolled %v", about, all, users)
 	}
-	if !lots && len(brief.Rolls) > 0 && len(brief.Later) == 0 && len(got) > 0 && !first[brief.Rolls[0]] {
+	if lots || len(brief.Rolls) == 0 || len(brief.Later) > 0 || len(got) == 0 {
+		return
+	}
+	if !first[brief.Rolls[0]] {
 		f.t.Errorf("%s: told in brief that %v goes first, and it was %v", about, brief.Rolls[0], first)
+	}
+	if f.counts["first"]++; brief.First == len(first) {
+		f.counts["as many first as foreseen"]++
 	}
 }

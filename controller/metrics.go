@@ -87,7 +87,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 		leads, oldest = 1, g.line.Oldest()
 	}
 	gauge("leader", "1 while this process leads.")(leads)
-	gauge("workloads", "Workloads that are watched, opted in or not.")(float64(g.index.Count(nil)))
+	gauge("workloads", "Workloads that are watched, opted in or not.")(float64(g.index.Len()))
 	gauge("queue_depth", "Workloads that wait to be looked at; 0 on a process that does not lead.")(float64(g.line.Len()))
 	gauge("queue_age_seconds", "How long the first of the queue has waited to be looked at; 0 on a process that does not lead.")(age(oldest, now))
 	permits := 0

@@ -243,8 +243,9 @@ func (w *world) lead() {
 	for _, user := range w.names {
 		w.see(user)
 	}
-	w.controller.leads.Store(true)
 	w.controller.index.Refresh()
+	w.controller.full.Store(true)
+	w.controller.leads.Store(true)
 	w.controller.planned(func(p *rollout.Plan) { p.Lead(w.controller.index.All(), w.clock.Now()) })
 	w.controller.Reconsider()
 }

@@ -12,12 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // otherPorts are values that change every port.
 var otherPorts = []string{
-	"webhook.port=20001", "webhook.metricsPort=20002", "webhook.healthPort=20003", "controller.metricsPort=20004", "controller.healthPort=20005",
+	"webhook.port=20001", "webhook.metricsPort=20002", "webhook.healthPort=20003", "controller.metricsPort=20004", "controller.healthPort=20005", "impact.port=20006",
 }
 
 // Whoever asks for a port gets it everywhere: the process listens on it, the
@@ -29,9 +30,11 @@ func TestEverythingFollowsThePorts(t *testing.T) {
 			objects := rendered(t, values...)
 			containers := only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers
 			webhook, controller := &containers[0], &containers[1]
-			service := only[*corev1.Service](t, objects).Spec.Ports[0]
+			service := only[*corev1.Service](t, objects).Spec.Ports
 			for what, leads := range map[string]struct{ got, want int32 }{
-				"the Service":                {portOf(webhook, service.TargetPort), 20001},
+				"the Service":                {portOf(webhook, service[0].TargetPort), 20001},
+				"the Service, for warnings":  {portOf(controller, service[1].TargetPort), 20006},
+				"what the controller serves": {listens(controller, "--impact-address"), 20006},
 				"the webhook's readiness":    {portOf(webhook, webhook.ReadinessProbe.HTTPGet.Port), health[0]},
 				"the webhook's liveness":     {portOf(webhook, webhook.LivenessProbe.HTTPGet.Port), health[0]},
 				"the controller's liveness":  {portOf(controller, controller.LivenessProbe.HTTPGet.Port), health[1]},
@@ -46,7 +49,7 @@ func TestEverythingFollowsThePorts(t *testing.T) {
 			if exposure != "plain" && (listens(webhook, "--health-address") != health[0] || listens(controller, "--health-address") != health[1]) {
 				t.Errorf("probes are served elsewhere: %q, %q", webhook.Args, controller.Args)
 			}
-			want := map[string][]int32{"plain": {20001, 20002, 20004}, "tls": {20001, 20002, 20003, 20004, 20005}, "loopback": {20001, 20003, 20005}}[exposure]
+			want := map[string][]int32{"plain": {20001, 20002, 20004, 20006}, "tls": {20001, 20002, 20003, 20004, 20005, 20006}, "loopback": {20001, 20003, 20005, 20006}}[exposure]
 			if got := open(only[*networkingv1.NetworkPolicy](t, objects)); !slices.Equal(got, want) {
 				t.Errorf("the NetworkPolicy opens %d, want %d", got, want)
 			}
@@ -127,17 +130,21 @@ func TestHostNetwork(t *testing.T) {
 	}
 }
 
-func TestTheWebhookConfigurationHasAnnotationsAndLabels(t *testing.T) {
+func TestTheWebhookConfigurationsHaveAnnotationsAndLabels(t *testing.T) {
 	const enforcer, injected = "admissions.enforcer/disabled", "cert-manager.io/inject-ca-from"
 	for mode, want := range map[string]int{"cert-manager": 2, "self-managed": 1} {
 		objects := rendered(t, "certificates.mode="+mode, "--set-string=webhook.annotations.admissions\\.enforcer/disabled=true", "webhook.labels.team=platform")
-		configuration := only[*admissionregistrationv1.MutatingWebhookConfiguration](t, objects)
-		_, trusted := configuration.Annotations[injected]
-		if configuration.Annotations[enforcer] != "true" || len(configuration.Annotations) != want || trusted != (mode == "cert-manager") {
-			t.Errorf("%s: annotations %v", mode, configuration.Annotations)
-		}
-		if configuration.Labels["team"] != "platform" || configuration.Labels["app.kubernetes.io/name"] != "configstamp" {
-			t.Errorf("%s: labels %v", mode, configuration.Labels)
+		for _, configuration := range []metav1.Object{
+			only[*admissionregistrationv1.MutatingWebhookConfiguration](t, objects), only[*admissionregistrationv1.ValidatingWebhookConfiguration](t, objects),
+		} {
+			annotations, labels := configuration.GetAnnotations(), configuration.GetLabels()
+			trusted := annotations[injected] == "configstamp/configstamp"
+			if annotations[enforcer] != "true" || len(annotations) != want || trusted != (mode == "cert-manager") {
+				t.Errorf("%s: annotations of %T: %v", mode, configuration, annotations)
+			}
+			if labels["team"] != "platform" || labels["app.kubernetes.io/name"] != "configstamp" {
+				t.Errorf("%s: labels of %T: %v", mode, configuration, labels)
+			}
 		}
 	}
 }

@@ -21,7 +21,8 @@ render deploy/install.yaml 'configstamp with a certificate of cert-manager: kube
 render deploy/install-self-managed.yaml 'configstamp with a certificate that it signs itself: kubectl apply -f deploy/install-self-managed.yaml' \
 	--set namespace.create=true --set certificates.mode=self-managed
 render e2e/testdata/everything.yaml 'What package harness installs: all that can be served.' \
-	--set namespace.create=true --set certificates.mode=self-managed --set 'dialects={reloader,wave}' --set secretProviderClasses=true
+	--set namespace.create=true --set certificates.mode=self-managed --set 'dialects={reloader,wave}' --set secretProviderClasses=true \
+	--set impact.secrets=true --set 'impact.serviceAccounts={ci/deployer,ci/other}' --set pods.enabled=true
 render e2e/testdata/namespaced.yaml 'What package e2e/namespaced installs.' \
 	--set namespace.create=true --set certificates.mode=self-managed --set 'namespaces={team-a,team-b}'
 

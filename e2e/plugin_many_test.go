@@ -21,7 +21,7 @@ func TestPlugin_ImpactIsWhatRolls(t *testing.T) {
 	for range 6 { // new workloads each time: one that rolls often is slowed down
 		s := run.Space(t)
 		ask := plugin(t, s)
-		everyone := randomUsers(s, rnd)
+		everyone := randomUsers(s, rnd, "")
 		for range 3 {
 			source, key := fmt.Sprintf("configmap/c%d", rnd.IntN(3)), fmt.Sprintf("k%d", rnd.IntN(3))
 			out, code := ask("impact", source, "--key", key, "-o", "name")
@@ -43,10 +43,10 @@ func TestPlugin_ImpactIsWhatRolls(t *testing.T) {
 }
 
 // randomUsers makes three ConfigMaps of three keys, and workloads that use them in all
-// ways, with all settings that hold nothing for a while.
-func randomUsers(s *harness.Space, rnd *rand.Rand) (names []string) {
+// ways, with all settings that hold nothing for a while. All their names have a prefix.
+func randomUsers(s *harness.Space, rnd *rand.Rand, prefix string) (names []string) {
 	for i := range 3 {
-		s.Set(fmt.Sprintf("configmap/c%d", i), "k0", "1", "k1", "1", "k2", "1")
+		s.Set(fmt.Sprintf("configmap/%sc%d", prefix, i), "k0", "1", "k1", "1", "k2", "1")
 	}
 	ways := []func(source string) (container string, pod []string){
 		func(source string) (string, []string) { return envFrom("configmap/" + source), nil },
@@ -63,11 +63,11 @@ func randomUsers(s *harness.Space, rnd *rand.Rand) (names []string) {
 			return "", []string{"volumes: [{name: v, configMap: {name: " + source + "}}]\n"}
 		},
 	}
-	policies := []settings{nil, nil, nil, {"only": "configmap/c0"}, {"ignore": "configmap/c1"}, {"mode": "observe"}, {"restart-on": "startup"}, {"also": "configmap/c2"}}
+	policies := []settings{nil, nil, nil, {"only": "configmap/" + prefix + "c0"}, {"ignore": "configmap/" + prefix + "c1"}, {"mode": "observe"}, {"restart-on": "startup"}, {"also": "configmap/" + prefix + "c2"}}
 	for i, kind := range []string{"Deployment", "Deployment", "Deployment", "StatefulSet", "DaemonSet", "Deployment", "CronJob"} {
-		name := fmt.Sprintf("w%d", i)
-		container, pod := ways[rnd.IntN(len(ways))](fmt.Sprintf("c%d", rnd.IntN(3)))
-		manifest := strings.Replace(workload(kind, name, container, pod...), "replicas: 1", "replicas: 0", 1)
+		name := fmt.Sprintf("%sw%d", prefix, i)
+		container, pod := ways[rnd.IntN(len(ways))](fmt.Sprintf("%sc%d", prefix, rnd.IntN(3)))
+		manifest := strings.Replace(workload(kind, name, container, pod...), "replicas: 1", fmt.Sprintf("replicas: %d", rnd.IntN(2)), 1)
 		s.Create(withPolicy(manifest, policies[rnd.IntN(len(policies))])) // set later, one may be recorded in the midst of an edit
 		names = append(names, strings.ToLower(kind)+"/"+name)
 	}

@@ -1,14 +1,9 @@
 package e2e
 
 import (
-	"context"
-	"encoding/base64"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/configstamp/configstamp/e2e/harness"
@@ -73,6 +68,9 @@ func TestStolenToken_GivesNoRightThatConfigstampDoesNotUse(t *testing.T) {
 		{"the policy's binding is patched", request{verb: "PATCH", path: admission + "/validatingadmissionpolicybindings/configstamp", contentType: asMerge, body: `{"spec":{"validationActions":["Audit"]}}`}, byRoles},
 		{"a webhook is installed", request{verb: "POST", path: admission + "/mutatingwebhookconfigurations", contentType: asObject, body: `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"thief"}}`}, byRoles},
 		{"somebody's webhook", request{verb: "PATCH", path: admission + "/mutatingwebhookconfigurations/another", contentType: asMerge, body: "{}"}, byRoles},
+		{"a webhook of the other kind is installed", request{verb: "POST", path: admission + "/validatingwebhookconfigurations", contentType: asObject, body: `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"thief"}}`}, byRoles},
+		{"somebody's webhook of the other kind", request{verb: "PATCH", path: admission + "/validatingwebhookconfigurations/another", contentType: asMerge, body: "{}"}, byRoles},
+		{"its webhook of the other kind is deleted", request{verb: "DELETE", path: admission + "/validatingwebhookconfigurations/configstamp"}, byRoles},
 		{"its webhook is deleted", request{verb: "DELETE", path: admission + "/mutatingwebhookconfigurations/configstamp"}, byRoles},
 
 		{"somebody else's name", request{verb: "GET", path: own + "/secrets/configstamp-key", impersonate: "system:admin"}, byRoles},
@@ -81,71 +79,6 @@ func TestStolenToken_GivesNoRightThatConfigstampDoesNotUse(t *testing.T) {
 		{"a certificate", request{verb: "POST", path: "/apis/certificates.k8s.io/v1/certificatesigningrequests", contentType: asObject, body: `{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest","metadata":{"name":"thief"}}`}, byRoles},
 	} {
 		t.Run(test.what, func(t *testing.T) { wantRefused(t, test.asks.send(t, thief), test.saying) })
-	}
-}
-
-// Its own webhook configuration gets the authority to be trusted, when that is
-// self-managed, and nothing else.
-func TestStolenToken_PointsTheWebhookNowhereElse(t *testing.T) {
-	thief := run.Stolen(t)
-	const path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/configstamp"
-	all := run.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	before, err := all.Get(t.Context(), "configstamp", metav1.GetOptions{})
-	harness.Must(t, err)
-	t.Cleanup(func() {
-		now, err := all.Get(context.Background(), "configstamp", metav1.GetOptions{})
-		harness.Must(t, err)
-		now.Webhooks = before.Webhooks
-		_, err = all.Update(context.Background(), now, metav1.UpdateOptions{})
-		harness.Must(t, err)
-	})
-	webhook := before.Webhooks[0].Name
-	const saying = "may change the caBundle of its webhooks, and nothing else of them"
-	with := func(fields string) string {
-		return fmt.Sprintf(`{"webhooks":[{"name":%q,%s}]}`, webhook, fields)
-	}
-	heeded(t, thief, request{verb: "PATCH", path: path, contentType: asMerge, body: `{"metadata":{"labels":{"stolen":"yes"}}}`})
-	for what, fields := range map[string]string{
-		"the address":          `"clientConfig":{"url":"https://thief.example/"}`,
-		"a Service":            `"clientConfig":{"$retainKeys":["service","caBundle"],"service":{"namespace":"thief","name":"thief"}}`,
-		"more rules":           `"rules":[{"apiGroups":["*"],"apiVersions":["*"],"resources":["*/*"],"operations":["*"]}]`,
-		"other namespaces":     `"namespaceSelector":{"matchLabels":{"other":"yes"}}`,
-		"other objects":        `"objectSelector":{"matchLabels":{"other":"yes"}}`,
-		"no objects":           `"matchConditions":[{"name":"none","expression":"false"}]`,
-		"what if it is away":   `"failurePolicy":"Fail"`,
-		"how long it may take": `"timeoutSeconds":30`,
-		"when it is asked":     `"reinvocationPolicy":"Never"`,
-	} {
-		t.Run(what, func(t *testing.T) {
-			wantRefused(t, request{verb: "PATCH", path: path, contentType: asStrategic, body: with(fields)}.send(t, thief), saying)
-		})
-	}
-	for what, q := range map[string]request{
-		"by a JSON patch": {verb: "PATCH", path: path, contentType: asJSONPatch, body: `[{"op":"add","path":"/webhooks/0/clientConfig/url","value":"https://thief.example/"}]`},
-		"no webhooks":     {verb: "PATCH", path: path, contentType: asMerge, body: `{"webhooks":[]}`},
-		"one less":        {verb: "PATCH", path: path, contentType: asJSONPatch, body: `[{"op":"remove","path":"/webhooks/0"}]`},
-		"a label":         {verb: "PATCH", path: path, contentType: asMerge, body: `{"metadata":{"labels":{"stolen":"yes"}}}`},
-		"an annotation":   {verb: "PATCH", path: path, contentType: asMerge, body: `{"metadata":{"annotations":{"stolen":"yes"}}}`},
-		"by an apply":     {verb: "PATCH", path: path + "?fieldManager=thief&force=true", contentType: asApply, body: `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"configstamp"},` + strings.TrimPrefix(with(`"failurePolicy":"Fail"`), "{")},
-		"one more":        {verb: "PATCH", path: path, contentType: asJSONPatch, body: fmt.Sprintf(`[{"op":"copy","from":"/webhooks/0","path":"/webhooks/-"},{"op":"replace","path":"/webhooks/%d/name","value":"thief.example.com"}]`, len(before.Webhooks))},
-	} {
-		t.Run(what, func(t *testing.T) { wantRefused(t, q.send(t, thief), saying) })
-	}
-
-	// What it may: an authority beside the one that is trusted already.
-	other, err := harness.NewAuthority()
-	harness.Must(t, err)
-	bundle := base64.StdEncoding.EncodeToString(slices.Concat(before.Webhooks[0].ClientConfig.CABundle, other.PEM))
-	harness.Must(t, request{verb: "PATCH", path: path, contentType: asMerge, body: "{}"}.send(t, thief))
-	harness.Must(t, request{verb: "PATCH", path: path, contentType: asStrategic, body: with(fmt.Sprintf(`"clientConfig":{"caBundle":%q}`, bundle))}.send(t, thief))
-	after, err := all.Get(t.Context(), "configstamp", metav1.GetOptions{})
-	harness.Must(t, err)
-	if got := base64.StdEncoding.EncodeToString(after.Webhooks[0].ClientConfig.CABundle); got != bundle {
-		t.Errorf("the caBundle was not written")
-	}
-	after.Webhooks[0].ClientConfig.CABundle = before.Webhooks[0].ClientConfig.CABundle
-	if asJSON(t, after.Webhooks) != asJSON(t, before.Webhooks) {
-		t.Errorf("more than the caBundle was changed")
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -38,12 +40,13 @@ func FuzzServeHTTP(f *testing.F) {
 		if w.Code == http.StatusBadRequest || w.Code == http.StatusRequestEntityTooLarge {
 			return
 		}
-		envelope, _, _ := carve(body) // an object that is none is admitted as it is
-		var sent admissionv1.AdmissionReview
-		if err := json.Unmarshal(envelope, &sent); err != nil {
-			t.Fatalf("answered %d to no JSON: %v", w.Code, err)
+		sent := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mutate", bytes.NewReader(body))
+		sent.Header.Set("Content-Type", "application/json")
+		request, _, err := admission.Read(httptest.NewRecorder(), sent, new(bytes.Buffer)) // an object that is none is admitted as it is
+		if err != nil {
+			t.Fatalf("answered %d to no review: %v", w.Code, err)
 		}
-		response := allowed(t, w, sent.Request)
+		response := allowed(t, w, request)
 		if response.AuditAnnotations["outcome"] == checksum.AdmissionFailed.Label() {
 			t.Fatalf("failed: %v", response.Warnings)
 		}

@@ -1,137 +1,40 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"mime"
 	"net/http"
-	"strings"
-	"sync"
-	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/internal/admission"
 )
 
-const (
-	// maxReviewBytes bounds a review: an object and its old version, of the
-	// 3 MiB that the API server accepts each, and room for the rest.
-	maxReviewBytes = 8 << 20
-	// creditBytes is how much is allocated on the word of a Content-Length, and
-	// how large a body's room may be to be kept for the next one.
-	creditBytes = 256 << 10
-	// maxWarnings bounds an answer's warnings; the API server cuts them at
-	// 4 KiB in all.
-	maxWarnings = 12
-)
+// maxWarnings bounds an answer's warnings; the API server cuts them at
+// 4 KiB in all.
+const maxWarnings = 12
+
+// bodies are buffers for the next reviews.
+type bodies = admission.Bodies
 
 // ServeHTTP implements the admission protocol (admission.k8s.io/v1): a review
 // with a uid always gets a review that allows. What is no review at all gets an
 // HTTP error, which the API server treats as its failurePolicy says.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	log := klog.FromContext(r.Context())
-	body := h.bodies.get()
-	defer h.bodies.put(body)
-	request, status, err := readReview(w, r, body)
+	body := h.bodies.Get()
+	defer h.bodies.Put(body)
+	request, status, err := admission.Read(w, r, body)
 	if err != nil {
 		h.Metrics.refused(status)
 		log.Info("Not an admission review", "status", status, "reason", err.Error())
 		http.Error(w, "configstamp: "+err.Error(), status)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), within(r))
+	ctx, cancel := context.WithTimeout(r.Context(), admission.Within(r))
 	defer cancel()
-	answer := h.Admit(ctx, request)
-	text, err := jsonv2.Marshal(&admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
-		Response: answer.response(request),
-	}, jsonv2.Deterministic(true))
-	if err != nil {
-		log.Error(err, "Writing an admission review")
-		http.Error(w, "configstamp: the answer could not be written", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if _, err := w.Write(text); err != nil {
-		log.V(1).Info("The API server hung up before the answer", "reason", err.Error())
-	}
-}
-
-// usualTimeout is what the API server waits for a webhook that names no timeoutSeconds.
-const usualTimeout = 10 * time.Second
-
-// within is how long all that an answer needs may take: three quarters of what the API
-// server waits, so that it gets an answer. It says how long by the parameter timeout of its
-// request (a Go duration), rounded up to a second: half a second of it may not be there.
-func within(r *http.Request) time.Duration {
-	_, query, _ := strings.Cut(r.URL.RawQuery, "timeout=")
-	text, _, _ := strings.Cut(query, "&")
-	waits, err := time.ParseDuration(text)
-	if err != nil || waits <= 0 {
-		waits = usualTimeout
-	}
-	return max(waits-500*time.Millisecond, 500*time.Millisecond) / 4 * 3
-}
-
-// bodies are buffers for the next requests.
-type bodies struct{ pool sync.Pool }
-
-func (b *bodies) get() *bytes.Buffer {
-	if body, ok := b.pool.Get().(*bytes.Buffer); ok {
-		return body
-	}
-	return new(bytes.Buffer)
-}
-
-func (b *bodies) put(body *bytes.Buffer) {
-	if body.Cap() <= 2*creditBytes {
-		body.Reset()
-		b.pool.Put(body)
-	}
-}
-
-// readReview reads a review by way of body, of which its objects are parts.
-func readReview(w http.ResponseWriter, r *http.Request, body *bytes.Buffer) (*admissionv1.AdmissionRequest, int, error) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s: admission reviews are sent by POST", r.Method)
-	}
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, errors.New("the content type must be application/json")
-	}
-	// Room is made at once for what is announced, but not on credit for much.
-	body.Grow(int(bytes.MinRead + min(max(r.ContentLength, 0), creditBytes)))
-	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxReviewBytes))
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than %d bytes", maxReviewBytes)
-	} else if err != nil {
-		return nil, http.StatusBadRequest, errors.New("the review could not be read to its end")
-	}
-	// object and oldObject are most of a review; a library would read each byte
-	// of them twice.
-	envelope, object, oldObject := carve(body.Bytes())
-	var review admissionv1.AdmissionReview
-	if err := jsonv2.Unmarshal(envelope, &review, jsontext.AllowInvalidUTF8(true)); err != nil {
-		return nil, http.StatusBadRequest, errors.New("the body is not an AdmissionReview in JSON")
-	}
-	if review.GroupVersionKind() != admissionv1.SchemeGroupVersion.WithKind("AdmissionReview") {
-		return nil, http.StatusBadRequest, errors.New("want apiVersion admission.k8s.io/v1, kind AdmissionReview")
-	}
-	if review.Request == nil || review.Request.UID == "" {
-		return nil, http.StatusBadRequest, errors.New("the review has no request with a uid")
-	}
-	if object != nil {
-		review.Request.Object.Raw = object
-	}
-	if oldObject != nil {
-		review.Request.OldObject.Raw = oldObject
-	}
-	return review.Request, http.StatusOK, nil
+	admission.Write(w, log, h.Admit(ctx, request).response(request))
 }
 
 // response is the answer in the API's form; there is no patch when nothing changes.

@@ -9,13 +9,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/admission"
 )
 
 // caseRequest is the request of one of the case files, and a handler that
@@ -55,7 +55,7 @@ func TestNotAReview(t *testing.T) {
 		"no request":                     {http.MethodPost, "application/json", with(`"request"`, `"question"`), http.StatusBadRequest},
 		"an old version":                 {http.MethodPost, "application/json", with("admission.k8s.io/v1", "admission.k8s.io/v1beta1"), http.StatusBadRequest},
 		"another kind":                   {http.MethodPost, "application/json", with(`"AdmissionReview"`, `"ConversionReview"`), http.StatusBadRequest},
-		"larger than the limit":          {http.MethodPost, "application/json", with(`"object":{`, `"object":{"big":"`+strings.Repeat("x", maxReviewBytes)+`",`), http.StatusRequestEntityTooLarge},
+		"larger than the limit":          {http.MethodPost, "application/json", with(`"object":{`, `"object":{"big":"`+strings.Repeat("x", admission.MaxBytes)+`",`), http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := testutil.ToFloat64(handler.Metrics.malformed.WithLabelValues(fmt.Sprint(test.want)))
@@ -282,18 +282,6 @@ func TestFreshnessIsCounted(t *testing.T) {
 	for label, want := range map[string]float64{"true": 2, "false": 1} {
 		if got := testutil.ToFloat64(handler.Metrics.fresh.WithLabelValues(label)); got != want {
 			t.Errorf("proven=%s: %v, want %v", label, got, want)
-		}
-	}
-}
-
-// TestTheAnswerComesBeforeTheAPIServerGivesUp: whatever it waits, and says.
-func TestTheAnswerComesBeforeTheAPIServerGivesUp(t *testing.T) {
-	for query, want := range map[string]time.Duration{
-		"?timeout=3s": 1875 * time.Millisecond, "?timeout=1s": 375 * time.Millisecond, "?timeout=30s": 22125 * time.Millisecond,
-		"": 7125 * time.Millisecond, "?timeout=soon": 7125 * time.Millisecond, "?timeout=-1s": 7125 * time.Millisecond,
-	} {
-		if got := within(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mutate"+query, nil)); got != want {
-			t.Errorf("%q: %s, want %s", query, got, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,14 +12,17 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
 
 	"github.com/configstamp/configstamp/internal/objects"
 )
@@ -53,8 +57,8 @@ func checkCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty: as a Pod inside it")
-	flags.StringVar(&o.configuration, "webhook-configuration", "configstamp", "MutatingWebhookConfiguration to go by; the right to get it is needed")
-	flags.StringVar(&o.server, "server", "", "host:port of its Service; empty: by DNS")
+	flags.StringVar(&o.configuration, "webhook-configuration", "configstamp", "MutatingWebhookConfiguration to go by, and ValidatingWebhookConfiguration, if there is one of that name; the right to get both is needed")
+	flags.StringVar(&o.server, "server", "", "host of its Service, without a port; empty: by DNS")
 	flags.DurationVar(&o.patience, "patience", 30*time.Second, "how long to go on asking until every webhook has answered")
 	describeEnvironment(command)
 	return command
@@ -79,9 +83,12 @@ func (o *checkOptions) check(ctx context.Context, out io.Writer) error {
 	if len(configuration.Webhooks) == 0 {
 		return fmt.Errorf("MutatingWebhookConfiguration %s has no webhooks: nothing is ever stamped", o.configuration)
 	}
-	for i := range configuration.Webhooks {
-		webhook := &configuration.Webhooks[i]
-		until, err := o.askUntil(ctx, webhook)
+	warnings, err := o.warnings(ctx, config)
+	if err != nil {
+		return err
+	}
+	for _, webhook := range slices.Concat(configuration.Webhooks, warnings) {
+		until, err := o.askUntil(ctx, &webhook)
 		if err != nil {
 			return fmt.Errorf("asking webhook %s: %w", webhook.Name, err)
 		}
@@ -90,6 +97,27 @@ func (o *checkOptions) check(ctx context.Context, out io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// warnings are the webhooks that are asked what an edit rolls out, where there are some.
+// An entry of theirs reads as one that mutates.
+func (o *checkOptions) warnings(ctx context.Context, config *rest.Config) ([]admissionregistrationv1.MutatingWebhook, error) {
+	configurations, err := objects.New[*admissionregistrationv1.ValidatingWebhookConfiguration](config, admissionregistrationv1.SchemeGroupVersion, admissionregistrationv1.AddToScheme, "validatingwebhookconfigurations", "")
+	if err != nil {
+		return nil, err
+	}
+	configuration, err := configurations.Get(ctx, o.configuration)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", o.configuration, err)
+	}
+	var webhooks []admissionregistrationv1.MutatingWebhook
+	for _, webhook := range configuration.Webhooks {
+		webhooks = append(webhooks, admissionregistrationv1.MutatingWebhook{Name: webhook.Name, ClientConfig: webhook.ClientConfig})
+	}
+	return webhooks, nil
 }
 
 // askUntil asks again and again until there is an answer, or no more time.
@@ -119,10 +147,7 @@ func (o *checkOptions) ask(ctx context.Context, webhook *admissionregistrationv1
 		return time.Time{}, errors.New("there is no caBundle yet: the API server trusts no certificate of it")
 	}
 	name := service.Name + "." + service.Namespace + ".svc"
-	server := o.server
-	if server == "" {
-		server = net.JoinHostPort(name, fmt.Sprint(*service.Port))
-	}
+	server := net.JoinHostPort(cmp.Or(o.server, name), fmt.Sprint(*service.Port))
 	review := admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{

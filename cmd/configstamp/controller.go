@@ -34,6 +34,7 @@ type controllerOptions struct {
 	step        string
 	replicated  string
 	limits      rollout.Limits
+	impact      impactOptions
 }
 
 func controllerCommand() *cobra.Command {
@@ -55,6 +56,7 @@ func controllerCommand() *cobra.Command {
 	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it has failed, whatever deadline the workload has itself")
 	flags.StringVar(&o.replicated, "replicated", "together", "how a ConfigMap rolls that is replicated, the same in several namespaces: together, as one change that proves itself once; each, as a change of its own in each namespace")
 	flags.DurationVar(&o.limits.ForeignHalt, "foreign-halt", time.Hour, "how long a change of a replicated ConfigMap stops in the namespaces in which nothing has failed, before one more of them tries")
+	o.impact.add(flags)
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own, unless --namespaces lists those that are; the webhook configuration has to say the same")
 	flags.IntVar(&o.spaces, "namespace-metrics", 0, fmt.Sprintf("how many namespaces have series of their own in metrics, at most %d; the others are summed as (others). 0: no workloads by namespace", shortlist.Most))
@@ -66,7 +68,7 @@ func controllerCommand() *cobra.Command {
 }
 
 func (o *controllerOptions) check() error {
-	errs := []error{o.common.check()}
+	errs := []error{o.common.check(), o.impact.check(&o.serving)}
 	if o.settle < 0 {
 		errs = append(errs, fmt.Errorf("--settle=%s: want no less than 0s", o.settle))
 	}
@@ -162,11 +164,15 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		return err
 	}
 	var certificate *certs.Source // nil: nothing is served by TLS
-	if o.metricsTLS {
-		if certificate, err = o.certificate(p); err != nil {
+	if o.metricsTLS || o.impact.on() {
+		if certificate, err = o.certificate(p, o.calledBy()); err != nil {
 			return err
 		}
 		p.registry.MustRegister(certificate)
+	}
+	warns, err := o.impact.open(ctx, p, c, certificate)
+	if err != nil {
+		return err
 	}
 	p.tellProgress("workloads", c.LastProgress)
 	p.signs["workloads"] = c.LastSign
@@ -187,6 +193,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		group.Go(func() error { return certificate.Run(ctx) })
 	}
 	group.Go(func() error { return p.serve(ctx, &o.serving, certificate, c.Ready, c.Healthy) })
+	group.Go(func() error { return warns(ctx) })
 	group.Go(func() error { return c.Run(ctx) })
 	err = group.Wait()
 	p.events.Finish(context.WithoutCancel(ctx), controllerTellsWithin)

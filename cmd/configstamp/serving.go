@@ -79,10 +79,10 @@ func loopback(address string) bool {
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
-// certificate is what the process serves with.
-func (o *common) certificate(p *process) (*certs.Source, error) {
+// certificate is what the process serves with, and is called by the webhook configuration.
+func (o *common) certificate(p *process, called certs.Configuration) (*certs.Source, error) {
 	if o.selfManaged {
-		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, WebhookConfiguration: o.configuration, SecretName: o.caSecret})
+		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, Configuration: called, SecretName: o.caSecret})
 	}
 	return certs.FromFiles(certs.Files{CertFile: o.certFile, KeyFile: o.keyFile})
 }

@@ -23,7 +23,7 @@ import (
 // plumbing are the flags that decide neither policy nor pace, and those that name
 // namespaces: the chart does not publish them. A new flag is published unless it is here.
 var plumbing = []string{
-	"address", "ca-secret", "excluded-namespaces", "health-address", "key-grace", "key-secret", "kubeconfig", "leader-elect", "lease", "log-format",
+	"address", "ca-secret", "excluded-namespaces", "health-address", "impact-address", "impact-configuration", "key-grace", "key-secret", "kubeconfig", "leader-elect", "lease", "log-format",
 	"metrics-address", "metrics-tls", "namespace", "namespace-metrics", "namespaces", "pods", "pprof-address", "self-managed-certificate", "service", "shutdown-drain",
 	"shutdown-linger", "tls-cert-file", "tls-key-file", "v", "webhook-configuration", "workers",
 }

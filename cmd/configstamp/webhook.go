@@ -14,6 +14,7 @@ import (
 
 	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/eventqueue"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/webhook"
@@ -69,7 +70,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	if err != nil {
 		return err
 	}
-	certificate, err := o.certificate(p)
+	certificate, err := o.certificate(p, certs.Configuration{Name: o.configuration})
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	if err != nil {
 		return fmt.Errorf("listening for admissions: %w; choose another --address", err)
 	}
-	server := &webhook.Server{Handler: handler, GetCertificate: certificate.GetCertificate, Linger: o.linger, Drain: o.drain}
+	server := &admission.Server{Handler: handler, GetCertificate: certificate.GetCertificate, Linger: o.linger, Drain: o.drain}
 	ready := func() error { return p.ableToAdmit(ctx, certificate) }
 
 	// What the server needs outlives it: requests under way still read the

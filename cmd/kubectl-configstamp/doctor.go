@@ -121,9 +121,12 @@ func (p *plugin) printDoctor(to io.Writer, doctor *answer.Doctor, output format)
 
 // printChecks says where nothing is wrong, and what is not known.
 func (p *plugin) printChecks(to io.Writer, checks []answer.Check) {
-	var well, reasons []string
+	var well, reasons, said []string
 	unknown := map[string][]string{} // by reason
 	for _, check := range checks {
+		if check.Says != "" {
+			said = append(said, strings.ToUpper(check.Name[:1])+check.Name[1:]+": "+check.Says+".")
+		}
 		switch check.State {
 		case answer.Well:
 			well = append(well, check.Name)
@@ -137,6 +140,9 @@ func (p *plugin) printChecks(to io.Writer, checks []answer.Check) {
 	}
 	if len(well) > 0 {
 		paragraph(to, "", "Nothing wrong: "+strings.Join(well, ", ")+".")
+	}
+	for _, one := range said {
+		paragraph(to, "", one)
 	}
 	if len(reasons) > 0 {
 		fmt.Fprintln(to, p.paint(yellow, "Not known:"))

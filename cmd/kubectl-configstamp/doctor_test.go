@@ -13,6 +13,7 @@ import (
 // Where things are in the cluster of these tests.
 const (
 	ourWebhooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/configstamp"
+	ourWarnings = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/configstamp"
 	ourSlice    = "/apis/discovery.k8s.io/v1/namespaces/configstamp/endpointslices/configstamp-abcde"
 	ourLease    = "/apis/coordination.k8s.io/v1/namespaces/configstamp/leases/configstamp-controller"
 	ourKey      = "/api/v1/namespaces/configstamp/secrets/configstamp-key"
@@ -64,8 +65,12 @@ func refuses(text string) func(*testing.T, *fakecluster.Server) {
 
 // entry changes both entries of our webhook configuration.
 func entry(change func(map[string]any)) func(*testing.T, *fakecluster.Server) {
+	return entriesOf(ourWebhooks, change)
+}
+
+func entriesOf(path string, change func(map[string]any)) func(*testing.T, *fakecluster.Server) {
 	return func(t *testing.T, s *fakecluster.Server) {
-		object := s.Get(t, ourWebhooks)
+		object := s.Get(t, path)
 		for _, one := range object.Object["webhooks"].([]any) {
 			change(one.(map[string]any))
 		}
@@ -142,15 +147,30 @@ func TestDoctor(t *testing.T) {
 		"certificate-expired":         {set(ourCert, "2026-11-21T03:00:00Z", "status", "notAfter")},
 		"certificate-expires-soon":    {set(ourCert, "2026-11-23T03:00:00Z", "status", "notAfter")},
 		"certificate-not-ready":       {set(ourCert, []any{map[string]any{"type": "Ready", "status": "False", "message": "Issuing certificate as Secret does not exist"}}, "status", "conditions")},
-		"key-none":                    {remove(ourKey)},
-		"key-empty":                   {set(ourKey, []any{map[string]any{"manager": "helm", "time": "2026-10-01T08:00:00Z", "fieldsV1": map[string]any{"f:metadata": map[string]any{}}}}, "metadata", "managedFields")},
-		"leader-none":                 {remove(ourLease)},
-		"leader-gave-up":              {set(ourLease, "", "spec", "holderIdentity")},
-		"leader-stale":                {set(ourLease, "2026-11-22T02:20:00.000000Z", "spec", "renewTime")},
+		"impact-off":                  {remove(ourWarnings)},
+		"impact-of-secrets":           {entriesOf(ourWarnings, func(e map[string]any) { delete(e, "namespaceSelector") })},
+		"impact-no-bundle":            {entriesOf(ourWarnings, func(e map[string]any) { delete(e["clientConfig"].(map[string]any), "caBundle") })},
+		"impact-bundle-nonsense":      {entriesOf(ourWarnings, func(e map[string]any) { e["clientConfig"].(map[string]any)["caBundle"] = "bm9uc2Vuc2U=" }), remove(ourCert)},
+		"impact-no-endpoints":         {set(ourSlice, []any{map[string]any{"name": "https", "port": int64(8443)}}, "ports")},
+		"impact-fails":                {entriesOf(ourWarnings, func(e map[string]any) { delete(e, "failurePolicy"); delete(e, "timeoutSeconds") })},
+		"impact-of-another": {entriesOf(ourWarnings, func(e map[string]any) {
+			e["clientConfig"].(map[string]any)["service"].(map[string]any)["namespace"] = "tools"
+		})},
+		"key-none":       {remove(ourKey)},
+		"key-empty":      {set(ourKey, []any{map[string]any{"manager": "helm", "time": "2026-10-01T08:00:00Z", "fieldsV1": map[string]any{"f:metadata": map[string]any{}}}}, "metadata", "managedFields")},
+		"leader-none":    {remove(ourLease)},
+		"leader-gave-up": {set(ourLease, "", "spec", "holderIdentity")},
+		"leader-stale":   {set(ourLease, "2026-11-22T02:20:00.000000Z", "spec", "renewTime")},
 		"rights-missing": {func(_ *testing.T, s *fakecluster.Server) {
 			s.Lacks = func(verb, resource, _, name string) bool {
 				return resource == "deployments" && verb == "patch" || name == "configstamp-controller" && verb == "update"
 			}
+		}},
+		"rights-of-pods": {set(ourSettings, "true", "data", "pods"), func(_ *testing.T, s *fakecluster.Server) {
+			s.Lacks = func(verb, resource, _, _ string) bool { return resource == "pods" && verb == "watch" }
+		}},
+		"rights-of-no-pods": {func(_ *testing.T, s *fakecluster.Server) {
+			s.Lacks = func(verb, resource, _, _ string) bool { return resource == "pods" && verb == "watch" }
 		}},
 		"rights-namespaced-mode": {namespaced, func(_ *testing.T, s *fakecluster.Server) {
 			s.Everywhere = true

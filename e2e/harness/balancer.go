@@ -9,7 +9,7 @@ import (
 )
 
 // Balancer is what a Service is in production: it spreads connections, not
-// requests, over the webhooks, and knows no TLS.
+// requests, over processes, and knows no TLS.
 type Balancer struct {
 	listener net.Listener
 
@@ -85,6 +85,12 @@ func (b *Balancer) Release() {
 	for _, one := range b.backends {
 		one.out = false
 	}
+}
+
+// standsBehind has a process take its turn as one of those of a Balancer.
+func (p *Process) standsBehind(b *Balancer, i int) {
+	p.started = func(address string) { b.set(i, address) }
+	p.ended = func(*Process) { b.set(i, "") }
 }
 
 func (b *Balancer) set(i int, address string) {

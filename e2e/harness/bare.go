@@ -53,14 +53,14 @@ func BuildPlain(ctx context.Context, binary, version, commit string) error {
 // TLS is a serving certificate for the loopback.
 func (a *Authority) TLS() (tls.Certificate, error) { return a.tlsPair() }
 
-// InstallManifests installs what the chart installs, without its Pods; every
-// webhook of it is called at url.
-func InstallManifests(ctx context.Context, all dynamic.Interface, url string, ca []byte) error {
+// InstallManifests installs what the chart installs, without its Pods; its webhooks
+// are called at urls.
+func InstallManifests(ctx context.Context, all dynamic.Interface, urls URLs, ca []byte) error {
 	objects, err := Wanted{}.manifest()
 	if err != nil {
 		return err
 	}
-	return installProduct(ctx, all, objects, url, ca)
+	return installProduct(ctx, all, objects, urls, ca)
 }
 
 // WriteKubeconfig writes how the owner of token reaches a server that ca vouches for.

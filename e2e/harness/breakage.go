@@ -86,9 +86,11 @@ func mutants() map[Breakage]mutant {
 		"nodes-are-ready":      {"controller/api.go", "return workload.NodeReady(body)", "_, err = workload.NodeReady(body)\n\treturn true, err"},
 		"gone-is-silent":       {"controller/held.go", "if len(gone) == 0 {", "if true {"},
 		"overruling-is-silent": {"controller/overruled.go", "if len(taken) == 0 {", "if true {"},
-		"leaves-at-once":       {"webhook/server.go", "time.Sleep(s.Linger)", "s.Linger = 0"},
+		"leaves-at-once":       {"internal/admission/server.go", "time.Sleep(s.Linger)", "s.Linger = 0"},
 		"certificates-stay":    {"certs/source.go", "if fit || served == nil ||", "if false && fit || served == nil ||"},
 		"misses-are-mute":      {"controller/nearmiss.go", "if m.stood[at] == text && m.told[at] != text {", "if false {"},
+		"stamps-decide":        {"internal/podtruth/judge.go", "low, high := started(pod, container)\n\trolled", "if source.Stamp != NoStamp {\n\t\treturn map[Match]Has{Same: Holds, Differs: Lacks}[source.Stamp], StampTrue\n\t}\n\tlow, high := started(pod, container)\n\trolled"},
+		"restarts-are-ignored": {"internal/podtruth/judge.go", "proven Match) (Has, Why) {\n\tsource, container := &pod.Sources[use.Source], &pod.Containers[use.Container]", "proven Match) (Has, Why) {\n\tproven = NoStamp\n\tsource, container := &pod.Sources[use.Source], &Container{Started: pod.Created.Add(second)}"},
 		"settle-is-forgotten":  {"internal/rollout/settle.go", "return max(0, s.due(e).Sub(now))", "return min(0, s.due(e).Sub(now))"},
 	}
 }

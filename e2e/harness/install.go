@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,9 +31,18 @@ const everything = "everything.yaml"
 // inPods are the kinds that only matter for configstamp in Pods, and its Lease, which it makes itself.
 var inPods = []string{"Deployment", "Service", "PodDisruptionBudget", "Lease"}
 
+// URLs are where the API server calls the processes: for stamps, and for warnings of
+// what an edit rolls.
+type URLs struct{ Stamps, Warns string }
+
+// of is where the webhooks of a kind of configuration are; "": it is none.
+func (u URLs) of(kind string) string {
+	return map[string]string{"MutatingWebhookConfiguration": u.Stamps, "ValidatingWebhookConfiguration": u.Warns}[kind]
+}
+
 // installProduct installs what the chart installs, without its Pods: they run as
-// processes. Every webhook of it is called at url.
-func installProduct(ctx context.Context, all dynamic.Interface, objects []*unstructured.Unstructured, url string, ca []byte) error {
+// processes. Its webhooks are called at urls.
+func installProduct(ctx context.Context, all dynamic.Interface, objects []*unstructured.Unstructured, urls URLs, ca []byte) error {
 	if broken(AdminAccount) {
 		more, err := parse(adminToo)
 		if err != nil {
@@ -42,7 +54,7 @@ func installProduct(ctx context.Context, all dynamic.Interface, objects []*unstr
 		if slices.Contains(inPods, object.GetKind()) || broken(NothingRefused) && object.GetKind() == "ValidatingAdmissionPolicyBinding" {
 			continue
 		}
-		if object.GetKind() == "MutatingWebhookConfiguration" {
+		if url := urls.of(object.GetKind()); url != "" {
 			if err := callAt(object, url, ca); err != nil {
 				return err
 			}
@@ -59,16 +71,18 @@ const adminToo = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBi
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
 subjects: [{kind: ServiceAccount, name: configstamp, namespace: configstamp}]}`
 
-// callAt replaces the Service in a webhook configuration, and nothing else.
+// callAt replaces the Service in a webhook configuration, and nothing else: the path stays.
 func callAt(configuration *unstructured.Unstructured, url string, ca []byte) error {
 	return eachWebhook(configuration, func(one map[string]any) {
-		one["clientConfig"] = map[string]any{"url": url, "caBundle": base64.StdEncoding.EncodeToString(ca)}
+		path, _, _ := unstructured.NestedString(one, "clientConfig", "service", "path")
+		one["clientConfig"] = map[string]any{"url": strings.TrimSuffix(url, "/") + path, "caBundle": base64.StdEncoding.EncodeToString(ca)}
 	})
 }
 
 // atEase gives our webhooks longer to answer than the chart does. A machine that
 // stalls a process for some seconds has the API server go on without stamps
-// otherwise, which is right, and no test's business but that of package faults.
+// otherwise, which is right, and no test's business but that of package faults. The
+// second that a warning may take is what is tested: it stays.
 func atEase(objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if object.GetKind() != "MutatingWebhookConfiguration" {
@@ -92,6 +106,27 @@ func eachWebhook(configuration *unstructured.Unstructured, do func(one map[strin
 		}
 	}
 	return unstructured.SetNestedSlice(configuration.Object, webhooks, "webhooks")
+}
+
+// Configure has the objects of a kind, in a manifest of the checkout, in the place of those
+// of this run, to the end of the test.
+func (r *Run) Configure(t testing.TB, kind, file string) {
+	t.Helper()
+	r = r.Of(t)
+	put := func(objects []*unstructured.Unstructured) {
+		Must(t, installProduct(context.Background(), r.Dynamic, slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != kind }),
+			r.Product.URLs(), r.Authority.PEM))
+	}
+	dir, err := root()
+	Must(t, err)
+	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
+	Must(t, err)
+	objects, err := parse(string(text))
+	Must(t, err)
+	usual, err := r.wanted.manifest()
+	Must(t, err)
+	put(objects)
+	t.Cleanup(func() { put(usual) })
 }
 
 // token is what a Pod of ours would find at its mount.
@@ -149,13 +184,16 @@ func (r *Run) TrustAgain(t testing.TB) {
 	r = r.Of(t)
 	t.Cleanup(func() {
 		Must(t, r.Product.Stop()) // or it would go on
-		all := r.Client.AdmissionregistrationV1().MutatingWebhookConfigurations()
-		configuration, err := all.Get(context.Background(), "configstamp", metav1.GetOptions{})
-		Must(t, err)
-		for i := range configuration.Webhooks {
-			configuration.Webhooks[i].ClientConfig.CABundle = r.Authority.PEM
+		for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+			all, err := client(r.Dynamic, kind, "")
+			Must(t, err)
+			configuration, err := all.Get(context.Background(), "configstamp", metav1.GetOptions{})
+			Must(t, err)
+			Must(t, eachWebhook(configuration, func(one map[string]any) {
+				Must(t, unstructured.SetNestedField(one, r.Authority.Base64(), "clientConfig", "caBundle"))
+			}))
+			_, err = all.Update(context.Background(), configuration, metav1.UpdateOptions{})
+			Must(t, err)
 		}
-		_, err = all.Update(context.Background(), configuration, metav1.UpdateOptions{})
-		Must(t, err)
 	})
 }

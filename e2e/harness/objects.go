@@ -46,6 +46,7 @@ var resources = []struct {
 	{"ClusterRole", "clusterrole", schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}, true},
 	{"ClusterRoleBinding", "clusterrolebinding", schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}, true},
 	{"MutatingWebhookConfiguration", "mutatingwebhookconfiguration", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}, true},
+	{"ValidatingWebhookConfiguration", "validatingwebhookconfiguration", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}, true},
 	{"ValidatingAdmissionPolicy", "validatingadmissionpolicy", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}, true},
 	{"ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybinding", schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}, true},
 }

@@ -33,6 +33,7 @@ type Process struct {
 
 	binary  string
 	logFile string
+	serves  string // what it logs when it serves what the API server calls
 	started func(address string)
 	ended   func(*Process)
 
@@ -40,7 +41,7 @@ type Process struct {
 	command  *exec.Cmd
 	done     chan struct{}
 	exit     error
-	address  string // of admissions, "" for a controller
+	address  string // where the API server calls it
 	metrics  string
 	problems []string
 }
@@ -104,27 +105,28 @@ func (p *Process) Running() bool {
 	return p.running()
 }
 
-var addressLine = regexp.MustCompile(`"msg":"(Serving admissions|Serving metrics and probes)","address":"([^"]+)"`)
+var addressLine = regexp.MustCompile(`"msg":"(Serving [^"]+)","address":"([^"]+)"`)
 
 // findAddresses reads from the log where the process listens.
 func (p *Process) findAddresses(begin int64, done chan struct{}) {
 	for {
 		text, err := readFrom(p.logFile, begin)
 		if err == nil {
-			var admissions, metrics string
+			var called, metrics string
 			for _, match := range addressLine.FindAllStringSubmatch(text, -1) {
-				if match[1] == "Serving admissions" {
-					admissions = match[2]
-				} else {
+				switch match[1] {
+				case p.serves:
+					called = match[2]
+				case "Serving metrics and probes":
 					metrics = match[2]
 				}
 			}
-			if metrics != "" && (admissions != "" || strings.HasPrefix(p.Name, "controller")) {
+			if metrics != "" && called != "" {
 				if p.started != nil {
-					p.started(admissions) // before anybody waits for it no longer
+					p.started(called) // before anybody waits for it no longer
 				}
 				p.mu.Lock()
-				p.address, p.metrics = admissions, metrics
+				p.address, p.metrics = called, metrics
 				p.mu.Unlock()
 				return
 			}
@@ -155,19 +157,16 @@ func (p *Process) WaitReady(ctx context.Context) error {
 	return p.waitReady(ctx, time.Minute)
 }
 
-// WaitListening waits until the process serves probes and, if it is a webhook,
-// admissions: it has its certificate, but need not be ready.
+// WaitListening waits until the process serves probes and what the API server calls:
+// it has its certificate, but need not be ready.
 func (p *Process) WaitListening(ctx context.Context) error {
 	last := errors.New("it has not said where")
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 		p.mu.Lock()
 		address, metrics := p.address, p.metrics
 		p.mu.Unlock()
-		if metrics == "" || address == "" && strings.HasPrefix(p.Name, "webhook") {
+		if metrics == "" {
 			continue
-		}
-		if address == "" {
-			return nil
 		}
 		connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // whether it is the right one is the API server's matter
 		if err == nil {
@@ -367,6 +366,6 @@ func (p *Process) Logged(message string) bool {
 	return err == nil && strings.Contains(p.Log(), `"msg":`+string(quoted))
 }
 
-func newProcess(name, binary, dir string, api *proxy.Proxy) *Process {
-	return &Process{Name: name, Proxy: api, binary: binary, logFile: filepath.Join(dir, name+".log")}
+func newProcess(name, serves, binary, dir string, api *proxy.Proxy) *Process {
+	return &Process{Name: name, Proxy: api, serves: serves, binary: binary, logFile: filepath.Join(dir, name+".log")}
 }

@@ -30,14 +30,16 @@ type Options struct {
 // Usual are the options that every test finds.
 func Usual() Options {
 	dialects := []string{"--dialects=reloader,wave"} // they change nothing for who does not speak them
-	return Options{Settle: Settle, Webhook: dialects, Controller: dialects}
+	// Pods are followed so that the right to watch them is used.
+	return Options{Settle: Settle, Webhook: dialects, Controller: append(slices.Clone(dialects), "--pods")}
 }
 
-// SelfManaged are the options with which the webhooks sign their certificates
+// SelfManaged are the options with which all processes sign their certificates
 // themselves and have them trusted. Here the API server calls them by an address
 // that no such certificate is for, so that it gets no answer: TrustAgain undoes that.
 func (o Options) SelfManaged() Options {
-	o.Webhook = append(slices.Clone(o.Webhook), "--self-managed-certificate", "--tls-cert-file=", "--tls-key-file=")
+	signs := []string{"--self-managed-certificate", "--tls-cert-file=", "--tls-key-file="}
+	o.Webhook, o.Controller = slices.Concat(o.Webhook, signs), slices.Concat(o.Controller, signs)
 	return o
 }
 
@@ -48,7 +50,9 @@ func (o Options) equal(other Options) bool {
 // Product is an installation of configstamp: two replicas of each process.
 type Product struct {
 	Webhooks, Controllers []*Process
-	Balancer              *Balancer
+	// Balancer stands before the webhooks, and Impact before what the controllers say of
+	// edits.
+	Balancer, Impact *Balancer
 
 	dir       string
 	freshness time.Duration // --freshness-timeout
@@ -66,7 +70,11 @@ func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte,
 	if err != nil {
 		return nil, err
 	}
-	p := &Product{Balancer: balancer, dir: dir, freshness: freshness, options: options, everyday: options}
+	impact, err := newBalancer(c.HostAddress, replicas)
+	if err != nil {
+		return nil, err
+	}
+	p := &Product{Balancer: balancer, Impact: impact, dir: dir, freshness: freshness, options: options, everyday: options}
 	pair, err := authority.tlsPair()
 	if err != nil {
 		return nil, err
@@ -76,16 +84,13 @@ func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte,
 		if err != nil {
 			return nil, err
 		}
-		name := fmt.Sprintf("webhook-%d", i)
-		if i >= replicas {
-			name = fmt.Sprintf("controller-%d", i-replicas)
-		}
-		process := newProcess(name, binary, dir, front)
 		if i < replicas {
-			process.started = func(address string) { balancer.set(i, address) }
-			process.ended = func(*Process) { balancer.set(i, "") }
+			process := newProcess(fmt.Sprintf("webhook-%d", i), "Serving admissions", binary, dir, front)
+			process.standsBehind(balancer, i)
 			p.Webhooks = append(p.Webhooks, process)
 		} else {
+			process := newProcess(fmt.Sprintf("controller-%d", i-replicas), "Serving impact warnings", binary, dir, front)
+			process.standsBehind(impact, i-replicas)
 			p.Controllers = append(p.Controllers, process)
 		}
 	}
@@ -96,7 +101,12 @@ func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte,
 	return p, errors.Join(os.WriteFile(p.CertificateFile(), certificate, 0o600), os.WriteFile(p.KeyFile(), key, 0o600))
 }
 
-// CertificateFile is where the webhooks find their certificate, and KeyFile its key.
+// URLs is where the API server is to call.
+func (p *Product) URLs() URLs {
+	return URLs{Stamps: p.Balancer.URL(), Warns: p.Impact.URL()}
+}
+
+// CertificateFile is where all processes find their certificate, and KeyFile its key.
 func (p *Product) CertificateFile() string { return filepath.Join(p.dir, "tls.crt") }
 
 // KeyFile is the key of CertificateFile.
@@ -122,7 +132,10 @@ func (p *Product) All() []*Process { return slices.Concat(p.Webhooks, p.Controll
 func (p *Product) Args(process *Process) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	common := []string{"--kubeconfig=" + p.kubeconfig(process), "--metrics-address=127.0.0.1:0", "--log-format=json", "-v=2"}
+	common := []string{
+		"--kubeconfig=" + p.kubeconfig(process), "--metrics-address=127.0.0.1:0", "--log-format=json", "-v=2",
+		"--tls-cert-file=" + p.CertificateFile(), "--tls-key-file=" + p.KeyFile(),
+	}
 	if slices.Contains(p.Webhooks, process) {
 		// No Service has to learn that a replica leaves. A connection without a request
 		// counts as under way for 5 s (net/http), so the drain is longer than that.
@@ -131,12 +144,11 @@ func (p *Product) Args(process *Process) []string {
 			freshness = "--freshness-timeout=1ns"
 		}
 		return slices.Concat([]string{"webhook"}, common, []string{
-			"--address=127.0.0.1:0", "--tls-cert-file=" + p.CertificateFile(), "--tls-key-file=" + p.KeyFile(),
-			"--shutdown-linger=0s", "--shutdown-drain=8s", freshness,
+			"--address=127.0.0.1:0", "--shutdown-linger=0s", "--shutdown-drain=8s", freshness,
 		}, p.options.Webhook)
 	}
 	// Without nodes no rollout ever ends; package rollouts has nodes, and steps.
-	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String(), "--step=off"}, p.options.Controller)
+	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String(), "--step=off", "--impact-address=127.0.0.1:0"}, p.options.Controller)
 }
 
 // Start starts every process that does not run, and waits until all are ready.
@@ -239,6 +251,7 @@ func Sum(processes []*Process, metric string, parts ...string) (sum float64) {
 // usual brings the product back to what every test finds.
 func (p *Product) usual(ctx context.Context) error {
 	p.Balancer.Release()
+	p.Impact.Release()
 	complete := true
 	for _, process := range p.All() {
 		process.Thaw()

@@ -245,7 +245,7 @@ func (r *Run) installChart(ctx context.Context) error {
 			return err
 		}
 	}
-	return installProduct(ctx, r.Dynamic, objects, r.Product.Balancer.URL(), r.Authority.PEM)
+	return installProduct(ctx, r.Dynamic, objects, r.Product.URLs(), r.Authority.PEM)
 }
 
 // End stops the product, looks how its processes end, and takes the cluster down;
@@ -259,6 +259,7 @@ func (r *Run) End() error {
 		if r.Product != nil {
 			errs = append(errs, r.Product.Stop())
 			r.Product.Balancer.close()
+			r.Product.Impact.close()
 			for _, process := range r.Product.All() {
 				_ = process.Proxy.Close()
 			}

@@ -30,7 +30,7 @@ func TestHelm_CertificatesChangeHands(t *testing.T) {
 				cluster.WaitServing(t)
 			})
 		})
-		s.rolls(step.content)
+		s.told(step.content)
 	}
 	if left := cluster.Own(t, "get", "certificates,issuers", "-o", "name"); left != "" {
 		t.Errorf("self-managed again, there are still %s", left)

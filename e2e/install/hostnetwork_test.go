@@ -38,7 +38,7 @@ func TestHelm_HostNetwork(t *testing.T) {
 	}
 	s.Label("enabled")
 	s.EventuallyRecorded()
-	s.rolls("1")
+	s.told("1")
 
 	s.still("a rolling update where the one node has no room for a second Pod", func() {
 		helm(t, append([]string{"upgrade", "configstamp", "deploy/chart", "--set=log.verbosity=1", "--wait", "--timeout=3m"}, values...)...)
@@ -64,14 +64,25 @@ func TestUnreachedIsSilentUntilAsked(t *testing.T) {
 	cluster.WaitServing(t)
 	s.Label("enabled")
 	s.EventuallyRecorded()
-	if said, err := reached(t, s.Namespace); err != nil || !strings.HasPrefix(said, "reached: ") {
-		t.Errorf("the webhook answers, and reached.sh says: %v\n%s", err, said)
+	if said, err := reached(t, s.Namespace); err != nil || strings.Count(said, "reached: ") != 2 {
+		t.Errorf("the webhook and the controllers answer, and reached.sh says: %v\n%s", err, said)
 	}
 	const missing = `{"spec":{"template":{"spec":{"containers":[{"name":"app","envFrom":[{"secretRef":{"name":"missing"}}]}]}}}}`
 	dry := func() harness.Result { return s.Kubectl("patch", "deployment/web", "--dry-run=server", "-p", missing) }
 	if len(dry().Warnings()) == 0 {
 		t.Error("the webhook answers, and does not warn of a missing Secret: silence tells nothing then")
 	}
+
+	cluster.Own(t, "patch", "service", "configstamp", "--patch", `{"spec":{"ports":[{"name":"impact","port":444,"targetPort":9}]}}`)
+	cluster.Own(t, "rollout", "restart", "deployment/configstamp") // or connections that are open go on
+	cluster.Own(t, "rollout", "status", "deployment/configstamp", "--timeout=5m")
+	s.Eventually("waiting until the controllers are not reached", func() error {
+		said, err := reached(t, s.Namespace)
+		if err == nil || !strings.Contains(said, `failed calling webhook "reached.configstamp.dev": failed to call webhook: Post "https://configstamp.configstamp.svc:444/impact?timeout=1s"`) {
+			return fmt.Errorf("reached.sh says: %w\n%s", err, said)
+		}
+		return nil
+	})
 
 	cluster.Own(t, "patch", "service", "configstamp", "--patch", `{"spec":{"ports":[{"name":"https","port":443,"targetPort":9}]}}`)
 	cluster.Own(t, "rollout", "restart", "deployment/configstamp") // or connections that are open go on
@@ -87,7 +98,7 @@ func TestUnreachedIsSilentUntilAsked(t *testing.T) {
 	if err == nil || !strings.Contains(said, `failed calling webhook "reached.configstamp.dev": failed to call webhook: Post "https://configstamp.configstamp.svc:443/?timeout=3s"`) {
 		t.Errorf("the webhook is not reached, and reached.sh says: %v\n%s", err, said)
 	}
-	if left := cluster.Kubectl(t, "get", "mutatingwebhookconfigurations", "-o", "name"); strings.Contains(left, "reached") {
+	if left := cluster.Kubectl(t, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name"); strings.Contains(left, "reached") {
 		t.Errorf("it leaves %s", left)
 	}
 	s.still("helm uninstall", func() { uninstall(t) })

@@ -1,6 +1,9 @@
 package install
 
 import (
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,7 +39,7 @@ func TestHelm(t *testing.T) {
 	t.Log(helm(t, "test", "configstamp"))
 	cluster.WaitServing(t)
 	s.still("opting in", func() { s.Label("enabled"); s.EventuallyRecorded() })
-	s.rolls("1")
+	s.told("1")
 
 	key := cluster.Own(t, "get", "secret", "configstamp-key", "-o", "jsonpath={.metadata.uid}{.data}")
 	s.still("helm upgrade", func() {
@@ -71,7 +74,7 @@ func TestManifests(t *testing.T) {
 			s := openShop(t)
 			s.still("installing", func() { cluster.Kubectl(t, "apply", "-f", path(t, file)); cluster.WaitServing(t) })
 			s.still("opting in", func() { s.Label("enabled"); s.EventuallyRecorded() })
-			s.rolls("1")
+			s.told("1")
 			s.still("applying the same again", func() {
 				state := func() string {
 					return cluster.Own(t, "get", "deployment/configstamp", "secret/configstamp-key", "-o", "jsonpath={.items[*].metadata.generation}{.items[*].data}")
@@ -103,7 +106,7 @@ func TestHelm_ByAnotherName(t *testing.T) {
 	s.Label("enabled")
 	before := s.Counts()
 	s.EventuallyRecorded()
-	s.Set("configmap/message", "SETTING", "1")
+	s.edits("1")
 	s.WantRolls(before, harness.Rolls{"deployment/web": 1})
 	_, err = cluster.Helm(t.Context(), "uninstall", "config", "--namespace=platform", "--wait", "--timeout=3m")
 	harness.Must(t, err)
@@ -113,10 +116,23 @@ func TestHelm_ByAnotherName(t *testing.T) {
 
 func TestHelm_Namespaced(t *testing.T) {
 	mine, other := openShop(t), openShop(t)
-	mine.still("installing", func() { t.Log(install(t, "--set=namespaces={"+mine.Namespace+"}")); mine.EventuallyRecorded() })
+	mine.still("installing", func() {
+		t.Log(install(t, "--set=namespaces={"+mine.Namespace+"}", "--set=pods.enabled=true"))
+		mine.EventuallyRecorded()
+	})
 	t.Log(helm(t, "test", "configstamp"))
-	mine.rolls("1")
-	other.still("an edit in a namespace that is not listed", func() { other.Set("configmap/message", "SETTING", "1") })
+	mine.told("1")
+	mine.Eventually("waiting until both of its Pods are told of by a metric", func() error {
+		if told := podsTold(t); told != 2 {
+			return fmt.Errorf("configstamp_pods tells of %d", told)
+		}
+		return nil
+	})
+	other.still("an edit in a namespace that is not listed", func() {
+		if edit := other.Kubectl("patch", "configmap/message", "--patch", `{"data":{"SETTING":"1"}}`); len(edit.Warnings()) > 0 {
+			t.Errorf("in a namespace that is not listed: %s", edit.Stderr)
+		}
+	})
 
 	token := strings.TrimSpace(cluster.Own(t, "create", "token", "configstamp"))
 	for _, verb := range [][]string{
@@ -137,6 +153,19 @@ func TestHelm_Namespaced(t *testing.T) {
 		t.Errorf("in the namespace that is listed: %s", result.Stderr)
 	}
 	mine.still("uninstalling", func() { uninstall(t) })
+}
+
+// podsTold is of how many Pods the leader tells, whatever they run.
+func podsTold(t *testing.T) (told int) {
+	t.Helper()
+	for pod := range strings.FieldsSeq(cluster.Own(t, "get", "pods", "-o", "name")) {
+		for _, series := range regexp.MustCompile(`(?m)^configstamp_pods\{.*\} (\d+)$`).FindAllStringSubmatch(scrape(t, pod, "http", 8081), -1) {
+			count, err := strconv.Atoi(series[1])
+			harness.Must(t, err)
+			told += count
+		}
+	}
+	return told
 }
 
 // as runs kubectl with a token alone.

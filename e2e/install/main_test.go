@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/configstamp/configstamp/e2e/harness"
 	"github.com/configstamp/configstamp/e2e/pods"
@@ -82,11 +84,40 @@ func (s *shop) EventuallyRecorded() {
 	})
 }
 
+// told is rolls for somebody with kubectl, who is told what rolls out.
+func (s *shop) told(content string) {
+	s.t.Helper()
+	s.rollsBy(func() { s.edits(content) })
+}
+
+// edits edits what the app uses by kubectl, which says what rolls out: to a dry run, and to
+// the edit itself.
+func (s *shop) edits(content string) {
+	s.t.Helper()
+	const want = "configstamp: this change rolls out deployment/web"
+	s.EventuallyIn(time.Minute, "waiting until who edits is told what rolls out", func() error {
+		dry := s.Kubectl("patch", "configmap/message", "--dry-run=server", "--patch", `{"data":{"SETTING":"dry"}}`)
+		if !slices.Equal(dry.Warnings(), []string{want}) {
+			return fmt.Errorf("kubectl says %q", dry.Stderr)
+		}
+		return nil
+	})
+	edit := s.KubectlEnv([]string{`EDITOR=sed -i 's|SETTING: .*|SETTING: "` + content + `"|'`}, "edit", "configmap/message")
+	if !slices.Equal(edit.Warnings(), []string{want}) {
+		s.t.Errorf("kubectl edit says %q, want %q", edit.Stderr, want)
+	}
+}
+
 // rolls edits what the app uses, and checks that it rolls out, once.
 func (s *shop) rolls(content string) {
 	s.t.Helper()
+	s.rollsBy(func() { s.Set("configmap/message", "SETTING", content) })
+}
+
+func (s *shop) rollsBy(edit func()) {
+	s.t.Helper()
 	before := s.Counts()
-	s.Set("configmap/message", "SETTING", content)
+	edit()
 	s.WantRolls(before, harness.Rolls{"deployment/web": 1})
 	s.Kubectl("rollout", "status", "deployment/web", "--timeout=5m")
 	if s.Stamp("deployment/web", "configmap/message") != s.Digest("configmap/message") {

@@ -118,29 +118,34 @@ func TestHelm_Everything(t *testing.T) {
 	cluster.Kubectl(t, "get", "flowschema/configstamp", "prioritylevelconfiguration/configstamp")
 	cluster.WaitServing(t)
 	for _, port := range []int{8080, 8081} {
-		secure := scrape(t, "https", port)
+		secure := scrape(t, firstPod(t), "https", port)
 		if !strings.Contains(secure, "configstamp_info") {
 			t.Errorf("port %d by TLS: %.200s", port, secure)
 		}
-		if plain := scrape(t, "http", port); strings.Contains(plain, "configstamp_info") {
+		if plain := scrape(t, firstPod(t), "http", port); strings.Contains(plain, "configstamp_info") {
 			t.Errorf("port %d tells of itself without TLS", port)
 		}
 	}
 	helm(t, "upgrade", "configstamp", "deploy/chart", "--wait", "--timeout=3m", "--set=metrics.exposure=loopback")
 	cluster.WaitServing(t)
 	for _, port := range []int{8080, 8081} {
-		if said := scrape(t, "http", port); strings.Contains(said, "configstamp_info") {
+		if said := scrape(t, firstPod(t), "http", port); strings.Contains(said, "configstamp_info") {
 			t.Errorf("port %d, on loopback alone, is reached from outside the Pod", port)
 		}
 	}
 	uninstall(t)
 }
 
+// firstPod is one of our Pods.
+func firstPod(t *testing.T) string {
+	t.Helper()
+	return strings.Fields(cluster.Own(t, "get", "pods", "-o", "name"))[0]
+}
+
 // scrape reads metrics of a Pod by way of the API server, which trusts any
 // certificate of a Pod.
-func scrape(t *testing.T, scheme string, port int) string {
+func scrape(t *testing.T, pod, scheme string, port int) string {
 	t.Helper()
-	pod := strings.Fields(cluster.Own(t, "get", "pods", "-o", "name"))[0]
 	result, err := cluster.Run.Kubectl("", "get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s:%d/proxy/metrics",
 		harness.OwnNamespace, scheme, strings.TrimPrefix(pod, "pod/"), port))
 	harness.Must(t, err)

@@ -29,6 +29,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/workload"
 	"github.com/configstamp/configstamp/webhook"
 )
@@ -93,7 +94,7 @@ func ask(ctx context.Context, body []byte, handler http.Handler) (*admissionv1.A
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
-	server := webhook.Server{Handler: handler, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }}
+	server := admission.Server{Handler: handler, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx, listener) }()
 	authorities := x509.NewCertPool()

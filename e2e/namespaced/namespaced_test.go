@@ -1,6 +1,6 @@
 // Package namespaced proves what configstamp does, and what it cannot do, where
 // the chart's namespaces are given: its rights are Roles in these, and nothing of
-// the cluster but a patch of its own webhook configuration. It has a cluster of
+// the cluster but a patch of its own webhook configurations. It has a cluster of
 // its own; package e2e has the wide rights.
 package namespaced
 
@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		Audit: &harness.Audit{Except: []rights.Exception{
 			{Verb: "list", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations", Why: "certs says that it looks now and then where it may not watch"},
 			{Verb: "watch", Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations", Why: "the same"},
+			{Verb: "list", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations", Why: "the same"},
+			{Verb: "watch", Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations", Why: "the same"},
 			{Namespace: "gone", Why: "TestANamespaceThatIsGoneKeepsNoOtherWaiting"},
 		}},
 	}

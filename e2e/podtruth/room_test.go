@@ -175,16 +175,58 @@ func (r *room) act() {
 	case n < 58:
 		r.note("annotate " + source)
 		r.space.Patch(source, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/note":"%d"}}}`, r.dice.IntN(1e6)))
-	case n < 64 && !r.bad:
+	case n < 62:
+		r.story(source)
+	case n < 67 && !r.bad:
 		r.note("bad edit")
 		r.bad = true
 		r.set("configmap/env", map[string]string{"SETTING": r.fresh(source)[key(source)] + " bad"})
-	case n < 70 && !r.paused:
+	case n < 72 && !r.paused:
 		r.note("pause")
 		r.paused = true
 		r.space.SetPolicy("namespace", map[string]string{"pause": "true"})
 	default:
 		r.maybeRestart()
+	}
+}
+
+// story is what chance seldom brings about: in a pause, pods start with new content under
+// stamps of the old, or with content that is taken back; and what is written then moves times
+// that tell of content, or moves none.
+func (r *room) story(source string) {
+	r.t.Helper()
+	now, err := r.content()
+	harness.Must(r.t, err)
+	before, after := now[source], r.fresh(source)
+	r.paused = true
+	r.space.SetPolicy("namespace", map[string]string{"pause": "true"})
+	start := func() {
+		time.Sleep(4 * time.Second) // kubelets have seen the edit
+		r.restart(true)
+		r.restart(false)
+		time.Sleep(time.Duration(3000+r.dice.IntN(6000)) * time.Millisecond)
+	}
+	switch n := r.dice.IntN(3); n {
+	case 0:
+		r.note("story: a pause, an edit of " + source + ", a new pod, an annotation")
+		r.set(source, after)
+		start()
+		r.space.Patch(source, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/note":"%d"}}}`, r.dice.IntN(1e6)))
+	case 1:
+		r.note("story: a pause, a key more in " + source + ", a new pod, and the key is gone")
+		delete(before, "EXTRA")
+		r.set(source, before)
+		time.Sleep(4 * time.Second)
+		r.extraKey(source)
+		start()
+		r.extraKey(source)
+	default:
+		r.note("story: a pause, an edit of " + source + ", a new pod, and the edit is taken back, and comes again")
+		r.set(source, after)
+		start()
+		r.set(source, before)
+		time.Sleep(3 * time.Second)
+		r.set(source, after)
 	}
 }
 
@@ -203,7 +245,10 @@ func (r *room) extraKey(source string) {
 }
 
 // maybeRestart kills a container, has its liveness probe fail, or deletes a pod.
-func (r *room) maybeRestart() {
+func (r *room) maybeRestart() { r.restart(r.dice.IntN(5) == 0) }
+
+// restart restarts a container, by a signal or by its liveness probe, or deletes a pod.
+func (r *room) restart(whole bool) {
 	r.t.Helper()
 	pods, err := run.Client.CoreV1().Pods(r.space.Namespace).List(r.t.Context(), metav1.ListOptions{})
 	harness.Must(r.t, err)
@@ -215,23 +260,23 @@ func (r *room) maybeRestart() {
 	}
 	pod := &pods.Items[r.dice.IntN(len(pods.Items))]
 	number := r.dice.IntN(4)
-	switch n := r.dice.IntN(10); {
-	case n < 6:
+	switch n := r.dice.IntN(4); {
+	case whole:
+		r.note("delete " + pod.Name)
+		_ = run.Client.CoreV1().Pods(r.space.Namespace).Delete(r.t.Context(), pod.Name, metav1.DeleteOptions{})
+	case n < 3:
 		_, id, _ := strings.Cut(pod.Status.ContainerStatuses[number].ContainerID, "://")
 		if process := firstProcesses()[id]; process != "" {
 			r.note("kill " + pod.Status.ContainerStatuses[number].Name + " of " + pod.Name)
 			pid, _ := strconv.Atoi(filepath.Base(process))
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-	case n < 8:
+	default:
 		r.note(fmt.Sprintf("the liveness probe of %s fails at port %d", pod.Name, 3000+number))
 		client := http.Client{Timeout: time.Second}
 		if response, err := client.Get(fmt.Sprintf("http://%s:%d/ill", pod.Status.PodIP, 3000+number)); err == nil {
 			_ = response.Body.Close()
 		}
-	default:
-		r.note("delete " + pod.Name)
-		_ = run.Client.CoreV1().Pods(r.space.Namespace).Delete(r.t.Context(), pod.Name, metav1.DeleteOptions{})
 	}
 }
 

@@ -56,6 +56,8 @@ type Check struct {
 	// could not be looked at, or not at all of it, and Why says why; else Well.
 	State CheckState `json:"state"`
 	Why   string     `json:"why,omitempty"`
+	// Says is what is on and what is off, of what can be either.
+	Says string `json:"says,omitempty"`
 }
 
 // CheckState is what came of a check.
@@ -74,6 +76,7 @@ type visit struct {
 	now   time.Time
 	found []Finding
 	check string // the one under way
+	says  string // what it says
 	// over says why nothing else is looked at, "" while it is.
 	over string
 	// unreached tells that it is known why the webhook says nothing, explained of which
@@ -98,6 +101,7 @@ func checks() []struct {
 		{"webhook", (*visit).webhook},
 		{"dry run", (*visit).dryRun},
 		{"certificate", (*visit).certificate},
+		{"impact warnings", (*visit).impactWarnings},
 		{"key", (*visit).key},
 		{"leader", (*visit).leader},
 		{"rights", (*visit).rights},
@@ -118,7 +122,7 @@ func DoctorOf(up *seen.Checkup, now time.Time) Doctor {
 	v := &visit{Checkup: up, now: now, explained: map[workload.Ref]bool{}}
 	doctor := Doctor{Findings: []Finding{}}
 	for _, check := range checks() {
-		v.check = check.name
+		v.check, v.says = check.name, ""
 		before := len(v.found)
 		result := Check{Name: check.name, State: Well}
 		why := v.over
@@ -131,6 +135,7 @@ func DoctorOf(up *seen.Checkup, now time.Time) Doctor {
 		if slices.ContainsFunc(v.found[before:], func(f Finding) bool { return f.Weight != Note }) {
 			result.State = WrongFound
 		}
+		result.Says = v.says
 		doctor.Checks = append(doctor.Checks, result)
 	}
 	doctor.Findings = append(doctor.Findings, sorted(v.found)...)

@@ -32,9 +32,11 @@ func (v *visit) server() string {
 const listOfWebhooks = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
 
 // entries are those of the webhooks of this installation.
-func (v *visit) entries() (ours []*seen.Webhook) {
-	for i := range v.Webhooks.All {
-		if w := &v.Webhooks.All[i]; w.Ours() && (w.Installation() == v.Settings.Installation || w.Installation() == "") {
+func (v *visit) entries() []*seen.Webhook { return v.ours(v.Webhooks.All) }
+
+func (v *visit) ours(all []seen.Webhook) (ours []*seen.Webhook) {
+	for i := range all {
+		if w := &all[i]; w.Ours() && (w.Installation() == v.Settings.Installation || w.Installation() == "") {
 			ours = append(ours, w)
 		}
 	}
@@ -170,13 +172,8 @@ const expiresSoon = 48 * time.Hour
 // certificate looks at what the API server trusts, and at what cert-manager says.
 func (v *visit) certificate() string {
 	for _, w := range v.entries() {
-		about := "mutatingwebhookconfiguration/" + w.Configuration
-		if text, weight := v.bundle(w.ClientConfig.CABundle); text != "" {
-			remedy := v.logs("webhook")
-			if len(v.Certificates) > 0 {
-				remedy = "kubectl describe certificates -n " + v.Settings.Installation
-			}
-			v.tell(weight, "", about, text, remedy)
+		if text, weight := v.bundle(w.ClientConfig.CABundle, whileAway(v.entries())); text != "" {
+			v.tell(weight, "", "mutatingwebhookconfiguration/"+w.Configuration, text, v.trustedBy("webhook"))
 		}
 	}
 	for _, c := range v.Certificates {
@@ -199,10 +196,19 @@ func (v *visit) certificate() string {
 	return "which certificate the webhook serves cannot be seen, as it does not answer"
 }
 
-// bundle says what is wrong with a caBundle, "" for nothing.
-func (v *visit) bundle(text []byte) (string, Weight) {
+// trustedBy shows why a caBundle is not as it should be, which a part of configstamp keeps,
+// or cert-manager.
+func (v *visit) trustedBy(container string) string {
+	if len(v.Certificates) > 0 {
+		return "kubectl describe certificates -n " + v.Settings.Installation
+	}
+	return v.logs(container)
+}
+
+// bundle says what is wrong with a caBundle, and what comes of it; "" for nothing.
+func (v *visit) bundle(text []byte, then string) (string, Weight) {
 	if len(text) == 0 {
-		return "an entry has no caBundle, so the API server does not trust the webhook. " + whileAway(v.entries()), Error
+		return "an entry has no caBundle, so the API server does not trust the webhook. " + then, Error
 	}
 	var last time.Time
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -212,9 +218,9 @@ func (v *visit) bundle(text []byte) (string, Weight) {
 	}
 	switch left := last.Sub(v.now); {
 	case last.IsZero():
-		return "its caBundle holds no certificate, so the API server does not trust the webhook. " + whileAway(v.entries()), Error
+		return "its caBundle holds no certificate, so the API server does not trust the webhook. " + then, Error
 	case left < 0:
-		return fmt.Sprintf("the certificate authority in its caBundle has expired %s ago. %s", Ago(v.now, last), whileAway(v.entries())), Error
+		return fmt.Sprintf("the certificate authority in its caBundle has expired %s ago. %s", Ago(v.now, last), then), Error
 	case left < expiresSoon:
 		return fmt.Sprintf("the certificate authority in its caBundle expires in %s", Ago(last, v.now)), Warning
 	}

@@ -43,6 +43,9 @@ type Stay struct {
 	Finding checksum.Finding
 	// Would tells that it would roll, were it not for Why: it does so when that ends.
 	Would bool
+	// Before tells that its containers could not start without what the source lacked
+	// before the edit either.
+	Before bool
 }
 
 // Brief is what an admission warning has room for.
@@ -50,6 +53,8 @@ type Brief struct {
 	// Rolls are the workloads whose pods are replaced: first the one that goes first, then
 	// the others, sorted; last those that a setting holds until a time, sorted.
 	Rolls []workload.Ref
+	// First is how many of Rolls begin at the same time as the first.
+	First int
 	// Held says, of the latter, which setting that is, and until when.
 	Held map[workload.Ref]checksum.Hold
 	// Later are those that are stamped, and no pod starts by it.
@@ -76,13 +81,22 @@ func (q *Question) Answer() Answer {
 	return answer
 }
 
-// Brief foresees who rolls, and who goes first. It costs little: time passes until then
-// alone.
+// mostByTurns is how many workloads are given turns for a Brief: more would take longer
+// than an admission has.
+const mostByTurns = 100
+
+// Brief foresees who rolls, and how many go first. It costs little: time passes until then
+// alone. Of more than mostByTurns it tells how many go first, and not who.
 func (q *Question) Brief() Brief {
 	concerned, stays := q.concerned()
-	r := q.run(concerned)
-	first := r.first()
-	brief := Brief{Stays: append(stays, r.stays(false)...), Held: map[workload.Ref]checksum.Hold{}}
+	r, first, together := &run{q: q, all: concerned}, workload.Ref{}, 0
+	if len(concerned) <= mostByTurns {
+		r = q.run(concerned)
+		first, together = r.first()
+	} else {
+		together = r.unturned()
+	}
+	brief := Brief{First: together, Stays: append(stays, r.stays(false)...), Held: map[workload.Ref]checksum.Hold{}}
 	slices.SortStableFunc(brief.Stays, Stay.compare)
 	for _, a := range r.all {
 		switch {

@@ -27,13 +27,15 @@ func (q *Question) concerned() (all []*app, stays []Stay) {
 		a.review = q.Ring.Review(w.Ref.Namespace, &w.Policy, selections, w.Records, q.of(w))
 		for _, e := range uses {
 			if why, finding := q.stays(a, e); why != checksum.NoReason {
-				stays = append(stays, Stay{Workload: w.Ref, Source: e.At.Source, Why: why, Finding: finding})
+				stays = append(stays, Stay{Workload: w.Ref, Source: e.At.Source, Why: why, Finding: finding, Before: a.lacked(e)})
 			} else {
 				a.rollsFor = append(a.rollsFor, e.At.Source)
 			}
 		}
 		if len(a.rollsFor) == 0 {
 			a.rollsFor = q.released(a, uses)
+			mine := len(stays) - len(uses) // they are the last, and it does not stay for what releases it
+			stays = append(stays[:mine], slices.DeleteFunc(stays[mine:], func(s Stay) bool { return slices.Contains(a.rollsFor, s.Source) })...)
 		}
 		if len(a.rollsFor) > 0 {
 			slices.SortFunc(a.rollsFor, checksum.Source.Compare)
@@ -129,6 +131,16 @@ func (q *Question) stays(a *app, e *Edit) (why checksum.Reason, finding checksum
 		return checksum.Kept, checksum.Finding{} // it carries already what the source is to hold
 	}
 	return a.blind(e), checksum.Finding{}
+}
+
+// lacked reports whether its containers could not start with what a source held before.
+func (a *app) lacked(e *Edit) bool {
+	selection := find(a.selections, e.At.Source)
+	if selection == nil {
+		return false
+	}
+	_, missing := selection.Missing(e.Was)
+	return missing
 }
 
 // blind tells why a workload sees nothing of an edit: what would have to be said otherwise

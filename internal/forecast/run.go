@@ -22,6 +22,7 @@ type run struct {
 	looks   int                        // that were queued
 	due     map[workload.Ref]time.Time // when each is looked at next
 	rolled  []*app                     // in the order in which they began
+	opener  *app                       // the first of these whose pods are replaced
 	steps   map[rollout.SourceRef]*steps
 	changes int
 }
@@ -77,13 +78,39 @@ func (r *run) Copies(checksum.Source) []rollout.SourceRef { return nil }
 // Workloads is how many can roll.
 func (r *run) Workloads() int { return r.q.CanRoll }
 
-// first is who rolls first; the zero Ref when nobody does.
-func (r *run) first() workload.Ref {
-	r.finish(func() bool { return len(r.rolled) > 0 })
-	if len(r.rolled) == 0 {
-		return workload.Ref{}
+// first is who rolls first of those whose pods are replaced, and how many do so at that
+// time; the zero Ref when nobody does.
+func (r *run) first() (ref workload.Ref, together int) {
+	r.finish(func() bool { return r.opener != nil && r.now.After(r.opener.began) })
+	if r.opener == nil {
+		return workload.Ref{}, 0
 	}
-	return r.rolled[0].Ref
+	for _, a := range r.rolled {
+		if a.Status.Waits == "" && a.began.Equal(r.opener.began) {
+			together++
+		}
+	}
+	return r.opener.Ref, together
+}
+
+// unturned has every workload held by what holds it, without any turn, and tells how many
+// of the others roll first.
+func (r *run) unturned() (together int) {
+	for _, a := range r.all {
+		f := &rollout.Facts{Review: a.review, Policy: a.Policy, Status: a.Status}
+		if a.first.Reason = f.Barred(); a.first.Reason == checksum.NoReason {
+			a.first = f.Held(time.Time{}, r.q.Now)
+		}
+		if a.last = a.first; a.first.Reason == checksum.NoReason && a.Status.Waits == "" {
+			together++
+		}
+	}
+	limits := &r.q.Limits
+	if limits.Step == 0 {
+		return together
+	}
+	slots := limits.Unsettled.Slots(r.q.CanRoll)
+	return min(together, limits.Step, slots, rollout.PerNamespace(slots, limits.UnsettledPerNamespace))
 }
 
 // finish lets time pass until nothing is left to do, or it is enough.
@@ -208,7 +235,9 @@ func (r *run) roll(a *app) {
 		Held: a.records, Sent: a.records, Content: r.q.of(a.Workload), Fresh: true,
 	}).Records
 	r.plan.Answered(a.Ref, r.facts(a), r.now)
-	r.rolled = append(r.rolled, a)
+	if r.rolled = append(r.rolled, a); r.opener == nil && a.Status.Waits == "" {
+		r.opener = a
+	}
 	s := a.steps
 	if s.step == 0 || s.under == 0 && r.now.After(s.last) {
 		s.step++

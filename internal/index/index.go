@@ -74,12 +74,19 @@ func (x *Index) Each(yield func(workload.Ref, *Workload)) {
 	}
 }
 
-// Count counts some workloads; nil: all.
+// Len is how many workloads there are.
+func (x *Index) Len() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.workloads)
+}
+
+// Count counts some workloads.
 func (x *Index) Count(counts func(workload.Ref, *Workload) bool) (n int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for user, s := range x.workloads {
-		if counts == nil || counts(user, s) {
+		if counts(user, s) {
 			n++
 		}
 	}

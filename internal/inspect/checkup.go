@@ -20,11 +20,15 @@ import (
 // usualName is what configstamp's objects are called unless the chart is told otherwise.
 const usualName = "configstamp"
 
+// impactPort is the port of the Service by which the controllers are asked what an edit
+// rolls out.
+const impactPort = "impact"
+
 // Checkup reads what doctor looks at: the fleet of a namespace ("" for all), and whatever
 // the installation is. What goes wrong beside the fleet is noted among the Gaps.
 // answered is Ask's.
 func (c *Cluster) Checkup(ctx context.Context, settings *seen.Settings, namespace string, answered func(done, of int)) (*seen.Checkup, error) {
-	up := &seen.Checkup{Namespace: namespace, Webhooks: c.webhooks(ctx)}
+	up := &seen.Checkup{Namespace: namespace, Webhooks: c.webhooks(ctx, "mutatingwebhookconfigurations")}
 	up.Name = cmp.Or(c.serviceOf(up.Webhooks.All), usualName)
 	settings = c.within(settings, up.Webhooks.All)
 	group, within := errgroup.WithContext(ctx)
@@ -33,6 +37,7 @@ func (c *Cluster) Checkup(ctx context.Context, settings *seen.Settings, namespac
 		return err
 	})
 	for _, read := range []func(){
+		func() { up.Impact = c.webhooks(within, "validatingwebhookconfigurations") },
 		func() { up.Endpoints = c.endpoints(within, up.Name) },
 		func() { up.Lease = c.lease(within, up.Name+"-controller") },
 		func() { up.Key = c.key(within, up.Name+"-key") },
@@ -102,10 +107,10 @@ func (c *Cluster) single(ctx context.Context, q query) (object []byte, looked bo
 	return object, !c.doubt(q.String(), err) && !c.missed(q.String())
 }
 
-func (c *Cluster) webhooks(ctx context.Context) (all seen.Webhooks) {
-	all.Looked = c.all(ctx, query{gvr: v1("admissionregistration.k8s.io", "mutatingwebhookconfigurations"), unscoped: true}, func(raw []byte) {
+func (c *Cluster) webhooks(ctx context.Context, resource string) (all seen.Webhooks) {
+	all.Looked = c.all(ctx, query{gvr: v1("admissionregistration.k8s.io", resource), unscoped: true}, func(raw []byte) {
 		var read admissionregistrationv1.MutatingWebhookConfiguration
-		if c.doubt("mutatingwebhookconfiguration "+metadataOf(raw).Name, unmarshal(raw, &read)) {
+		if c.doubt(strings.TrimSuffix(resource, "s")+" "+metadataOf(raw).Name, unmarshal(raw, &read)) {
 			return
 		}
 		for _, entry := range read.Webhooks {
@@ -134,14 +139,24 @@ func (c *Cluster) endpoints(ctx context.Context, service string) (found seen.End
 					Ready *bool `json:"ready"`
 				} `json:"conditions"`
 			} `json:"endpoints"`
+			Ports []struct {
+				Name string `json:"name"`
+			} `json:"ports"`
 		}
 		if c.doubt(q.String(), unmarshal(raw, &slice)) {
 			return
 		}
+		ready := 0
 		for _, endpoint := range slice.Endpoints {
-			found.All++
-			if ready := endpoint.Conditions.Ready; ready == nil || *ready { // as discovery/v1 has it
-				found.Ready++
+			if is := endpoint.Conditions.Ready; is == nil || *is { // as discovery/v1 has it
+				ready++
+			}
+		}
+		found.All += len(slice.Endpoints)
+		found.Ready += ready
+		for _, port := range slice.Ports {
+			if port.Name == impactPort {
+				found.Impact += ready
 			}
 		}
 	})

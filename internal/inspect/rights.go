@@ -30,6 +30,9 @@ func needed(settings *seen.Settings, installation, name string) (rights []seen.R
 		add(namespace, "", "configmaps", "", "get", "list", "watch")
 		add(namespace, "", "secrets", "", "get", "list", "watch")
 		add(namespace, "", "pods", "", "list")
+		if settings.Pods {
+			add(namespace, "", "pods", "", "watch")
+		}
 		add(namespace, "events.k8s.io", "events", "", "create")
 		for _, kind := range settings.Kinds.Readmitted() {
 			add(namespace, kind.Group, kind.Resource, "", "get", "list", "watch", "patch")

@@ -10,13 +10,10 @@ import (
 // Looked tells whether a workload with changed sources may roll now; else what it
 // waits for. What was granted before and is held now, is given back.
 func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
-	if !f.Review.MayRoll() || len(f.Policy.Faults) > 0 {
+	if why := f.Barred(); why != checksum.NoReason {
 		p.Withdraw(user, now)
-		if len(f.Review.Missing) > 0 {
-			settles := p.Settles(user, f.Review.Missing, now)
-			return Verdict{Why: f.Review.Missing[0].Reason, Settles: settles > 0, Wait: settles}
-		}
-		return Verdict{Why: checksum.UnreadableSetting}
+		settles := p.Settles(user, f.Review.Missing, now)
+		return Verdict{Why: why, Settles: settles > 0, Wait: settles}
 	}
 	var settles time.Duration // how long the last of its sources has to settle yet
 	for _, source := range f.Review.Untrue {
@@ -47,16 +44,37 @@ func (p *Plan) Settles(user workload.Ref, missing []checksum.Finding, now time.T
 	return wait
 }
 
-// held is what holds a workload, of settings and the pace of its sources.
-func (p *Plan) held(user workload.Ref, f *Facts, now time.Time) (held Verdict) {
+// Barred tells what keeps a workload from rolling at any time: something that it requires is
+// missing, or a setting cannot be read. NoReason: nothing does.
+func (f *Facts) Barred() checksum.Reason {
+	switch {
+	case len(f.Review.Missing) > 0:
+		return f.Review.Missing[0].Reason
+	case !f.Review.MayRoll() || len(f.Policy.Faults) > 0:
+		return checksum.UnreadableSetting
+	}
+	return checksum.NoReason
+}
+
+// Held is the setting that holds a workload, and until when; of NoReason when none does.
+// last is our own last roll of it.
+func (f *Facts) Held(last, now time.Time) checksum.Hold {
 	if f.Policy.Observe {
-		return Verdict{Why: checksum.ObserveMode}
+		return checksum.Hold{Reason: checksum.ObserveMode}
 	}
 	current := f.Status.Current // as its status tells, and no sooner than our own last roll
-	if last := p.LastRoll(user, f.UID); last.After(current) {
+	if last.After(current) {
 		current = last
 	}
 	if hold, holds := f.Policy.HoldAt(now, current); holds {
+		return hold
+	}
+	return checksum.Hold{}
+}
+
+// held is what holds a workload, of settings and the pace of its sources.
+func (p *Plan) held(user workload.Ref, f *Facts, now time.Time) (held Verdict) {
+	if hold := f.Held(p.LastRoll(user, f.UID), now); hold.Reason != checksum.NoReason {
 		if held = (Verdict{Why: hold.Reason, Hold: hold}); !hold.Until.IsZero() {
 			held.Wait = hold.Until.Sub(now)
 		}

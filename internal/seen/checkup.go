@@ -1,10 +1,13 @@
 package seen
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Checkup is what doctor looks at: configstamp's own objects, what may be in their way, and
@@ -15,12 +18,14 @@ type Checkup struct {
 	// Namespace is the one whose workloads and sources are looked at, "" for all.
 	Namespace string
 	// Name is what configstamp's own objects are called, or what their names begin with.
-	Name         string
-	Server       Server
-	Webhooks     Webhooks
-	Endpoints    Endpoints
-	Certificates []Certificate
-	Lease        Lease
+	Name   string
+	Server Server
+	// Webhooks stamp. Impact are those that warn of what an edit rolls out, and everybody
+	// else's that only allow or deny.
+	Webhooks, Impact Webhooks
+	Endpoints        Endpoints
+	Certificates     []Certificate
+	Lease            Lease
 	// Key is the Secret of the digest keys, by its metadata.
 	Key    Source
 	Rights Rights
@@ -50,13 +55,14 @@ type Server struct {
 	Major, Minor int
 }
 
-// Webhooks are the entries of all MutatingWebhookConfigurations.
+// Webhooks are the entries of all MutatingWebhookConfigurations, or of all
+// ValidatingWebhookConfigurations: such an entry reads as a mutating one does.
 type Webhooks struct {
 	Looked bool
 	All    []Webhook
 }
 
-// Webhook is one entry of a MutatingWebhookConfiguration.
+// Webhook is one entry of a webhook configuration.
 type Webhook struct {
 	Configuration string
 	admissionregistrationv1.MutatingWebhook
@@ -69,6 +75,14 @@ func (w *Webhook) Ours() bool {
 	return its && entry != "reached"
 }
 
+// Selects reports whether an entry selects anything: the chart leaves one that is off
+// where it is, with a selector that nothing meets.
+func (w *Webhook) Selects() bool {
+	return w.NamespaceSelector == nil || !slices.ContainsFunc(w.NamespaceSelector.MatchExpressions, func(one metav1.LabelSelectorRequirement) bool {
+		return one.Key == corev1.LabelMetadataName && one.Operator == metav1.LabelSelectorOpDoesNotExist
+	})
+}
+
 // Installation is the namespace of the Service that an entry calls; "" for one that is called
 // by a URL, of which nobody can tell whose it is.
 func (w *Webhook) Installation() string {
@@ -78,10 +92,11 @@ func (w *Webhook) Installation() string {
 	return w.ClientConfig.Service.Namespace
 }
 
-// Endpoints counts what stands behind the webhook's Service.
+// Endpoints counts what stands behind the webhook's Service. Impact counts those that are
+// ready, and have the port of impact warnings.
 type Endpoints struct {
-	Looked     bool
-	Ready, All int
+	Looked             bool
+	Ready, All, Impact int
 }
 
 // Certificate is one that cert-manager looks after, in configstamp's namespace.

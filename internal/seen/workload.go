@@ -1,7 +1,6 @@
 package seen
 
 import (
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -43,13 +42,7 @@ func (w *Workload) Text() string { return Text(w.Ref) }
 
 // Text names an object as kubectl does, with its group where the kind is custom:
 // deployment/web-app, rollout.argoproj.io/web-app.
-func Text(ref workload.Ref) string {
-	kind := strings.ToLower(ref.Kind.Name)
-	if ref.Kind.Custom {
-		kind += "." + ref.Kind.Group
-	}
-	return kind + "/" + ref.Name
-}
+func Text(ref workload.Ref) string { return ref.Text() }
 
 // Write is one entry of metadata.managedFields: who wrote last, and when.
 type Write struct {

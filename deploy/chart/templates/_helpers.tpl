@@ -58,7 +58,7 @@ labels:
 {{- fail (printf "commonLabels: %s is a label that the chart sets by itself; take another one" $key) }}
 {{- end }}
 {{- end }}
-{{- if not (and .Values.webhook.port .Values.webhook.metricsPort .Values.webhook.healthPort .Values.controller.metricsPort .Values.controller.healthPort) }}
+{{- if not (and .Values.webhook.port .Values.webhook.metricsPort .Values.webhook.healthPort .Values.controller.metricsPort .Values.controller.healthPort (or (.Values.impact).port (not (include "configstamp.impact" .)))) }}
 {{- fail "webhook.port, or another port, has no value, as after --reuse-values with a new chart: give your values file instead, or --reset-then-reuse-values" }}
 {{- end }}
 {{- $taken := dict }}
@@ -74,9 +74,22 @@ labels:
 {{- end }}
 {{- end }}
 
+{{/* Whether anybody is told of the impact of an edit; "" is no. Values of an earlier chart (--reuse-values) have none of it. */}}
+{{- define "configstamp.impact" -}}
+{{- if or (.Values.impact).configMaps (.Values.impact).secrets }}on{{ end -}}
+{{- end }}
+
+{{/* Whether the controller serves by TLS, and so has a certificate; "" is no. */}}
+{{- define "configstamp.controllerServes" -}}
+{{- if or (eq .Values.metrics.exposure "tls") (include "configstamp.impact" .) }}on{{ end -}}
+{{- end }}
+
 {{/* The ports that are listened on, and the values that give them. As YAML, for fromYamlArray. */}}
 {{- define "configstamp.ports" -}}
 - {value: webhook.port, port: {{ .Values.webhook.port }}}
+{{- if include "configstamp.impact" . }}
+- {value: impact.port, port: {{ .Values.impact.port }}}
+{{- end }}
 - {value: webhook.metricsPort, port: {{ .Values.webhook.metricsPort }}}
 - {value: controller.metricsPort, port: {{ .Values.controller.metricsPort }}}
 {{- if ne .Values.metrics.exposure "plain" }}
@@ -131,6 +144,16 @@ labels:
     resourceFieldRef: {containerName: {{ .container }}, resource: limits.memory}
 {{- with .root.Values.extraEnv }}
 {{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* What the controller tells beside events, and nobody has to ask for. */}}
+{{- define "configstamp.telling" -}}
+{{- if (.Values.pods).enabled -}}
+- --pods
+{{- end }}
+{{- with .Values.metrics.byNamespace }}
+- --namespace-metrics={{ int64 . }}
 {{- end }}
 {{- end }}
 

@@ -29,10 +29,11 @@ type Floor struct {
 
 // AllowingFloor decodes nothing and allows; the request's uid is cut out of the bytes.
 func (l *Lab) AllowingFloor() (*Floor, error) {
-	return l.floor(func(uid []byte, _ int64) string {
-		return fmt.Sprintf(reviewHead+`}}`, uid)
-	})
+	return l.floor(func(uid []byte, _ int64) string { return allowing(uid) })
 }
+
+// allowing is the answer of a webhook that allows and does nothing.
+func allowing(uid []byte) string { return fmt.Sprintf(reviewHead+`}}`, uid) }
 
 // AnnotatingFloor adds one annotation, another one each time, to the pod
 // template, which must have annotations already.
@@ -59,19 +60,24 @@ func (l *Lab) floor(answer func(uid []byte, call int64) string) (*Floor, error) 
 		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}},
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0),
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			uid, ok := requestUID(body)
-			if err != nil || !ok {
-				http.Error(w, "this is no admission review", http.StatusBadRequest)
-				return
-			}
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, answer(uid, f.calls.Add(1))) // whoever does not listen has hung up
-		}),
+		Handler:           answering(func(uid []byte) string { return answer(uid, f.calls.Add(1)) }),
 	}
 	go func() { _ = f.server.ServeTLS(listener, "", "") }() // ends with Close
 	return f, nil
+}
+
+// answering is a webhook that decodes nothing; answer makes its answer.
+func answering(answer func(uid []byte) string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		uid, ok := requestUID(body)
+		if err != nil || !ok {
+			http.Error(w, "this is no admission review", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer(uid)) // whoever does not listen has hung up
+	})
 }
 
 // requestUID cuts the first uid out of an AdmissionReview, which is the request's.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/bench/lab"
+	"github.com/configstamp/configstamp/e2e/harness"
 )
 
 // Adapter is what differs between products.
@@ -28,8 +29,8 @@ type Adapter struct {
 	// Steps tells that it can roll what uses a source in growing steps.
 	Steps bool
 	// Install creates what has to be in the cluster, and returns the token of
-	// the account under which the processes run. Webhooks are called at url.
-	Install func(ctx context.Context, l *lab.Lab, url string) (token string, err error)
+	// the account under which the processes run. Webhooks are called at urls.
+	Install func(ctx context.Context, l *lab.Lab, urls harness.URLs) (token string, err error)
 	// Roles are its processes.
 	Roles func(o Options) []Role
 	// Working returns nil when the product does its work: every cache full,
@@ -74,7 +75,9 @@ type Place struct {
 	Kubeconfig        string
 	CertFile, KeyFile string
 	WebhookPort       int
-	MetricsPort       int
+	// ImpactPort is where a controller warns of what an edit rolls.
+	ImpactPort  int
+	MetricsPort int
 	// Temporary is a directory for the process's own files.
 	Temporary string
 }

@@ -19,8 +19,8 @@ func configstamp() *Adapter {
 		Webhook:         true,
 		FromCache:       true,
 		Steps:           true,
-		Install: func(ctx context.Context, l *lab.Lab, url string) (string, error) {
-			if err := harness.InstallManifests(ctx, l.Dynamic, url, l.Authority.PEM); err != nil {
+		Install: func(ctx context.Context, l *lab.Lab, urls harness.URLs) (string, error) {
+			if err := harness.InstallManifests(ctx, l.Dynamic, urls, l.Authority.PEM); err != nil {
 				return "", err
 			}
 			return l.Token(ctx, harness.OwnNamespace, "configstamp")
@@ -39,7 +39,10 @@ func configstamp() *Adapter {
 					return args
 				}},
 				{Name: "controller", Ready: "/readyz", Args: func(p Place) []string {
-					args := []string{"controller", "--kubeconfig=" + p.Kubeconfig, "--metrics-address=" + local(p.MetricsPort)}
+					args := []string{
+						"controller", "--kubeconfig=" + p.Kubeconfig, "--metrics-address=" + local(p.MetricsPort),
+						"--impact-address=" + local(p.ImpactPort), "--tls-cert-file=" + p.CertFile, "--tls-key-file=" + p.KeyFile,
+					}
 					if o.Steps == nil {
 						args = append(args, "--step=off") // without nodes no rollout becomes healthy
 					} else {

@@ -28,6 +28,7 @@ type Installation struct {
 	lab         *lab.Lab
 	token       string
 	webhookPort int
+	impactPort  int
 	running     []*running
 	starts      int
 }
@@ -47,6 +48,9 @@ func Install(ctx context.Context, l *lab.Lab, given Given) (*Installation, error
 	if i.webhookPort, err = freePort(); err != nil {
 		return nil, err
 	}
+	if i.impactPort, err = freePort(); err != nil {
+		return nil, err
+	}
 	certificate, key, err := l.Authority.Pair(time.Now().Add(24 * time.Hour))
 	if err != nil {
 		return nil, err
@@ -55,7 +59,8 @@ func Install(ctx context.Context, l *lab.Lab, given Given) (*Installation, error
 	if err != nil {
 		return nil, fmt.Errorf("writing the serving certificate: %w", err)
 	}
-	if i.token, err = given.Adapter.Install(ctx, l, "https://"+local(i.webhookPort)+"/"); err != nil {
+	urls := harness.URLs{Stamps: "https://" + local(i.webhookPort) + "/", Warns: "https://" + local(i.impactPort) + "/"}
+	if i.token, err = given.Adapter.Install(ctx, l, urls); err != nil {
 		return nil, fmt.Errorf("installing %s: %w", given.Adapter.Name, err)
 	}
 	return i, nil
@@ -109,7 +114,7 @@ func (i *Installation) start(role Role, o Options) (err error) {
 	name := fmt.Sprintf("%s-%s-%d", i.Adapter.Name, role.Name, i.starts)
 	r := &running{role: role, place: Place{
 		Kubeconfig: i.lab.File(name + ".kubeconfig"), CertFile: i.lab.File("tls.crt"), KeyFile: i.lab.File("tls.key"),
-		WebhookPort: i.webhookPort, Temporary: i.lab.File(name),
+		WebhookPort: i.webhookPort, ImpactPort: i.impactPort, Temporary: i.lab.File(name),
 	}}
 	if r.place.MetricsPort, err = freePort(); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/e2e/bench/lab"
+	"github.com/configstamp/configstamp/e2e/harness"
 )
 
 // waveOptIn is put on namespaces, so that its webhook, which has no selector of
@@ -27,7 +28,7 @@ func wave() *Adapter {
 		NamespaceLabels: map[string]string{waveOptIn: "enabled"},
 		Annotations:     map[string]string{"wave.pusher.com/update-on-config-change": "true"},
 		Webhook:         true,
-		Install: func(ctx context.Context, l *lab.Lab, _ string) (string, error) {
+		Install: func(ctx context.Context, l *lab.Lab, _ harness.URLs) (string, error) {
 			if err := waveWebhook(ctx, l); err != nil {
 				return "", err
 			}

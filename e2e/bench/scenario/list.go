@@ -5,6 +5,7 @@ func All() []Scenario {
 	return []Scenario{
 		handler(),
 		admission(),
+		impact(),
 		edit(),
 		fanout(),
 		overload(),

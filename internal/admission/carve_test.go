@@ -1,4 +1,4 @@
-package webhook
+package admission
 
 import (
 	"bytes"
@@ -73,7 +73,7 @@ func TestCarve(t *testing.T) {
 	}
 }
 
-// go test ./webhook -run '^$' -fuzz FuzzCarve -fuzztime 1m
+// go test ./internal/admission -run '^$' -fuzz FuzzCarve -fuzztime 1m
 func FuzzCarve(f *testing.F) {
 	f.Add([]byte(`{"kind":"AdmissionReview","request":{"uid":"u","object":{"a":"\\\"}"},"oldObject":{"b":[{}]},"dryRun":false}}`))
 	f.Add([]byte(`{"request":{"object":{"a":1},"object":{"b":2}, "oldObject" : null}}`))

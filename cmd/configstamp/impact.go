@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/certs"
+	"github.com/configstamp/configstamp/internal/admission"
+	"github.com/configstamp/configstamp/internal/impact"
+)
+
+// impactOptions are those of the warnings to who edits a ConfigMap or a Secret.
+type impactOptions struct {
+	address       string
+	configuration string
+}
+
+func (o *impactOptions) add(flags *pflag.FlagSet) {
+	flags.StringVar(&o.address, "impact-address", "", "address at which the API server asks what an edit of a ConfigMap or a Secret rolls out, such as :8444; empty: nobody is warned")
+	flags.StringVar(&o.configuration, "impact-configuration", "configstamp", "our ValidatingWebhookConfiguration; with --impact-address and --self-managed-certificate")
+}
+
+func (o *impactOptions) on() bool { return o.address != "" }
+
+func (o *impactOptions) check(s *serving) error {
+	if !o.on() || s.metricsTLS { // then the certificate has been checked
+		return nil
+	}
+	if err := s.checkCertificate(); err != nil {
+		return fmt.Errorf("--impact-address: %w", err)
+	}
+	return nil
+}
+
+// calledBy is the webhook configuration by which the API server calls the controller. One that
+// is not called serves metrics with a certificate of the webhook's authority.
+func (o *controllerOptions) calledBy() certs.Configuration {
+	if o.impact.on() {
+		return certs.Configuration{Name: o.impact.configuration, Validating: true}
+	}
+	return certs.Configuration{Name: o.configuration}
+}
+
+// impactDrain is how long reviews under way may take when the process ends: the API server
+// waits no longer for them.
+const impactDrain = time.Second
+
+// open listens for edits, if that is asked for, and returns what serves them.
+func (o *impactOptions) open(ctx context.Context, p *process, foresees impact.Foreseer, certificate *certs.Source) (serve func(context.Context) error, err error) {
+	if !o.on() {
+		return func(context.Context) error { return nil }, nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
+	if err != nil {
+		return nil, fmt.Errorf("listening for edits: %w; choose another --impact-address", err)
+	}
+	klog.FromContext(ctx).Info("Serving impact warnings", "address", listener.Addr().String())
+	mux := http.NewServeMux()
+	mux.Handle(impact.Path, impact.New(foresees, impact.NewMetrics(p.registry)))
+	server := &admission.Server{Handler: mux, GetCertificate: certificate.GetCertificate, Drain: impactDrain}
+	return func(ctx context.Context) error { return server.Serve(ctx, listener) }, nil
+}

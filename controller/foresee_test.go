@@ -1,0 +1,134 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/forecast"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// editOf is an edit that somebody is about to make of a ConfigMap in shop.
+func (c *cluster) editOf(name, value string) forecast.Edit {
+	at := rollout.SourceRef{Namespace: "shop", Source: configMap(name)}
+	return forecast.Edit{At: at, Was: c.contents[at.Source], Is: checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"k": value}})}
+}
+
+func TestForesee_NothingBeforeAllIsKnown(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	user := c.deploy("web", "c")
+	c.admit(user, "configstamp")
+	h := newHouse(t, c)
+	if _, ready := h.Foresee(c.editOf("c", "new")); ready {
+		t.Error("it foresees though its caches are not full")
+	}
+	h.full.Store(true)
+	if brief, ready := h.Foresee(c.editOf("c", "new")); !ready || !slices.Equal(brief.Rolls, []workload.Ref{user}) {
+		t.Errorf("%v, %t", brief, ready)
+	}
+	if brief, ready := h.Foresee(c.editOf("nobodys", "new")); !ready || len(brief.Rolls)+len(brief.Stays) > 0 {
+		t.Errorf("%v, %t", brief, ready)
+	}
+	c.ring = nil
+	if _, ready := h.Foresee(c.editOf("c", "new")); ready {
+		t.Error("it foresees without a key")
+	}
+}
+
+// A workload may be seen before the policy of its Namespace, and a process that does not
+// lead is asked as well.
+func TestForesee_ThePolicyOfANamespaceThatCameLate(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	user := c.deploy("web")
+	h := realTime(t, c)
+	c.mu.Lock()
+	c.settings = map[string]string{"configstamp.dev/also": "configmap/c"}
+	c.refusal = errRefused // else what is answered would tell of it
+	c.mu.Unlock()
+	started(t, h)
+	eventually(t, "it is foreseen", func() bool {
+		brief, ready := h.Foresee(c.editOf("c", "new"))
+		return ready && len(brief.Stays) == 1 && brief.Stays[0].Workload == user && brief.Stays[0].Why == checksum.Recorded
+	})
+}
+
+// Where a status does not tell when the newest revision became current, the leader knows of
+// its own rolls.
+func TestForesee_TheLeaderKnowsItsLastRoll(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	user := c.deploy("web", "c")
+	h := adopted(t, c)
+	c.annotate(user, "min-interval", "1h")
+	h.see(t, user)
+	c.write("c", map[string]string{"k": "new"})
+	h.Changed("shop", configMap("c"))
+	h.rest()
+	h.mustSync(t, user)
+	h.see(t, user)
+	h.full.Store(true)
+	edit := c.editOf("c", "newer")
+	for leads, want := range map[bool]checksum.Reason{true: checksum.TooSoon, false: checksum.NoReason} {
+		h.leads.Store(leads)
+		brief, _ := h.Foresee(edit)
+		if len(brief.Rolls) != 1 || brief.Held[user].Reason != want {
+			t.Errorf("leads %t: %v, %v", leads, brief.Rolls, brief.Held)
+		}
+	}
+}
+
+// What an admission of an edit costs, with 10,000 workloads in the index.
+func BenchmarkForesee(b *testing.B) {
+	cluster := newCluster(b)
+	for name, users := range map[string]int{"10": 10, "100": 100, "1000": 1000} {
+		cluster.write("used-by-"+name, map[string]string{"k": "old"})
+		b.Run(name, func(b *testing.B) {
+			c := newController(Options{Policy: cluster.policy, Settle: 2 * time.Second, Limits: rollout.Limits{Step: 1, RolloutDeadline: 10 * time.Minute}, Clock: clock.RealClock{}},
+				cluster, cluster, cluster, cluster, events.NewFakeRecorder(0), prometheus.NewRegistry())
+			for i := range 10_000 {
+				source := configMap("used-by-" + name)
+				if i >= users {
+					source = configMap(fmt.Sprintf("other-%d", i/10))
+				}
+				c.index.Told(workload.Ref{Kind: cluster.kind, Namespace: "shop", Name: fmt.Sprintf("app-%05d", i)}, stampedWorkload(cluster, source))
+			}
+			c.full.Store(true)
+			c.leads.Store(true)
+			edit := cluster.editOf("used-by-"+name, "new")
+			took := make([]time.Duration, 0, 1<<12)
+			b.ReportAllocs()
+			for b.Loop() {
+				began := time.Now()
+				if brief, _ := c.Foresee(edit); len(brief.Rolls) != users {
+					b.Fatal(len(brief.Rolls))
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}
+
+// stampedWorkload reads a source by envFrom, and carries a true stamp of it.
+func stampedWorkload(c *cluster, source checksum.Source) *Workload {
+	references := []checksum.Reference{{Source: source, Use: checksum.Startup, All: true, Env: true}}
+	selection := checksum.Selections(references, c.policy)[0]
+	return &Workload{
+		UID: types.UID("uid"), ResourceVersion: "1", References: references,
+		Records: checksum.Records{Stamps: map[string]string{checksum.StampKey(source): c.ring.Digest("shop", selection, c.contents[source])}},
+		Status:  workload.Status{Phase: workload.RolledOut, Wanted: 3, Available: 3, Updated: 3, Gentle: true},
+	}
+}
