@@ -29,6 +29,9 @@ const (
 // and the plugin are told takes a moment on a busy machine.
 const grace = 2 * time.Second
 
+// counting is how old the leader's counts may be, and some.
+const counting = 15*time.Second + 2*grace
+
 // said is what the plugin says of one pod.
 type said struct {
 	Pod     string   `json:"pod"`
@@ -145,7 +148,9 @@ func (r *room) judge(ask func(string) ([]said, error), count *tally) error {
 			r.judgePod(t, &pods[i], count)
 		}
 	}
-	r.judgeCounts(first, last, still, metrics, count)
+	if time.Since(r.still) > counting {
+		r.judgeCounts(first, last, still, metrics, count)
+	}
 	return nil
 }
 
