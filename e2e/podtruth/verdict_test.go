@@ -182,7 +182,7 @@ func (r *room) judgePod(t *truth, pod *said, count *tally) {
 // wrong reports whether a state may not be said. Unknown may always, and mixed where
 // anything is old: the rest may be just not known to be.
 func wrong(really, said string) bool {
-	return said != unknown && said != really && !(said == mixed && really == old)
+	return said != unknown && said != really && (said != mixed || really != old)
 }
 
 // judgeCounts compares the leader's metrics: of each state no more pods may be counted than
