@@ -32,7 +32,7 @@ RELEASE          = cd deploy/release && go run . -root $(CURDIR) -helm $(HELM) -
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image install plugin-release release release-check
+.PHONY: help build demo local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -199,6 +199,7 @@ image: ## Build the container image into dist/ (a Docker engine, or buildah as r
 	else e2e/image.sh $(VERSION) $(COMMIT) $(PLATFORM) $(IMAGE_TARBALL); fi
 	@ls -l $(IMAGE_TARBALL)
 
+.PHONY: release release-check
 # What nodes pull the released image from, without a tag: <registry>/configstamp.
 release: IMAGE ?= configstamp
 release: KEY ?=
