@@ -234,6 +234,7 @@ image: ## Build the container image into dist/ (a Docker engine, or buildah as r
 	else e2e/image.sh $(VERSION) $(COMMIT) $(PLATFORM) $(IMAGE_TARBALL); fi
 	@ls -l $(IMAGE_TARBALL)
 
+.PHONY: release release-check
 # What nodes pull the released image from, without a tag: <registry>/configstamp.
 release: IMAGE ?= configstamp
 release: KEY ?=
