@@ -93,7 +93,7 @@ installed: ## The demonstration where there is no cert-manager, installed self-m
 unit: export GORACE := atexit_sleep_ms=50
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
 	$(RACE) -short -ldflags=-w -parallel 8 $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/rollouts/timeline ./e2e/bench/... | grep -v '/internal/rollout$$')
-	go test -ldflags=-w ./checksum ./controller ./internal/eventqueue ./internal/rollout ./webhook
+	go test -ldflags=-w ./checksum ./controller ./internal/eventqueue ./internal/pods ./internal/rollout ./webhook
 	cd e2e/cluster && go test ./...
 
 oracle: ## What checksum finds, against what Kubernetes itself finds
@@ -234,6 +234,7 @@ image: ## Build the container image into dist/ (a Docker engine, or buildah as r
 	else e2e/image.sh $(VERSION) $(COMMIT) $(PLATFORM) $(IMAGE_TARBALL); fi
 	@ls -l $(IMAGE_TARBALL)
 
+.PHONY: release release-check
 # What nodes pull the released image from, without a tag: <registry>/configstamp.
 release: IMAGE ?= configstamp
 release: KEY ?=

@@ -31,6 +31,12 @@ type room struct {
 	// paused and bad tell what is to end.
 	paused, bad bool
 	did         []string
+	// seen is what was looked at last, and still since when that has been so.
+	seen map[string]*truth
+	// rest is until when nothing is done.
+	rest  time.Time
+	held  content
+	still time.Time
 }
 
 var workloads = []string{"deployment/first", "deployment/web", "statefulset/db", "daemonset/agent"}
@@ -45,6 +51,8 @@ func newRoom(t *testing.T, number int) *room {
 	r.space.SetPolicy("namespace", map[string]string{"min-interval": "1ms"})
 	for _, source := range sources {
 		r.set(source, r.fresh(source))
+		// Who owns nothing but a key that is removed leaves no trace at all: docs/pods.md, "What remains".
+		r.space.Patch(source, `{"metadata":{"annotations":{"example.com/note":""}}}`)
 	}
 	r.space.Create(manifest("Deployment", "first", "strict", "replicas: 1, strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}", "-1") +
 		manifest("Deployment", "web", "lenient", "replicas: 2, strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}", "0") +
@@ -72,12 +80,16 @@ func manifest(kind, name, manner, spec, order string) string {
 		return "{name: " + name + ", image: " + appImage + ", imagePullPolicy: Never, args: [" + manner + ", '" + port + "'], " + reads +
 			", livenessProbe: {httpGet: {path: /, port: " + port + "}, periodSeconds: 3, timeoutSeconds: 5, failureThreshold: 2}}"
 	}
+	last := container(3, "live", "volumeMounts: [{name: settings, mountPath: /live/settings}, {name: tokens, mountPath: /live/tokens}]")
+	if kind != "Deployment" { // files that are refreshed are unknown for long after each edit
+		last = container(3, "more", "envFrom: [{prefix: CM_, configMapRef: {name: env}}, {prefix: S_, secretRef: {name: env}}]")
+	}
 	containers := strings.Join([]string{
 		container(0, "env", "env: [{name: SETTING, valueFrom: {configMapKeyRef: {name: env, key: SETTING}}}, {name: SETTING_EXTRA, valueFrom: {configMapKeyRef: {name: env, key: EXTRA, optional: true}}}, "+
 			"{name: TOKEN, valueFrom: {secretKeyRef: {name: env, key: TOKEN}}}, {name: TOKEN_EXTRA, valueFrom: {secretKeyRef: {name: env, key: EXTRA, optional: true}}}]"),
 		container(1, "from", "envFrom: [{prefix: CM_, configMapRef: {name: env}}, {prefix: S_, secretRef: {name: env}}]"),
 		container(2, "sub", "volumeMounts: [{name: file, mountPath: /sub/setting, subPath: setting}, {name: key, mountPath: /sub/token, subPath: token}]"),
-		container(3, "live", "volumeMounts: [{name: settings, mountPath: /live/settings}, {name: tokens, mountPath: /live/tokens}]"),
+		last,
 	}, ", ")
 	return fmt.Sprintf(`---
 apiVersion: apps/v1
@@ -147,6 +159,9 @@ func (r *room) act() {
 	r.t.Helper()
 	source := sources[r.dice.IntN(len(sources))]
 	switch n := r.dice.IntN(100); {
+	case n >= 95 && *lasts > 3*time.Minute:
+		r.note("rest")
+		r.rest = time.Now().Add(100 * time.Second)
 	case r.bad && n < 25:
 		r.note("the bad edit ends")
 		r.bad = false

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,9 @@ func (r *room) look() (map[string]*truth, content, error) {
 		if pod.DeletionTimestamp == nil {
 			found[pod.Name] = truthOf(pod, now, processes)
 		}
+	}
+	if !maps.EqualFunc(r.held, now, maps.Equal[map[string]string]) || !maps.EqualFunc(r.seen, found, (*truth).equal) {
+		r.held, r.seen, r.still = now, found, time.Now()
 	}
 	return found, now, nil
 }
@@ -158,7 +162,7 @@ func readsOf(container, process string, now content) (read []reads, ok bool) {
 			{"configmap/env", "env", environment["SETTING"] == now["configmap/env"]["SETTING"] && environment["SETTING_EXTRA"] == now["configmap/env"]["EXTRA"]},
 			{"secret/env", "env", environment["TOKEN"] == now["secret/env"]["TOKEN"] && environment["TOKEN_EXTRA"] == now["secret/env"]["EXTRA"]},
 		}, true
-	case "from":
+	case "from", "more":
 		return []reads{
 			{"configmap/env", "envFrom", maps.Equal(prefixed(environment, "CM_"), now["configmap/env"])},
 			{"secret/env", "envFrom", maps.Equal(prefixed(environment, "S_"), now["secret/env"])},

@@ -29,6 +29,9 @@ const (
 // and the plugin are told takes a moment on a busy machine.
 const grace = 2 * time.Second
 
+// counting is how old the leader's counts may be, and some.
+const counting = 15*time.Second + 2*grace
+
 // said is what the plugin says of one pod.
 type said struct {
 	Pod     string   `json:"pod"`
@@ -145,7 +148,9 @@ func (r *room) judge(ask func(string) ([]said, error), count *tally) error {
 			r.judgePod(t, &pods[i], count)
 		}
 	}
-	r.judgeCounts(first, last, still, metrics, count)
+	if time.Since(r.still) > counting {
+		r.judgeCounts(first, last, still, metrics, count)
+	}
 	return nil
 }
 
@@ -177,7 +182,7 @@ func (r *room) judgePod(t *truth, pod *said, count *tally) {
 // wrong reports whether a state may not be said. Unknown may always, and mixed where
 // anything is old: the rest may be just not known to be.
 func wrong(really, said string) bool {
-	return said != unknown && said != really && !(said == mixed && really == old)
+	return said != unknown && said != really && (said != mixed || really != old)
 }
 
 // judgeCounts compares the leader's metrics: of each state no more pods may be counted than

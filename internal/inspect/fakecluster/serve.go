@@ -62,6 +62,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
 	s.mu.Unlock()
+	if !s.Now.IsZero() {
+		w.Header().Set("Date", s.Now.UTC().Format(http.TimeFormat))
+	}
 	if r.URL.Path == "/version" {
 		s.tellVersion(w)
 		return
@@ -72,9 +75,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		verb = "list"
 	}
 	metadata := strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
-	if !s.Now.IsZero() {
-		w.Header().Set("Date", s.Now.UTC().Format(http.TimeFormat))
-	}
 	if s.Intercept != nil {
 		s.Intercept(to.resource, r.Header.Get("Accept"))
 	}
