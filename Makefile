@@ -13,23 +13,31 @@ KUBECONFORM_VERSION := v0.8.0
 KUBECONFORM      := $(CACHE)/bin/kubeconform-$(KUBECONFORM_VERSION)
 HELM_DOCS_VERSION := v1.14.2
 HELM_DOCS        := $(CACHE)/bin/helm-docs-$(HELM_DOCS_VERSION)
+HUGO_VERSION     := v0.164.0
+HUGO             := $(CACHE)/bin/hugo-$(HUGO_VERSION)
+MERMAID_VERSION  := 12.3.0
+MERMAID_SUM      := 336df803d87a38b70a01e736e666c8f7601d2ce42f5e47c8fafe5d721074b9a3
+MERMAID          := $(CACHE)/bin/mermaid-$(MERMAID_VERSION).min.js
 GO_BUILD         := go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
 # One way to compile for all that needs no race detector, so that the modules and a
 # clone elsewhere share what is compiled.
 export CGO_ENABLED := 0
 export GOFLAGS     := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 RACE             := CGO_ENABLED=1 go test -race
-NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability e2e/krew
+NESTED           := e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability e2e/krew deploy/release
 PROMTOOL_VERSION := $(shell sed -n 's|.*github.com/prometheus/prometheus v|v|p' e2e/observability/go.mod)
 PROMTOOL         := $(CACHE)/bin/promtool-$(PROMTOOL_VERSION)
 FUZZ_SECONDS     ?= 30
 
 FAULTS_RUNS      ?= 2000
 
-PLATFORM         ?= linux/$(shell go env GOARCH)
-IMAGE            := dist/configstamp-$(notdir $(PLATFORM)).tar
+# All that a release depends on, but its version and its image.
+RELEASE          = cd deploy/release && go run . -root $(CURDIR) -helm $(HELM) -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
 
-.PHONY: help build demo local-request installed test long test-all unit lint oracle observability e2e rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench podtruth soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image sbom install plugin-release
+PLATFORM         ?= linux/$(shell go env GOARCH)
+IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
+
+.PHONY: help build demo site recording local-request installed test long test-all unit lint oracle observability e2e snippets rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench podtruth soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image install plugin-release release release-check
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,15 +50,27 @@ build: ## Build bin/configstamp, and the kubectl plugin
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
 
+# Diagrams are drawn in the browser, by what npm has of Mermaid: the site asks no other host for anything.
+DIAGRAMS := $(if $(shell command -v npm),$(MERMAID))
+site: $(HUGO) $(DIAGRAMS) ## Make the documentation's site, dist/site, and look for links that lead nowhere; the tests of what draws the recording and of what reads snippets
+	$(HUGO) --source . --config site/hugo.yaml --destination dist/site --cleanDestinationDir --noBuildLock --panicOnWarning --quiet
+	@$(if $(DIAGRAMS),cp $(MERMAID) dist/site/mermaid.min.js,echo "SKIPPED (1 check): diagrams stay text: without npm there is no Mermaid")
+	go test -count=1 ./site ./e2e/demo/recording ./e2e/snippets/page
+
+recording: ## Draw docs/bad-edit.svg from a new run: the demonstration's scene of the bad edit (needs root)
+	@mkdir -p dist
+	@CLUSTER=recording e2e/demo/run.sh -scene shop-settings -cast $(CURDIR)/dist/bad-edit.cast
+	go run ./e2e/demo/recording dist/bad-edit.cast docs/bad-edit.svg
+
 plugin-release: ## Build what is released of the kubectl plugin into dist/plugin: six platforms, krew's manifest; krew itself checks it (three minutes the first time)
 	@go run ./deploy/krew -version $(VERSION) -commit $(COMMIT) -time $$(git log -1 --format=%ct) -out dist/plugin
 	cd e2e/krew && go test -count=1 ./...
 
-test: ## What has to pass before anything lands: lint, chart, unit tests with -race, oracle, alerts, end to end, a bad edit on real containers
-	@.ci/parts "make test" lint chart unit oracle observability e2e rollouts-short
+test: ## What has to pass before anything lands: lint, chart, unit tests with -race, the site, oracle, alerts, end to end, what the pages have people type, a bad edit on real containers
+	@.ci/parts "make test" lint chart unit site oracle observability e2e snippets rollouts-short
 
-long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration, the plugin's release
-	@.ci/parts "make long" rollouts-long podtruth gates faults-short install soak-short installed plugin-release
+long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration, the release
+	@.ci/parts "make long" rollouts-long podtruth gates faults-short install soak-short installed release-check
 
 test-all: ## make test and the long suites: what .ci/run does
 	@.ci/parts "make test-all" test long
@@ -67,9 +87,13 @@ installed: ## The demonstration where there is no cert-manager, installed self-m
 		echo "SKIPPED (1 check): the demonstration on real containers, installed self-managed: it needs root"; \
 	fi
 
+# What is long and in one goroutine, such as the rules of rollouts and the controller at a
+# simulated time, runs without the race detector, which -short spares. Debugging information
+# is left out, and so is the second in which the race detector waits at the end of each package.
+unit: export GORACE := atexit_sleep_ms=50
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	$(RACE) -skip '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/rollouts/timeline ./e2e/bench/...
-	go test -run '^Test(Simulation|Forecast_IsWhatThenRolls)$$' ./controller ./internal/rollout
+	$(RACE) -short -ldflags=-w -parallel 8 $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/rollouts/timeline ./e2e/bench/... | grep -v '/internal/rollout$$')
+	go test -ldflags=-w ./checksum ./controller ./internal/eventqueue ./internal/pods ./internal/rollout ./webhook
 	cd e2e/cluster && go test ./...
 
 oracle: ## What checksum finds, against what Kubernetes itself finds
@@ -85,6 +109,9 @@ observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit togeth
 e2e: ## Scenarios on the real API server, with the real controllers
 	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
 	cd e2e/gitops && CONFIGSTAMP_E2E=1 go test -count=1 -v .
+
+snippets: ## Do what README, quick start and examples have people type, on a real cluster (needs root)
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/snippets
 
 # What no simulation can show comes first: containers that crash, before they are
 # ready and after.
@@ -106,7 +133,7 @@ gates: ## Two hundred workloads with mixed gates, and several changes at once
 IMAGE_TOOLS := $(and $(filter 0,$(shell id -u)),$(shell command -v buildah),$(shell command -v busybox))
 install: $(if $(IMAGE_TOOLS),image) ## Every way to install and uninstall it, and that nothing restarts by it, from the image of the Dockerfile (needs root)
 	@$(if $(IMAGE_TOOLS),,echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it")
-	$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE)) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v ./e2e/install ./e2e/pods
+	$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE_TARBALL)) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v -skip '^TestRelease$$' ./e2e/install ./e2e/pods
 
 mutants: ## Break the product in every way, and see the tests fail that are to catch it (MUTANTS_ARGS="--only no-key")
 	go run ./e2e/mutants $(MUTANTS_ARGS)
@@ -143,13 +170,21 @@ $(eval $(call program,$(HELM),helm,helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)))
 $(eval $(call program,$(HELM_DOCS),helm-docs,github.com/norwoodj/helm-docs/cmd/helm-docs@$(HELM_DOCS_VERSION)))
 $(eval $(call program,$(KUBECONFORM),kubeconform,github.com/yannh/kubeconform/cmd/kubeconform@$(KUBECONFORM_VERSION)))
 
+$(eval $(call program,$(HUGO),hugo,github.com/gohugoio/hugo@$(HUGO_VERSION)))
+
+$(MERMAID):
+	@mkdir -p $(@D)
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && cd "$$work" && npm pack --silent mermaid@$(MERMAID_VERSION) >/dev/null && \
+		tar -xzf mermaid-*.tgz package/dist/mermaid.min.js && echo "$(MERMAID_SUM)  package/dist/mermaid.min.js" | sha256sum --check --quiet && \
+		mv package/dist/mermaid.min.js $@
+
 $(PROMTOOL):
 	@echo "Building promtool $(PROMTOOL_VERSION), once: about two minutes"
 	@mkdir -p $(@D)/build
 	cd e2e/observability && go build -tags remove_all_sd -o $(@D)/build/promtool github.com/prometheus/prometheus/cmd/promtool
 	@mv $(@D)/build/promtool $@
 
-tools: $(GOLANGCI_LINT) $(HELM) $(HELM_DOCS) $(KUBECONFORM) $(PROMTOOL) ## Build every program that tests use, once; they build what they miss, so this only says how long it takes
+tools: $(GOLANGCI_LINT) $(HELM) $(HELM_DOCS) $(KUBECONFORM) $(PROMTOOL) $(HUGO) $(DIAGRAMS) ## Build every program that tests use, once; they build what they miss, so this only says how long it takes
 	cd e2e/cluster && go run ./cmd/cluster build >/dev/null
 
 helm: $(HELM) ## Build the helm that tests use, and print where it is
@@ -195,11 +230,23 @@ cluster-down: ## Take it down
 image: ## Build the container image into dist/ (a Docker engine, or buildah as root and no registry); PLATFORM=linux/arm64
 	@if docker info >/dev/null 2>&1; then \
 		docker build --platform $(PLATFORM) --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t configstamp:dev . && \
-		mkdir -p dist && docker save -o $(IMAGE) configstamp:dev; \
-	else e2e/image.sh $(VERSION) $(COMMIT) $(PLATFORM) $(IMAGE); fi
-	@ls -l $(IMAGE)
+		mkdir -p dist && docker save -o $(IMAGE_TARBALL) configstamp:dev; \
+	else e2e/image.sh $(VERSION) $(COMMIT) $(PLATFORM) $(IMAGE_TARBALL); fi
+	@ls -l $(IMAGE_TARBALL)
 
-sbom: build ## Write dist/sbom.cdx.json: what is in the binary (CycloneDX)
-	@mkdir -p dist
-	@cd e2e/cluster && go run ./cmd/sbom $(CURDIR)/bin/configstamp $(VERSION) > $(CURDIR)/dist/sbom.cdx.json
-	@echo "dist/sbom.cdx.json: $$(grep -c '"purl"' dist/sbom.cdx.json) components"
+# What nodes pull the released image from, without a tag: <registry>/configstamp.
+release: IMAGE ?= configstamp
+release: KEY ?=
+release: $(HELM) ## Make all that is released of this commit into dist/release (VERSION=v1.2.3; IMAGE=<registry>/configstamp; KEY=file or env://NAME to sign)
+	@[ -z "$$(git status --porcelain)" ] || { echo "make release: there are changes that are not committed; what is released is a commit" >&2; exit 1; }
+	@$(RELEASE) -version '$(VERSION)' -image '$(IMAGE)' -key '$(KEY)' -out $(CURDIR)/dist/release
+
+# The Dockerfile's image of the same version, to compare with.
+CHECKED          := $(CURDIR)/dist/release-check
+DOCKERFILE_IMAGE := $(CURDIR)/dist/release-check-dockerfile.tar
+release-check: $(HELM) ## What make release makes, of what is here: looked into, signed, taken by krew, installed, upgraded to and back (needs root)
+	@$(RELEASE) -version v0.0.0-check -out $(CHECKED)
+	$(if $(IMAGE_TOOLS),e2e/image.sh v0.0.0-check "$$(git rev-parse HEAD | cut -c1-12)" linux/amd64 $(DOCKERFILE_IMAGE),@echo "SKIPPED (1 check): whether the released image is the Dockerfile's: it needs root, and Debian's buildah and busybox-static")
+	cd deploy/release && CONFIGSTAMP_RELEASE=$(CHECKED) $(if $(IMAGE_TOOLS),CONFIGSTAMP_DOCKERFILE_IMAGE=$(DOCKERFILE_IMAGE)) HELM=$(HELM) go test -count=1 ./...
+	cd e2e/krew && CONFIGSTAMP_RELEASE=$(CHECKED) go test -count=1 ./...
+	CONFIGSTAMP_E2E_RELEASE=$(CHECKED) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v -run '^TestRelease$$' ./e2e/install

@@ -63,9 +63,8 @@ func newClient(objects ...runtime.Object) *fake.Clientset {
 }
 
 // injectorOf is that of a replica, which reaches the fake by HTTP.
-func injectorOf(t *testing.T, client *fake.Clientset) *injector {
+func injectorOf(t *testing.T, client *fake.Clientset, options Authority) *injector {
 	t.Helper()
-	options := testOptions
 	options.RESTConfig = front.Serve(t, client)
 	i, err := newInjector(options)
 	fatal(t, err)
@@ -73,7 +72,10 @@ func injectorOf(t *testing.T, client *fake.Clientset) *injector {
 }
 
 func startInjector(t *testing.T, client *fake.Clientset) *injector {
-	i := injectorOf(t, client)
+	return working(t, injectorOf(t, client, testOptions))
+}
+
+func working(t *testing.T, i *injector) *injector {
 	i.settleFor = 300 * time.Millisecond
 	i.retry.Duration, i.retry.Cap = 10*time.Millisecond, 50*time.Millisecond
 	_, ctx := ktesting.NewTestContext(t)
@@ -248,7 +250,7 @@ func TestRotationIsOverlapped(t *testing.T) {
 			eventually(t, "the new certificate is taken", func() bool { return i.settled(leaf, time.Now()) })
 
 			// A replica that starts now has no memory, and comes to the same.
-			other := injectorOf(t, client)
+			other := injectorOf(t, client, testOptions)
 			before := writes.Load()
 			fatal(t, other.sync(t.Context()))
 			if n := writes.Load() - before; n != 0 {
@@ -276,7 +278,7 @@ func TestPatchesCarryTheVersionThatWasRead(t *testing.T) {
 		}
 		return true, webhooks, nil
 	})
-	i := injectorOf(t, client)
+	i := injectorOf(t, client, testOptions)
 	fatal(t, i.sync(t.Context()))
 	var order []string
 	for _, action := range client.Actions() {
@@ -292,7 +294,7 @@ func TestPatchesCarryTheVersionThatWasRead(t *testing.T) {
 
 func TestFreshCertificateWaitsForSlowClocks(t *testing.T) {
 	ca, now := newCA(t), time.Now()
-	i := injectorOf(t, fake.NewClientset())
+	i := injectorOf(t, fake.NewClientset(), testOptions)
 	i.announce(trust{{ca: ca.cert}}, now.Add(-time.Hour))
 	leaf := ca.leafUntil(t, now.Add(2*time.Hour)).cert // begins now
 	if i.settled(leaf, now) || !i.settled(leaf, now.Add(settleFor)) {
@@ -354,5 +356,53 @@ func TestWhatWasTrustedBeforeUsIsOverlapped(t *testing.T) {
 				t.Error("the one before is trusted for ever")
 			}
 		})
+	}
+}
+
+// Each process keeps the configuration by which it is called: what is wrong with one of them
+// keeps nobody from trusting the other.
+func TestAValidatingConfigurationIsKeptToo(t *testing.T) {
+	t.Parallel()
+	none := admissionv1.SideEffectClassNone
+	webhook := func(name string) admissionv1.ValidatingWebhook {
+		return admissionv1.ValidatingWebhook{Name: name, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}}
+	}
+	want := &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "configstamp", Labels: map[string]string{"somebody": "else"}},
+		Webhooks:   []admissionv1.ValidatingWebhook{webhook("configmaps.configstamp.dev"), webhook("secrets.configstamp.dev")},
+	}
+	ca, next := newCA(t), newCA(t)
+	client := newClient(caSecret(ca), want.DeepCopy()) // and no mutating one
+	refused := atomic.Int32{}
+	client.PrependReactor("patch", "mutatingwebhookconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
+		refused.Add(1)
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "mutatingwebhookconfigurations"}, "configstamp", errors.New("RBAC"))
+	})
+	startInjector(t, client)
+	options := testOptions
+	options.Configuration.Validating = true
+	i := working(t, injectorOf(t, client, options))
+	current := func() *admissionv1.ValidatingWebhookConfiguration {
+		object, err := client.Tracker().Get(admissionv1.SchemeGroupVersion.WithResource("validatingwebhookconfigurations"), "", "configstamp")
+		fatal(t, err)
+		return object.(*admissionv1.ValidatingWebhookConfiguration)
+	}
+	trusts := func(bundle []byte) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(current().Webhooks, func(w admissionv1.ValidatingWebhook) bool { return !bytes.Equal(w.ClientConfig.CABundle, bundle) })
+		}
+	}
+	eventually(t, "the caBundle is set", trusts(ca.certPEM))
+	eventually(t, "the certificate is settled", func() bool { return i.settled(i.leaf.Load().Leaf, time.Now()) })
+	rotate(t, client, next)
+	eventually(t, "both authorities are trusted", trusts(concat(next, ca)))
+	eventually(t, "the other one is tried again", func() bool { return refused.Load() > 1 })
+	ignore := cmp.Options{
+		cmpopts.IgnoreFields(admissionv1.WebhookClientConfig{}, "CABundle"),
+		cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ManagedFields", "ResourceVersion"),
+		cmpopts.IgnoreTypes(metav1.TypeMeta{}),
+	}
+	if diff := cmp.Diff(want, current(), ignore); diff != "" {
+		t.Errorf("other fields changed:\n%s", diff)
 	}
 }

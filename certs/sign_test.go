@@ -78,7 +78,7 @@ func TestAServingCertificateIsForItsNamesAndDoesNotOutliveItsAuthority(t *testin
 // and replaces what is damaged, with what others keep in the Secret left alone.
 func TestTheSecretIsMadeAndMended(t *testing.T) {
 	client := newClient(webhookConfiguration())
-	i := injectorOf(t, client)
+	i := injectorOf(t, client, testOptions)
 	fatal(t, i.sync(t.Context()))
 	secret := storedSecret(t, client)
 	if len(secret.Labels) != 1 || len(secret.Data["tls.key"]) == 0 || len(readTrust(secret.Data[trustKey])) != 1 {
@@ -89,7 +89,7 @@ func TestTheSecretIsMadeAndMended(t *testing.T) {
 	if i.leaf.Load() != first || !bytes.Equal(storedSecret(t, client).Data["tls.key"], secret.Data["tls.key"]) {
 		t.Error("a second look made something anew")
 	}
-	other := injectorOf(t, client)
+	other := injectorOf(t, client, testOptions)
 	fatal(t, other.sync(t.Context()))
 	if !signed(other.leaf.Load().Leaf, readTrust(secret.Data["ca.crt"])[0].ca) {
 		t.Error("another replica signs under another authority")
@@ -118,7 +118,7 @@ func TestTheSecretIsMadeAndMended(t *testing.T) {
 
 // Without a webhook configuration there is a certificate all the same.
 func TestACertificateNeedsNoWebhookConfiguration(t *testing.T) {
-	i := injectorOf(t, newClient())
+	i := injectorOf(t, newClient(), testOptions)
 	if err := i.sync(t.Context()); err == nil {
 		t.Error("nothing is said of the missing configuration")
 	}

@@ -125,6 +125,10 @@ func TestJoinedReferencesAreSorted(t *testing.T) {
 
 // All mounts of a volume together select what each of them does alone.
 func TestMountsTogetherSelectWhatEachSelectsAlone(t *testing.T) {
+	rounds := 400
+	if testing.Short() {
+		rounds /= 10
+	}
 	chance := rand.New(rand.NewPCG(1, 2))
 	paths := []string{"", "a", "a/b", "a/b/c", "a-b", "a.b/c", "b", "./a/", "..data/a", "a//b", ".", "..data"}
 	items := func() (items []corev1.KeyToPath) {
@@ -134,7 +138,7 @@ func TestMountsTogetherSelectWhatEachSelectsAlone(t *testing.T) {
 		return items
 	}
 	yes := true
-	for range 400 {
+	for range rounds {
 		volume := corev1.Volume{Name: "files", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "web"}, Items: items()}},
 			{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}, Items: items(), Optional: &yes}},

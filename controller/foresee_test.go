@@ -89,6 +89,35 @@ func TestForesee_TheLeaderKnowsItsLastRoll(t *testing.T) {
 	}
 }
 
+// Who reaches the port of impact warnings may say what an edit is. An answer that told a true
+// guess at a Secret from others would give it away. Of a ConfigMap the answer is exact.
+func TestForesee_NobodyTestsGuessesAtASecret(t *testing.T) {
+	for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
+		c := newCluster(t)
+		source, holds := checksum.Source{Kind: kind, Name: "db"}, func(value string) *checksum.Content {
+			return checksum.ContentOfSecret(&corev1.Secret{Data: map[string][]byte{"k": []byte(value)}})
+		}
+		c.contents[source] = holds("swordfish")
+		h := newHouse(t, c)
+		user := workload.Ref{Kind: c.kind, Namespace: "shop", Name: "web"}
+		h.index.Told(user, stampedWorkload(c, source))
+		h.full.Store(true)
+		rolls := map[string]int{}
+		for _, guess := range []string{"swordfish", "password"} {
+			for _, was := range []string{"swordfish", "else"} {
+				edit := forecast.Edit{At: rollout.SourceRef{Namespace: "shop", Source: source}, Was: holds(was), Is: holds(guess)}
+				if was != guess {
+					brief, _ := h.Foresee(edit)
+					rolls[guess] += len(brief.Rolls)
+				}
+			}
+		}
+		if quiet := rolls["swordfish"] == 0; quiet != (kind == checksum.ConfigMap) || rolls["password"] != 2 {
+			t.Errorf("%s: %v", kind, rolls)
+		}
+	}
+}
+
 // What an admission of an edit costs, with 10,000 workloads in the index.
 func BenchmarkForesee(b *testing.B) {
 	cluster := newCluster(b)

@@ -47,6 +47,7 @@ type site struct {
 
 func newSeveral(t *testing.T, names ...string) *several {
 	t.Helper()
+	inOneGoroutine(t)
 	all := &several{cluster: newCluster(t), t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC))}
 	for _, name := range names {
 		all.install(name)

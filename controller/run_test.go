@@ -67,7 +67,7 @@ func TestRun_OneBrokenWorkloadDoesNotStopTheOthers(t *testing.T) {
 		users = append(users, c.deploy(fmt.Sprintf("d%02d", i), "c"))
 	}
 	h := realTime(t, c)
-	c.fail["d00"] = 5 // refused again and again, and then not any more
+	c.fail["d00"] = 3 // refused again and again, and then not any more
 	started(t, h)
 	eventually(t, "all but one are on record", func() bool {
 		return !slices.ContainsFunc(users[1:], func(u workload.Ref) bool { return !c.stampedTrue(u) })

@@ -88,8 +88,8 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		c.notes.forget(user)
 		c.told.forget(user)
 	}
-	options.Limits.Settle = options.Settle
-	c.plan = rollout.New(options.Limits, lookup{c})
+	c.options.Limits.Settle = options.Settle
+	c.plan = rollout.New(c.options.Limits, lookup{c})
 	c.metrics = newMetrics(registry)
 	registry.MustRegister(gauges{c})
 	return c

@@ -179,9 +179,20 @@ type simulatedApp struct {
 	spec map[string]any
 }
 
+// inOneGoroutine is for tests at a simulated time, which do one thing after the other: the
+// race detector finds nothing there, and makes them ten times slower. "make unit" has it with
+// -short, and runs them again without.
+func inOneGoroutine(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("in one goroutine")
+	}
+}
+
 // newWorld is a world without workloads; add them, and have somebody lead.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	inOneGoroutine(t)
 	key, err := checksum.NewKey(make([]byte, checksum.KeySize))
 	if err != nil {
 		t.Fatal(err)

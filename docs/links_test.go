@@ -135,7 +135,7 @@ func TestHowAChangeTravelsNamesFilesThatAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := map[string]bool{}
-	for _, folder := range []string{"checksum", "controller", "internal/forecast", "internal/index", "internal/rollout", "internal/source", "internal/throttle", "internal/waiting", "internal/workload", "webhook"} {
+	for _, folder := range []string{"checksum", "controller", "internal/forecast", "internal/impact", "internal/index", "internal/rollout", "internal/source", "internal/throttle", "internal/waiting", "internal/workload", "webhook"} {
 		paths, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -117,6 +117,41 @@ func TestWalls_WebhookAndControllerDoNotKnowEachOther(t *testing.T) {
 	}
 }
 
+// Impact warnings know what an edit does by what they are told of it: neither who foresees it,
+// nor any client. What they share with the webhook knows nothing of ours.
+func TestWalls_ImpactKnowsNoCluster(t *testing.T) {
+	reached := map[string]bool{}
+	var reach func(folder string)
+	reach = func(folder string) {
+		if reached[folder] {
+			return
+		}
+		reached[folder] = true
+		for path := range imports(t, folder) {
+			if strings.HasPrefix(path, "k8s.io/client-go/") {
+				t.Errorf("%s must not import %s", folder, path)
+			}
+			if ours, its := strings.CutPrefix(path, module); its {
+				reach(ours)
+			}
+		}
+	}
+	reach("internal/impact")
+	for _, apart := range []string{"controller", "webhook", "internal/index", "internal/source", "internal/keyring"} {
+		if reached[apart] {
+			t.Errorf("internal/impact must not import %s, not even by way of a third package", apart)
+		}
+	}
+	for path := range imports(t, "internal/admission") {
+		if strings.HasPrefix(path, module) {
+			t.Errorf("internal/admission must not import %s", path)
+		}
+	}
+	if len(reached) < 5 {
+		t.Errorf("internal/impact reaches only %v", reached)
+	}
+}
+
 // The plugin has its user's rights alone: it must not come near the digest key, nor near
 // what holds the content of sources. Its rooms lie one above the other: the command, order,
 // inspect, answer, seen.

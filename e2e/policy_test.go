@@ -134,6 +134,7 @@ func (r *ruled) edit(sources ...string) {
 	for _, source := range sources {
 		r.Set(source, "k", fmt.Sprint(r.edits))
 	}
+	r.Warnings() // what is said of an edit is the matter of TestImpact
 }
 
 // wantEach checks that exactly those rows roll for which it holds, once.

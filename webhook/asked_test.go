@@ -149,7 +149,10 @@ func TestTheOutcomeIsAmongTheWarningsThatAreSent(t *testing.T) {
 // TestWhoElseAsksIsAnsweredAsEver: no outcome but for the dry run of a rolling
 // re-admission; and that one says what the order itself would be told, and do.
 func TestWhoElseAsksIsAnsweredAsEver(t *testing.T) {
-	for _, file := range caseFiles(t) {
+	for i, file := range caseFiles(t) {
+		if testing.Short() && i%4 != 0 {
+			continue
+		}
 		c, _ := readCase(t, file)
 		for _, manager := range []string{"", "kubectl-edit", checksum.RecordingManager, checksum.RollingManager} {
 			answers := map[bool]*admissionv1.AdmissionResponse{}

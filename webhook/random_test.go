@@ -39,6 +39,10 @@ func (m *moody) Fresh(_ context.Context, _ string, must, beside []checksum.Sourc
 }
 
 func TestRandomRollsByOurOwnAccountAreTrue(t *testing.T) {
+	rounds := 20_000
+	if testing.Short() {
+		rounds /= 10
+	}
 	rnd := rand.New(rand.NewPCG(7, 8))
 	ring, oldRing, lostRing := checksum.NewRing(newKey, oldKey), checksum.NewRing(oldKey), checksum.NewRing(lostKey)
 	contentAt := func(i int) *checksum.Content {
@@ -52,7 +56,7 @@ func TestRandomRollsByOurOwnAccountAreTrue(t *testing.T) {
 	}
 	bad := map[string]int{}
 	rolls := 0
-	for range 20000 {
+	for range rounds {
 		n := 1 + rnd.IntN(4)
 		var refs []checksum.Reference
 		truth, memory := checksum.Contents{}, checksum.Contents{}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 
-	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/controller"
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/objects"
@@ -133,20 +132,12 @@ func (o *controllerOptions) lock(p *process) (*lease.Lock, error) {
 	return lease.New(leases, o.lease, host+"_"+string(uuid.NewUUID()), lease.Usual()), nil
 }
 
-func runController(ctx context.Context, o *controllerOptions) error {
-	p, err := newProcess(&o.common, "controller")
-	if err != nil {
-		return err
-	}
-	rules, err := o.rules()
-	if err != nil {
-		return err
-	}
+func (o *controllerOptions) controller(p *process, rules rules) (*controller.Controller, error) {
 	lock, err := o.lock(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := controller.New(p.config, p.served, controller.Options{
+	return controller.New(p.config, p.served, controller.Options{
 		Kinds:            rules.kinds,
 		Policy:           rules.policy,
 		Installation:     o.namespace,
@@ -160,15 +151,24 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		Lease:            lock,
 		Clock:            clock.RealClock{},
 	}, p.store, p.spaces, p.keys, p.events, p.registry)
+}
+
+func runController(ctx context.Context, o *controllerOptions) error {
+	p, err := newProcess(&o.common, "controller")
 	if err != nil {
 		return err
 	}
-	var certificate *certs.Source // nil: nothing is served by TLS
-	if o.metricsTLS || o.impact.on() {
-		if certificate, err = o.certificate(p, o.calledBy()); err != nil {
-			return err
-		}
-		p.registry.MustRegister(certificate)
+	rules, err := o.rules()
+	if err != nil {
+		return err
+	}
+	c, err := o.controller(p, rules)
+	if err != nil {
+		return err
+	}
+	certificate, err := o.served(p)
+	if err != nil {
+		return err
 	}
 	warns, err := o.impact.open(ctx, p, c, certificate)
 	if err != nil {
@@ -179,10 +179,8 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.store.OnChange(c.Edited)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
-	if o.pods {
-		if err := o.followPods(p, rules, c); err != nil {
-			return err
-		}
+	if err := o.followPods(p, rules, c); err != nil {
+		return err
 	}
 
 	group, ctx := errgroup.WithContext(ctx)

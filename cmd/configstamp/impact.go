@@ -38,13 +38,21 @@ func (o *impactOptions) check(s *serving) error {
 	return nil
 }
 
-// calledBy is the webhook configuration by which the API server calls the controller. One that
-// is not called serves metrics with a certificate of the webhook's authority.
-func (o *controllerOptions) calledBy() certs.Configuration {
-	if o.impact.on() {
-		return certs.Configuration{Name: o.impact.configuration, Validating: true}
+// served is the certificate of what the controller serves, nil when nothing is served by TLS.
+// One that the API server does not call serves metrics alone, with a certificate of the
+// webhook's authority.
+func (o *controllerOptions) served(p *process) (certificate *certs.Source, err error) {
+	called := certs.Configuration{Name: o.configuration}
+	switch {
+	case o.impact.on():
+		called = certs.Configuration{Name: o.impact.configuration, Validating: true}
+	case !o.metricsTLS:
+		return nil, nil
 	}
-	return certs.Configuration{Name: o.configuration}
+	if certificate, err = o.certificate(p, called); err == nil {
+		p.registry.MustRegister(certificate)
+	}
+	return certificate, err
 }
 
 // impactDrain is how long reviews under way may take when the process ends: the API server

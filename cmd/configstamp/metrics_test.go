@@ -83,13 +83,11 @@ func exposed(t *testing.T, process string) map[string]*metric {
 	t.Helper()
 	certificate, trust := certificateFiles(t)
 	args := append([]string{process, "--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--metrics-tls", "--secret-provider-classes"}, certificate...)
-	doors := 2
-	if process == "webhook" {
-		args, doors = append(args, "--address=127.0.0.1:0"), 3
-	} else {
-		args = append(args, "--namespace-metrics=1", "--pods")
+	more := map[string][]string{
+		"webhook":    {"--address=127.0.0.1:0"},
+		"controller": {"--impact-address=127.0.0.1:0", "--namespace-metrics=1", "--pods"},
 	}
-	served := start(t, doors, args...)
+	served := start(t, 3, append(args, more[process]...)...)
 	_, text := get(t, trust, "https://"+served["metrics"]+"/metrics")
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil || len(problems) > 0 {

@@ -10,8 +10,11 @@ import (
 	"github.com/configstamp/configstamp/internal/pods"
 )
 
-// followPods has the leader follow pods, and tell what they really have.
+// followPods has the leader follow pods, if that is asked for, and tell what they really have.
 func (o *controllerOptions) followPods(p *process, rules rules, c *controller.Controller) error {
+	if !o.pods {
+		return nil
+	}
 	never := o.never()
 	room := pods.New(pods.Options{
 		Sources: p.store,

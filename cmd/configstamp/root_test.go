@@ -55,6 +55,7 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 		"no certificate":                 {args: []string{"webhook"}, want: "--tls-cert-file"},
 		"two ways to a certificate":      {args: []string{"webhook", "--tls-cert-file=a", "--tls-key-file=b", "--self-managed-certificate"}, want: "either"},
 		"a certificate without its key":  {args: []string{"webhook", "--tls-cert-file=a"}, want: "--tls-key-file"},
+		"warnings without a certificate": {args: []string{"controller", "--impact-address=:8444"}, want: "--impact-address: give either"},
 		"metrics by TLS, probes too":     {args: []string{"controller", "--metrics-tls", "--self-managed-certificate"}, want: "--health-address"},
 		"metrics by TLS, no certificate": {args: []string{"controller", "--metrics-tls", "--health-address=:8082"}, want: "--tls-cert-file"},
 		"metrics by TLS, half of one":    {args: []string{"controller", "--metrics-tls", "--health-address=:8082", "--tls-cert-file=a"}, want: "--tls-key-file"},

@@ -24,7 +24,7 @@ import (
 // namespaces: the chart does not publish them. A new flag is published unless it is here.
 var plumbing = []string{
 	"address", "ca-secret", "excluded-namespaces", "health-address", "impact-address", "impact-configuration", "key-grace", "key-secret", "kubeconfig", "leader-elect", "lease", "log-format",
-	"metrics-address", "metrics-tls", "namespace", "namespace-metrics", "namespaces", "pods", "pprof-address", "self-managed-certificate", "service", "shutdown-drain",
+	"metrics-address", "metrics-tls", "namespace", "namespace-metrics", "namespaces", "pprof-address", "self-managed-certificate", "service", "shutdown-drain",
 	"shutdown-linger", "tls-cert-file", "tls-key-file", "v", "webhook-configuration", "workers",
 }
 

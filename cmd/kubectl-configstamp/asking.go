@@ -44,7 +44,7 @@ func (p *plugin) askShowing(ctx context.Context, cluster *inspect.Cluster, setti
 		unasked.Outcomes[w.Ref] = seen.UnknownBecause("the webhook is being asked")
 	}
 	a := &asking{p: p, known: func(to io.Writer) { known(to, &unasked) }}
-	slow := time.AfterFunc(slowAfter, a.show)
+	slow := time.AfterFunc(p.patience.slow, a.show)
 	defer slow.Stop()
 	defer a.end()
 	cluster.AskAll(ctx, fleet, a.answered)

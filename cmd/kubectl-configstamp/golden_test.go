@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -26,17 +28,49 @@ func atThree() time.Time { return time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC) 
 func run(t *testing.T, server *fakecluster.Server, args ...string) (out, errOut string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}, atThree)
+	said := &first{Writer: &stderr, written: make(chan struct{})}
+	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: said}, atThree)
 	p.patience = patience{settled: 200 * time.Millisecond, silent: 400 * time.Millisecond, again: 100 * time.Millisecond, late: 10 * time.Second}
+	p.within = said.within
 	root := rootCommand(p)
 	root.SetArgs(append(args, "--kubeconfig", server.Kubeconfig(t, "shop")))
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		stderr.WriteString("error: " + err.Error() + "\n")
 	}
 	return stdout.String(), stderr.String(), codeOf(err)
+}
+
+// soon is when something that happens soon has not happened, however busy the machine is.
+const soon = 2 * time.Minute
+
+// first tells when something is written first.
+type first struct {
+	io.Writer
+	once    sync.Once
+	written chan struct{}
+}
+
+func (f *first) Write(text []byte) (int, error) {
+	f.once.Do(func() { close(f.written) })
+	return f.Writer.Write(text)
+}
+
+// within is context.WithTimeout, but the time begins when something is written: where the
+// machine is busy, nothing times out before it has begun.
+func (f *first) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-f.written:
+			<-time.After(d)
+			cancel(context.DeadlineExceeded)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // golden compares what a command printed with testdata/<name>.golden, and that no line is

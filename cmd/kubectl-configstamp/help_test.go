@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,14 +48,20 @@ func runExample(t *testing.T, server *fakecluster.Server, line string) {
 	}
 	text, _, _ = strings.Cut(text, " | ") // the shell's part
 	text, _, _ = strings.Cut(text, " > ")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	if strings.Contains(line, "--watch") { // it goes on until somebody stops it
-		cancel()
-		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-	}
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
+	out := &first{Writer: io.Discard, written: make(chan struct{})}
+	if strings.Contains(line, "--watch") { // it goes on until somebody stops it
+		go func() {
+			select {
+			case <-out.written:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
 	var errOut strings.Builder
-	root := rootCommand(newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: &errOut}, atThree))
+	root := rootCommand(newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: &errOut}, atThree))
 	root.SetArgs(append(strings.Fields(text), "--kubeconfig", server.Kubeconfig(t, "shop")))
 	if err := root.ExecuteContext(ctx); err != nil || errOut.Len() > 0 {
 		t.Errorf("%s: %v\n%s", line, err, errOut.String())

@@ -177,14 +177,11 @@ func (p *plugin) tellLost(why string) {
 	fmt.Fprintf(p.ErrOut, "--- %s %s\n    What is shown is of before. It goes on when the API server answers again.\n", p.now().Format(time.TimeOnly), why)
 }
 
-// slowAfter is when a person at a terminal is told how far the questions are.
-const slowAfter = time.Second
-
 // progress shows on a terminal how many questions are answered, when that takes long.
 func (p *plugin) progress() func(done, of int) {
 	began := time.Now()
 	return func(done, of int) {
-		if !p.isTerminal(p.ErrOut) || time.Since(began) < slowAfter {
+		if !p.isTerminal(p.ErrOut) || time.Since(began) < p.patience.slow {
 			return
 		}
 		fmt.Fprintf(p.ErrOut, "\r\x1b[Kasked the webhook %d of %d times", done, of)

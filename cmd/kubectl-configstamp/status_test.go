@@ -72,6 +72,7 @@ func TestStatus_WithoutAnAnswerNothingIsInStep(t *testing.T) {
 
 // What is watched is asked for again only where an event touched it.
 func TestStatus_Watch(t *testing.T) {
+	t.Parallel()
 	server := incident(t)
 	const config = "/api/v1/namespaces/shop/configmaps/payment-api-config"
 	ctx, out, _ := watching(t, server)

@@ -23,7 +23,8 @@ const (
 	exitUnknown  = 5
 )
 
-// patience is for how long wait does not believe bad news: the next event may overtake it.
+// patience is for how long commands wait. Of wait, it is for how long it does not believe bad
+// news: the next event may overtake it.
 type patience struct {
 	// settled is for what is halted or held.
 	settled time.Duration
@@ -33,10 +34,12 @@ type patience struct {
 	again time.Duration
 	// late is how soon all is read again though no event came: some cannot be watched.
 	late time.Duration
+	// slow is when a person at a terminal is told how far the questions are.
+	slow time.Duration
 }
 
 func usualPatience() patience {
-	return patience{settled: 3 * time.Second, silent: 20 * time.Second, again: 2 * time.Second, late: 30 * time.Second}
+	return patience{settled: 3 * time.Second, silent: 20 * time.Second, again: 2 * time.Second, late: 30 * time.Second, slow: time.Second}
 }
 
 type waitFlags struct {
@@ -96,7 +99,7 @@ func (p *plugin) wait(ctx context.Context, args []string, flags *waitFlags) erro
 	if flags.timeout > 0 {
 		w.until = p.now().Add(flags.timeout)
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, flags.timeout)
+		ctx, cancel = p.within(ctx, flags.timeout)
 		defer cancel()
 	}
 	if err := w.begin(ctx, args); err != nil {
@@ -240,7 +243,7 @@ func (w *waiting) say(wait *answer.Wait) {
 
 // outOfTime is what is left when the time is over, or an error if somebody stopped it.
 func (w *waiting) outOfTime(ctx context.Context, last *answer.Wait) (*answer.Wait, error) {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return nil, errors.New("it was stopped")
 	}
 	if last.Result == answer.Going || last.Result == answer.Finished {

@@ -42,15 +42,15 @@ func TestWait_ExitCodes(t *testing.T) {
 		"in step and rolled out":            {nil, "deployment/in-step", 0, "is in step and rolled out"},
 		"failed":                            {nil, "deployment/failed", 2, "CrashLoopBackOff"},
 		"halted":                            {nil, "sts/halted", 2, "halted"},
-		"the answer is about another state": {moved, "deployment/in-step --timeout=1s", 4, "it was changed a moment ago"},
+		"the answer is about another state": {moved, "deployment/in-step --timeout=300ms", 4, "it was changed a moment ago"},
 		"paused for good":                   {setPause("true"), "deployment/paused", 3, "unpause deployment/paused"},
 		"paused for too long":               {nil, "deployment/paused --timeout=1h", 3, "2026-11-22T06:00:00Z"},
-		"paused for less than the timeout":  {setPause("2026-11-22T03:00:01Z"), "deployment/paused --timeout=2s", 4, "timed out after 2s"},
+		"paused for less than the timeout":  {setPause("2026-11-22T03:00:00.1Z"), "deployment/paused --timeout=300ms", 4, "timed out after 300ms"},
 		"observe":                           {answers("observed"), "deployment/in-step", 3, "configstamp.dev/mode is observe"},
 		"missing":                           {answers("missing"), "deployment/in-step", 3, "held"},
-		"deferred":                          {answers("deferred"), "deployment/in-step --timeout=1s", 4, "timed out"},
-		"not rolled out":                    {status("updatedReplicas", 1), "deployment/in-step --timeout=1s", 4, "1 of 2 pods are new and available"},
-		"its controller has not looked":     {status("observedGeneration", 0), "deployment/in-step --timeout=1s", 4, "timed out"},
+		"deferred":                          {answers("deferred"), "deployment/in-step --timeout=300ms", 4, "timed out"},
+		"not rolled out":                    {status("updatedReplicas", 1), "deployment/in-step --timeout=300ms", 4, "1 of 2 pods are new and available"},
+		"its controller has not looked":     {status("observedGeneration", 0), "deployment/in-step --timeout=300ms", 4, "timed out"},
 		"its pods stay":                     {onDelete, "sts/halted", 3, "1 of 1 pods are old, and stay: its update strategy is OnDelete"},
 		"the webhook is stopped":            {func(_ *testing.T, s *fakecluster.Server) { s.Dry = nil }, "deployment/in-step", 5, "the webhook said nothing"},
 		"another webhook refuses dry runs": {func(_ *testing.T, s *fakecluster.Server) {
@@ -141,9 +141,10 @@ func onDelete(t *testing.T, s *fakecluster.Server) {
 
 // It waits while something moves, says what it waits for, and asks no more than it must.
 func TestWait_WaitsForTheRollout(t *testing.T) {
+	t.Parallel()
 	server := incident(t)
 	status("updatedReplicas", 1)(t, server)
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), soon)
 	defer stop()
 	said := &lines{wanted: "waiting for deployment/in-step rolling", seen: make(chan struct{}, 1)}
 	root := rootCommand(newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: said}, atThree))
@@ -151,9 +152,9 @@ func TestWait_WaitsForTheRollout(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- root.ExecuteContext(ctx) }()
 	said.wait(ctx, t)
-	time.Sleep(time.Second)
+	begun(ctx, t, server, watches-3) // of one kind of workloads
 	server.Requests()
-	time.Sleep(2 * time.Second)
+	time.Sleep(time.Second)
 	if asked := server.Requests(); len(asked) > 0 {
 		t.Errorf("it asks though nothing has happened: %q", asked)
 	}
@@ -181,7 +182,7 @@ func TestWait_AHaltEndsWithAnEditOrARelease(t *testing.T) {
 			source := server.Get(t, configMap)
 			mend(t, source)
 			server.Put(source)
-			if _, errOut, code := run(t, server, "wait", "sts/halted", "--timeout=1s"); code != 4 {
+			if _, errOut, code := run(t, server, "wait", "sts/halted", "--timeout=300ms"); code != 4 {
 				t.Errorf("exit code %d, want it to wait (4):\n%s", code, errOut)
 			}
 		})

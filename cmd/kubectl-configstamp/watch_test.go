@@ -12,10 +12,27 @@ import (
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
 )
 
-// watching runs status --watch until the test ends, and waits for its first answer.
+// watches are those of status --watch of a namespace: four kinds of workloads, two of sources,
+// two of revisions, and the events.
+const watches = 9
+
+// begun waits until so many watches have been begun.
+func begun(ctx context.Context, t *testing.T, server *fakecluster.Server, n int) {
+	t.Helper()
+	for server.Begun() < n {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%d watches have been begun, want %d", server.Begun(), n)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// watching runs status --watch until the test ends, and waits for its first answer, and for its
+// watches.
 func watching(t *testing.T, server *fakecluster.Server) (ctx context.Context, out, errOut *lines) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), soon)
 	out, errOut = &lines{wanted: "0 of 3 done", seen: make(chan struct{}, 1)}, &lines{seen: make(chan struct{}, 1)}
 	root := rootCommand(newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut}, atThree))
 	root.SetArgs([]string{"status", "--watch", "--kubeconfig", server.Kubeconfig(t, "shop")})
@@ -28,13 +45,14 @@ func watching(t *testing.T, server *fakecluster.Server) (ctx context.Context, ou
 		}
 	})
 	out.wait(ctx, t)
-	time.Sleep(time.Second) // the watches have begun, and have brought what is known
+	begun(ctx, t, server, watches)
 	return ctx, out, errOut
 }
 
 // While the API server does not answer, that is said; after it, all is read anew, because
 // nobody has told what was deleted meanwhile.
 func TestWatch_TheAPIServerIsLostAndComesBack(t *testing.T) {
+	t.Parallel()
 	server := incident(t)
 	ctx, out, errOut := watching(t, server)
 	errOut.want("the API server cannot be reached")
@@ -50,30 +68,38 @@ func TestWatch_TheAPIServerIsLostAndComesBack(t *testing.T) {
 
 // A watch that the API server ends goes on where it was: nothing is asked again.
 func TestWatch_IsCut(t *testing.T) {
+	t.Parallel()
 	server := incident(t)
 	ctx, out, errOut := watching(t, server)
+	paused := func(change func(*unstructured.Unstructured), shows string) {
+		object := server.Get(t, "/apis/apps/v1/namespaces/shop/deployments/paused").DeepCopy()
+		change(object)
+		out.want(shows)
+		server.Put(object)
+		out.wait(ctx, t)
+	}
+	paused(func(object *unstructured.Unstructured) { // from then on it knows where it is
+		object.SetAnnotations(map[string]string{"configstamp.dev/pause": "2026-11-22T05:00:00Z"})
+	}, "2026-11-22T05:00:00Z")
 	server.Requests()
 	server.Cut()
-	time.Sleep(2500 * time.Millisecond)
-	watches := 0
+	begun(ctx, t, server, 2*watches)
+	paused(func(object *unstructured.Unstructured) { // what comes then is shown
+		object.SetLabels(map[string]string{"configstamp.dev/inject": "disabled"})
+	}, "failed  ")
 	for _, request := range server.Requests() {
 		if !strings.Contains(request, "watch=true") || strings.Contains(request, "resourceVersion=0&") && strings.Contains(request, "/deployments?") {
 			t.Errorf("asked %s", request)
 		}
-		watches++
 	}
-	if watches < 5 || errOut.String() != "" {
-		t.Errorf("%d watches were begun again; it says %q", watches, errOut)
+	if errOut.String() != "" {
+		t.Errorf("it says %q", errOut)
 	}
-	out.want("failed  ") // and what comes then is shown
-	paused := server.Get(t, "/apis/apps/v1/namespaces/shop/deployments/paused")
-	paused.SetLabels(map[string]string{"configstamp.dev/inject": "disabled"})
-	server.Put(paused)
-	out.wait(ctx, t)
 }
 
 // A new revision is shown when it is made, though the workload says nothing of it yet.
 func TestWatch_ANewRevision(t *testing.T) {
+	t.Parallel()
 	server := incident(t)
 	ctx, out, _ := watching(t, server)
 	made := server.Get(t, "/apis/apps/v1/namespaces/shop/replicasets/failed-3").DeepCopy()

@@ -3,7 +3,6 @@ module github.com/configstamp/configstamp/e2e/cluster
 go 1.26.0
 
 require (
-	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/google/go-containerregistry v0.22.1
 	github.com/spf13/cobra v1.10.2
 )

@@ -3,25 +3,31 @@
 // Everything is done with kubectl, as a user would; what it shows is checked,
 // and it fails if anything of it was not true.
 //
-// Start at scenes.go; stage.go holds the means.
+// Start at scenes.go; stage.go holds the means, and cast.go records what is printed,
+// which ./recording draws.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "cluster to play in, with configstamp installed")
+	only := flag.String("scene", "", "play this one scene alone, after the first: a part of its title, such as shop-settings")
+	cast := flag.String("cast", "", "file to record it in, what was printed when: asciicast v2 (with -scene, the scene alone)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	err := play(ctx, *kubeconfig)
+	err := play(ctx, *kubeconfig, *only, *cast)
 	cancel()
 	stop()
 	if err != nil {
@@ -30,9 +36,26 @@ func main() {
 	}
 }
 
-func play(ctx context.Context, kubeconfig string) error {
+func play(ctx context.Context, kubeconfig, only, cast string) (err error) {
 	s := &stage{kubeconfig: kubeconfig, out: os.Stdout, began: time.Now()}
-	for _, scene := range scenes() {
+	chosen, err := choose(scenes(), only)
+	if err != nil {
+		return err
+	}
+	if only != "" { // the namespace is wanted, and not to be seen
+		if err := optIn(ctx, s); err != nil {
+			return err
+		}
+	}
+	if cast != "" {
+		recording, err := record(cast)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, recording.Close()) }()
+		s.out = io.MultiWriter(os.Stdout, recording)
+	}
+	for _, scene := range chosen {
 		s.title(scene.title)
 		began := time.Now()
 		if err := scene.play(ctx, s); err != nil {
@@ -40,10 +63,26 @@ func play(ctx context.Context, kubeconfig string) error {
 		}
 		s.shown = append(s.shown, fmt.Sprintf("%5.1fs  %s", time.Since(began).Seconds(), scene.proves))
 	}
+	if only != "" {
+		return nil
+	}
 	s.title("What you saw")
 	for _, line := range s.shown {
 		s.say("  %s", line)
 	}
 	s.say("\n%d checks held, none failed. %.0f seconds.", s.held, time.Since(s.began).Seconds())
 	return nil
+}
+
+// choose gives the scene that is asked for, or all.
+func choose(all []scene, only string) ([]scene, error) {
+	if only == "" {
+		return all, nil
+	}
+	for _, one := range all {
+		if strings.Contains(one.title, only) {
+			return []scene{one}, nil
+		}
+	}
+	return nil, fmt.Errorf("no scene has %q in its title", only)
 }

@@ -30,9 +30,15 @@ func payment(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
+	s.say("\n  Whoever edits is told without any plugin, and a dry run is a plan:")
+	warning := fmt.Sprintf("this change rolls out %s, ", strings.Fields(foretold)[0])
+	if err := s.tells(ctx, []string{"Warning: configstamp: " + warning, " and 2 more, one first"},
+		"patch", source, "--patch", `{"data":{"SETTING_ENDPOINT":"https://pay.example/v2"}}`, "--dry-run=server"); err != nil {
+		return err
+	}
 	s.say("\n  One window watches, in another one somebody edits.")
 	if err := s.watch(ctx, func() error {
-		return s.edit(ctx, source, "pay.example/v1", "pay.example/v2")
+		return s.edit(ctx, source, "pay.example/v1", "pay.example/v2", warning)
 	}, "configstamp", "status", "--watch"); err != nil {
 		return err
 	}

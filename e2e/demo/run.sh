@@ -2,6 +2,7 @@
 # Brings up an embedded Kubernetes, installs configstamp in it as in production,
 # and plays the demonstration. KEEP=1 leaves the cluster up. INSTALL says which
 # of the manifests in deploy is installed: install (the default) or install-self-managed.
+# Arguments are the demonstration's own: -scene shop-settings plays one scene.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=${CLUSTER:-demo}
@@ -76,8 +77,16 @@ for _ in $(seq 60); do
 		grep -q 'configmap.configstamp.dev/probe' && break
 	sleep 0.5
 done
+# So do the controllers, and an edit whose warning is late goes on without it.
+kubectl --namespace probe create deployment probe --image=none --replicas=0 >/dev/null
+kubectl --namespace probe set env deployment/probe --from=configmap/probe >/dev/null
+for _ in $(seq 60); do
+	kubectl --namespace probe patch configmap probe --patch '{"data":{"a":"c"}}' --dry-run=server 2>&1 |
+		grep -q '^Warning: configstamp: ' && break
+	sleep 0.5
+done
 kubectl delete namespace probe --wait=false >/dev/null
 kubectl --namespace configstamp get pods
 step "Installed"
 
-go run ./e2e/demo
+go run ./e2e/demo "$@"

@@ -26,7 +26,7 @@ type scene struct {
 func scenes() []scene {
 	return []scene{
 		{"Opting in: one label on a namespace", "a namespace was opted in by a label", optIn},
-		{"web-message and web-app: a running container never sees a new environment variable", "an edited ConfigMap rolled out the Deployment that uses it, once, and nothing else", webMessage},
+		{"web-message and web-app: a running container never sees a new environment variable", "whoever edited a ConfigMap was told what rolls out: the Deployment that uses it, once, and nothing else did", webMessage},
 		{"app-secrets and two-tier-app: the Secret with a typo", "a corrected Secret made the app Ready, without anybody restarting it", typo},
 		{"payment-api-config: which deployments use this ConfigMap?", "one ConfigMap, four Deployments: the plugin named all of them and what an edit would do, and so it was; none was forgotten", payment},
 		{"web-tls: a certificate that is rotated", "a rotated certificate is served, by an app that reads it at its start", certificate},
@@ -61,8 +61,8 @@ func webMessage(ctx context.Context, s *stage) error {
 	if err := s.expect(strings.HasPrefix(before, "configmap.configstamp.dev/web-message: v1:"), "web-app is stamped: %s", before); err != nil {
 		return err
 	}
-	s.say("\n  At admission, the webhook stamped a keyed checksum of what the pod template references:\n    %s\n\n  Now somebody edits the ConfigMap, and does nothing else.", before)
-	if err := s.edit(ctx, "configmap/web-message", "hello world", "hello KodeKloud"); err != nil {
+	s.say("\n  At admission, the webhook stamped a keyed checksum of what the pod template references:\n    %s\n\n  Now somebody edits the ConfigMap, is told at once what that does, and does nothing else.", before)
+	if err := s.edit(ctx, "configmap/web-message", "hello world", "hello KodeKloud", "this change rolls out deployment/web-app"); err != nil {
 		return err
 	}
 	after := before
@@ -195,7 +195,7 @@ func badEdit(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.say("\n  All four read their settings when they start, and end when they cannot. Somebody writes a timeout that is none.")
-	if err := s.edit(ctx, "configmap/shop-settings", "TIMEOUT: 30s", "TIMEOUT: half-a-minute"); err != nil {
+	if err := s.edit(ctx, "configmap/shop-settings", "TIMEOUT: 30s", "TIMEOUT: half-a-minute", "this change rolls out deployment/cart, deployment/checkout and 2 more, one first"); err != nil {
 		return err
 	}
 	if err := s.event(ctx, "deployment/cart", "the rollout has failed"); err != nil {

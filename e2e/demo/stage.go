@@ -115,13 +115,24 @@ func (s *stage) quiet(ctx context.Context, args ...string) (string, error) {
 	return s.run(ctx, nil, args...)
 }
 
-// edit runs kubectl edit with an editor that replaces one text by another.
-func (s *stage) edit(ctx context.Context, source, from, to string) error {
+// edit runs kubectl edit with an editor that replaces one text by another, and checks that
+// whoever edits is warned in these words, if any.
+func (s *stage) edit(ctx context.Context, source, from, to string, warned ...string) error {
 	s.say("  $ kubectl edit %s          # %q becomes %q", source, from, to)
 	editor := fmt.Sprintf("sed -i 's|%s|%s|'", from, to) // kubectl hands it to a shell
 	printed, err := s.run(ctx, []string{"EDITOR=" + editor}, "edit", source)
-	fmt.Fprint(s.out, "    "+printed)
-	return err
+	for line := range strings.Lines(printed) {
+		fmt.Fprint(s.out, "    "+line)
+	}
+	if err != nil {
+		return err
+	}
+	for _, text := range warned {
+		if err := s.expect(strings.Contains(printed, "Warning: configstamp: "+text), "who edits %s is warned: %s", source, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *stage) run(ctx context.Context, environment []string, args ...string) (string, error) {

@@ -91,6 +91,11 @@ func mutants() map[Breakage]mutant {
 		"misses-are-mute":      {"controller/nearmiss.go", "if m.stood[at] == text && m.told[at] != text {", "if false {"},
 		"stamps-decide":        {"internal/podtruth/judge.go", "low, high := started(pod, container)\n\trolled", "if source.Stamp != NoStamp {\n\t\treturn map[Match]Has{Same: Holds, Differs: Lacks}[source.Stamp], StampTrue\n\t}\n\tlow, high := started(pod, container)\n\trolled"},
 		"restarts-are-ignored": {"internal/podtruth/judge.go", "proven Match) (Has, Why) {\n\tsource, container := &pod.Sources[use.Source], &pod.Containers[use.Container]", "proven Match) (Has, Why) {\n\tproven = NoStamp\n\tsource, container := &pod.Sources[use.Source], &Container{Started: pod.Created.Add(second)}"},
+		"nobody-is-warned":     {"internal/impact/handler.go", "answer{warned, sentences(edit, &brief)}", "answer{warned, sentences(edit, &brief)[:0]}"},
+		"warnings-deny":        {"internal/impact/handler.go", "Allowed: true, Warnings", "Allowed: len(said.warnings) == 0, Warnings"},
+		"pauses-are-unsaid":    {"internal/impact/sentence.go", "checksum.Paused), \"{who} roll{s}", "checksum.Paused)[:0], \"{who} roll{s}"},
+		"windows-are-unsaid":   {"internal/impact/sentence.go", "if !holds {", "if true || !holds {"},
+		"keys-are-all":         {"internal/forecast/concern.go", "case !differs():", "case false:"},
 		"settle-is-forgotten":  {"internal/rollout/settle.go", "return max(0, s.due(e).Sub(now))", "return min(0, s.due(e).Sub(now))"},
 	}
 }

@@ -122,6 +122,30 @@ func entry(name, holds string) checksum.Entry {
 	return checksum.Entry{Name: name, Sum: sha256.Sum256([]byte(holds + " " + name))}
 }
 
+// TakeAsRecorded supposes that what is on record of the edited sources is what they held
+// before the edits: so the answer tells nothing of what is on record.
+func (q *Question) TakeAsRecorded() {
+	for i := range q.Workloads {
+		w := &q.Workloads[i]
+		records := w.Records
+		records.Stamps, records.Baseline = maps.Clone(records.Stamps), maps.Clone(records.Baseline)
+		for _, selection := range checksum.Selections(w.References, w.Policy) {
+			source := selection.Source
+			e := q.edit(rollout.SourceRef{Namespace: w.Ref.Namespace, Source: source})
+			if e == nil {
+				continue
+			}
+			if value, recorded := records.Baseline[source]; recorded {
+				records.Baseline[source] = q.Ring.Suppose(w.Ref.Namespace, selection, value, e.Was)
+			}
+			if value, stamped := records.Stamps[checksum.StampKey(source)]; stamped {
+				records.Stamps[checksum.StampKey(source)] = q.Ring.Suppose(w.Ref.Namespace, selection, value, e.Was)
+			}
+		}
+		w.Records = records
+	}
+}
+
 // Changed is the edit of some keys of a source, those that it does not have yet included;
 // without any, of all.
 func (s *Supposed) Changed(at rollout.SourceRef, keys ...string) Edit {

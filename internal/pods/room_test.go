@@ -20,6 +20,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/follow/fakeapi"
 	"github.com/configstamp/configstamp/internal/podtruth"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/shortlist"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -29,6 +30,7 @@ type still struct {
 	content *checksum.Content
 	written time.Time
 	listed  atomic.Int64
+	behind  time.Duration
 }
 
 func (s *still) Content(string, checksum.Source) *checksum.Content { return s.content }
@@ -36,7 +38,7 @@ func (s *still) Written(string, checksum.Source) (written, created time.Time) {
 	return s.written, s.written
 }
 func (s *still) Listed(string, checksum.Kind) time.Time { return time.Unix(s.listed.Load(), 0) }
-func (s *still) LastProgress() time.Time                { return time.Now() }
+func (s *still) LastProgress() time.Time                { return time.Now().Add(-s.behind) }
 
 func testRing(t testing.TB) *checksum.Ring {
 	t.Helper()
@@ -325,6 +327,10 @@ func TestRoom_OptedInLater(t *testing.T) {
 	h := newHouse(t)
 	h.begin(true)
 	h.passed.begin()
+	h.NamespaceChanged("shop")
+	if len(h.passed.anew) != 0 {
+		t.Error("a namespace whose pods are known has all listed anew")
+	}
 	h.told(h.arrive(t, h.aPod("late", 1)), false)
 	h.wanted["late"] = true
 	h.NamespaceChanged("late")
@@ -332,5 +338,78 @@ func TestRoom_OptedInLater(t *testing.T) {
 	h.NamespaceChanged("shop")
 	if len(h.passed.anew) != 1 {
 		t.Errorf("%d lists are asked for, want 1", len(h.passed.anew))
+	}
+}
+
+// An edit proves what containers had that were not looked at before it.
+func TestRoom_ProvesBeforeAnEdit(t *testing.T) {
+	h := newHouse(t)
+	h.begin(true)
+	h.told(h.arrive(t, h.aPod("shop", 1)), false)
+	h.counted("shop")
+	restarted := h.aPod("shop", 2) // it says by itself nothing of what it had before the edit
+	for i := range restarted.Status.ContainerStatuses {
+		restarted.Status.ContainerStatuses[i].RestartCount = 1
+	}
+	h.told(h.arrive(t, restarted), false)
+	late := h.aPod("shop", 3)
+	for i := range late.Status.ContainerStatuses { // it may have started after the edit
+		late.Status.ContainerStatuses[i].State.Running.StartedAt = metav1.Now()
+	}
+	h.told(h.arrive(t, late), false)
+	h.store.content, h.store.written = contentOf("2"), time.Now()
+	for _, source := range []string{"s0", "s1", "s2"} {
+		h.Edited("shop", checksum.Source{Kind: checksum.ConfigMap, Name: source}, nil)
+	}
+	if got := h.counted("shop"); got != "[0 1 1 1]" { // of all keys it is not known
+		t.Errorf("after an edit: %s", got)
+	}
+}
+
+// Nothing is proven by a watch that is behind, nor of a pod whose node does not answer.
+func TestRoom_ProvesNothing(t *testing.T) {
+	for sentence, of := range map[string]func(*house, *corev1.Pod){
+		"the watch of sources is behind": func(h *house, _ *corev1.Pod) { h.store.behind = 2 * time.Minute },
+		"its node does not answer": func(_ *house, p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionUnknown}}
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHouse(t)
+			h.begin(true)
+			pod := h.aPod("shop", 1)
+			began := metav1.NewTime(time.Now().Add(-time.Minute - 50*time.Second).Truncate(time.Second))
+			for i := range pod.Status.ContainerStatuses {
+				pod.Status.ContainerStatuses[i].State.Running.StartedAt = began
+			}
+			of(h, pod)
+			h.told(h.arrive(t, pod), false)
+			h.counted("shop")
+			if p := h.pods["shop"][uidOf([]byte(pod.UID))].proof; p != nil {
+				t.Errorf("proven: %+v", p)
+			}
+		})
+	}
+}
+
+// An optional source that was deleted was there.
+func TestRoom_Deleted(t *testing.T) {
+	h := newHouse(t)
+	h.begin(true)
+	source := checksum.Source{Kind: checksum.ConfigMap, Name: "s0"}
+	selection := checksum.Selection{Source: source, All: true}
+	facts := func() podtruth.Source {
+		return h.facts(h.ring, &group{namespace: "shop"}, &selection, h.memory(rollout.SourceRef{Namespace: "shop", Source: source}))
+	}
+	h.store.content, h.store.written = nil, time.Time{}
+	if !facts().Unwritten {
+		t.Error("a source that was never there was written")
+	}
+	h.store.content = contentOf("1")
+	h.Edited("shop", source, nil)
+	h.store.content = nil
+	h.Edited("shop", source, nil)
+	if facts().Unwritten {
+		t.Error("a source that was deleted was never there")
 	}
 }

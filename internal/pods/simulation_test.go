@@ -567,7 +567,10 @@ func (w *world) asPlugin(p *pod, j *judged, lacks int, extra bool) {
 }
 
 func TestSimulation(t *testing.T) {
-	seeds := uint64(8)
+	if testing.Short() {
+		t.Skip("it is long, and in one goroutine")
+	}
+	seeds := uint64(4)
 	if long := os.Getenv("CONFIGSTAMP_SEEDS"); long != "" {
 		var err error
 		if seeds, err = strconv.ParseUint(long, 10, 32); err != nil {

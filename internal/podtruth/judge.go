@@ -186,7 +186,7 @@ func live(pod *Pod, container *Container, source *Source, now time.Time) (Has, W
 // clock.
 func started(pod *Pod, container *Container) (low, high time.Time) {
 	low, high = container.Started.Add(-Skew), container.Started.Add(second+Skew)
-	if !container.Restarted && pod.Created.After(low) {
+	if pod.Created.After(low) {
 		low = pod.Created
 	}
 	return low, high

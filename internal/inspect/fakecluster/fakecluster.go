@@ -52,6 +52,7 @@ type Server struct {
 	http *httptest.Server
 
 	stopped atomic.Bool
+	begun   atomic.Int32 // watches
 
 	mu       sync.Mutex
 	objects  map[string]*unstructured.Unstructured // by path
@@ -178,6 +179,9 @@ func (s *Server) Start() {
 	s.mu.Unlock()
 	s.stopped.Store(false)
 }
+
+// Begun is how many watches have been begun, and have sent what there was.
+func (s *Server) Begun() int { return int(s.begun.Load()) }
 
 // Cut ends all connections.
 func (s *Server) Cut() { s.http.CloseClientConnections() }

@@ -170,7 +170,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, to *target, metad
 		return
 	}
 	sent := map[string]string{}
-	for {
+	for first := true; ; first = false {
 		s.mu.Lock()
 		moved := s.moved
 		s.mu.Unlock()
@@ -189,6 +189,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, to *target, metad
 			}
 		}
 		_ = http.NewResponseController(w).Flush()
+		if first {
+			s.begun.Add(1)
+		}
 		select {
 		case <-moved:
 		case <-r.Context().Done():

@@ -83,7 +83,7 @@ func executable(file string) bool {
 func loadImageCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "load-image TARBALL",
-		Short: "Bring the images in a tarball (as docker save writes it) to a cluster's node",
+		Short: "Bring the images in a tarball (as docker save writes it, or an OCI archive) to a cluster's node",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return loadImage(cmd, c, args[0])

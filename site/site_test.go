@@ -1,0 +1,154 @@
+// Package site holds what makes a site of the documentation (hugo.yaml: what lies where;
+// layouts; assets), and checks the site that "make site" has made.
+package site
+
+import (
+	"encoding/json"
+	"html"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	root       = ".."
+	made       = "../dist/site"
+	repository = "https://github.com/configstamp/configstamp/"
+)
+
+var (
+	links = regexp.MustCompile(`\s(href|src)="([^"]*)"`)
+	ids   = regexp.MustCompile(`\sid="([^"]*)"`)
+)
+
+// pages are the site's pages, by their paths in it.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	if _, err := os.Stat(made); err != nil {
+		t.Skip("SKIPPED: there is no site; make site makes it")
+	}
+	found := map[string]string{}
+	err := filepath.WalkDir(made, func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".html" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		name, _ := filepath.Rel(made, file)
+		found[filepath.ToSlash(name)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestSite_EveryLinkLeadsSomewhere(t *testing.T) {
+	all, seen := pages(t), 0
+	for name, text := range all {
+		for _, link := range links.FindAllStringSubmatch(text, -1) {
+			seen++
+			if problem := broken(all, name, link[1], html.UnescapeString(link[2])); problem != "" {
+				t.Errorf("%s: %s: %s", name, link[2], problem)
+			}
+		}
+	}
+	if len(all) < 30 || seen < 1000 {
+		t.Errorf("only %d pages with %d links were found", len(all), seen)
+	}
+}
+
+// broken says why a link leads nowhere, nothing when it leads somewhere.
+func broken(all map[string]string, page, attribute, link string) string {
+	to, err := url.Parse(link)
+	if err != nil {
+		return err.Error()
+	}
+	if file, ours := strings.CutPrefix(link, repository); ours {
+		file, _, _ = strings.Cut(file, "#")
+		parts := strings.SplitN(file, "/", 3)
+		if len(parts) < 3 || parts[1] != "main" {
+			return ""
+		}
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(parts[2]))); err != nil {
+			return "there is no such file in the repository"
+		}
+		return ""
+	}
+	if to.IsAbs() || to.Host != "" {
+		if attribute == "src" {
+			return "the site asks another host for something"
+		}
+		return ""
+	}
+	target := page
+	if to.Path != "" {
+		target = path.Join(path.Dir(page), to.Path)
+	}
+	if strings.HasSuffix(target, ".md") {
+		return "a page is linked by its source"
+	}
+	if info, err := os.Stat(filepath.Join(made, filepath.FromSlash(target))); err == nil && info.IsDir() {
+		target = path.Join(target, "index.html")
+	} else if err != nil && path.Base(target) != "mermaid.min.js" {
+		return "there is no such file"
+	}
+	if to.Fragment != "" && !hasID(all[target], to.Fragment) {
+		return "there is no such heading"
+	}
+	return ""
+}
+
+func hasID(text, id string) bool {
+	return slices.ContainsFunc(ids.FindAllStringSubmatch(text, -1), func(match []string) bool { return html.UnescapeString(match[1]) == id })
+}
+
+// Every page of docs/ is in the site, is found by the search, has a title of its own, and
+// is marked in the list of pages.
+func TestSite_HasEveryPage(t *testing.T) {
+	all := pages(t)
+	script, err := os.ReadFile(filepath.Join(made, "search-index.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var index []struct{ Title, URL, Text string }
+	if err := json.Unmarshal([]byte(strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(string(script), "window.searchIndex = ")), ";")), &index); err != nil {
+		t.Fatal(err)
+	}
+	titles := map[string]string{}
+	for _, one := range index {
+		if all[one.URL] == "" {
+			t.Errorf("the search leads to %s, which is not there", one.URL)
+		}
+		if other, taken := titles[one.Title]; taken {
+			t.Errorf("%s and %s have one title, %q", one.URL, other, one.Title)
+		}
+		titles[one.Title] = one.URL
+	}
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".md" {
+			return err
+		}
+		source, _ := filepath.Rel(root, file)
+		name := strings.Replace(strings.TrimSuffix(filepath.ToSlash(source), ".md")+".html", "README", "index", 1)
+		switch text := all[name]; {
+		case text == "":
+			t.Errorf("%s is not in the site", source)
+		case strings.Count(text, "aria-current") != 1:
+			t.Errorf("%s is marked %d times in the list of pages", name, strings.Count(text, "aria-current"))
+		}
+		if !slices.ContainsFunc(index, func(one struct{ Title, URL, Text string }) bool { return one.URL == name }) {
+			t.Errorf("the search does not know %s", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
