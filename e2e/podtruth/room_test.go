@@ -28,6 +28,10 @@ type room struct {
 	words int // so far
 	// before is what each source held before its last edit, for taking it back.
 	before map[string]map[string]string
+	// had is what each source has held, and back tells that it holds something again: then what
+	// is old by time may be wrong, as docs/pods.md says.
+	had  map[string]bool
+	back map[string]bool
 	// paused and bad tell what is to end.
 	paused, bad bool
 	did         []string
@@ -45,7 +49,7 @@ var workloads = []string{"deployment/first", "deployment/web", "statefulset/db",
 var sources = []string{"configmap/env", "secret/env", "configmap/file", "secret/file", "configmap/live", "secret/live"}
 
 func newRoom(t *testing.T, number int) *room {
-	r := &room{t: t, space: run.Space(t), dice: rand.New(rand.NewPCG(*seed, uint64(number))), before: map[string]map[string]string{}}
+	r := &room{t: t, space: run.Space(t), dice: rand.New(rand.NewPCG(*seed, uint64(number))), before: map[string]map[string]string{}, had: map[string]bool{}, back: map[string]bool{}}
 	r.space.WaitServiceAccount()
 	// Several edits within ten minutes are what this is made of.
 	r.space.SetPolicy("namespace", map[string]string{"min-interval": "1ms"})
@@ -126,6 +130,10 @@ func (r *room) fresh(source string) map[string]string {
 // set makes data the whole content of a source, and leaves its annotations.
 func (r *room) set(source string, data map[string]string) {
 	r.t.Helper()
+	text, err := json.Marshal(data)
+	harness.Must(r.t, err)
+	r.back[source] = r.had[source+string(text)]
+	r.had[source+string(text)] = true
 	if r.before[source] == nil {
 		pairs := []string{}
 		for key, value := range data {
@@ -149,7 +157,7 @@ func (r *room) set(source string, data map[string]string) {
 			patch[key] = []byte(value)
 		}
 	}
-	text, err := json.Marshal(map[string]any{field: patch})
+	text, err = json.Marshal(map[string]any{field: patch})
 	harness.Must(r.t, err)
 	r.space.Patch(source, string(text))
 }

@@ -178,6 +178,9 @@ func (j *podJudge) source(pod *seen.RunningPod, s *checksum.Selection) podtruth.
 		Removable: podtruth.Removable(*s, func(key string) bool { return source.Keys[key] }),
 		Blurred:   podtruth.Blurred(*s, source.Wrote), Stamped: j.stamped(pod, s.Source),
 	}
+	if facts.Removable && len(source.Writers) > 0 && source.Writers[0].At.After(facts.Written) {
+		facts.Written, facts.Blurred = source.Writers[0].At, true // it may have owned a key that is gone
+	}
 	lacks := func(key checksum.RequiredKey) bool { return source.Keys != nil && !source.Keys[key.Name] }
 	facts.Missing = source.Looked && (!source.Exists && s.Required || source.Exists && slices.ContainsFunc(s.RequiredKeys, lacks))
 	return facts
