@@ -137,7 +137,7 @@ func (p *running) compare(ctx context.Context) error {
 	figure("memory at rest", "MiB", func(c cost) float64 { return c.rss })
 	figure("peak memory of a start", "MiB", func(c cost) float64 { return c.peak })
 	figure("live heap", "MiB", func(c cost) float64 { return c.heap })
-	figure("requests in a minute at rest", "requests", func(c cost) float64 { return c.requests })
+	figure("requests in 40 seconds at rest", "requests", func(c cost) float64 { return c.requests })
 	figure("CPU at rest", "% of a core", func(c cost) float64 { return c.cpu })
 	return nil
 }
