@@ -50,7 +50,7 @@ func TestWhatWasUnhealthyBeforeGoesLastAndHaltsNothing(t *testing.T) {
 				}
 				return strict(i)
 			})
-			time.Sleep(65 * time.Second) // one that makes no progress for a minute is not healthy (docs/rollouts.md)
+			time.Sleep(65 * time.Second) // one that makes no progress for a minute is not healthy (docs/rollouts-rules.md)
 			f.edit("good")
 			f.wantRolledOut()
 			if went := f.went(); went[3] != "deployment/app-00" {
