@@ -29,7 +29,7 @@ type room struct {
 	// before is what each source held before its last edit, for taking it back.
 	before map[string]map[string]string
 	// had is what each source has held, and back tells that it holds something again: then what
-	// is old by time may be wrong, as docs/pods.md says.
+	// is old by time may be wrong, as docs/pods-proof.md says.
 	had  map[string]bool
 	back map[string]bool
 	// paused and bad tell what is to end.
@@ -55,7 +55,7 @@ func newRoom(t *testing.T, number int) *room {
 	r.space.SetPolicy("namespace", map[string]string{"min-interval": "1ms"})
 	for _, source := range sources {
 		r.set(source, r.fresh(source))
-		// Who owns nothing but a key that is removed leaves no trace at all: docs/pods.md, "What remains".
+		// Who owns nothing but a key that is removed leaves no trace at all: docs/pods-proof.md, "What remains".
 		r.space.Patch(source, `{"metadata":{"annotations":{"example.com/note":""}}}`)
 	}
 	r.space.Create(manifest("Deployment", "first", "strict", "replicas: 1, strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}", "-1") +
