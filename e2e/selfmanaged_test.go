@@ -20,7 +20,9 @@ func TestSelfManaged_TheAPIServerIsToldWhomToTrust(t *testing.T) {
 	run := run.Of(t)
 	run.TrustAgain(t)
 	s := run.PlainSpace(t)
-	product.Webhooks[0].Proxy.Add(proxy.RefuseWatchList()) // as an older API server does
+	for _, process := range []*harness.Process{product.Webhooks[0], product.Controllers[0]} {
+		process.Proxy.Add(proxy.RefuseWatchList()) // as an older API server does
+	}
 	harness.Must(t, product.Restart(t.Context(), harness.Usual().SelfManaged()))
 	trusted := func() error { return run.Trusted(t.Context()) }
 	s.EventuallyIn(time.Minute, "waiting until our certificate is trusted", trusted)

@@ -86,7 +86,7 @@ func (r *Run) audited(passed bool) (problems []string) {
 		if part == "" {
 			part = "tests failed"
 		}
-		skipped(1, fmt.Sprintf("%s; the rest would have to need %d rights and %d exceptions", part, len(verdict.Unused), len(verdict.Idle)))
+		skipped(1, fmt.Sprintf("%s; the rest would have to need %d rights and %d exceptions: %v", part, len(verdict.Unused), len(verdict.Idle), verdict.Unused))
 		return problems
 	}
 	for _, right := range verdict.Unused {

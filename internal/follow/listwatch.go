@@ -33,7 +33,7 @@ const (
 // (plural, such as "configmaps") in one namespace, or in all when it is "",
 // restricted by selector (nil: all).
 //
-// A LIST is always a consistent one in pages of about 1 MiB, whatever the
+// A LIST is always a consistent one in pages of half a MiB, whatever the
 // Reflector asks for: it would ask for resourceVersion "0", or for 500 objects,
 // or on a relist for all at once, and a server that refuses WatchList would send
 // them in one body. Only requests with a resourceVersionMatch or a continue token go
