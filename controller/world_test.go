@@ -185,7 +185,7 @@ type simulatedApp struct {
 func inOneGoroutine(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("in one goroutine")
+		t.Skip("it has one goroutine: make unit runs it without the race detector")
 	}
 }
 

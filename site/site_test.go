@@ -31,7 +31,7 @@ var (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	if _, err := os.Stat(made); err != nil {
-		t.Skip("SKIPPED: there is no site; make site makes it")
+		t.Skip("SKIPPED (1 check): there is no site; make site makes it")
 	}
 	found := map[string]string{}
 	err := filepath.WalkDir(made, func(file string, _ fs.DirEntry, err error) error {

@@ -166,7 +166,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
-	certificate, err := o.served(p)
+	certificate, err := o.serverCertificate(p)
 	if err != nil {
 		return err
 	}

@@ -38,10 +38,10 @@ func (o *impactOptions) check(s *serving) error {
 	return nil
 }
 
-// served is the certificate of what the controller serves, nil when nothing is served by TLS.
+// serverCertificate is that of what the controller serves, nil when nothing is served by TLS.
 // One that the API server does not call serves metrics alone, with a certificate of the
 // webhook's authority.
-func (o *controllerOptions) served(p *process) (certificate *certs.Source, err error) {
+func (o *controllerOptions) serverCertificate(p *process) (certificate *certs.Source, err error) {
 	called := certs.Configuration{Name: o.configuration}
 	switch {
 	case o.impact.on():

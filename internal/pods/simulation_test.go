@@ -568,7 +568,7 @@ func (w *world) asPlugin(p *pod, j *judged, lacks int, extra bool) {
 
 func TestSimulation(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it is long, and in one goroutine")
+		t.Skip("it is long, and has one goroutine: make unit runs it without the race detector")
 	}
 	seeds := uint64(4)
 	if long := os.Getenv("CONFIGSTAMP_SEEDS"); long != "" {
