@@ -144,7 +144,7 @@ func (o *checkOptions) ask(ctx context.Context, webhook *admissionregistrationv1
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(webhook.ClientConfig.CABundle) {
-		return time.Time{}, errors.New("there is no caBundle yet: the API server trusts no certificate of it")
+		return time.Time{}, errors.New("there is no caBundle yet, so the API server does not trust its certificate")
 	}
 	name := service.Name + "." + service.Namespace + ".svc"
 	server := net.JoinHostPort(cmp.Or(o.server, name), fmt.Sprint(*service.Port))

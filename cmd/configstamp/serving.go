@@ -132,7 +132,7 @@ func (p *process) health(healthy func(time.Time) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		now := time.Now()
 		if err := errors.Join(p.silent(now), healthy(now)); err != nil {
-			klog.Background().Info("Unhealthy: something hangs, and the process should be started anew", "reason", err.Error())
+			klog.Background().Info("Unhealthy: something hangs, and the process should be restarted", "reason", err.Error())
 			http.Error(w, "unhealthy: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}

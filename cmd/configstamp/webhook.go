@@ -133,7 +133,7 @@ func (p *process) ableToAdmit(ctx context.Context, certificate *certs.Source) er
 	case !p.spaces.HasSynced():
 		return errors.New("the policies of Namespaces are still being read")
 	case p.keys.Ring() == nil:
-		return errors.New("the digest key is not there yet")
+		return errors.New("there is no digest key yet")
 	case !certificate.Ready():
 		return errors.New("there is no serving certificate yet")
 	}
