@@ -117,9 +117,9 @@ func TestProgress_WhatIsGone(t *testing.T) {
 		t.Errorf("it is %+v", p)
 	}
 	f.Events = []seen.Event{{Kind: "Deployment", Namespace: "shop", Name: "app", About: "configmap/web", Reason: checksum.SourceGone.Event(), Warning: true, First: now().Add(-time.Minute), Last: now(),
-		Message: "configmap/web does not exist any more: pods that run go on. Put it back as it was, and nothing restarts"}}
+		Message: "configmap/web does not exist any more: running pods keep running. If it comes back with the same content, nothing restarts"}}
 	p := answer.ProgressOf(f, w, now())
-	if p.State != answer.Held || p.Why != "configmap/web does not exist any more: pods that run go on" || !strings.HasPrefix(p.Next, "put configmap/web back") || !slices.Equal(p.Because, []checksum.Source{web}) {
+	if p.State != answer.Held || p.Why != "configmap/web does not exist any more: running pods keep running" || !strings.HasPrefix(p.Next, "put configmap/web back") || !slices.Equal(p.Because, []checksum.Source{web}) {
 		t.Errorf("it is %+v", p)
 	}
 	f.Outcomes = nil
@@ -137,7 +137,7 @@ func TestProgress_Overruled(t *testing.T) {
 		return seen.Event{Kind: "Deployment", Namespace: "shop", Name: "app", About: "configmap/web", Reason: reason.Event(), Message: message, Last: at}
 	}
 	f.Events = []seen.Event{
-		event(checksum.Overruled, made.Add(time.Second), "somebody ordered it (by a patch): rolling out, with the new content of configmap/web. That overrules what was told before: x"),
+		event(checksum.Overruled, made.Add(time.Second), "somebody ordered it (by a patch): rolling out, with the new content of configmap/web. This overrules the earlier event: x"),
 		event(checksum.Halted, made.Add(-time.Minute), "halted"),
 	}
 	var overruled []string

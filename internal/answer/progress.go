@@ -124,7 +124,7 @@ func (p *Progress) unknown(f *seen.Fleet, w *seen.Workload, why string) {
 // heldWords are the part of an event's message that says why nothing rolls.
 func heldWords(message string) string {
 	first := firstSentence(message)
-	if _, why, found := strings.Cut(first, ", but it does not roll: "); found {
+	if _, why, found := strings.Cut(first, ", but this workload does not roll out: "); found {
 		first, _, _ = strings.Cut(why, ": ")
 	}
 	return first
