@@ -160,7 +160,7 @@ func TestPolicy_UnreadableOnASourceConcernsAllThatUseIt(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, value, want string }{
 		{"ignore", "configmap/c", "want false or true"},
-		{"ignore-keys", "build-*,[a", `"[a" is not a valid glob`},
+		{"ignore-keys", "build-*,[a", `"[a" is not a valid glob: check its brackets and backslashes`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
