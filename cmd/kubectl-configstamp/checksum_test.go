@@ -75,7 +75,7 @@ func TestChecksum(t *testing.T) {
 func TestChecksum_OfStandardInput(t *testing.T) {
 	folder(t)
 	out, errOut, code := checksums(t, webManifest, "-f", "-")
-	want := "Warning: stdin:1: Deployment web uses what is not in these files: configmap/web-message, secret/db; no checksum is written for that, and a change of it rolls nothing\n"
+	want := "Warning: stdin:1: Deployment web uses sources that are not in these files: configmap/web-message, secret/db; no checksum is written for them, and a change of them rolls out nothing\n"
 	if out != webManifest || errOut != want || code != 0 {
 		t.Errorf("code %d, stderr %q, output\n%s", code, errOut, out)
 	}
