@@ -21,7 +21,7 @@ func (p *plugin) adoptCommand() *cobra.Command {
 	var flags adoptFlags
 	command := &cobra.Command{
 		Use:   "adopt [WORKLOAD]",
-		Short: "Record the content that workloads without records run with, or roll them",
+		Short: "Record what the sources of workloads without records hold now, or roll the workloads",
 		Long: "Finds workloads that are opted in and have no record of what their sources held when\n" +
 			"their pods started, and records what the sources hold now. Nothing restarts. These\n" +
 			"workloads roll when content changes from now on. configstamp does the same by itself\n" +
