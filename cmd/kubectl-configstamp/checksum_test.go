@@ -122,8 +122,8 @@ func TestChecksum_Errors(t *testing.T) {
 		"no file":            {nil, "error: say which manifests: -f FILE, -f DIRECTORY, or -f - for standard input\n"},
 		"no such file":       {[]string{"-f", "none.yaml"}, "error: reading manifests: stat none.yaml: no such file or directory\n"},
 		"an empty directory": {[]string{"-f", "dir"}, "error: -f dir: it holds no file that ends in .json, .yaml or .yml; -R looks into the directories below too\n"},
-		"an address":         {[]string{"-f", "https://example.com/web.yaml"}, "error: -f https://example.com/web.yaml: nothing is fetched: curl it into -f -\n"},
-		"stdin twice":        {[]string{"-f", "-", "-f", "-"}, "error: -f -: standard input can be read once\n"},
+		"an address":         {[]string{"-f", "https://example.com/web.yaml"}, "error: -f https://example.com/web.yaml: this command fetches nothing: pipe the output of curl into -f -\n"},
+		"stdin twice":        {[]string{"-f", "-", "-f", "-"}, "error: -f -: standard input can be read only once\n"},
 		"two bad files": {[]string{"-f", "web.yaml,bad.yaml,worse.yaml"}, "error: bad.yaml:1: it is not YAML: mapping values are not allowed in this context\n" +
 			"worse.yaml:2: it is not YAML: mapping values are not allowed in this context\n"},
 		"a short key":        {[]string{"-f", "web.yaml", "--key-file", "short"}, "error: reading --key-file short: the key has 31 bytes, want 32 or more, at random: openssl rand -hex 32 > short\n"},

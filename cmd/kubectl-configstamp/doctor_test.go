@@ -262,6 +262,28 @@ func TestDoctor_Forms(t *testing.T) {
 	golden(t, "doctor/forms-name", server, "doctor", "-o", "name")
 }
 
+// Right after an installation nothing is opted in: that is no fault, and doctor says what to do next.
+func TestDoctor_NothingIsOptedIn(t *testing.T) {
+	bare := func(changes ...func(*testing.T, *fakecluster.Server)) *fakecluster.Server {
+		server := healthy(t)
+		for _, change := range append(changes, set(shop, map[string]any{}, "metadata", "labels"), says()) {
+			change(t, server)
+		}
+		return server
+	}
+	golden(t, "doctor/opted-in-nothing", bare(), "doctor")
+	golden(t, "doctor/opted-in-nothing-all", bare(), "doctor", "-A")
+	golden(t, "doctor/opted-in-empty", bare(apply("{apiVersion: v1, kind: Namespace, metadata: {name: other, labels: {configstamp.dev/inject: enabled}}}")), "doctor", "-A")
+	golden(t, "doctor/opted-in-never", bare(), "doctor", "-n", "configstamp")
+	for _, args := range [][]string{{"doctor"}, {"doctor", "-A"}} {
+		server := bare()
+		server.Forbid = func(_, resource, _ string) bool { return resource == "deployments" }
+		if out, _, code := run(t, server, args...); code != codeUnlooked || strings.Contains(out, "opted in") {
+			t.Errorf("%v: where a kind of workloads is not listed, it ended with %d:\n%s", args, code, out)
+		}
+	}
+}
+
 // What cannot be looked at is never fine.
 func TestDoctor_WithFewRights(t *testing.T) {
 	for name, may := range map[string]func(verb, resource, namespace string) bool{

@@ -123,7 +123,7 @@ func TestProgress_WhatIsGone(t *testing.T) {
 		t.Errorf("it is %+v", p)
 	}
 	f.Outcomes = nil
-	if p := answer.ProgressOf(f, w, now()); p.State != answer.Unknown || !strings.Contains(p.Why, "configstamp said then: configmap/web does not exist any more") {
+	if p := answer.ProgressOf(f, w, now()); p.State != answer.Unknown || !strings.Contains(p.Why, "configstamp said earlier: configmap/web does not exist any more") {
 		t.Errorf("without an answer it is %+v", p)
 	}
 }
@@ -172,7 +172,7 @@ func TestRevisions_Because(t *testing.T) {
 		"absent":          {map[string]string{webStamp: checksum.Absent, "secret.configstamp.dev/db": value("a", "all", "5")}, "x", "configmap/web changed"},
 		"template alone":  {before, "y", "the template changed"},
 		"both at once":    {map[string]string{webStamp: value("a", "all", "2"), "secret.configstamp.dev/db": value("a", "all", "5")}, "y", "configmap/web changed; the template changed"},
-		"nothing":         {before, "x", "not known: nothing that is kept differs from the revision before"},
+		"nothing":         {before, "x", "not known: nothing that the cluster keeps differs from the previous revision"},
 		"pruned":          {map[string]string{webStamp: value("a", "all", "1")}, "y", "the template changed"},
 		"first of a name": {map[string]string{webStamp: value("a", "all", "1"), "secret.configstamp.dev/db": value("a", "all", "5"), "secret.configstamp.dev/new": value("a", "all", "5")}, "x", "secret/new changed"},
 		"stamped by a new template": {map[string]string{webStamp: value("a", "all", "1"), "secret.configstamp.dev/db": value("a", "all", "5"), "secret.configstamp.dev/new": value("a", "all", "5")},
@@ -185,7 +185,7 @@ func TestRevisions_Because(t *testing.T) {
 			if got := revisions[0].Because(); got != one.want {
 				t.Errorf("because %q, want %q", got, one.want)
 			}
-			if got := revisions[1].Because(); got != "the oldest revision that is left" {
+			if got := revisions[1].Because(); got != "the oldest revision that is kept" {
 				t.Errorf("the first: %q", got)
 			}
 		})
