@@ -160,7 +160,7 @@ func TestPlugin_Orders(t *testing.T) {
 	want(0, "unpause "+namespace, "kept: configstamp.dev/pause=true was not written by the command pause (kubectl-annotate wrote it")
 	s.Kubectl("annotate", namespace, "configstamp.dev/pause-")
 
-	want(0, "release configmap/c", "released: no workload was seen to be halted by it", "configstamp.dev/resume=")
+	want(0, "release configmap/c", "released: no workload seems to be halted by it", "configstamp.dev/resume=")
 	s.WantNoNote("configmap/c", "PolicyUnreadable")
 }
 
