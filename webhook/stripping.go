@@ -87,7 +87,7 @@ func (h *Handler) watchStripping(request *admissionv1.AdmissionRequest, uid type
 		Namespace:  request.Namespace,
 		Name:       request.Name,
 		UID:        uid,
-	}, fmt.Sprintf("%s takes the configstamp annotations away again and again, and they are put back each time: have it keep annotations that it does not know, or opt this workload out with the label %s: %s",
+	}, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
 		who, checksum.InjectLabel, checksum.InjectDisabled))
 }
 

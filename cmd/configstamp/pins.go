@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// snapshotOptions say how long the leader keeps snapshots that nothing names.
+// snapshotOptions say how long the leader keeps snapshots that nothing uses.
 type snapshotOptions struct {
 	keep     int
 	grace    time.Duration
@@ -16,9 +16,9 @@ type snapshotOptions struct {
 }
 
 func (o *snapshotOptions) add(flags *pflag.FlagSet) {
-	flags.IntVar(&o.keep, "snapshots", 10, "how many snapshots of a source stay though nothing names them, while the source exists; with --pins")
-	flags.DurationVar(&o.grace, "snapshot-grace", time.Hour, "how long nothing may have named a snapshot before it is deleted; a new leader counts anew; with --pins")
-	flags.DurationVar(&o.interval, "snapshot-interval", 10*time.Minute, "shortest time between two looks at who names the snapshots of a namespace; with --pins")
+	flags.IntVar(&o.keep, "snapshots", 10, "how many snapshots of a source are kept although nothing uses them, while the source exists; with --pins")
+	flags.DurationVar(&o.grace, "snapshot-grace", time.Hour, "how long a snapshot has to be unused before it is deleted; a new leader starts counting again; with --pins")
+	flags.DurationVar(&o.interval, "snapshot-interval", 10*time.Minute, "shortest time between two checks of what uses the snapshots of a namespace; with --pins")
 }
 
 func (o *snapshotOptions) check() error {
