@@ -3,6 +3,7 @@ package checksum
 import (
 	"maps"
 	"slices"
+	"time"
 )
 
 // Asker says who wants a workload admitted.
@@ -27,7 +28,7 @@ const (
 // AskerOf reads the field manager of a request.
 func AskerOf(fieldManager string) Asker {
 	switch fieldManager {
-	case RollingManager:
+	case RollingManager, AcceptManager:
 		return Roller
 	case RecordingManager:
 		return Recorder
@@ -58,6 +59,23 @@ type Admission struct {
 	Content func(Source) *Content
 	// Fresh tells that Content was proven to be what the API server holds now.
 	Fresh bool
+	// Pinning tells that the process pins, and pins workloads of this kind. References are
+	// what the requested template names, each place for itself, for PinUses.
+	Pinning    bool
+	References []Reference
+	// Undo tells that the request brings the template back to a revision of its own (stamps
+	// and pins of the sources that were pinned there included), and that all snapshots of
+	// Sent's pins are there, ours, and without a mark. MadeAt says when they were made, for
+	// the warnings; nil, or zero: nobody knows.
+	Undo   bool
+	MadeAt func(Source) time.Time
+	// UndoLost tells that it would be an undo, but for a snapshot that is gone. UndoMixed:
+	// but for other differences, which somebody else's webhook may have made.
+	UndoLost, UndoMixed bool
+	// Accepts tells that the request comes by AcceptManager.
+	Accepts bool
+	// AnnotationsOnly tells that of the template nothing but annotations changed, ours aside.
+	AnnotationsOnly bool
 	// TemplateBytes and WorkloadBytes are the sizes, keys and values, of the
 	// annotations that are not ours.
 	TemplateBytes, WorkloadBytes int
@@ -75,6 +93,9 @@ type Decision struct {
 	// Outcome is what the admission comes to, one of AdmissionOutcomes.
 	Outcome  Reason
 	Findings []Finding
+	// NewPins are those of the pins in Records whose snapshots must exist before the
+	// answer; see Unpin.
+	NewPins Pins
 }
 
 // annotationRoom is how large an object's annotations may be with ours, in bytes, keys

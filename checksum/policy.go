@@ -35,8 +35,12 @@ type Policy struct {
 	MinInterval time.Duration
 	// Order is the place within a change.
 	Order Order
+	// Pin tells that Pods keep the content that their template was stamped with.
+	Pin bool
 	// Faults are the settings that cannot be read; a workload that has one is held.
 	Faults []Fault
+	// PinFault is what is wrong with the setting pin, which holds nothing; nil: nothing.
+	PinFault *Fault
 
 	origins [settingCount]Origin // "": not set
 	foreign *Foreign
@@ -93,7 +97,9 @@ func (p Policy) With(levels ...Level) Policy {
 			if !written {
 				continue
 			}
-			if err := setting.set(&p, text); err != nil {
+			if err := setting.set(&p, text); err != nil && setting.key == pinSetting {
+				p.Pin, p.PinFault = false, &Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()}
+			} else if err != nil {
 				p.Faults = append(slices.Clone(p.Faults), Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()})
 			} else {
 				p.origins[i] = level.Origin

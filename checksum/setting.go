@@ -29,7 +29,7 @@ func (s *Setting) Key() string { return s.key }
 // Name is its flag.
 func (s *Setting) Name() string { return s.key[len(settingPrefix):] }
 
-const settingCount = 13
+const settingCount = 14
 
 // settings is the table. Nothing changes it; a function would make it anew at each
 // admission.
@@ -110,6 +110,12 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		},
 	},
 	{
+		key: pinSetting, On: onWorkload,
+		Value:   "`true`, `false` (overrules the Namespace)",
+		Meaning: "pods of Deployments, StatefulSets and DaemonSets keep the content of ConfigMaps that they were rolled out with, whenever they start; `kubectl rollout undo` brings it back",
+		set:     func(p *Policy, text string) error { return assign(&p.Pin, text, parseTruth) },
+	},
+	{
 		key: installationSetting, On: "Namespace",
 		Value:   "namespace of an installation, such as `configstamp`",
 		Meaning: "where there are several installations of configstamp: this one alone serves the Namespace, the others leave all in it alone",
@@ -123,6 +129,7 @@ const PauseAnnotation = settingPrefix + "pause"
 const (
 	onlySetting = settingPrefix + "only"
 	alsoSetting = settingPrefix + "also"
+	pinSetting  = settingPrefix + "pin"
 )
 
 // Where a setting can stand: on objects, and as a flag as well.

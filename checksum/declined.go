@@ -1,0 +1,53 @@
+package checksum
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// AcceptManager is the field manager by which somebody takes declined content after all.
+const AcceptManager = "configstamp-accept"
+
+// Declined is content that an undo has sent back: digests of what sources held, the newest
+// first, no more than declinedKept of each.
+type Declined map[Source][]string
+
+const declinedKept = 3
+
+// ParseDeclined reads the value of DeclinedAnnotation; "" is none, nil. One that cannot be
+// read is an error, and counts as none. Entries for sources of a kind that this version
+// does not know are passed over.
+func ParseDeclined(text string) (Declined, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var entries map[string]string
+	if err := json.Unmarshal([]byte(text), &entries); err != nil {
+		return nil, fmt.Errorf("reading annotation %s: it is not a JSON object of texts", DeclinedAnnotation)
+	}
+	var declined Declined
+	for name, value := range entries {
+		values := strings.Fields(value)
+		source, err := ParseSource(name)
+		if err != nil || len(values) == 0 {
+			continue
+		}
+		if declined == nil {
+			declined = make(Declined, len(entries))
+		}
+		declined[source] = values[:min(len(values), declinedKept)]
+	}
+	return declined, nil
+}
+
+// String writes what is declined, "" for nothing. Equal ones give equal text.
+func (d Declined) String() string {
+	entries := make(map[Source]string, len(d))
+	for source, values := range d {
+		if len(values) > 0 {
+			entries[source] = strings.Join(values, " ")
+		}
+	}
+	return written(entries)
+}
