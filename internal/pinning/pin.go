@@ -16,7 +16,7 @@ type Result struct {
 	Changes []Change
 	// Pinned is each source that a reference reads from a snapshot now, and its snapshot.
 	Pinned map[checksum.Source]string
-	// NotPinned are references that a pin is for and that keep the name of their source.
+	// NotPinned are references that a pin is for, and that keep the name of their source.
 	NotPinned []NotPinned
 }
 
@@ -27,7 +27,8 @@ type Change struct {
 	Value any
 }
 
-// NotPinned is a reference that keeps the name of its source.
+// NotPinned is a reference that keeps the name of its source. One for another use than the
+// pin's is none.
 type NotPinned struct {
 	Source checksum.Source
 	// Path is where it names the source, as a JSON pointer.
@@ -44,7 +45,7 @@ type Why int
 const (
 	// NoSnapshot: there is none, or it could not be verified.
 	NoSnapshot Why = iota
-	// OtherUse: a volume serves a use that the pin is not for.
+	// OtherUse: its container mounts a volume that serves two uses, and the pin is for one.
 	OtherUse
 	// LacksKey: a container that reads it names a key that the snapshot lacks.
 	LacksKey
@@ -54,10 +55,10 @@ const (
 // content is what the snapshot of a source's pin holds, nil if there is none that can be
 // used.
 //
-// One container reads one content: if a source's snapshot lacks a key that a container
-// names, all references of that container keep the source's name, and so do the volumes
-// that it mounts. References that name the snapshot already are judged again, unless it
-// cannot be had now: they were judged when it could.
+// One container reads one content of a source: if one of its references cannot name the
+// snapshot, none does, nor does a volume that it mounts, nor then what else reads that
+// volume. References that name the snapshot already are judged again, unless it cannot be
+// had now: they were judged when it could.
 func Pin(pod *corev1.PodSpec, pins checksum.Pins, content func(checksum.Source) *checksum.Content) Result {
 	result := Result{Pinned: map[checksum.Source]string{}}
 	if len(pins) == 0 {
@@ -84,27 +85,25 @@ func Pin(pod *corev1.PodSpec, pins checksum.Pins, content func(checksum.Source) 
 
 // judge decides for all references to one source.
 func (r *Result) judge(source checksum.Source, pin checksum.Pin, places []*place, content *checksum.Content) {
-	lacking := lacking(places, content)
+	excluded := exclude(places, pin.Uses, content)
 	for _, p := range places {
-		why, key := NoSnapshot, ""
-		var pinned bool
+		why, pinned := cause{}, false
 		switch {
 		case content == nil:
 			pinned = p.name == pin.Snapshot
 		case p.name == pin.Snapshot && p.optional != nil: // we may have made it required, and the source may be gone
 			pinned = true
-		case !p.within(pin.Uses):
-			why = OtherUse
+		case !p.served(pin.Uses):
+			continue
 		default:
-			why, key = LacksKey, p.lackedBy(lacking)
-			pinned = key == ""
+			why, pinned = excluded.among(p.readers)
 		}
 		name := source.Name
 		if pinned {
 			name = pin.Snapshot
 			r.Pinned[source] = name
 		} else {
-			r.NotPinned = append(r.NotPinned, NotPinned{Source: source, Path: p.path, Why: why, Key: key})
+			r.NotPinned = append(r.NotPinned, NotPinned{Source: source, Path: p.path, Why: why.why, Key: why.key})
 		}
 		if p.name != name {
 			r.Changes = append(r.Changes, Change{p.path + "/name", name})
@@ -115,30 +114,59 @@ func (r *Result) judge(source checksum.Source, pin checksum.Pin, places []*place
 	}
 }
 
-// lacking is the first key that a container names and the snapshot lacks, by container.
-func lacking(places []*place, content *checksum.Content) map[string]string {
-	keys := map[string]string{}
+// cause is why a container keeps the source's name.
+type cause struct {
+	why Why
+	key string
+}
+
+// causes are those of containers, by name.
+type causes map[string]cause
+
+// exclude finds the containers that keep the source's name in all their references, and
+// those that share a volume with one of them, and so on.
+func exclude(places []*place, uses []checksum.Use, content *checksum.Content) causes {
+	excluded := causes{}
 	if content == nil {
-		return keys
+		return excluded
 	}
 	for _, p := range places {
 		for _, reader := range p.readers {
-			if key := p.lacks(content, reader.container); key != "" && keys[reader.container] == "" {
-				keys[reader.container] = key
+			if key := p.lacks(content, reader.container); key != "" {
+				excluded.add(reader.container, cause{LacksKey, key})
+			} else if p.served(uses) && !slices.Contains(uses, reader.use) {
+				excluded.add(reader.container, cause{why: OtherUse})
 			}
 		}
 	}
-	return keys
-}
-
-// lackedBy is the key that the first of a place's readers lacks, "" when none does.
-func (p *place) lackedBy(lacking map[string]string) string {
-	for _, reader := range p.readers {
-		if key := lacking[reader.container]; key != "" {
-			return key
+	for known := -1; known != len(excluded); {
+		known = len(excluded)
+		for _, p := range places {
+			if why, free := excluded.among(p.readers); p.served(uses) && !free {
+				for _, reader := range p.readers {
+					excluded.add(reader.container, why)
+				}
+			}
 		}
 	}
-	return ""
+	return excluded
+}
+
+// add keeps the first cause.
+func (c causes) add(container string, why cause) {
+	if _, known := c[container]; !known {
+		c[container] = why
+	}
+}
+
+// among is the cause of the first reader that has one, or true when none has.
+func (c causes) among(readers []reader) (why cause, free bool) {
+	for _, reader := range readers {
+		if why, excluded := c[reader.container]; excluded {
+			return why, false
+		}
+	}
+	return cause{}, true
 }
 
 // mustExist reports whether a pinned place that is optional has to become required. The

@@ -81,8 +81,7 @@ containers:
 volumes:
 - {name: files, configMap: {name: web-message}}
 `, startup, false, `
-containers/0/envFrom/0/configMapRef/name = snapshot
-not volumes/0/configMap: other use`},
+containers/0/envFrom/0/configMapRef/name = snapshot`},
 		"a volume is for all uses of all its mounts": {`
 initContainers:
 - {name: init, volumeMounts: [{name: files, mountPath: /a}]}
@@ -92,8 +91,11 @@ volumes:
 - {name: files, configMap: {name: web-message}}
 `, startup, false, `
 not volumes/0/configMap: other use`},
-		"a container that names a key which the snapshot lacks keeps the source's name everywhere, and so does what it mounts": {`
+		"a container that names a key which the snapshot lacks keeps the source's name everywhere, and so does what shares a volume with it": {`
 containers:
+- name: apart
+  envFrom: [{configMapRef: {name: web-message}}]
+  volumeMounts: [{name: apart, mountPath: /a}]
 - name: web
   env: [{name: A, valueFrom: {configMapKeyRef: {name: web-message, key: A}}}]
   volumeMounts: [{name: shared, mountPath: /a}, {name: own, mountPath: /b}]
@@ -104,12 +106,15 @@ containers:
 volumes:
 - {name: shared, configMap: {name: web-message}}
 - {name: own, configMap: {name: web-message}}
+- {name: apart, configMap: {name: web-message}}
 `, both, false, `
-containers/0/env/0/valueFrom/configMapKeyRef/name = snapshot
-volumes/1/configMap/name = snapshot
+containers/0/envFrom/0/configMapRef/name = snapshot
+volumes/2/configMap/name = snapshot
 not containers/1/env/0/valueFrom/configMapKeyRef: lacks NEW
-not containers/1/envFrom/0/configMapRef: lacks NEW
-not volumes/0/configMap: lacks NEW`},
+not containers/2/env/0/valueFrom/configMapKeyRef: lacks NEW
+not containers/2/envFrom/0/configMapRef: lacks NEW
+not volumes/0/configMap: lacks NEW
+not volumes/1/configMap: lacks NEW`},
 		"a key of binaryData is none for a variable": {`
 containers: [{name: web, env: [{name: A, valueFrom: {configMapKeyRef: {name: web-message, key: blob}}}]}]
 `, both, false, `

@@ -33,9 +33,9 @@ type reader struct {
 	file string
 }
 
-// within reports whether a place is read for some uses only.
-func (p *place) within(uses []checksum.Use) bool {
-	return !slices.ContainsFunc(p.readers, func(r reader) bool { return !slices.Contains(uses, r.use) })
+// served reports whether a place is read for one of some uses.
+func (p *place) served(uses []checksum.Use) bool {
+	return slices.ContainsFunc(p.readers, func(r reader) bool { return slices.Contains(uses, r.use) })
 }
 
 // lacks is the first key that a place names for a container and a snapshot lacks; "" for

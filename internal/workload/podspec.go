@@ -75,6 +75,7 @@ type placedEnv []corev1.EnvVar
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (e *placedEnv) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	*e = nil // of a name that comes twice the last counts
 	return readEnv(decoder, (*[]corev1.EnvVar)(e), true)
 }
 
