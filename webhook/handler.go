@@ -135,8 +135,10 @@ const stuckAfter = 5 * time.Minute
 
 // Healthy says why the process should be started anew, nil when that would not help:
 // an admission hangs, which no request to the API server can cause.
-func (h *Handler) Healthy(now time.Time) error {
-	if oldest := h.underWay.Oldest(); !oldest.IsZero() && now.Sub(oldest) > stuckAfter {
+func (h *Handler) Healthy(now time.Time) error { return hanging(&h.underWay, now) }
+
+func hanging(underWay *watchdog.Work, now time.Time) error {
+	if oldest := underWay.Oldest(); !oldest.IsZero() && now.Sub(oldest) > stuckAfter {
 		return fmt.Errorf("an admission has been under way for %s", now.Sub(oldest).Round(time.Second))
 	}
 	return nil

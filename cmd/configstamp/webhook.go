@@ -161,7 +161,7 @@ func untilAble(ctx context.Context, able func() bool) {
 
 // announce puts what the webhook has to say about a workload into an event.
 func announce(recorder *eventqueue.Queue) webhook.Announcer {
-	return func(workload corev1.ObjectReference, sentence string) {
-		recorder.Eventf(&workload, nil, checksum.ChecksumsTakenAway.EventType(), checksum.ChecksumsTakenAway.Event(), "Admit", "%s", sentence)
+	return func(workload corev1.ObjectReference, why checksum.Reason, sentence string) {
+		recorder.Eventf(&workload, nil, why.EventType(), why.Event(), "Admit", "%s", sentence)
 	}
 }
