@@ -4,77 +4,106 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/configstamp/configstamp/checksum"
 )
 
 // Facts are what is known of one namespace when snapshots are collected there.
 type Facts struct {
+	Namespace string
 	// All are its snapshots, as memory holds them.
 	All []Snapshot
-	// Ring verifies them. What cannot be verified is nobody's to take away.
+	// Ring verifies them. What cannot be verified is not ours to take away.
 	Ring *checksum.Ring
-	// Exists reports whether there is a source.
-	Exists func(of checksum.Source) bool
+	// Now is what a source holds, nil when there is no such source.
+	Now func(of checksum.Source) *checksum.Content
 	// Named reports whether anything names a snapshot. All of that was listed after Listed.
 	Named  func(name string) bool
 	Listed time.Time
-	// Now is what a mark is written with.
-	Now time.Time
 }
 
 // Bounds say what stays although nothing names it.
 type Bounds struct {
 	// Keep is how many snapshots of a source stay while it exists: the newest.
 	Keep int
-	// Grace is how long a mark has to stand before its snapshot is taken away.
+	// Grace is for how long nothing may have named one that is taken away.
 	Grace time.Duration
 }
 
-// Work is what is to be done with the snapshots of a namespace.
-type Work struct{ Mark, Unmark, Sweep []Snapshot }
+// Unused remembers since when nothing needs a snapshot. It begins anew with each leader.
+type Unused map[types.NamespacedName]unused
 
-// Collect marks first and sweeps later. Whoever begins to name a snapshot takes its mark
-// away, or sees none: so what has been marked for a while, and is named by nothing that was
-// listed after that, is named by nobody who could not have been seen.
-func Collect(facts *Facts, bounds Bounds) (work Work) {
-	kept := keep(facts, bounds.Keep)
-	for i := range facts.All {
-		s := &facts.All[i]
-		since := s.UnusedSince()
-		switch {
-		case !s.Verified(facts.Ring):
-		case facts.Named(s.Name) || kept[s.Name]:
-			if s.Marked() {
-				work.Unmark = append(work.Unmark, *s)
-			}
-		case since.IsZero() || since.After(facts.Now): // no mark, or none of ours
-			work.Mark = append(work.Mark, *s)
-		case !facts.Listed.Before(since.Add(bounds.Grace)):
-			work.Sweep = append(work.Sweep, *s)
+type unused struct {
+	uid   types.UID
+	since time.Time
+}
+
+// Collect tells which snapshots may be deleted: those that every list for a while has found
+// unneeded, the last one too. Nobody can begin to name such a one unseen: content of today
+// is needed, and what a revision names is named.
+func (u Unused) Collect(facts *Facts, bounds Bounds) (sweep []Snapshot) {
+	idle := facts.idle(bounds.Keep)
+	there := map[types.NamespacedName]bool{}
+	for i := range idle {
+		s := &idle[i]
+		if facts.Named(s.Name) {
+			continue
+		}
+		at := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+		there[at] = true
+		if was, known := u[at]; !known || was.uid != s.UID {
+			u[at] = unused{s.UID, facts.Listed}
+		} else if !facts.Listed.Before(was.since.Add(bounds.Grace)) {
+			sweep = append(sweep, *s)
 		}
 	}
-	return work
+	for at := range u {
+		if at.Namespace == facts.Namespace && !there[at] {
+			delete(u, at)
+		}
+	}
+	return sweep
 }
 
-// Idle reports whether collection has nothing to do, whatever is named.
-func Idle(facts *Facts, bounds Bounds) bool {
-	kept := keep(facts, bounds.Keep)
-	return !slices.ContainsFunc(facts.All, func(s Snapshot) bool {
-		return s.Verified(facts.Ring) && (s.Marked() || !kept[s.Name])
-	})
+// Used tells that somebody may need a snapshot again.
+func (u Unused) Used(namespace, name string) {
+	delete(u, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// keep are the newest snapshots of each source that exists.
-func keep(facts *Facts, most int) map[string]bool {
-	newest := slices.Clone(facts.All)
-	slices.SortFunc(newest, func(a, b Snapshot) int { return b.MadeAt().Compare(a.MadeAt()) })
-	kept, count := map[string]bool{}, map[checksum.Source]int{}
+// Ripe is when a list would first tell that something of a namespace may be deleted; zero:
+// nothing waits for that.
+func (u Unused) Ripe(namespace string, bounds Bounds) (first time.Time) {
+	for at, was := range u {
+		if ripe := was.since.Add(bounds.Grace); at.Namespace == namespace && (first.IsZero() || ripe.Before(first)) {
+			first = ripe
+		}
+	}
+	return first
+}
+
+// Idle reports whether there are snapshots that stay only if something names them.
+func (f *Facts) Idle(bounds Bounds) bool { return len(f.idle(bounds.Keep)) > 0 }
+
+// idle are the snapshots of ours that are neither what their source holds nor among the
+// newest of it.
+func (f *Facts) idle(keep int) (idle []Snapshot) {
+	newest := slices.Clone(f.All)
+	slices.SortStableFunc(newest, func(a, b Snapshot) int { return b.MadeAt().Compare(a.MadeAt()) })
+	kept := map[checksum.Source]int{}
 	for i := range newest {
 		s := &newest[i]
-		if count[s.Of] < most && s.Verified(facts.Ring) && facts.Exists(s.Of) {
-			count[s.Of]++
-			kept[s.Name] = true
+		if !s.Verified(f.Ring) {
+			continue
+		}
+		now := f.Now(s.Of)
+		if now != nil && kept[s.Of] < keep {
+			kept[s.Of]++
+			continue
+		}
+		if now == nil || !now.SameEntries(s.Content) {
+			idle = append(idle, *s)
 		}
 	}
-	return kept
+	return idle
 }

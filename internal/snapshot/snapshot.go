@@ -23,9 +23,8 @@ type Snapshot struct {
 	UID             types.UID
 	ResourceVersion string
 	Created         time.Time
-	// Made and Unused are annotations as they were written; Unused is the mark of what
-	// nothing names.
-	Made, Unused string
+	// Made is the annotation that says when it was made, as it was written.
+	Made string
 	// Bytes is how long its keys and values are, together.
 	Bytes int
 }
@@ -75,7 +74,7 @@ func From(cm *corev1.ConfigMap) (Snapshot, bool) {
 		Namespace: cm.Namespace, Name: cm.Name, Of: of, Content: checksum.ContentOfConfigMap(cm),
 		Immutable: cm.Immutable != nil && *cm.Immutable, UID: cm.UID, ResourceVersion: cm.ResourceVersion,
 		Created: cm.CreationTimestamp.Time,
-		Made:    cm.Annotations[checksum.SnapshotMadeAnnotation], Unused: cm.Annotations[checksum.UnusedSinceAnnotation],
+		Made:    cm.Annotations[checksum.SnapshotMadeAnnotation],
 	}
 	for key, value := range cm.Data {
 		s.Bytes += len(key) + len(value)
@@ -91,24 +90,12 @@ func (s *Snapshot) Verified(ring *checksum.Ring) bool {
 	return s.Immutable && ring != nil && ring.NamesSnapshot(s.Namespace, s.Of, s.Content, s.Name)
 }
 
-// Marked reports whether it carries the mark of what nothing names, readable or not.
-func (s *Snapshot) Marked() bool { return s.Unused != "" }
-
 // MadeAt is when it was made: as it says, else as the API server does.
 func (s *Snapshot) MadeAt() time.Time {
 	if at, err := time.Parse(time.RFC3339, s.Made); err == nil {
 		return at
 	}
 	return s.Created
-}
-
-// UnusedSince is when it was marked, zero when it is not, or when that cannot be read.
-func (s *Snapshot) UnusedSince() time.Time {
-	at, err := time.Parse(time.RFC3339, s.Unused)
-	if err != nil {
-		return time.Time{}
-	}
-	return at
 }
 
 // Verify reads a ConfigMap that has to be a snapshot of ours.

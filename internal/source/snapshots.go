@@ -68,7 +68,7 @@ func (s shelves) each() iter.Seq2[types.NamespacedName, *snapshot.Snapshot] {
 func (c *condenser) snapshot(meta *metadata, s *snapshot.Snapshot) *object {
 	s.Namespace, s.Name = c.names.intern(meta.namespace), string(meta.name)
 	s.UID, s.ResourceVersion, s.Created = types.UID(meta.uid), string(meta.resourceVersion), meta.created.Time
-	s.Made, s.Unused = meta.annotations[checksum.SnapshotMadeAnnotation], meta.annotations[checksum.UnusedSinceAnnotation]
+	s.Made = meta.annotations[checksum.SnapshotMadeAnnotation]
 	return &object{namespace: s.Namespace, name: s.Name, snapshot: s, held: held{content: s.Content, resourceVersion: s.ResourceVersion}}
 }
 
