@@ -244,6 +244,12 @@ func parseInterval(text string) (time.Duration, error) {
 	return interval, nil
 }
 
-// isOurs reports whether an annotation is written by the webhook, wherever it stands
+// isOurs reports whether a label or annotation is written by us, wherever it stands
 // (a Pod is its own template).
-func isOurs(key string) bool { return IsOursOnWorkload(key) || IsOursOnTemplate(key) }
+func isOurs(key string) bool {
+	switch key {
+	case SnapshotLabel, SnapshotOfAnnotation, SnapshotMadeAnnotation, UnusedSinceAnnotation:
+		return true
+	}
+	return IsOursOnWorkload(key) || IsOursOnTemplate(key)
+}
