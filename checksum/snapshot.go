@@ -15,8 +15,6 @@ const (
 	SnapshotOfAnnotation = "configstamp.dev/of"
 	// SnapshotMadeAnnotation says when it was made (RFC 3339).
 	SnapshotMadeAnnotation = "configstamp.dev/made"
-	// UnusedSinceAnnotation says since when nothing names it (RFC 3339).
-	UnusedSinceAnnotation = "configstamp.dev/unused-since"
 )
 
 // A snapshot's name is its source's, "-" and a keyed digest of all that it holds:
