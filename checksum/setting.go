@@ -246,4 +246,6 @@ func parseInterval(text string) (time.Duration, error) {
 
 // isOurs reports whether an annotation is written by the webhook, wherever it stands
 // (a Pod is its own template).
-func isOurs(key string) bool { return IsOursOnWorkload(key) || IsOursOnTemplate(key) }
+func isOurs(key string) bool {
+	return IsOursOnWorkload(key) || IsOursOnTemplate(key) || isOfSnapshot(key)
+}

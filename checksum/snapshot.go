@@ -97,3 +97,8 @@ func LooksLikeSnapshot(name string) bool {
 	at := len(name) - snapshotDigits
 	return at > 1 && name[at-1] == '-' && isHex(name[at:], snapshotDigits)
 }
+
+// isOfSnapshot reports whether a label or annotation is one that snapshots carry.
+func isOfSnapshot(key string) bool {
+	return key == SnapshotLabel || key == SnapshotOfAnnotation || key == SnapshotMadeAnnotation
+}

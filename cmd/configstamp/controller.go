@@ -34,6 +34,7 @@ type controllerOptions struct {
 	replicated  string
 	limits      rollout.Limits
 	impact      impactOptions
+	snapshots   snapshotOptions
 }
 
 func controllerCommand() *cobra.Command {
@@ -60,6 +61,7 @@ func controllerCommand() *cobra.Command {
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own, unless --namespaces lists those that are; the webhook configuration has to say the same")
 	flags.IntVar(&o.spaces, "namespace-metrics", 0, fmt.Sprintf("how many namespaces have series of their own in metrics, at most %d; the others are summed as (others). 0: no workloads by namespace", shortlist.Most))
 	flags.BoolVar(&o.pods, "pods", false, "tell of the pods of opted-in namespaces whether they really have what their sources hold now (configstamp_pods); needs the right to list and watch pods")
+	o.snapshots.add(flags)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, for several replicas")
 	flags.StringVar(&o.lease, "lease", "configstamp-controller", "Lease of the leader, in configstamp's own namespace")
 	describeEnvironment(command)
@@ -67,7 +69,7 @@ func controllerCommand() *cobra.Command {
 }
 
 func (o *controllerOptions) check() error {
-	errs := []error{o.common.check(), o.impact.check(&o.serving)}
+	errs := []error{o.common.check(), o.impact.check(&o.serving), o.snapshots.check()}
 	if o.settle < 0 {
 		errs = append(errs, fmt.Errorf("--settle=%s: want no less than 0s", o.settle))
 	}
@@ -180,6 +182,9 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
 	if err := o.followPods(p, rules, c); err != nil {
+		return err
+	}
+	if err := o.collectSnapshots(p, c); err != nil {
 		return err
 	}
 

@@ -40,6 +40,7 @@ type common struct {
 	dialects      []string
 	workloads     []string
 	providers     bool
+	pins          bool
 	logFormat     string
 	verbosity     int
 }
@@ -63,6 +64,7 @@ func (o *common) add(flags *pflag.FlagSet) {
 		"Argo Rollouts, DeploymentConfigs, CloneSets and Knative Services are known, and each is looked after while the cluster serves it")
 	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report; "+
 		"from when the cluster serves secretproviderclasspodstatuses")
+	flags.BoolVar(&o.pins, "pins", false, "where the policy says pin, give Pods the ConfigMap content that their template was stamped with, by snapshots; needs the rights to create and delete ConfigMaps")
 	o.serving.add(flags)
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0 what an operator acts on, 2 each admission, 4 what client-go does, at most %d", maxVerbosity))
