@@ -75,7 +75,7 @@ var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // nothing chang
 	InvalidName: outcomeBeside, ForeignStamps: outcomeBeside, Claimed: outcomeBeside,
 	NoSetting: outcomeBeside, NoAnnotation: outcomeBeside, NoLabel: outcomeBeside, NoTemplateSetting: outcomeBeside,
 	OtherPlace: outcomeBeside, NoValue: outcomeBeside, Unnamed: outcomeBeside,
-	PinUnreadable: outcomeBeside, NotPinned: outcomeBeside, UndoLost: outcomeBeside, UndoMixed: outcomeBeside,
+	PinUnreadable: outcomeBeside, NotPinned: outcomeBeside, UndoUnknown: outcomeBeside, UndoLost: outcomeBeside, UndoMixed: outcomeBeside,
 	NotUndone: outcomeBeside, DeclinedKept: outcomeBeside, DeclinedCleared: outcomeBeside,
 }
 

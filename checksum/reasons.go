@@ -28,6 +28,7 @@ const (
 	Panicked
 	PinUnreadable
 	NotPinned
+	UndoUnknown
 	UndoLost
 	UndoMixed
 	NotUndone
@@ -146,6 +147,8 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	PinUnreadable: {"pin-unreadable", Warning, "SettingHasNoEffect", AdmissionReasons, "", "{fault}; nothing is pinned until it is fixed, and nothing is held by it"},
 	NotPinned: {"not-pinned", Warning, "NotPinned", AdmissionReasons, "",
 		"not pinned{pinned}: {fault text}; containers that start later read what is there then"},
+	UndoUnknown: {"undo-unknown", Silent, "", AdmissionReasons, "",
+		"the revisions could not be read in time, to see whether this is an undo; checksums on record stay, and the controller checks again"},
 	UndoLost: {"undo-lost", Silent, "", AdmissionReasons, "",
 		"the template goes back, its ConfigMaps do not: a snapshot that this revision names is gone, or is not ours"},
 	UndoMixed: {"undo-mixed", Silent, "", AdmissionReasons, "",
@@ -214,7 +217,7 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	SnapshotsUnverified: {"snapshots-unverified", Warning, "SnapshotsUnverified", 0, "",
 		"snapshots in the Namespace were made under a key that is lost, or in another cluster; they are not used, and pods start with what the sources hold"},
 
-	NotASnapshot: {"not-a-snapshot", Warning, "NotASnapshot", 0, "",
+	NotASnapshot: {"not-a-snapshot", Warning, "SnapshotLabelMisplaced", 0, "",
 		"it has the label of a snapshot, but its name or its annotation configstamp.dev/of does not fit; it is an ordinary ConfigMap, and the label should go"},
 	ResumeAhead: {"resume-ahead", Warning, "PolicyUnreadable", 0, "",
 		"configstamp.dev/resume: {value}: it was more than a minute ahead when it was written, so it releases nothing; want the present time, as $(date -u +%FT%TZ) gives it"},

@@ -110,10 +110,16 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		},
 	},
 	{
-		key: pinSetting, On: onWorkload,
-		Value:   "`true`, `false` (overrules the Namespace)",
-		Meaning: "pods of Deployments, StatefulSets and DaemonSets keep the content of ConfigMaps that they were rolled out with, whenever they start; `kubectl rollout undo` brings it back",
+		key: pinSetting, On: onWorkload + ", source",
+		Value:   "`true`, `false` (overrules the Namespace); on a source `false`",
+		Meaning: "pods of Deployments, StatefulSets and DaemonSets keep the content of ConfigMaps that they were rolled out with, whenever they start; `kubectl rollout undo` brings it back; on a source `false`: it is never pinned",
 		set:     func(p *Policy, text string) error { return assign(&p.Pin, text, parseTruth) },
+		setOnSource: func(p *SourcePolicy, text string) error {
+			pinned := true
+			err := assign(&pinned, text, parseTruth)
+			p.Unpinned = err != nil || !pinned
+			return err
+		},
 	},
 	{
 		key: installationSetting, On: "Namespace",
@@ -244,8 +250,12 @@ func parseInterval(text string) (time.Duration, error) {
 	return interval, nil
 }
 
-// isOurs reports whether an annotation is written by the webhook, wherever it stands
+// isOurs reports whether a label or annotation is written by us, wherever it stands
 // (a Pod is its own template).
 func isOurs(key string) bool {
-	return IsOursOnWorkload(key) || IsOursOnTemplate(key) || isOfSnapshot(key)
+	switch key {
+	case SnapshotLabel, SnapshotOfAnnotation, SnapshotMadeAnnotation:
+		return true
+	}
+	return IsOursOnWorkload(key) || IsOursOnTemplate(key)
 }

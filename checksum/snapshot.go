@@ -15,8 +15,6 @@ const (
 	SnapshotOfAnnotation = "configstamp.dev/of"
 	// SnapshotMadeAnnotation says when it was made (RFC 3339).
 	SnapshotMadeAnnotation = "configstamp.dev/made"
-	// UnusedSinceAnnotation says since when nothing names it (RFC 3339).
-	UnusedSinceAnnotation = "configstamp.dev/unused-since"
 )
 
 // A snapshot's name is its source's, "-" and a keyed digest of all that it holds:
@@ -96,9 +94,4 @@ func SnapshotFits(of Source, name string) bool {
 func LooksLikeSnapshot(name string) bool {
 	at := len(name) - snapshotDigits
 	return at > 1 && name[at-1] == '-' && isHex(name[at:], snapshotDigits)
-}
-
-// isOfSnapshot reports whether a label or annotation is one that snapshots carry.
-func isOfSnapshot(key string) bool {
-	return key == SnapshotLabel || key == SnapshotOfAnnotation || key == SnapshotMadeAnnotation
 }
