@@ -65,7 +65,8 @@ func (r *Records) declined() Declined {
 // judgement is a verdict in the light of what somebody has declined.
 type judgement struct {
 	verdict Verdict
-	// declined tells that the content, which is not what is on record, was declined.
+	// declined tells that the content, which is not what is on record, was declined. Without
+	// anything on record there is nothing that pods could keep.
 	declined bool
 	// outdated tells that something declined cannot be compared any more.
 	outdated bool
@@ -92,7 +93,7 @@ func (r *Ring) judge(namespace string, s *Selection, held *Records, declined Dec
 	}
 	_, lost := r.UnknownKey(value)
 	switch {
-	case j.verdict == True || j.verdict == Missing && !is:
+	case j.verdict == True || j.verdict == Unrecorded || j.verdict == Missing && !is:
 	case is:
 		j.declined = true
 	case j.verdict == Unverifiable && lost: // it is recorded anew

@@ -50,6 +50,9 @@ func (w *stamping) pin(s *Selection, content *Content) {
 			w.decision.Findings = append(w.decision.Findings, finding)
 		}
 	}
+	if content != nil && content.Policy != nil && content.Policy.Unpinned {
+		return
+	}
 	if a.Policy.Observe {
 		not(Finding{Text: whileObserve})
 		return

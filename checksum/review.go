@@ -67,7 +67,7 @@ func (r *Ring) review(review *Review, policy *Policy, s Selection, held *Records
 		review.ToRecord = append(review.ToRecord, s)
 	case Unrecorded:
 		// A new workload's pods are the first to report.
-		if policy.RestartUnstamped && held.empty() && !s.Source.Kind.reported() {
+		if policy.RestartUnstamped && held.empty() && held.Declined == "" && !s.Source.Kind.reported() {
 			review.Untrue = append(review.Untrue, s.Source)
 		} else {
 			review.ToRecord = append(review.ToRecord, s)
