@@ -35,6 +35,7 @@ type controllerOptions struct {
 	replicated  string
 	limits      rollout.Limits
 	impact      impactOptions
+	snapshots   snapshotOptions
 }
 
 func controllerCommand() *cobra.Command {
@@ -182,6 +183,9 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
 	if err := o.followPods(p, rules, c); err != nil {
+		return err
+	}
+	if err := o.collectSnapshots(p, c); err != nil {
 		return err
 	}
 

@@ -65,7 +65,7 @@ func (o *common) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report; "+
 		"from when the cluster serves secretproviderclasspodstatuses")
 	flags.BoolVar(&o.pins, "pins", false, "pods of workloads that pin (configstamp.dev/pin) start with the content that their templates were stamped with: keep snapshots of it; "+
-		"needs the right to create, patch and delete ConfigMaps, and to list ReplicaSets, ControllerRevisions and Jobs, and the webhook configuration its entry pins.configstamp.dev")
+		"needs the right to create and delete ConfigMaps, and to list ReplicaSets, ControllerRevisions and Jobs, and the webhook configuration its entry pins.configstamp.dev")
 	o.serving.add(flags)
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0 what an operator acts on, 2 each admission, 4 what client-go does, at most %d", maxVerbosity))

@@ -68,7 +68,11 @@ func (c *condenser) condense(kind string, message []byte) (runtime.Object, error
 			return c.snapshot(&meta, &snapshot.Snapshot{Of: of, Content: content, Immutable: immutable, Bytes: length}), nil
 		}
 	}
-	return c.object(&meta, content), nil
+	o := c.object(&meta, content)
+	if _, labelled := meta.labels[checksum.SnapshotLabel]; labelled && kind == "ConfigMap" {
+		o.misses = append(o.misses, checksum.Finding{Reason: checksum.NotASnapshot})
+	}
+	return o, nil
 }
 
 // lastOfEach sorts entries; of those of one name in one map the last counts.

@@ -126,3 +126,16 @@ func (s *Store) SnapshotNamespaces() (namespaces []string) {
 	slices.Sort(namespaces)
 	return namespaces
 }
+
+// SnapshotTotals are how many snapshots there are, and how many bytes they hold.
+func (s *Store) SnapshotTotals() (count, bytes int) {
+	for _, sink := range s.sinks {
+		sink.mu.RLock()
+		for _, one := range sink.snapshots.each() {
+			count++
+			bytes += one.Bytes
+		}
+		sink.mu.RUnlock()
+	}
+	return count, bytes
+}
