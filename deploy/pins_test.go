@@ -29,8 +29,8 @@ func podEntry(t *testing.T, objects []runtime.Object) *admissionregistrationv1.M
 func TestPins_HoldNoPodUp(t *testing.T) {
 	for name, values := range variants {
 		webhook := podEntry(t, rendered(t, append(slices.Clone(values), "webhook.failurePolicy=Fail", "webhook.timeoutSeconds=30")...))
-		if *webhook.FailurePolicy != admissionregistrationv1.Ignore || *webhook.TimeoutSeconds != 1 || *webhook.ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy {
-			t.Errorf("%s: failurePolicy %s, %d s, reinvocationPolicy %s", name, *webhook.FailurePolicy, *webhook.TimeoutSeconds, *webhook.ReinvocationPolicy)
+		if *webhook.FailurePolicy != admissionregistrationv1.Ignore || *webhook.TimeoutSeconds != 1 || *webhook.ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy || *webhook.SideEffects != admissionregistrationv1.SideEffectClassNone {
+			t.Errorf("%s: failurePolicy %s, %d s, reinvocationPolicy %s, sideEffects %s", name, *webhook.FailurePolicy, *webhook.TimeoutSeconds, *webhook.ReinvocationPolicy, *webhook.SideEffects)
 		}
 		want := []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{"CREATE"},
@@ -84,7 +84,7 @@ func TestPins_SideEffectsAreTold(t *testing.T) {
 // What no value asks for is not given.
 func TestPins_TakeRightsWhereTheyAreOn(t *testing.T) {
 	read := []string{"list", "watch", "get"}
-	snapshots := append(slices.Clone(read), "create", "patch", "delete")
+	snapshots := append(slices.Clone(read), "create", "delete")
 	for name, test := range map[string]struct {
 		values        []string
 		maps, history map[string][]string

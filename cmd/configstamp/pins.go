@@ -17,7 +17,7 @@ type snapshotOptions struct {
 
 func (o *snapshotOptions) add(flags *pflag.FlagSet) {
 	flags.IntVar(&o.keep, "snapshots", 10, "how many snapshots of a source stay though nothing names them, while the source exists; with --pins")
-	flags.DurationVar(&o.grace, "snapshot-grace", time.Hour, "how long a snapshot that nothing names is marked before it is deleted; with --pins")
+	flags.DurationVar(&o.grace, "snapshot-grace", time.Hour, "how long nothing may have named a snapshot before it is deleted; a new leader counts anew; with --pins")
 	flags.DurationVar(&o.interval, "snapshot-interval", 10*time.Minute, "shortest time between two looks at who names the snapshots of a namespace; with --pins")
 }
 

@@ -72,7 +72,7 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 		"too many namespaces":            {args: []string{"controller", "--namespace-metrics=1001"}, want: "--namespace-metrics=1001: want 0 to 1000"},
 		"a halt that is none":            {args: []string{"controller", "--foreign-halt=0s"}, want: "--foreign-halt=0s"},
 		"snapshots, fewer than none":     {args: []string{"controller", "--snapshots=-1"}, want: "--snapshots=-1"},
-		"no time for a mark":             {args: []string{"controller", "--snapshot-grace=0s"}, want: "--snapshot-grace=0s"},
+		"snapshots that go at once":      {args: []string{"controller", "--snapshot-grace=0s"}, want: "--snapshot-grace=0s"},
 		"looking without a pause":        {args: []string{"controller", "--snapshot-interval=0s"}, want: "--snapshot-interval=0s"},
 		"copies that roll otherwise":     {args: []string{"controller", "--replicated=alone"}, want: "--replicated=alone: want together or each"},
 		"an environment variable":        {args: []string{"controller"}, environment: map[string]string{"CONFIGSTAMP_SETTLE": "soon"}, want: "CONFIGSTAMP_SETTLE"},
