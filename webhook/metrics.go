@@ -94,11 +94,11 @@ func NewPodMetrics(registry prometheus.Registerer, m *Metrics) *PodMetrics {
 		malformed: m.malformed,
 		pods: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_pod_pins_total",
-			Help: "New Pods whose template names snapshots, by whether all, some or none of their references were pinned.",
+			Help: "New Pods whose template names snapshots, by whether all, some or none of their references were pinned. Only with --pins.",
 		}, []string{"result"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "configstamp_pod_pin_duration_seconds",
-			Help:    "Time from a decoded request for a new Pod to its answer.",
+			Help:    "Time from a decoded request for a new Pod to its answer. Only with --pins.",
 			Buckets: []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .1, .25, .5, 1},
 		}),
 	}

@@ -35,7 +35,6 @@ type controllerOptions struct {
 	replicated  string
 	limits      rollout.Limits
 	impact      impactOptions
-	snapshots   snapshotOptions
 }
 
 func controllerCommand() *cobra.Command {

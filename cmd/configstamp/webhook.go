@@ -16,7 +16,6 @@ import (
 	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/admission"
-	"github.com/configstamp/configstamp/internal/archive"
 	"github.com/configstamp/configstamp/internal/eventqueue"
 	"github.com/configstamp/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/source"
@@ -134,15 +133,11 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 
 // pinning has the handler pin workloads, and serves Pods beside it.
 func pinning(p *process, handler *webhook.Handler) (serves http.Handler, healthy func(time.Time) error, err error) {
-	snapshots, err := archive.New(p.config, archive.Options{Store: p.store, Ring: p.keys.Ring, Registry: p.registry})
-	if err != nil {
-		return nil, nil, err
-	}
 	if handler.Revisions, err = revisions.New(p.config); err != nil {
 		return nil, nil, err
 	}
-	handler.Snapshots = snapshots
-	pods := &webhook.Pods{Archive: snapshots, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce}
+	handler.Snapshots = p.archive
+	pods := &webhook.Pods{Archive: p.archive, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce}
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)
 	mux.Handle(webhook.PodPath, pods)
