@@ -184,6 +184,9 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err := o.followPods(p, rules, c); err != nil {
 		return err
 	}
+	if err := o.collectSnapshots(p, c); err != nil {
+		return err
+	}
 
 	group, ctx := errgroup.WithContext(ctx)
 	for _, run := range p.watch(ctx) {
