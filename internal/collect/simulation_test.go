@@ -77,7 +77,7 @@ func simulate(t *testing.T, seed uint64, sum map[string]int) {
 	}
 	w := &world{api: newAPI(seed), t: t, seed: seed, ring: checksum.NewRing(key), missing: map[string]time.Time{}, bySomebody: map[string]bool{}, persons: seed%3 == 0}
 	w.deleted = w.onDelete
-	w.failing = []float64{0, .02, .1}[seed%3]
+	w.failing = []float64{0, .02, .3}[seed%3]
 	ring := func() *checksum.Ring { return w.ring }
 	slowest := []time.Duration{10 * time.Millisecond, time.Second, 5 * time.Second}[seed%3]
 	lag := func() time.Duration { return w.upTo(slowest) }
@@ -226,7 +226,11 @@ func (w *world) roll(ctx context.Context) {
 }
 
 func (w *world) store(resource, name string, names map[checksum.Source]string) {
-	time.Sleep(w.upTo(3 * time.Second))
+	slowest := 3 * time.Second
+	if w.chance(.3) { // others' webhooks hang
+		slowest = 30 * time.Second
+	}
+	time.Sleep(w.upTo(slowest))
 	pins := map[string]string{}
 	for of, name := range names {
 		pins[of.String()] = name + " startup,live"
