@@ -2,7 +2,6 @@ package collect
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -164,7 +163,7 @@ func (c *Collector) try(ctx context.Context, namespace string, thorough bool) {
 			c.again(namespace)
 		}
 	}()
-	if err := c.look(ctx, namespace, thorough); err != nil && !errors.Is(err, context.Canceled) {
+	if err := c.look(ctx, namespace, thorough); err != nil && ctx.Err() == nil {
 		logger.Error(err, "Snapshots are not collected, and stay", "namespace", namespace)
 		c.again(namespace)
 	}

@@ -48,7 +48,7 @@ func New(config *rest.Config) (*Client, error) {
 	return &Client{rest: client, slots: make(chan struct{}, parallel)}, nil
 }
 
-// resources are those in which the revisions of a kind are kept.
+// resource is where the revisions of a kind are kept, "" where nowhere.
 func resource(kind *workload.Kind) string {
 	switch kind.Resource + "." + kind.Group {
 	case "deployments.apps":
