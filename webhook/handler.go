@@ -54,7 +54,7 @@ type Keys interface {
 	Refresh(ctx context.Context, keyID string) (found bool, err error)
 }
 
-var errNoKey = errors.New("the digest key is not there yet")
+var errNoKey = errors.New("there is no digest key yet")
 
 // Answer is what an admission comes to. It never denies.
 type Answer struct {
@@ -281,7 +281,7 @@ func (h *Handler) asked(request *admissionv1.AdmissionRequest, object, old *work
 	}
 	var err error
 	if admission.Sent, err = object.Records(); err != nil {
-		warnings = append(warnings, "configstamp: "+err.Error()+"; it is dropped")
+		warnings = append(warnings, "configstamp: "+err.Error()+"; the annotation is dropped")
 	}
 	if !admission.Create {
 		// An unreadable baseline counts as none, and was warned of above.

@@ -27,7 +27,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_admissions_total",
-			Help: "Admission requests answered, by operation, by what they came to, and by the first thing that was amiss, if any was.",
+			Help: "Admission requests answered, by operation, by outcome, and by the first problem, if there was one.",
 		}, []string{"operation", "outcome", "reason"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "configstamp_admission_duration_seconds",
@@ -36,7 +36,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		fresh: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_freshness_checks_total",
-			Help: "Checks that memory holds what the API server holds, by whether it could be proven in time.",
+			Help: "Checks that the cache holds what the API server holds, by whether that could be proven in time.",
 		}, []string{"proven"}),
 		checking: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "configstamp_freshness_check_duration_seconds",
@@ -45,7 +45,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_malformed_requests_total",
-			Help: "HTTP requests that were no admission review, by status code.",
+			Help: "HTTP requests that were not an admission review, by status code.",
 		}, []string{"code"}),
 	}
 	for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {

@@ -77,7 +77,7 @@ func (h *Handler) watchStripping(request *admissionv1.AdmissionRequest, uid type
 	if h.Announce == nil || isDryRun(request) || !lacks(sent, held) || !h.stripping.count(uid, h.now()) {
 		return
 	}
-	h.Announce(workloadOf(request, uid), checksum.ChecksumsTakenAway, fmt.Sprintf("%s takes the configstamp annotations away again and again, and they are put back each time: have it keep annotations that it does not know, or opt this workload out with the label %s: %s",
+	h.Announce(workloadOf(request, uid), checksum.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
 		clientOf(request), checksum.InjectLabel, checksum.InjectDisabled))
 }
 

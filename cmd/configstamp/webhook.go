@@ -40,10 +40,10 @@ func webhookCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	o.add(flags)
-	flags.StringVar(&o.address, "address", ":8443", "address at which the API server calls")
-	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "longest time in which to prove, for people's requests, that memory holds what the API server holds; our own re-admissions have three quarters of the webhook's timeoutSeconds")
-	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to go on serving after a signal to stop, while the API server learns of it")
-	flags.DurationVar(&o.drain, "shutdown-drain", 15*time.Second, "how long requests under way may take after that")
+	flags.StringVar(&o.address, "address", ":8443", "address at which the API server calls the webhook")
+	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "how long a person's request may wait for the proof that memory holds what the API server holds; our own re-admissions may wait for three quarters of the webhook's timeoutSeconds")
+	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to go on serving after a signal to stop, until the API server has noticed")
+	flags.DurationVar(&o.drain, "shutdown-drain", 15*time.Second, "how long requests that are under way may take after that")
 	describeEnvironment(command)
 	return command
 }
@@ -154,7 +154,7 @@ func (p *process) ableToAdmit(ctx context.Context, certificate *certs.Source) er
 	case !p.spaces.HasSynced():
 		return errors.New("the policies of Namespaces are still being read")
 	case p.keys.Ring() == nil:
-		return errors.New("the digest key is not there yet")
+		return errors.New("there is no digest key yet")
 	case !certificate.Ready():
 		return errors.New("there is no serving certificate yet")
 	}

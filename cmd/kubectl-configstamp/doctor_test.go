@@ -140,8 +140,8 @@ func TestDoctor(t *testing.T) {
 		"webhook-one-endpoint":        {set(ourSlice, []any{map[string]any{"addresses": []any{"10.0.0.7"}}}, "endpoints")},
 		"webhook-silent":              {says()},
 		"webhook-kind-left-out":       {entry(func(e map[string]any) { e["rules"] = e["rules"].([]any)[1:] }), says()},
-		"webhook-deferred":            {says("configstamp: deferred: what the sources hold could not be proven in time; ask again")},
-		"webhook-key-lost":            {says("configstamp: key-lost: a checksum on record cannot be compared, because its key is lost or another installation's; nothing would restart")},
+		"webhook-deferred":            {says("configstamp: deferred: the present content of the sources could not be read in time; ask again")},
+		"webhook-key-lost":            {says("configstamp: key-lost: a recorded checksum cannot be compared, because its key is lost or belongs to another installation; nothing would restart")},
 		"webhook-dry-runs-refused":    {refuses(`admission webhook "policy.example.com" does not support dry run`)},
 		"certificate-no-bundle":       {entry(func(e map[string]any) { delete(e["clientConfig"].(map[string]any), "caBundle") })},
 		"certificate-bundle-nonsense": {entry(func(e map[string]any) { e["clientConfig"].(map[string]any)["caBundle"] = "bm9uc2Vuc2U=" })},
@@ -293,6 +293,28 @@ func TestDoctor_Forms(t *testing.T) {
 	golden(t, "doctor/forms-wide", server, "doctor", "-o", "wide")
 	golden(t, "doctor/forms-json", server, "doctor", "-o", "json")
 	golden(t, "doctor/forms-name", server, "doctor", "-o", "name")
+}
+
+// Right after an installation nothing is opted in: that is no fault, and doctor says what to do next.
+func TestDoctor_NothingIsOptedIn(t *testing.T) {
+	bare := func(changes ...func(*testing.T, *fakecluster.Server)) *fakecluster.Server {
+		server := healthy(t)
+		for _, change := range append(changes, set(shop, map[string]any{}, "metadata", "labels"), says()) {
+			change(t, server)
+		}
+		return server
+	}
+	golden(t, "doctor/opted-in-nothing", bare(), "doctor")
+	golden(t, "doctor/opted-in-nothing-all", bare(), "doctor", "-A")
+	golden(t, "doctor/opted-in-empty", bare(apply("{apiVersion: v1, kind: Namespace, metadata: {name: other, labels: {configstamp.dev/inject: enabled}}}")), "doctor", "-A")
+	golden(t, "doctor/opted-in-never", bare(), "doctor", "-n", "configstamp")
+	for _, args := range [][]string{{"doctor"}, {"doctor", "-A"}} {
+		server := bare()
+		server.Forbid = func(_, resource, _ string) bool { return resource == "deployments" }
+		if out, _, code := run(t, server, args...); code != codeUnlooked || strings.Contains(out, "opted in") {
+			t.Errorf("%v: where a kind of workloads is not listed, it ended with %d:\n%s", args, code, out)
+		}
+	}
 }
 
 // What cannot be looked at is never fine.

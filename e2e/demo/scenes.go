@@ -204,7 +204,7 @@ func badEdit(ctx context.Context, s *stage) error {
 	if err := s.event(ctx, "configmap/shop-settings", "the change stops"); err != nil {
 		return err
 	}
-	if err := s.event(ctx, "deployment/stock", "it does not roll"); err != nil {
+	if err := s.event(ctx, "deployment/stock", "this workload does not roll out"); err != nil {
 		return err
 	}
 	if _, err := s.kubectl(ctx, "get", "pods", "-l", "app in (cart,checkout,search,stock)"); err != nil {

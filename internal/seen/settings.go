@@ -90,6 +90,17 @@ func (s *Settings) Serves(w *Workload, n Namespace) (Standing, checksum.Reason) 
 	return NotServed, why
 }
 
+// OptsIn reports whether a Namespace is opted in as a whole.
+func (s *Settings) OptsIn(name string, n Namespace) bool {
+	switch {
+	case name == s.Installation || n.Ending:
+		return false
+	case len(s.Namespaces) > 0:
+		return slices.Contains(s.Namespaces, name)
+	}
+	return (n.OptedIn || n.Listed) && !slices.Contains(s.Excluded, name)
+}
+
 // Hinges reports whether a workload is not served by the labels, and would be if --namespaces
 // listed its Namespace: nobody but the webhook can say so.
 func (s *Settings) Hinges(w *Workload, n Namespace) bool {

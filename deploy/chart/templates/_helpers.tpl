@@ -48,14 +48,14 @@ labels:
 {{- fail "metrics: enable podMonitor or serviceMonitor; both would count everything twice" }}
 {{- end }}
 {{- if and (eq .Values.metrics.exposure "loopback") (or .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled) }}
-{{- fail "metrics.exposure: loopback cannot be scraped by a podMonitor or serviceMonitor; take plain or tls" }}
+{{- fail "metrics.exposure: loopback cannot be scraped by a podMonitor or serviceMonitor; use plain or tls" }}
 {{- end }}
 {{- if and .Values.hostNetwork .Values.networkPolicy.enabled }}
 {{- fail "networkPolicy: a NetworkPolicy does nothing for Pods with hostNetwork; limit the ports in the firewall of the nodes" }}
 {{- end }}
 {{- range $key, $_ := .Values.commonLabels }}
 {{- if or (hasPrefix "app.kubernetes.io/" $key) (hasPrefix "helm.sh/" $key) }}
-{{- fail (printf "commonLabels: %s is a label that the chart sets by itself; take another one" $key) }}
+{{- fail (printf "commonLabels: %s is a label that the chart sets itself; choose another one" $key) }}
 {{- end }}
 {{- end }}
 {{- if not (and .Values.webhook.port .Values.webhook.metricsPort .Values.webhook.healthPort .Values.controller.metricsPort .Values.controller.healthPort (or (.Values.impact).port (not (include "configstamp.impact" .)))) }}
@@ -68,7 +68,7 @@ labels:
 {{- fail (printf "%s and %s are both %s, and the two containers share one network; give each a port of its own" (get $taken $port) .value $port) }}
 {{- end }}
 {{- if and $.Values.hostNetwork (eq $port "10250") }}
-{{- fail (printf "%s: 10250 is the kubelet's own port on every node, so that it cannot be taken with hostNetwork; take another one" .value) }}
+{{- fail (printf "%s: 10250 is the kubelet's own port on every node, so it cannot be used with hostNetwork; choose another one" .value) }}
 {{- end }}
 {{- $_ := set $taken $port .value }}
 {{- end }}
