@@ -188,3 +188,55 @@ func TestPeopleAreToldOfWhatIsLost(t *testing.T) {
 		t.Errorf("%v after %d lists", err, finder.asked)
 	}
 }
+
+// TestAnEditIsAUse: what a source held, or holds, may be named by an admission that is under
+// way.
+func TestAnEditIsAUse(t *testing.T) {
+	of := checksum.Source{Kind: checksum.ConfigMap, Name: "web"}
+	content := func(value string) *checksum.Content {
+		return checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"a": value}})
+	}
+	key, err := checksum.NewKey(make([]byte, checksum.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := checksum.NewRing(key)
+	store := &shelf{contents: map[checksum.Source]*checksum.Content{of: content("now")}}
+	for i, value := range []string{"was", "now", "old"} {
+		name := ring.SnapshotName("shop", of, content(value))
+		store.all = append(store.all, snapshot.Snapshot{Namespace: "shop", Name: name, Of: of, Content: content(value), Immutable: true, UID: types.UID(fmt.Sprint(i))})
+	}
+	for _, edited := range []bool{false, true} {
+		var gone []string
+		c := newCollector(&fixed{found: &names{}}, func(string) configMaps { return deleting{store, &gone} }, Options{
+			Store: store, Archive: absent{store}, Ring: func() *checksum.Ring { return ring }, Clock: clock.RealClock{}, Interval: time.Minute,
+		})
+		store.contents[of] = nil
+		if err := c.look(t.Context(), "shop", true); err != nil || len(gone) > 0 {
+			t.Fatalf("%v, %v gone at once", err, gone)
+		}
+		store.contents[of] = content("now")
+		want := 3
+		if edited {
+			c.edited("shop", of, content("was"))
+			want = 1
+		}
+		store.contents[of] = content("other")
+		if err := c.look(t.Context(), "shop", true); err != nil {
+			t.Fatal(err)
+		}
+		if len(gone) != want || !slices.Contains(gone, store.all[2].Name) {
+			t.Errorf("edited %v: %v are deleted, want %d", edited, gone, want)
+		}
+	}
+}
+
+type deleting struct {
+	*shelf
+	gone *[]string
+}
+
+func (d deleting) Delete(_ context.Context, name string, _ metav1.Preconditions) error {
+	*d.gone = append(*d.gone, name)
+	return nil
+}
