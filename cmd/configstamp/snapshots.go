@@ -72,7 +72,7 @@ func (o *controllerOptions) collectSnapshots(p *process, c *controller.Controlle
 		}, func() float64 { count, _ := p.store.SnapshotTotals(); return float64(count) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "configstamp_snapshot_bytes",
-			Help: "What they hold, in bytes of keys and values. Only with --pins.",
+			Help: "Bytes of keys and values in snapshots of ConfigMaps. Only with --pins.",
 		}, func() float64 { _, bytes := p.store.SnapshotTotals(); return float64(bytes) }),
 	)
 	c.WhileLeading(collector.Run)

@@ -60,7 +60,7 @@ func mutants() map[Breakage]mutant {
 		"unreported-is-absent": {"checksum/verdict.go", "if content == nil && (s.Source.Kind.reported() ||", "if content == nil && (false ||"},
 		"lost-key-restarts":    {"checksum/verdict.go", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Unverifiable", "key, ok := r.Key(keyID)\n\tif !ok {\n\t\treturn Untrue"},
 		"nobody-claims":        {"checksum/decide.go", "case a.Asker == Recorder && a.Account == ServiceAccount:", "case false:"},
-		"content-is-printed":   {"internal/source/condense.go", "name, value, err := wire.Entry(field)", "name, value, err := wire.Entry(field)\n\t\t\tif kind == \"Secret\" {\n\t\t\t\tprintln(string(value))\n\t\t\t}"},
+		"content-is-printed":   {"internal/source/condense.go", "name, value, err := wire.Entry(field.Bytes)", "name, value, err := wire.Entry(field.Bytes)\n\t\t\tif kind == \"Secret\" {\n\t\t\t\tprintln(string(value))\n\t\t\t}"},
 		"watches-are-kept":     {"internal/follow/forget.go", "\t\tf.inner = nil\n", ""},
 		"gives-up":             {"controller/readmit.go", "return 0, answer.away()", "return 0, nil"},
 		"older-is-believed":    {"internal/source/sink.go", "if known(o.resourceVersion, s.newest) {", "if false && known(o.resourceVersion, s.newest) {"},

@@ -157,7 +157,7 @@ func (c *Collector) lost(ctx context.Context, namespace, name string, of checksu
 		}
 		text := fmt.Sprintf("snapshot %s of %s was deleted, and %s holds other content now: new pods start with that", name, of, of)
 		if len(names) > 0 {
-			text += fmt.Sprintf("; containers of %s cannot start again: delete them, and they come back", list(names))
+			text += fmt.Sprintf("; containers of %s may fail to start again: delete them, and they come back", list(names))
 		}
 		c.options.Tell(&corev1.ObjectReference{APIVersion: u.APIVersion, Kind: u.Kind, Namespace: namespace, Name: u.name, UID: u.uid}, checksum.SnapshotLost, text)
 	}

@@ -149,6 +149,18 @@ func (w *world) begin() {
 		w.sources = append(w.sources, of)
 		w.write(of, 0)
 	}
+	for i, change := range []func(*corev1.ConfigMap){ // what only looks like snapshots
+		func(s *corev1.ConfigMap) { s.Data["key"] = "other" },
+		func(s *corev1.ConfigMap) { s.Immutable = nil },
+		func(s *corev1.ConfigMap) { s.BinaryData = map[string][]byte{"more": {1}} },
+	} {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}, Data: map[string]string{"key": fmt.Sprint("old ", i)}}
+		cm = snapshot.Of(cm, w.ring.SnapshotName("shop", w.sources[0], checksum.ContentOfConfigMap(cm)), time.Unix(int64(i), 0))
+		change(cm)
+		w.mu.Lock()
+		w.put(cm)
+		w.mu.Unlock()
+	}
 	for i := range 3 {
 		w.set("deployments", fmt.Sprint("app-", i), &object{uid: fmt.Sprint("app-", i)})
 		w.set("statefulsets", fmt.Sprint("db-", i), &object{uid: fmt.Sprint("db-", i)})
@@ -369,6 +381,13 @@ func (w *world) onDelete(cm *corev1.ConfigMap) {
 // its source went back to that content: the watches' lag, the wait, and some requests.
 const bearable = 20 * time.Second
 
+// holds reports whether a source holds what a name stands for; the caller holds the lock.
+func (w *world) holds(text, name string) bool {
+	of, err := checksum.ParseSource(text)
+	source := w.maps[of.Name]
+	return err == nil && source != nil && w.ring.NamesSnapshot("shop", of, checksum.ContentOfConfigMap(source), name)
+}
+
 // check looks for names of snapshots that are not there.
 func (w *world) check(context.Context) {
 	w.mu.Lock()
@@ -376,8 +395,8 @@ func (w *world) check(context.Context) {
 	missing := map[string]bool{}
 	for _, objects := range w.objects {
 		for _, o := range objects {
-			for _, value := range o.pins {
-				if name, _, _ := strings.Cut(value, " "); w.maps[name] == nil && !w.bySomebody[name] {
+			for of, value := range o.pins {
+				if name, _, _ := strings.Cut(value, " "); w.maps[name] == nil && (!w.bySomebody[name] || w.failing == 0 && w.holds(of, name)) {
 					missing[name] = true
 				}
 			}
@@ -389,7 +408,7 @@ func (w *world) check(context.Context) {
 			w.missing[name] = time.Now()
 		} else if time.Since(since) > bearable {
 			w.t.Errorf("seed %d, %s: %s is gone, and named by %v", w.seed, time.Now().Format("15:04:05.000"), name, w.naming(name))
-			w.bySomebody[name] = true // said once
+			w.missing[name] = time.Now() // do not say it all the time
 		}
 	}
 	maps.DeleteFunc(w.missing, func(name string, _ time.Time) bool { return !missing[name] })
