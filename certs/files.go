@@ -28,7 +28,7 @@ type Files struct {
 }
 
 // errNotAPair stands for whatever the parser says, because the parser may quote what it has read.
-var errNotAPair = errors.New("certificate and key file do not make a pair: malformed, half-written, or not belonging together")
+var errNotAPair = errors.New("certificate file and key file do not match: malformed, half-written, or not belonging together")
 
 // FromFiles is the source that serves what lies in two files, and follows them.
 //

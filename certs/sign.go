@@ -92,7 +92,7 @@ func authorityIn(data map[string][]byte, now time.Time) (authority *tls.Certific
 	case !bytes.Equal(data[caKey], data[corev1.TLSCertKey]):
 		return nil, caKey + " and " + corev1.TLSCertKey + " differ"
 	case !pair.Leaf.IsCA:
-		return nil, "it is no authority"
+		return nil, "it is not an authority"
 	case aging(pair.Leaf, now):
 		return nil, "it is two thirds through its life"
 	}

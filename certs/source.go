@@ -103,7 +103,7 @@ func (s *Source) follow(ctx context.Context) {
 		case served != before:
 			log.Info("Serving a new certificate", "serial", served.Leaf.SerialNumber.Text(16), "notAfter", served.Leaf.NotAfter)
 		case newest != served && newest != told:
-			log.Info("Still serving the certificate before the newest, which is not valid or not trusted yet",
+			log.Info("Still serving the previous certificate: the newest is not valid or not trusted yet",
 				"newestNotBefore", newest.Leaf.NotBefore, "newestNotAfter", newest.Leaf.NotAfter, "servedNotAfter", served.Leaf.NotAfter)
 			told = newest
 		}

@@ -78,7 +78,7 @@ func parseNamePattern(kind Kind, text string, most int) (pattern NamePattern, pa
 		return NamePattern{Kind: kind, plain: string(expression.Rune)}, 0, nil
 	}
 	if parts = partsOf(expression); parts > most {
-		return NamePattern{}, 0, fmt.Errorf("want expressions of no more than %d parts in all, with what is repeated written out", mostParts)
+		return NamePattern{}, 0, fmt.Errorf("want regular expressions of no more than %d parts in all; a part that repeats counts each time", mostParts)
 	}
 	whole, err := regexp.Compile("^(?:" + text + ")$")
 	if err != nil {
@@ -87,7 +87,7 @@ func parseNamePattern(kind Kind, text string, most int) (pattern NamePattern, pa
 	return NamePattern{Kind: kind, expression: whole}, parts, nil
 }
 
-func noExpression(text string) error { return fmt.Errorf("%q is no regular expression (RE2)", text) }
+func noExpression(text string) error { return fmt.Errorf("%q is not a regular expression (RE2)", text) }
 
 // partsOf counts what an expression is made of, before anything is made of it.
 func partsOf(expression *syntax.Regexp) int {
@@ -257,7 +257,7 @@ func (t *translation) wave() {
 				if !qualified {
 					name = item
 				} else if namespace != t.namespace {
-					return fmt.Errorf("%q is in another namespace, and sources are read in the workload's own alone", item)
+					return fmt.Errorf("%q is in another namespace; configstamp reads sources only in the workload's own namespace", item)
 				}
 				t.Names = append(t.Names, NamePattern{Kind: kind, plain: name})
 			}

@@ -238,7 +238,7 @@ func TestAListInADialectHasItsLimits(t *testing.T) {
 			case c.want == "" && len(foreign.Faults) > 0, c.want != "" && (len(foreign.Faults) != 1 || !strings.Contains(foreign.Faults[0].Error(), c.want)):
 				t.Errorf("%q: %v", c.want, foreign.Faults)
 			case c.want == "" && len(foreign.Names) == 0:
-				t.Error("it names nothing")
+				t.Error("the list is empty")
 			}
 		})
 	}

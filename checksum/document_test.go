@@ -16,10 +16,13 @@ var write = flag.Bool("write", false, "write the table of settings into docs/pol
 // The table that people read is made of the table that is read.
 func TestTheDocumentedSettingsAreThoseThatAreRead(t *testing.T) {
 	const begin, end = "<!-- settings, made by: go test ./checksum -run Documented -write -->\n", "<!-- end of settings -->"
-	table := "| annotation | on | value | meaning |\n|---|---|---|---|\n"
+	table := "| annotation | on |\n|---|---|\n"
+	details := ""
 	for _, setting := range checksum.Settings() {
-		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", setting.Key(), setting.On, setting.Value, setting.Meaning)
+		table += fmt.Sprintf("| `%s` | %s |\n", setting.Key(), setting.On)
+		details += folded(fmt.Sprintf("- **`%s`**: %s.", setting.Key(), setting.Value)) + folded(fmt.Sprintf("  *Meaning*: %s.", setting.Meaning))
 	}
+	table += "\n" + details
 	path := filepath.Join("..", "docs", "policy.md")
 	document, err := os.ReadFile(path)
 	if err != nil {
@@ -39,4 +42,16 @@ func TestTheDocumentedSettingsAreThoseThatAreRead(t *testing.T) {
 	if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// folded is a text in lines that people can read beside each other in a diff.
+func folded(text string) string {
+	const width = 140
+	lines := ""
+	for len(text) > width {
+		end := strings.LastIndex(text[:width], " ")
+		lines += text[:end] + "\n"
+		text = "  " + text[end+1:]
+	}
+	return lines + text + "\n"
 }

@@ -170,7 +170,7 @@ func (r *Referenced) Lacks(settings map[string]string) []Finding {
 		if isGlob(pattern.Name) || slices.Contains(also, source) || r.has(source) {
 			continue
 		}
-		finding := Finding{Reason: Unnamed, Source: source, Text: "; correct the name, or take it out"}
+		finding := Finding{Reason: Unnamed, Source: source, Text: "; correct the name, or remove it"}
 		if meant := nearest(source.String(), r.names()); meant != "" {
 			finding.Text = "; did you mean " + meant + "?"
 		}

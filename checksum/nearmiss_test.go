@@ -35,9 +35,9 @@ func TestNearMisses(t *testing.T) {
 		{checksum.OfWorkload, annotation, "configstamp.dev/rollback-on-failure", "x", "the annotation configstamp.dev/rollback-on-failure is not a setting of a workload; it has no effect"},
 
 		// In the wrong place.
-		{checksum.OfNamespace, annotation, "configstamp.dev/inject", "enabled", "the annotation configstamp.dev/inject has no effect: it is a label, not an annotation; write it as a label"},
-		{checksum.OfWorkload, annotation, "configstamp.dev/inject", "enabled", "the annotation configstamp.dev/inject has no effect: it is a label, not an annotation; write it as a label"},
-		{checksum.OfWorkload, label, "configstamp.dev/mode", "observe", "the label configstamp.dev/mode has no effect: it is an annotation, not a label; write it as an annotation"},
+		{checksum.OfNamespace, annotation, "configstamp.dev/inject", "enabled", "the annotation configstamp.dev/inject has no effect; write it as a label"},
+		{checksum.OfWorkload, annotation, "configstamp.dev/inject", "enabled", "the annotation configstamp.dev/inject has no effect; write it as a label"},
+		{checksum.OfWorkload, label, "configstamp.dev/mode", "observe", "the label configstamp.dev/mode has no effect; write it as an annotation"},
 		{checksum.OfTemplate, label, "configstamp.dev/inject", "enabled", "the label configstamp.dev/inject has no effect on a pod template; write it on the workload's own metadata as a label"},
 		{checksum.OfTemplate, annotation, "configstamp.dev/pause", "true", "the annotation configstamp.dev/pause has no effect on a pod template; write it on the workload's own metadata as an annotation"},
 		{checksum.OfSource, annotation, "configstamp.dev/pause", "true", "the annotation configstamp.dev/pause has no effect on a ConfigMap or Secret; write it on a workload or its Namespace"},
@@ -114,13 +114,13 @@ func TestNamesThatNothingReferences(t *testing.T) {
 	reloader := checksum.Translate([]checksum.Dialect{checksum.Reloader}, namespace, map[string]string{"configmap.reloader.stakater.com/reload": "by-reloader"}, nil)
 	for only, want := range map[string]string{
 		"configmap/web-message":                 "",
-		"configmap/typo":                        "configstamp.dev/only names configmap/typo, which nothing here references; correct the name, or take it out",
+		"configmap/typo":                        "configstamp.dev/only names configmap/typo, which nothing here references; correct the name, or remove it",
 		"configmap/web-mesage,secret/*":         "configstamp.dev/only names configmap/web-mesage, which nothing here references; did you mean configmap/web-message?",
 		"secret/none-*":                         "", // a glob may well match nothing yet
 		"configmap/routes":                      "", // also names it
 		"configmap/by-reloader":                 "",
 		"configmap/":                            "", // it cannot be read, which is told of
-		"secret/web-message,secret/db-password": "configstamp.dev/only names secret/web-message, which nothing here references; correct the name, or take it out",
+		"secret/web-message,secret/db-password": "configstamp.dev/only names secret/web-message, which nothing here references; correct the name, or remove it",
 	} {
 		var by *checksum.Referenced
 		by = by.With(references[:1], nil).With(references[1:], reloader)

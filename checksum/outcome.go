@@ -39,18 +39,18 @@ type OutcomeRow struct {
 
 // outcomes is the table. Nothing changes it.
 var outcomes = [outcomeCount]OutcomeRow{ //nolint:gochecknoglobals // see above
-	OutcomeInStep:      {"in-step", "every checksum on record is true; nothing would change"},
+	OutcomeInStep:      {"in-step", "every recorded checksum is up to date; nothing would change"},
 	OutcomeWouldRoll:   {"would-roll", "the workload would be stamped and roll out; an order by this field manager does not wait for pause, window or min-interval"},
-	OutcomeWouldRecord: {"would-record", "what is there now would be recorded; nothing would restart"},
+	OutcomeWouldRecord: {"would-record", "the present content would be recorded; nothing would restart"},
 	OutcomeObserved:    {"observed", "content has changed, but mode is observe; nothing would restart"},
 	OutcomeHeld:        {"held", "content has changed, but the workload is held; nothing would restart"},
 	OutcomeMissing:     {"missing", "a required source or key does not exist; nothing restarts until it does"},
 	OutcomeUnreadable:  {"unreadable", "a setting or the pod template cannot be read; nothing restarts until it is fixed"},
-	OutcomeDeferred:    {"deferred", "what the sources hold could not be proven in time; ask again"},
-	OutcomeOversize:    {"oversize", "with the checksums the annotations would be too large; nothing would change"},
+	OutcomeDeferred:    {"deferred", "the present content of the sources could not be read in time; ask again"},
+	OutcomeOversize:    {"oversize", "the annotations would be too large with the checksums; nothing would change"},
 	OutcomeOptedOut:    {"opted-out", "the workload is not opted in; configstamp leaves it alone"},
-	OutcomeKeyLost:     {"key-lost", "a checksum on record cannot be compared, because its key is lost or another installation's; nothing would restart"},
-	OutcomeDeclined:    {"declined", "configstamp does not stamp such an object, or failed; nothing would change"},
+	OutcomeKeyLost:     {"key-lost", "a recorded checksum cannot be compared, because its key is lost or belongs to another installation; nothing would restart"},
+	OutcomeDeclined:    {"declined", "configstamp does not stamp objects of this kind, or an error occurred; nothing would change"},
 }
 
 // outcomeBeside is that of a reason that is told beside the outcome and decides nothing.

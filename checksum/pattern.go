@@ -72,7 +72,7 @@ func items(list string) ([]string, error) {
 func someItems(list string) ([]string, error) {
 	found, err := items(list)
 	if err == nil && len(found) == 0 {
-		err = errors.New("it names nothing")
+		err = errors.New("the list is empty")
 	}
 	return found, err
 }
@@ -108,7 +108,7 @@ func parseSources(list string) ([]Source, error) {
 	sources := make([]Source, 0, len(names))
 	for _, item := range names {
 		if isGlob(item) {
-			return nil, fmt.Errorf("%q: names alone are read here, no globs", item)
+			return nil, fmt.Errorf("%q: globs are not allowed here; write whole names", item)
 		}
 		source, err := ParseSource(item)
 		if err != nil {
@@ -145,7 +145,7 @@ func checkGlob(glob, what string, valid func(plain string) bool) error {
 		return err
 	}
 	if _, err := path.Match(glob, ""); err != nil {
-		return fmt.Errorf("%q: the brackets or the backslash of this glob are not closed", glob)
+		return fmt.Errorf("%q is not a valid glob: check its brackets and backslashes", glob)
 	}
 	plain := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(globSigns, r) {
@@ -157,7 +157,7 @@ func checkGlob(glob, what string, valid func(plain string) bool) error {
 	case !isGlob(glob) && !valid(plain):
 		return fmt.Errorf("%q: no object can have this %s", glob, what)
 	case isGlob(glob) && strings.Trim(plain, "-._") != "" && !valid("a"+plain+"a"):
-		return fmt.Errorf("%q: no %s holds these characters", glob, what)
+		return fmt.Errorf("%q: no %s can contain these characters", glob, what)
 	}
 	return nil
 }

@@ -44,13 +44,13 @@ func TestTheNearestSettingCountsAlone(t *testing.T) {
 
 func TestWhatCannotBeReadIsAFaultAndCountsAsUnset(t *testing.T) {
 	for setting, values := range map[string]map[string]string{ // value: what the error names
-		"only":         {"": "nothing", "web": `"web"`, "pod/x": `"pod/x"`, "configmap/A": `"A"`, "configmap/[": `"["`, "configmap/a b*": "characters", ",": "nothing", "configmap/": `""`},
+		"only":         {"": "the list is empty", "web": `"web"`, "pod/x": `"pod/x"`, "configmap/A": `"A"`, "configmap/[": `"["`, "configmap/a b*": "characters", ",": "the list is empty", "configmap/": `""`},
 		"ignore":       {"true": `"true"`, "secret/": `""`},
-		"also":         {"configmap/web-*": "web-*", "": "nothing"},
+		"also":         {"configmap/web-*": "web-*", "": "the list is empty"},
 		"restart-on":   {"live": "startup", "Startup": "startup"},
 		"mode":         {"observer": "observe", "": "observe"},
 		"pause":        {"yes": "true", "1": "true", "2027-01-02": "2027-01-02T", "TRUE": "true"},
-		"window":       {"Mon-Fry 22:00-04:00 Europe/Berlin": `"Fry"`, "22:00-04:00": "zone", "": "no time", "Mon 22:00 UTC": `"22:00" is no span`, "Mon 22:00-04:00": `a time zone is missing after "22:00-04:00"`, "Mon 22:00-04:00 +01:00": `"+01:00" is no time zone`, "Mon Europe/Berlin": "days, times and zone", "Mon-Fri 22-4": "days, times and zone", "Mon 24:00-04:00 UTC": "span", "Mon 1:00-2:00 UTC": `"1:00"`, "Mon 22:00-25:00 UTC": `"25:00"`, "Mon 22:00-22:00 UTC": "span", "Mon 22:00-23:00 Berlin": `"Berlin"`, "Mon 22:00-23:00 Local": `"Local"`, "Mon-Tue-Wed 22:00-23:00 UTC": `"Tue-Wed"`, "Mon 22:00-23:00-24:00 UTC": `"23:00-24:00"`},
+		"window":       {"Mon-Fry 22:00-04:00 Europe/Berlin": `"Fry"`, "22:00-04:00": "zone", "": "no time", "Mon 22:00 UTC": `"22:00" is not a span`, "Mon 22:00-04:00": `a time zone is missing after "22:00-04:00"`, "Mon 22:00-04:00 +01:00": `"+01:00" is not a time zone`, "Mon Europe/Berlin": "days, times and zone", "Mon-Fri 22-4": "days, times and zone", "Mon 24:00-04:00 UTC": "span", "Mon 1:00-2:00 UTC": `"1:00"`, "Mon 22:00-25:00 UTC": `"25:00"`, "Mon 22:00-22:00 UTC": "span", "Mon 22:00-23:00 Berlin": `"Berlin"`, "Mon 22:00-23:00 Local": `"Local"`, "Mon-Tue-Wed 22:00-23:00 UTC": `"Tue-Wed"`, "Mon 22:00-23:00-24:00 UTC": `"23:00-24:00"`},
 		"min-interval": {"30": "30m", "-5m": "30m", "soon": "30m"},
 		"adopt":        {"yes": "baseline"},
 	} {

@@ -57,7 +57,7 @@ var states = [...]State{ //nolint:gochecknoglobals // see above
 	{"waiting", Queues, "it waits for its turn, and goes on by itself"},
 	{"held", Holds, "a setting of the workload, its Namespace or a source holds it, something that it requires is missing, or its sources are written again and again"},
 	{"halted", Halts, "another workload has failed with the same change"},
-	{"blocked", Obstacles, "it does not take its stamps: another webhook, its annotations or the API server is in the way"},
+	{"blocked", Obstacles, "its stamps cannot be written: another webhook, the size of its annotations or the API server prevents that"},
 }
 
 // States are all states. A workload that waits is in one of them.

@@ -92,19 +92,19 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: settingPrefix + "order", On: onObjects,
 		Value:   "whole number such as `10`, lower first",
-		Meaning: "place within a change; without it: after all that have one",
+		Meaning: "place within a change; workloads without it come last",
 		set:     func(p *Policy, text string) error { return assign(&p.Order, text, parseOrder) },
 	},
 	{
 		key: settingPrefix + "resume", On: "source",
 		Value:       "time such as `2027-01-02T06:00:00Z` (RFC 3339)",
-		Meaning:     "a change that was halted by a rollout that began before it goes on; a time that was more than a minute ahead when it was written releases nothing",
+		Meaning:     "a halted change goes on if its failed rollout began before this time; a time that was more than a minute in the future when it was written releases nothing",
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Resume, text, parseTime) },
 	},
 	{
 		key: settingPrefix + "adopt", On: onWorkload,
 		Value:   "`baseline` (default), `restart`",
-		Meaning: "what happens to a workload that is found without stamps: what is there now is recorded, or it rolls",
+		Meaning: "what happens to a workload without stamps: the present content is recorded, or the workload rolls",
 		set: func(p *Policy, text string) error {
 			return assign(&p.RestartUnstamped, text, either("baseline", "restart"))
 		},
@@ -124,7 +124,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
 		key: installationSetting, On: "Namespace",
 		Value:   "namespace of an installation, such as `configstamp`",
-		Meaning: "where there are several installations of configstamp: this one alone serves the Namespace, the others leave all in it alone",
+		Meaning: "if there are several installations of configstamp: only this one serves the Namespace; the others leave everything in it alone",
 	},
 }
 

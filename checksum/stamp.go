@@ -193,7 +193,7 @@ func ParseBaseline(text string) (map[Source]string, error) {
 	}
 	var entries map[string]string
 	if err := json.Unmarshal([]byte(text), &entries); err != nil {
-		return nil, fmt.Errorf("reading annotation %s: it is not a JSON object of texts", BaselineAnnotation)
+		return nil, fmt.Errorf("reading annotation %s: it is not a JSON object whose values are strings", BaselineAnnotation)
 	}
 	baseline := make(map[Source]string, len(entries))
 	for name, value := range entries {

@@ -63,7 +63,7 @@ func (z *zones) parseWindow(fields []string) (Window, error) {
 	}
 	from, to, isSpan := strings.Cut(fields[0], "-")
 	if !isSpan {
-		return Window{}, fmt.Errorf("%q is no span of time: want one such as 22:00-04:00", fields[0])
+		return Window{}, fmt.Errorf("%q is not a span of time: want one such as 22:00-04:00", fields[0])
 	}
 	if w.start, err = parseClock(from); err != nil {
 		return Window{}, err
@@ -72,7 +72,7 @@ func (z *zones) parseWindow(fields []string) (Window, error) {
 		return Window{}, err
 	}
 	if w.start == minutesOfDay || w.start == w.end {
-		return Window{}, fmt.Errorf("%q is no span of time: the whole day is 00:00-24:00", fields[0])
+		return Window{}, fmt.Errorf("%q is not a span of time: the whole day is 00:00-24:00", fields[0])
 	}
 	if w.zone, err = z.find(fields[1]); err != nil {
 		return Window{}, err
@@ -113,7 +113,7 @@ func (z *zones) find(name string) (*time.Location, error) {
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		return nil, fmt.Errorf("%q is no time zone: want one such as Europe/Berlin or UTC", name)
+		return nil, fmt.Errorf("%q is not a time zone: want one such as Europe/Berlin or UTC", name)
 	}
 	return zone, nil
 }
@@ -125,7 +125,7 @@ func parseClock(text string) (minutes int, err error) {
 	}
 	clock, err := time.Parse("15:04", text)
 	if err != nil || len(text) != len("15:04") {
-		return 0, fmt.Errorf("%q is no time of day: want one such as 22:00", text)
+		return 0, fmt.Errorf("%q is not a time of day: want one such as 22:00", text)
 	}
 	return clock.Hour()*60 + clock.Minute(), nil
 }
@@ -172,7 +172,7 @@ func parseDay(text string) (time.Weekday, error) {
 			return day, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no day: want Mon, Tue, Wed, Thu, Fri, Sat or Sun", text)
+	return 0, fmt.Errorf("%q is not a day: want Mon, Tue, Wed, Thu, Fri, Sat or Sun", text)
 }
 
 // open reports whether a window is open.

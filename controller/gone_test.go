@@ -12,8 +12,8 @@ import (
 )
 
 // gone is what is said of a Deployment whose ConfigMap was deleted.
-const gone = "configmap/c does not exist any more: pods that run go on, but no new pod of this Deployment can start, and nothing rolls out. " +
-	"Put it back as it was, and nothing restarts; with other content, that rolls out"
+const gone = "configmap/c does not exist any more: running pods keep running, but no new pod of this Deployment can start, and nothing rolls out. " +
+	"If it comes back with the same content, nothing restarts; other content rolls out"
 
 func TestGone_IsToldOnceItHasSettled(t *testing.T) {
 	for sentence, test := range map[string]struct {
@@ -87,7 +87,7 @@ func TestGone_OfAKey_OfSeveral_AndOfWhatNeverWas(t *testing.T) {
 	h.mustSync(t, d)
 	h.mustSync(t, never)
 	_, said := h.happened()
-	if len(said) != 1 || !strings.HasPrefix(said[0], "Warning SourceMissing configmap/c has no key k any more and configmap/c2 does not exist any more: pods that run go on") {
+	if len(said) != 1 || !strings.HasPrefix(said[0], "Warning SourceMissing configmap/c has no key k any more and configmap/c2 does not exist any more: running pods keep running") {
 		t.Errorf("said %q", said)
 	}
 }

@@ -183,7 +183,7 @@ func TestHalt_OutlastsWhatBecomesOfTheFailedWorkload(t *testing.T) {
 					w.wantRolls(1, 0, 0, 0, 0)
 					w.wantHeard("ChangeResumed", 0)
 					_, told := w.heard("RolloutHalted")
-					if !strings.Contains(told, "Deployment app-00 has failed with it: ") {
+					if !strings.Contains(told, "Deployment app-00 has failed with this change: ") {
 						t.Errorf("the halted ones are told %q", told)
 					}
 					if n := w.counts(); n != (rollout.Counts{Halted: 1, Held: 4}) {
@@ -352,7 +352,7 @@ func TestHalt_EachOfSeveralFailuresHalts(t *testing.T) {
 			w.pass(5 * time.Minute)
 			w.wantRolls(1, 1, 0, 0, 0, 0)
 			w.wantHeard("ChangeHalted", 1, "Deployment app-01 has failed with it")
-			w.wantHeard("RolloutHalted", 4, "Deployment app-01 has failed with it")
+			w.wantHeard("RolloutHalted", 4, "Deployment app-01 has failed with this change")
 			w.wantHeard("ChangeResumed", 0)
 			if n := w.counts(); n != (rollout.Counts{Halted: 1, Held: 4}) {
 				t.Errorf("the metrics tell %+v, want one halted change that holds four", n)
@@ -430,7 +430,7 @@ func TestHalt_ATimeToResumeInTheFuture(t *testing.T) {
 			w.pass(10 * time.Minute)
 			w.wantRolls(1, 0, 0, 0, 0)
 			w.wantHeard("ChangeHalted", 1)
-			w.wantHeard("PolicyUnreadable", 1, "ConfigMap shared: configstamp.dev/resume", "more than a minute ahead")
+			w.wantHeard("PolicyUnreadable", 1, "ConfigMap shared: configstamp.dev/resume", "more than a minute in the future")
 			if leaders == "a new leader" {
 				w.said = nil
 				w.lead()

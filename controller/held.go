@@ -37,11 +37,11 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workloa
 		c.sayPace(ctx, user, s, r, now.Add(v.Wait))
 	case checksum.Halted:
 		c.told.over(user, checksum.Turn, later(r)) // no setting does any more
-		text, about := changed(r.Untrue)+", but it does not roll: "+failedElsewhere+". Any pod that starts meanwhile reads the new content. "+
-			"It goes on at once when the source changes again, or by the annotation configstamp.dev/resume on the source", list(r.Untrue)
+		text, about := changed(r.Untrue)+", but this workload does not roll out: "+failedElsewhere+". Any pod that starts meanwhile reads the new content. "+
+			"It rolls out at once when the source changes again, or when somebody sets the annotation configstamp.dev/resume on the source", list(r.Untrue)
 		if v.Halted != (workload.Ref{}) {
-			text, about = fmt.Sprintf("%s, but it does not roll: %s has failed with it: %s. Any pod that starts meanwhile reads the new content. "+
-				"It goes on when the source changes again, when that one is healthy with it or deleted, or by the annotation configstamp.dev/resume on the source",
+			text, about = fmt.Sprintf("%s, but this workload does not roll out: %s has failed with this change: %s. Any pod that starts meanwhile reads the new content. "+
+				"The change goes on when the source changes again, when the workload that failed becomes healthy with it or is deleted, or when somebody sets the annotation configstamp.dev/resume on the source",
 				changed(r.Untrue), v.Halted.People(), v.HaltedWhy), list(r.Untrue)+" by "+v.Halted.People()
 		}
 		if c.told.first(user, checksum.Halted, text) {
@@ -56,7 +56,7 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workloa
 		c.sayOnce(user, s, checksum.Turn, later(r), r.Untrue...)
 	default: // a setting
 		// While it rolls, the end of an interval moves on: that is not news.
-		why := changed(r.Untrue) + ", and rolls out later: "
+		why := changed(r.Untrue) + ", and this workload rolls out later: "
 		if text := why + c.because(&r.policy, v.Hold); c.told.news(user, v.Why, words{why + v.Why.String(), text}) {
 			c.say(user, s, v.Why, text, r.Untrue...)
 		}
@@ -125,15 +125,15 @@ func (c *Controller) sayGone(user workload.Ref, s *Workload, r *review) (wait ti
 		}
 	}
 	c.notes.of(user).holds = waiting.Found{Why: checksum.SourceGone, About: missing(user, gone)}
-	c.sayOnce(user, s, checksum.SourceGone, joined(names)+": pods that run go on, but no new pod of this "+user.Kind.Name+" can start, and nothing rolls out. "+
-		"Put "+one(sources, "it back as it was", "them back as they were")+", and nothing restarts; with other content, that rolls out", sources...)
+	c.sayOnce(user, s, checksum.SourceGone, joined(names)+": running pods keep running, but no new pod of this "+user.Kind.Name+" can start, and nothing rolls out. "+
+		"If "+one(sources, "it comes", "they come")+" back with the same content, nothing restarts; other content rolls out", sources...)
 	return 0
 }
 
 // later is what is told of a workload that waits for its turn.
 func later(r *review) string {
-	return changed(r.Untrue) + ", and rolls out later: it waits for its turn, as a change rolls in steps and " +
-		"few rollouts may be unsettled at once (--step, --max-unsettled)"
+	return changed(r.Untrue) + ", and this workload rolls out later: it waits for its turn, because a change rolls out in steps and " +
+		"only a limited number of workloads may roll at once (--step, --max-unsettled)"
 }
 
 // longTurn is how long a workload waits for its turn before people are told.
@@ -148,11 +148,11 @@ func (c *Controller) sayPace(ctx context.Context, user workload.Ref, s *Workload
 	if len(hot) > 0 {
 		whose = list(hot)
 	}
-	c.sayOnce(user, s, checksum.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and longer each time, up to %s; "+
-		"configstamp.dev/min-interval sets a pace of your own", whose, until.UTC().Format(time.RFC3339), rollout.LongestPause), r.Untrue...)
+	c.sayOnce(user, s, checksum.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and each later one waits longer, up to %s; "+
+		"to set a pace of your own, use configstamp.dev/min-interval", whose, until.UTC().Format(time.RFC3339), rollout.LongestPause), r.Untrue...)
 	for _, source := range tell {
-		c.onSource(ctx, rollout.SourceRef{Namespace: user.Namespace, Source: source}, checksum.SourceChangesOften, "it is written again and again: what uses it rolls less and less often, and once an hour at last; "+
-			"configstamp.dev/min-interval on the workload sets a pace of your own, configstamp.dev/ignore-keys on this leaves out keys that do not matter", "")
+		c.onSource(ctx, rollout.SourceRef{Namespace: user.Namespace, Source: source}, checksum.SourceChangesOften, "it is written again and again: workloads that use it roll less and less often, in the end once an hour; "+
+			"to set a pace of your own, use configstamp.dev/min-interval on the workloads; to leave out keys that do not matter, use configstamp.dev/ignore-keys on this object", "")
 	}
 }
 
@@ -204,12 +204,12 @@ func (c *Controller) sayObserved(user workload.Ref, s *Workload, r *review) {
 	}
 	if c.notes.of(user).observes(contents) {
 		c.metrics.observed.Inc()
-		c.say(user, s, checksum.ObserveMode, changed(r.Untrue)+": it would roll out, but for mode: observe", r.Untrue...)
+		c.say(user, s, checksum.ObserveMode, changed(r.Untrue)+": this workload would roll out, but its mode is observe", r.Untrue...)
 	}
 }
 
 func (c *Controller) sayUnseen(user workload.Ref, s *Workload, why error) {
-	c.sayOnce(user, s, checksum.PodsUnseen, "its pods cannot be looked at, so that its status alone tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
+	c.sayOnce(user, s, checksum.PodsUnseen, "its pods cannot be listed, so only its status tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
 }
 
 // withdrawn tells, of a workload that has waited and carries what is true again, of
@@ -254,7 +254,7 @@ func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Wor
 	if len(names) > 0 {
 		slices.Sort(names)
 		c.say(user, s, checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s %s, but pods started in between: %s. "+
-			"What they read then they keep until they are restarted", list(was.sources), one(was.sources, "was put back as it was", "were put back as they were"), joined(names)), was.sources...)
+			"These pods keep the withdrawn content until they are restarted", list(was.sources), one(was.sources, "was put back as it was", "were put back as they were"), joined(names)), was.sources...)
 	}
 	return nil
 }

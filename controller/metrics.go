@@ -40,12 +40,12 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 		return prometheus.CounterOpts{Name: "configstamp_" + name, Help: help}
 	}
 	m := &Metrics{
-		readmissions: prometheus.NewCounterVec(opts("readmissions_total", "Empty patches sent, by manner (rolling, recording) and by what came of them."), []string{"manner", "result"}),
+		readmissions: prometheus.NewCounterVec(opts("readmissions_total", "Empty patches sent, by manner (rolling, recording) and by result."), []string{"manner", "result"}),
 		lost:         prometheus.NewCounter(opts("unverifiable_stamps_total", "Values on record that could not be compared any more and were recorded anew.")),
-		observed:     prometheus.NewCounter(opts("observed_changes_total", "Changes that a workload would have rolled out for, but for mode: observe.")),
-		rollouts:     prometheus.NewCounterVec(opts("rollouts_total", "Rollouts that were followed to their end: healthy, failed, or unreported (the workload cannot tell)."), []string{"result"}),
+		observed:     prometheus.NewCounter(opts("observed_changes_total", "Changes for which a workload would have rolled out, but its mode was observe.")),
+		rollouts:     prometheus.NewCounterVec(opts("rollouts_total", "Rollouts that were followed to their end: healthy, failed, or unreported (its status does not tell)."), []string{"result"}),
 		halts:        prometheus.NewCounter(opts("halts_total", "Changes that stopped because a rollout failed.")),
-		panics: prometheus.NewCounterVec(opts("panics_total", "Faults of ours that were caught: in a look at a workload (it is tried again), in the planner of turns, in reading a workload as it arrives, in telling again of what waits, or in looking for near misses. "+
+		panics: prometheus.NewCounterVec(opts("panics_total", "Panics that were caught: in a look at a workload (it is tried again), in the planner of turns, in reading a workload as it arrives, in reminding people of what waits, or in looking for near misses. "+
 			"The webhook counts its own as configstamp_admissions_total{reason=\"panic\"}."), []string{"in"}),
 	}
 	for _, in := range []string{inLook, inTurns, inWatch, inRemind, inMisses} {

@@ -102,7 +102,7 @@ func TestMisses_NamesOnANamespaceThatNothingReferences(t *testing.T) {
 		t.Errorf("in an empty namespace: said %q", said)
 	}
 	h.see(t, c.deploy("d", "web"))
-	if said, want := h.looksForMisses(t, m, 3), []string{"Warning SettingHasNoEffect configstamp.dev/only names configmap/typo, which nothing here references; correct the name, or take it out"}; !slices.Equal(said, want) {
+	if said, want := h.looksForMisses(t, m, 3), []string{"Warning SettingHasNoEffect configstamp.dev/only names configmap/typo, which nothing here references; correct the name, or remove it"}; !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q", said, want)
 	}
 	h.see(t, c.deploy("other", "typo"))

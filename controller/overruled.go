@@ -30,14 +30,14 @@ func (c *Controller) noteOverruled(ctx context.Context, user workload.Ref, s *Wo
 	}
 	body, err := c.api.get(ctx, user)
 	if err != nil {
-		return fmt.Errorf("looking who rolled it: %w", err)
+		return fmt.Errorf("finding out who rolled the workload: %w", err)
 	}
 	who := "somebody ordered it (by a patch with the field manager " + checksum.RollingManager + ")"
 	if written, by := user.Kind.TemplateWritten(body); written.After(c.waitedSince(user, was)) {
 		who = fmt.Sprintf("its template was changed (by the field manager %q)", by)
 	}
 	klog.FromContext(ctx).Info("Overruled", "workload", user.String(), "took", list(taken), "who", who, "held", was.text)
-	c.say(user, s, checksum.Overruled, fmt.Sprintf("%s: %s, with the new content of %s. That overrules what was told before: %s", who, rolls(user, s), list(taken), was.text), taken...)
+	c.say(user, s, checksum.Overruled, fmt.Sprintf("%s: %s, with the new content of %s. This overrules the earlier event: %s", who, rolls(user, s), list(taken), was.text), taken...)
 	c.notes.of(user).told = nil
 	return nil
 }

@@ -37,13 +37,13 @@ func TestOverruled_IsTold(t *testing.T) {
 		says    []string
 	}{
 		"an order in a closed window": {[]string{"window", "22:00-23:00 UTC"}, true, (*house).ordered, texts("Normal HoldOverruled %s: rolling out, with the new content of configmap/c. "+
-			"That overrules what was told before: configmap/c changed, and rolls out later: configstamp.dev/window holds it until 2026-06-01T22:00:00Z", order)},
+			"This overrules the earlier event: configmap/c changed, and this workload rolls out later: configstamp.dev/window holds it until 2026-06-01T22:00:00Z", order)},
 		"an order during a pause": {[]string{"pause", "true"}, true, (*house).ordered, texts("Normal HoldOverruled %s: rolling out, with the new content of configmap/c. "+
-			"That overrules what was told before: configmap/c changed, and rolls out later: configstamp.dev/pause", order)},
+			"This overrules the earlier event: configmap/c changed, and this workload rolls out later: configstamp.dev/pause", order)},
 		"a restart during a pause": {[]string{"pause", "true"}, true, (*house).restarted, texts("Normal HoldOverruled %s: rolling out, with the new content of configmap/c. "+
-			"That overrules what was told before: configmap/c changed, and rolls out later: configstamp.dev/pause", restart)},
+			"This overrules the earlier event: configmap/c changed, and this workload rolls out later: configstamp.dev/pause", restart)},
 		"a restart, of a source that does not tell when it was written": {[]string{"pause", "true"}, false, (*house).restarted, texts("Normal HoldOverruled %s: rolling out, with the new content of configmap/c. "+
-			"That overrules what was told before: configmap/c changed, and rolls out later: configstamp.dev/pause", restart)},
+			"This overrules the earlier event: configmap/c changed, and this workload rolls out later: configstamp.dev/pause", restart)},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newCluster(t)

@@ -100,7 +100,7 @@ func TestPanic_HoldsNoSlotForEver(t *testing.T) {
 	w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
 	w.pass(time.Hour)
 	w.wantRolls(1, 0, 1)
-	w.wantHeard("ChangeHalted", 1, "configstamp itself fails at it")
+	w.wantHeard("ChangeHalted", 1, "configstamp fails to look at it")
 }
 
 // When the planner panics, nobody's turn is lost, and it is asked again.

@@ -32,7 +32,7 @@ const (
 )
 
 // errLate: a re-admission failed for want of time.
-var errLate = errors.New("the API server or the webhook takes too long: relieve it, or raise the webhook's timeoutSeconds")
+var errLate = errors.New("the API server or the webhook takes too long: reduce its load, or raise the webhook's timeoutSeconds")
 
 // throttled has a workload re-admitted if it gets a permit; else it stands in line. There
 // are fewer permits while re-admissions fail for want of time.
@@ -83,7 +83,7 @@ func slow(err error) error {
 }
 
 // errAway: the answer to a re-admission is not true yet.
-var errAway = errors.New("re-admission left untrue checksums: the webhook was not called, or knew older content")
+var errAway = errors.New("re-admission left checksums that are out of date: the webhook was not called, or knew older content")
 
 // roll has the webhook stamp a workload again, and checks that the answer is true. So a
 // race between the caches of both processes does no harm.
@@ -94,8 +94,8 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, r
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
 	if fields := forbidden(err); len(fields) > 0 {
 		c.planned(func(p *rollout.Plan) { p.Refused(user, true, lastRetry, c.options.Clock.Now()) })
-		return c.blocked(user, s, rolling, checksum.Blocked, fmt.Sprintf("%s: not rolled out: another webhook would ride along and change %s; "+
-			"apply the manifest again, or restart the workload, to take its change and roll out", changed(review.Untrue), joined(fields)), review.Untrue...)
+		return c.blocked(user, s, rolling, checksum.Blocked, fmt.Sprintf("%s, but this workload does not roll out: configstamp's patch would let another webhook change %s as well; "+
+			"to accept that and roll out, apply the manifest again or restart the workload", changed(review.Untrue), joined(fields)), review.Untrue...)
 	}
 	if err != nil {
 		c.metrics.readmitted(rolling, resultOf(err))

@@ -26,7 +26,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 	}
 	before, err := c.api.get(ctx, user)
 	if err != nil {
-		return 0, fmt.Errorf("reading before a recording: %w", err)
+		return 0, fmt.Errorf("reading the workload before recording checksums: %w", err)
 	}
 	if again, err = c.tryRecording(ctx, user, s, review, before); err != nil || again > 0 {
 		return again, err
@@ -41,7 +41,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
 	if err != nil {
 		c.metrics.readmitted(recording, resultOf(err))
-		return 0, fmt.Errorf("recording: %w", err)
+		return 0, fmt.Errorf("recording checksums: %w", err)
 	}
 	c.index.Renew(user, answer.workload)
 	left, err := c.review(ctx, user, answer.workload)
@@ -70,7 +70,7 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Wor
 	}
 	if err != nil {
 		c.metrics.readmitted(recording, resultOf(err))
-		return 0, fmt.Errorf("trying a recording: %w", err)
+		return 0, fmt.Errorf("recording checksums, as a dry run: %w", err)
 	}
 	if keep, claimed := c.claimed(user, review.OtherKeys, try); claimed {
 		c.metrics.readmitted(recording, checksum.Claimed)
@@ -95,8 +95,8 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Wor
 
 // recordingBlocked tells of a recording along which another webhook would change fields.
 func (c *Controller) recordingBlocked(user workload.Ref, s *Workload, fields []string) (time.Duration, error) {
-	return c.blocked(user, s, recording, checksum.RecordingBlocked, fmt.Sprintf("checksums are not recorded: another webhook would ride along and change %s; "+
-		"apply the manifest again, or restart the workload, to take its change and be stamped", joined(fields)))
+	return c.blocked(user, s, recording, checksum.RecordingBlocked, fmt.Sprintf("checksums are not recorded: configstamp's patch would let another webhook change %s as well; "+
+		"to accept that and get the checksums, apply the manifest again or restart the workload", joined(fields)))
 }
 
 // sooner is the shorter of two waits. Zero is no wait.
@@ -188,9 +188,9 @@ func (c *Controller) claimed(user workload.Ref, ids []string, try answer) (wait 
 func (c *Controller) tellOther(user workload.Ref, by string) {
 	where := "in the namespace " + by
 	if by == "" {
-		where = "whose webhook does not answer us"
+		where = "whose webhook does not answer this one"
 	}
-	c.onNamespace(user.Namespace, checksum.OtherInstallation, "another installation of configstamp, "+where+", serves this Namespace too: "+
-		user.People()+", and all that carries its checksums, is left to it. Have one installation serve the Namespace: annotate it with "+
-		"configstamp.dev/installation, the value being the namespace of that installation, or uninstall the other")
+	c.onNamespace(user.Namespace, checksum.OtherInstallation, "another installation of configstamp, "+where+", serves this Namespace too: this one leaves "+
+		user.People()+", and all other workloads with checksums of that installation, to it. Let only one installation serve the Namespace: annotate "+
+		"the Namespace with configstamp.dev/installation and the name of that installation's own namespace, or uninstall the other one")
 }

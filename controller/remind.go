@@ -36,7 +36,7 @@ func (c *Controller) remind(ctx context.Context) {
 }
 
 func (c *Controller) tellStanding(ctx context.Context) {
-	defer c.caught(klog.FromContext(ctx), inRemind, "Telling again of what waits panicked", func() {})
+	defer c.caught(klog.FromContext(ctx), inRemind, "Reminding people of what waits panicked", func() {})
 	words := func(user workload.Ref, why checksum.Reason) string { return c.told.text(user, why) }
 	for _, stands := range c.waits.Standing(words, c.options.Clock.Now()) {
 		c.logStanding(ctx, &stands)
@@ -64,11 +64,11 @@ func (c *Controller) tellAgain(ctx context.Context, stands *waiting.Standing) {
 	for i, user := range stands.Workloads {
 		names[i] = user.People()
 	}
-	many := "1 workload has"
+	many := "1 workload is"
 	if len(names) > 1 {
-		many = fmt.Sprintf("%d workloads have", len(names))
+		many = fmt.Sprintf("%d workloads are", len(names))
 	}
-	text := fmt.Sprintf("%s waited, the first for %s: %s. What was told of %s: %s", many,
+	text := fmt.Sprintf("%s waiting, the first for %s: %s. The event on %s said: %s", many,
 		duration.HumanDuration(c.options.Clock.Since(stands.Since)), joined(names), names[0], stands.Text)
 	why := stands.Why
 	if why == checksum.Halted { // on a source

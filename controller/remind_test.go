@@ -22,11 +22,11 @@ func TestRemind_AHundredHeldWorkloads(t *testing.T) {
 		source   string
 	}{
 		"paused with their Namespace": {map[string]string{"configstamp.dev/pause": "true"},
-			"Normal RolloutHeld 100 workloads have waited, the first for 30m: Deployment d00, Deployment d01, Deployment d02, Deployment d03, Deployment d04 and 95 more. " +
-				"What was told of Deployment d00: configmap/c changed, and rolls out later: configstamp.dev/pause on the Namespace", `source=""`},
+			"Normal RolloutHeld 100 workloads are waiting, the first for 30m: Deployment d00, Deployment d01, Deployment d02, Deployment d03, Deployment d04 and 95 more. " +
+				"The event on Deployment d00 said: configmap/c changed, and this workload rolls out later: configstamp.dev/pause on the Namespace", `source=""`},
 		"paused themselves": {nil,
-			"Normal RolloutHeld 100 workloads have waited, the first for 30m: Deployment d00, Deployment d01, Deployment d02, Deployment d03, Deployment d04 and 95 more. " +
-				"What was told of Deployment d00: configmap/c changed, and rolls out later: configstamp.dev/pause", `source="configmap/c"`},
+			"Normal RolloutHeld 100 workloads are waiting, the first for 30m: Deployment d00, Deployment d01, Deployment d02, Deployment d03, Deployment d04 and 95 more. " +
+				"The event on Deployment d00 said: configmap/c changed, and this workload rolls out later: configstamp.dev/pause", `source="configmap/c"`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var log bytes.Buffer
@@ -99,7 +99,7 @@ func TestRemind_OfAHalt(t *testing.T) {
 		w.controller.tellStanding(t.Context())
 		w.pass(time.Minute)
 	}
-	w.wantHeard("ChangeHalted", 3, "ConfigMap shared: 4 workloads have waited, the first for ", "What was told of Deployment app-01: configmap/shared changed, but it does not roll: Deployment app-00 has failed with it", "configstamp.dev/resume")
+	w.wantHeard("ChangeHalted", 3, "ConfigMap shared: 4 workloads are waiting, the first for ", "The event on Deployment app-01 said: configmap/shared changed, but this workload does not roll out: Deployment app-00 has failed with this change", "configstamp.dev/resume")
 }
 
 // The reminder works while this process leads.
@@ -117,7 +117,7 @@ func TestRemind_WhileItLeads(t *testing.T) {
 	eventually(t, "people are reminded", func() bool {
 		h.clock.Step(time.Minute)
 		_, said := h.happened()
-		return strings.Contains(strings.Join(said, "\n"), "1 workload has waited")
+		return strings.Contains(strings.Join(said, "\n"), "1 workload is waiting")
 	})
 }
 
@@ -133,7 +133,7 @@ func TestRemind_OfARecordingThatIsBlocked(t *testing.T) {
 	h.happened()
 	h.clock.Step(30 * time.Minute)
 	h.tellStanding(t.Context())
-	if _, said := h.happened(); len(said) != 1 || !strings.HasPrefix(said[0], "Warning RecordingBlocked 1 workload has waited, the first for 30m: Deployment d. What was told of Deployment d: checksums are not recorded") {
+	if _, said := h.happened(); len(said) != 1 || !strings.HasPrefix(said[0], "Warning RecordingBlocked 1 workload is waiting, the first for 30m: Deployment d. The event on Deployment d said: checksums are not recorded") {
 		t.Errorf("said %q", said)
 	}
 	if blocked := h.waits.Tally().ByLabel()["blocked"].Count; blocked != 1 {

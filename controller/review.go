@@ -11,7 +11,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-var errNoKey = errors.New("the digest key is not there yet")
+var errNoKey = errors.New("there is no digest key yet")
 
 // serves reports whether a workload is ours, and tells of a Namespace that is left to
 // another installation.

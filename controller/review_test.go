@@ -64,7 +64,7 @@ func TestSync_TheVersionsOfASecretProviderClass(t *testing.T) {
 		off     bool
 	}{
 		"nobody reports":                  {[]string{""}, "", "", false},
-		"the first report is recorded":    {[]string{"", "1"}, "get d, dry configstamp-record d, configstamp-record d", "recorded as it is now", false},
+		"the first report is recorded":    {[]string{"", "1"}, "get d, dry configstamp-record d, configstamp-record d", "is recorded as it is now", false},
 		"the same again is nothing":       {[]string{"1", "1"}, "", "", false},
 		"nobody reports any more":         {[]string{"1", ""}, "", "", false},
 		"somebody does again, the same":   {[]string{"1", "", "1"}, "", "", false},

@@ -164,7 +164,7 @@ func TestHalt_ABadChangeStopsAtOneWorkload(t *testing.T) {
 				w.pass(2 * time.Minute)
 				w.wantRolls(append([]int{1}, repeated(19, 0)...)...)
 				w.wantHeard("RolloutFailed", 1, "Deployment app-00", "CrashLoopBackOff")
-				w.wantHeard("RolloutHalted", 19, "Deployment app-00 has failed with it", "configstamp.dev/resume")
+				w.wantHeard("RolloutHalted", 19, "Deployment app-00 has failed with this change", "configstamp.dev/resume")
 				w.wantHeard("ChangeHalted", 1, "ConfigMap shared", "Deployment app-00 has failed with it")
 				newLeader("after it failed")
 				w.pass(time.Minute)

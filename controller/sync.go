@@ -63,7 +63,7 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	if c.asks(user, (*rollout.Plan).Uncertain) { // the watch may not have told of it yet
 		var err error
 		if s, err = c.reread(ctx, user, s); err != nil {
-			return 0, fmt.Errorf("looking whether it rolls: %w", err)
+			return 0, fmt.Errorf("finding out whether it rolls: %w", err)
 		}
 		c.planned(func(p *rollout.Plan) { p.Confirmed(user, s.Records, s.Sources, c.options.Clock.Now()) })
 	}
@@ -163,7 +163,7 @@ func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r 
 	facts.Review, facts.Policy = r.Review, r.policy
 	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Looked)
 	if err != nil {
-		return 0, false, fmt.Errorf("looking whether it lacks nodes alone: %w", err)
+		return 0, false, fmt.Errorf("finding out whether only its nodes are not ready: %w", err)
 	}
 	if verdict.Do == rollout.Roll {
 		return 0, true, nil
@@ -200,7 +200,7 @@ func (c *Controller) decide(ctx context.Context, user workload.Ref, s *Workload,
 		case rollout.ReadMuted:
 			body, err := c.api.get(ctx, user)
 			if err != nil {
-				return verdict, fmt.Errorf("looking why it does not tell how its rollout is: %w", err)
+				return verdict, fmt.Errorf("finding out why its status does not report its rollout: %w", err)
 			}
 			muted := user.Kind.Muted(body)
 			f.Muted = &muted
@@ -243,7 +243,7 @@ func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload)
 	}
 	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Followed)
 	if err != nil {
-		return 0, fmt.Errorf("looking after a rollout: %w", err)
+		return 0, fmt.Errorf("following a rollout: %w", err)
 	}
 	switch verdict.Ended {
 	case checksum.NoReason:
@@ -251,7 +251,7 @@ func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload)
 	case checksum.RolloutFailed:
 		klog.FromContext(ctx).Info("Rollout failed", "workload", user.String(), "why", verdict.Failed)
 		c.say(user, s, checksum.RolloutFailed, "the rollout has failed: "+verdict.Failed+
-			". kubectl describe shows more. Put the old content back, or fix it: either way it rolls out by itself. kubectl rollout undo brings back no content")
+			". kubectl describe shows more. Put the old content back, or fix it: either way it rolls out by itself. kubectl rollout undo does not bring back old content")
 	default:
 		klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", verdict.Ended == checksum.Healthy)
 	}

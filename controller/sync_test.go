@@ -21,7 +21,7 @@ import (
 )
 
 func TestSync_WhatIsDone(t *testing.T) {
-	const recordedEvent = "Normal ConfigRecorded configmap/c recorded as it is now: the workload rolls out when that changes"
+	const recordedEvent = "Normal ConfigRecorded configmap/c is recorded as it is now: this workload rolls out when it changes"
 	tests := map[string]struct {
 		prepare func(t *testing.T, c *cluster) *house // by default: Deployment d, which uses c, adopted
 		act     func(t *testing.T, h *house, d workload.Ref)
@@ -40,15 +40,15 @@ func TestSync_WhatIsDone(t *testing.T) {
 			prepare: func(t *testing.T, c *cluster) *house { c.rider = "was here"; return newHouse(t, c) },
 			wait:    noHurry,
 			calls:   []string{"get d", "dry configstamp-record d"},
-			events: texts("Warning RecordingBlocked checksums are not recorded: another webhook would ride along and change metadata.labels; " +
-				"apply the manifest again, or restart the workload, to take its change and be stamped"),
+			events: texts("Warning RecordingBlocked checksums are not recorded: configstamp's patch would let another webhook change metadata.labels as well; " +
+				"to accept that and get the checksums, apply the manifest again or restart the workload"),
 		},
 		"if our own policy lets no other webhook ride along, a recording is not sent and the fields are named": {
 			prepare: func(t *testing.T, c *cluster) *house { c.rider, c.guarded = "was here", true; return newHouse(t, c) },
 			wait:    noHurry,
 			calls:   []string{"get d", "dry configstamp-record d"},
-			events: texts("Warning RecordingBlocked checksums are not recorded: another webhook would ride along and change metadata.labels and spec.paused; " +
-				"apply the manifest again, or restart the workload, to take its change and be stamped"),
+			events: texts("Warning RecordingBlocked checksums are not recorded: configstamp's patch would let another webhook change metadata.labels and spec.paused as well; " +
+				"to accept that and get the checksums, apply the manifest again or restart the workload"),
 		},
 		"if our own policy lets no other webhook ride along, nothing rolls and the fields are named": {
 			act: func(_ *testing.T, h *house, _ workload.Ref) {
@@ -58,8 +58,8 @@ func TestSync_WhatIsDone(t *testing.T) {
 			},
 			wait:  noHurry,
 			calls: []string{"configstamp d"},
-			events: texts("Warning RolloutBlocked configmap/c changed: not rolled out: another webhook would ride along and change metadata.labels and spec.paused; " +
-				"apply the manifest again, or restart the workload, to take its change and roll out"),
+			events: texts("Warning RolloutBlocked configmap/c changed, but this workload does not roll out: configstamp's patch would let another webhook change metadata.labels and spec.paused as well; " +
+				"to accept that and roll out, apply the manifest again or restart the workload"),
 		},
 		"if content changed and has settled, the workload rolls": {
 			act: func(_ *testing.T, h *house, _ workload.Ref) {
@@ -171,7 +171,7 @@ func TestSync_WhatIsDone(t *testing.T) {
 			},
 			calls: []string{"get d", "dry configstamp-record d", "configstamp-record d"},
 			events: []string{recordedEvent, "Warning ConfigMaybeStale configmap/c was edited after the newest revision of this Deployment: its pods may run older content; " +
-				"kubectl rollout restart makes them read it"},
+				"kubectl rollout restart makes them read the new content"},
 		},
 		"if the source came after the template and was never edited, no pod is stale": {
 			prepare: func(t *testing.T, c *cluster) *house {
@@ -443,7 +443,7 @@ func TestSync_ADenialByTheCodeOfWhatIsGone(t *testing.T) {
 			if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, checksum.Refused.Label())); got != patience {
 				t.Errorf("%v refusals counted, want %d", got, patience)
 			}
-			if _, said := h.happened(); !strings.Contains(strings.Join(said, "\n"), "Warning ReadmissionFailing re-admission keeps failing, and is tried again for ever: admission webhook \"teams.example.com\" refused: Forbidden (403). The whole answer: kubectl --namespace shop patch deployments.apps d ") {
+			if _, said := h.happened(); !strings.Contains(strings.Join(said, "\n"), "Warning ReadmissionFailing re-admission keeps failing, and configstamp keeps trying: admission webhook \"teams.example.com\" refused: Forbidden (403). The whole answer: kubectl --namespace shop patch deployments.apps d ") {
 				t.Errorf("events: %q", said)
 			}
 			c.denies = false

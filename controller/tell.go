@@ -123,7 +123,7 @@ func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, why che
 	regarding := referenceTo(at)
 	uid, err := c.api.sourceUID(ctx, at)
 	if err != nil { // kubectl get events shows it all the same
-		klog.FromContext(ctx).V(1).Info("Telling of a source without its uid", "source", at.Source.String(), "namespace", at.Namespace, "reason", err.Error())
+		klog.FromContext(ctx).V(1).Info("Writing an event about a source whose uid is not known", "source", at.Source.String(), "namespace", at.Namespace, "reason", err.Error())
 	}
 	regarding.UID, regarding.ResourceVersion, regarding.FieldPath = uid, c.sources.Version(at.Namespace, at.Source), about
 	c.tell(regarding, nil, why, text)
@@ -153,7 +153,7 @@ func referenceTo(at rollout.SourceRef) *corev1.ObjectReference {
 func (c *Controller) sayRolling(user workload.Ref, s *Workload, sources []checksum.Source, adopted bool) {
 	why := changed(sources)
 	if adopted {
-		why = "found without checksums of " + list(sources) + ", and adopt is restart"
+		why = "no checksums were recorded for " + list(sources) + ", and configstamp.dev/adopt is restart"
 	}
 	c.say(user, s, checksum.ConfigChanged, why+": "+rolls(user, s), sources...)
 }
@@ -164,7 +164,7 @@ func rolls(user workload.Ref, s *Workload) string {
 	case !user.Kind.Restarts:
 		return "later runs start with it"
 	case s.Status.Waits != "":
-		return "stamped, and no pod restarts by it: " + s.Status.Waits
+		return "stamped, but no pod restarts: " + s.Status.Waits
 	}
 	return "rolling out"
 }
@@ -173,19 +173,19 @@ func rolls(user workload.Ref, s *Workload) string {
 // that pods may have older content of, and of those whose record could not be compared.
 func (c *Controller) sayRecorded(user workload.Ref, s *Workload, adopted, stale, lost []checksum.Source) {
 	if len(adopted) > 0 {
-		when := "the workload rolls out when that changes"
+		when := "this workload rolls out when " + one(adopted, "it changes", "they change")
 		if !user.Kind.Restarts {
-			when = "later runs are stamped when that changes"
+			when = "later runs are stamped anew when " + one(adopted, "it changes", "they change")
 		}
-		c.say(user, s, checksum.Recorded, list(adopted)+" recorded as "+one(adopted, "it is", "they are")+" now: "+when, adopted...)
+		c.say(user, s, checksum.Recorded, list(adopted)+one(adopted, " is recorded as it is", " are recorded as they are")+" now: "+when, adopted...)
 	}
 	if len(stale) > 0 {
 		c.say(user, s, checksum.ConfigMaybeStale, fmt.Sprintf("%s %s edited after the newest revision of this %s: its pods may run older content; "+
-			"kubectl rollout restart makes them read it", list(stale), one(stale, "was", "were"), user.Kind.Name), stale...)
+			"kubectl rollout restart makes them read the new content", list(stale), one(stale, "was", "were"), user.Kind.Name), stale...)
 	}
 	if len(lost) > 0 {
-		c.say(user, s, checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its key is lost, or other keys count now): "+
-			"recorded anew as %s now, nothing restarts; a change that came meanwhile is not known", list(lost), one(lost, "it is", "they are")), lost...)
+		c.say(user, s, checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its digest key is lost, or other keys of the source count now): "+
+			"the present content is recorded anew, and nothing restarts; whether it changed meanwhile is not known", list(lost)), lost...)
 	}
 }
 
@@ -210,7 +210,7 @@ func (c *Controller) reportFailure(user workload.Ref, err error) {
 	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
 		text = "the API server does not answer"
 	}
-	c.sayOnce(user, s, checksum.Retry, "re-admission keeps failing, and is tried again for ever: "+text)
+	c.sayOnce(user, s, checksum.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
 }
 
 // one is a word about sources: of one, or of several.

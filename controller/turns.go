@@ -47,11 +47,11 @@ func (c *Controller) takeTurns(ctx context.Context) {
 		}
 	}
 	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
-		why := "the change stops here as well: " + failedElsewhere
+		why := "the change stops in this namespace too: " + failedElsewhere
 		if !n.Foreign {
-			why = fmt.Sprintf("the change stops, as %s has failed with it: %s", n.By.People(), n.Why)
+			why = fmt.Sprintf("the change stops, because %s has failed with it: %s", n.By.People(), n.Why)
 		}
-		return fmt.Sprintf("%s. Those that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
+		return fmt.Sprintf("%s. Workloads that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
 			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, at.Source.Kind, at.Source.Name)
 	})
 	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News, _ rollout.SourceRef) string {
@@ -68,4 +68,4 @@ func (c *Controller) takeTurns(ctx context.Context) {
 // failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.
 // What failed, and where, is not for those who read about this namespace.
 const failedElsewhere = "copies of this ConfigMap in other namespaces had the same change, and workloads there have failed with it; " +
-	"one workload after the other tries it again after a while (--foreign-halt)"
+	"after a while (--foreign-halt) workloads try it again, one after the other"

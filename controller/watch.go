@@ -157,12 +157,12 @@ func (c *Controller) fill(ctx context.Context) bool {
 				return true
 			}
 			if c.options.Clock.Since(began) >= customsWithin {
-				klog.FromContext(ctx).Info("Custom kinds that cannot be read yet are not waited for any longer", "kinds", unread)
+				klog.FromContext(ctx).Info("Starting without custom kinds that cannot be read yet", "kinds", unread)
 				return true
 			}
 		} else if minutes := int(c.options.Clock.Since(began) / time.Minute); minutes > told {
 			told = minutes
-			klog.FromContext(ctx).Info("Nothing rolls yet; if this stays, look for missing rights", "reason", err.Error())
+			klog.FromContext(ctx).Info("Nothing rolls yet; if this lasts, look for missing rights", "reason", err.Error())
 		}
 		select {
 		case <-ctx.Done():

@@ -44,7 +44,7 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 		want    string // an event
 	}{
 		"a webhook denies": {func(c *cluster, _ workload.Ref) { c.refusal = fmt.Errorf("PATCH: %w", denial) },
-			`ReadmissionFailing re-admission keeps failing, and is tried again for ever: admission webhook "teams.example.com" refused: status code 403, at spec.template.spec.containers[0].env[0].value`},
+			`ReadmissionFailing re-admission keeps failing, and configstamp keeps trying: admission webhook "teams.example.com" refused: status code 403, at spec.template.spec.containers[0].env[0].value`},
 		"a policy denies": {func(c *cluster, _ workload.Ref) {
 			c.refusal = apierrors.NewForbidden(deployments, "d", errors.New("ValidatingAdmissionPolicy 'no-env' with binding 'everywhere' denied request: "+quoted))
 		}, `ValidatingAdmissionPolicy "no-env" refused: Forbidden (403)`},
@@ -153,8 +153,8 @@ func TestTell_SeveralSourcesAreMany(t *testing.T) {
 		sources []checksum.Source
 		want    []string
 	}{
-		{[]checksum.Source{configMap("a")}, []string{"configmap/a recorded as it is now:", "configmap/a was edited", "recorded anew as it is now,"}},
-		{[]checksum.Source{configMap("a"), configMap("b")}, []string{"configmap/a and configmap/b recorded as they are now:", "configmap/a and configmap/b were edited", "recorded anew as they are now,"}},
+		{[]checksum.Source{configMap("a")}, []string{"configmap/a is recorded as it is now: this workload rolls out when it changes", "configmap/a was edited", "checksum of configmap/a cannot be"}},
+		{[]checksum.Source{configMap("a"), configMap("b")}, []string{"configmap/a and configmap/b are recorded as they are now: this workload rolls out when they change", "configmap/a and configmap/b were edited", "checksum of configmap/a and configmap/b cannot be"}},
 	} {
 		h.sayRecorded(d, h.index.Get(d), test.sources, test.sources, test.sources)
 		_, said := h.happened()

@@ -86,7 +86,7 @@ func TestAdoption_AChangeBeforeTheRecordIsSaidToBeMaybeStale(t *testing.T) {
 	s.Label("enabled")
 	wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/edited", "configmap/calm"}})
 	s.WantNote("deployment/d", "ConfigMaybeStale: configmap/edited was edited after the newest revision")
-	s.WantNote("deployment/d", "ConfigRecorded: configmap/calm and configmap/edited recorded as they are now")
+	s.WantNote("deployment/d", "ConfigRecorded: configmap/calm and configmap/edited are recorded as they are now")
 	s.Unchanged(before)
 }
 
@@ -111,7 +111,7 @@ func TestAdoption_NothingIsSentWhenAnotherWebhookWouldRideAlong(t *testing.T) {
 	before := s.Settled("deployment/d")
 	run.OtherWebhook(t, s.Namespace, "a-rider")
 	s.Label("enabled")
-	s.WantNote("deployment/d", "RecordingBlocked: checksums are not recorded: another webhook would ride along and change spec.template.metadata")
+	s.WantNote("deployment/d", "RecordingBlocked: checksums are not recorded: configstamp's patch would let another webhook change spec.template.metadata")
 	s.Unchanged(before)
 	object := s.Get("deployment/d")
 	if len(harness.Baseline(object)) > 0 || object.GetGeneration() != 1 {
@@ -136,7 +136,7 @@ func TestAdoption_NothingRollsWhenAnotherWebhookWouldRideAlong(t *testing.T) {
 	before := s.Settled("deployment/d")
 	run.OtherWebhook(t, s.Namespace, "a-rider")
 	s.Set("configmap/c", "k", "2")
-	s.WantNote("deployment/d", "RolloutBlocked: configmap/c changed: not rolled out: another webhook would ride along and change spec.template.metadata.annotations.a-rider/was")
+	s.WantNote("deployment/d", "RolloutBlocked: configmap/c changed, but this workload does not roll out: configstamp's patch would let another webhook change spec.template.metadata.annotations.a-rider/was")
 	s.Unchanged(before)
 	s.Kubectl("rollout", "restart", "deployment/d")
 	s.WantRolls(before, rolls{"deployment/d": 1})

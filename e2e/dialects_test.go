@@ -145,7 +145,7 @@ func TestDialects_ABadExpressionHoldsItsOwnWorkloadAlone(t *testing.T) {
 	s := run.PlainSpace(t)
 	s.Set("configmap/c", "k", "1")
 	s.Create(annotated(deployment("bad", "configmap/c"), false, map[string]string{"configmap.reloader.stakater.com/reload": "c,web-("}))
-	if warned := strings.Join(s.Warnings(), "\n"); !strings.Contains(warned, `configmap.reloader.stakater.com/reload: "c,web-(": "web-(" is no regular expression`) {
+	if warned := strings.Join(s.Warnings(), "\n"); !strings.Contains(warned, `configmap.reloader.stakater.com/reload: "c,web-(": "web-(" is not a regular expression`) {
 		t.Errorf("warned of %q", warned)
 	}
 	for i := range 5 {
@@ -154,7 +154,7 @@ func TestDialects_ABadExpressionHoldsItsOwnWorkloadAlone(t *testing.T) {
 	before := s.Settled("deployment/good-0", "deployment/good-1", "deployment/good-2", "deployment/good-3", "deployment/good-4")
 	s.Set("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/good-0": 1, "deployment/good-1": 1, "deployment/good-2": 1, "deployment/good-3": 1, "deployment/good-4": 1})
-	s.WantNote("deployment/bad", `PolicyUnreadable: configmap.reloader.stakater.com/reload: "c,web-(": "web-(" is no regular expression`)
+	s.WantNote("deployment/bad", `PolicyUnreadable: configmap.reloader.stakater.com/reload: "c,web-(": "web-(" is not a regular expression`)
 	before = s.Counts()
 	s.Patch("deployment/bad", `{"metadata":{"annotations":{"configmap.reloader.stakater.com/reload":"c"}}}`)
 	s.WantRolls(before, rolls{"deployment/bad": 1})

@@ -29,9 +29,9 @@ func TestPlugin_Doctor(t *testing.T) {
 	s.Kubectl("patch", "deployment/d", "--type=json", "--patch", `[{"op":"add","path":"/spec/template/spec/containers/0/envFrom/-","value":{"secretRef":{"name":"no-such"}}}]`)
 	out, code = ask("doctor", "-o", "wide")
 	for _, part := range []string{
-		"deployment/held in namespace " + s.Namespace + ": configstamp.dev/window:", `"25:00" is no time of day`,
+		"deployment/held in namespace " + s.Namespace + ": configstamp.dev/window:", `"25:00" is not a time of day`,
 		"configmap/c in namespace " + s.Namespace + ": the annotation configstamp.dev/igonre is not a setting",
-		"deployment/d in namespace " + s.Namespace + ": secret/no-such is required, and does not exist",
+		"deployment/d in namespace " + s.Namespace + ": secret/no-such is required, but does not exist",
 		"kubectl configstamp users secret/no-such -n " + s.Namespace,
 	} {
 		if !strings.Contains(out, part) || code != 1 {

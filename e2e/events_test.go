@@ -81,7 +81,7 @@ func TestEvents_NoStormOfThem(t *testing.T) {
 
 func TestEvents_WhoeverRequiresADeletedSourceIsTold(t *testing.T) {
 	t.Parallel()
-	const gone = "SourceMissing: configmap/c does not exist any more: pods that run go on, but no new pod of this Deployment can start"
+	const gone = "SourceMissing: configmap/c does not exist any more: running pods keep running, but no new pod of this Deployment can start"
 	s := run.Space(t)
 	s.Set("configmap/c", "k", "1")
 	s.Create(deployment("d", "configmap/c"))
@@ -113,7 +113,7 @@ func TestEvents_AnOperatorThatTakesStampsAwayIsNamedOnce(t *testing.T) {
 	s.Unchanged(before)
 	s.Eventually("waiting for the warning", func() error {
 		for _, note := range s.Notes("deployment/d") {
-			if strings.Contains(note, `field manager "pulp-operator" takes the configstamp annotations away again and again`) &&
+			if strings.Contains(note, `field manager "pulp-operator" removes configstamp's annotations again and again`) &&
 				strings.Contains(note, harness.InjectLabel+": disabled") {
 				return nil
 			}

@@ -23,11 +23,11 @@ func TestImpact_SaysWhatHolds(t *testing.T) {
 		said     string
 		rolls    bool
 	}{
-		{name: "paused", settings: settings{"pause": "true"}, said: "deployment/paused rolls out when somebody takes configstamp.dev/pause away"},
+		{name: "paused", settings: settings{"pause": "true"}, said: "deployment/paused rolls out when somebody removes configstamp.dev/pause"},
 		{name: "until", settings: settings{"pause": until.Format(time.RFC3339)}, said: "deployment/until rolls out when the pause ends, " + until.Format(minutes)},
 		{name: "window", settings: settings{"window": fmt.Sprintf("Mon-Sun %02d:00-%02d:00 UTC", opens.Hour(), opens.Add(time.Hour).Hour())},
 			said: "deployment/window rolls out when the window opens, " + opens.Format(minutes)},
-		{name: "observed", settings: settings{"mode": "observe"}, said: "deployment/observed would roll out, but for mode: observe"},
+		{name: "observed", settings: settings{"mode": "observe"}, said: "deployment/observed would roll out, but the mode is observe"},
 		{name: "unreadable", settings: settings{"pause": "sometimes"}, said: "deployment/unreadable rolls out when a setting that cannot be read is fixed"},
 		{name: "no-replicas", manifest: noReplicas(readerOf("no-replicas", "configmap/no-replicas", "k")), rolls: true,
 			said: "no pod of deployment/no-replicas restarts now: pods that start later use the new content"},
@@ -76,7 +76,7 @@ func TestImpact_SaysWhatHolds_OfMany(t *testing.T) {
 	before := s.Settled(append(users, "deployment/held")...)
 	wantSaid(t, "an edit", s.Kubectl("patch", "configmap/c", "-p", `{"data":{"k":"2"}}`),
 		"configstamp: this change rolls out deployment/a, deployment/b and 3 more",
-		"configstamp: deployment/held rolls out when somebody takes configstamp.dev/pause away")
+		"configstamp: deployment/held rolls out when somebody removes configstamp.dev/pause")
 	s.WantRolls(before, rolls{"deployment/a": 1, "deployment/b": 1, "deployment/c": 1, "deployment/d": 1, "deployment/e": 1})
 }
 

@@ -38,7 +38,7 @@ func TestPeersRow06_BrokenWorkloadsAmongManyHoldNobodyElse(t *testing.T) {
 		})
 		s.Set("configmap/c", "k", "2")
 		s.WantRolls(before, want)
-		s.WantNote("deployment/denied", `tried again for ever: ValidatingAdmissionPolicy "`+s.Namespace+`" refused: Invalid (422)`)
+		s.WantNote("deployment/denied", `configstamp keeps trying: ValidatingAdmissionPolicy "`+s.Namespace+`" refused: Invalid (422)`)
 		s.WantNoNote("deployment/denied", "nobody changes denied") // it may quote what the template holds
 		s.WantNote("deployment/unreadable", `PolicyUnreadable: configstamp.dev/window: "at night"`)
 		held = s.Counts()

@@ -133,7 +133,7 @@ func TestPlugin_Orders(t *testing.T) {
 
 	namespace := "namespace/" + s.Namespace
 	want(0, "pause "+namespace+" --for 1h --reason INC-42 --dry-run=server", "(server dry run)", "would write configstamp.dev/pause=")
-	want(0, "pause "+namespace+" --for 1h --reason INC-42", "These go on all the same:", "deployment/goes", "its own configstamp.dev/pause=false")
+	want(0, "pause "+namespace+" --for 1h --reason INC-42", "These still roll:", "deployment/goes", "its own configstamp.dev/pause=false")
 	s.Edit("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/goes": 1})
 	want(3, "wait deployment/d --timeout=60s", "configstamp.dev/pause (on the Namespace)")
@@ -141,7 +141,7 @@ func TestPlugin_Orders(t *testing.T) {
 	// A person's order rolls in spite of the pause; under observe it is the approval.
 	want(0, "roll deployment/d --dry-run=server", "(server dry run)")
 	s.WantRolls(before, rolls{"deployment/goes": 1})
-	want(0, "roll deployment/d", "rolled: it takes the new content of configmap/c", "configstamp.dev/pause (on the Namespace)")
+	want(0, "roll deployment/d", "rolled: it gets the new content of configmap/c", "configstamp.dev/pause (on the Namespace)")
 	want(0, "roll deployment/d", "unchanged: it is in step")
 	want(3, "wait deployment/approved --timeout=60s", "configstamp.dev/mode is observe")
 	want(0, "roll deployment/approved", "restarted", "configstamp.dev/mode=observe")
@@ -157,10 +157,10 @@ func TestPlugin_Orders(t *testing.T) {
 	want(0, "unpause "+namespace, "unpaused: it was paused by ", "(INC-42)")
 	s.WantRolls(before, rolls{"deployment/goes": 1, "deployment/d": 1})
 	s.Kubectl("annotate", namespace, "configstamp.dev/pause=true")
-	want(0, "unpause "+namespace, "kept: configstamp.dev/pause=true is not by pause (kubectl-annotate wrote it")
+	want(0, "unpause "+namespace, "kept: configstamp.dev/pause=true was not written by the command pause (kubectl-annotate wrote it")
 	s.Kubectl("annotate", namespace, "configstamp.dev/pause-")
 
-	want(0, "release configmap/c", "released: no workload was seen to be halted by it", "configstamp.dev/resume=")
+	want(0, "release configmap/c", "released: no workload seems to be halted by it", "configstamp.dev/resume=")
 	s.WantNoNote("configmap/c", "PolicyUnreadable")
 }
 
@@ -188,7 +188,7 @@ func TestPlugin_WithoutUs(t *testing.T) {
 	want(0, "adopt deployment/d --dry-run=server", "recorded (server dry run)")
 	want(0, "adopt deployment/d", "recorded: what its sources hold now is recorded; nothing restarts")
 	want(0, "adopt deployment/fresh --restart", "to be rolled", "wrote configstamp.dev/adopt=restart")
-	want(0, "adopt", "1 workload has its records", "configstamp.dev/adopt=restart stands already")
+	want(0, "adopt", "1 workload has its records", "it already has configstamp.dev/adopt=restart")
 	want(0, "wait deployment/d --timeout=60s", "is in step")
 	s.Unchanged(before)
 

@@ -17,12 +17,12 @@ import (
 
 // holding are settings that hold for longer than a test takes.
 func holding() []row {
-	const held = "RolloutHeld: configmap/c changed, and rolls out later: configstamp.dev/"
+	const held = "RolloutHeld: configmap/c changed, and this workload rolls out later: configstamp.dev/"
 	closed := time.Now().UTC().AddDate(0, 0, 3).Weekday().String()[:3] + " 00:00-01:00 UTC"
 	until := time.Now().Add(1000 * time.Hour).UTC().Format(time.RFC3339)
 	return []row{
 		{name: "free"},
-		{name: "observed", settings: settings{"mode": "observe"}, note: "WouldRollOut: configmap/c changed: it would roll out, but for mode: observe", unmoved: true},
+		{name: "observed", settings: settings{"mode": "observe"}, note: "WouldRollOut: configmap/c changed: this workload would roll out, but its mode is observe", unmoved: true},
 		{name: "paused", settings: settings{"pause": "true"}, note: held + "pause%s"},
 		{name: "paused-until", settings: settings{"pause": until}, notOn: onNamespace, note: held + "pause%s holds it until " + until},
 		{name: "closed", settings: settings{"window": closed}, note: held + "window%s holds it until "},
@@ -186,9 +186,9 @@ func TestPolicy_WhoOverrulesAHoldIsTold(t *testing.T) {
 	s.Kubectl("rollout", "restart", "deployment/paused")
 	s.WantRolls(before, rolls{"deployment/closed": 1, "deployment/paused": 2})
 	s.WantNote("deployment/closed", "HoldOverruled: somebody ordered it (by a patch with the field manager configstamp): rolling out, with the new content of configmap/c. "+
-		"That overrules what was told before: configmap/c changed, and rolls out later: configstamp.dev/window holds it until ")
+		"This overrules the earlier event: configmap/c changed, and this workload rolls out later: configstamp.dev/window holds it until ")
 	s.WantNote("deployment/paused", `HoldOverruled: its template was changed (by the field manager "kubectl-rollout"): rolling out, with the new content of configmap/c. `+
-		"That overrules what was told before: configmap/c changed, and rolls out later: configstamp.dev/pause")
+		"This overrules the earlier event: configmap/c changed, and this workload rolls out later: configstamp.dev/pause")
 }
 
 func TestPolicy_RecordingsWaitForNoHold(t *testing.T) {
@@ -259,7 +259,7 @@ func TestPolicy_MinIntervalCountsFromTheNewestRevision(t *testing.T) {
 				t.Errorf("edited at %v, without a roll of ours before, it rolled at %v", edited, first)
 			}
 			s.Set("configmap/c", "k", "2")
-			s.WantNote(w, "RolloutHeld: configmap/c changed, and rolls out later: configstamp.dev/min-interval holds it until ")
+			s.WantNote(w, "RolloutHeld: configmap/c changed, and this workload rolls out later: configstamp.dev/min-interval holds it until ")
 			s.WantRolls(before, rolls{w: 2})
 			wantLater(t, first, newestRevision(t, s, "controllerrevisions", "w"), interval-time.Second) // its controller may have been a moment late
 		})

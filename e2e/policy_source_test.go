@@ -241,7 +241,7 @@ func TestPolicy_FlagsAreTheDefaultOfTheCluster(t *testing.T) {
 	s.WantRolls(before, rolls{"deployment/own": 1, "deployment/goes": 1})
 	s.Set("secret/node", "k", "2")
 	s.WantRolls(before, rolls{"deployment/own": 1, "deployment/goes": 2})
-	s.WantNote("deployment/flags", "RolloutHeld: configmap/read changed, and rolls out later: --pause")
+	s.WantNote("deployment/flags", "RolloutHeld: configmap/read changed, and this workload rolls out later: --pause")
 
 	// Other flags: nothing restarts by that but what was held.
 	before = s.Counts()
@@ -263,7 +263,7 @@ func TestPolicy_OfNamespacesThatAreGiven(t *testing.T) {
 	s.Create(deployment("d", "configmap/c"))
 	before := s.Settled("deployment/d")
 	s.Set("configmap/c", "k", "2")
-	s.WantNote("deployment/d", "RolloutHeld: configmap/c changed, and rolls out later: configstamp.dev/pause on the Namespace")
+	s.WantNote("deployment/d", "RolloutHeld: configmap/c changed, and this workload rolls out later: configstamp.dev/pause on the Namespace")
 	s.Unchanged(before)
 	s.DropPolicy("namespace", paused)
 	s.WantRolls(before, rolls{"deployment/d": 1}) // read twice a minute

@@ -15,7 +15,7 @@ import (
 var unreadable = []struct{ name, value, want string }{
 	{"only", "web-message", "want configmap/<name>, secret/<name>"},
 	{"ignore", "true", "want configmap/<name>, secret/<name>"},
-	{"also", "configmap/*", `names alone are read here, no globs`},
+	{"also", "configmap/*", `globs are not allowed here; write whole names`},
 	{"restart-on", "never", "want all, startup or everything"},
 	{"mode", "dry-run", "want restart or observe"},
 	{"pause", "yes", "want true, false or a time until which, such as 2027-01-02T06:00:00Z"},
@@ -160,7 +160,7 @@ func TestPolicy_UnreadableOnASourceConcernsAllThatUseIt(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, value, want string }{
 		{"ignore", "configmap/c", "want false or true"},
-		{"ignore-keys", "build-*,[a", `"[a": the brackets or the backslash of this glob are not closed`},
+		{"ignore-keys", "build-*,[a", `"[a" is not a valid glob: check its brackets and backslashes`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -262,7 +262,7 @@ func TestPolicy_AResumeInTheFutureHoldsNothing(t *testing.T) {
 	before := s.Settled("deployment/d")
 	ahead := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	s.Kubectl("annotate", "configmap/c", "configstamp.dev/resume="+ahead)
-	note := fmt.Sprintf("PolicyUnreadable: configstamp.dev/resume: %q: it was more than a minute ahead when it was written", ahead)
+	note := fmt.Sprintf("PolicyUnreadable: configstamp.dev/resume: %q: this time was more than a minute in the future when it was written", ahead)
 	s.WantNote("configmap/c", note)
 	s.WantNoNote("deployment/d", "PolicyUnreadable")
 	s.Unchanged(before)

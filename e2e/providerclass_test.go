@@ -115,7 +115,7 @@ func TestProviderClass_ANewVersionRollsOnce(t *testing.T) {
 		return nil
 	})
 	s.WantRolls(before, rolls{})
-	s.WantNote("deployment/d", "ConfigRecorded: "+vault+" recorded as it is now")
+	s.WantNote("deployment/d", "ConfigRecorded: "+vault+" is recorded as it is now")
 
 	for _, version := range []string{"2", "3"} {
 		before = s.Counts()

@@ -40,7 +40,7 @@ func TestStopEverything(t *testing.T) {
 	}
 	unlabelled.WantRolls(beforeUnlabelled, rolls{"deployment/own": 1}) // opted in by its own label
 	shop.WantRolls(before, rolls{"deployment/goes": 1})                // overrules its Namespace
-	shop.WantNote("deployment/web", "configmap/c changed, and rolls out later: configstamp.dev/pause on the Namespace")
+	shop.WantNote("deployment/web", "configmap/c changed, and this workload rolls out later: configstamp.dev/pause on the Namespace")
 	blog.Unchanged(beforeBlog)
 
 	before = shop.Counts()

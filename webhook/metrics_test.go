@@ -33,11 +33,11 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("admissions (-want +got):\n%s", diff)
 	}
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP configstamp_freshness_checks_total Checks that memory holds what the API server holds, by whether it could be proven in time.
+# HELP configstamp_freshness_checks_total Checks that the cache holds what the API server holds, by whether that could be proven in time.
 # TYPE configstamp_freshness_checks_total counter
 configstamp_freshness_checks_total{proven="false"} 0
 configstamp_freshness_checks_total{proven="true"} 1
-# HELP configstamp_malformed_requests_total HTTP requests that were no admission review, by status code.
+# HELP configstamp_malformed_requests_total HTTP requests that were not an admission review, by status code.
 # TYPE configstamp_malformed_requests_total counter
 configstamp_malformed_requests_total{code="400"} 1
 `), "configstamp_freshness_checks_total", "configstamp_malformed_requests_total"); err != nil {

@@ -50,7 +50,7 @@ func (h *Handler) look(ctx context.Context, request *admissionv1.AdmissionReques
 }
 
 // errVanished is why a roll waits for the next try.
-var errVanished = errors.New("an optional source has gone a moment ago; it may be in the midst of a replacement")
+var errVanished = errors.New("an optional source was deleted a moment ago; somebody may be replacing it")
 
 // prove is what is known of an admission's sources: of each that must be proven what the
 // API server holds now. Else the error says why not, and it is what memory holds, nil

@@ -46,7 +46,7 @@ func checkCommand() *cobra.Command {
 	var o checkOptions
 	command := &cobra.Command{
 		Use:   "check",
-		Short: "Ask the webhooks as the API server does: by their configuration, and trusting whom that trusts",
+		Short: "Ask the webhooks as the API server does, at the addresses and with the authorities of their configuration",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := fromEnvironment(command); err != nil {
@@ -57,7 +57,7 @@ func checkCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty: as a Pod inside it")
-	flags.StringVar(&o.configuration, "webhook-configuration", "configstamp", "MutatingWebhookConfiguration to go by, and ValidatingWebhookConfiguration, if there is one of that name; the right to get both is needed")
+	flags.StringVar(&o.configuration, "webhook-configuration", "configstamp", "name of the MutatingWebhookConfiguration, and of the ValidatingWebhookConfiguration if there is one; needs the right to get both")
 	flags.StringVar(&o.server, "server", "", "host of its Service, without a port; empty: by DNS")
 	flags.DurationVar(&o.patience, "patience", 30*time.Second, "how long to go on asking until every webhook has answered")
 	describeEnvironment(command)
@@ -144,7 +144,7 @@ func (o *checkOptions) ask(ctx context.Context, webhook *admissionregistrationv1
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(webhook.ClientConfig.CABundle) {
-		return time.Time{}, errors.New("there is no caBundle yet: the API server trusts no certificate of it")
+		return time.Time{}, errors.New("there is no caBundle yet, so the API server does not trust its certificate")
 	}
 	name := service.Name + "." + service.Namespace + ".svc"
 	server := net.JoinHostPort(cmp.Or(o.server, name), fmt.Sprint(*service.Port))

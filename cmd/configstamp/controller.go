@@ -28,42 +28,42 @@ type controllerOptions struct {
 	excluded    []string
 	spaces      int
 	pods        bool
+	snapshots   snapshotOptions
 	leaderElect bool
 	lease       string
 	step        string
 	replicated  string
 	limits      rollout.Limits
 	impact      impactOptions
-	snapshots   snapshotOptions
 }
 
 func controllerCommand() *cobra.Command {
 	var o controllerOptions
 	command := &cobra.Command{
 		Use:   "controller",
-		Short: "Have workloads stamped anew, by an empty patch, when their ConfigMaps and Secrets change",
+		Short: "Send empty patches of workloads when their ConfigMaps and Secrets change, so that the webhook stamps them again",
 		Args:  cobra.NoArgs,
 		RunE:  run(&o.common, o.check, func(ctx context.Context) error { return runController(ctx, &o) }),
 	}
 	flags := command.Flags()
 	o.add(flags)
-	flags.DurationVar(&o.settle, "settle", 2*time.Second, "how long a source rests after its last edit before workloads roll, at most ten times that after the first")
-	flags.StringVar(&o.step, "step", "1", "how many workloads a change rolls first; twice as many each time they have become healthy. off: all at once, and no change stops by itself")
-	flags.Var(&o.limits.Unsettled, "max-unsettled", "how many workloads may roll at once, not healthy yet, in the cluster: a number, a share such as 2% of the workloads that can roll, or default: 10 or 1 %, whichever is more, at most 100")
-	flags.IntVar(&o.limits.UnsettledPerNamespace, "max-unsettled-per-namespace", 0, "how many of these may be in one namespace; 0: nine tenths, and at least one, so that another namespace finds room")
-	flags.DurationVar(&o.limits.Soak, "soak", 10*time.Second, "how long a rollout has to stay well to be healthy, and no less than minReadySeconds")
-	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or to be unable to start, before a rollout has failed")
-	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it has failed, whatever deadline the workload has itself")
-	flags.StringVar(&o.replicated, "replicated", "together", "how a ConfigMap rolls that is replicated, the same in several namespaces: together, as one change that proves itself once; each, as a change of its own in each namespace")
-	flags.DurationVar(&o.limits.ForeignHalt, "foreign-halt", time.Hour, "how long a change of a replicated ConfigMap stops in the namespaces in which nothing has failed, before one more of them tries")
+	flags.DurationVar(&o.settle, "settle", 2*time.Second, "how long configstamp waits after the last edit of a source before workloads roll, and at most ten times as long after the first edit")
+	flags.StringVar(&o.step, "step", "1", "how many workloads a change rolls first; when they are healthy, it rolls twice as many, and so on. off: all at once, and no change is halted")
+	flags.Var(&o.limits.Unsettled, "max-unsettled", "how many workloads in the cluster may roll at once and not be healthy yet: a number, a share such as 2% of the workloads that can roll, or default: 10 or 1 %, whichever is more, at most 100")
+	flags.IntVar(&o.limits.UnsettledPerNamespace, "max-unsettled-per-namespace", 0, "how many of these may be in one namespace; 0: nine tenths, and at least one, so that other namespaces get a turn")
+	flags.DurationVar(&o.limits.Soak, "soak", 10*time.Second, "how long a rollout has to stay without a fault before it counts as healthy, but at least minReadySeconds")
+	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or be unable to start, before the rollout counts as failed")
+	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it counts as failed, whatever deadline the workload itself has")
+	flags.StringVar(&o.replicated, "replicated", "together", "how a ConfigMap that is replicated (the same in several namespaces) rolls: together, as one change that proves itself once; or each, as a separate change in each namespace")
+	flags.DurationVar(&o.limits.ForeignHalt, "foreign-halt", time.Hour, "how long a failed change of a replicated ConfigMap is halted in the namespaces in which nothing failed, before one more of them tries it")
 	o.impact.add(flags)
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
-	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces never served, beside configstamp's own, unless --namespaces lists those that are; the webhook configuration has to say the same")
-	flags.IntVar(&o.spaces, "namespace-metrics", 0, fmt.Sprintf("how many namespaces have series of their own in metrics, at most %d; the others are summed as (others). 0: no workloads by namespace", shortlist.Most))
-	flags.BoolVar(&o.pods, "pods", false, "tell of the pods of opted-in namespaces whether they really have what their sources hold now (configstamp_pods); needs the right to list and watch pods")
+	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces that are never served, in addition to configstamp's own; ignored with --namespaces. The webhook configuration has to say the same")
+	flags.IntVar(&o.spaces, "namespace-metrics", 0, fmt.Sprintf("how many namespaces have metric series of their own, at most %d; the others are summed as (others). 0: no metrics by namespace", shortlist.Most))
+	flags.BoolVar(&o.pods, "pods", false, "measure which pods of opted-in namespaces have the current content of their sources (configstamp_pods); needs the right to list and watch pods")
 	o.snapshots.add(flags)
-	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, for several replicas")
-	flags.StringVar(&o.lease, "lease", "configstamp-controller", "Lease of the leader, in configstamp's own namespace")
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while this replica holds the lease; needed with several replicas")
+	flags.StringVar(&o.lease, "lease", "configstamp-controller", "name of the leader's Lease, in configstamp's own namespace")
 	describeEnvironment(command)
 	return command
 }

@@ -22,8 +22,8 @@ type impactOptions struct {
 }
 
 func (o *impactOptions) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.address, "impact-address", "", "address at which the API server asks what an edit of a ConfigMap or a Secret rolls out, such as :8444; empty: nobody is warned")
-	flags.StringVar(&o.configuration, "impact-configuration", "configstamp", "our ValidatingWebhookConfiguration; with --impact-address and --self-managed-certificate")
+	flags.StringVar(&o.address, "impact-address", "", "address at which the API server asks what an edit of a ConfigMap or Secret rolls out, such as :8444; empty: no impact warnings")
+	flags.StringVar(&o.configuration, "impact-configuration", "configstamp", "name of our ValidatingWebhookConfiguration; with --impact-address and --self-managed-certificate")
 }
 
 func (o *impactOptions) on() bool { return o.address != "" }

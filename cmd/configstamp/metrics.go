@@ -47,8 +47,8 @@ func (p *process) tellOfStores(providers bool) {
 func (p *process) tellProgress(store string, last func() time.Time) {
 	p.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "configstamp_store_last_progress_timestamp_seconds",
-		Help: "When the API server last told anything to the most silent of a store's watches, in seconds since 1970; 0 until each was told something. " +
-			"A watch hears something every minute, if only that nothing has happened.",
+		Help: "When the API server last sent something to the most silent watch of a store, in seconds since 1970; 0 until each watch has received something. " +
+			"A watch receives something every minute, if only that nothing has happened.",
 		ConstLabels: prometheus.Labels{"store": store},
 	}, func() float64 { return max(0, float64(last().Unix())) }))
 }

@@ -48,9 +48,9 @@ type common struct {
 func (o *common) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty: as a Pod inside it")
 	flags.StringVar(&o.namespace, "namespace", "configstamp", "configstamp's own namespace, which holds its key and its lease")
-	flags.StringVar(&o.keySecret, "key-secret", "configstamp-key", "Secret in that namespace with the keys of the digests; made on first start")
-	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long after it appeared a newer key starts to make digests")
-	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve these namespaces alone, all opted in, without any right outside them; empty: all, opted in by label")
+	flags.StringVar(&o.keySecret, "key-secret", "configstamp-key", "Secret in that namespace with the digest keys; created on the first start")
+	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long configstamp waits after a newer key appears before it makes digests with that key")
+	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve only these namespaces, all opted in, without any right outside them; empty: all namespaces, opted in by label")
 	flags.StringSliceVar(&o.ignoreSources, "ignore-sources", []string{"configmap/kube-root-ca.crt", "configmap/openshift-service-ca.crt"}, "sources that never count, in any namespace")
 	o.settings = map[string]*string{}
 	for _, setting := range checksum.Settings() {
@@ -59,15 +59,16 @@ func (o *common) add(flags *pflag.FlagSet) {
 				setting.Meaning, setting.Key(), strings.ReplaceAll(setting.Value, "`", "")))
 		}
 	}
-	flags.StringSliceVar(&o.dialects, "dialects", nil, "products whose annotations count too, and opt in: reloader, wave; the webhook configuration needs the entry dialects.configstamp.dev")
+	flags.StringSliceVar(&o.dialects, "dialects", nil, "other products whose annotations count too, and opt in: reloader, wave; the webhook configuration then needs the entry dialects.configstamp.dev")
 	flags.StringArrayVar(&o.workloads, "workload", nil, "custom kind with a pod template, as group/version/resource=path.to.template[,rollout=Condition], whose status condition is True when a rollout is healthy and False when it has failed; may be repeated; "+
-		"Argo Rollouts, DeploymentConfigs, CloneSets and Knative Services are known, and each is looked after while the cluster serves it")
+		"Argo Rollouts, DeploymentConfigs, CloneSets and Knative Services need no flag: configstamp looks after them while the cluster serves them")
 	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report; "+
-		"from when the cluster serves secretproviderclasspodstatuses")
-	flags.BoolVar(&o.pins, "pins", false, "where the policy says pin, give Pods the ConfigMap content that their template was stamped with, by snapshots; needs the rights to create and delete ConfigMaps")
+		"as soon as the cluster serves secretproviderclasspodstatuses")
+	flags.BoolVar(&o.pins, "pins", false, "let workloads pin (configstamp.dev/pin): their pods start with the content that their templates were stamped with, from snapshots; "+
+		"needs the right to create and delete ConfigMaps, and to list ReplicaSets, ControllerRevisions and Jobs; the webhook configuration then needs the entry pins.configstamp.dev")
 	o.serving.add(flags)
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
-	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0 what an operator acts on, 2 each admission, 4 what client-go does, at most %d", maxVerbosity))
+	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0: what an operator acts on; 2: each admission; 4: what client-go does; at most %d", maxVerbosity))
 }
 
 func (o *common) check() error {

@@ -119,7 +119,7 @@ func (p *process) silent(now time.Time) error {
 			last = p.started
 		}
 		if silence := now.Sub(last); silence > silentAfter {
-			return fmt.Errorf("a watch of %s has neither told nor asked anything for %s", what, silence.Round(time.Second))
+			return fmt.Errorf("a watch of %s has received nothing and requested nothing for %s", what, silence.Round(time.Second))
 		}
 	}
 	return nil

@@ -37,15 +37,15 @@ type serving struct {
 
 func (s *serving) add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.metricsAddress, "metrics-address", ":8080", "address of /metrics, and of /healthz and /readyz unless --health-address is given")
-	flags.BoolVar(&s.metricsTLS, "metrics-tls", false, "serve /metrics by TLS, with the serving certificate; wants --health-address")
-	flags.StringVar(&s.healthAddress, "health-address", "", "address of /healthz and /readyz alone, without TLS, so that --metrics-address may be one that the kubelet does not reach")
-	flags.StringVar(&s.pprofAddress, "pprof-address", "", "loopback address of Go's profiles (/debug/pprof/), such as 127.0.0.1:6060; empty: there are none")
+	flags.BoolVar(&s.metricsTLS, "metrics-tls", false, "serve /metrics with TLS and the serving certificate; needs --health-address")
+	flags.StringVar(&s.healthAddress, "health-address", "", "separate address of /healthz and /readyz, without TLS; needed if the kubelet cannot reach --metrics-address")
+	flags.StringVar(&s.pprofAddress, "pprof-address", "", "loopback address of Go's profiles (/debug/pprof/), such as 127.0.0.1:6060; empty: no profiles")
 	flags.StringVar(&s.certFile, "tls-cert-file", "", "certificate (PEM) to serve with, such as cert-manager's mounted tls.crt; reloaded when it changes")
 	flags.StringVar(&s.keyFile, "tls-key-file", "", "its private key (PEM)")
-	flags.BoolVar(&s.selfManaged, "self-managed-certificate", false, "sign the certificate ourselves and keep the caBundle of our webhook configuration, for clusters without cert-manager")
-	flags.StringVar(&s.service, "service", "configstamp", "Service by which the API server calls; with --self-managed-certificate")
-	flags.StringVar(&s.configuration, "webhook-configuration", "configstamp", "our MutatingWebhookConfiguration; with --self-managed-certificate")
-	flags.StringVar(&s.caSecret, "ca-secret", certs.DefaultSecretName, "Secret in configstamp's own namespace with the authority that signs; with --self-managed-certificate; made on first start")
+	flags.BoolVar(&s.selfManaged, "self-managed-certificate", false, "sign the certificate ourselves and maintain the caBundle of our webhook configuration, for clusters without cert-manager")
+	flags.StringVar(&s.service, "service", "configstamp", "name of the Service through which the API server calls us; with --self-managed-certificate")
+	flags.StringVar(&s.configuration, "webhook-configuration", "configstamp", "name of our MutatingWebhookConfiguration; with --self-managed-certificate")
+	flags.StringVar(&s.caSecret, "ca-secret", certs.DefaultSecretName, "Secret in configstamp's own namespace with the authority that signs; with --self-managed-certificate; created on the first start")
 }
 
 func (s *serving) check() error {
@@ -132,7 +132,7 @@ func (p *process) health(healthy func(time.Time) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		now := time.Now()
 		if err := errors.Join(p.silent(now), healthy(now)); err != nil {
-			klog.Background().Info("Unhealthy: something hangs, and the process should be started anew", "reason", err.Error())
+			klog.Background().Info("Unhealthy: something hangs, and the process should be restarted", "reason", err.Error())
 			http.Error(w, "unhealthy: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/eventqueue"
+	"github.com/configstamp/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/webhook"
 )
@@ -38,10 +40,10 @@ func webhookCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	o.add(flags)
-	flags.StringVar(&o.address, "address", ":8443", "address at which the API server calls")
-	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "longest time in which to prove, for people's requests, that memory holds what the API server holds; our own re-admissions have three quarters of the webhook's timeoutSeconds")
-	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to go on serving after a signal to stop, while the API server learns of it")
-	flags.DurationVar(&o.drain, "shutdown-drain", 15*time.Second, "how long requests under way may take after that")
+	flags.StringVar(&o.address, "address", ":8443", "address at which the API server calls the webhook")
+	flags.DurationVar(&o.freshnessTimeout, "freshness-timeout", 250*time.Millisecond, "how long a person's request may wait for the proof that memory holds what the API server holds; our own re-admissions may wait for three quarters of the webhook's timeoutSeconds")
+	flags.DurationVar(&o.linger, "shutdown-linger", 10*time.Second, "how long to go on serving after a signal to stop, until the API server has noticed")
+	flags.DurationVar(&o.drain, "shutdown-drain", 15*time.Second, "how long requests that are under way may take after that")
 	describeEnvironment(command)
 	return command
 }
@@ -93,11 +95,17 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		Patience:     o.freshnessTimeout,
 		Announce:     announce(p.events),
 	}
+	serves, healthy := http.Handler(handler), handler.Healthy
+	if o.pins {
+		if serves, healthy, err = pinning(p, handler); err != nil {
+			return err
+		}
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {
 		return fmt.Errorf("listening for admissions: %w; choose another --address", err)
 	}
-	server := &admission.Server{Handler: handler, GetCertificate: certificate.GetCertificate, Linger: o.linger, Drain: o.drain}
+	server := &admission.Server{Handler: serves, GetCertificate: certificate.GetCertificate, Linger: o.linger, Drain: o.drain}
 	ready := func() error { return p.ableToAdmit(ctx, certificate) }
 
 	// What the server needs outlives it: requests under way still read the
@@ -109,7 +117,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		group.Go(run)
 	}
 	group.Go(func() error { return certificate.Run(background) })
-	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready, handler.Healthy) })
+	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready, healthy) })
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	context.AfterFunc(background, cancel)
@@ -123,6 +131,19 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	return err
 }
 
+// pinning has the handler pin workloads, and serves Pods beside it.
+func pinning(p *process, handler *webhook.Handler) (serves http.Handler, healthy func(time.Time) error, err error) {
+	if handler.Revisions, err = revisions.New(p.config); err != nil {
+		return nil, nil, err
+	}
+	handler.Snapshots = p.archive
+	pods := &webhook.Pods{Archive: p.archive, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce}
+	mux := http.NewServeMux()
+	mux.Handle("/", handler)
+	mux.Handle(webhook.PodPath, pods)
+	return mux, func(now time.Time) error { return errors.Join(handler.Healthy(now), pods.Healthy(now)) }, nil
+}
+
 // ableToAdmit says what keeps the webhook from answering well, nil when nothing does.
 func (p *process) ableToAdmit(ctx context.Context, certificate *certs.Source) error {
 	switch {
@@ -133,7 +154,7 @@ func (p *process) ableToAdmit(ctx context.Context, certificate *certs.Source) er
 	case !p.spaces.HasSynced():
 		return errors.New("the policies of Namespaces are still being read")
 	case p.keys.Ring() == nil:
-		return errors.New("the digest key is not there yet")
+		return errors.New("there is no digest key yet")
 	case !certificate.Ready():
 		return errors.New("there is no serving certificate yet")
 	}
@@ -161,7 +182,7 @@ func untilAble(ctx context.Context, able func() bool) {
 
 // announce puts what the webhook has to say about a workload into an event.
 func announce(recorder *eventqueue.Queue) webhook.Announcer {
-	return func(workload corev1.ObjectReference, sentence string) {
-		recorder.Eventf(&workload, nil, checksum.ChecksumsTakenAway.EventType(), checksum.ChecksumsTakenAway.Event(), "Admit", "%s", sentence)
+	return func(workload corev1.ObjectReference, why checksum.Reason, sentence string) {
+		recorder.Eventf(&workload, nil, why.EventType(), why.Event(), "Admit", "%s", sentence)
 	}
 }

@@ -21,13 +21,13 @@ func (p *plugin) adoptCommand() *cobra.Command {
 	var flags adoptFlags
 	command := &cobra.Command{
 		Use:   "adopt [WORKLOAD]",
-		Short: "Record what workloads without records run with, or have them take the content of now",
-		Long: "Looks for workloads that are opted in and have no record of what their sources held\n" +
-			"when their pods started, and records what is there now: nothing restarts, and they\n" +
-			"roll when content changes from now on. configstamp does the same by itself within\n" +
-			"moments; this says of which workloads it could not, and why. Without a WORKLOAD it\n" +
-			"looks at all in the namespace.\n\n" +
-			"With --restart, those without any record are told to take the content of now: it\n" +
+		Short: "Record what the sources of workloads without records hold now, or roll the workloads",
+		Long: "Finds workloads that are opted in and have no record of what their sources held when\n" +
+			"their pods started, and records what the sources hold now. Nothing restarts. These\n" +
+			"workloads roll when content changes from now on. configstamp does the same by itself\n" +
+			"within moments; this command says for which workloads it could not, and why. Without\n" +
+			"a WORKLOAD it looks at all workloads in the namespace.\n\n" +
+			"With --restart, workloads without any record get the current content: the command\n" +
 			"writes configstamp.dev/adopt=restart on them, and configstamp rolls them in steps.",
 		Example: "  kubectl configstamp adopt --dry-run=client\n" +
 			"  kubectl configstamp adopt -n shop\n" +
@@ -39,7 +39,7 @@ func (p *plugin) adoptCommand() *cobra.Command {
 		},
 	}
 	addOrderFlags(command, &flags.orderFlags)
-	command.Flags().BoolVar(&flags.restart, "restart", false, "roll those without any record, so that they run what is there now")
+	command.Flags().BoolVar(&flags.restart, "restart", false, "roll workloads without any record, so that they get the current content")
 	command.Flags().BoolVarP(&flags.all, "all-namespaces", "A", false, "look at all namespaces")
 	command.Flags().StringVarP(&flags.selector, "selector", "l", "", "look at workloads with these labels, such as app=web-app")
 	return command
@@ -82,7 +82,7 @@ func (p *plugin) toAdopt(ctx context.Context, o *order.Orders, namespace string,
 		return o.Cluster.Fleet(ctx, o.Settings, inspect.Which{Namespace: namespace, Selector: flags.selector}, p.progress())
 	}
 	if flags.all || flags.selector != "" {
-		return nil, errors.New("one workload is asked for: leave out --all-namespaces and --selector")
+		return nil, errors.New("you named one workload: leave out --all-namespaces and --selector")
 	}
 	w, err := p.workload(ctx, o, namespace, args)
 	if err != nil {

@@ -103,9 +103,9 @@ func blindIn(cluster *inspect.Cluster, settings *seen.Settings, namespaces ...st
 	case len(namespaces) == 0:
 		return nil
 	case namespaces[0] == "":
-		return blind("in all namespaces; name one that you may look at, by -n")
+		return blind("in all namespaces; use -n to name one that you may look at")
 	}
-	return blind("in namespace " + strings.Join(namespaces, ", ") + ", so nothing can be said of it")
+	return blind("in namespace " + strings.Join(namespaces, ", ") + ", so nothing is known about it")
 }
 
 func notThere(cluster *inspect.Cluster, kind, namespace, name string) error {

@@ -40,7 +40,7 @@ func TestStatus_WhileTheWebhookIsAsked(t *testing.T) {
 			go func() { ended <- root.ExecuteContext(ctx) }()
 			if terminal {
 				errOut.wait(ctx, t)
-				for _, part := range []string{"What is known so far:", "configmap/payment-api-config in namespace shop", "deployment/failed", "statefulset/halted  18m    configstamp said then"} {
+				for _, part := range []string{"What is known so far:", "configmap/payment-api-config in namespace shop", "deployment/failed", "statefulset/halted  18m    configstamp said earlier"} {
 					if !strings.Contains(errOut.String(), part) {
 						t.Errorf("it does not say %q but\n%s", part, errOut)
 					}

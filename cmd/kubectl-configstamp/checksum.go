@@ -24,17 +24,17 @@ func (p *plugin) checksumCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "checksum -f FILE...",
 		Short: "Write checksum annotations into manifests, for pipelines without a webhook",
-		Long: "Reads manifests and prints them again, with an annotation on each pod template for\n" +
-			"each ConfigMap and Secret that it uses and that is in the same files, such as\n" +
-			"checksum/configmap.web-message. So a change of a source rolls out its workloads when\n" +
-			"the manifests are applied, as Helm's checksum/config does. Nothing else changes:\n" +
-			"comments, order, quotes and separators stay. The cluster is not asked.\n\n" +
-			"The keys that count are those that a pod uses, and the annotations of configstamp's\n" +
-			"policy are followed (only, ignore, ignore-keys, also, restart-on). Sources that are\n" +
-			"not in the files are named on stderr. Jobs and Pods stay as they are: the API server\n" +
-			"refuses another pod template for them.\n\n" +
-			"Who can read a workload could try out guesses of a Secret by its plain checksum. So\n" +
-			"Secrets get one only by a key, or with --allow-guessable.",
+		Long: "Reads manifests and prints them again. Each pod template gets an annotation, such as\n" +
+			"checksum/configmap.web-message, for each ConfigMap and Secret that it uses and that\n" +
+			"is in the same files. So when a source changes and the manifests are applied, the\n" +
+			"workloads that use it roll out, as with Helm's checksum/config. Nothing else\n" +
+			"changes: comments, order, quotes and separators stay. The cluster is not asked.\n\n" +
+			"Only the keys that a pod uses count. The annotations of configstamp's policy are\n" +
+			"followed (only, ignore, ignore-keys, also, restart-on). Sources that are not in the\n" +
+			"files are named on stderr. Jobs and Pods stay as they are, because the API server\n" +
+			"refuses to change their pod template.\n\n" +
+			"People who can read a workload can try out guesses of a Secret against its plain\n" +
+			"checksum. So Secrets get a checksum only with a key, or with --allow-guessable.",
 		Example: "  helm template shop ./chart | kubectl configstamp checksum -f - | kubectl apply -f -\n" +
 			"  kubectl configstamp checksum -f deploy/ -R -n shop > all.yaml\n" +
 			"  kubectl configstamp checksum -f web.yaml -f config.yaml --key-file checksum.key",
@@ -44,7 +44,7 @@ func (p *plugin) checksumCommand() *cobra.Command {
 	flags := command.Flags()
 	o.files.add(command)
 	flags.StringVar(&o.keyFile, "key-file", "", "file with a key of 32 bytes or more, made by: openssl rand -hex 32; with it Secrets get keyed checksums")
-	flags.BoolVar(&o.allowGuessable, "allow-guessable", false, "write plain checksums of Secrets, by which guesses of their values can be tried out")
+	flags.BoolVar(&o.allowGuessable, "allow-guessable", false, "write plain checksums of Secrets; people who see them can try out guesses of the values")
 	flags.StringArrayVar(&o.workloads, "workload", nil, "custom kind with a pod template, as group/version/resource=path.to.template; may be repeated; Argo Rollouts, DeploymentConfigs, CloneSets and Knative Services are known")
 	command.MarkFlagsMutuallyExclusive("key-file", "allow-guessable")
 	return command

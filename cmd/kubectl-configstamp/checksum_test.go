@@ -75,7 +75,7 @@ func TestChecksum(t *testing.T) {
 func TestChecksum_OfStandardInput(t *testing.T) {
 	folder(t)
 	out, errOut, code := checksums(t, webManifest, "-f", "-")
-	want := "Warning: stdin:1: Deployment web uses what is not in these files: configmap/web-message, secret/db; no checksum is written for that, and a change of it rolls nothing\n"
+	want := "Warning: stdin:1: Deployment web uses sources that are not in these files: configmap/web-message, secret/db; no checksum is written for them, and a change of them rolls out nothing\n"
 	if out != webManifest || errOut != want || code != 0 {
 		t.Errorf("code %d, stderr %q, output\n%s", code, errOut, out)
 	}
@@ -122,8 +122,8 @@ func TestChecksum_Errors(t *testing.T) {
 		"no file":            {nil, "error: say which manifests: -f FILE, -f DIRECTORY, or -f - for standard input\n"},
 		"no such file":       {[]string{"-f", "none.yaml"}, "error: reading manifests: stat none.yaml: no such file or directory\n"},
 		"an empty directory": {[]string{"-f", "dir"}, "error: -f dir: it holds no file that ends in .json, .yaml or .yml; -R looks into the directories below too\n"},
-		"an address":         {[]string{"-f", "https://example.com/web.yaml"}, "error: -f https://example.com/web.yaml: nothing is fetched: curl it into -f -\n"},
-		"stdin twice":        {[]string{"-f", "-", "-f", "-"}, "error: -f -: standard input can be read once\n"},
+		"an address":         {[]string{"-f", "https://example.com/web.yaml"}, "error: -f https://example.com/web.yaml: this command fetches nothing: pipe the output of curl into -f -\n"},
+		"stdin twice":        {[]string{"-f", "-", "-f", "-"}, "error: -f -: standard input can be read only once\n"},
 		"two bad files": {[]string{"-f", "web.yaml,bad.yaml,worse.yaml"}, "error: bad.yaml:1: it is not YAML: mapping values are not allowed in this context\n" +
 			"worse.yaml:2: it is not YAML: mapping values are not allowed in this context\n"},
 		"a short key":        {[]string{"-f", "web.yaml", "--key-file", "short"}, "error: reading --key-file short: the key has 31 bytes, want 32 or more, at random: openssl rand -hex 32 > short\n"},

@@ -20,14 +20,15 @@ func describeCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, command := range root.Commands() {
 		if command.Name() == "completion" {
-			command.Short = "Say how kubectl completes this plugin's arguments, or print a script for a shell"
-			command.Long = "kubectl completes the arguments of this plugin wherever it completes its own, once\n" +
-				"it finds the plugin on the PATH under a second name as well:\n\n" +
+			command.Short = "Explain completion with kubectl, or print a completion script for a shell"
+			command.Long = "kubectl completes the arguments of this plugin too, as soon as it finds the plugin on\n" +
+				"the PATH under a second name:\n\n" +
 				"  cd \"$(dirname \"$(command -v kubectl-configstamp)\")\"\n" +
 				"  ln -s kubectl-configstamp kubectl_complete-configstamp\n\n" +
-				"On Windows, make a copy, kubectl_complete-configstamp.exe. For kubectl itself: see\n" +
-				"\"kubectl completion --help\".\n\n" +
-				"The scripts printed here are for who calls kubectl-configstamp without kubectl."
+				"On Windows, copy the plugin to kubectl_complete-configstamp.exe. How kubectl itself\n" +
+				"completes: see \"kubectl completion --help\".\n\n" +
+				"The scripts that this command prints are for calls of kubectl-configstamp without\n" +
+				"kubectl."
 		}
 	}
 }

@@ -25,14 +25,15 @@ func (p *plugin) doctorCommand() *cobra.Command {
 	all := false
 	command := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what is wrong with configstamp, or with what is written for it, and the remedy",
-		Long: "Looks at configstamp itself (webhook, certificate, leader, rights, key), at what may\n" +
-			"be in its way (other webhooks, Reloader or wave, a second installation), and at what\n" +
+		Short: "Find what is wrong with configstamp or with your settings for it, and how to fix it",
+		Long: "Checks configstamp itself (webhook, certificate, leader, rights, key), what may be\n" +
+			"in its way (other webhooks, Reloader or wave, a second installation), and what\n" +
 			"people have written for it: labels, annotations and names that have no effect,\n" +
 			"settings that cannot be read, sources that are missing, pauses that were forgotten.\n\n" +
-			"Each finding has a command that mends it, or that shows what to mend. Nothing is\n" +
-			"changed. The exit code is 1 when something is wrong, a note aside; 5 when nothing\n" +
-			"wrong was found, but not all could be looked at; else 0.",
+			"Each finding has a command that fixes it, or that shows what to fix. Nothing is\n" +
+			"changed. The exit code is 0 when nothing is wrong (there may be notes); 1 when\n" +
+			"something is wrong; 5 when nothing wrong was found, but not everything could be\n" +
+			"checked. If nothing is opted in yet, a note says so, and the webhook is not asked.",
 		Example: "  kubectl configstamp doctor\n" +
 			"  kubectl configstamp doctor -A\n" +
 			"  kubectl configstamp doctor -n shop -o json",
@@ -72,7 +73,7 @@ func doctorsExit(doctor *answer.Doctor, gaps []seen.Gap) error {
 	}
 	for _, check := range doctor.Checks {
 		if check.State == answer.Unlooked || len(gaps) > 0 {
-			return exit{codeUnlooked, errors.New("nothing wrong was found, but not all could be looked at")}
+			return exit{codeUnlooked, errors.New("nothing wrong was found, but not everything could be checked")}
 		}
 	}
 	return nil
@@ -135,7 +136,7 @@ func (p *plugin) printChecks(to io.Writer, checks []answer.Check) {
 				reasons = append(reasons, check.Why)
 			}
 			unknown[check.Why] = append(unknown[check.Why], check.Name)
-		case answer.WrongFound:
+		case answer.WrongFound, answer.Skipped:
 		}
 	}
 	if len(well) > 0 {

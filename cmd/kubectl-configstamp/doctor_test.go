@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
 )
@@ -139,8 +140,8 @@ func TestDoctor(t *testing.T) {
 		"webhook-one-endpoint":        {set(ourSlice, []any{map[string]any{"addresses": []any{"10.0.0.7"}}}, "endpoints")},
 		"webhook-silent":              {says()},
 		"webhook-kind-left-out":       {entry(func(e map[string]any) { e["rules"] = e["rules"].([]any)[1:] }), says()},
-		"webhook-deferred":            {says("configstamp: deferred: what the sources hold could not be proven in time; ask again")},
-		"webhook-key-lost":            {says("configstamp: key-lost: a checksum on record cannot be compared, because its key is lost or another installation's; nothing would restart")},
+		"webhook-deferred":            {says("configstamp: deferred: the present content of the sources could not be read in time; ask again")},
+		"webhook-key-lost":            {says("configstamp: key-lost: a recorded checksum cannot be compared, because its key is lost or belongs to another installation; nothing would restart")},
 		"webhook-dry-runs-refused":    {refuses(`admission webhook "policy.example.com" does not support dry run`)},
 		"certificate-no-bundle":       {entry(func(e map[string]any) { delete(e["clientConfig"].(map[string]any), "caBundle") })},
 		"certificate-bundle-nonsense": {entry(func(e map[string]any) { e["clientConfig"].(map[string]any)["caBundle"] = "bm9uc2Vuc2U=" })},
@@ -168,6 +169,17 @@ func TestDoctor(t *testing.T) {
 		}},
 		"rights-of-pods": {set(ourSettings, "true", "data", "pods"), func(_ *testing.T, s *fakecluster.Server) {
 			s.Lacks = func(verb, resource, _, _ string) bool { return resource == "pods" && verb == "watch" }
+		}},
+		"pins":            {set(ourSettings, "true", "data", "pins"), podEntry(nil)},
+		"pins-no-entry":   {set(ourSettings, "true", "data", "pins")},
+		"pins-entry-off":  {set(ourSettings, "true", "data", "pins"), podEntry(selectsNothing)},
+		"pins-off":        {podEntry(selectsNothing)},
+		"pins-entry-left": {podEntry(nil)},
+		"pins-fail":       {set(ourSettings, "true", "data", "pins"), podEntry(func(e map[string]any) { delete(e, "failurePolicy"); delete(e, "timeoutSeconds") })},
+		"rights-of-pins": {set(ourSettings, "true", "data", "pins"), podEntry(nil), func(_ *testing.T, s *fakecluster.Server) {
+			s.Lacks = func(verb, resource, _, _ string) bool {
+				return resource == "configmaps" && verb != "get" || resource == "controllerrevisions" || resource == "secrets" && verb == "delete"
+			}
 		}},
 		"rights-of-no-pods": {func(_ *testing.T, s *fakecluster.Server) {
 			s.Lacks = func(verb, resource, _, _ string) bool { return resource == "pods" && verb == "watch" }
@@ -216,6 +228,27 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// podEntry adds the entry for Pods, as the chart has it, and changed.
+func podEntry(change func(map[string]any)) func(*testing.T, *fakecluster.Server) {
+	return func(t *testing.T, s *fakecluster.Server) {
+		object := s.Get(t, ourWebhooks)
+		all := object.Object["webhooks"].([]any)
+		entry := runtime.DeepCopyJSON(all[0].(map[string]any))
+		entry["name"], entry["timeoutSeconds"] = "pins.configstamp.dev", int64(1)
+		entry["rules"] = []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"pods"}, "operations": []any{"CREATE"}}}
+		if change != nil {
+			change(entry)
+		}
+		object.Object["webhooks"] = append(all, entry)
+		s.Put(object)
+	}
+}
+
+func selectsNothing(e map[string]any) {
+	nothing := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "DoesNotExist"}
+	e["namespaceSelector"] = map[string]any{"matchExpressions": []any{nothing}}
+}
+
 // namespaced makes the installation one that serves a list of namespaces.
 func namespaced(t *testing.T, s *fakecluster.Server) {
 	set(shop, map[string]any{}, "metadata", "labels")(t, s)
@@ -260,6 +293,28 @@ func TestDoctor_Forms(t *testing.T) {
 	golden(t, "doctor/forms-wide", server, "doctor", "-o", "wide")
 	golden(t, "doctor/forms-json", server, "doctor", "-o", "json")
 	golden(t, "doctor/forms-name", server, "doctor", "-o", "name")
+}
+
+// Right after an installation nothing is opted in: that is no fault, and doctor says what to do next.
+func TestDoctor_NothingIsOptedIn(t *testing.T) {
+	bare := func(changes ...func(*testing.T, *fakecluster.Server)) *fakecluster.Server {
+		server := healthy(t)
+		for _, change := range append(changes, set(shop, map[string]any{}, "metadata", "labels"), says()) {
+			change(t, server)
+		}
+		return server
+	}
+	golden(t, "doctor/opted-in-nothing", bare(), "doctor")
+	golden(t, "doctor/opted-in-nothing-all", bare(), "doctor", "-A")
+	golden(t, "doctor/opted-in-empty", bare(apply("{apiVersion: v1, kind: Namespace, metadata: {name: other, labels: {configstamp.dev/inject: enabled}}}")), "doctor", "-A")
+	golden(t, "doctor/opted-in-never", bare(), "doctor", "-n", "configstamp")
+	for _, args := range [][]string{{"doctor"}, {"doctor", "-A"}} {
+		server := bare()
+		server.Forbid = func(_, resource, _ string) bool { return resource == "deployments" }
+		if out, _, code := run(t, server, args...); code != codeUnlooked || strings.Contains(out, "opted in") {
+			t.Errorf("%v: where a kind of workloads is not listed, it ended with %d:\n%s", args, code, out)
+		}
+	}
 }
 
 // What cannot be looked at is never fine.

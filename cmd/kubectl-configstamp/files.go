@@ -43,7 +43,7 @@ func (o *filesOptions) read(stdin io.Reader) ([]manifest.File, error) {
 	for _, name := range o.names {
 		if name == "-" {
 			if slices.ContainsFunc(files, func(f manifest.File) bool { return f.Name == "stdin" }) {
-				return nil, errors.New("-f -: standard input can be read once")
+				return nil, errors.New("-f -: standard input can be read only once")
 			}
 			text, err := io.ReadAll(stdin)
 			if err != nil {
@@ -53,7 +53,7 @@ func (o *filesOptions) read(stdin io.Reader) ([]manifest.File, error) {
 			continue
 		}
 		if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
-			return nil, fmt.Errorf("-f %s: nothing is fetched: curl it into -f -", name)
+			return nil, fmt.Errorf("-f %s: this command fetches nothing: pipe the output of curl into -f -", name)
 		}
 		found, err := o.below(name, true)
 		if err != nil {

@@ -47,11 +47,11 @@ func (p *plugin) graphCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "graph [SOURCE | WORKLOAD]",
 		Short: "Draw which workloads use which ConfigMaps and Secrets, and mark what is stale",
-		Long: "Draws which workloads use which ConfigMaps and Secrets: of a namespace, of all,\n" +
-			"around one source, or of one workload. What failed, is halted, held, waiting or\n" +
-			"rolling is marked, and so is the source because of which it is.\n\n" +
-			"It is a text for Graphviz (dot) or for Mermaid, which Markdown on GitHub and GitLab\n" +
-			"shows, or a picture (svg).",
+		Long: "Draws which workloads use which ConfigMaps and Secrets: in a namespace, in all\n" +
+			"namespaces, around one source, or of one workload. It marks workloads that failed,\n" +
+			"or are halted, held, waiting or rolling, and the sources that are the cause.\n\n" +
+			"The output is a text for Graphviz (dot) or for Mermaid, which GitHub and GitLab show\n" +
+			"in Markdown, or a picture (svg).",
 		Example: "  kubectl configstamp graph -o svg > shop.svg\n" +
 			"  kubectl configstamp graph -A -o dot\n" +
 			"  kubectl configstamp graph configmap/payment-api-config -o mermaid\n" +
@@ -102,7 +102,7 @@ func (p *plugin) graph(ctx context.Context, args []string, flags *graphFlags) er
 		case err != nil:
 			return err
 		case flags.all:
-			return fmt.Errorf("one source is asked for: leave out --all-namespaces")
+			return fmt.Errorf("you named a source or a workload: leave out --all-namespaces")
 		}
 		around, args = source, nil
 	}

@@ -14,11 +14,11 @@ func (p *plugin) historyCommand() *cobra.Command {
 	var output format
 	command := &cobra.Command{
 		Use:   "history WORKLOAD",
-		Short: "Say why there is each revision of a workload",
-		Long: "Lists the revisions of a workload that the cluster still keeps, and says of each\n" +
-			"because of what it was made: which ConfigMaps and Secrets changed, by whom as far\n" +
-			"as that is known, or what else changed in the template. How many are kept is the\n" +
-			"workload's spec.revisionHistoryLimit.",
+		Short: "Say why each revision of a workload was made",
+		Long: "Lists the revisions of a workload that the cluster still keeps, and says why each\n" +
+			"was made: which ConfigMaps and Secrets changed, and by whom as far as that is known,\n" +
+			"or what else changed in the template. The workload's spec.revisionHistoryLimit says\n" +
+			"how many revisions are kept.",
 		Example: "  kubectl configstamp history deployment/web-app\n" +
 			"  kubectl configstamp history sts/db -n shop -o json",
 		Args:              cobra.RangeArgs(1, 2),
@@ -44,7 +44,7 @@ func (p *plugin) history(ctx context.Context, args []string, output format) erro
 				fmt.Fprintln(to, revision.Name)
 			}
 		case !history.Kept:
-			paragraph(to, "", history.Workload+" has no revisions that can be read. What was told of it within the last hour: kubectl configstamp why "+history.Workload+" -n "+history.Namespace)
+			paragraph(to, "", history.Workload+" has no revisions that can be read. To see the events of the last hour: kubectl configstamp why "+history.Workload+" -n "+history.Namespace)
 		default:
 			fmt.Fprintln(to, p.paint(bold, history.Workload+" in namespace "+history.Namespace))
 			p.printRevisions(to, history.Revisions, output == wide)

@@ -35,14 +35,15 @@ func (p *plugin) impactCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "impact SOURCE | impact -f FILE...",
 		Short: "Say what an edit of a ConfigMap or Secret would restart, in which order, and when",
-		Long: "Says which workloads an edit would roll, in which order and steps, which would\n" +
-			"not and why, and about how long it takes. Nothing is changed. With -f it compares\n" +
-			"the ConfigMaps and Secrets of manifests with those in the cluster, key by key, as\n" +
-			"far as you may read them. It prints names of keys, and no content.\n\n" +
-			"Times are estimates: they suppose that every rollout becomes healthy in its usual\n" +
+		Long: "Says which workloads an edit would roll, in which order and steps, and about how\n" +
+			"long that takes. Says which workloads would not roll, and why. Nothing is changed.\n" +
+			"With -f it compares the ConfigMaps and Secrets of manifests with those in the\n" +
+			"cluster, key by key, as far as you may read them. It prints names of keys, and no\n" +
+			"content.\n\n" +
+			"Times are estimates: they assume that every rollout becomes healthy in its usual\n" +
 			"time, and that nothing else rolls.\n\n" +
-			"With --exit-code, for pipelines: 0 when nothing would roll, 2 when something would,\n" +
-			"now or later, and 5 when that could not be told. 1 is an error, as always.",
+			"With --exit-code, for pipelines: 0 when nothing would roll, 2 when something would\n" +
+			"roll, now or later, and 5 when this is not known. 1 is an error, as always.",
 		Example: "  kubectl configstamp impact configmap/payment-api-config\n" +
 			"  kubectl configstamp impact cm/payment-api-config --key LOG_LEVEL\n" +
 			"  kubectl configstamp impact secret/db --delete -n shop\n" +
@@ -55,9 +56,9 @@ func (p *plugin) impactCommand() *cobra.Command {
 	}
 	set := command.Flags()
 	set.StringArrayVar(&flags.keys, "key", nil, "a key that would change; may be given several times (default: all)")
-	set.BoolVar(&flags.deleted, "delete", false, "say what its deletion would do")
+	set.BoolVar(&flags.deleted, "delete", false, "say what it would do to delete the source")
 	set.StringSliceVarP(&flags.files, "filename", "f", nil, "manifests to compare with the cluster: files, folders, URLs, or - for stdin")
-	set.BoolVar(&flags.exitCode, "exit-code", false, "end with 2 when something would roll, with 5 when that could not be told")
+	set.BoolVar(&flags.exitCode, "exit-code", false, "exit with 2 when something would roll, with 5 when this is not known")
 	addFormat(command, &flags.output)
 	return command
 }
@@ -65,7 +66,7 @@ func (p *plugin) impactCommand() *cobra.Command {
 // errNothingAsked and errTwoQuestions are for those who ask wrongly.
 var (
 	errNothingAsked = errors.New("name a source, such as configmap/web, or manifests by -f")
-	errTwoQuestions = errors.New("-f compares manifests: name no source, no --key and no --delete beside it")
+	errTwoQuestions = errors.New("-f compares manifests: leave out the source, --key and --delete")
 )
 
 func (p *plugin) impact(ctx context.Context, args []string, flags *impactFlags) error {
@@ -183,7 +184,7 @@ func exitOf(impact *answer.Impact, gaps []seen.Gap) error {
 	case sure > 0:
 		return exit{codeRolls, fmt.Errorf("%s would roll, now or later", counted(sure+unsure, "workload", "workloads"))}
 	case unsure > 0 || someUnseen(gaps):
-		return exit{codeUnsure, errors.New("it could not be told whether something would roll")}
+		return exit{codeUnsure, errors.New("it is not known whether something would roll")}
 	}
 	return nil
 }

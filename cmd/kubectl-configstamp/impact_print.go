@@ -36,7 +36,7 @@ func (p *plugin) printImpact(to io.Writer, impact *answer.Impact, output format,
 		fmt.Fprintln(to, "There is no ConfigMap and no Secret in these files.")
 	}
 	if others > 0 {
-		paragraph(to, "", counted(others, "other object", "other objects")+" in the files, which a forecast does not look at: a workload whose template changes rolls by itself.")
+		paragraph(to, "", counted(others, "other object", "other objects")+" in the files, which this forecast ignores: a workload whose template changes rolls anyway.")
 	}
 	if len(impact.Rolls) > 0 {
 		paragraph(to, "", sumWords(impact))
@@ -51,7 +51,7 @@ func (p *plugin) printImpact(to io.Writer, impact *answer.Impact, output format,
 	}
 	if len(impact.Rolls) > 0 {
 		fmt.Fprintln(to)
-		fmt.Fprintln(to, "Times are estimates: nothing fails, and nothing else rolls meanwhile.")
+		fmt.Fprintln(to, "Times are estimates: they assume that nothing fails and nothing else rolls.")
 	}
 }
 
@@ -74,7 +74,7 @@ func editWords(e *answer.ImpactEdit) string {
 	case e.Edit == "unchanged":
 		return what + ": nothing changes."
 	case e.Edit == "made":
-		return what + ": it does not exist yet, and is made."
+		return what + ": it does not exist yet, and is created."
 	}
 	return what + ": it is deleted."
 }
@@ -89,10 +89,10 @@ func sumWords(impact *answer.Impact) string {
 		text += fmt.Sprintf(": %d first, then in growing steps, at most %d at once", impact.First, impact.AtOnce)
 	}
 	if impact.Ends != nil {
-		text += ". All is done after about " + about(impact.Ends.Sub(impact.Now))
+		text += ". All of this takes about " + about(impact.Ends.Sub(impact.Now))
 	}
 	if impact.Unsure > 0 {
-		text += fmt.Sprintf(". Whether %d of them are opted in could not be looked at", impact.Unsure)
+		text += fmt.Sprintf(". It could not be checked whether %d of them are opted in", impact.Unsure)
 	}
 	return text + "."
 }

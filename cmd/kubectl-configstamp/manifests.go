@@ -57,14 +57,14 @@ func manifestOf(object *unstructured.Unstructured) (m intended, err error) {
 	if object.GetKind() == "ConfigMap" {
 		var cm corev1.ConfigMap
 		if converter.FromUnstructured(object.Object, &cm) != nil {
-			return m, fmt.Errorf("it has not the form of its kind")
+			return m, fmt.Errorf("it does not have the form of its kind")
 		}
 		m.content = checksum.ContentOfConfigMap(&cm)
 		return m, nil
 	}
 	var secret corev1.Secret
 	if converter.FromUnstructured(object.Object, &secret) != nil {
-		return m, fmt.Errorf("it has not the form of its kind")
+		return m, fmt.Errorf("it does not have the form of its kind")
 	}
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}

@@ -43,7 +43,7 @@ func (d *dryRun) Type() string { return "string" }
 func addOrderFlags(command *cobra.Command, flags *orderFlags) {
 	addFormat(command, &flags.output)
 	flags.dryRun = dryRun(order.None)
-	command.Flags().Var(&flags.dryRun, "dry-run", "none; client sends nothing but questions; server has the API server do all but store it")
+	command.Flags().Var(&flags.dryRun, "dry-run", "none; client: only say what would be written; server: the API server tries the write and does not store it")
 	known := cobra.FixedCompletions([]string{string(order.None), string(order.Client), string(order.Server)}, cobra.ShellCompDirectiveNoFileComp)
 	if err := command.RegisterFlagCompletionFunc("dry-run", known); err != nil {
 		panic(err) // the flag stands above
@@ -63,9 +63,9 @@ func (p *plugin) workload(ctx context.Context, o *order.Orders, namespace string
 	case err != nil:
 		return nil, err
 	case pod != nil:
-		return nil, fmt.Errorf("pod/%s is made by %s: name that", pod.Name, w.Text())
+		return nil, fmt.Errorf("pod/%s was made by %s: name that workload", pod.Name, w.Text())
 	case w.Kind.CreateOnly:
-		return nil, fmt.Errorf("%s is stamped when it is created, and never after: there is nothing to order", w.Text())
+		return nil, fmt.Errorf("%s is stamped only when it is created: there is nothing to do", w.Text())
 	}
 	return w, nil
 }
@@ -150,9 +150,9 @@ func (p *plugin) printDid(to io.Writer, did *order.Did, dry order.DryRun) {
 func heading(result order.Result) string {
 	switch result {
 	case order.Paused:
-		return "These go on all the same:"
+		return "These still roll:"
 	case order.Released:
-		return "These wait all the same:"
+		return "These still wait:"
 	default:
 		return "Still paused:"
 	}

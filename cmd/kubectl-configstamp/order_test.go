@@ -34,7 +34,7 @@ func ordered(t *testing.T) *fakecluster.Server {
 		case name == "missing":
 			return []string{"configstamp: missing: a required source or key does not exist; nothing restarts until it does"}, nil
 		case len(stamps) == 0:
-			return []string{"configstamp: would-record: what is there now would be recorded; nothing would restart"}, nil
+			return []string{"configstamp: would-record: the present content would be recorded; nothing would restart"}, nil
 		}
 		return []string{wouldRoll}, nil
 	}

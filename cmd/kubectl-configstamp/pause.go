@@ -32,15 +32,15 @@ func (p *plugin) pauseCommand() *cobra.Command {
 	var flags pauseFlags
 	command := &cobra.Command{
 		Use:   "pause WORKLOAD|namespace/NAME",
-		Short: "Hold rollouts, of one workload, a namespace, or everywhere",
-		Long: "Holds the rollouts that configstamp would begin: it writes configstamp.dev/pause on\n" +
-			"the workload or the Namespace, and beside it who paused, and why. What changes\n" +
-			"meanwhile rolls once when the pause ends. What was there before stands again after\n" +
-			"unpause.\n\n" +
-			"What is rolling already goes on. A changed template (kubectl apply, set image,\n" +
-			"rollout restart) rolls all the same, and so does kubectl configstamp roll. In an\n" +
-			"incident pause the Namespace: kubectl rollout undo brings back a Deployment's own\n" +
-			"annotations too.",
+		Short: "Hold the rollouts of one workload, of a namespace, or everywhere",
+		Long: "Holds the rollouts that configstamp would begin. It writes configstamp.dev/pause on\n" +
+			"the workload or the Namespace, and notes beside it who paused, and why. What changes\n" +
+			"in the meantime rolls once, when the pause ends. unpause restores what the\n" +
+			"annotation said before.\n\n" +
+			"Rollouts that are under way continue. A changed template (kubectl apply, set image,\n" +
+			"rollout restart) still rolls, and so does kubectl configstamp roll. In an incident\n" +
+			"pause the Namespace: kubectl rollout undo restores a Deployment's own annotations\n" +
+			"too.",
 		Example: "  kubectl configstamp pause namespace/shop --for 2h --reason INC-42\n" +
 			"  kubectl configstamp pause deployment/web-app\n" +
 			"  kubectl configstamp pause -l app=web-app\n" +
@@ -52,8 +52,8 @@ func (p *plugin) pauseCommand() *cobra.Command {
 		},
 	}
 	flags.add(command)
-	command.Flags().DurationVar(&flags.order.For, "for", 0, "how long, such as 2h; without it until somebody ends it")
-	command.Flags().StringVar(&flags.order.Reason, "reason", "", "why, for the next one on call, such as INC-42")
+	command.Flags().DurationVar(&flags.order.For, "for", 0, "how long to pause, such as 2h; without it, until somebody unpauses")
+	command.Flags().StringVar(&flags.order.Reason, "reason", "", "why, for the next person on call, such as INC-42")
 	return command
 }
 
@@ -79,7 +79,7 @@ func (p *plugin) pause(ctx context.Context, args []string, flags *pauseFlags) er
 		for _, name := range names {
 			targets = append(targets, inspect.OfNamespace(name))
 		}
-		notes = append(notes, fmt.Sprintf("Namespaces that opt in from now on are not paused (%d are).", len(names)))
+		notes = append(notes, fmt.Sprintf("Namespaces that are opted in later are not paused (paused now: %d).", len(names)))
 	}
 	var dids []order.Did
 	for _, of := range targets {
@@ -95,7 +95,7 @@ func (p *plugin) pause(ctx context.Context, args []string, flags *pauseFlags) er
 		return err
 	}
 	if changed(dids) {
-		notes = append(notes, "What is rolling already goes on, and a changed template rolls all the same.")
+		notes = append(notes, "Rollouts that are under way continue, and a changed template still rolls.")
 	}
 	return p.printDids(o, &flags.orderFlags, dids, notes...)
 }
@@ -108,10 +108,10 @@ func (p *plugin) unpauseCommand() *cobra.Command {
 	var flags pauseFlags
 	command := &cobra.Command{
 		Use:   "unpause WORKLOAD|namespace/NAME",
-		Short: "End what pause began, and nothing else",
-		Long: "Takes back what kubectl configstamp pause wrote; what stood there before stands\n" +
-			"again. Pauses that somebody else has written stay, and are listed. What has changed\n" +
-			"meanwhile rolls, in steps.",
+		Short: "End a pause that the command pause began",
+		Long: "Removes what kubectl configstamp pause wrote, and restores what the annotation said\n" +
+			"before. Pauses that were written in another way stay, and are listed. What changed\n" +
+			"in the meantime then rolls, in steps.",
 		Example: "  kubectl configstamp unpause namespace/shop\n" +
 			"  kubectl configstamp unpause deployment/web-app\n" +
 			"  kubectl configstamp unpause -A",
@@ -163,7 +163,7 @@ func (p *plugin) unpause(ctx context.Context, args []string, flags *pauseFlags) 
 	}
 	switch {
 	case changed(dids):
-		notes = append(notes, "What has changed meanwhile rolls now, in steps.")
+		notes = append(notes, "What changed in the meantime rolls now, in steps.")
 	case flags.all && len(dids) == 0:
 		notes = append([]string{"No Namespace is paused."}, notes...)
 	}
@@ -222,7 +222,7 @@ func (p *plugin) optedIn(ctx context.Context, o *order.Orders) ([]string, error)
 		return nil, err
 	}
 	if gaps := o.Cluster.Gaps(); len(namespaces) == 0 && len(gaps) > 0 {
-		return nil, fmt.Errorf("which namespaces are opted in cannot be looked at (%s): name one, as in namespace/shop", gaps[0])
+		return nil, fmt.Errorf("it cannot be checked which namespaces are opted in (%s): name one, as in namespace/shop", gaps[0])
 	}
 	which := inspect.Which{Selector: order.OptedInLabel}
 	if len(o.Settings.Dialects) > 0 { // another product's annotations opt in, too

@@ -17,15 +17,15 @@ func (p *plugin) podsCommand() *cobra.Command {
 	var all bool
 	command := &cobra.Command{
 		Use:   "pods [SOURCE | WORKLOAD]",
-		Short: "Say which pods have what their ConfigMaps and Secrets hold now, and which older content",
-		Long: "Says of running pods which have what their ConfigMaps and Secrets hold now, by the\n" +
-			"time at which their containers started: of a workload, of all that use a source, or\n" +
-			"of all in the namespace. Pods that are current are counted; -o wide lists them too,\n" +
-			"and each source of each pod.\n\n" +
-			"  current  each container has what its sources hold now\n" +
-			"  old      no container has it\n" +
-			"  mixed    some container has older content; others have not, or may not\n" +
-			"  unknown  no container is known to have older content, and some may have it\n\n" +
+		Short: "Say which pods have the current content of their ConfigMaps and Secrets, and which older",
+		Long: "Says which running pods have the current content of their ConfigMaps and Secrets, by\n" +
+			"the time at which their containers started. It looks at the pods of a workload, of\n" +
+			"all workloads that use a source, or of the whole namespace. Pods that are current\n" +
+			"are only counted; -o wide lists them too, and each source of each pod.\n\n" +
+			"  current  every container has the current content\n" +
+			"  old      no container has the current content\n" +
+			"  mixed    some containers have older content; others do not, or may not\n" +
+			"  unknown  no container is known to have older content, but some may have it\n\n" +
 			"The content of Secrets is not read.",
 		Example: "  kubectl configstamp pods\n" +
 			"  kubectl configstamp pods configmap/payment-api-config\n" +
@@ -44,7 +44,7 @@ func (p *plugin) podsCommand() *cobra.Command {
 
 func (p *plugin) pods(ctx context.Context, args []string, all bool, output format) error {
 	if all && len(args) > 0 {
-		return fmt.Errorf("pods of one namespace are asked for: leave out --all-namespaces")
+		return fmt.Errorf("you named a source or a workload: leave out --all-namespaces")
 	}
 	cluster, settings, namespace, err := p.look(ctx, all)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *plugin) pods(ctx context.Context, args []string, all bool, output forma
 		return err
 	}
 	if gap := cluster.PodsUnlisted(namespace); gap != nil {
-		return fmt.Errorf("%s, so nothing can be said of them", gap)
+		return fmt.Errorf("%s, so nothing is known about them", gap)
 	}
 	truth := answer.TruthOf(fleet, which.Using, p.now())
 	return p.print(output, truth, cluster.Gaps(), func(to io.Writer) { p.printTruth(to, &truth, which, output) })
@@ -80,7 +80,7 @@ func (p *plugin) pods(ctx context.Context, args []string, all bool, output forma
 // printTruth prints the pods that are not current; with -o wide, or of one workload, all.
 func (p *plugin) printTruth(to io.Writer, truth *answer.Truth, which inspect.Which, output format) {
 	if len(truth.Pods) == 0 && output != names {
-		fmt.Fprintln(to, "No pod runs that uses "+whatOf(which)+" and is looked after by configstamp.")
+		fmt.Fprintln(to, "No running pod that uses "+whatOf(which)+" is looked after by configstamp.")
 		return
 	}
 	shown := truth.Pods

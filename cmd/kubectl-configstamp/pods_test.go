@@ -46,7 +46,7 @@ func TestPods_FewRights(t *testing.T) {
 	server := running(t)
 	server.Forbid = func(_, resource, _ string) bool { return resource == "pods" }
 	out, errOut, code := run(t, server, "pods")
-	if code != 1 || out != "" || !strings.Contains(errOut, "error: pods in namespace shop: forbidden, so nothing can be said of them") {
+	if code != 1 || out != "" || !strings.Contains(errOut, "error: pods in namespace shop: forbidden, so nothing is known about them") {
 		t.Errorf("exit code %d\n%s%s", code, out, errOut)
 	}
 	server.Forbid = func(_, resource, _ string) bool { return resource == "secrets" }

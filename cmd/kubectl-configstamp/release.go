@@ -14,11 +14,12 @@ func (p *plugin) releaseCommand() *cobra.Command {
 	var flags orderFlags
 	command := &cobra.Command{
 		Use:   "release SOURCE",
-		Short: "Have a halted change go on, though a workload has failed with it",
-		Long: "Says of a ConfigMap or Secret that the failures until now do not matter: it writes\n" +
-			"configstamp.dev/resume on it, with the API server's time. What was halted goes on,\n" +
-			"in steps. The next failure halts it again. Putting the old content back, or mending\n" +
-			"it, needs no release: either goes on by itself.",
+		Short: "Let a halted change go on, although a workload failed with it",
+		Long: "Lets a halted change of a ConfigMap or Secret go on: failures until now no longer\n" +
+			"count. The command writes configstamp.dev/resume on the source, with the API\n" +
+			"server's time. The halted workloads then roll, in steps. The next failure halts them\n" +
+			"again. If you put the old content back, or fix it, you need no release: the\n" +
+			"workloads go on by themselves.",
 		Example: "  kubectl configstamp release configmap/payment-api-config\n" +
 			"  kubectl configstamp release secret/db -n shop --dry-run=server",
 		Args:              cobra.RangeArgs(1, 2),

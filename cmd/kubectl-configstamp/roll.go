@@ -12,12 +12,12 @@ func (p *plugin) rollCommand() *cobra.Command {
 	var flags orderFlags
 	command := &cobra.Command{
 		Use:   "roll WORKLOAD",
-		Short: "Have one workload take the new content now, whatever holds it",
-		Long: "Has one workload roll now, if it is out of date: out of turn, and in spite of pause,\n" +
-			"window, min-interval or a halt. Where nothing has changed, nothing rolls. It is\n" +
-			"asked by a dry run first.\n\n" +
-			"Under configstamp.dev/mode=observe this is how a person approves a change: the\n" +
-			"workload is restarted, as kubectl rollout restart does, and takes the new content.",
+		Short: "Roll one workload to the new content now, whatever holds it",
+		Long: "Rolls one workload now, if it is out of date. It does not wait for its turn, and is\n" +
+			"not held by pause, window, min-interval or a halt. If nothing has changed, nothing\n" +
+			"rolls: a dry run finds this out first.\n\n" +
+			"With configstamp.dev/mode=observe this is how a person approves a change: the\n" +
+			"workload is restarted, as with kubectl rollout restart, and gets the new content.",
 		Example: "  kubectl configstamp roll deployment/web-app\n" +
 			"  kubectl configstamp roll sts/db -n shop --dry-run=server",
 		Args:              cobra.RangeArgs(1, 2),

@@ -79,9 +79,9 @@ func rootCommand(p *plugin) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-configstamp",
 		Short: "Say which workloads use a ConfigMap or Secret, and what is rolling, waiting or held",
-		Long: "kubectl configstamp answers what a person on call asks: which workloads use this\n" +
-			"ConfigMap, why did this one restart or not, what is under way, what holds it.\n" +
-			"It reads with your own rights; what you may not look at, it says.",
+		Long: "kubectl configstamp answers the questions of a person on call: which workloads use\n" +
+			"this ConfigMap, why did this one restart or not, what is under way, what holds it. It\n" +
+			"has only your own rights, and says what you may not look at.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl configstamp"},
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -108,8 +108,8 @@ func rootCommand(p *plugin) *cobra.Command {
 // usage is cobra's help without kubectl's own flags, which every plugin has.
 func usage(template string) string {
 	const globals = "{{if .HasAvailableInheritedFlags}}\n\nGlobal Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}"
-	const note = "\n\nkubectl's own flags count too, such as --namespace and --context: see \"kubectl options\".\n" +
-		"--configstamp-namespace is where configstamp itself runs (\"configstamp\")."
+	const note = "\n\nkubectl's own flags work too, such as --namespace and --context: see \"kubectl options\".\n" +
+		"--configstamp-namespace is the namespace in which configstamp itself runs (\"configstamp\")."
 	template = strings.Replace(template, globals, note, 1)
 	return strings.Replace(template, "{{if .HasAvailableLocalFlags}}", "{{if and .HasParent .HasAvailableLocalFlags}}", 1)
 }

@@ -29,10 +29,10 @@ func (p *plugin) statusCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status [WORKLOAD]",
 		Short: "Say what is rolling, waiting, held or halted, since when, and what to do next",
-		Long: "Says what is under way: which sources have changed, and which of their users are\n" +
-			"rolling, waiting, held or halted, since when, and what to do next.\n\n" +
-			"What is out of date the webhook says, asked by a dry run of a patch. Where it says\n" +
-			"nothing, nothing is known.",
+		Long: "Says what is under way: which sources have changed, and which of the workloads that\n" +
+			"use them are rolling, waiting, held or halted, since when, and what to do next.\n\n" +
+			"The webhook says which workloads are out of date. The command asks it with a dry run\n" +
+			"of a patch. Where the webhook gives no answer, this is not known.",
 		Example: "  kubectl configstamp status\n" +
 			"  kubectl configstamp status -A --watch\n" +
 			"  kubectl configstamp status deployment/web-app\n" +
@@ -46,7 +46,7 @@ func (p *plugin) statusCommand() *cobra.Command {
 	addFormat(command, &flags.output)
 	command.Flags().BoolVarP(&flags.all, "all-namespaces", "A", false, "look at all namespaces")
 	command.Flags().StringVarP(&flags.selector, "selector", "l", "", "look at workloads with these labels, such as app=web-app")
-	command.Flags().BoolVarP(&flags.watch, "watch", "w", false, "go on, and print again whenever something has changed")
+	command.Flags().BoolVarP(&flags.watch, "watch", "w", false, "keep running, and print again whenever something changes")
 	return command
 }
 
@@ -90,7 +90,7 @@ func (p *plugin) which(ctx context.Context, cluster *inspect.Cluster, settings *
 		return which, nil
 	}
 	if flags.all || flags.selector != "" {
-		return which, fmt.Errorf("one workload is asked for: leave out --all-namespaces and --selector")
+		return which, fmt.Errorf("you named one workload: leave out --all-namespaces and --selector")
 	}
 	w, _, err := workloadOf(ctx, cluster, settings, namespace, args)
 	if err == nil {
@@ -174,7 +174,7 @@ func (p *plugin) tellLost(why string) {
 		fmt.Fprintf(p.ErrOut, "--- %s the API server answers again\n", p.now().Format(time.TimeOnly))
 		return
 	}
-	fmt.Fprintf(p.ErrOut, "--- %s %s\n    What is shown is of before. It goes on when the API server answers again.\n", p.now().Format(time.TimeOnly), why)
+	fmt.Fprintf(p.ErrOut, "--- %s %s\n    What is printed above is not up to date. It is printed again when the API server answers.\n", p.now().Format(time.TimeOnly), why)
 }
 
 // progress shows on a terminal how many questions are answered, when that takes long.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	inStep    = "configstamp: in-step: every checksum on record is true; nothing would change"
+	inStep    = "configstamp: in-step: every recorded checksum is up to date; nothing would change"
 	wouldRoll = "configstamp: would-roll: the workload would be stamped and roll out; an order by this field manager does not wait for pause, window or min-interval"
 )
 

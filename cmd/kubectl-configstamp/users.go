@@ -18,12 +18,12 @@ func (p *plugin) usersCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "users SOURCE",
 		Short: "Say which workloads use a ConfigMap or Secret, and which restart when it changes",
-		Long: "Says which workloads of the namespace use a ConfigMap or Secret, by which keys,\n" +
-			"how, and what an edit of it does to each.\n\n" +
+		Long: "Says which workloads of the namespace use a ConfigMap or Secret, which keys they use\n" +
+			"and how, and what an edit does to each workload.\n\n" +
 			"  startup  read once, when a container starts\n" +
-			"  live     the kubelet refreshes the files\n" +
+			"  live     in files that the kubelet refreshes\n" +
 			"  node     read by the node, such as imagePullSecrets\n" +
-			"  unused   a volume that no container mounts",
+			"  unused   in a volume that no container mounts",
 		Example: "  kubectl configstamp users configmap/payment-api-config\n" +
 			"  kubectl configstamp users cm/payment-api-config -n shop -o wide\n" +
 			"  kubectl configstamp users secret/db -o json",
@@ -122,7 +122,7 @@ func restartWords(users *answer.Users) string {
 		text += fmt.Sprintf("; later runs of %d read it", n)
 	}
 	if n := count[answer.MayRestart]; n > 0 {
-		text += fmt.Sprintf("; of %d it is not known", n)
+		text += fmt.Sprintf("; for %d this is not known", n)
 	}
 	return text + "."
 }

@@ -51,10 +51,10 @@ func (p *plugin) waitCommand() *cobra.Command {
 	var flags waitFlags
 	command := &cobra.Command{
 		Use:   "wait SOURCE|WORKLOAD",
-		Short: "Wait until a change has come everywhere: for pipelines",
-		Long: "Waits until a workload, or all workloads that a ConfigMap or Secret counts for, are\n" +
-			"in step and rolled out. What is in step the webhook says, what is rolled out the\n" +
-			"workload's own controller. What it waits for it says on stderr.\n\n" +
+		Short: "Wait until a change is rolled out everywhere, for pipelines",
+		Long: "Waits until a workload, or every workload for which a ConfigMap or Secret counts, is\n" +
+			"in step and rolled out. The webhook says what is in step. The workload's own\n" +
+			"controller says what is rolled out. On stderr the command says what it waits for.\n\n" +
 			"Exit codes: 0 in step and rolled out; 1 an error; 2 a rollout has failed, and the\n" +
 			"change is halted; 3 something holds it for longer than --timeout, such as a pause or\n" +
 			"a missing source; 4 timed out; 5 not known: you may not patch workloads, the webhook\n" +
@@ -73,7 +73,7 @@ func (p *plugin) waitCommand() *cobra.Command {
 		},
 	}
 	addFormat(command, &flags.output)
-	command.Flags().DurationVar(&flags.timeout, "timeout", 10*time.Minute, "how long to wait; 0 is for ever")
+	command.Flags().DurationVar(&flags.timeout, "timeout", 10*time.Minute, "how long to wait; 0 waits for ever")
 	return command
 }
 

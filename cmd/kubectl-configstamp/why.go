@@ -20,10 +20,9 @@ func (p *plugin) whyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "why WORKLOAD|POD",
 		Short: "Say why a workload or pod restarted, or why it did not",
-		Long: "Says of one workload: what has opted it in, its policy, the sources that count,\n" +
-			"where it stands now and what holds it, why there is each of its revisions, and what\n" +
-			"was told of it within the last hour. Of a pod it says the same of the workload that\n" +
-			"made it.",
+		Long: "Says about one workload: what opted it in, its policy, the sources that count, its\n" +
+			"state now and what holds it, why each of its revisions was made, and the events of\n" +
+			"the last hour. Given a pod, it says the same about the workload that made the pod.",
 		Example: "  kubectl configstamp why deployment/web-app\n" +
 			"  kubectl configstamp why pod/web-app-5d4f9-x2x9l\n" +
 			"  kubectl configstamp why sts/db -n shop -o yaml",

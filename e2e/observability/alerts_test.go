@@ -69,7 +69,7 @@ func TestEachAlertTellsWhatToDo(t *testing.T) {
 var heading = regexp.MustCompile(`(?m)^## (Configstamp\w+)\n`)
 
 // TestEachAlertHasARunbook, and each runbook an alert, with what it means, how to
-// look and how to mend. What the alert says to begin with stands there. Who has no plugin
+// look and how to fix it. What the alert says to begin with stands there. Who has no plugin
 // of kubectl finds another command.
 func TestEachAlertHasARunbook(t *testing.T) {
 	text := read(t, runbooksFile)
@@ -87,7 +87,7 @@ func TestEachAlertHasARunbook(t *testing.T) {
 		if !explained {
 			t.Errorf("%s has no section of %s", alert.Alert, runbooksFile)
 		}
-		for _, part := range []string{"**What it means.**", "**What users notice.**", "**How to look.**", "**How to mend.**"} {
+		for _, part := range []string{"**What it means.**", "**What users notice.**", "**How to look.**", "**How to fix.**"} {
 			if explained && !strings.Contains(section, part) {
 				t.Errorf("%s in %s lacks %s", alert.Alert, runbooksFile, part)
 			}

@@ -117,13 +117,13 @@ func TestProgress_WhatIsGone(t *testing.T) {
 		t.Errorf("it is %+v", p)
 	}
 	f.Events = []seen.Event{{Kind: "Deployment", Namespace: "shop", Name: "app", About: "configmap/web", Reason: checksum.SourceGone.Event(), Warning: true, First: now().Add(-time.Minute), Last: now(),
-		Message: "configmap/web does not exist any more: pods that run go on. Put it back as it was, and nothing restarts"}}
+		Message: "configmap/web does not exist any more: running pods keep running. If it comes back with the same content, nothing restarts"}}
 	p := answer.ProgressOf(f, w, now())
-	if p.State != answer.Held || p.Why != "configmap/web does not exist any more: pods that run go on" || !strings.HasPrefix(p.Next, "put configmap/web back") || !slices.Equal(p.Because, []checksum.Source{web}) {
+	if p.State != answer.Held || p.Why != "configmap/web does not exist any more: running pods keep running" || !strings.HasPrefix(p.Next, "put configmap/web back") || !slices.Equal(p.Because, []checksum.Source{web}) {
 		t.Errorf("it is %+v", p)
 	}
 	f.Outcomes = nil
-	if p := answer.ProgressOf(f, w, now()); p.State != answer.Unknown || !strings.Contains(p.Why, "configstamp said then: configmap/web does not exist any more") {
+	if p := answer.ProgressOf(f, w, now()); p.State != answer.Unknown || !strings.Contains(p.Why, "configstamp said earlier: configmap/web does not exist any more") {
 		t.Errorf("without an answer it is %+v", p)
 	}
 }
@@ -137,7 +137,7 @@ func TestProgress_Overruled(t *testing.T) {
 		return seen.Event{Kind: "Deployment", Namespace: "shop", Name: "app", About: "configmap/web", Reason: reason.Event(), Message: message, Last: at}
 	}
 	f.Events = []seen.Event{
-		event(checksum.Overruled, made.Add(time.Second), "somebody ordered it (by a patch): rolling out, with the new content of configmap/web. That overrules what was told before: x"),
+		event(checksum.Overruled, made.Add(time.Second), "somebody ordered it (by a patch): rolling out, with the new content of configmap/web. This overrules the earlier event: x"),
 		event(checksum.Halted, made.Add(-time.Minute), "halted"),
 	}
 	var overruled []string
@@ -172,7 +172,7 @@ func TestRevisions_Because(t *testing.T) {
 		"absent":          {map[string]string{webStamp: checksum.Absent, "secret.configstamp.dev/db": value("a", "all", "5")}, "x", "configmap/web changed"},
 		"template alone":  {before, "y", "the template changed"},
 		"both at once":    {map[string]string{webStamp: value("a", "all", "2"), "secret.configstamp.dev/db": value("a", "all", "5")}, "y", "configmap/web changed; the template changed"},
-		"nothing":         {before, "x", "not known: nothing that is kept differs from the revision before"},
+		"nothing":         {before, "x", "not known: nothing that the cluster keeps differs from the previous revision"},
 		"pruned":          {map[string]string{webStamp: value("a", "all", "1")}, "y", "the template changed"},
 		"first of a name": {map[string]string{webStamp: value("a", "all", "1"), "secret.configstamp.dev/db": value("a", "all", "5"), "secret.configstamp.dev/new": value("a", "all", "5")}, "x", "secret/new changed"},
 		"stamped by a new template": {map[string]string{webStamp: value("a", "all", "1"), "secret.configstamp.dev/db": value("a", "all", "5"), "secret.configstamp.dev/new": value("a", "all", "5")},
@@ -185,7 +185,7 @@ func TestRevisions_Because(t *testing.T) {
 			if got := revisions[0].Because(); got != one.want {
 				t.Errorf("because %q, want %q", got, one.want)
 			}
-			if got := revisions[1].Because(); got != "the oldest revision that is left" {
+			if got := revisions[1].Because(); got != "the oldest revision that is kept" {
 				t.Errorf("the first: %q", got)
 			}
 		})

@@ -32,7 +32,7 @@ type Finding struct {
 	Namespace string   `json:"namespace,omitempty"`
 	// Text says what is wrong, and what comes of it.
 	Text string `json:"text"`
-	// Remedy is a command: it mends the finding, or shows what to mend. Of several objects
+	// Remedy is a command: it fixes the finding, or shows what to fix. Of several objects
 	// it is about the first.
 	Remedy string `json:"remedy"`
 }
@@ -53,7 +53,8 @@ func weights() []Weight { return []Weight{Error, Warning, Note} }
 type Check struct {
 	Name string `json:"name"`
 	// State is WrongFound, if there is an Error or a Warning of it; else Unlooked, if it
-	// could not be looked at, or not at all of it, and Why says why; else Well.
+	// could not be looked at, or not at all of it, and Why says why; else Skipped, if there
+	// is nothing to look at yet; else Well.
 	State CheckState `json:"state"`
 	Why   string     `json:"why,omitempty"`
 	// Says is what is on and what is off, of what can be either.
@@ -68,6 +69,7 @@ const (
 	Well       CheckState = "well"
 	WrongFound CheckState = "wrong"
 	Unlooked   CheckState = "unknown"
+	Skipped    CheckState = "skipped"
 )
 
 // visit is one visit of the doctor.
@@ -77,6 +79,8 @@ type visit struct {
 	found []Finding
 	check string // the one under way
 	says  string // what it says
+	// skipped tells that there is nothing to look at for it.
+	skipped bool
 	// over says why nothing else is looked at, "" while it is.
 	over string
 	// unreached tells that it is known why the webhook says nothing, explained of which
@@ -122,15 +126,18 @@ func DoctorOf(up *seen.Checkup, now time.Time) Doctor {
 	v := &visit{Checkup: up, now: now, explained: map[workload.Ref]bool{}}
 	doctor := Doctor{Findings: []Finding{}}
 	for _, check := range checks() {
-		v.check, v.says = check.name, ""
+		v.check, v.says, v.skipped = check.name, "", false
 		before := len(v.found)
 		result := Check{Name: check.name, State: Well}
 		why := v.over
 		if why == "" {
 			why = check.look(v)
 		}
-		if why != "" {
+		switch {
+		case why != "":
 			result.State, result.Why = Unlooked, why
+		case v.skipped:
+			result.State = Skipped
 		}
 		if slices.ContainsFunc(v.found[before:], func(f Finding) bool { return f.Weight != Note }) {
 			result.State = WrongFound
@@ -241,7 +248,7 @@ func (v *visit) unseen(looked bool, words ...string) string {
 	if looked {
 		return ""
 	}
-	return cmp.Or(v.unlooked(words...), "it could not be looked at")
+	return cmp.Or(v.unlooked(words...), "it could not be checked")
 }
 
 // served calls a function with each workload that is served, as far as that is known: its

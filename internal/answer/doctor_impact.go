@@ -30,12 +30,12 @@ func (v *visit) impactWarnings() string {
 		return ""
 	}
 	if e := v.Endpoints; e.Looked && e.Ready > 0 && e.Impact == 0 { // with none at all, more is wrong than this
-		v.own(Warning, "service/"+v.Name, fmt.Sprintf("of %s none has the port of impact warnings. %s", counted(e.Ready, "endpoint"), untold), v.install())
+		v.own(Warning, "service/"+v.Name, fmt.Sprintf("the port of impact warnings is missing (of %s, none has it). %s", counted(e.Ready, "endpoint"), untold), v.install())
 	}
 	return v.unseen(v.Endpoints.Looked, "endpointslices.discovery.k8s.io")
 }
 
-const untold = "Who edits a ConfigMap or Secret is not told what rolls out."
+const untold = "People who edit a ConfigMap or Secret are not told what rolls out."
 
 // warns looks at one entry that has people told of edits of a kind.
 func (v *visit) warns(w *seen.Webhook, kind string) {

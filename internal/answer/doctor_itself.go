@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/seen"
 )
 
@@ -56,10 +57,11 @@ func (v *visit) webhook() string {
 		v.unreached = true
 		v.own(Error, service, fmt.Sprintf("no webhook is ready (0 of %d endpoints). %s", e.All, whileAway(ours)), "kubectl get pods {ns} -o wide")
 	case e.Ready == 1:
-		v.own(Note, service, fmt.Sprintf("one webhook alone is ready (of %s): nothing stands in for it", counted(e.All, "endpoint")), "kubectl get deployment "+v.Name+" {ns}")
+		v.own(Note, service, fmt.Sprintf("only one webhook is ready (of %s): no other can take over", counted(e.All, "endpoint")), "kubectl get deployment "+v.Name+" {ns}")
 	}
 	if len(ours) > 0 {
 		v.unselected(ours)
+		v.pods(ours)
 	}
 	return cmp.Or(v.unseen(v.Webhooks.Looked, listOfWebhooks), v.unseen(v.Endpoints.Looked, "endpointslices.discovery.k8s.io"))
 }
@@ -77,12 +79,12 @@ func (v *visit) noWebhook() (all bool) {
 		}
 	}
 	if v.Lease.Looked && !v.Lease.Exists && v.Key.Looked && !v.Key.Exists {
-		v.tell(Error, "", "namespace/"+own, "configstamp is not installed there, and nowhere else: no webhook, no lease, no key", v.install()+" --create-namespace")
+		v.tell(Error, "", "namespace/"+own, "configstamp is not installed there or anywhere else: no webhook, no lease, no key", v.install()+" --create-namespace")
 		v.over = "configstamp is not installed in namespace " + own
 		return true
 	}
 	v.unreached = true
-	v.tell(Error, "", "mutatingwebhookconfiguration/"+v.Name, "there is none, so no webhook is called: nothing is stamped, and no edit rolls anything out", v.install())
+	v.tell(Error, "", "mutatingwebhookconfiguration/"+v.Name, "it does not exist, so no webhook is called: nothing is stamped, and no edit rolls anything out", v.install())
 	return false
 }
 
@@ -90,7 +92,7 @@ func (v *visit) noWebhook() (all bool) {
 func whileAway(ours []*seen.Webhook) string {
 	for _, w := range ours {
 		if w.FailurePolicy != nil && *w.FailurePolicy == "Fail" {
-			return "With failurePolicy Fail nobody can create or change what is opted in until it is back."
+			return "With failurePolicy Fail nobody can create or change workloads that are opted in until it is back."
 		}
 	}
 	if len(ours) == 0 {
@@ -104,7 +106,7 @@ func (v *visit) unselected(ours []*seen.Webhook) {
 	v.served(func(w *seen.Workload) {
 		if !slices.ContainsFunc(ours, func(e *seen.Webhook) bool { return v.selects(e, w) }) {
 			v.explained[w.Ref] = true
-			v.tell(Warning, w.Namespace, w.Text(), "opted in, and no entry of the webhook configuration selects it, so it is never stamped", v.install())
+			v.tell(Warning, w.Namespace, w.Text(), "it is opted in, but no entry of the webhook configuration selects it, so it is never stamped", v.install())
 		}
 	})
 }
@@ -128,18 +130,53 @@ func (v *visit) dryRun() string {
 		}
 	})
 	if v.silent = len(silent) > 0; v.silent {
-		v.tell(Error, "", "mutatingwebhookconfiguration/"+v.Name, fmt.Sprintf("the webhook said nothing of %d of %s (the first is %s) when it was asked by a dry run: it is not called, or does not answer. %s",
+		v.tell(Error, "", "mutatingwebhookconfiguration/"+v.Name, fmt.Sprintf("the webhook gave no answer for %d of %s (the first is %s) when a dry run asked it: it is not called, or does not answer. %s",
 			len(silent), counted(asked, "workload"), silent[0], whileAway(v.entries())), v.logs("webhook"))
 	}
 	switch {
 	case refused != "":
 		return refused
 	case explained > 0:
-		return fmt.Sprintf("the webhook said nothing of %s, for the reasons above", counted(explained, "workload"))
-	case asked == 0 && v.unlooked("namespaces") != "":
-		return v.unlooked("namespaces")
+		return fmt.Sprintf("the webhook gave no answer for %s, for the reasons above", counted(explained, "workload"))
 	case asked == 0:
-		return "the webhook could not be asked: no workload that was looked at is opted in"
+		return v.nothingOptedIn()
+	}
+	return ""
+}
+
+// nothingOptedIn tells that there is no workload to ask the webhook about, as after an
+// installation, or says why that is not known.
+func (v *visit) nothingOptedIn() (unlooked string) {
+	if why := cmp.Or(v.unlooked("namespaces"), v.lists(v.kinds()...)); why != "" {
+		return why
+	}
+	for _, w := range v.Workloads {
+		if standing, _ := v.Serves(w); standing == seen.MaybeServed || v.Namespaces[w.Namespace].Unasked {
+			return "the webhook could not be asked: no workload is known to be opted in"
+		}
+	}
+	v.skipped = true
+	const label, all = checksum.InjectLabel + "=" + checksum.InjectEnabled, "kubectl configstamp doctor -A"
+	if v.Namespace == "" {
+		text, remedy := "nothing is opted in yet, so the webhook was not asked. To opt a namespace in (nothing restarts):", "kubectl label namespace NAME "+label
+		for name, namespace := range v.Namespaces {
+			if v.Settings.OptsIn(name, namespace) {
+				text, remedy = "namespaces are opted in, but have no workloads yet, so the webhook was not asked. To see these namespaces:", "kubectl get namespaces -l "+label
+			}
+		}
+		v.tell(Note, "", "the cluster", text, remedy)
+		return ""
+	}
+	here, about := v.Namespaces[v.Namespace], "namespace/"+v.Namespace
+	could := here
+	could.OptedIn = true
+	switch {
+	case v.Settings.OptsIn(v.Namespace, here):
+		v.tell(Note, "", about, "it is opted in, but has no workload that this installation looks after, so the webhook was not asked. To look at all namespaces:", all)
+	case !v.Settings.OptsIn(v.Namespace, could):
+		v.tell(Note, "", about, "configstamp does not serve this namespace, so the webhook was not asked. To look at all namespaces:", all)
+	default:
+		v.tell(Note, "", about, "nothing in it is opted in, so the webhook was not asked. Look at another namespace with -n, at all with -A, or opt this one in (nothing restarts):", "kubectl label "+about+" "+label)
 	}
 	return ""
 }
@@ -149,7 +186,7 @@ func (v *visit) answered(w *seen.Workload, outcome seen.Outcome) {
 	again := "kubectl patch {of} --field-manager=configstamp --dry-run=server -p '{}'"
 	switch outcome.Code {
 	case seen.Deferred:
-		v.tell(Warning, w.Namespace, w.Text(), "the webhook answers, and cannot tell: "+outcome.Sentence, v.logs("webhook"))
+		v.tell(Warning, w.Namespace, w.Text(), "the webhook answers, but does not know: "+outcome.Sentence, v.logs("webhook"))
 	case seen.KeyLost, seen.Declined, seen.OptedOut, seen.Oversize:
 		v.tell(Warning, w.Namespace, w.Text(), "the webhook answers "+outcome.Code.String()+": "+outcome.Sentence, "kubectl configstamp why {of}")
 	case seen.Unknown:
@@ -157,7 +194,7 @@ func (v *visit) answered(w *seen.Workload, outcome seen.Outcome) {
 		case seen.NotCalled:
 			v.tell(Error, w.Namespace, w.Text(), outcome.Sentence+". Nobody can change such a workload until that webhook is back", again)
 		case seen.NoDryRun:
-			v.tell(Warning, w.Namespace, w.Text(), outcome.Sentence+". Nothing can be asked, and configstamp cannot record what is there",
+			v.tell(Warning, w.Namespace, w.Text(), outcome.Sentence+". So the webhook cannot be asked, and configstamp cannot record the current content",
 				"kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o custom-columns=NAME:.metadata.name,SIDE-EFFECTS:.webhooks[*].sideEffects")
 		case seen.OtherCause, seen.NoRight, seen.Silence:
 			v.tell(Warning, w.Namespace, w.Text(), "nothing is known: "+outcome.Sentence, again)
@@ -183,9 +220,9 @@ func (v *visit) certificate() string {
 		case c.Ends.IsZero():
 			v.own(Error, about, "it is not issued yet: "+c.Fault, show)
 		case left < 0:
-			v.own(Error, about, fmt.Sprintf("it has expired %s ago. %s", Ago(v.now, c.Ends), whileAway(v.entries())), show)
+			v.own(Error, about, fmt.Sprintf("it expired %s ago. %s", Ago(v.now, c.Ends), whileAway(v.entries())), show)
 		case left < expiresSoon:
-			v.own(Warning, about, fmt.Sprintf("it expires in %s, and should have been renewed long ago", Ago(c.Ends, v.now)), show)
+			v.own(Warning, about, fmt.Sprintf("it expires in %s, and should already have been renewed", Ago(c.Ends, v.now)), show)
 		case c.Fault != "":
 			v.own(Warning, about, "cert-manager says: "+c.Fault, show)
 		}
@@ -193,7 +230,7 @@ func (v *visit) certificate() string {
 	if why := cmp.Or(v.unseen(v.Webhooks.Looked, listOfWebhooks), v.unlooked("certificates.cert-manager.io")); why != "" || !v.silent {
 		return why
 	}
-	return "which certificate the webhook serves cannot be seen, as it does not answer"
+	return "the webhook does not answer, so it is not known which certificate it serves"
 }
 
 // trustedBy shows why a caBundle is not as it should be, which a part of configstamp keeps,
@@ -220,7 +257,7 @@ func (v *visit) bundle(text []byte, then string) (string, Weight) {
 	case last.IsZero():
 		return "its caBundle holds no certificate, so the API server does not trust the webhook. " + then, Error
 	case left < 0:
-		return fmt.Sprintf("the certificate authority in its caBundle has expired %s ago. %s", Ago(v.now, last), then), Error
+		return fmt.Sprintf("the certificate authority in its caBundle expired %s ago. %s", Ago(v.now, last), then), Error
 	case left < expiresSoon:
 		return fmt.Sprintf("the certificate authority in its caBundle expires in %s", Ago(last, v.now)), Warning
 	}
@@ -233,9 +270,9 @@ func (v *visit) key() string {
 	case !v.Key.Looked:
 		return v.unseen(false, "secrets "+v.Key.Name)
 	case !v.Key.Exists:
-		v.own(Error, about, "there is no Secret of the digest keys, so nothing is stamped", v.logs("webhook"))
+		v.own(Error, about, "it does not exist, so there is no digest key, and nothing is stamped", v.logs("webhook"))
 	case len(v.Key.Writers) > 0 && v.Key.Edited().At.IsZero():
-		v.own(Error, about, "nobody has written a digest key into it, so nothing is stamped", v.logs("webhook"))
+		v.own(Error, about, "it holds no digest key, so nothing is stamped", v.logs("webhook"))
 	}
 	return ""
 }
@@ -244,16 +281,16 @@ func (v *visit) key() string {
 const leadsFor = time.Minute
 
 func (v *visit) leader() string {
-	about, followed := "lease/"+v.Name+"-controller", ": deploys are stamped, and no edit rolls anything out"
+	about, followed := "lease/"+v.Name+"-controller", ": deploys are stamped, but no edit rolls anything out"
 	switch lease := v.Lease; {
 	case !lease.Looked:
 		return v.unseen(false, "leases.coordination.k8s.io "+v.Name+"-controller")
 	case !lease.Exists:
-		v.own(Error, about, "there is none, so no controller has ever led"+followed, v.logs("controller"))
+		v.own(Error, about, "it does not exist, so no controller has ever led"+followed, v.logs("controller"))
 	case lease.Holder == "":
 		v.own(Error, about, "no controller leads"+followed, v.logs("controller"))
 	case v.now.Sub(lease.Renewed) > leadsFor:
-		v.own(Error, about, fmt.Sprintf("its holder %s has said nothing for %s, so no controller leads%s", lease.Holder, Ago(v.now, lease.Renewed), followed), v.logs("controller"))
+		v.own(Error, about, fmt.Sprintf("its holder %s has not renewed it for %s, so no controller leads%s", lease.Holder, Ago(v.now, lease.Renewed), followed), v.logs("controller"))
 	}
 	return ""
 }
@@ -271,7 +308,7 @@ func (v *visit) rights() string {
 	}
 	for _, role := range v.Rights.Roles {
 		if role.Looked && !role.Exists {
-			v.tell(Error, role.Namespace, role.Text, "there is none, so configstamp has not the rights that it needs", v.install())
+			v.tell(Error, role.Namespace, role.Text, "it does not exist, so configstamp lacks rights that it needs", v.install())
 		}
 	}
 	if why := v.unlooked("the rights of " + v.Rights.Account); why != "" {
@@ -284,7 +321,7 @@ func (v *visit) defaults() string {
 	const about = "configmap/configstamp-settings"
 	s := v.Settings
 	if s.Absent {
-		v.own(Note, about, "there is none (settings.published is false, or the chart is older), so kubectl configstamp takes the program's defaults for the cluster's", v.install())
+		v.own(Note, about, "it does not exist (settings.published is false, or the chart is older), so this plugin assumes the program's defaults", v.install())
 	}
 	show := "kubectl get {of} -o yaml"
 	if s.Policy.Pause.On && (s.Policy.Pause.Until.IsZero() || s.Policy.Pause.Until.After(v.now)) {

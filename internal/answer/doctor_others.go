@@ -66,7 +66,7 @@ func (v *visit) otherWebhooks() string {
 			}
 		})
 		if count > 0 {
-			v.tell(Note, "", "mutatingwebhookconfiguration/"+entry.Configuration, fmt.Sprintf("its webhook %s may change %s that configstamp stamps, and is asked again after us: events tell if the two fight", entry.Name, counted(count, "workload")),
+			v.tell(Note, "", "mutatingwebhookconfiguration/"+entry.Configuration, fmt.Sprintf("its webhook %s may change %s that configstamp stamps, and is asked again after us: events say whether the two conflict", entry.Name, counted(count, "workload")),
 				"kubectl get events -A --field-selector reason="+checksum.RecordingBlocked.Event())
 		}
 	}
@@ -117,10 +117,10 @@ func (v *visit) peers() string {
 		})
 		about := "deployment/" + peer.Name
 		if both > 0 {
-			v.tell(Warning, peer.Namespace, about, fmt.Sprintf("%s runs beside configstamp, and both look after %s: one edit may restart those twice. When nothing needs it any more, stop it", peer.Product, counted(both, "workload")), "kubectl scale {of} --replicas=0")
+			v.tell(Warning, peer.Namespace, about, fmt.Sprintf("%s runs beside configstamp, and both look after %s: one edit may restart them twice. Stop %s when no workload needs it any more", peer.Product, counted(both, "workload"), peer.Product), "kubectl scale {of} --replicas=0")
 			continue
 		}
-		v.tell(Note, peer.Namespace, about, peer.Product+" runs beside configstamp; no workload that was looked at is under both", "kubectl get {of} -o wide")
+		v.tell(Note, peer.Namespace, about, peer.Product+" runs beside configstamp; no workload that was checked is looked after by both", "kubectl get {of} -o wide")
 	}
 	return v.unseen(v.Peers.Looked, "deployments.apps in all namespaces")
 }
@@ -142,10 +142,10 @@ func (v *visit) installations() string {
 		switch {
 		case !v.Webhooks.Looked:
 		case isNamed && !there[named]:
-			v.tell(Warning, "", about, installationSetting+" names "+quoted(named)+", and no configstamp is installed there: nothing serves it", remedy)
+			v.tell(Warning, "", about, installationSetting+" names "+quoted(named)+", but no configstamp is installed there: nothing serves it", remedy)
 		case !isNamed:
 			if all := v.serving(name); len(all) > 1 {
-				v.tell(Warning, "", about, "several installations of configstamp serve it, in namespaces "+strings.Join(all, " and ")+": say which one shall", remedy)
+				v.tell(Warning, "", about, "several installations of configstamp serve it, in namespaces "+strings.Join(all, " and ")+": choose one", remedy)
 			}
 		}
 	}

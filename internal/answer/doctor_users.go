@@ -55,7 +55,7 @@ func (v *visit) misses(namespace, about string, found []checksum.Finding) {
 		}
 		text := finding.String()
 		if finding.Reason == checksum.UnreadableSetting {
-			text = finding.Text + "; nothing that it is about restarts until it is fixed"
+			text = finding.Text + "; until it is fixed, the workloads concerned do not restart"
 		}
 		v.tell(Warning, namespace, about, text, remedy)
 	}
@@ -86,7 +86,7 @@ func (v *visit) pause(namespace, about string, annotations map[string]string, wr
 	switch {
 	case !policy.Pause.On:
 	case !until.IsZero() && until.Before(v.now):
-		v.tell(Note, namespace, about, fmt.Sprintf("the pause was over %s ago, and holds nothing any more", Ago(v.now, until)), remedy)
+		v.tell(Note, namespace, about, fmt.Sprintf("the pause ended %s ago, and no longer holds anything", Ago(v.now, until)), remedy)
 	case until.IsZero() && !written.IsZero() && v.now.Sub(written) > forgotten:
 		v.tell(Warning, namespace, about, fmt.Sprintf("paused for %s or longer: no edit rolls anything out", Ago(v.now, written)), remedy)
 	}
@@ -101,7 +101,7 @@ func (v *visit) sources() string {
 			if !selection.Required || !v.gone(w.Namespace, source) {
 				continue
 			}
-			v.tell(Warning, w.Namespace, w.Text(), source.String()+" is required, and does not exist: pods cannot start, and nothing rolls until it does", "kubectl configstamp users "+inNamespace(source.String(), w.Namespace)+" -o wide")
+			v.tell(Warning, w.Namespace, w.Text(), source.String()+" is required, but does not exist: pods cannot start, and nothing rolls until it exists", "kubectl configstamp users "+inNamespace(source.String(), w.Namespace)+" -o wide")
 		}
 		for _, also := range policy.Also {
 			if v.gone(w.Namespace, also) {
@@ -111,7 +111,7 @@ func (v *visit) sources() string {
 		outcome := v.Outcome(w)
 		for _, warning := range outcome.Beside {
 			if source, key, found := missingKey(warning); found && outcome.Code == seen.Missing {
-				v.tell(Warning, w.Namespace, w.Text(), "the key "+key+" of "+source+" is required, and does not exist: pods cannot start, and nothing rolls until it does", "kubectl configstamp users "+inNamespace(source, w.Namespace)+" -o wide")
+				v.tell(Warning, w.Namespace, w.Text(), "the key "+key+" of "+source+" is required, but does not exist: pods cannot start, and nothing rolls until it exists", "kubectl configstamp users "+inNamespace(source, w.Namespace)+" -o wide")
 			}
 		}
 	})
@@ -133,7 +133,7 @@ func (v *visit) gone(namespace string, source checksum.Source) bool {
 func (v *visit) unasked() (why string) {
 	v.served(func(w *seen.Workload) {
 		if v.Outcome(w).Code == seen.Unknown {
-			why = "which keys are missing the webhook alone can tell, and it did not answer"
+			why = "only the webhook knows which keys are missing, and it did not answer"
 		}
 	})
 	return why
@@ -170,10 +170,10 @@ func (v *visit) records() string {
 		remedy := "kubectl patch {of} --type=merge --field-manager=" + checksum.RecordingManager + " -p '{}'"
 		had := slices.ContainsFunc(v.Revisions[w.Object.UID], func(r seen.Revision) bool { return len(r.Stamps) > 0 })
 		if !had {
-			v.tell(Warning, w.Namespace, w.Text(), "opted in, and without any checksum: neither the webhook nor the controller has looked at it. To have what is there recorded (nothing restarts):", remedy)
+			v.tell(Warning, w.Namespace, w.Text(), "it is opted in, but has no checksum: neither the webhook nor the controller has looked at it. To record the current content (nothing restarts):", remedy)
 			return
 		}
-		v.tell(Warning, w.Namespace, w.Text(), "an older revision has checksums, and the newest has none: "+lastWriter(w)+" took them away, or wrote the template while no webhook answered. To have what is there recorded (nothing restarts):", remedy)
+		v.tell(Warning, w.Namespace, w.Text(), "an older revision has checksums, but the newest has none: "+lastWriter(w)+" took them away, or wrote the template while no webhook answered. To record the current content (nothing restarts):", remedy)
 	})
 	return cmp.Or(v.unlooked("namespaces"), v.lists(append(v.kinds(), kindsOfSources()...)...))
 }

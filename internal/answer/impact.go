@@ -264,10 +264,10 @@ func (s *Scene) staying(stay *forecast.Stay) ImpactStay {
 			words = s.Workloads[at].Fault
 		case checksum.MissingSource:
 			if !stay.Would { // the edit itself deletes it
-				words = "it needs " + stay.Source.String() + ": its pods run on, and no new one could start"
+				words = "it needs " + stay.Source.String() + ": its pods keep running, but no new pod could start"
 			}
 		case checksum.Recorded:
-			words = "no checksum is on record yet: the edit is recorded, and nothing restarts"
+			words = "no checksum is recorded yet: the edit is recorded, and nothing restarts"
 		default:
 		}
 	}

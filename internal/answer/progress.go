@@ -100,7 +100,7 @@ func (p *Progress) lacks(f *seen.Fleet, w *seen.Workload) {
 	p.Because, p.Why, p.Since = SourcesIn(event.About), event.Message, &event.First
 	if event.Reason == checksum.SourceGone.Event() {
 		p.Why = firstSentence(event.Message)
-		p.Next = "put " + joined(p.Because, " and ") + " back: as it was, nothing restarts; with other content, that rolls out"
+		p.Next = "put " + joined(p.Because, " and ") + " back: the old content restarts nothing, other content rolls out"
 	}
 }
 
@@ -117,14 +117,14 @@ func (p *Progress) unknown(f *seen.Fleet, w *seen.Workload, why string) {
 	event := lastEvent(f, w, checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ObserveMode, checksum.MissingSource, checksum.SourceGone, checksum.UnreadableSetting, checksum.Overruled)
 	if event != nil && event.Last.After(made) && event.Reason != checksum.Overruled.Event() { // with that it rolled
 		p.Because, p.Since = SourcesIn(event.About), &event.First
-		p.Why = "configstamp said then: " + heldWords(event.Message) + ". Now: " + why
+		p.Why = "configstamp said earlier: " + heldWords(event.Message) + ". Now: " + why
 	}
 }
 
 // heldWords are the part of an event's message that says why nothing rolls.
 func heldWords(message string) string {
 	first := firstSentence(message)
-	if _, why, found := strings.Cut(first, ", but it does not roll: "); found {
+	if _, why, found := strings.Cut(first, ", but this workload does not roll out: "); found {
 		first, _, _ = strings.Cut(why, ": ")
 	}
 	return first
@@ -197,7 +197,7 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	case checksum.Halted.Event():
 		p.State = Halted
 		if p.Next = "fix the source, or put it back"; len(p.Because) > 0 {
-			p.Next += ", or go on all the same: kubectl configstamp release " + p.Because[0].String() + " -n " + w.Namespace
+			p.Next += ", or go on anyway: kubectl configstamp release " + p.Because[0].String() + " -n " + w.Namespace
 		}
 	case checksum.Paced.Event(), checksum.Blocked.Event(), checksum.Retry.Event():
 		p.State, p.Next = Held, "kubectl configstamp why "+of

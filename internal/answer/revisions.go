@@ -58,9 +58,9 @@ func (r *Revision) Because() string {
 	}
 	if len(parts) == 0 {
 		if r.First {
-			return "the oldest revision that is left"
+			return "the oldest revision that is kept"
 		}
-		return "not known: nothing that is kept differs from the revision before"
+		return "not known: nothing that the cluster keeps differs from the previous revision"
 	}
 	return strings.Join(parts, "; ")
 }

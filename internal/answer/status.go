@@ -115,7 +115,7 @@ func nextOf(change *Change) string {
 	moves := slices.ContainsFunc(change.Users, func(p Progress) bool { return p.State == Rolling || p.State == Waiting })
 	switch {
 	case first.State == Failed || first.State == Halted:
-		return "fix " + change.Source.String() + ", or put it back: either way it rolls by itself. To go on all the same: kubectl configstamp release " + of
+		return "fix " + change.Source.String() + ", or put it back: either way it rolls by itself. To go on anyway: kubectl configstamp release " + of
 	case moves:
 		return "kubectl configstamp wait " + of
 	}

@@ -83,7 +83,7 @@ func WaitOf(f *seen.Fleet, namespace, what string, now, until time.Time) Wait {
 	}
 	slices.SortStableFunc(wait.Workloads, func(a, b Progress) int { return byUrgency(a.State, b.State) })
 	if wait.Of == 0 && len(wait.Notes) > 0 {
-		wait.Result, wait.Sure, wait.Why = Unsaid, true, "configstamp leaves all that use it alone"
+		wait.Result, wait.Sure, wait.Why = Unsaid, true, "configstamp leaves alone every workload that uses it"
 		if only := f.Workloads[0]; only.Text() == what {
 			p := ProgressOf(f, only, now)
 			wait.Why, wait.Next, wait.Notes = "configstamp leaves it alone: "+p.Why, p.Next, nil

@@ -68,7 +68,7 @@ func (f *fold) event(about corev1.ObjectReference) waiting {
 	if f.count > named && len(f.names) == named {
 		others = " and others"
 	}
-	one.Note = shorten(fmt.Sprintf("%d events in one, as they could not be sent one by one: about %s%s. The first said: %s",
+	one.Note = shorten(fmt.Sprintf("%d events in one, because they could not be sent one by one: about %s%s. The first said: %s",
 		f.count, strings.Join(f.names, ", "), others, f.first.Note))
 	return waiting{Event: one, stands: f.count}
 }

@@ -74,7 +74,7 @@ func New(reporter string, write func(context.Context, *eventsv1.Event) error) *Q
 func (q *Queue) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	about, _ := regarding.(*corev1.ObjectReference)
 	if about == nil {
-		q.lose("of no object", reason, 1)
+		q.lose("without an object", reason, 1)
 		return
 	}
 	source, _ := related.(*corev1.ObjectReference)
@@ -97,7 +97,7 @@ func (q *Queue) Eventf(regarding, related runtime.Object, eventType, reason, act
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.linesOf(eventType).add(subjectOf(w.Event), w) {
-		q.count("there was no room", reason, 1)
+		q.count("the queue was full", reason, 1)
 		return
 	}
 	select {
@@ -231,7 +231,7 @@ func (q *Queue) flush(ctx context.Context, all []waiting) {
 
 // insist writes an event, again and again until ctx ends.
 func (q *Queue) insist(ctx context.Context, w waiting) {
-	why := "the process ended before"
+	why := "the process ended first"
 	for again := true; again && ctx.Err() == nil; {
 		if why, again = q.send(ctx, w.Event); why == "" {
 			return
@@ -263,7 +263,7 @@ func (q *Queue) report(ctx context.Context, every time.Duration) {
 		return
 	}
 	for why, events := range q.lost {
-		klog.FromContext(ctx).Info("Events are lost", "why", why, "events", maps.Clone(events))
+		klog.FromContext(ctx).Info("Events were lost", "why", why, "events", maps.Clone(events))
 	}
 	clear(q.lost)
 	q.reported = now

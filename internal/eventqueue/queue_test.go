@@ -179,9 +179,9 @@ func TestWhatWaitsAtTheEndIsFoldedAndSent(t *testing.T) {
 			t.Fatalf("there are %d events, or the Warning is not the first: %s", len(said), strings.Join(said, "\n"))
 		}
 		for _, want := range []string{
-			"Normal ConfigMap shop/c: 200 events in one, as they could not be sent one by one: " +
+			"Normal ConfigMap shop/c: 200 events in one, because they could not be sent one by one: " +
 				"about Deployment d0, Deployment d1, Deployment d2, Deployment d3, Deployment d4 and others. The first said: ConfigRecorded of d0",
-			"Normal Namespace shop/shop: 2 events in one, as they could not be sent one by one: about Deployment two, Deployment three. The first said: ConfigRecorded of two",
+			"Normal Namespace shop/shop: 2 events in one, because they could not be sent one by one: about Deployment two, Deployment three. The first said: ConfigRecorded of two",
 			"Normal Deployment zoo/alone: ConfigRecorded of alone",
 		} {
 			if !strings.Contains(strings.Join(said, "\n"), want) {

@@ -18,7 +18,7 @@ import (
 )
 
 // errUnreadable quotes nothing of what cannot be read.
-var errUnreadable = errors.New("an object is no ConfigMap or Secret, or has too many keys")
+var errUnreadable = errors.New("an object is not a ConfigMap or Secret, or has too many keys")
 
 // mostKeys bounds what an edit takes in memory beside its own bytes.
 const mostKeys = 4096

@@ -3,6 +3,7 @@ package impact
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -61,7 +62,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	if r.ContentLength < 0 || r.ContentLength > admission.MaxBytes { // room is made for what is announced
 		said.result = unreadable
-		http.Error(w, "configstamp: an admission review tells its length", http.StatusLengthRequired)
+		http.Error(w, fmt.Sprintf("configstamp: an admission review needs a Content-Length of at most %d bytes", admission.MaxBytes), http.StatusLengthRequired)
 		return
 	}
 	takes := max(r.ContentLength, leastRoom)

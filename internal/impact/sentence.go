@@ -48,10 +48,10 @@ func sentences(edit *forecast.Edit, brief *forecast.Brief) (all []string) {
 	would := func(why ...checksum.Reason) []workload.Ref {
 		return staying(brief, func(s *forecast.Stay) bool { return s.Would && slices.Contains(why, s.Why) })
 	}
-	add(would(checksum.ObserveMode), "{who} would roll out, but for mode: observe")
-	add(would(checksum.Paused), "{who} roll{s} out when somebody takes configstamp.dev/pause away")
+	add(would(checksum.ObserveMode), "{who} would roll out, but the mode is observe")
+	add(would(checksum.Paused), "{who} roll{s} out when somebody removes configstamp.dev/pause")
 	add(would(checksum.UnreadableSetting), "{who} roll{s} out when a setting that cannot be read is fixed")
-	add(would(checksum.MissingSource, checksum.MissingKey), "{who} roll{s} out when all else that new pods need is there")
+	add(would(checksum.MissingSource, checksum.MissingKey), "{who} roll{s} out when everything else that new pods need exists")
 	add(brief.Later, "no pod of {who} restarts now: pods that start later use the new content")
 	add(staying(brief, func(s *forecast.Stay) bool { return s.Why == checksum.Recorded }),
 		"no pod of {who} restarts: no checksum was on record, and the new content is recorded")
@@ -124,7 +124,7 @@ func timed(brief *forecast.Brief) (now []workload.Ref, held []*later) {
 func (l *later) when() string {
 	switch {
 	case l.mixed:
-		return "later, when their settings let them"
+		return "later, when their settings allow it"
 	case l.Reason == checksum.Paused:
 		return "when the pause ends, " + clock(l.Until)
 	case l.Reason == checksum.OutsideWindow:

@@ -178,7 +178,7 @@ func (c *Cluster) page(ctx context.Context, q *query, next string) (*page, error
 	}
 	var read page
 	if err := unmarshal(raw, &read); err != nil {
-		return nil, fmt.Errorf("it is no list")
+		return nil, fmt.Errorf("it is not a list")
 	}
 	return &read, nil
 }

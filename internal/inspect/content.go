@@ -29,13 +29,13 @@ func (c *Cluster) Content(ctx context.Context, at rollout.SourceRef) (content *c
 	if at.Source.Kind == checksum.Secret {
 		var secret corev1.Secret
 		if unmarshal(raw, &secret) != nil {
-			return nil, false, fmt.Errorf("reading %s: it has not the form of a Secret", q.String())
+			return nil, false, fmt.Errorf("reading %s: it does not have the form of a Secret", q.String())
 		}
 		return checksum.ContentOfSecret(&secret), true, nil
 	}
 	var cm corev1.ConfigMap
 	if unmarshal(raw, &cm) != nil {
-		return nil, false, fmt.Errorf("reading %s: it has not the form of a ConfigMap", q.String())
+		return nil, false, fmt.Errorf("reading %s: it does not have the form of a ConfigMap", q.String())
 	}
 	return checksum.ContentOfConfigMap(&cm), true, nil
 }

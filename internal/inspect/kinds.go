@@ -63,7 +63,7 @@ func (c *Cluster) nameOf(ctx context.Context, kind *workload.Kind) (string, erro
 	}
 	var list metav1.APIResourceList
 	if err := unmarshal(raw, &list); err != nil {
-		return "", fmt.Errorf("reading what %s serves: it has not the form of a list", version)
+		return "", fmt.Errorf("reading what %s serves: it does not have the form of a list", version)
 	}
 	for i := range list.APIResources {
 		if list.APIResources[i].Name == kind.Resource {

@@ -42,13 +42,13 @@ func (c *Cluster) Settings(ctx context.Context) (*seen.Settings, error) {
 		if forbidden {
 			why = "forbidden"
 		}
-		c.miss(q.String(), why+", so the program's defaults were taken for the cluster's settings")
+		c.miss(q.String(), why+", so the program's defaults are assumed")
 	} else if err := unmarshal(raw, &read); err != nil {
-		return nil, fmt.Errorf("reading %s: it has not the form of a ConfigMap", q.String())
+		return nil, fmt.Errorf("reading %s: it does not have the form of a ConfigMap", q.String())
 	}
 	for flag, value := range read.Data {
 		if value == elsewhere {
-			c.miss("the flag "+flag, "its value stands in another object than "+SettingsName+", so the program's default was taken")
+			c.miss("the flag "+flag, "its value is in another object than "+SettingsName+", so the program's default is assumed")
 			delete(read.Data, flag)
 		}
 	}
@@ -72,7 +72,7 @@ func defaults() map[string]string {
 		"excluded-namespaces": "kube-system",
 		"settle":              "2s", "step": "1", "max-unsettled": "default", "soak": "10s",
 		"crash-deadline": "30s", "rollout-deadline": "10m", "foreign-halt": "1h", "replicated": "together",
-		"max-unsettled-per-namespace": "0", "secret-provider-classes": "false", "pods": "false",
+		"max-unsettled-per-namespace": "0", "secret-provider-classes": "false", "pods": "false", "pins": "false",
 	}
 }
 
@@ -107,7 +107,7 @@ func settingsOf(texts map[string]string) (*seen.Settings, error) {
 			s.Kinds = s.Kinds.With(kind)
 		}
 	}
-	s.Pods = r.text("pods") == "true"
+	s.Pods, s.Pins = r.text("pods") == "true", r.text("pins") == "true"
 	s.Limits = r.limits()
 	return s, r.err
 }

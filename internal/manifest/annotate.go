@@ -113,7 +113,7 @@ func (b *bundle) collect(documents []*document) error {
 			errs = append(errs, err)
 			at := located{b.namespaceOf(o), source}
 			if before, twice := b.sources[at]; twice {
-				b.warn("%s: %s is there twice, first at %s: this one counts", o.place(), source, before.place)
+				b.warn("%s: %s occurs twice, first at %s: this one counts", o.place(), source, before.place)
 			}
 			b.sources[at] = found{content, o.place()}
 		}
@@ -155,7 +155,7 @@ func (b *bundle) wanted(o *object, references []checksum.Reference) []entry {
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: o.annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: b.settings[namespace]})
 	for _, fault := range policy.Faults {
-		b.warn("%s: %s: %s; it is passed over here", o.place(), o, fault)
+		b.warn("%s: %s: %s; this setting is ignored here", o.place(), o, fault)
 	}
 	var entries []entry
 	var absent []string
@@ -176,7 +176,7 @@ func (b *bundle) wanted(o *object, references []checksum.Reference) []entry {
 		}
 	}
 	if len(absent) > 0 {
-		b.warn("%s: %s uses what is not in these files: %s; no checksum is written for that, and a change of it rolls nothing", o.place(), o, strings.Join(absent, ", "))
+		b.warn("%s: %s uses sources that are not in these files: %s; no checksum is written for them, and a change of them rolls out nothing", o.place(), o, strings.Join(absent, ", "))
 	}
 	return entries
 }
@@ -200,7 +200,7 @@ func (b *bundle) value(namespace string, s checksum.Selection, content *checksum
 // where one of the two manifests names no namespace, and -n does not say which it is.
 func (b *bundle) elsewhere(source checksum.Source, namespace string) string {
 	if in, there := b.sources[located{"", source}]; there {
-		return fmt.Sprintf(" (one without a namespace is at %s: say by -n where it will be)", in.place)
+		return fmt.Sprintf(" (one without a namespace is at %s: give its namespace with -n)", in.place)
 	}
 	if namespace != "" {
 		return ""
@@ -208,7 +208,7 @@ func (b *bundle) elsewhere(source checksum.Source, namespace string) string {
 	var others []string
 	for at, in := range b.sources {
 		if at.source == source {
-			others = append(others, fmt.Sprintf(" (one of namespace %s is at %s: say by -n where the workload will be)", at.namespace, in.place))
+			others = append(others, fmt.Sprintf(" (one of namespace %s is at %s: give the workload's namespace with -n)", at.namespace, in.place))
 		}
 	}
 	if len(others) == 0 {

@@ -67,7 +67,7 @@ func inside(value map[string]any, key string) map[string]any {
 // put writes entries at a path below a mapping.
 func (e *editor) put(in *node, path []string, entries []entry) error {
 	if in.form != mapping {
-		return fmt.Errorf("it is no mapping")
+		return fmt.Errorf("it is not a mapping")
 	}
 	for i, name := range path {
 		m, found := in.find(name)
@@ -83,7 +83,7 @@ func (e *editor) put(in *node, path []string, entries []entry) error {
 		case null:
 			return e.fill(in, m, nest(path[i+1:], entries))
 		default:
-			return fmt.Errorf("%s is no mapping", name)
+			return fmt.Errorf("%s is not a mapping", name)
 		}
 	}
 	var more []entry

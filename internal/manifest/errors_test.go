@@ -26,9 +26,9 @@ func TestWhatCannotBeReadIsToldByFileAndLine(t *testing.T) {
 		"a character that cannot be":       {"a: 1\nb: \x00\n", "a.yaml:1: it is not YAML: control characters are not allowed"},
 		"another document that cannot be":  {"a: 1\n... b\n", "a.yaml:2: it is not YAML: did not find expected <document start>"},
 		"a Secret that is not in base64":   {"kind: Secret\napiVersion: v1\nmetadata: {name: db}\ndata:\n  password: hunter-2\n", "a.yaml:5: Secret db: data.password: it is not base64: is it encrypted, or does it belong into stringData?"},
-		"a number":                         {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: web, namespace: shop}\ndata: {port: 8080}\n", "a.yaml:4: ConfigMap shop/web: data.port: it is not a text: put it in quotes"},
-		"a truth, as kubectl takes it":     {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: web}\ndata:\n  on: \"1\"\n  a: yes\n", "a.yaml:6: ConfigMap web: data.a: it is not a text: put it in quotes"},
-		"data that is a list":              {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: web}\ndata: [hunter2]\n", "a.yaml:4: ConfigMap web: data: want keys with texts"},
+		"a number":                         {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: web, namespace: shop}\ndata: {port: 8080}\n", "a.yaml:4: ConfigMap shop/web: data.port: it is not a string: put it in quotes"},
+		"a truth, as kubectl takes it":     {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: web}\ndata:\n  on: \"1\"\n  a: yes\n", "a.yaml:6: ConfigMap web: data.a: it is not a string: put it in quotes"},
+		"data that is a list":              {"kind: ConfigMap\napiVersion: v1\nmetadata: {name: web}\ndata: [hunter2]\n", "a.yaml:4: ConfigMap web: data: want keys with strings"},
 		"a template of another form":       {"# a comment\nkind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\nspec: {template: {spec: {containers: {app: hunter2}}}}\n", "a.yaml:2: Deployment web: reading the pod template of Deployment /web: field containers has the wrong type"},
 		"annotations that are a number":    {"kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\nspec: {template: {metadata: {annotations: {a: 1}}}}\n", "a.yaml:1: Deployment web: reading a Deployment: field spec.template.metadata.annotations has the wrong type"},
 	} {

@@ -167,7 +167,7 @@ func values(o *object, field string, inBase64 bool) (map[string][]byte, error) {
 	read := map[string][]byte{}
 	all, isObject := o.value[field].(map[string]any)
 	if !isObject && o.value[field] != nil {
-		return read, o.wrongIn(field, "", "want keys with texts")
+		return read, o.wrongIn(field, "", "want keys with strings")
 	}
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -176,7 +176,7 @@ func values(o *object, field string, inBase64 bool) (map[string][]byte, error) {
 		case all[key] == nil:
 			read[key] = nil
 		case !isText:
-			errs = append(errs, o.wrongIn(field, key, "it is not a text: put it in quotes"))
+			errs = append(errs, o.wrongIn(field, key, "it is not a string: put it in quotes"))
 		case !inBase64:
 			read[key] = []byte(text)
 		default:

@@ -128,8 +128,8 @@ func TestNamespaces(t *testing.T) {
 		"they have two":              {"shop", "other", "", false, "configmap/settings; no"},
 		"the source is where -n is":  {"", "shop", "shop", true, ""},
 		"the user is where -n is":    {"shop", "", "shop", true, ""},
-		"the source has none":        {"shop", "", "", false, "configmap/settings (one without a namespace is at a.yaml:13: say by -n where it will be); no"},
-		"the user has none":          {"", "shop", "", false, "configmap/settings (one of namespace shop is at a.yaml:13: say by -n where the workload will be); no"},
+		"the source has none":        {"shop", "", "", false, "configmap/settings (one without a namespace is at a.yaml:13: give its namespace with -n); no"},
+		"the user has none":          {"", "shop", "", false, "configmap/settings (one of namespace shop is at a.yaml:13: give the workload's namespace with -n); no"},
 		"the user is elsewhere":      {"shop", "", "other", false, "configmap/settings; no"},
 		"the source is not for here": {"", "shop", "other", false, "configmap/settings; no"},
 	} {
@@ -159,7 +159,7 @@ func TestFilesAreOneWhole(t *testing.T) {
 	if string(result.Texts[1]) != `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"A":"one"}}` || len(result.Texts[3]) > 0 {
 		t.Errorf("other files changed: %q", result.Texts[1:])
 	}
-	if got := strings.Join(result.Warnings, "\n"); got != "more.yaml:7: secret/db is there twice, first at more.yaml:2: this one counts" {
+	if got := strings.Join(result.Warnings, "\n"); got != "more.yaml:7: secret/db occurs twice, first at more.yaml:2: this one counts" {
 		t.Errorf("warnings %q", got)
 	}
 }

@@ -38,13 +38,13 @@ func (o *Orders) Adopt(ctx context.Context, f *seen.Fleet, w *seen.Workload, res
 		did = did.with(Unchanged, "it has its records, and is in step")
 		did.Quiet = true
 		if restart {
-			did.Next = "to restart it all the same: kubectl rollout restart " + target(of)
+			did.Next = "to restart it anyway: kubectl rollout restart " + target(of)
 		}
 		return did
 	case seen.WouldRoll, seen.Observed, seen.Held:
 		did.Next = "kubectl configstamp roll " + target(of)
 		if bare {
-			return did.with(Unchanged, "configstamp.dev/adopt=restart stands already: it rolls in its turn")
+			return did.with(Unchanged, "it already has configstamp.dev/adopt=restart: it rolls when its turn comes")
 		}
 		did.Quiet = true
 		return did.with(Unchanged, "it has its records, and is out of date")
@@ -66,7 +66,7 @@ func (o *Orders) adoptByRestart(ctx context.Context, of inspect.Target) Did {
 		if before, set := meta.Annotations[adoptKey]; set && before != value {
 			did.Overrules = []string{adoptKey + "=" + before}
 		}
-		return change, did.with(ToRoll, "it has no records: it rolls in its turn, and takes the content of now")
+		return change, did.with(ToRoll, "it has no records: it rolls when its turn comes, and gets the current content")
 	})
 }
 
@@ -83,7 +83,7 @@ func (o *Orders) record(ctx context.Context, settings *seen.Settings, w *seen.Wo
 		return did.refused(of, err)
 	}
 	if len(others) > 0 {
-		return did.with(Refused, "nothing was sent: another webhook would change along with it: "+strings.Join(others, ", "))
+		return did.with(Refused, "nothing was sent: another webhook would also change "+strings.Join(others, ", "))
 	}
 	patch := inspect.Patch{Of: of, Body: []byte("{}"), Manager: checksum.RecordingManager, Dry: o.DryRun == Server}
 	after, warnings, err := o.Cluster.PatchWorkload(ctx, settings, patch)

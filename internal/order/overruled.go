@@ -80,7 +80,7 @@ const OptedInLabel = checksum.InjectLabel + "=" + checksum.InjectEnabled
 func OptedIn(settings *seen.Settings, namespaces map[string]seen.Namespace, workloads []*seen.Workload) []string {
 	found := map[string]bool{}
 	for name, namespace := range namespaces {
-		if namespace.OptedIn && !namespace.Ending && name != settings.Installation && !slices.Contains(settings.Excluded, name) {
+		if settings.OptsIn(name, namespace) {
 			found[name] = true
 		}
 	}

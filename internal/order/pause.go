@@ -33,7 +33,7 @@ func (o *Orders) Pause(ctx context.Context, of inspect.Target, order Pause) Did 
 		before, held := meta.Annotations[pauseKey]
 		mine := noteOf(meta.Annotations)
 		if there, readable := pauseIn(before); held && mine == nil && readable && outlasts(there, wanted, now) {
-			return nil, did.with(Unchanged, fmt.Sprintf("it is paused already by %s=%s%s; unpause will leave that alone", pauseKey, before, by(meta, now)))
+			return nil, did.with(Unchanged, fmt.Sprintf("it is paused already by %s=%s%s; unpause leaves that alone", pauseKey, before, by(meta, now)))
 		}
 		n := note{Wrote: value, At: now.Format(time.RFC3339), By: order.By, Reason: order.Reason}
 		switch {
@@ -41,7 +41,7 @@ func (o *Orders) Pause(ctx context.Context, of inspect.Target, order Pause) Did 
 			n.Before = mine.Before
 		case held:
 			n.Before = &before
-			did.Overrules = append(did.Overrules, fmt.Sprintf("%s=%s%s; unpause will put that back", pauseKey, before, by(meta, now)))
+			did.Overrules = append(did.Overrules, fmt.Sprintf("%s=%s%s; unpause restores that", pauseKey, before, by(meta, now)))
 		}
 		text := n.String()
 		change := edit{pauseKey: &value, NoteKey: &text}
@@ -75,14 +75,14 @@ func (o *Orders) Unpause(ctx context.Context, of inspect.Target) Did {
 		if mine == nil {
 			if pause, readable := pauseIn(value); held && (pause.On || !readable) {
 				did.Next = "kubectl annotate " + target(of) + " " + pauseKey + "-"
-				return nil, did.with(Kept, fmt.Sprintf("%s=%s is not by pause%s", pauseKey, value, by(meta, now)))
+				return nil, did.with(Kept, fmt.Sprintf("%s=%s was not written by the command pause%s", pauseKey, value, by(meta, now)))
 			}
 			return stale(meta), did.with(Unchanged, "it is not paused")
 		}
 		change := edit{pauseKey: mine.Before, NoteKey: nil}
 		did.Wrote = change.of(pauseKey)
 		if did = did.with(Unpaused, "it was paused"+mine.words()); mine.Before != nil {
-			did.Why += fmt.Sprintf("; %s=%s stands again", pauseKey, *mine.Before)
+			did.Why += fmt.Sprintf("; %s=%s is restored", pauseKey, *mine.Before)
 		}
 		return change, did
 	})

@@ -54,9 +54,9 @@ func released(did *Did, f *seen.Fleet, now time.Time) {
 	case 1:
 		did.Why = "1 halted workload goes on; the next failure halts the change again"
 	case 0:
-		did.Why = "no workload was seen to be halted by it; failures of rollouts that began until now stop nothing"
+		did.Why = "no workload seems to be halted by it; failures of rollouts that have already begun do not halt it"
 	}
 	if failed > 0 {
-		did.Why += fmt.Sprintf(". What has failed (%d) stays as it is", failed)
+		did.Why += fmt.Sprintf(". Failed workloads (%d) stay as they are", failed)
 	}
 }

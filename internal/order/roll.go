@@ -31,11 +31,11 @@ func (o *Orders) Roll(ctx context.Context, f *seen.Fleet, now time.Time) Did {
 	}
 	switch outcome.Code {
 	case seen.InStep:
-		did.Next = "to restart it all the same: kubectl rollout restart " + target(of)
-		return did.with(Unchanged, "it is in step, so nothing is to be rolled")
+		did.Next = "to restart it anyway: kubectl rollout restart " + target(of)
+		return did.with(Unchanged, "it is in step, so there is nothing to roll")
 	case seen.WouldRecord:
 		did.Next = "kubectl configstamp adopt " + target(of)
-		return did.with(Unchanged, "it has no records of all its sources, so nothing is known to have changed")
+		return did.with(Unchanged, "records of its sources are missing, so nothing is known to have changed")
 	case seen.WouldRoll:
 		did.Overrules = overrules(f, w, &p, now)
 		return o.order(ctx, f, w, did)
@@ -56,13 +56,13 @@ func overrules(f *seen.Fleet, w *seen.Workload, p *answer.Progress, now time.Tim
 	if _, held := policy.HoldAt(now, w.Status.Current); held || p.State == answer.Halted {
 		return []string{p.Why}
 	}
-	return []string{"its turn: it rolls beside what is rolling already"}
+	return []string{"its turn: it rolls beside the rollouts that are under way"}
 }
 
 // order sends the rolling re-admission, and looks at what became of it.
 func (o *Orders) order(ctx context.Context, f *seen.Fleet, w *seen.Workload, did Did) Did {
 	of := inspect.OfWorkload(w.Ref)
-	did = did.with(Rolled, "it takes the new content of "+named(f, w))
+	did = did.with(Rolled, "it gets the new content of "+named(f, w))
 	did.Next = "kubectl configstamp wait " + target(of)
 	if o.DryRun != None { // the question was the dry run
 		return did
@@ -82,7 +82,7 @@ func (o *Orders) restart(ctx context.Context, f *seen.Fleet, w *seen.Workload, d
 	if err != nil {
 		return did.with(Refused, err.Error())
 	}
-	did = did.with(Restarted, "as by a rollout restart; it takes the new content of "+named(f, w))
+	did = did.with(Restarted, "as with a rollout restart; it gets the new content of "+named(f, w))
 	did.Next = "kubectl configstamp wait " + target(of)
 	if o.DryRun == Client {
 		return did
@@ -106,7 +106,7 @@ func (o *Orders) looked(ctx context.Context, of inspect.Target, after, before *s
 	}
 	did.Next = "kubectl configstamp why " + target(of)
 	if after.Object.Generation == before.Object.Generation {
-		return did.with(Refused, "the order was sent, and nothing has changed; a dry run says now: "+outcome.Sentence)
+		return did.with(Refused, "the order was sent, but nothing changed; a dry run now says: "+outcome.Sentence)
 	}
 	did.Why += "; but whether it is in step now is not known: " + outcome.Sentence
 	return did

@@ -37,7 +37,7 @@ var sentences = [...]string{ //nolint:gochecknoglobals // a table
 	UsesNothing:     "it uses no source that counts",
 	SeenToStart:     "container {container} was seen to start with what {source} holds now",
 	StartedAfter:    "container {container} started after the last edit of {source}",
-	StampTrue:       "its stamp of {source} is true, and container {container} started after the last edit",
+	StampTrue:       "its stamp of {source} is up to date, and container {container} started after the last edit",
 	FilesRefreshed:  "its node has refreshed the files of {source} in container {container} since the last edit",
 	StartedBefore:   "container {container} started before {source} was edited, and the pod's stamp is of other content",
 	NodeSilent:      "its node does not answer",
@@ -50,10 +50,10 @@ var sentences = [...]string{ //nolint:gochecknoglobals // a table
 	RestartedUnseen: "container {container} has restarted, and what {source} held then is not known",
 	StartUnseen:     "container {container} started between two edits of {source}, and which content its node had read is not known",
 	Unstamped:       "no stamp of {source} can be compared, and container {container} started before the last edit",
-	RemovedUnseen:   "a key may have been removed from {source} since container {container} started: managedFields would not tell",
+	RemovedUnseen:   "a key may have been removed from {source} since container {container} started: managedFields would not show that",
 	Undated:         "when {source} was last edited is not known",
 	Refreshing:      "its node refreshes the files of {source} in container {container} within two and a half minutes of an edit",
-	Remade:          "{source} was made anew since the pod was created",
+	Remade:          "{source} was deleted and created again after the pod was created",
 }
 
 // Sentence is the reason for people, without a full stop.

@@ -264,7 +264,7 @@ func (p *Plan) Panicked(user workload.Ref, records checksum.Records, now time.Ti
 		p.update(r, now, func() { w.giveBack(now) })
 	}
 	if a := r.attempt; a != nil && !a.failed() && now.Sub(a.progressed()) >= p.limits.RolloutDeadline {
-		p.fail(r, "configstamp itself fails at it, so that nobody knows whether it is healthy", records, now)
+		p.fail(r, "configstamp fails to look at it (a panic), so whether it is healthy is not known", records, now)
 	}
 }
 

@@ -30,6 +30,8 @@ type Settings struct {
 	Namespaces, Excluded []string
 	// Pods tells that the controller follows pods.
 	Pods bool
+	// Pins tells that workloads can have their pods pinned.
+	Pins bool
 	// Limits are how much rolls at once. Unsettled may be a share.
 	Limits rollout.Limits
 }
@@ -86,6 +88,17 @@ func (s *Settings) Serves(w *Workload, n Namespace) (Standing, checksum.Reason) 
 		return MaybeServed, checksum.NoReason
 	}
 	return NotServed, why
+}
+
+// OptsIn reports whether a Namespace is opted in as a whole.
+func (s *Settings) OptsIn(name string, n Namespace) bool {
+	switch {
+	case name == s.Installation || n.Ending:
+		return false
+	case len(s.Namespaces) > 0:
+		return slices.Contains(s.Namespaces, name)
+	}
+	return (n.OptedIn || n.Listed) && !slices.Contains(s.Excluded, name)
 }
 
 // Hinges reports whether a workload is not served by the labels, and would be if --namespaces

@@ -149,7 +149,7 @@ func ParseKind(text string) (*Kind, error) {
 	row, option, hasOption := strings.Cut(text, ",")
 	progress, isRollout := strings.CutPrefix(option, "rollout=")
 	if hasOption && (!isRollout || len(validation.IsQualifiedName(progress)) > 0) {
-		return nil, fmt.Errorf("reading workload kind %q: %q names no status condition: %s", text, option, want)
+		return nil, fmt.Errorf("reading workload kind %q: %q does not name a status condition: %s", text, option, want)
 	}
 	address, path, found := strings.Cut(row, "=")
 	parts := strings.Split(address, "/")
@@ -159,13 +159,13 @@ func ParseKind(text string) (*Kind, error) {
 	template := strings.Split(path, ".")
 	switch {
 	case len(validation.IsDNS1123Subdomain(parts[0])) > 0 || !strings.Contains(parts[0], "."):
-		return nil, fmt.Errorf("reading workload kind %q: %q is no group of custom resources: %s", text, parts[0], want)
+		return nil, fmt.Errorf("reading workload kind %q: %q is not a group of custom resources: %s", text, parts[0], want)
 	case len(validation.IsDNS1035Label(parts[1])) > 0:
-		return nil, fmt.Errorf("reading workload kind %q: %q is no version: %s", text, parts[1], want)
+		return nil, fmt.Errorf("reading workload kind %q: %q is not a version: %s", text, parts[1], want)
 	case len(validation.IsDNS1035Label(parts[2])) > 0:
-		return nil, fmt.Errorf("reading workload kind %q: %q is no resource (plural, lower case): %s", text, parts[2], want)
+		return nil, fmt.Errorf("reading workload kind %q: %q is not a resource (plural, lower case): %s", text, parts[2], want)
 	case slices.ContainsFunc(template, func(step string) bool { return !fieldName.MatchString(step) }):
-		return nil, fmt.Errorf("reading workload kind %q: %q is no path of a pod template: %s", text, path, want)
+		return nil, fmt.Errorf("reading workload kind %q: %q is not a path of a pod template: %s", text, path, want)
 	case template[0] == "metadata" || template[0] == "status":
 		return nil, fmt.Errorf("reading workload kind %q: a pod template cannot be in %s", text, template[0])
 	}

@@ -82,13 +82,13 @@ type Status struct {
 // Why an object is Unreported.
 const (
 	waitsForRuns      = "later runs start with it"
-	waitsForCreation  = "only what is created later starts with it"
+	waitsForCreation  = "only objects that are created later start with it"
 	waitsForReplicas  = "it has no replicas"
-	waitsForNodes     = "no node wants it"
+	waitsForNodes     = "it runs on no node"
 	waitsPaused       = "it is paused"
 	waitsForDeletion  = "its update strategy is OnDelete"
-	waitsForPartition = "its partition holds every replica"
-	waitsForRestart   = "its update strategy changes pods in place, and their containers go on"
+	waitsForPartition = "its partition keeps every replica at the old revision"
+	waitsForRestart   = "its update strategy changes pods in place, and their containers keep running"
 )
 
 // Counts is which numbers of a status count replicas.

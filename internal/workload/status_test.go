@@ -204,9 +204,9 @@ func TestStatus(t *testing.T) {
 		"StatefulSet: beside its partition, one is not available": {"StatefulSet", statefulSet(3, partition(2), func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas, s.Status.AvailableReplicas = 1, 2 }),
 			status{Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1}},
 		"StatefulSet: its partition holds all": {"StatefulSet", statefulSet(3, partition(3), func(s *appsv1.StatefulSet) { s.Generation = 3 }),
-			status{Wanted: 3, Waits: "its partition holds every replica", Gentle: true, Available: 3, Updated: 3}},
+			status{Wanted: 3, Waits: "its partition keeps every replica at the old revision", Gentle: true, Available: 3, Updated: 3}},
 		"StatefulSet: its partition holds more": {"StatefulSet", statefulSet(3, partition(7)),
-			status{Wanted: 3, Waits: "its partition holds every replica", Gentle: true, Available: 3, Updated: 3}},
+			status{Wanted: 3, Waits: "its partition keeps every replica at the old revision", Gentle: true, Available: 3, Updated: 3}},
 		"StatefulSet: OnDelete": {"StatefulSet", statefulSet(3, func(s *appsv1.StatefulSet) {
 			s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 			s.Status.UpdatedReplicas = 0
@@ -223,7 +223,7 @@ func TestStatus(t *testing.T) {
 		"DaemonSet: one node": {"DaemonSet", daemonSet(1, 1, 1),
 			status{Wanted: 1, Phase: workload.RolledOut, Available: 1, Updated: 1, MinReady: time.Second, PerNode: true}},
 		"DaemonSet: no node": {"DaemonSet", daemonSet(0, 0, 0),
-			status{Waits: "no node wants it", MinReady: time.Second, PerNode: true}},
+			status{Waits: "it runs on no node", MinReady: time.Second, PerNode: true}},
 		"DaemonSet: no node yet, as far as its controller has looked": {"DaemonSet", daemonSet(0, 0, 0, func(d *appsv1.DaemonSet) { d.Status.ObservedGeneration = 0 }),
 			status{Phase: workload.Rolling, MinReady: time.Second, PerNode: true}},
 		"DaemonSet: not looked at yet": {"DaemonSet", daemonSet(2, 2, 2, func(d *appsv1.DaemonSet) { d.Generation = 3 }),
@@ -232,10 +232,10 @@ func TestStatus(t *testing.T) {
 			status{Wanted: 3, Waits: "its update strategy is OnDelete", Available: 3, MinReady: time.Second, PerNode: true}},
 
 		"CronJob":               {"CronJob", `{"status":{"conditions":7}}`, status{Waits: "later runs start with it"}},
-		"Job":                   {"Job", `{}`, status{Waits: "only what is created later starts with it"}},
-		"ReplicaSet":            {"ReplicaSet", `{"spec":{"replicas":3}}`, status{Waits: "only what is created later starts with it"}},
-		"ReplicationController": {"ReplicationController", `{}`, status{Waits: "only what is created later starts with it"}},
-		"Pod":                   {"Pod", `{}`, status{Waits: "only what is created later starts with it"}},
+		"Job":                   {"Job", `{}`, status{Waits: "only objects that are created later start with it"}},
+		"ReplicaSet":            {"ReplicaSet", `{"spec":{"replicas":3}}`, status{Waits: "only objects that are created later start with it"}},
+		"ReplicationController": {"ReplicationController", `{}`, status{Waits: "only objects that are created later start with it"}},
+		"Pod":                   {"Pod", `{}`, status{Waits: "only objects that are created later start with it"}},
 
 		"CloneSet: rolled out": {"CloneSet", fill(clone, ``, `"updatedReplicas":10,"updatedReadyReplicas":10,"updatedAvailableReplicas":10`),
 			status{Wanted: 10, Phase: workload.RolledOut, Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
@@ -252,9 +252,9 @@ func TestStatus(t *testing.T) {
 		"CloneSet: less than all in percent lets one go": {"CloneSet", fill(clone, `,"partition":"99%"`, `"updatedReplicas":0,"updatedReadyReplicas":0`),
 			status{Wanted: 10, Phase: workload.Rolling, Gentle: true, Available: 10, Missing: 1, MinReady: 3 * time.Second}},
 		"CloneSet: its partition holds all": {"CloneSet", fill(clone, `,"partition":"100%"`, `"updatedReplicas":0`),
-			status{Wanted: 10, Waits: "its partition holds every replica", Gentle: true, Available: 10, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Waits: "its partition keeps every replica at the old revision", Gentle: true, Available: 10, MinReady: 3 * time.Second}},
 		"CloneSet: in place": {"CloneSet", strings.Replace(fill(clone, ``, `"updatedReplicas":10,"updatedReadyReplicas":10`), "ReCreate", "InPlaceIfPossible", 1),
-			status{Wanted: 10, Waits: "its update strategy changes pods in place, and their containers go on", Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
+			status{Wanted: 10, Waits: "its update strategy changes pods in place, and their containers keep running", Gentle: true, Available: 10, Updated: 10, MinReady: 3 * time.Second}},
 		"CloneSet: paused": {"CloneSet", fill(clone, `,"paused":true`, `"updatedReplicas":3`),
 			status{Wanted: 10, Waits: "it is paused", Gentle: true, Available: 10, Updated: 3, MinReady: 3 * time.Second}},
 

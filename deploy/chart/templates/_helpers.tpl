@@ -48,14 +48,14 @@ labels:
 {{- fail "metrics: enable podMonitor or serviceMonitor; both would count everything twice" }}
 {{- end }}
 {{- if and (eq .Values.metrics.exposure "loopback") (or .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled) }}
-{{- fail "metrics.exposure: loopback cannot be scraped by a podMonitor or serviceMonitor; take plain or tls" }}
+{{- fail "metrics.exposure: loopback cannot be scraped by a podMonitor or serviceMonitor; use plain or tls" }}
 {{- end }}
 {{- if and .Values.hostNetwork .Values.networkPolicy.enabled }}
 {{- fail "networkPolicy: a NetworkPolicy does nothing for Pods with hostNetwork; limit the ports in the firewall of the nodes" }}
 {{- end }}
 {{- range $key, $_ := .Values.commonLabels }}
 {{- if or (hasPrefix "app.kubernetes.io/" $key) (hasPrefix "helm.sh/" $key) }}
-{{- fail (printf "commonLabels: %s is a label that the chart sets by itself; take another one" $key) }}
+{{- fail (printf "commonLabels: %s is a label that the chart sets itself; choose another one" $key) }}
 {{- end }}
 {{- end }}
 {{- if not (and .Values.webhook.port .Values.webhook.metricsPort .Values.webhook.healthPort .Values.controller.metricsPort .Values.controller.healthPort (or (.Values.impact).port (not (include "configstamp.impact" .)))) }}
@@ -68,7 +68,7 @@ labels:
 {{- fail (printf "%s and %s are both %s, and the two containers share one network; give each a port of its own" (get $taken $port) .value $port) }}
 {{- end }}
 {{- if and $.Values.hostNetwork (eq $port "10250") }}
-{{- fail (printf "%s: 10250 is the kubelet's own port on every node, so that it cannot be taken with hostNetwork; take another one" .value) }}
+{{- fail (printf "%s: 10250 is the kubelet's own port on every node, so it cannot be used with hostNetwork; choose another one" .value) }}
 {{- end }}
 {{- $_ := set $taken $port .value }}
 {{- end }}
@@ -77,6 +77,11 @@ labels:
 {{/* Whether anybody is told of the impact of an edit; "" is no. Values of an earlier chart (--reuse-values) have none of it. */}}
 {{- define "configstamp.impact" -}}
 {{- if or (.Values.impact).configMaps (.Values.impact).secrets }}on{{ end -}}
+{{- end }}
+
+{{/* Whether pods are pinned; "" is no. */}}
+{{- define "configstamp.pins" -}}
+{{- if (.Values.pins).enabled }}on{{ end -}}
 {{- end }}
 
 {{/* Whether the controller serves by TLS, and so has a certificate; "" is no. */}}
@@ -98,11 +103,11 @@ labels:
 {{- end }}
 {{- end }}
 
-{{/* The rest of a flag list, of a map from its name in camelCase to a value; empty ones are left out. YAML reads off as false, and large numbers as floating ones. */}}
+{{/* The rest of a flag list, of a map from its name in camelCase to a value; empty ones are left out. YAML reads off as false, true as a truth, and large numbers as floating ones. */}}
 {{- define "configstamp.flags" -}}
 {{- range $name, $value := . }}
 {{- if kindIs "bool" $value }}
-{{- $value = "off" }}
+{{- $value = ternary "true" (ternary "off" "false" (eq $name "step")) $value }}
 {{- else if kindIs "float64" $value }}
 {{- $value = int64 $value }}
 {{- end }}
@@ -125,6 +130,9 @@ labels:
 {{- if .Values.secretProviderClasses }}
 - --secret-provider-classes
 {{- end }}
+{{- if include "configstamp.pins" . }}
+- --pins
+{{- end }}
 {{- range .Values.workloads }}
 - --workload={{ printf "%s/%s/%s=%s" .group .version .resource .template }}{{ with .rollout }},rollout={{ . }}{{ end }}
 {{- end }}
@@ -144,6 +152,15 @@ labels:
     resourceFieldRef: {containerName: {{ .container }}, resource: limits.memory}
 {{- with .root.Values.extraEnv }}
 {{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* How long the controller keeps snapshots. */}}
+{{- define "configstamp.snapshots" -}}
+{{- if include "configstamp.pins" . -}}
+{{- with .Values.pins }}
+{{- include "configstamp.flags" (dict "snapshots" .snapshots "snapshotGrace" .grace "snapshotInterval" .interval) }}
+{{- end }}
 {{- end }}
 {{- end }}
 
