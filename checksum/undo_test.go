@@ -137,12 +137,6 @@ func told(reason checksum.Reason, source checksum.Source, text string) checksum.
 	return checksum.Finding{Reason: reason, Source: source, Text: text}
 }
 
-func (w world) without(source checksum.Source) checksum.Records {
-	records := w.pinned()
-	delete(records.Stamps, checksum.StampKey(source))
-	return records
-}
-
 const unprovenText = "what it holds now could not be proven in time"
 
 func extraAlone(message, extraOf world) checksum.Records {
