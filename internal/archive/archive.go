@@ -226,7 +226,7 @@ func (a *Archive) Content(ctx context.Context, namespace, name string, of checks
 		}
 	}
 	if s == nil || ours(ring, s, of) != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // one that is not ours is none
 	}
 	return s.Content, nil
 }
