@@ -17,7 +17,9 @@ import (
 var (
 	thirdly  = world{message: text("a", "3"), password: text("password", "p")}
 	fourthly = world{message: text("a", "4"), password: text("password", "p")}
-	newPass  = world{message: text("a", "2"), password: text("password", "q")}
+	// editedExtra is withExtra, both of its ConfigMaps edited.
+	editedExtra = world{message: text("a", "2"), password: text("password", "p"), extra: text("x", "2")}
+	newPass     = world{message: text("a", "2"), password: text("password", "q")}
 )
 
 func pinningPolicy() checksum.Policy {
@@ -62,6 +64,7 @@ func unproven(a checksum.Admission) checksum.Admission {
 type pinCase struct {
 	admission checksum.Admission // what TestPins fills in is missing
 	policy    func(*checksum.Policy)
+	off       bool // the process does not pin
 	now       world
 	stale     bool
 	want      checksum.Reason
@@ -74,7 +77,7 @@ type pinCase struct {
 func (c *pinCase) run(t *testing.T) {
 	t.Helper()
 	a := c.admission
-	a.Namespace, a.Fresh, a.References, a.Pinning = namespace, !c.stale, reads, true
+	a.Namespace, a.Fresh, a.References, a.Pinning = namespace, !c.stale, reads, !c.off
 	a.Policy = pinningPolicy()
 	if c.policy != nil {
 		c.policy(&a.Policy)
@@ -203,6 +206,12 @@ func TestPins(t *testing.T) {
 			},
 			findings: []checksum.Finding{{Reason: checksum.PinUnreadable, Text: `configstamp.dev/pin: "yes": want false or true`}},
 		},
+		"a process without pins keeps what is on record beside its stamps": {
+			admission: held(changedTemplate, present.pinned()), now: present, off: true, want: checksum.Stamped, records: present.pinned(),
+		},
+		"and drops it where a stamp is another": {
+			admission: held(rolling, present.pinned()), now: edited, off: true, want: checksum.Stamped, records: edited.all(),
+		},
 		"annotations that would be too large go without pins, and keep their stamps": {
 			admission: checksum.Admission{Create: true, TemplateBytes: 240<<10 - 300}, now: present, want: checksum.Stamped, records: present.all(),
 			findings: []checksum.Finding{{Reason: checksum.NotPinned, Text: "with its pins the annotations would exceed 240 KiB"}},
@@ -210,6 +219,13 @@ func TestPins(t *testing.T) {
 	} {
 		t.Run(about, c.run)
 	}
+}
+
+func extraAlone(message, extraOf world) checksum.Records {
+	records := message.all()
+	records.Stamps[checksum.StampKey(extra)] = extraOf.all().Stamps[checksum.StampKey(extra)]
+	records.Pins = map[string]string{checksum.PinsAnnotation: checksum.Pins{extra: extraOf.pins(key(2))[extra]}.String()}
+	return records
 }
 
 func back(source checksum.Source) checksum.Finding {
@@ -280,6 +296,25 @@ func TestUndo(t *testing.T) {
 			admission: undoing(edited.pinned(), present.pinned()), now: edited, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Restored, records: edited.pinned(),
 			findings: []checksum.Finding{foreignStamps},
 		},
+		"an undo to a revision without pins is answered as without pins": {
+			admission: undoing(edited.pinned(), present.all()), now: edited, want: checksum.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
+		},
+		"in a process without pins, an undo is not believed": {
+			admission: undoing(edited.pinned(), present.pinned()), now: edited, off: true, want: checksum.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
+		},
+		"an undo to declined content ends that": {
+			admission: undoing(declining(edited.pinned(), present, fourthly), present.pinned()), now: thirdly, want: checksum.UndoTaken, records: declining(present.pinned(), thirdly, fourthly),
+			findings: []checksum.Finding{back(message)},
+		},
+		"declined content of a source that was not pinned then is taken": {
+			admission: undoing(declining(withExtra.pinned(), edited), extraAlone(withExtra, withExtra)), now: editedExtra, want: checksum.UndoTaken,
+			records: func() checksum.Records {
+				records := extraAlone(editedExtra, withExtra)
+				values := editedExtra.values(key(2), message, extra)
+				records.Declined = checksum.Declined{message: {values[message]}, extra: {values[extra]}}.String()
+				return records
+			}(), findings: []checksum.Finding{back(extra), {Reason: checksum.NotUndone, Source: message}},
+		},
 		"if a snapshot is gone, it is answered as without pins": {
 			admission: checksum.Admission{UndoLost: true, Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: checksum.Restored, records: edited.pinned(),
 			findings: []checksum.Finding{{Reason: checksum.UndoLost}},
@@ -291,6 +326,10 @@ func TestUndo(t *testing.T) {
 		"where the revisions cannot be read, all on record stays": {
 			admission: unproven(held(changedTemplate, declining(present.pinned(), edited))), now: edited, want: checksum.Stamped, records: declining(present.pinned(), edited),
 			findings: []checksum.Finding{{Reason: checksum.DeclinedKept, Source: message}, {Reason: checksum.UndoUnknown}},
+		},
+		"also where nothing is declined": {
+			admission: unproven(held(changedTemplate, present.pinned())), now: edited, want: checksum.Stamped, records: present.pinned(),
+			findings: []checksum.Finding{{Reason: checksum.UndoUnknown}},
 		},
 		"stamps in a request that is no undo are ignored": {
 			admission: checksum.Admission{Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: checksum.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
@@ -383,5 +422,14 @@ func TestDeclined(t *testing.T) {
 		},
 	} {
 		t.Run(about, c.run)
+	}
+}
+
+func TestAnUndoNeedsContent(t *testing.T) {
+	if a := (checksum.Admission{Undo: true}); !a.NeedsContent() {
+		t.Error("an undo of our own roll changes no template, and is decided without content")
+	}
+	if checksum.AskerOf(checksum.AcceptManager) != checksum.Roller {
+		t.Error("who accepts asks for no roll")
 	}
 }
