@@ -235,12 +235,12 @@ func (a *Archive) Content(ctx context.Context, namespace, name string, of checks
 // is one is returned as one that nobody can verify.
 func (a *Archive) look(ctx context.Context, namespace, name string) (*snapshot.Snapshot, error) {
 	cm, err := a.client(namespace).Get(ctx, name)
-	switch {
-	case isAbsent(err):
-		a.remember(namespace, name, nil, absentFor)
-		return nil, nil
-	case err != nil:
-		return nil, refusal.Plain(err)
+	if err != nil {
+		if err = refusal.Plain(err); isAbsent(err) {
+			a.remember(namespace, name, nil, absentFor)
+			return nil, nil
+		}
+		return nil, err
 	}
 	found, is := snapshot.From(cm)
 	if !is {

@@ -42,7 +42,6 @@ type api struct {
 // object is one that may name a snapshot.
 type object struct {
 	uid, owner string
-	kind       string
 	pins       map[string]string // as they are written
 	born       time.Time
 }

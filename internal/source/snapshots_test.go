@@ -112,7 +112,7 @@ func TestTheLabelAloneMakesNoSnapshot(t *testing.T) {
 	var found []checksum.Finding
 	fakeapi.Eventually(t, "people are told", func() bool {
 		found = nil
-		store.Findings(func(_ string, of checksum.Source, all []checksum.Finding) { found = all })
+		store.Findings(func(_ string, _ checksum.Source, all []checksum.Finding) { found = all })
 		return len(found) > 0
 	})
 	if len(found) != 1 || found[0].Reason != checksum.NotASnapshot || store.Content("shop", at) == nil {
