@@ -166,6 +166,28 @@ func TestPods_AskedAgainAfterAnotherWebhook(t *testing.T) {
 	}
 }
 
+// Each source is read from its own snapshot; one that cannot be had leaves the other pinned.
+func TestPods_TwoSources(t *testing.T) {
+	pods, shelf, name := podEntry(t)
+	limits := checksum.Source{Kind: checksum.ConfigMap, Name: "web-limits"}
+	other := shelf.put(limits, checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"LIMIT": "7"}}))
+	pod := strings.Replace(podMetadata, `live"}`, `live","configmap/web-limits":"OTHER startup"}`, 1) + strings.Replace(podSpec, "    env:", "    envFrom: [{configMapRef: {name: web-limits}}]\n    env:", 1)
+	request := podRequest(t, name, strings.ReplaceAll(pod, "OTHER", other))
+	want := strings.Join([]string{
+		"replace /spec/containers/0/envFrom/0/configMapRef/name " + other,
+		"replace /spec/containers/0/env/1/valueFrom/configMapKeyRef/name " + name, "replace /spec/volumes/0/configMap/name " + name,
+		`add /metadata/annotations/configstamp.dev~1pinned {"configmap/web-limits":"` + other + `","configmap/web-message":"` + name + `"}`,
+	}, "\n")
+	if diff := cmp.Diff(want, patchLines(t, admit(silent(t), t, pods, request).Patch)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	delete(shelf.snapshots, other)
+	response := admit(silent(t), t, pods, request)
+	if got := response.AuditAnnotations["outcome"]; got != podPartly || strings.Contains(string(response.Patch), "web-limits") || len(response.Warnings) != 1 {
+		t.Errorf("%s: %s %q", got, response.Patch, response.Warnings)
+	}
+}
+
 // Who creates the Pod is a controller and reads no warnings, so its owner has an event,
 // once an hour.
 func TestPods_TellTheOwner(t *testing.T) {
@@ -198,6 +220,15 @@ func TestPods_TellTheOwner(t *testing.T) {
 	}
 }
 
+func TestPods_ThatHangAreUnhealthy(t *testing.T) {
+	var pods Pods
+	now := time.Now()
+	pods.underWay.Begin(now)
+	if pods.Healthy(now.Add(time.Minute)) != nil || pods.Healthy(now.Add(6*time.Minute)) == nil {
+		t.Error("want healthy after a minute, and not after six")
+	}
+}
+
 // A panic denies nothing.
 func TestPods_Panic(t *testing.T) {
 	pods, _, name := podEntry(t)
@@ -225,7 +256,7 @@ spec:
   volumes: [{name: v, projected: {sources: [{configMap: {name: web-message, items: [{key: MESSAGE, path: m}]}}, {configMap: {name: other}}]}}]
 `,
 	} {
-		f.Add([]byte(podRequest(f, name, text).Object.Raw))
+		f.Add(podRequest(f, name, text).Object.Raw)
 	}
 	ctx := silent(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
