@@ -225,7 +225,7 @@ func (a *Archive) Content(ctx context.Context, namespace, name string, of checks
 			return nil, fmt.Errorf("reading snapshot %s of %s in namespace %q: %w", name, of, namespace, err)
 		}
 	}
-	if s == nil || ours(ring, s, of) != nil {
+	if s == nil || s.Of != of || !s.Verified(ring) {
 		return nil, nil
 	}
 	return s.Content, nil
