@@ -225,8 +225,8 @@ func (a *Archive) Content(ctx context.Context, namespace, name string, of checks
 			return nil, fmt.Errorf("reading snapshot %s of %s in namespace %q: %w", name, of, namespace, err)
 		}
 	}
-	if s == nil || ours(ring, s, of) != nil {
-		return nil, nil //nolint:nilerr // one that is not ours is none
+	if s == nil || s.Of != of || !s.Verified(ring) {
+		return nil, nil
 	}
 	return s.Content, nil
 }
@@ -235,12 +235,12 @@ func (a *Archive) Content(ctx context.Context, namespace, name string, of checks
 // is one is returned as one that nobody can verify.
 func (a *Archive) look(ctx context.Context, namespace, name string) (*snapshot.Snapshot, error) {
 	cm, err := a.client(namespace).Get(ctx, name)
-	switch {
-	case isAbsent(err):
-		a.remember(namespace, name, nil, absentFor)
-		return nil, nil
-	case err != nil:
-		return nil, refusal.Plain(err)
+	if err != nil {
+		if err = refusal.Plain(err); isAbsent(err) {
+			a.remember(namespace, name, nil, absentFor)
+			return nil, nil
+		}
+		return nil, err
 	}
 	found, is := snapshot.From(cm)
 	if !is {

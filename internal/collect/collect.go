@@ -228,18 +228,29 @@ func (c *Collector) snapshot(namespace, name string) {
 	_, there := c.options.Store.Snapshot(namespace, name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := types.NamespacedName{Namespace: namespace, Name: name}
 	n := c.at(namespace)
 	n.changed = true
 	if there {
-		delete(c.gone, at)
+		delete(c.gone, types.NamespacedName{Namespace: namespace, Name: name})
 		return
 	}
+	c.miss(namespace, name)
+	c.hurry(n)
+}
+
+// missed notes that a snapshot is gone: as soon as its source holds that again, it is made.
+func (c *Collector) missed(namespace, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.miss(namespace, name)
+}
+
+// miss is missed for who holds the lock.
+func (c *Collector) miss(namespace, name string) {
 	if len(c.gone) >= mostGone {
 		clear(c.gone)
 	}
-	c.gone[at] = true
-	c.hurry(n)
+	c.gone[types.NamespacedName{Namespace: namespace, Name: name}] = true
 }
 
 // hurry has a namespace looked at soon; the caller holds the lock.

@@ -137,6 +137,7 @@ func (c *Collector) first(of about) bool {
 // lost tells of a snapshot that cannot be made again, where Pods name it, or start from what
 // names it. Old revisions alone start none.
 func (c *Collector) lost(ctx context.Context, namespace, name string, of checksum.Source, by []*user, found *names) {
+	c.missed(namespace, name)
 	if c.first(about{namespace: namespace, snapshot: name}) {
 		c.metrics.lost.Inc()
 		klog.FromContext(ctx).Info("A snapshot is gone that objects name, and its source holds something else", "namespace", namespace, "snapshot", name, "objects", len(by))
