@@ -21,7 +21,7 @@ const (
 	deleted = "deleted"
 	evicted = "evicted"
 	scaled  = "scaled"
-	killed  = "its container killed"
+	killed  = "killed" // its container, and not the pod
 )
 
 var operations = []string{deleted, evicted, scaled, killed}

@@ -38,8 +38,7 @@ type member struct {
 	ways     []string
 	optional bool
 	order    string // configstamp.dev/order
-	// further is more of its Pods' spec, and more of its containers.
-	further, containers string
+	labels   string // more of its Pods'
 }
 
 // name is what kubectl calls it.
@@ -88,18 +87,22 @@ func (m *member) manifest(image string) string {
 	if manner == "" {
 		manner = "lenient"
 	}
+	order := m.order
+	if order == "" {
+		order = "0"
+	}
 	reads, volumes := m.reads()
 	return fmt.Sprintf(`---
 apiVersion: apps/v1
 kind: %[1]s
 metadata: {name: %[2]s, annotations: {configstamp.dev/order: %[3]q}}
-spec: {%[4]s, selector: {matchLabels: {app: %[2]s}}, template: {metadata: {labels: {app: %[2]s}}, spec: {
+spec: {%[4]s, selector: {matchLabels: {app: %[2]s}}, template: {metadata: {labels: {app: %[2]s%[9]s}}, spec: {
   terminationGracePeriodSeconds: 1, automountServiceAccountToken: false, enableServiceLinks: false,
   containers: [{name: app, image: '%[5]s', imagePullPolicy: Never, args: [%[6]s, '3000'],
     readinessProbe: {httpGet: {path: /, port: 3000}, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: 20},
-    %[7]s}%[8]s],
-  volumes: [%[9]s]%[10]s}}}
-`, m.kind, m.app, m.order, spec, image, manner, reads, m.containers, volumes, m.further)
+    %[7]s}],
+  volumes: [%[8]s]}}}
+`, m.kind, m.app, order, spec, image, manner, reads, volumes, m.labels)
 }
 
 // reads are the fields of a container, and the volumes, by which a member reads the source.
