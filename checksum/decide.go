@@ -2,7 +2,7 @@ package checksum
 
 import (
 	"maps"
-	"slices"
+	"time"
 )
 
 // Asker says who wants a workload admitted.
@@ -27,7 +27,7 @@ const (
 // AskerOf reads the field manager of a request.
 func AskerOf(fieldManager string) Asker {
 	switch fieldManager {
-	case RollingManager:
+	case RollingManager, AcceptManager:
 		return Roller
 	case RecordingManager:
 		return Recorder
@@ -58,6 +58,26 @@ type Admission struct {
 	Content func(Source) *Content
 	// Fresh tells that Content was proven to be what the API server holds now.
 	Fresh bool
+	// Pinning tells that the process pins, and pins workloads of this kind. References are
+	// what the requested template names, each place for itself, for PinUses.
+	Pinning    bool
+	References []Reference
+	// Undo tells that the request brings the template back to a revision of its own (stamps
+	// and pins of the sources that were pinned there included), and that all snapshots of
+	// Sent's pins are there, ours, and without a mark. MadeAt says when they were made, for
+	// the warnings; nil, or zero: nobody knows.
+	Undo   bool
+	MadeAt func(Source) time.Time
+	// UndoLost tells that it would be an undo, but for a snapshot that is gone. UndoMixed:
+	// but for other differences, which somebody else's webhook may have made.
+	UndoLost, UndoMixed bool
+	// UndoUnknown tells that the revisions could not be read in time. Then nothing that the
+	// request may go back to is given up.
+	UndoUnknown bool
+	// Accepts tells that the request comes by AcceptManager.
+	Accepts bool
+	// AnnotationsOnly tells that of the template nothing but annotations changed, ours aside.
+	AnnotationsOnly bool
 	// TemplateBytes and WorkloadBytes are the sizes, keys and values, of the
 	// annotations that are not ours.
 	TemplateBytes, WorkloadBytes int
@@ -66,7 +86,7 @@ type Admission struct {
 // NeedsContent reports whether the rules look at content at all: an update
 // that changes no template and asks for nothing is answered without it.
 func (a *Admission) NeedsContent() bool {
-	return a.Create || a.TemplateChanged || a.Asker != Anyone
+	return a.Create || a.TemplateChanged || a.Asker != Anyone || a.Undo
 }
 
 // Decision is what an object must carry of ours after its admission, and why.
@@ -75,6 +95,9 @@ type Decision struct {
 	// Outcome is what the admission comes to, one of AdmissionOutcomes.
 	Outcome  Reason
 	Findings []Finding
+	// NewPins are those of the pins in Records whose snapshots must exist before the
+	// answer; see Unpin.
+	NewPins Pins
 }
 
 // annotationRoom is how large an object's annotations may be with ours, in bytes, keys
@@ -89,8 +112,17 @@ const annotationRoom = (256 - 16) << 10
 // Decide is the table "What the webhook does" of the design. The ring may be
 // nil only when the admission needs no content.
 func Decide(ring *Ring, a Admission) Decision {
+	if a.accepts() {
+		a.Held.Declined, a.Sent.Declined = "", ""
+	}
+	a.Fresh = a.Fresh && !a.UndoUnknown
 	decision := decide(ring, &a)
-	if stamps, baseline := oversize(&a, decision.Records); stamps || baseline {
+	if decision.NewPins != nil && templateBytes(&a, decision.Records) > annotationRoom {
+		decision.dropPins()
+	}
+	stamps, baseline := oversize(&a, decision.Records)
+	declined := decision.Records.Declined != a.Held.Declined && workloadBytes(&a, Records{Declined: decision.Records.Declined}) > annotationRoom
+	if stamps || baseline || declined {
 		decision.Outcome = TooLarge
 		// First: a response has room for some warnings only.
 		decision.Findings = append([]Finding{{Reason: TooLarge}}, decision.Findings...)
@@ -98,24 +130,32 @@ func Decide(ring *Ring, a Admission) Decision {
 			decision.Records = a.Held
 		} else { // only what does not fit goes: stamps taken from an unchanged template would roll it
 			if stamps {
-				decision.Records.Stamps, decision.Records.Pins = nil, nil
+				decision.Records.Stamps, decision.Records.Pins, decision.NewPins = nil, nil, nil
 			}
 			if baseline {
 				decision.Records.Baseline = nil
+			}
+			if declined {
+				decision.Records.Declined = a.Held.Declined
 			}
 		}
 	}
 	for _, fault := range a.Policy.Faults {
 		decision.Findings = append(decision.Findings, fault.Finding())
 	}
-	if foreign(&a, decision.Records) {
-		decision.Findings = append(decision.Findings, Finding{Reason: ForeignStamps})
+	if a.Policy.PinFault != nil {
+		decision.Findings = append(decision.Findings, Finding{Reason: PinUnreadable, Text: a.Policy.PinFault.Error()})
+	}
+	if why := a.foreign(decision.Records); why != NoReason {
+		decision.Findings = append(decision.Findings, Finding{Reason: why})
 	}
 	return decision
 }
 
 func decide(ring *Ring, a *Admission) Decision {
 	switch {
+	case a.undoes(): // first: an undo of our own roll changes annotations alone
+		return undo(ring, a)
 	case a.Create || a.TemplateChanged:
 		return stampAll(ring, a)
 	case a.Asker == Anyone:
@@ -133,7 +173,11 @@ func decide(ring *Ring, a *Admission) Decision {
 		return leave(a, review)
 	}
 	if a.Asker != Roller || len(review.Untrue) == 0 {
-		return record(ring, a, review)
+		decision := record(ring, a, review)
+		if a.Asker == Roller && len(review.Declined) > 0 {
+			decision.Outcome = OnHold
+		}
+		return decision
 	}
 	free := review.MayRoll() && len(a.Policy.Faults) == 0
 	if free && !a.Policy.Observe {
@@ -148,54 +192,20 @@ func decide(ring *Ring, a *Admission) Decision {
 	return decision
 }
 
-// stampAll stamps every reference with what is true now. Where that is not
-// proven, what is on record stays, if it covers what is referenced now: at worst
-// the controller finds it untrue, and no change is lost. A value on record
-// that still verifies stays as it is written, under whatever key. What is
-// missing goes unstamped, as does what nobody reports: its first content will be
-// the baseline.
-func stampAll(ring *Ring, a *Admission) Decision {
-	decision := Decision{Records: Records{Stamps: map[string]string{}}, Outcome: Stamped}
-	for _, s := range a.Selections {
-		held, recorded := a.Held.Of(s.Source)
-		content := a.Content(s.Source)
-		s = s.of(content)
-		decision.Findings = append(decision.Findings, s.faults(content)...)
-		if recorded && !a.Fresh && !s.HoldOnly && s.covers(held) {
-			decision.Records.Stamps[StampKey(s.Source)] = held
-			continue
-		}
-		switch ring.assess(a.Namespace, &s, held, recorded, content) {
-		case Missing:
-			if !s.Source.comesByItself() {
-				decision.Findings = append(decision.Findings, s.missingFinding(content))
-			}
-		case True:
-			if !s.HoldOnly {
-				decision.Records.Stamps[StampKey(s.Source)] = held
-			}
-		case Unreported:
-			if recorded {
-				decision.Records.Stamps[StampKey(s.Source)] = held
-			}
-		default:
-			decision.Records.Stamps[StampKey(s.Source)] = ring.Digest(a.Namespace, s, content)
-		}
-	}
-	if a.Policy.RestartUnstamped && len(decision.Records.Stamps) == 0 {
-		// The pods start with nothing that counts, which is known: what counts later
-		// is no reason to take the workload for one that was found without stamps.
-		decision.Records.Baseline = map[Source]string{}
-	}
-	decision.Records.Pins = a.Held.pinsBeside(decision.Records.Stamps)
-	decision.Records.Declined = a.Held.Declined
-	return decision
-}
-
 // record gives a baseline to every reference that has no comparable record,
 // and touches nothing else.
 func record(ring *Ring, a *Admission, review Review) Decision {
 	decision := Decision{Records: a.Held, Outcome: Kept, Findings: append(review.Missing, review.Faults...)}
+	if a.Asker == Roller {
+		for _, source := range review.Declined {
+			decision.Findings = append(decision.Findings, Finding{Reason: DeclinedKept, Source: source})
+		}
+	}
+	if !review.Records() {
+		return decision
+	}
+	decision.Outcome = Recorded
+	decision.Records.Declined = ring.declinedAnew(a)
 	if len(review.ToRecord) == 0 {
 		return decision
 	}
@@ -210,117 +220,65 @@ func record(ring *Ring, a *Admission, review Review) Decision {
 		decision.Findings = append(decision.Findings, Finding{Reason: LostRecord, Source: source})
 	}
 	decision.Records.Baseline = baseline
-	decision.Outcome = Recorded
 	return decision
 }
 
-// Review is the state of all references of one workload.
-type Review struct {
-	// Untrue are the sources whose content has changed since it was recorded.
-	Untrue []Source
-	// ToRecord are the selections that have no comparable record for them.
-	ToRecord []Selection
-	// Lost are those of ToRecord that had a record which cannot be compared.
-	Lost []Source
-	// OtherKeys are the ids of keys that values of Lost were made with, and that the
-	// ring does not hold: they are lost, or another installation's.
-	OtherKeys []string
-	// Missing says which required sources and keys are not there, Faults which
-	// settings of sources cannot be read.
-	Missing, Faults []Finding
-}
-
-// MayRoll reports whether nothing is missing and everything could be read, the
-// workload's own policy aside.
-func (r *Review) MayRoll() bool { return len(r.Missing) == 0 && len(r.Faults) == 0 }
-
-// Review assesses every reference of a workload.
-func (r *Ring) Review(namespace string, policy *Policy, selections []Selection, held Records, contentOf func(Source) *Content) Review {
-	var review Review
-	for _, s := range selections {
-		value, recorded := held.Of(s.Source)
-		content := contentOf(s.Source)
-		s = s.of(content)
-		review.Faults = append(review.Faults, s.faults(content)...)
-		switch r.assess(namespace, &s, value, recorded, content) {
-		case Untrue:
-			review.Untrue = append(review.Untrue, s.Source)
-		case Missing:
-			review.Missing = append(review.Missing, s.missingFinding(content))
-		case Unverifiable:
-			review.Lost = append(review.Lost, s.Source)
-			if id, unknown := r.UnknownKey(value); unknown && !slices.Contains(review.OtherKeys, id) {
-				review.OtherKeys = append(review.OtherKeys, id)
-			}
-			review.ToRecord = append(review.ToRecord, s)
-		case Unrecorded:
-			// A new workload's pods are the first to report.
-			if policy.RestartUnstamped && held.empty() && !s.Source.Kind.reported() {
-				review.Untrue = append(review.Untrue, s.Source)
-			} else {
-				review.ToRecord = append(review.ToRecord, s)
-			}
-		case Reselected:
-			review.ToRecord = append(review.ToRecord, s)
-		case True, Unreported:
-		}
+// foreign says what a request is told that carries annotations of ours which are neither
+// what was stored nor what is stored now (a rollout undo, an exported manifest). A
+// reinvocation carries the latter.
+func (a *Admission) foreign(decided Records) Reason {
+	switch {
+	case a.undoes(): // it is told source by source
+	case a.UndoUnknown:
+		return UndoUnknown
+	case a.UndoLost:
+		return UndoLost
+	case a.UndoMixed:
+		return UndoMixed
+	case others(a.Sent.Stamps, a.Held.Stamps, decided.Stamps) || others(a.Sent.Pins, a.Held.Pins, decided.Pins) ||
+		others(a.Sent.Baseline, a.Held.Baseline, decided.Baseline) ||
+		a.Sent.Declined != "" && a.Sent.Declined != a.Held.Declined && a.Sent.Declined != decided.Declined:
+		return ForeignStamps
 	}
-	return review
+	return NoReason
 }
 
-// faults tells which settings of a source that counts cannot be read.
-func (s Selection) faults(content *Content) []Finding {
-	if content == nil || content.Policy == nil || s.HoldOnly {
-		return nil
-	}
-	return content.Policy.faults(s.Source)
-}
-
-func (s Selection) missingFinding(content *Content) Finding {
-	if key, _ := s.Missing(content); key != "" {
-		return Finding{Reason: MissingKey, Source: s.Source, Key: key}
-	}
-	return Finding{Reason: MissingSource, Source: s.Source}
-}
-
-// foreign reports whether the request carries annotations of ours that are
-// neither what was stored nor what is stored now (a rollout undo, an exported
-// manifest). A reinvocation carries the latter.
-func foreign(a *Admission, decided Records) bool {
-	for key, value := range a.Sent.Stamps {
-		if value != a.Held.Stamps[key] && value != decided.Stamps[key] {
+// others reports whether anything sent is neither held nor decided.
+func others[K comparable](sent, held, decided map[K]string) bool {
+	for key, value := range sent {
+		if value != held[key] && value != decided[key] {
 			return true
 		}
 	}
-	for key, value := range a.Sent.Pins {
-		if value != a.Held.Pins[key] && value != decided.Pins[key] {
-			return true
-		}
-	}
-	for source, value := range a.Sent.Baseline {
-		if value != a.Held.Baseline[source] && value != decided.Baseline[source] {
-			return true
-		}
-	}
-	return a.Sent.Declined != "" && a.Sent.Declined != a.Held.Declined
+	return false
 }
 
 // oversize tells whether the stamps do not fit on the template, and whether the
 // baseline does not fit on the workload. Stamps that stay where they are fit: they
 // are stored, and it would roll the workload to take them away.
 func oversize(a *Admission, records Records) (stamps, baseline bool) {
-	template := a.TemplateBytes
-	for key, value := range records.OnTemplate() {
-		template += len(key) + len(value)
-	}
 	written := a.Create || a.TemplateChanged || !maps.Equal(records.Stamps, a.Held.Stamps)
-	stamps = written && len(records.Stamps) > 0 && template > annotationRoom
+	stamps = written && len(records.Stamps) > 0 && templateBytes(a, records) > annotationRoom
 	if records.Baseline == nil {
 		return stamps, false
 	}
-	workload := a.WorkloadBytes
-	for key, value := range records.OnWorkload() {
-		workload += len(key) + len(value)
+	return stamps, workloadBytes(a, records) > annotationRoom
+}
+
+// templateBytes is the size of the template's annotations with some records.
+func templateBytes(a *Admission, records Records) int {
+	size := a.TemplateBytes
+	for key, value := range records.OnTemplate() {
+		size += len(key) + len(value)
 	}
-	return stamps, workload > annotationRoom
+	return size
+}
+
+// workloadBytes is the size of the workload's own annotations with some records.
+func workloadBytes(a *Admission, records Records) int {
+	size := a.WorkloadBytes
+	for key, value := range records.OnWorkload() {
+		size += len(key) + len(value)
+	}
+	return size
 }

@@ -126,9 +126,12 @@ func (k Key) digest(namespace string, s Selection, content *Content) string {
 	return value
 }
 
+// usualMessage is how much room there is at once for what is digested, in bytes: enough
+// for a dozen keys.
+const usualMessage = 1024
+
 func message(namespace string, s *Selection, content *Content) []byte {
-	const usual = 1024 // bytes; enough for a dozen keys
-	text := field(make([]byte, 0, usual), "configstamp")
+	text := field(make([]byte, 0, usualMessage), "configstamp")
 	text = field(text, version)
 	text = field(text, string(s.Source.Kind))
 	text = field(text, namespace)

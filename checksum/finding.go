@@ -11,10 +11,11 @@ type Finding struct {
 	Reason Reason
 	Source Source
 	// Key is the missing key, for MissingKey; for Claimed, ids of digest keys; of a near
-	// miss, what is written, such as "label configstamp.dev/injcet".
+	// miss, what is written, such as "label configstamp.dev/injcet"; for NotPinned, the uses,
+	// where others are pinned.
 	Key string
 	// Text is the fault, for UnreadableSetting; the installation, for Claimed; of a near
-	// miss, what to do.
+	// miss, what to do; for NotPinned, why; for UndoTaken, of when.
 	Text string
 	// Place is where a near miss stands.
 	Place Origin
@@ -35,7 +36,18 @@ func (f Finding) String() string {
 	if f.Source != (Source{}) {
 		fault, user = f.Source.String()+": "+f.Text, "that uses it "
 	}
+	pinned, when := "", " of that revision"
+	if f.Source != (Source{}) {
+		pinned = ": " + f.Source.String()
+	}
+	if f.Key != "" {
+		pinned += " (" + f.Key + ")"
+	}
+	if f.Text != "" {
+		when = " of " + f.Text
+	}
 	return strings.NewReplacer(
+		"{pinned}", pinned, "{fault text}", f.Text, "{of when}", when,
 		"{source}", f.Source.String(), "{kind}", string(f.Source.Kind), "{name}", strconv.Quote(f.Source.Name),
 		"{key}", strconv.Quote(f.Key), "{keys}", f.Key, "{label or annotation}", f.Key, "{place}", f.Place.place(),
 		"{hint}", f.Text, "{where}", f.Text, "{value}", f.Text,

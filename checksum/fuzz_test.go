@@ -2,6 +2,7 @@ package checksum_test
 
 import (
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -86,6 +87,60 @@ func FuzzParseSource(f *testing.F) {
 		}
 		if stamp := checksum.StampKey(source); !checksum.IsStampKey(stamp) {
 			t.Fatalf("%v has the stamp %q, which is none", source, stamp)
+		}
+	})
+}
+
+// What is read of pins is written and read again as it was, and names snapshots of the
+// sources that it stands beside.
+func FuzzParsePins(f *testing.F) {
+	f.Add(`{"configmap/web-message":"web-message-3f2a91c07d5e8b4416aa startup,live","configmap/a":"a-00112233445566778899 live"}`)
+	f.Add(`{"configmap/web-message":"web-extra-3f2a91c07d5e8b4416aa startup"}`)
+	f.Add(`{"secret/db-password":"db-password-3f2a91c07d5e8b4416aa startup"}`)
+	f.Add(`{"configmap/web-message":"web-message-3f2a91c07d5e8b4416aa live,live"}`)
+	f.Fuzz(func(t *testing.T, annotation string) {
+		pins, err := checksum.ParsePins(annotation)
+		if err != nil {
+			if pins != nil {
+				t.Fatalf("an error, and %s", pins)
+			}
+			return
+		}
+		for source, pin := range pins {
+			if source.Kind != checksum.ConfigMap || !checksum.SnapshotFits(source, pin.Snapshot) || !checksum.LooksLikeSnapshot(pin.Snapshot) || len(pin.Uses) == 0 {
+				t.Fatalf("%q pins %s by %v", annotation, source, pin)
+			}
+		}
+		written := pins.String()
+		again, err := checksum.ParsePins(written)
+		if err != nil || len(again) != len(pins) || again.String() != written {
+			t.Fatalf("%q is written as %q, and that is read as %s, %v", annotation, written, again, err)
+		}
+	})
+}
+
+// What is read of declined content is written and read again as it was.
+func FuzzParseDeclined(f *testing.F) {
+	f.Add(`{"configmap/web-message":"v1:absent v1:530192c5:all:08e49ca2a335e58609367034d0b8d258","secret/db-password":"x"}`)
+	f.Add(`{"configmap/web-message":"a b c d e"}`)
+	f.Add(`{"configmap/web-message":""}`)
+	f.Fuzz(func(t *testing.T, annotation string) {
+		declined, err := checksum.ParseDeclined(annotation)
+		if err != nil {
+			if declined != nil {
+				t.Fatalf("an error, and %s", declined)
+			}
+			return
+		}
+		for source, values := range declined {
+			if len(values) == 0 || len(values) > 3 {
+				t.Fatalf("%q declines %q of %s", annotation, values, source)
+			}
+		}
+		written := declined.String()
+		again, err := checksum.ParseDeclined(written)
+		if err != nil || !maps.EqualFunc(declined, again, slices.Equal[[]string]) || again.String() != written {
+			t.Fatalf("%q is written as %q, and that is read as %s, %v", annotation, written, again, err)
 		}
 	})
 }

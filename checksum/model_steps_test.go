@@ -19,6 +19,7 @@ func (m *model) admit() {
 	if a.Asker == checksum.Anyone && m.chance.IntN(2) == 0 {
 		a.Sent = checksum.Records{}
 	}
+	m.pinned(&a)
 	known := m.now
 	if !a.Fresh { // a cache that lags behind in one source
 		known = maps.Clone(m.now)
@@ -32,15 +33,22 @@ func (m *model) admit() {
 	ring := checksum.NewRing(m.keys[0], m.keys[1:]...)
 
 	d := checksum.Decide(ring, a)
-	m.note("asker %d, template %v, fresh %v: %s", a.Asker, a.TemplateChanged, a.Fresh, d.Outcome)
+	m.note("asker %d, template %v (annotations %v), fresh %v, undo %v, accepts %v: %s %s", a.Asker, a.TemplateChanged, a.AnnotationsOnly, a.Fresh, a.Undo, a.Accepts, d.Outcome, d.Findings)
 	retemplated := !maps.Equal(d.Records.Stamps, m.stored.Stamps)
 
+	m.bound(&a, &d, known)
+	accepted := m.stored.Declined
+	if a.Accepts {
+		m.stored.Declined = ""
+	}
 	anyChanged := false
 	for _, source := range m.sources {
 		anyChanged = anyChanged || m.changed(source)
 	}
 	mayRoll := a.Asker == checksum.Roller && a.Fresh && anyChanged && !m.anyMissing()
 	switch {
+	case a.Undo:
+		m.undone(&a, &d, known)
 	case a.TemplateChanged:
 		if len(d.Records.Baseline) > 0 {
 			m.fail("it rolls anyway, but a baseline stays: %v", d.Records.Baseline)
@@ -55,16 +63,20 @@ func (m *model) admit() {
 		m.fail("content has changed since its record, but nothing rolls")
 	}
 
+	m.stored.Declined = accepted
 	a.Sent = d.Records
 	if again := checksum.Decide(ring, a); !again.Records.Equal(d.Records) {
 		m.fail("a reinvocation changes more: %v, then %v", d.Records, again.Records)
 	}
+	m.snapshots(&d)
 	m.apply(d.Records, known)
-	if a.TemplateChanged || retemplated {
+	m.agree()
+	if a.TemplateChanged || retemplated || a.Undo {
 		m.pods = nil
 		if a.Fresh && !m.anyMissing() {
 			m.pods = maps.Clone(m.now)
 		}
+		m.podsOfPins()
 	}
 	if a.Asker == checksum.Roller && a.Fresh && !m.anyMissing() {
 		m.settled(ring, a)
@@ -80,8 +92,7 @@ func (m *model) apply(records checksum.Records, known map[checksum.Source]bytesO
 		if before := m.recorded[source].value; !ok {
 			delete(m.recorded, source)
 		} else if value != before {
-			counting := m.counting(source)
-			m.recorded[source] = written{value: value, seen: seen(counting, known[source]), references: counting}
+			m.recorded[source] = m.pinning.meaning(source, value, m.counting(source), known[source])
 		}
 	}
 }
@@ -95,24 +106,31 @@ func (m *model) settled(ring *checksum.Ring, a checksum.Admission) {
 	if m.pods == nil {
 		return
 	}
+	kept := checksum.Kept
 	for _, source := range m.sources {
 		counting := m.counting(source)
+		if m.isDeclined(source, m.now[source]) {
+			if r := m.recorded[source]; !r.lost && seen(r.references, m.now[source]) != r.seen {
+				kept = checksum.OnHold
+			}
+			continue
+		}
 		if was, is := seen(counting, m.pods[source]), seen(counting, m.now[source]); was != is && len(counting) > 0 {
 			m.fail("pods started with %s of %s, which holds %s", was, source, is)
 		}
 	}
-	a.Held, a.TemplateChanged = m.stored, false
-	if again := checksum.Decide(ring, a); again.Outcome != checksum.Kept || !again.Records.Equal(m.stored) {
+	a.Held, a.TemplateChanged, a.Accepts = m.stored, false, false
+	if again := checksum.Decide(ring, a); again.Outcome != kept || !again.Records.Equal(m.stored) {
 		m.fail("asked to roll again at once, it is %s", again.Outcome)
 	}
 }
 
 func TestSequencesOfEditsAndAdmissions(t *testing.T) {
 	chance := seeded(t)
-	rolls, settled := 0, 0
+	rolls, settled, undone, held := 0, 0, 0, 0
 	for range 60 {
 		m := newModel(t, chance)
-		for range 60 {
+		for range 100 {
 			before := m.stored.Stamps
 			m.step()
 			if !maps.Equal(before, m.stored.Stamps) {
@@ -122,9 +140,10 @@ func TestSequencesOfEditsAndAdmissions(t *testing.T) {
 				settled++
 			}
 		}
+		undone, held = undone+m.pinning.undone, held+m.pinning.held
 	}
 	// A model that never comes to the point proves nothing.
-	if rolls < 60 || settled < 60 {
-		t.Errorf("%d changes of stamps and %d steps with known pods: the sequences are too tame", rolls, settled)
+	if rolls < 60 || settled < 60 || undone < 30 || held < 5 {
+		t.Errorf("%d changes of stamps, %d steps with known pods, %d undos and %d requests bound by them: the sequences are too tame", rolls, settled, undone, held)
 	}
 }

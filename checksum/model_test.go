@@ -55,6 +55,7 @@ type model struct {
 	stored     checksum.Records
 	// recorded is what each record was written of; the observer keeps bytes.
 	recorded map[checksum.Source]written
+	pinning  pinningModel
 	// pods is what the pods started with, nil when nobody can know.
 	pods map[checksum.Source]bytesOf
 	log  []string
@@ -121,6 +122,8 @@ func (m *model) changed(source checksum.Source) bool {
 	switch {
 	case !ok || len(m.counting(source)) == 0 || m.missing(source, m.now):
 		return false
+	case m.isDeclined(source, m.now[source]):
+		return false
 	case record.lost:
 		return m.now[source] == nil
 	}
@@ -128,7 +131,7 @@ func (m *model) changed(source checksum.Source) bool {
 }
 
 func newModel(t *testing.T, chance *rand.Rand) *model {
-	m := &model{t: t, chance: chance, policy: checksum.DefaultPolicy(), now: map[checksum.Source]bytesOf{}, recorded: map[checksum.Source]written{}}
+	m := &model{t: t, chance: chance, policy: pinningPolicy(), pinning: newPinningModel(), now: map[checksum.Source]bytesOf{}, recorded: map[checksum.Source]written{}}
 	m.sources = []checksum.Source{message, password, extra}
 	m.rotate()
 	names := []string{"a", "b", "c"}
@@ -184,6 +187,10 @@ func (m *model) step() {
 			record.lost = record.value != checksum.Absent
 			m.recorded[source] = record
 		}
+		m.pinning.loseKeys()
+	case n == 9 && m.chance.IntN(2) == 0:
+		m.policy.Pin = !m.policy.Pin
+		m.note("pin: %v", m.policy.Pin)
 	case n == 8:
 		m.policy.Uses = [][]checksum.Use{{checksum.Startup}, {checksum.Startup, checksum.Live}}[m.chance.IntN(2)]
 		m.pods = nil

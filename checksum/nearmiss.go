@@ -200,6 +200,9 @@ func Unreadable(at Origin, settings map[string]string) (found []Finding) {
 	for _, fault := range policy.Faults {
 		found = append(found, fault.Finding())
 	}
+	if policy.PinFault != nil {
+		found = append(found, Finding{Reason: PinUnreadable, Text: policy.PinFault.Error()})
+	}
 	return found
 }
 
@@ -242,19 +245,24 @@ func meantBy(name string) (meant *Setting, exact bool) {
 // SuggestionsMinimumDistance.
 const nearBy = 2
 
-// nearest is the word that was probably meant by a text: the one with the fewest letters
-// wrong, else the first one that begins with the text. "": none.
+// unfinished is how many letters tell of an unfinished word rather than of a wrong one.
+const unfinished = 3
+
+// nearest is the word that was probably meant by a text: the first one that begins with it,
+// or, where that is short, the one with the fewest letters wrong. "": none.
 func nearest(text string, words []string) (meant string) {
+	begun := slices.IndexFunc(words, func(word string) bool { return text != "" && strings.HasPrefix(word, strings.ToLower(text)) })
+	if begun >= 0 && len(text) >= unfinished {
+		return words[begun]
+	}
 	least := nearBy + 1
 	for _, word := range words {
 		if d := distance(text, word); d < least && d < len(word) {
 			meant, least = word, d
 		}
 	}
-	for _, word := range words {
-		if meant == "" && text != "" && strings.HasPrefix(word, strings.ToLower(text)) {
-			meant = word
-		}
+	if meant == "" && begun >= 0 {
+		return words[begun]
 	}
 	return meant
 }

@@ -65,7 +65,7 @@ var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // nothing chang
 	NotProvenFresh: OutcomeDeferred, NoDigestKey: OutcomeDeferred, SourcesUnknown: OutcomeDeferred, AdmissionFailed: OutcomeDeferred,
 	LostRecord: OutcomeKeyLost, OtherKey: OutcomeKeyLost,
 	Kept: OutcomeInStep, Restored: OutcomeInStep,
-	Stamped:  OutcomeWouldRoll,
+	Stamped: OutcomeWouldRoll, UndoTaken: OutcomeWouldRoll,
 	Recorded: OutcomeWouldRecord,
 	Observed: OutcomeObserved, ObserveMode: OutcomeObserved,
 	OnHold:   OutcomeHeld,
@@ -75,6 +75,8 @@ var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // nothing chang
 	InvalidName: outcomeBeside, ForeignStamps: outcomeBeside, Claimed: outcomeBeside,
 	NoSetting: outcomeBeside, NoAnnotation: outcomeBeside, NoLabel: outcomeBeside, NoTemplateSetting: outcomeBeside,
 	OtherPlace: outcomeBeside, NoValue: outcomeBeside, Unnamed: outcomeBeside,
+	PinUnreadable: outcomeBeside, NotPinned: outcomeBeside, UndoUnknown: outcomeBeside, UndoLost: outcomeBeside, UndoMixed: outcomeBeside,
+	NotUndone: outcomeBeside, DeclinedKept: outcomeBeside, DeclinedCleared: outcomeBeside,
 }
 
 // OutcomeOf is the most restrictive outcome of an admission's reasons: what it comes to,

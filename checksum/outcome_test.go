@@ -35,7 +35,7 @@ func TestTheCodesOfOutcomesAreStable(t *testing.T) {
 func TestEveryReasonOfAnAdmissionHasOneOutcome(t *testing.T) {
 	want := map[string][]string{
 		"in-step":      {"kept", "restored"},
-		"would-roll":   {"stamped"},
+		"would-roll":   {"stamped", "undo"},
 		"would-record": {"recorded"},
 		"observed":     {"observe-mode", "observed"},
 		"held":         {"held"},
@@ -47,7 +47,8 @@ func TestEveryReasonOfAnAdmissionHasOneOutcome(t *testing.T) {
 		"key-lost":     {"lost-record", "other-key"},
 		"declined":     {"panic", "owned", "not-served"},
 	}
-	beside := []string{"invalid-name", "foreign-stamps", "no-setting", "no-annotation", "no-setting-on-template", "no-label", "other-place", "no-value", "unreferenced-name", "claimed"}
+	beside := []string{"invalid-name", "foreign-stamps", "no-setting", "no-annotation", "no-setting-on-template", "no-label", "other-place", "no-value", "unreferenced-name", "claimed",
+		"pin-unreadable", "not-pinned", "undo-unknown", "undo-lost", "undo-mixed", "not-undone", "declined-kept", "declined-cleared"}
 	for i, row := range checksum.Reasons() {
 		reason := checksum.NoReason + 1 + checksum.Reason(i)
 		outcome := checksum.OutcomeOf(reason)

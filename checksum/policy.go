@@ -35,8 +35,12 @@ type Policy struct {
 	MinInterval time.Duration
 	// Order is the place within a change.
 	Order Order
+	// Pin tells that Pods keep the content that their template was stamped with.
+	Pin bool
 	// Faults are the settings that cannot be read; a workload that has one is held.
 	Faults []Fault
+	// PinFault is what is wrong with the setting pin, which holds nothing; nil: nothing.
+	PinFault *Fault
 
 	origins [settingCount]Origin // "": not set
 	foreign *Foreign
@@ -93,7 +97,9 @@ func (p Policy) With(levels ...Level) Policy {
 			if !written {
 				continue
 			}
-			if err := setting.set(&p, text); err != nil {
+			if err := setting.set(&p, text); err != nil && setting.key == pinSetting {
+				p.Pin, p.PinFault = false, &Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()}
+			} else if err != nil {
 				p.Faults = append(slices.Clone(p.Faults), Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()})
 			} else {
 				p.origins[i] = level.Origin
@@ -202,9 +208,13 @@ type SourcePolicy struct {
 	// Unreloaded and Marked are Reloader's "ignore" and "match": they count for
 	// workloads that are written for Reloader.
 	Unreloaded, Marked bool
+	// Unpinned tells that no workload pins the source.
+	Unpinned bool
 	// Faults are the settings that cannot be read; workloads that use the source
 	// are held.
 	Faults []Fault
+	// PinFault is what is wrong with its setting pin, which holds nothing; nil: nothing.
+	PinFault *Fault
 }
 
 // IsOfSource reports whether SourcePolicyOf, or NearMisses, may read an annotation of this
@@ -231,7 +241,9 @@ func SourcePolicyOf(annotations map[string]string) *SourcePolicy {
 			continue
 		}
 		found = true
-		if err := setting.setOnSource(&p, text); err != nil {
+		if err := setting.setOnSource(&p, text); err != nil && setting.key == pinSetting {
+			p.PinFault = &Fault{Origin: OfSource, Key: setting.Key(), Value: text, Want: err.Error()}
+		} else if err != nil {
 			p.Faults = append(p.Faults, Fault{Origin: OfSource, Key: setting.Key(), Value: text, Want: err.Error()})
 		}
 	}
@@ -247,7 +259,9 @@ func (p *SourcePolicy) Equal(other *SourcePolicy) bool {
 	if p == nil || other == nil {
 		return p == other
 	}
-	return p.Ignore == other.Ignore && p.Resume.Equal(other.Resume) && p.Ahead == other.Ahead && p.Unreloaded == other.Unreloaded && p.Marked == other.Marked && slices.Equal(p.IgnoreKeys, other.IgnoreKeys) && slices.Equal(p.Faults, other.Faults)
+	return p.Ignore == other.Ignore && p.Resume.Equal(other.Resume) && p.Ahead == other.Ahead && p.Unreloaded == other.Unreloaded && p.Marked == other.Marked &&
+		p.Unpinned == other.Unpinned && (p.PinFault == nil) == (other.PinFault == nil) && (p.PinFault == nil || *p.PinFault == *other.PinFault) &&
+		slices.Equal(p.IgnoreKeys, other.IgnoreKeys) && slices.Equal(p.Faults, other.Faults)
 }
 
 // resumeAhead is how far ahead of its writing a time to resume may be: clocks differ.
@@ -294,6 +308,9 @@ func (p *SourcePolicy) Findings(of Source) []Finding {
 	found := p.faults(of)
 	if p.Ahead {
 		found = append(found, Finding{Reason: ResumeAhead, Source: of, Text: strconv.Quote(p.Resume.Format(time.RFC3339))})
+	}
+	if p.PinFault != nil {
+		found = append(found, Finding{Reason: PinUnreadable, Source: of, Text: p.PinFault.Error()})
 	}
 	return found
 }

@@ -13,6 +13,7 @@ func (r *Ring) ToProve(a *Admission, known Contents) (must, beside []Source) {
 	wanted := func(*Selection) bool { return true }
 	if known != nil && a.RollsByOwnAccount() {
 		as := *a
+		as.Pinning = false // pins change no stamp
 		as.Content, as.Fresh = func(source Source) *Content { return known[source] }, true
 		review := r.Review(as.Namespace, &as.Policy, as.Selections, as.Held, as.Content)
 		if len(review.Untrue) > 0 {

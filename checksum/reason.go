@@ -28,6 +28,8 @@ const (
 	ReadmissionResults
 	// RolloutResults is configstamp_rollouts_total{result}.
 	RolloutResults
+	// SnapshotResults is configstamp_snapshots_made_total{result}.
+	SnapshotResults
 	// Forecasts is no metric: nothing counts what a forecast tells.
 	Forecasts
 	// Queues, Holds, Halts and Obstacles are configstamp_namespace_workloads{state}, each a

@@ -26,9 +26,18 @@ const (
 	NoDigestKey
 	SourcesUnknown
 	Panicked
+	PinUnreadable
+	NotPinned
+	UndoUnknown
+	UndoLost
+	UndoMixed
+	NotUndone
+	DeclinedKept
+	DeclinedCleared
 
 	// What an admission comes to. TooLarge and NotProvenFresh are outcomes too.
 	Stamped
+	UndoTaken
 	Kept
 	Restored
 	Recorded
@@ -58,6 +67,15 @@ const (
 	NoAnswer
 	Gone
 
+	// What came of making a snapshot: the first two are good, the others say why not.
+	SnapshotMade
+	SnapshotKnown
+	SnapshotQuota
+	SnapshotForbidden
+	SnapshotForeign
+	SnapshotOvertaken
+	SnapshotFailed
+
 	// What came of a rollout.
 	Healthy
 	RolloutFailed
@@ -72,7 +90,11 @@ const (
 	ChecksumsTakenAway
 	SourceGone
 	Overruled
+	StaleByUndo
+	SnapshotLost
+	SnapshotsUnverified
 	// of sources,
+	NotASnapshot
 	ResumeAhead
 	ChangeHalted
 	ChangeResumed
@@ -122,11 +144,27 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	SourcesUnknown: {"sources-unknown", Silent, "", AdmissionReasons, "", "the caches are not filled yet, and the sources could not be read from the API server; the object is admitted unchanged"},
 	Panicked:       {"panic", Silent, "", AdmissionReasons, "", "internal error: admitted without checksums; the controller will add them"},
 
-	Stamped:   {"stamped", Silent, "", AdmissionOutcomes, "stamped", "every reference was stamped with its present checksum"},
+	PinUnreadable: {"pin-unreadable", Warning, "SettingHasNoEffect", AdmissionReasons, "", "{fault}; nothing is pinned until it is fixed, and nothing is held by it"},
+	NotPinned: {"not-pinned", Warning, "NotPinned", AdmissionReasons, "",
+		"not pinned{pinned}: {fault text}; containers that start later read what is there then"},
+	UndoUnknown: {"undo-unknown", Silent, "", AdmissionReasons, "",
+		"the revisions could not be read in time, to see whether this is an undo; checksums on record stay, and the controller checks again"},
+	UndoLost: {"undo-lost", Silent, "", AdmissionReasons, "",
+		"the template goes back, its ConfigMaps do not: a snapshot that this revision names is gone, or is not ours"},
+	UndoMixed: {"undo-mixed", Silent, "", AdmissionReasons, "",
+		"this is no undo: it carries the checksums of an older revision, but the template differs from it, perhaps by another webhook; present content is used"},
+	NotUndone:    {"not-undone", Silent, "", AdmissionReasons, "", "{source} does not go back: it was not pinned at that revision"},
+	DeclinedKept: {"declined-kept", Silent, "", AdmissionReasons, "", "{source} stays at older content: an undo declined its present content; to take it, run kubectl configstamp accept"},
+	DeclinedCleared: {"declined-cleared", Normal, "DeclinedCleared", AdmissionReasons, "",
+		"{source}: its present content, which an undo declined, is taken now: the template changed, and may need it"},
+
+	Stamped: {"stamped", Silent, "", AdmissionOutcomes, "stamped", "every reference was stamped with its present checksum"},
+	UndoTaken: {"undo", Normal, "UndoTaken", AdmissionReasons | AdmissionOutcomes, "undone",
+		"{source} is back at its content{of when}; its present content is declined until it changes again, or until kubectl configstamp accept"},
 	Kept:      {"kept", Silent, "", AdmissionOutcomes, "kept", "configstamp changed nothing"},
 	Restored:  {"restored", Silent, "", AdmissionOutcomes, "restored", "a client left out configstamp's annotations, or changed them; they were put back as they were"},
 	Recorded:  {"recorded", Normal, "ConfigRecorded", AdmissionOutcomes, "recorded", "the present content was recorded; nothing restarts"},
-	OnHold:    {"held", Silent, "", AdmissionOutcomes, "held", "it would roll, but something required is missing, or a setting cannot be read"},
+	OnHold:    {"held", Silent, "", AdmissionOutcomes, "held", "it would roll, but something required is missing, a setting cannot be read, or an undo declined the content"},
 	Observed:  {"observed", Silent, "", AdmissionOutcomes, "observed", "it would roll, but its mode is observe"},
 	OptedOut:  {"opted-out", Silent, "", AdmissionOutcomes | ReadmissionResults, "opted-out", "the workload is not opted in: its label or its Namespace says so"},
 	Owned:     {"owned", Silent, "", AdmissionOutcomes, "owned", "a controller owns the object and makes it from its own template"},
@@ -150,6 +188,14 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	NoAnswer:    {"no-answer", Silent, "", ReadmissionResults, "failed", "the API server gave no answer"},
 	Gone:        {"gone", Silent, "", ReadmissionResults, "gone", "the workload was deleted meanwhile"},
 
+	SnapshotMade:      {"snapshot-made", Silent, "", SnapshotResults, "made", "the snapshot was made"},
+	SnapshotKnown:     {"snapshot-known", Silent, "", SnapshotResults, "known", "the snapshot was there already"},
+	SnapshotQuota:     {"snapshot-quota", Silent, "", SnapshotResults, "quota", "the quota of its namespace has no room for a snapshot"},
+	SnapshotForbidden: {"snapshot-forbidden", Silent, "", SnapshotResults, "forbidden", "configstamp may not make a snapshot in its namespace"},
+	SnapshotForeign:   {"snapshot-foreign", Silent, "", SnapshotResults, "foreign", "another ConfigMap has the name of its snapshot"},
+	SnapshotOvertaken: {"snapshot-overtaken", Silent, "", SnapshotResults, "changed", "it changed while its snapshot was made"},
+	SnapshotFailed:    {"snapshot-failed", Silent, "", SnapshotResults, "failed", "its snapshot could not be made in time"},
+
 	Healthy:       {"healthy", Silent, "", RolloutResults, "healthy", "the workload rolled out, and stayed healthy"},
 	RolloutFailed: {"rollout-failed", Warning, "RolloutFailed", RolloutResults, "failed", "the workload did not become healthy; the event says why"},
 	CannotTell:    {"unreported", Silent, "", RolloutResults, "unreported", "the status of the workload does not tell whether its rollout is healthy"},
@@ -164,6 +210,15 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 		"a ConfigMap, Secret or key that the workload requires is gone: running pods keep running, but no new pod can start until it is back"},
 	Overruled: {"overruled", Normal, "HoldOverruled", 0, "", "somebody rolled the workload out with new content although something held it; the event says how, and what held it"},
 
+	StaleByUndo: {"stale-by-undo", Warning, "StaleByUndo", 0, "",
+		"an undo has held the workload on older content for long; a new certificate or password may be waiting: kubectl configstamp accept takes what is there"},
+	SnapshotLost: {"snapshot-lost", Warning, "SnapshotLost", 0, "",
+		"somebody deleted a snapshot that pods name, and its source holds other content now; pods that start without it read that"},
+	SnapshotsUnverified: {"snapshots-unverified", Warning, "SnapshotsUnverified", 0, "",
+		"snapshots in the Namespace were made under a key that is lost, or in another cluster; they are not used, and pods start with what the sources hold"},
+
+	NotASnapshot: {"not-a-snapshot", Warning, "SnapshotLabelMisplaced", 0, "",
+		"it has the label of a snapshot, but its name or its annotation configstamp.dev/of does not fit; it is an ordinary ConfigMap, and the label should go"},
 	ResumeAhead: {"resume-ahead", Warning, "PolicyUnreadable", 0, "",
 		"configstamp.dev/resume: {value}: this time was more than a minute in the future when it was written, so it releases nothing; write the present time, as $(date -u +%FT%TZ) gives it"},
 	ChangeHalted:       {"change-halted", Warning, "ChangeHalted", 0, "", "a workload has failed with the change; the event names it, and says why and how to go on"},

@@ -191,6 +191,10 @@ func strictestFirst(keys []RequiredKey) []RequiredKey {
 
 // of is the selection under what its source says of itself.
 func (s Selection) of(content *Content) Selection {
+	if content == nil && s.Source.Kind == ConfigMap && LooksLikeSnapshot(s.Source.Name) {
+		// A copy of a Pod names snapshots, which are no sources: it is no reference.
+		return Selection{Source: s.Source, HoldOnly: true}
+	}
 	if s.HoldOnly || content == nil || (content.Policy == nil && !s.ifMarked) {
 		return s
 	}

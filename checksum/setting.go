@@ -29,7 +29,7 @@ func (s *Setting) Key() string { return s.key }
 // Name is its flag.
 func (s *Setting) Name() string { return s.key[len(settingPrefix):] }
 
-const settingCount = 13
+const settingCount = 14
 
 // settings is the table. Nothing changes it; a function would make it anew at each
 // admission.
@@ -110,6 +110,18 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		},
 	},
 	{
+		key: pinSetting, On: onWorkload + ", source",
+		Value:   "`true`, `false` (overrules the Namespace); on a source `false`",
+		Meaning: "pods of Deployments, StatefulSets and DaemonSets keep the content of ConfigMaps that they were rolled out with, whenever they start; `kubectl rollout undo` brings it back; on a source `false`: it is never pinned",
+		set:     func(p *Policy, text string) error { return assign(&p.Pin, text, parseTruth) },
+		setOnSource: func(p *SourcePolicy, text string) error {
+			pinned := true
+			err := assign(&pinned, text, parseTruth)
+			p.Unpinned = err != nil || !pinned
+			return err
+		},
+	},
+	{
 		key: installationSetting, On: "Namespace",
 		Value:   "namespace of an installation, such as `configstamp`",
 		Meaning: "if there are several installations of configstamp: only this one serves the Namespace; the others leave everything in it alone",
@@ -123,6 +135,7 @@ const PauseAnnotation = settingPrefix + "pause"
 const (
 	onlySetting = settingPrefix + "only"
 	alsoSetting = settingPrefix + "also"
+	pinSetting  = settingPrefix + "pin"
 )
 
 // Where a setting can stand: on objects, and as a flag as well.
@@ -237,6 +250,12 @@ func parseInterval(text string) (time.Duration, error) {
 	return interval, nil
 }
 
-// isOurs reports whether an annotation is written by the webhook, wherever it stands
+// isOurs reports whether a label or annotation is written by us, wherever it stands
 // (a Pod is its own template).
-func isOurs(key string) bool { return IsOursOnWorkload(key) || IsOursOnTemplate(key) }
+func isOurs(key string) bool {
+	switch key {
+	case SnapshotLabel, SnapshotOfAnnotation, SnapshotMadeAnnotation:
+		return true
+	}
+	return IsOursOnWorkload(key) || IsOursOnTemplate(key)
+}

@@ -48,7 +48,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 	if err != nil {
 		return 0, err
 	}
-	if len(left.ToRecord) > 0 {
+	if left.Records() {
 		return c.untrue(user, s, recording, answer)
 	}
 	c.metrics.readmitted(recording, checksum.Done)
@@ -87,7 +87,7 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Wor
 		return c.recordingBlocked(user, s, others)
 	}
 	left, err := c.review(ctx, user, try.workload)
-	if err == nil && len(left.ToRecord) > 0 {
+	if err == nil && left.Records() {
 		return c.untrue(user, s, recording, try)
 	}
 	return 0, err

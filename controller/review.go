@@ -50,7 +50,7 @@ type review struct {
 
 // rests reports whether nothing is due, and no setting is to be fixed.
 func (r *review) rests() bool {
-	return len(r.Untrue) == 0 && len(r.ToRecord) == 0 && len(r.Faults) == 0 && len(r.policy.Faults) == 0
+	return len(r.Untrue) == 0 && !r.Records() && len(r.Faults) == 0 && len(r.policy.Faults) == 0
 }
 
 // policy is what counts for a workload, and what holds it.

@@ -125,7 +125,7 @@ func (c *Controller) act(ctx context.Context, user workload.Ref, s *Workload, re
 	switch {
 	case rolls:
 		readmit = c.roll
-	case len(review.ToRecord) == 0:
+	case !review.Records():
 		return wait, err
 	}
 	again, readmitErr := c.throttled(user, func() (time.Duration, error) { return readmit(ctx, user, s, review) })

@@ -126,6 +126,9 @@ func (o *common) policy() (checksum.Policy, error) {
 	for _, fault := range policy.Faults {
 		errs = append(errs, fault)
 	}
+	if policy.PinFault != nil {
+		errs = append(errs, *policy.PinFault)
+	}
 	return policy, errors.Join(errs...)
 }
 

@@ -1,0 +1,158 @@
+package checksum
+
+import (
+	"slices"
+	"strings"
+)
+
+// Why something is not pinned, beside the reasons of SnapshotResults.
+const (
+	notNamed     = "the pod template does not name it"
+	notProven    = "what it holds now could not be proven in time"
+	whileObserve = "mode is observe"
+	noRoom       = "with its pins the annotations would exceed 240 KiB"
+)
+
+// Unpin takes a pin off again, of which the snapshot could not be made, and says why: one
+// of the reasons of SnapshotResults.
+func (d *Decision) Unpin(source Source, why Reason) {
+	pins := d.Records.PinnedAt()
+	delete(pins, source)
+	d.Records.Pins = pinsOnRecord(pins)
+	delete(d.NewPins, source)
+	d.Findings = append(d.Findings, Finding{Reason: NotPinned, Source: source, Text: why.row().Sentence})
+}
+
+// dropPins takes all pins off that are new.
+func (d *Decision) dropPins() {
+	pins := d.Records.PinnedAt()
+	for source := range d.NewPins {
+		delete(pins, source)
+	}
+	d.Records.Pins, d.NewPins = pinsOnRecord(pins), nil
+	d.Findings = append(d.Findings, Finding{Reason: NotPinned, Text: noRoom})
+}
+
+// pin pins a source that has been stamped. What is not proven is not pinned anew, but a
+// pin on record stays beside its stamp. A name on record that stands for the content stays
+// too, under whatever key.
+func (w *stamping) pin(s *Selection, content *Content) {
+	a := w.a
+	held, recorded := w.held[s.Source]
+	key := StampKey(s.Source)
+	stays := !a.Fresh && recorded && a.Held.Stamps[key] == w.decision.Records.Stamps[key]
+	if !w.pins || s.Source.Kind != ConfigMap || content == nil && !stays {
+		return
+	}
+	not := func(finding Finding) {
+		finding.Reason = NotPinned
+		if !slices.Contains(w.decision.Findings, finding) {
+			w.decision.Findings = append(w.decision.Findings, finding)
+		}
+	}
+	if content != nil && content.Policy != nil && content.Policy.Unpinned {
+		return
+	}
+	if a.Policy.Observe {
+		not(Finding{Text: whileObserve})
+		return
+	}
+	uses, why := PinUses(a.References, &a.Policy, s.Source, content)
+	if why != "" {
+		not(Finding{Source: s.Source, Key: left(a.References, &a.Policy, s.Source, uses), Text: why})
+	}
+	if len(uses) == 0 {
+		return
+	}
+	switch {
+	case stays:
+		w.pinned[s.Source] = Pin{held.Snapshot, uses}
+		return
+	case !a.Fresh:
+		not(Finding{Source: s.Source, Text: notProven})
+		return
+	}
+	name := held.Snapshot
+	if !w.ring.NamesSnapshot(a.Namespace, s.Source, content, name) {
+		name = w.ring.SnapshotName(a.Namespace, s.Source, content)
+	}
+	if w.decision.NewPins == nil {
+		w.decision.NewPins = Pins{}
+	}
+	w.pinned[s.Source], w.decision.NewPins[s.Source] = Pin{name, uses}, Pin{name, uses}
+}
+
+// left are the uses that count and are not pinned, where others are; else "".
+func left(references []Reference, policy *Policy, source Source, pinned []Use) string {
+	if len(pinned) == 0 {
+		return ""
+	}
+	var words []string
+	for _, use := range pinnable() {
+		is := func(r Reference) bool { return r.Source == source && r.Use == use }
+		if slices.Contains(policy.Uses, use) && !slices.Contains(pinned, use) && slices.ContainsFunc(references, is) {
+			words = append(words, string(use))
+		}
+	}
+	return strings.Join(words, ",")
+}
+
+// PinUses says for which uses a source can be pinned that holds a content, and why not for
+// others that count; "": there is nothing to tell. What a Pod does with a pin is decided by
+// uses alone, so a volume that cannot be pinned takes with it all uses that it serves.
+func PinUses(references []Reference, policy *Policy, source Source, content *Content) (uses []Use, why string) {
+	counted := false
+	var left []Use
+	for i := range references {
+		r := &references[i]
+		if r.Source != source || !slices.Contains(policy.Uses, r.Use) {
+			continue
+		}
+		counted = true
+		if not := unpinnable(references, policy, r, content); not != "" {
+			why, left = not, append(left, usesOf(references, r)...)
+		} else if !slices.Contains(uses, r.Use) {
+			uses = append(uses, r.Use)
+		}
+	}
+	if !counted {
+		return nil, notNamed
+	}
+	wanted := func(use Use) bool { return slices.Contains(uses, use) && !slices.Contains(left, use) }
+	return slices.DeleteFunc(pinnable(), func(use Use) bool { return !wanted(use) }), why
+}
+
+// unpinnable says why the volume of a reference cannot be pinned, "" when it can, or when it
+// is none.
+func unpinnable(references []Reference, policy *Policy, r *Reference, content *Content) string {
+	if r.Where == nil || r.Where.Volume == "" {
+		return ""
+	}
+	if slices.ContainsFunc(usesOf(references, r), func(use Use) bool { return !slices.Contains(policy.Uses, use) }) {
+		return "volume " + r.Where.Volume + " also serves a use that restart-on leaves out"
+	}
+	if showsIgnored(r, content) {
+		return "volume " + r.Where.Volume + " shows a key that ignore-keys leaves out"
+	}
+	return ""
+}
+
+// usesOf are the uses that the volume of a reference serves.
+func usesOf(references []Reference, r *Reference) (uses []Use) {
+	for i := range references {
+		if o := &references[i]; o.Source == r.Source && o.Where != nil && o.Where.Volume == r.Where.Volume {
+			uses = append(uses, o.Use)
+		}
+	}
+	return uses
+}
+
+// showsIgnored reports whether a reference sees a key that its source has ignored.
+func showsIgnored(r *Reference, content *Content) bool {
+	if content == nil || content.Policy == nil {
+		return false
+	}
+	ignored := func(key string) bool { return matchesAny(content.Policy.IgnoreKeys, key) }
+	return slices.ContainsFunc(r.Keys, ignored) ||
+		r.All && slices.ContainsFunc(content.Entries, func(e Entry) bool { return ignored(e.Name) })
+}

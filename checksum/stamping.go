@@ -1,0 +1,111 @@
+package checksum
+
+// stampAll stamps every reference with what is true now. Where that is not
+// proven, what is on record stays, if it covers what is referenced now: at worst
+// the controller finds it untrue, and no change is lost. A value on record
+// that still verifies stays as it is written, under whatever key. What is
+// missing goes unstamped, as does what nobody reports: its first content will be
+// the baseline. What somebody has declined stays at what is on record, where the
+// template changes for our sake, or in annotations alone.
+func stampAll(ring *Ring, a *Admission) Decision {
+	w := newStamping(ring, a)
+	w.pins = a.Pinning && a.Policy.Pin
+	for _, s := range a.Selections {
+		w.stamp(s)
+	}
+	decision := w.decision
+	if a.Policy.RestartUnstamped && len(decision.Records.Stamps) == 0 {
+		// The pods start with nothing that counts, which is known: what counts later
+		// is no reason to take the workload for one that was found without stamps.
+		decision.Records.Baseline = map[Source]string{}
+	}
+	if decision.Records.Pins = pinsOnRecord(w.pinned); !a.Pinning {
+		decision.Records.Pins = a.Held.pinsBeside(decision.Records.Stamps)
+	}
+	if a.binds() {
+		decision.Records.Declined = ring.declinedAnew(a)
+	}
+	return decision
+}
+
+// binds reports whether declined content binds a request that stamps: a new image may need
+// the new content, a mere restart does not.
+func (a *Admission) binds() bool { return !a.TemplateChanged || a.AnnotationsOnly || a.UndoUnknown }
+
+// stamping is the work of stamping all references of a template.
+type stamping struct {
+	ring     *Ring
+	a        *Admission
+	decision Decision
+	// pins tells that the template is to be pinned, and pinned is what has been; held are
+	// the pins on record.
+	pins         bool
+	pinned, held Pins
+	declined     Declined
+	// undo tells that what somebody declines now is all that stays away.
+	undo bool
+}
+
+func newStamping(ring *Ring, a *Admission) *stamping {
+	return &stamping{
+		ring: ring, a: a, decision: Decision{Records: Records{Stamps: map[string]string{}}, Outcome: Stamped},
+		pinned: Pins{}, held: a.Held.PinnedAt(), declined: a.Held.declined(),
+	}
+}
+
+// stamp stamps one reference, and pins it.
+func (w *stamping) stamp(s Selection) {
+	a, stamps, key := w.a, w.decision.Records.Stamps, StampKey(s.Source)
+	held, recorded := a.Held.Of(s.Source)
+	content := a.Content(s.Source)
+	s = s.of(content)
+	w.decision.Findings = append(w.decision.Findings, s.faults(content)...)
+	j := w.ring.judge(a.Namespace, &s, &a.Held, w.declined, content)
+	if j.declined && !w.undo && w.keepDeclined(s.Source, key) {
+		return
+	}
+	if recorded && !a.Fresh && !s.HoldOnly && s.covers(held) {
+		stamps[key] = held
+		w.pin(&s, content)
+		return
+	}
+	switch j.verdict {
+	case Missing:
+		if !s.Source.comesByItself() {
+			w.decision.Findings = append(w.decision.Findings, s.missingFinding(content))
+		}
+		return
+	case True:
+		if s.HoldOnly {
+			return
+		}
+		stamps[key] = held
+	case Unreported:
+		if recorded {
+			stamps[key] = held
+		}
+		return
+	default:
+		stamps[key] = w.ring.Digest(a.Namespace, s, content)
+	}
+	w.pin(&s, content)
+}
+
+// keepDeclined keeps stamp and pin on record of a source whose content somebody has
+// declined, if that binds the request.
+func (w *stamping) keepDeclined(source Source, key string) bool {
+	if !w.a.binds() {
+		w.decision.Findings = append(w.decision.Findings, Finding{Reason: DeclinedCleared, Source: source})
+		return false
+	}
+	stamp, stamped := w.a.Held.Stamps[key]
+	if !stamped {
+		return false // there is nothing that pods could keep
+	}
+	w.decision.Records.Stamps[key] = stamp
+	if pin, ok := w.held[source]; ok && w.pins {
+		w.pinned[source] = pin
+	}
+	w.decision.Findings = append(w.decision.Findings, Finding{Reason: DeclinedKept, Source: source})
+	return true
+}

@@ -1,0 +1,71 @@
+package checksum
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// undoes reports whether an admission is an undo that is believed.
+func (a *Admission) undoes() bool {
+	return a.Undo && a.Pinning && a.Policy.Pin && !a.Create && a.Asker == Anyone && len(a.Sent.PinnedAt()) > 0
+}
+
+// accepts reports whether somebody takes what was declined. Our own account never does.
+func (a *Admission) accepts() bool { return a.Accepts && !a.Create && !a.ByOwnAccount() }
+
+// undo leaves the stamps and pins of what was pinned at that revision as they were sent,
+// stamps all else with what is true now, and declines what the former hold now. Where that
+// is not proven, it is what is known.
+func undo(ring *Ring, a *Admission) Decision {
+	w := newStamping(ring, a)
+	w.decision.Outcome, w.undo = UndoTaken, true
+	if w.declined == nil {
+		w.declined = Declined{}
+	}
+	back := a.Sent.PinnedAt()
+	for _, s := range a.Selections {
+		if pin, ok := back[s.Source]; ok {
+			w.goBack(s, pin)
+			continue
+		}
+		w.stamp(s)
+		sent, wanted := a.Sent.Stamps[StampKey(s.Source)]
+		if wanted && sent != w.decision.Records.Stamps[StampKey(s.Source)] {
+			w.decision.Findings = append(w.decision.Findings, Finding{Reason: NotUndone, Source: s.Source})
+		}
+	}
+	for source := range back { // also of what the policy leaves out today
+		if stamp, ok := a.Sent.Stamps[StampKey(source)]; ok {
+			w.decision.Records.Stamps[StampKey(source)] = stamp
+		}
+	}
+	w.decision.Records.Pins = map[string]string{PinsAnnotation: a.Sent.Pins[PinsAnnotation]}
+	w.decision.Records.Declined = w.declined.String()
+	return w.decision
+}
+
+// goBack declines what a source holds, unless that is what the template goes back to:
+// then it is declined no more.
+func (w *stamping) goBack(s Selection, pin Pin) {
+	a, content := w.a, w.a.Content(s.Source)
+	s = s.of(content)
+	sent := a.Sent.Stamps[StampKey(s.Source)]
+	values := slices.DeleteFunc(slices.Clone(w.declined[s.Source]), func(value string) bool {
+		return value == sent || w.ring.holds(a.Namespace, s, value, content)
+	})
+	if !s.HoldOnly && !w.ring.NamesSnapshot(a.Namespace, s.Source, content, pin.Snapshot) && !w.ring.holds(a.Namespace, s, sent, content) {
+		values = slices.Insert(values, 0, w.ring.Digest(a.Namespace, s, content))
+		w.decision.Findings = append(w.decision.Findings, Finding{Reason: UndoTaken, Source: s.Source, Text: a.madeAt(s.Source)})
+	}
+	w.declined = maps.Clone(w.declined)
+	w.declined[s.Source] = values[:min(len(values), declinedKept)]
+}
+
+// madeAt is when the snapshot was made that a source goes back to, "" where nobody knows.
+func (a *Admission) madeAt(source Source) string {
+	if a.MadeAt == nil || a.MadeAt(source).IsZero() {
+		return ""
+	}
+	return a.MadeAt(source).UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,387 @@
+package checksum_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// The workload of decide_test.go, which pins: its message goes from present to edited, an
+// undo brings it back, and its password is a Secret, which is never pinned.
+
+var (
+	thirdly  = world{message: text("a", "3"), password: text("password", "p")}
+	fourthly = world{message: text("a", "4"), password: text("password", "p")}
+	newPass  = world{message: text("a", "2"), password: text("password", "q")}
+)
+
+func pinningPolicy() checksum.Policy {
+	policy := checksum.DefaultPolicy()
+	policy.Pin = true
+	return policy
+}
+
+// pins are those of the message, and of the extra where there is one.
+func (w world) pins(k checksum.Key) checksum.Pins {
+	pins := checksum.Pins{}
+	for _, source := range []checksum.Source{message, extra} {
+		if w[source] != nil {
+			pins[source] = checksum.Pin{Snapshot: checksum.NewRing(k).SnapshotName(namespace, source, w[source]), Uses: []checksum.Use{checksum.Startup}}
+		}
+	}
+	return pins
+}
+
+// pinned is what a template carries that was stamped and pinned in this world.
+func (w world) pinned() checksum.Records {
+	records := w.all()
+	records.Pins = map[string]string{checksum.PinsAnnotation: w.pins(key(2)).String()}
+	return records
+}
+
+// declining is records with messages that were declined, the newest first.
+func declining(records checksum.Records, worlds ...world) checksum.Records {
+	declined := checksum.Declined{}
+	for _, w := range worlds {
+		declined[message] = append(declined[message], w.values(key(2), message)[message])
+	}
+	records.Declined = declined.String()
+	return records
+}
+
+func unproven(a checksum.Admission) checksum.Admission {
+	a.UndoUnknown = true
+	return a
+}
+
+type pinCase struct {
+	admission checksum.Admission // what TestPins fills in is missing
+	policy    func(*checksum.Policy)
+	now       world
+	stale     bool
+	want      checksum.Reason
+	records   checksum.Records
+	findings  []checksum.Finding
+	// makes are the sources whose snapshots must exist before the answer.
+	makes []checksum.Source
+}
+
+func (c *pinCase) run(t *testing.T) {
+	t.Helper()
+	a := c.admission
+	a.Namespace, a.Fresh, a.References, a.Pinning = namespace, !c.stale, reads, true
+	a.Policy = pinningPolicy()
+	if c.policy != nil {
+		c.policy(&a.Policy)
+	}
+	a.Selections = checksum.Selections(reads, a.Policy)
+	a.Content = func(s checksum.Source) *checksum.Content { return c.now[s] }
+	got := checksum.Decide(ring, a)
+	if got.Outcome != c.want {
+		t.Errorf("outcome %s, want %s", got.Outcome, c.want)
+	}
+	if !got.Records.Equal(c.records) {
+		t.Errorf("records differ (-want +got):\n%s", cmp.Diff(c.records, got.Records))
+	}
+	if diff := cmp.Diff(c.findings, got.Findings); diff != "" && len(c.findings)+len(got.Findings) > 0 {
+		t.Errorf("findings differ (-want +got):\n%s", diff)
+	}
+	if made := slices.SortedFunc(maps.Keys(got.NewPins), checksum.Source.Compare); !slices.Equal(made, c.makes) {
+		t.Errorf("snapshots of %v must exist, want %v", made, c.makes)
+	}
+	// Another webhook changes the object, and we are asked again with our own answer.
+	a.Sent = got.Records
+	if again := checksum.Decide(ring, a); !again.Records.Equal(got.Records) {
+		t.Errorf("decided again, the records differ (-first +again):\n%s", cmp.Diff(got.Records, again.Records))
+	}
+	// Stored, it stays, whoever writes next, with pins and without.
+	a.Undo, a.UndoLost, a.UndoMixed, a.UndoUnknown, a.Accepts, a.Create, a.TemplateChanged = false, false, false, false, false, false, false
+	for _, a.Pinning = range []bool{true, false} {
+		for _, a.Asker = range []checksum.Asker{checksum.Anyone, checksum.Recorder} {
+			if a.Held = got.Records; !maps.Equal(checksum.Decide(ring, a).Records.Pins, got.Records.Pins) {
+				t.Errorf("the pins do not stay, asker %d", a.Asker)
+			}
+		}
+	}
+}
+
+var (
+	changedTemplate = checksum.Admission{TemplateChanged: true}
+	restarted       = checksum.Admission{TemplateChanged: true, AnnotationsOnly: true}
+	created         = checksum.Admission{Create: true}
+	rolling         = checksum.Admission{Asker: checksum.Roller}
+	recording       = checksum.Admission{Asker: checksum.Recorder}
+	accepting       = checksum.Admission{Asker: checksum.Roller, Accepts: true, Account: checksum.PersonalAccount}
+	then            = time.Date(2026, 11, 22, 3, 4, 5, 0, time.UTC)
+)
+
+func held(a checksum.Admission, records checksum.Records) checksum.Admission {
+	a.Held, a.Sent = records, records
+	return a
+}
+
+// undoing is an undo from what is held to what is sent.
+func undoing(held, sent checksum.Records) checksum.Admission {
+	return checksum.Admission{Undo: true, Held: held, Sent: sent, MadeAt: func(checksum.Source) time.Time { return then }}
+}
+
+func told(reason checksum.Reason, source checksum.Source, text string) checksum.Finding {
+	return checksum.Finding{Reason: reason, Source: source, Text: text}
+}
+
+func (w world) without(source checksum.Source) checksum.Records {
+	records := w.pinned()
+	delete(records.Stamps, checksum.StampKey(source))
+	return records
+}
+
+const unprovenText = "what it holds now could not be proven in time"
+
+// "On a workload that pins", the pages of pins.md.
+func TestPins(t *testing.T) {
+	someKeys := checksum.Records{Stamps: present.stamps(key(1), message, password, extra), Pins: map[string]string{checksum.PinsAnnotation: present.pins(key(1)).String()}}
+	for about, c := range map[string]pinCase{
+		"CREATE stamps and pins, and the snapshot has to be made first": {
+			admission: created, now: present, want: checksum.Stamped, records: present.pinned(), makes: []checksum.Source{message},
+		},
+		"an optional source is pinned where it exists": {
+			admission: created, now: withExtra, want: checksum.Stamped, records: withExtra.pinned(), makes: []checksum.Source{extra, message},
+		},
+		"without the policy there are no pins": {
+			admission: created, now: present, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Stamped, records: present.all(),
+		},
+		"without the policy they go when the template is stamped anyway": {
+			admission: held(changedTemplate, present.pinned()), now: present, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Stamped, records: present.all(),
+		},
+		"to switch pins off restarts nothing": {
+			admission: held(rolling, present.pinned()), now: present, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Kept, records: present.pinned(),
+		},
+		"to switch pins on restarts nothing": {
+			admission: held(rolling, present.all()), now: present, want: checksum.Kept, records: present.all(),
+		},
+		"mode observe pins nothing": {
+			admission: created, now: withExtra, policy: func(p *checksum.Policy) { p.Observe = true }, want: checksum.Stamped, records: withExtra.all(),
+			findings: []checksum.Finding{{Reason: checksum.NotPinned, Text: "mode is observe"}},
+		},
+		"what is not proven is not pinned": {
+			admission: created, now: present, stale: true, want: checksum.Stamped, records: present.all(),
+			findings: []checksum.Finding{told(checksum.NotPinned, message, unprovenText)},
+		},
+		"without proof a pin on record stays beside its stamp on record": {
+			admission: held(changedTemplate, present.pinned()), now: edited, stale: true, want: checksum.Stamped, records: present.pinned(),
+		},
+		"without proof a pin on record goes where a baseline has become the stamp": {
+			admission: held(changedTemplate, checksum.Records{Stamps: present.pinned().Stamps, Pins: present.pinned().Pins, Baseline: edited.values(key(2), message)}),
+			now:       edited, stale: true, want: checksum.Stamped, records: edited.all(), findings: []checksum.Finding{told(checksum.NotPinned, message, unprovenText)},
+		},
+		"a changed template takes a fresh snapshot": {
+			admission: held(changedTemplate, present.pinned()), now: edited, want: checksum.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
+		},
+		"a snapshot on record stays under its old key while it stands for the content": {
+			admission: held(changedTemplate, someKeys), now: present, want: checksum.Stamped, records: someKeys, makes: []checksum.Source{message},
+		},
+		"a roll stamps and pins": {
+			admission: held(rolling, present.pinned()), now: edited, want: checksum.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
+		},
+		"a missing source is not pinned": {
+			admission: held(changedTemplate, present.pinned()), now: noMessage, want: checksum.Stamped, records: checksum.Records{Stamps: noMessage.stamps(key(2), password, extra)},
+			findings: []checksum.Finding{messageMissing},
+		},
+		"pins in a request are not believed": {
+			admission: checksum.Admission{Create: true, Sent: edited.pinned()}, now: present, want: checksum.Stamped, records: present.pinned(), makes: []checksum.Source{message},
+			findings: []checksum.Finding{foreignStamps},
+		},
+		"a setting that cannot be read pins nothing and holds nothing": {
+			admission: held(rolling, present.pinned()), now: edited, want: checksum.Stamped, records: edited.all(),
+			policy: func(p *checksum.Policy) {
+				*p = p.With(checksum.Level{Origin: checksum.OfWorkload, Annotations: map[string]string{"configstamp.dev/pin": "yes"}})
+			},
+			findings: []checksum.Finding{{Reason: checksum.PinUnreadable, Text: `configstamp.dev/pin: "yes": want false or true`}},
+		},
+		"annotations that would be too large go without pins, and keep their stamps": {
+			admission: checksum.Admission{Create: true, TemplateBytes: 240<<10 - 300}, now: present, want: checksum.Stamped, records: present.all(),
+			findings: []checksum.Finding{{Reason: checksum.NotPinned, Text: "with its pins the annotations would exceed 240 KiB"}},
+		},
+	} {
+		t.Run(about, c.run)
+	}
+}
+
+func back(source checksum.Source) checksum.Finding {
+	return told(checksum.UndoTaken, source, "2026-11-22T03:04:05Z")
+}
+
+// "Undo", the page of pins.md.
+func TestUndo(t *testing.T) {
+	baseline := edited.pinned()
+	baseline.Baseline = edited.values(key(2), message)
+	mixed := stampsOf(union(present.values(key(2), message), newPass.values(key(2), password, extra)))
+	for about, c := range map[string]pinCase{
+		"an undo of our own roll goes back to its content, and declines that of today": {
+			admission: undoing(edited.pinned(), present.pinned()), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
+		},
+		"so does one that changes the image": {
+			admission: func() checksum.Admission {
+				a := undoing(edited.pinned(), present.pinned())
+				a.TemplateChanged = true
+				return a
+			}(), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
+		},
+		"a held workload that is undone to equal stamps does not take the new content": {
+			admission: func() checksum.Admission {
+				a := undoing(present.pinned(), present.pinned())
+				a.TemplateChanged = true
+				return a
+			}(), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
+		},
+		"what is not pinned is stamped with what is true now": {
+			admission: undoing(newPass.pinned(), present.pinned()), now: newPass, want: checksum.UndoTaken,
+			records:  declining(checksum.Records{Stamps: mixed, Pins: present.pinned().Pins}, edited),
+			findings: []checksum.Finding{back(message), {Reason: checksum.NotUndone, Source: password}},
+		},
+		"a baseline is dropped: the stamp that went back counts": {
+			admission: undoing(baseline, present.pinned()), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
+		},
+		"what is declined in the request is not believed": {
+			admission: undoing(edited.pinned(), declining(present.pinned(), thirdly)), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited),
+			findings: []checksum.Finding{back(message)},
+		},
+		"an undo of an undo takes what was declined, and declines nothing": {
+			admission: undoing(declining(present.pinned(), edited), edited.pinned()), now: edited, want: checksum.UndoTaken, records: edited.pinned(),
+		},
+		"two steps back, the content of one step back stays declined": {
+			admission: undoing(declining(edited.pinned(), thirdly), present.pinned()), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited, thirdly),
+			findings: []checksum.Finding{back(message)},
+		},
+		"of a source the last three are kept": {
+			admission: undoing(declining(edited.pinned(), thirdly, fourthly, newPass), present.pinned()), now: world{message: text("a", "5"), password: text("password", "p")}, want: checksum.UndoTaken,
+			records: declining(present.pinned(), world{message: text("a", "5")}, thirdly, fourthly), findings: []checksum.Finding{back(message)},
+		},
+		"what is declined already is declined once, and is the newest then": {
+			admission: undoing(declining(thirdly.pinned(), fourthly, edited), present.pinned()), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited, fourthly),
+			findings: []checksum.Finding{back(message)},
+		},
+		"a source that is gone stays at the content of then": {
+			admission: undoing(edited.pinned(), present.pinned()), now: noMessage, want: checksum.UndoTaken, records: func() checksum.Records {
+				records := present.pinned()
+				records.Declined = checksum.Declined{message: {checksum.Absent}}.String()
+				return records
+			}(), findings: []checksum.Finding{back(message)},
+		},
+		"without proof an undo is believed, and declines what memory holds": {
+			admission: undoing(thirdly.pinned(), present.pinned()), now: edited, stale: true, want: checksum.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
+		},
+		"where nothing pins, an undo is not believed": {
+			admission: undoing(edited.pinned(), present.pinned()), now: edited, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Restored, records: edited.pinned(),
+			findings: []checksum.Finding{foreignStamps},
+		},
+		"if a snapshot is gone, it is answered as without pins": {
+			admission: checksum.Admission{UndoLost: true, Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: checksum.Restored, records: edited.pinned(),
+			findings: []checksum.Finding{{Reason: checksum.UndoLost}},
+		},
+		"what is almost an undo is told so": {
+			admission: checksum.Admission{UndoMixed: true, TemplateChanged: true, Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: checksum.Stamped, records: edited.pinned(),
+			findings: []checksum.Finding{{Reason: checksum.UndoMixed}}, makes: []checksum.Source{message},
+		},
+		"where the revisions cannot be read, all on record stays": {
+			admission: unproven(held(changedTemplate, declining(present.pinned(), edited))), now: edited, want: checksum.Stamped, records: declining(present.pinned(), edited),
+			findings: []checksum.Finding{{Reason: checksum.DeclinedKept, Source: message}, {Reason: checksum.UndoUnknown}},
+		},
+		"stamps in a request that is no undo are ignored": {
+			admission: checksum.Admission{Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: checksum.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
+		},
+	} {
+		t.Run(about, c.run)
+	}
+}
+
+// "Declined", the page of pins.md.
+func TestDeclined(t *testing.T) {
+	kept := checksum.Finding{Reason: checksum.DeclinedKept, Source: message}
+	undone := declining(present.pinned(), edited)
+	rolledBeside := checksum.Records{Stamps: stampsOf(union(present.values(key(2), message), newPass.values(key(2), password, extra))), Pins: present.pinned().Pins, Declined: undone.Declined}
+	bare := checksum.Records{Stamps: undone.Stamps, Declined: undone.Declined}
+	garbage := present.pinned()
+	garbage.Declined = "{"
+	for about, c := range map[string]pinCase{
+		"declined content is rolled by nobody, and a warning says how it is taken after all": {
+			admission: held(rolling, undone), now: edited, want: checksum.OnHold, records: undone, findings: []checksum.Finding{kept},
+		},
+		"a recording writes no baseline of it": {
+			admission: held(recording, undone), now: edited, want: checksum.Kept, records: undone,
+		},
+		"a roll for another source leaves it where it is": {
+			admission: held(rolling, undone), now: newPass, want: checksum.Stamped, records: rolledBeside, findings: []checksum.Finding{kept},
+		},
+		"so does a restart": {
+			admission: held(restarted, undone), now: newPass, want: checksum.Stamped, records: rolledBeside, findings: []checksum.Finding{kept},
+		},
+		"a restart keeps it while its source is gone": {
+			admission: held(restarted, func() checksum.Records {
+				records := present.pinned()
+				records.Declined = checksum.Declined{message: {checksum.Absent}}.String()
+				return records
+			}()), now: noMessage, want: checksum.Stamped, records: func() checksum.Records {
+				records := present.pinned()
+				records.Declined = checksum.Declined{message: {checksum.Absent}}.String()
+				return records
+			}(), findings: []checksum.Finding{kept},
+		},
+		"any other changed template takes what is true now, and nothing is declined any more": {
+			admission: held(changedTemplate, undone), now: edited, want: checksum.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
+			findings: []checksum.Finding{{Reason: checksum.DeclinedCleared, Source: message}},
+		},
+		"where the content has changed since, there is nothing to tell of": {
+			admission: held(changedTemplate, undone), now: thirdly, want: checksum.Stamped, records: thirdly.pinned(), makes: []checksum.Source{message},
+		},
+		"it ends when the content changes, and stays on record": {
+			admission: held(rolling, undone), now: thirdly, want: checksum.Stamped, records: declining(thirdly.pinned(), edited), makes: []checksum.Source{message},
+		},
+		"content that comes back is refused again": {
+			admission: held(rolling, declining(thirdly.pinned(), edited)), now: edited, want: checksum.OnHold, records: declining(thirdly.pinned(), edited), findings: []checksum.Finding{kept},
+		},
+		"content that is taken back to what is on record is true": {
+			admission: held(rolling, undone), now: present, want: checksum.Kept, records: undone,
+		},
+		"somebody accepts it": {
+			admission: held(accepting, undone), now: edited, want: checksum.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
+		},
+		"what was accepted stays so where the roll is held": {
+			admission: held(accepting, undone), now: edited, policy: func(p *checksum.Policy) { p.Faults = []checksum.Fault{{Key: "x"}} }, want: checksum.OnHold, records: present.pinned(),
+			findings: []checksum.Finding{checksum.Fault{Key: "x"}.Finding()},
+		},
+		"what was accepted stays so where nothing is proven": {
+			admission: held(accepting, undone), now: edited, stale: true, want: checksum.NotProvenFresh, records: present.pinned(), findings: []checksum.Finding{notProven},
+		},
+		"our own account accepts nothing": {
+			admission: held(checksum.Admission{Asker: checksum.Roller, Accepts: true, Installation: "configstamp"}, undone), now: edited, want: checksum.OnHold, records: undone,
+			findings: []checksum.Finding{kept},
+		},
+		"it binds where pins are switched off": {
+			admission: held(rolling, undone), now: edited, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.OnHold, records: undone, findings: []checksum.Finding{kept},
+		},
+		"it holds a stamp that has no pin": {
+			admission: held(rolling, bare), now: edited, want: checksum.OnHold, records: bare, findings: []checksum.Finding{kept},
+		},
+		"what cannot be read declines nothing": {
+			admission: held(rolling, garbage), now: edited, want: checksum.Stamped, makes: []checksum.Source{message}, records: func() checksum.Records {
+				records := edited.pinned()
+				records.Declined = "{"
+				return records
+			}(),
+		},
+		"a missing source still holds all": {
+			admission: held(rolling, undone), now: world{message: nil, password: text("password", "q")}, want: checksum.OnHold, records: undone, findings: []checksum.Finding{messageMissing},
+		},
+		"an update of anything else leaves it alone": {
+			admission: checksum.Admission{Held: undone, Sent: present.pinned()}, now: edited, want: checksum.Restored, records: undone,
+		},
+	} {
+		t.Run(about, c.run)
+	}
+}
