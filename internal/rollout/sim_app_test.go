@@ -63,7 +63,7 @@ type app struct {
 	byUs       bool
 	leader     int       // under which leader it began
 	failed     bool      // people were told that it has failed
-	hadFailed  bool      // so did the revision before
+	hadFailed  bool      // it has, and was not healthy since
 	serving    bool      // pods of an older revision serve
 	loses      bool      // the answer to the next patch is lost
 	disturbed  time.Time // until when it lacks a pod for other reasons

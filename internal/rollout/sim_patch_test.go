@@ -93,7 +93,6 @@ func (w *world) patch(a *app) answer {
 // roll is what happens when the stamps of a workload change: by us, or as somebody
 // changes its template.
 func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
-	a.hadFailed = a.failed
 	wellSince, well := a.wellSince(w.now)
 	healthy := well && w.now.Sub(a.made) > 5*time.Minute && w.now.Sub(wellSince) >= w.limits.Soak && !w.now.Before(a.disturbed)
 	if !byUs {
@@ -270,9 +269,10 @@ func (w *world) checkTurn(a *app) {
 func (w *world) ended(a *app, how checksum.Reason, why string) {
 	switch how {
 	case checksum.Healthy:
+		a.hadFailed = false
 		w.say(a.name(), "is healthy")
 	case checksum.RolloutFailed:
-		a.failed = true
+		a.failed, a.hadFailed = true, true
 		w.say(a.name(), "has failed: "+why)
 	case checksum.CannotTell:
 		w.say(a.name(), "cannot tell whether it is healthy")

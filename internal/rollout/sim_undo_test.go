@@ -116,7 +116,8 @@ func (w *world) checkDeclined(a *app, untrue []checksum.Source) {
 	}
 	for _, source := range untrue {
 		at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
-		if is := w.contents[at]; a.hadFailed || w.all[is.number].resumed {
+		if is := w.contents[at]; a.hadFailed || // it may always be mended
+			w.all[is.number].resumed {
 			continue
 		}
 		for _, ref := range w.bySource[at] {
