@@ -22,6 +22,7 @@ import (
 
 	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/follow/fakeapi"
+	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -64,7 +65,7 @@ func TestWords_NoRequestRepeatsTheAnswer(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "S3CR3T") {
 			t.Errorf("%s: %v", request, err)
 		}
-		if statusOf(err).Code == 0 {
+		if refusal.StatusOf(err).Code == 0 {
 			t.Errorf("%s: it is not known what the API server answered: %v", request, err)
 		}
 	}

@@ -160,12 +160,12 @@ func (c *cluster) readmit(_ context.Context, user workload.Ref, manager string, 
 		return c.body(user), []string{"configstamp: " + checksum.Finding{Reason: checksum.TooLarge}.String()}, nil
 	}
 	if c.unserved {
-		return nil, nil, fmt.Errorf("PATCH %s: %w", user, apierrors.NewForbidden(schema.GroupResource{Resource: user.Kind.Resource}, user.Name, errors.New(notServed+"; this one is not")))
+		return nil, nil, fmt.Errorf("PATCH %s: %w", user, apierrors.NewForbidden(schema.GroupResource{Resource: user.Kind.Resource}, user.Name, errors.New(refusal.NotServed+"; this one is not")))
 	}
 	before := c.body(user)
 	if c.rider != "" && c.guarded {
 		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: user.Kind.Resource}, user.Name,
-			errors.New(beforeForbidden+"metadata.labels, spec.paused"+afterForbidden+" adds that to it, or somebody uses its token"))
+			errors.New(refusal.BeforeForbidden+"metadata.labels, spec.paused"+refusal.AfterForbidden+" adds that to it, or somebody uses its token"))
 	}
 	if c.rider != "" {
 		labels(c.objects[user])["rider"] = c.rider

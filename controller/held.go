@@ -40,9 +40,12 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workloa
 		text, about := changed(r.Untrue)+", but this workload does not roll out: "+failedElsewhere+". Any pod that starts meanwhile reads the new content. "+
 			"It rolls out at once when the source changes again, or when somebody sets the annotation configstamp.dev/resume on the source", list(r.Untrue)
 		if v.Halted != (workload.Ref{}) {
-			text, about = fmt.Sprintf("%s, but this workload does not roll out: %s has failed with this change: %s. Any pod that starts meanwhile reads the new content. "+
-				"The change goes on when the source changes again, when the workload that failed becomes healthy with it or is deleted, or when somebody sets the annotation configstamp.dev/resume on the source",
-				changed(r.Untrue), v.Halted.People(), v.HaltedWhy), list(r.Untrue)+" by "+v.Halted.People()
+			why, when := v.Halted.People()+" has failed with this change: "+v.HaltedWhy, "when the workload that failed becomes healthy with it or is deleted"
+			if v.HaltedWhy == "" {
+				why, when = declinedBy(v.Halted), "when somebody accepts the content there (kubectl configstamp accept)"
+			}
+			text, about = fmt.Sprintf("%s, but this workload does not roll out: %s. Any pod that starts meanwhile reads the new content. The change goes on when the source changes again, "+
+				"%s, or when somebody sets the annotation configstamp.dev/resume on the source", changed(r.Untrue), why, when), list(r.Untrue)+" by "+v.Halted.People()
 		}
 		if c.told.first(user, checksum.Halted, text) {
 			c.sayAbout(user, s, checksum.Halted, text, about, r.Untrue...)

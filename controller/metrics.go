@@ -110,6 +110,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 		workloads(float64(waiting[label].Count), label)
 		ages(age(waiting[label].Since, now), label)
 	}
+	gauge("pinned_stale_seconds", "How long the workload with the oldest content keeps it: by pins that it has not rolled from, or by an undo; 0 when none does.")(age(g.waits.Older.Oldest(), now))
 	if g.options.NamespaceMetrics > 0 {
 		g.bySpace(tally, rolls, now, gauge("namespace_workloads", "Workloads by namespace: rolling ones, and those that wait with something due, by state. "+
 			"Only with --namespace-metrics; namespaces without series of their own are summed as (others).", "namespace", "state"))

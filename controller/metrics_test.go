@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -201,7 +202,7 @@ func TestWaits_ARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 // for that since the first try.
 func TestWaits_ABlockedRollSinceItsFirstTry(t *testing.T) {
 	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
-	w.refusal = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "app", errors.New(beforeForbidden+"spec.paused"+afterForbidden))
+	w.refusal = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "app", errors.New(refusal.BeforeForbidden+"spec.paused"+refusal.AfterForbidden))
 	w.edit(at, w.newContent())
 	w.pass(25 * time.Minute)
 	if w.patches < 3 {

@@ -32,7 +32,11 @@ func (c *Controller) noteOverruled(ctx context.Context, user workload.Ref, s *Wo
 	if err != nil {
 		return fmt.Errorf("finding out who rolled the workload: %w", err)
 	}
-	who := "somebody ordered it (by a patch with the field manager " + checksum.RollingManager + ")"
+	manager := checksum.RollingManager
+	if was.records.Declined != "" && s.Records.Declined == "" {
+		manager = checksum.AcceptManager
+	}
+	who := "somebody ordered it (by a patch with the field manager " + manager + ")"
 	if written, by := user.Kind.TemplateWritten(body); written.After(c.waitedSince(user, was)) {
 		who = fmt.Sprintf("its template was changed (by the field manager %q)", by)
 	}

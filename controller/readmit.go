@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,7 +74,7 @@ func againWithin(err error) time.Duration {
 // none, says so.
 func slow(err error) error {
 	var lost net.Error
-	code := statusOf(err).Code
+	code := refusal.StatusOf(err).Code
 	if code == http.StatusTooManyRequests || code == http.StatusGatewayTimeout || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &lost) && lost.Timeout() {
 		return fmt.Errorf("%w: %w", errLate, err)
 	}
@@ -92,7 +91,7 @@ func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, r
 	note.changed, note.asked = review.Untrue, s.Records
 	c.planned(func(p *rollout.Plan) { p.Sent(user, c.options.Clock.Now()) })
 	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
-	if fields := forbidden(err); len(fields) > 0 {
+	if fields := refusal.Forbidden(err); len(fields) > 0 {
 		c.planned(func(p *rollout.Plan) { p.Refused(user, true, lastRetry, c.options.Clock.Now()) })
 		return c.blocked(user, s, rolling, checksum.Blocked, fmt.Sprintf("%s, but this workload does not roll out: configstamp's patch would let another webhook change %s as well; "+
 			"to accept that and roll out, apply the manifest again or restart the workload", changed(review.Untrue), joined(fields)), review.Untrue...)
@@ -191,7 +190,7 @@ func (c *Controller) readmit(ctx context.Context, user workload.Ref, manager str
 	took := c.options.Clock.Since(began)
 	if apierrors.IsNotFound(err) {
 		if _, readErr := c.api.get(ctx, user); !apierrors.IsNotFound(readErr) {
-			said := statusOf(err)
+			said := refusal.StatusOf(err)
 			said.Code, said.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
 			err = refusal.Plain(&apierrors.StatusError{ErrStatus: said})
 		}
@@ -203,18 +202,10 @@ func (c *Controller) readmit(ctx context.Context, user workload.Ref, manager str
 	return answer{body, s, warnings, took}, err
 }
 
-// statusOf is the API server's answer in an error, zero when it gave none.
-func statusOf(err error) (status metav1.Status) {
-	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
-		return answer.Status()
-	}
-	return status
-}
-
 // refused reports whether it is certain that a patch was not stored: the API server
 // said no. What it says of time or of itself leaves that open.
 func refused(err error) bool {
-	code := statusOf(err).Code
+	code := refusal.StatusOf(err).Code
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
@@ -223,37 +214,10 @@ func resultOf(err error) checksum.Reason {
 	switch {
 	case apierrors.IsNotFound(err):
 		return checksum.Gone
-	case optedOut(err):
+	case refusal.OptedOut(err):
 		return checksum.OptedOut
 	case refused(err):
 		return checksum.Refused
 	}
 	return checksum.NoAnswer
-}
-
-// The words of our ValidatingAdmissionPolicy (deploy/chart/templates/admissionpolicy.yaml),
-// which holds our service account to our own annotations, where it says what stands
-// around the fields, and to what is opted in.
-const (
-	beforeForbidden = "configstamp may change its own annotations alone, and this request would change "
-	afterForbidden  = ": another mutating webhook"
-	notServed       = "configstamp may change workloads that are opted in, and no others"
-)
-
-// optedOut reports whether our own policy refused a patch because the workload is not
-// opted in. The API server knows of it and our watches are about to tell; or it knows
-// later than they do of a Namespace that was opted in a moment ago.
-func optedOut(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(statusOf(err).Message, notServed)
-}
-
-// forbidden are the fields that our own policy refused to have changed by an empty patch,
-// nil for other errors. It was another webhook that would have changed them.
-func forbidden(err error) []string {
-	_, rest, _ := strings.Cut(statusOf(err).Message, beforeForbidden)
-	fields, _, found := strings.Cut(rest, afterForbidden)
-	if !found || !apierrors.IsForbidden(err) {
-		return nil
-	}
-	return slices.DeleteFunc(strings.Split(fields, ", "), func(text string) bool { return !refusal.IsField(text) })
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/claims"
+	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -65,7 +66,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 // what is on record, it is not to be sent, and again is not zero.
 func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Workload, review review, before []byte) (again time.Duration, err error) {
 	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
-	if fields := forbidden(err); len(fields) > 0 {
+	if fields := refusal.Forbidden(err); len(fields) > 0 {
 		return c.recordingBlocked(user, s, fields)
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -119,26 +120,8 @@ func (c *Controller) review(ctx context.Context, user workload.Ref, s *Workload)
 	})}, nil
 }
 
-// carried maps a source to its content where the workload's template has a true stamp of
-// it, whatever its policy says, and whether it is served or not.
-func (c *Controller) carried(user workload.Ref, s *Workload) map[checksum.Source]*checksum.Content {
-	ring, carried := c.keys.Ring(), map[checksum.Source]*checksum.Content{}
-	if ring == nil {
-		return carried
-	}
-	policy := checksum.DefaultPolicy()
-	policy.SecretProviderClasses = true
-	policy.Also = s.Sources // they count, whether the template names them or not
-	stamps := checksum.Records{Stamps: s.Records.Stamps}
-	for _, selection := range checksum.Selections(s.References, policy) {
-		stamp, stamped := stamps.Of(selection.Source)
-		if !stamped || !checksum.Among(s.Sources, selection.Source) {
-			continue
-		}
-		content := c.sources.Content(user.Namespace, selection.Source)
-		if verdict := ring.Assess(user.Namespace, selection, stamp, true, content); verdict == checksum.True || verdict == checksum.Reselected {
-			carried[selection.Source] = content
-		}
-	}
-	return carried
+// carries finds which contents a workload carries, and which an undo of it has declined.
+func (c *Controller) carries(user workload.Ref, s *Workload, f *rollout.Facts) {
+	contentOf := func(source checksum.Source) *checksum.Content { return c.sources.Content(user.Namespace, source) }
+	f.Carried, f.Declined = c.keys.Ring().Carried(user.Namespace, s.References, s.Sources, s.Records, contentOf)
 }

@@ -45,6 +45,7 @@ func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Dur
 func (c *Controller) forget(user workload.Ref) (wait time.Duration) {
 	c.notes.forget(user)
 	c.told.forget(user)
+	c.waits.Older.Forget(user)
 	c.others.Forget(user)
 	c.planned(func(p *rollout.Plan) { wait = p.Forget(user, c.options.Clock.Now()) })
 	return wait
@@ -81,6 +82,7 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	}
 	c.noteRecorded(ctx, user, s)
 	c.sayUnreadable(user, s, review)
+	c.waits.Older.Looked(user, review.Older(s.Records), review.Declined, lookup{c}.Written, c.options.Clock.Now())
 	note := c.notes.of(user)
 	note.holds.About = at(user, review.Untrue)
 	gone := c.sayGone(user, s, &review)
@@ -140,6 +142,7 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload,
 		c.sayOnce(user, s, checksum.TemplateUnreadable, s.Fault)
 	} else {
 		c.notes.forget(user)
+		c.waits.Older.Forget(user)
 		c.told.forget(user, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
 		c.others.Forget(user)
 	}
@@ -180,6 +183,9 @@ func (c *Controller) facts(user workload.Ref, s *Workload) *rollout.Facts {
 	f := &rollout.Facts{UID: string(s.UID), Records: s.Records, Sources: s.Sources, Served: c.serves(user, s), Status: s.Status,
 		Standstill: s.Standstill}
 	c.planned(func(p *rollout.Plan) { f.Mark = p.Mark() })
+	if s.Records.Declined != "" || c.asks(user, (*rollout.Plan).Concerned) {
+		c.carries(user, s, f)
+	}
 	return f
 }
 
@@ -237,11 +243,7 @@ func (c *Controller) readNodes(ctx context.Context, f *rollout.Facts, names []st
 // follow looks after the rollout of a workload, if it has one, and tells what becomes
 // of it. It returns how long to wait before looking again.
 func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload) (time.Duration, error) {
-	facts := c.facts(user, s)
-	if c.asks(user, (*rollout.Plan).Concerned) {
-		facts.Carried = c.carried(user, s)
-	}
-	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Followed)
+	verdict, err := c.decide(ctx, user, s, c.facts(user, s), (*rollout.Plan).Followed)
 	if err != nil {
 		return 0, fmt.Errorf("following a rollout: %w", err)
 	}
@@ -251,7 +253,7 @@ func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload)
 	case checksum.RolloutFailed:
 		klog.FromContext(ctx).Info("Rollout failed", "workload", user.String(), "why", verdict.Failed)
 		c.say(user, s, checksum.RolloutFailed, "the rollout has failed: "+verdict.Failed+
-			". kubectl describe shows more. Put the old content back, or fix it: either way it rolls out by itself. kubectl rollout undo does not bring back old content")
+			". kubectl describe shows more. Put the old content back, or fix it: either way it rolls out by itself. "+back(s))
 	default:
 		klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", verdict.Ended == checksum.Healthy)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -523,7 +524,7 @@ func TestSync_ThePolicyOfTheChartSpeaksAsWeUnderstand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, words := range []string{beforeForbidden, afterForbidden, notServed} {
+		for _, words := range []string{refusal.BeforeForbidden, refusal.AfterForbidden, refusal.NotServed} {
 			if !strings.Contains(string(manifest), words) {
 				t.Errorf("deploy/%s does not say %q", file, words)
 			}

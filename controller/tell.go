@@ -169,6 +169,14 @@ func rolls(user workload.Ref, s *Workload) string {
 	return "rolling out"
 }
 
+// back says how the content of before comes back.
+func back(s *Workload) string {
+	if len(s.Records.PinnedAt()) > 0 {
+		return "kubectl rollout undo brings back the revision before, with the content that was pinned there"
+	}
+	return "kubectl rollout undo does not bring back old content"
+}
+
 // sayRecorded tells of sources that are recorded for the first time, of those of them
 // that pods may have older content of, and of those whose record could not be compared.
 func (c *Controller) sayRecorded(user workload.Ref, s *Workload, adopted, stale, lost []checksum.Source) {
@@ -196,12 +204,12 @@ const patience = 8
 // reportFailure warns of a workload that keeps failing, once for each reason.
 func (c *Controller) reportFailure(user workload.Ref, err error) {
 	s := c.index.Get(user)
-	if s == nil || optedOut(err) || c.queue.NumRequeues(user)+1 < patience {
+	if s == nil || refusal.OptedOut(err) || c.queue.NumRequeues(user)+1 < patience {
 		return // nothing is told of a workload that has opted out
 	}
 	text := err.Error()
 	var lost *url.Error
-	switch status := statusOf(err); {
+	switch status := refusal.StatusOf(err); {
 	case status.Code != 0 || status.Status != "":
 		if text = refusal.Words(&status); refused(err) {
 			text += fmt.Sprintf(". The whole answer: kubectl --namespace %s patch %s %s --field-manager=configstamp --type=merge --patch={} --dry-run=server",

@@ -48,7 +48,11 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	}
 	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
 		why := "the change stops in this namespace too: " + failedElsewhere
-		if !n.Foreign {
+		switch {
+		case n.Foreign:
+		case n.Why == "":
+			why = fmt.Sprintf("the change stops, because %s. To take the content there too: kubectl configstamp accept %s/%s", declinedBy(n.By), n.By.Kind, n.By.Name)
+		default:
 			why = fmt.Sprintf("the change stops, because %s has failed with it: %s", n.By.People(), n.Why)
 		}
 		return fmt.Sprintf("%s. Workloads that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
@@ -63,6 +67,11 @@ func (c *Controller) takeTurns(ctx context.Context) {
 	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News, _ rollout.SourceRef) string {
 		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
 	})
+}
+
+// declinedBy says that an undo of a workload has sent content back.
+func declinedBy(user workload.Ref) string {
+	return "an undo of " + user.People() + " declined its content"
 }
 
 // failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.

@@ -75,6 +75,14 @@ var (
 	fieldPath       = regexp.MustCompile(`^(metadata|spec|status)([.\[][A-Za-z0-9_./\[\]-]+)?$`)
 )
 
+// StatusOf is the API server's answer in an error, zero when it gave none.
+func StatusOf(err error) (status metav1.Status) {
+	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
+		return answer.Status()
+	}
+	return status
+}
+
 // Words are what a status comes to: who refused, the reason, the code, and the
 // fields.
 func Words(status *metav1.Status) string {

@@ -48,7 +48,7 @@ type change struct {
 	tally
 	members  map[*record]struct{}  // those that the tally counts
 	failures map[*record]time.Time // those that halt it, with when their rollout began
-	stop     *record               // the workload that halts it, nil: none
+	stop     *record               // the workload that halts it, as it has failed or declined it, nil: none
 	halted   workload.Ref          // the workload that halts it, as people were told; the zero Ref: none
 	foreign  bool                  // people know that it is halted by failures in other namespaces
 	doubted  bool                  // to be judged
@@ -82,8 +82,14 @@ func (c *change) root() *change {
 	return c
 }
 
-// begun reports whether anything has rolled for it.
-func (c *change) begun() bool { return c.settled > 0 || c.attempts > 0 }
+// begun reports whether anything has rolled for it, or somebody has declined it.
+func (c *change) begun() bool { return c.settled > 0 || c.attempts > 0 || len(c.failures) > 0 }
+
+// brings reports whether a source goes to a content by a change.
+func (c *change) brings(at SourceRef, content *checksum.Content) bool {
+	its, known := c.contents[at]
+	return known && its.SameEntries(content)
+}
 
 func (c *change) sources() []SourceRef {
 	return slices.SortedFunc(maps.Keys(c.contents), SourceRef.Compare)

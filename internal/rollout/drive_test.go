@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -29,6 +30,7 @@ type seen struct {
 	paused     bool
 	records    checksum.Records
 	carried    map[checksum.Source]*content
+	declined   map[checksum.Source][]int
 	status     workload.Status
 	rollout.Standstill
 	best rollout.Extent
@@ -120,7 +122,7 @@ func (d *driver) see(ref workload.Ref) {
 // take takes a workload as it is, and reports whether that is news.
 func (d *driver) take(a *app) (news bool) {
 	now, known := d.w.now, d.known[a.ref]
-	s := &seen{uid: a.uid, generation: a.generation, served: a.served(), paused: a.paused, records: a.records(), carried: a.carried, status: a.status(now)}
+	s := &seen{uid: a.uid, generation: a.generation, served: a.served(), paused: a.paused, records: a.records(), carried: a.carried, declined: maps.Clone(a.declined), status: a.status(now)}
 	d.known[a.ref] = s
 	same := known != nil && known.uid == s.uid && known.generation == s.generation
 	s.Relapsed = same && (known.Relapsed || known.status.Phase == workload.RolledOut && s.status.Phase == workload.Rolling)
@@ -149,7 +151,7 @@ func (d *driver) take(a *app) (news bool) {
 func (d *driver) untrue(a *app, s *seen) (untrue []checksum.Source) {
 	for _, source := range a.sources {
 		is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]
-		if its := s.carried[source]; its != nil && is != nil && its.number != is.number {
+		if its := s.carried[source]; its != nil && is != nil && its.number != is.number && !slices.Contains(s.declined[source], is.number) {
 			untrue = append(untrue, source)
 		}
 	}
@@ -279,7 +281,13 @@ func (d *driver) follow(a *app, s *seen) (time.Duration, error) {
 }
 
 func (d *driver) facts(a *app, s *seen) *rollout.Facts {
-	return &rollout.Facts{UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: d.plan.Mark(), Status: s.status, Standstill: s.Standstill}
+	declined := map[checksum.Source]*checksum.Content{}
+	for source, its := range s.carried {
+		if is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; is != nil && is.number != its.number && slices.Contains(s.declined[source], is.number) {
+			declined[source] = is.Content
+		}
+	}
+	return &rollout.Facts{Declined: declined, UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: d.plan.Mark(), Status: s.status, Standstill: s.Standstill}
 }
 
 // decide gives the plan the facts, and what it wants to be read beside them.

@@ -22,6 +22,9 @@ type Facts struct {
 	// Carried are the sources of which its template has a stamp of what they hold now,
 	// with that content, whatever its policy says.
 	Carried map[checksum.Source]*checksum.Content
+	// Declined are the sources whose content of now an undo of it has sent back, with that
+	// content, whatever its policy says.
+	Declined map[checksum.Source]*checksum.Content
 	// Mark is Plan.Mark of the moment at which all this was found out.
 	Mark   uint64
 	Status workload.Status
@@ -77,7 +80,7 @@ type Verdict struct {
 	Selector *string // of the pods to read; nil: it is not known yet
 	// Why is what it waits for, if anything. Hold is the setting that holds it. Halted is
 	// the workload that has failed with its change, the zero Ref when that was in another
-	// namespace, and HaltedWhy says why. It has waited for its turn since Since. Settles
+	// namespace, and HaltedWhy says why; "": an undo of it has declined the content. It has waited for its turn since Since. Settles
 	// tells that its sources are being written, so that people are told nothing yet.
 	Why       checksum.Reason
 	Hold      checksum.Hold

@@ -93,7 +93,9 @@ func (p *Plan) adopt(r *record, f *Facts, began time.Time, sources []SourceRef, 
 			r.attempt = &attempt{began: began, found: true, evidence: map[*change]bool{}, holds: map[*change]hold{}, ours: len(sources) == 0}
 		}
 		a := r.attempt
-		a.health.selector = &f.Pods.Selector
+		if f.Pods != nil {
+			a.health.selector = &f.Pods.Selector
+		}
 		for _, at := range sources {
 			if c := p.changes[at]; c != nil {
 				a.evidence[c.root()] = proves || a.evidence[c.root()]

@@ -101,7 +101,7 @@ func (p *Plan) admits(c *change, r *record, now time.Time, out *Orders) bool {
 		out.again(opens)
 		return false
 	}
-	if c.stop != nil && (!w.last || !r.holdsUp()) {
+	if c.stop != nil && (!w.last || !r.holdsUp() && !c.declinedBy(r)) {
 		return false
 	}
 	if w.last && (c.healthy > 0 || c.proving > 0) {

@@ -11,8 +11,12 @@ import (
 // Followed looks after the rollout of a workload, if it has one: it ends it when it is
 // healthy, and halts its changes when it has failed.
 func (p *Plan) Followed(user workload.Ref, f *Facts, now time.Time) Verdict {
+	if p.Off() {
+		return Verdict{}
+	}
+	p.declares(user, f, now)
 	r := p.records[user]
-	if p.Off() || r == nil {
+	if r == nil {
 		return Verdict{}
 	}
 	if r.attempt != nil {
@@ -125,8 +129,8 @@ func (p *Plan) Follows(user workload.Ref) bool {
 }
 
 // Concerned reports whether anything depends on what a workload carries: it has a
-// rollout, or a change waits for it to be looked at.
+// rollout, it has declined something, or a change waits for it to be looked at.
 func (p *Plan) Concerned(user workload.Ref) bool {
 	r := p.records[user]
-	return r != nil && (r.attempt != nil || len(r.unseen) > 0)
+	return r != nil && (r.attempt != nil || len(r.unseen) > 0 || len(r.declined) > 0)
 }

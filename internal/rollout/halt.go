@@ -11,7 +11,8 @@ import (
 
 // What keeps a halt. It ends when the source changes again, when the workload that
 // has failed is healthy with what the change brought, or is deleted, and when somebody
-// resumes. Nothing else ends it, whatever becomes of that workload.
+// resumes. Nothing else ends it, whatever becomes of that workload: one that an undo has
+// made healthy with older content is not healthy with what the change brought.
 
 // fail notes that a rollout has failed, with what is on record.
 func (p *Plan) fail(r *record, why string, records checksum.Records, now time.Time) {
@@ -220,6 +221,7 @@ func (p *Plan) Forget(user workload.Ref, now time.Time) (wait time.Duration) {
 	p.drop(r)
 	p.update(r, now, func() {
 		p.stopWaiting(r)
+		p.declare(r, nil)
 		r.unwell, r.pace, r.finding = nil, nil, nil
 		if r.attempt == nil {
 			return

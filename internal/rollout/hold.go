@@ -128,8 +128,8 @@ func (p *Plan) inTurn(user workload.Ref, f *Facts, settles time.Duration, now ti
 		switch {
 		case c.halted != workload.Ref{}: // while it is busy, another may wait for it that could end the halt
 			verdict.Why, verdict.Halted = checksum.Halted, c.halted
-			if by := p.records[c.halted]; by != nil && by.attempt != nil {
-				verdict.HaltedWhy = by.attempt.why
+			if by := p.records[c.halted]; by != nil {
+				verdict.HaltedWhy = by.whyStops(c)
 			}
 		case c.foreign && verdict.Halted == workload.Ref{}:
 			verdict.Why = checksum.Halted

@@ -25,10 +25,10 @@ type Orders struct {
 // News is what has become of a change.
 type News struct {
 	Sources []SourceRef
-	By      workload.Ref // the workload that has failed with it
+	By      workload.Ref // the workload that has failed with it, or declined it
 	Foreign bool         // it is in another namespace, and By is not told
-	Why     string
-	Settled int // how many have rolled for it
+	Why     string       // it has failed; "": an undo of it has declined the content
+	Settled int          // how many have rolled for it
 }
 
 func (o *Orders) again(at time.Time) {
@@ -95,7 +95,7 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 	case c.stop != nil && c.halted != c.stop.user:
 		c.halted = c.stop.user
 		p.hold(c, out)
-		out.Halted = append(out.Halted, News{Sources: c.sources(), By: c.halted, Why: c.stop.attempt.why})
+		out.Halted = append(out.Halted, News{Sources: c.sources(), By: c.halted, Why: c.stop.whyStops(c)})
 	case c.stop == nil && c.halted != (workload.Ref{}):
 		out.Resumed = append(out.Resumed, News{Sources: c.sources(), By: c.halted})
 		c.halted = workload.Ref{}
@@ -108,7 +108,7 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 			p.fall(r, now)
 		}
 	}
-	if c.attempts == 0 && (c.unseen <= 0 || !now.Before(c.born.Add(openWithin))) {
+	if c.attempts == 0 && !c.declinedForOthers() && (c.unseen <= 0 || !now.Before(c.born.Add(openWithin))) {
 		p.finish(c, out)
 	}
 }
@@ -118,8 +118,9 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 func (p *Plan) renew(c *change, now time.Time) {
 	for _, r := range sortedRecords(maps.Keys(c.members)) {
 		if r.waits != nil {
+			goesOn := r.holdsUp() || c.declinedBy(r)
 			p.update(r, now, func() {
-				if c.halts() && !r.holdsUp() {
+				if c.halts() && !goesOn {
 					r.waits.granted = time.Time{} // it was not looked at since its turn came
 				}
 			})
@@ -172,7 +173,7 @@ func (r *record) awaited() bool {
 // finish forgets a change for which nothing is left to do.
 func (p *Plan) finish(c *change, out *Orders) {
 	c.over = true
-	well := c.halted == (workload.Ref{}) && !c.failed
+	well := c.halted == (workload.Ref{}) && !c.failed && len(c.failures) == 0
 	for at, content := range c.contents {
 		if p.changes[at] != nil && p.changes[at].root() == c {
 			delete(p.changes, at)

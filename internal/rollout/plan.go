@@ -50,6 +50,8 @@ type Plan struct {
 	done map[SourceRef]ended
 	// fell are workloads that have failed with a source for which no workload waits.
 	fell map[SourceRef]map[*record]struct{}
+	// decliners are workloads of which an undo has declined what a source holds.
+	decliners map[SourceRef]map[*record]struct{}
 
 	slots, slotsIn int // in the cluster, and in each namespace
 	under          int // how many are taken
@@ -69,6 +71,7 @@ func New(limits Limits, cluster Cluster) *Plan {
 		settling: settling{window: limits.Settle, edits: map[SourceRef]edit{}}, told: map[SourceRef]time.Time{},
 		records: map[workload.Ref]*record{}, changes: map[SourceRef]*change{}, groups: map[groupKey]*group{}, done: map[SourceRef]ended{},
 		underIn: map[string]int{}, turns: map[string]time.Time{}, fell: map[SourceRef]map[*record]struct{}{},
+		decliners: map[SourceRef]map[*record]struct{}{},
 	}
 	p.budget()
 	return p
@@ -177,6 +180,9 @@ func (p *Plan) begin(at SourceRef, content *checksum.Content, found bool, users 
 	for _, user := range users {
 		r := p.of(user)
 		r.unseen = append(slices.DeleteFunc(r.unseen, (*change).passed), c)
+	}
+	for _, r := range sortedRecords(maps.Keys(p.decliners[at])) {
+		p.update(r, now, func() {}) // what it has declined may be this content
 	}
 	return c
 }

@@ -28,6 +28,8 @@ type record struct {
 	fallen  *fallen
 	pace    *pace
 	finding *finding
+	// declined is what an undo of it has sent back.
+	declined map[SourceRef]decline
 
 	reminded time.Time // when something of it is due, as far as timers know
 	counted  []count   // what the tallies of changes count of it
@@ -37,7 +39,7 @@ type record struct {
 // idle reports whether nothing is known that has to be kept.
 func (r *record) idle(now time.Time) bool {
 	return r.waits == nil && r.attempt == nil && r.missed == nil && len(r.unseen) == 0 && !r.unexamined &&
-		r.unwell == nil && r.fallen == nil && (r.pace == nil || now.Sub(r.pace.last()) > remembered) &&
+		r.unwell == nil && r.fallen == nil && len(r.declined) == 0 && (r.pace == nil || now.Sub(r.pace.last()) > remembered) &&
 		(r.finding == nil || now.Sub(r.finding.when) >= findingFor)
 }
 
@@ -172,6 +174,11 @@ func (p *Plan) counts(r *record) (counts []count, slot bool) {
 			n := of(c)
 			n.attempts = 1
 			n.fails(was.began)
+		}
+	}
+	for at, d := range r.declined {
+		if c := p.changes[at]; c != nil && c.root().brings(at, d.content) {
+			of(c).fails(d.seen)
 		}
 	}
 	if m := r.missed; m != nil && m != a {

@@ -63,12 +63,14 @@ type app struct {
 	byUs       bool
 	leader     int       // under which leader it began
 	failed     bool      // people were told that it has failed
+	hadFailed  bool      // it has, and was not healthy since
 	serving    bool      // pods of an older revision serve
 	loses      bool      // the answer to the next patch is lost
 	disturbed  time.Time // until when it lacks a pod for other reasons
 	muted      time.Time // when somebody scaled it to nothing; zero: it has replicas
 	mutedWell  time.Time // since when it was well then
 
+	history           // what an undo may go back to, and has sent back
 	carried           map[checksum.Source]*content
 	stamps, oldStamps map[string]string
 
@@ -294,16 +296,24 @@ func (a *app) stamp(contents func(rollout.SourceRef) *content) {
 	if !a.served() {
 		return
 	}
+	was := a.carried
 	a.oldStamps, a.carried, a.stamps = a.stamps, map[checksum.Source]*content{}, map[string]string{}
 	for _, source := range a.sources {
-		if c := contents(rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}); c != nil {
+		c := contents(rollout.SourceRef{Namespace: a.ref.Namespace, Source: source})
+		if kept := was[source]; c != nil && kept != nil && a.declines(source, c) {
+			c = kept
+		}
+		if c != nil {
 			a.carried[source] = c
 			a.stamps[checksum.StampKey(source)] = strconv.Itoa(c.number)
 		}
 	}
+	a.remember()
 }
 
-func (a *app) records() checksum.Records { return checksum.Records{Stamps: maps.Clone(a.stamps)} }
+func (a *app) records() checksum.Records {
+	return checksum.Records{Stamps: maps.Clone(a.stamps), Declined: a.declinedText()}
+}
 
 // badness is what its contents do to its pods.
 func (a *app) badness() fate {

@@ -27,6 +27,7 @@ type stats struct {
 	victims  map[int][]victim          // the healthy workloads that a bad content has reached, by its number
 	forgiven map[int]int               // how many more may be, as some are deleted
 	rolls    int
+	undos    int
 	changes  int
 	leaders  int
 	looks    int
@@ -94,6 +95,9 @@ func (w *world) patch(a *app) answer {
 func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	wellSince, well := a.wellSince(w.now)
 	healthy := well && w.now.Sub(a.made) > 5*time.Minute && w.now.Sub(wellSince) >= w.limits.Soak && !w.now.Before(a.disturbed)
+	if !byUs {
+		a.declined = nil // it may need the new content
+	}
 	a.stamp(w.holds)
 	how, until := w.fateOf(a), time.Time{}
 	if draw := w.draw(a); w.flaky && how == fine && draw.IntN(25) == 0 { // it fails for a while by itself
@@ -112,6 +116,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 			w.errorf("%s has rolled %d times for %d edits", a.name(), a.rolls, a.edits)
 		}
 		w.checkBudget()
+		w.checkDeclined(a, untrue)
 		if healthy && a.reports() {
 			w.reaches(a, untrue)
 		}
@@ -264,9 +269,10 @@ func (w *world) checkTurn(a *app) {
 func (w *world) ended(a *app, how checksum.Reason, why string) {
 	switch how {
 	case checksum.Healthy:
+		a.hadFailed = false
 		w.say(a.name(), "is healthy")
 	case checksum.RolloutFailed:
-		a.failed = true
+		a.failed, a.hadFailed = true, true
 		w.say(a.name(), "has failed: "+why)
 	case checksum.CannotTell:
 		w.say(a.name(), "cannot tell whether it is healthy")
@@ -278,6 +284,9 @@ func (w *world) halted(sources []rollout.SourceRef, by workload.Ref, why string)
 	w.nHalts++
 	for _, at := range sources {
 		w.halts[at] = true
+		if why == "" && by.Kind != nil {
+			why = "an undo has declined it"
+		}
 		w.say(at.Namespace+" "+at.Source.String(), "ChangeHalted by "+by.Namespace+"/"+by.Name+": "+why)
 	}
 }
@@ -305,6 +314,7 @@ func (w *world) finished(sources []rollout.SourceRef, settled int) {
 // untrue are the sources of which a workload does not carry what they hold.
 func (w *world) untrue(a *app) []checksum.Source {
 	return slices.DeleteFunc(slices.Clone(a.sources), func(s checksum.Source) bool {
-		return a.carried[s] == nil || a.carried[s].number == w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: s}].number
+		is := w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: s}]
+		return a.carried[s] == nil || a.carried[s].number == is.number || a.declines(s, is)
 	})
 }

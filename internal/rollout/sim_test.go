@@ -50,6 +50,12 @@ func TestSimulation(t *testing.T) {
 
 func simulate(t *testing.T, seed uint64) *world {
 	t.Helper()
+	return simulateWith(t, seed, func(*world) {})
+}
+
+// simulateWith is simulate with something else that happens.
+func simulateWith(t *testing.T, seed uint64, more func(*world)) *world {
+	t.Helper()
 	w := newWorld(t, seed)
 	w.flaky = true
 	draw := w.random("cluster", 0)
@@ -73,6 +79,7 @@ func simulate(t *testing.T, seed uint64) *world {
 	for n := range 15 {
 		w.at(time.Duration(draw.Int64N(int64(chaos))), func() { w.disturb(n) })
 	}
+	more(w)
 	w.pass(chaos)
 	w.mendAll()
 	w.pass(calm)
@@ -212,7 +219,7 @@ func (w *world) checkEnd() {
 
 // keeps are the maps of a Plan that may hold something of workloads and sources that
 // are there, when nothing is to do.
-var keeps = []string{"edits", "records", "told", "done", "groups", "fell"}
+var keeps = []string{"edits", "records", "told", "done", "groups", "fell", "decliners"}
 
 // leftovers are what a Plan holds of workloads that are gone, and what it holds that
 // should be empty when nothing is to do.

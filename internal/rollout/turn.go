@@ -38,6 +38,9 @@ func (p *Plan) wait(r *record, next waiter, now time.Time) *waiter {
 		case len(p.fell[at]) > 0:
 			p.rise(at, now)
 		}
+		if p.changes[SourceRef{r.user.Namespace, source}].root().declinedBy(r) {
+			w.busy, w.last = false, true // all others that wait for that are held by it
+		}
 	}
 	p.update(r, now, func() {
 		if r.missed != nil {
@@ -131,9 +134,15 @@ func (p *Plan) RolledByOthers(user workload.Ref, f *Facts, now time.Time) {
 	if r == nil || r.waits == nil && r.missed == nil {
 		return
 	}
-	rolled := r.waits != nil && RolledBetween(r.waits.records, f.Records)
+	rolled, sources := r.waits != nil && RolledBetween(r.waits.records, f.Records), []checksum.Source(nil)
+	if rolled {
+		declined := func(source checksum.Source) bool { _, is := f.Declined[source]; return is }
+		sources = slices.DeleteFunc(slices.Clone(r.waits.sources), declined)
+		rolled = len(sources) > 0
+	}
 	p.update(r, now, func() {
 		if r.missed = nil; rolled {
+			r.waits.sources = sources
 			p.begins(r, now)
 		}
 		p.stopWaiting(r)

@@ -1,0 +1,43 @@
+package checksum
+
+// Carried are, of some sources, those of which a template has a true stamp, with what they
+// hold, whatever a policy says of them; and Declined those whose content of now an undo has
+// sent back, which the template does not carry.
+func (r *Ring) Carried(namespace string, references []Reference, sources []Source, held Records, contentOf func(Source) *Content) (carried, declined map[Source]*Content) {
+	carried, declined = map[Source]*Content{}, map[Source]*Content{}
+	if r == nil {
+		return carried, declined
+	}
+	policy := DefaultPolicy()
+	policy.SecretProviderClasses = true
+	policy.Also = sources // they count, whether the template names them or not
+	stamps, back := Records{Stamps: held.Stamps}, held.declined()
+	for _, s := range Selections(references, policy) {
+		stamp, stamped := stamps.Of(s.Source)
+		if !stamped || !Among(sources, s.Source) {
+			continue
+		}
+		content := contentOf(s.Source)
+		if verdict := r.Assess(namespace, s, stamp, true, content); verdict == True || verdict == Reselected {
+			carried[s.Source] = content
+			continue
+		}
+		s = s.of(content)
+		if len(back) > 0 && r.judge(namespace, &s, &held, back, content).declined {
+			declined[s.Source] = content
+		}
+	}
+	return carried, declined
+}
+
+// Older are the sources of which new pods of a workload get older content than they hold
+// now: what an undo has declined, and what a template with pins has not taken yet.
+func (r *Review) Older(held Records) []Source {
+	older, pins := r.Declined, held.PinnedAt()
+	for _, source := range r.Untrue {
+		if _, pinned := pins[source]; pinned {
+			older = append(older[:len(older):len(older)], source)
+		}
+	}
+	return older
+}

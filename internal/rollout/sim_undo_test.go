@@ -1,0 +1,245 @@
+package rollout_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+var undoSeeds = flag.Int("undo-seeds", 100, "how many seeds TestSimulation_Undo takes")
+
+// history is what an undo of a workload may go back to, and has sent back.
+type history struct {
+	revisions []revision // the newest last
+	// declined are the numbers of contents that undos have sent back, the newest first, and
+	// since when.
+	declined      map[checksum.Source][]int
+	declinedSince map[checksum.Source]time.Time
+}
+
+// revision is a template of before.
+type revision struct {
+	carried map[checksum.Source]*content
+	stamps  map[string]string
+}
+
+func (a *app) remember() {
+	const kept = 5
+	a.revisions = append(a.revisions, revision{a.carried, a.stamps})
+	a.revisions = a.revisions[max(0, len(a.revisions)-kept):]
+}
+
+func (a *app) declines(source checksum.Source, is *content) bool {
+	return is != nil && slices.Contains(a.declined[source], is.number)
+}
+
+func (a *app) declinedText() string {
+	if len(a.declined) == 0 {
+		return ""
+	}
+	return fmt.Sprint(a.declined) // its keys are sorted
+}
+
+// declinesNow reports whether an undo has sent back what a source holds now, and the
+// workload carries something else.
+func (w *world) declinesNow(a *app, source checksum.Source) bool {
+	is := w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]
+	return a.carried[source] != nil && is != nil && a.carried[source].number != is.number && a.declines(source, is)
+}
+
+// undo has somebody bring the template of a workload back to a revision of before: 1 is the
+// newest but one.
+func (w *world) undo(a *app, back int) {
+	if len(a.revisions) <= back || !a.served() {
+		return
+	}
+	to := a.revisions[len(a.revisions)-1-back]
+	declined, since := map[checksum.Source][]int{}, map[checksum.Source]time.Time{}
+	for _, source := range a.sources {
+		is, its := w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}], to.carried[source]
+		if its == nil || is == nil {
+			continue
+		}
+		numbers := slices.DeleteFunc(slices.Clone(a.declined[source]), func(n int) bool { return n == its.number || n == is.number })
+		if since[source] = a.declinedSince[source]; is.number != its.number {
+			if !w.declinesNow(a, source) {
+				since[source] = w.now
+			}
+			numbers = append([]int{is.number}, numbers...)
+		}
+		if len(numbers) > 0 {
+			declined[source] = numbers[:min(len(numbers), 3)]
+		}
+	}
+	a.declined, a.declinedSince = declined, since
+	a.oldStamps, a.carried, a.stamps = a.stamps, maps.Clone(to.carried), maps.Clone(to.stamps)
+	a.remember()
+	a.begin(w.now, w.fateOf(a), time.Time{})
+	a.byUs = false
+	w.undos++
+	w.say(a.name(), "somebody undoes it")
+	w.follow(a)
+}
+
+// accept has somebody take for a workload what it has declined.
+func (w *world) accept(a *app) {
+	if len(a.declined) == 0 || !a.served() {
+		return
+	}
+	for source := range a.declined {
+		if w.declinesNow(a, source) { // it is an order: another one may be tried as well
+			w.forgiven[w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}].number]++
+		}
+	}
+	a.declined, a.declinedSince = nil, nil
+	w.say(a.name(), "somebody accepts what is there")
+	if untrue := w.untrue(a); len(untrue) > 0 {
+		w.roll(a, untrue, false)
+	}
+	w.see(a)
+}
+
+// checkDeclined checks what a workload rolls onto.
+func (w *world) checkDeclined(a *app, untrue []checksum.Source) {
+	const seen = 5 * time.Second
+	for source, c := range a.carried {
+		if a.declines(source, c) {
+			w.errorf("%s rolls onto what it has declined of %s", a.name(), source)
+		}
+	}
+	for _, source := range untrue {
+		at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
+		if is := w.contents[at]; a.hadFailed || // it may always be mended
+			w.all[is.number].resumed {
+			continue
+		}
+		for _, ref := range w.bySource[at] {
+			if other := w.apps[ref]; w.declinesNow(other, source) && w.now.Sub(other.declinedSince[source]) > seen {
+				w.errorf("%s rolls onto %s, which %s has declined at %s", a.name(), source, other.name(), clock(other.declinedSince[source].Sub(w.zero)))
+			}
+		}
+	}
+}
+
+// TestSimulation_Undo is TestSimulation with people who undo workloads, of good changes and
+// of bad ones, in one step or more, and accept what there is, or do not. It checks also that
+// nothing rolls onto content that an undo has sent back: neither the workload itself, nor
+// another one of its namespace, under whichever leader.
+func TestSimulation_Undo(t *testing.T) {
+	var sum stats
+	for seed := *firstSeed; seed < *firstSeed+uint64(*undoSeeds); seed++ {
+		w := simulateWith(t, seed, func(w *world) {
+			for n := range 25 {
+				draw := w.random("undo", n)
+				w.at(time.Duration(draw.Int64N(int64(chaos))), func() { w.undoOne(n) })
+			}
+			w.at(chaos+3*time.Hour, w.acceptAll)
+		})
+		sum.rolls, sum.undos, sum.nHalts, sum.leaders = sum.rolls+w.rolls, sum.undos+w.undos, sum.nHalts+w.nHalts, sum.leaders+w.leaders
+		sum.longest = max(sum.longest, w.longest)
+	}
+	t.Logf("%d seeds: %d undos, %d rolls, %d halts, %d new leaders; the longest wait for a turn was %s", *undoSeeds, sum.undos, sum.rolls, sum.nHalts, sum.leaders, sum.longest)
+}
+
+// undoOne has somebody undo a workload: rather one that rolls, or has failed.
+func (w *world) undoOne(n int) {
+	draw := w.random("who undoes", n)
+	a := w.apps[w.order[draw.IntN(len(w.order))]]
+	if i := slices.IndexFunc(w.order, func(ref workload.Ref) bool {
+		a := w.apps[ref]
+		return len(a.revisions) > 1 && a.byUs && w.now.Sub(a.began) < 30*time.Minute && draw.IntN(3) > 0
+	}); i >= 0 {
+		a = w.apps[w.order[i]]
+	}
+	if !a.muted.IsZero() || a.broken {
+		return
+	}
+	w.undo(a, 1+draw.IntN(2))
+	if draw.IntN(2) == 0 {
+		w.at(time.Duration(1+draw.IntN(5400))*time.Second, func() {
+			if w.apps[a.ref] == a {
+				w.accept(a)
+			}
+		})
+	}
+}
+
+// acceptAll has people accept everything in the end, so that nobody waits for ever.
+func (w *world) acceptAll() {
+	for _, ref := range w.order {
+		w.accept(w.apps[ref])
+	}
+}
+
+func TestStory_AnUndoHoldsTheOthers(t *testing.T) {
+	w := shop(t)
+	end := w.tell("an-undo-holds-the-others", "Somebody undoes a workload that a good edit has reached: the others wait, also under a new leader, until the content is accepted for it.", false)
+	w.edit(web, w.content(fine))
+	w.pass(30 * time.Second)
+	api := w.deployment("shop", "api")
+	w.undo(api, 1)
+	w.pass(time.Hour)
+	w.checkCarried(2) // two had their turn before
+	w.lead()
+	w.pass(time.Hour)
+	w.checkCarried(2)
+	w.accept(api)
+	w.pass(time.Hour)
+	w.checkCarried(4)
+	end()
+}
+
+func TestStory_AnUndoMendsTheFailed(t *testing.T) {
+	w := shop(t)
+	end := w.tell("an-undo-mends-the-failed", "A bad edit stops at one workload, which an undo brings back to health with the old content. That ends no halt, nor does a new leader. The fix rolls to all.", false)
+	w.edit(web, w.content(crashes))
+	w.pass(5 * time.Minute)
+	w.undo(w.deployment("shop", "api"), 1)
+	w.pass(time.Hour)
+	w.checkCarried(0)
+	w.lead()
+	w.pass(time.Hour)
+	w.checkCarried(0)
+	w.edit(web, w.content(fine))
+	w.pass(time.Hour)
+	w.checkCarried(4)
+	end()
+}
+
+func TestStory_AnUndoAndSomebodyWhoResumes(t *testing.T) {
+	w := shop(t)
+	end := w.tell("an-undo-and-somebody-who-resumes", "Somebody undoes the first workload of a good edit, and lets the change go on for the others. It keeps the old content until the next edit.", false)
+	w.edit(web, w.content(fine))
+	w.pass(10 * time.Second)
+	w.undo(w.deployment("shop", "api"), 1)
+	w.pass(10 * time.Minute)
+	w.checkCarried(0)
+	w.resume(web)
+	w.pass(time.Hour)
+	w.checkCarried(3)
+	w.edit(web, w.content(fine))
+	w.pass(time.Hour)
+	w.checkCarried(4)
+	end()
+}
+
+// checkCarried checks how many workloads carry what web holds.
+func (w *world) checkCarried(want int) {
+	w.t.Helper()
+	carried := 0
+	for _, a := range w.apps {
+		if a.carried[web.Source].number == w.contents[web].number {
+			carried++
+		}
+	}
+	if carried != want {
+		w.errorf("%d of %d workloads carry what %s holds, want %d", carried, len(w.apps), web.Source, want)
+	}
+}
