@@ -52,7 +52,7 @@ func (p *Plan) declares(user workload.Ref, f *Facts, now time.Time) {
 		}
 	}
 	p.update(r, now, func() { p.declare(r, is) })
-	if len(accepted) > 0 && r.attempt == nil {
+	if len(accepted) > 0 {
 		slices.SortFunc(accepted, SourceRef.Compare)
 		p.adopt(r, f, now, accepted, true, now) // it shows how it does with that, as if its turn had come
 	}

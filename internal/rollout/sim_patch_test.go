@@ -105,6 +105,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 		until = w.now.Add(time.Duration(1+draw.IntN(1500)) * time.Second)
 	}
 	a.begin(w.now, how, until)
+	a.joined = w.undos > 0 && byUs && !a.byUs && !well
 	a.byUs, a.leader = byUs, w.leaders
 	if a.driven { // by others for long, by us as quickly as others
 		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
@@ -166,6 +167,9 @@ func (w *world) underWay(a *app) bool {
 	if a.canary {
 		return false // a person may have it go on at any time
 	}
+	if a.joined {
+		return false // a new leader may have taken the rollout of others, that it joins, for ours
+	}
 	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.promoted.IsZero() || !a.aborted.IsZero() {
 		return false // a canary that a person promotes asks nobody
 	}
@@ -220,7 +224,7 @@ func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 	a.why = why
 	switch {
 	case why == checksum.Turn, why == checksum.NoReason && !settles:
-		if a.held && a.refusals == 0 && !a.failed { // one that has failed may always be mended
+		if a.held && a.refusals == 0 && !a.failed && !(a.hadFailed && w.undos > 0) { // one that has failed may always be mended
 			for _, source := range w.untrue(a) {
 				delete(w.halts, rollout.SourceRef{Namespace: a.ref.Namespace, Source: source})
 			}

@@ -93,11 +93,6 @@ func (w *world) accept(a *app) {
 	if len(a.declined) == 0 || !a.served() {
 		return
 	}
-	for source := range a.declined {
-		if w.declinesNow(a, source) { // it is an order: another one may be tried as well
-			w.forgiven[w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}].number]++
-		}
-	}
 	a.declined, a.declinedSince = nil, nil
 	w.say(a.name(), "somebody accepts what is there")
 	if untrue := w.untrue(a); len(untrue) > 0 {
@@ -114,12 +109,14 @@ func (w *world) checkDeclined(a *app, untrue []checksum.Source) {
 			w.errorf("%s rolls onto what it has declined of %s", a.name(), source)
 		}
 	}
+	resumed := func(source checksum.Source) bool {
+		return w.all[a.carried[source].number].resumed // and so is all that changed together with it
+	}
+	if a.hadFailed || slices.ContainsFunc(untrue, resumed) { // the former may always be mended
+		return
+	}
 	for _, source := range untrue {
 		at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
-		if is := w.contents[at]; a.hadFailed || // it may always be mended
-			w.all[is.number].resumed {
-			continue
-		}
 		for _, ref := range w.bySource[at] {
 			if other := w.apps[ref]; w.declinesNow(other, source) && w.now.Sub(other.declinedSince[source]) > seen {
 				w.errorf("%s rolls onto %s, which %s has declined at %s", a.name(), source, other.name(), clock(other.declinedSince[source].Sub(w.zero)))
