@@ -144,7 +144,7 @@ func (p *Plan) stopOf(c *change) (stop *record) {
 		return nil
 	}
 	for r, began := range c.failures {
-		if p.released(c, began) {
+		if p.released(c, began) && !p.declinesStill(r, c) {
 			continue
 		}
 		if stop == nil || r.user == c.halted || stop.user != c.halted && r.user.Compare(stop.user) < 0 {
