@@ -142,7 +142,11 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 		}
 		most := 1
 		if c.copies > 1 {
-			if most = 2; w.now.Sub(all[0].at) >= w.limits.ForeignHalt {
+			halt := w.limits.ForeignHalt
+			if w.undos > 0 {
+				halt -= time.Minute // a new leader counts an undo from when the content was written
+			}
+			if most = 2; w.now.Sub(all[0].at) >= halt {
 				continue // by now other namespaces try again
 			}
 		}

@@ -74,6 +74,9 @@ func (w *world) undo(a *app, back int) {
 			}
 			numbers = append([]int{is.number}, numbers...)
 		}
+		if c := w.all[is.number]; c.copies > 1 && is.number == its.number && a.declines(source, is) {
+			w.forgiven[c.number]++ // it is taken after all
+		}
 		if len(numbers) > 0 {
 			declined[source] = numbers[:min(len(numbers), 3)]
 		}
@@ -92,6 +95,11 @@ func (w *world) undo(a *app, back int) {
 func (w *world) accept(a *app) {
 	if len(a.declined) == 0 || !a.served() {
 		return
+	}
+	for source := range a.declined {
+		if c := w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; c.copies > 1 && w.declinesNow(a, source) {
+			w.forgiven[c.number]++ // one namespace less has failed: another one tries
+		}
 	}
 	a.declined, a.declinedSince = nil, nil
 	w.say(a.name(), "somebody accepts what is there")
