@@ -95,7 +95,7 @@ func (w *world) patch(a *app) answer {
 func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	wellSince, well := a.wellSince(w.now)
 	healthy := well && w.now.Sub(a.made) > 5*time.Minute && w.now.Sub(wellSince) >= w.limits.Soak && !w.now.Before(a.disturbed)
-	if !byUs {
+	if !byUs && a.served() {
 		a.declined = nil // it may need the new content
 	}
 	a.stamp(w.holds)
@@ -300,6 +300,12 @@ func (w *world) halted(sources []rollout.SourceRef, by workload.Ref, why string)
 }
 
 func (w *world) resumed(sources []rollout.SourceRef, by workload.Ref) {
+	isResumed := func(at rollout.SourceRef) bool { return w.contents[at] != nil && w.contents[at].resumed }
+	if w.undos > 0 && slices.ContainsFunc(sources, isResumed) {
+		for _, at := range sources {
+			w.all[w.contents[at].number].resumed = true // all that changed together goes on
+		}
+	}
 	for _, at := range sources {
 		delete(w.halts, at)
 	}
