@@ -218,7 +218,7 @@ func (w *world) checkBudget() {
 // its changes is halted.
 func (w *world) frees(a *app) {
 	a.since = w.now
-	a.held = slices.ContainsFunc(a.sources, func(s checksum.Source) bool {
+	a.held = a.paused || a.optedOut || slices.ContainsFunc(a.sources, func(s checksum.Source) bool {
 		return w.halts[rollout.SourceRef{Namespace: a.ref.Namespace, Source: s}]
 	})
 }
@@ -228,8 +228,11 @@ func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 	a.why = why
 	switch {
 	case why == checksum.Turn, why == checksum.NoReason && !settles:
-		if a.held && a.refusals == 0 && !a.failed && !(a.hadFailed && w.undos > 0) { // one that has failed may always be mended
+		if a.held && a.refusals == 0 && !a.failed { // one that has failed may always be mended
 			for _, source := range w.untrue(a) {
+				if w.undos > 0 && a.hadFailed {
+					break // so it is for it alone
+				}
 				delete(w.halts, rollout.SourceRef{Namespace: a.ref.Namespace, Source: source})
 			}
 			w.frees(a)
