@@ -130,7 +130,7 @@ func Decide(ring *Ring, a Admission) Decision {
 			decision.Records = a.Held
 		} else { // only what does not fit goes: stamps taken from an unchanged template would roll it
 			if stamps {
-				decision.Records.Stamps, decision.Records.Pins, decision.NewPins = nil, nil, nil
+				decision.Records.Stamps, decision.Records.Pins = nil, nil
 			}
 			if baseline {
 				decision.Records.Baseline = nil

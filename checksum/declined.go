@@ -78,7 +78,7 @@ func (r *Ring) judge(namespace string, s *Selection, held *Records, declined Dec
 	value, recorded := held.Of(s.Source)
 	j := judgement{verdict: r.assess(namespace, s, value, recorded, content)}
 	values := declined[s.Source]
-	if len(values) == 0 || s.HoldOnly || j.verdict == Unreported {
+	if len(values) == 0 || j.verdict == Unreported {
 		return j
 	}
 	is := false

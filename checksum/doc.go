@@ -14,10 +14,13 @@
 //     other products), nearmiss.go (what was probably meant), and selection.go (which keys).
 //   - What is written: digest.go (the format v1, with its test vectors in
 //     testdata/vectors-v1.json), digestcache.go (nothing is hashed twice), stamp.go
-//     (where it stands). annotation.go is for pipelines without a webhook.
-//   - What follows: verdict.go (is a record still true?), prove.go (what must be known
-//     for certain before anything is decided), suppose.go (what would follow), decide.go (the table of the design),
-//     another.go (two installations), reason.go with reasons.go (why it came to that, in
+//     (where it stands). snapshot.go names the copies of sources (vectors in
+//     testdata/vectors-snapshot.json), pins.go says which of them Pods read, and declined.go
+//     what an undo has sent back. annotation.go is for pipelines without a webhook.
+//   - What follows: verdict.go (is a record still true?), review.go (of all references),
+//     prove.go (what must be known for certain before anything is decided), suppose.go (what
+//     would follow), decide.go (the table of the design), with stamping.go, pinning.go (what
+//     can be pinned, and why not) and undo.go, another.go (two installations), reason.go with reasons.go (why it came to that, in
 //     every word that people and metrics see), finding.go (what people are told) and
 //     outcome.go (in one word, where a dry run asks).
 package checksum

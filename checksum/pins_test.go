@@ -151,6 +151,13 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 		t.Errorf("its owner wants it not to be pinned: %s, %v", got.NewPins, got.Findings)
 	}
 	unreadable := checksum.SourcePolicyOf(map[string]string{"configstamp.dev/pin": "no"})
+	if with := left.Policy; with.Equal(&checksum.SourcePolicy{}) || with.Equal(unreadable) || !with.Equal(checksum.SourcePolicyOf(map[string]string{"configstamp.dev/pin": " false "})) {
+		t.Error("whether a source is pinned is no difference between policies, or one where there is none")
+	}
+	onNamespace := warningsOf(checksum.Unreadable(checksum.OfNamespace, map[string]string{"configstamp.dev/pin": "no"}))
+	if want := `configstamp: configstamp.dev/pin on the Namespace: "no": want false or true; nothing is pinned until it is fixed, and nothing is held by it`; len(onNamespace) != 1 || onNamespace[0] != want {
+		t.Errorf("on a Namespace it is told %q", onNamespace)
+	}
 	if !unreadable.Unpinned || len(unreadable.Faults) > 0 || len(unreadable.Findings(message)) != 1 {
 		t.Errorf("unreadable, it is %+v", unreadable)
 	}

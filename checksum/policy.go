@@ -97,10 +97,13 @@ func (p Policy) With(levels ...Level) Policy {
 			if !written {
 				continue
 			}
-			if err := setting.set(&p, text); err != nil && setting.key == pinSetting {
-				p.Pin, p.PinFault = false, &Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()}
-			} else if err != nil {
-				p.Faults = append(slices.Clone(p.Faults), Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()})
+			if err := setting.set(&p, text); err != nil {
+				fault := Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()}
+				if setting.key == pinSetting {
+					p.Pin, p.PinFault = false, &fault
+				} else {
+					p.Faults = append(slices.Clone(p.Faults), fault)
+				}
 			} else {
 				p.origins[i] = level.Origin
 			}
@@ -241,10 +244,13 @@ func SourcePolicyOf(annotations map[string]string) *SourcePolicy {
 			continue
 		}
 		found = true
-		if err := setting.setOnSource(&p, text); err != nil && setting.key == pinSetting {
-			p.PinFault = &Fault{Origin: OfSource, Key: setting.Key(), Value: text, Want: err.Error()}
-		} else if err != nil {
-			p.Faults = append(p.Faults, Fault{Origin: OfSource, Key: setting.Key(), Value: text, Want: err.Error()})
+		if err := setting.setOnSource(&p, text); err != nil {
+			fault := Fault{Origin: OfSource, Key: setting.Key(), Value: text, Want: err.Error()}
+			if setting.key == pinSetting {
+				p.PinFault = &fault
+			} else {
+				p.Faults = append(p.Faults, fault)
+			}
 		}
 	}
 	p.Unreloaded, p.Marked = foreignMarks(annotations)

@@ -54,7 +54,7 @@ func (w *stamping) goBack(s Selection, pin Pin) {
 	values := slices.DeleteFunc(slices.Clone(w.declined[s.Source]), func(value string) bool {
 		return value == sent || w.ring.holds(a.Namespace, s, value, content)
 	})
-	if !s.HoldOnly && !w.ring.NamesSnapshot(a.Namespace, s.Source, content, pin.Snapshot) && !w.ring.holds(a.Namespace, s, sent, content) {
+	if !w.ring.NamesSnapshot(a.Namespace, s.Source, content, pin.Snapshot) && !w.ring.holds(a.Namespace, s, sent, content) {
 		values = slices.Insert(values, 0, w.ring.Digest(a.Namespace, s, content))
 		w.decision.Findings = append(w.decision.Findings, Finding{Reason: UndoTaken, Source: s.Source, Text: a.madeAt(s.Source)})
 	}

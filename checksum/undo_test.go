@@ -17,7 +17,9 @@ import (
 var (
 	thirdly  = world{message: text("a", "3"), password: text("password", "p")}
 	fourthly = world{message: text("a", "4"), password: text("password", "p")}
-	newPass  = world{message: text("a", "2"), password: text("password", "q")}
+	// editedExtra is withExtra, both of its ConfigMaps edited.
+	editedExtra = world{message: text("a", "2"), password: text("password", "p"), extra: text("x", "2")}
+	newPass     = world{message: text("a", "2"), password: text("password", "q")}
 )
 
 func pinningPolicy() checksum.Policy {
@@ -62,6 +64,7 @@ func unproven(a checksum.Admission) checksum.Admission {
 type pinCase struct {
 	admission checksum.Admission // what TestPins fills in is missing
 	policy    func(*checksum.Policy)
+	off       bool // the process does not pin
 	now       world
 	stale     bool
 	want      checksum.Reason
@@ -74,7 +77,7 @@ type pinCase struct {
 func (c *pinCase) run(t *testing.T) {
 	t.Helper()
 	a := c.admission
-	a.Namespace, a.Fresh, a.References, a.Pinning = namespace, !c.stale, reads, true
+	a.Namespace, a.Fresh, a.References, a.Pinning = namespace, !c.stale, reads, !c.off
 	a.Policy = pinningPolicy()
 	if c.policy != nil {
 		c.policy(&a.Policy)
@@ -134,82 +137,13 @@ func told(reason checksum.Reason, source checksum.Source, text string) checksum.
 	return checksum.Finding{Reason: reason, Source: source, Text: text}
 }
 
-func (w world) without(source checksum.Source) checksum.Records {
-	records := w.pinned()
-	delete(records.Stamps, checksum.StampKey(source))
-	return records
-}
-
 const unprovenText = "what it holds now could not be proven in time"
 
-// "On a workload that pins", the pages of pins.md.
-func TestPins(t *testing.T) {
-	someKeys := checksum.Records{Stamps: present.stamps(key(1), message, password, extra), Pins: map[string]string{checksum.PinsAnnotation: present.pins(key(1)).String()}}
-	for about, c := range map[string]pinCase{
-		"CREATE stamps and pins, and the snapshot has to be made first": {
-			admission: created, now: present, want: checksum.Stamped, records: present.pinned(), makes: []checksum.Source{message},
-		},
-		"an optional source is pinned where it exists": {
-			admission: created, now: withExtra, want: checksum.Stamped, records: withExtra.pinned(), makes: []checksum.Source{extra, message},
-		},
-		"without the policy there are no pins": {
-			admission: created, now: present, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Stamped, records: present.all(),
-		},
-		"without the policy they go when the template is stamped anyway": {
-			admission: held(changedTemplate, present.pinned()), now: present, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Stamped, records: present.all(),
-		},
-		"to switch pins off restarts nothing": {
-			admission: held(rolling, present.pinned()), now: present, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Kept, records: present.pinned(),
-		},
-		"to switch pins on restarts nothing": {
-			admission: held(rolling, present.all()), now: present, want: checksum.Kept, records: present.all(),
-		},
-		"mode observe pins nothing": {
-			admission: created, now: withExtra, policy: func(p *checksum.Policy) { p.Observe = true }, want: checksum.Stamped, records: withExtra.all(),
-			findings: []checksum.Finding{{Reason: checksum.NotPinned, Text: "mode is observe"}},
-		},
-		"what is not proven is not pinned": {
-			admission: created, now: present, stale: true, want: checksum.Stamped, records: present.all(),
-			findings: []checksum.Finding{told(checksum.NotPinned, message, unprovenText)},
-		},
-		"without proof a pin on record stays beside its stamp on record": {
-			admission: held(changedTemplate, present.pinned()), now: edited, stale: true, want: checksum.Stamped, records: present.pinned(),
-		},
-		"without proof a pin on record goes where a baseline has become the stamp": {
-			admission: held(changedTemplate, checksum.Records{Stamps: present.pinned().Stamps, Pins: present.pinned().Pins, Baseline: edited.values(key(2), message)}),
-			now:       edited, stale: true, want: checksum.Stamped, records: edited.all(), findings: []checksum.Finding{told(checksum.NotPinned, message, unprovenText)},
-		},
-		"a changed template takes a fresh snapshot": {
-			admission: held(changedTemplate, present.pinned()), now: edited, want: checksum.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
-		},
-		"a snapshot on record stays under its old key while it stands for the content": {
-			admission: held(changedTemplate, someKeys), now: present, want: checksum.Stamped, records: someKeys, makes: []checksum.Source{message},
-		},
-		"a roll stamps and pins": {
-			admission: held(rolling, present.pinned()), now: edited, want: checksum.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
-		},
-		"a missing source is not pinned": {
-			admission: held(changedTemplate, present.pinned()), now: noMessage, want: checksum.Stamped, records: checksum.Records{Stamps: noMessage.stamps(key(2), password, extra)},
-			findings: []checksum.Finding{messageMissing},
-		},
-		"pins in a request are not believed": {
-			admission: checksum.Admission{Create: true, Sent: edited.pinned()}, now: present, want: checksum.Stamped, records: present.pinned(), makes: []checksum.Source{message},
-			findings: []checksum.Finding{foreignStamps},
-		},
-		"a setting that cannot be read pins nothing and holds nothing": {
-			admission: held(rolling, present.pinned()), now: edited, want: checksum.Stamped, records: edited.all(),
-			policy: func(p *checksum.Policy) {
-				*p = p.With(checksum.Level{Origin: checksum.OfWorkload, Annotations: map[string]string{"configstamp.dev/pin": "yes"}})
-			},
-			findings: []checksum.Finding{{Reason: checksum.PinUnreadable, Text: `configstamp.dev/pin: "yes": want false or true`}},
-		},
-		"annotations that would be too large go without pins, and keep their stamps": {
-			admission: checksum.Admission{Create: true, TemplateBytes: 240<<10 - 300}, now: present, want: checksum.Stamped, records: present.all(),
-			findings: []checksum.Finding{{Reason: checksum.NotPinned, Text: "with its pins the annotations would exceed 240 KiB"}},
-		},
-	} {
-		t.Run(about, c.run)
-	}
+func extraAlone(message, extraOf world) checksum.Records {
+	records := message.all()
+	records.Stamps[checksum.StampKey(extra)] = extraOf.all().Stamps[checksum.StampKey(extra)]
+	records.Pins = map[string]string{checksum.PinsAnnotation: checksum.Pins{extra: extraOf.pins(key(2))[extra]}.String()}
+	return records
 }
 
 func back(source checksum.Source) checksum.Finding {
@@ -280,6 +214,25 @@ func TestUndo(t *testing.T) {
 			admission: undoing(edited.pinned(), present.pinned()), now: edited, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Restored, records: edited.pinned(),
 			findings: []checksum.Finding{foreignStamps},
 		},
+		"an undo to a revision without pins is answered as without pins": {
+			admission: undoing(edited.pinned(), present.all()), now: edited, want: checksum.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
+		},
+		"in a process without pins, an undo is not believed": {
+			admission: undoing(edited.pinned(), present.pinned()), now: edited, off: true, want: checksum.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
+		},
+		"an undo to declined content ends that": {
+			admission: undoing(declining(edited.pinned(), present, fourthly), present.pinned()), now: thirdly, want: checksum.UndoTaken, records: declining(present.pinned(), thirdly, fourthly),
+			findings: []checksum.Finding{back(message)},
+		},
+		"declined content of a source that was not pinned then is taken": {
+			admission: undoing(declining(withExtra.pinned(), edited), extraAlone(withExtra, withExtra)), now: editedExtra, want: checksum.UndoTaken,
+			records: func() checksum.Records {
+				records := extraAlone(editedExtra, withExtra)
+				values := editedExtra.values(key(2), message, extra)
+				records.Declined = checksum.Declined{message: {values[message]}, extra: {values[extra]}}.String()
+				return records
+			}(), findings: []checksum.Finding{back(extra), {Reason: checksum.NotUndone, Source: message}},
+		},
 		"if a snapshot is gone, it is answered as without pins": {
 			admission: checksum.Admission{UndoLost: true, Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: checksum.Restored, records: edited.pinned(),
 			findings: []checksum.Finding{{Reason: checksum.UndoLost}},
@@ -291,6 +244,10 @@ func TestUndo(t *testing.T) {
 		"where the revisions cannot be read, all on record stays": {
 			admission: unproven(held(changedTemplate, declining(present.pinned(), edited))), now: edited, want: checksum.Stamped, records: declining(present.pinned(), edited),
 			findings: []checksum.Finding{{Reason: checksum.DeclinedKept, Source: message}, {Reason: checksum.UndoUnknown}},
+		},
+		"also where nothing is declined": {
+			admission: unproven(held(changedTemplate, present.pinned())), now: edited, want: checksum.Stamped, records: present.pinned(),
+			findings: []checksum.Finding{{Reason: checksum.UndoUnknown}},
 		},
 		"stamps in a request that is no undo are ignored": {
 			admission: checksum.Admission{Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: checksum.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
@@ -383,5 +340,14 @@ func TestDeclined(t *testing.T) {
 		},
 	} {
 		t.Run(about, c.run)
+	}
+}
+
+func TestAnUndoNeedsContent(t *testing.T) {
+	if a := (checksum.Admission{Undo: true}); !a.NeedsContent() {
+		t.Error("an undo of our own roll changes no template, and is decided without content")
+	}
+	if checksum.AskerOf(checksum.AcceptManager) != checksum.Roller {
+		t.Error("who accepts asks for no roll")
 	}
 }

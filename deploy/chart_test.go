@@ -57,6 +57,7 @@ var everything = []string{
 	"workloads[0].group=example.com", "workloads[0].version=v1", "workloads[0].resource=engines", "workloads[0].template=spec.deep.template", "workloads[0].rollout=Ready",
 	"webhook.extraArgs={--freshness-timeout=1s}", "priorityClassName=high", "imagePullSecrets[0].name=pull", "podLabels.team=x",
 	"impact.secrets=true", "impact.serviceAccounts={ci/deployer}", "pods.enabled=true", "metrics.byNamespace=20",
+	"pins.enabled=true", "policy.pin=true", "pins.snapshots=3", "admissionPolicy.alsoOnSnapshots={team,example.com/owner}",
 }
 
 // variants are values that have to render well.
@@ -71,6 +72,8 @@ var variants = map[string][]string{
 	"a service monitor":       {"metrics.serviceMonitor.enabled=true"},
 	"the namespace":           {"namespace.create=true"},
 	"without a policy":        {"admissionPolicy.enabled=false"},
+	"pins":                    {"pins.enabled=true"},
+	"pins, namespaced":        {"namespaces={a,b}", "pins.enabled=true"},
 	"Secrets alone":           {"impact.configMaps=false", "impact.secrets=true"},
 	"without warnings":        {"impact.configMaps=false", "certificates.mode=self-managed"},
 	"the node's network":      {"hostNetwork=true", "namespace.create=true"},
@@ -144,13 +147,13 @@ func flags(t *testing.T, command string) map[string]bool {
 // YAML has its own mind about words and numbers.
 func TestValuesOfAFileAreWhatTheySay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "values.yaml")
-	text := "rollouts: {step: off, maxUnsettled: 1000000}\nnamespaces: ['2024', 'on', 'null']\n"
+	text := "policy: {pause: true}\nrollouts: {step: off, maxUnsettled: 1000000}\nnamespaces: ['2024', 'on', 'null']\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	objects := rendered(t, "--values="+file)
 	args := only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[1].Args
-	for _, want := range []string{"--step=off", "--max-unsettled=1000000", "--namespaces=2024,on,null"} {
+	for _, want := range []string{"--step=off", "--pause=true", "--max-unsettled=1000000", "--namespaces=2024,on,null"} {
 		if !slices.Contains(args, want) {
 			t.Errorf("no %s in %q", want, args)
 		}
@@ -226,8 +229,8 @@ func TestEveryKindIsInRulesRightsAndPolicy(t *testing.T) {
 			}
 		}
 	}
-	if len(configuration.Webhooks) != 3 {
-		t.Errorf("%d entries, want 3", len(configuration.Webhooks))
+	if len(configuration.Webhooks) != 4 {
+		t.Errorf("%d entries, want 4", len(configuration.Webhooks))
 	}
 }
 

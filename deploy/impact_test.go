@@ -109,7 +109,7 @@ func TestImpact_IsServedWhereItIsAsked(t *testing.T) {
 
 // What is not asked for is not there, nor where values are those of an earlier chart.
 func TestImpact_OffLeavesNothing(t *testing.T) {
-	for _, values := range [][]string{noImpact, {"impact=null", "pods=null", "metrics.byNamespace=null"}, {"impact.configMaps=false", "certificates.mode=self-managed"}} {
+	for _, values := range [][]string{noImpact, {"impact=null", "pods=null", "pins=null", "metrics.byNamespace=null"}, {"impact.configMaps=false", "certificates.mode=self-managed"}} {
 		objects := rendered(t, values...)
 		controller := &only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[1]
 		if len(all[*validating](objects)) > 0 || len(only[*corev1.Service](t, objects).Spec.Ports) != 1 || len(controller.Ports) != 1 || len(controller.VolumeMounts) > 0 {

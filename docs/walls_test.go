@@ -64,6 +64,7 @@ func TestWalls_RulesArePure(t *testing.T) {
 			return pureTypes(path) || knows("checksum", "internal/workload", "internal/rollout", "internal/forecast", "internal/podtruth", "internal/seen")(path)
 		},
 		"internal/podtruth": func(path string) bool { return pureTypes(path) || knows("checksum")(path) },
+		"internal/pinning":  func(path string) bool { return pureTypes(path) || knows("checksum")(path) },
 		"internal/draw":     knows("internal/answer"),
 		"internal/manifest": func(path string) bool {
 			return path != "os" && path != "net/http" && !strings.HasPrefix(path, "k8s.io/client-go") && (!strings.HasPrefix(path, module) || knows("checksum", "internal/workload")(path))

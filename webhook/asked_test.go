@@ -154,6 +154,9 @@ func TestWhoElseAsksIsAnsweredAsEver(t *testing.T) {
 			continue
 		}
 		c, _ := readCase(t, file)
+		if c.Unmade != nil {
+			continue // a dry run makes no snapshot, and so cannot know
+		}
 		for _, manager := range []string{"", "kubectl-edit", checksum.RecordingManager, checksum.RollingManager} {
 			answers := map[bool]*admissionv1.AdmissionResponse{}
 			for _, dry := range []bool{false, true} {

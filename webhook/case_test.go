@@ -62,12 +62,16 @@ type testCase struct {
 	NoLookup bool
 	// PadTemplate and PadWorkload add an annotation of so many bytes.
 	PadTemplate, PadWorkload int
+
+	pinsCase `json:",inline"`
 }
 
 type caseAnswer struct {
 	Outcome  string           `json:"outcome"`
 	Warnings []string         `json:"warnings,omitempty"`
 	Patch    []patchOperation `json:"patch,omitempty"`
+	// Made are the snapshots that were made.
+	Made []string `json:"made,omitempty"`
 }
 
 type patchOperation struct {
@@ -200,6 +204,26 @@ func field(t testing.TB, raw json.RawMessage, path ...string) any {
 	return value
 }
 
+var snapshotForm = regexp.MustCompile(`<snapshot (configmap/[a-z0-9.-]+)( before)?>`)
+
+// snapshots replaces <snapshot …> by the name.
+func snapshots(t testing.TB, c testCase, text string) string {
+	t.Helper()
+	return snapshotForm.ReplaceAllStringFunc(text, func(form string) string {
+		parts := snapshotForm.FindStringSubmatch(form)
+		source, err := checksum.ParseSource(parts[1])
+		held := c.Sources
+		if parts[2] != "" {
+			held = c.Before
+		}
+		content := contents(t, held)[source]
+		if err != nil || content == nil {
+			return form
+		}
+		return checksum.NewRing(newKey).SnapshotName(caseNamespace, source, content)
+	})
+}
+
 var digestForm = regexp.MustCompile(`<digest ((?:configmap|secret|secretproviderclass)/[a-z0-9.-]+)( before)?( under the old key| under a lost key)?>`)
 
 // digests gives the function that replaces <digest …> by the value.
@@ -216,7 +240,7 @@ func digests(t testing.TB, c testCase, object json.RawMessage) func(string) stri
 		selections[s.Source] = s
 	}
 	return func(text string) string {
-		return digestForm.ReplaceAllStringFunc(text, func(form string) string {
+		return digestForm.ReplaceAllStringFunc(snapshots(t, c, text), func(form string) string {
 			parts := digestForm.FindStringSubmatch(form)
 			source, err := checksum.ParseSource(parts[1])
 			if err != nil {

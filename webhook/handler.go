@@ -92,13 +92,19 @@ type Handler struct {
 	// bound beyond that of People and Keys. What our own account asks for is bounded by
 	// Own, and by the time that the API server waits for us.
 	Patience time.Duration
-	// Announce hears of clients that fight with us over a workload; nil: nobody does.
+	// Snapshots make and read those that pods are pinned to, and Revisions tell what an undo
+	// goes back to; nil: nothing is pinned.
+	Snapshots Snapshots
+	Revisions Revisions
+	// Announce hears of clients that fight with us over a workload, of undos, and of what
+	// could not be pinned; nil: nobody does.
 	Announce Announcer
 	// Now is the clock by which such fights are counted; nil is the real one.
 	Now func() time.Time
 
 	underWay  watchdog.Work
 	stripping stripping
+	unpinned  telling
 	bodies    bodies
 }
 
@@ -135,8 +141,10 @@ const stuckAfter = 5 * time.Minute
 
 // Healthy says why the process should be started anew, nil when that would not help:
 // an admission hangs, which no request to the API server can cause.
-func (h *Handler) Healthy(now time.Time) error {
-	if oldest := h.underWay.Oldest(); !oldest.IsZero() && now.Sub(oldest) > stuckAfter {
+func (h *Handler) Healthy(now time.Time) error { return hanging(&h.underWay, now) }
+
+func hanging(underWay *watchdog.Work, now time.Time) error {
+	if oldest := underWay.Oldest(); !oldest.IsZero() && now.Sub(oldest) > stuckAfter {
 		return fmt.Errorf("an admission has been under way for %s", now.Sub(oldest).Round(time.Second))
 	}
 	return nil
@@ -202,6 +210,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: namespace.Settings},
 	).Translated(candidate.Foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
 	warnings = append(warnings, said(misses)...)
+	h.undo(ctx, request, object, old, &admission)
 
 	var ring *checksum.Ring
 	if admission.NeedsContent() {
@@ -211,6 +220,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		}
 		warnings = append(warnings, unnameable(references, &admission.Policy)...)
 		admission.Selections = checksum.Selections(references, admission.Policy)
+		admission.References = references
 		if ring, err = h.look(ctx, request, &admission); err != nil {
 			why := checksum.SourcesUnknown
 			if errors.Is(err, errNoKey) {
@@ -224,6 +234,8 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		}
 	}
 	decision := checksum.Decide(ring, admission)
+	h.makeSnapshots(ctx, request, &decision)
+	h.announcePins(request, old.UID, decision.Findings)
 	if decision.Outcome == checksum.Restored {
 		h.watchStripping(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
@@ -277,6 +289,7 @@ func (h *Handler) asked(request *admissionv1.AdmissionRequest, object, old *work
 		admission.Asker = checksum.AskerOf(fieldManager(request))
 		admission.TemplateChanged = !object.Template.Same(&old.Template)
 	}
+	h.pins(request, object, old, &admission)
 	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
 	return admission, warnings
 }

@@ -41,6 +41,9 @@ func TestCases(t *testing.T) {
 			request := c.request(t, sent)
 			response := admit(silent(t), t, handler, request)
 			got := answerOf(t, response)
+			if shelf, pins := handler.Snapshots.(*shelf); pins {
+				got.Made = slices.Clone(shelf.made)
+			}
 			if *update {
 				writeAnswer(t, name+".answer.yaml", c, got, fill)
 			}
@@ -60,7 +63,7 @@ func TestCases(t *testing.T) {
 			if again.Patch != nil {
 				t.Errorf("a reinvocation changes it again: %s", again.Patch)
 			}
-			if got.Outcome == checksum.Stamped.Label() && !c.Unproven {
+			if got.Outcome == checksum.Stamped.Label() && !c.Unproven && !c.NoRevisions {
 				rolling := testCase{Operation: admissionv1.Update, FieldManager: checksum.RollingManager, Stored: result}
 				if again := admit(silent(t), t, handler, rolling.request(t, result)); again.Patch != nil {
 					t.Errorf("what was stamped is not true: %s", again.Patch)
@@ -86,6 +89,7 @@ func (c *testCase) handler(t testing.TB) *Handler {
 		keys.unreachable = errUnproven
 	}
 	handler.Keys = keys
+	c.pinning(t, handler)
 	return handler
 }
 
@@ -124,6 +128,14 @@ func writeAnswer(t *testing.T, file string, c testCase, answer caseAnswer, fill 
 		t.Fatal(err)
 	}
 	symbolic := string(text)
+	for _, time := range []string{"", " before"} {
+		for _, name := range slices.Concat(slices.Sorted(maps.Keys(c.Sources)), slices.Sorted(maps.Keys(c.Before))) {
+			form := "<snapshot " + name + time + ">"
+			if value := fill(form); value != form {
+				symbolic = strings.ReplaceAll(symbolic, value, form)
+			}
+		}
+	}
 	for _, key := range []string{"", " under the old key", " under a lost key"} {
 		for _, time := range []string{"", " before"} {
 			names := append(slices.Sorted(maps.Keys(c.Sources)), slices.Sorted(maps.Keys(c.Before))...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/klog/v2"
 
@@ -22,36 +23,47 @@ type bodies = admission.Bodies
 // with a uid always gets a review that allows. What is no review at all gets an
 // HTTP error, which the API server treats as its failurePolicy says.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	serve(w, r, &h.bodies, h.Metrics.refused, func(ctx context.Context, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return h.Admit(ctx, request).response(request)
+	})
+}
+
+func serve(w http.ResponseWriter, r *http.Request, bodies *bodies, refused func(status int), admit func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) {
 	log := klog.FromContext(r.Context())
-	body := h.bodies.Get()
-	defer h.bodies.Put(body)
+	body := bodies.Get()
+	defer bodies.Put(body)
 	request, status, err := admission.Read(w, r, body)
 	if err != nil {
-		h.Metrics.refused(status)
+		refused(status)
 		log.Info("Not an admission review", "status", status, "reason", err.Error())
 		http.Error(w, "configstamp: "+err.Error(), status)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), admission.Within(r))
 	defer cancel()
-	admission.Write(w, log, h.Admit(ctx, request).response(request))
+	admission.Write(w, log, admit(ctx, request))
 }
 
-// response is the answer in the API's form; there is no patch when nothing changes.
+// response is the answer in the API's form.
 func (a Answer) response(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	return allow(request, a.Outcome.Label(), a.Patch, a.Warnings)
+}
+
+// allow allows a request; there is no patch when nothing changes.
+func allow(request *admissionv1.AdmissionRequest, outcome string, operations []jsonpatch.Operation, warnings []string) *admissionv1.AdmissionResponse {
 	response := &admissionv1.AdmissionResponse{
 		UID:              request.UID,
 		Allowed:          true,
-		Warnings:         a.Warnings,
-		AuditAnnotations: map[string]string{"outcome": a.Outcome.Label()},
+		Warnings:         warnings,
+		AuditAnnotations: map[string]string{"outcome": outcome},
 	}
-	if more := len(a.Warnings) - maxWarnings; more > 0 {
-		response.Warnings = append(a.Warnings[:maxWarnings:maxWarnings], fmt.Sprintf("configstamp: and %d more", more))
+	if more := len(warnings) - maxWarnings; more > 0 {
+		response.Warnings = append(warnings[:maxWarnings:maxWarnings], fmt.Sprintf("configstamp: and %d more", more))
 	}
-	if len(a.Patch) == 0 {
+	if len(operations) == 0 {
 		return response
 	}
-	patch, err := encode(a.Patch)
+	patch, err := encode(operations)
 	if err != nil {
 		response.Warnings = append(response.Warnings, "configstamp: internal error: admitted without checksums")
 		return response

@@ -13,9 +13,9 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
-// Announcer tells people something about a workload, as a Warning event does.
-// It is called while a request waits, so it must not block.
-type Announcer func(workload corev1.ObjectReference, sentence string)
+// Announcer tells people something about a workload, as an event does that the reason
+// has. It is called while a request waits, so it must not block.
+type Announcer func(workload corev1.ObjectReference, why checksum.Reason, sentence string)
 
 // A client that takes our records away strippingLimit times within
 // strippingWindow is a program that writes the whole object in a loop, not a
@@ -77,18 +77,27 @@ func (h *Handler) watchStripping(request *admissionv1.AdmissionRequest, uid type
 	if h.Announce == nil || isDryRun(request) || !lacks(sent, held) || !h.stripping.count(uid, h.now()) {
 		return
 	}
-	who := fmt.Sprintf("user %q", request.UserInfo.Username)
-	if manager := fieldManager(request); manager != "" {
-		who = fmt.Sprintf("field manager %q", manager)
-	}
-	h.Announce(corev1.ObjectReference{
+	h.Announce(workloadOf(request, uid), checksum.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
+		clientOf(request), checksum.InjectLabel, checksum.InjectDisabled))
+}
+
+// workloadOf is the object of a request, for events.
+func workloadOf(request *admissionv1.AdmissionRequest, uid types.UID) corev1.ObjectReference {
+	return corev1.ObjectReference{
 		APIVersion: schema.GroupVersion{Group: request.Kind.Group, Version: request.Kind.Version}.String(),
 		Kind:       request.Kind.Kind,
 		Namespace:  request.Namespace,
 		Name:       request.Name,
 		UID:        uid,
-	}, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
-		who, checksum.InjectLabel, checksum.InjectDisabled))
+	}
+}
+
+// clientOf names who sends a request.
+func clientOf(request *admissionv1.AdmissionRequest) string {
+	if manager := fieldManager(request); manager != "" {
+		return fmt.Sprintf("field manager %q", manager)
+	}
+	return fmt.Sprintf("user %q", request.UserInfo.Username)
 }
 
 // lacks reports whether a request leaves out something that is on record.

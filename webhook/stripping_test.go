@@ -10,6 +10,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 // fight is a handler with a clock of its own, and what it announced.
@@ -25,7 +27,7 @@ func newFight(t *testing.T, name string) (*fight, *admissionv1.AdmissionRequest)
 	request.OldObject.Raw = []byte(strings.Replace(string(request.OldObject.Raw), `"name":"web-app"`, `"name":"web-app","uid":"`+string(stolen)+`"`, 1))
 	f := &fight{Handler: handler, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	handler.Now = func() time.Time { return f.clock }
-	handler.Announce = func(workload corev1.ObjectReference, sentence string) {
+	handler.Announce = func(workload corev1.ObjectReference, _ checksum.Reason, sentence string) {
 		f.workloads = append(f.workloads, workload)
 		f.sentences = append(f.sentences, sentence)
 	}

@@ -28,6 +28,7 @@ type controllerOptions struct {
 	excluded    []string
 	spaces      int
 	pods        bool
+	snapshots   snapshotOptions
 	leaderElect bool
 	lease       string
 	step        string
@@ -60,6 +61,7 @@ func controllerCommand() *cobra.Command {
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces that are never served, in addition to configstamp's own; ignored with --namespaces. The webhook configuration has to say the same")
 	flags.IntVar(&o.spaces, "namespace-metrics", 0, fmt.Sprintf("how many namespaces have metric series of their own, at most %d; the others are summed as (others). 0: no metrics by namespace", shortlist.Most))
 	flags.BoolVar(&o.pods, "pods", false, "measure which pods of opted-in namespaces have the current content of their sources (configstamp_pods); needs the right to list and watch pods")
+	o.snapshots.add(flags)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while this replica holds the lease; needed with several replicas")
 	flags.StringVar(&o.lease, "lease", "configstamp-controller", "name of the leader's Lease, in configstamp's own namespace")
 	describeEnvironment(command)
@@ -67,7 +69,7 @@ func controllerCommand() *cobra.Command {
 }
 
 func (o *controllerOptions) check() error {
-	errs := []error{o.common.check(), o.impact.check(&o.serving)}
+	errs := []error{o.common.check(), o.impact.check(&o.serving), o.snapshots.check()}
 	if o.settle < 0 {
 		errs = append(errs, fmt.Errorf("--settle=%s: want no less than 0s", o.settle))
 	}
@@ -180,6 +182,9 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
 	if err := o.followPods(p, rules, c); err != nil {
+		return err
+	}
+	if err := o.collectSnapshots(p, c); err != nil {
 		return err
 	}
 

@@ -82,7 +82,7 @@ var (
 func exposed(t *testing.T, process string) map[string]*metric {
 	t.Helper()
 	certificate, trust := certificateFiles(t)
-	args := append([]string{process, "--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--metrics-tls", "--secret-provider-classes"}, certificate...)
+	args := append([]string{process, "--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--metrics-tls", "--secret-provider-classes", "--pins"}, certificate...)
 	more := map[string][]string{
 		"webhook":    {"--address=127.0.0.1:0"},
 		"controller": {"--impact-address=127.0.0.1:0", "--namespace-metrics=1", "--pods"},

@@ -40,6 +40,7 @@ type common struct {
 	dialects      []string
 	workloads     []string
 	providers     bool
+	pins          bool
 	logFormat     string
 	verbosity     int
 }
@@ -63,6 +64,8 @@ func (o *common) add(flags *pflag.FlagSet) {
 		"Argo Rollouts, DeploymentConfigs, CloneSets and Knative Services need no flag: configstamp looks after them while the cluster serves them")
 	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report; "+
 		"as soon as the cluster serves secretproviderclasspodstatuses")
+	flags.BoolVar(&o.pins, "pins", false, "let workloads pin (configstamp.dev/pin): their pods start with the content that their templates were stamped with, from snapshots; "+
+		"needs the right to create and delete ConfigMaps, and to list ReplicaSets, ControllerRevisions and Jobs; the webhook configuration then needs the entry pins.configstamp.dev")
 	o.serving.add(flags)
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0: what an operator acts on; 2: each admission; 4: what client-go does; at most %d", maxVerbosity))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
+	"github.com/configstamp/configstamp/internal/archive"
 	"github.com/configstamp/configstamp/internal/discovery"
 	"github.com/configstamp/configstamp/internal/eventqueue"
 	"github.com/configstamp/configstamp/internal/keyring"
@@ -28,6 +29,7 @@ type process struct {
 	store    *source.Store
 	spaces   *namespace.Store
 	keys     *keyring.Keyring
+	archive  *archive.Archive // nil: the process does not pin
 	registry *prometheus.Registry
 	started  time.Time
 	signs    map[string]func() time.Time // when the watches of what last showed life
@@ -84,7 +86,10 @@ func newProcess(o *common, name string) (*process, error) {
 		events:   eventqueue.New("configstamp", countEvents(create(events), registry)),
 	}
 	p.tellOfStores(o.providers)
-	return p, nil
+	if o.pins {
+		p.archive, err = archive.New(config, archive.Options{Store: store, Ring: p.keys.Ring, Registry: registry})
+	}
+	return p, err
 }
 
 func clusterConfig(kubeconfig string) (*rest.Config, error) {

@@ -139,7 +139,7 @@ func TestTheWordOfADefaultMeansIt(t *testing.T) {
 // TestPublishedSettingsAreWhatTheArgumentsGive: the program itself reads the arguments of
 // each container, in what is rendered in the tree and, where HELM is set, with more values.
 func TestPublishedSettingsAreWhatTheArgumentsGive(t *testing.T) {
-	for _, file := range []string{"deploy/install.yaml", "deploy/install-self-managed.yaml", "e2e/testdata/everything.yaml", "e2e/testdata/namespaced.yaml"} {
+	for _, file := range []string{"deploy/install.yaml", "deploy/install-self-managed.yaml", "e2e/testdata/everything.yaml", "e2e/testdata/namespaced.yaml", "e2e/testdata/pins.yaml"} {
 		manifest, err := os.ReadFile(filepath.Join("..", "..", file))
 		if err != nil {
 			t.Fatal(err)
@@ -154,6 +154,8 @@ func TestPublishedSettingsAreWhatTheArgumentsGive(t *testing.T) {
 	for _, values := range []string{
 		"policy.restartOn=startup,policy.mode=observe,policy.pause=true,policy.minInterval=5m,policy.window=Mon-Fri 22:00-04:00 Europe/Berlin",
 		"policy.ignore=secret/db-*\\,configmap/x,policy.also=configmap/routes,rollouts.step=off,rollouts.maxUnsettled=2%,rollouts.settle=90s",
+		"pins.enabled=true,pins.snapshots=0,pins.grace=90m,pods.enabled=true",
+		"pins.snapshots=3,controller.extraArgs={--pins,--snapshots=4}",
 		"webhook.extraArgs={--freshness-timeout=1s},controller.extraArgs={--settle=5s,--step=3,--settle=7s}",
 		"webhook.extraArgs={--mode=observe},controller.extraArgs={--adopt=restart,--dialects=wave},dialects={reloader},secretProviderClasses=true",
 		"webhook.extraArgs={--restart-on=startup,--secret-provider-classes=false},secretProviderClasses=true",

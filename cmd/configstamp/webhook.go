@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/eventqueue"
+	"github.com/configstamp/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/webhook"
 )
@@ -93,11 +95,17 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		Patience:     o.freshnessTimeout,
 		Announce:     announce(p.events),
 	}
+	serves, healthy := http.Handler(handler), handler.Healthy
+	if o.pins {
+		if serves, healthy, err = pinning(p, handler); err != nil {
+			return err
+		}
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {
 		return fmt.Errorf("listening for admissions: %w; choose another --address", err)
 	}
-	server := &admission.Server{Handler: handler, GetCertificate: certificate.GetCertificate, Linger: o.linger, Drain: o.drain}
+	server := &admission.Server{Handler: serves, GetCertificate: certificate.GetCertificate, Linger: o.linger, Drain: o.drain}
 	ready := func() error { return p.ableToAdmit(ctx, certificate) }
 
 	// What the server needs outlives it: requests under way still read the
@@ -109,7 +117,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		group.Go(run)
 	}
 	group.Go(func() error { return certificate.Run(background) })
-	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready, handler.Healthy) })
+	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready, healthy) })
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	context.AfterFunc(background, cancel)
@@ -121,6 +129,19 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	err = errors.Join(err, group.Wait())
 	p.events.Finish(context.WithoutCancel(ctx), webhookTellsWithin)
 	return err
+}
+
+// pinning has the handler pin workloads, and serves Pods beside it.
+func pinning(p *process, handler *webhook.Handler) (serves http.Handler, healthy func(time.Time) error, err error) {
+	if handler.Revisions, err = revisions.New(p.config); err != nil {
+		return nil, nil, err
+	}
+	handler.Snapshots = p.archive
+	pods := &webhook.Pods{Archive: p.archive, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce}
+	mux := http.NewServeMux()
+	mux.Handle("/", handler)
+	mux.Handle(webhook.PodPath, pods)
+	return mux, func(now time.Time) error { return errors.Join(handler.Healthy(now), pods.Healthy(now)) }, nil
 }
 
 // ableToAdmit says what keeps the webhook from answering well, nil when nothing does.
@@ -161,7 +182,7 @@ func untilAble(ctx context.Context, able func() bool) {
 
 // announce puts what the webhook has to say about a workload into an event.
 func announce(recorder *eventqueue.Queue) webhook.Announcer {
-	return func(workload corev1.ObjectReference, sentence string) {
-		recorder.Eventf(&workload, nil, checksum.ChecksumsTakenAway.EventType(), checksum.ChecksumsTakenAway.Event(), "Admit", "%s", sentence)
+	return func(workload corev1.ObjectReference, why checksum.Reason, sentence string) {
+		recorder.Eventf(&workload, nil, why.EventType(), why.Event(), "Admit", "%s", sentence)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
 )
@@ -169,6 +170,17 @@ func TestDoctor(t *testing.T) {
 		"rights-of-pods": {set(ourSettings, "true", "data", "pods"), func(_ *testing.T, s *fakecluster.Server) {
 			s.Lacks = func(verb, resource, _, _ string) bool { return resource == "pods" && verb == "watch" }
 		}},
+		"pins":            {set(ourSettings, "true", "data", "pins"), podEntry(nil)},
+		"pins-no-entry":   {set(ourSettings, "true", "data", "pins")},
+		"pins-entry-off":  {set(ourSettings, "true", "data", "pins"), podEntry(selectsNothing)},
+		"pins-off":        {podEntry(selectsNothing)},
+		"pins-entry-left": {podEntry(nil)},
+		"pins-fail":       {set(ourSettings, "true", "data", "pins"), podEntry(func(e map[string]any) { delete(e, "failurePolicy"); delete(e, "timeoutSeconds") })},
+		"rights-of-pins": {set(ourSettings, "true", "data", "pins"), podEntry(nil), func(_ *testing.T, s *fakecluster.Server) {
+			s.Lacks = func(verb, resource, _, _ string) bool {
+				return resource == "configmaps" && verb != "get" || resource == "controllerrevisions" || resource == "secrets" && verb == "delete"
+			}
+		}},
 		"rights-of-no-pods": {func(_ *testing.T, s *fakecluster.Server) {
 			s.Lacks = func(verb, resource, _, _ string) bool { return resource == "pods" && verb == "watch" }
 		}},
@@ -214,6 +226,27 @@ func TestDoctor(t *testing.T) {
 			golden(t, "doctor/"+name, server, "doctor")
 		})
 	}
+}
+
+// podEntry adds the entry for Pods, as the chart has it, and changed.
+func podEntry(change func(map[string]any)) func(*testing.T, *fakecluster.Server) {
+	return func(t *testing.T, s *fakecluster.Server) {
+		object := s.Get(t, ourWebhooks)
+		all := object.Object["webhooks"].([]any)
+		entry := runtime.DeepCopyJSON(all[0].(map[string]any))
+		entry["name"], entry["timeoutSeconds"] = "pins.configstamp.dev", int64(1)
+		entry["rules"] = []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"pods"}, "operations": []any{"CREATE"}}}
+		if change != nil {
+			change(entry)
+		}
+		object.Object["webhooks"] = append(all, entry)
+		s.Put(object)
+	}
+}
+
+func selectsNothing(e map[string]any) {
+	nothing := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "DoesNotExist"}
+	e["namespaceSelector"] = map[string]any{"matchExpressions": []any{nothing}}
 }
 
 // namespaced makes the installation one that serves a list of namespaces.

@@ -31,7 +31,7 @@ func scenes() []scene {
 		{"payment-api-config: which deployments use this ConfigMap?", "one ConfigMap, four Deployments: the plugin named all of them and what an edit would do, and so it was; none was forgotten", payment},
 		{"web-tls: a certificate that is rotated", "a rotated certificate is served, by an app that reads it at its start", certificate},
 		{"Pulp: three Deployments share one settings Secret", "an operator-like set rolled together when its settings changed", pulp},
-		{"shop-settings: one bad edit, four applications", "a bad edit stopped at one of four applications, whose old pods went on serving; mended, it reached all", badEdit},
+		{"shop-settings: one bad edit, four applications", "a bad edit stopped at one of four applications, whose old pods went on serving; once fixed, it reached all", badEdit},
 		{"What it cannot do: bring back old content", "rollout undo brought no old content back, and said so", undo},
 	}
 }
@@ -224,7 +224,7 @@ func badEdit(ctx context.Context, s *stage) error {
 			return err
 		}
 	}
-	s.say("\n  One of four has new pods, which fail; its old ones serve, as its own rolling update keeps them. The others were not touched. The edit is mended.")
+	s.say("\n  One of four has new pods, which fail; its old ones serve, as its own rolling update keeps them. The others were not touched. The edit is fixed now.")
 	if err := s.edit(ctx, "configmap/shop-settings", "TIMEOUT: half-a-minute", "TIMEOUT: 45s"); err != nil {
 		return err
 	}

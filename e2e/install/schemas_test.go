@@ -23,6 +23,7 @@ var everything = []string{
 	"--set=dialects={reloader,wave}", "--set=secretProviderClasses=true", "--set=networkPolicy.enabled=true", "--set=flowControl.enabled=true",
 	"--set=metrics.exposure=tls", "--set=metrics.podMonitor.enabled=true", "--set=metrics.rules.enabled=true", "--set=metrics.dashboard.enabled=true",
 	"--set=workloads[0].group=example.com", "--set=workloads[0].version=v1", "--set=workloads[0].resource=engines", "--set=workloads[0].template=spec.template",
+	"--set=pins.enabled=true", "--set=admissionPolicy.alsoOnSnapshots={team}",
 }
 
 // prometheusOperator has the API server know the kinds of Prometheus Operator.

@@ -96,7 +96,7 @@ func TestImpactIsToldOfContentToWhoeverReadsWarnings(t *testing.T) {
 	} {
 		for _, kubernetes := range []string{"1.30", "1.37"} {
 			attributes := c.attributes()
-			said := matcherOf(t, attributes.GetResource().Resource+".configstamp.dev", kubernetes).Match(t.Context(), attributes, nil, nil)
+			said := matcherOf(t, "everything.yaml", attributes.GetResource().Resource+".configstamp.dev", kubernetes).Match(t.Context(), attributes, nil, nil)
 			if said.Error != nil || said.Matches != c.asked {
 				t.Errorf("Kubernetes %s, %s: asked: %t, by %q, %v", kubernetes, name, said.Matches, said.FailedConditionName, said.Error)
 			}
@@ -104,11 +104,11 @@ func TestImpactIsToldOfContentToWhoeverReadsWarnings(t *testing.T) {
 	}
 }
 
-// matcherOf compiles the conditions of an entry of everything.yaml as the API server does. An error
+// matcherOf compiles the conditions of an entry of a manifest as the API server does. An error
 // of theirs is one, whatever the failurePolicy is.
-func matcherOf(t *testing.T, entry, kubernetes string) matchconditions.Matcher {
+func matcherOf(t *testing.T, manifest, entry, kubernetes string) matchconditions.Matcher {
 	t.Helper()
-	all := policies(t, "everything.yaml")
+	all := policies(t, manifest)
 	at := slices.IndexFunc(all, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == entry })
 	if at < 0 {
 		t.Fatalf("there is no entry %s", entry)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -33,7 +34,7 @@ func TestExpressionsCompileOnTheOldestKubernetesOfTheChart(t *testing.T) {
 		t.Fatal("Chart.yaml says no kubeVersion")
 	}
 	compiled := 0
-	for _, policy := range append(policies(t, "everything.yaml"), policies(t, "namespaced.yaml")...) {
+	for _, policy := range slices.Concat(policies(t, "everything.yaml"), policies(t, "namespaced.yaml"), policies(t, "pins.yaml")) {
 		compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MustParseGeneric(string(oldest[1]))))
 		if err != nil {
 			t.Fatal(err)

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/e2e/harness"
+	"github.com/configstamp/configstamp/e2e/podtruth/process"
 	"github.com/configstamp/configstamp/e2e/rollouts/timeline"
 )
 
@@ -289,10 +288,9 @@ func (r *room) restart(whole bool) {
 		_ = run.Client.CoreV1().Pods(r.space.Namespace).Delete(r.t.Context(), pod.Name, metav1.DeleteOptions{})
 	case n < 3:
 		_, id, _ := strings.Cut(pod.Status.ContainerStatuses[number].ContainerID, "://")
-		if process := firstProcesses()[id]; process != "" {
+		if first := process.First()[id]; first != "" {
 			r.note("kill " + pod.Status.ContainerStatuses[number].Name + " of " + pod.Name)
-			pid, _ := strconv.Atoi(filepath.Base(process))
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_ = first.Kill()
 		}
 	default:
 		r.note(fmt.Sprintf("the liveness probe of %s fails at port %d", pod.Name, 3000+number))

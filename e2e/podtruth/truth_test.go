@@ -2,14 +2,14 @@ package podtruth
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/configstamp/configstamp/e2e/podtruth/process"
 )
 
 // content is what the API server holds now: a source's keys and values.
@@ -58,7 +58,7 @@ func (r *room) look() (map[string]*truth, content, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	processes := firstProcesses()
+	processes := process.First()
 	found := map[string]*truth{}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -96,47 +96,20 @@ func (r *room) content() (content, error) {
 	return now, nil
 }
 
-// firstProcesses are the first processes of the containers of this machine that run the
-// app, by the container's ID. A process that is still runc's is none.
-func firstProcesses() map[string]string {
-	found := map[string]string{}
-	files, _ := filepath.Glob("/proc/[0-9]*/cgroup")
-	for _, file := range files {
-		process := filepath.Dir(file)
-		command, err := os.ReadFile(filepath.Join(process, "cmdline"))
-		if err != nil || !isApp(string(command)) {
-			continue
-		}
-		groups, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		first, _, _ := strings.Cut(string(groups), "\n")
-		found[filepath.Base(first)] = process
-	}
-	return found
-}
-
-// isApp reports whether a command line is the app's.
-func isApp(command string) bool {
-	words := strings.Split(command, "\x00")
-	return len(words) > 2 && (words[1] == "strict" || words[1] == "lenient")
-}
-
 // truthOf compares what the containers of a pod have read with what there is now.
-func truthOf(pod *corev1.Pod, now content, processes map[string]string) *truth {
+func truthOf(pod *corev1.Pod, now content, processes map[string]process.Process) *truth {
 	t := &truth{Name: pod.Name, UID: string(pod.UID), Known: len(pod.Status.ContainerStatuses) == len(pod.Spec.Containers)}
 	statuses := slices.Clone(pod.Status.ContainerStatuses)
 	slices.SortFunc(statuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 	for _, status := range statuses {
 		_, id, _ := strings.Cut(status.ContainerID, "://")
-		process := processes[id]
-		if status.State.Running == nil || process == "" {
+		first := processes[id]
+		if status.State.Running == nil || first == "" {
 			t.Known = false
 			continue
 		}
 		t.IDs = append(t.IDs, id)
-		read, ok := readsOf(status.Name, process, now)
+		read, ok := readsOf(status.Name, first, now)
 		t.Known = t.Known && ok
 		t.Reads = append(t.Reads, read...)
 	}
@@ -145,17 +118,11 @@ func truthOf(pod *corev1.Pod, now content, processes map[string]string) *truth {
 
 // readsOf is what a container's first process has read, by the container's name; ok is false
 // when it has ended meanwhile.
-func readsOf(container, process string, now content) (read []reads, ok bool) {
-	text, err := os.ReadFile(filepath.Join(process, "environ"))
-	if err != nil || len(text) == 0 {
+func readsOf(container string, first process.Process, now content) (read []reads, ok bool) {
+	environment, err := first.Environment()
+	if err != nil {
 		return nil, false
 	}
-	environment := map[string]string{}
-	for pair := range strings.SplitSeq(string(text), "\x00") {
-		name, value, _ := strings.Cut(pair, "=")
-		environment[name] = value
-	}
-	root := filepath.Join(process, "root")
 	switch container {
 	case "env":
 		return []reads{
@@ -164,54 +131,23 @@ func readsOf(container, process string, now content) (read []reads, ok bool) {
 		}, true
 	case "from", "more":
 		return []reads{
-			{"configmap/env", "envFrom", maps.Equal(prefixed(environment, "CM_"), now["configmap/env"])},
-			{"secret/env", "envFrom", maps.Equal(prefixed(environment, "S_"), now["secret/env"])},
+			{"configmap/env", "envFrom", maps.Equal(process.Prefixed(environment, "CM_"), now["configmap/env"])},
+			{"secret/env", "envFrom", maps.Equal(process.Prefixed(environment, "S_"), now["secret/env"])},
 		}, true
 	case "sub":
-		setting, err1 := os.ReadFile(filepath.Join(root, "sub", "setting"))
-		token, err2 := os.ReadFile(filepath.Join(root, "sub", "token"))
+		setting, err1 := first.File("sub", "setting")
+		token, err2 := first.File("sub", "token")
 		return []reads{
-			{"configmap/file", "subPath", string(setting) == now["configmap/file"]["setting"]},
-			{"secret/file", "subPath", string(token) == now["secret/file"]["token"]},
+			{"configmap/file", "subPath", setting == now["configmap/file"]["setting"]},
+			{"secret/file", "subPath", token == now["secret/file"]["token"]},
 		}, err1 == nil && err2 == nil
 	case "live":
-		settings, ok1 := files(filepath.Join(root, "live", "settings"))
-		tokens, ok2 := files(filepath.Join(root, "live", "tokens"))
+		settings, err1 := first.Files("live", "settings")
+		tokens, err2 := first.Files("live", "tokens")
 		return []reads{
 			{"configmap/live", "live", maps.Equal(settings, now["configmap/live"])},
 			{"secret/live", "live", maps.Equal(tokens, now["secret/live"])},
-		}, ok1 && ok2
+		}, err1 == nil && err2 == nil
 	}
 	return nil, false
-}
-
-// prefixed are the variables with a prefix, without it.
-func prefixed(environment map[string]string, prefix string) map[string]string {
-	found := map[string]string{}
-	for name, value := range environment {
-		if key, ok := strings.CutPrefix(name, prefix); ok {
-			found[key] = value
-		}
-	}
-	return found
-}
-
-// files are those that a volume shows, with their content.
-func files(dir string) (map[string]string, bool) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, false
-	}
-	found := map[string]string{}
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), "..") {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
-		if err != nil {
-			return nil, false
-		}
-		found[entry.Name()] = string(text)
-	}
-	return found, true
 }

@@ -61,6 +61,7 @@ func (v *visit) webhook() string {
 	}
 	if len(ours) > 0 {
 		v.unselected(ours)
+		v.pods(ours)
 	}
 	return cmp.Or(v.unseen(v.Webhooks.Looked, listOfWebhooks), v.unseen(v.Endpoints.Looked, "endpointslices.discovery.k8s.io"))
 }

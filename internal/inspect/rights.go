@@ -33,6 +33,12 @@ func needed(settings *seen.Settings, installation, name string) (rights []seen.R
 		if settings.Pods {
 			add(namespace, "", "pods", "", "watch")
 		}
+		if settings.Pins {
+			add(namespace, "", "configmaps", "", "create", "delete")
+			add(namespace, "apps", "replicasets", "", "list")
+			add(namespace, "apps", "controllerrevisions", "", "list")
+			add(namespace, "batch", "jobs", "", "list")
+		}
 		add(namespace, "events.k8s.io", "events", "", "create")
 		for _, kind := range settings.Kinds.Readmitted() {
 			add(namespace, kind.Group, kind.Resource, "", "get", "list", "watch", "patch")

@@ -72,7 +72,7 @@ func defaults() map[string]string {
 		"excluded-namespaces": "kube-system",
 		"settle":              "2s", "step": "1", "max-unsettled": "default", "soak": "10s",
 		"crash-deadline": "30s", "rollout-deadline": "10m", "foreign-halt": "1h", "replicated": "together",
-		"max-unsettled-per-namespace": "0", "secret-provider-classes": "false", "pods": "false",
+		"max-unsettled-per-namespace": "0", "secret-provider-classes": "false", "pods": "false", "pins": "false",
 	}
 }
 
@@ -107,7 +107,7 @@ func settingsOf(texts map[string]string) (*seen.Settings, error) {
 			s.Kinds = s.Kinds.With(kind)
 		}
 	}
-	s.Pods = r.text("pods") == "true"
+	s.Pods, s.Pins = r.text("pods") == "true", r.text("pins") == "true"
 	s.Limits = r.limits()
 	return s, r.err
 }

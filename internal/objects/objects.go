@@ -80,6 +80,12 @@ func (c *Client[T]) Patch(ctx context.Context, name string, kind types.PatchType
 		VersionedParams(&metav1.PatchOptions{FieldManager: manager}, metav1.ParameterCodec))
 }
 
+// Delete takes an object away, if it still is the one of preconditions.
+func (c *Client[T]) Delete(ctx context.Context, name string, preconditions metav1.Preconditions) error {
+	return c.REST.Delete().NamespaceIfScoped(c.namespace, c.namespace != "").Resource(c.resource).Name(name).
+		Body(&metav1.DeleteOptions{Preconditions: &preconditions}).Do(ctx).Error()
+}
+
 func (c *Client[T]) do(ctx context.Context, request *rest.Request) (object T, err error) {
 	answer, err := request.NamespaceIfScoped(c.namespace, c.namespace != "").Resource(c.resource).Do(ctx).Get()
 	if err != nil {

@@ -26,7 +26,7 @@ func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 		return free || !p.needsSlot(p.records[w.user])
 	}
 	switch {
-	case c.stop != nil: // one that holds up others may always be mended
+	case c.stop != nil: // one that holds up others may always be fixed
 		return c.try(&c.last, gets)
 	case len(c.ready)+len(c.holding) == 0 && len(c.busy) == 0:
 		return c.try(&c.last, gets)

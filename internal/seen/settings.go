@@ -30,6 +30,8 @@ type Settings struct {
 	Namespaces, Excluded []string
 	// Pods tells that the controller follows pods.
 	Pods bool
+	// Pins tells that workloads can have their pods pinned.
+	Pins bool
 	// Limits are how much rolls at once. Unsettled may be a share.
 	Limits rollout.Limits
 }

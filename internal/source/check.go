@@ -304,5 +304,8 @@ func (c *Checker) whole(ctx context.Context, namespace string, source checksum.S
 	if !ok {
 		return Record{}, fmt.Errorf("reading %s: the API server answered with %T", source, obj)
 	}
+	if o.snapshot != nil { // which is no source
+		return Record{}, nil
+	}
 	return o.record(), nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/snapshot"
 	"github.com/configstamp/configstamp/internal/wire"
 )
 
@@ -43,13 +44,17 @@ func (c *condenser) condense(kind string, message []byte) (runtime.Object, error
 	})
 	var meta metadata
 	entries := make([]checksum.Entry, 0, size)
-	err := wire.Each(message, func(number int, field []byte) error {
-		switch number {
-		case 1:
-			return meta.read(field)
-		case 2, binaryData:
-			name, value, err := wire.Entry(field)
+	immutable, length := false, 0
+	err := wire.EachValue(message, func(number int, field wire.Value) error {
+		switch {
+		case field.IsNumber:
+			immutable = immutable || number == binaryData+1 && field.Number != 0
+		case number == 1:
+			return meta.read(field.Bytes)
+		case number == 2 || number == binaryData:
+			name, value, err := wire.Entry(field.Bytes)
 			entries = append(entries, checksum.Entry{Name: c.names.intern(name), Sum: sha256.Sum256(value), Binary: number == binaryData})
+			length += len(name) + len(value)
 			return err
 		}
 		return nil
@@ -57,7 +62,17 @@ func (c *condenser) condense(kind string, message []byte) (runtime.Object, error
 	if err != nil {
 		return nil, fmt.Errorf("reading a %s: %w", kind, err)
 	}
-	return c.object(&meta, &checksum.Content{Entries: lastOfEach(entries), Policy: checksum.SourcePolicyOf(meta.annotations)}), nil
+	content := &checksum.Content{Entries: lastOfEach(entries), Policy: checksum.SourcePolicyOf(meta.annotations)}
+	if kind == "ConfigMap" {
+		if of, is := snapshot.Claims(meta.labels, meta.annotations, string(meta.name)); is {
+			return c.snapshot(&meta, &snapshot.Snapshot{Of: of, Content: content, Immutable: immutable, Bytes: length}), nil
+		}
+	}
+	o := c.object(&meta, content)
+	if _, labelled := meta.labels[checksum.SnapshotLabel]; labelled && kind == "ConfigMap" {
+		o.misses = append(o.misses, checksum.Finding{Reason: checksum.NotASnapshot})
+	}
+	return o, nil
 }
 
 // lastOfEach sorts entries; of those of one name in one map the last counts.
@@ -82,10 +97,10 @@ func lastOfEach(entries []checksum.Entry) []checksum.Entry {
 
 // metadata is what is read of an object's metadata.
 type metadata struct {
-	namespace, name, resourceVersion []byte
-	created                          metav1.Time
-	labels, annotations              map[string]string // those that checksum reads
-	owners                           []owner
+	namespace, name, resourceVersion, uid []byte
+	created                               metav1.Time
+	labels, annotations                   map[string]string // those that checksum reads
+	owners                                []owner
 }
 
 // owner is what is read of an entry of managedFields.
@@ -102,6 +117,8 @@ func (m *metadata) read(message []byte) error {
 			m.name = field
 		case 3:
 			m.namespace = field
+		case 5:
+			m.uid = field
 		case 6:
 			m.resourceVersion = field
 		case 8:

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/snapshot"
 )
 
 // Record is what is kept of one source. Nothing a Record points to ever
@@ -72,6 +73,7 @@ func (h held) record() Record {
 type object struct {
 	namespace, name string
 	misses          []checksum.Finding
+	snapshot        *snapshot.Snapshot // nil: it is a source
 	held
 }
 

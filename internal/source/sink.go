@@ -37,10 +37,13 @@ type sink struct {
 	listed  time.Time
 	// findings are what people should know of few of them.
 	findings map[types.NamespacedName][]checksum.Finding
+	// snapshots are no sources.
+	snapshots       shelves
+	snapshotChanged func(namespace, name string)
 }
 
 func newSink(kind checksum.Kind, clock clock.PassiveClock, changed onChange) *sink {
-	s := &sink{kind: kind, changed: changed, sources: map[string]map[string]held{}, findings: map[types.NamespacedName][]checksum.Finding{}}
+	s := &sink{kind: kind, changed: changed, sources: map[string]map[string]held{}, findings: map[types.NamespacedName][]checksum.Finding{}, snapshots: shelves{}}
 	s.Resource, s.Clock, s.Event, s.All = resourceOf(kind), clock, s.event, s.all
 	if kind == checksum.Secret {
 		s.Selector = fields.ParseSelectorOrDie(notHelm)
@@ -66,7 +69,7 @@ func (s *sink) listedAt() time.Time {
 func (s *sink) countIn(namespace string) int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.sources[namespace])
+	return len(s.sources[namespace]) + len(s.snapshots[namespace])
 }
 
 func (s *sink) get(namespace, name string) (Record, bool) {
@@ -102,31 +105,36 @@ func (s *sink) found() map[types.NamespacedName][]checksum.Finding {
 }
 
 func (s *sink) event(o *object, deleted bool) {
-	if was, news := s.apply(o, deleted); news && s.Filled() {
+	was, news, snapshots := s.apply(o, deleted)
+	if news && s.Filled() {
 		s.changed(o.namespace, s.source(o.name), was)
+	}
+	if snapshots && s.snapshotChanged != nil {
+		s.snapshotChanged(o.namespace, o.name)
 	}
 }
 
-// apply reports whether anything changed that others are told of, and what the source
-// held before.
-func (s *sink) apply(o *object, deleted bool) (was *checksum.Content, news bool) {
+// apply reports whether anything changed that others are told of, of sources and of
+// snapshots, and what the source held before.
+func (s *sink) apply(o *object, deleted bool) (was *checksum.Content, news, snapshots bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known(o.resourceVersion, s.newest) {
-		return nil, false
+		return nil, false, false
 	}
 	s.newest = o.resourceVersion
+	snapshots = s.snapshots.put(o, deleted)
 	old, had := s.sources[o.namespace][o.name]
-	if deleted {
+	if deleted || o.snapshot != nil {
 		s.remove(o.namespace, o.name)
-		return old.content, had
+		return old.content, had, snapshots
 	}
 	o.recall(old)
 	if o.content.Equal(old.content) {
 		o.content = old.content // let the new copy go
 	}
 	s.put(o)
-	return old.content, !had || !old.record().sameFor(o.record())
+	return old.content, !had || !old.record().sameFor(o.record()), snapshots
 }
 
 // recall keeps what was found out of the time to resume of a source when it was new.
@@ -178,16 +186,26 @@ func (s *sink) remove(namespace, name string) {
 func (s *sink) all(objects []*object, resourceVersion string) {
 	next := newSink(s.kind, s.Clock, nil)
 	for _, o := range objects {
+		if next.snapshots.put(o, false); o.snapshot != nil {
+			continue
+		}
 		o.recall(s.sources[o.namespace][o.name]) // without a lock, as in differences
 		next.put(o)
 	}
+	moved := s.snapshots.differing(next.snapshots)
 	var changes []change
 	if s.Filled() {
 		changes = s.differences(next)
 	}
 	s.mu.Lock()
 	s.sources, s.count, s.newest, s.findings, s.listed = next.sources, next.count, resourceVersion, next.findings, s.Clock.Now()
+	s.snapshots = next.snapshots
 	s.mu.Unlock()
+	for _, at := range moved {
+		if s.snapshotChanged != nil {
+			s.snapshotChanged(at.Namespace, at.Name)
+		}
+	}
 	for _, c := range changes {
 		s.changed(c.namespace, s.source(c.name), c.was)
 	}

@@ -45,6 +45,8 @@ type Store struct {
 	reports  *discovery.Resources // nil: they are not watched
 	all      bool
 	onChange []onChange
+
+	onSnapshot []func(namespace, name string)
 }
 
 // shelf holds all sources of one kind, of one namespace or of all.
@@ -81,6 +83,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 		for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
 			sink := newSink(kind, options.Clock, s.changed)
 			sink.Namespace = namespace
+			sink.snapshotChanged = s.snapshotChanged
 			s.sinks[sinkKey{kind, namespace}] = sink
 		}
 	}

@@ -67,8 +67,21 @@ type sourcedEnv []corev1.EnvVar
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (e *sourcedEnv) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	return readEnv(decoder, (*[]corev1.EnvVar)(e), false)
+}
+
+// placedEnv is sourcedEnv with an empty one in the place of each of the others.
+type placedEnv []corev1.EnvVar
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (e *placedEnv) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	*e = nil // of a name that comes twice the last counts
+	return readEnv(decoder, (*[]corev1.EnvVar)(e), true)
+}
+
+func readEnv(decoder *jsontext.Decoder, e *[]corev1.EnvVar, keepPlaces bool) error {
 	if decoder.PeekKind() != '[' {
-		return json.UnmarshalDecode(decoder, (*[]corev1.EnvVar)(e)) // null, or an error that says what is wrong
+		return json.UnmarshalDecode(decoder, e) // null, or an error that says what is wrong
 	}
 	if _, err := decoder.ReadToken(); err != nil {
 		return err
@@ -79,6 +92,9 @@ func (e *sourcedEnv) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 			return err
 		}
 		if !bytes.Contains(text, []byte("valueFrom")) && bytes.IndexByte(text, '\\') < 0 { // nor is the name escaped
+			if keepPlaces {
+				*e = append(*e, corev1.EnvVar{})
+			}
 			continue
 		}
 		*e = append(*e, corev1.EnvVar{})

@@ -79,6 +79,11 @@ labels:
 {{- if or (.Values.impact).configMaps (.Values.impact).secrets }}on{{ end -}}
 {{- end }}
 
+{{/* Whether pods are pinned; "" is no. */}}
+{{- define "configstamp.pins" -}}
+{{- if (.Values.pins).enabled }}on{{ end -}}
+{{- end }}
+
 {{/* Whether the controller serves by TLS, and so has a certificate; "" is no. */}}
 {{- define "configstamp.controllerServes" -}}
 {{- if or (eq .Values.metrics.exposure "tls") (include "configstamp.impact" .) }}on{{ end -}}
@@ -98,11 +103,11 @@ labels:
 {{- end }}
 {{- end }}
 
-{{/* The rest of a flag list, of a map from its name in camelCase to a value; empty ones are left out. YAML reads off as false, and large numbers as floating ones. */}}
+{{/* The rest of a flag list, of a map from its name in camelCase to a value; empty ones are left out. YAML reads off as false, true as a truth, and large numbers as floating ones. */}}
 {{- define "configstamp.flags" -}}
 {{- range $name, $value := . }}
 {{- if kindIs "bool" $value }}
-{{- $value = "off" }}
+{{- $value = ternary "true" (ternary "off" "false" (eq $name "step")) $value }}
 {{- else if kindIs "float64" $value }}
 {{- $value = int64 $value }}
 {{- end }}
@@ -125,6 +130,9 @@ labels:
 {{- if .Values.secretProviderClasses }}
 - --secret-provider-classes
 {{- end }}
+{{- if include "configstamp.pins" . }}
+- --pins
+{{- end }}
 {{- range .Values.workloads }}
 - --workload={{ printf "%s/%s/%s=%s" .group .version .resource .template }}{{ with .rollout }},rollout={{ . }}{{ end }}
 {{- end }}
@@ -144,6 +152,15 @@ labels:
     resourceFieldRef: {containerName: {{ .container }}, resource: limits.memory}
 {{- with .root.Values.extraEnv }}
 {{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* How long the controller keeps snapshots. */}}
+{{- define "configstamp.snapshots" -}}
+{{- if include "configstamp.pins" . -}}
+{{- with .Values.pins }}
+{{- include "configstamp.flags" (dict "snapshots" .snapshots "snapshotGrace" .grace "snapshotInterval" .interval) }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -26,7 +26,7 @@ const style = `text{white-space:pre;font:14px ui-monospace,SFMono-Regular,Menlo,
 func draw(lines []line) []byte {
 	var out bytes.Buffer
 	end := lines[len(lines)-1].at + rest
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" width="%.0f" height="%d" role="img" aria-label="A terminal: one bad edit of a ConfigMap stops at one of four applications; mended, it reaches all">
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" width="%.0f" height="%d" role="img" aria-label="A terminal: one bad edit of a ConfigMap stops at one of four applications; once fixed, it reaches all">
 <style>
 %s#page{animation:page %.1fs infinite step-end}#cover{animation:cover %.1fs infinite step-end}
 @media (prefers-reduced-motion:reduce){#page,#cover{animation:none}}

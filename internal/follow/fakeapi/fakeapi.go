@@ -138,6 +138,13 @@ func (s *Server) Delete(resource, namespace, name string) {
 	s.happened(watch.Deleted, resource, withVersion(obj, s.version))
 }
 
+// Get is an object, nil when there is none.
+func (s *Server) Get(resource, namespace, name string) runtime.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[resource][namespace+"/"+name]
+}
+
 // Send sends an event as it is to all watches, with the object's own version.
 func (s *Server) Send(kind watch.EventType, resource string, obj runtime.Object) {
 	s.mu.Lock()

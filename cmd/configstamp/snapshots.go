@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/controller"
+	collection "github.com/configstamp/configstamp/internal/collect"
+	"github.com/configstamp/configstamp/internal/snapshot"
+)
+
+// snapshotOptions say which snapshots stay, and when the others go.
+type snapshotOptions struct {
+	bounds   snapshot.Bounds
+	interval time.Duration
+}
+
+func (o *snapshotOptions) add(flags *pflag.FlagSet) {
+	flags.IntVar(&o.bounds.Keep, "snapshots", 10, "with --pins: how many snapshots of a ConfigMap stay while it exists although nothing names them, the newest")
+	flags.DurationVar(&o.bounds.Grace, "snapshot-grace", time.Hour, "with --pins: for how long nothing may have named a snapshot that is deleted")
+	flags.DurationVar(&o.interval, "snapshot-interval", 10*time.Minute, "with --pins: how often a namespace is looked at for such, where something has happened; elsewhere one sixth as often")
+}
+
+// leastGrace is longer than an admission takes to be stored.
+const leastGrace = 10 * time.Second
+
+func (o *snapshotOptions) check() error {
+	var errs []error
+	if o.bounds.Keep < 0 {
+		errs = append(errs, fmt.Errorf("--snapshots=%d: want no less than 0", o.bounds.Keep))
+	}
+	if o.bounds.Grace < leastGrace {
+		errs = append(errs, fmt.Errorf("--snapshot-grace=%s: want no less than %s", o.bounds.Grace, leastGrace))
+	}
+	if o.interval < time.Second {
+		errs = append(errs, fmt.Errorf("--snapshot-interval=%s: want no less than 1s", o.interval))
+	}
+	return errors.Join(errs...)
+}
+
+// collectSnapshots has the leader delete snapshots that nothing names, if it pins.
+func (o *controllerOptions) collectSnapshots(p *process, c *controller.Controller) error {
+	if p.archive == nil {
+		return nil
+	}
+	collector, err := collection.New(p.config, collection.Options{
+		Store:   p.store,
+		Archive: p.archive,
+		Ring:    p.keys.Ring,
+		Tell: func(about *corev1.ObjectReference, why checksum.Reason, text string) {
+			p.events.Eventf(about, nil, why.EventType(), why.Event(), "Collect", "%s", text)
+		},
+		Bounds:   o.snapshots.bounds,
+		Interval: o.snapshots.interval,
+		Clock:    clock.RealClock{},
+		Registry: p.registry,
+	})
+	if err != nil {
+		return err
+	}
+	p.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "configstamp_snapshots",
+			Help: "Snapshots of ConfigMaps that there are. Only with --pins.",
+		}, func() float64 { count, _ := p.store.SnapshotTotals(); return float64(count) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "configstamp_snapshot_bytes",
+			Help: "Bytes of keys and values in snapshots of ConfigMaps. Only with --pins.",
+		}, func() float64 { _, bytes := p.store.SnapshotTotals(); return float64(bytes) }),
+	)
+	c.WhileLeading(collector.Run)
+	return nil
+}

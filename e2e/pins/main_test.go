@@ -1,0 +1,53 @@
+// Package pins proves on real containers what docs/pins.md promises (P1 to P5 there): pods of
+// a workload that is held, or that was undone, read the content that their template was stamped
+// with, whatever befalls them. What containers have read is looked at from outside, as in
+// package podtruth.
+//
+// Begin at TestHeldPodsKeepTheirContent (held_test.go). room_test.go has a namespace of
+// workloads, act_test.go what befalls their pods, undo_test.go the way back, away_test.go
+// what happens while the product, or its rights, are away; injector_test.go has a webhook that
+// is not ours. What needs no container is in package pins/records.
+package pins
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+// A short run by default; make pins gives -times=100.
+var (
+	times = flag.Int("times", 6, "how often each operation befalls held pods")
+	seed  = flag.Uint64("seed", 1, "which pods these are follows from it")
+)
+
+// The images are all e2e/podtruth/app: workloads that are given another one roll.
+var images = []string{"pins-app:1", "pins-app:2", "pins-app:3"}
+
+// run is the cluster and the product of this test binary.
+var run *harness.Run
+
+// options are the flags of the processes.
+func options() harness.Options {
+	return harness.Options{Settle: time.Second, Webhook: []string{"--pins"}, Controller: []string{
+		"--pins", "--pods", "--step=1", "--soak=1s", "--crash-deadline=5s", "--max-unsettled=20",
+	}}
+}
+
+func TestMain(m *testing.M) {
+	wanted := harness.Wanted{Node: harness.Kubelet, Manifest: "pins.yaml", Options: options()}
+	os.Exit(wanted.Main(m, func(r *harness.Run) {
+		run = r
+		for _, image := range images {
+			if err := run.LoadImage(context.Background(), "./e2e/podtruth/app", image); err != nil {
+				fmt.Fprintln(os.Stderr, "pins:", err, run.End())
+				os.Exit(1)
+			}
+		}
+	}))
+}

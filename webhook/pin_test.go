@@ -1,0 +1,312 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+var webMessage = checksum.Source{Kind: checksum.ConfigMap, Name: "web-message"}
+
+// podEntry serves Pods in a namespace with one snapshot, whose name it gives.
+func podEntry(t testing.TB) (*Pods, *shelf, string) {
+	t.Helper()
+	s := &shelf{ring: checksum.NewRing(newKey), snapshots: map[string]shelved{}}
+	name := s.put(webMessage, checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"MESSAGE": "hello"}}))
+	registry := prometheus.NewRegistry()
+	return &Pods{Archive: s, Metrics: NewPodMetrics(registry, NewMetrics(registry))}, s, name
+}
+
+// podRequest creates a Pod; SNAPSHOT in the text is the name of the snapshot.
+func podRequest(t testing.TB, snapshot, text string) *admissionv1.AdmissionRequest {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "SNAPSHOT", snapshot)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &admissionv1.AdmissionRequest{UID: "1", Namespace: caseNamespace, Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}}
+	request.Resource.Version, request.Resource.Resource = "v1", "pods"
+	return request
+}
+
+const (
+	podMetadata = `
+metadata:
+  generateName: web-app-5d4f-
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-app-5d4f, uid: u-rs, controller: true}]
+  annotations:
+    configstamp.dev/pins: '{"configmap/web-message":"SNAPSHOT startup,live"}'
+`
+	podSpec = `
+spec:
+  containers:
+  - name: web
+    image: web:1
+    env: [{name: PLAIN, value: x}, {name: M, valueFrom: {configMapKeyRef: {name: web-message, key: MESSAGE}}}]
+    volumeMounts: [{name: files, mountPath: /etc/web}]
+  volumes: [{name: files, configMap: {name: web-message}}]
+`
+	pinnedByUs = `'{"configmap/web-message":"SNAPSHOT"}'`
+)
+
+func TestPods(t *testing.T) {
+	sidecar := strings.Replace(podSpec, "  volumes:", "  - name: injected\n    env: [{name: NEW, valueFrom: {configMapKeyRef: {name: web-message, key: NEW}}}]\n  volumes:", 1)
+	for about, test := range map[string]struct {
+		pod     string
+		change  func(*admissionv1.AdmissionRequest, *shelf)
+		outcome string
+		patch   string // "op path value" by line
+		warning string
+	}{
+		"a Pod of a pinned template": {podMetadata + podSpec, nil, "pinned", `
+replace /spec/containers/0/env/1/valueFrom/configMapKeyRef/name SNAPSHOT
+replace /spec/volumes/0/configMap/name SNAPSHOT
+add /metadata/annotations/configstamp.dev~1pinned {"configmap/web-message":"SNAPSHOT"}`, ""},
+		"a container that another webhook added": {podMetadata + sidecar, nil, "partly", `
+replace /spec/containers/0/env/1/valueFrom/configMapKeyRef/name SNAPSHOT
+replace /spec/volumes/0/configMap/name SNAPSHOT
+add /metadata/annotations/configstamp.dev~1pinned {"configmap/web-message":"SNAPSHOT"}`,
+			`configstamp: not pinned: configmap/web-message: a container names key "NEW", which its snapshot lacks; containers that start later read what is there then`},
+		"no snapshot": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *shelf) { clear(s.snapshots) }, "unpinned", ``,
+			"configstamp: not pinned: configmap/web-message: its snapshot is gone, is not ours, or could not be read in time; containers that start later read what is there then"},
+		"a snapshot that cannot be read": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *shelf) { s.unread = errors.New("slow") }, "unpinned", ``,
+			"configstamp: not pinned: configmap/web-message: its snapshot is gone, is not ours, or could not be read in time; containers that start later read what is there then"},
+		"a mark that nobody made": {strings.Replace(podMetadata, "  annotations:", "  annotations:\n    configstamp.dev/pinned: made up", 1) + "\nspec: {containers: [{name: web}]}", nil, "pinned", `
+remove /metadata/annotations/configstamp.dev~1pinned -`, ""},
+		"pins that cannot be read": {strings.Replace(podMetadata, "SNAPSHOT startup,live", "secrets", 1) + podSpec, nil, "unpinned", ``,
+			"configstamp: not pinned: reading annotation configstamp.dev/pins: want a snapshot of configmap/web-message and its uses, such as startup,live; containers that start later read what is there then"},
+		"a Pod that no controller owns": {strings.Replace(podMetadata, "controller: true", "controller: false", 1) + podSpec, nil, "not-served", ``, ""},
+		"a Pod without pins":            {strings.Replace(podMetadata, "configstamp.dev/pins", "other", 1) + podSpec, nil, "not-served", ``, ""},
+		"an update":                     {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *shelf) { r.Operation = admissionv1.Update }, "not-served", ``, ""},
+		"another kind":                  {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *shelf) { r.Resource.Resource = "services" }, "not-served", ``, ""},
+		"a subresource":                 {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *shelf) { r.SubResource = "eviction" }, "not-served", ``, ""},
+		"garbage":                       {"[]", nil, "unpinned", ``, "configstamp: not pinned: reading a Pod: it does not have the form of its kind"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			pods, shelf, name := podEntry(t)
+			request := podRequest(t, name, test.pod)
+			if test.change != nil {
+				test.change(request, shelf)
+			}
+			response := admit(silent(t), t, pods, request)
+			if got := response.AuditAnnotations["outcome"]; got != test.outcome {
+				t.Errorf("outcome %s, want %s", got, test.outcome)
+			}
+			if got := strings.Join(response.Warnings, "\n"); got != test.warning {
+				t.Errorf("warnings %q, want %q", got, test.warning)
+			}
+			if diff := cmp.Diff(strings.TrimPrefix(strings.ReplaceAll(test.patch, "SNAPSHOT", name), "\n"), patchLines(t, response.Patch)); diff != "" {
+				t.Errorf("patch (-want +got)\n%s", diff)
+			}
+			for _, result := range []string{podPinned, podPartly, podUnpinned} {
+				want := 0.0
+				if result == test.outcome {
+					want = 1
+				}
+				if got := testutil.ToFloat64(pods.Metrics.pods.WithLabelValues(result)); got != want {
+					t.Errorf("%s was counted %v times", result, got)
+				}
+			}
+			request.Object.Raw = apply(t, request.Object.Raw, response.Patch)
+			if again := admit(silent(t), t, pods, request); again.Patch != nil {
+				t.Errorf("asked again, it answers %s", again.Patch)
+			}
+		})
+	}
+}
+
+func patchLines(t testing.TB, patch []byte) string {
+	t.Helper()
+	var operations []patchOperation
+	if patch != nil {
+		if err := json.Unmarshal(patch, &operations); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lines []string
+	for _, o := range operations {
+		if o.Value == nil {
+			o.Value = "-"
+		}
+		lines = append(lines, fmt.Sprint(o.Op, " ", o.Path, " ", o.Value))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Another webhook adds a container after us, and the API server asks us again.
+func TestPods_AskedAgainAfterAnotherWebhook(t *testing.T) {
+	pods, _, name := podEntry(t)
+	request := podRequest(t, name, podMetadata+podSpec)
+	first := apply(t, request.Object.Raw, admit(silent(t), t, pods, request).Patch)
+	request.Object.Raw = []byte(strings.Replace(string(first), `"containers":[`, `"containers":[{"name":"first","envFrom":[{"configMapRef":{"name":"web-message","optional":true}}]},`, 1))
+	second := admit(silent(t), t, pods, request)
+	if want, got := "replace /spec/containers/0/envFrom/0/configMapRef/name "+name+"\nreplace /spec/containers/0/envFrom/0/configMapRef/optional false", patchLines(t, second.Patch); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if again := func() []byte {
+		request.Object.Raw = apply(t, request.Object.Raw, second.Patch)
+		return admit(silent(t), t, pods, request).Patch
+	}(); again != nil {
+		t.Errorf("the third time: %s", again)
+	}
+}
+
+// Each source is read from its own snapshot; one that cannot be had leaves the other pinned.
+func TestPods_TwoSources(t *testing.T) {
+	pods, shelf, name := podEntry(t)
+	limits := checksum.Source{Kind: checksum.ConfigMap, Name: "web-limits"}
+	other := shelf.put(limits, checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"LIMIT": "7"}}))
+	pod := strings.Replace(podMetadata, `live"}`, `live","configmap/web-limits":"OTHER startup"}`, 1) + strings.Replace(podSpec, "    env:", "    envFrom: [{configMapRef: {name: web-limits}}]\n    env:", 1)
+	request := podRequest(t, name, strings.ReplaceAll(pod, "OTHER", other))
+	want := strings.Join([]string{
+		"replace /spec/containers/0/envFrom/0/configMapRef/name " + other,
+		"replace /spec/containers/0/env/1/valueFrom/configMapKeyRef/name " + name, "replace /spec/volumes/0/configMap/name " + name,
+		`add /metadata/annotations/configstamp.dev~1pinned {"configmap/web-limits":"` + other + `","configmap/web-message":"` + name + `"}`,
+	}, "\n")
+	if diff := cmp.Diff(want, patchLines(t, admit(silent(t), t, pods, request).Patch)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	delete(shelf.snapshots, other)
+	response := admit(silent(t), t, pods, request)
+	if got := response.AuditAnnotations["outcome"]; got != podPartly || strings.Contains(string(response.Patch), "web-limits") || len(response.Warnings) != 1 {
+		t.Errorf("%s: %s %q", got, response.Patch, response.Warnings)
+	}
+}
+
+// Who creates the Pod is a controller and reads no warnings, so its owner has an event,
+// once an hour.
+func TestPods_TellTheOwner(t *testing.T) {
+	pods, shelf, name := podEntry(t)
+	clear(shelf.snapshots)
+	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	pods.Now = func() time.Time { return clock }
+	var told []string
+	pods.Announce = func(about corev1.ObjectReference, why checksum.Reason, sentence string) {
+		told = append(told, fmt.Sprint(about.Kind, " ", about.Namespace, "/", about.Name, " ", about.UID, " ", why, ": ", sentence))
+	}
+	for range 3 {
+		admit(silent(t), t, pods, podRequest(t, name, podMetadata+podSpec))
+	}
+	want := []string{"ReplicaSet shop/web-app-5d4f u-rs not-pinned: a new Pod: not pinned: configmap/web-message: its snapshot is gone, is not ours, or could not be read in time; containers that start later read what is there then"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	dry := podRequest(t, name, podMetadata+podSpec)
+	yes := true
+	dry.DryRun = &yes
+	clock = clock.Add(2 * time.Hour)
+	admit(silent(t), t, pods, dry)
+	if len(told) != 1 {
+		t.Errorf("a dry run was told of: %q", told)
+	}
+	admit(silent(t), t, pods, podRequest(t, name, podMetadata+podSpec))
+	if len(told) != 2 {
+		t.Errorf("told %d times after two hours", len(told))
+	}
+}
+
+func TestPods_ThatHangAreUnhealthy(t *testing.T) {
+	var pods Pods
+	now := time.Now()
+	pods.underWay.Begin(now)
+	if pods.Healthy(now.Add(time.Minute)) != nil || pods.Healthy(now.Add(6*time.Minute)) == nil {
+		t.Error("want healthy after a minute, and not after six")
+	}
+}
+
+// A panic denies nothing.
+func TestPods_Panic(t *testing.T) {
+	pods, _, name := podEntry(t)
+	pods.Archive = nil
+	response := admit(silent(t), t, pods, podRequest(t, name, podMetadata+podSpec))
+	if response.Patch != nil || len(response.Warnings) != 1 || testutil.ToFloat64(pods.Metrics.pods.WithLabelValues(podUnpinned)) != 1 {
+		t.Errorf("answered %+v", response)
+	}
+}
+
+// FuzzPod: whatever a Pod is, the patch applies, changes nothing but names of references,
+// their optional and our annotation, and leaves nothing to do when it is asked for again.
+func FuzzPod(f *testing.F) {
+	pods, _, name := podEntry(f)
+	for _, text := range []string{
+		podMetadata + podSpec, "{}", podMetadata + "\nspec: {containers: null}",
+		podMetadata + strings.ReplaceAll(podSpec, "name: web-message", "name: web-message, optional: true"),
+		podMetadata + strings.ReplaceAll(podSpec, "mountPath: /etc/web", "mountPath: /etc/web, subPath: ..data/NEW"),
+		podMetadata + `
+spec:
+  initContainers:
+  - {name: a, envFrom: [{configMapRef: {name: web-message, optional: true}}], volumeMounts: [{name: v, mountPath: /v}]}
+  - {name: b, restartPolicy: Always, volumeMounts: [{name: v, mountPath: /v, subPathExpr: $(A)}]}
+  containers: [{name: c, env: [{name: N, valueFrom: {configMapKeyRef: {name: web-message, key: NEW, optional: true}}}]}]
+  volumes: [{name: v, projected: {sources: [{configMap: {name: web-message, items: [{key: MESSAGE, path: m}]}}, {configMap: {name: other}}]}}]
+`,
+	} {
+		f.Add(podRequest(f, name, text).Object.Raw)
+	}
+	ctx := silent(f)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		object, ok := rewritten(raw)
+		if !ok {
+			return
+		}
+		request := podRequest(t, name, "{}")
+		request.Object.Raw = object
+		response := admit(ctx, t, pods, request)
+		if response.Patch == nil {
+			return
+		}
+		result := apply(t, object, response.Patch)
+		if before, after := unpinned(t, name, object), unpinned(t, name, result); !reflect.DeepEqual(before, after) {
+			t.Fatalf("something else changed:\n%v\n%v", before, after)
+		}
+		request.Object.Raw = result
+		if again := admit(ctx, t, pods, request); again.Patch != nil {
+			t.Fatalf("asked again about\n%s\nit answers %s", result, again.Patch)
+		}
+	})
+}
+
+// unpinned is a Pod with the source's name in place of the snapshot's, and without what we
+// may change: our mark, and optional beside such a name.
+func unpinned(t testing.TB, snapshot string, raw []byte) any {
+	t.Helper()
+	var pod any
+	if err := json.Unmarshal(raw, &pod); err != nil {
+		t.Fatal(err)
+	}
+	var walk func(any)
+	walk = func(at any) {
+		switch at := at.(type) {
+		case []any:
+			for _, one := range at {
+				walk(one)
+			}
+		case map[string]any:
+			if at["name"] == snapshot || at["name"] == webMessage.Name {
+				at["name"] = webMessage.Name
+				delete(at, "optional")
+			}
+			delete(at, checksum.PinnedAnnotation)
+			for _, one := range at {
+				walk(one)
+			}
+		}
+	}
+	walk(pod)
+	return pod
+}

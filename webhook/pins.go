@@ -1,0 +1,84 @@
+package webhook
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/archive"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Snapshots makes snapshots, and reads them.
+type Snapshots interface {
+	Archive
+	// EnsureAll sees to it, in a bounded time, that the snapshots of some sources are there,
+	// by name, and gives an error for each source of which that failed.
+	EnsureAll(ctx context.Context, namespace string, names map[checksum.Source]string) map[checksum.Source]error
+	// MadeAt is when a snapshot was made, zero if that is not known.
+	MadeAt(namespace, name string) time.Time
+}
+
+// pinnable are the kinds of group apps whose Pods are pinned. The others do not make new Pods
+// whenever their template's annotations change.
+func pinnable(kind *workload.Kind) bool {
+	switch kind.Resource {
+	case "deployments", "statefulsets", "daemonsets":
+		return kind.Group == "apps"
+	}
+	return false
+}
+
+// pins is what the request alone says of an admission where the process pins.
+func (h *Handler) pins(request *admissionv1.AdmissionRequest, object, old *workload.Object, admission *checksum.Admission) {
+	admission.Pinning = h.Snapshots != nil && pinnable(object.Kind)
+	admission.Accepts = !admission.Create && fieldManager(request) == checksum.AcceptManager
+	admission.AnnotationsOnly = admission.TemplateChanged && object.Template.SameButAnnotations(&old.Template)
+}
+
+// makeSnapshots sees to it that the snapshots exist that a decision names, and takes back
+// the pins of those that could not be made. A dry run makes none.
+func (h *Handler) makeSnapshots(ctx context.Context, request *admissionv1.AdmissionRequest, decision *checksum.Decision) {
+	if len(decision.NewPins) == 0 || isDryRun(request) {
+		return
+	}
+	for source, err := range h.Snapshots.EnsureAll(ctx, request.Namespace, namesOf(decision.NewPins)) {
+		logOf(ctx, request).Info("A source is not pinned", "source", source.String(), "reason", err.Error())
+		decision.Unpin(source, archive.Reason(err))
+	}
+}
+
+func namesOf(pins checksum.Pins) map[checksum.Source]string {
+	names := make(map[checksum.Source]string, len(pins))
+	for source, pin := range pins {
+		names[source] = pin.Snapshot
+	}
+	return names
+}
+
+// announcePins puts into an event what the workload's owners should hear of even if somebody
+// else sent the request: an undo and who asked for it, declined content that is taken after
+// all, and, now and then, what could not be pinned.
+func (h *Handler) announcePins(request *admissionv1.AdmissionRequest, uid types.UID, findings []checksum.Finding) {
+	if h.Announce == nil || isDryRun(request) || request.Operation == admissionv1.Create {
+		return
+	}
+	sentences := map[checksum.Reason][]string{}
+	for _, finding := range findings {
+		sentences[finding.Reason] = append(sentences[finding.Reason], finding.String())
+	}
+	for _, why := range []checksum.Reason{checksum.UndoTaken, checksum.DeclinedCleared, checksum.NotPinned} {
+		of := sentences[why]
+		if len(of) == 0 || why == checksum.NotPinned && !h.unpinned.again(uid, h.now()) {
+			continue
+		}
+		h.Announce(workloadOf(request, uid), why, clientOf(request)+": "+strings.Join(of[:min(len(of), maxAnnounced)], "; "))
+	}
+}
+
+// maxAnnounced bounds the sentences of one event.
+const maxAnnounced = 3

@@ -1,0 +1,135 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Revisions are listed for a request that may be an undo, and for no other.
+func TestUndo_AsksNoMoreThanNeeded(t *testing.T) {
+	for name, want := range map[string]int{
+		"undo-roll": 1, "undo-image": 1, "undo-image-while-held": 1, "undo-unknown": 1,
+		"undo-named-manager": 0, "undo-without-policy": 0, "undo-stamp-alone": 0, "pin-create": 0, "pin-create-made-up": 0,
+		"pin-roll": 0, "pin-set-image": 0, "pin-label": 0, "pin-exported": 0, "declined-restart": 0, "declined-accept": 0,
+	} {
+		handler, request := caseRequest(t, name)
+		admit(silent(t), t, handler, request)
+		if got := handler.Revisions.(*revisions).asked; got != want {
+			t.Errorf("%s: revisions were listed %d times, want %d", name, got, want)
+		}
+	}
+}
+
+// A scale, a label or anything else that leaves template and records alone costs no LIST,
+// though it names no field manager either.
+func TestUndo_NothingChangesNothingIsAsked(t *testing.T) {
+	handler, request := caseRequest(t, "pin-label")
+	setManager(request, "")
+	admit(silent(t), t, handler, request)
+	if got := handler.Revisions.(*revisions).asked; got != 0 {
+		t.Errorf("revisions were listed %d times", got)
+	}
+}
+
+// An undo is told of on the workload, with the name of the user.
+func TestUndo_IsAnnounced(t *testing.T) {
+	for name, want := range map[string][]string{
+		"undo-roll":          {`Deployment shop/web-app u-web undo: user "ann": configmap/web-message is back at its content of 2026-03-14T09:26:00Z; its present content is declined until it changes again, or until kubectl configstamp accept`},
+		"declined-set-image": {`Deployment shop/web-app u-web declined-cleared: field manager "kubectl-set": configmap/web-message: its present content, which an undo declined, is taken now: the template changed, and may need it`},
+		"pin-roll-late":      {`Deployment shop/web-app u-web not-pinned: field manager "configstamp": not pinned: configmap/web-message: its snapshot could not be made in time; containers that start later read what is there then`},
+		"undo-dry-run":       nil,
+		"undo-mixed":         nil,
+		"pin-roll":           nil,
+		"pin-create-quota":   nil, // its warning is read by whoever creates it, and it has no uid yet
+	} {
+		handler, request := caseRequest(t, name)
+		request.UserInfo.Username = "ann"
+		var told []string
+		handler.Announce = func(about corev1.ObjectReference, why checksum.Reason, sentence string) {
+			told = append(told, fmt.Sprint(about.Kind, " ", about.Namespace, "/", about.Name, " ", about.UID, " ", why, ": ", sentence))
+		}
+		admit(silent(t), t, handler, request)
+		if !slices.Equal(told, want) {
+			t.Errorf("%s: told %q, want %q", name, told, want)
+		}
+	}
+}
+
+// An API server that does not answer holds an undo up no longer than its bound.
+func TestUndo_IsBounded(t *testing.T) {
+	handler, request := caseRequest(t, "undo-roll")
+	handler.Revisions = stuckRevisions{}
+	began := time.Now()
+	response := admit(silent(t), t, handler, request)
+	if took := time.Since(began); took > 4*revisionsWithin {
+		t.Errorf("it took %s", took)
+	}
+	if !strings.Contains(strings.Join(response.Warnings, "\n"), "the revisions could not be read in time") {
+		t.Errorf("warned %q", response.Warnings)
+	}
+}
+
+type stuckRevisions struct{}
+
+func (stuckRevisions) Of(ctx context.Context, _ *workload.Kind, _, _ string, _ types.UID) ([]*workload.Revision, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// FuzzUndo: whatever a workload and its revision are, an undo changes nothing but our
+// annotations, and asking again about what came of it changes nothing more.
+func FuzzUndo(f *testing.F) {
+	for _, file := range caseFiles(f) {
+		if c, _ := readCase(f, file); c.Pins && c.PadTemplate == 0 && len(c.Revisions) > 0 {
+			f.Add([]byte(c.requested(f)), []byte(c.Stored), true)
+			f.Add([]byte(c.requested(f)), []byte(c.Stored), false)
+		}
+	}
+	kind := workload.Builtin()[0]
+	ctx := silent(f)
+	f.Fuzz(func(t *testing.T, object, stored []byte, revised bool) {
+		object, ok := rewritten(object)
+		stored, too := rewritten(stored)
+		if !ok || !too {
+			return
+		}
+		c, _ := readCase(t, "testdata/cases/undo-roll.yaml")
+		handler := c.handler(t)
+		if read, err := kind.Decode(object); err == nil && revised {
+			old, err := kind.Decode(stored)
+			if err != nil {
+				return
+			}
+			handler.Revisions.(*revisions).all = []*workload.Revision{{Owner: old.UID, Template: read.Template}}
+		}
+		request := c.request(t, c.requested(t))
+		request.Operation = admissionv1.Update
+		request.Object.Raw, request.OldObject.Raw = object, stored
+		response := admit(ctx, t, handler, request)
+		if response.AuditAnnotations["outcome"] == checksum.AdmissionFailed.Label() {
+			t.Fatalf("failed: %v", response.Warnings)
+		}
+		if response.Patch == nil {
+			return
+		}
+		result := apply(t, object, response.Patch)
+		if !sameButOurs(t, kind, object, result) {
+			t.Fatalf("something that is not ours changed:\nbefore %s\nafter  %s", object, result)
+		}
+		request.Object.Raw = result
+		if again := admit(ctx, t, handler, request); again.Patch != nil {
+			t.Fatalf("asked again about\n%s\nit answers %s, after %s", result, again.Patch, response.AuditAnnotations["outcome"])
+		}
+	})
+}
