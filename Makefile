@@ -37,7 +37,7 @@ RELEASE          = cd deploy/release && go run . -root $(CURDIR) -helm $(HELM) -
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo site recording local-request installed test long test-all unit lint oracle observability e2e snippets rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench podtruth soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image install plugin-release release release-check
+.PHONY: help build demo site recording local-request installed test long test-all unit lint oracle observability e2e snippets rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench podtruth pins pins-short soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image install plugin-release release release-check
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -66,11 +66,11 @@ plugin-release: ## Build what is released of the kubectl plugin into dist/plugin
 	@go run ./deploy/krew -version $(VERSION) -commit $(COMMIT) -time $$(git log -1 --format=%ct) -out dist/plugin
 	cd e2e/krew && go test -count=1 ./...
 
-test: ## What has to pass before anything lands: lint, chart, unit tests with -race, the site, oracle, alerts, end to end, what the pages have people type, a bad edit on real containers
-	@.ci/parts "make test" lint chart unit site oracle observability e2e snippets rollouts-short
+test: ## What has to pass before anything lands: lint, chart, unit tests with -race, the site, oracle, alerts, end to end, what the pages have people type, a bad edit and pins on real containers
+	@.ci/parts "make test" lint chart unit site oracle observability e2e snippets rollouts-short pins-short
 
 long: ## The long suites beside make test: the other rollouts, gates, faults, installations, availability, the other demonstration, the release
-	@.ci/parts "make long" rollouts-long podtruth gates faults-short install soak-short installed release-check
+	@.ci/parts "make long" rollouts-long podtruth pins gates faults-short install soak-short installed release-check
 
 test-all: ## make test and the long suites: what .ci/run does
 	@.ci/parts "make test-all" test long
@@ -107,7 +107,7 @@ observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit togeth
 	cd e2e/observability && go test -count=1 ./...
 
 e2e: ## Scenarios on the real API server, with the real controllers
-	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced
+	CONFIGSTAMP_E2E=1 go test -count=1 -p 1 -timeout 40m -v ./e2e ./e2e/namespaced ./e2e/pins/records
 	cd e2e/gitops && CONFIGSTAMP_E2E=1 go test -count=1 -v .
 
 snippets: ## Do what README, quick start and examples have people type, on a real cluster (needs root)
@@ -125,6 +125,13 @@ rollouts rollouts-short rollouts-long:
 
 podtruth: ## What is said of pods, against what their containers have really read (needs root; PODTRUTH_ARGS="-for=10m -rooms=10": 200 containers)
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 20m -v ./e2e/podtruth $(PODTRUTH_ARGS)
+
+pins: ## Held and undone pods keep their content, on real containers, 100 times for each thing that befalls them (needs root)
+pins-short: ## Of these: a dozen times, and containers that others inject
+pins: PINS_ARGS := -times=100
+pins-short: PINS_ARGS := -run '^Test(HeldPods|Injected)'
+pins pins-short:
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -v ./e2e/pins $(PINS_ARGS)
 
 gates: ## Two hundred workloads with mixed gates, and several changes at once
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 15m -v ./e2e/rollouts/gates

@@ -22,12 +22,13 @@ import (
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "cluster to play in, with configstamp installed")
+	pins := flag.String("pins", "", "file that installs configstamp with pins, for the scene of that name")
 	only := flag.String("scene", "", "play this one scene alone, after the first: a part of its title, such as shop-settings")
 	cast := flag.String("cast", "", "file to record it in, what was printed when: asciicast v2 (with -scene, the scene alone)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	err := play(ctx, *kubeconfig, *only, *cast)
+	err := play(ctx, &stage{kubeconfig: *kubeconfig, pins: *pins, out: os.Stdout, began: time.Now()}, *only, *cast)
 	cancel()
 	stop()
 	if err != nil {
@@ -36,8 +37,7 @@ func main() {
 	}
 }
 
-func play(ctx context.Context, kubeconfig, only, cast string) (err error) {
-	s := &stage{kubeconfig: kubeconfig, out: os.Stdout, began: time.Now()}
+func play(ctx context.Context, s *stage, only, cast string) (err error) {
 	chosen, err := choose(scenes(), only)
 	if err != nil {
 		return err

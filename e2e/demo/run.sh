@@ -64,7 +64,8 @@ fi
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # The usual patience, 10 s and 30 s, would make the demonstration long.
 echo "So that you need not wait: --soak=3s --crash-deadline=8s"
-sed 's/--soak=10s/--soak=3s/; s/--crash-deadline=30s/--crash-deadline=8s/; s/^  soak: 10s/  soak: 3s/; s/^  crash-deadline: 30s/  crash-deadline: 8s/' "deploy/$install.yaml" | kubectl apply -f - | grep deployment
+impatient() { sed 's/--soak=10s/--soak=3s/; s/--crash-deadline=30s/--crash-deadline=8s/; s/^  soak: 10s/  soak: 3s/; s/^  crash-deadline: 30s/  crash-deadline: 8s/' "$@"; }
+impatient "deploy/$install.yaml" | kubectl apply -f - | grep deployment
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # A Service's address can refuse for a moment after its pods became ready: the
 # webhook is there when a dry run comes back stamped.
@@ -89,4 +90,10 @@ kubectl delete namespace probe --wait=false >/dev/null
 kubectl --namespace configstamp get pods
 step "Installed"
 
-go run ./e2e/demo "$@"
+# What one scene installs: the same, with pins.
+mode=()
+[ "$install" = install ] || mode=(--set certificates.mode=self-managed)
+"$(make --silent --no-print-directory helm | tail -1)" template configstamp deploy/chart --namespace configstamp --skip-tests \
+	--set namespace.create=true --set pins.enabled=true "${mode[@]}" | impatient >"$work/install-with-pins.yaml"
+
+go run ./e2e/demo -pins "$work/install-with-pins.yaml" "$@"

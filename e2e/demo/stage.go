@@ -25,6 +25,7 @@ var manifests embed.FS
 // stage is where scenes are played.
 type stage struct {
 	kubeconfig string
+	pins       string // the file that installs configstamp with pins
 	out        io.Writer
 	began      time.Time
 	shown      []string
@@ -153,9 +154,12 @@ func (s *stage) pipe(ctx context.Context, in io.Reader, environment []string, ar
 	return printed.String(), nil
 }
 
-// command is kubectl in the namespace. A plugin's name has to come first.
+// command is kubectl in the namespace, if args name no other. A plugin's name has to come first.
 func (s *stage) command(ctx context.Context, args ...string) *exec.Cmd {
-	command := exec.CommandContext(ctx, "kubectl", append(slices.Clone(args), "--namespace="+namespace)...)
+	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") }) {
+		args = append(slices.Clone(args), "--namespace="+namespace)
+	}
+	command := exec.CommandContext(ctx, "kubectl", args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig)
 	return command
 }

@@ -23,7 +23,7 @@ import (
 var run *harness.Run
 
 // Nothing is kept for long, so that collection is seen.
-const grace, interval = 3 * time.Second, time.Second
+const grace, interval = 10 * time.Second, time.Second
 
 func options() harness.Options {
 	return harness.Options{Settle: harness.Settle, Webhook: []string{"--pins"}, Controller: []string{

@@ -174,8 +174,9 @@ func TestSwitch_RestartsNothing(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	s.Unchanged(before)
 	s.Kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
-	if pod := podOf(t, s, "web-app"); !strings.Contains(pod.Annotations["configstamp.dev/pinned"], was) {
-		t.Errorf("%s is not pinned to %s: %s", pod.Name, was, pod.Annotations["configstamp.dev/pinned"])
+	is, _ := pinOf(s, "statefulset/db")
+	if pod := podOf(t, s, "db"); !strings.Contains(pod.Annotations["configstamp.dev/pinned"], is) {
+		t.Errorf("%s is not pinned to %s: %s", pod.Name, is, pod.Annotations["configstamp.dev/pinned"])
 	}
 	s.Edit(source, "MESSAGE", "hello KodeKloud")
 	s.WantRolls(before, rolls{web: 1, "statefulset/db": 1, "daemonset/agent": 1})
