@@ -18,6 +18,7 @@
 //     testdata/vectors-snapshot.json), pins.go says which of them Pods read, and declined.go
 //     what an undo has sent back. annotation.go is for pipelines without a webhook.
 //   - What follows: verdict.go (is a record still true?), review.go (of all references),
+//     carried.go (of what a template carries, whatever a policy says),
 //     prove.go (what must be known for certain before anything is decided), suppose.go (what
 //     would follow), decide.go (the table of the design), with stamping.go, pinning.go (what
 //     can be pinned, and why not) and undo.go, another.go (two installations), reason.go with reasons.go (why it came to that, in

@@ -56,7 +56,7 @@ type State struct {
 var states = [...]State{ //nolint:gochecknoglobals // see above
 	{"waiting", Queues, "it waits for its turn, and goes on by itself"},
 	{"held", Holds, "a setting of the workload, its Namespace or a source holds it, something that it requires is missing, or its sources are written again and again"},
-	{"halted", Halts, "another workload has failed with the same change"},
+	{"halted", Halts, "another workload has failed with the same change, or an undo of it declined the content"},
 	{"blocked", Obstacles, "its stamps cannot be written: another webhook, the size of its annotations or the API server prevents that"},
 }
 

@@ -178,7 +178,7 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	TooSoon:       {"min-interval", Normal, "RolloutHeld", Holds, "min-interval", "configstamp.dev/min-interval has not passed since the newest revision became current"},
 	Paced:         {"pace", Warning, "RolloutsSlowedDown", Holds, "pace", "it rolled too often in ten minutes, because its sources are written again and again"},
 	Turn:          {"turn", Normal, "RolloutHeld", Queues, "turn", "it waits for its turn: a change rolls out in steps, and only a limited number of workloads may roll at once"},
-	Halted:        {"halted", Warning, "RolloutHalted", Halts, "halted", "another workload has failed with the same change"},
+	Halted:        {"halted", Warning, "RolloutHalted", Halts, "halted", "another workload has failed with the same change, or an undo of it declined the content"},
 	Blocked:       {"blocked", Warning, "RolloutBlocked", Obstacles | ReadmissionResults, "blocked", "configstamp's patch would let another webhook change the workload as well; the event names the fields and says what to do"},
 	Retry:         {"retry", Warning, "ReadmissionFailing", Obstacles, "retry", "the API server refuses the patch, or the webhook does not answer; configstamp keeps trying"},
 
@@ -221,7 +221,7 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 		"it has the label of a snapshot, but its name or its annotation configstamp.dev/of does not fit; it is an ordinary ConfigMap, and the label should go"},
 	ResumeAhead: {"resume-ahead", Warning, "PolicyUnreadable", 0, "",
 		"configstamp.dev/resume: {value}: this time was more than a minute in the future when it was written, so it releases nothing; write the present time, as $(date -u +%FT%TZ) gives it"},
-	ChangeHalted:       {"change-halted", Warning, "ChangeHalted", 0, "", "a workload has failed with the change; the event names it, and says why and how to go on"},
+	ChangeHalted:       {"change-halted", Warning, "ChangeHalted", 0, "", "a workload has failed with the change, or an undo of it declined the content; the event names it, and says why and how to go on"},
 	ChangeResumed:      {"change-resumed", Normal, "ChangeResumed", 0, "", "nothing halts the change any more"},
 	ChangeRolledOut:    {"change-rolled-out", Normal, "ChangeRolledOut", 0, "", "all workloads that the change concerns, and that may roll, have rolled out"},
 	SourceChangesOften: {"source-changes-often", Warning, "SourceChangesOften", 0, "", "the source is written again and again"},

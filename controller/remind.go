@@ -47,7 +47,7 @@ func (c *Controller) tellStanding(ctx context.Context) {
 	for _, stale := range c.waits.Older.Due(c.options.Clock.Now()) {
 		if s := c.index.Get(stale.User); s != nil {
 			c.say(stale.User, s, checksum.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
-				"To take what is there now: kubectl configstamp accept %s/%s", changed(stale.Declined), duration.HumanDuration(c.options.Clock.Since(stale.Since)), stale.User.Kind, stale.User.Name), stale.Declined...)
+				"To take what is there now: %s", changed(stale.Declined), duration.HumanDuration(c.options.Clock.Since(stale.Since)), accepts(stale.User)), stale.Declined...)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
@@ -51,7 +52,7 @@ func (c *Controller) takeTurns(ctx context.Context) {
 		switch {
 		case n.Foreign:
 		case n.Why == "":
-			why = fmt.Sprintf("the change stops, because %s. To take the content there too: kubectl configstamp accept %s/%s", declinedBy(n.By), n.By.Kind, n.By.Name)
+			why = fmt.Sprintf("the change stops, because %s. To take the content there too: %s", declinedBy(n.By), accepts(n.By))
 		default:
 			why = fmt.Sprintf("the change stops, because %s has failed with it: %s", n.By.People(), n.Why)
 		}
@@ -72,6 +73,11 @@ func (c *Controller) takeTurns(ctx context.Context) {
 // declinedBy says that an undo of a workload has sent content back.
 func declinedBy(user workload.Ref) string {
 	return "an undo of " + user.People() + " declined its content"
+}
+
+// accepts is the command that takes declined content.
+func accepts(user workload.Ref) string {
+	return "kubectl configstamp accept " + strings.ToLower(user.Kind.Name) + "/" + user.Name + " -n " + user.Namespace
 }
 
 // failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.

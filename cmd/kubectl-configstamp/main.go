@@ -10,7 +10,8 @@
 // tables of 80 columns, gaps. The commands: users.go, status.go with asking.go (what is
 // shown until the webhook has answered), why.go, pods.go, history.go, impact.go with manifests.go (what is planned) and impact_print.go, wait.go;
 // and those that change something, which package order carries out: order.go (what they
-// share), pause.go, release.go, roll.go, adopt.go.
+// share), pause.go, release.go, roll.go, adopt.go, undo.go (and accept), snapshots.go (which
+// also lists and compares them).
 //
 // doctor.go looks for what is wrong. graph.go has internal/draw draw its answer. checksum.go
 // asks no cluster: manifests in, manifests out. files.go reads them.

@@ -100,6 +100,7 @@ func rootCommand(p *plugin) *cobra.Command {
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
 	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.podsCommand(), p.historyCommand(), p.waitCommand(), p.versionCommand())
 	root.AddCommand(p.pauseCommand(), p.unpauseCommand(), p.releaseCommand(), p.rollCommand(), p.adoptCommand())
+	root.AddCommand(p.undoCommand(), p.acceptCommand(), p.snapshotsCommand(), p.diffCommand(), p.restoreCommand())
 	root.AddCommand(p.graphCommand(), p.checksumCommand(), p.doctorCommand())
 	describeCompletion(root)
 	return root

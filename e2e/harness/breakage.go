@@ -78,7 +78,7 @@ func mutants() map[Breakage]mutant {
 		"faults-are-guessed":   {"checksum/policy.go", "if err := setting.set(&p, text); err != nil {", "if err := setting.set(&p, text); false && err != nil {"},
 		"sources-are-guessed":  {"checksum/policy.go", "if err := setting.setOnSource(&p, text); err != nil {", "if err := setting.setOnSource(&p, text); false && err != nil {"},
 		"storms-are-served":    {"internal/rollout/pace.go", "paceRolls    = 3", "paceRolls    = 300"},
-		"nothing-halts":        {"internal/rollout/next.go", "if p.released(c, began) {", "if true || p.released(c, began) {"},
+		"nothing-halts":        {"internal/rollout/next.go", "if p.released(c, began) &&", "if true || p.released(c, began) &&"},
 		"steps-are-large":      {"internal/rollout/change.go", "return l.Step * (1<<(complete+1) - 1)", "return l.Step * (1<<(complete+1) - 1) * 1000"},
 		"no-budget":            {"internal/rollout/first.go", "return p.under < p.slots && p.underIn", "return true || p.underIn"},
 		"crashes-are-healthy":  {"internal/rollout/health.go", "if trouble != \"\" && now.Sub(state.troubled) >= limits.CrashDeadline {", "if status.Phase == workload.RolledOut {\n\t\treturn healthy, \"\", Verdict{}\n\t}\n\tif false {"},

@@ -66,7 +66,7 @@ type Brief struct {
 // Answer foresees what comes of the edits, until everything is healthy.
 func (q *Question) Answer() Answer {
 	concerned, stays := q.concerned()
-	r := q.run(concerned)
+	r := q.run(concerned, declined(stays))
 	r.finish(func() bool { return false })
 	answer := Answer{Stays: append(stays, r.stays(true)...)}
 	slices.SortStableFunc(answer.Stays, Stay.compare)
@@ -81,6 +81,11 @@ func (q *Question) Answer() Answer {
 	return answer
 }
 
+// declined are the stays of content that an undo has sent back.
+func declined(stays []Stay) []Stay {
+	return slices.DeleteFunc(slices.Clone(stays), func(s Stay) bool { return s.Why != checksum.DeclinedKept })
+}
+
 // mostByTurns is how many workloads are given turns for a Brief: more would take longer
 // than an admission has.
 const mostByTurns = 100
@@ -89,9 +94,9 @@ const mostByTurns = 100
 // alone. Of more than mostByTurns it tells how many go first, and not who.
 func (q *Question) Brief() Brief {
 	concerned, stays := q.concerned()
-	r, first, together := &run{q: q, all: concerned}, workload.Ref{}, 0
+	r, first, together := &run{q: q, all: concerned, declined: declined(stays)}, workload.Ref{}, 0
 	if len(concerned) <= mostByTurns {
-		r = q.run(concerned)
+		r = q.run(concerned, r.declined)
 		first, together = r.first()
 	} else {
 		together = r.unturned()
@@ -100,7 +105,7 @@ func (q *Question) Brief() Brief {
 	slices.SortStableFunc(brief.Stays, Stay.compare)
 	for _, a := range r.all {
 		switch {
-		case forGood(a.first):
+		case forGood(a.first), a.last.Reason == checksum.Halted:
 		case a.Status.Waits != "":
 			brief.Later = append(brief.Later, a.Ref)
 		default:

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -24,6 +25,11 @@ type app struct {
 	steps          *steps
 	step           int
 	began, healthy time.Time // zero: not yet
+}
+
+// haltedBy reports whether a workload rolls for what an undo of another one has declined.
+func (a *app) haltedBy(s Stay) bool {
+	return s.Workload.Namespace == a.Ref.Namespace && slices.Contains(a.rollsFor, s.Source)
 }
 
 // forGood reports whether a hold ends only when somebody changes something.

@@ -127,6 +127,8 @@ func (q *Question) stays(a *app, e *Edit) (why checksum.Reason, finding checksum
 	case !differs():
 	case slices.ContainsFunc(a.review.ToRecord, func(s checksum.Selection) bool { return s.Source == source }):
 		return checksum.Recorded, checksum.Finding{}
+	case slices.Contains(a.review.Declined, source):
+		return checksum.DeclinedKept, checksum.Finding{}
 	default:
 		return checksum.Kept, checksum.Finding{} // it carries already what the source is to hold
 	}

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -25,6 +26,8 @@ type run struct {
 	opener  *app                       // the first of these whose pods are replaced
 	steps   map[rollout.SourceRef]*steps
 	changes int
+	// declined are the edits that an undo of some workload has sent back before: they halt.
+	declined []Stay
 }
 
 // steps are those of one change: a step begins when all that began before has ended.
@@ -33,8 +36,8 @@ type steps struct {
 	last                time.Time // when somebody began
 }
 
-// run begins with the edits.
-func (q *Question) run(concerned []*app) *run {
+// run begins with the edits, some of which are declined.
+func (q *Question) run(concerned []*app, declined []Stay) *run {
 	r := &run{
 		q: q, now: q.Now, all: concerned, apps: make(map[workload.Ref]*app, len(concerned)), users: map[rollout.SourceRef][]workload.Ref{},
 		due: make(map[workload.Ref]time.Time, len(concerned)), steps: map[rollout.SourceRef]*steps{},
@@ -50,6 +53,10 @@ func (q *Question) run(concerned []*app) *run {
 	r.plan.Lead(nil, r.now.Add(-20*q.Limits.Settle)) // what was not edited now has settled
 	for _, e := range q.Edits {
 		r.plan.Edited(e.At, e.Was, e.Is, r.now)
+	}
+	for _, s := range declined {
+		at := rollout.SourceRef{Namespace: s.Workload.Namespace, Source: s.Source}
+		r.plan.Followed(s.Workload, &rollout.Facts{Declined: map[checksum.Source]*checksum.Content{s.Source: r.Content(at)}}, r.now)
 	}
 	for _, a := range concerned {
 		r.queue(a.Ref, r.now)
@@ -100,6 +107,9 @@ func (r *run) unturned() (together int) {
 		f := &rollout.Facts{Review: a.review, Policy: a.Policy, Status: a.Status}
 		if a.first.Reason = f.Barred(); a.first.Reason == checksum.NoReason {
 			a.first = f.Held(time.Time{}, r.q.Now)
+		}
+		if a.first.Reason == checksum.NoReason && slices.ContainsFunc(r.declined, a.haltedBy) {
+			a.first.Reason = checksum.Halted
 		}
 		if a.last = a.first; a.first.Reason == checksum.NoReason && a.Status.Waits == "" {
 			together++

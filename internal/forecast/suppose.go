@@ -60,6 +60,7 @@ func Suppose(workloads []Workload, seen func(rollout.SourceRef) Seen) (*Supposed
 // records are those of a workload, as they would be in this world.
 func (s *Supposed) records(w *Workload) checksum.Records {
 	supposed := w.Records
+	supposed.Declined = "" // an edit is supposed to be news to everybody
 	supposed.Stamps, supposed.Baseline = maps.Clone(supposed.Stamps), maps.Clone(supposed.Baseline)
 	for _, selection := range checksum.Selections(w.References, w.Policy) {
 		at := rollout.SourceRef{Namespace: w.Ref.Namespace, Source: selection.Source}

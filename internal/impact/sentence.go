@@ -52,6 +52,8 @@ func sentences(edit *forecast.Edit, brief *forecast.Brief) (all []string) {
 	add(would(checksum.Paused), "{who} roll{s} out when somebody removes configstamp.dev/pause")
 	add(would(checksum.UnreadableSetting), "{who} roll{s} out when a setting that cannot be read is fixed")
 	add(would(checksum.MissingSource, checksum.MissingKey), "{who} roll{s} out when everything else that new pods need exists")
+	add(would(checksum.Halted), "{who} wait{s}, because an undo of another workload declined this content")
+	add(staying(brief, func(s *forecast.Stay) bool { return s.Why == checksum.DeclinedKept }), "{who} keep{s} older content, because an undo declined this content")
 	add(brief.Later, "no pod of {who} restarts now: pods that start later use the new content")
 	add(staying(brief, func(s *forecast.Stay) bool { return s.Why == checksum.Recorded }),
 		"no pod of {who} restarts: no checksum was on record, and the new content is recorded")

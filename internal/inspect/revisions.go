@@ -123,6 +123,7 @@ func revisionOf(raw []byte) (seen.Revision, error) {
 	var read template
 	_ = unmarshal(text, &read) // a template that cannot be read tells nothing
 	revision.Stamps = checksum.Stamps(read.Metadata.Annotations)
+	revision.Pins, _ = checksum.ParsePins(read.Metadata.Annotations[checksum.PinsAnnotation]) // unreadable ones are none
 	revision.Restarted = read.Metadata.Annotations[restartedAt]
 	revision.Images = images(read.Spec)
 	revision.Template = fingerprint(&read)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -73,11 +74,13 @@ func (c *Cluster) Metadata(ctx context.Context, of Target) (*Metadata, error) {
 	return &Metadata{meta.Version, meta.Annotations, func(path ...string) []seen.Write { return meta.writers(path) }}, nil
 }
 
-// Patch is one merge patch, sent with the rights of the user.
+// Patch is one patch, sent with the rights of the user.
 type Patch struct {
 	Of   Target
 	Body []byte
-	// Manager is the field manager.
+	// Type is how Body is to be read; "" is a merge patch.
+	Type types.PatchType
+	// Manager is the field manager; "" names none.
 	Manager string
 	// Dry has the API server do all but store it.
 	Dry bool
@@ -102,7 +105,10 @@ func (c *Cluster) PatchWorkload(ctx context.Context, settings *seen.Settings, p 
 
 func (c *Cluster) patch(ctx context.Context, p *Patch, accept string) (raw []byte, warnings []string, err error) {
 	q := query{gvr: p.Of.gvr, namespace: p.Of.namespace, name: p.Of.name}
-	request := c.client.Patch(types.MergePatchType).AbsPath(q.path()).Param("fieldManager", p.Manager).SetHeader("Accept", accept).Body(p.Body)
+	request := c.client.Patch(cmp.Or(p.Type, types.MergePatchType)).AbsPath(q.path()).SetHeader("Accept", accept).Body(p.Body)
+	if p.Manager != "" {
+		request.Param("fieldManager", p.Manager)
+	}
 	if p.Dry {
 		request.Param("dryRun", "All")
 	}

@@ -32,6 +32,9 @@ const (
 	Rolled    Result = "rolled"
 	Restarted Result = "restarted"
 	Recorded  Result = "recorded"
+	Undone    Result = "undone"
+	Accepted  Result = "accepted"
+	Restored  Result = "restored"
 	// ToRoll is a workload that the controller shall roll in its turn.
 	ToRoll Result = "to be rolled"
 	// Unchanged needed nothing, Kept is left as it is though the order was about it.
@@ -44,7 +47,7 @@ const (
 // Changed reports whether something was written, or would have been.
 func (r Result) Changed() bool {
 	switch r {
-	case Paused, Unpaused, Released, Rolled, Restarted, Recorded, ToRoll:
+	case Paused, Unpaused, Released, Rolled, Restarted, Recorded, Undone, Accepted, Restored, ToRoll:
 		return true
 	case Unchanged, Kept, Refused:
 	}

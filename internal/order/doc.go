@@ -1,7 +1,7 @@
 // Package order carries out what a person orders at the keyboard, with that person's rights:
-// pause and unpause, release, roll, adopt. Each order says what it did (Did), and what
-// overrules it. Package inspect sends the patches; package answer says where workloads
-// stand.
+// pause and unpause, release, roll, adopt, undo and accept, restore. Each order says what it
+// did (Did), and what overrules it. Package inspect sends the patches; package answer says
+// where workloads stand.
 //
 // Nothing is guessed: what the webhook does not answer for is not sent. What was there
 // before is kept: pause notes what it wrote beside it (annotation NoteKey), and unpause takes
@@ -9,5 +9,6 @@
 //
 // Read it in this order: did.go (what became of one object), annotate.go (changing one
 // annotation, and meanwhile nobody else's), note.go (what pause keeps), pause.go,
-// overruled.go (what goes on in spite of a pause), release.go, roll.go, adopt.go.
+// overruled.go (what goes on in spite of a pause), release.go, roll.go,
+// adopt.go, undo.go, restore.go.
 package order

@@ -52,9 +52,10 @@ func (p *Plan) declares(user workload.Ref, f *Facts, now time.Time) {
 		}
 	}
 	p.update(r, now, func() { p.declare(r, is) })
-	if len(accepted) > 0 && r.attempt == nil {
+	if len(accepted) > 0 { // it shows how it does with that, as if its turn had come
 		slices.SortFunc(accepted, SourceRef.Compare)
-		p.adopt(r, f, now, accepted, true, now) // it shows how it does with that, as if its turn had come
+		p.adopt(r, f, now, accepted, true, now)
+		r.attempt.health = health{selector: r.attempt.health.selector, progressed: now, best: NoExtent()} // that was of another template
 	}
 }
 
@@ -107,6 +108,17 @@ func (c *change) declinedBy(r *record) bool {
 		}
 	}
 	return true
+}
+
+// declinesStill reports whether a workload has declined a source of a change of which nobody
+// has said since that it is to go on.
+func (p *Plan) declinesStill(r *record, c *change) bool {
+	for at, d := range r.declined {
+		if c.brings(at, d.content) && !p.resumed(at, d.seen) {
+			return true
+		}
+	}
+	return false
 }
 
 // declinedForOthers reports whether somebody has declined a change for whose copies in other

@@ -30,5 +30,5 @@
 //   - It rolls: turn.go (waiting, granted, sent, refused).
 //   - How does it do? follow.go, with find.go (rollouts that others began), health.go,
 //     looks.go and pods.go (when pods are listed, and what they show).
-//   - It fails: halt.go (what keeps a halt, and what ends it).
+//   - It fails: halt.go (what keeps a halt, and what ends it). decline.go: an undo halts, too.
 package rollout

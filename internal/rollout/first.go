@@ -101,7 +101,7 @@ func (p *Plan) admits(c *change, r *record, now time.Time, out *Orders) bool {
 		out.again(opens)
 		return false
 	}
-	if c.stop != nil && (!w.last || !r.holdsUp() && !c.declinedBy(r)) {
+	if c.stop != nil && (!w.last || !r.toMend() && !c.declinedBy(r)) {
 		return false
 	}
 	if w.last && (c.healthy > 0 || c.proving > 0) {
@@ -207,6 +207,10 @@ func (r *record) holdsUp() bool {
 	}
 	return len(a.holds) > 0
 }
+
+// toMend reports whether a workload has failed for a change, and may be mended by what else
+// it waits for: one that an undo has mended is well.
+func (r *record) toMend() bool { return r.holdsUp() && !r.attempt.mended }
 
 // line puts a waiter that is awake into a queue.
 func (p *Plan) line(r *record, now time.Time) {

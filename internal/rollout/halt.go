@@ -18,7 +18,7 @@ import (
 func (p *Plan) fail(r *record, why string, records checksum.Records, now time.Time) {
 	a := r.attempt
 	p.update(r, now, func() {
-		if a.state, a.why = broken, why; a.last {
+		if a.state, a.why, a.mended = broken, why, false; a.last {
 			r.unwell = &records
 		}
 	})
@@ -90,7 +90,7 @@ func (p *Plan) settle(r *record, healthy bool, f *Facts, now time.Time) (ended b
 			r.attempt = nil
 			return
 		}
-		a.state = broken
+		a.state, a.mended = broken, healthy
 		clear(a.evidence)
 	})
 	for c := range evidence {

@@ -118,7 +118,7 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 func (p *Plan) renew(c *change, now time.Time) {
 	for _, r := range sortedRecords(maps.Keys(c.members)) {
 		if r.waits != nil {
-			goesOn := r.holdsUp() || c.declinedBy(r)
+			goesOn := r.toMend() || c.declinedBy(r)
 			p.update(r, now, func() {
 				if c.halts() && !goesOn {
 					r.waits.granted = time.Time{} // it was not looked at since its turn came
@@ -144,7 +144,7 @@ func (p *Plan) stopOf(c *change) (stop *record) {
 		return nil
 	}
 	for r, began := range c.failures {
-		if p.released(c, began) {
+		if p.released(c, began) && !p.declinesStill(r, c) {
 			continue
 		}
 		if stop == nil || r.user == c.halted || stop.user != c.halted && r.user.Compare(stop.user) < 0 {

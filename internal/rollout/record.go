@@ -113,6 +113,7 @@ type attempt struct {
 	tries   int
 	retry   time.Time // when to try again, should it not have come
 	why     string    // it has failed
+	mended  bool      // it was healthy since, though not with what it has failed with
 	health  health
 }
 

@@ -63,6 +63,7 @@ type app struct {
 	byUs       bool
 	leader     int       // under which leader it began
 	failed     bool      // people were told that it has failed
+	joined     bool      // it was rolling by others when we rolled it
 	hadFailed  bool      // it has, and was not healthy since
 	serving    bool      // pods of an older revision serve
 	loses      bool      // the answer to the next patch is lost

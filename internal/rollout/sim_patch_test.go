@@ -95,7 +95,7 @@ func (w *world) patch(a *app) answer {
 func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	wellSince, well := a.wellSince(w.now)
 	healthy := well && w.now.Sub(a.made) > 5*time.Minute && w.now.Sub(wellSince) >= w.limits.Soak && !w.now.Before(a.disturbed)
-	if !byUs {
+	if !byUs && a.served() {
 		a.declined = nil // it may need the new content
 	}
 	a.stamp(w.holds)
@@ -105,6 +105,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 		until = w.now.Add(time.Duration(1+draw.IntN(1500)) * time.Second)
 	}
 	a.begin(w.now, how, until)
+	a.joined = w.undos > 0 && byUs && !a.byUs && !well
 	a.byUs, a.leader = byUs, w.leaders
 	if a.driven { // by others for long, by us as quickly as others
 		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
@@ -141,7 +142,11 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 		}
 		most := 1
 		if c.copies > 1 {
-			if most = 2; w.now.Sub(all[0].at) >= w.limits.ForeignHalt {
+			halt := w.limits.ForeignHalt
+			if w.undos > 0 {
+				halt -= time.Minute // a new leader counts an undo from when the content was written
+			}
+			if most = 2; w.now.Sub(all[0].at) >= halt {
 				continue // by now other namespaces try again
 			}
 		}
@@ -165,6 +170,9 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 func (w *world) underWay(a *app) bool {
 	if a.canary {
 		return false // a person may have it go on at any time
+	}
+	if a.joined {
+		return false // a new leader may have taken the rollout of others, that it joins, for ours
 	}
 	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.promoted.IsZero() || !a.aborted.IsZero() {
 		return false // a canary that a person promotes asks nobody
@@ -210,7 +218,7 @@ func (w *world) checkBudget() {
 // its changes is halted.
 func (w *world) frees(a *app) {
 	a.since = w.now
-	a.held = slices.ContainsFunc(a.sources, func(s checksum.Source) bool {
+	a.held = a.paused || a.optedOut || slices.ContainsFunc(a.sources, func(s checksum.Source) bool {
 		return w.halts[rollout.SourceRef{Namespace: a.ref.Namespace, Source: s}]
 	})
 }
@@ -222,6 +230,9 @@ func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 	case why == checksum.Turn, why == checksum.NoReason && !settles:
 		if a.held && a.refusals == 0 && !a.failed { // one that has failed may always be mended
 			for _, source := range w.untrue(a) {
+				if w.undos > 0 && a.hadFailed {
+					break // so it is for it alone
+				}
 				delete(w.halts, rollout.SourceRef{Namespace: a.ref.Namespace, Source: source})
 			}
 			w.frees(a)
@@ -292,6 +303,12 @@ func (w *world) halted(sources []rollout.SourceRef, by workload.Ref, why string)
 }
 
 func (w *world) resumed(sources []rollout.SourceRef, by workload.Ref) {
+	isResumed := func(at rollout.SourceRef) bool { return w.contents[at] != nil && w.contents[at].resumed }
+	if w.undos > 0 && slices.ContainsFunc(sources, isResumed) {
+		for _, at := range sources {
+			w.all[w.contents[at].number].resumed = true // all that changed together goes on
+		}
+	}
 	for _, at := range sources {
 		delete(w.halts, at)
 	}

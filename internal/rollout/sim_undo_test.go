@@ -74,6 +74,9 @@ func (w *world) undo(a *app, back int) {
 			}
 			numbers = append([]int{is.number}, numbers...)
 		}
+		if c := w.all[is.number]; c.copies > 1 && is.number == its.number && a.declines(source, is) {
+			w.forgiven[c.number]++ // it is taken after all
+		}
 		if len(numbers) > 0 {
 			declined[source] = numbers[:min(len(numbers), 3)]
 		}
@@ -94,8 +97,8 @@ func (w *world) accept(a *app) {
 		return
 	}
 	for source := range a.declined {
-		if w.declinesNow(a, source) { // it is an order: another one may be tried as well
-			w.forgiven[w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}].number]++
+		if c := w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; c.copies > 1 && w.declinesNow(a, source) {
+			w.forgiven[c.number]++ // one namespace less has failed: another one tries
 		}
 	}
 	a.declined, a.declinedSince = nil, nil
@@ -114,12 +117,14 @@ func (w *world) checkDeclined(a *app, untrue []checksum.Source) {
 			w.errorf("%s rolls onto what it has declined of %s", a.name(), source)
 		}
 	}
+	resumed := func(source checksum.Source) bool {
+		return w.all[a.carried[source].number].resumed // and so is all that changed together with it
+	}
+	if a.hadFailed || slices.ContainsFunc(untrue, resumed) { // the former may always be mended
+		return
+	}
 	for _, source := range untrue {
 		at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
-		if is := w.contents[at]; a.hadFailed || // it may always be mended
-			w.all[is.number].resumed {
-			continue
-		}
 		for _, ref := range w.bySource[at] {
 			if other := w.apps[ref]; w.declinesNow(other, source) && w.now.Sub(other.declinedSince[source]) > seen {
 				w.errorf("%s rolls onto %s, which %s has declined at %s", a.name(), source, other.name(), clock(other.declinedSince[source].Sub(w.zero)))

@@ -158,7 +158,7 @@ func (w *world) remove(a *app) {
 func (w *world) remake(a *app) {
 	w.put(a)
 	a.uid = fmt.Sprintf("%s-%d", a.ref, a.generation+1)
-	a.serving, a.byUs, a.held, a.made, a.history = false, false, false, w.now, history{}
+	a.serving, a.byUs, a.held, a.made, a.history = false, false, a.paused || a.optedOut, w.now, history{}
 	a.stamp(w.holds)
 	a.oldStamps = nil
 	a.rolls, a.edits = 0, len(w.untrue(a)) // some, if it is outside now
@@ -256,7 +256,10 @@ func (w *world) lead() {
 // leader may not find out who has failed.
 func (w *world) forgive() {
 	for number, victims := range w.victims {
-		if slices.ContainsFunc(victims, func(v victim) bool { return v.a.ref.Namespace == w.forbidden }) {
+		unseen := func(v victim) bool {
+			return v.a.ref.Namespace == w.forbidden || w.undos > 0 && !v.a.counts() // its pods tell nobody since when it fails
+		}
+		if slices.ContainsFunc(victims, unseen) {
 			w.forgiven[number]++
 		}
 	}

@@ -66,8 +66,9 @@ type Revision struct {
 	// Created is when it was first made. A revision that came back was made earlier than
 	// those that it took over from.
 	Created time.Time
-	// Stamps are those of its template.
+	// Stamps are those of its template, Pins which snapshots its pods read.
 	Stamps map[string]string
+	Pins   checksum.Pins
 	// Restarted is what kubectl rollout restart wrote into it (RFC 3339), "" if nothing.
 	Restarted string
 	// Cause is kubernetes.io/change-cause.

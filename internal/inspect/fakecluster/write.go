@@ -2,13 +2,17 @@ package fakecluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Write is one patch that was not a dry run.
@@ -23,25 +27,31 @@ func (s *Server) Writes() []Write {
 	return append([]Write(nil), s.writes...)
 }
 
-// patch answers a merge patch: it is merged, handed to Admit, and stored unless it is a dry
-// run. A resourceVersion in it has to be the newest.
+// patch answers a merge patch, or a JSON patch: it is applied, handed to Admit, and stored
+// unless it is a dry run. A resourceVersion in a merge patch has to be the newest.
 func (s *Server) patch(w http.ResponseWriter, r *http.Request, to *target, metadata bool) {
-	var body map[string]any
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
-		return
-	}
 	s.mu.Lock()
 	before := s.objects[r.URL.Path]
 	s.mu.Unlock()
+	text, err := io.ReadAll(r.Body)
+	body := map[string]any{}
+	after := before.DeepCopy()
+	if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
+		err = errors.Join(err, operate(after, text))
+	} else {
+		err = errors.Join(err, json.Unmarshal(text, &body))
+		merge(after.Object, body)
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
+		return
+	}
 	query := r.URL.Query()
 	dry := query.Get("dryRun") == "All"
 	if version, found, _ := unstructured.NestedString(body, "metadata", "resourceVersion"); found && version != before.GetResourceVersion() {
 		fail(w, http.StatusConflict, "Conflict", fmt.Sprintf("Operation cannot be fulfilled on %s %q: the object has been modified; please apply your changes to the latest version and try again", to.resource, to.name))
 		return
 	}
-	after := before.DeepCopy()
-	merge(after.Object, body)
 	warnings, err := s.admit(to.resource, query, after, dry)
 	if err != nil {
 		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
@@ -51,7 +61,6 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, to *target, metad
 		w.Header().Add("Warning", "299 - "+strconv.Quote(warning))
 	}
 	if changed := !equality.Semantic.DeepEqual(before.Object, after.Object); !dry {
-		text, _ := json.Marshal(body)
 		s.mu.Lock()
 		s.writes = append(s.writes, Write{r.URL.Path, query.Get("fieldManager"), string(text)})
 		s.mu.Unlock()
@@ -63,6 +72,23 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, to *target, metad
 		}
 	}
 	answer(w, http.StatusOK, part(after, metadata))
+}
+
+// operate applies a JSON patch (RFC 6902).
+func operate(object *unstructured.Unstructured, operations []byte) error {
+	patch, err := jsonpatch.DecodePatch(operations)
+	if err != nil {
+		return err
+	}
+	before, err := object.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	after, err := patch.Apply(before)
+	if err != nil {
+		return err
+	}
+	return object.UnmarshalJSON(after)
 }
 
 // admit has the test's webhook answer: Dry of a dry run of a rolling re-admission, Admit of

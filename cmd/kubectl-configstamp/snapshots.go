@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/internal/order"
+	"github.com/configstamp/configstamp/internal/seen"
+)
+
+// kept is what a source holds, and its snapshots, the newest first.
+type kept struct {
+	source    checksum.Source
+	namespace string
+	now       *corev1.ConfigMap // nil: it does not exist
+	snapshots []*corev1.ConfigMap
+}
+
+// kept reads the snapshots of the ConfigMap that is named.
+func (p *plugin) kept(ctx context.Context, cluster *inspect.Cluster, namespace string, args []string) (k *kept, err error) {
+	source, err := sourceOf(args)
+	if err != nil {
+		return nil, err
+	}
+	if source.Kind != checksum.ConfigMap {
+		return nil, fmt.Errorf("%s: only ConfigMaps have snapshots", source)
+	}
+	k = &kept{source: source, namespace: namespace}
+	if k.now, err = cluster.ConfigMap(ctx, namespace, source.Name); err != nil {
+		return nil, err
+	}
+	if k.snapshots, err = cluster.Snapshots(ctx, namespace, source); err != nil {
+		return nil, err
+	}
+	if k.now == nil && len(k.snapshots) == 0 && len(cluster.Gaps()) == 0 {
+		return nil, fmt.Errorf("%s in namespace %s: %w, and it has no snapshots", source, namespace, errNone)
+	}
+	return k, nil
+}
+
+// isNow reports whether a snapshot is what the source holds.
+func (k *kept) isNow(snapshot *corev1.ConfigMap) bool {
+	return k.now != nil && checksum.ContentOfConfigMap(k.now).SameEntries(checksum.ContentOfConfigMap(snapshot))
+}
+
+// named finds a snapshot by its name, or by the digits at its end.
+func (k *kept) named(name string) (*corev1.ConfigMap, error) {
+	for _, snapshot := range k.snapshots {
+		if snapshot.Name == name || strings.HasSuffix(snapshot.Name, "-"+name) {
+			return snapshot, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no snapshot %q: see kubectl configstamp snapshots %s -n %s", k.source, name, k.source, k.namespace)
+}
+
+// before is the newest snapshot of other content than the source holds.
+func (k *kept) before() (*corev1.ConfigMap, error) {
+	for _, snapshot := range k.snapshots {
+		if !k.isNow(snapshot) {
+			return snapshot, nil
+		}
+	}
+	return nil, fmt.Errorf("%s in namespace %s has no snapshot of other content", k.source, k.namespace)
+}
+
+func (p *plugin) snapshotsCommand() *cobra.Command {
+	var output format
+	command := &cobra.Command{
+		Use:   "snapshots SOURCE",
+		Short: "List the snapshots of a ConfigMap, and what uses them",
+		Long: "Lists the snapshots of a ConfigMap, the newest first: when each was made, whether\n" +
+			"the ConfigMap still holds the same, and which workloads and revisions name it.\n" +
+			"Snapshots are made for workloads with configstamp.dev/pin: \"true\".",
+		Example: "  kubectl configstamp snapshots configmap/web-message\n" +
+			"  kubectl configstamp snapshots cm/web-message -n shop -o json",
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: p.completeSource,
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.snapshots(command.Context(), args, output)
+		},
+	}
+	addFormat(command, &output)
+	return command
+}
+
+// snapshotLine is one snapshot, as it is printed.
+type snapshotLine struct {
+	Name string    `json:"name"`
+	Made time.Time `json:"made"`
+	// Now tells that the source holds the same.
+	Now bool `json:"now"`
+	// UsedBy are workloads, and workloads with the number of a revision.
+	UsedBy []string `json:"usedBy"`
+}
+
+func (p *plugin) snapshots(ctx context.Context, args []string, output format) error {
+	cluster, settings, namespace, err := p.look(ctx, false)
+	if err != nil {
+		return err
+	}
+	k, err := p.kept(ctx, cluster, namespace, args)
+	if err != nil {
+		return err
+	}
+	used, err := usersOf(ctx, cluster, settings, k)
+	if err != nil {
+		return err
+	}
+	lines := []snapshotLine{}
+	for _, snapshot := range k.snapshots {
+		lines = append(lines, snapshotLine{snapshot.Name, inspect.MadeAt(snapshot), k.isNow(snapshot), append([]string{}, used[snapshot.Name]...)})
+	}
+	return p.print(output, lines, cluster.Gaps(), func(to io.Writer) {
+		if output == names {
+			for _, line := range lines {
+				fmt.Fprintln(to, line.Name)
+			}
+			return
+		}
+		if len(lines) == 0 {
+			paragraph(to, "", k.source.String()+" in namespace "+namespace+" has no snapshots: no workload that uses it has configstamp.dev/pin set to true, or none was stamped since.")
+			return
+		}
+		rows := table{columns: narrow}
+		if output == wide {
+			rows.columns = 0
+		}
+		rows.add("NAME", "MADE", "NOW", "USED BY")
+		for _, line := range lines {
+			now := ""
+			if line.Now {
+				now = "yes"
+			}
+			rows.add(line.Name, line.Made.Format(time.RFC3339), now, strings.Join(line.UsedBy, ", "))
+		}
+		rows.print(to)
+	})
+}
+
+// usersOf are the workloads and revisions whose pods read each snapshot of a source.
+func usersOf(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, k *kept) (map[string][]string, error) {
+	workloads, err := cluster.Workloads(ctx, settings, inspect.Which{Namespace: k.namespace})
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := cluster.AllRevisions(ctx, k.namespace, "", settings.Kinds...)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string][]string{}
+	for _, w := range workloads {
+		now := w.Records.PinnedAt()[k.source].Snapshot
+		if now != "" {
+			used[now] = append(used[now], w.Text())
+		}
+		for _, revision := range revisions[w.Object.UID] {
+			if then := revision.Pins[k.source].Snapshot; then != "" && then != now {
+				used[then] = append(used[then], fmt.Sprintf("%s revision %d", w.Text(), revision.Number))
+			}
+		}
+	}
+	for _, texts := range used {
+		slices.Sort(texts)
+	}
+	return used, nil
+}
+
+func (p *plugin) diffCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff SOURCE [SNAPSHOT [SNAPSHOT]]",
+		Short: "Show what changed in a ConfigMap since a snapshot",
+		Long: "Shows what changed between a snapshot and what the ConfigMap holds now, or between\n" +
+			"two snapshots. Without a name it takes the newest snapshot of other content. A\n" +
+			"snapshot is named by its whole name, or by the digits at its end. The content is\n" +
+			"read with your own rights.",
+		Example: "  kubectl configstamp diff configmap/web-message\n" +
+			"  kubectl configstamp diff cm/web-message 3f2a91c07d5e8b4416aa -n shop",
+		Args:              cobra.RangeArgs(1, 3),
+		ValidArgsFunction: p.completeSource,
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.diff(command.Context(), args)
+		},
+	}
+}
+
+func (p *plugin) diff(ctx context.Context, args []string) error {
+	cluster, _, namespace, err := p.look(ctx, false)
+	if err != nil {
+		return err
+	}
+	k, err := p.kept(ctx, cluster, namespace, args[:1])
+	if err != nil {
+		return err
+	}
+	from, to := (*corev1.ConfigMap)(nil), k.now
+	switch len(args) {
+	case 1:
+		from, err = k.before()
+	case 2:
+		from, err = k.named(args[1])
+	default:
+		if from, err = k.named(args[1]); err == nil {
+			to, err = k.named(args[2])
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if to == nil {
+		return fmt.Errorf("%s in namespace %s: %w; name two snapshots to compare", k.source, namespace, errNone)
+	}
+	return printDiff(p.Out, from, to)
+}
+
+// printDiff writes a unified diff for each key that differs.
+func printDiff(out io.Writer, from, to *corev1.ConfigMap) error {
+	was, is := textsOf(from), textsOf(to)
+	keys := maps.Clone(was)
+	maps.Copy(keys, is)
+	same := true
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		before, had := was[key]
+		after, has := is[key]
+		if had == has && before == after {
+			continue
+		}
+		same = false
+		side := func(cm *corev1.ConfigMap, there bool) string {
+			if !there {
+				return cm.Name + " (no such key)"
+			}
+			return cm.Name + " " + key
+		}
+		err := difflib.WriteUnifiedDiff(out, difflib.UnifiedDiff{
+			A: linesOf(before), B: linesOf(after), FromFile: side(from, had), ToFile: side(to, has), Context: 3,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if same {
+		fmt.Fprintln(out, "No difference.")
+	}
+	return nil
+}
+
+// textsOf are the values of a ConfigMap by key; of binary ones only what tells them apart.
+func textsOf(cm *corev1.ConfigMap) map[string]string {
+	texts := make(map[string]string, len(cm.Data)+len(cm.BinaryData))
+	maps.Copy(texts, cm.Data)
+	for _, entry := range checksum.ContentOfConfigMap(cm).Entries {
+		if entry.Binary {
+			texts[entry.Name] = fmt.Sprintf("binary, %d bytes, SHA-256 %x", len(cm.BinaryData[entry.Name]), entry.Sum[:8])
+		}
+	}
+	return texts
+}
+
+// linesOf are the lines of a text; the last one may have no end.
+func linesOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	lines := strings.SplitAfter(text, "\n")
+	last := len(lines) - 1
+	if lines[last] == "" {
+		return lines[:last]
+	}
+	lines[last] += "\n\\ No newline at end of file\n"
+	return lines
+}
+
+func (p *plugin) restoreCommand() *cobra.Command {
+	var flags orderFlags
+	var to string
+	command := &cobra.Command{
+		Use:   "restore SOURCE",
+		Short: "Write the content of a snapshot back into its ConfigMap",
+		Long: "Writes old content back into a ConfigMap, as an edit of yours: the workloads that\n" +
+			"have other content roll out, in steps. The ConfigMap keeps its own labels and\n" +
+			"annotations. Without --to it takes the newest snapshot of other content; kubectl\n" +
+			"configstamp diff shows the same. If Git or Helm owns the ConfigMap, change it\n" +
+			"there.",
+		Example: "  kubectl configstamp restore configmap/web-message --dry-run=server\n" +
+			"  kubectl configstamp restore cm/web-message --to 3f2a91c07d5e8b4416aa -n shop",
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: p.completeSource,
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.restore(command.Context(), args, to, &flags)
+		},
+	}
+	addOrderFlags(command, &flags)
+	command.Flags().StringVar(&to, "to", "", "name of the snapshot, or the digits at its end")
+	return command
+}
+
+func (p *plugin) restore(ctx context.Context, args []string, to string, flags *orderFlags) error {
+	o, namespace, err := p.orders(ctx, flags)
+	if err != nil {
+		return err
+	}
+	k, err := p.kept(ctx, o.Cluster, namespace, args)
+	if err != nil {
+		return err
+	}
+	var snapshot *corev1.ConfigMap
+	if to == "" {
+		snapshot, err = k.before()
+	} else {
+		snapshot, err = k.named(to)
+	}
+	switch {
+	case err != nil:
+		return err
+	case k.now == nil:
+		return errors.New(k.source.String() + " does not exist in namespace " + namespace + ": create it first, empty, then restore it")
+	}
+	return p.printDids(o, flags, []order.Did{o.Restore(ctx, k.now, snapshot)})
+}

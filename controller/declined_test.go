@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+)
+
+// undo brings a workload's template back to some records, as the webhook answers an undo that
+// it believes: what its source holds now is declined.
+func (w *world) undo(app *simulatedApp, at rollout.SourceRef, to checksum.Records) {
+	app.records = to
+	app.records.Declined = checksum.Declined{at.Source: {w.ring.Digest("shop", checksum.Selection{Source: at.Source, Required: true, All: true}, w.contents[at])}}.String()
+	w.healthyAgain(app)
+}
+
+// accept is what comes of an empty patch by the field manager configstamp-accept.
+func (w *world) accept(app *simulatedApp) {
+	app.records.Declined = ""
+	w.stamp(app)
+	w.healthyAgain(app)
+}
+
+func (w *world) healthyAgain(app *simulatedApp) {
+	app.version++
+	app.rolled, app.well = w.clock.Now(), w.clock.Now().Add(5*time.Second)
+	w.see(app.user)
+	w.at(5*time.Second, func() { app.version++; w.see(app.user) })
+}
+
+// A bad edit stops at one workload, and an undo brings that back to health. The others go on
+// waiting, under a new leader as well, and people are told why.
+func TestDeclined_AnUndoHoldsTheOthers(t *testing.T) {
+	w, at := fleet(t, 4)
+	first := w.apps[w.names[0]]
+	was := first.records
+	w.spoil(at)
+	w.pass(5 * time.Minute)
+	w.wantRolls(1, 0, 0, 0)
+	w.wantHeard("ChangeHalted", 1, "Deployment app-00 has failed with it")
+	w.undo(first, at, was)
+	w.pass(time.Hour)
+	w.wantRolls(1, 0, 0, 0)
+	w.lead()
+	w.pass(time.Hour)
+	w.wantRolls(1, 0, 0, 0)
+	w.wantHeard("ChangeHalted", 2, "the change stops, because an undo of Deployment app-00 declined its content. To take the content there too: kubectl configstamp accept deployment/app-00 -n shop. Workloads that wait", "configstamp.dev/resume=")
+	w.wantHeard("RolloutHalted", 6, "an undo of Deployment app-00 declined its content", "when somebody accepts the content there (kubectl configstamp accept)")
+	w.edit(at, w.newContent())
+	w.pass(20 * time.Minute)
+	w.wantRolls(2, 1, 1, 1)
+}
+
+// Somebody undoes a workload that has a good change, and accepts it later: meanwhile nobody
+// rolls, and then everybody.
+func TestDeclined_UntilSomebodyAccepts(t *testing.T) {
+	w, at := fleet(t, 4)
+	first := w.apps[w.names[0]]
+	was := first.records
+	w.edit(at, w.newContent())
+	w.pass(5 * time.Second)
+	w.wantRolls(1, 0, 0, 0)
+	w.undo(first, at, was)
+	w.pass(2 * time.Hour)
+	w.wantRolls(1, 0, 0, 0)
+	w.wantHeard("ChangeHalted", 1)
+	w.wantHeard("StaleByUndo", 0)
+	w.controller.tellStanding(t.Context())
+	w.wantHeard("StaleByUndo", 0)
+	w.pass(23 * time.Hour)
+	w.controller.tellStanding(t.Context())
+	w.pass(time.Hour)
+	w.controller.tellStanding(t.Context())
+	w.wantHeard("StaleByUndo", 1, "configmap/shared changed 25h ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. To take what is there now: kubectl configstamp accept deployment/app-00 -n shop")
+	if got := w.controller.waits.Older.Oldest(); got.IsZero() {
+		t.Error("nobody has older content")
+	}
+	w.accept(first)
+	w.pass(20 * time.Minute)
+	w.wantRolls(1, 1, 1, 1)
+	w.wantHeard("ChangeResumed", 1, "Deployment app-00 does not halt it any more")
+	if got := w.controller.waits.Older.Oldest(); !got.IsZero() {
+		t.Errorf("somebody has older content since %s", got)
+	}
+}
