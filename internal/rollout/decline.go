@@ -75,6 +75,15 @@ func (p *Plan) declare(r *record, is map[SourceRef]decline) {
 	r.declined = is
 }
 
+// countDeclined counts what a workload has declined as failures.
+func (p *Plan) countDeclined(r *record, of func(*change) *count) {
+	for at, d := range r.declined {
+		if c := p.changes[at]; c != nil && c.root().brings(at, d.content) {
+			of(c).fails(d.seen)
+		}
+	}
+}
+
 // whyStops is why a workload that halts a change has failed with it, "" when it has not:
 // then an undo of it has declined the content.
 func (r *record) whyStops(c *change) string {

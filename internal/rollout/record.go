@@ -177,11 +177,7 @@ func (p *Plan) counts(r *record) (counts []count, slot bool) {
 			n.fails(was.began)
 		}
 	}
-	for at, d := range r.declined {
-		if c := p.changes[at]; c != nil && c.root().brings(at, d.content) {
-			of(c).fails(d.seen)
-		}
-	}
+	p.countDeclined(r, of)
 	if m := r.missed; m != nil && m != a {
 		for c := range m.evidence {
 			of(c).waiting = 1 // to be tried again
