@@ -96,6 +96,12 @@ func mutants() map[Breakage]mutant {
 		"pauses-are-unsaid":    {"internal/impact/sentence.go", "checksum.Paused), \"{who} roll{s}", "checksum.Paused)[:0], \"{who} roll{s}"},
 		"windows-are-unsaid":   {"internal/impact/sentence.go", "if !holds {", "if true || !holds {"},
 		"every-user-is-named":  {"internal/forecast/concern.go", "q.stays(a, e); why != checksum.NoReason {", "q.stays(a, e); false && why != checksum.NoReason {"},
+		"pods-are-unpinned":    {"webhook/pin.go", "range found.Changes {", "range found.Changes[:0] {"},
+		"files-are-unpinned":   {"webhook/pin.go", "range found.Changes {", "range found.Changes {\n\t\tif strings.Contains(change.Path, \"/volumes/\") {\n\t\t\tcontinue\n\t\t}"},
+		"undo-is-unknown":      {"webhook/undo.go", "if h.Revisions == nil || ", "if true || h.Revisions == nil || "},
+		"undo-is-forgotten":    {"checksum/declined.go", "values := declined[s.Source]", "values := declined[s.Source][:0]"},
+		"named-snapshots-go":   {"internal/snapshot/collect.go", "if facts.Named(s.Name) {", "if false && facts.Named(s.Name) {"},
+		"refused-is-pinned":    {"webhook/pins.go", "\t\tdecision.Unpin(source, archive.Reason(err))\n", "\t\t_ = archive.Reason(err)\n"},
 		"settle-is-forgotten":  {"internal/rollout/settle.go", "return max(0, s.due(e).Sub(now))", "return min(0, s.due(e).Sub(now))"},
 	}
 }

@@ -50,6 +50,9 @@ func TestEveryPodStartsWhileTheProductIsAway(t *testing.T) {
 	r.replace("new", false)
 	product.Balancer.Release()
 	r.replace("old", true)
+	// Somebody cleans up.
+	r.space.Kubectl("delete", "configmaps", "-l", "configstamp.dev/snapshot=true")
+	r.replace("new", false)
 }
 
 // replace deletes a pod of each member, and checks what the next ones have read.

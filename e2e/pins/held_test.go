@@ -33,14 +33,7 @@ func TestHeldPodsKeepTheirContent(t *testing.T) {
 
 	before := r.space.Counts()
 	r.write("a bad word")
-	r.space.EventuallyIn(2*time.Minute, "waiting for the halt", func() error {
-		for _, event := range r.space.Events(source) {
-			if event.Reason == "ChangeHalted" {
-				return nil
-			}
-		}
-		return fmt.Errorf("there is none about %s: %q", source, r.space.Notes(source))
-	})
+	r.wantHalt()
 	r.befall(*times-*times/2, "first word", held)
 	r.wantStill("first word", held) // files that nobody touched, too
 	for name, count := range r.space.Counts() {
@@ -65,4 +58,17 @@ func TestHeldPodsKeepTheirContent(t *testing.T) {
 	r.wantStill("second word", r.members)
 	r.space.DropPolicy("namespace", map[string]string{"pause": ""})
 	r.wantAll("third word")
+}
+
+// wantHalt waits until a change is halted, for the first time.
+func (r *room) wantHalt() {
+	r.t.Helper()
+	r.space.EventuallyIn(2*time.Minute, "waiting for the halt", func() error {
+		for _, event := range r.space.Events(source) {
+			if event.Reason == "ChangeHalted" {
+				return nil
+			}
+		}
+		return fmt.Errorf("there is none about %s: %q", source, r.space.Notes(source))
+	})
 }

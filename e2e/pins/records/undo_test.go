@@ -1,6 +1,7 @@
 package records
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -115,6 +116,61 @@ func TestUndo_DryRun(t *testing.T) {
 	wantDeclined(t, s, false)
 	wantSaid(t, s.Kubectl("rollout", "undo", web), "configmap/web-message is back at its content of 20")
 	s.WantRollsBack(before, rolls{web: 1})
+}
+
+// An image that is undone while a workload is held must not bring the content that it is held
+// from, although its checksums do not change.
+func TestUndo_OfAnImageWhileHeld(t *testing.T) {
+	t.Parallel()
+	s := space(t)
+	s.Set(source, "MESSAGE", "hello world")
+	s.Create(manifest("Deployment", "web-app", ""))
+	before := s.Settled(web)
+	was := wantPin(t, s, web)
+	s.Kubectl("set", "image", web, "app=registry.example/app:2")
+	s.WantRolls(before, rolls{web: 1})
+	s.SetPolicy("namespace", map[string]string{"pause": "true"})
+	time.Sleep(time.Second)
+	s.Edit(source, "MESSAGE", "a mistake")
+	before = s.Counts()
+	s.Quiet()
+	wantSaid(t, s.Kubectl("rollout", "undo", web), "configmap/web-message is back at its content of 20")
+	s.WantRollsBack(before, rolls{web: 1})
+	wantPinnedTo(t, s, was)
+	wantDeclined(t, s, true)
+	before = s.Counts()
+	s.DropPolicy("namespace", map[string]string{"pause": ""})
+	s.Unchanged(before)
+	wantPinnedTo(t, s, was)
+}
+
+// An undo whose snapshot is gone brings the template back, and says that the content does not
+// go with it.
+func TestUndo_WithoutItsSnapshot(t *testing.T) {
+	t.Parallel()
+	s := space(t)
+	s.Set(source, "MESSAGE", "hello world")
+	s.Create(manifest("Deployment", "web-app", ""))
+	before := s.Settled(web)
+	was := wantPin(t, s, web)
+	s.Edit(source, "MESSAGE", "hello KodeKloud")
+	s.Kubectl("set", "image", web, "app=registry.example/app:2")
+	is := wantPin(t, s, web)
+	s.Quiet()
+	s.Delete("configmap/" + was)
+	s.Quiet()
+	before = s.Counts()
+	wantSaid(t, s.Kubectl("rollout", "undo", web, "--to-revision=1"), "a snapshot that this revision names is gone")
+	s.Eventually("waiting for the rollout", func() error {
+		if now := s.Counts(); now[web].Rolls == before[web].Rolls {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	if got := wantPin(t, s, web); got != is {
+		t.Errorf("web-app is pinned to %s, want %s", got, is)
+	}
+	wantDeclined(t, s, false)
 }
 
 // A manifest in Git that has our annotations fights with nobody.
