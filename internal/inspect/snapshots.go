@@ -71,23 +71,24 @@ func configMapOf(raw []byte) (*corev1.ConfigMap, error) {
 // rollout undo does: it names no field manager, by which the webhook knows it. The
 // workload's own annotations stay.
 func (c *Cluster) Undo(ctx context.Context, w *seen.Workload, to *seen.Revision) (*Patch, error) {
-	for _, resource := range revisionsOf([]*workload.Kind{w.Kind}) {
-		q := query{gvr: v1("apps", resource), namespace: w.Namespace, name: to.Name}
-		raw, err := c.get(ctx, q)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", q.String(), err)
-		}
-		template, err := templateOf(raw)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", q.String(), err)
-		}
-		body, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": template}})
-		if err != nil {
-			return nil, err
-		}
-		return &Patch{Of: OfWorkload(w.Ref), Body: body, Type: types.JSONPatchType}, nil
+	resources := revisionsOf([]*workload.Kind{w.Kind})
+	if len(resources) == 0 {
+		return nil, fmt.Errorf("%s keeps no revisions", w.Text())
 	}
-	return nil, fmt.Errorf("%s keeps no revisions", w.Text())
+	q := query{gvr: v1("apps", resources[0]), namespace: w.Namespace, name: to.Name}
+	raw, err := c.get(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", q.String(), err)
+	}
+	template, err := templateOf(raw)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", q.String(), err)
+	}
+	body, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": template}})
+	if err != nil {
+		return nil, fmt.Errorf("writing the patch of %s: %w", w.Text(), err)
+	}
+	return &Patch{Of: OfWorkload(w.Ref), Body: body, Type: types.JSONPatchType}, nil
 }
 
 // templateOf is the pod template that a ReplicaSet or a ControllerRevision keeps.
