@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
@@ -34,6 +36,14 @@ func TestStandstill_AStampIsSetAndNothingWaits(t *testing.T) {
 			}
 			created := s.Create(strings.Replace(manifest, c.from, c.to, 1))[0]
 			wantStamp(t, s, name, "configmap/c")
+			if strings.Contains(c.to, "Recreate") { // edited before it has a pod, its own controller has been seen to stop for good
+				s.Eventually("waiting for its pod", func() error {
+					if pods, _, _ := unstructured.NestedInt64(s.Get(name).Object, "status", "replicas"); pods != 1 {
+						return fmt.Errorf("%d pods", pods)
+					}
+					return nil
+				})
+			}
 			for i := range 3 {
 				s.Set("configmap/c", "k", fmt.Sprint("edit ", i))
 				s.Eventually("waiting until it carries the new content", func() error {
