@@ -25,7 +25,7 @@ func pins(ctx context.Context, s *stage) error {
 	if err := s.all(ctx, "40s", shop...); err != nil {
 		return err
 	}
-	if _, err := s.kubectl(ctx, "get", "configmaps", "-l", "configstamp.dev/snapshot=true"); err != nil {
+	if err := s.tells(ctx, []string{"deployment/cart", "deployment/stock"}, "configstamp", "snapshots", "configmap/shop-settings"); err != nil {
 		return err
 	}
 	s.say("\n  Somebody writes the timeout that is none again.")

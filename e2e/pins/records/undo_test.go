@@ -151,7 +151,7 @@ func TestUndo_WithoutItsSnapshot(t *testing.T) {
 	s := space(t)
 	s.Set(source, "MESSAGE", "hello world")
 	s.Create(manifest("Deployment", "web-app", ""))
-	before := s.Settled(web)
+	s.Settled(web)
 	was := wantPin(t, s, web)
 	s.Edit(source, "MESSAGE", "hello KodeKloud")
 	s.Kubectl("set", "image", web, "app=registry.example/app:2")
@@ -159,7 +159,7 @@ func TestUndo_WithoutItsSnapshot(t *testing.T) {
 	s.Quiet()
 	s.Delete("configmap/" + was)
 	s.Quiet()
-	before = s.Counts()
+	before := s.Counts()
 	wantSaid(t, s.Kubectl("rollout", "undo", web, "--to-revision=1"), "a snapshot that this revision names is gone")
 	s.Eventually("waiting for the rollout", func() error {
 		if now := s.Counts(); now[web].Rolls == before[web].Rolls {

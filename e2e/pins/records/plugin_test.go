@@ -1,0 +1,85 @@
+package records
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+// plugin builds the kubectl plugin, and returns what runs it in a space; it must succeed.
+func plugin(t *testing.T, s *harness.Space) func(args ...string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "kubectl-configstamp")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../../cmd/kubectl-configstamp")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the plugin: %v\n%s", err, text)
+	}
+	return func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		command := exec.CommandContext(t.Context(), binary, append(args, "-n", s.Namespace, "--configstamp-namespace", harness.OwnNamespace)...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+run.Kubeconfig())
+		command.Stdout, command.Stderr = &out, &out
+		err := command.Run()
+		t.Logf("$ kubectl configstamp %s\n%s", strings.Join(args, " "), out.String())
+		if err != nil {
+			t.Fatalf("kubectl configstamp %s: %v", strings.Join(args, " "), err)
+		}
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+}
+
+// The plugin shows what there was, brings it back for a workload of each kind, or for the
+// source, and takes what was declined.
+func TestPlugin(t *testing.T) {
+	t.Parallel()
+	s := space(t)
+	ask := plugin(t, s)
+	want := func(printed string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(printed, part) {
+				t.Errorf("want %q", part)
+			}
+		}
+	}
+	all := rolls{web: 1, "statefulset/db": 1, "daemonset/agent": 1}
+	s.Set(source, "MESSAGE", "hello world")
+	s.Create(manifest("Deployment", "web-app", "") + manifest("StatefulSet", "db", "") + manifest("DaemonSet", "agent", ""))
+	before := s.Settled(web, "statefulset/db", "daemonset/agent")
+	was := wantPin(t, s, web)
+	s.Edit(source, "MESSAGE", "a mistake")
+	s.WantRolls(before, all)
+	is := wantPin(t, s, web)
+
+	want(ask("snapshots", source), was, is, web+" revision 1", "statefulset/db revision 1", "daemonset/agent revision 1")
+	want(ask("diff", source), "-hello world", "+a mistake")
+	before = s.Counts()
+	for name := range all {
+		want(ask("undo", name), "undone", "configmap/web-message is back at its content of 20")
+	}
+	s.WantRollsBack(before, all)
+	for name := range all {
+		if got, _ := pinOf(s, name); got != was {
+			t.Errorf("%s is pinned to %s, want %s", name, got, was)
+		}
+	}
+	want(ask("why", web), "declined")
+	before = s.Counts()
+	want(ask("accept", web), "accepted")
+	s.WantRollsBack(before, rolls{web: 1})
+	if got, _ := pinOf(s, web); got != is {
+		t.Errorf("web-app is pinned to %s, want %s", got, is)
+	}
+	before = s.Counts()
+	want(ask("restore", source, "--to", was), "restored")
+	s.WantRollsBack(before, rolls{web: 1}) // the others have it
+	if got, _ := pinOf(s, web); got != was {
+		t.Errorf("web-app is pinned to %s, want %s", got, was)
+	}
+}
