@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -83,5 +84,16 @@ func TestDeclined_UntilSomebodyAccepts(t *testing.T) {
 	w.wantHeard("ChangeResumed", 1, "Deployment app-00 does not halt it any more")
 	if got := w.controller.waits.Older.Oldest(); !got.IsZero() {
 		t.Errorf("somebody has older content since %s", got)
+	}
+}
+
+// A pod of a held workload that pins all that has changed reads what it was rolled out with.
+func TestMeanwhile(t *testing.T) {
+	a, b := checksum.Source{Kind: checksum.ConfigMap, Name: "a"}, checksum.Source{Kind: checksum.ConfigMap, Name: "b"}
+	records := checksum.Records{Pins: map[string]string{checksum.PinsAnnotation: `{"configmap/a":"a-0123456789abcdef0123 startup"}`}}
+	for text, untrue := range map[string][]checksum.Source{"old content": {a}, "new content": {a, b}} {
+		if got := meanwhile(records, untrue); !strings.HasSuffix(got, text) {
+			t.Errorf("%v: %q, want the %s", untrue, got, text)
+		}
 	}
 }

@@ -37,15 +37,15 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workloa
 		c.sayPace(ctx, user, s, r, now.Add(v.Wait))
 	case checksum.Halted:
 		c.told.over(user, checksum.Turn, later(r)) // no setting does any more
-		text, about := changed(r.Untrue)+", but this workload does not roll out: "+failedElsewhere+". Any pod that starts meanwhile reads the new content. "+
+		text, about := changed(r.Untrue)+", but this workload does not roll out: "+failedElsewhere+". "+meanwhile(s.Records, r.Untrue)+". "+
 			"It rolls out at once when the source changes again, or when somebody sets the annotation configstamp.dev/resume on the source", list(r.Untrue)
 		if v.Halted != (workload.Ref{}) {
 			why, when := v.Halted.People()+" has failed with this change: "+v.HaltedWhy, "when the workload that failed becomes healthy with it or is deleted"
 			if v.HaltedWhy == "" {
 				why, when = declinedBy(v.Halted), "when somebody accepts the content there (kubectl configstamp accept)"
 			}
-			text, about = fmt.Sprintf("%s, but this workload does not roll out: %s. Any pod that starts meanwhile reads the new content. The change goes on when the source changes again, "+
-				"%s, or when somebody sets the annotation configstamp.dev/resume on the source", changed(r.Untrue), why, when), list(r.Untrue)+" by "+v.Halted.People()
+			text, about = fmt.Sprintf("%s, but this workload does not roll out: %s. %s. The change goes on when the source changes again, "+
+				"%s, or when somebody sets the annotation configstamp.dev/resume on the source", changed(r.Untrue), why, meanwhile(s.Records, r.Untrue), when), list(r.Untrue)+" by "+v.Halted.People()
 		}
 		if c.told.first(user, checksum.Halted, text) {
 			c.sayAbout(user, s, checksum.Halted, text, about, r.Untrue...)
@@ -65,6 +65,17 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workloa
 		}
 	}
 	return v.Wait
+}
+
+// meanwhile says what pods read that start before a workload rolls.
+func meanwhile(records checksum.Records, untrue []checksum.Source) string {
+	pins := records.PinnedAt()
+	for _, source := range untrue {
+		if pins[source].Snapshot == "" {
+			return "Any pod that starts meanwhile reads the new content"
+		}
+	}
+	return "While pins are on, a pod that starts meanwhile reads the old content"
 }
 
 // concerned is because of what a workload waits: a Namespace that holds it, else sources.

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
 )
 
@@ -72,6 +73,20 @@ func TestUndo(t *testing.T) {
 	if last := writes[len(writes)-1]; last.Manager != "" || strings.Contains(last.Body, "pod-template-hash") {
 		t.Errorf("sent %v, want no field manager, and no hash of the revision", last)
 	}
+}
+
+// A workload whose content an undo has declined is not out of date.
+func TestStatus_Declined(t *testing.T) {
+	server := pinned(t)
+	server.Dry = func(_ string, object *unstructured.Unstructured) ([]string, error) {
+		if object.GetName() != "undone" {
+			return []string{inStep}, nil
+		}
+		held := checksum.OutcomeOf(checksum.OnHold).Warning()
+		return []string{held, checksum.Finding{Reason: checksum.DeclinedKept, Source: checksum.Source{Kind: checksum.ConfigMap, Name: "web"}}.Warning()}, nil
+	}
+	golden(t, "status-declined", server, "status")
+	golden(t, "why-declined", server, "why", "deployment/undone")
 }
 
 func TestAccept(t *testing.T) {

@@ -150,7 +150,7 @@ func (j *podJudge) facts(pod *seen.RunningPod) *podtruth.Pod {
 	for _, c := range pod.Containers {
 		facts.Containers = append(facts.Containers, podtruth.Container{Name: c.Name, Started: c.Started, Restarted: c.Restarted})
 	}
-	for _, use := range podtruth.Read(pod.Spec) {
+	for _, use := range podtruth.Read(pod.Spec, pod.Pinned) {
 		if (j.using != checksum.Source{}) && use.Source != j.using {
 			continue
 		}
@@ -164,7 +164,7 @@ func (j *podJudge) facts(pod *seen.RunningPod) *podtruth.Pod {
 			facts.Sources = append(facts.Sources, j.source(pod, &j.selections[at]))
 		}
 		container := slices.IndexFunc(facts.Containers, func(c podtruth.Container) bool { return c.Name == use.Container })
-		facts.Uses = append(facts.Uses, podtruth.Use{Container: container, Source: source, How: use.How})
+		facts.Uses = append(facts.Uses, podtruth.Use{Container: container, Source: source, How: use.How, Pinned: use.Pinned})
 	}
 	return facts
 }

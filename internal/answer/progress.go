@@ -65,6 +65,12 @@ func ProgressOf(f *seen.Fleet, w *seen.Workload, now time.Time) Progress {
 	case seen.InStep:
 		p.rolled(f, w)
 	case seen.WouldRoll, seen.Held:
+		if p.Because = declinedSources(w, &outcome); len(p.Because) > 0 {
+			p.State, p.Since = Held, lastEdit(f, w, p.Because)
+			p.Why = "it keeps older content of " + joined(p.Because, " and ") + ": an undo declined the present content"
+			p.Next = "kubectl configstamp accept " + w.Text() + in
+			break
+		}
 		p.Because = staleSources(f, w)
 		if p.waits(f, w, now); p.Since == nil {
 			p.Since = lastEdit(f, w, p.Because)
@@ -202,6 +208,22 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	case checksum.Paced.Event(), checksum.Blocked.Event(), checksum.Retry.Event():
 		p.State, p.Next = Held, "kubectl configstamp why "+of
 	}
+}
+
+// declinedSources are those whose present content an undo has declined, if nothing else is out
+// of date: the webhook says so beside its answer.
+func declinedSources(w *seen.Workload, outcome *seen.Outcome) (declined []checksum.Source) {
+	all, err := checksum.ParseDeclined(w.Records.Declined)
+	if err != nil || outcome.Code != seen.Held {
+		return nil
+	}
+	for source := range all {
+		if slices.Contains(outcome.Beside, (checksum.Finding{Reason: checksum.DeclinedKept, Source: source}).String()) {
+			declined = append(declined, source)
+		}
+	}
+	slices.SortFunc(declined, checksum.Source.Compare)
+	return declined
 }
 
 // staleSources are the sources for which a workload is out of date: those that the newest

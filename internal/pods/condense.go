@@ -112,7 +112,7 @@ func (r *Room) condense(pod *workload.RunningPod) *arrived {
 		return a
 	}
 	g := &group{namespace: pod.Namespace, makers: r.options.Kinds.Makers(pod.Owner, pod.Hash), stamps: pod.Stamps}
-	used := podtruth.Read(pod.Spec)
+	used := podtruth.Read(pod.Spec, pod.Pinned)
 	if len(g.makers) == 0 || len(used) == 0 {
 		return a
 	}
@@ -132,9 +132,15 @@ func (r *Room) condense(pod *workload.RunningPod) *arrived {
 			source = len(g.sources)
 			g.sources = append(g.sources, use.Source)
 		}
-		g.uses = append(g.uses, podtruth.Use{Container: container, Source: source, How: use.How})
+		g.uses = append(g.uses, podtruth.Use{Container: container, Source: source, How: use.How, Pinned: use.Pinned})
 	}
-	g.references = checksum.Joined(checksum.References(pod.Spec))
+	references := checksum.References(pod.Spec)
+	for i := range references {
+		if of, pinned := pod.Pinned[references[i].Source]; pinned {
+			references[i].Source = of
+		}
+	}
+	g.references = checksum.Joined(references)
 	a.group, a.created, a.lost = r.groups.intern(g), uint32(max(pod.Created.Unix(), 0)), pod.Lost //nolint:gosec // until 2106
 	if more := slices.Clone(starts[copy(a.first[:], starts):]); len(more) > 0 {
 		a.more = &more

@@ -413,3 +413,55 @@ func TestRoom_Deleted(t *testing.T) {
 		t.Error("a source that was deleted was never there")
 	}
 }
+
+// A pod that names snapshots is counted by its stamps, for the sources that they are of.
+func TestRoom_Pinned(t *testing.T) {
+	h := newHouse(t)
+	h.begin(true)
+	pod := h.aPod("shop", 1)
+	names := map[checksum.Source]string{}
+	for _, reference := range checksum.References(&pod.Spec) {
+		names[reference.Source] = reference.Source.Name + "-0123456789abcdef0123"
+	}
+	spec, err := pod.Spec.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range pod.Spec.Containers {
+		pin(&pod.Spec.Containers[i], names)
+	}
+	for i := range pod.Spec.Volumes {
+		if of := pod.Spec.Volumes[i].ConfigMap; of != nil {
+			of.Name = names[checksum.Source{Kind: checksum.ConfigMap, Name: of.Name}]
+		}
+	}
+	if now, err := pod.Spec.Marshal(); err != nil || string(now) == string(spec) {
+		t.Fatalf("nothing is pinned: %v", err)
+	}
+	pod.Annotations[checksum.PinnedAnnotation] = checksum.FormatBaseline(names)
+	h.told(h.arrive(t, pod), false)
+	if got := h.counted("shop"); got != "[1 0 0 0]" {
+		t.Fatalf("with true stamps: %s", got)
+	}
+	h.store.content, h.store.written = contentOf("2"), time.Now()
+	for source := range names {
+		h.Edited("shop", source, nil)
+	}
+	if got := h.counted("shop"); got != "[0 1 0 0]" {
+		t.Fatalf("after an edit: %s", got)
+	}
+}
+
+func pin(container *corev1.Container, names map[checksum.Source]string) {
+	name := func(is string) string { return names[checksum.Source{Kind: checksum.ConfigMap, Name: is}] }
+	for i := range container.EnvFrom {
+		if of := container.EnvFrom[i].ConfigMapRef; of != nil {
+			of.Name = name(of.Name)
+		}
+	}
+	for i := range container.Env {
+		if from := container.Env[i].ValueFrom; from != nil && from.ConfigMapKeyRef != nil {
+			from.ConfigMapKeyRef.Name = name(from.ConfigMapKeyRef.Name)
+		}
+	}
+}

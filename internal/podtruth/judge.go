@@ -88,6 +88,8 @@ func (r Rules) Use(pod *Pod, i int, now time.Time) (Has, Why) {
 	switch {
 	case container.Started.IsZero():
 		return Idle, NotRunning
+	case use.Pinned:
+		return pinned(source)
 	case source.Missing:
 		return Unclear, SourceMissing
 	case use.How == Live:
@@ -98,6 +100,18 @@ func (r Rules) Use(pod *Pod, i int, now time.Time) (Has, Why) {
 		proven = pod.Proven[i]
 	}
 	return r.startup(pod, use, proven)
+}
+
+// pinned is about a snapshot: no time matters, as it never changes.
+func pinned(source *Source) (Has, Why) {
+	switch source.Stamp {
+	case Same:
+		return Holds, Snapshot
+	case Differs:
+		return Lacks, Snapshot
+	case NoStamp:
+	}
+	return Unclear, Unstamped
 }
 
 // startup is about what a container reads when it starts.

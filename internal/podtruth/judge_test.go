@@ -153,3 +153,17 @@ func TestJudge_Several(t *testing.T) {
 		})
 	}
 }
+
+// A container that reads a snapshot has what the pod's stamp is of, whenever it started, and
+// whatever became of the source.
+func TestJudge_Pinned(t *testing.T) {
+	for stamp, want := range map[Match]State{Same: Current, Differs: Old, NoStamp: Unknown} {
+		for _, how := range []How{Variable, File, Live} {
+			pod := story{created: 50, started: 130, restarted: true, stamp: stamp, how: how, source: Source{Written: at(129), Missing: true, Removable: true}}.pod()
+			pod.Uses[0].Pinned = true
+			if got := (Rules{}).Judge(pod, at(131)); got.State != want {
+				t.Errorf("stamp %d, %d: it is %s, want %s", stamp, how, got, want)
+			}
+		}
+	}
+}

@@ -77,6 +77,9 @@ const (
 type Use struct {
 	Container, Source int
 	How               How
+	// Pinned tells that the container reads a snapshot: what the source held when the pod's
+	// template was stamped.
+	Pinned bool
 }
 
 // Source is what has to be known of one source for one pod.

@@ -30,6 +30,7 @@ const (
 	Undated
 	Refreshing
 	Remade
+	Snapshot
 )
 
 // sentences are the reasons for people. {container} and {source} are put in.
@@ -53,6 +54,7 @@ var sentences = [...]string{ //nolint:gochecknoglobals // a table
 	RemovedUnseen:   "a key may have been removed from {source} since container {container} started: managedFields would not show that",
 	Undated:         "when {source} was last edited is not known",
 	Refreshing:      "its node refreshes the files of {source} in container {container} within two and a half minutes of an edit",
+	Snapshot:        "container {container} reads a snapshot of {source}, made when the pod's template was stamped",
 	Remade:          "{source} was deleted and created again after the pod was created",
 }
 

@@ -25,6 +25,9 @@ type RunningPod struct {
 	Hash  string
 	// Stamps are the stamps among its annotations.
 	Stamps map[string]string
+	// Pinned are the sources that its spec names by snapshots, by these: see
+	// checksum.PinnedAnnotation.
+	Pinned map[checksum.Source]checksum.Source
 	// Finished pods will not run again.
 	Finished bool
 	// Lost tells that the pod's node does not answer.
@@ -119,6 +122,7 @@ func (f *runningPod) pod() (*RunningPod, error) {
 		Created:  meta.Created.UTC(),
 		Hash:     cmp.Or(meta.Labels["pod-template-hash"], meta.Labels["rollouts-pod-template-hash"]),
 		Stamps:   checksum.Stamps(meta.Annotations),
+		Pinned:   pinnedIn(meta.Annotations),
 		Finished: f.Status.Phase == "Succeeded" || f.Status.Phase == "Failed",
 		Lost:     f.lost(),
 	}
@@ -140,6 +144,21 @@ func (f *runningPod) pod() (*RunningPod, error) {
 		pod.Containers = append(pod.Containers, startOf(f.Status.Containers, spec.Containers[i].Name, false))
 	}
 	return pod, nil
+}
+
+// pinnedIn reads PinnedAnnotation; what cannot be read is none.
+func pinnedIn(annotations map[string]string) map[checksum.Source]checksum.Source {
+	names, err := checksum.ParseBaseline(annotations[checksum.PinnedAnnotation])
+	if err != nil || len(names) == 0 {
+		return nil
+	}
+	pinned := make(map[checksum.Source]checksum.Source, len(names))
+	for source, name := range names {
+		if checksum.SnapshotFits(source, name) {
+			pinned[checksum.Source{Kind: source.Kind, Name: name}] = source
+		}
+	}
+	return pinned
 }
 
 // startOf is when a container last started. ends tells that it is an init container, which
