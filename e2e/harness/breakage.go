@@ -100,6 +100,7 @@ func mutants() map[Breakage]mutant {
 		"files-are-unpinned":   {"webhook/pin.go", "range found.Changes {", "range found.Changes {\n\t\tif strings.Contains(change.Path, \"/volumes/\") {\n\t\t\tcontinue\n\t\t}"},
 		"undo-is-unknown":      {"webhook/undo.go", "if h.Revisions == nil || ", "if true || h.Revisions == nil || "},
 		"undo-is-forgotten":    {"checksum/declined.go", "values := declined[s.Source]", "values := declined[s.Source][:0]"},
+		"undone-is-no-halt":    {"internal/rollout/decline.go", "c != nil && c.root().brings(at, d.content) {", "false && c.root().brings(at, d.content) {"},
 		"named-snapshots-go":   {"internal/snapshot/collect.go", "if facts.Named(s.Name) {", "if false && facts.Named(s.Name) {"},
 		"refused-is-pinned":    {"webhook/pins.go", "\t\tdecision.Unpin(source, archive.Reason(err))\n", "\t\t_ = archive.Reason(err)\n"},
 		"settle-is-forgotten":  {"internal/rollout/settle.go", "return max(0, s.due(e).Sub(now))", "return min(0, s.due(e).Sub(now))"},
