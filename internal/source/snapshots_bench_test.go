@@ -43,7 +43,6 @@ func BenchmarkSnapshotMemory(b *testing.B) {
 		}
 		_ = s.Replace(items, "20000000")
 		clear(items)
-		items = nil
 		b.ReportMetric(float64(heap()-before)/snapshots, "heap-bytes/snapshot")
 		b.ReportMetric(float64(written)/snapshots, "protobuf-bytes/snapshot")
 		b.ReportMetric(float64(plain)/snapshots, "protobuf-bytes/source")
