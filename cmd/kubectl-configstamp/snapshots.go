@@ -65,14 +65,20 @@ func (k *kept) named(name string) (*corev1.ConfigMap, error) {
 	return nil, fmt.Errorf("%s has no snapshot %q: see kubectl configstamp snapshots %s -n %s", k.source, name, k.source, k.namespace)
 }
 
-// before is the newest snapshot of other content than the source holds.
-func (k *kept) before() (*corev1.ConfigMap, error) {
+// before is the newest snapshot of other content than the source holds that a workload or a
+// revision names. The plugin has no key to verify a snapshot with: whoever may create
+// ConfigMaps can make one that looks like the newest, but no template names it.
+func (k *kept) before(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings) (*corev1.ConfigMap, error) {
+	used, err := usersOf(ctx, cluster, settings, k)
+	if err != nil {
+		return nil, err
+	}
 	for _, snapshot := range k.snapshots {
-		if !k.isNow(snapshot) {
+		if len(used[snapshot.Name]) > 0 && !k.isNow(snapshot) {
 			return snapshot, nil
 		}
 	}
-	return nil, fmt.Errorf("%s in namespace %s has no snapshot of other content", k.source, k.namespace)
+	return nil, fmt.Errorf("%s in namespace %s has no snapshot of other content that a workload or a revision names: name one yourself, see kubectl configstamp snapshots %s -n %s", k.source, k.namespace, k.source, k.namespace)
 }
 
 func (p *plugin) snapshotsCommand() *cobra.Command {
@@ -182,9 +188,9 @@ func (p *plugin) diffCommand() *cobra.Command {
 		Use:   "diff SOURCE [SNAPSHOT [SNAPSHOT]]",
 		Short: "Show what changed in a ConfigMap since a snapshot",
 		Long: "Shows what changed between a snapshot and what the ConfigMap holds now, or between\n" +
-			"two snapshots. Without a name it takes the newest snapshot of other content. A\n" +
-			"snapshot is named by its whole name, or by the digits at its end. The content is\n" +
-			"read with your own rights.",
+			"two snapshots. Without a name it takes the newest snapshot of other content that a\n" +
+			"workload or a revision names. A snapshot is named by its whole name, or by the\n" +
+			"digits at its end. The content is read with your own rights.",
 		Example: "  kubectl configstamp diff configmap/web-message\n" +
 			"  kubectl configstamp diff cm/web-message 3f2a91c07d5e8b4416aa -n shop",
 		Args: cobra.RangeArgs(1, 3),
@@ -201,7 +207,7 @@ func (p *plugin) diffCommand() *cobra.Command {
 }
 
 func (p *plugin) diff(ctx context.Context, args []string) error {
-	cluster, _, namespace, err := p.look(ctx, false)
+	cluster, settings, namespace, err := p.look(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -212,7 +218,7 @@ func (p *plugin) diff(ctx context.Context, args []string) error {
 	from, to := (*corev1.ConfigMap)(nil), k.now
 	switch len(args) {
 	case 1:
-		from, err = k.before()
+		from, err = k.before(ctx, cluster, settings)
 	case 2:
 		from, err = k.named(args[1])
 	default:
@@ -299,9 +305,9 @@ func (p *plugin) restoreCommand() *cobra.Command {
 		Short: "Write the content of a snapshot back into its ConfigMap",
 		Long: "Writes old content back into a ConfigMap, as an edit of yours: the workloads that\n" +
 			"have other content roll out, in steps. The ConfigMap keeps its own labels and\n" +
-			"annotations. Without --to it takes the newest snapshot of other content; kubectl\n" +
-			"configstamp diff shows the same. If Git or Helm owns the ConfigMap, change it\n" +
-			"there.",
+			"annotations. Without --to it takes the newest snapshot of other content that a\n" +
+			"workload or a revision names; kubectl configstamp diff shows the same. If Git or\n" +
+			"Helm owns the ConfigMap, change it there.",
 		Example: "  kubectl configstamp restore configmap/web-message --dry-run=server\n" +
 			"  kubectl configstamp restore cm/web-message --to 3f2a91c07d5e8b4416aa -n shop",
 		Args:              cobra.RangeArgs(1, 2),
@@ -331,7 +337,7 @@ func (p *plugin) restore(ctx context.Context, args []string, to string, flags *o
 	}
 	var snapshot *corev1.ConfigMap
 	if to == "" {
-		snapshot, err = k.before()
+		snapshot, err = k.before(ctx, o.Cluster, o.Settings)
 	} else {
 		snapshot, err = k.named(to)
 	}

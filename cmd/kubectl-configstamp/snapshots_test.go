@@ -45,7 +45,7 @@ func TestDiff(t *testing.T) {
 	golden(t, "diff-same", server, "diff", "configmap/web", "00000000000000000002")
 	golden(t, "diff-two", server, "diff", "configmap/web", "web-00000000000000000002", "00000000000000000001")
 	empty := fakecluster.New(t, "testdata/pinned.yaml", "testdata/pinned-empty.yaml")
-	golden(t, "diff-empty-value", empty, "diff", "configmap/empty")
+	golden(t, "diff-empty-value", empty, "diff", "configmap/empty", "00000000000000000003")
 	golden(t, "diff-unknown", server, "diff", "configmap/web", "web-3")
 }
 
@@ -62,6 +62,19 @@ func TestRestore(t *testing.T) {
 		t.Fatalf("wrote %v, want the content alone", writes)
 	}
 	golden(t, "restore-again", server, "diff", "configmap/web", "00000000000000000001")
+}
+
+// Whoever may create ConfigMaps can make one that looks like the newest snapshot.
+func TestRestore_Planted(t *testing.T) {
+	server := fakecluster.New(t, "testdata/pinned.yaml", "testdata/pinned-planted.yaml")
+	server.Now = atThree()
+	for _, command := range []string{"diff", "restore"} {
+		if out, errOut, code := run(t, server, command, "configmap/web"); code != 0 || !strings.Contains(out, "web-00000000000000000001") {
+			t.Errorf("%s: exit code %d, want the snapshot that a revision names\n%s%s", command, code, out, errOut)
+		}
+	}
+	golden(t, "restore-planted-alone", server, "restore", "configmap/lonely")
+	golden(t, "restore-planted-named", server, "restore", "configmap/lonely", "--to", "ffffffffffffffffffff", "--dry-run=server")
 }
 
 func TestUndo(t *testing.T) {
