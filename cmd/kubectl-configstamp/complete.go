@@ -68,6 +68,25 @@ func (p *plugin) completeSource(_ *cobra.Command, args []string, typed string) (
 	})
 }
 
+// completeSnapshot completes the name of a snapshot of a source that is named already.
+func (p *plugin) completeSnapshot(args []string) ([]string, cobra.ShellCompDirective) {
+	source, err := sourceOf(args)
+	namespace, unknown := p.namespace(false)
+	if err != nil || unknown != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.completing(func(ctx context.Context, cluster *inspect.Cluster) (names []string) {
+		snapshots, err := cluster.Snapshots(ctx, namespace, source)
+		if err != nil {
+			return nil
+		}
+		for _, snapshot := range snapshots {
+			names = append(names, snapshot.Name)
+		}
+		return names
+	})
+}
+
 // completeWorkload completes deployment/NAME and the like.
 func (p *plugin) completeWorkload(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -187,8 +187,13 @@ func (p *plugin) diffCommand() *cobra.Command {
 			"read with your own rights.",
 		Example: "  kubectl configstamp diff configmap/web-message\n" +
 			"  kubectl configstamp diff cm/web-message 3f2a91c07d5e8b4416aa -n shop",
-		Args:              cobra.RangeArgs(1, 3),
-		ValidArgsFunction: p.completeSource,
+		Args: cobra.RangeArgs(1, 3),
+		ValidArgsFunction: func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return p.completeSource(command, args, typed)
+			}
+			return p.completeSnapshot(args[:1])
+		},
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.diff(command.Context(), args)
 		},
@@ -242,6 +247,10 @@ func printDiff(out io.Writer, from, to *corev1.ConfigMap) error {
 				return cm.Name + " (no such key)"
 			}
 			return cm.Name + " " + key
+		}
+		if before == after { // an empty value that is there on one side alone
+			fmt.Fprintf(out, "--- %s\n+++ %s\n", side(from, had), side(to, has))
+			continue
 		}
 		err := difflib.WriteUnifiedDiff(out, difflib.UnifiedDiff{
 			A: linesOf(before), B: linesOf(after), FromFile: side(from, had), ToFile: side(to, has), Context: 3,
@@ -303,6 +312,11 @@ func (p *plugin) restoreCommand() *cobra.Command {
 	}
 	addOrderFlags(command, &flags)
 	command.Flags().StringVar(&to, "to", "", "name of the snapshot, or the digits at its end")
+	if err := command.RegisterFlagCompletionFunc("to", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return p.completeSnapshot(args)
+	}); err != nil {
+		panic(err) // the flag stands above
+	}
 	return command
 }
 
@@ -327,5 +341,9 @@ func (p *plugin) restore(ctx context.Context, args []string, to string, flags *o
 	case k.now == nil:
 		return errors.New(k.source.String() + " does not exist in namespace " + namespace + ": create it first, empty, then restore it")
 	}
-	return p.printDids(o, flags, []order.Did{o.Restore(ctx, k.now, snapshot)})
+	fleet, err := o.Cluster.Unasked(ctx, o.Settings, inspect.Which{Namespace: namespace, Using: k.source})
+	if err != nil {
+		return err
+	}
+	return p.printDids(o, flags, []order.Did{o.Restore(ctx, fleet, k.now, snapshot)})
 }

@@ -44,6 +44,8 @@ func TestDiff(t *testing.T) {
 	golden(t, "diff", server, "diff", "configmap/web")
 	golden(t, "diff-same", server, "diff", "configmap/web", "00000000000000000002")
 	golden(t, "diff-two", server, "diff", "configmap/web", "web-00000000000000000002", "00000000000000000001")
+	empty := fakecluster.New(t, "testdata/pinned.yaml", "testdata/pinned-empty.yaml")
+	golden(t, "diff-empty-value", empty, "diff", "configmap/empty")
 	golden(t, "diff-unknown", server, "diff", "configmap/web", "web-3")
 }
 

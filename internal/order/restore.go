@@ -3,24 +3,27 @@ package order
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/internal/seen"
 )
 
 // Restore writes what a snapshot holds back into its source, as an edit by the user: the
 // source keeps its own labels and annotations. now is what the source holds, read before;
 // if somebody else has written it since, nothing is stored.
-func (o *Orders) Restore(ctx context.Context, now, snapshot *corev1.ConfigMap) Did {
+// f are the workloads that use it.
+func (o *Orders) Restore(ctx context.Context, f *seen.Fleet, now, snapshot *corev1.ConfigMap) Did {
 	of := inspect.OfSource(now.Namespace, checksum.Source{Kind: checksum.ConfigMap, Name: now.Name})
 	did := o.did(of)
 	if checksum.ContentOfConfigMap(now).SameEntries(checksum.ContentOfConfigMap(snapshot)) {
 		return did.with(Unchanged, "it already holds what snapshot "+snapshot.Name+" holds")
 	}
-	did = did.with(Restored, "it holds what snapshot "+snapshot.Name+" of "+inspect.MadeAt(snapshot).Format(time.RFC3339)+" holds; workloads that have other content roll out")
+	did = did.with(Restored, "it holds what snapshot "+snapshot.Name+" of "+inspect.MadeAt(snapshot).Format(time.RFC3339)+" holds; "+users(f))
 	did.Next = "kubectl configstamp status -n " + now.Namespace
 	if now.Immutable != nil && *now.Immutable {
 		did.Next = ""
@@ -42,6 +45,21 @@ func (o *Orders) Restore(ctx context.Context, now, snapshot *corev1.ConfigMap) D
 	}
 	did.Warnings = plain(warnings)
 	return did
+}
+
+// users says who rolls out if it has other content than a source gets.
+func users(f *seen.Fleet) string {
+	switch names := len(f.Workloads); {
+	case names == 0:
+		return "no workload uses it"
+	case names > 5:
+		return fmt.Sprintf("of the %d workloads that use it, those with other content roll out", names)
+	}
+	var names []string
+	for _, w := range f.Workloads {
+		names = append(names, w.Text())
+	}
+	return "used by " + joined(names) + ": whichever has other content rolls out"
 }
 
 // restoring is the merge patch that gives a ConfigMap the content of another.

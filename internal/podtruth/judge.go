@@ -111,7 +111,7 @@ func pinned(source *Source) (Has, Why) {
 		return Lacks, Snapshot
 	case NoStamp:
 	}
-	return Unclear, Unstamped
+	return Unclear, Uncompared
 }
 
 // startup is about what a container reads when it starts.

@@ -31,6 +31,7 @@ const (
 	Refreshing
 	Remade
 	Snapshot
+	Uncompared
 )
 
 // sentences are the reasons for people. {container} and {source} are put in.
@@ -55,6 +56,7 @@ var sentences = [...]string{ //nolint:gochecknoglobals // a table
 	Undated:         "when {source} was last edited is not known",
 	Refreshing:      "its node refreshes the files of {source} in container {container} within two and a half minutes of an edit",
 	Snapshot:        "container {container} reads a snapshot of {source}, made when the pod's template was stamped",
+	Uncompared:      "container {container} reads a snapshot of {source}, and the pod's stamp cannot be compared with what {source} holds now",
 	Remade:          "{source} was deleted and created again after the pod was created",
 }
 
