@@ -2,11 +2,13 @@ package pins
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -129,10 +131,13 @@ func (h *history) stays(s state, declined string) {
 	h.t.Helper()
 	h.wants(s)
 	h.space.Quiet()
-	pods, err := h.pods(h.m)
-	if err != nil || len(pods) == 0 {
-		h.t.Fatalf("there is no pod: %v", err)
-	}
+	var pods []corev1.Pod
+	h.space.Eventually("waiting for a pod", func() (err error) { // a StatefulSet has none for a moment while it rolls
+		if pods, err = h.pods(h.m); err == nil && len(pods) == 0 {
+			err = errors.New("there is none")
+		}
+		return err
+	})
 	if err := h.end(&pods[0], deleted); err != nil && !apierrors.IsNotFound(err) {
 		h.t.Fatal(err)
 	}
