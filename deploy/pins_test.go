@@ -28,7 +28,7 @@ func podEntry(t *testing.T, objects []runtime.Object) *admissionregistrationv1.M
 // Whatever is set, no Pod waits longer than a second, and none is denied.
 func TestPins_HoldNoPodUp(t *testing.T) {
 	for name, values := range variants {
-		webhook := podEntry(t, rendered(t, append(slices.Clone(values), "webhook.failurePolicy=Fail", "webhook.timeoutSeconds=30")...))
+		webhook := podEntry(t, rendered(t, append(slices.Clone(values), "pins.enabled=true", "webhook.failurePolicy=Fail", "webhook.timeoutSeconds=30")...))
 		if *webhook.FailurePolicy != admissionregistrationv1.Ignore || *webhook.TimeoutSeconds != 1 || *webhook.ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy || *webhook.SideEffects != admissionregistrationv1.SideEffectClassNone {
 			t.Errorf("%s: failurePolicy %s, %d s, reinvocationPolicy %s, sideEffects %s", name, *webhook.FailurePolicy, *webhook.TimeoutSeconds, *webhook.ReinvocationPolicy, *webhook.SideEffects)
 		}
@@ -45,10 +45,7 @@ func TestPins_HoldNoPodUp(t *testing.T) {
 // A workload can opt in alone, so Pods are looked at wherever configstamp serves anything.
 func TestPins_AreAskedForWhereWorkloadsAreServed(t *testing.T) {
 	for values, want := range map[string]string{
-		"":                         "",
-		"policy.restartOn=startup": "",
-		"namespaces={shop,b}":      "",
-		"pins.enabled=true":        "shop, b, c",
+		"pins.enabled=true":                        "shop, b, c",
 		"pins.enabled=true,excludedNamespaces={b}": "shop, c, kube-system",
 		"pins.enabled=true,namespaces={shop,b}":    "shop, b",
 	} {

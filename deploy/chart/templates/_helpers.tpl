@@ -84,6 +84,19 @@ labels:
 {{- if (.Values.pins).enabled }}on{{ end -}}
 {{- end }}
 
+{{/*
+Whether the webhook configuration has the entry for Pods; "" is no. Once it was there it stays, and
+selects nothing while pins are off: with server-side apply, which keeps what others own, its
+caBundle would stay alone, and the API server refuses such an entry.
+*/}}
+{{- define "configstamp.pinsEntryStays" -}}
+{{- if include "configstamp.pins" . }}on{{ else }}
+{{- range (lookup "admissionregistration.k8s.io/v1" "MutatingWebhookConfiguration" "" (include "configstamp.name" .)).webhooks }}
+{{- if eq .name "pins.configstamp.dev" }}on{{ end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Whether the controller serves by TLS, and so has a certificate; "" is no. */}}
 {{- define "configstamp.controllerServes" -}}
 {{- if or (eq .Values.metrics.exposure "tls") (include "configstamp.impact" .) }}on{{ end -}}
