@@ -94,14 +94,19 @@ func TestUndo(t *testing.T) {
 func TestStatus_Declined(t *testing.T) {
 	server := pinned(t)
 	server.Dry = func(_ string, object *unstructured.Unstructured) ([]string, error) {
-		if object.GetName() != "undone" {
+		switch object.GetName() {
+		case "web":
 			return []string{inStep}, nil
+		case "waiting":
+			return []string{wouldRoll}, nil
 		}
 		held := checksum.OutcomeOf(checksum.OnHold).Warning()
 		return []string{held, checksum.Finding{Reason: checksum.DeclinedKept, Source: checksum.Source{Kind: checksum.ConfigMap, Name: "web"}}.Warning()}, nil
 	}
 	golden(t, "status-declined", server, "status")
 	golden(t, "why-declined", server, "why", "deployment/undone")
+	golden(t, "why-pinned", server, "why", "pod/waiting-1-x2x9l") // it started after the edit, and has the content from before
+	golden(t, "pods-pinned", server, "pods", "-o", "wide")
 }
 
 func TestAccept(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/answer"
 	"github.com/configstamp/configstamp/internal/inspect"
 	"github.com/configstamp/configstamp/internal/seen"
@@ -179,6 +180,9 @@ func (p *plugin) podWords(pod *answer.WhyPod) string {
 	}
 	if !pod.Newest {
 		text += "; it is not of the newest revision"
+	}
+	for _, source := range slices.SortedFunc(maps.Keys(pod.Pinned), checksum.Source.Compare) {
+		text += fmt.Sprintf("; of %s it reads snapshot %s", source, pod.Pinned[source])
 	}
 	if pod.Trouble != "" {
 		text += "; " + pod.Trouble

@@ -47,6 +47,9 @@ type Progress struct {
 	// Next is the command, or what to do in words, that goes on; "" where nothing is to
 	// be done.
 	Next string `json:"next,omitempty"`
+	// Declined tells that an undo keeps it on older content of these sources: it is not out of
+	// date.
+	Declined bool `json:"declined,omitempty"`
 }
 
 // ProgressOf says where a workload stands.
@@ -66,7 +69,7 @@ func ProgressOf(f *seen.Fleet, w *seen.Workload, now time.Time) Progress {
 		p.rolled(f, w)
 	case seen.WouldRoll, seen.Held:
 		if p.Because = declinedSources(w, &outcome); len(p.Because) > 0 {
-			p.State, p.Since = Held, lastEdit(f, w, p.Because)
+			p.State, p.Since, p.Declined = Held, lastEdit(f, w, p.Because), true
 			p.Why = "it keeps older content of " + joined(p.Because, " and ") + ": an undo declined the present content"
 			p.Next = "kubectl configstamp accept " + w.Text() + in
 			break

@@ -79,9 +79,11 @@ type WhyPod struct {
 	// Revision is the one that it was made from; nil when that is not known.
 	Revision *Revision `json:"revision,omitempty"`
 	// Newest tells that it carries the stamps that its workload's template has now.
-	Newest   bool   `json:"newest"`
-	Restarts int    `json:"restarts"`
-	Trouble  string `json:"trouble,omitempty"`
+	Newest bool `json:"newest"`
+	// Pinned are the snapshots that it reads, by their sources.
+	Pinned   map[checksum.Source]string `json:"pinned,omitempty"`
+	Restarts int                        `json:"restarts"`
+	Trouble  string                     `json:"trouble,omitempty"`
 }
 
 // Told is one event.
@@ -121,7 +123,11 @@ func WhyOf(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, pod *seen.Pod, now 
 		why.Faults = append(why.Faults, fault.Error())
 	}
 	why.Now = ProgressOf(f, w, now)
-	why.Sources = sourcesFor(f, w, &policy, why.Now.Because)
+	stale := why.Now.Because
+	if why.Now.Declined {
+		stale = nil
+	}
+	why.Sources = sourcesFor(f, w, &policy, stale)
 	revisions := RevisionsOf(f, w)
 	why.Revisions = revisions[:min(len(revisions), mostRevisions)]
 	why.Pods = countPods(f, w, pods, &why.Now)
@@ -181,7 +187,7 @@ func countPods(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, now *Progress) 
 		return nil
 	}
 	var edited time.Time
-	if f.Outcome(w).Stale() {
+	if f.Outcome(w).Stale() && !now.Declined {
 		for _, source := range now.Because {
 			edited = newestOf(edited, f.Source(w.Namespace, source).Edited().At)
 		}
@@ -202,11 +208,16 @@ func countPods(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, now *Progress) 
 		if pod.Trouble != "" {
 			count.Trouble[pod.Name] = pod.Trouble
 		}
-		if !edited.IsZero() && pod.Started.After(edited) {
+		if !edited.IsZero() && pod.Started.After(edited) && !pinned(pod, now.Because) {
 			count.Ahead = append(count.Ahead, pod.Name)
 		}
 	}
 	return count
+}
+
+// pinned reports whether a pod reads snapshots of all of some sources.
+func pinned(pod *seen.Pod, sources []checksum.Source) bool {
+	return !slices.ContainsFunc(sources, func(source checksum.Source) bool { return pod.Pinned[source] == "" })
 }
 
 // isNewest reports whether a pod carries the stamps that the template has now; where
@@ -216,7 +227,7 @@ func isNewest(w *seen.Workload, pod *seen.Pod) bool {
 }
 
 func whyPod(f *seen.Fleet, w *seen.Workload, pod *seen.Pod, revisions []Revision) *WhyPod {
-	why := &WhyPod{Name: pod.Name, Made: pod.Created, Newest: isNewest(w, pod), Restarts: pod.Restarts, Trouble: pod.Trouble}
+	why := &WhyPod{Name: pod.Name, Made: pod.Created, Newest: isNewest(w, pod), Pinned: pod.Pinned, Restarts: pod.Restarts, Trouble: pod.Trouble}
 	for i, revision := range f.Revisions[w.Object.UID] {
 		if revision.Name == pod.OwnerName || pod.Revision != "" && (revision.Name == pod.Revision || strings.HasSuffix(revision.Name, "-"+pod.Revision)) {
 			why.Revision = &revisions[i]
@@ -266,6 +277,9 @@ func (w *Why) Sentence(now time.Time) string {
 		}
 		return text
 	case Waiting, Held, Halted, Observed:
+		if p.Declined {
+			return string(p.State) + ": " + p.Why
+		}
 		if p.Outcome == seen.WouldRoll || p.Outcome == seen.Held || p.Outcome == seen.Observed {
 			return stale + "; " + string(p.State) + ": " + p.Why
 		}

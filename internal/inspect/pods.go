@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/seen"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -45,6 +46,7 @@ func podOf(raw []byte) (seen.Pod, error) {
 	}
 	meta := metadataOf(raw)
 	pod := seen.Pod{Pod: read[0], Namespace: meta.Namespace, Revision: cmp.Or(meta.Labels["pod-template-hash"], meta.Labels["controller-revision-hash"], meta.Labels["rollouts-pod-template-hash"])}
+	pod.Pinned, _ = checksum.ParseBaseline(meta.Annotations[checksum.PinnedAnnotation]) // what cannot be read is none
 	for _, owner := range meta.Owners {
 		if owner.Controller {
 			pod.Owner, pod.OwnerKind, pod.OwnerName = types.UID(owner.UID), owner.Kind, owner.Name

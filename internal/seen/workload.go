@@ -90,6 +90,8 @@ type Pod struct {
 	// has none.
 	Owner                types.UID
 	OwnerKind, OwnerName string
+	// Pinned are the snapshots that it reads, by their sources; see checksum.PinnedAnnotation.
+	Pinned map[checksum.Source]string
 	// Restarts is how often its containers were restarted, all together.
 	Restarts int
 	// Revision is its pod-template-hash or controller-revision-hash.
