@@ -104,7 +104,13 @@ func (p *Pods) admit(ctx context.Context, request *admissionv1.AdmissionRequest)
 // contents asks for what all snapshots hold at once. What cannot be told in time is none.
 func (p *Pods) contents(ctx context.Context, request *admissionv1.AdmissionRequest, pins checksum.Pins) checksum.Contents {
 	contents := make(checksum.Contents, len(pins))
-	ask := func(source checksum.Source) *checksum.Content {
+	ask := func(source checksum.Source) (content *checksum.Content) {
+		defer func() { // Admit's own does not reach other goroutines
+			if value := recover(); value != nil {
+				logOf(ctx, request).Error(nil, "Reading a snapshot panicked; the Pod starts with what its source holds", "panic", panics.What(value), "stack", panics.Where())
+				content = nil
+			}
+		}()
 		content, err := p.Archive.Content(ctx, request.Namespace, pins[source].Snapshot, source)
 		if err != nil {
 			logOf(ctx, request).Info("A snapshot could not be read; the Pod starts with what its source holds", "source", source.String(), "reason", err.Error())

@@ -229,13 +229,19 @@ func TestPods_ThatHangAreUnhealthy(t *testing.T) {
 	}
 }
 
-// A panic denies nothing.
+// A panic denies nothing, and ends no process: snapshots are read side by side.
 func TestPods_Panic(t *testing.T) {
-	pods, _, name := podEntry(t)
-	pods.Archive = nil
-	response := admit(silent(t), t, pods, podRequest(t, name, podMetadata+podSpec))
-	if response.Patch != nil || len(response.Warnings) != 1 || testutil.ToFloat64(pods.Metrics.pods.WithLabelValues(podUnpinned)) != 1 {
-		t.Errorf("answered %+v", response)
+	for warnings, metadata := range map[int]string{
+		1: podMetadata,
+		2: strings.Replace(podMetadata, `live"}`, `live","configmap/web-limits":"web-limits-0123456789abcdef0123 startup"}`, 1),
+	} {
+		pods, _, name := podEntry(t)
+		pods.Archive = nil
+		pod := metadata + strings.Replace(podSpec, "    env:", "    envFrom: [{configMapRef: {name: web-limits}}]\n    env:", 1)
+		response := admit(silent(t), t, pods, podRequest(t, name, pod))
+		if response.Patch != nil || len(response.Warnings) != warnings || testutil.ToFloat64(pods.Metrics.pods.WithLabelValues(podUnpinned)) != 1 {
+			t.Errorf("answered %+v, want %d warnings and no patch", response, warnings)
+		}
 	}
 }
 
