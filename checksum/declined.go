@@ -2,7 +2,6 @@ package checksum
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -25,7 +24,7 @@ func ParseDeclined(text string) (Declined, error) {
 	}
 	var entries map[string]string
 	if err := json.Unmarshal([]byte(text), &entries); err != nil {
-		return nil, fmt.Errorf("reading annotation %s: it is not a JSON object of texts", DeclinedAnnotation)
+		return nil, notTexts(DeclinedAnnotation)
 	}
 	var declined Declined
 	for name, value := range entries {

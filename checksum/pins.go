@@ -29,7 +29,7 @@ func ParsePins(text string) (Pins, error) {
 	}
 	var entries map[string]string
 	if err := json.Unmarshal([]byte(text), &entries); err != nil {
-		return nil, fmt.Errorf("reading annotation %s: it is not a JSON object of texts", PinsAnnotation)
+		return nil, notTexts(PinsAnnotation)
 	}
 	pins := make(Pins, len(entries))
 	for name, value := range entries {

@@ -193,7 +193,7 @@ func ParseBaseline(text string) (map[Source]string, error) {
 	}
 	var entries map[string]string
 	if err := json.Unmarshal([]byte(text), &entries); err != nil {
-		return nil, fmt.Errorf("reading annotation %s: it is not a JSON object whose values are strings", BaselineAnnotation)
+		return nil, notTexts(BaselineAnnotation)
 	}
 	baseline := make(map[Source]string, len(entries))
 	for name, value := range entries {
@@ -202,6 +202,11 @@ func ParseBaseline(text string) (map[Source]string, error) {
 		}
 	}
 	return baseline, nil
+}
+
+// notTexts is the error of an annotation of ours that has another form than ours.
+func notTexts(annotation string) error {
+	return fmt.Errorf("reading annotation %s: it is not a JSON object whose values are strings", annotation)
 }
 
 // FormatBaseline writes a baseline, "" when it is nil. Equal baselines give

@@ -103,7 +103,7 @@ func (w *stamping) keepDeclined(source Source, key string) bool {
 		return false // there is nothing that pods could keep
 	}
 	w.decision.Records.Stamps[key] = stamp
-	if pin, ok := w.held[source]; ok && w.pins {
+	if pin, ok := w.held[source]; ok { // whatever the policy says now: pods are to have what the stamp says
 		w.pinned[source] = pin
 	}
 	w.decision.Findings = append(w.decision.Findings, Finding{Reason: DeclinedKept, Source: source})

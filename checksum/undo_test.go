@@ -322,6 +322,9 @@ func TestDeclined(t *testing.T) {
 		"it binds where pins are switched off": {
 			admission: held(rolling, undone), now: edited, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.OnHold, records: undone, findings: []checksum.Finding{kept},
 		},
+		"a restart keeps its pin as well, though the policy pins no more: pods have what the stamp says": {
+			admission: held(restarted, undone), now: newPass, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Stamped, records: rolledBeside, findings: []checksum.Finding{kept},
+		},
 		"it holds a stamp that has no pin": {
 			admission: held(rolling, bare), now: edited, want: checksum.OnHold, records: bare, findings: []checksum.Finding{kept},
 		},
