@@ -1,6 +1,7 @@
 package krew
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -53,10 +54,18 @@ func TestKrewTakesIt(t *testing.T) {
 	}
 }
 
-// tool is where a program of krew lies, once built.
+// tool is where a program of krew lies, once built. What go says of its downloads, to the
+// standard error, is no part of that.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	return strings.TrimSpace(run(t, "go", "tool", "-n", name))
+	var said bytes.Buffer
+	command := exec.CommandContext(t.Context(), "go", "tool", "-n", name)
+	command.Stderr = &said
+	path, err := command.Output()
+	if err != nil {
+		t.Fatalf("go tool -n %s: %v\n%s", name, err, said.String())
+	}
+	return strings.TrimSpace(string(path))
 }
 
 func run(t *testing.T, name string, args ...string) string {
