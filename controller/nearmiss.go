@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -33,24 +32,13 @@ type remark struct {
 
 // add notes findings about one thing: one text for each event.
 func (r remarks) add(about any, found []checksum.Finding) {
-	first := map[string]remark{}
-	for _, finding := range found {
-		at, more := first[finding.Reason.Event()]
-		switch {
-		case !more:
-			at = remark{about, finding.Reason}
-			first[finding.Reason.Event()] = at
-			r[at] = finding.String()
-		case strings.HasSuffix(r[at], "?"):
-			r[at] += " " + finding.String()
-		default:
-			r[at] += ". " + finding.String()
-		}
+	for why, text := range checksum.ByEvent(found) {
+		r[remark{about, why}] = text
 	}
 }
 
 // tellMisses tells people of near misses, and of settings that cannot be read, where no
-// admission of ours does, until ctx ends.
+// admission of ours does, and of pauses that somebody took back, until ctx ends.
 func (c *Controller) tellMisses(ctx context.Context) {
 	ticker := c.options.Clock.NewTicker(missesEvery)
 	defer ticker.Stop()
@@ -80,6 +68,9 @@ func (c *Controller) tellNewMisses(ctx context.Context, m *misses) {
 }
 
 func (c *Controller) tellMiss(ctx context.Context, at remark, text string) {
+	if at.why == checksum.PauseTakenBack {
+		klog.FromContext(ctx).Info("Somebody took back a pause", "of", at.about, "what", text)
+	}
 	switch about := at.about.(type) {
 	case string:
 		c.tell(namespaceRef(about), nil, at.why, text)
@@ -94,10 +85,10 @@ func (c *Controller) tellMiss(ctx context.Context, at remark, text string) {
 
 // misses finds everything that is to be told now.
 func (c *Controller) misses() remarks {
-	found, only := remarks{}, map[string]map[string]string{}
+	found, only, now := remarks{}, map[string]map[string]string{}, c.options.Clock.Now()
 	c.namespaces.Each(func(name string, says checksum.Namespace) {
 		if !says.Ending && !checksum.LeftToAnother(says, c.options.Installation) {
-			found.add(name, says.Findings)
+			found.add(name, append(says.LostPause.Findings(now), says.Findings...))
 			if checksum.NamesOnly(says.Settings) {
 				only[name] = says.Settings
 			}
@@ -116,6 +107,9 @@ func (c *Controller) misses() remarks {
 		if len(s.Misses)+len(s.Settings) > 0 && c.unseen(user, s) {
 			found.add(user, s.Misses)
 			found.add(user, checksum.Unreadable(checksum.OfWorkload, s.Settings))
+		}
+		if lost := s.LostPause.Findings(now); len(lost) > 0 && c.serves(user, s) {
+			found.add(user, lost)
 		}
 	})
 	for namespace, by := range referenced { // where there is no workload, there is nothing to say yet

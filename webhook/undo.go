@@ -18,8 +18,9 @@ type Revisions interface {
 	Of(ctx context.Context, kind *workload.Kind, namespace, selector string, owner types.UID) ([]*workload.Revision, error)
 }
 
-// revisionsWithin bounds the question whether a request is an undo.
-const revisionsWithin = 500 * time.Millisecond
+// revisionsWithin bounds the question whether a request is an undo. With the proof that memory
+// is fresh, and two seconds for snapshots, it stays below the three that an admission has.
+const revisionsWithin = 700 * time.Millisecond
 
 // undo finds out whether a request brings the template back to one of its revisions, as
 // kubectl rollout undo does. Only a request is asked about that may: it names no field

@@ -99,8 +99,8 @@ type refused struct {
 const (
 	// within is how long a snapshot may take to be made, or read.
 	within = time.Second
-	// makingAtOnce bounds the bytes that are held: 1 MiB for each, and its copy on the wire.
-	makingAtOnce  = 8
+	// makingAtOnce bounds the bytes that are held: 1 MiB for each, and two copies on the wire.
+	makingAtOnce  = 16
 	lookingAtOnce = 8
 	// The watch brings within these what an answer has told.
 	recentFor = 10 * time.Second
@@ -182,8 +182,9 @@ func ours(ring *checksum.Ring, s *snapshot.Snapshot, of checksum.Source) error {
 	return nil
 }
 
-// makingPerCall is how many snapshots are made at once for one request.
-const makingPerCall = 4
+// makingPerCall is how many snapshots are made at once for one request: more than workloads
+// have, so that all of them take one GET and one POST, and less than all that are made at once.
+const makingPerCall = 12
 
 // EnsureAll is Ensure for all that one request needs, within a second. It returns an error
 // for each source whose snapshot is not there.

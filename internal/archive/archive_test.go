@@ -264,6 +264,20 @@ func TestWhoAsksAtOnceIsAnsweredTogether(t *testing.T) {
 	})
 }
 
+// TestWhatIsForgedIsNotGivenOut, whether memory knows it or not.
+func TestWhatIsForgedIsNotGivenOut(t *testing.T) {
+	c, a, _, name := stand(t)
+	forged := snapshot.Of(c.maps["web"], name, time.Now())
+	forged.Data = map[string]string{"a": "other"}
+	c.hold(forged)
+	for range 2 {
+		if content, err := a.Content(t.Context(), "shop", name, web); content != nil || err != nil {
+			t.Errorf("content of what is forged: %v, %v", content, err)
+		}
+		c.watch(name)
+	}
+}
+
 // TestAbsenceIsRememberedForAMoment, and not longer than until the watch tells.
 func TestAbsenceIsRememberedForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -36,13 +36,15 @@ type Index struct {
 	workloads map[workload.Ref]*Workload
 	customs   map[string]*workload.Kind            // kinds, by their text
 	bySource  map[rollout.SourceRef][]workload.Ref // most have one, for which a map is eight times the size
+	runBy     map[workload.Ref]workload.Ref        // which object runs the template of a workload
+	also      []workload.Ref                       // to be woken by the update under way
 }
 
 // New makes an empty index. woken is called of each workload of which something new is known
 // that counts. concern gives the sources that concern a workload, by its policy, sorted; it is
 // called under the lock.
 func New(woken func(workload.Ref), concern func(workload.Ref, *Workload) []checksum.Source, now func() time.Time) *Index {
-	return &Index{woken: woken, concern: concern, now: now, workloads: map[workload.Ref]*Workload{}, customs: map[string]*workload.Kind{}, bySource: map[rollout.SourceRef][]workload.Ref{}}
+	return &Index{woken: woken, concern: concern, now: now, workloads: map[workload.Ref]*Workload{}, customs: map[string]*workload.Kind{}, bySource: map[rollout.SourceRef][]workload.Ref{}, runBy: map[workload.Ref]workload.Ref{}}
 }
 
 // Get is what is known of a workload, nil when nothing is.
@@ -149,6 +151,7 @@ func (x *Index) set(user workload.Ref, s *Workload) {
 		if x.workloads[user] = s; user.Kind.Custom {
 			x.customs[user.Kind.String()] = user.Kind
 		}
+		x.hear(user, s)
 		s.compare(known, x.now())
 		s.Sources = x.concern(user, s)
 	}
@@ -160,6 +163,7 @@ func (x *Index) set(user workload.Ref, s *Workload) {
 			s.Sources = known.Sources // one copy is enough
 		}
 	}
+	x.tell(user, known, s)
 	was, is := known.foundBy(), s.foundBy()
 	for _, source := range was {
 		if !checksum.Among(is, source) {
@@ -171,6 +175,58 @@ func (x *Index) set(user workload.Ref, s *Workload) {
 			at := rollout.SourceRef{Namespace: user.Namespace, Source: source}
 			x.bySource[at] = append(x.bySource[at], user)
 		}
+	}
+}
+
+// hear has the object that runs the template of a workload without replicas of its own tell
+// how far that is.
+func (x *Index) hear(user workload.Ref, s *Workload) {
+	if s.own != nil {
+		s.Status, s.own = *s.own, nil
+	}
+	if runner := x.workloads[x.runBy[user]]; runner != nil && s.Status.Wanted == 0 {
+		own := s.Status
+		s.own, s.Status = &own, runner.TemplateOf.For(s.Generation, runner.Status)
+	}
+}
+
+// tell has the workload whose template an object runs, or ran before, hear of that. Of
+// several that run it the first by name counts.
+func (x *Index) tell(runner workload.Ref, was, is *Workload) {
+	ran, runs := was.runs(), is.runs()
+	if ran != runs && x.runBy[ran] == runner {
+		delete(x.runBy, ran)
+		for other, s := range x.workloads {
+			if s.runs() == ran {
+				x.runs(other, ran)
+			}
+		}
+		x.told(ran)
+	}
+	if runs.Kind == nil {
+		return
+	}
+	if x.runs(runner, runs); x.runBy[runs] == runner {
+		x.told(runs)
+	}
+}
+
+// runs notes an object that runs the template of a workload, unless one before it does.
+func (x *Index) runs(runner, template workload.Ref) {
+	if by, taken := x.runBy[template]; !taken || runner.Compare(by) < 0 {
+		x.runBy[template] = runner
+	}
+}
+
+// told has a workload hear of the object that runs its template, and wakes it if that counts.
+func (x *Index) told(user workload.Ref) {
+	known := x.workloads[user]
+	if known == nil {
+		return
+	}
+	now := *known // as a reader's copy does not change
+	if x.set(user, &now); now.Status.Phase != known.Status.Phase {
+		x.also = append(x.also, user)
 	}
 }
 
@@ -197,11 +253,12 @@ func (x *Index) Renew(user workload.Ref, s *Workload) {
 // Gone forgets a workload that the API server does not know, if nothing newer
 // of that name has come meanwhile.
 func (x *Index) Gone(user workload.Ref, was *Workload) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.workloads[user] == was {
-		x.set(user, nil)
-	}
+	x.update(func() []workload.Ref {
+		if x.workloads[user] == was {
+			x.set(user, nil)
+		}
+		return nil
+	})
 }
 
 // Replace makes a list of one kind in one namespace ("" for all) the truth, and
@@ -254,7 +311,9 @@ func (x *Index) update(do func() (wake []workload.Ref)) {
 	wake := func() []workload.Ref {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		return do()
+		wake, also := do(), x.also
+		x.also = nil
+		return append(wake, also...)
 	}()
 	for _, user := range wake {
 		x.woken(user)

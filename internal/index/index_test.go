@@ -140,6 +140,64 @@ func TestIndex_WhatAnAnswerBringsIsNews(t *testing.T) {
 	}
 }
 
+// A Deployment without replicas is as far as the Rollout that runs its template.
+func TestIndex_WhoRunsATemplateTellsHowFarItIs(t *testing.T) {
+	rollouts, _ := workload.Known().Find("argoproj.io", "rollouts")
+	d, r := workload.Ref{Kind: deployments(), Namespace: "shop", Name: "d"}, workload.Ref{Kind: rollouts, Namespace: "shop", Name: "r"}
+	var woken []workload.Ref
+	x := New(func(user workload.Ref) { woken = append(woken, user) }, func(workload.Ref, *Workload) []checksum.Source { return nil }, time.Now)
+	version := 0
+	told := func(user workload.Ref, generation, replicas int32, phase workload.Phase, of *workload.TemplateOf) {
+		version++
+		s := workloadOf("1", strconv.Itoa(version))
+		s.Generation, s.Status, s.TemplateOf = int64(generation), workload.Status{Phase: phase, Wanted: replicas}, of
+		woken = nil
+		x.Told(user, s)
+	}
+	want := func(about string, phase workload.Phase, wakes ...workload.Ref) {
+		t.Helper()
+		if is := x.Get(d).Status.Phase; is != phase || !slices.Equal(woken, wakes) {
+			t.Errorf("%s: its phase is %d and %v are woken, want %d and %v", about, is, woken, phase, wakes)
+		}
+	}
+	seen := func(generation int64) *workload.TemplateOf { return &workload.TemplateOf{Ref: d, Observed: generation} }
+
+	told(d, 1, 0, workload.Unreported, nil)
+	want("nobody runs its template", workload.Unreported, d)
+	told(r, 1, 2, workload.RolledOut, seen(1))
+	want("the Rollout is there", workload.RolledOut, r, d)
+	told(d, 2, 0, workload.Unreported, nil)
+	want("it has another template", workload.Rolling, d)
+	told(r, 1, 2, workload.RolledOut, seen(1))
+	want("which the Rollout has not seen", workload.Rolling)
+	told(r, 1, 2, workload.Failed, seen(2))
+	want("it has failed", workload.Failed, r, d)
+	x.Reconsider("shop")
+	want("a policy has changed", workload.Failed, woken...)
+	told(d, 3, 2, workload.RolledOut, nil)
+	want("it has replicas of its own again", workload.RolledOut, d)
+	told(d, 4, 0, workload.Unreported, nil)
+	told(r, 2, 2, workload.RolledOut, nil)
+	want("the Rollout has a template of its own", workload.Unreported, r, d)
+	told(r, 3, 2, workload.RolledOut, seen(4))
+	x.Replace(rollouts, "", nil)
+	if want("the Rollout is gone", workload.Unreported, r, d, r, d); len(x.runBy) != 0 {
+		t.Errorf("something is left of it: %v", x.runBy)
+	}
+
+	// It is renamed: both are there for a while. The first by name counts, whoever told last.
+	older := workload.Ref{Kind: rollouts, Namespace: "shop", Name: "zz"}
+	told(older, 1, 2, workload.RolledOut, seen(4))
+	told(r, 1, 2, workload.Failed, seen(4))
+	want("one before it by name has failed", workload.Failed, r, d)
+	told(older, 2, 2, workload.RolledOut, seen(4))
+	want("the other tells again", workload.Failed, older)
+	x.Replace(rollouts, "", map[workload.Ref]*Workload{older: x.Get(older)})
+	if is := x.Get(d).Status.Phase; is != workload.RolledOut || x.runBy[d] != older {
+		t.Errorf("the first is gone: its phase is %d, and %v runs it", is, x.runBy[d])
+	}
+}
+
 // put has the index take a workload, and wakes nobody.
 func (x *Index) put(user workload.Ref, s *Workload) (news bool) {
 	x.mu.Lock()

@@ -26,10 +26,14 @@ type Workload struct {
 	References      []checksum.Reference // joined
 	Fault           string               // why the template could not be read
 	Misses          []checksum.Finding   // what was probably meant for us, and has no effect
+	LostPause       *checksum.LostPause  // a pause of it that somebody has taken back
 	Sources         []checksum.Source    // what it is found by
 	Status          workload.Status      // how far its newest revision is
 	Standstill      rollout.Standstill   // while and since it rolls, by what the index has seen
 	Best            rollout.Extent       // how far it has been while it rolls
+	TemplateOf      *workload.TemplateOf // whose pod template it runs; nil: its own
+
+	own *workload.Status // what it tells itself, where the object that runs its template tells Status; else nil
 }
 
 // Read reads a workload as the API server writes it, in one form. Annotations of other
@@ -50,6 +54,7 @@ func Read(form workload.Reader, body []byte, dialects []checksum.Dialect, kinds 
 	s.Owned = object.RolledByOwner(kinds)
 	s.Misses = object.NearMisses(s.Foreign)
 	s.Status = status
+	s.TemplateOf = object.Kind.TemplateOf(body, kinds)
 	// A baseline that cannot be read counts as none; the webhook drops it.
 	s.Records, _ = object.Records()
 	return object, s, nil
@@ -65,6 +70,7 @@ func Faulty(object *workload.Object, err error) *Workload {
 		Inject:          object.Labels[checksum.InjectLabel],
 		Deleting:        object.DeletionTimestamp != nil,
 		Settings:        checksum.SettingsOf(object.Annotations),
+		LostPause:       checksum.LostPauseIn(object.Annotations),
 	}
 	if err != nil {
 		s.Fault = err.Error()
@@ -112,4 +118,12 @@ func (s *Workload) foundBy() []checksum.Source {
 		return s.Sources
 	}
 	return append([]checksum.Source{{}}, s.Sources...)
+}
+
+// runs is the workload whose template it runs, none where that is its own.
+func (s *Workload) runs() workload.Ref {
+	if s == nil || s.TemplateOf == nil {
+		return workload.Ref{}
+	}
+	return s.TemplateOf.Ref
 }

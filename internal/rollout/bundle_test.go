@@ -2,8 +2,14 @@ package rollout_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 )
 
 // A replicated ConfigMap is one change. These are the stories of a bundle of
@@ -43,11 +49,15 @@ func (w *world) bundle(c *content) {
 		if at.Source != source("trust") {
 			continue
 		}
-		if c.copies++; w.driver == nil {
-			w.contents[at] = c
+		its := c
+		if c.copies++; w.copyOf != nil {
+			its = w.copyOf(c, at)
+		}
+		if w.driver == nil {
+			w.contents[at] = its
 			continue
 		}
-		w.at(time.Duration(n)*time.Second/20, func() { w.edit(at, c) })
+		w.at(time.Duration(n)*time.Second/20, func() { w.edit(at, its) })
 		n++
 	}
 }
@@ -90,6 +100,43 @@ func TestStory_ABundleIn200NamespacesBad(t *testing.T) {
 	w.pass(time.Hour)
 	w.checkRolled(3 * tenants)
 	end()
+}
+
+// ConfigMaps have text and binary keys. A store of certificates that has a password (PKCS12) has
+// salt: each copy of one text has another store beside it.
+func TestABundleWithStores(t *testing.T) {
+	for name, its := range map[string]func(c *content, at rollout.SourceRef) (text, store string){
+		"Salted": func(c *content, at rollout.SourceRef) (text, store string) {
+			return strconv.Itoa(c.number), at.Namespace
+		},
+		"StoresOnly": func(c *content, _ rollout.SourceRef) (text, store string) {
+			return "always the same", strconv.Itoa(c.number)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := bundled(t)
+			w.copyOf = func(c *content, at rollout.SourceRef) *content {
+				text, store := its(c, at)
+				own := *c
+				own.Content = checksum.ContentOfConfigMap(&corev1.ConfigMap{
+					Data: map[string]string{"text": text}, BinaryData: map[string][]byte{"store": []byte(store)},
+				})
+				return &own
+			}
+			w.begins()
+			bad := w.content(crashes)
+			w.bundle(bad)
+			w.pass(5 * time.Second)
+			w.lead() // who does not know what they held before, while half of them are written
+			w.pass(40 * time.Minute)
+			if workloads, namespaces := w.reached(bad); workloads > 2 || namespaces > 2 {
+				w.errorf("a bad bundle has reached %d workloads in %d namespaces, want two in two", workloads, namespaces)
+			}
+			w.bundle(w.content(fine))
+			w.pass(time.Hour)
+			w.checkRolled(3 * tenants)
+		})
+	}
 }
 
 func TestStory_ABundleBesideATenantThatAlwaysFails(t *testing.T) {

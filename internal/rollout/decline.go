@@ -11,8 +11,9 @@ import (
 // An undo of a workload sends content back: its rolls do not take that again. It is the
 // strongest verdict on a change that there is, so it halts the change in its namespace, as a
 // failure does. The workload itself waits for nothing. Such a halt ends when the source
-// changes, when somebody resumes, and when somebody accepts the content for the workload. It
-// stands on the workload, so a new leader finds it.
+// changes, when somebody resumes, when somebody accepts the content for the workload, and when
+// that is deleted and not made again within the settling. It stands on the workload, so a new
+// leader finds it.
 
 // decline is content of a source that an undo has sent back.
 type decline struct {

@@ -214,3 +214,24 @@ func (w *world) restart(a *app) {
 	w.say(a.name(), "somebody restarts it")
 	w.follow(a)
 }
+
+// A workload has failed with a bad content, while the only other user of that is paused: no
+// workload waits. It rolls for another source, as unhealthy as it is, and fails again. That
+// is no reason to forget what it has failed with before.
+func TestFaults_WhoFailsAgainHasFailedWithBoth(t *testing.T) {
+	w := newWorld(t, 1)
+	w.add(deployment("shop", "api", "web", "extra"))
+	paused := w.add(deployment("shop", "web-app", "web"))
+	paused.paused, paused.held = true, true
+	w.lead()
+	w.pass(2 * time.Minute)
+	w.edit(web, w.content(crashes))
+	w.pass(5 * time.Minute)
+	w.edit(place("shop", "extra"), w.content(fine))
+	w.pass(15 * time.Minute)
+	w.checkRolled(1) // with both
+	paused.paused = false
+	w.see(paused)
+	w.pass(time.Hour)
+	w.checkRolled(1)
+}

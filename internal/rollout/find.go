@@ -34,7 +34,8 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 	if began.IsZero() && status.Phase == workload.Failed {
 		began = status.FailedAt // not even a pod could be made, or none may be seen
 	}
-	if began.IsZero() && f.Pods.Access != Seen && (status.Phase == workload.Rolling || status.Phase == workload.Failed) { // nobody can see when
+	blind := f.Pods.Access != Seen && !f.wellSince(p.limits.soak(f), now)
+	if began.IsZero() && blind { // nobody can see when
 		if began = status.Current; began.IsZero() {
 			began = recent(concerned, now.Add(-p.limits.RolloutDeadline)) // it may be by what changed
 		}
@@ -45,7 +46,7 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 		return Verdict{}
 	}
 	sources := slices.SortedFunc(maps.Keys(concerned), SourceRef.Compare)
-	if known == nil && status.Phase == workload.RolledOut && last(Made(f.Pods.All, f.Records.Stamps), p.limits.soak(f), now) {
+	if known == nil && status.Phase == workload.RolledOut && !blind && last(Made(f.Pods.All, f.Records.Stamps), p.limits.soak(f), now) {
 		for _, at := range sources {
 			p.prove(at, concerned[at]) // its pods may have been made anew since
 		}
@@ -53,6 +54,19 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 	}
 	p.adopt(r, f, began, sources, proves && !r.wasUnwell(f.Records), now)
 	return Verdict{}
+}
+
+// wellSince reports whether the status alone tells that a workload is well, and was for the
+// soak: one that crashes again and again is rolled out for moments. One that may not tell, or
+// stands at a pause, is not under way.
+func (f *Facts) wellSince(soak time.Duration, now time.Time) bool {
+	switch current := f.Status.Current; f.Status.Phase {
+	case workload.Rolling, workload.Failed:
+		return false
+	case workload.RolledOut:
+		return !current.IsZero() && now.Sub(current) >= soak
+	}
+	return true
 }
 
 // recent is when the last of some sources was written, zero when that was before a time.

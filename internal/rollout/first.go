@@ -16,6 +16,7 @@ const mostTried = 64
 func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 	fits := func(w *waiter) bool { return p.fits(w, now, out) }
 	free := p.slotFree(c.namespace)
+	joins := func(w *waiter) bool { return fits(w) && p.joins(p.records[w.user]) }
 	gets := func(w *waiter) bool {
 		if !fits(w) {
 			return false
@@ -23,7 +24,7 @@ func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 		if c.hungry.IsZero() {
 			c.hungry = now
 		}
-		return free || !p.needsSlot(p.records[w.user])
+		return free || p.joins(p.records[w.user])
 	}
 	switch {
 	case c.stop != nil: // one that holds up others may always be fixed
@@ -36,7 +37,7 @@ func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 		}
 		return c.try(&c.busy, gets)
 	}
-	first := c.try(&c.holding, fits)
+	first := c.try(&c.holding, joins)
 	if len(c.ready) == 0 || !c.anyRoom(&p.limits) {
 		return first
 	}
@@ -187,6 +188,17 @@ func (p *Plan) slotFree(namespace string) bool {
 
 // needsSlot reports whether a rollout of a waiter is one more.
 func (p *Plan) needsSlot(r *record) bool { return !r.waits.mute && !r.rolls() }
+
+// joins reports whether a waiter rolls without a slot more: it needs none, or has one. What we
+// have begun is fixed at once, however many are under way. But a new leader takes rollouts of
+// others for ours, as it cannot tell them apart: who begins in the place of such a one is one
+// more. So there nobody does while there are more than slots.
+func (p *Plan) joins(r *record) bool {
+	if p.needsSlot(r) {
+		return false
+	}
+	return r.waits.mute || !r.attempt.found || p.under <= p.slots && p.underIn[r.user.Namespace] <= p.slotsIn
+}
 
 // rolls reports whether a workload has a rollout of ours under way, which holds a slot.
 func (r *record) rolls() bool {

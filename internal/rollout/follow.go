@@ -19,9 +19,7 @@ func (p *Plan) Followed(user workload.Ref, f *Facts, now time.Time) Verdict {
 	if r == nil {
 		return Verdict{}
 	}
-	if r.attempt != nil {
-		r.attempt.present(f.UID, now)
-	}
+	r.present(f.UID, now)
 	if r.attempt != nil && r.attempt == r.missed { // what is known of it is of before
 		p.seen(r, f.Mark, now)
 		return Verdict{}
@@ -84,8 +82,8 @@ func (p *Plan) conclude(r *record, f *Facts, how condition, why string, verdict 
 	if verdict.Wait = p.limits.lookEvery(); a.failed() {
 		verdict.Wait *= failedLooks
 	}
-	if well := a.health.well; !well.IsZero() {
-		verdict.Wait = min(verdict.Wait, max(p.limits.soak(f)-now.Sub(well), soonestLook))
+	if a := r.attempt; !a.health.well.IsZero() && a.state != suspended {
+		verdict.Wait = min(verdict.Wait, max(p.limits.soak(f)-a.health.wellFor(now), soonestLook))
 	}
 }
 
@@ -96,7 +94,7 @@ func (p *Plan) goesOn(r *record, f *Facts, now time.Time) {
 	switch {
 	case a.failed():
 		return
-	case f.Status.Phase == workload.Suspended:
+	case a.stands(f, &p.limits, now):
 		is = suspended
 	case a.state == lapsed && now.Sub(a.progressed()) >= p.limits.RolloutDeadline:
 		is = lapsed
@@ -104,6 +102,13 @@ func (p *Plan) goesOn(r *record, f *Facts, now time.Time) {
 	if a.state != is {
 		p.update(r, now, func() { a.state = is })
 	}
+}
+
+// stands reports whether a rollout stands at a pause of its own, with new pods that have
+// been up for the soak. Else one that crashes soon after it has come there would let the
+// next one begin.
+func (a *attempt) stands(f *Facts, limits *Limits, now time.Time) bool {
+	return f.Status.Phase == workload.Suspended && (a.state == suspended || a.health.wellFor(now) >= limits.soak(f))
 }
 
 // testify has a rollout of ours count for the changes of sources that it has taken

@@ -1,9 +1,11 @@
 package rollout
 
 import (
+	"crypto/sha256"
 	"hash/maphash"
 	"maps"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -34,33 +36,57 @@ type groupKey struct {
 }
 
 // keyOf is the key of a source that goes from one content to another. Only ConfigMaps
-// are replicated, and what is made or deleted is not.
+// are replicated, and what is made or deleted is not. Where the text changes, binary keys
+// count by their names alone: trust-manager writes beside each copy of its certificates a
+// store that is encrypted with other salt.
 func (p *Plan) keyOf(at SourceRef, was, is *checksum.Content) (key groupKey, replicable bool) {
 	if p.limits.ReplicatedEach || at.Source.Kind != checksum.ConfigMap || is == nil || was.SameEntries(is) {
 		return groupKey{}, false
 	}
-	return groupKey{at.Source.Name, p.hash(was), p.hash(is)}, true
+	key = groupKey{at.Source.Name, p.hashOfText(was), p.hashOfText(is)}
+	if key.was == key.is || !hasText(is) {
+		key.was, key.is = p.hash(was), p.hash(is)
+	}
+	return key, true
 }
 
 // hash is equal for equal contents, and different for others.
 func (p *Plan) hash(content *checksum.Content) uint64 {
+	return p.hashOf(content, func(checksum.Entry) bool { return true })
+}
+
+// hashOfText is hash of contents that are equal but for what binary keys hold.
+func (p *Plan) hashOfText(content *checksum.Content) uint64 {
+	return p.hashOf(content, func(e checksum.Entry) bool { return !e.Binary })
+}
+
+// hashOf is that of all names, and of the values that count.
+func (p *Plan) hashOf(content *checksum.Content, counts func(checksum.Entry) bool) uint64 {
 	if content == nil {
 		return 0
 	}
 	var hash maphash.Hash
 	hash.SetSeed(p.seed)
 	for i := range content.Entries {
-		_, _ = hash.WriteString(content.Entries[i].Name)
-		_, _ = hash.Write(content.Entries[i].Sum[:]) // as long as any other
+		e, sum := content.Entries[i], [sha256.Size]byte{}
+		if counts(e) {
+			sum = e.Sum
+		}
+		_, _ = hash.WriteString(e.Name)
+		_, _ = hash.Write(sum[:]) // as long as any other
 	}
 	return hash.Sum64()
+}
+
+func hasText(content *checksum.Content) bool {
+	return slices.ContainsFunc(content.Entries, func(e checksum.Entry) bool { return !e.Binary })
 }
 
 // groupOf is the group of copies with a key, one of which was written at some time.
 // Copies join while the others are under way, or soon after.
 func (p *Plan) groupOf(key groupKey, written time.Time) *group {
 	g, found := p.groups[key], groupKey{name: key.name, is: key.is}
-	if g == nil && p.groups[found] != nil && p.groups[found].key == found {
+	if g == nil && p.groups[found] != nil && p.groups[found].key.was == 0 {
 		g = p.groups[found] // nobody knows what they held before
 	}
 	apart := time.Duration(0)

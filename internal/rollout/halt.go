@@ -64,8 +64,11 @@ func (p *Plan) prove(at SourceRef, when time.Time) {
 func (p *Plan) settle(r *record, healthy bool, f *Facts, now time.Time) (ended bool) {
 	a := r.attempt
 	evidence, failed, proved := maps.Clone(a.evidence), a.failed(), now
-	if current := f.Status.Current; a.found && !current.IsZero() {
-		proved = current.Add(p.limits.soak(f)) // its pods may have been made anew since
+	if a.found { // its pods may have been made anew since
+		if proved = f.Status.Current; proved.IsZero() {
+			proved = a.began
+		}
+		proved = proved.Add(p.limits.soak(f))
 	}
 	for _, at := range a.sources {
 		if c := p.changes[at]; healthy && c != nil && f.carries(at.Source, c.root().contents[at]) {
@@ -112,37 +115,47 @@ func countsFor(evidence map[*change]bool, root *change) bool {
 // others are opted out, or paused. Workloads that start waiting later may not find the
 // failure in the cluster, as the failed workload may not show it any more.
 type fallen struct {
-	attempt  *attempt
-	contents map[SourceRef]*checksum.Content
+	attempt *attempt
+	with    map[SourceRef]failure
 }
 
-// fall puts a failure aside.
+// failure is a content that a rollout has failed with, and when that began.
+type failure struct {
+	content *checksum.Content
+	began   time.Time
+}
+
+// fall puts a failure aside, beside what the workload has failed with before.
 func (p *Plan) fall(r *record, now time.Time) {
 	a := r.attempt
-	f := &fallen{a, map[SourceRef]*checksum.Content{}}
-	add := func(c *change, sources []SourceRef) {
+	f := &fallen{a, map[SourceRef]failure{}}
+	if r.fallen != nil {
+		maps.Copy(f.with, r.fallen.with)
+	}
+	add := func(c *change, sources []SourceRef, began time.Time) {
 		c.root().failed = true
 		for _, at := range sources {
 			if content, its := c.root().contents[at]; its {
-				f.contents[at] = content
+				f.with[at] = failure{content, began}
 			}
 		}
 	}
 	for c, proves := range a.evidence {
 		if proves {
-			add(c, a.sources)
+			add(c, a.sources, a.began)
 		}
 	}
 	for c, was := range a.holds {
-		add(c, was.sources)
+		add(c, was.sources, was.began)
 	}
+	maps.DeleteFunc(f.with, func(at SourceRef, was failure) bool { return !p.cluster.Content(at).SameEntries(was.content) })
 	p.drop(r)
 	p.update(r, now, func() {
-		if r.attempt = nil; len(f.contents) > 0 {
+		if r.attempt = nil; len(f.with) > 0 {
 			r.fallen = f
 		}
 	})
-	for at := range f.contents {
+	for at := range f.with {
 		if p.fell[at] == nil {
 			p.fell[at] = map[*record]struct{}{}
 		}
@@ -155,13 +168,13 @@ func (p *Plan) heal(r *record, f *Facts) {
 	if r.fallen == nil {
 		return
 	}
-	for at, content := range r.fallen.contents {
-		if f.carries(at.Source, content) {
+	for at, was := range r.fallen.with {
+		if f.carries(at.Source, was.content) {
 			p.forgive(at, r)
-			delete(r.fallen.contents, at)
+			delete(r.fallen.with, at)
 		}
 	}
-	if len(r.fallen.contents) == 0 {
+	if len(r.fallen.with) == 0 {
 		r.fallen = nil
 	}
 }
@@ -169,7 +182,7 @@ func (p *Plan) heal(r *record, f *Facts) {
 // drop forgets what a workload has failed with.
 func (p *Plan) drop(r *record) {
 	if r.fallen != nil {
-		for at := range r.fallen.contents {
+		for at := range r.fallen.with {
 			p.forgive(at, r)
 		}
 	}
@@ -189,7 +202,7 @@ func (p *Plan) rise(at SourceRef, now time.Time) {
 	c := p.changes[at].root()
 	for _, r := range sortedRecords(maps.Keys(p.fell[at])) {
 		f := r.fallen
-		if f != nil && !f.contents[at].SameEntries(c.contents[at]) {
+		if f != nil && !f.with[at].content.SameEntries(c.contents[at]) {
 			continue
 		}
 		if p.forgive(at, r); f == nil {
@@ -200,8 +213,8 @@ func (p *Plan) rise(at SourceRef, now time.Time) {
 				r.attempt = f.attempt
 				r.attempt.evidence, r.attempt.holds, r.attempt.sources = map[*change]bool{}, map[*change]hold{}, nil
 			}
-			r.attempt.holds[c] = hold{f.attempt.began, append(r.attempt.holds[c].sources, at)}
-			if delete(f.contents, at); len(f.contents) == 0 {
+			r.attempt.holds[c] = hold{f.with[at].began, append(r.attempt.holds[c].sources, at)}
+			if delete(f.with, at); len(f.with) == 0 {
 				r.fallen = nil
 			}
 		})
@@ -209,9 +222,9 @@ func (p *Plan) rise(at SourceRef, now time.Time) {
 	}
 }
 
-// Forget drops a workload that is gone, but for its rollout, which is kept for a
-// while: it may be made again, with what it has failed with. It returns for how long
-// yet.
+// Forget drops a workload that is gone, but for its rollout and what an undo of it has
+// declined. These are kept for a while: it may be made again, with what it has failed with
+// or declined. It returns for how long yet.
 func (p *Plan) Forget(user workload.Ref, now time.Time) (wait time.Duration) {
 	r := p.records[user]
 	if r == nil {
@@ -221,28 +234,33 @@ func (p *Plan) Forget(user workload.Ref, now time.Time) (wait time.Duration) {
 	p.drop(r)
 	p.update(r, now, func() {
 		p.stopWaiting(r)
-		p.declare(r, nil)
 		r.unwell, r.pace, r.finding = nil, nil, nil
-		if r.attempt == nil {
+		if r.attempt == nil && len(r.declined) == 0 {
 			return
 		}
-		if r.attempt.gone.IsZero() {
-			r.attempt.gone = now
+		if r.gone.IsZero() {
+			r.gone = now
 		}
-		if wait = max(0, p.limits.Settle-now.Sub(r.attempt.gone)); wait == 0 {
+		if wait = max(0, p.limits.Settle-now.Sub(r.gone)); wait == 0 {
+			p.declare(r, nil)
 			r.attempt = nil
 		}
 	})
 	return wait
 }
 
-// present notes that there is the workload of a rollout. Where it is another one of its
+// present notes that there is the workload of a record. Where it is another one of its
 // name, the rollout goes on where that of its predecessor was.
-func (a *attempt) present(uid string, now time.Time) {
+func (r *record) present(uid string, now time.Time) {
+	r.gone = time.Time{}
+	a := r.attempt
+	if a == nil {
+		return
+	}
 	if a.uid != "" && a.uid != uid {
 		a.health = health{progressed: now, best: NoExtent()}
 	}
-	a.uid, a.gone = uid, time.Time{}
+	a.uid = uid
 }
 
 // remember keeps that a change has ended well, for workloads that start waiting later.

@@ -16,7 +16,7 @@ type health struct {
 	// progressed is when it last got further than ever.
 	progressed time.Time
 	looks      looks
-	well       time.Time // since when it is rolled out; zero: it is not
+	well       time.Time // since when it is rolled out, or stands at a pause with its new pods up; zero: neither
 	troubled   time.Time // since when every new pod is in trouble; zero: not
 	started    time.Time // when a container last started, by its node's clock
 	// status is workload.Status.StatusHash at the patch, until it changes.
@@ -35,6 +35,14 @@ func (e *Extent) Grows(status *workload.Status) bool {
 	was := *e
 	e.most, e.missing = max(e.most, status.Updated+status.Available), min(e.missing, status.Missing)
 	return *e != was
+}
+
+// wellFor is how long it has been well; 0: it is not.
+func (h *health) wellFor(now time.Time) time.Duration {
+	if h.well.IsZero() {
+		return 0
+	}
+	return now.Sub(h.well)
 }
 
 // condition is how a rollout is.
@@ -86,9 +94,8 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 		return mute, "", Verdict{}
 	}
 	state.hear(status, limits, now)
-	if status.Phase == workload.Suspended {
-		state.progressed = now // it waits for a person
-		return underWay, "", Verdict{}
+	if status.Phase == workload.Suspended && a.state == suspended {
+		state.progressed = now // it waits for a person; its new pods may still crash
 	}
 	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(a.began.Truncate(time.Second))) {
 		return failed, "its controller says " + status.Why, Verdict{}
@@ -109,7 +116,7 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 // judgePods is judge with the pods at hand.
 func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
 	state, status, soak := &a.health, &f.Status, limits.soak(f)
-	pods, rolledOut := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut
+	pods, rolledOut, stands := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut, status.Phase == workload.Suspended
 	brief := min(soak, limits.CrashDeadline/2)
 	trouble, started, up := troubleOf(pods, now, brief)
 	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= soak) {
@@ -133,17 +140,17 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 	if trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline {
 		return failed, trouble, Verdict{}
 	}
-	if len(pods) == 0 && f.Pods.Access == Seen {
-		up = false // none has been made yet
+	if len(pods) == 0 && f.Pods.Access == Seen && !stands {
+		up = false // none has been made yet; a canary may stand before its first
 	}
 	switch {
-	case !rolledOut || !up:
+	case !rolledOut && !stands || !up:
 		state.well = time.Time{}
 	case state.well.IsZero() || !started.Equal(state.started): // it is, or a container has restarted
 		state.well = now
 	}
 	state.started = started
-	if !state.well.IsZero() && now.Sub(state.well) >= soak {
+	if !stands && !state.well.IsZero() && now.Sub(state.well) >= soak {
 		return healthy, "", Verdict{}
 	}
 	return a.stuck(f, limits, now)

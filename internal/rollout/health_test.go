@@ -119,6 +119,11 @@ func TestHealth(t *testing.T) {
 				return now{workload.Status{Phase: workload.Failed, Why: "Degraded"}, []workload.Pod{up(0)}}
 			}, want: failed, when: 900, why: "its controller says Degraded",
 		},
+		"one that crashes at a pause of its own has failed": {
+			then: func(s int) now {
+				return now{workload.Status{Phase: workload.Suspended, Updated: 1, Available: 2, Missing: 1, Deadline: true}, []workload.Pod{late(s)}}
+			}, want: failed, when: 35, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+		},
 		"a failure of the revision before does not count": {
 			then: func(s int) now {
 				if s < 4 {
@@ -369,6 +374,50 @@ func TestAFailedDaemonSetThatRecoversIsFoundSoon(t *testing.T) {
 		}
 	}
 	t.Error("never healthy")
+}
+
+// A canary that has come to its pause lets others begin once its new pods have been up for the soak, and is looked at
+// seldom then; one that has none yet is as well. One that crashes there lets no other begin.
+func TestACanaryStandsWhenItsPodsHaveBeenUp(t *testing.T) {
+	up := workload.Pod{Name: "new", Stamps: stamps, Ready: true, Created: start, Started: start}
+	crashing := workload.Pod{Name: "new", Stamps: stamps, Trouble: "container app: CrashLoopBackOff", Restarted: true}
+	for sentence, c := range map[string]struct {
+		pods func(second int) []workload.Pod
+		when int // -1: never
+	}{
+		"its pod is up":     {func(int) []workload.Pod { return []workload.Pod{up} }, 15},
+		"it has no pod yet": {func(int) []workload.Pod { return nil }, 15},
+		"it crashes after seven seconds": {func(second int) []workload.Pod {
+			if second < 7 {
+				return []workload.Pod{up}
+			}
+			return []workload.Pod{crashing}
+		}, -1},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p, stood := newPatient(), -1
+			p.status = workload.Status{Phase: workload.Suspended, Updated: 1, Available: 2, Missing: 1, Deadline: true}
+			for second := range 3600 {
+				p.pods = c.pods(second)
+				how, _ := p.judge(second)
+				p.facts.Status = p.status
+				switch {
+				case how == failed && c.when < 0 && stood < 0:
+					return
+				case how != underWay:
+					t.Fatalf("judged %v after %d seconds", how, second)
+				case stood < 0 && p.attempt.stands(&p.facts, &p.limits, start.Add(time.Duration(second)*time.Second)):
+					stood, p.attempt.state = second, suspended
+				}
+			}
+			if stood != c.when {
+				t.Errorf("it stands after %d seconds, want %d", stood, c.when)
+			}
+			if p.lists > 15 {
+				t.Errorf("its pods were listed %d times", p.lists)
+			}
+		})
+	}
 }
 
 // A DaemonSet of 500 pods replaces one in twenty seconds, each of which is well.

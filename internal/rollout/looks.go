@@ -54,6 +54,7 @@ func (h *health) hear(status *workload.Status, limits *Limits, now time.Time) {
 	switch {
 	case done != l.done:
 		l.done, l.since, l.patience = done, now, 0
+		h.well = time.Time{} // that at a pause does not count for the rest
 	case !l.sound && (progress || status.Missing < l.status.Missing): // the latter when it recovers what it had
 		l.patience = min(l.patience, limits.moment())
 	}
@@ -67,7 +68,7 @@ func (a *attempt) asksForPods(status *workload.Status, limits *Limits, soak time
 	h, l := &a.health, &a.health.looks
 	rested, moment := now.Sub(l.last), limits.moment()
 	switch {
-	case !h.well.IsZero():
+	case !h.well.IsZero() && a.state != suspended:
 		return now.Sub(h.well) >= soak
 	case !a.failed() && status.PerNode && now.Sub(h.progressed) >= limits.RolloutDeadline:
 		return true // is it the nodes?

@@ -226,10 +226,14 @@ func (p *Plan) find(at SourceRef, now time.Time) {
 	if len(g.changes) > 1 {
 		return // the copies are known already
 	}
+	p.groups[groupKey{name: key.name, is: p.hash(content)}] = g // copies of which only binary keys change may follow
 	for _, copied := range p.cluster.Copies(at.Source) {
-		when := p.cluster.Written(copied)
-		if p.changes[copied] == nil && !p.endedWell(copied, content) && written.Sub(when).Abs() <= replicatedWithin && p.cluster.Content(copied).SameEntries(content) {
-			g.attach(p.found(copied, content, now), copied)
+		when, its := p.cluster.Written(copied), p.cluster.Content(copied)
+		if p.changes[copied] != nil || p.endedWell(copied, its) || written.Sub(when).Abs() > replicatedWithin {
+			continue
+		}
+		if other, _ := p.keyOf(copied, nil, its); other == key {
+			g.attach(p.found(copied, its, now), copied)
 		}
 	}
 }

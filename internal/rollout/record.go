@@ -31,6 +31,7 @@ type record struct {
 	// declined is what an undo of it has sent back.
 	declined map[SourceRef]decline
 
+	gone     time.Time // since when there is no workload of its name; zero: there is
 	reminded time.Time // when something of it is due, as far as timers know
 	counted  []count   // what the tallies of changes count of it
 	slot     bool      // it holds one
@@ -104,7 +105,6 @@ type attempt struct {
 	records checksum.Records
 	rolled  []checksum.Source
 	uid     string      // of the workload
-	gone    time.Time   // since when there is no workload of its name; zero: there is
 	last    bool        // it was not healthy before
 	sources []SourceRef // for which it rolls
 	found   bool        // it was not begun by us

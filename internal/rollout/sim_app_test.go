@@ -63,7 +63,6 @@ type app struct {
 	byUs       bool
 	leader     int       // under which leader it began
 	failed     bool      // people were told that it has failed
-	joined     bool      // it was rolling by others when we rolled it
 	hadFailed  bool      // it has, and was not healthy since
 	serving    bool      // pods of an older revision serve
 	loses      bool      // the answer to the next patch is lost
@@ -111,10 +110,14 @@ func (a *app) reports() bool { return a.muted.IsZero() && !a.silent() }
 func (a *app) ready(now time.Time) (n int, since time.Time) {
 	start := a.began
 	if a.fate == flaps {
-		if up, since := a.up(now); !up {
+		up, since := a.up(now)
+		if !up {
 			return 0, since
 		}
-		return a.replicas, start
+		if a.counts() {
+			return a.replicas, start
+		}
+		return a.replicas, since // its condition became True then
 	}
 	if a.fate == crashes || a.fate == waits {
 		if a.until.IsZero() || now.Before(a.until) {
@@ -259,7 +262,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 		p.Ready, p.Started = true, since.Truncate(time.Second)
 		pods = append(pods, p)
 	}
-	if n < a.replicas || now.Before(a.disturbed) {
+	if n < a.replicas && !a.suspended(now) || now.Before(a.disturbed) {
 		p := pod("next")
 		p.Created = since.Truncate(time.Second)
 		if a.fate == crashes && n == 0 || a.fate == flaps {

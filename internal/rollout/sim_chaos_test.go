@@ -184,7 +184,7 @@ func (w *world) unmute(a *app) {
 	if a.muted.IsZero() || !a.counts() {
 		return
 	}
-	a.muted, a.serving, a.byUs = time.Time{}, false, false
+	a.muted, a.serving, a.byUs, a.oldStamps = time.Time{}, false, false, nil // its pods of before are gone
 	a.begin(w.now, w.fateOf(a), time.Time{})
 	w.say(a.name(), "somebody scales it up again")
 	w.follow(a)

@@ -105,7 +105,6 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 		until = w.now.Add(time.Duration(1+draw.IntN(1500)) * time.Second)
 	}
 	a.begin(w.now, how, until)
-	a.joined = w.undos > 0 && byUs && !a.byUs && !well
 	a.byUs, a.leader = byUs, w.leaders
 	if a.driven { // by others for long, by us as quickly as others
 		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
@@ -170,9 +169,6 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 func (w *world) underWay(a *app) bool {
 	if a.canary {
 		return false // a person may have it go on at any time
-	}
-	if a.joined {
-		return false // a new leader may have taken the rollout of others, that it joins, for ours
 	}
 	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.promoted.IsZero() || !a.aborted.IsZero() {
 		return false // a canary that a person promotes asks nobody
@@ -293,6 +289,9 @@ func (w *world) ended(a *app, how checksum.Reason, why string) {
 
 func (w *world) halted(sources []rollout.SourceRef, by workload.Ref, why string) {
 	w.nHalts++
+	if a := w.apps[by]; a != nil && why != "" {
+		a.hadFailed = true // of one that a new leader finds, no more than this is told
+	}
 	for _, at := range sources {
 		w.halts[at] = true
 		if why == "" && by.Kind != nil {
@@ -304,7 +303,7 @@ func (w *world) halted(sources []rollout.SourceRef, by workload.Ref, why string)
 
 func (w *world) resumed(sources []rollout.SourceRef, by workload.Ref) {
 	isResumed := func(at rollout.SourceRef) bool { return w.contents[at] != nil && w.contents[at].resumed }
-	if w.undos > 0 && slices.ContainsFunc(sources, isResumed) {
+	if slices.ContainsFunc(sources, isResumed) {
 		for _, at := range sources {
 			w.all[w.contents[at].number].resumed = true // all that changed together goes on
 		}

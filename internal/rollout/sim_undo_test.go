@@ -248,3 +248,33 @@ func (w *world) checkCarried(want int) {
 		w.errorf("%d of %d workloads carry what %s holds, want %d", carried, len(w.apps), web.Source, want)
 	}
 }
+
+// Somebody undoes a workload, and makes it again at once: it takes the bad content, and no
+// other workload does.
+func TestUndo_IsMadeAgainAtOnce(t *testing.T) {
+	w := shop(t)
+	w.edit(web, w.content(crashes))
+	w.pass(10 * time.Second)
+	api := w.deployment("shop", "api")
+	w.undo(api, 1)
+	w.pass(time.Minute)
+	w.checkCarried(0)
+	w.remove(api)
+	w.pass(time.Second)
+	w.remake(api)
+	w.pass(time.Hour)
+	w.checkCarried(1)
+}
+
+// Somebody undoes a workload, and deletes it: another one tries.
+func TestUndo_IsDeleted(t *testing.T) {
+	w := shop(t)
+	w.edit(web, w.content(crashes))
+	w.pass(10 * time.Second)
+	api := w.deployment("shop", "api")
+	w.undo(api, 1)
+	w.pass(time.Minute)
+	w.remove(api)
+	w.pass(time.Hour)
+	w.checkCarried(1)
+}

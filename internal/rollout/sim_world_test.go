@@ -44,6 +44,9 @@ type world struct {
 	mended    bool      // nothing goes wrong any more
 	errors    int
 
+	// copyOf is a content as one namespace of a bundle has it; nil: all have the same.
+	copyOf func(*content, rollout.SourceRef) *content
+
 	stats
 	log  *log
 	slow func(workload.Ref) bool // whose look does not begin
@@ -148,6 +151,9 @@ func (w *world) remove(a *app) {
 		w.bySource[at] = slices.DeleteFunc(slices.Clone(w.bySource[at]), func(ref workload.Ref) bool { return ref == a.ref })
 		if c := a.carried[source]; c != nil && c.bad != fine {
 			w.forgiven[c.number]++ // who has failed is gone: another one tries
+		}
+		if w.declinesNow(a, source) {
+			w.forgiven[w.contents[at].number]++ // who has declined it is gone
 		}
 	}
 	w.say(a.name(), "is deleted")
@@ -257,7 +263,7 @@ func (w *world) lead() {
 func (w *world) forgive() {
 	for number, victims := range w.victims {
 		unseen := func(v victim) bool {
-			return v.a.ref.Namespace == w.forbidden || w.undos > 0 && !v.a.counts() // its pods tell nobody since when it fails
+			return v.a.ref.Namespace == w.forbidden
 		}
 		if slices.ContainsFunc(victims, unseen) {
 			w.forgiven[number]++

@@ -2,7 +2,6 @@ package seen
 
 import (
 	"slices"
-	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
@@ -48,9 +47,8 @@ type Namespace struct {
 	Listed, Unasked bool
 	// Labels are all that it has: doctor looks for near misses among them.
 	Labels, Annotations map[string]string
-	// Paused is when the newest writer of its annotation pause last wrote, zero when that
-	// is not known.
-	Paused time.Time
+	// Paused is who wrote its annotation pause last, zero when that is not known.
+	Paused Write
 }
 
 // Standing is whether a workload is served.

@@ -32,9 +32,8 @@ type Workload struct {
 	Selector string
 	// Writers are its managedFields that own fields of the object, newest first.
 	Writers []Write
-	// Paused is when the newest writer of its annotation pause last wrote, zero when that
-	// is not known.
-	Paused time.Time
+	// Paused is who wrote its annotation pause last, zero when that is not known.
+	Paused Write
 }
 
 // Text names a workload as kubectl does: deployment/web-app.

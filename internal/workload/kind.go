@@ -39,6 +39,8 @@ type Kind struct {
 	// Owner is the kind of the objects of the group that own what is made, where
 	// others of the group own what nobody rolls for us; "" is all of them.
 	Owner string
+	// Borrows tells that an object may run the pod template of another workload: TemplateOf.
+	Borrows bool
 	// Progress is the type of the status condition whose lastUpdateTime (else
 	// lastTransitionTime) tells when the newest revision became current; "" where
 	// there is none.
@@ -97,7 +99,7 @@ func Known() Table {
 		// github.com/argoproj/argo-rollouts/pkg/apis/rollouts/v1alpha1, RolloutPhase. It is Paused
 		// by spec.paused, which is read before it, and by status.pauseConditions. Argo CD's
 		// operator and Argo Events own Deployments, and are of the same group.
-		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template).ownedBy("Rollout").
+		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template).ownedBy("Rollout").borrowing(true).
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable",
 				Phases: map[string]Phase{"Healthy": RolledOut, "Degraded": Failed, "Error": Failed, "Paused": Suspended}}),
 		// github.com/openshift/library-go/pkg/apps/appsutil, NewRcAvailableReason
@@ -127,6 +129,12 @@ func (k *Kind) in(api reflect.Type) *Kind {
 // ownedBy is the row with the kind of the owners of what is made.
 func (k *Kind) ownedBy(owner string) *Kind {
 	k.Owner = owner
+	return k
+}
+
+// borrowing is the row with whether its objects may run the template of another workload.
+func (k *Kind) borrowing(may bool) *Kind {
+	k.Borrows = may
 	return k
 }
 
@@ -171,7 +179,7 @@ func ParseKind(text string) (*Kind, error) {
 	}
 	kind := custom(parts[0], parts[1], parts[2], parts[2], template)
 	if known, found := Known().Find(kind.Group, kind.Resource); found && (!hasOption || progress == known.Progress) {
-		return kind.ownedBy(known.Owner).telling(known.Progress, known.Signs), nil
+		return kind.ownedBy(known.Owner).borrowing(known.Borrows).telling(known.Progress, known.Signs), nil
 	}
 	return kind.telling(progress, Signs{}), nil
 }
