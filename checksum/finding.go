@@ -15,7 +15,7 @@ type Finding struct {
 	// where others are pinned.
 	Key string
 	// Text is the fault, for UnreadableSetting; the installation, for Claimed; of a near
-	// miss, what to do; for NotPinned, why; for UndoTaken, of when.
+	// miss, what to do; for NotPinned, why; for UndoTaken, of when; for PauseTakenBack, of when, and what stands there.
 	Text string
 	// Place is where a near miss stands.
 	Place Origin
@@ -23,6 +23,24 @@ type Finding struct {
 
 // Finding is a fault as people are told of it.
 func (f Fault) Finding() Finding { return Finding{Reason: UnreadableSetting, Text: f.Error()} }
+
+// ByEvent is one text for each event that tells of findings, by the reason of the first.
+func ByEvent(found []Finding) map[Reason]string {
+	texts, first := map[Reason]string{}, map[string]Reason{}
+	for _, finding := range found {
+		why, more := first[finding.Reason.Event()]
+		switch {
+		case !more:
+			first[finding.Reason.Event()] = finding.Reason
+			texts[finding.Reason] = finding.String()
+		case strings.HasSuffix(texts[why], "?"):
+			texts[why] += " " + finding.String()
+		default:
+			texts[why] += ". " + finding.String()
+		}
+	}
+	return texts
+}
 
 // speaker begins our admission warnings.
 const speaker = "configstamp: "
@@ -47,7 +65,7 @@ func (f Finding) String() string {
 		when = " of " + f.Text
 	}
 	return strings.NewReplacer(
-		"{pinned}", pinned, "{fault text}", f.Text, "{of when}", when,
+		"{pinned}", pinned, "{of when and what}", f.Text, "{fault text}", f.Text, "{of when}", when,
 		"{source}", f.Source.String(), "{kind}", string(f.Source.Kind), "{name}", strconv.Quote(f.Source.Name),
 		"{key}", strconv.Quote(f.Key), "{keys}", f.Key, "{label or annotation}", f.Key, "{place}", f.Place.place(),
 		"{hint}", f.Text, "{where}", f.Text, "{value}", f.Text,

@@ -54,6 +54,11 @@ type Pause struct {
 	Until time.Time // zero: for good
 }
 
+// holds reports whether the pause holds rollouts at some time.
+func (p Pause) holds(now time.Time) bool {
+	return p.On && (p.Until.IsZero() || now.Before(p.Until))
+}
+
 // Order is a place within a change: lower goes first, and what has none goes last.
 type Order struct {
 	Place int
@@ -181,7 +186,7 @@ type Hold struct {
 // revision became current, zero when that is not known. Of several reasons it
 // names the one that lasts longest.
 func (p *Policy) HoldAt(now, current time.Time) (hold Hold, held bool) {
-	if p.Pause.On && (p.Pause.Until.IsZero() || now.Before(p.Pause.Until)) {
+	if p.Pause.holds(now) {
 		if p.Pause.Until.IsZero() {
 			return Hold{Reason: Paused}, true
 		}

@@ -90,6 +90,7 @@ const (
 	ChecksumsTakenAway
 	SourceGone
 	Overruled
+	PauseTakenBack
 	StaleByUndo
 	SnapshotLost
 	SnapshotsUnverified
@@ -209,6 +210,8 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	SourceGone: {"source-gone", Warning, "SourceMissing", Holds, "missing",
 		"a ConfigMap, Secret or key that the workload requires is gone: running pods keep running, but no new pod can start until it is back"},
 	Overruled: {"overruled", Normal, "HoldOverruled", 0, "", "somebody rolled the workload out with new content although something held it; the event says how, and what held it"},
+	PauseTakenBack: {"pause-taken-back", Warning, "PauseTakenBack", 0, "",
+		"somebody took back the pause{of when and what}; it no longer holds anything, and kubectl configstamp doctor says more"},
 
 	StaleByUndo: {"stale-by-undo", Warning, "StaleByUndo", 0, "",
 		"an undo has held the workload on older content for long; a new certificate or password may be waiting: kubectl configstamp accept takes what is there"},

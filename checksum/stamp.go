@@ -20,9 +20,8 @@ const (
 	// BaselineAnnotation holds the baseline, on a workload's own metadata.
 	BaselineAnnotation = "configstamp.dev/baseline"
 
-	// A later release writes these three, and its replicas may answer beside ours
-	// while it is rolled out. This release writes none of them: it puts back what is
-	// stored, whatever a request says.
+	// The webhook writes these three where pins are on. What a request says in them is
+	// not believed.
 
 	// PinsAnnotation names, on a pod template, the copies of sources that its Pods read.
 	PinsAnnotation = "configstamp.dev/pins"
@@ -112,10 +111,9 @@ func pick(annotations map[string]string, wanted func(string) bool) map[string]st
 type Records struct {
 	Stamps   map[string]string
 	Baseline map[Source]string
-	// Pins are the template's annotations of a later release, PinsAnnotation and
-	// PinnedAnnotation, and Declined is the text of DeclinedAnnotation, "" for none.
-	// Nothing is decided by them.
-	Pins     map[string]string
+	// Pins are the template's pins: PinsAnnotation and PinnedAnnotation.
+	Pins map[string]string
+	// Declined is the text of DeclinedAnnotation, "" for none.
 	Declined string
 }
 

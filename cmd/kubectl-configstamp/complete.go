@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/inspect"
 )
 
@@ -52,15 +54,27 @@ func (p *plugin) completeNamespace(*cobra.Command, []string, string) ([]string, 
 
 // completeSource completes configmap/NAME and secret/NAME.
 func (p *plugin) completeSource(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return p.completeKinds(args, typed, checksum.ConfigMap, checksum.Secret)
+}
+
+// completeConfigMap completes configmap/NAME.
+func (p *plugin) completeConfigMap(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return p.completeKinds(args, typed, checksum.ConfigMap)
+}
+
+func (p *plugin) completeKinds(args []string, typed string, kinds ...checksum.Kind) (found []string, directive cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	word, _, found := strings.Cut(typed, "/")
-	if !found {
-		return []string{"configmap/", "secret/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	word, _, named := strings.Cut(typed, "/")
+	if !named {
+		for _, kind := range kinds {
+			found = append(found, string(kind)+"/")
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	source, err := sourceOf([]string{word, "x"})
-	if err != nil {
+	if err != nil || !slices.Contains(kinds, source.Kind) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return p.completing(func(ctx context.Context, cluster *inspect.Cluster) []string {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -101,6 +103,7 @@ func (p *plugin) printDids(o *order.Orders, flags *orderFlags, dids []order.Did,
 	if err != nil {
 		return err
 	}
+	p.warnOfAppliers(dids)
 	var refused []string
 	for i := range dids {
 		if did := &dids[i]; did.Result == order.Refused {
@@ -115,6 +118,27 @@ func (p *plugin) printDids(o *order.Orders, flags *orderFlags, dids []order.Did,
 		return errors.New(strings.Join(refused, "\nerror: "))
 	}
 	return nil
+}
+
+// warnOfAppliers warns of those who may write again what an order has overwritten.
+func (p *plugin) warnOfAppliers(dids []order.Did) {
+	const named = 3
+	objects := map[[2]string][]string{} // by the manager, and the annotation
+	for i := range dids {
+		if did := &dids[i]; did.MayBeUndoneBy != "" {
+			key, _, _ := strings.Cut(did.Wrote, "=")
+			of := [2]string{did.MayBeUndoneBy, key}
+			objects[of] = append(objects[of], did.Object+inNamespace(did.Namespace))
+		}
+	}
+	for _, of := range slices.SortedFunc(maps.Keys(objects), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		on := objects[of]
+		text := strings.Join(on[:min(named, len(on))], ", ")
+		if more := len(on) - named; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		fmt.Fprintf(p.ErrOut, "Warning: %s writes %s on %s, and may write it again: change it where %[1]s reads it\n", of[0], of[1], text)
+	}
 }
 
 func inNamespace(namespace string) string {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
@@ -79,6 +80,71 @@ func TestPause(t *testing.T) {
 	golden(t, "pause-name", server, "pause", "-l", "app=stale", "-o", "name")
 }
 
+// What Git says of a pause, its tool writes again.
+const pausesInGit = `
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: GIT
+  labels: {configstamp.dev/inject: enabled}
+  annotations: {configstamp.dev/pause: "false"}
+  managedFields:
+  - manager: kustomize-controller
+    operation: Apply
+    time: "2026-11-22T01:00:00Z"
+    fieldsV1: {"f:metadata": {"f:annotations": {"f:configstamp.dev/pause": {}}}}
+`
+
+// lostPause is what becomes of a pause of the Namespace shop when somebody writes in its place.
+func lostPause(t *testing.T, server *fakecluster.Server, manager string) {
+	t.Helper()
+	server.Now = atThree().Add(-time.Hour)
+	run(t, server, "pause", "namespace/shop", "--reason", "INC-42")
+	server.Now = atThree()
+	object := server.Get(t, shop)
+	annotations := object.GetAnnotations()
+	annotations["configstamp.dev/pause"] = "false"
+	if manager == "" {
+		delete(annotations, "configstamp.dev/pause")
+	}
+	object.SetAnnotations(annotations)
+	if manager != "" {
+		object.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: manager, Operation: "Apply", Time: &metav1.Time{Time: atThree().Add(-5 * time.Minute)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:configstamp.dev/pause":{}}}}`),
+		}})
+	}
+	server.Put(object)
+}
+
+func TestOrders_WarnOfWhoMayWriteItAgain(t *testing.T) {
+	server := ordered(t)
+	for _, name := range []string{"git-a", "git-b", "git-c", "git-d", "git-e"} {
+		server.Apply(t, strings.ReplaceAll(pausesInGit, "GIT", name))
+	}
+	golden(t, "pause-in-git", server, "pause", "namespace/git-a", "--dry-run=server")
+	golden(t, "pause-in-git-json", server, "pause", "namespace/git-a", "-o", "json", "--dry-run=client")
+	golden(t, "pause-in-git-all", server, "pause", "-A", "-o", "name")
+	paused := server.Get(t, "/api/v1/namespaces/git-b")
+	paused.SetAnnotations(map[string]string{"configstamp.dev/pause": "true"})
+	server.Put(paused)
+	golden(t, "unpause-in-git", server, "unpause", "namespace/git-b")
+	const config = "/api/v1/namespaces/shop/configmaps/web"
+	web := server.Get(t, config)
+	web.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"metadata":{"annotations":{"configstamp.dev/resume":"2026-11-21T03:00:00Z"}}}`})
+	server.Put(web)
+	golden(t, "release-in-git", server, "release", "configmap/web")
+}
+
+func TestUnpause_SaysThatSomebodyElseTookThePauseBack(t *testing.T) {
+	server := ordered(t)
+	lostPause(t, server, "kustomize-controller")
+	golden(t, "unpause-lost", server, "unpause", "namespace/shop")
+	if after := server.Get(t, shop).GetAnnotations(); len(after) != 1 || after["configstamp.dev/pause"] != "false" {
+		t.Errorf("it is %v", after)
+	}
+}
+
 // After pause and unpause everything is as it was.
 func TestUnpause_LeavesWhatPauseFound(t *testing.T) {
 	for path, target := range map[string]string{
@@ -147,7 +213,7 @@ func TestRelease(t *testing.T) {
 	golden(t, "release", server, "release", "configmap/web")
 	golden(t, "release-nothing", server, "release", "configmap/no-such")
 	writes := server.Writes()
-	if len(writes) != 1 || !strings.Contains(writes[0].Body, `"configstamp.dev/resume":"2026-11-22T03:00:01Z"`) || writes[0].Manager != "kubectl-configstamp" {
+	if len(writes) != 1 || !strings.Contains(writes[0].Body, `"configstamp.dev/resume":"2026-11-22T03:00:01Z"`) || writes[0].Manager != "configstamp-order" {
 		t.Errorf("it wrote %v, want the API server's time", writes)
 	}
 }

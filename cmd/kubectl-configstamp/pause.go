@@ -40,7 +40,9 @@ func (p *plugin) pauseCommand() *cobra.Command {
 			"Rollouts that are under way continue. A changed template (kubectl apply, set image,\n" +
 			"rollout restart) still rolls, and so does kubectl configstamp roll. In an incident\n" +
 			"pause the Namespace: kubectl rollout undo restores a Deployment's own annotations\n" +
-			"too.",
+			"too.\n\n" +
+			"A tool that applies configstamp.dev/pause itself, such as Flux or Argo CD, takes the\n" +
+			"pause back at its next sync: a warning names the tool, so that you can pause there.",
 		Example: "  kubectl configstamp pause namespace/shop --for 2h --reason INC-42\n" +
 			"  kubectl configstamp pause deployment/web-app\n" +
 			"  kubectl configstamp pause -l app=web-app\n" +

@@ -7,12 +7,14 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pmezard/go-difflib/difflib"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/inspect"
@@ -86,13 +88,14 @@ func (p *plugin) snapshotsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "snapshots SOURCE",
 		Short: "List the snapshots of a ConfigMap, and what uses them",
-		Long: "Lists the snapshots of a ConfigMap, the newest first: when each was made, whether\n" +
-			"the ConfigMap still holds the same, and which workloads and revisions name it.\n" +
+		Long: "Lists the snapshots of a ConfigMap, the newest first: how old each is, whether\n" +
+			"the ConfigMap still holds the same, how many pods read it, and which workloads and\n" +
+			"revisions name it.\n" +
 			"Snapshots are made for workloads with configstamp.dev/pin: \"true\".",
 		Example: "  kubectl configstamp snapshots configmap/web-message\n" +
 			"  kubectl configstamp snapshots cm/web-message -n shop -o json",
 		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeSource,
+		ValidArgsFunction: p.completeConfigMap,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.snapshots(command.Context(), args, output)
 		},
@@ -107,6 +110,8 @@ type snapshotLine struct {
 	Made time.Time `json:"made"`
 	// Now tells that the source holds the same.
 	Now bool `json:"now"`
+	// Pods is how many read it.
+	Pods int `json:"pods"`
 	// UsedBy are workloads, and workloads with the number of a revision.
 	UsedBy []string `json:"usedBy"`
 }
@@ -124,9 +129,17 @@ func (p *plugin) snapshots(ctx context.Context, args []string, output format) er
 	if err != nil {
 		return err
 	}
+	pods, err := cluster.Pods(ctx, namespace, "")
+	if err != nil {
+		return err
+	}
+	reading := map[string]int{}
+	for i := range pods {
+		reading[pods[i].Pinned[k.source]]++
+	}
 	lines := []snapshotLine{}
 	for _, snapshot := range k.snapshots {
-		lines = append(lines, snapshotLine{snapshot.Name, inspect.MadeAt(snapshot), k.isNow(snapshot), append([]string{}, used[snapshot.Name]...)})
+		lines = append(lines, snapshotLine{snapshot.Name, inspect.MadeAt(snapshot), k.isNow(snapshot), reading[snapshot.Name], append([]string{}, used[snapshot.Name]...)})
 	}
 	return p.print(output, lines, cluster.Gaps(), func(to io.Writer) {
 		if output == names {
@@ -143,13 +156,13 @@ func (p *plugin) snapshots(ctx context.Context, args []string, output format) er
 		if output == wide {
 			rows.columns = 0
 		}
-		rows.add("NAME", "MADE", "NOW", "USED BY")
+		rows.add("NAME", "AGE", "NOW", "PODS", "USED BY")
 		for _, line := range lines {
 			now := ""
 			if line.Now {
 				now = "yes"
 			}
-			rows.add(line.Name, line.Made.Format(time.RFC3339), now, strings.Join(line.UsedBy, ", "))
+			rows.add(line.Name, duration.HumanDuration(p.now().Sub(line.Made)), now, strconv.Itoa(line.Pods), strings.Join(line.UsedBy, ", "))
 		}
 		rows.print(to)
 	})
@@ -193,12 +206,13 @@ func (p *plugin) diffCommand() *cobra.Command {
 			"digits at its end. The content is read with your own rights.",
 		Example: "  kubectl configstamp diff configmap/web-message\n" +
 			"  kubectl configstamp diff cm/web-message 3f2a91c07d5e8b4416aa -n shop",
-		Args: cobra.RangeArgs(1, 3),
+		Args: cobra.RangeArgs(1, 4),
 		ValidArgsFunction: func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
-				return p.completeSource(command, args, typed)
+				return p.completeConfigMap(command, args, typed)
 			}
-			return p.completeSnapshot(args[:1])
+			source, _ := sourceBefore(args)
+			return p.completeSnapshot(source)
 		},
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.diff(command.Context(), args)
@@ -211,20 +225,23 @@ func (p *plugin) diff(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	k, err := p.kept(ctx, cluster, namespace, args[:1])
+	source, of := sourceBefore(args)
+	k, err := p.kept(ctx, cluster, namespace, source)
 	if err != nil {
 		return err
 	}
 	from, to := (*corev1.ConfigMap)(nil), k.now
-	switch len(args) {
-	case 1:
+	switch len(of) {
+	case 0:
 		from, err = k.before(ctx, cluster, settings)
+	case 1:
+		from, err = k.named(of[0])
 	case 2:
-		from, err = k.named(args[1])
-	default:
-		if from, err = k.named(args[1]); err == nil {
-			to, err = k.named(args[2])
+		if from, err = k.named(of[0]); err == nil {
+			to, err = k.named(of[1])
 		}
+	default:
+		err = fmt.Errorf("%s: want two snapshots at most, got %d", k.source, len(of))
 	}
 	if err != nil {
 		return err
@@ -311,7 +328,7 @@ func (p *plugin) restoreCommand() *cobra.Command {
 		Example: "  kubectl configstamp restore configmap/web-message --dry-run=server\n" +
 			"  kubectl configstamp restore cm/web-message --to 3f2a91c07d5e8b4416aa -n shop",
 		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeSource,
+		ValidArgsFunction: p.completeConfigMap,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.restore(command.Context(), args, to, &flags)
 		},

@@ -46,6 +46,8 @@ func TestDiff(t *testing.T) {
 	golden(t, "diff-two", server, "diff", "configmap/web", "web-00000000000000000002", "00000000000000000001")
 	empty := fakecluster.New(t, "testdata/pinned.yaml", "testdata/pinned-empty.yaml")
 	golden(t, "diff-empty-value", empty, "diff", "configmap/empty", "00000000000000000003")
+	golden(t, "diff-two-words", server, "diff", "cm", "web", "00000000000000000001")
+	golden(t, "diff-too-many", server, "diff", "configmap/web", "1", "2", "3")
 	golden(t, "diff-unknown", server, "diff", "configmap/web", "web-3")
 }
 
@@ -58,7 +60,7 @@ func TestRestore(t *testing.T) {
 	}
 	golden(t, "restore", server, "restore", "configmap/web")
 	writes := server.Writes()
-	if len(writes) != 1 || writes[0].Manager != "kubectl-configstamp" || strings.Contains(writes[0].Body, "snapshot") || strings.Contains(writes[0].Body, "immutable") {
+	if len(writes) != 1 || writes[0].Manager != "configstamp-order" || strings.Contains(writes[0].Body, "snapshot") || strings.Contains(writes[0].Body, "immutable") {
 		t.Fatalf("wrote %v, want the content alone", writes)
 	}
 	golden(t, "restore-again", server, "diff", "configmap/web", "00000000000000000001")

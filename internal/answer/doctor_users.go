@@ -64,14 +64,18 @@ func (v *visit) misses(namespace, about string, found []checksum.Finding) {
 // forgotten is after how long a pause has probably been forgotten.
 const forgotten = 7 * 24 * time.Hour
 
-// pauses looks for those that are over, and those that stand for long.
+// pauses looks for those that are over, those that stand for long, and those that somebody
+// took back.
 func (v *visit) pauses() string {
 	for _, name := range slices.Sorted(maps.Keys(v.Namespaces)) {
 		namespace := v.Namespaces[name]
-		v.pause("", "namespace/"+name, namespace.Settings, namespace.Paused)
+		v.pause("", "namespace/"+name, namespace.Annotations, namespace.Paused.At)
 	}
 	for _, w := range v.Workloads {
-		v.pause(w.Namespace, w.Text(), w.Object.Annotations, w.Paused)
+		v.pause(w.Namespace, w.Text(), w.Object.Annotations, w.Paused.At)
+	}
+	for _, lost := range LostPauses(v.Fleet, v.now) {
+		v.tell(Warning, lost.Namespace, lost.Object, lost.Words(v.now)+". If that is right, run unpause. To pause again:", lost.Next)
 	}
 	return cmp.Or(v.unlooked("namespaces"), v.lists(v.kinds()...))
 }
@@ -83,6 +87,9 @@ func (v *visit) pause(namespace, about string, annotations map[string]string, wr
 	}
 	policy := checksum.DefaultPolicy().With(checksum.Level{Origin: checksum.OfWorkload, Annotations: map[string]string{checksum.PauseAnnotation: text}})
 	until, remedy := policy.Pause.Until, "kubectl annotate {of} "+checksum.PauseAnnotation+"-"
+	if note := checksum.PauseNoteIn(annotations); note != nil && note.Stands(annotations) {
+		remedy = "kubectl configstamp unpause {of}"
+	}
 	switch {
 	case !policy.Pause.On:
 	case !until.IsZero() && until.Before(v.now):

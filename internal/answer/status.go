@@ -19,6 +19,8 @@ type Status struct {
 	Changes []Change `json:"changes"`
 	// Others are workloads that are not done, without it being known because of what.
 	Others []Progress `json:"others,omitempty"`
+	// LostPauses are pauses that somebody took back.
+	LostPauses []LostPause `json:"lostPauses,omitempty"`
 	// Workloads counts those that were looked at by their state.
 	Workloads map[State]int `json:"workloads"`
 }
@@ -47,7 +49,7 @@ func byUrgency(a, b State) int { return slices.Index(urgency(), a) - slices.Inde
 
 // StatusOf says what is under way among the workloads of a fleet.
 func StatusOf(f *seen.Fleet, now time.Time) Status {
-	status := Status{Changes: []Change{}, Workloads: map[State]int{}}
+	status := Status{Changes: []Change{}, LostPauses: LostPauses(f, now), Workloads: map[State]int{}}
 	changes := map[rollout.SourceRef]*Change{}
 	var refs []rollout.SourceRef
 	all := make([]Progress, len(f.Workloads))

@@ -26,7 +26,7 @@
 // nothing else is ever written. Time is the API server's.
 //
 // Read it in this order: cluster.go (requests, lists in pages, gaps), parallel.go,
-// settings.go, kinds.go, workloads.go, sources.go, content.go, snapshots.go,
+// settings.go, kinds.go, metadata.go (who wrote what), workloads.go, sources.go, content.go, snapshots.go,
 // revisions.go, pods.go,
 // events.go, ask.go, fleet.go, follow.go (which keeps a fleet up to date),
 // checkup.go and rights.go (what doctor looks at), write.go. Package fakecluster is what tests

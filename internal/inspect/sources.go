@@ -149,7 +149,7 @@ func (c *Cluster) Namespaces(ctx context.Context, names ...string) (map[string]s
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all[meta.Name] = seen.Namespace{Namespace: checksum.NamespaceOf(&of), Known: true, Labels: meta.Labels, Annotations: meta.Annotations, Paused: meta.paused()}
+		all[meta.Name] = seen.Namespace{Namespace: checksum.NamespaceOf(&of), Known: true, Labels: meta.Labels, Annotations: meta.Annotations, Paused: meta.writer(checksum.PauseAnnotation)}
 		return nil
 	}
 	q := query{gvr: v1("", "namespaces"), metadata: true, unscoped: true}

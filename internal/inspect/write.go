@@ -51,18 +51,15 @@ func (t Target) String() string { return t.text }
 type Metadata struct {
 	Version     string
 	Annotations map[string]string
-	writers     func(path ...string) []seen.Write
+	all         metadata
 }
 
 // Writer is who wrote an annotation last, as far as managedFields tell.
-func (m *Metadata) Writer(annotation string) seen.Write {
-	for _, write := range m.writers("metadata", "annotations", annotation) {
-		if write.Content {
-			return write
-		}
-	}
-	return seen.Write{}
-}
+func (m *Metadata) Writer(annotation string) seen.Write { return m.all.writer(annotation) }
+
+// Applier is who has an annotation in what it applies, "" for nobody that is known: whatever
+// is written here, it may write that again.
+func (m *Metadata) Applier(annotation string) string { return m.all.applier(annotation) }
 
 // Metadata reads the metadata of an object; the errors are the API server's.
 func (c *Cluster) Metadata(ctx context.Context, of Target) (*Metadata, error) {
@@ -71,7 +68,7 @@ func (c *Cluster) Metadata(ctx context.Context, of Target) (*Metadata, error) {
 		return nil, err
 	}
 	meta := metadataOf(raw)
-	return &Metadata{meta.Version, meta.Annotations, func(path ...string) []seen.Write { return meta.writers(path) }}, nil
+	return &Metadata{meta.Version, meta.Annotations, meta}, nil
 }
 
 // Patch is one patch, sent with the rights of the user.

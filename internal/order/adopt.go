@@ -62,7 +62,7 @@ func (o *Orders) adoptByRestart(ctx context.Context, of inspect.Target) Did {
 		value := "restart"
 		change := edit{adoptKey: &value}
 		did := o.did(of)
-		did.Wrote, did.Next = change.of(adoptKey), "kubectl configstamp wait "+target(of)
+		did.Wrote, did.Next, did.MayBeUndoneBy = change.of(adoptKey), "kubectl configstamp wait "+target(of), meta.Applier(adoptKey)
 		if before, set := meta.Annotations[adoptKey]; set && before != value {
 			did.Overrules = []string{adoptKey + "=" + before}
 		}

@@ -5,8 +5,10 @@ import (
 	"github.com/configstamp/configstamp/internal/seen"
 )
 
-// Manager is the field manager of what an order writes.
-const Manager = "kubectl-configstamp"
+// Manager is the field manager of what an order writes. Its name does not begin with
+// "kubectl": Flux takes over what such managers wrote on an object that it applies, and
+// removes what is not in Git, so that a pause would end at its next sync.
+const Manager = "configstamp-order"
 
 // DryRun is the flag --dry-run of kubectl.
 type DryRun string
@@ -65,6 +67,8 @@ type Did struct {
 	Why string `json:"why,omitempty"`
 	// Wrote is the annotation that was written, "" where there is none: key=value, or key-.
 	Wrote string `json:"wrote,omitempty"`
+	// MayBeUndoneBy is who has the same annotation in what it applies, "" for nobody.
+	MayBeUndoneBy string `json:"mayBeUndoneBy,omitempty"`
 	// Overrules is what the order overrules, Overruled what goes on in spite of it.
 	Overrules []string `json:"overrules,omitempty"`
 	Overruled []string `json:"overruled,omitempty"`

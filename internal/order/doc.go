@@ -4,7 +4,7 @@
 // where workloads stand.
 //
 // Nothing is guessed: what the webhook does not answer for is not sent. What was there
-// before is kept: pause notes what it wrote beside it (annotation NoteKey), and unpause takes
+// before is kept: pause notes what it wrote beside it (checksum.PauseNote), and unpause takes
 // back that and nothing else.
 //
 // Read it in this order: did.go (what became of one object), annotate.go (changing one

@@ -1,63 +1,24 @@
 package order
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 )
 
-// The annotations that orders are about. NoteKey is the plugin's own, outside of the
-// settings; checksum.NearMisses does not take it for a misspelt one.
+// The annotations that orders are about, beside checksum.PausedByAnnotation.
 const (
-	pauseKey  = "configstamp.dev/pause"
+	pauseKey  = checksum.PauseAnnotation
 	resumeKey = "configstamp.dev/resume"
 	adoptKey  = "configstamp.dev/adopt"
-	NoteKey   = "kubectl.configstamp.dev/paused-by"
 )
 
-// note is what pause writes beside the setting.
-type note struct {
-	// Wrote is what pause has written; where something else stands there now, somebody
-	// else has written that.
-	Wrote string `json:"wrote"`
-	// Before is what stood there before; nil: nothing.
-	Before *string `json:"before,omitempty"`
-	// At is the API server's time (RFC 3339), By the API server's name of the user.
-	At     string `json:"at"`
-	By     string `json:"by,omitempty"`
-	Reason string `json:"reason,omitempty"`
-}
-
 // noteOf reads the note beside a pause; nil where pause has not written what is there.
-func noteOf(annotations map[string]string) *note {
-	var n note
-	text, found := annotations[NoteKey]
-	value, set := annotations[pauseKey]
-	if !found || !set || json.Unmarshal([]byte(text), &n) != nil || n.Wrote != value {
-		return nil
+func noteOf(annotations map[string]string) *checksum.PauseNote {
+	if note := checksum.PauseNoteIn(annotations); note != nil && note.Stands(annotations) {
+		return note
 	}
-	return &n
-}
-
-func (n *note) String() string {
-	text, err := json.Marshal(n)
-	if err != nil {
-		panic(err) // strings always can be written
-	}
-	return string(text)
-}
-
-// words says who paused, and why: " by jane at 2026-11-22T03:00:00Z (INC-42)".
-func (n *note) words() string {
-	text := " at " + n.At
-	if n.By != "" {
-		text = " by " + n.By + text
-	}
-	if n.Reason != "" {
-		text += " (" + n.Reason + ")"
-	}
-	return text
+	return nil
 }
 
 // pauseIn reads a value of configstamp.dev/pause; false: it cannot be read.

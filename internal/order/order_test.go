@@ -9,7 +9,7 @@ import (
 
 // What pause writes beside the setting is no near miss, and no setting.
 func TestNote_IsNobodysNearMiss(t *testing.T) {
-	annotations := map[string]string{NoteKey: "{}", pauseKey: "true"}
+	annotations := map[string]string{checksum.PausedByAnnotation: "{}", pauseKey: "true"}
 	for _, at := range []checksum.Origin{checksum.OfWorkload, checksum.OfNamespace, checksum.OfTemplate} {
 		for _, found := range checksum.NearMisses(at, nil, annotations) {
 			if found.Key != "annotation "+pauseKey { // which has no place in a template
@@ -24,16 +24,16 @@ func TestNote_IsNobodysNearMiss(t *testing.T) {
 
 // A note counts only beside what it says was written.
 func TestNoteOf(t *testing.T) {
-	n := note{Wrote: "true", At: "2026-11-22T03:00:00Z"}
+	n := checksum.PauseNote{Wrote: "true", At: "2026-11-22T03:00:00Z"}
 	for name, test := range map[string]struct {
 		annotations map[string]string
 		mine        bool
 	}{
-		"beside what it wrote":  {map[string]string{NoteKey: n.String(), pauseKey: "true"}, true},
-		"somebody wrote since":  {map[string]string{NoteKey: n.String(), pauseKey: "false"}, false},
-		"somebody took it away": {map[string]string{NoteKey: n.String()}, false},
+		"beside what it wrote":  {map[string]string{checksum.PausedByAnnotation: n.String(), pauseKey: "true"}, true},
+		"somebody wrote since":  {map[string]string{checksum.PausedByAnnotation: n.String(), pauseKey: "false"}, false},
+		"somebody took it away": {map[string]string{checksum.PausedByAnnotation: n.String()}, false},
 		"no note":               {map[string]string{pauseKey: "true"}, false},
-		"not ours":              {map[string]string{NoteKey: "jane", pauseKey: "true"}, false},
+		"not ours":              {map[string]string{checksum.PausedByAnnotation: "jane", pauseKey: "true"}, false},
 	} {
 		if mine := noteOf(test.annotations) != nil; mine != test.mine {
 			t.Errorf("%s: %v, want %v", name, mine, test.mine)

@@ -46,7 +46,7 @@ func Own(settings *seen.Settings, namespace seen.Namespace, workloads []*seen.Wo
 		}
 		text := fmt.Sprintf("%s -n %s: its own %s=%s", w.Text(), w.Namespace, pauseKey, value)
 		if mine := noteOf(w.Object.Annotations); mine != nil {
-			text += ", paused" + mine.words()
+			text += ", paused" + mine.Words()
 		}
 		own = append(own, text)
 	}
@@ -68,7 +68,7 @@ func PauseOf(dids []Did) []string {
 // IsPaused reports whether annotations have a pause, whoever wrote it, or a note of one.
 func IsPaused(annotations map[string]string) bool {
 	value, set := annotations[pauseKey]
-	_, noted := annotations[NoteKey]
+	_, noted := annotations[checksum.PausedByAnnotation]
 	return noted || set && value != "false"
 }
 

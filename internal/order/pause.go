@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/answer"
 	"github.com/configstamp/configstamp/internal/inspect"
 )
@@ -35,7 +36,7 @@ func (o *Orders) Pause(ctx context.Context, of inspect.Target, order Pause) Did 
 		if there, readable := pauseIn(before); held && mine == nil && readable && outlasts(there, wanted, now) {
 			return nil, did.with(Unchanged, fmt.Sprintf("it is paused already by %s=%s%s; unpause leaves that alone", pauseKey, before, by(meta, now)))
 		}
-		n := note{Wrote: value, At: now.Format(time.RFC3339), By: order.By, Reason: order.Reason}
+		n := checksum.PauseNote{Wrote: value, At: now.Format(time.RFC3339), By: order.By, Reason: order.Reason}
 		switch {
 		case mine != nil:
 			n.Before = mine.Before
@@ -44,8 +45,8 @@ func (o *Orders) Pause(ctx context.Context, of inspect.Target, order Pause) Did 
 			did.Overrules = append(did.Overrules, fmt.Sprintf("%s=%s%s; unpause restores that", pauseKey, before, by(meta, now)))
 		}
 		text := n.String()
-		change := edit{pauseKey: &value, NoteKey: &text}
-		did.Wrote = change.of(pauseKey)
+		change := edit{pauseKey: &value, checksum.PausedByAnnotation: &text}
+		did.Wrote, did.MayBeUndoneBy = change.of(pauseKey), meta.Applier(pauseKey)
 		did.Next = "kubectl configstamp unpause " + target(of)
 		if did = did.with(Paused, "it lasts until somebody ends it"); order.For > 0 {
 			did.Why = "it lasts until " + value
@@ -75,25 +76,37 @@ func (o *Orders) Unpause(ctx context.Context, of inspect.Target) Did {
 		if mine == nil {
 			if pause, readable := pauseIn(value); held && (pause.On || !readable) {
 				did.Next = "kubectl annotate " + target(of) + " " + pauseKey + "-"
+				if applier := meta.Applier(pauseKey); applier != "" {
+					did.Next = "change it where " + applier + " reads it"
+				}
 				return nil, did.with(Kept, fmt.Sprintf("%s=%s was not written by the command pause%s", pauseKey, value, by(meta, now)))
 			}
-			return stale(meta), did.with(Unchanged, "it is not paused")
+			return stale(meta), did.with(Unchanged, notPaused(meta, now))
 		}
-		change := edit{pauseKey: mine.Before, NoteKey: nil}
+		change := edit{pauseKey: mine.Before, checksum.PausedByAnnotation: nil}
 		did.Wrote = change.of(pauseKey)
-		if did = did.with(Unpaused, "it was paused"+mine.words()); mine.Before != nil {
+		if did = did.with(Unpaused, "it was paused"+mine.Words()); mine.Before != nil {
 			did.Why += fmt.Sprintf("; %s=%s is restored", pauseKey, *mine.Before)
 		}
 		return change, did
 	})
 }
 
+// notPaused says that an object is not paused, and whose pause somebody else took back.
+func notPaused(meta *inspect.Metadata, now time.Time) string {
+	lost := checksum.LostPauseIn(meta.Annotations)
+	if !lost.LostAt(now) {
+		return "it is not paused"
+	}
+	return "it is not paused any more: it was paused" + lost.Words() + ", and somebody took that back" + by(meta, now)
+}
+
 // stale takes away a note that nothing stands beside: somebody else ended the pause.
 func stale(meta *inspect.Metadata) edit {
-	if _, found := meta.Annotations[NoteKey]; !found {
+	if _, found := meta.Annotations[checksum.PausedByAnnotation]; !found {
 		return nil
 	}
-	return edit{NoteKey: nil}
+	return edit{checksum.PausedByAnnotation: nil}
 }
 
 // by says who wrote the pause that stands on an object, "" where that is not known.

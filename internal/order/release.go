@@ -15,7 +15,7 @@ import (
 // now stop nothing. f is a fleet of the workloads that the source counts for.
 func (o *Orders) Release(ctx context.Context, f *seen.Fleet, at rollout.SourceRef, now time.Time) Did {
 	of := inspect.OfSource(at.Namespace, at.Source)
-	return o.annotate(ctx, of, func(*inspect.Metadata) (edit, Did) {
+	return o.annotate(ctx, of, func(meta *inspect.Metadata) (edit, Did) {
 		did := o.did(of)
 		clock, err := o.Cluster.Time()
 		if err != nil {
@@ -25,7 +25,7 @@ func (o *Orders) Release(ctx context.Context, f *seen.Fleet, at rollout.SourceRe
 		// releases nothing. It tells whole seconds: what failed in this one counts too.
 		value := clock.Add(time.Second).Format(time.RFC3339)
 		change := edit{resumeKey: &value}
-		did.Wrote = change.of(resumeKey)
+		did.Wrote, did.MayBeUndoneBy = change.of(resumeKey), meta.Applier(resumeKey)
 		released(&did, f, now)
 		did.Next = "kubectl configstamp wait " + target(of)
 		return change, did
