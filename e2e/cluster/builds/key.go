@@ -4,6 +4,7 @@
 package builds
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -20,6 +21,11 @@ type Program struct {
 	Name string
 	// Module is the directory of its module, and Package that of its main package below it, "." if it is the same.
 	Module, Package string
+	// Import is the import path of a package of another module instead of Package: go.mod and go.sum say which content it
+	// has.
+	Import string
+	// ModFile is the go.mod to build with, in the module's directory, with its sums beside it; "" is the module's own.
+	ModFile string
 	// LinkerFlags are added to -s -w.
 	LinkerFlags string
 	// Links are further names of the same file beside it.
@@ -41,11 +47,16 @@ func key(p Program, toolchain string) (string, error) {
 	part("flags", []byte(strings.Join(flags(p), "\x00")))
 	part("links", []byte(strings.Join(p.Links, "\x00")))
 	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(p.Module, name))
+		file := strings.TrimSuffix(p.modFile(), ".mod") + filepath.Ext(name)
+		content, err := os.ReadFile(filepath.Join(p.Module, file))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", fmt.Errorf("reading what %s is built from: %w", p.Name, err)
 		}
 		part(name, content)
+	}
+	if p.Import != "" {
+		part("import", []byte(p.Import))
+		return hex.EncodeToString(hash.Sum(nil))[:keyLength], nil
 	}
 	root := filepath.Join(p.Module, p.Package)
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -75,5 +86,16 @@ func isSource(name string) bool {
 
 // flags are the same for every program, so that the modules share compiled packages.
 func flags(p Program) []string {
-	return []string{"-trimpath", "-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + p.LinkerFlags)}
+	all := []string{"-trimpath", "-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + p.LinkerFlags)}
+	if p.ModFile != "" {
+		all = append(all, "-modfile="+p.ModFile)
+	}
+	return all
 }
+
+// pkg is what the go command is told to build, in the module's directory.
+func (p Program) pkg() string {
+	return cmp.Or(p.Import, "./"+filepath.ToSlash(p.Package))
+}
+
+func (p Program) modFile() string { return cmp.Or(p.ModFile, "go.mod") }

@@ -1,8 +1,10 @@
 package builds
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -53,6 +55,17 @@ func TestTheKeyChangesWithWhatIsBuiltAndWithNothingElse(t *testing.T) {
 			t.Errorf("%s should change the key", what)
 		}
 	}
+	program.ModFile = filepath.Join("versions", "other.mod")
+	write(program.ModFile, "module m")
+	before = keyNow()
+	write("versions/other.sum", "c")
+	if keyNow() == before {
+		t.Error("the sums of other modules should change the key")
+	}
+	write(program.ModFile, "module n")
+	if keyNow() == before {
+		t.Error("other modules should change the key")
+	}
 }
 
 func TestSourcesAreFoundFromInsideTheCheckout(t *testing.T) {
@@ -61,7 +74,11 @@ func TestSourcesAreFoundFromInsideTheCheckout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range []Program{sources.Kubernetes(), sources.Kwok(), sources.CertManager(), sources.Pause()} {
+	kubernetes, err := sources.Kubernetes("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []Program{kubernetes, sources.Kwok(), sources.CertManager(), sources.Pause()} {
 		if _, err := os.Stat(filepath.Join(program.Module, program.Package, "main.go")); err != nil {
 			t.Errorf("%s: %v", program.Name, err)
 		}
@@ -69,5 +86,58 @@ func TestSourcesAreFoundFromInsideTheCheckout(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := FindSources(none); err == nil {
 		t.Error("outside of a checkout there should be an error")
+	}
+}
+
+func TestEveryVersionIsBuiltAsItself(t *testing.T) {
+	sources, err := FindSources(func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, minor := range []string{"v1.30", "v1.31", "v1.32", "v1.33", "v1.34", "v1.35", "v1.36", "v1.37", ""} {
+		program, err := sources.Kubernetes(minor)
+		if err != nil {
+			t.Error(err)
+		}
+		if want := "gitVersion=" + cmp.Or(minor, DefaultKubernetes) + "."; !strings.Contains(program.LinkerFlags, want) {
+			t.Errorf("%q is built with %s, want %s", minor, program.LinkerFlags, want)
+		}
+	}
+	if _, err := sources.Kubernetes("v1.29"); err == nil || !strings.Contains(err.Error(), "v1.37 or v1.30 or v1.31") {
+		t.Errorf("a version that is not there: %v", err)
+	}
+}
+
+func TestProgramsOfOthersAreKnownByTheirModulesAlone(t *testing.T) {
+	dir := t.TempDir()
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module neighbour")
+	write("go.sum", "a")
+	keyOf := func(path string) string {
+		t.Helper()
+		k, err := key(Sources("").Other(dir, path), "go1.26")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	const path = "example.com/argo-cd/v3/cmd"
+	before := keyOf(path)
+	if keyOf("example.com/argo-cd/v3/hack") == before {
+		t.Error("another package should have another key")
+	}
+	write("go.sum", "b")
+	if keyOf(path) == before {
+		t.Error("other versions should change the key")
+	}
+	for path, want := range map[string]string{path: "argo-cd", "example.com/source-controller": "source-controller", "example.com/x/cmd/kyverno": "kyverno"} {
+		if got := Sources("").Other(dir, path).Name; got != want {
+			t.Errorf("%s is called %q, want %q", path, got, want)
+		}
 	}
 }

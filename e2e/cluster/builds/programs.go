@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
+	"strings"
 )
 
 // Sources is the e2e directory of a checkout, which holds the modules to build.
@@ -36,20 +40,47 @@ func FindSources(getenv func(string) string) (Sources, error) {
 	return "", errors.New("no checkout of configstamp around this directory: run inside one, or set CONFIGSTAMP_SOURCES to its e2e directory")
 }
 
-// Kubernetes is etcd, the control plane, the node and kubectl.
-func (s Sources) Kubernetes() Program {
-	const version = "k8s.io/component-base/version."
-	return Program{
-		Name:        "kubernetes",
-		Module:      filepath.Join(string(s), "cluster", "kubernetes"),
-		Package:     ".",
-		LinkerFlags: "-X " + version + "gitVersion=v1.37.1 -X " + version + "gitMajor=1 -X " + version + "gitMinor=37",
+// DefaultKubernetes is the minor version that the module of Kubernetes itself has.
+const DefaultKubernetes = "v1.37"
+
+// Kubernetes is etcd, the control plane, the node and kubectl, of a minor version such as v1.31; "" is the default. The
+// versions that there are have a file each beside the module, kubernetes/versions/v1.31.mod: the same program, built with
+// other modules.
+func (s Sources) Kubernetes(minor string) (Program, error) {
+	p := Program{
+		Name:    "kubernetes",
+		Module:  filepath.Join(string(s), "cluster", "kubernetes"),
+		Package: ".",
 		Links: []string{
 			"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl",
 		},
 		Usually: "about 6 minutes on two cores, and 5 GB of disk",
 	}
+	if minor != "" && minor != DefaultKubernetes {
+		p.ModFile = filepath.Join("versions", minor+".mod")
+	}
+	text, err := os.ReadFile(filepath.Join(p.Module, p.modFile()))
+	if errors.Is(err, fs.ErrNotExist) {
+		known := []string{DefaultKubernetes}
+		files, _ := filepath.Glob(filepath.Join(p.Module, "versions", "*.mod")) // the pattern is well-formed
+		for _, file := range files {
+			known = append(known, strings.TrimSuffix(filepath.Base(file), ".mod"))
+		}
+		return p, fmt.Errorf("there is no Kubernetes %q here: CONFIGSTAMP_KUBERNETES may be %s; kubernetes/versions has a file for each", minor, strings.Join(known, " or "))
+	}
+	if err != nil {
+		return p, fmt.Errorf("looking for the version of Kubernetes: %w", err)
+	}
+	found := release.FindSubmatch(text)
+	if found == nil {
+		return p, fmt.Errorf("%s requires no k8s.io/kubernetes", filepath.Join(p.Module, p.modFile()))
+	}
+	const version = "k8s.io/component-base/version."
+	p.LinkerFlags = fmt.Sprintf("-X %[1]sgitVersion=v1.%[2]s.%[3]s -X %[1]sgitMajor=1 -X %[1]sgitMinor=%[2]s", version, found[1], found[2])
+	return p, nil
 }
+
+var release = regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes v1\.(\d+)\.(\d+)$`)
 
 // Kwok is the fake node.
 func (s Sources) Kwok() Program {
@@ -74,6 +105,18 @@ func (s Sources) Pause() Program {
 		Usually: "a few seconds",
 	}
 }
+
+// Other is a program that another project publishes as a Go module: the main package of an import path, in the versions
+// that a nested module of ours requires. That module's go.mod names it as a tool, and has no code.
+func (s Sources) Other(module, importPath string) Program {
+	rest := importPath
+	for name := path.Base(rest); name == "cmd" || major.MatchString(name); name = path.Base(rest) {
+		rest = path.Dir(rest)
+	}
+	return Program{Name: path.Base(rest), Module: module, Import: importPath, Usually: "some minutes on two cores"}
+}
+
+var major = regexp.MustCompile(`^v\d+$`)
 
 // CertManagerDefinitions is the directory of cert-manager's CustomResourceDefinitions, in the version that is built.
 func (s Sources) CertManagerDefinitions(ctx context.Context) (string, error) {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
@@ -39,9 +40,18 @@ func components() map[string]component {
 		"kube-controller-manager": func() int { return cli.Run(controllers.NewControllerManagerCommand()) },
 		"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
 		"kube-proxy":              func() int { return cli.Run(proxy.NewProxyCommand()) },
-		"kubelet":                 func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
+		"kubelet":                 func() int { return cli.Run(command(kubelet.NewKubeletCommand)) },
 		"kubectl":                 runKubectl,
 	}
+}
+
+// command makes a component's command. Some take a context, and which of them do changes between versions of Kubernetes:
+// the kubelet's does from 1.34 on.
+func command[F func() *cobra.Command | func(context.Context) *cobra.Command](construct F) *cobra.Command {
+	if withContext, ok := any(construct).(func(context.Context) *cobra.Command); ok {
+		return withContext(context.Background())
+	}
+	return any(construct).(func() *cobra.Command)()
 }
 
 func main() {

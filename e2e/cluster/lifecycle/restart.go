@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/cluster/api"
@@ -23,6 +24,11 @@ type Restart struct {
 	// Save and Restore are directories: while everything is down, etcd's data is
 	// copied to the one, or put back from the other, as from a backup.
 	Save, Restore string
+	// Args are key=value, and take the place of the arguments --key=… that the components
+	// were started with, from now on.
+	Args []string
+	// Upgrade starts them again as those of another version of Kubernetes, Host.Kubernetes.
+	Upgrade bool
 }
 
 // Restart ends components of a cluster without asking, and starts them again as they were.
@@ -32,13 +38,23 @@ func (h Host) Restart(ctx context.Context, name string, r Restart) error {
 		return err
 	}
 	defer release()
+	programs := ""
+	if r.Upgrade { // it may have to be built, so nothing is down yet
+		if programs, err = h.Programs(ctx); err != nil {
+			return err
+		}
+	}
 	var records []process.Record
 	for _, component := range r.Components {
-		i := slices.IndexFunc(all, func(record process.Record) bool { return record.Component == component })
-		if i < 0 {
-			return fmt.Errorf("restarting %s: cluster %s has no such component (cluster status names them)", component, name)
+		record, err := find(all, name, component)
+		if err != nil {
+			return err
 		}
-		records = append(records, all[i])
+		record.Command = replaced(record.Command, r.Args)
+		if r.Upgrade {
+			record.Command[0] = filepath.Join(programs, filepath.Base(record.Command[0]))
+		}
+		records = append(records, record)
 	}
 	for i := len(records) - 1; i >= 0; i-- {
 		if err := end(records[i]); err != nil {
@@ -58,6 +74,18 @@ func (h Host) Restart(ctx context.Context, name string, r Restart) error {
 		}
 		return nil
 	})
+}
+
+// replaced is a command with arguments in the place of those of the same keys. Some take
+// several values, and would have both.
+func replaced(command, args []string) []string {
+	command = slices.Clone(command)
+	for _, arg := range args {
+		key, _, _ := strings.Cut(arg, "=")
+		command = slices.DeleteFunc(command, func(old string) bool { return strings.HasPrefix(old, "--"+key+"=") })
+		command = append(command, "--"+arg)
+	}
+	return command
 }
 
 // again starts a component as it was started before. For a moment the dead one's

@@ -34,7 +34,7 @@ type starter struct {
 
 func (s *starter) start(ctx context.Context, r Request) error {
 	c := s.cluster
-	if err := s.address(c); err != nil {
+	if err := s.address(c, max(r.APIServers, 1)); err != nil {
 		return err
 	}
 	files, err := s.prepare(ctx)
@@ -71,7 +71,7 @@ func (s *starter) controlPlane(ctx context.Context, files controlplane.Files, o 
 		}
 	}
 	for _, component := range controlplane.Components(s.cluster, files, o) {
-		if err := s.run(component, s.beside(component.Name)); err != nil {
+		if err := s.run(component, s.beside(component)); err != nil {
 			return err
 		}
 		if err := s.ready(ctx, component); err != nil {
@@ -116,7 +116,7 @@ func (s *starter) realNode(ctx context.Context, files controlplane.Files) error 
 		return err
 	}
 	for _, component := range components {
-		if err := s.run(component, s.beside(component.Name)); err != nil {
+		if err := s.run(component, s.beside(component)); err != nil {
 			return err
 		}
 	}
@@ -142,8 +142,12 @@ func (s *starter) nodesReady(ctx context.Context, count int) error {
 	return err
 }
 
-// beside is a component's name beside the embedding program.
-func (s *starter) beside(name string) string {
+// beside is the name of a component's program beside the embedding program.
+func (s *starter) beside(component controlplane.Component) string {
+	name := component.Name
+	if component.Program != "" {
+		name = component.Program
+	}
 	return filepath.Join(filepath.Dir(s.binaries.Kubernetes), name)
 }
 

@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,9 @@ type Host struct {
 	// Cache is the directory of built programs and of clusters.
 	Cache   string
 	Sources builds.Sources
-	Log     *progress.Log
+	// Kubernetes is its minor version, such as v1.31; "" is the default.
+	Kubernetes string
+	Log        *progress.Log
 }
 
 // Request is the cluster that is wanted.
@@ -36,7 +39,9 @@ type Request struct {
 	// Node is the kind of node; empty for the best that is possible here.
 	Node state.Node
 	// Nodes is how many fake nodes.
-	Nodes        int
+	Nodes int
+	// APIServers is how many API servers; 0 is as many as there are, or one.
+	APIServers   int
 	ControlPlane controlplane.Options
 	// Lifetime is after how long the cluster goes down by itself; 0 for never.
 	Lifetime time.Duration
@@ -74,6 +79,7 @@ func (h Host) Up(ctx context.Context, r Request) (*state.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Kubernetes = cmp.Or(h.Kubernetes, builds.DefaultKubernetes)
 	c.Programs = filepath.Dir(binaries.Kubernetes)
 	s := starter{Host: h, cluster: c, binaries: binaries}
 	if err := s.start(ctx, r); err != nil {
@@ -98,6 +104,9 @@ func (h Host) existing(ctx context.Context, r Request) (*state.Cluster, error) {
 		if err := Client(c, func(client *api.Client) error { return client.Get(ctx, "/readyz", nil) }); err == nil {
 			if r.Node != "" && r.Node != c.Node {
 				return nil, fmt.Errorf("cluster %s is up with --node=%s, not %s: take it down first (cluster down --name %s), or choose another --name", c.Name, c.Node, r.Node, c.Name)
+			}
+			if there := len(c.Servers()); r.APIServers != 0 && r.APIServers != there {
+				return nil, fmt.Errorf("cluster %s is up with %d API servers, not %d: take it down first (cluster down --name %s), or choose another --name", c.Name, there, r.APIServers, c.Name)
 			}
 			h.Log.Step("cluster %s is up already, with --node=%s, since %s", c.Name, c.Node, c.Created.Local().Format(time.DateTime))
 			return c, nil
@@ -140,12 +149,23 @@ func (h Host) possible(ctx context.Context, kind state.Node) error {
 // Binaries are the programs that a cluster runs.
 type Binaries struct{ Kubernetes, Kwok, Pause string }
 
+// Programs is where those of the version of Kubernetes are that is asked for.
+func (h Host) Programs(ctx context.Context) (string, error) {
+	kubernetes, err := h.Sources.Kubernetes(h.Kubernetes)
+	if err != nil {
+		return "", err
+	}
+	binary, err := h.Builds().Build(ctx, kubernetes)
+	return filepath.Dir(binary), err
+}
+
 func (h Host) build(ctx context.Context, kind state.Node) (Binaries, error) {
 	var b Binaries
-	var err error
-	if b.Kubernetes, err = h.Builds().Build(ctx, h.Sources.Kubernetes()); err != nil {
+	programs, err := h.Programs(ctx)
+	if err != nil {
 		return b, err
 	}
+	b.Kubernetes = filepath.Join(programs, "kubernetes")
 	switch kind {
 	case state.NodeKwok:
 		b.Kwok, err = h.Builds().Build(ctx, h.Sources.Kwok())
@@ -157,7 +177,7 @@ func (h Host) build(ctx context.Context, kind state.Node) (Binaries, error) {
 }
 
 // address gives the cluster what it listens on, and remembers it, so that it can be removed from now on.
-func (h Host) address(c *state.Cluster) error {
+func (h Host) address(c *state.Cluster, servers int) error {
 	others, err := state.All(h.Cache)
 	if err != nil {
 		return err
@@ -165,7 +185,7 @@ func (h Host) address(c *state.Cluster) error {
 	indexes, ports := map[int]bool{}, map[int]bool{}
 	for _, other := range others {
 		indexes[other.Index] = true
-		for _, port := range []int{other.Ports.Etcd, other.Ports.EtcdPeer, other.Ports.APIServer, other.Ports.ControllerManager, other.Ports.Scheduler} {
+		for _, port := range other.Ports.All() {
 			ports[port] = true
 		}
 	}
@@ -176,14 +196,17 @@ func (h Host) address(c *state.Cluster) error {
 		}
 		c.Index, c.Address, c.HostAddress, c.PodCIDR, c.ServiceCIDR = a.Index, a.Cluster, a.Host, a.Pods, a.Services
 		c.Ports = state.Ports{Etcd: 2379, EtcdPeer: 2380, APIServer: 6443, ControllerManager: 10257, Scheduler: 10259}
+		for more := range servers - 1 {
+			c.Ports.MoreAPIServers = append(c.Ports.MoreAPIServers, c.Ports.APIServer+1+more)
+		}
 	} else {
-		const needed = 5
-		p, err := network.FreePorts(needed, ports)
+		const needed = 5 // and those of more API servers
+		p, err := network.FreePorts(needed+servers-1, ports)
 		if err != nil {
 			return err
 		}
 		c.Address, c.HostAddress, c.ServiceCIDR = "127.0.0.1", "127.0.0.1", "10.96.0.0/16"
-		c.Ports = state.Ports{Etcd: p[0], EtcdPeer: p[1], APIServer: p[2], ControllerManager: p[3], Scheduler: p[4]}
+		c.Ports = state.Ports{Etcd: p[0], EtcdPeer: p[1], APIServer: p[2], ControllerManager: p[3], Scheduler: p[4], MoreAPIServers: p[needed:]}
 	}
 	c.Server = fmt.Sprintf("https://%s:%d", c.Address, c.Ports.APIServer)
 	if err := c.MakeDirs(); err != nil {

@@ -155,8 +155,12 @@ func Components(c *state.Cluster, f controlplane.Files, a *credentials.Authority
 	}, nil
 }
 
+// oldest is the version of Kubernetes that knows less than the others: its kubelet has no word for cgroup v1, and its
+// kube-proxy wants to be told that nftables may be used.
+const oldest = "v1.30"
+
 func kubeletConfig(c *state.Cluster, f controlplane.Files) map[string]any {
-	return map[string]any{
+	config := map[string]any{
 		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
 		"kind":                     "KubeletConfiguration",
 		"address":                  c.Address,
@@ -171,7 +175,6 @@ func kubeletConfig(c *state.Cluster, f controlplane.Files) map[string]any {
 		"volumePluginDir":          c.File("kubelet", "volume-plugins"),
 		"cgroupDriver":             "cgroupfs",
 		"cgroupRoot":               "/" + c.Cgroup(),
-		"failCgroupV1":             false,
 		"enforceNodeAllocatable":   []string{},
 		"failSwapOn":               false,
 		"resolvConf":               "",
@@ -188,10 +191,14 @@ func kubeletConfig(c *state.Cluster, f controlplane.Files) map[string]any {
 		"shutdownGracePeriod":                       "0s",
 		"registerNode":                              true,
 	}
+	if c.Kubernetes != oldest {
+		config["failCgroupV1"] = false
+	}
+	return config
 }
 
 func proxyConfig(c *state.Cluster, kubeconfig string) map[string]any {
-	return map[string]any{
+	config := map[string]any{
 		"apiVersion":         "kubeproxy.config.k8s.io/v1alpha1",
 		"kind":               "KubeProxyConfiguration",
 		"mode":               "nftables",
@@ -205,6 +212,10 @@ func proxyConfig(c *state.Cluster, kubeconfig string) map[string]any {
 		"conntrack": map[string]any{"maxPerCore": 0},
 		"nftables":  map[string]any{"syncPeriod": "30s", "minSyncPeriod": "100ms"},
 	}
+	if c.Kubernetes == oldest {
+		config["featureGates"] = map[string]any{"NFTablesProxyMode": true}
+	}
+	return config
 }
 
 func writeJSON(path string, content any) error {

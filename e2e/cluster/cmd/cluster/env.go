@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,6 +32,10 @@ type environment struct {
 	Node       state.Node `json:"node"`
 	Kubeconfig string     `json:"kubeconfig"`
 	Server     string     `json:"server"`
+	// Servers are all API servers, Server first.
+	Servers []string `json:"servers"`
+	// Etcd is what the API servers ask.
+	Etcd string `json:"etcd"`
 	// Address is where the cluster's servers listen.
 	Address string `json:"address"`
 	// HostAddress is where the API server reaches a webhook that runs on the host.
@@ -58,7 +61,7 @@ func envCommand(c *common) *cobra.Command {
 				return err
 			}
 			e := environment{
-				Name: cluster.Name, Node: cluster.Node, Kubeconfig: cluster.Kubeconfig(), Server: cluster.Server,
+				Name: cluster.Name, Node: cluster.Node, Kubeconfig: cluster.Kubeconfig(), Server: cluster.Server, Servers: cluster.Servers(), Etcd: cluster.Etcd(),
 				Address: cluster.Address, HostAddress: cluster.HostAddress, Programs: cluster.Programs, State: cluster.Dir(), Logs: cluster.Logs(),
 			}
 			if asJSON {
@@ -81,11 +84,11 @@ func printPrograms(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	binary, err := h.Builds().Build(cmd.Context(), h.Sources.Kubernetes())
+	programs, err := h.Programs(cmd.Context())
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), filepath.Dir(binary))
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), programs)
 	return err
 }
 

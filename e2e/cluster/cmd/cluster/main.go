@@ -41,7 +41,7 @@ func command() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&c.name, "name", "configstamp", "which cluster; several can run side by side")
 	root.AddCommand(
-		upCommand(&c), downCommand(&c), restartCommand(&c), statusCommand(&c), kubeconfigCommand(&c), envCommand(&c),
+		upCommand(&c), downCommand(&c), restartCommand(&c), freezeCommand(&c), thawCommand(&c), statusCommand(&c), kubeconfigCommand(&c), envCommand(&c),
 		buildCommand(), imageCommand(&c), loadImageCommand(&c), certManagerCommand(&c), watchdogCommand(&c),
 	)
 	return root
@@ -59,7 +59,7 @@ func host() (lifecycle.Host, error) {
 
 func hostWithoutSources() (lifecycle.Host, error) {
 	cache, err := state.CacheDir(os.Getenv)
-	return lifecycle.Host{Cache: cache, Log: progress.New(os.Stderr)}, err
+	return lifecycle.Host{Cache: cache, Kubernetes: os.Getenv("CONFIGSTAMP_KUBERNETES"), Log: progress.New(os.Stderr)}, err
 }
 
 // cluster is the one that --name means, up or not.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +29,9 @@ func upCommand(c *common) *cobra.Command {
 			if r.Nodes < 1 {
 				return fmt.Errorf("--nodes=%d: give at least 1, or --node=none", r.Nodes)
 			}
+			if r.APIServers < 0 {
+				return fmt.Errorf("--apiservers=%d: give at least 1", r.APIServers)
+			}
 			up, err := h.Up(cmd.Context(), r)
 			if err != nil {
 				return err
@@ -41,6 +43,7 @@ func upCommand(c *common) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&kind, "node", "auto", "auto, kubelet (a real node; root on Linux), kwok (fake nodes), or none")
 	flags.IntVar(&r.Nodes, "nodes", 1, "how many fake nodes, with --node=kwok")
+	flags.IntVar(&r.APIServers, "apiservers", 0, "how many API servers over the one etcd, each with a port of its own (env --json names them); 0: one, or what is up already")
 	flags.StringArrayVar(&r.ControlPlane.APIServerArgs, "apiserver-arg", nil, "key=value, given to kube-apiserver as --key=value; repeatable")
 	flags.StringArrayVar(&r.ControlPlane.ControllerManagerArgs, "controller-manager-arg", nil, "the same for kube-controller-manager")
 	flags.DurationVar(&r.Lifetime, "lifetime", 0, "take the cluster down by itself after so long, such as 2h; 0 for never")
@@ -110,42 +113,6 @@ func certManagerCommand(c *common) *cobra.Command {
 				return err
 			}
 			return h.CertManager(cmd.Context(), c.name)
-		},
-	}
-}
-
-// buildCommand fills the cache, which can take minutes, at a moment of the user's choice.
-func buildCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:       "build [kubernetes|kwok|cert-manager|pause]...",
-		Short:     "Build what is not in the cache yet (all, or what is named), and print the paths",
-		ValidArgs: []string{"kubernetes", "kwok", "cert-manager", "pause"},
-		Args:      cobra.OnlyValidArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := host()
-			if err != nil {
-				return err
-			}
-			if len(args) == 0 {
-				args = cmd.ValidArgs
-			}
-			for _, name := range args {
-				program := h.Sources.Kubernetes()
-				switch name {
-				case "kwok":
-					program = h.Sources.Kwok()
-				case "cert-manager":
-					program = h.Sources.CertManager()
-				case "pause":
-					program = h.Sources.Pause()
-				}
-				path, err := h.Builds().Build(cmd.Context(), program)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintln(os.Stdout, path)
-			}
-			return nil
 		},
 	}
 }
