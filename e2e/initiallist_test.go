@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,9 +16,22 @@ import (
 
 func TestInitialList_DigestsAreOfTheFullContent(t *testing.T) {
 	t.Parallel()
-	t.Run("WithWatchList", func(t *testing.T) { initialList(t, 20, false) })
+	t.Run("WithWatchList", func(t *testing.T) {
+		if !streams(t) {
+			t.Skip("SKIPPED (1 check): an initial list that is a stream: this version of Kubernetes has WatchList switched off")
+		}
+		initialList(t, 20, false)
+	})
 	// More than one page of 500.
 	t.Run("WithWatchListRefused", func(t *testing.T) { initialList(t, 520, true) })
+}
+
+// streams reports whether the API server sends initial lists as streams: by default 1.30, 1.31 and 1.33 do not.
+func streams(t *testing.T) bool {
+	t.Helper()
+	metrics, err := run.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	harness.Must(t, err)
+	return !regexp.MustCompile(`kubernetes_feature_enabled\{name="WatchList",[^}]*\} 0`).Match(metrics)
 }
 
 func initialList(t *testing.T, sources int, refuse bool) {

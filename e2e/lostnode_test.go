@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/e2e/harness"
+	"github.com/configstamp/configstamp/internal/rollout"
 )
 
 // A DaemonSet's pod on a node that is lost can neither go nor come: the change
@@ -49,6 +50,8 @@ func TestSteps_ALostNodeHoldsNoChange(t *testing.T) {
 		}
 		return nil
 	})
+	// With each new node a DaemonSet falls back. Until it has been calm for a while after that, others go before it.
+	time.Sleep(rollout.CalmAfter + 2*time.Second)
 	before := s.Counts()
 	dead.Store(true)
 	s.Set("configmap/c", "k", "2")

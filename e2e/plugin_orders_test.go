@@ -164,6 +164,57 @@ func TestPlugin_Orders(t *testing.T) {
 	s.WantNoNote("configmap/c", "PolicyUnreadable")
 }
 
+// What is applied says that nothing is paused: who pauses is warned, and when the next apply
+// takes the pause back, that is told of.
+func TestPlugin_APauseThatAnApplyTakesBack(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	want := commands(t, s)
+	s.Set("configmap/c", "k", "1")
+	s.Create(podless("d", "configmap/c"))
+	namespace := "namespace/" + s.Namespace
+	inGit := fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, annotations: {configstamp.dev/pause: 'false'}}\n", s.Namespace)
+	before := s.Settled("deployment/d")
+	const well = "settings, pauses, sources, records" // doctor warns of the tests' authority, see TestPlugin_Doctor
+
+	for _, way := range []struct {
+		manager, called string
+		args            []string
+	}{
+		{"kubectl-client-side-apply", "kubectl apply", []string{"apply", "-f", "-"}},
+		{"gitops", "gitops", []string{"apply", "--server-side", "--force-conflicts", "--field-manager=gitops", "-f", "-"}},
+	} {
+		if way.manager == "gitops" { // else both apply it
+			s.Kubectl("annotate", namespace, "kubectl.kubernetes.io/last-applied-configuration-", "configstamp.dev/pause-")
+		}
+		s.KubectlInput(inGit, way.args...)
+		want(0, "pause "+namespace+" --reason INC-42", "paused: it lasts until somebody ends it",
+			"Warning: "+way.called+" writes configstamp.dev/pause on "+namespace+", and may write it again: change it where "+way.called+" reads it")
+		want(1, "doctor", well)
+		s.WantNoNote(namespace, "PauseTakenBack")
+
+		s.KubectlInput(inGit, way.args...)
+		want(1, "doctor", namespace+": it was paused by ", "(INC-42), and somebody took that back: "+way.manager+" wrote configstamp.dev/pause=false", "kubectl configstamp pause "+namespace)
+		want(0, "status", "Pauses that somebody took back", way.manager+" wrote configstamp.dev/pause=false")
+		s.WantNote(namespace, "PauseTakenBack: somebody took back the pause of ")
+		want(0, "unpause "+namespace, "unchanged: it is not paused any more: it was paused by ", way.manager+" wrote it")
+		want(1, "doctor", well)
+		for _, event := range s.Events(namespace) {
+			s.Kubectl("delete", "event", event.Name)
+		}
+	}
+
+	want(0, "pause deployment/d --for 1h")
+	s.SetPolicy("deployment/d", settings{"pause": "false"})
+	s.WantNote("deployment/d", "PauseTakenBack: somebody took back the pause of ")
+	want(0, "pause deployment/d")
+
+	// A replace leaves neither the pause nor who paused, so that nobody can tell.
+	s.Put(podless("d", "configmap/c"))
+	want(1, "doctor", well)
+	s.Unchanged(before)
+}
+
 // With the controller stopped a person can have recorded what it would; with the webhook
 // stopped nothing is known, and nothing is sent.
 func TestPlugin_WithoutUs(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // The commands of docs/runbooks.md that stop everything, and have it go on.
 const (
 	stopEverything = "kubectl annotate --overwrite namespace -l configstamp.dev/inject=enabled configstamp.dev/pause=true"
-	goOn           = "kubectl annotate namespace -l configstamp.dev/inject=enabled configstamp.dev/pause-"
+	goOn           = "kubectl annotate namespace -l configstamp.dev/inject=enabled configstamp.dev/pause- kubectl.configstamp.dev/paused-by-"
 )
 
 // One command stops what is opted in by its namespace, and one has it go on. What it

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -38,10 +39,22 @@ func newBalancer(address string, backends int) (*Balancer, error) {
 	return b, nil
 }
 
-// URL is what the webhook configuration calls.
+// newFront makes a Balancer of a client's own before API servers.
+func newFront(servers []string) (*Balancer, error) {
+	b, err := newBalancer("127.0.0.1", len(servers))
+	if err != nil {
+		return nil, err
+	}
+	for i, server := range servers {
+		b.set(i, strings.TrimPrefix(server, "https://"))
+	}
+	return b, nil
+}
+
+// URL is what the webhook configuration calls, and where clients find the API servers.
 func (b *Balancer) URL() string { return "https://" + b.listener.Addr().String() + "/" }
 
-// Only sends every new connection to one webhook and cuts those to the others.
+// Only sends every new connection to one process and cuts those to the others.
 // A request that is under way on them is lost.
 func (b *Balancer) Only(i int) {
 	b.mu.Lock()
@@ -54,7 +67,23 @@ func (b *Balancer) Only(i int) {
 	}
 }
 
-// Cut cuts all connections to a webhook, which stays in.
+// Without sends no new connection to a process and cuts those that it has, as when
+// it has failed its health checks.
+func (b *Balancer) Without(i int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backends[i].out = true
+	b.backends[i].cut()
+}
+
+// With ends Without.
+func (b *Balancer) With(i int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backends[i].out = false
+}
+
+// Cut cuts all connections to a process, which stays in.
 func (b *Balancer) Cut(i int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +103,7 @@ func (b *Balancer) Hold() {
 	}
 }
 
-// Release has connections spread over all webhooks again.
+// Release has connections spread over all processes again.
 func (b *Balancer) Release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +160,7 @@ func (b *Balancer) forward(client net.Conn) {
 			return
 		}
 	}
-	// As a Service does, a webhook that refuses is passed over.
+	// As a Service does, a process that refuses is passed over.
 	for range b.backends {
 		one, address := b.pick()
 		if one == nil {

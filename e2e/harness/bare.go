@@ -50,13 +50,18 @@ func BuildPlain(ctx context.Context, binary, version, commit string) error {
 	return build(ctx, ".", "./cmd/configstamp", binary, "-p", "1", "-trimpath", "-ldflags", strings.Join(linked, " "))
 }
 
+// BuildNested builds a program of a module of its own, in a directory of the checkout.
+func BuildNested(ctx context.Context, module, program, binary string) error {
+	return build(ctx, module, program, binary, "-trimpath")
+}
+
 // TLS is a serving certificate for the loopback.
 func (a *Authority) TLS() (tls.Certificate, error) { return a.tlsPair() }
 
 // InstallManifests installs what the chart installs, without its Pods; its webhooks
 // are called at urls.
-func InstallManifests(ctx context.Context, all dynamic.Interface, urls URLs, ca []byte) error {
-	objects, err := Wanted{}.manifest()
+func InstallManifests(ctx context.Context, all dynamic.Interface, manifest string, urls URLs, ca []byte) error {
+	objects, err := Wanted{Manifest: manifest}.manifest()
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,11 @@ func mutants() map[Breakage]mutant {
 		"undo-is-forgotten":    {"checksum/declined.go", "values := declined[s.Source]", "values := declined[s.Source][:0]"},
 		"undone-is-no-halt":    {"internal/rollout/decline.go", "c != nil && c.root().brings(at, d.content) {", "false && c.root().brings(at, d.content) {"},
 		"named-snapshots-go":   {"internal/snapshot/collect.go", "if facts.Named(s.Name) {", "if false && facts.Named(s.Name) {"},
+		"lost-stays-lost":      {"internal/collect/look.go", "switch err := c.options.Archive.Ensure(ctx, namespace, of[name], name); {", "switch err := error(archive.ErrChanged); {"},
 		"refused-is-pinned":    {"webhook/pins.go", "\t\tdecision.Unpin(source, archive.Reason(err))\n", "\t\t_ = archive.Reason(err)\n"},
+		"forged-is-pinned":     {"internal/archive/archive.go", "if s == nil || s.Of != of || !s.Verified(ring) {", "if s == nil || s.Of != of {"},
+		"memory-is-proof":      {"internal/source/check.go", "version, err := c.reader.version(ctx, namespace, source)", "memory, _ := c.store.Get(namespace, source)\n\t\tversion, err := memory.ResourceVersion, error(nil)"},
+		"leases-are-taken":     {"internal/lease/lease.go", "return time.Since(l.at) < promised", "return false && time.Since(l.at) < promised"},
 		"settle-is-forgotten":  {"internal/rollout/settle.go", "return max(0, s.due(e).Sub(now))", "return min(0, s.due(e).Sub(now))"},
 	}
 }

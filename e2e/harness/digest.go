@@ -56,6 +56,29 @@ func digestOf(key []byte, kind, namespace, name string, data map[string][]byte, 
 	return "v1:" + KeyID(key) + ":" + selection + ":" + hex.EncodeToString(mac(key, message)[:16])
 }
 
+// SnapshotName works out the name of a snapshot from its description (in
+// checksum/snapshot.go), as Digest does.
+func SnapshotName(key []byte, namespace, name string, data, binaryData map[string][]byte) string {
+	message := slices.Concat(field("configstamp"), field("snapshot v1"), field(namespace), field(name), number(len(data)+len(binaryData)))
+	all := maps.Clone(data)
+	if all == nil {
+		all = map[string][]byte{}
+	}
+	maps.Copy(all, binaryData)
+	for _, one := range slices.Sorted(maps.Keys(all)) {
+		sum, in := sha256.Sum256(all[one]), byte(0)
+		if _, binary := binaryData[one]; binary {
+			in = 1
+		}
+		message = append(append(append(message, field(one)...), in), sum[:]...)
+	}
+	head := name
+	if len(head) > 232 {
+		head = strings.TrimRight(head[:232], ".-")
+	}
+	return head + "-" + hex.EncodeToString(mac(key, message)[:10])
+}
+
 // KeyID is the public name of a key.
 func KeyID(key []byte) string {
 	return hex.EncodeToString(mac(key, field("configstamp key id"))[:4])

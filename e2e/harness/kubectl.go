@@ -40,6 +40,9 @@ func (r *Run) kubectl(stdin string, environment []string, args ...string) (Resul
 		append([]string{"--cache-dir=" + filepath.Join(r.Dir, "kubectl-cache")}, args...)...)
 	command.Env = append(append(os.Environ(), "KUBECONFIG="+r.cluster.Kubeconfig,
 		"PATH="+r.cluster.Programs+string(os.PathListSeparator)+os.Getenv("PATH")), environment...)
+	if strings.HasPrefix(strings.TrimSpace(stdin), "{") {
+		stdin = "---\n" + stdin // YAML, which kubectl 1.30 would take for JSON
+	}
 	command.Stdin = strings.NewReader(stdin)
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs

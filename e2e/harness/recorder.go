@@ -50,8 +50,13 @@ type Counts map[string]Count
 
 func newRecorder(ctx context.Context, all dynamic.Interface) (*Recorder, error) {
 	r := &Recorder{workloads: map[object]*history{}, revisions: map[object]map[string]bool{}}
+	return r, r.Follow(ctx, all, "deployment", "statefulset", "daemonset", "cronjob", "replicaset", "controllerrevision")
+}
+
+// Follow has kinds counted too, such as those of a definition that came later.
+func (r *Recorder) Follow(ctx context.Context, all dynamic.Interface, kinds ...string) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(all, 0)
-	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "replicaset", "controllerrevision"} {
+	for _, kind := range kinds {
 		for _, resource := range resources {
 			if resource.short != kind {
 				continue
@@ -66,7 +71,7 @@ func newRecorder(ctx context.Context, all dynamic.Interface) (*Recorder, error) 
 				DeleteFunc: func(found any) { see(kind, found) },
 			})
 			if err != nil {
-				return nil, fmt.Errorf("watching %s: %w", resource.Resource, err)
+				return fmt.Errorf("watching %s: %w", resource.Resource, err)
 			}
 		}
 	}
@@ -75,10 +80,10 @@ func newRecorder(ctx context.Context, all dynamic.Interface) (*Recorder, error) 
 	defer cancel()
 	for resource, synced := range factory.WaitForCacheSync(bounded.Done()) {
 		if !synced {
-			return nil, errors.New("watching " + resource.Resource + ": no answer")
+			return errors.New("watching " + resource.Resource + ": no answer")
 		}
 	}
-	return r, nil
+	return nil
 }
 
 func (r *Recorder) workload(kind string, found any) {

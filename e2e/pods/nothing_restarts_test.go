@@ -167,6 +167,9 @@ func (i *installed) during(step string, do func(), notes ...note) {
 	}
 	do()
 	for _, s := range i.still {
+		for _, workload := range workloads { // somebody writes it; a label raises no generation
+			s.Patch(workload, fmt.Sprintf(`{"metadata":{"labels":{"example.com/touched":"%d"}}}`, i.edits))
+		}
 		if slices.Contains(notes, recorded) {
 			i.waitRecords(s)
 		}
