@@ -19,6 +19,8 @@ type Batch struct {
 	// Seed decides what users do, which mishaps come, and what each rule's dice show.
 	Seed uint64
 	Runs int
+	// Options are what the product runs with, with pins or without.
+	Options harness.Options
 
 	hiding   bool
 	mishaps  []string
@@ -27,12 +29,19 @@ type Batch struct {
 	written  int
 	times    []string
 	restarts []string
+	// What pins have come to.
+	counts     judge.Counts
+	unpinned   []judge.Violation
+	failedOpen float64
 }
 
 const (
 	// steps is how much each user does, and pause the longest that he rests.
 	steps = 12
 	pause = time.Second
+	// What each does after the healing, in which time snapshots are collected.
+	calmSteps = 8
+	calmPause = 3 * time.Second
 	// truth is how long everything may take to carry the truth after the healing:
 	// a lease that nobody gave back, and the backoff that failures have led to.
 	truth = 75 * time.Second
@@ -53,6 +62,9 @@ func patience() time.Duration {
 func (b *Batch) Run(ctx context.Context) (failures []string, err error) {
 	random := rand.New(rand.NewPCG(b.Seed, 0))
 	b.hiding = random.IntN(3) == 0
+	if b.failedOpen, err = b.Court.failedOpen(ctx); err != nil {
+		return nil, err
+	}
 	b.before = b.goroutines()
 	defer func() {
 		for _, life := range b.lives {
@@ -77,12 +89,28 @@ func (b *Batch) Run(ctx context.Context) (failures []string, err error) {
 	if err := b.Court.Heal(ctx, b.hiding); err != nil {
 		return nil, err
 	}
+	if err := together(b.lives, len(b.lives), func(life *Life) error {
+		life.often = 3
+		return life.Live(ctx, calmSteps, calmPause)
+	}); err != nil {
+		return nil, err
+	}
+	lap("calm")
 	if err := together(b.lives, len(b.lives), (*Life).Mend); err != nil {
 		return nil, err
 	}
 	failures, err = b.judge(ctx)
 	lap("true")
-	return append(failures, b.leaks()...), err
+	if err != nil {
+		return failures, err
+	}
+	failures = append(failures, b.leaks()...)
+	if random.IntN(3) == 0 {
+		rewritten, err := b.switched(ctx)
+		lap("switched off and on")
+		return append(failures, rewritten...), err
+	}
+	return failures, nil
 }
 
 func (b *Batch) open(ctx context.Context) error {
@@ -148,6 +176,9 @@ func (b *Batch) judge(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := b.pinned(life); err != nil {
+			return nil, err
+		}
 		if history, _, err := life.History(); err == nil {
 			b.written += len(history.Events)
 		}
@@ -155,7 +186,8 @@ func (b *Batch) judge(ctx context.Context) ([]string, error) {
 			failures = append(failures, fmt.Sprintf("%s: %v\ndid: %s\n%s", life.Namespace, found, life.Steps(), life.Report()))
 		}
 	}
-	return failures, nil
+	unanswered, err := b.unanswered(ctx)
+	return append(failures, unanswered...), err
 }
 
 // goroutines are how many each process has, but for the two of each connection:
@@ -172,7 +204,7 @@ func (b *Batch) goroutines() map[string]float64 {
 
 // leaks tells of a process that has more goroutines than before, and keeps them.
 func (b *Batch) leaks() []string {
-	const more = 25 // a leader's workers
+	const more = 35 // a leader's workers, its watch of Pods, and its collection of snapshots
 	var leaks []string
 	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(500 * time.Millisecond) {
 		leaks = nil
@@ -198,5 +230,5 @@ func (b *Batch) Mishaps() string {
 
 // Summary is what it took.
 func (b *Batch) Summary() string {
-	return fmt.Sprintf("%d writes judged, %s, %d processes ended by themselves", b.written, strings.Join(b.times, ", "), len(b.restarts))
+	return fmt.Sprintf("%d writes judged, %s, %d processes ended by themselves; %s", b.written, strings.Join(b.times, ", "), len(b.restarts), b.counts)
 }

@@ -15,7 +15,7 @@ var court *faults.Court
 
 func TestMain(m *testing.M) {
 	ctx, stop := context.WithCancel(context.Background())
-	code := harness.Wanted{AsShipped: true}.Main(m, func(run *harness.Run) {
+	code := harness.Wanted{AsShipped: true, Manifest: "pins.yaml"}.Main(m, func(run *harness.Run) {
 		witness, err := faults.Watch(ctx, run.Dynamic)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "faults:", err)

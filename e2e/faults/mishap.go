@@ -44,7 +44,14 @@ func (c *Court) hinder(namespace string, random *rand.Rand, hiding bool) {
 		return proxy.Status(failure.code, string(failure.reason), "made by the test")
 	}
 	patches, reads := about("patch,get", "deployments,statefulsets,daemonsets,cronjobs"), about("get", "configmaps,secrets")
+	copies, lists := about("create,delete", "configmaps"), about("list", "replicasets,controllerrevisions,pods")
+	ofPins := func(r *proxy.Request) bool { return copies(r) || lists(r) }
 	for _, process := range c.Run.Product.All() {
+		process.Proxy.Add(proxy.Rule{
+			Match:  ofPins,
+			Before: func(context.Context, *proxy.Request) *proxy.Answer { return answer(before / 2) },
+			After:  func(context.Context, *proxy.Request, int) *proxy.Answer { return answer(after / 2) },
+		})
 		process.Proxy.Add(proxy.Rule{
 			Match: patches,
 			Before: func(ctx context.Context, r *proxy.Request) *proxy.Answer {

@@ -15,8 +15,9 @@ import (
 )
 
 var (
-	seed = flag.Int64("seed", 0, "seed of the first batch of TestRandom; 0: one by the clock")
-	runs = flag.Int("runs", defaultRuns(), "how many perturbed runs TestRandom makes at least; FAULTS_RUNS says the same")
+	seed     = flag.Int64("seed", 0, "seed of the first batch of TestRandom; 0: one by the clock")
+	together = flag.Int("together", 40, "how many of them TestRandom makes at once")
+	runs     = flag.Int("runs", defaultRuns(), "how many perturbed runs TestRandom makes at least; FAULTS_RUNS says the same")
 )
 
 func defaultRuns() int {
@@ -35,12 +36,12 @@ func TestRandom(t *testing.T) {
 	if first == 0 {
 		first = time.Now().Unix()
 	}
-	options := harness.Usual()
+	options := faults.Pinning(harness.Usual())
 	options.Settle = 0
 	harness.Must(t, product.Restart(t.Context(), options))
 	began, done, failed := time.Now(), 0, 0
 	for batch := int64(0); done < *runs && failed < 3; batch++ {
-		b := &faults.Batch{Court: court, Seed: uint64(first + batch), Runs: min(40, *runs-done)}
+		b := &faults.Batch{Court: court, Seed: uint64(first + batch), Runs: min(*together, *runs-done), Options: options}
 		failures, err := b.Run(t.Context())
 		done += b.Runs
 		court.Tally.Batch(b)
@@ -63,5 +64,5 @@ func TestRandom(t *testing.T) {
 }
 
 func replay(b *faults.Batch) string {
-	return fmt.Sprintf("CONFIGSTAMP_E2E=1 go test -count=1 -v -run 'TestRandom$' ./e2e/faults -seed=%d -runs=%d", b.Seed, b.Runs)
+	return fmt.Sprintf("CONFIGSTAMP_E2E=1 go test -count=1 -v -run 'TestRandom$' ./e2e/faults -seed=%d -runs=%d -together=%d", b.Seed, b.Runs, b.Runs)
 }

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -27,6 +28,10 @@ type Life struct {
 	former  map[string][]map[string]string
 	manages map[string]*plan
 	count   int
+	// pins tells that he pins, pinsEach that his workloads say so; full, that he has a quota.
+	pins, pinsEach, full bool
+	// often is how often, of five times, he does what only those do.
+	often int
 }
 
 // plan is a workload as its manifest says.
@@ -34,6 +39,9 @@ type plan struct {
 	kind, name string
 	image      int
 	uses       []Use
+	// pins: it says that it does; scales: it makes Pods, as many as replicas.
+	pins, scales bool
+	replicas     int64
 }
 
 // NewLife makes a user whose doings follow from a seed.
@@ -46,8 +54,15 @@ func NewLife(trial *Trial, seed, number uint64) *Life {
 
 // Begin makes sources and workloads.
 func (l *Life) Begin() error {
+	kinds := []string{"configmap", "secret"}
+	if l.random.IntN(3) > 0 {
+		if err := l.beginToPin(); err != nil {
+			return err
+		}
+		kinds = []string{"configmap", "configmap", "configmap", "secret"}
+	}
 	for i := range 2 + l.random.IntN(3) {
-		source := fmt.Sprintf("%s/s%d", []string{"configmap", "secret"}[l.random.IntN(2)], i)
+		source := fmt.Sprintf("%s/s%d", kinds[l.random.IntN(len(kinds))], i)
 		l.sources = append(l.sources, source)
 		if l.random.IntN(5) == 0 {
 			continue // it comes later, or never
@@ -57,8 +72,11 @@ func (l *Life) Begin() error {
 		}
 	}
 	for i := range 1 + l.random.IntN(4) {
-		p := &plan{kind: []string{"Deployment", "Deployment", "StatefulSet", "DaemonSet", "CronJob"}[l.random.IntN(5)], name: fmt.Sprintf("w%d", i)}
+		p := &plan{kind: l.kind(), name: fmt.Sprintf("w%d", i)}
 		p.uses = l.uses()
+		if l.pins {
+			p.pins, p.scales, p.replicas = l.pinsEach && l.random.IntN(4) > 0, true, int64(l.random.IntN(3))
+		}
 		l.manages[p.ref()] = p
 		if err := l.Create(p.manifest()); err != nil {
 			return err
@@ -70,7 +88,17 @@ func (l *Life) Begin() error {
 func (p *plan) ref() string { return strings.ToLower(p.kind) + "/" + p.name }
 
 func (p *plan) manifest() *unstructured.Unstructured {
-	return Workload(p.kind, p.name, fmt.Sprint(p.image), p.uses...)
+	object := Workload(p.kind, p.name, fmt.Sprint(p.image), p.uses...)
+	p.pinned(object)
+	return object
+}
+
+// kind picks that of a workload; who pins has more of those that make Pods.
+func (l *Life) kind() string {
+	if n := l.random.IntN(10); l.pins && n < 5 {
+		return []string{"Deployment", "Deployment", "StatefulSet"}[n%3]
+	}
+	return []string{"Deployment", "Deployment", "StatefulSet", "DaemonSet", "CronJob"}[l.random.IntN(5)]
 }
 
 // uses picks references: no source twice, so that required is required.
@@ -105,7 +133,12 @@ func (l *Life) set(source string, data map[string]string) error {
 		l.former[source] = append(l.former[source], old)
 	}
 	l.current[source] = data
-	return l.Set(source, data)
+	err := l.Set(source, data)
+	if errors.Is(err, errFlooded) {
+		delete(l.current, source)
+		return nil
+	}
+	return err
 }
 
 // Live does things, one after the other, until it has done enough.
@@ -113,7 +146,7 @@ func (l *Life) Live(ctx context.Context, steps int, pause time.Duration) error {
 	for range steps {
 		what, do := l.next()
 		l.steps = append(l.steps, what)
-		if err := do(); err != nil && ctx.Err() == nil {
+		if err := do(); err != nil && !errors.Is(err, errFlooded) && ctx.Err() == nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		select {
@@ -128,8 +161,13 @@ func (l *Life) Live(ctx context.Context, steps int, pause time.Duration) error {
 // Mend brings back most of what is missing, or lacks a key, and takes away what
 // holds workloads, so that little is held at the end.
 func (l *Life) Mend() error {
-	if err := l.lift(); err != nil {
+	if err := errors.Join(l.drain(), l.lift()); err != nil {
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.manages)) {
+		if err := l.kill(l.manages[name].name); err != nil { // those that come now are judged in peace
+			return err
+		}
 	}
 	for _, source := range l.sources {
 		if l.current[source]["k"] != "" || l.random.IntN(6) == 0 {
@@ -160,6 +198,9 @@ func (l *Life) anyPlan() *plan {
 
 // next picks what to do. Edits of sources are what it is mostly about.
 func (l *Life) next() (string, func() error) {
+	if l.pins && l.random.IntN(5) < l.often {
+		return l.ofPins()
+	}
 	source, p := l.anySource(), l.anyPlan()
 	switch n := l.random.IntN(100); {
 	case n < 32:

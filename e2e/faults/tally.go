@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/configstamp/configstamp/e2e/faults/judge"
 )
 
 // Tally counts what a test binary has done, to be said at its end.
@@ -13,6 +15,7 @@ type Tally struct {
 	runs, batches, scenarios int
 	writes                   int
 	mishaps                  int
+	pins                     judge.Counts
 	skipped                  []string
 	began                    time.Time
 }
@@ -35,6 +38,7 @@ func (t *Tally) Batch(b *Batch) {
 	t.runs += b.Runs
 	t.writes += b.written
 	t.mishaps += len(b.mishaps)
+	t.pins.Add(b.counts)
 }
 
 // Skip notes what was not done, and why.
@@ -48,8 +52,8 @@ func (t *Tally) Skip(what, why string) {
 func (t *Tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := fmt.Sprintf("%d scenarios; %d perturbed runs in %d batches with %d mishaps and %d writes judged; %s; %d scenarios SKIPPED",
-		t.scenarios, t.runs, t.batches, t.mishaps, t.writes, time.Since(t.began).Round(time.Second), len(t.skipped))
+	text := fmt.Sprintf("%d scenarios; %d perturbed runs in %d batches with %d mishaps and %d writes judged; %s; %s; %d scenarios SKIPPED",
+		t.scenarios, t.runs, t.batches, t.mishaps, t.writes, t.pins, time.Since(t.began).Round(time.Second), len(t.skipped))
 	for _, one := range t.skipped {
 		text += "\n  SKIPPED " + one
 	}

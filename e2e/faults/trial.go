@@ -108,9 +108,9 @@ func (c *Court) Trial(t testing.TB) *Trial {
 // Close takes away what a trial has left, but for its empty namespace: deleting
 // hundreds of those would keep the cluster busy.
 func (t *Trial) Close(ctx context.Context) error {
-	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "replicaset", "configmap", "secret"} {
-		policy := metav1.DeletePropagationBackground
-		if err := t.to(kind).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &policy}, metav1.ListOptions{}); err != nil {
+	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "replicaset", "pod", "configmap", "secret"} {
+		policy, now := metav1.DeletePropagationBackground, int64(0)
+		if err := t.to(kind).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &policy, GracePeriodSeconds: &now}, metav1.ListOptions{}); err != nil {
 			return fmt.Errorf("clearing %s: %w", t.Namespace, err)
 		}
 	}
@@ -128,7 +128,10 @@ func (t *Trial) History() (*judge.History, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return &judge.History{Namespace: t.Namespace, Events: events, Writes: t.Writes(t.Court.Outages.Meets), Keys: keys, Others: t.Others}, said, nil
+	return &judge.History{
+		Namespace: t.Namespace, Events: events, Writes: t.Writes(t.Court.Outages.Meets), Keys: keys, Others: t.Others,
+		Notes: t.Court.Witness.Notes(t.Namespace), Removed: t.Removed(), Unserved: t.Court.Outages.Meets,
+	}, said, nil
 }
 
 // Converge waits until everything carries the truth, and returns what does not

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -30,6 +29,8 @@ type User struct {
 	writes map[int64]noted
 	denied []string
 	signed int
+	// removed are the snapshots that he has deleted.
+	removed map[types.UID]bool
 }
 
 // webhookTimeout is the timeoutSeconds of the chart's webhooks.
@@ -43,7 +44,7 @@ type noted struct {
 
 // NewUser makes a user of a namespace.
 func NewUser(all dynamic.Interface, namespace string) *User {
-	return &User{Namespace: namespace, all: all, writes: map[int64]noted{}}
+	return &User{Namespace: namespace, all: all, writes: map[int64]noted{}, removed: map[types.UID]bool{}}
 }
 
 func (u *User) to(kind string) dynamic.ResourceInterface {
@@ -74,6 +75,8 @@ func (u *User) do(write judge.Write, send func(ctx context.Context) (*unstructur
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
+	case flooded(err):
+		return errFlooded
 	case apierrors.IsForbidden(err), err != nil && strings.Contains(err.Error(), "admission"):
 		u.denied = append(u.denied, write.What+": "+err.Error())
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
@@ -152,19 +155,12 @@ func (u *User) Patch(name, patch string) error {
 
 // Undo puts an older template back, stamps and all, as kubectl rollout undo does.
 func (u *User) Undo(name string, template map[string]any) error {
-	kind, bare, _ := strings.Cut(name, "/")
+	kind, _, _ := strings.Cut(name, "/")
 	path := "/spec/template"
 	if kind == "cronjob" {
 		path = "/spec/jobTemplate/spec/template"
 	}
-	patch, err := json.Marshal([]any{map[string]any{"op": "replace", "path": path, "value": template}})
-	if err != nil {
-		return fmt.Errorf("undoing %s: %w", name, err)
-	}
-	carries, _, _ := unstructured.NestedStringMap(template, "metadata", "annotations") // none is none
-	return u.do(judge.Write{What: "undo " + name, Carries: carries}, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return u.to(kind).Patch(ctx, bare, types.JSONPatchType, patch, metav1.PatchOptions{})
-	})
+	return u.undoTo(name, types.JSONPatchType, template, []any{map[string]any{"op": "replace", "path": path, "value": template}})
 }
 
 // Readmit is a person's rolling re-admission.
@@ -249,7 +245,7 @@ func (u *User) Writes(unserved func(from, to time.Time) bool) map[int64]judge.Wr
 	for version, one := range u.writes {
 		// One that took as long as the API server waits may have gone on unserved, on a
 		// machine that stood still.
-		one.Unserved = one.ended.Sub(one.Began) >= webhookTimeout || unserved(one.Began, one.ended)
+		one.Unserved = one.Unserved || one.ended.Sub(one.Began) >= webhookTimeout || unserved(one.Began, one.ended)
 		writes[version] = one.Write
 	}
 	return writes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,15 +28,16 @@ import (
 func kinds() map[string]schema.GroupVersionResource {
 	apps, core := schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersion{Version: "v1"}
 	return map[string]schema.GroupVersionResource{
-		"deployment":  apps.WithResource("deployments"),
-		"statefulset": apps.WithResource("statefulsets"),
-		"daemonset":   apps.WithResource("daemonsets"),
-		"replicaset":  apps.WithResource("replicasets"),
-		"cronjob":     {Group: "batch", Version: "v1", Resource: "cronjobs"},
-		"configmap":   core.WithResource("configmaps"),
-		"secret":      core.WithResource("secrets"),
-		"namespace":   core.WithResource("namespaces"),
-		"event":       {Group: "events.k8s.io", Version: "v1", Resource: "events"},
+		"deployment":         apps.WithResource("deployments"),
+		"statefulset":        apps.WithResource("statefulsets"),
+		"daemonset":          apps.WithResource("daemonsets"),
+		"replicaset":         apps.WithResource("replicasets"),
+		"controllerrevision": apps.WithResource("controllerrevisions"),
+		"cronjob":            {Group: "batch", Version: "v1", Resource: "cronjobs"},
+		"configmap":          core.WithResource("configmaps"),
+		"secret":             core.WithResource("secrets"),
+		"namespace":          core.WithResource("namespaces"),
+		"event":              {Group: "events.k8s.io", Version: "v1", Resource: "events"},
 		// Where there are nodes (e2e/rollouts): what Pods do, and whom Services reach.
 		"pod":           core.WithResource("pods"),
 		"endpointslice": {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
@@ -57,6 +59,7 @@ type Witness struct {
 type space struct {
 	events []judge.Event
 	said   strings.Builder // what events.k8s.io holds
+	notes  []judge.Note
 }
 
 // Watch begins to watch, until ctx ends.
@@ -197,9 +200,32 @@ func (w *Witness) keep(kind string, change watch.EventType, object *unstructured
 		if err == nil {
 			s.said.Write(text)
 		}
+		s.note(object)
 		return
 	}
 	s.events = append(s.events, judge.Event{Version: judge.VersionOf(object), Seen: now, Written: written, Type: change, Object: object, Gap: gap})
+}
+
+// note keeps what a Kubernetes Event says, once.
+func (s *space) note(event *unstructured.Unstructured) {
+	text := func(path ...string) string {
+		found, _, _ := unstructured.NestedString(event.Object, path...)
+		return found
+	}
+	one := judge.Note{About: strings.ToLower(text("regarding", "kind")) + "/" + text("regarding", "name"), Reason: text("reason"), Text: text("note")}
+	if !slices.Contains(s.notes, one) {
+		s.notes = append(s.notes, one)
+	}
+}
+
+// Notes are the Kubernetes Events of a namespace so far.
+func (w *Witness) Notes(namespace string) []judge.Note {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.spaces[namespace]; s != nil {
+		return slices.Clone(s.notes)
+	}
+	return nil
 }
 
 // writtenAt is when fields of an object were last written by somebody.
@@ -246,7 +272,7 @@ func (w *Witness) Events(namespace string) ([]judge.Event, string, error) {
 func (w *Witness) CatchUp(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "configmap", "secret", "replicaset", "pod", "endpointslice"} {
+	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "configmap", "secret", "replicaset", "controllerrevision", "pod", "endpointslice"} {
 		for seen := false; !seen; {
 			there, err := w.there(ctx, namespace, kind)
 			if err != nil {

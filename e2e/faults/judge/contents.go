@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,6 +26,8 @@ type contents struct {
 type state struct {
 	version int64
 	data    map[string][]byte
+	object  *unstructured.Unstructured
+	seen    time.Time
 }
 
 // contentsOf gathers the contents of every source of a history.
@@ -39,9 +42,9 @@ func (h *History) contentsOf() map[string]*contents {
 		if all[source] == nil {
 			all[source] = h.never(source)
 		}
-		next := state{version: event.Version}
+		next := state{version: event.Version, seen: event.Seen}
 		if event.Type != watch.Deleted {
-			next.data = dataOf(event.Object)
+			next.data, next.object = dataOf(event.Object), event.Object
 		}
 		all[source].states = append(all[source].states, next)
 	}
@@ -147,8 +150,12 @@ func (s selection) missing(now state) bool {
 // volumes of one source with or without items, which is what runs use. It is a
 // second opinion, and written without a look at the product's.
 func selectionsOf(object *unstructured.Unstructured) map[string]selection {
+	return selectionsIn(object, append(templatePath(object), "spec")...)
+}
+
+func selectionsIn(object *unstructured.Unstructured, path ...string) map[string]selection {
 	var pod podSpec
-	raw, _, _ := unstructured.NestedMap(object.Object, append(templatePath(object), "spec")...)
+	raw, _, _ := unstructured.NestedMap(object.Object, path...)
 	if text, err := json.Marshal(raw); err != nil || json.Unmarshal(text, &pod) != nil {
 		return nil
 	}

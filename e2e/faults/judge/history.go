@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/configstamp/configstamp/e2e/harness"
@@ -52,6 +53,8 @@ type Write struct {
 	// Carries is what stands in the template's annotations by a user's write of
 	// which nothing else is known, as an undo.
 	Carries map[string]string
+	// Undo: it is sent as an undo is, and takes declined content after all if it Accepts.
+	Undo, Accepts bool
 }
 
 // History is what happened in one namespace.
@@ -62,14 +65,23 @@ type History struct {
 	Events []Event
 	Writes map[int64]Write
 	Keys   []harness.Key
+	// Notes are the Kubernetes Events.
+	Notes []Note
+	// Removed are the snapshots that users have deleted, by uid.
+	Removed map[types.UID]bool
+	// Unserved tells of a span of time in which a webhook may not have answered; nil: never.
+	Unserved func(from, to time.Time) bool
 	// Others tells that other webhooks change objects, so that what a user sent
 	// need not be what is stored.
 	Others bool
 }
 
+// Note is what a Kubernetes Event says about an object.
+type Note struct{ About, Reason, Text string }
+
 // Violation is an invariant that does not hold, and how that shows.
 type Violation struct {
-	Invariant string // I1 to I6
+	Invariant string // I1 to I6, P1 to P5
 	Object    string // deployment/web
 	Version   int64
 	Text      string
@@ -137,7 +149,15 @@ func (h *History) String() string {
 					fmt.Fprintf(&text, " %s=%s", source, short(baseline[source]))
 				}
 			}
+			for source, snapshot := range pinsOf(event.Object) {
+				fmt.Fprintf(&text, " pin %s=%s", source, snapshot)
+			}
+			if declined := declinedBy(event.Object); len(declined) > 0 {
+				fmt.Fprintf(&text, " declined:%v", shortly(declined))
+			}
 			fmt.Fprintf(&text, " generation=%d", event.Object.GetGeneration())
+		case kind == "Pod":
+			fmt.Fprintf(&text, " pins=%s pinned=%s", event.Object.GetAnnotations()[pinsAnnotation], event.Object.GetAnnotations()[pinnedAnnotation])
 		case kind == "ConfigMap" || kind == "Secret":
 			if event.Type != watch.Deleted {
 				fmt.Fprintf(&text, " %s", short(h.digestNow(event.Object)))

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,10 +15,16 @@ import (
 // optOutGrace is how long an API server may take to learn of a namespace's label.
 const optOutGrace = 3 * time.Second
 
-// Judge lists every way in which a finished history violates I1 to I5.
+// Judge lists every way in which a finished history violates I1 to I5, and P1 to P5.
 func (h *History) Judge() []Violation {
 	c := h.court()
-	for _, event := range h.Events {
+	c.walk()
+	return append(c.found, h.Untrue()...)
+}
+
+// walk judges all events, in order.
+func (c *court) walk() {
+	for _, event := range c.Events {
 		switch kind := event.Object.GetKind(); {
 		case kind == "Namespace":
 			c.optIn(event)
@@ -25,10 +32,15 @@ func (h *History) Judge() []Violation {
 			c.workload(event)
 		case kind == "ReplicaSet":
 			c.replicaSet(event)
+		case kind == "Pod":
+			c.pod(event)
+		case kind == "ConfigMap":
+			c.collected(event)
 		}
+		c.there(event)
 	}
 	c.revisions()
-	return append(c.found, h.Untrue()...)
+	c.refused()
 }
 
 // Untrue lists what does not carry the truth at the end of a history: the part
@@ -58,10 +70,14 @@ type court struct {
 	sources map[string]*contents
 	lives   map[string]*life // of workloads, by uid
 	made    map[string]map[string]bool
-	optedIn bool
-	since   time.Time // when the label was last seen to change
-	changes int       // how often that was seen
-	found   []Violation
+	living  map[string]*unstructured.Unstructured // what may name snapshots
+	counts  Counts
+	// unpinned are Pods that are not pinned though they could be, and nobody said why.
+	unpinned []Violation
+	optedIn  bool
+	since    time.Time // when the label was last seen to change
+	changes  int       // how often that was seen
+	found    []Violation
 }
 
 // life is what has become of one workload so far.
@@ -72,13 +88,15 @@ type life struct {
 	records    map[string]string
 	// at is the version of the content that each record stands for; it stays when
 	// a record is gone, as long as the reference is there.
-	at        map[string]int64
+	at map[string]int64
+	// back is what an undo has brought back, by source.
+	back      map[string]back
 	templates int
 	version   int64
 }
 
 func (h *History) court() *court {
-	return &court{History: h, sources: h.contentsOf(), lives: map[string]*life{}, made: map[string]map[string]bool{}}
+	return &court{History: h, sources: h.contentsOf(), lives: map[string]*life{}, made: map[string]map[string]bool{}, living: map[string]*unstructured.Unstructured{}}
 }
 
 func (c *court) violated(invariant string, event Event, format string, args ...any) {
@@ -140,7 +158,7 @@ func (c *court) workload(event Event) {
 	}
 	c.touched(was, event)
 	edited := created || !equal(template(was.object), template(event.Object))
-	stamped := !created && !equal(harness.Stamps(was.object), harness.Stamps(event.Object))
+	stamped := !created && !equal(stampsAndPins(was.object), stampsAndPins(event.Object))
 	now.templates = was.templates
 	if edited || stamped {
 		now.templates++
@@ -149,8 +167,9 @@ func (c *court) workload(event Event) {
 	// The API server may not have called anybody yet when it was opted in again a moment ago.
 	again := c.changes > 1 && c.sinceGrace(event)
 	unserved := byUser && (write.Unserved || again || !c.serves(event.Object)) || event.Gap
+	c.undone(was, now, event, unserved)
 	cause := c.records(was, now, event, unserved, edited, stamped)
-	if !stamped || edited || unserved {
+	if !stamped || edited || unserved || byUser && write.Undo {
 		return
 	}
 	if missing := c.missing(now, span{was.version, event.Version}); missing != "" {
@@ -214,6 +233,8 @@ func (c *court) sinceGrace(event Event) bool {
 // records follows each record to the content that it stands for, and reports
 // whether any went on to another content.
 func (c *court) records(was, now *life, event Event, unserved, edited, stamped bool) (cause bool) {
+	write, byUser := c.write(event)
+	undo := byUser && write.Undo
 	for _, source := range sortedKeys(now.selections) {
 		s := now.selections[source]
 		old, had := was.records[source]
@@ -224,7 +245,7 @@ func (c *court) records(was, now *life, event Event, unserved, edited, stamped b
 		}
 		switch {
 		case !has:
-			if had && !edited && !unserved {
+			if had && !edited && !unserved && (!undo || !s.missing(c.source(source).at(event.Version))) {
 				c.violated("I1", event, "the record of %s is gone, and the template is the same", source)
 			}
 			continue
@@ -238,7 +259,10 @@ func (c *court) records(was, now *life, event Event, unserved, edited, stamped b
 		// What the webhook proves it reads after the old object was stored; only what
 		// nothing covers yet may come from a memory that lags.
 		var since int64
-		_, byUser := c.write(event)
+		if undo && pinsOf(event.Object)[source] != "" { // it goes back, and what comes now is newer than that
+			floor, floored = 0, false
+			sameKind = false
+		}
 		if sameKind || !byUser {
 			since = was.version
 		}
@@ -353,43 +377,11 @@ func (c *court) untrue(event Event) {
 			continue // nothing rolls while anything required is missing
 		}
 		list, ok := holder.under(c.Keys, s, value)
+		if declined := declinedBy(event.Object)[source]; ok && slices.Contains(declined, list[len(list)-1].digest) {
+			continue // an undo has sent it back
+		}
 		if !ok || list[len(list)-1].digest != value {
 			c.violated("I1", event, "%s is recorded as %s, and that is not what it holds", source, short(value))
 		}
 	}
-}
-
-// replicaSet counts the ReplicaSets of each Deployment.
-func (c *court) replicaSet(event Event) {
-	for _, owner := range event.Object.GetOwnerReferences() {
-		if owner.Controller != nil && *owner.Controller {
-			if c.made[string(owner.UID)] == nil {
-				c.made[string(owner.UID)] = map[string]bool{}
-			}
-			c.made[string(owner.UID)][string(event.Object.GetUID())] = true
-		}
-	}
-}
-
-// revisions judges that no Deployment had more ReplicaSets than templates.
-func (c *court) revisions() {
-	for _, uid := range sortedKeys(c.made) {
-		if l := c.lives[uid]; l != nil && len(c.made[uid]) > l.templates {
-			c.found = append(c.found, Violation{"I2", l.name, l.version, fmt.Sprintf("%d ReplicaSets for %d templates", len(c.made[uid]), l.templates)})
-		}
-	}
-}
-
-// Templates is how many different templates, one after the other, a workload of
-// this name has had since it was last made.
-func (h *History) Templates(name string) int {
-	c := h.court()
-	templates := 0
-	for _, event := range h.Events {
-		if Name(event.Object) == name && isWorkload(event.Object.GetKind()) {
-			c.workload(event)
-			templates = c.lives[string(event.Object.GetUID())].templates
-		}
-	}
-	return templates
 }

@@ -44,7 +44,7 @@ func withoutOurs(metadata map[string]any) {
 	}
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
 		return strings.HasPrefix(key, "configmap.configstamp.dev/") || strings.HasPrefix(key, "secret.configstamp.dev/") ||
-			key == "configstamp.dev/baseline" || key == "deployment.kubernetes.io/revision" || key == "deprecated.daemonset.template.generation"
+			key == "configstamp.dev/baseline" || key == pinsAnnotation || key == declinedAnnotation || key == "deployment.kubernetes.io/revision" || key == "deprecated.daemonset.template.generation"
 	})
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
@@ -63,7 +63,8 @@ func ours(object *unstructured.Unstructured) map[string]string {
 	of := func(prefix string, path ...string) {
 		annotations, _, _ := unstructured.NestedStringMap(object.Object, append(path, "metadata", "annotations")...)
 		for key, value := range annotations {
-			if strings.HasPrefix(key, "configmap.configstamp.dev/") || strings.HasPrefix(key, "secret.configstamp.dev/") || key == "configstamp.dev/baseline" {
+			if strings.HasPrefix(key, "configmap.configstamp.dev/") || strings.HasPrefix(key, "secret.configstamp.dev/") ||
+				key == "configstamp.dev/baseline" || key == pinsAnnotation || key == declinedAnnotation {
 				found[prefix+key] = value
 			}
 		}
