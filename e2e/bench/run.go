@@ -48,12 +48,14 @@ func command() *cobra.Command {
 	flags.BoolVar(&o.list, "list", false, "list the scenarios and end")
 	flags.BoolVar(&o.keep, "keep", false, "keep logs and other files of the run")
 	o.fleet.Flags(flags)
-	c.AddCommand(&cobra.Command{
-		Use: lab.NoOpCommand + " address certificate key", Hidden: true, Args: cobra.ExactArgs(3),
-		RunE: func(c *cobra.Command, args []string) error {
-			return lab.ServeNoOp(c.Context(), args[0], args[1], args[2])
-		},
-	})
+	for _, command := range []string{lab.NoOpCommand, lab.AnnotateCommand} {
+		c.AddCommand(&cobra.Command{
+			Use: command + " address certificate key", Hidden: true, Args: cobra.ExactArgs(3),
+			RunE: func(c *cobra.Command, args []string) error {
+				return lab.ServeNoOp(c.Context(), command == lab.AnnotateCommand, args[0], args[1], args[2])
+			},
+		})
+	}
 	return c
 }
 

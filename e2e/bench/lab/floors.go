@@ -96,26 +96,11 @@ func (f *Floor) Close() { _ = f.server.Close() }
 // Serve has the API server call the webhook for the Deployments of a namespace,
 // and waits until it does.
 func (l *Lab) Serve(ctx context.Context, f *Floor, namespace string) error {
-	fail, none, seconds := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, int32(10)
-	url := "https://" + f.listener.Addr().String() + "/"
-	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "floor-" + namespace},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name:              "floor.example.com",
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: l.Authority.PEM},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-			}},
-			FailurePolicy: &fail, SideEffects: &none, TimeoutSeconds: &seconds, AdmissionReviewVersions: []string{"v1"},
-		}},
-	}
-	_, err := l.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("configuring the webhook of namespace %s: %w", namespace, err)
-	}
 	probe := Workload{Namespace: namespace, Name: "probe"}.Deployment()
+	rule := admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}}
+	if err := l.mutate(ctx, namespace, "https://"+f.listener.Addr().String()+"/", rule); err != nil {
+		return err
+	}
 	return Until(ctx, "the API server to call the webhook of namespace "+namespace, time.Minute, func(ctx context.Context) error {
 		_, err := l.Client.AppsV1().Deployments(namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -126,4 +111,27 @@ func (l *Lab) Serve(ctx context.Context, f *Floor, namespace string) error {
 		}
 		return nil
 	})
+}
+
+// mutate configures a webhook for one rule in a namespace.
+func (l *Lab) mutate(ctx context.Context, namespace, url string, rule admissionregistrationv1.Rule) error {
+	fail, none, seconds := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, int32(10)
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "floor-" + namespace},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name:              "floor.example.com",
+			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: l.Authority.PEM},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule:       rule,
+			}},
+			FailurePolicy: &fail, SideEffects: &none, TimeoutSeconds: &seconds, AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	_, err := l.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("configuring the webhook of namespace %s: %w", namespace, err)
+	}
+	return nil
 }

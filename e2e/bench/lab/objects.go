@@ -67,6 +67,28 @@ func (w Workload) Deployment() *appsv1.Deployment {
 	}
 }
 
+// Pod makes one as a ReplicaSet of the Deployment would, which nobody binds to a node.
+func (w Workload) Pod() *corev1.Pod { return PodOf(w.Deployment()) }
+
+// PodOf makes a Pod as a ReplicaSet of a Deployment would, which nobody binds to a node.
+func PodOf(d *appsv1.Deployment) *corev1.Pod {
+	const hash = "7d9c8b6f5d"
+	pod := &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: d.Namespace, GenerateName: d.Name + "-" + hash + "-",
+			Annotations: maps.Clone(d.Spec.Template.Annotations), Labels: maps.Clone(d.Spec.Template.Labels),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: d.Name + "-" + hash, UID: "5d3f1f0e-0000-4000-8000-000000000000",
+				Controller: ptr.To(true)}},
+		},
+		Spec: *d.Spec.Template.Spec.DeepCopy(),
+	}
+	pod.Labels["pod-template-hash"] = hash
+	pod.Spec.SchedulerName = "nobody"
+	pod.Spec.AutomountServiceAccountToken = ptr.To(false)
+	return pod
+}
+
 // Create creates it.
 func (l *Lab) Create(ctx context.Context, w Workload) error {
 	if _, err := l.Client.AppsV1().Deployments(w.Namespace).Create(ctx, w.Deployment(), metav1.CreateOptions{}); err != nil {

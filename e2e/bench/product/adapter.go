@@ -31,6 +31,9 @@ type Adapter struct {
 	// Install creates what has to be in the cluster, and returns the token of
 	// the account under which the processes run. Webhooks are called at urls.
 	Install func(ctx context.Context, l *lab.Lab, urls harness.URLs) (token string, err error)
+	// Pins installs what it needs besides, to give pods the content of their template; nil:
+	// it cannot.
+	Pins func(ctx context.Context, l *lab.Lab, urls harness.URLs) error
 	// Roles are its processes.
 	Roles func(o Options) []Role
 	// Working returns nil when the product does its work: every cache full,
@@ -55,6 +58,8 @@ type Options struct {
 	Listing bool
 	// Pods has it tell what running pods really have, where it can.
 	Pods bool
+	// Pins has it give pods the content of their template, once Installation.Pins was called.
+	Pins bool
 	// Steps has it roll in growing steps; nil: all at once.
 	Steps *Steps
 }

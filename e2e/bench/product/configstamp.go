@@ -20,10 +20,13 @@ func configstamp() *Adapter {
 		FromCache:       true,
 		Steps:           true,
 		Install: func(ctx context.Context, l *lab.Lab, urls harness.URLs) (string, error) {
-			if err := harness.InstallManifests(ctx, l.Dynamic, urls, l.Authority.PEM); err != nil {
+			if err := harness.InstallManifests(ctx, l.Dynamic, "", urls, l.Authority.PEM); err != nil {
 				return "", err
 			}
 			return l.Token(ctx, harness.OwnNamespace, "configstamp")
+		},
+		Pins: func(ctx context.Context, l *lab.Lab, urls harness.URLs) error {
+			return harness.InstallManifests(ctx, l.Dynamic, "pins.yaml", urls, l.Authority.PEM)
 		},
 		Roles: func(o Options) []Role {
 			return []Role{
@@ -35,6 +38,9 @@ func configstamp() *Adapter {
 					}
 					if o.FromCache {
 						args = append(args, "--freshness-timeout=1ns") // no check ends within that, so memory counts
+					}
+					if o.Pins {
+						args = append(args, "--pins")
 					}
 					return args
 				}},
@@ -53,6 +59,9 @@ func configstamp() *Adapter {
 					}
 					if o.Pods {
 						args = append(args, "--pods")
+					}
+					if o.Pins { // nothing is kept for long, so that a measurement sees it go
+						args = append(args, "--pins", "--snapshot-grace=10s", "--snapshot-interval=1s")
 					}
 					return args
 				}},

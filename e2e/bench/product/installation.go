@@ -26,6 +26,7 @@ type Installation struct {
 	Counter *Counter
 
 	lab         *lab.Lab
+	urls        harness.URLs
 	token       string
 	webhookPort int
 	impactPort  int
@@ -59,8 +60,8 @@ func Install(ctx context.Context, l *lab.Lab, given Given) (*Installation, error
 	if err != nil {
 		return nil, fmt.Errorf("writing the serving certificate: %w", err)
 	}
-	urls := harness.URLs{Stamps: "https://" + local(i.webhookPort) + "/", Warns: "https://" + local(i.impactPort) + "/"}
-	if i.token, err = given.Adapter.Install(ctx, l, urls); err != nil {
+	i.urls = harness.URLs{Stamps: "https://" + local(i.webhookPort) + "/", Warns: "https://" + local(i.impactPort) + "/"}
+	if i.token, err = given.Adapter.Install(ctx, l, i.urls); err != nil {
 		return nil, fmt.Errorf("installing %s: %w", given.Adapter.Name, err)
 	}
 	return i, nil
@@ -70,6 +71,9 @@ func Install(ctx context.Context, l *lab.Lab, given Given) (*Installation, error
 func (i *Installation) Namespace(ctx context.Context, name string) error {
 	return i.lab.Namespace(ctx, name, i.Adapter.NamespaceLabels)
 }
+
+// Pins installs what a product needs besides to give pods the content of their template.
+func (i *Installation) Pins(ctx context.Context) error { return i.Adapter.Pins(ctx, i.lab, i.urls) }
 
 // Workload makes a workload one that the product cares for.
 func (i *Installation) Workload(w lab.Workload) lab.Workload {
