@@ -26,7 +26,7 @@ import (
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
-// tool keeps Deployment d of a namespace as a manifest says.
+// tool keeps a Deployment or StatefulSet of a namespace as a manifest says.
 type tool interface {
 	// sync makes the cluster hold what the manifest says, as the tool does when
 	// somebody syncs, or when it heals by itself.
@@ -52,7 +52,15 @@ func tools() map[string]func(*harness.Space) tool {
 	}
 }
 
-var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+// resource is where the API server keeps objects of a workload's kind.
+func resource(object *unstructured.Unstructured) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: strings.ToLower(object.GetKind()) + "s"}
+}
+
+// live is the object of a manifest as the cluster has it.
+func live(s *harness.Space, object *unstructured.Unstructured) *unstructured.Unstructured {
+	return s.Get(strings.ToLower(object.GetKind()) + "/" + object.GetName())
+}
 
 // desired is a manifest as these tools hold it: with its namespace.
 func desired(t *testing.T, s *harness.Space, manifest string) *unstructured.Unstructured {
@@ -94,7 +102,8 @@ func (a *argo) drift(t *testing.T, manifest string) string {
 	harness.Must(t, err)
 	types, err := managedfields.NewGVKParser(models, false)
 	harness.Must(t, err)
-	found, err := diff.Diff(desired(t, a.Space, manifest), a.Get("deployment/d"),
+	wanted := desired(t, a.Space, manifest)
+	found, err := diff.Diff(wanted, live(a.Space, wanted),
 		diff.WithManager(argoManager), diff.WithGVKParser(types), diff.WithStructuredMergeDiff(a.structured),
 		diff.WithServerSideDiff(a.dryRun), diff.WithServerSideDryRunner(&dryRunner{a.Run.Dynamic}), diff.WithIgnoreMutationWebhook(!a.mutations))
 	harness.Must(t, err)
@@ -111,7 +120,7 @@ type dryRunner struct{ dynamic.Interface }
 
 // Run implements diff.ServerSideDryRunner.
 func (r *dryRunner) Run(ctx context.Context, object *unstructured.Unstructured, manager string) (string, error) {
-	stored, err := r.Resource(deployments).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), object,
+	stored, err := r.Resource(resource(object)).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), object,
 		metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return "", fmt.Errorf("dry run of %s: %w", object.GetName(), err)
@@ -175,11 +184,16 @@ func (h *helm) patch(t *testing.T, manifest string) []byte {
 	t.Helper()
 	original, err := desired(t, h.Space, h.before).MarshalJSON()
 	harness.Must(t, err)
-	modified, err := desired(t, h.Space, manifest).MarshalJSON()
+	wanted := desired(t, h.Space, manifest)
+	modified, err := wanted.MarshalJSON()
 	harness.Must(t, err)
-	current, err := h.Get("deployment/d").MarshalJSON()
+	current, err := live(h.Space, wanted).MarshalJSON()
 	harness.Must(t, err)
-	kinds, err := strategicpatch.NewPatchMetaFromStruct(appsv1.Deployment{})
+	var kind any = appsv1.Deployment{}
+	if wanted.GetKind() == "StatefulSet" {
+		kind = appsv1.StatefulSet{}
+	}
+	kinds, err := strategicpatch.NewPatchMetaFromStruct(kind)
 	harness.Must(t, err)
 	patch, err := strategicpatch.CreateThreeWayMergePatch(original, modified, current, kinds, true)
 	harness.Must(t, err)
@@ -191,7 +205,8 @@ func (h *helm) sync(t *testing.T, manifest string) {
 	if h.before == "" {
 		h.Create(manifest)
 	} else if patch := h.patch(t, manifest); string(patch) != "{}" {
-		_, err := h.Run.Dynamic.Resource(deployments).Namespace(h.Namespace).Patch(t.Context(), "d", types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "helm"})
+		object := desired(t, h.Space, manifest)
+		_, err := h.Run.Dynamic.Resource(resource(object)).Namespace(h.Namespace).Patch(t.Context(), object.GetName(), types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "helm"})
 		harness.Must(t, err)
 	}
 	h.before = manifest
