@@ -65,3 +65,31 @@ func TestGitOps(t *testing.T) {
 		})
 	}
 }
+
+// The page links to every example, and each can be read. (docs checks that its links lead
+// somewhere.)
+func TestGitOps_ThePageLinksToEveryExample(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "gitops.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join("gitops", "*.yaml"))
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%d examples, error %v", len(files), err)
+	}
+	for _, file := range files {
+		if !strings.Contains(string(page), "](../deploy/"+filepath.ToSlash(file)+")") {
+			t.Errorf("docs/gitops.md has no link to deploy/%s", file)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+			var object unstructured.Unstructured
+			if err := yaml.UnmarshalStrict(document, &object.Object); err != nil || object.GetKind() == "" || object.GetAPIVersion() == "" || object.GetName() == "" {
+				t.Errorf("%s: %v in\n%s", file, err, document)
+			}
+		}
+	}
+}
