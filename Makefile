@@ -37,7 +37,7 @@ RELEASE          = cd deploy/release && go run . -root $(CURDIR) -helm $(HELM) -
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo site recording local-request installed test long test-all unit lint oracle observability e2e snippets rollouts rollouts-short rollouts-long gates mutants faults faults-short fuzz bench bench-steps microbench podtruth pins pins-short soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image install plugin-release release release-check
+.PHONY: help build demo site recording local-request installed test long test-all unit lint oracle observability e2e snippets rollouts rollouts-short rollouts-long gates matrix matrix-upgrade matrix-install matrix-e2e neighbours servers mutants faults faults-short fuzz bench bench-steps microbench podtruth pins pins-short soak soak-short tools helm kubeconform manifests stale chart cluster-up cluster-down image install plugin-release release release-check
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -92,7 +92,7 @@ installed: ## The demonstration where there is no cert-manager, installed self-m
 # is left out, and so is the second in which the race detector waits at the end of each package.
 unit: export GORACE := atexit_sleep_ms=50
 unit: ## Unit tests with the race detector, and the seeds of the fuzz targets
-	$(RACE) -short -ldflags=-w -parallel 8 $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/rollouts/timeline ./e2e/bench/... | grep -v '/internal/rollout$$')
+	$(RACE) -short -ldflags=-w -parallel 8 $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/localrequest ./e2e/rollouts/timeline ./e2e/servers/behind ./e2e/bench/... | grep -v '/internal/rollout$$')
 	go test -ldflags=-w ./checksum ./controller ./internal/eventqueue ./internal/pods ./internal/rollout ./webhook
 	cd e2e/cluster && go test ./...
 
@@ -142,11 +142,37 @@ install: $(if $(IMAGE_TOOLS),image) ## Every way to install and uninstall it, an
 	@$(if $(IMAGE_TOOLS),,echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it")
 	$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE_TARBALL)) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 30m -p 1 -v -skip '^TestRelease$$' ./e2e/install ./e2e/pods
 
+# Another version of Kubernetes than the one that all other targets use, and the one after it.
+KUBERNETES      ?= v1.36
+KUBERNETES_NEXT ?= v1.$(shell expr $(KUBERNETES:v1.%=%) + 1)
+# What the API server has no part in, and who alone writes policy, is the same everywhere.
+SAME_EVERYWHERE := Plugin|Completion|Dialects|Migration|NearMiss|Examples|Impact_(TheWarning|SaysWhat)|Policy_(Unreadable|HoldsThat)|Events_|Settings
+MATRIX := matrix-upgrade matrix-install matrix-e2e
+matrix $(MATRIX): export CONFIGSTAMP_E2E := 1
+matrix $(MATRIX): export CONFIGSTAMP_KUBERNETES := $(KUBERNETES)
+matrix: ## Another version of Kubernetes (KUBERNETES=v1.31, built once): installation, end to end, faults, pins on real containers, and an upgrade to the next one
+	@.ci/parts "make matrix KUBERNETES=$(KUBERNETES)" $(MATRIX) faults-short pins-short
+
+matrix-upgrade:
+	CONFIGSTAMP_KUBERNETES_NEXT=$(KUBERNETES_NEXT) go test -count=1 -timeout 10m -v ./e2e/matrix
+matrix-install:
+	go test -count=1 -timeout 15m -v -run '^TestHelm$$' ./e2e/install
+matrix-e2e:
+	go test -count=1 -p 1 -timeout 40m -v -skip '$(SAME_EVERYWHERE)' ./e2e ./e2e/pins/records
+
+neighbours: export GOTOOLCHAIN := auto # some want a newer Go than this module
+neighbours: ## Beside the controllers that others publish, built from their modules, once: Argo CD, Flux, Argo Rollouts and more (needs root; NEIGHBOURS_ARGS="-run ArgoCD -for=10m")
+	go -C e2e/neighbours/argocd test -count=1 ./...
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 90m -v ./e2e/neighbours $(NEIGHBOURS_ARGS)
+
+servers: ## Three API servers behind balancers, of which one is behind, killed or frozen: stamps, leases, admissions (SERVERS_ARGS="-run Everything -for=10m"): ten minutes
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 60m -v ./e2e/servers $(SERVERS_ARGS)
+
 mutants: ## Break the product in every way, and see the tests fail that are to catch it (MUTANTS_ARGS="--only no-key")
 	go run ./e2e/mutants $(MUTANTS_ARGS)
 
 faults-short: ## Some faults, in two minutes: what "make faults" does at length
-	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v ./e2e/faults -short -runs 80 -run 'Random|Killed(Before|Around)|EveryResponse|ALeaderThatIsBehind'
+	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v ./e2e/faults -short -runs 40 -run 'Random|Killed(Before|Around)|EveryResponse|ALeaderThatIsBehind'
 
 faults: ## Every fault scenario, and FAULTS_RUNS perturbed runs from a seed: half an hour
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 90m -v ./e2e/faults -runs $(FAULTS_RUNS) $(FAULTS_ARGS)

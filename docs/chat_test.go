@@ -18,7 +18,7 @@ func TestChat_NamesReasonsThatThereAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, events, _ := strings.Cut(string(page), "## Events")
-	reasons := regexp.MustCompile(`\b(Change|Checksum|Pods|Policy|Readmission|Rollout|Source)[A-Z]\w+`).FindAllString(events, -1)
+	reasons := regexp.MustCompile(`\b(Change|Checksum|Pause|Pods|Policy|Readmission|Rollout|Source)[A-Z]\w+`).FindAllString(events, -1)
 	for _, reason := range reasons {
 		if !strings.Contains(string(reference), "| `"+reason+"` |") {
 			t.Errorf("no event has the reason %s", reason)
