@@ -224,11 +224,12 @@ func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 	a.why = why
 	switch {
 	case why == checksum.Turn, why == checksum.NoReason && !settles:
-		if a.held && a.refusals == 0 && !a.failed { // one that has failed may always be mended
+		switch {
+		case !a.held || a.refusals > 0 || a.failed:
+		case a.hadFailed: // one that has failed may always be mended: for it alone no halt counts
+			a.since, a.held = w.now, a.paused || a.optedOut
+		default:
 			for _, source := range w.untrue(a) {
-				if w.undos > 0 && a.hadFailed {
-					break // so it is for it alone
-				}
 				delete(w.halts, rollout.SourceRef{Namespace: a.ref.Namespace, Source: source})
 			}
 			w.frees(a)
