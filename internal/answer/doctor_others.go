@@ -97,8 +97,8 @@ func (v *visit) events() string {
 	return v.unlooked("events")
 }
 
-// peers looks for other products that restart workloads, and for workloads that both look
-// after.
+// peers looks for other products that restart workloads, for workloads that both look after,
+// and for what such a product has left behind.
 func (v *visit) peers() string {
 	for i := range v.Peers.All {
 		peer := &v.Peers.All[i]
@@ -122,7 +122,8 @@ func (v *visit) peers() string {
 		}
 		v.tell(Note, peer.Namespace, about, peer.Product+" runs beside configstamp; no workload that was checked is looked after by both", "kubectl get {of} -o wide")
 	}
-	return v.unseen(v.Peers.Looked, "deployments.apps in all namespaces")
+	v.leftovers()
+	return cmp.Or(v.unseen(v.Peers.Looked, "deployments.apps in all namespaces"), v.lists(v.kinds()...))
 }
 
 // installations looks for Namespaces that two installations of configstamp serve, or none.

@@ -20,6 +20,7 @@ type metadata struct {
 	Labels        map[string]string `json:"labels"`
 	Created       time.Time         `json:"creationTimestamp"`
 	Deleted       time.Time         `json:"deletionTimestamp"`
+	Finalizers    []string          `json:"finalizers"`
 	ManagedFields []managed         `json:"managedFields"`
 	Owners        []struct {
 		Kind       string `json:"kind"`

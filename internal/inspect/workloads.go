@@ -172,6 +172,7 @@ func read(settings *seen.Settings, kind *workload.Kind, raw []byte) (*seen.Workl
 	w.Written, _ = kind.TemplateWritten(raw)
 	w.Selector, _ = kind.Selector(raw) // "" for kinds that have none
 	meta := metadataOf(raw)
+	w.Finalizers = meta.Finalizers
 	w.Created, w.Writers, w.Paused = meta.Created.UTC(), meta.writers(kind.Template), meta.writer(checksum.PauseAnnotation)
 	return w, nil
 }

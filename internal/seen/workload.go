@@ -30,6 +30,8 @@ type Workload struct {
 	Created, Written time.Time
 	// Selector finds its pods, as a label selector; "" when it has none.
 	Selector string
+	// Finalizers are metadata.finalizers.
+	Finalizers []string
 	// Writers are its managedFields that own fields of the object, newest first.
 	Writers []Write
 	// Paused is who wrote its annotation pause last, zero when that is not known.
