@@ -516,12 +516,24 @@ func (f former) pauses(t *testing.T) {
 	if got, want := m.page(leftBehind), m.Namespace+" Deployment/web deployment.reloader.stakater.com/paused-at\n"; got != want {
 		t.Errorf("the page's command names %q, want %q", got, want)
 	}
+	m.wantDoctor("Reloader has paused it")
 	m.page("kubectl --namespace shop rollout resume deployment/web")
 	m.wantOnce(before)
 	m.wantTruth()
 	m.wantWell()
 	if got := m.page(leftBehind); got != "" {
 		t.Errorf("the page's command still names %q", got)
+	}
+}
+
+// wantDoctor has the plugin's doctor find what the former product has left behind. It is no
+// Deployment here, so that doctor never sees it run.
+func (m *migration) wantDoctor(words string) {
+	m.t.Helper()
+	out, _ := exec.CommandContext(m.t.Context(), "go", "run", "../../cmd/kubectl-configstamp", "doctor", "--namespace="+m.Namespace,
+		"--kubeconfig="+run.Kubeconfig(), "--configstamp-namespace="+harness.OwnNamespace, "-o", "json").CombinedOutput() // what it finds is an exit code
+	if !strings.Contains(string(out), words) {
+		m.t.Errorf("doctor does not say %q:\n%s", words, out)
 	}
 }
 
@@ -545,6 +557,7 @@ func (f former) disables(t *testing.T) {
 	if got, want := m.page(leftBehind), m.Namespace+" Deployment/web wave.pusher.com/scheduling-disabled\n"; got != want {
 		t.Errorf("the page's command names %q, want %q", got, want)
 	}
+	m.wantDoctor("wave has taken its scheduler away")
 	m.page("kubectl --namespace shop patch deployment/web")
 	m.WantRolls(before, harness.Rolls{"deployment/web": 1})
 	m.wantTruth()
@@ -571,6 +584,7 @@ func (f former) cleansUp(t *testing.T) {
 	if got, want := m.page(leftBehind), m.Namespace+" Deployment/web wave.pusher.com/finalizer\n"; got != want {
 		t.Errorf("the page's command names %q, want %q", got, want)
 	}
+	m.wantDoctor("an older wave has left a finalizer")
 	remove = f.start(t)
 	m.Eventually("waiting until wave has cleaned up", func() error {
 		return cmp.Or(
