@@ -160,7 +160,8 @@ matrix-install:
 matrix-e2e:
 	go test -count=1 -p 1 -timeout 40m -v -skip '$(SAME_EVERYWHERE)' ./e2e ./e2e/pins/records
 
-neighbours: export GOTOOLCHAIN := auto # some want a newer Go than this module
+# Some want a newer Go than this module.
+neighbours: export GOTOOLCHAIN := auto
 neighbours: ## Beside the controllers that others publish, built from their modules, once: Argo CD, Flux, Argo Rollouts and more (needs root; NEIGHBOURS_ARGS="-run ArgoCD -for=10m")
 	go -C e2e/neighbours/argocd test -count=1 ./...
 	CONFIGSTAMP_E2E=1 go test -count=1 -timeout 90m -v ./e2e/neighbours $(NEIGHBOURS_ARGS)

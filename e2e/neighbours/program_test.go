@@ -112,7 +112,13 @@ func install(t *testing.T, files ...string) {
 	for _, file := range files {
 		kubectl(t, "apply", "--server-side", "--force-conflicts", "-f", file)
 	}
-	kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
+	eventually(t, "what was defined is served", time.Minute, func() error {
+		result, err := run.Kubectl("", "wait", "--for=condition=Established", "--timeout=30s", "customresourcedefinitions", "--all")
+		if err == nil && result.Code != 0 {
+			err = errors.New(result.Stderr) // kubectl gives up where there is no condition yet
+		}
+		return err
+	})
 }
 
 // kubectl is the administrator's.
