@@ -29,7 +29,7 @@ func TestArgoCD(t *testing.T) {
 type argoPaused struct {
 	options argoOptions
 	inGit   bool   // the Namespace is a manifest
-	says    string // more annotations of the Namespace in Git
+	says    string // more annotations of the Namespace in Git, or in the Application
 	// heals and syncs tell that the pause is there after Argo CD has compared, and after the sync of a commit.
 	heals, syncs bool
 }
@@ -53,7 +53,7 @@ func argoPauses() map[string]argoPaused {
 		"ClientSideWithFalseInGit":          {inGit: true, says: argoSaysFalse},
 		"ServerSideWithFalseInGit":          {inGit: true, says: argoSaysFalse, options: argoOptions{sync: server}},
 		"ServerSideDiffWithFalseInGit":      {inGit: true, says: argoSaysFalse, options: argoOptions{compare: asks}},
-		"ManagedNamespaceWithFalseInTheApp": {options: created(argoSaysFalse), heals: true},
+		"ManagedNamespaceWithFalseInTheApp": {says: argoSaysFalse, options: created(argoSaysFalse), heals: true},
 	}
 }
 
@@ -102,10 +102,9 @@ func argoPause(t *testing.T, a *argo) {
 		if s.syncs {
 			s.space.WantNote("deployment/first", "RolloutHeld")
 		}
-		switch {
-		case s.inGit && s.says == argoSaysFalse:
+		if s.says == argoSaysFalse {
 			s.space.WantNote("namespace/"+s.name, "PauseTakenBack: somebody took back the pause of ")
-		case s.syncs, s.says == "": // Replace=true takes away who paused, too
+		} else { // it is there, or Replace=true has taken away who paused, too
 			s.space.WantNoNote("namespace/"+s.name, "PauseTakenBack")
 		}
 		t.Logf("%s: events on the Namespace: %q, on its workload: %q", name, s.space.Notes("namespace/"+s.name), s.space.Notes("deployment/first"))
