@@ -18,7 +18,9 @@ func (p *plugin) historyCommand() *cobra.Command {
 		Long: "Lists the revisions of a workload that the cluster still keeps, and says why each\n" +
 			"was made: which ConfigMaps and Secrets changed, and by whom as far as that is known,\n" +
 			"or what else changed in the template. The workload's spec.revisionHistoryLimit says\n" +
-			"how many revisions are kept.",
+			"how many revisions are kept.\n\n" +
+			"PINNED is there when pods are pinned to snapshots: it names the ConfigMaps whose\n" +
+			"content an undo to that revision brings back as well.",
 		Example: "  kubectl configstamp history deployment/web-app\n" +
 			"  kubectl configstamp history sts/db -n shop -o json",
 		Args:              cobra.RangeArgs(1, 2),

@@ -39,6 +39,12 @@ func TestSnapshots(t *testing.T) {
 	golden(t, "snapshots-none", server, "snapshots", "configmap/configstamp-settings", "-n", "configstamp")
 }
 
+func TestHistory_NamesWhatIsPinned(t *testing.T) {
+	server := pinned(t)
+	golden(t, "history-pinned", server, "history", "deployment/web")
+	golden(t, "history-pinned-json", server, "history", "deployment/web", "-o", "json")
+}
+
 func TestDiff(t *testing.T) {
 	server := pinned(t)
 	golden(t, "diff", server, "diff", "configmap/web")

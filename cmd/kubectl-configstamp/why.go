@@ -198,10 +198,18 @@ func (p *plugin) printRevisions(to io.Writer, revisions []answer.Revision, all b
 	if all {
 		t.columns = 0
 	}
-	t.add("REVISION", "AGE", "RESULT", "BECAUSE")
+	pins := slices.ContainsFunc(revisions, func(r answer.Revision) bool { return len(r.Pinned) > 0 })
+	row := func(revision, age, result, pinned, because string) {
+		if pins {
+			t.add(revision, age, result, pinned, because)
+		} else {
+			t.add(revision, age, result, because)
+		}
+	}
+	row("REVISION", "AGE", "RESULT", "PINNED", "BECAUSE")
 	for i := range revisions {
 		r := &revisions[i]
-		t.add(fmt.Sprint(r.Number), answer.Ago(p.now(), r.At), r.Result, r.Because())
+		row(fmt.Sprint(r.Number), answer.Ago(p.now(), r.At), r.Result, r.PinnedText(all), r.Because())
 	}
 	t.print(to)
 }

@@ -23,6 +23,9 @@ type Revision struct {
 	// is one or more of them, and the stamps do not tell which.
 	Sources []checksum.Source `json:"sources,omitempty"`
 	Maybe   bool              `json:"maybe,omitempty"`
+	// Pinned are the ConfigMaps whose snapshots its template names, sorted: an undo to it brings
+	// their content back as well.
+	Pinned []checksum.Source `json:"pinned,omitempty"`
 	// Template says what else changed in the pod template, in words; "" if nothing did.
 	Template string `json:"template,omitempty"`
 	// First tells that nothing older is left to compare with.
@@ -34,6 +37,14 @@ type Revision struct {
 	Overruled string `json:"overruled,omitempty"`
 	// Result is current, rolling, failed, or "" of those that others have followed.
 	Result string `json:"result,omitempty"`
+}
+
+// PinnedText writes Pinned for one column of a table: two of them unless all are wanted.
+func (r *Revision) PinnedText(all bool) string {
+	if more := len(r.Pinned) - 2; more > 0 && !all {
+		return fmt.Sprintf("%s and %d more", joined(r.Pinned[:2], ", "), more)
+	}
+	return joined(r.Pinned, ", ")
 }
 
 // Because says in words why there is a revision.
@@ -72,7 +83,7 @@ func RevisionsOf(f *seen.Fleet, w *seen.Workload) []Revision {
 	var newer time.Time
 	for i := range of {
 		now := &of[i]
-		revisions[i] = Revision{Name: now.Name, Number: now.Number, At: now.Created, First: i == len(of)-1}
+		revisions[i] = Revision{Name: now.Name, Number: now.Number, At: now.Created, First: i == len(of)-1, Pinned: slices.SortedFunc(maps.Keys(now.Pins), checksum.Source.Compare)}
 		r := &revisions[i]
 		if i == 0 {
 			if r.Result = result(&w.Status); failure(f, w) != nil && r.Result == "rolling" {
