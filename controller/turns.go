@@ -56,7 +56,7 @@ func (c *Controller) takeTurns(ctx context.Context) {
 		default:
 			why = fmt.Sprintf("the change stops, because %s has failed with it: %s", n.By.People(), n.Why)
 		}
-		return fmt.Sprintf("%s. Workloads that wait keep their pods and checksums; any pod that starts meanwhile reads the new content. "+
+		return fmt.Sprintf("%s. Workloads that wait keep their pods and checksums; a pod that starts meanwhile reads the new content, unless it is pinned. "+
 			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, at.Source.Kind, at.Source.Name)
 	})
 	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News, _ rollout.SourceRef) string {
