@@ -49,7 +49,7 @@ func fromTheBeginning(t *testing.T) {
 	n.wantShared(t)
 	n.wantRead(t, "first", "first")
 	n.wantStill(t, time.Minute)
-	n.wantWrites(t, 0, 0)
+	n.wantWrites(t, 0, 0, 0)
 
 	for i, edit := range []func(word string){
 		func(word string) { n.Edit("configmap/settings", "setting", word) },
@@ -67,7 +67,7 @@ func fromTheBeginning(t *testing.T) {
 		n.wantShared(t)
 	}
 	n.wantRead(t, "edit-2", "edit-2")
-	n.wantWrites(t, 3, 0)
+	n.wantWrites(t, 3, 0, 0)
 }
 
 // comesLater has workloads, and then a policy. configstamp's own account may change nothing but its
@@ -77,7 +77,7 @@ func comesLater(t *testing.T) {
 	n.create(t)
 	n.policy(t, addsShared)
 	n.wantStill(t, 30*time.Second)
-	n.wantWrites(t, 0, 0)
+	n.wantWrites(t, 0, 0, 0)
 
 	before := n.counts()
 	n.Edit("configmap/settings", "setting", "second")
@@ -98,7 +98,8 @@ func comesLater(t *testing.T) {
 	n.wantShared(t)
 	n.wantRead(t, "second", "second")
 	n.wantStill(t, 30*time.Second)
-	n.wantWrites(t, 2, 0)
+	// What is refused is tried again by and by: after 0.4 s, 0.8 s and so on until the restart.
+	n.wantWrites(t, 1, 0, 5)
 }
 
 // existing has a policy that writes into templates what a ConfigMap says, whenever it is edited.
@@ -122,7 +123,7 @@ func existing(t *testing.T) {
 		}
 	}
 	n.wantStill(t, 30*time.Second)
-	n.wantWrites(t, edits, edits)
+	n.wantWrites(t, edits, edits, edits)
 }
 
 // addsShared has the containers of Deployments read one ConfigMap more.
@@ -214,16 +215,23 @@ func (n *mutated) wantRead(t *testing.T, setting, level string) {
 	}
 }
 
-// wantWrites checks that configstamp and Kyverno wrote each Deployment so often at most.
-func (n *mutated) wantWrites(t *testing.T, ours, theirs int) {
+// wantWrites checks how often configstamp and Kyverno wrote each Deployment, and how often one was
+// refused at it: so often at most.
+func (n *mutated) wantWrites(t *testing.T, ours, theirs, refused int) {
 	t.Helper()
 	here := func(q request) bool { return q.Namespace == n.Namespace }
 	for agent, most := range map[string]int{controller: ours, "kyverno": 0, "background-controller": theirs} {
-		objects, refused := written(t, n.began, agent, "deployments", here)
-		t.Logf("%s wrote Deployments: %s, %d refused", agent, spread(objects), refused)
-		for object, times := range objects {
+		made, _ := written(t, n.began, agent, "deployments", func(q request) bool { return here(q) && q.Code < 400 })
+		refusals, _ := written(t, n.began, agent, "deployments", func(q request) bool { return here(q) && q.Code >= 400 })
+		t.Logf("%s wrote Deployments: %s; was refused: %s", agent, spread(made), spread(refusals))
+		for object, times := range made {
 			if times > most {
 				t.Errorf("%s wrote %s %d times, want at most %d", agent, object, times, most)
+			}
+		}
+		for object, times := range refusals {
+			if times > refused {
+				t.Errorf("%s was refused %d times at %s, want at most %d", agent, times, object, refused)
 			}
 		}
 	}
