@@ -17,6 +17,7 @@ import (
 // which runs kubectl, which runs kubectl_complete-configstamp, which asks the cluster.
 
 func TestCompletion_InShells(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := run.Space(t)
 	s.Set("configmap/payment-api-config", "endpoint", "v1")

@@ -33,6 +33,7 @@ func annotated(manifest string, template bool, annotations map[string]string) st
 }
 
 func TestDialects_RollForTheSameEdits(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	const r, w = "reloader.stakater.com/", "wave.pusher.com/"
 	for about, c := range map[string]struct {

@@ -44,7 +44,7 @@ func (q question) ask(t *testing.T, s *harness.Space) string {
 // can produce, and the silences that mean unknown. The controllers are stopped: each
 // workload stays as the test leaves it.
 func TestDryRun_SaysWhatWouldComeOfAnOrder(t *testing.T) {
-	product := run.Exclusive(t)
+	product := run.ExclusiveInGate(t)
 	for _, controller := range product.Controllers {
 		harness.Must(t, controller.Stop())
 	}

@@ -56,6 +56,7 @@ var examples = map[string]example{
 }
 
 func TestExamples(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	files, err := filepath.Glob("../examples/*.yaml")
 	harness.Must(t, err)

@@ -24,6 +24,7 @@ const (
 
 // The workloads that a warning names are those that roll, and no others, whatever the edit.
 func TestImpact_TheWarningIsWhatRolls(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -183,6 +183,7 @@ func TestMigration_KustomizeSuffixes(t *testing.T) {
 // The label is given before the other's annotations are taken away; the other way
 // round nobody looks in between, and nothing is lost either.
 func TestMigration_LabelledTooLate(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := run.PlainSpace(t)
 	s.Set("configmap/c", "k", "1")
@@ -215,6 +216,7 @@ func promptly(t *testing.T, prepare, do func()) {
 // Labelling a namespace opts in more than what the other product looked after. The
 // command of docs/migration.md names it beforehand.
 func TestMigration_TheLabelOptsInWhatTheInventoryNames(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := run.PlainSpace(t)
 	s.Set("configmap/c", "k", "1")

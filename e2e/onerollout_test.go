@@ -40,6 +40,7 @@ func wantReplicaSets(s *harness.Space, want int) {
 }
 
 func TestOneDeployOneRollout_TwoHundredTimesInARow(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s, _ := oneWithoutPods(t)
 	for prompt, round := 0, 1; prompt < deploys; round++ {

@@ -112,7 +112,7 @@ func TestPeersRow11_LeaderKilledAndChangedInTheGapRollsOnce(t *testing.T) {
 }
 
 func TestPeersRow12_ThreeRestartsWithoutAChangeRollNothing(t *testing.T) {
-	product := run.Exclusive(t)
+	product := run.ExclusiveInGate(t)
 	s := run.Space(t)
 	s.Set("configmap/c", "k", "1")
 	s.Set("secret/s", "k", "1")

@@ -13,6 +13,7 @@ import (
 // What impact promises before an edit is what rolls after it, gates and failures aside.
 // That of the whole controller, in 500 edits, is TestForecast_IsWhatThenRolls.
 func TestPlugin_ImpactIsWhatRolls(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -78,6 +79,7 @@ func randomUsers(s *harness.Space, rnd *rand.Rand, prefix string) (names []strin
 // A thousand workloads of one source, and a thousand of a source each: how long the
 // commands take is printed, and what they say is checked.
 func TestPlugin_AThousand(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	const many = 1000
 	for _, sources := range []int{1, many} {

@@ -99,6 +99,7 @@ func TestPolicy_WhatIsHeldRollsOnceWhenThatEnds(t *testing.T) {
 }
 
 func TestPolicy_HoldsThatEndByThemselves(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	space := run.Space(t) // its turn comes before the clock is looked at
 	// Late enough that a busy machine has made and edited all before, and prompt is
@@ -208,6 +209,7 @@ func TestPolicy_RecordingsWaitForNoHold(t *testing.T) {
 }
 
 func TestPolicy_MinIntervalCountsFromTheNewestRevision(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	const interval = 15 * time.Second // what is compared has whole seconds, and what is edited "soon" may take some
 	pace := settings{"min-interval": interval.String()}

@@ -120,7 +120,7 @@ func (w *tabled) image(tag string) *unstructured.Unstructured {
 const envFromJSON = `[{"configMapRef":{"name":"c"}},{"secretRef":{"name":"s"}}]`
 
 func TestWebhookTable(t *testing.T) {
-	product := run.Exclusive(t)
+	product := run.ExclusiveInGate(t)
 	for _, controller := range product.Controllers {
 		harness.Must(t, controller.Stop())
 	}

@@ -15,13 +15,13 @@ var court *faults.Court
 
 func TestMain(m *testing.M) {
 	ctx, stop := context.WithCancel(context.Background())
-	code := harness.Wanted{AsShipped: true, Manifest: "pins.yaml"}.Main(m, func(run *harness.Run) {
+	code := harness.Wanted{AsShipped: true, Manifest: "pins.yaml"}.Main(m, func(run *harness.Run) error {
 		witness, err := faults.Watch(ctx, run.Dynamic)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "faults:", err)
-			os.Exit(1)
+			return err
 		}
 		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}, Tally: faults.NewTally()}
+		return nil
 	})
 	stop()
 	if court != nil {

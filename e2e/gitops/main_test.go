@@ -21,5 +21,5 @@ func options() harness.Options {
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // controller-runtime complains when nobody does
 	wanted := harness.Wanted{Manifest: "pins.yaml", Options: options()}
-	os.Exit(wanted.Main(m, func(r *harness.Run) { run = r }))
+	os.Exit(wanted.Main(m, func(r *harness.Run) error { run = r; return nil }))
 }

@@ -28,11 +28,28 @@ func newAlone() *alone {
 	return a
 }
 
+// Long skips what the gate has no time for; make long runs it.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long")
+	}
+}
+
 // Exclusive gives a product to a test that stops, hinders or reconfigures it. What it
 // did is undone at its end. Where the run has clusters for such tests (Wanted.Alone),
 // the test is parallel, and its namespaces are in that cluster: whatever else it needs
-// of the run, it takes from Of. Elsewhere it must not be parallel.
+// of the run, it takes from Of; and it is Long. Elsewhere it must not be parallel.
 func (r *Run) Exclusive(t *testing.T) *Product {
+	t.Helper()
+	if r.shares() {
+		Long(t)
+	}
+	return r.ExclusiveInGate(t)
+}
+
+// ExclusiveInGate is Exclusive for one of the few such tests that the gate has, too.
+func (r *Run) ExclusiveInGate(t *testing.T) *Product {
 	t.Helper()
 	if !r.shares() {
 		r.undoneAtTheEnd(t)
@@ -129,7 +146,7 @@ func partOf(t testing.TB, name string) bool {
 
 // atOnce is how many tests work in the shared cluster at a time: more than there are
 // cores, as waiting is most of what they do.
-const atOnce = 6
+const atOnce = 14
 
 // works reports whether a test, or one that it is a part of, has a namespace of the
 // shared cluster.

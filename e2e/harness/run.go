@@ -48,10 +48,11 @@ type Run struct {
 
 // Main is all that a TestMain does: it makes the run, gives it to use, and
 // returns the exit code. Without EnvEnabled or EnvCluster nothing runs.
-func Main(m *testing.M, use func(*Run)) int { return Wanted{}.Main(m, use) }
-
-// Main is Main for a run that is not like the others.
-func (w Wanted) Main(m *testing.M, use func(*Run)) int {
+//
+// What fails outside of any test, such as a cluster that does not come up, panics once
+// the cluster is down: a package that merely fails without a failed test would be run
+// again by gotestsum with no test at all, and pass.
+func (w Wanted) Main(m *testing.M, use func(*Run) error) int {
 	flag.Parse()
 	if os.Getenv(EnvEnabled) == "" && os.Getenv(EnvCluster) == "" {
 		fmt.Printf("skipped: these tests start a Kubernetes; %s=1 runs them (see e2e/README.md)\n", EnvEnabled)
@@ -63,14 +64,16 @@ func (w Wanted) Main(m *testing.M, use func(*Run)) int {
 	if w.Node == Kubelet && os.Geteuid() != 0 {
 		return skipAll(m, "they run real containers, which needs root")
 	}
+	if testing.Short() {
+		w.Alone = min(w.Alone, 1)
+	}
 	w.moreAtOnce()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	begin := time.Now()
 	run, err := Begin(ctx, w)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		return 1
+		panic(fmt.Sprintf("e2e: no test ran: %v", err))
 	}
 	stay := context.AfterFunc(ctx, func() {
 		fmt.Fprintln(os.Stderr, "e2e: interrupted, cleaning up")
@@ -78,16 +81,18 @@ func (w Wanted) Main(m *testing.M, use func(*Run)) int {
 		os.Exit(130)
 	})
 	fmt.Fprintf(os.Stderr, "e2e: ready after %.1fs; logs in %s\n", time.Since(begin).Seconds(), run.Dir)
-	use(run)
+	if err := use(run); err != nil {
+		stay()
+		panic(fmt.Sprintf("e2e: no test ran: %v", errors.Join(err, run.End())))
+	}
 	code := m.Run()
 	stay()
 	problems := run.finish()
 	if w.Audit != nil {
 		problems = append(problems, run.audited(code == 0)...)
 	}
-	for _, problem := range slices.Compact(problems) {
-		fmt.Fprintln(os.Stderr, "e2e: FAIL:", problem)
-		code = max(code, 1)
+	if problems = slices.Compact(problems); len(problems) > 0 {
+		panic("e2e: FAIL: " + strings.Join(problems, "\ne2e: FAIL: "))
 	}
 	if code == 0 && !kept() {
 		for _, each := range run.all() {
@@ -101,7 +106,8 @@ func (w Wanted) Main(m *testing.M, use func(*Run)) int {
 func (r *Run) finish() (problems []string) {
 	for _, each := range r.all() {
 		if each.Product != nil {
-			problems = append(append(problems, each.Product.Leaks()...), each.Product.Problems()...)
+			each.Product.logGoroutines()
+			problems = append(problems, each.Product.Problems()...)
 		}
 	}
 	if err := r.End(); err != nil {

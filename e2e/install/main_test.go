@@ -25,12 +25,9 @@ const appImage = "install-app:1"
 var cluster *pods.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(pods.Wanted{}.Main(m, func(c *pods.Cluster) {
+	os.Exit(pods.Wanted{}.Main(m, func(c *pods.Cluster) error {
 		cluster = c
-		if err := c.Run.LoadImage(context.Background(), "./e2e/rollouts/app", appImage); err != nil {
-			fmt.Fprintln(os.Stderr, "e2e:", errors.Join(err, c.End()))
-			os.Exit(1)
-		}
+		return c.Run.LoadImage(context.Background(), "./e2e/rollouts/app", appImage)
 	}))
 }
 

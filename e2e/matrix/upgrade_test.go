@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	wanted := harness.Wanted{Manifest: "pins.yaml", Options: harness.Options{
 		Settle: harness.Settle, Webhook: []string{"--pins"}, Controller: []string{"--pins", "--pods"},
 	}}
-	os.Exit(wanted.Main(m, func(r *harness.Run) { run = r }))
+	os.Exit(wanted.Main(m, func(r *harness.Run) error { run = r; return nil }))
 }
 
 const workloads = 12

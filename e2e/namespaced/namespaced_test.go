@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 			{Namespace: "gone", Why: "TestANamespaceThatIsGoneKeepsNoOtherWaiting"},
 		}},
 	}
-	os.Exit(wanted.Main(m, func(r *harness.Run) { run = r }))
+	os.Exit(wanted.Main(m, func(r *harness.Run) error { run = r; return nil }))
 }
 
 const web = `

@@ -70,11 +70,8 @@ func watched(m *testing.M) int {
 		},
 		Options: options(),
 	}
-	return wanted.Main(m, func(r *harness.Run) {
+	return wanted.Main(m, func(r *harness.Run) error {
 		run = r
-		if err := r.LoadImage(bounded(), "./e2e/rollouts/app", app); err != nil {
-			fmt.Fprintln(os.Stderr, "neighbours:", err, r.End())
-			os.Exit(1)
-		}
+		return r.LoadImage(bounded(), "./e2e/rollouts/app", app)
 	})
 }

@@ -12,7 +12,6 @@ package pins
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -41,13 +40,13 @@ func options() harness.Options {
 
 func TestMain(m *testing.M) {
 	wanted := harness.Wanted{Node: harness.Kubelet, Manifest: "pins.yaml", Options: options()}
-	os.Exit(wanted.Main(m, func(r *harness.Run) {
+	os.Exit(wanted.Main(m, func(r *harness.Run) error {
 		run = r
 		for _, image := range images {
 			if err := run.LoadImage(context.Background(), "./e2e/podtruth/app", image); err != nil {
-				fmt.Fprintln(os.Stderr, "pins:", err, run.End())
-				os.Exit(1)
+				return err
 			}
 		}
+		return nil
 	}))
 }

@@ -20,7 +20,9 @@ import (
 
 var cluster *Cluster
 
-func TestMain(m *testing.M) { os.Exit(Wanted{}.Main(m, func(c *Cluster) { cluster = c })) }
+func TestMain(m *testing.M) {
+	os.Exit(Wanted{}.Main(m, func(c *Cluster) error { cluster = c; return nil }))
+}
 
 // Whatever happens to an installation, workloads with running Pods are not
 // restarted by it; each time, another workload whose ConfigMap is edited is, so

@@ -42,15 +42,14 @@ type Cluster struct{ *harness.Run }
 // Main is all that a TestMain does: it makes the cluster, gives it to use, and
 // returns the exit code. What runs no containers, because it is not root, says
 // which tests it skips.
-func (w Wanted) Main(m *testing.M, use func(*Cluster)) int {
+func (w Wanted) Main(m *testing.M, use func(*Cluster) error) int {
 	wanted := harness.Wanted{Node: harness.Kubelet, Pods: true, Up: w.Up}
-	return wanted.Main(m, func(run *harness.Run) {
+	return wanted.Main(m, func(run *harness.Run) error {
 		c := &Cluster{run}
 		if err := c.prepare(context.Background(), w); err != nil {
-			fmt.Fprintln(os.Stderr, "e2e:", errors.Join(err, run.End()))
-			os.Exit(1)
+			return err
 		}
-		use(c)
+		return use(c)
 	})
 }
 

@@ -37,11 +37,8 @@ func TestMain(m *testing.M) {
 		"--pods", "--namespace-metrics=100",
 		"--step=1", "--soak=1s", "--crash-deadline=5s", "--max-unsettled=20",
 	}}}
-	os.Exit(wanted.Main(m, func(r *harness.Run) {
+	os.Exit(wanted.Main(m, func(r *harness.Run) error {
 		run = r
-		if err := run.LoadImage(context.Background(), "./e2e/podtruth/app", appImage); err != nil {
-			fmt.Fprintln(os.Stderr, "podtruth:", err, run.End())
-			os.Exit(1)
-		}
+		return run.LoadImage(context.Background(), "./e2e/podtruth/app", appImage)
 	}))
 }

@@ -38,13 +38,13 @@ func TestMain(m *testing.M) {
 		fmt.Sprintf("--max-unsettled=%d", maxUnsettled),
 	}}}
 	ctx, stop := context.WithCancel(context.Background())
-	code := wanted.Main(m, func(run *harness.Run) {
+	code := wanted.Main(m, func(run *harness.Run) error {
 		witness, err := faults.Watch(ctx, run.Dynamic)
 		if err = errors.Join(err, run.LoadImage(ctx, "./e2e/rollouts/app", appImage)); err != nil {
-			fmt.Fprintln(os.Stderr, "rollouts:", errors.Join(err, run.End()))
-			os.Exit(1)
+			return err
 		}
 		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}, Tally: faults.NewTally()}
+		return nil
 	})
 	stop()
 	os.Exit(code)

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -31,12 +30,9 @@ func judged(m *testing.M) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	wanted := harness.Wanted{APIServers: int(count), AsShipped: true, Options: harness.Options{Settle: settle}}
-	return wanted.Main(m, func(run *harness.Run) {
+	return wanted.Main(m, func(run *harness.Run) error {
 		court = &faults.Court{Run: run, Outages: &faults.Outages{}, Tally: faults.NewTally()}
-		if err := begin(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, "servers:", errors.Join(err, run.End()))
-			os.Exit(1)
-		}
+		return begin(ctx)
 	})
 }
 

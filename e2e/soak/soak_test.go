@@ -49,7 +49,7 @@ const bound = 15 * time.Minute
 var cluster *pods.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(pods.Wanted{}.Main(m, func(c *pods.Cluster) { cluster = c }))
+	os.Exit(pods.Wanted{}.Main(m, func(c *pods.Cluster) error { cluster = c; return nil }))
 }
 
 func wanted() amounts {

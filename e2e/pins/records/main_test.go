@@ -33,7 +33,7 @@ func options() harness.Options {
 
 func TestMain(m *testing.M) {
 	wanted := harness.Wanted{Manifest: "pins.yaml", Options: options(), Audit: &harness.Audit{}}
-	os.Exit(wanted.Main(m, func(r *harness.Run) { run = r }))
+	os.Exit(wanted.Main(m, func(r *harness.Run) error { run = r; return nil }))
 }
 
 // rolls are how often workloads are to roll.

@@ -5,7 +5,6 @@ package gates
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -35,13 +34,13 @@ func TestMain(m *testing.M) {
 		}},
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	code := wanted.Main(m, func(run *harness.Run) {
+	code := wanted.Main(m, func(run *harness.Run) error {
 		witness, err := faults.Watch(ctx, run.Dynamic)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "gates:", errors.Join(err, run.End()))
-			os.Exit(1)
+			return err
 		}
 		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}, Tally: faults.NewTally()}
+		return nil
 	})
 	stop()
 	os.Exit(code)

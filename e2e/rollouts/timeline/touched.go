@@ -14,7 +14,16 @@ import (
 // moment, or were not meanwhile, and how that shows: another generation,
 // template or annotation, a revision, Pod or start of a container that was not
 // there.
-func (e Events) Touched(since Since) map[string][]string {
+func (e Events) Touched(since Since) map[string][]string { return e.told(since, changes) }
+
+// Rolled tells which workloads rolled since a moment, or were not left alone by kubelets,
+// and how that shows: another spec, a revision, Pod or start of a container that was not
+// there. Annotations aside from the template's are nobody's concern here.
+func (e Events) Rolled(since Since) map[string][]string {
+	return e.told(since, func(was, now *unstructured.Unstructured) []string { return others(was, now, []string{"spec"}) })
+}
+
+func (e Events) told(since Since, changes func(was, now *unstructured.Unstructured) []string) map[string][]string {
 	touched, last, owner := map[string][]string{}, map[string]*unstructured.Unstructured{}, owners{}
 	for _, event := range e {
 		object := event.Object
@@ -59,7 +68,16 @@ func changes(was, now *unstructured.Unstructured) []string {
 	if was.GetGeneration() != now.GetGeneration() {
 		found = append(found, fmt.Sprintf("generation %d, then %d", was.GetGeneration(), now.GetGeneration()))
 	}
-	for _, path := range [][]string{{"spec"}, {"metadata", "annotations"}, {"metadata", "labels"}} {
+	return append(found, others(was, now, []string{"spec"}, []string{"metadata", "annotations"}, []string{"metadata", "labels"})...)
+}
+
+// others tells what at some paths is not as it was.
+func others(was, now *unstructured.Unstructured, paths ...[]string) []string {
+	if was == nil {
+		return []string{nameless(now) + " was made"}
+	}
+	var found []string
+	for _, path := range paths {
 		before, _, _ := unstructured.NestedFieldNoCopy(was.Object, path...)
 		after, _, _ := unstructured.NestedFieldNoCopy(now.Object, path...)
 		if text(before) != text(after) {
