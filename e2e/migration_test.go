@@ -67,17 +67,14 @@ func TestMigration_BothAtOnce(t *testing.T) {
 	for name, product := range formers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var s *harness.Space
-			var before harness.Counts
+			s := run.PlainSpace(t)
+			s.Set("configmap/c", "k", "1")
+			s.Create(product.workload())
+			before := s.Settled("deployment/d")
 			other := func(value string) {
 				s.Patch("deployment/d", `{"spec":{"template":{"metadata":{"annotations":{"`+product.trace+`":"`+value+`"}}}}}`)
 			}
-			promptly(t, func() {
-				s = run.PlainSpace(t)
-				s.Set("configmap/c", "k", "1")
-				s.Create(product.workload())
-				before = s.Settled("deployment/d")
-			}, func() {
+			together(s, func() {
 				s.Set("configmap/c", "k", "2")
 				other("2")
 			})
@@ -106,10 +103,8 @@ func TestMigration_HelmChecksums(t *testing.T) {
 	}
 	t.Run("a release that changes both rolls once", func(t *testing.T) {
 		t.Parallel()
-		var s *harness.Space
-		var before harness.Counts
-		var release func(string)
-		promptly(t, func() { s, before, release = charted(t) }, func() {
+		s, before, release := charted(t)
+		together(s, func() {
 			s.Set("configmap/c", "k", "2") // Helm writes ConfigMaps first
 			release(`"2"`)
 		})
@@ -198,19 +193,12 @@ func TestMigration_LabelledTooLate(t *testing.T) {
 	wantStamp(t, s, "deployment/d", "configmap/c")
 }
 
-// promptly does something that comes to two edits when it takes longer than the
-// settle, as it may on a busy machine: then it is prepared and done again.
-func promptly(t *testing.T, prepare, do func()) {
-	t.Helper()
-	const attempts = 20
-	for range attempts {
-		prepare()
-		begun := time.Now()
-		if do(); time.Since(begun) < harness.Settle {
-			return
-		}
-	}
-	t.Fatalf("%d times it took longer than the settle of %s: this machine is too busy to tell", attempts, harness.Settle)
+// together has edits be one change, however long they take: nothing rolls meanwhile.
+func together(s *harness.Space, edits func()) {
+	pause := settings{"pause": "true"}
+	s.SetPolicy("namespace", pause)
+	edits()
+	s.DropPolicy("namespace", pause)
 }
 
 // Labelling a namespace opts in more than what the other product looked after. The
