@@ -1,6 +1,6 @@
 // Package e2e proves what configstamp promises on a real Kubernetes: real
 // processes, the real API server, the real controllers of workloads. README.md
-// says how to run it, how a test is written, and how each was seen to fail.
+// says how to run it, and how a test is written.
 package e2e
 
 import (

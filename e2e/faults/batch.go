@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"time"
 
@@ -48,15 +47,6 @@ const (
 	// quiet is how long nothing may happen after that.
 	quiet = 1500 * time.Millisecond
 )
-
-// patience is truth, but for a product that is broken on purpose: one wants to
-// see that, not to wait for it.
-func patience() time.Duration {
-	if os.Getenv(harness.EnvBreak) != "" {
-		return truth / 4
-	}
-	return truth
-}
 
 // Run lets it all happen, and returns what the judge found, by namespace.
 func (b *Batch) Run(ctx context.Context) (failures []string, err error) {
@@ -163,7 +153,7 @@ func (b *Batch) judge(ctx context.Context) ([]string, error) {
 		indices[i] = i
 	}
 	err := together(indices, len(indices), func(i int) (err error) {
-		untrue[i], err = b.lives[i].Converge(ctx, patience())
+		untrue[i], err = b.lives[i].Converge(ctx, truth)
 		return err
 	})
 	if err != nil {

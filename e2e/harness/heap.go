@@ -18,20 +18,9 @@ func (r *Run) BuildWithHeapDump(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	laid := map[string]map[string]string{"Replace": {}}
-	if broken, err := Overlay(r.Dir, Breakage(os.Getenv(EnvBreak))); err != nil {
-		return err
-	} else if broken != "" {
-		text, err := os.ReadFile(broken)
-		if err != nil {
-			return fmt.Errorf("reading an overlay: %w", err)
-		}
-		if err := json.Unmarshal(text, &laid); err != nil {
-			return fmt.Errorf("reading an overlay: %w", err)
-		}
-	}
-	laid["Replace"][filepath.Join(dir, "cmd", "configstamp", "zz_heapdump.go")] = filepath.Join(dir, "e2e", "testdata", "heapdump", "heapdump.go")
-	text, err := json.Marshal(laid)
+	text, err := json.Marshal(map[string]any{"Replace": map[string]string{
+		filepath.Join(dir, "cmd", "configstamp", "zz_heapdump.go"): filepath.Join(dir, "e2e", "testdata", "heapdump", "heapdump.go"),
+	}})
 	if err != nil {
 		return fmt.Errorf("writing an overlay: %w", err)
 	}

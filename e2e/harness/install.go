@@ -43,15 +43,8 @@ func (u URLs) of(kind string) string {
 // installProduct installs what the chart installs, without its Pods: they run as
 // processes. Its webhooks are called at urls.
 func installProduct(ctx context.Context, all dynamic.Interface, objects []*unstructured.Unstructured, urls URLs, ca []byte) error {
-	if broken(AdminAccount) {
-		more, err := parse(adminToo)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, more...)
-	}
 	for _, object := range objects {
-		if slices.Contains(inPods, object.GetKind()) || broken(NothingRefused) && object.GetKind() == "ValidatingAdmissionPolicyBinding" {
+		if slices.Contains(inPods, object.GetKind()) {
 			continue
 		}
 		if url := urls.of(object.GetKind()); url != "" {
@@ -65,11 +58,6 @@ func installProduct(ctx context.Context, all dynamic.Interface, objects []*unstr
 	}
 	return nil
 }
-
-// adminToo binds configstamp's service account to cluster-admin, to see tests fail.
-const adminToo = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: admin-account},
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
-subjects: [{kind: ServiceAccount, name: configstamp, namespace: configstamp}]}`
 
 // callAt replaces the Service in a webhook configuration, and nothing else: the path stays.
 func callAt(configuration *unstructured.Unstructured, url string, ca []byte) error {

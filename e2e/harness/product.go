@@ -153,12 +153,8 @@ func (p *Product) Args(process *Process) []string {
 	if slices.Contains(p.Webhooks, process) {
 		// No Service has to learn that a replica leaves. A connection without a request
 		// counts as under way for 5 s (net/http), so the drain is longer than that.
-		freshness := "--freshness-timeout=" + p.freshness.String()
-		if broken(NothingFresh) {
-			freshness = "--freshness-timeout=1ns"
-		}
 		return slices.Concat([]string{"webhook"}, common, []string{
-			"--address=127.0.0.1:0", "--shutdown-linger=0s", "--shutdown-drain=8s", freshness,
+			"--address=127.0.0.1:0", "--shutdown-linger=0s", "--shutdown-drain=8s", "--freshness-timeout=" + p.freshness.String(),
 		}, p.options.Webhook)
 	}
 	// Without nodes no rollout ever ends; package rollouts has nodes, and steps.
@@ -169,7 +165,7 @@ func (p *Product) Args(process *Process) []string {
 func (p *Product) Start(ctx context.Context) error {
 	var started []*Process
 	for _, process := range p.All() {
-		if process.Running() || p.stays(process) {
+		if process.Running() {
 			continue
 		}
 		if err := process.Start(p.Args(process)); err != nil {
@@ -183,13 +179,6 @@ func (p *Product) Start(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// stays reports whether a process is not started, to see tests fail.
-func (p *Product) stays(process *Process) bool {
-	return broken(ProductStopped) ||
-		broken(WebhookStopped) && slices.Contains(p.Webhooks, process) ||
-		broken(ControllerStopped) && slices.Contains(p.Controllers, process)
 }
 
 // Stop asks every process to end, at once, and waits for them.
@@ -274,7 +263,7 @@ func (p *Product) usual(ctx context.Context) error {
 		if process.Front != nil {
 			process.Front.Release()
 		}
-		complete = complete && (process.Running() || p.stays(process))
+		complete = complete && process.Running()
 	}
 	p.mu.Lock()
 	same := p.options.equal(p.everyday)

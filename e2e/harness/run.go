@@ -199,23 +199,12 @@ func (r *Run) begin(ctx context.Context) error {
 
 // BuildProduct builds configstamp with the race detector.
 func (r *Run) BuildProduct(ctx context.Context, binary string, flags ...string) error {
-	return r.buildProduct(ctx, binary, append([]string{"-race"}, flags...))
+	return build(ctx, ".", "./cmd/configstamp", binary, append([]string{"-race"}, flags...)...)
 }
 
 // BuildShipped builds configstamp as it is shipped, for an image.
 func (r *Run) BuildShipped(ctx context.Context, binary, version string) error {
-	return r.buildProduct(ctx, binary, []string{"-trimpath", "-ldflags", "-s -w -X main.version=" + version})
-}
-
-func (r *Run) buildProduct(ctx context.Context, binary string, flags []string) error {
-	broken, err := Overlay(r.Dir, Breakage(os.Getenv(EnvBreak)))
-	if err != nil {
-		return err
-	}
-	if broken != "" {
-		flags = append([]string{"-overlay", broken}, flags...)
-	}
-	return build(ctx, ".", "./cmd/configstamp", binary, flags...)
+	return build(ctx, ".", "./cmd/configstamp", binary, "-trimpath", "-ldflags", "-s -w -X main.version="+version)
 }
 
 func (r *Run) install(ctx context.Context, binary string) (err error) {

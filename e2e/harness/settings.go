@@ -13,8 +13,6 @@ const (
 	EnvCluster = "CONFIGSTAMP_E2E_CLUSTER"
 	// EnvKeep leaves namespaces, logs and the cluster as they are at the end.
 	EnvKeep = "CONFIGSTAMP_E2E_KEEP"
-	// EnvBreak breaks something on purpose, to see tests fail; see Breakage.
-	EnvBreak = "CONFIGSTAMP_E2E_BREAK"
 )
 
 // Settle is the --settle of the processes, small so that tests are quick.
@@ -33,14 +31,6 @@ const (
 )
 
 // patience bounds every wait for something that must happen.
-func patience() time.Duration {
-	switch {
-	case broken(ProductStopped, WebhookStopped, ControllerStopped):
-		return 4 * time.Second // nothing will happen
-	case broken():
-		return 25 * time.Second
-	}
-	return 90 * time.Second
-}
+const patience = 90 * time.Second
 
 func kept() bool { return os.Getenv(EnvKeep) != "" }

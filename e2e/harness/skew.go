@@ -1,8 +1,12 @@
 package harness
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -27,4 +31,31 @@ func (r *Run) BuildSkewed(ctx context.Context, binary string, skew time.Duration
 		return err
 	}
 	return build(ctx, ".", "./cmd/configstamp", binary, "-overlay", overlay)
+}
+
+// replaced writes, into dir, what the go command needs to build with a file in
+// which from, which must stand there once, is to.
+func replaced(dir, original, from, to string) (overlay string, err error) {
+	failed := func(err error) (string, error) { return "", fmt.Errorf("changing a copy of %s: %w", original, err) }
+	text, err := os.ReadFile(original)
+	if err != nil {
+		return failed(err)
+	}
+	if bytes.Count(text, []byte(from)) != 1 {
+		return failed(fmt.Errorf("it does not hold %q once: bring what is to be changed up to date", from))
+	}
+	into, err := os.MkdirTemp(dir, "changed-")
+	if err != nil {
+		return failed(err)
+	}
+	changed, file := filepath.Join(into, "changed.go"), filepath.Join(into, "overlay.json")
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
+	if err != nil {
+		return failed(err)
+	}
+	err = errors.Join(os.WriteFile(changed, bytes.Replace(text, []byte(from), []byte(to), 1), 0o600), os.WriteFile(file, replace, 0o600))
+	if err != nil {
+		return failed(err)
+	}
+	return file, nil
 }

@@ -3,11 +3,9 @@ package harness
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,9 +75,6 @@ func (r *Run) space(t testing.TB, labels map[string]string) *Space {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: labels}}
 	_, err := r.Client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
 	Must(t, err)
-	if broken(ExtraRollouts) {
-		go s.sabotage(t.Context())
-	}
 	t.Cleanup(func() {
 		if !kept() {
 			_ = r.Client.CoreV1().Namespaces().Delete(context.Background(), s.Namespace, metav1.DeleteOptions{})
@@ -368,25 +363,4 @@ func pairs(data []string) map[string]any {
 		all[data[i]] = data[i+1]
 	}
 	return all
-}
-
-// sabotage is EnvBreak's ExtraRollouts.
-func (s *Space) sabotage(ctx context.Context) {
-	for ctx.Err() == nil {
-		for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
-			all, err := client(s.dynamic, kind, s.Namespace)
-			if err != nil {
-				return
-			}
-			list, err := all.List(ctx, metav1.ListOptions{})
-			if err != nil {
-				continue
-			}
-			for i := range list.Items {
-				patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"sabotage":"%d"}}}}}`, time.Now().UnixNano())
-				_, _ = all.Patch(ctx, list.Items[i].GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-			}
-		}
-		time.Sleep(500 * time.Millisecond)
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -242,10 +241,6 @@ const patience = 2 * time.Minute
 
 // wait calls until there is no error, or too much time has passed.
 func (r *room) wait(do func() error) error {
-	patience := patience
-	if os.Getenv(harness.EnvBreak) != "" {
-		patience = 30 * time.Second // to see it fail, not to wait for it
-	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 		err := do()
 		if err == nil || time.Now().After(deadline) || r.t.Context().Err() != nil {

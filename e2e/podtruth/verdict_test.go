@@ -50,13 +50,7 @@ type source struct {
 func plugin(t *testing.T) func(namespace string) ([]said, error) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "kubectl-configstamp")
-	arguments := []string{"build", "-o", binary}
-	broken, err := harness.Overlay(t.TempDir(), harness.Breakage(os.Getenv(harness.EnvBreak)))
-	harness.Must(t, err)
-	if broken != "" {
-		arguments = append(arguments, "-overlay", broken)
-	}
-	build := exec.CommandContext(t.Context(), "go", append(arguments, "../../cmd/kubectl-configstamp")...)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/kubectl-configstamp")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the plugin: %v\n%s", err, text)
 	}
