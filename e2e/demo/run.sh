@@ -2,7 +2,6 @@
 # Brings up an embedded Kubernetes, installs configstamp in it as in production,
 # and plays the demonstration. KEEP=1 leaves the cluster up. INSTALL says which
 # of the manifests in deploy is installed: install (the default) or install-self-managed.
-# Arguments are the demonstration's own: -scene shop-settings plays one scene.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=${CLUSTER:-demo}
@@ -96,4 +95,4 @@ mode=()
 "$(make --silent --no-print-directory helm | tail -1)" template configstamp deploy/chart --namespace configstamp --skip-tests \
 	--set namespace.create=true --set pins.enabled=true "${mode[@]}" | impatient >"$work/install-with-pins.yaml"
 
-go run ./e2e/demo -pins "$work/install-with-pins.yaml" "$@"
+go run ./e2e/demo -pins "$work/install-with-pins.yaml"
