@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ type options struct {
 	scenarios, products, productArgs []string
 	out                              string
 	quick, list, keep                bool
-	fleet                            scenario.Fleet
+	cores                            float64
 }
 
 func command() *cobra.Command {
@@ -40,33 +39,21 @@ func command() *cobra.Command {
 		RunE:          func(c *cobra.Command, _ []string) error { return o.run(c.Context(), c.OutOrStdout()) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&o.scenarios, "scenario", nil, "measure these alone; empty: all but those that run only when they are named")
+	flags.StringSliceVar(&o.scenarios, "scenario", nil, "measure these alone; empty: all")
 	flags.StringSliceVar(&o.products, "product", []string{"configstamp"}, "what to measure: configstamp (built from this checkout), or name=/path/to/binary; repeatable")
 	flags.StringArrayVar(&o.productArgs, "product-arg", nil, "name=--flag=value, a further argument of each process of a product; repeatable")
 	flags.StringVar(&o.out, "out", "dist/bench", "directory of the report")
 	flags.BoolVar(&o.quick, "quick", false, "small sizes, for development")
 	flags.BoolVar(&o.list, "list", false, "list the scenarios and end")
 	flags.BoolVar(&o.keep, "keep", false, "keep logs and other files of the run")
-	o.fleet.Flags(flags)
-	for _, command := range []string{lab.NoOpCommand, lab.AnnotateCommand} {
-		c.AddCommand(&cobra.Command{
-			Use: command + " address certificate key", Hidden: true, Args: cobra.ExactArgs(3),
-			RunE: func(c *cobra.Command, args []string) error {
-				return lab.ServeNoOp(c.Context(), command == lab.AnnotateCommand, args[0], args[1], args[2])
-			},
-		})
-	}
+	flags.Float64Var(&o.cores, "apiserver-cores", 0, "overload: so many cores each for the API server and etcd, such as 0.5, by cgroups; needs root; 0: one quota after the other")
 	return c
 }
 
 func (o *options) run(ctx context.Context, out io.Writer) error {
 	if o.list {
 		for _, s := range scenario.All() {
-			title := s.Title
-			if s.Asked {
-				title += " (only when it is named)"
-			}
-			fmt.Fprintf(out, "%-20s %s\n", s.Name, title)
+			fmt.Fprintf(out, "%-20s %s\n", s.Name, s.Title)
 		}
 		return nil
 	}
@@ -104,7 +91,7 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 
 func (o *options) chosen() ([]scenario.Scenario, error) {
 	if len(o.scenarios) == 0 {
-		return slices.DeleteFunc(scenario.All(), func(s scenario.Scenario) bool { return s.Asked }), nil
+		return scenario.All(), nil
 	}
 	var chosen []scenario.Scenario
 	for _, name := range o.scenarios {
@@ -165,7 +152,7 @@ func (b *run) one(ctx context.Context, s scenario.Scenario, given product.Given)
 	say := func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "bench: %s, %s, %4.0fs: %s\n", s.Name, given.Adapter.Name, time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 	}
-	err := b.measure(ctx, s, &scenario.Bench{Given: given, Quick: b.quick, Fleet: b.fleet, Say: say}, result)
+	err := b.measure(ctx, s, &scenario.Bench{Given: given, Quick: b.quick, Cores: b.cores, Say: say}, result)
 	result.Seconds = time.Since(begin).Seconds()
 	if ctx.Err() != nil {
 		result.Failed = "interrupted"
@@ -183,10 +170,7 @@ func (b *run) one(ctx context.Context, s scenario.Scenario, given product.Given)
 }
 
 func (b *run) measure(ctx context.Context, s scenario.Scenario, bench *scenario.Bench, result *report.Result) (err error) {
-	if s.Bare {
-		return s.Run(ctx, bench, result)
-	}
-	if bench.Lab, err = lab.Up(ctx, b.dir, bench.Wanted(s)); err != nil {
+	if bench.Lab, err = lab.Up(ctx, b.dir, s.Controllers...); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()

@@ -14,7 +14,7 @@ import (
 // Bare is a cluster without configstamp in it, for programs that decide by
 // themselves what runs beside it, such as e2e/bench. Down must be called.
 type Bare struct {
-	Name, Kubeconfig, Server, Programs, Logs string
+	Name, Kubeconfig, Server string
 	// State is the driver's directory; processes/ holds a record of each component.
 	State string
 
@@ -35,7 +35,7 @@ func UpBare(ctx context.Context, dir, name string, args ...string) (*Bare, error
 	if err := c.learn(ctx); err != nil {
 		return nil, errors.Join(err, c.takeDown())
 	}
-	return &Bare{Name: name, Kubeconfig: c.Kubeconfig, Server: c.Server, Programs: c.Programs, Logs: c.Logs, State: c.State, cluster: c}, nil
+	return &Bare{Name: name, Kubeconfig: c.Kubeconfig, Server: c.Server, State: c.State, cluster: c}, nil
 }
 
 // Down takes the cluster down.
@@ -50,18 +50,13 @@ func BuildPlain(ctx context.Context, binary, version, commit string) error {
 	return build(ctx, ".", "./cmd/configstamp", binary, "-p", "1", "-trimpath", "-ldflags", strings.Join(linked, " "))
 }
 
-// BuildNested builds a program of a module of its own, in a directory of the checkout.
-func BuildNested(ctx context.Context, module, program, binary string) error {
-	return build(ctx, module, program, binary, "-trimpath")
-}
-
 // TLS is a serving certificate for the loopback.
 func (a *Authority) TLS() (tls.Certificate, error) { return a.tlsPair() }
 
 // InstallManifests installs what the chart installs, without its Pods; its webhooks
 // are called at urls.
-func InstallManifests(ctx context.Context, all dynamic.Interface, manifest string, urls URLs, ca []byte) error {
-	objects, err := Wanted{Manifest: manifest}.manifest()
+func InstallManifests(ctx context.Context, all dynamic.Interface, urls URLs, ca []byte) error {
+	objects, err := Wanted{}.manifest()
 	if err != nil {
 		return err
 	}

@@ -29,11 +29,8 @@ type Floor struct {
 
 // AllowingFloor decodes nothing and allows; the request's uid is cut out of the bytes.
 func (l *Lab) AllowingFloor() (*Floor, error) {
-	return l.floor(func(uid []byte, _ int64) string { return allowing(uid) })
+	return l.floor(func(uid []byte, _ int64) string { return fmt.Sprintf(reviewHead+`}}`, uid) })
 }
-
-// allowing is the answer of a webhook that allows and does nothing.
-func allowing(uid []byte) string { return fmt.Sprintf(reviewHead+`}}`, uid) }
 
 // AnnotatingFloor adds one annotation, another one each time, to the pod
 // template, which must have annotations already.
@@ -97,8 +94,7 @@ func (f *Floor) Close() { _ = f.server.Close() }
 // and waits until it does.
 func (l *Lab) Serve(ctx context.Context, f *Floor, namespace string) error {
 	probe := Workload{Namespace: namespace, Name: "probe"}.Deployment()
-	rule := admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}}
-	if err := l.mutate(ctx, namespace, "https://"+f.listener.Addr().String()+"/", rule); err != nil {
+	if err := l.mutate(ctx, namespace, "https://"+f.listener.Addr().String()+"/"); err != nil {
 		return err
 	}
 	return Until(ctx, "the API server to call the webhook of namespace "+namespace, time.Minute, func(ctx context.Context) error {
@@ -113,8 +109,8 @@ func (l *Lab) Serve(ctx context.Context, f *Floor, namespace string) error {
 	})
 }
 
-// mutate configures a webhook for one rule in a namespace.
-func (l *Lab) mutate(ctx context.Context, namespace, url string, rule admissionregistrationv1.Rule) error {
+// mutate configures a webhook for the Deployments of a namespace.
+func (l *Lab) mutate(ctx context.Context, namespace, url string) error {
 	fail, none, seconds := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, int32(10)
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "floor-" + namespace},
@@ -124,7 +120,7 @@ func (l *Lab) mutate(ctx context.Context, namespace, url string, rule admissionr
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule:       rule,
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
 			}},
 			FailurePolicy: &fail, SideEffects: &none, TimeoutSeconds: &seconds, AdmissionReviewVersions: []string{"v1"},
 		}},

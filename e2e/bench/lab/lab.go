@@ -5,13 +5,11 @@
 package lab
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,33 +23,6 @@ import (
 
 	"github.com/configstamp/configstamp/e2e/harness"
 )
-
-// Wanted is the cluster that a scenario needs.
-type Wanted struct {
-	// Controllers are those of Kubernetes that run beside namespaces' and service
-	// accounts' (deployment, replicaset): the others' work shall not be measured.
-	Controllers []string
-	// Nodes is how many nodes kwok plays, whose Pods become ready at once; 0: none.
-	Nodes int
-	// Lifetime takes the cluster of a killed run down; 0: an hour.
-	Lifetime time.Duration
-}
-
-// args are those of the driver's "up".
-func (w Wanted) args() []string {
-	controllers, node := append([]string{"namespace", "serviceaccount"}, w.Controllers...), "none"
-	args := []string{"--lifetime", cmp.Or(w.Lifetime, time.Hour).String()}
-	if w.Nodes > 0 {
-		node = "kwok"
-		controllers = append(controllers, "nodelifecycle") // takes the taint of new nodes away
-		args = append(args, "--nodes", strconv.Itoa(w.Nodes))
-		// Far above what a machine can do, so that it is not what is measured.
-		for _, arg := range []string{"kube-api-qps=2000", "kube-api-burst=4000", "concurrent-deployment-syncs=16", "concurrent-replicaset-syncs=16"} {
-			args = append(args, "--controller-manager-arg", arg)
-		}
-	}
-	return append(args, "--node", node, "--controller-manager-arg", "controllers="+strings.Join(controllers, ","))
-}
 
 // Lab is a cluster and an administrator's clients. Close must be called.
 type Lab struct {
@@ -67,13 +38,17 @@ type Lab struct {
 	quotas map[string]quota // what Throttle made, by component
 }
 
-// Up makes a cluster.
-func Up(ctx context.Context, dir string, wanted Wanted) (*Lab, error) {
+// Up makes a cluster without nodes. It runs some of Kubernetes' controllers beside those
+// of namespaces and service accounts: the others' work shall not be measured. If the run is
+// killed, the cluster ends after an hour.
+func Up(ctx context.Context, dir string, controllers ...string) (*Lab, error) {
 	dir, err := os.MkdirTemp(dir, "lab-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for a cluster: %w", err)
 	}
-	cluster, err := harness.UpBare(ctx, dir, fmt.Sprintf("bench%d", os.Getpid()), wanted.args()...)
+	controllers = append([]string{"namespace", "serviceaccount"}, controllers...)
+	cluster, err := harness.UpBare(ctx, dir, fmt.Sprintf("bench%d", os.Getpid()),
+		"--lifetime", "1h", "--node", "none", "--controller-manager-arg", "controllers="+strings.Join(controllers, ","))
 	if err != nil {
 		return nil, err
 	}

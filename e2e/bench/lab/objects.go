@@ -67,28 +67,6 @@ func (w Workload) Deployment() *appsv1.Deployment {
 	}
 }
 
-// Pod makes one as a ReplicaSet of the Deployment would, which nobody binds to a node.
-func (w Workload) Pod() *corev1.Pod { return PodOf(w.Deployment()) }
-
-// PodOf makes a Pod as a ReplicaSet of a Deployment would, which nobody binds to a node.
-func PodOf(d *appsv1.Deployment) *corev1.Pod {
-	const hash = "7d9c8b6f5d"
-	pod := &corev1.Pod{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: d.Namespace, GenerateName: d.Name + "-" + hash + "-",
-			Annotations: maps.Clone(d.Spec.Template.Annotations), Labels: maps.Clone(d.Spec.Template.Labels),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: d.Name + "-" + hash, UID: "5d3f1f0e-0000-4000-8000-000000000000",
-				Controller: ptr.To(true)}},
-		},
-		Spec: *d.Spec.Template.Spec.DeepCopy(),
-	}
-	pod.Labels["pod-template-hash"] = hash
-	pod.Spec.SchedulerName = "nobody"
-	pod.Spec.AutomountServiceAccountToken = ptr.To(false)
-	return pod
-}
-
 // Create creates it.
 func (l *Lab) Create(ctx context.Context, w Workload) error {
 	if _, err := l.Client.AppsV1().Deployments(w.Namespace).Create(ctx, w.Deployment(), metav1.CreateOptions{}); err != nil {
@@ -143,13 +121,12 @@ func (l *Lab) Secret(ctx context.Context, namespace, name, value string) error {
 	return nil
 }
 
-// Secrets creates the Secrets number from to upto, of size bytes each, all with
-// other content, in a namespace.
-func (l *Lab) Secrets(ctx context.Context, namespace string, from, upto, size int) error {
-	return Fill(ctx, upto-from, func(ctx context.Context, i int) error {
+// Secrets creates n Secrets of size bytes each, all with other content, in a namespace.
+func (l *Lab) Secrets(ctx context.Context, namespace string, n, size int) error {
+	return Fill(ctx, n, func(ctx context.Context, i int) error {
 		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("secret-%06d", from+i)},
-			Data:       map[string][]byte{"username": []byte("admin"), "password": noise(uint64(from+i), size)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("secret-%06d", i)},
+			Data:       map[string][]byte{"username": []byte("admin"), "password": noise(uint64(i), size)},
 		}
 		if _, err := l.Client.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("creating Secret %s/%s: %w", namespace, secret.Name, err)

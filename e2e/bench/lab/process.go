@@ -81,9 +81,3 @@ func (p *Process) LogTail(lines int) string {
 	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
-
-// Logged reports whether the log holds text.
-func (p *Process) Logged(text string) bool {
-	all, err := os.ReadFile(p.logFile)
-	return err == nil && strings.Contains(string(all), text)
-}

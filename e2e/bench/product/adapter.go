@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/configstamp/configstamp/e2e/bench/lab"
 	"github.com/configstamp/configstamp/e2e/harness"
@@ -26,14 +25,9 @@ type Adapter struct {
 	FromCache bool
 	// Forgets tells that it does not find edits made while it was stopped.
 	Forgets bool
-	// Steps tells that it can roll what uses a source in growing steps.
-	Steps bool
 	// Install creates what has to be in the cluster, and returns the token of
 	// the account under which the processes run. Webhooks are called at urls.
 	Install func(ctx context.Context, l *lab.Lab, urls harness.URLs) (token string, err error)
-	// Pins installs what it needs besides, to give pods the content of their template; nil:
-	// it cannot.
-	Pins func(ctx context.Context, l *lab.Lab, urls harness.URLs) error
 	// Roles are its processes.
 	Roles func(o Options) []Role
 	// Working returns nil when the product does its work: every cache full,
@@ -51,28 +45,8 @@ type Options struct {
 	FromCache bool
 	// Counted puts a proxy that counts between each process and the API server.
 	Counted bool
-	// Delay is how much later than it comes each process gets an answer of the API
-	// server. Events of watches are not late.
-	Delay time.Duration
 	// Listing has that proxy refuse WatchList, so that clients LIST.
 	Listing bool
-	// Pods has it tell what running pods really have, where it can.
-	Pods bool
-	// Pins has it give pods the content of their template, once Installation.Pins was called.
-	Pins bool
-	// Steps has it roll in growing steps; nil: all at once.
-	Steps *Steps
-}
-
-// Steps are the limits of rolling in growing steps.
-type Steps struct {
-	// Settle is how long it waits after an edit.
-	Settle time.Duration
-	// Soak is how long a rollout has to stay well before the next one takes its place.
-	Soak time.Duration
-	// Slots is how many workloads may roll at once in the cluster, and
-	// SlotsPerNamespace in each namespace.
-	Slots, SlotsPerNamespace int
 }
 
 // Place is where a process finds things.

@@ -89,19 +89,6 @@ func (c Counts) Work() Counts {
 	return c.Without(" leases", " watch ", " watch-one ", " watch-list ", " version ", "leader")
 }
 
-// Writes are the requests that change something.
-func (c Counts) Writes() Counts {
-	left := Counts{}
-	for what, count := range c.Work() {
-		for _, verb := range []string{" create ", " update ", " patch ", " delete ", " deletecollection "} {
-			if strings.Contains(what, verb) {
-				left[what] = count
-			}
-		}
-	}
-	return left
-}
-
 // Sum is how many they are.
 func (c Counts) Sum() (sum int) {
 	for _, count := range c {

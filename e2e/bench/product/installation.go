@@ -26,7 +26,6 @@ type Installation struct {
 	Counter *Counter
 
 	lab         *lab.Lab
-	urls        harness.URLs
 	token       string
 	webhookPort int
 	impactPort  int
@@ -60,8 +59,8 @@ func Install(ctx context.Context, l *lab.Lab, given Given) (*Installation, error
 	if err != nil {
 		return nil, fmt.Errorf("writing the serving certificate: %w", err)
 	}
-	i.urls = harness.URLs{Stamps: "https://" + local(i.webhookPort) + "/", Warns: "https://" + local(i.impactPort) + "/"}
-	if i.token, err = given.Adapter.Install(ctx, l, i.urls); err != nil {
+	urls := harness.URLs{Stamps: "https://" + local(i.webhookPort) + "/", Warns: "https://" + local(i.impactPort) + "/"}
+	if i.token, err = given.Adapter.Install(ctx, l, urls); err != nil {
 		return nil, fmt.Errorf("installing %s: %w", given.Adapter.Name, err)
 	}
 	return i, nil
@@ -71,9 +70,6 @@ func Install(ctx context.Context, l *lab.Lab, given Given) (*Installation, error
 func (i *Installation) Namespace(ctx context.Context, name string) error {
 	return i.lab.Namespace(ctx, name, i.Adapter.NamespaceLabels)
 }
-
-// Pins installs what a product needs besides to give pods the content of their template.
-func (i *Installation) Pins(ctx context.Context) error { return i.Adapter.Pins(ctx, i.lab, i.urls) }
 
 // Workload makes a workload one that the product cares for.
 func (i *Installation) Workload(w lab.Workload) lab.Workload {
@@ -127,7 +123,7 @@ func (i *Installation) start(role Role, o Options) (err error) {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}
 	server, ca := i.lab.Cluster.Server, i.lab.Config.CAData
-	if o.Counted || o.Listing || o.Delay > 0 {
+	if o.Counted || o.Listing {
 		pair, err := i.lab.Authority.TLS()
 		if err != nil {
 			return err
@@ -138,10 +134,6 @@ func (i *Installation) start(role Role, o Options) (err error) {
 		r.front.Observe(func(request *proxy.Request) { i.Counter.see(role.Name, request) })
 		if o.Listing {
 			r.front.Add(proxy.RefuseWatchList())
-		}
-		if o.Delay > 0 {
-			late := proxy.Delay(o.Delay)
-			r.front.Add(proxy.Rule{After: func(ctx context.Context, request *proxy.Request, _ int) *proxy.Answer { return late(ctx, request) }})
 		}
 		server, ca = r.front.URL(), i.lab.Authority.PEM
 	}

@@ -115,9 +115,6 @@ func (r *Result) markdown(out *strings.Builder) {
 	for i, note := range notes {
 		fmt.Fprintf(out, "- [%d] %s\n", i+1, note)
 	}
-	for _, curve := range r.Curves {
-		r.curve(out, curve)
-	}
 	for _, skipped := range r.Skipped {
 		fmt.Fprintf(out, "\n**SKIPPED**: %s\n", skipped)
 	}
@@ -125,14 +122,6 @@ func (r *Result) markdown(out *strings.Builder) {
 		fmt.Fprintf(out, "\n**FAILED**: %s\n", strings.ReplaceAll(r.Failed, "\n", "\n    "))
 	}
 	fmt.Fprintf(out, "\nTook %s s; load average at its start %s.\n", number(float64(int(r.Seconds))), r.Load)
-}
-
-func (r *Result) curve(out *strings.Builder, c *Curve) {
-	fmt.Fprintf(out, "\n%s:\n\n| %s | %s |\n|--:|--:|\n", c.Name, cell(c.X), cell(c.Y))
-	for _, point := range c.Points {
-		fmt.Fprintf(out, "| %s | %s |\n", number(point.X), number(point.Y))
-	}
-	fmt.Fprintf(out, "\n![%s](%s)\n", c.Name, plotFile(r, c))
 }
 
 func floorNote(f *Figure) string {

@@ -1,5 +1,5 @@
 // Package report holds what was measured, with all that a reader needs to judge
-// it, and writes it down as JSON, Markdown and plots. It knows no cluster and no
+// it, and writes it down as JSON and Markdown. It knows no cluster and no
 // product. Start reading at Report; a scenario makes Results of Figures
 // (figure.go).
 package report
@@ -39,7 +39,6 @@ type Result struct {
 	Load     string    `json:"load"` // the load average when it began
 	Seconds  float64   `json:"seconds"`
 	Figures  []*Figure `json:"figures,omitempty"`
-	Curves   []*Curve  `json:"curves,omitempty"`
 	// Skipped says what the product cannot do; Failed what went wrong.
 	Skipped []string `json:"skipped,omitempty"`
 	Failed  string   `json:"failed,omitempty"`
@@ -52,23 +51,6 @@ func (r *Result) Add(figures ...*Figure) { r.Figures = append(r.Figures, figures
 func (r *Result) Skip(format string, args ...any) {
 	r.Skipped = append(r.Skipped, fmt.Sprintf(format, args...))
 }
-
-// Curve is how a cost grows with a size.
-type Curve struct {
-	Name   string  `json:"name"`
-	X      string  `json:"x"`
-	Y      string  `json:"y"`
-	Points []Point `json:"points"`
-}
-
-// Point is one size and its cost.
-type Point struct {
-	X float64 `json:"x"`
-	Y float64 `json:"y"`
-}
-
-// Add adds a point.
-func (c *Curve) Add(x, y float64) { c.Points = append(c.Points, Point{x, y}) }
 
 // Tally counts targets and what was left out.
 type Tally struct {
@@ -101,8 +83,7 @@ func (r *Report) Tally(product string) Tally {
 	return t
 }
 
-// Write writes report.json, report.md and a plot for each set of curves into
-// dir. It can be called again and again as results come in; products are compared
+// Write writes report.json and report.md into dir. It can be called again and again as results come in; products are compared
 // with those of which there are results by then.
 func (r *Report) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -114,26 +95,10 @@ func (r *Report) Write(dir string) error {
 		return fmt.Errorf("writing the report as JSON: %w", err)
 	}
 	files := map[string][]byte{"report.json": append(text, '\n'), "report.md": []byte(r.Markdown())}
-	for name, plot := range r.plots() {
-		files[name] = []byte(plot)
-	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			return fmt.Errorf("writing the report: %w", err)
 		}
 	}
 	return nil
-}
-
-// Read reads a report.json.
-func Read(file string) (*Report, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("reading a report: %w", err)
-	}
-	var r Report
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("reading the report %s: %w", file, err)
-	}
-	return &r, nil
 }

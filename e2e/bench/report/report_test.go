@@ -1,8 +1,6 @@
 package report_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -65,29 +63,22 @@ func TestTargets(t *testing.T) {
 }
 
 func TestTheReportSaysWhatWasMissedSkippedAndFailed(t *testing.T) {
-	curve := &report.Curve{Name: "Memory by <sources>", X: "sources", Y: "MiB"}
-	curve.Add(10, 1)
-	curve.Add(1000, 2)
 	r := &report.Report{
 		Command: "make bench", Date: time.Date(2026, 11, 21, 3, 4, 0, 0, time.UTC), Commit: "abc", Machine: report.Machine{Cores: 2, Load: "0.1 0.2 0.3"},
 		Products: []report.Product{{Name: "ours", Version: "v1"}, {Name: "theirs", Version: "v2"}},
 		Results: []*report.Result{
-			{Scenario: "s", Title: "S", Method: "by hand", Product: "ours", Curves: []*report.Curve{curve}, Figures: []*report.Figure{
+			{Scenario: "s", Title: "S", Method: "by hand", Product: "ours", Figures: []*report.Figure{
 				report.New("latency | of it", "ms", report.Of(1.23456, 12345)).Over("nothing", report.Of(1)).AtMost(report.P50, 1).AtMost(report.P99, 20000).Saying("roughly"),
 			}},
 			{Scenario: "s", Title: "S", Method: "by hand", Product: "theirs", Failed: "it fell over", Skipped: []string{"it cannot"}},
 		},
-	}
-	dir := t.TempDir()
-	if err := r.Write(dir); err != nil {
-		t.Fatal(err)
 	}
 	text := r.Markdown()
 	for _, want := range []string{
 		"ours: 1 targets reached, 1 missed; 0 measurements SKIPPED, 0 scenarios FAILED",
 		"theirs: 0 targets reached, 0 missed; 1 measurements SKIPPED, 1 scenarios FAILED",
 		`latency \| of it [1] [2] | ms | 1.23 | 12345 |`, "p50 ≤ 1; p99 ≤ 20000 | **missed**; reached", "[1] roughly", "[2] floor: nothing",
-		"**SKIPPED**: it cannot", "**FAILED**: it fell over", "`make bench`", "2026-11-21 03:04 UTC", "(s-ours-memory-by--sources.svg)",
+		"**SKIPPED**: it cannot", "**FAILED**: it fell over", "`make bench`", "2026-11-21 03:04 UTC",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in\n%s", want, text)
@@ -95,33 +86,6 @@ func TestTheReportSaysWhatWasMissedSkippedAndFailed(t *testing.T) {
 	}
 	if strings.Count(text, "by hand") != 1 {
 		t.Error("the method is told once for each scenario")
-	}
-	plot, err := os.ReadFile(filepath.Join(dir, "s-ours-memory-by--sources.svg"))
-	if err != nil || !strings.Contains(string(plot), "Memory by &lt;sources&gt;") || strings.Count(string(plot), "<circle") != 2 || strings.Contains(string(plot), "NaN") {
-		t.Errorf("the plot: %v\n%s", err, plot)
-	}
-	again, err := report.Read(filepath.Join(dir, "report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(r, again); diff != "" {
-		t.Errorf("read again, it differs:\n%s", diff)
-	}
-}
-
-func TestAPlotOfOnePointIsAPlot(t *testing.T) {
-	curve := &report.Curve{Name: "one", X: "x", Y: "y"}
-	curve.Add(10, 10)
-	r := &report.Report{Results: []*report.Result{{Scenario: "s", Product: "p", Curves: []*report.Curve{curve, {Name: "none"}}}}}
-	dir := t.TempDir()
-	if err := r.Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"s-p-one.svg", "s-p-none.svg"} {
-		plot, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || strings.Contains(string(plot), "NaN") || strings.Contains(string(plot), "Inf") {
-			t.Errorf("%s: %v\n%s", name, err, plot)
-		}
 	}
 }
 

@@ -64,10 +64,10 @@ func (o *overloaded) rows() []starved {
 		{0.25, o.Size(5, 2), 2 * time.Minute},
 		{0.1, o.Size(3, 1), o.Span(3*time.Minute, time.Minute)},
 	}
-	if o.Fleet.Cores == 0 {
+	if o.Cores == 0 {
 		return rows
 	}
-	return []starved{{o.Fleet.Cores, o.Size(5, 2), 2 * time.Minute}}
+	return []starved{{o.Cores, o.Size(5, 2), 2 * time.Minute}}
 }
 
 func (s starved) String() string {

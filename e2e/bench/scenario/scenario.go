@@ -26,39 +26,26 @@ type Scenario struct {
 	Name, Title string
 	// Method says how, for whoever reads the report.
 	Method string
-	// Bare scenarios need no cluster.
-	Bare bool
 	// Controllers are those of Kubernetes that run beside the product.
 	Controllers []string
-	// Cluster is what it needs where that depends on sizes; nil: no nodes, and Controllers.
-	Cluster func(b *Bench) lab.Wanted
-	// Asked scenarios run only when they are named.
-	Asked bool
-	Run   func(ctx context.Context, b *Bench, r *report.Result) error
+	Run         func(ctx context.Context, b *Bench, r *report.Result) error
 }
 
 // workloadControllers are those that care for Deployments.
 func workloadControllers() []string { return []string{"deployment", "replicaset"} }
 
-// Bench is what a scenario measures with. Bare scenarios get no Lab.
+// Bench is what a scenario measures with.
 type Bench struct {
 	*lab.Lab
 	Given   product.Given
 	Product *product.Installation
 	// Quick asks for small sizes.
 	Quick bool
-	// Fleet is what the command line says of the scenario of steps.
-	Fleet Fleet
+	// Cores is what the API server and etcd may use each while overload measures; 0: each
+	// quota that it has.
+	Cores float64
 	// Say tells the person at the terminal what is going on.
 	Say func(format string, args ...any)
-}
-
-// Wanted is the cluster that a scenario needs.
-func (b *Bench) Wanted(s Scenario) lab.Wanted {
-	if s.Cluster != nil {
-		return s.Cluster(b)
-	}
-	return lab.Wanted{Controllers: s.Controllers}
 }
 
 // Size is how many, in a full run and in a quick one.
