@@ -42,7 +42,7 @@ func command() *cobra.Command {
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "measure these alone; empty: all")
 	flags.StringSliceVar(&o.products, "product", []string{"configstamp"}, "what to measure: configstamp (built from this checkout), or name=/path/to/binary; repeatable")
 	flags.StringArrayVar(&o.productArgs, "product-arg", nil, "name=--flag=value, a further argument of each process of a product; repeatable")
-	flags.StringVar(&o.out, "out", "dist/bench", "directory of the report")
+	flags.StringVar(&o.out, "out", "../../dist/bench", "directory of the report")
 	flags.BoolVar(&o.quick, "quick", false, "small sizes, for development")
 	flags.BoolVar(&o.list, "list", false, "list the scenarios and end")
 	flags.BoolVar(&o.keep, "keep", false, "keep logs and other files of the run")
@@ -201,7 +201,7 @@ func (b *run) conclude(out io.Writer) error {
 // commandLine is how to repeat the run, whatever built this program. Where
 // things were on this machine is nobody's business.
 func commandLine() string {
-	line := []string{"go run ./e2e/bench"}
+	line := []string{"go -C e2e/bench run ."}
 	for _, arg := range os.Args[1:] {
 		if name, path, _ := strings.Cut(arg, "/"); strings.HasPrefix(arg, "/") || strings.HasSuffix(name, "=") {
 			arg = name + "/path/to/" + filepath.Base(path)

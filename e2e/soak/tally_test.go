@@ -2,12 +2,11 @@ package soak
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
-
-	"github.com/configstamp/configstamp/e2e/bench/report"
 )
 
 // tally counts admissions, by the phase in which they began.
@@ -105,8 +104,9 @@ func (t *tally) table() string {
 	var took []time.Duration
 	failed, lost, lasted := 0, 0, time.Duration(0)
 	row := func(name string, lasted time.Duration, failed, lost int, took []time.Duration, does string) {
-		spread := report.Of(report.Milliseconds(took)...)
-		fmt.Fprintf(table, "%s\t%.0f\t%d\t%d\t%d\t%.1f\t%.0f\t%.0f\t%s\n", name, lasted.Seconds(), len(took), failed, lost, spread.P50, spread.P99, spread.Max, does)
+		sorted := slices.Sorted(slices.Values(took))
+		fmt.Fprintf(table, "%s\t%.0f\t%d\t%d\t%d\t%.1f\t%.0f\t%.0f\t%s\n", name, lasted.Seconds(), len(took), failed, lost,
+			milliseconds(sorted, 50), milliseconds(sorted, 99), milliseconds(sorted, 100), does)
 	}
 	for _, p := range t.phases {
 		if p.lasted == 0 {
@@ -119,4 +119,13 @@ func (t *tally) table() string {
 	row("all", lasted, failed, lost, took, "")
 	_ = table.Flush() // into memory
 	return "\n" + text.String()
+}
+
+// milliseconds is the smallest of the sorted durations that at least percent of them do not exceed.
+func milliseconds(sorted []time.Duration, percent int) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := (percent*len(sorted) + 99) / 100
+	return float64(sorted[rank-1]) / float64(time.Millisecond)
 }
