@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"time"
 )
@@ -39,19 +38,7 @@ func newBalancer(address string, backends int) (*Balancer, error) {
 	return b, nil
 }
 
-// newFront makes a Balancer of a client's own before API servers.
-func newFront(servers []string) (*Balancer, error) {
-	b, err := newBalancer("127.0.0.1", len(servers))
-	if err != nil {
-		return nil, err
-	}
-	for i, server := range servers {
-		b.set(i, strings.TrimPrefix(server, "https://"))
-	}
-	return b, nil
-}
-
-// URL is what the webhook configuration calls, and where clients find the API servers.
+// URL is what the webhook configuration calls.
 func (b *Balancer) URL() string { return "https://" + b.listener.Addr().String() + "/" }
 
 // Only sends every new connection to one process and cuts those to the others.
@@ -65,22 +52,6 @@ func (b *Balancer) Only(i int) {
 			one.cut()
 		}
 	}
-}
-
-// Without sends no new connection to a process and cuts those that it has, as when
-// it has failed its health checks.
-func (b *Balancer) Without(i int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.backends[i].out = true
-	b.backends[i].cut()
-}
-
-// With ends Without.
-func (b *Balancer) With(i int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.backends[i].out = false
 }
 
 // Cut cuts all connections to a process, which stays in.

@@ -13,10 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
 // clusterLifetime takes a cluster down whose test binary was killed.
@@ -29,13 +26,10 @@ type cluster struct {
 	borrowed   bool // it was there before, and stays
 	Kubeconfig string
 	Server     string
-	// Servers are all API servers, Server first.
-	Servers  []string
-	Etcd     string
-	Programs string
-	Logs     string
-	State    string
-	Node     string
+	Programs   string
+	Logs       string
+	State      string
+	Node       string
 	// HostAddress is where the API server reaches what runs beside it.
 	HostAddress string
 }
@@ -65,7 +59,7 @@ func bringUp(ctx context.Context, driver string, wanted Wanted) (*cluster, error
 		if wanted.number > 0 {
 			c.name += "-" + strconv.Itoa(wanted.number)
 		}
-		args := append([]string{"up", "--node", wanted.node(), "--lifetime", clusterLifetime.String(), "--apiservers", strconv.Itoa(wanted.apiServers())}, wanted.Up...)
+		args := append([]string{"up", "--node", wanted.node(), "--lifetime", clusterLifetime.String()}, wanted.Up...)
 		if _, err := c.command(ctx, args...); err != nil {
 			return nil, errors.Join(err, c.takeDown())
 		}
@@ -75,9 +69,6 @@ func bringUp(ctx context.Context, driver string, wanted Wanted) (*cluster, error
 	}
 	if c.Node != wanted.node() {
 		return nil, errors.Join(fmt.Errorf("cluster %s has --node=%s, and these tests want %s", c.name, c.Node, wanted.node()), c.takeDown())
-	}
-	if len(c.Servers) != wanted.apiServers() {
-		return nil, errors.Join(fmt.Errorf("cluster %s has %d API servers, and these tests want %d", c.name, len(c.Servers), wanted.apiServers()), c.takeDown())
 	}
 	return c, nil
 }
@@ -113,28 +104,6 @@ func (r *Run) Driver(ctx context.Context, args ...string) ([]byte, error) {
 
 // HostAddress is where the API server reaches what runs beside it.
 func (r *Run) HostAddress() string { return r.cluster.HostAddress }
-
-// Servers are the URLs of all API servers. Run.Config, its clients and the Recorder reach
-// the first, with nothing between.
-func (r *Run) Servers() []string { return r.cluster.Servers }
-
-// Etcd is the URL of what the API servers ask.
-func (r *Run) Etcd() string { return r.cluster.Etcd }
-
-// State is the directory of the cluster's files: its credentials, etcd's data and the like.
-func (r *Run) State() string { return r.cluster.State }
-
-// Front makes a Balancer before all API servers, and the administrator's configuration
-// for clients through it.
-func (r *Run) Front(t testing.TB) (*Balancer, *rest.Config) {
-	t.Helper()
-	front, err := newFront(r.cluster.Servers)
-	Must(t, err)
-	t.Cleanup(front.close)
-	config := rest.CopyConfig(r.Config)
-	config.Host = front.URL()
-	return front, config
-}
 
 // Kubeconfig is the administrator's, and Programs where kubectl is.
 func (r *Run) Kubeconfig() string { return r.cluster.Kubeconfig }

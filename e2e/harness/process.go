@@ -30,9 +30,6 @@ type Process struct {
 	Name string
 	// Proxy stands between the process and the API server.
 	Proxy *proxy.Proxy
-	// Front is in its place where the run has several API servers: it spreads the
-	// process' connections over them. nil elsewhere.
-	Front *Balancer
 
 	binary  string
 	logFile string

@@ -94,14 +94,6 @@ func newProduct(binary, dir string, authority *Authority, c *cluster, ca []byte,
 			p.Controllers = append(p.Controllers, process)
 		}
 	}
-	for _, process := range p.All() {
-		if len(c.Servers) == 1 {
-			break
-		}
-		if process.Front, err = newFront(c.Servers); err != nil {
-			return nil, err
-		}
-	}
 	certificate, key, err := authority.Pair(time.Now().Add(24 * time.Hour))
 	if err != nil {
 		return nil, err
@@ -120,15 +112,10 @@ func (p *Product) CertificateFile() string { return filepath.Join(p.dir, "tls.cr
 // KeyFile is the key of CertificateFile.
 func (p *Product) KeyFile() string { return filepath.Join(p.dir, "tls.key") }
 
-// identify tells each process where its API server is, and who it is there. ca is the
-// cluster's.
-func (p *Product) identify(authority *Authority, ca []byte, token string) error {
+// identify tells each process where its API server is, and who it is there.
+func (p *Product) identify(authority *Authority, token string) error {
 	for _, process := range p.All() {
-		server, signed := process.Proxy.URL(), authority.PEM
-		if process.Front != nil {
-			server, signed = process.Front.URL(), ca
-		}
-		if err := kubeconfig(p.kubeconfig(process), server, signed, token); err != nil {
+		if err := kubeconfig(p.kubeconfig(process), process.Proxy.URL(), authority.PEM, token); err != nil {
 			return err
 		}
 	}
@@ -260,9 +247,6 @@ func (p *Product) usual(ctx context.Context) error {
 		process.Thaw()
 		process.Proxy.Clear()
 		process.Proxy.Observe(nil)
-		if process.Front != nil {
-			process.Front.Release()
-		}
 		complete = complete && process.Running()
 	}
 	p.mu.Lock()

@@ -218,7 +218,7 @@ func (r *Run) install(ctx context.Context, binary string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := r.Product.identify(r.Authority, r.Config.CAData, identity); err != nil {
+	if err := r.Product.identify(r.Authority, identity); err != nil {
 		return err
 	}
 	return r.Product.Start(ctx)
@@ -257,9 +257,6 @@ func (r *Run) End() error {
 			r.Product.Impact.close()
 			for _, process := range r.Product.All() {
 				_ = process.Proxy.Close()
-				if process.Front != nil {
-					process.Front.close()
-				}
 			}
 		}
 		r.stop()

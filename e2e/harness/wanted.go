@@ -30,10 +30,6 @@ type Wanted struct {
 	Node string
 	// Up are further arguments of the driver's "up".
 	Up []string
-	// APIServers is how many API servers there are; 0 is one. Where there are several, each
-	// process has a Front, and reaches them without its Proxy, whose connections would be
-	// those of the proxy.
-	APIServers int
 	// Options are what every test finds; Usual when Settle is zero.
 	Options Options
 	// Manifest is the file of e2e/testdata that is installed; everything.yaml when it
@@ -74,8 +70,6 @@ func (w Wanted) options() Options {
 	}
 	return w.Options
 }
-
-func (w Wanted) apiServers() int { return max(w.APIServers, 1) }
 
 // manifest is all that the chart installs for this run.
 func (w Wanted) manifest() ([]*unstructured.Unstructured, error) {

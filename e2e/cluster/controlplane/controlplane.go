@@ -30,20 +30,14 @@ type Files struct {
 
 // Component is one program to start, and when it is ready.
 type Component struct {
-	Name string
-	// Program is the name of its program, where that is another.
-	Program string
-	Args    []string
-	Health  string
+	Name   string
+	Args   []string
+	Health string
 }
 
 // Components are the control plane's, in the order they depend on each other.
 func Components(c *state.Cluster, f Files, o Options) []Component {
-	all := []Component{etcd(c, f), apiServer(c, f, o, c.Ports.APIServer)}
-	for i, port := range c.Ports.MoreAPIServers {
-		all = append(all, anotherAPIServer(c, f, o, i+2, port))
-	}
-	return append(all, controllerManager(c, f, o), scheduler(c, f))
+	return []Component{etcd(c, f), apiServer(c, f, o), controllerManager(c, f, o), scheduler(c, f)}
 }
 
 func etcd(c *state.Cluster, f Files) Component {
@@ -68,10 +62,10 @@ func etcd(c *state.Cluster, f Files) Component {
 	}
 }
 
-func apiServer(c *state.Cluster, f Files, o Options, port int) Component {
+func apiServer(c *state.Cluster, f Files, o Options) Component {
 	args := []string{
 		"--bind-address=" + c.Address,
-		"--secure-port=" + strconv.Itoa(port),
+		"--secure-port=" + strconv.Itoa(c.Ports.APIServer),
 		"--advertise-address=" + c.Address,
 		"--service-cluster-ip-range=" + c.ServiceCIDR,
 		"--etcd-servers=" + url(c.Address, c.Ports.Etcd),
@@ -95,21 +89,8 @@ func apiServer(c *state.Cluster, f Files, o Options, port int) Component {
 	return Component{
 		Name:   "kube-apiserver",
 		Args:   append(args, dashed(o.APIServerArgs)...),
-		Health: url(c.Address, port) + "/readyz",
+		Health: url(c.Address, c.Ports.APIServer) + "/readyz",
 	}
-}
-
-// anotherAPIServer is one beside the first, over the same etcd. The controllers and the
-// nodes know the first alone, and so does the Service "kubernetes": an API server is known
-// there by its address, and these have the same.
-func anotherAPIServer(c *state.Cluster, f Files, o Options, number, port int) Component {
-	another := apiServer(c, f, o, port)
-	another.Program = another.Name
-	another.Name += "-" + strconv.Itoa(number)
-	if c.Node == state.NodeKubelet {
-		another.Args = append(another.Args, "--endpoint-reconciler-type=none")
-	}
-	return another
 }
 
 func controllerManager(c *state.Cluster, f Files, o Options) Component {

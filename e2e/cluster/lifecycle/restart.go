@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/cluster/api"
@@ -24,9 +23,6 @@ type Restart struct {
 	// Save and Restore are directories: while everything is down, etcd's data is
 	// copied to the one, or put back from the other, as from a backup.
 	Save, Restore string
-	// Args are key=value, and take the place of the arguments --key=… that the components
-	// were started with, from now on.
-	Args []string
 	// Upgrade starts them again as those of another version of Kubernetes, Host.Kubernetes.
 	Upgrade bool
 }
@@ -50,7 +46,6 @@ func (h Host) Restart(ctx context.Context, name string, r Restart) error {
 		if err != nil {
 			return err
 		}
-		record.Command = replaced(record.Command, r.Args)
 		if r.Upgrade {
 			record.Command[0] = filepath.Join(programs, filepath.Base(record.Command[0]))
 		}
@@ -76,16 +71,13 @@ func (h Host) Restart(ctx context.Context, name string, r Restart) error {
 	})
 }
 
-// replaced is a command with arguments in the place of those of the same keys. Some take
-// several values, and would have both.
-func replaced(command, args []string) []string {
-	command = slices.Clone(command)
-	for _, arg := range args {
-		key, _, _ := strings.Cut(arg, "=")
-		command = slices.DeleteFunc(command, func(old string) bool { return strings.HasPrefix(old, "--"+key+"=") })
-		command = append(command, "--"+arg)
+// find is the record of a component.
+func find(all []process.Record, name, component string) (process.Record, error) {
+	i := slices.IndexFunc(all, func(record process.Record) bool { return record.Component == component })
+	if i < 0 {
+		return process.Record{}, fmt.Errorf("cluster %s has no component %s (cluster status names them)", name, component)
 	}
-	return command
+	return all[i], nil
 }
 
 // again starts a component as it was started before. For a moment the dead one's

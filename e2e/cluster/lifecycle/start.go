@@ -34,7 +34,7 @@ type starter struct {
 
 func (s *starter) start(ctx context.Context, r Request) error {
 	c := s.cluster
-	if err := s.address(c, max(r.APIServers, 1)); err != nil {
+	if err := s.address(c); err != nil {
 		return err
 	}
 	files, err := s.prepare(ctx)
@@ -144,11 +144,7 @@ func (s *starter) nodesReady(ctx context.Context, count int) error {
 
 // beside is the name of a component's program beside the embedding program.
 func (s *starter) beside(component controlplane.Component) string {
-	name := component.Name
-	if component.Program != "" {
-		name = component.Program
-	}
-	return filepath.Join(filepath.Dir(s.binaries.Kubernetes), name)
+	return filepath.Join(filepath.Dir(s.binaries.Kubernetes), component.Name)
 }
 
 // run starts a component in the cluster's network namespace, if it has one.

@@ -39,9 +39,7 @@ type Request struct {
 	// Node is the kind of node; empty for the best that is possible here.
 	Node state.Node
 	// Nodes is how many fake nodes.
-	Nodes int
-	// APIServers is how many API servers; 0 is as many as there are, or one.
-	APIServers   int
+	Nodes        int
 	ControlPlane controlplane.Options
 	// Lifetime is after how long the cluster goes down by itself; 0 for never.
 	Lifetime time.Duration
@@ -104,9 +102,6 @@ func (h Host) existing(ctx context.Context, r Request) (*state.Cluster, error) {
 		if err := Client(c, func(client *api.Client) error { return client.Get(ctx, "/readyz", nil) }); err == nil {
 			if r.Node != "" && r.Node != c.Node {
 				return nil, fmt.Errorf("cluster %s is up with --node=%s, not %s: take it down first (cluster down --name %s), or choose another --name", c.Name, c.Node, r.Node, c.Name)
-			}
-			if there := len(c.Servers()); r.APIServers != 0 && r.APIServers != there {
-				return nil, fmt.Errorf("cluster %s is up with %d API servers, not %d: take it down first (cluster down --name %s), or choose another --name", c.Name, there, r.APIServers, c.Name)
 			}
 			h.Log.Step("cluster %s is up already, with --node=%s, since %s", c.Name, c.Node, c.Created.Local().Format(time.DateTime))
 			return c, nil
@@ -177,7 +172,7 @@ func (h Host) build(ctx context.Context, kind state.Node) (Binaries, error) {
 }
 
 // address gives the cluster what it listens on, and remembers it, so that it can be removed from now on.
-func (h Host) address(c *state.Cluster, servers int) error {
+func (h Host) address(c *state.Cluster) error {
 	others, err := state.All(h.Cache)
 	if err != nil {
 		return err
@@ -196,17 +191,13 @@ func (h Host) address(c *state.Cluster, servers int) error {
 		}
 		c.Index, c.Address, c.HostAddress, c.PodCIDR, c.ServiceCIDR = a.Index, a.Cluster, a.Host, a.Pods, a.Services
 		c.Ports = state.Ports{Etcd: 2379, EtcdPeer: 2380, APIServer: 6443, ControllerManager: 10257, Scheduler: 10259}
-		for more := range servers - 1 {
-			c.Ports.MoreAPIServers = append(c.Ports.MoreAPIServers, c.Ports.APIServer+1+more)
-		}
 	} else {
-		const needed = 5 // and those of more API servers
-		p, err := network.FreePorts(needed+servers-1, ports)
+		p, err := network.FreePorts(5, ports)
 		if err != nil {
 			return err
 		}
 		c.Address, c.HostAddress, c.ServiceCIDR = "127.0.0.1", "127.0.0.1", "10.96.0.0/16"
-		c.Ports = state.Ports{Etcd: p[0], EtcdPeer: p[1], APIServer: p[2], ControllerManager: p[3], Scheduler: p[4], MoreAPIServers: p[needed:]}
+		c.Ports = state.Ports{Etcd: p[0], EtcdPeer: p[1], APIServer: p[2], ControllerManager: p[3], Scheduler: p[4]}
 	}
 	c.Server = fmt.Sprintf("https://%s:%d", c.Address, c.Ports.APIServer)
 	if err := c.MakeDirs(); err != nil {

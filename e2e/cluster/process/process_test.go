@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -54,26 +53,6 @@ func TestAnotherProcessWithTheSameIDIsLeftAlone(t *testing.T) {
 	}
 	if !running.Alive() {
 		t.Error("the process was killed by a record that is not its own")
-	}
-}
-
-func TestASignalReachesTheProcessAlone(t *testing.T) {
-	running, _ := start(t, "told", "trap 'exit 7' TERM; while :; do sleep 0.05; done")
-	stale := running.Record
-	stale.Identity = "somebody else"
-	if err := stale.Signal(syscall.SIGTERM); err == nil {
-		t.Error("a record of another start should not be signalled")
-	}
-	time.Sleep(200 * time.Millisecond) // it sets its trap
-	if err := running.Ended(); err != nil {
-		t.Fatal(err)
-	}
-	if err := running.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	<-running.ended
-	if err := running.Ended(); err == nil || !strings.Contains(err.Error(), "exit status 7") {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -42,17 +42,6 @@ func (r Record) Memory() int64 {
 	return memory(r.PID)
 }
 
-// Signal sends a signal to the process, if it is still the one that was started.
-func (r Record) Signal(signal syscall.Signal) error {
-	if !r.Alive() {
-		return fmt.Errorf("sending %s to %s: process %d has ended", signal, r.Component, r.PID)
-	}
-	if err := syscall.Kill(r.PID, signal); err != nil {
-		return fmt.Errorf("sending %s to %s (process %d): %w", signal, r.Component, r.PID, err)
-	}
-	return nil
-}
-
 // Kill ends the process and its group, if it is still the one that was started.
 func (r Record) Kill() error {
 	if r.PID == os.Getpid() || !r.Alive() {

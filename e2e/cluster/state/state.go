@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"time"
 )
 
@@ -39,7 +37,7 @@ type Cluster struct {
 	Kubernetes string `json:"kubernetes"`
 	// Programs is the directory of the programs that it runs, kubectl among them.
 	Programs string `json:"programs"`
-	// Server is the API server as the host reaches it; the first, where there are several.
+	// Server is the API server as the host reaches it.
 	Server string `json:"server"`
 	// Address is where the cluster's servers listen.
 	Address string `json:"address"`
@@ -61,29 +59,11 @@ type Ports struct {
 	APIServer         int `json:"apiServer"`
 	ControllerManager int `json:"controllerManager"`
 	Scheduler         int `json:"scheduler"`
-	// MoreAPIServers are those of the second API server and those after it.
-	MoreAPIServers []int `json:"moreAPIServers,omitempty"`
 }
 
 // All are the ports of everything.
 func (p Ports) All() []int {
-	return append([]int{p.Etcd, p.EtcdPeer, p.APIServer, p.ControllerManager, p.Scheduler}, p.MoreAPIServers...)
-}
-
-// Servers are the URLs of all API servers as the host reaches them, Server first.
-func (c *Cluster) Servers() []string {
-	all := []string{c.Server}
-	for _, port := range c.Ports.MoreAPIServers {
-		all = append(all, c.url(port))
-	}
-	return all
-}
-
-// Etcd is the URL of etcd.
-func (c *Cluster) Etcd() string { return c.url(c.Ports.Etcd) }
-
-func (c *Cluster) url(port int) string {
-	return "https://" + net.JoinHostPort(c.Address, strconv.Itoa(port))
+	return []int{p.Etcd, p.EtcdPeer, p.APIServer, p.ControllerManager, p.Scheduler}
 }
 
 // ErrNoCluster is wrapped by errors about a cluster that was never brought up.

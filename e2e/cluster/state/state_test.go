@@ -4,7 +4,6 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +44,7 @@ func TestAClusterIsRemembered(t *testing.T) {
 		t.Fatalf("before it is saved: %v, want ErrNoCluster", err)
 	}
 	c := New(cache, "one")
-	c.Node, c.Created, c.Ports.APIServer, c.Ports.MoreAPIServers = NodeKwok, time.Unix(1, 0).UTC(), 20000, []int{20001}
+	c.Node, c.Created, c.Ports.APIServer = NodeKwok, time.Unix(1, 0).UTC(), 20000
 	if err := c.MakeDirs(); err != nil {
 		t.Fatal(err)
 	}
@@ -66,19 +65,5 @@ func TestLinkNamesFitTheKernel(t *testing.T) {
 	host, cluster := New("/c", strings.Repeat("a", 30)).Links()
 	if len(host) > 15 || len(cluster) > 15 || host == cluster {
 		t.Errorf("links %q and %q", host, cluster)
-	}
-}
-
-func TestEachAPIServerHasAURLAndAPort(t *testing.T) {
-	c := New("/c", "one")
-	c.Address, c.Server, c.Ports = "127.0.0.1", "https://127.0.0.1:3", Ports{1, 2, 3, 4, 5, []int{6, 7}}
-	if got, want := c.Servers(), []string{"https://127.0.0.1:3", "https://127.0.0.1:6", "https://127.0.0.1:7"}; !slices.Equal(got, want) {
-		t.Errorf("servers are %v, want %v", got, want)
-	}
-	if got := c.Etcd(); got != "https://127.0.0.1:1" {
-		t.Errorf("etcd is at %s", got)
-	}
-	if got, want := c.Ports.All(), []int{1, 2, 3, 4, 5, 6, 7}; !slices.Equal(got, want) {
-		t.Errorf("ports are %v, want %v", got, want)
 	}
 }

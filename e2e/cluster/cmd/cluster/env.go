@@ -32,10 +32,6 @@ type environment struct {
 	Node       state.Node `json:"node"`
 	Kubeconfig string     `json:"kubeconfig"`
 	Server     string     `json:"server"`
-	// Servers are all API servers, Server first.
-	Servers []string `json:"servers"`
-	// Etcd is what the API servers ask.
-	Etcd string `json:"etcd"`
 	// Address is where the cluster's servers listen.
 	Address string `json:"address"`
 	// HostAddress is where the API server reaches a webhook that runs on the host.
@@ -61,7 +57,7 @@ func envCommand(c *common) *cobra.Command {
 				return err
 			}
 			e := environment{
-				Name: cluster.Name, Node: cluster.Node, Kubeconfig: cluster.Kubeconfig(), Server: cluster.Server, Servers: cluster.Servers(), Etcd: cluster.Etcd(),
+				Name: cluster.Name, Node: cluster.Node, Kubeconfig: cluster.Kubeconfig(), Server: cluster.Server,
 				Address: cluster.Address, HostAddress: cluster.HostAddress, Programs: cluster.Programs, State: cluster.Dir(), Logs: cluster.Logs(),
 			}
 			if asJSON {

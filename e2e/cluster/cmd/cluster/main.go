@@ -41,7 +41,7 @@ func command() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&c.name, "name", "configstamp", "which cluster; several can run side by side")
 	root.AddCommand(
-		upCommand(&c), downCommand(&c), restartCommand(&c), freezeCommand(&c), thawCommand(&c), statusCommand(&c), kubeconfigCommand(&c), envCommand(&c),
+		upCommand(&c), downCommand(&c), restartCommand(&c), statusCommand(&c), kubeconfigCommand(&c), envCommand(&c),
 		buildCommand(), imageCommand(&c), loadImageCommand(&c), certManagerCommand(&c), watchdogCommand(&c),
 	)
 	return root

@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,17 +12,12 @@ import (
 func restartCommand(c *common) *cobra.Command {
 	var r lifecycle.Restart
 	cmd := &cobra.Command{
-		Use:   "restart [--save DIR] [--restore DIR] [--upgrade] [--arg k=v]... COMPONENT...",
+		Use:   "restart [--save DIR] [--restore DIR] [--upgrade] COMPONENT...",
 		Short: "End components of a cluster as a crash does, and start them again",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, components []string) error {
 			if (r.Save != "" || r.Restore != "") && !slices.Contains(components, "etcd") {
 				return errors.New("etcd's data can only be copied while etcd is down: name it too")
-			}
-			for _, arg := range r.Args {
-				if key, _, ok := strings.Cut(arg, "="); !ok || key == "" || strings.HasPrefix(key, "-") {
-					return fmt.Errorf("--arg %s: want key=value, such as etcd-servers=https://127.0.0.1:2379", arg)
-				}
 			}
 			find := hostWithoutSources
 			if r.Upgrade {
@@ -39,7 +32,6 @@ func restartCommand(c *common) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&r.Save, "save", "", "copy etcd's data to this directory in between")
-	cmd.Flags().StringArrayVar(&r.Args, "arg", nil, "key=value, given to the components as --key=value in the place of what they had, from now on; repeatable")
 	cmd.Flags().BoolVar(&r.Upgrade, "upgrade", false, "start them again as those of CONFIGSTAMP_KUBERNETES, such as v1.31 (a downgrade if it is older)")
 	cmd.Flags().StringVar(&r.Restore, "restore", "", "put etcd's data back from this directory in between")
 	return cmd

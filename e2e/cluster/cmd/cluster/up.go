@@ -29,9 +29,6 @@ func upCommand(c *common) *cobra.Command {
 			if r.Nodes < 1 {
 				return fmt.Errorf("--nodes=%d: give at least 1, or --node=none", r.Nodes)
 			}
-			if r.APIServers < 0 {
-				return fmt.Errorf("--apiservers=%d: give at least 1", r.APIServers)
-			}
 			up, err := h.Up(cmd.Context(), r)
 			if err != nil {
 				return err
@@ -43,7 +40,6 @@ func upCommand(c *common) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&kind, "node", "auto", "auto, kubelet (a real node; root on Linux), kwok (fake nodes), or none")
 	flags.IntVar(&r.Nodes, "nodes", 1, "how many fake nodes, with --node=kwok")
-	flags.IntVar(&r.APIServers, "apiservers", 0, "how many API servers over the one etcd, each with a port of its own (env --json names them); 0: one, or what is up already")
 	flags.StringArrayVar(&r.ControlPlane.APIServerArgs, "apiserver-arg", nil, "key=value, given to kube-apiserver as --key=value; repeatable")
 	flags.StringArrayVar(&r.ControlPlane.ControllerManagerArgs, "controller-manager-arg", nil, "the same for kube-controller-manager")
 	flags.DurationVar(&r.Lifetime, "lifetime", 0, "take the cluster down by itself after so long, such as 2h; 0 for never")
