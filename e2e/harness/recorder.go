@@ -50,13 +50,8 @@ type Counts map[string]Count
 
 func newRecorder(ctx context.Context, all dynamic.Interface) (*Recorder, error) {
 	r := &Recorder{workloads: map[object]*history{}, revisions: map[object]map[string]bool{}}
-	return r, r.Follow(ctx, all, "deployment", "statefulset", "daemonset", "cronjob", "replicaset", "controllerrevision")
-}
-
-// Follow has kinds counted too, such as those of a definition that came later.
-func (r *Recorder) Follow(ctx context.Context, all dynamic.Interface, kinds ...string) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(all, 0)
-	for _, kind := range kinds {
+	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "replicaset", "controllerrevision"} {
 		for _, resource := range resources {
 			if resource.short != kind {
 				continue
@@ -71,7 +66,7 @@ func (r *Recorder) Follow(ctx context.Context, all dynamic.Interface, kinds ...s
 				DeleteFunc: func(found any) { see(kind, found) },
 			})
 			if err != nil {
-				return fmt.Errorf("watching %s: %w", resource.Resource, err)
+				return nil, fmt.Errorf("watching %s: %w", resource.Resource, err)
 			}
 		}
 	}
@@ -80,10 +75,10 @@ func (r *Recorder) Follow(ctx context.Context, all dynamic.Interface, kinds ...s
 	defer cancel()
 	for resource, synced := range factory.WaitForCacheSync(bounded.Done()) {
 		if !synced {
-			return errors.New("watching " + resource.Resource + ": no answer")
+			return nil, errors.New("watching " + resource.Resource + ": no answer")
 		}
 	}
-	return nil
+	return r, nil
 }
 
 func (r *Recorder) workload(kind string, found any) {

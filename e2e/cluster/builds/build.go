@@ -76,7 +76,7 @@ func (c Cache) compile(ctx context.Context, p Program, path string) error {
 	defer os.RemoveAll(unfinished)
 
 	args := append([]string{"-C", p.Module, "build"}, flags(p)...)
-	args = append(args, "-o", filepath.Join(unfinished, p.Name), p.pkg())
+	args = append(args, "-o", filepath.Join(unfinished, p.Name), "./"+filepath.ToSlash(p.Package))
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	var output bytes.Buffer

@@ -21,9 +21,6 @@ type Program struct {
 	Name string
 	// Module is the directory of its module, and Package that of its main package below it, "." if it is the same.
 	Module, Package string
-	// Import is the import path of a package of another module instead of Package: go.mod and go.sum say which content it
-	// has.
-	Import string
 	// ModFile is the go.mod to build with, in the module's directory, with its sums beside it; "" is the module's own.
 	ModFile string
 	// LinkerFlags are added to -s -w.
@@ -53,10 +50,6 @@ func key(p Program, toolchain string) (string, error) {
 			return "", fmt.Errorf("reading what %s is built from: %w", p.Name, err)
 		}
 		part(name, content)
-	}
-	if p.Import != "" {
-		part("import", []byte(p.Import))
-		return hex.EncodeToString(hash.Sum(nil))[:keyLength], nil
 	}
 	root := filepath.Join(p.Module, p.Package)
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -91,11 +84,6 @@ func flags(p Program) []string {
 		all = append(all, "-modfile="+p.ModFile)
 	}
 	return all
-}
-
-// pkg is what the go command is told to build, in the module's directory.
-func (p Program) pkg() string {
-	return cmp.Or(p.Import, "./"+filepath.ToSlash(p.Package))
 }
 
 func (p Program) modFile() string { return cmp.Or(p.ModFile, "go.mod") }

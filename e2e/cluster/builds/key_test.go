@@ -107,37 +107,3 @@ func TestEveryVersionIsBuiltAsItself(t *testing.T) {
 		t.Errorf("a version that is not there: %v", err)
 	}
 }
-
-func TestProgramsOfOthersAreKnownByTheirModulesAlone(t *testing.T) {
-	dir := t.TempDir()
-	write := func(file, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("go.mod", "module neighbour")
-	write("go.sum", "a")
-	keyOf := func(path string) string {
-		t.Helper()
-		k, err := key(Sources("").Other(dir, path), "go1.26")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
-	const path = "example.com/argo-cd/v3/cmd"
-	before := keyOf(path)
-	if keyOf("example.com/argo-cd/v3/hack") == before {
-		t.Error("another package should have another key")
-	}
-	write("go.sum", "b")
-	if keyOf(path) == before {
-		t.Error("other versions should change the key")
-	}
-	for path, want := range map[string]string{path: "argo-cd", "example.com/source-controller": "source-controller", "example.com/x/cmd/kyverno": "kyverno"} {
-		if got := Sources("").Other(dir, path).Name; got != want {
-			t.Errorf("%s is called %q, want %q", path, got, want)
-		}
-	}
-}

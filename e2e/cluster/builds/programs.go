@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -105,18 +104,6 @@ func (s Sources) Pause() Program {
 		Usually: "a few seconds",
 	}
 }
-
-// Other is a program that another project publishes as a Go module: the main package of an import path, in the versions
-// that a nested module of ours requires. That module's go.mod names it as a tool, and has no code.
-func (s Sources) Other(module, importPath string) Program {
-	rest := importPath
-	for name := path.Base(rest); name == "cmd" || major.MatchString(name); name = path.Base(rest) {
-		rest = path.Dir(rest)
-	}
-	return Program{Name: path.Base(rest), Module: module, Import: importPath, Usually: "some minutes on two cores"}
-}
-
-var major = regexp.MustCompile(`^v\d+$`)
 
 // CertManagerDefinitions is the directory of cert-manager's CustomResourceDefinitions, in the version that is built.
 func (s Sources) CertManagerDefinitions(ctx context.Context) (string, error) {

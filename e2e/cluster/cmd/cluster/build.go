@@ -12,31 +12,21 @@ import (
 
 // buildCommand fills the cache, which can take minutes, at a moment of the user's choice.
 func buildCommand() *cobra.Command {
-	ours := []string{"kubernetes", "kwok", "cert-manager", "pause"}
-	var module string
-	cmd := &cobra.Command{
-		Use:   "build [kubernetes|kwok|cert-manager|pause]... | build --module DIR IMPORT-PATH...",
-		Short: "Build what is not in the cache yet (all, what is named, or programs of other projects), and print the paths",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if module != "" {
-				return cobra.MinimumNArgs(1)(cmd, args)
-			}
-			return cobra.OnlyValidArgs(cmd, args)
-		},
-		ValidArgs: ours,
+	return &cobra.Command{
+		Use:       "build [kubernetes|kwok|cert-manager|pause]...",
+		Short:     "Build what is not in the cache yet (all, or what is named), and print the paths",
+		ValidArgs: []string{"kubernetes", "kwok", "cert-manager", "pause"},
+		Args:      cobra.OnlyValidArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := host()
 			if err != nil {
 				return err
 			}
 			if len(args) == 0 {
-				args = ours
+				args = cmd.ValidArgs
 			}
 			for _, name := range args {
-				program := h.Sources.Other(module, name)
-				if module == "" {
-					program, err = ourProgram(h, name)
-				}
+				program, err := ourProgram(h, name)
 				if err != nil {
 					return err
 				}
@@ -49,8 +39,6 @@ func buildCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&module, "module", "", "the directory of a module that requires what is to be built")
-	return cmd
 }
 
 func ourProgram(h lifecycle.Host, name string) (builds.Program, error) {
