@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/configstamp/configstamp/e2e/podtruth/process"
+	"github.com/configstamp/configstamp/e2e/pins/process"
 )
 
 // What befalls pods.

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/configstamp/configstamp/e2e/harness"
-	"github.com/configstamp/configstamp/e2e/podtruth/process"
+	"github.com/configstamp/configstamp/e2e/pins/process"
 )
 
 // sidecar is a container that an injector adds. It reads what the app reads, and a ConfigMap

@@ -1,7 +1,7 @@
 // Package pins proves on real containers what docs/pins.md promises (P1 to P5 there): pods of
 // a workload that is held, or that was undone, read the content that their template was stamped
-// with, whatever befalls them. What containers have read is looked at from outside, as in
-// package podtruth.
+// with, whatever befalls them. What containers have read is looked at from outside (package
+// process).
 //
 // Begin at TestHeldPodsKeepTheirContent (held_test.go). room_test.go has a namespace of
 // workloads, act_test.go what befalls their pods, undo_test.go the way back, away_test.go
@@ -25,7 +25,7 @@ var (
 	seed  = flag.Uint64("seed", 1, "which pods these are follows from it")
 )
 
-// The images are all e2e/podtruth/app: workloads that are given another one roll.
+// The images are all e2e/pins/app: workloads that are given another one roll.
 var images = []string{"pins-app:1", "pins-app:2", "pins-app:3"}
 
 // run is the cluster and the product of this test binary.
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(wanted.Main(m, func(r *harness.Run) error {
 		run = r
 		for _, image := range images {
-			if err := run.LoadImage(context.Background(), "./e2e/podtruth/app", image); err != nil {
+			if err := run.LoadImage(context.Background(), "./e2e/pins/app", image); err != nil {
 				return err
 			}
 		}

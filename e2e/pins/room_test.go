@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/e2e/harness"
-	"github.com/configstamp/configstamp/e2e/podtruth/process"
+	"github.com/configstamp/configstamp/e2e/pins/process"
 )
 
 // source is what all of a room read, each workload in its way.

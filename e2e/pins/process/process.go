@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Process is the first one of a container that runs e2e/podtruth/app: its directory in /proc.
+// Process is the first one of a container that runs e2e/pins/app: its directory in /proc.
 type Process string
 
 // First are the first processes of all containers that run the app, by the container's ID.
@@ -58,43 +58,10 @@ func (p Process) Environment() (map[string]string, error) {
 	return environment, nil
 }
 
-// Prefixed are the variables with a prefix, without it.
-func Prefixed(environment map[string]string, prefix string) map[string]string {
-	found := map[string]string{}
-	for name, value := range environment {
-		if key, ok := strings.CutPrefix(name, prefix); ok {
-			found[key] = value
-		}
-	}
-	return found
-}
-
 // File is what a file holds that the process sees.
 func (p Process) File(path ...string) (string, error) {
-	text, err := os.ReadFile(p.path(path...))
+	text, err := os.ReadFile(filepath.Join(append([]string{string(p), "root"}, path...)...))
 	return string(text), err
-}
-
-// Files are those that a volume shows at a directory, with their content.
-func (p Process) Files(dir ...string) (map[string]string, error) {
-	entries, err := os.ReadDir(p.path(dir...))
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]string{}
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), "..") {
-			continue
-		}
-		if found[entry.Name()], err = p.File(append(dir, entry.Name())...); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
-func (p Process) path(path ...string) string {
-	return filepath.Join(append([]string{string(p), "root"}, path...)...)
 }
 
 // Kill ends the process at once, and so its container.

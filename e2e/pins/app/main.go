@@ -4,8 +4,6 @@
 //
 //	app strict 3000    exits at once when $SETTING says "bad"
 //	app lenient 3001   takes whatever it gets
-//
-// GET /ill has every later GET / fail, as a liveness probe notices.
 package main
 
 import (
@@ -14,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -32,15 +29,7 @@ func run() error {
 	if os.Args[1] == "strict" && strings.Contains(os.Getenv("SETTING"), "bad") {
 		return errors.New("there is a mistake in SETTING")
 	}
-	var ill atomic.Bool
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/ill":
-			ill.Store(true)
-		case ill.Load():
-			w.WriteHeader(http.StatusInternalServerError)
-		}
-	})
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	server := &http.Server{Addr: ":" + os.Args[2], Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	return server.ListenAndServe()
 }
