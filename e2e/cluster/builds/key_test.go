@@ -94,7 +94,7 @@ func TestEveryVersionIsBuiltAsItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, minor := range []string{"v1.30", "v1.31", "v1.32", "v1.33", "v1.34", "v1.35", "v1.36", "v1.37", ""} {
+	for _, minor := range []string{"v1.30", "v1.37", ""} {
 		program, err := sources.Kubernetes(minor)
 		if err != nil {
 			t.Error(err)
@@ -103,7 +103,7 @@ func TestEveryVersionIsBuiltAsItself(t *testing.T) {
 			t.Errorf("%q is built with %s, want %s", minor, program.LinkerFlags, want)
 		}
 	}
-	if _, err := sources.Kubernetes("v1.29"); err == nil || !strings.Contains(err.Error(), "v1.37 or v1.30 or v1.31") {
+	if _, err := sources.Kubernetes("v1.29"); err == nil || !strings.Contains(err.Error(), "v1.37 or v1.30;") {
 		t.Errorf("a version that is not there: %v", err)
 	}
 }

@@ -42,8 +42,8 @@ func FindSources(getenv func(string) string) (Sources, error) {
 // DefaultKubernetes is the minor version that the module of Kubernetes itself has.
 const DefaultKubernetes = "v1.37"
 
-// Kubernetes is etcd, the control plane, the node and kubectl, of a minor version such as v1.31; "" is the default. The
-// versions that there are have a file each beside the module, kubernetes/versions/v1.31.mod: the same program, built with
+// Kubernetes is etcd, the control plane, the node and kubectl, of a minor version such as v1.30; "" is the default. The
+// versions that there are have a file each beside the module, kubernetes/versions/v1.30.mod: the same program, built with
 // other modules.
 func (s Sources) Kubernetes(minor string) (Program, error) {
 	p := Program{

@@ -23,8 +23,6 @@ type Restart struct {
 	// Save and Restore are directories: while everything is down, etcd's data is
 	// copied to the one, or put back from the other, as from a backup.
 	Save, Restore string
-	// Upgrade starts them again as those of another version of Kubernetes, Host.Kubernetes.
-	Upgrade bool
 }
 
 // Restart ends components of a cluster without asking, and starts them again as they were.
@@ -34,20 +32,11 @@ func (h Host) Restart(ctx context.Context, name string, r Restart) error {
 		return err
 	}
 	defer release()
-	programs := ""
-	if r.Upgrade { // it may have to be built, so nothing is down yet
-		if programs, err = h.Programs(ctx); err != nil {
-			return err
-		}
-	}
 	var records []process.Record
 	for _, component := range r.Components {
 		record, err := find(all, name, component)
 		if err != nil {
 			return err
-		}
-		if r.Upgrade {
-			record.Command[0] = filepath.Join(programs, filepath.Base(record.Command[0]))
 		}
 		records = append(records, record)
 	}

@@ -28,7 +28,7 @@ type Host struct {
 	// Cache is the directory of built programs and of clusters.
 	Cache   string
 	Sources builds.Sources
-	// Kubernetes is its minor version, such as v1.31; "" is the default.
+	// Kubernetes is its minor version, such as v1.30; "" is the default.
 	Kubernetes string
 	Log        *progress.Log
 }

@@ -33,7 +33,7 @@ type Cluster struct {
 	Created time.Time `json:"created"`
 	// Ready is written when everything was up once; a cluster without it was interrupted.
 	Ready bool `json:"ready"`
-	// Kubernetes is the minor version that its node was made for, such as v1.31.
+	// Kubernetes is the minor version that its node was made for, such as v1.30.
 	Kubernetes string `json:"kubernetes"`
 	// Programs is the directory of the programs that it runs, kubectl among them.
 	Programs string `json:"programs"`

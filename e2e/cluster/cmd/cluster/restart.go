@@ -12,18 +12,14 @@ import (
 func restartCommand(c *common) *cobra.Command {
 	var r lifecycle.Restart
 	cmd := &cobra.Command{
-		Use:   "restart [--save DIR] [--restore DIR] [--upgrade] COMPONENT...",
+		Use:   "restart [--save DIR] [--restore DIR] COMPONENT...",
 		Short: "End components of a cluster as a crash does, and start them again",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, components []string) error {
 			if (r.Save != "" || r.Restore != "") && !slices.Contains(components, "etcd") {
 				return errors.New("etcd's data can only be copied while etcd is down: name it too")
 			}
-			find := hostWithoutSources
-			if r.Upgrade {
-				find = host
-			}
-			h, err := find()
+			h, err := hostWithoutSources()
 			if err != nil {
 				return err
 			}
@@ -32,7 +28,6 @@ func restartCommand(c *common) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&r.Save, "save", "", "copy etcd's data to this directory in between")
-	cmd.Flags().BoolVar(&r.Upgrade, "upgrade", false, "start them again as those of CONFIGSTAMP_KUBERNETES, such as v1.31 (a downgrade if it is older)")
 	cmd.Flags().StringVar(&r.Restore, "restore", "", "put etcd's data back from this directory in between")
 	return cmd
 }
