@@ -84,29 +84,18 @@ func (c *Cluster) LoadImage(ctx context.Context, image, version string) error {
 // Kubectl runs kubectl, which must succeed, and returns what it printed.
 func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
-	return c.kubectl(t, "", args...)
-}
-
-// Own is Kubectl in configstamp's own namespace.
-func (c *Cluster) Own(t testing.TB, args ...string) string {
-	t.Helper()
-	return c.kubectl(t, "", append([]string{"--namespace=" + harness.OwnNamespace}, args...)...)
-}
-
-// Apply is kubectl apply, client-side, of a manifest.
-func (c *Cluster) Apply(t testing.TB, manifest string) string {
-	t.Helper()
-	return c.kubectl(t, manifest, "apply", "-f", "-")
-}
-
-func (c *Cluster) kubectl(t testing.TB, stdin string, args ...string) string {
-	t.Helper()
-	result, err := c.Run.Kubectl(stdin, args...)
+	result, err := c.Run.Kubectl("", args...)
 	harness.Must(t, err)
 	if result.Code != 0 {
 		t.Fatalf("kubectl %s: exit code %d\n%s%s", strings.Join(args, " "), result.Code, result.Stdout, result.Stderr)
 	}
 	return result.Stdout
+}
+
+// Own is Kubectl in configstamp's own namespace.
+func (c *Cluster) Own(t testing.TB, args ...string) string {
+	t.Helper()
+	return c.Kubectl(t, append([]string{"--namespace=" + harness.OwnNamespace}, args...)...)
 }
 
 // Helm runs helm, in the checkout's root and as the administrator, and returns
