@@ -127,30 +127,3 @@ func anchors(t *testing.T, page string) []string {
 	}
 	return found
 }
-
-// The page that shows where to change what names files that are there.
-func TestHowAChangeTravelsNamesFilesThatAreThere(t *testing.T) {
-	page, err := os.ReadFile("how-a-change-travels.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]bool{}
-	for _, folder := range []string{"checksum", "controller", "internal/forecast", "internal/impact", "internal/index", "internal/rollout", "internal/source", "internal/throttle", "internal/waiting", "internal/workload", "webhook"} {
-		paths, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range paths {
-			files[filepath.Base(path)], files[folder+"/"+filepath.Base(path)] = true, true
-		}
-	}
-	names := regexp.MustCompile(`[\w/]+\.go\b`).FindAllString(string(page), -1)
-	for _, name := range names {
-		if !files[name] {
-			t.Errorf("it names %s, which is not there", name)
-		}
-	}
-	if len(names) < 40 {
-		t.Errorf("it names only %d files", len(names))
-	}
-}
