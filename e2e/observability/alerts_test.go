@@ -54,9 +54,9 @@ func TestEachAlertTellsWhatToDo(t *testing.T) {
 		if !slices.Contains([]string{"critical", "warning", "info"}, alert.Labels["severity"]) {
 			t.Errorf("%s: severity %q, want critical, warning or info", alert.Alert, alert.Labels["severity"])
 		}
-		for _, annotation := range []string{"summary", "description"} {
-			if text := alert.Annotations[annotation]; !strings.HasSuffix(text, ".") {
-				t.Errorf("%s: %s %q, want a sentence", alert.Alert, annotation, text)
+		for _, annotation := range []string{"summary", "description", "command"} {
+			if alert.Annotations[annotation] == "" {
+				t.Errorf("%s has no %s", alert.Alert, annotation)
 			}
 		}
 		want := "https://github.com/configstamp/configstamp/blob/main/docs/runbooks.md#" + strings.ToLower(alert.Alert)
@@ -68,53 +68,21 @@ func TestEachAlertTellsWhatToDo(t *testing.T) {
 
 var heading = regexp.MustCompile(`(?m)^## (Configstamp\w+)\n`)
 
-// TestEachAlertHasARunbook, and each runbook an alert, with what it means, how to
-// look and how to fix it. What the alert says to begin with stands there. Who has no plugin
-// of kubectl finds another command.
+// TestEachAlertHasARunbook, to which its link leads, and each runbook an alert.
 func TestEachAlertHasARunbook(t *testing.T) {
-	text := read(t, runbooksFile)
-	sections := map[string]string{}
-	places := heading.FindAllStringSubmatchIndex(text, -1)
-	for i, place := range places {
-		end := len(text)
-		if i+1 < len(places) {
-			end = places[i+1][0]
-		}
-		sections[text[place[2]:place[3]]] = text[place[1]:end]
+	sections := map[string]bool{}
+	for _, found := range heading.FindAllStringSubmatch(read(t, runbooksFile), -1) {
+		sections[found[1]] = true
 	}
 	for _, alert := range alerts(t) {
-		section, explained := sections[alert.Alert]
-		if !explained {
+		if !sections[alert.Alert] {
 			t.Errorf("%s has no section of %s", alert.Alert, runbooksFile)
-		}
-		for _, part := range []string{"**What it means.**", "**What users notice.**", "**How to look.**", "**How to fix.**"} {
-			if explained && !strings.Contains(section, part) {
-				t.Errorf("%s in %s lacks %s", alert.Alert, runbooksFile, part)
-			}
-		}
-		first := alert.Annotations["command"]
-		if explained && (!strings.HasPrefix(first, "kubectl ") || !strings.Contains(commandsOf(section), first)) {
-			t.Errorf("%s in %s does not have the command that the alert names: %q", alert.Alert, runbooksFile, first)
-		}
-		if explained && strings.Count(commandsOf(section), "kubectl ") == strings.Count(commandsOf(section), "kubectl configstamp ") {
-			t.Errorf("%s in %s names no command for who has no plugin", alert.Alert, runbooksFile)
 		}
 		delete(sections, alert.Alert)
 	}
 	for name := range sections {
 		t.Errorf("%s in %s is about no alert", name, runbooksFile)
 	}
-}
-
-// commandsOf are the blocks of commands in a section.
-func commandsOf(section string) string {
-	var blocks []string
-	for i, part := range strings.Split(section, "```\n") {
-		if i%2 == 1 {
-			blocks = append(blocks, part)
-		}
-	}
-	return strings.Join(blocks, "\n")
 }
 
 // TestEachAlertIsTested: promtool runs the cases, but does not miss any.
