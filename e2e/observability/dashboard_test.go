@@ -71,7 +71,7 @@ func dashboardQueries(t *testing.T) (all []query) {
 func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	known := knownMetrics(t)
 	for _, query := range dashboardQueries(t) {
-		for _, problem := range problems(query.expr, known, map[string]bool{}) {
+		for _, problem := range problems(query.expr, known) {
 			t.Errorf("%s: %s", query.panel, problem)
 		}
 	}
