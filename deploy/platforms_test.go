@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -207,27 +206,13 @@ func TestCommonLabelsTolerationsAndEnvironment(t *testing.T) {
 	}
 }
 
-// Each file of values renders, and its page shows it as it is.
+// Each file of values renders.
 func TestPlatforms(t *testing.T) {
 	files, err := filepath.Glob("platforms/*.yaml")
 	if err != nil || len(files) != 5 {
 		t.Fatalf("%v: %v", files, err)
 	}
 	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		t.Run(name, func(t *testing.T) {
-			rendered(t, "--values="+file)
-			values, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			page, err := os.ReadFile(filepath.Join("..", "docs", "platforms", name+".md"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(string(page), "```yaml\n"+string(values)+"```\n") {
-				t.Errorf("docs/platforms/%s.md does not show %s as it is", name, file)
-			}
-		})
+		t.Run(filepath.Base(file), func(t *testing.T) { rendered(t, "--values="+file) })
 	}
 }
