@@ -19,12 +19,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
@@ -207,17 +207,17 @@ func TestNoVerbosityLogsBodies(t *testing.T) {
 
 // What each process does when it is told to stop ends before the kubelet kills it.
 func TestWhatIsSentAtTheEndFitsTheGracePeriod(t *testing.T) {
-	chart, err := os.ReadFile(filepath.Join("..", "..", "deploy", "chart", "templates", "deployment.yaml"))
+	manifest, err := os.ReadFile(filepath.Join("..", "..", "deploy", "install.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile(`terminationGracePeriodSeconds: (\d+)`).FindSubmatch(chart)
-	if found == nil {
-		t.Fatal("the chart gives no terminationGracePeriodSeconds")
-	}
-	grace, err := time.ParseDuration(string(found[1]) + "s")
-	if err != nil {
-		t.Fatal(err)
+	var grace time.Duration
+	for _, text := range bytes.Split(manifest, []byte("\n---\n")) {
+		if bytes.Contains(text, []byte("\nkind: Deployment\n")) {
+			var deployment appsv1.Deployment
+			read(t, text, &deployment)
+			grace = time.Duration(*deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+		}
 	}
 	flags := webhookCommand().Flags()
 	linger, _ := flags.GetDuration("shutdown-linger")
