@@ -74,18 +74,17 @@ func (w *world) reached(c *content) (workloads, namespaces int) {
 func TestStory_ABundleIn200NamespacesGood(t *testing.T) {
 	w := bundled(t)
 	w.begins()
-	end := w.tell("a-bundle-in-200-namespaces-good", "A good bundle rolls 600 workloads in 200 namespaces, as one change.\nTen may be under way at once, each takes 24 s: that is 24 min, and some steps before.", true)
+	w.tell("A good bundle rolls 600 workloads in 200 namespaces, as one change.\nTen may be under way at once, each takes 24 s: that is 24 min, and some steps before.", true)
 	w.bundle(w.content(fine))
 	w.pass(30 * time.Minute)
 	w.checkRolled(3 * tenants)
 	w.checkHalts(0)
-	end()
 }
 
 func TestStory_ABundleIn200NamespacesBad(t *testing.T) {
 	w := bundled(t)
 	w.begins()
-	end := w.tell("a-bundle-in-200-namespaces-bad", "A bad bundle reaches two workloads in two namespaces. An hour later one more namespace tries.\nWhen the bundle is mended all roll.", true)
+	w.tell("A bad bundle reaches two workloads in two namespaces. An hour later one more namespace tries.\nWhen the bundle is mended all roll.", true)
 	bad := w.content(crashes)
 	w.bundle(bad)
 	w.pass(time.Hour)
@@ -99,7 +98,7 @@ func TestStory_ABundleIn200NamespacesBad(t *testing.T) {
 	w.bundle(w.content(fine))
 	w.pass(time.Hour)
 	w.checkRolled(3 * tenants)
-	end()
+	w.keep("a-bundle-in-200-namespaces-bad")
 }
 
 // ConfigMaps have text and binary keys. A store of certificates that has a password (PKCS12) has
@@ -147,18 +146,18 @@ func TestStory_ABundleBesideATenantThatAlwaysFails(t *testing.T) {
 		a.allergic, a.order = true, &order
 	}
 	w.begins()
-	end := w.tell("a-bundle-beside-a-tenant-that-always-fails", "A good bundle, and a tenant whose workloads fail whatever they roll for, and who leads.\nIts own namespace halts; all others end rolled.", true)
+	w.tell("A good bundle, and a tenant whose workloads fail whatever they roll for, and who leads.\nIts own namespace halts; all others end rolled.", true)
 	w.bundle(w.content(fine))
 	w.pass(40 * time.Minute)
 	w.checkRolled(3*tenants + 1)
-	end()
+	w.checkHalts(1)
 }
 
 func TestStory_AaAndZz(t *testing.T) {
 	w := bundled(t)
 	aa, zz := w.add(deployment("aa-prod", "web", "web")), w.add(deployment("zz-prod", "web", "web"))
 	w.begins()
-	end := w.tell("aa-and-zz", "While a bundle rolls in 200 namespaces, two changes are made at one instant, in namespaces aa-prod and zz-prod.\nBoth roll soon: nobody is served by the alphabet.", true)
+	w.tell("While a bundle rolls in 200 namespaces, two changes are made at one instant, in namespaces aa-prod and zz-prod.\nBoth roll soon: nobody is served by the alphabet.", true)
 	w.bundle(w.content(fine))
 	w.pass(30 * time.Second)
 	edited := w.now
@@ -169,7 +168,7 @@ func TestStory_AaAndZz(t *testing.T) {
 		w.soon(a, edited, time.Minute)
 	}
 	w.checkRolled(3*tenants + 2)
-	end()
+	w.checkHalts(0)
 }
 
 // soon checks that a workload has rolled by us soon after a time.

@@ -17,16 +17,18 @@ func TestStory_TenStuck(t *testing.T) {
 	app := w.add(deployment("shop", "web-app", "web"))
 	w.lead()
 	w.pass(2 * time.Minute)
-	end := w.tell("ten-stuck", "Ten Deployments with progressDeadlineSeconds: 86400 roll, and their pods cannot be scheduled.\nThey hold ten slots for the rollout deadline, ten minutes, and no longer.", false)
+	w.tell("Ten Deployments with progressDeadlineSeconds: 86400 roll, and their pods cannot be scheduled.\nThey hold ten slots for the rollout deadline, ten minutes, and no longer.", false)
 	for n := range 10 {
 		w.edit(place(fmt.Sprintf("tenant-%d", n%2), fmt.Sprintf("config-%d", n)), w.content(fine))
 	}
 	w.pass(time.Minute)
 	edited := w.now
 	w.edit(web, w.content(fine))
+	w.pass(5 * time.Minute)
+	w.checkRolled(10) // which hold all slots
 	w.pass(3 * 24 * time.Hour)
+	w.checkRolled(11)
 	w.soon(app, edited, w.limits.RolloutDeadline+time.Minute)
-	end()
 }
 
 func TestStory_TenUnknown(t *testing.T) {
@@ -37,16 +39,18 @@ func TestStory_TenUnknown(t *testing.T) {
 	app := w.add(deployment("shop", "web-app", "web"))
 	w.lead()
 	w.pass(2 * time.Minute)
-	end := w.tell("ten-unknown", "Ten Knative Services stay Unknown.", false)
+	w.tell("Ten Knative Services stay Unknown.", false)
 	for n := range 10 {
 		w.edit(place(fmt.Sprintf("tenant-%d", n%2), fmt.Sprintf("config-%d", n)), w.content(fine))
 	}
 	w.pass(time.Minute)
 	edited := w.now
 	w.edit(web, w.content(fine))
+	w.pass(5 * time.Minute)
+	w.checkRolled(10) // which hold all slots
 	w.pass(3 * 24 * time.Hour)
+	w.checkRolled(11)
 	w.soon(app, edited, w.limits.RolloutDeadline+time.Minute)
-	end()
 }
 
 func TestStory_ALostAnswer(t *testing.T) {
@@ -55,14 +59,14 @@ func TestStory_ALostAnswer(t *testing.T) {
 	db.replicas, db.pace, db.loses = 20, time.Minute, true
 	w.lead()
 	w.pass(2 * time.Minute)
-	end := w.tell("a-lost-answer", "The answer to the patch of a StatefulSet is lost, which takes twenty minutes for its twenty pods.\nWhat its status says before the watch tells of the patch is no progress.", false)
+	w.tell("The answer to the patch of a StatefulSet is lost, which takes twenty minutes for its twenty pods.\nWhat its status says before the watch tells of the patch is no progress.", false)
 	w.edit(web, w.content(fine))
 	w.pass(time.Hour)
 	w.checkRolled(1)
+	w.checkHalts(0)
 	if db.failed {
 		w.errorf("%s counts as failed, though it went on all the time", db.name())
 	}
-	end()
 }
 
 func TestStory_AKnativeServiceAndANewLeader(t *testing.T) {
@@ -72,13 +76,13 @@ func TestStory_AKnativeServiceAndANewLeader(t *testing.T) {
 	w.add(deployment("shop", "web-app", "web"))
 	w.lead()
 	w.pass(2 * time.Minute)
-	end := w.tell("a-knative-service-and-a-new-leader", "A bad edit reaches a Knative Service, whose pods cannot be selected: its condition alone tells since when it is Unknown.\nA new leader finds that it rolls.", false)
+	w.tell("A bad edit reaches a Knative Service, whose pods cannot be selected: its condition alone tells since when it is Unknown.\nA new leader finds that it rolls.", false)
 	w.edit(web, w.content(crashes))
 	w.pass(5 * time.Minute)
 	w.lead()
 	w.pass(time.Hour)
 	w.checkRolled(1)
-	end()
+	w.checkHalts(1)
 }
 
 func TestStory_ResumingOneOfTwo(t *testing.T) {
@@ -88,7 +92,7 @@ func TestStory_ResumingOneOfTwo(t *testing.T) {
 	w.add(deployment("shop", "web-app", "one", "two"))
 	w.lead()
 	w.pass(2 * time.Minute)
-	end := w.tell("resuming-one-of-two", "Two bad edits halt, of ConfigMaps that a third workload uses both. A new leader begins, and a person lets the first go on.\nThat is no word on the second.", false)
+	w.tell("Two bad edits halt, of ConfigMaps that a third workload uses both. A new leader begins, and a person lets the first go on.\nThat is no word on the second.", false)
 	w.edit(place("shop", "one"), w.content(crashes))
 	w.pass(5 * time.Minute)
 	w.edit(place("shop", "two"), w.content(crashes))
@@ -98,7 +102,9 @@ func TestStory_ResumingOneOfTwo(t *testing.T) {
 	w.resume(place("shop", "one"))
 	w.pass(time.Hour)
 	w.checkRolled(2)
-	end()
+	if w.halts[place("shop", "one")] || !w.halts[place("shop", "two")] {
+		w.errorf("what is halted is %v, want the second alone", w.halts)
+	}
 }
 
 func TestStory_TwoBusy(t *testing.T) {
@@ -114,7 +120,7 @@ func TestStory_TwoBusy(t *testing.T) {
 	w.see(agent)
 	w.generates(scaled, 0)
 	w.pass(5 * time.Minute)
-	end := w.tell("two-busy", "A DaemonSet rolls an image over 5,000 nodes for four hours, an autoscaler makes new generations of a Deployment, and a third workload crashes until an edit mends it.\nThe busy ones are waited for no longer than the rollout deadline, and not one for the other.", false)
+	w.tell("A DaemonSet rolls an image over 5,000 nodes for four hours, an autoscaler makes new generations of a Deployment, and a third workload crashes until an edit mends it.\nThe busy ones are waited for no longer than the rollout deadline, and not one for the other.", false)
 	edited := w.now
 	sick.broken = false // by what it gets
 	w.edit(place("infra", "web"), w.content(fine))
@@ -124,7 +130,6 @@ func TestStory_TwoBusy(t *testing.T) {
 	for _, a := range []*app{agent, scaled, sick} {
 		w.soon(a, edited, 3*w.limits.RolloutDeadline+5*time.Minute)
 	}
-	end()
 }
 
 func TestStory_APausedCanary(t *testing.T) {
@@ -137,7 +142,7 @@ func TestStory_APausedCanary(t *testing.T) {
 	}
 	w.lead()
 	w.pass(2 * time.Minute)
-	end := w.tell("a-paused-canary", "An Argo Rollout leads, and stands at pause: {} after its first pod: it is neither under way nor proven, and others roll.\nA person aborts it: the change halts. The content is put back.", false)
+	w.tell("An Argo Rollout leads, and stands at pause: {} after its first pod: it is neither under way nor proven, and others roll.\nA person aborts it: the change halts. The content is put back.", false)
 	was := w.contents[web]
 	w.edit(web, w.content(fine))
 	w.pass(40 * time.Second)
@@ -156,7 +161,6 @@ func TestStory_APausedCanary(t *testing.T) {
 	w.promote(checkout, checkout.generation)
 	w.pass(10 * time.Minute)
 	w.checkRolled(7)
-	end()
 }
 
 func TestStory_ADaemonSetOf5000(t *testing.T) {
@@ -168,14 +172,14 @@ func TestStory_ADaemonSetOf5000(t *testing.T) {
 	small := w.add(deployment("infra", "small", "web"))
 	w.lead()
 	w.pass(2 * time.Minute)
-	end := w.tell("a-daemonset-of-5000", "A DaemonSet on 5,000 nodes, a Deployment of 50 pods and one of three use a ConfigMap.\nThe smallest goes first, whatever their names are.", false)
+	w.tell("A DaemonSet on 5,000 nodes, a Deployment of 50 pods and one of three use a ConfigMap.\nThe smallest goes first, whatever their names are.", false)
 	w.edit(place("infra", "web"), w.content(fine))
 	w.pass(3 * time.Hour)
 	w.checkRolled(3)
+	w.checkHalts(0)
 	if !small.began.Before(big.began) || big.began.After(agent.began) {
 		w.errorf("the order is small at %s, big at %s, agent at %s", clock(small.began.Sub(w.zero)), clock(big.began.Sub(w.zero)), clock(agent.began.Sub(w.zero)))
 	}
-	end()
 }
 
 func TestStory_ANewLeaderDuringANodeUpgrade(t *testing.T) {
@@ -186,7 +190,7 @@ func TestStory_ANewLeaderDuringANodeUpgrade(t *testing.T) {
 	app := w.add(deployment("shop", "web-app", "web"))
 	w.lead()
 	w.pass(time.Hour)
-	end := w.tell("a-new-leader-during-a-node-upgrade", "Nodes are upgraded, so that 40 workloads lack a pod for an hour, and somebody has just restarted them too.\nA new leader begins. They roll for other reasons, and take no slots.", false)
+	w.tell("Nodes are upgraded, so that 40 workloads lack a pod for an hour, and somebody has just restarted them too.\nA new leader begins. They roll for other reasons, and take no slots.", false)
 	for n, ref := range w.refs() {
 		if ref == app.ref {
 			continue
@@ -204,7 +208,6 @@ func TestStory_ANewLeaderDuringANodeUpgrade(t *testing.T) {
 	w.edit(web, w.content(fine))
 	w.pass(2 * time.Hour)
 	w.soon(app, edited, time.Minute)
-	end()
 }
 
 // restart is kubectl rollout restart.

@@ -6,14 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
-var update = flag.Bool("update", false, "write the golden logs anew")
+var update = flag.Bool("update", false, "write the stories in testdata anew")
 
 // log is a story: one line for each thing that happens, with the minutes and seconds
 // since it began. Of a long story one line for each minute
@@ -124,48 +123,33 @@ func (w *world) sayCount(who, what string, n int) {
 	}
 }
 
-// tell begins a story; its end compares the log with what is on record, unless the
-// story has gone wrong.
-func (w *world) tell(name, text string, summary bool) (end func()) {
+// tell begins a story. It is printed if it goes wrong.
+func (w *world) tell(text string, summary bool) {
 	w.zero = w.now
 	w.log = &log{summary: summary, counts: map[string]int{}}
 	w.heading(text)
-	return func() {
-		w.t.Helper()
-		w.flush()
-		if w.t.Failed() {
+	w.t.Cleanup(func() {
+		if w.flush(); w.t.Failed() {
 			w.t.Log("\n" + w.log.text.String())
-			return
 		}
-		compare(w.t, name, w.log.text.String())
-	}
+	})
 }
 
-func compare(t *testing.T, name, is string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".log")
-	if *update {
+// keep ends a story that is kept for people to read, in testdata.
+func (w *world) keep(name string) {
+	w.t.Helper()
+	w.flush()
+	path, is := filepath.Join("testdata", name+".log"), w.log.text.String()
+	if *update && !w.t.Failed() {
 		if err := os.WriteFile(path, []byte(is), 0o644); err != nil {
-			t.Fatal(err)
+			w.t.Fatal(err)
 		}
-		return
 	}
 	was, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	if string(was) != is {
-		t.Errorf("%s is another story now (go test ./internal/rollout -update writes it):\n%s", path, difference(string(was), is))
+		w.t.Errorf("%s is stale: go test ./internal/rollout -run TestStory -update writes it", path)
 	}
-}
-
-// difference is the first lines that differ.
-func difference(was, is string) string {
-	before, after := strings.Split(was, "\n"), strings.Split(is, "\n")
-	for i := range min(len(before), len(after)) {
-		if before[i] != after[i] {
-			return fmt.Sprintf("line %d was  %s\nline %d is   %s", i+1, before[i], i+1, after[i])
-		}
-	}
-	return fmt.Sprintf("%d lines, and %d now", len(before), len(after))
 }

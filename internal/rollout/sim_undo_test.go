@@ -185,7 +185,7 @@ func (w *world) acceptAll() {
 
 func TestStory_AnUndoHoldsTheOthers(t *testing.T) {
 	w := shop(t)
-	end := w.tell("an-undo-holds-the-others", "Somebody undoes a workload that a good edit has reached: the others wait, also under a new leader, until the content is accepted for it.", false)
+	w.tell("Somebody undoes a workload that a good edit has reached: the others wait, also under a new leader, until the content is accepted for it.", false)
 	w.edit(web, w.content(fine))
 	w.pass(30 * time.Second)
 	api := w.deployment("shop", "api")
@@ -198,14 +198,16 @@ func TestStory_AnUndoHoldsTheOthers(t *testing.T) {
 	w.accept(api)
 	w.pass(time.Hour)
 	w.checkCarried(4)
-	end()
+	w.keep("an-undo-holds-the-others")
 }
 
 func TestStory_AnUndoMendsTheFailed(t *testing.T) {
 	w := shop(t)
-	end := w.tell("an-undo-mends-the-failed", "A bad edit stops at one workload, which an undo brings back to health with the old content. That ends no halt, nor does a new leader. The fix rolls to all.", false)
+	w.tell("A bad edit stops at one workload, which an undo brings back to health with the old content. That ends no halt, nor does a new leader. The fix rolls to all.", false)
 	w.edit(web, w.content(crashes))
 	w.pass(5 * time.Minute)
+	w.checkCarried(1)
+	w.checkHalts(1)
 	w.undo(w.deployment("shop", "api"), 1)
 	w.pass(time.Hour)
 	w.checkCarried(0)
@@ -215,12 +217,11 @@ func TestStory_AnUndoMendsTheFailed(t *testing.T) {
 	w.edit(web, w.content(fine))
 	w.pass(time.Hour)
 	w.checkCarried(4)
-	end()
 }
 
 func TestStory_AnUndoAndSomebodyWhoResumes(t *testing.T) {
 	w := shop(t)
-	end := w.tell("an-undo-and-somebody-who-resumes", "Somebody undoes the first workload of a good edit, and lets the change go on for the others. It keeps the old content until the next edit.", false)
+	w.tell("Somebody undoes the first workload of a good edit, and lets the change go on for the others. It keeps the old content until the next edit.", false)
 	w.edit(web, w.content(fine))
 	w.pass(10 * time.Second)
 	w.undo(w.deployment("shop", "api"), 1)
@@ -232,7 +233,6 @@ func TestStory_AnUndoAndSomebodyWhoResumes(t *testing.T) {
 	w.edit(web, w.content(fine))
 	w.pass(time.Hour)
 	w.checkCarried(4)
-	end()
 }
 
 // checkCarried checks how many workloads carry what web holds.
