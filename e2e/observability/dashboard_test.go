@@ -107,7 +107,7 @@ func TestEachPanelCanBeRead(t *testing.T) {
 		if panel.Type == "row" {
 			continue
 		}
-		if len(panel.Targets) == 0 || !strings.HasSuffix(panel.Description, ".") || panel.FieldConfig.Defaults.Unit == "" || panel.Datasource.UID != "${datasource}" {
+		if len(panel.Targets) == 0 || panel.Description == "" || panel.FieldConfig.Defaults.Unit == "" || panel.Datasource.UID != "${datasource}" {
 			t.Errorf("%s: %d queries, description %q, unit %q, data source %q", panel.Title, len(panel.Targets), panel.Description, panel.FieldConfig.Defaults.Unit, panel.Datasource.UID)
 		}
 		refs := map[string]bool{}
