@@ -8,6 +8,7 @@ package fakeapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -38,6 +39,7 @@ type Server struct {
 	Intercept func(w http.ResponseWriter, r *http.Request) bool
 
 	http   *httptest.Server
+	dial   func(ctx context.Context, network, address string) (net.Conn, error) // nil: over sockets
 	codec  serializer.CodecFactory
 	scheme *runtime.Scheme
 
@@ -62,36 +64,50 @@ type event struct {
 // New starts a server that ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
+	s := prepare(t)
+	s.http = httptest.NewUnstartedServer(nil)
+	s.http.EnableHTTP2 = true
+	s.http.Config = s.settings()
+	s.http.StartTLS()
+	t.Cleanup(s.close)
+	return s
+}
+
+func prepare(t testing.TB) *Server {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, metav1.AddMetaToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := &Server{
+	return &Server{
 		scheme: scheme, codec: serializer.NewCodecFactory(scheme), version: 100,
 		objects: map[string]map[string]runtime.Object{}, moved: make(chan struct{}), cut: make(chan struct{}),
 	}
-	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	s.http.EnableHTTP2 = true
-	s.http.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+}
+
+func (s *Server) settings() *http.Server {
+	return &http.Server{Handler: http.HandlerFunc(s.serve), ConnState: func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			s.mu.Lock()
 			s.connections++
 			s.mu.Unlock()
 		}
-	}
-	s.http.StartTLS()
-	t.Cleanup(func() {
-		s.CutWatches()
-		s.http.CloseClientConnections()
-		s.http.Close()
-	})
-	return s
+	}}
+}
+
+func (s *Server) close() {
+	s.CutWatches()
+	s.http.CloseClientConnections()
+	s.http.Close()
 }
 
 // Config is how to reach the server.
 func (s *Server) Config() *rest.Config {
+	if s.dial != nil {
+		return s.piped()
+	}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 	return &rest.Config{Host: s.http.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 }
