@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -206,27 +207,29 @@ func TestLookSaysWhatCouldNotBeProven(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			server := fakeapi.New(t)
-			sources := many(server, 8)
-			var begins atomic.Bool
-			server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
-				return begins.Load() && c.intercept != nil && c.intercept(w, r)
-			}
-			store := stale(t, server)
-			begins.Store(true)
-			begun := time.Now()
-			view, err := NewChecker(store, c.options).Fresh(t.Context(), "shop", sources, nil)
-			if !errors.Is(err, ErrNotProven) || view != nil || (c.is != nil && !errors.Is(err, c.is)) {
-				t.Fatalf("%v, %v", view, err)
-			}
-			if took := time.Since(begun); took > 4*time.Second {
-				t.Errorf("took %s", took)
-			}
-			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("error %q lacks %q", err, want)
+			synctest.Test(t, func(t *testing.T) {
+				server := fakeapi.Piped(t)
+				sources := many(server, 8)
+				var begins atomic.Bool
+				server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+					return begins.Load() && c.intercept != nil && c.intercept(w, r)
 				}
-			}
+				store := stale(t, server)
+				begins.Store(true)
+				begun := time.Now()
+				view, err := NewChecker(store, c.options).Fresh(t.Context(), "shop", sources, nil)
+				if !errors.Is(err, ErrNotProven) || view != nil || (c.is != nil && !errors.Is(err, c.is)) {
+					t.Fatalf("%v, %v", view, err)
+				}
+				if took := time.Since(begun); took > c.options.Timeout {
+					t.Errorf("took %s", took)
+				}
+				for _, want := range c.want {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("error %q lacks %q", err, want)
+					}
+				}
+			})
 		})
 	}
 }
@@ -242,30 +245,32 @@ func TestLookNeedsNoFilledStore(t *testing.T) {
 }
 
 func TestNothingOfASourceIsLogged(t *testing.T) {
-	server := fakeapi.New(t)
-	server.RefuseWatchList = true // so that bodies are read
-	server.Put("secrets", secret("shop", "token", "hunter2"))
-	var logged strings.Builder
-	var logging sync.Mutex
-	logger := funcr.New(func(prefix, args string) {
-		logging.Lock()
-		defer logging.Unlock()
-		logged.WriteString(prefix + args)
-	}, funcr.Options{Verbosity: 7})
-	store, _ := newStore(t, server)
-	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
-	done := make(chan struct{})
-	go func() { defer close(done); _ = store.Run(ctx) }()
-	fakeapi.Eventually(t, "the store is filled", store.HasSynced)
-	server.Put("secrets", secret("shop", "token", "hunter3"))
-	cancel()
-	<-done
-	if _, err := NewChecker(store, CheckerOptions{}).Fresh(klog.NewContext(t.Context(), logger), "shop", []checksum.Source{token}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if text := logged.String(); text == "" || strings.Contains(text, "hunter") || strings.Contains(text, "68 75 6e 74 65 72") {
-		t.Errorf("logged: %s", text)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		server := fakeapi.Piped(t)
+		server.RefuseWatchList = true // so that bodies are read
+		server.Put("secrets", secret("shop", "token", "hunter2"))
+		var logged strings.Builder
+		var logging sync.Mutex
+		logger := funcr.New(func(prefix, args string) {
+			logging.Lock()
+			defer logging.Unlock()
+			logged.WriteString(prefix + args)
+		}, funcr.Options{Verbosity: 7})
+		store, _ := newStore(t, server)
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
+		done := make(chan struct{})
+		go func() { defer close(done); _ = store.Run(ctx) }()
+		fakeapi.Eventually(t, "the store is filled", store.HasSynced)
+		server.Put("secrets", secret("shop", "token", "hunter3"))
+		cancel()
+		<-done
+		if _, err := NewChecker(store, CheckerOptions{}).Fresh(klog.NewContext(t.Context(), logger), "shop", []checksum.Source{token}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if text := logged.String(); text == "" || strings.Contains(text, "hunter") || strings.Contains(text, "68 75 6e 74 65 72") {
+			t.Errorf("logged: %s", text)
+		}
+	})
 }
 
 // A connection may be cut under a read, or the API server may have too much to do for a

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -214,48 +215,50 @@ func (d *driver) serve(w http.ResponseWriter, r *http.Request) bool {
 func TestStoreFollowsClassesWhileTheyAreServed(t *testing.T) {
 	for _, installed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("installed: %t", installed), func(t *testing.T) {
-			server := fakeapi.New(t)
-			d := &driver{installed: installed, events: make(chan string)}
-			server.Intercept = d.serve
-			store, err := NewStore(server.Config(), Options{Classes: d})
-			if err != nil {
-				t.Fatal(err)
-			}
-			told := &changes{}
-			store.OnChange(told.add)
-			run(t, store) // waits for ConfigMaps and Secrets alone
-			held := func() *checksum.Content {
-				view, err := NewChecker(store, CheckerOptions{}).Fresh(t.Context(), "shop", []checksum.Source{vault, web}, nil)
+			synctest.Test(t, func(t *testing.T) {
+				server := fakeapi.Piped(t)
+				d := &driver{installed: installed, events: make(chan string)}
+				server.Intercept = d.serve
+				store, err := NewStore(server.Config(), Options{Classes: d})
 				if err != nil {
 					t.Fatal(err)
 				}
-				return view[vault]
-			}
-			if !installed {
-				if held() != nil || len(store.Names("shop", vault.Kind)) > 0 {
-					t.Error("something is held of what is not served")
+				told := &changes{}
+				store.OnChange(told.add)
+				run(t, store) // waits for ConfigMaps and Secrets alone
+				held := func() *checksum.Content {
+					view, err := NewChecker(store, CheckerOptions{}).Fresh(t.Context(), "shop", []checksum.Source{vault, web}, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return view[vault]
 				}
-				return
-			}
-			fakeapi.Eventually(t, "the class is held", func() bool { return held().Equal(reported("secret/db", "1")) })
-			d.events <- `{"type":"MODIFIED","object":` + status("101", "a", "vault", "2") + `}`
-			fakeapi.Eventually(t, "the new version is held", func() bool { return held().Equal(reported("secret/db", "2")) })
-			if view, err := store.Cached("shop", []checksum.Source{vault}); err != nil || !view[vault].Equal(reported("secret/db", "2")) {
-				t.Errorf("by memory: %v, %v", view, err)
-			}
-			if names := store.Names("shop", vault.Kind); !slices.Equal(names, []string{"vault"}) || store.Counts()[vault.Kind] != 1 {
-				t.Errorf("names %v, counts %v", names, store.Counts())
-			}
-			if list := told.take(); !slices.Equal(list, []string{"shop/" + vault.String(), "shop/" + vault.String()}) {
-				t.Errorf("told of %v", list)
-			}
-			d.events <- `{"type":"DELETED","object":` + status("102", "a", "vault", "2") + `}`
-			fakeapi.Eventually(t, "nothing is held", func() bool { return held() == nil })
-			for _, request := range server.Requests() {
-				if strings.Contains(request, "secrets-store.csi.x-k8s.io") && strings.Contains(request, "/vault") {
-					t.Errorf("unexpected request %s", request)
+				if !installed {
+					if held() != nil || len(store.Names("shop", vault.Kind)) > 0 {
+						t.Error("something is held of what is not served")
+					}
+					return
 				}
-			}
+				fakeapi.Eventually(t, "the class is held", func() bool { return held().Equal(reported("secret/db", "1")) })
+				d.events <- `{"type":"MODIFIED","object":` + status("101", "a", "vault", "2") + `}`
+				fakeapi.Eventually(t, "the new version is held", func() bool { return held().Equal(reported("secret/db", "2")) })
+				if view, err := store.Cached("shop", []checksum.Source{vault}); err != nil || !view[vault].Equal(reported("secret/db", "2")) {
+					t.Errorf("by memory: %v, %v", view, err)
+				}
+				if names := store.Names("shop", vault.Kind); !slices.Equal(names, []string{"vault"}) || store.Counts()[vault.Kind] != 1 {
+					t.Errorf("names %v, counts %v", names, store.Counts())
+				}
+				if list := told.take(); !slices.Equal(list, []string{"shop/" + vault.String(), "shop/" + vault.String()}) {
+					t.Errorf("told of %v", list)
+				}
+				d.events <- `{"type":"DELETED","object":` + status("102", "a", "vault", "2") + `}`
+				fakeapi.Eventually(t, "nothing is held", func() bool { return held() == nil })
+				for _, request := range server.Requests() {
+					if strings.Contains(request, "secrets-store.csi.x-k8s.io") && strings.Contains(request, "/vault") {
+						t.Errorf("unexpected request %s", request)
+					}
+				}
+			})
 		})
 	}
 }

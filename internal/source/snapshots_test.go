@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,58 +36,60 @@ func snapshotOf(ring *checksum.Ring, cm *corev1.ConfigMap) *corev1.ConfigMap {
 
 // TestSnapshotsAreNoSources in any way of reading, and lie where they are asked for.
 func TestSnapshotsAreNoSources(t *testing.T) {
-	ring, server := testRing(t), fakeapi.New(t)
-	web := configMap("shop", "web", map[string]string{"a": "1"})
-	web.BinaryData = map[string][]byte{"b": {1, 2, 3}}
-	first := snapshotOf(ring, web)
-	server.Put("configmaps", web)
-	server.Put("configmaps", first)
-	store, changes := newStore(t, server)
-	var mu sync.Mutex
-	var told []string
-	store.OnSnapshot(func(namespace, name string) {
+	synctest.Test(t, func(t *testing.T) {
+		ring, server := testRing(t), fakeapi.Piped(t)
+		web := configMap("shop", "web", map[string]string{"a": "1"})
+		web.BinaryData = map[string][]byte{"b": {1, 2, 3}}
+		first := snapshotOf(ring, web)
+		server.Put("configmaps", web)
+		server.Put("configmaps", first)
+		store, changes := newStore(t, server)
+		var mu sync.Mutex
+		var told []string
+		store.OnSnapshot(func(namespace, name string) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, namespace+"/"+name)
+		})
+		run(t, store)
+
+		if names := store.Names("shop", checksum.ConfigMap); !slices.Equal(names, []string{"web"}) {
+			t.Errorf("sources: %v", names)
+		}
+		s, there := store.Snapshot("shop", first.Name)
+		if !there || !s.Verified(ring) || !s.Immutable || s.Of.Name != "web" || s.UID != first.UID || s.Bytes != 6 || !s.MadeAt().Equal(noon) {
+			t.Fatalf("%v, %+v", there, s)
+		}
+		if whole, is := snapshot.From(typedMap(t, server, first.Name)); !is || !whole.Content.Equal(s.Content) || whole.Bytes != s.Bytes {
+			t.Error("what is condensed differs from what is decoded")
+		}
+		if count, bytes := store.SnapshotTotals(); count != 1 || bytes != 6 || store.Counts()[checksum.ConfigMap] != 1 {
+			t.Errorf("%d snapshots of %d bytes", count, bytes)
+		}
+		at := checksum.Source{Kind: checksum.ConfigMap, Name: first.Name}
+		found, err := NewChecker(store, CheckerOptions{}).Fresh(t.Context(), "shop", []checksum.Source{at}, nil)
+		if err != nil || found[at] != nil {
+			t.Errorf("a live read says that a snapshot is a source: %v, %v", found, err)
+		}
+
+		changes.take()
+		web.Data["a"] = "2"
+		second := snapshotOf(ring, web)
+		server.Put("configmaps", second)
+		fakeapi.Eventually(t, "the second snapshot is seen", func() bool { return len(store.Snapshots("shop")) == 2 })
+		server.Delete("configmaps", "shop", first.Name)
+		fakeapi.Eventually(t, "the first is gone", func() bool { return len(store.Snapshots("shop")) == 1 })
+		if list := changes.take(); len(list) > 0 {
+			t.Errorf("snapshots are told of as sources: %v", list)
+		}
+		server.Delete("configmaps", "shop", second.Name)
+		fakeapi.Eventually(t, "no namespace holds any", func() bool { return len(store.SnapshotNamespaces()) == 0 })
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, namespace+"/"+name)
+		if want := []string{"shop/" + first.Name, "shop/" + second.Name, "shop/" + first.Name, "shop/" + second.Name}; !slices.Equal(told, want) {
+			t.Errorf("told %v, want %v", told, want)
+		}
 	})
-	run(t, store)
-
-	if names := store.Names("shop", checksum.ConfigMap); !slices.Equal(names, []string{"web"}) {
-		t.Errorf("sources: %v", names)
-	}
-	s, there := store.Snapshot("shop", first.Name)
-	if !there || !s.Verified(ring) || !s.Immutable || s.Of.Name != "web" || s.UID != first.UID || s.Bytes != 6 || !s.MadeAt().Equal(noon) {
-		t.Fatalf("%v, %+v", there, s)
-	}
-	if whole, is := snapshot.From(typedMap(t, server, first.Name)); !is || !whole.Content.Equal(s.Content) || whole.Bytes != s.Bytes {
-		t.Error("what is condensed differs from what is decoded")
-	}
-	if count, bytes := store.SnapshotTotals(); count != 1 || bytes != 6 || store.Counts()[checksum.ConfigMap] != 1 {
-		t.Errorf("%d snapshots of %d bytes", count, bytes)
-	}
-	at := checksum.Source{Kind: checksum.ConfigMap, Name: first.Name}
-	found, err := NewChecker(store, CheckerOptions{}).Fresh(t.Context(), "shop", []checksum.Source{at}, nil)
-	if err != nil || found[at] != nil {
-		t.Errorf("a live read says that a snapshot is a source: %v, %v", found, err)
-	}
-
-	changes.take()
-	web.Data["a"] = "2"
-	second := snapshotOf(ring, web)
-	server.Put("configmaps", second)
-	fakeapi.Eventually(t, "the second snapshot is seen", func() bool { return len(store.Snapshots("shop")) == 2 })
-	server.Delete("configmaps", "shop", first.Name)
-	fakeapi.Eventually(t, "the first is gone", func() bool { return len(store.Snapshots("shop")) == 1 })
-	if list := changes.take(); len(list) > 0 {
-		t.Errorf("snapshots are told of as sources: %v", list)
-	}
-	server.Delete("configmaps", "shop", second.Name)
-	fakeapi.Eventually(t, "no namespace holds any", func() bool { return len(store.SnapshotNamespaces()) == 0 })
-	mu.Lock()
-	defer mu.Unlock()
-	if want := []string{"shop/" + first.Name, "shop/" + second.Name, "shop/" + first.Name, "shop/" + second.Name}; !slices.Equal(told, want) {
-		t.Errorf("told %v, want %v", told, want)
-	}
 }
 
 func typedMap(t *testing.T, server *fakeapi.Server, name string) *corev1.ConfigMap {
