@@ -37,16 +37,14 @@ type forgetful struct {
 // Forget makes a watch let go of its stream, and so of the connection with all
 // its buffers, once it is stopped, whoever still holds the watch; and end after
 // two minutes in which it told nothing. NewListWatch does it by itself.
-func Forget(w watch.Interface) watch.Interface { return forget(w, silence) }
-
-func forget(w watch.Interface, silence time.Duration) *forgetful {
+func Forget(w watch.Interface) watch.Interface {
 	f := &forgetful{events: make(chan watch.Event), done: make(chan struct{}), inner: w}
-	go f.pass(w.ResultChan(), silence)
+	go f.pass(w.ResultChan())
 	return f
 }
 
 // pass hands events on until there are no more.
-func (f *forgetful) pass(events <-chan watch.Event, silence time.Duration) {
+func (f *forgetful) pass(events <-chan watch.Event) {
 	defer close(f.events)
 	silent := time.AfterFunc(silence, f.Stop)
 	defer silent.Stop()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,24 +35,26 @@ func TestAStoppedWatchHoldsNothing(t *testing.T) {
 }
 
 func TestASilentWatchEnds(t *testing.T) {
-	const silence = 200 * time.Millisecond
-	inner := watch.NewFake()
-	w := forget(inner, silence)
-	begin := time.Now()
-	for range 4 {
-		time.Sleep(silence / 2)
-		inner.Action(watch.Bookmark, nil)
-		if _, open := <-w.ResultChan(); !open {
-			t.Fatalf("a watch that tells something ended after %s", time.Since(begin))
+	synctest.Test(t, func(t *testing.T) {
+		inner := watch.NewFake()
+		w := Forget(inner)
+		begin := time.Now()
+		for range 4 {
+			time.Sleep(silence - time.Second)
+			if inner.IsStopped() {
+				t.Fatalf("a watch that tells something ended within %s", time.Since(begin))
+			}
+			inner.Action(watch.Bookmark, nil)
+			<-w.ResultChan()
 		}
-	}
-	last := time.Now()
-	if _, open := <-w.ResultChan(); open || time.Since(last) < silence/2 {
-		t.Errorf("open: %t, after %s of silence", open, time.Since(last))
-	}
-	if !inner.IsStopped() {
-		t.Error("the inner watch goes on")
-	}
+		last := time.Now()
+		if _, open := <-w.ResultChan(); open || time.Since(last) != silence {
+			t.Errorf("open: %t, after %s of silence", open, time.Since(last))
+		}
+		if !inner.IsStopped() {
+			t.Error("the inner watch goes on")
+		}
+	})
 }
 
 func TestWatchesThatFailAgainAndAgainAreSoonTriedAgain(t *testing.T) {
@@ -65,7 +68,7 @@ func TestWatchesThatFailAgainAndAgainAreSoonTriedAgain(t *testing.T) {
 
 func TestAWatchEndsThoughNobodyListens(t *testing.T) {
 	inner := watch.NewFake()
-	w := forget(inner, time.Hour)
+	w := Forget(inner)
 	inner.Add(nil) // is taken, and offered to nobody
 	w.Stop()
 	if _, open := <-w.ResultChan(); open {
