@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -121,14 +119,4 @@ func captured(t testing.TB) (context.Context, *bytes.Buffer) {
 	t.Helper()
 	var output bytes.Buffer
 	return klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&output), textlogger.Verbosity(10)))), &output
-}
-
-// soon waits for something that comes by itself.
-func soon(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for began := time.Now(); !is(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > 10*time.Second {
-			t.Fatal(fmt.Sprint("waited in vain: ", what))
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -76,19 +77,21 @@ func TestReviews(t *testing.T) {
 		"a request without a name": {changed(func(r *admissionv1.AdmissionRequest) { r.Name = "" }), fate{brief: rolls}, warned, 1},
 	} {
 		t.Run(about, func(t *testing.T) {
-			h := newHandler(&c.fate)
-			warnings := allowed(t, post(silent(t), h, review(t, c.request)))
-			if want := (map[result]int{c.want: 1}); !maps.Equal(h.counted(), want) {
-				t.Errorf("counted %v, want %v", h.counted(), want)
-			}
-			if (len(warnings) > 0) != (c.want == warned) || len(c.fate.asked) != c.asks {
-				t.Errorf("warnings %q, asked %d times", warnings, len(c.fate.asked))
-			}
-			for _, edit := range c.fate.asked {
-				if edit.At != edited.At {
-					t.Errorf("asked of %v", edit.At)
+			synctest.Test(t, func(t *testing.T) {
+				h := newHandler(&c.fate)
+				warnings := allowed(t, post(silent(t), h, review(t, c.request)))
+				if want := (map[result]int{c.want: 1}); !maps.Equal(h.counted(), want) {
+					t.Errorf("counted %v, want %v", h.counted(), want)
 				}
-			}
+				if (len(warnings) > 0) != (c.want == warned) || len(c.fate.asked) != c.asks {
+					t.Errorf("warnings %q, asked %d times", warnings, len(c.fate.asked))
+				}
+				for _, edit := range c.fate.asked {
+					if edit.At != edited.At {
+						t.Errorf("asked of %v", edit.At)
+					}
+				}
+			})
 		})
 	}
 }
@@ -123,36 +126,46 @@ func TestNoReviews(t *testing.T) {
 
 // An answer comes before the API server gives up, and what came too late gives its room back.
 func TestLate(t *testing.T) {
-	f := &fate{brief: rolls, waits: make(chan struct{})}
-	h := newHandler(f)
-	body := review(t, asks(t, configMap(nil), configMap(map[string]string{"a": "2"})))
-	began := time.Now()
-	if warnings := allowed(t, post(silent(t), h, body)); len(warnings) > 0 || time.Since(began) > 900*time.Millisecond {
-		t.Errorf("%q after %s", warnings, time.Since(began))
-	}
-	if h.room.TryAcquire(room) {
-		t.Error("there is room, though a review is under way")
-	}
-	close(f.waits)
-	soon(t, "for room", func() bool { return h.room.TryAcquire(room) })
-	if want := (map[result]int{late: 1}); !maps.Equal(h.counted(), want) {
-		t.Errorf("counted %v", h.counted())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := &fate{brief: rolls, waits: make(chan struct{})}
+		h := newHandler(f)
+		body := review(t, asks(t, configMap(nil), configMap(map[string]string{"a": "2"})))
+		began := time.Now()
+		if warnings := allowed(t, post(silent(t), h, body)); len(warnings) > 0 || time.Since(began) > 900*time.Millisecond {
+			t.Errorf("%q after %s", warnings, time.Since(began))
+		}
+		if h.room.TryAcquire(room) {
+			t.Error("there is room, though a review is under way")
+		}
+		close(f.waits)
+		synctest.Wait()
+		if !h.room.TryAcquire(room) {
+			t.Error("the room is not given back")
+		}
+		if want := (map[result]int{late: 1}); !maps.Equal(h.counted(), want) {
+			t.Errorf("counted %v", h.counted())
+		}
+	})
 }
 
 // Reviews beyond what there is room for wait, and then are done without.
 func TestBusy(t *testing.T) {
-	h := newHandler(&fate{brief: rolls})
-	if !h.room.TryAcquire(room - leastRoom + 1) {
-		t.Fatal("no room")
-	}
-	body := review(t, asks(t, configMap(nil), configMap(map[string]string{"a": "2"})))
-	if w := post(silent(t), h, body); w.Code != http.StatusServiceUnavailable || !maps.Equal(h.counted(), map[result]int{busy: 1}) {
-		t.Errorf("%d, counted %v", w.Code, h.counted())
-	}
-	h.room.Release(room - leastRoom + 1)
-	allowed(t, post(silent(t), h, body))
-	soon(t, "for room", func() bool { return h.room.TryAcquire(room) })
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(&fate{brief: rolls})
+		if !h.room.TryAcquire(room - leastRoom + 1) {
+			t.Fatal("no room")
+		}
+		body := review(t, asks(t, configMap(nil), configMap(map[string]string{"a": "2"})))
+		if w := post(silent(t), h, body); w.Code != http.StatusServiceUnavailable || !maps.Equal(h.counted(), map[result]int{busy: 1}) {
+			t.Errorf("%d, counted %v", w.Code, h.counted())
+		}
+		h.room.Release(room - leastRoom + 1)
+		allowed(t, post(silent(t), h, body))
+		synctest.Wait()
+		if !h.room.TryAcquire(room) {
+			t.Error("the room is not given back")
+		}
+	})
 }
 
 // Content is neither in an answer, nor in a log of any verbosity, nor kept in memory.
@@ -180,27 +193,32 @@ func TestNothingLeaks(t *testing.T) {
 		"a wrong name":          {asks(t, object, other), fate{}, [2]string{`"metadata":{"name":"config"`, `"metadata":{"name":{"` + secret + `":1}`}},
 	} {
 		t.Run(about, func(t *testing.T) {
-			h := newHandler(&c.fate)
-			body := review(t, c.request)
-			if c.spoil[0] != "" {
-				if !bytes.Contains(body, []byte(c.spoil[0])) {
-					t.Fatalf("no %s in %s", c.spoil[0], body)
+			synctest.Test(t, func(t *testing.T) {
+				h := newHandler(&c.fate)
+				body := review(t, c.request)
+				if c.spoil[0] != "" {
+					if !bytes.Contains(body, []byte(c.spoil[0])) {
+						t.Fatalf("no %s in %s", c.spoil[0], body)
+					}
+					body = bytes.ReplaceAll(body, []byte(c.spoil[0]), []byte(c.spoil[1]))
 				}
-				body = bytes.ReplaceAll(body, []byte(c.spoil[0]), []byte(c.spoil[1]))
-			}
-			ctx, log := captured(t)
-			w := post(ctx, h, body)
-			allowed(t, w)
-			soon(t, "for room", func() bool { return h.room.TryAcquire(room) })
-			if strings.Contains(log.String(), secret) || strings.Contains(w.Body.String(), secret) || log.Len() == 0 {
-				t.Errorf("log %q, answer %q", log, w.Body)
-			}
-			for range 100 { // a pool is free to forget
-				kept := h.bodies.Get()
-				if all := kept.AvailableBuffer(); bytes.Contains(all[:cap(all)], []byte(secret)) {
-					t.Fatal("content stays in memory")
+				ctx, log := captured(t)
+				w := post(ctx, h, body)
+				allowed(t, w)
+				synctest.Wait()
+				if !h.room.TryAcquire(room) {
+					t.Error("the room is not given back")
 				}
-			}
+				if strings.Contains(log.String(), secret) || strings.Contains(w.Body.String(), secret) || log.Len() == 0 {
+					t.Errorf("log %q, answer %q", log, w.Body)
+				}
+				for range 100 { // a pool is free to forget
+					kept := h.bodies.Get()
+					if all := kept.AvailableBuffer(); bytes.Contains(all[:cap(all)], []byte(secret)) {
+						t.Fatal("content stays in memory")
+					}
+				}
+			})
 		})
 	}
 }
