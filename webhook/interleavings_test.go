@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -102,76 +103,82 @@ func truth(t *testing.T, server *fakeapi.Server, names ...string) map[string]any
 func same(a, b map[string]any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 func TestWhatOneTryHasProvenCountsForNoOther(t *testing.T) {
-	server := fakeapi.New(t)
-	var hangs atomic.Bool
-	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-		if hangs.Load() && strings.HasSuffix(r.URL.Path, "/configmaps/b") {
-			<-r.Context().Done()
-			return true
+	synctest.Test(t, func(t *testing.T) {
+		server := fakeapi.Piped(t)
+		var hangs atomic.Bool
+		server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if hangs.Load() && strings.HasSuffix(r.URL.Path, "/configmaps/b") {
+				<-r.Context().Done()
+				return true
+			}
+			return false
 		}
-		return false
-	}
-	put(server, "a", "0")
-	put(server, "b", "0")
-	object, _ := asked(t, replica(t, server), admissionv1.Create, deployment("a", "b"))
-	put(server, "a", "1")
-	put(server, "b", "1")
-	first := replica(t, server)
-	first.Own = source.NewChecker(first.Sources.(*source.Store), source.CheckerOptions{Timeout: 300 * time.Millisecond})
-	hangs.Store(true)
-	if _, rolled := asked(t, first, admissionv1.Update, object); rolled {
-		t.Fatal("it rolls though b is not proven")
-	}
-	hangs.Store(false)
-	put(server, "a", "2") // the first replica does not know
-	object, rolled := asked(t, replica(t, server), admissionv1.Update, object)
-	if want := truth(t, server, "a", "b"); !rolled || !same(stamps(t, object), want) {
-		t.Fatalf("the second replica stamps %v, want %v", stamps(t, object), want)
-	}
-	if again, rolled := asked(t, first, admissionv1.Update, object); rolled {
-		t.Errorf("the first replica goes back to %v from %v", stamps(t, again), stamps(t, object))
-	}
-}
-
-func TestSourcesEditedTogetherRollOnceWhereMemoryLacksOne(t *testing.T) {
-	for round := range 4 {
-		server := fakeapi.New(t)
-		server.Intercept = slowly("a") // what is read beside is waited for as long again
 		put(server, "a", "0")
 		put(server, "b", "0")
 		object, _ := asked(t, replica(t, server), admissionv1.Create, deployment("a", "b"))
 		put(server, "a", "1")
-		behind := replica(t, server)
 		put(server, "b", "1")
-		object, rolled := asked(t, behind, admissionv1.Update, object)
-		if want := truth(t, server, "a", "b"); !rolled || !same(stamps(t, object), want) {
-			t.Fatalf("round %d: rolled %v to %v, want %v: the other one will make a second rollout", round, rolled, stamps(t, object), want)
+		first := replica(t, server)
+		first.Own = source.NewChecker(first.Sources.(*source.Store), source.CheckerOptions{Timeout: 300 * time.Millisecond})
+		hangs.Store(true)
+		if _, rolled := asked(t, first, admissionv1.Update, object); rolled {
+			t.Fatal("it rolls though b is not proven")
 		}
-	}
+		hangs.Store(false)
+		put(server, "a", "2") // the first replica does not know
+		object, rolled := asked(t, replica(t, server), admissionv1.Update, object)
+		if want := truth(t, server, "a", "b"); !rolled || !same(stamps(t, object), want) {
+			t.Fatalf("the second replica stamps %v, want %v", stamps(t, object), want)
+		}
+		if again, rolled := asked(t, first, admissionv1.Update, object); rolled {
+			t.Errorf("the first replica goes back to %v from %v", stamps(t, again), stamps(t, object))
+		}
+	})
+}
+
+func TestSourcesEditedTogetherRollOnceWhereMemoryLacksOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for round := range 4 {
+			server := fakeapi.Piped(t)
+			server.Intercept = slowly("a") // what is read beside is waited for as long again
+			put(server, "a", "0")
+			put(server, "b", "0")
+			object, _ := asked(t, replica(t, server), admissionv1.Create, deployment("a", "b"))
+			put(server, "a", "1")
+			behind := replica(t, server)
+			put(server, "b", "1")
+			object, rolled := asked(t, behind, admissionv1.Update, object)
+			if want := truth(t, server, "a", "b"); !rolled || !same(stamps(t, object), want) {
+				t.Fatalf("round %d: rolled %v to %v, want %v: the other one will make a second rollout", round, rolled, stamps(t, object), want)
+			}
+		}
+	})
 }
 
 // TestNothingIsDoneOnTheWordOfAMemoryThatIsBehind: it finds another source changed, which
 // has been stamped since.
 func TestNothingIsDoneOnTheWordOfAMemoryThatIsBehind(t *testing.T) {
-	server := fakeapi.New(t)
-	var slow atomic.Bool
-	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-		if slow.Load() && strings.HasSuffix(r.URL.Path, "/configmaps/b") {
-			time.Sleep(200 * time.Millisecond) // longer than what is read beside is waited for
+	synctest.Test(t, func(t *testing.T) {
+		server := fakeapi.Piped(t)
+		var slow atomic.Bool
+		server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if slow.Load() && strings.HasSuffix(r.URL.Path, "/configmaps/b") {
+				time.Sleep(200 * time.Millisecond) // longer than what is read beside is waited for
+			}
+			return false
 		}
-		return false
-	}
-	put(server, "a", "0")
-	put(server, "b", "0")
-	behind := replica(t, server)
-	put(server, "a", "1")
-	object, _ := asked(t, replica(t, server), admissionv1.Create, deployment("a", "b"))
-	put(server, "b", "1")
-	slow.Store(true)
-	object, rolled := asked(t, behind, admissionv1.Update, object)
-	if want := truth(t, server, "a", "b"); !rolled || !same(stamps(t, object), want) {
-		t.Errorf("rolled %v to %v, want %v", rolled, stamps(t, object), want)
-	}
+		put(server, "a", "0")
+		put(server, "b", "0")
+		behind := replica(t, server)
+		put(server, "a", "1")
+		object, _ := asked(t, replica(t, server), admissionv1.Create, deployment("a", "b"))
+		put(server, "b", "1")
+		slow.Store(true)
+		object, rolled := asked(t, behind, admissionv1.Update, object)
+		if want := truth(t, server, "a", "b"); !rolled || !same(stamps(t, object), want) {
+			t.Errorf("rolled %v to %v, want %v", rolled, stamps(t, object), want)
+		}
+	})
 }
 
 func TestNothingRollsIntoASourceThatIsGone(t *testing.T) {
@@ -192,28 +199,30 @@ func TestNothingRollsIntoASourceThatIsGone(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range 2 {
-				server := fakeapi.New(t)
-				server.Intercept = slowly("a")
-				for _, name := range []string{"a", "b", "c"} {
-					put(server, name, "0")
+			synctest.Test(t, func(t *testing.T) {
+				for range 2 {
+					server := fakeapi.Piped(t)
+					server.Intercept = slowly("a")
+					for _, name := range []string{"a", "b", "c"} {
+						put(server, name, "0")
+					}
+					uses := deployment("a", "b")
+					if c.optional {
+						uses = []byte(strings.Replace(string(deployment("a", "c")), `{"name":"c"}`, `{"name":"c","optional":true}`, 1))
+					}
+					object, _ := asked(t, replica(t, server), admissionv1.Create, uses)
+					put(server, "a", "1")
+					behind := replica(t, server)
+					c.meanwhile(server)
+					stored, rolled := asked(t, behind, admissionv1.Update, object)
+					if rolled != c.rolls {
+						t.Fatalf("rolls: %v, to %v", rolled, stamps(t, stored))
+					}
+					if rolled && !same(stamps(t, stored), truth(t, server, "a", "b")) {
+						t.Errorf("rolls to %v", stamps(t, stored))
+					}
 				}
-				uses := deployment("a", "b")
-				if c.optional {
-					uses = []byte(strings.Replace(string(deployment("a", "c")), `{"name":"c"}`, `{"name":"c","optional":true}`, 1))
-				}
-				object, _ := asked(t, replica(t, server), admissionv1.Create, uses)
-				put(server, "a", "1")
-				behind := replica(t, server)
-				c.meanwhile(server)
-				stored, rolled := asked(t, behind, admissionv1.Update, object)
-				if rolled != c.rolls {
-					t.Fatalf("rolls: %v, to %v", rolled, stamps(t, stored))
-				}
-				if rolled && !same(stamps(t, stored), truth(t, server, "a", "b")) {
-					t.Errorf("rolls to %v", stamps(t, stored))
-				}
-			}
+			})
 		})
 	}
 }
