@@ -8,7 +8,6 @@ package fakeapi
 
 import (
 	"cmp"
-	"context"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -28,6 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"github.com/configstamp/configstamp/internal/piped"
 )
 
 // Server is the fake. What is exported may be set before requests arrive.
@@ -39,7 +40,7 @@ type Server struct {
 	Intercept func(w http.ResponseWriter, r *http.Request) bool
 
 	http   *httptest.Server
-	dial   func(ctx context.Context, network, address string) (net.Conn, error) // nil: over sockets
+	pipes  *piped.Listener // nil: it has sockets
 	codec  serializer.CodecFactory
 	scheme *runtime.Scheme
 
@@ -69,7 +70,20 @@ func New(t testing.TB) *Server {
 	s.http.EnableHTTP2 = true
 	s.http.Config = s.settings()
 	s.http.StartTLS()
-	t.Cleanup(s.close)
+	t.Cleanup(func() {
+		s.CutWatches()
+		s.http.CloseClientConnections()
+		s.http.Close()
+	})
+	return s
+}
+
+// Piped is New without sockets, for a test in a bubble of testing/synctest.
+func Piped(t testing.TB) *Server {
+	t.Helper()
+	s := prepare(t)
+	s.http, s.pipes = piped.Serve(t, s.settings())
+	t.Cleanup(s.CutWatches)
 	return s
 }
 
@@ -97,16 +111,10 @@ func (s *Server) settings() *http.Server {
 	}}
 }
 
-func (s *Server) close() {
-	s.CutWatches()
-	s.http.CloseClientConnections()
-	s.http.Close()
-}
-
 // Config is how to reach the server.
 func (s *Server) Config() *rest.Config {
-	if s.dial != nil {
-		return s.piped()
+	if s.pipes != nil {
+		return &rest.Config{Host: s.http.URL, QPS: -1, Transport: &http.Transport{DialContext: s.pipes.Dial}}
 	}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 	return &rest.Config{Host: s.http.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}

@@ -1,0 +1,82 @@
+// Package piped is for tests in bubbles of testing/synctest: servers without sockets. What
+// is sent goes through pipes, so that time passes only once everybody waits.
+//
+// Nothing but tests may import it.
+package piped
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Serve starts a server that ends with the test, and dials nobody but it.
+func Serve(t testing.TB, config *http.Server) (*httptest.Server, *Listener) {
+	t.Helper()
+	listener := Listen()
+	server := &httptest.Server{Listener: listener, Config: config}
+	server.Start()
+	t.Cleanup(func() {
+		synctest.Wait() // for answers that are under way
+		server.CloseClientConnections()
+		server.Close()
+		time.Sleep(time.Hour) // who tries again gives up: after the test, time stands still
+	})
+	return server, listener
+}
+
+// Listener listens at the other end of pipes. Make it with Listen.
+type Listener struct {
+	dialled chan net.Conn
+	closing sync.Once
+	closed  chan struct{}
+}
+
+// Listen makes a listener.
+func Listen() *Listener {
+	return &Listener{dialled: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// Dial is the other side of Accept, whatever address is named.
+func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case l.dialled <- theirs:
+		return ours, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (l *Listener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.dialled:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *Listener) Close() error {
+	l.closing.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *Listener) Addr() net.Addr { return address{} }
+
+type address struct{}
+
+func (address) Network() string { return "pipe" }
+
+// String looks like an address of the machine itself, which certificates of tests are for.
+func (address) String() string { return "127.0.0.1:1" }
