@@ -18,11 +18,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/configstamp/configstamp/internal/piped"
 )
 
-// serving is a Server on a loopback port, over real TLS.
+// serving is a Server behind pipes, over real TLS, in a bubble.
 type serving struct {
+	*piped.Listener
 	address string
 	roots   *x509.CertPool
 	stop    context.CancelFunc
@@ -38,14 +42,14 @@ func serve(t *testing.T, s *Server) *serving {
 	if s.Handler == nil {
 		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(silent(t))
-	running := &serving{address: listener.Addr().String(), roots: roots, stop: stop, done: make(chan error, 1)}
-	go func() { running.done <- s.Serve(ctx, listener) }()
-	t.Cleanup(stop)
+	running := &serving{Listener: piped.Listen(), roots: roots, stop: stop, done: make(chan error, 1)}
+	running.address = running.Addr().String()
+	go func() { running.done <- s.Serve(ctx, running) }()
+	t.Cleanup(func() {
+		stop()
+		time.Sleep(time.Minute) // both ends of a connection may say goodbye, and wait until the other listens
+	})
 	return running
 }
 
@@ -80,7 +84,7 @@ func (s *serving) client(t *testing.T, change ...func(*tls.Config)) *http.Client
 	for _, f := range change {
 		f(config)
 	}
-	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DialContext: s.Dial}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: 5 * time.Second}
 }
@@ -107,7 +111,7 @@ func (s *serving) ended(t *testing.T) error {
 
 // refuses reports whether the port is closed.
 func (s *serving) refuses() bool {
-	connection, err := net.Dial("tcp", s.address)
+	connection, err := s.Dial(context.Background(), "", "")
 	if err == nil {
 		_ = connection.Close()
 	}
@@ -115,162 +119,175 @@ func (s *serving) refuses() bool {
 }
 
 func TestServerSpeaksHTTP1OverModernTLS(t *testing.T) {
-	server := serve(t, &Server{})
-	response, err := server.get(server.client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if response.Proto != "HTTP/1.1" {
-		t.Errorf("speaks %s", response.Proto)
-	}
-	if _, err := server.get(server.client(t, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })); err == nil {
-		t.Error("speaks TLS 1.1")
-	}
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		if _, err := server.get(server.client(t, func(c *tls.Config) { c.MinVersion, c.MaxVersion = version, version })); err != nil {
-			t.Errorf("%s: %v", tls.VersionName(version), err)
+	synctest.Test(t, func(t *testing.T) {
+		server := serve(t, &Server{})
+		response, err := server.get(server.client(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		if response.Proto != "HTTP/1.1" {
+			t.Errorf("speaks %s", response.Proto)
+		}
+		if _, err := server.get(server.client(t, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })); err == nil {
+			t.Error("speaks TLS 1.1")
+		}
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			if _, err := server.get(server.client(t, func(c *tls.Config) { c.MinVersion, c.MaxVersion = version, version })); err != nil {
+				t.Errorf("%s: %v", tls.VersionName(version), err)
+			}
+		}
+	})
 }
 
 func TestServerKeepsConnections(t *testing.T) {
-	var connections atomic.Int32
-	server := serve(t, &Server{})
-	client := server.client(t)
-	transport := client.Transport.(*http.Transport)
-	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		connections.Add(1)
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}
-	for range 5 {
-		if _, err := server.get(client); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		var connections atomic.Int32
+		server := serve(t, &Server{})
+		client := server.client(t)
+		transport := client.Transport.(*http.Transport)
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			connections.Add(1)
+			return server.Dial(ctx, network, address)
 		}
-	}
-	if n := connections.Load(); n != 1 {
-		t.Errorf("five requests took %d connections", n)
-	}
+		for range 5 {
+			if _, err := server.get(client); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := connections.Load(); n != 1 {
+			t.Errorf("five requests took %d connections", n)
+		}
+	})
 }
 
 // TestServerWithoutCertificate: a handshake fails, the server goes on.
 func TestServerWithoutCertificate(t *testing.T) {
-	certificate, roots := selfSigned(t)
-	var ready atomic.Bool
-	server := serve(t, &Server{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if !ready.Load() {
-			return nil, errors.New("no certificate yet")
+	synctest.Test(t, func(t *testing.T) {
+		certificate, roots := selfSigned(t)
+		var ready atomic.Bool
+		server := serve(t, &Server{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if !ready.Load() {
+				return nil, errors.New("no certificate yet")
+			}
+			return certificate, nil
+		}})
+		server.roots = roots
+		if _, err := server.get(server.client(t)); err == nil {
+			t.Error("served without a certificate")
 		}
-		return certificate, nil
-	}})
-	server.roots = roots
-	if _, err := server.get(server.client(t)); err == nil {
-		t.Error("served without a certificate")
-	}
-	ready.Store(true)
-	if _, err := server.get(server.client(t)); err != nil {
-		t.Errorf("with a certificate: %v", err)
-	}
+		ready.Store(true)
+		if _, err := server.get(server.client(t)); err != nil {
+			t.Errorf("with a certificate: %v", err)
+		}
+	})
 }
 
 // TestServerDrains: a request under way when the server is told to stop is
 // answered; those that come while it lingers are answered too, and asked to
 // close their connection; then the port is closed.
 func TestServerDrains(t *testing.T) {
-	arrived, release := make(chan struct{}), make(chan struct{})
-	server := serve(t, &Server{
-		Linger: 300 * time.Millisecond,
-		Drain:  5 * time.Second,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/slow" {
-				close(arrived)
-				<-release
-				if r.Context().Err() != nil {
-					t.Error("the context of a request under way ended with the server's")
+	synctest.Test(t, func(t *testing.T) {
+		arrived, release := make(chan struct{}), make(chan struct{})
+		server := serve(t, &Server{
+			Linger: 300 * time.Millisecond,
+			Drain:  5 * time.Second,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/slow" {
+					close(arrived)
+					<-release
+					if r.Context().Err() != nil {
+						t.Error("the context of a request under way ended with the server's")
+					}
+				}
+				_, _ = io.WriteString(w, "served")
+			}),
+		})
+		kept, slow := server.client(t), make(chan error, 1)
+		if response, err := server.get(kept); err != nil || response.Close {
+			t.Fatalf("before: %v, close %v", err, response.Close)
+		}
+		go func() {
+			response, err := server.client(t).Get("https://" + server.address + "/slow")
+			if err == nil {
+				var body []byte
+				body, err = io.ReadAll(response.Body)
+				if string(body) != "served" {
+					err = errors.Join(err, fmt.Errorf("answered %q", body))
 				}
 			}
-			_, _ = io.WriteString(w, "served")
-		}),
-	})
-	kept, slow := server.client(t), make(chan error, 1)
-	if response, err := server.get(kept); err != nil || response.Close {
-		t.Fatalf("before: %v, close %v", err, response.Close)
-	}
-	go func() {
-		response, err := server.client(t).Get("https://" + server.address + "/slow")
-		if err == nil {
-			var body []byte
-			body, err = io.ReadAll(response.Body)
-			if string(body) != "served" {
-				err = errors.Join(err, fmt.Errorf("answered %q", body))
+			slow <- err
+		}()
+		<-arrived
+		server.stop()
+		time.Sleep(50 * time.Millisecond) // well within Linger
+		for name, client := range map[string]*http.Client{"a kept connection": kept, "a new connection": server.client(t)} {
+			if response, err := server.get(client); err != nil || !response.Close {
+				t.Errorf("%s while it lingers: %v, %+v", name, err, response)
 			}
 		}
-		slow <- err
-	}()
-	<-arrived
-	server.stop()
-	time.Sleep(50 * time.Millisecond) // well within Linger
-	for name, client := range map[string]*http.Client{"a kept connection": kept, "a new connection": server.client(t)} {
-		if response, err := server.get(client); err != nil || !response.Close {
-			t.Errorf("%s while it lingers: %v, %+v", name, err, response)
+		time.Sleep(500 * time.Millisecond) // well past Linger
+		if !server.refuses() {
+			t.Error("the port is still open")
 		}
-	}
-	time.Sleep(500 * time.Millisecond) // well past Linger
-	if !server.refuses() {
-		t.Error("the port is still open")
-	}
-	close(release)
-	if err := <-slow; err != nil {
-		t.Errorf("the request under way: %v", err)
-	}
-	if err := server.ended(t); err != nil {
-		t.Errorf("a clean stop: %v", err)
-	}
+		close(release)
+		if err := <-slow; err != nil {
+			t.Errorf("the request under way: %v", err)
+		}
+		if err := server.ended(t); err != nil {
+			t.Errorf("a clean stop: %v", err)
+		}
+	})
 }
 
 // TestServerCutsOff: a request that does not end is cut off after Drain.
 func TestServerCutsOff(t *testing.T) {
-	arrived, cut := make(chan struct{}), make(chan struct{})
-	server := serve(t, &Server{
-		Drain: 100 * time.Millisecond,
-		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			close(arrived)
-			<-r.Context().Done()
-			close(cut)
-		}),
+	synctest.Test(t, func(t *testing.T) {
+		arrived, cut := make(chan struct{}), make(chan struct{})
+		server := serve(t, &Server{
+			Drain: 100 * time.Millisecond,
+			Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				close(arrived)
+				<-r.Context().Done()
+				close(cut)
+			}),
+		})
+		failed := make(chan error, 1)
+		go func() { _, err := server.get(server.client(t)); failed <- err }()
+		<-arrived
+		server.stop()
+		if err := server.ended(t); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still under way after 100ms") {
+			t.Errorf("got %v", err)
+		}
+		synctest.Wait() // the client has not given up by itself
+		select {
+		case <-cut:
+		default:
+			t.Error("the request goes on")
+		}
+		if err := <-failed; err == nil {
+			t.Error("a request that was cut off succeeded")
+		}
 	})
-	failed := make(chan error, 1)
-	go func() { _, err := server.get(server.client(t)); failed <- err }()
-	<-arrived
-	server.stop()
-	if err := server.ended(t); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "still under way after 100ms") {
-		t.Errorf("got %v", err)
-	}
-	select { // well before the client gives up by itself
-	case <-cut:
-	case <-time.After(2 * time.Second):
-		t.Error("the request goes on")
-	}
-	if err := <-failed; err == nil {
-		t.Error("a request that was cut off succeeded")
-	}
+}
+
+// A connection on which nothing was ever sent is no request that was cut off.
+func TestServerStopsCleanlyBesideAnUnusedConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running := serve(t, &Server{Drain: 200 * time.Millisecond})
+		connection, err := running.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+		synctest.Wait() // until it is accepted
+		running.stop()
+		if err := <-running.done; err != nil {
+			t.Errorf("a clean stop failed: %v", err)
+		}
+	})
 }
 
 // TestServerFails: a listener that breaks is an error, not a silent stop.
-// A connection on which nothing was ever sent is no request that was cut off.
-func TestServerStopsCleanlyBesideAnUnusedConnection(t *testing.T) {
-	running := serve(t, &Server{Drain: 200 * time.Millisecond})
-	connection, err := net.Dial("tcp", running.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Close()
-	time.Sleep(50 * time.Millisecond) // until it is accepted
-	running.stop()
-	if err := <-running.done; err != nil {
-		t.Errorf("a clean stop failed: %v", err)
-	}
-}
-
 func TestServerFails(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -318,32 +335,27 @@ func TestServerStoppedBeforeItStarts(t *testing.T) {
 	}
 }
 
-// TestServerLeavesNothingBehind: no goroutine outlives Serve.
+// TestServerLeavesNothingBehind: no goroutine outlives Serve; the bubble would say so.
 func TestServerLeavesNothingBehind(t *testing.T) {
-	before := runtime.NumGoroutine()
-	server := serve(t, &Server{Drain: 200 * time.Millisecond})
-	client := server.client(t)
-	if _, err := server.get(client); err != nil {
-		t.Fatal(err)
-	}
-	// One that never sends a byte must not keep the server.
-	mute, err := net.Dial("tcp", server.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = mute.Close() }()
-	server.stop()
-	if err := server.ended(t); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
-	if _, err := bufio.NewReader(mute).ReadByte(); err == nil {
-		t.Error("a mute connection is still open")
-	}
-	client.CloseIdleConnections()
-	for deadline := time.Now().Add(3 * time.Second); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			stacks := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+	synctest.Test(t, func(t *testing.T) {
+		server := serve(t, &Server{Drain: 200 * time.Millisecond})
+		client := server.client(t)
+		if _, err := server.get(client); err != nil {
+			t.Fatal(err)
 		}
-	}
+		// One that never sends a byte must not keep the server.
+		mute, err := server.Dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = mute.Close() }()
+		server.stop()
+		if err := server.ended(t); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if _, err := bufio.NewReader(mute).ReadByte(); err == nil {
+			t.Error("a mute connection is still open")
+		}
+		client.CloseIdleConnections()
+	})
 }
