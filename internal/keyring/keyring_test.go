@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -21,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
-	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/objects"
@@ -34,12 +35,11 @@ const (
 	grace      = time.Minute
 )
 
-// installation is a cluster with one Secret and some processes.
+// installation is a cluster with one Secret and some processes, in a bubble.
 type installation struct {
 	*testing.T
 	client *fake.Clientset
 	config *rest.Config // reaches it
-	clock  *clocktesting.FakeClock
 	ctx    context.Context
 	logged *lockedText
 	hook   atomic.Pointer[clienttesting.ReactionFunc]
@@ -74,7 +74,8 @@ func (l *lockedText) String() string {
 }
 
 func newInstallation(t *testing.T, data map[string][]byte) *installation {
-	in := &installation{T: t, client: fake.NewClientset(), clock: clocktesting.NewFakeClock(noon), logged: &lockedText{}}
+	time.Sleep(time.Until(noon)) // a bubble begins in another year
+	in := &installation{T: t, client: fake.NewClientset(), logged: &lockedText{}}
 	in.ctx = klog.NewContext(t.Context(), funcr.New(in.logged.add, funcr.Options{Verbosity: 7}))
 	in.client.PrependReactor("*", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if hook := in.hook.Load(); hook != nil {
@@ -82,7 +83,7 @@ func newInstallation(t *testing.T, data map[string][]byte) *installation {
 		}
 		return false, nil, nil
 	})
-	in.config = front.Serve(t, in.client)
+	in.config = front.Piped(t, in.client)
 	if data != nil {
 		in.store(data)
 	}
@@ -124,7 +125,7 @@ func (in *installation) keyring() *Keyring {
 	if err != nil {
 		in.Fatal(err)
 	}
-	return New(secrets, namespace, secretName, grace, in.clock)
+	return New(secrets, namespace, secretName, grace, clock.RealClock{})
 }
 
 // start runs one more process until the test ends or stop is called.
@@ -148,8 +149,7 @@ func (in *installation) eventually(what string, holds func() bool) {
 		if holds() {
 			return
 		}
-		time.Sleep(time.Millisecond)
-		in.clock.Step(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
 	in.Fatalf("not in time: %s\n%s", what, in.logged)
 }
@@ -178,68 +178,74 @@ func verifies(k *Keyring, id string) bool {
 }
 
 func TestFirstStartMakesAKeyAndUsesItOnceStored(t *testing.T) {
-	in := newInstallation(t, nil)
-	forbidden := atomic.Bool{}
-	forbidden.Store(true)
-	in.intercept("create", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return forbidden.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, secretName, nil)
+	synctest.Test(t, func(t *testing.T) {
+		in := newInstallation(t, nil)
+		forbidden := atomic.Bool{}
+		forbidden.Store(true)
+		in.intercept("create", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return forbidden.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, secretName, nil)
+		})
+		k, _ := in.start()
+		in.eventually("the failure is logged", func() bool { return strings.Contains(in.logged.String(), "the right to create it is needed") })
+		if k.Ring() != nil || k.HasSynced() {
+			t.Error("a ring of a key that is not stored")
+		}
+		forbidden.Store(false)
+		in.eventually("a ring", k.HasSynced)
+		secret, err := in.client.CoreV1().Secrets(namespace).Get(in.ctx, secretName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if secret.Labels["app.kubernetes.io/name"] != "configstamp" || secret.Type != corev1.SecretTypeOpaque || len(secret.Data) != 1 {
+			t.Errorf("labels %v, type %s, %d entries", secret.Labels, secret.Type, len(secret.Data))
+		}
+		if c := parse(secret.Data); len(c.entries) != 1 || c.entries[0].key.ID() != signs(k) {
+			t.Errorf("stored %v, signs with %s", c.entries, signs(k))
+		}
 	})
-	k, _ := in.start()
-	in.eventually("the failure is logged", func() bool { return strings.Contains(in.logged.String(), "the right to create it is needed") })
-	if k.Ring() != nil || k.HasSynced() {
-		t.Error("a ring of a key that is not stored")
-	}
-	forbidden.Store(false)
-	in.eventually("a ring", k.HasSynced)
-	secret, err := in.client.CoreV1().Secrets(namespace).Get(in.ctx, secretName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if secret.Labels["app.kubernetes.io/name"] != "configstamp" || secret.Type != corev1.SecretTypeOpaque || len(secret.Data) != 1 {
-		t.Errorf("labels %v, type %s, %d entries", secret.Labels, secret.Type, len(secret.Data))
-	}
-	if c := parse(secret.Data); len(c.entries) != 1 || c.entries[0].key.ID() != signs(k) {
-		t.Errorf("stored %v, signs with %s", c.entries, signs(k))
-	}
 }
 
 func TestReplicasThatRaceShareOneKey(t *testing.T) {
-	in := newInstallation(t, nil)
-	var keyrings []*Keyring
-	for range 8 {
-		k, _ := in.start()
-		keyrings = append(keyrings, k)
-	}
-	for _, k := range keyrings {
-		in.eventually("a ring", k.HasSynced)
-		if signs(k) != signs(keyrings[0]) {
-			t.Errorf("one signs with %s, another with %s", signs(keyrings[0]), signs(k))
+	synctest.Test(t, func(t *testing.T) {
+		in := newInstallation(t, nil)
+		var keyrings []*Keyring
+		for range 8 {
+			k, _ := in.start()
+			keyrings = append(keyrings, k)
 		}
-	}
-	if len(in.data()) != 1 {
-		t.Errorf("%d keys", len(in.data()))
-	}
+		for _, k := range keyrings {
+			in.eventually("a ring", k.HasSynced)
+			if signs(k) != signs(keyrings[0]) {
+				t.Errorf("one signs with %s, another with %s", signs(keyrings[0]), signs(k))
+			}
+		}
+		if len(in.data()) != 1 {
+			t.Errorf("%d keys", len(in.data()))
+		}
+	})
 }
 
 func TestUpdateThatConflictsIsBegunAnew(t *testing.T) {
-	in := newInstallation(t, map[string][]byte{})
-	other := atomic.Bool{}
-	in.intercept("update", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if !other.CompareAndSwap(false, true) {
-			return false, nil, nil
+	synctest.Test(t, func(t *testing.T) {
+		in := newInstallation(t, map[string][]byte{})
+		other := atomic.Bool{}
+		in.intercept("update", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if !other.CompareAndSwap(false, true) {
+				return false, nil, nil
+			}
+			secret := action.(clienttesting.UpdateAction).GetObject().(*corev1.Secret).DeepCopy()
+			secret.Data = map[string][]byte{name(-time.Second): keyOf(1)} // another process came first
+			if err := in.client.Tracker().Update(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, secret, namespace); err != nil {
+				return true, nil, err
+			}
+			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, secretName, nil)
+		})
+		k, _ := in.start()
+		in.eventually("the other's key", func() bool { return signs(k) == idOf(1) })
+		if len(in.data()) != 1 {
+			t.Errorf("%d keys", len(in.data()))
 		}
-		secret := action.(clienttesting.UpdateAction).GetObject().(*corev1.Secret).DeepCopy()
-		secret.Data = map[string][]byte{name(-time.Second): keyOf(1)} // another process came first
-		if err := in.client.Tracker().Update(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, secret, namespace); err != nil {
-			return true, nil, err
-		}
-		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, secretName, nil)
 	})
-	k, _ := in.start()
-	in.eventually("the other's key", func() bool { return signs(k) == idOf(1) })
-	if len(in.data()) != 1 {
-		t.Errorf("%d keys", len(in.data()))
-	}
 }
 
 func TestWhatIsLostIsPutBack(t *testing.T) {
@@ -263,103 +269,111 @@ func TestWhatIsLostIsPutBack(t *testing.T) {
 	}
 	for what, c := range cases {
 		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			in := newInstallation(t, whole)
-			k, _ := in.start()
-			in.eventually("a ring", func() bool { return signs(k) == idOf(2) })
-			if c.after == nil {
-				if err := in.client.CoreV1().Secrets(namespace).Delete(in.ctx, secretName, metav1.DeleteOptions{}); err != nil {
-					t.Fatal(err)
+			synctest.Test(t, func(t *testing.T) {
+				in := newInstallation(t, whole)
+				k, _ := in.start()
+				in.eventually("a ring", func() bool { return signs(k) == idOf(2) })
+				if c.after == nil {
+					if err := in.client.CoreV1().Secrets(namespace).Delete(in.ctx, secretName, metav1.DeleteOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					in.store(c.after)
 				}
-			} else {
-				in.store(c.after)
-			}
-			in.hasData(what, c.want)
-			in.eventually("the first key verifies unless it is retired", func() bool { return verifies(k, idOf(1)) == (what != "retired") })
-			if !verifies(k, idOf(2)) {
-				t.Error("the second key is lost")
-			}
+				in.hasData(what, c.want)
+				in.eventually("the first key verifies unless it is retired", func() bool { return verifies(k, idOf(1)) == (what != "retired") })
+				if !verifies(k, idOf(2)) {
+					t.Error("the second key is lost")
+				}
+			})
 		})
 	}
 }
 
 func TestRetiringTheOnlyKeyMakesAnother(t *testing.T) {
-	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
-	k, _ := in.start()
-	in.eventually("a ring", k.HasSynced)
-	in.store(map[string][]byte{name(-time.Hour): {}})
-	in.eventually("another key", func() bool { return k.Ring() != nil && !verifies(k, idOf(1)) && len(in.data()) == 2 })
+	synctest.Test(t, func(t *testing.T) {
+		in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
+		k, _ := in.start()
+		in.eventually("a ring", k.HasSynced)
+		in.store(map[string][]byte{name(-time.Hour): {}})
+		in.eventually("another key", func() bool { return k.Ring() != nil && !verifies(k, idOf(1)) && len(in.data()) == 2 })
+	})
 }
 
 func TestNothingSignsWhileTheKeyCannotBePutBack(t *testing.T) {
-	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
-	k, _ := in.start()
-	in.eventually("a ring", k.HasSynced)
-	terminating := atomic.Bool{}
-	terminating.Store(true)
-	in.intercept("create", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return terminating.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, secretName, nil)
+	synctest.Test(t, func(t *testing.T) {
+		in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
+		k, _ := in.start()
+		in.eventually("a ring", k.HasSynced)
+		terminating := atomic.Bool{}
+		terminating.Store(true)
+		in.intercept("create", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return terminating.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, secretName, nil)
+		})
+		if err := in.client.CoreV1().Secrets(namespace).Delete(in.ctx, secretName, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		in.eventually("no ring", func() bool { return k.Ring() == nil })
+		terminating.Store(false)
+		in.eventually("the same key", func() bool { return signs(k) == idOf(1) })
+		in.hasData("the same entry", map[string][]byte{name(-time.Hour): keyOf(1)})
 	})
-	if err := in.client.CoreV1().Secrets(namespace).Delete(in.ctx, secretName, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	in.eventually("no ring", func() bool { return k.Ring() == nil })
-	terminating.Store(false)
-	in.eventually("the same key", func() bool { return signs(k) == idOf(1) })
-	in.hasData("the same entry", map[string][]byte{name(-time.Hour): keyOf(1)})
 }
 
 func TestOutageOfTheAPIServerKeepsTheRing(t *testing.T) {
-	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
-	k, _ := in.start()
-	in.eventually("a ring", k.HasSynced)
-	in.intercept("get", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewServiceUnavailable("away")
+	synctest.Test(t, func(t *testing.T) {
+		in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
+		k, _ := in.start()
+		in.eventually("a ring", k.HasSynced)
+		in.intercept("get", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewServiceUnavailable("away")
+		})
+		in.eventually("the outage is noticed", func() bool {
+			time.Sleep(recheck)
+			return strings.Contains(in.logged.String(), "ServiceUnavailable")
+		})
+		if signs(k) != idOf(1) {
+			t.Error("the ring is gone")
+		}
 	})
-	in.eventually("the outage is noticed", func() bool {
-		in.clock.Step(recheck)
-		return strings.Contains(in.logged.String(), "ServiceUnavailable")
-	})
-	if signs(k) != idOf(1) {
-		t.Error("the ring is gone")
-	}
 }
 
 func TestRotation(t *testing.T) {
-	in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
-	k := in.keyring()
-	var changes atomic.Int32
-	k.OnChange(func() { changes.Add(1) })
-	ctx, cancel := context.WithCancel(in.ctx)
-	var running sync.WaitGroup
-	running.Go(func() { _ = k.Run(ctx) })
-	defer running.Wait()
-	defer cancel()
-	in.eventually("a ring", k.HasSynced)
+	synctest.Test(t, func(t *testing.T) {
+		in := newInstallation(t, map[string][]byte{name(-time.Hour): keyOf(1)})
+		k := in.keyring()
+		var changes atomic.Int32
+		k.OnChange(func() { changes.Add(1) })
+		ctx, cancel := context.WithCancel(in.ctx)
+		var running sync.WaitGroup
+		running.Go(func() { _ = k.Run(ctx) })
+		defer running.Wait()
+		defer cancel()
+		in.eventually("a ring", k.HasSynced)
 
-	added := in.clock.Now()
-	in.store(map[string][]byte{name(-time.Hour): keyOf(1), added.Format(nameFormat): keyOf(2), "broken": []byte("x")})
-	in.eventually("the new key verifies", func() bool { return verifies(k, idOf(2)) })
-	if signs(k) != idOf(1) {
-		t.Error("the new key signs before its grace has passed")
-	}
-	for signs(k) == idOf(1) {
-		if in.clock.Now().After(added.Add(grace + 10*time.Second)) {
-			t.Fatal("the new key never signs")
+		added := time.Now()
+		in.store(map[string][]byte{name(-time.Hour): keyOf(1), added.Format(nameFormat): keyOf(2), "broken": []byte("x")})
+		in.eventually("the new key verifies", func() bool { return verifies(k, idOf(2)) })
+		if signs(k) != idOf(1) {
+			t.Error("the new key signs before its grace has passed")
 		}
-		in.clock.Step(time.Second)
-		time.Sleep(5 * time.Millisecond)
-	}
-	if early := added.Truncate(time.Second).Add(grace); in.clock.Now().Before(early) {
-		t.Errorf("the new key signs from %s on, want %s", in.clock.Now(), early)
-	}
-	if !verifies(k, idOf(1)) || signs(k) != idOf(2) {
-		t.Error("the old key no longer verifies, or another signs")
-	}
-	if changes.Load() != 3 {
-		t.Errorf("%d changes were told, want 3", changes.Load())
-	}
-	if n := strings.Count(in.logged.String(), "are not digest keys"); n != 1 || !strings.Contains(in.logged.String(), "broken") {
-		t.Errorf("the unreadable entry was logged %d times", n)
-	}
+		for signs(k) == idOf(1) {
+			if time.Since(added) > grace+10*time.Second {
+				t.Fatal("the new key never signs")
+			}
+			time.Sleep(time.Second)
+		}
+		if early := added.Truncate(time.Second).Add(grace); time.Now().Before(early) {
+			t.Errorf("the new key signs from %s on, want %s", time.Now(), early)
+		}
+		if !verifies(k, idOf(1)) || signs(k) != idOf(2) {
+			t.Error("the old key no longer verifies, or another signs")
+		}
+		if changes.Load() != 3 {
+			t.Errorf("%d changes were told, want 3", changes.Load())
+		}
+		if n := strings.Count(in.logged.String(), "are not digest keys"); n != 1 || !strings.Contains(in.logged.String(), "broken") {
+			t.Errorf("the unreadable entry was logged %d times", n)
+		}
+	})
 }

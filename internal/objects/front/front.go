@@ -27,6 +27,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/configstamp/configstamp/internal/piped"
 )
 
 // Serve serves a fake clientset until the test ends, and returns how to reach it.
@@ -35,6 +37,14 @@ func Serve(t testing.TB, client *fake.Clientset) *rest.Config {
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
 	return &rest.Config{Host: server.URL, QPS: -1}
+}
+
+// Piped is Serve without sockets, for a test in a bubble of testing/synctest.
+func Piped(t testing.TB, client *fake.Clientset) *rest.Config {
+	f := &front{client: client, histories: map[asked]*history{}}
+	server, pipes := piped.Serve(t, &http.Server{Handler: f})
+	t.Cleanup(f.forget)
+	return &rest.Config{Host: server.URL, QPS: -1, Transport: &http.Transport{DialContext: pipes.Dial}}
 }
 
 type front struct {
@@ -46,6 +56,8 @@ type front struct {
 
 // history is what has happened to a resource since somebody first asked for it.
 type history struct {
+	tells watch.Interface
+
 	mu     sync.Mutex
 	events []watch.Event
 	more   chan struct{} // closed at the next event
@@ -61,7 +73,7 @@ func (f *front) history(of asked) (*history, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &history{more: make(chan struct{})}
+	h := &history{tells: events, more: make(chan struct{})}
 	f.histories[of] = h
 	go func() {
 		for event := range events.ResultChan() {
@@ -73,6 +85,15 @@ func (f *front) history(of asked) (*history, error) {
 		}
 	}()
 	return h, nil
+}
+
+// forget ends what tells of the histories.
+func (f *front) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.histories {
+		h.tells.Stop()
+	}
 }
 
 // since is what has happened after a version, which tells more, and the version of now.
