@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/follow/fakeapi"
@@ -29,9 +29,9 @@ func (d discovered) ServerResourcesForGroupVersion(string) (*metav1.APIResourceL
 
 // customs is a controller of Argo Rollouts, of which the API server lists one when
 // told to.
-func customs(t *testing.T, found discovered, clock clock.WithTicker, list <-chan struct{}) *Controller {
+func customs(t *testing.T, found discovered, list <-chan struct{}) *Controller {
 	t.Helper()
-	server := fakeapi.New(t)
+	server := fakeapi.Piped(t)
 	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
@@ -51,7 +51,7 @@ func customs(t *testing.T, found discovered, clock clock.WithTicker, list <-chan
 	}
 	kind, _ := workload.Known().Find("argoproj.io", "rollouts")
 	c := newCluster(t)
-	made, err := New(server.Config(), found, Options{Kinds: workload.Table{kind}, Policy: c.policy, Workers: 1, Clock: clock},
+	made, err := New(server.Config(), found, Options{Kinds: workload.Table{kind}, Policy: c.policy, Workers: 1, Clock: clock.RealClock{}},
 		c, c, c, events.NewFakeRecorder(100), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
@@ -61,39 +61,44 @@ func customs(t *testing.T, found discovered, clock clock.WithTicker, list <-chan
 
 // One of a custom kind may have failed with a change, and halts it for all others.
 func TestCustomKinds_NobodyLeadsBeforeTheyAreRead(t *testing.T) {
-	list := make(chan struct{})
-	c := customs(t, discovered{}, clock.RealClock{}, list)
-	started(t, &house{Controller: c})
-	time.Sleep(300 * time.Millisecond)
-	if c.leads.Load() {
-		t.Error("it leads, and does not know of Argo Rollouts yet")
-	}
-	close(list)
-	eventually(t, "it leads", c.leads.Load)
-	if n := c.index.Len(); n != 1 {
-		t.Errorf("it began to lead with %d workloads, want one", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		list := make(chan struct{})
+		c := customs(t, discovered{}, list)
+		started(t, &house{Controller: c})
+		time.Sleep(customsWithin - time.Second)
+		if c.leads.Load() {
+			t.Error("it leads, and does not know of Argo Rollouts yet")
+		}
+		close(list)
+		eventually(t, "it leads", c.leads.Load)
+		if n := c.index.Len(); n != 1 {
+			t.Errorf("it began to lead with %d workloads, want one", n)
+		}
+	})
 }
 
 func TestCustomKinds_OneThatNobodyTellsOfIsNotWaitedForLong(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	c := customs(t, discovered{errors.New("the server is currently unable to handle the request")}, clock, nil)
-	filled := make(chan bool, 1)
-	go func() { filled <- c.fill(t.Context()) }()
-	select {
-	case <-filled:
-		t.Fatal("it is not waited for")
-	case <-time.After(300 * time.Millisecond):
-	}
-	clock.Step(customsWithin)
-	select {
-	case ok := <-filled:
-		if !ok {
-			t.Error("nobody has told it to end")
+	synctest.Test(t, func(t *testing.T) {
+		c := customs(t, discovered{errors.New("the server is currently unable to handle the request")}, nil)
+		defer c.queue.ShutDown() // Run would
+		filled := make(chan bool, 1)
+		go func() { filled <- c.fill(t.Context()) }()
+		time.Sleep(customsWithin - time.Second)
+		select {
+		case <-filled:
+			t.Fatal("it is not waited for")
+		default:
 		}
-	case <-time.After(20 * time.Second):
-		t.Error("it is waited for for ever")
-	}
+		time.Sleep(2 * time.Second)
+		select {
+		case ok := <-filled:
+			if !ok {
+				t.Error("nobody has told it to end")
+			}
+		default:
+			t.Error("it is waited for for ever")
+		}
+	})
 }
 
 // machines is a world in which n workloads of a custom kind, as --workload gives it,
