@@ -28,10 +28,8 @@ func atThree() time.Time { return time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC) 
 func run(t *testing.T, server *fakecluster.Server, args ...string) (out, errOut string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	said := &first{Writer: &stderr, written: make(chan struct{})}
-	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: said}, atThree)
-	p.patience = patience{settled: 200 * time.Millisecond, silent: 400 * time.Millisecond, again: 100 * time.Millisecond, late: 10 * time.Second}
-	p.within = said.within
+	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}, atThree)
+	p.config.WrapConfigFn = server.Wrap
 	root := rootCommand(p)
 	root.SetArgs(append(args, "--kubeconfig", server.Kubeconfig(t, "shop")))
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -56,21 +54,6 @@ type first struct {
 func (f *first) Write(text []byte) (int, error) {
 	f.once.Do(func() { close(f.written) })
 	return f.Writer.Write(text)
-}
-
-// within is context.WithTimeout, but the time begins when something is written: where the
-// machine is busy, nothing times out before it has begun.
-func (f *first) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-f.written:
-			<-time.After(d)
-			cancel(context.DeadlineExceeded)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil) }
 }
 
 // golden compares what a command printed with testdata/<name>.golden, and that no line is

@@ -33,12 +33,11 @@ type plugin struct {
 	installation string
 	now          func() time.Time
 	patience     patience
-	within       func(context.Context, time.Duration) (context.Context, context.CancelFunc) // context.WithTimeout, but in tests
 	isTerminal   func(io.Writer) bool
 }
 
 func newPlugin(streams genericiooptions.IOStreams, now func() time.Time) *plugin {
-	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, patience: usualPatience(), within: context.WithTimeout, isTerminal: isTerminal}
+	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, patience: usualPatience(), isTerminal: isTerminal}
 }
 
 // cluster is what the flags say how to reach.

@@ -22,7 +22,15 @@ const (
 
 // incident is a cluster in which an edit has gone wrong.
 func incident(t *testing.T) *fakecluster.Server {
-	server := fakecluster.New(t, "testdata/incident.yaml")
+	return shown(t, fakecluster.New(t, "testdata/incident.yaml"))
+}
+
+// piped is incident for a test in a bubble.
+func piped(t *testing.T) *fakecluster.Server {
+	return shown(t, fakecluster.Piped(t, "testdata/incident.yaml"))
+}
+
+func shown(t *testing.T, server *fakecluster.Server) *fakecluster.Server {
 	server.Dry = func(_ string, object *unstructured.Unstructured) ([]string, error) {
 		switch object.GetName() {
 		case "failed", "in-step":

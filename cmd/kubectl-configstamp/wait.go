@@ -99,7 +99,7 @@ func (p *plugin) wait(ctx context.Context, args []string, flags *waitFlags) erro
 	if flags.timeout > 0 {
 		w.until = p.now().Add(flags.timeout)
 		var cancel context.CancelFunc
-		ctx, cancel = p.within(ctx, flags.timeout)
+		ctx, cancel = context.WithTimeout(ctx, flags.timeout)
 		defer cancel()
 	}
 	if err := w.begin(ctx, args); err != nil {

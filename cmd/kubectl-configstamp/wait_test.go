@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,15 +16,17 @@ import (
 )
 
 func TestWait_Golden(t *testing.T) {
-	server := incident(t)
-	golden(t, "wait-done", server, "wait", "deployment/in-step")
-	golden(t, "wait-done-json", server, "wait", "deployment/in-step", "-o", "json")
-	golden(t, "wait-halted", server, "wait", "configmap/payment-api-config")
-	golden(t, "wait-halted-name", server, "wait", "configmap/payment-api-config", "-o", "name")
-	golden(t, "wait-held", server, "wait", "deployment/paused")
-	golden(t, "wait-not-served", server, "wait", "deployment/mislabelled")
-	golden(t, "wait-nothing", server, "wait", "configmap/no-such")
-	golden(t, "wait-secret-of-failed", server, "wait", "secret/db")
+	synctest.Test(t, func(t *testing.T) {
+		server := piped(t)
+		golden(t, "wait-done", server, "wait", "deployment/in-step")
+		golden(t, "wait-done-json", server, "wait", "deployment/in-step", "-o", "json")
+		golden(t, "wait-halted", server, "wait", "configmap/payment-api-config")
+		golden(t, "wait-halted-name", server, "wait", "configmap/payment-api-config", "-o", "name")
+		golden(t, "wait-held", server, "wait", "deployment/paused")
+		golden(t, "wait-not-served", server, "wait", "deployment/mislabelled")
+		golden(t, "wait-nothing", server, "wait", "configmap/no-such")
+		golden(t, "wait-secret-of-failed", server, "wait", "secret/db")
+	})
 }
 
 const (
@@ -66,21 +69,29 @@ func TestWait_ExitCodes(t *testing.T) {
 		"nobody uses it":                 {nil, "secret/unused", 0, "No workload uses secret/unused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := incident(t)
-			for _, secret := range []string{"fine", "unused"} {
-				server.Apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: "+secret+", namespace: shop}")
-			}
-			if test.hinder != nil {
-				test.hinder(t, server)
-			}
-			out, errOut, code := run(t, server, append([]string{"wait"}, strings.Fields(test.args)...)...)
-			if code != test.code || !strings.Contains(strings.Join(strings.Fields(out+errOut), " "), test.says) {
-				t.Errorf("exit code %d, want %d, and %q in:\n%s%s", code, test.code, test.says, out, errOut)
-			}
-			if code != 0 && strings.Contains(out, "is in step and rolled out") {
-				t.Errorf("it says in step:\n%s", out)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				server := piped(t)
+				for _, secret := range []string{"fine", "unused"} {
+					server.Apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: "+secret+", namespace: shop}")
+				}
+				if test.hinder != nil {
+					test.hinder(t, server)
+				}
+				begun := time.Now()
+				out, errOut, code := run(t, server, append([]string{"wait"}, strings.Fields(test.args)...)...)
+				switch took := time.Since(begun); {
+				case code != exitTimedOut && took > time.Minute:
+					t.Errorf("it ends after %s, though nothing is left to wait for", took)
+				case (code == exitHalted || code == exitHeld) && took < usualPatience().settled:
+					t.Errorf("it believes bad news after %s", took)
+				}
+				if code != test.code || !strings.Contains(strings.Join(strings.Fields(out+errOut), " "), test.says) {
+					t.Errorf("exit code %d, want %d, and %q in:\n%s%s", code, test.code, test.says, out, errOut)
+				}
+				if code != 0 && strings.Contains(out, "is in step and rolled out") {
+					t.Errorf("it says in step:\n%s", out)
+				}
+			})
 		})
 	}
 }
@@ -141,27 +152,30 @@ func onDelete(t *testing.T, s *fakecluster.Server) {
 
 // It waits while something moves, says what it waits for, and asks no more than it must.
 func TestWait_WaitsForTheRollout(t *testing.T) {
-	t.Parallel()
-	server := incident(t)
-	status("updatedReplicas", 1)(t, server)
-	ctx, stop := context.WithTimeout(t.Context(), soon)
-	defer stop()
-	said := &lines{wanted: "waiting for deployment/in-step rolling", seen: make(chan struct{}, 1)}
-	root := rootCommand(newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: said}, atThree))
-	root.SetArgs([]string{"wait", "deployment/in-step", "--kubeconfig", server.Kubeconfig(t, "shop")})
-	ended := make(chan error, 1)
-	go func() { ended <- root.ExecuteContext(ctx) }()
-	said.wait(ctx, t)
-	begun(ctx, t, server, watches-3) // of one kind of workloads
-	server.Requests()
-	time.Sleep(time.Second)
-	if asked := server.Requests(); len(asked) > 0 {
-		t.Errorf("it asks though nothing has happened: %q", asked)
-	}
-	status("updatedReplicas", 2)(t, server)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		server := piped(t)
+		status("updatedReplicas", 1)(t, server)
+		ctx, stop := context.WithTimeout(t.Context(), soon)
+		defer stop()
+		said := &lines{wanted: "waiting for deployment/in-step rolling", seen: make(chan struct{}, 1)}
+		p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: said}, atThree)
+		p.config.WrapConfigFn = server.Wrap
+		root := rootCommand(p)
+		root.SetArgs([]string{"wait", "deployment/in-step", "--kubeconfig", server.Kubeconfig(t, "shop")})
+		ended := make(chan error, 1)
+		go func() { ended <- root.ExecuteContext(ctx) }()
+		said.wait(ctx, t)
+		begun(ctx, t, server, watches-3) // of one kind of workloads
+		server.Requests()
+		time.Sleep(20 * time.Second)
+		if asked := server.Requests(); len(asked) > 0 {
+			t.Errorf("it asks though nothing has happened: %q", asked)
+		}
+		status("updatedReplicas", 2)(t, server)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A halt that was told of before the source was edited again, or released, is over.
@@ -177,26 +191,26 @@ func TestWait_AHaltEndsWithAnEditOrARelease(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := incident(t)
-			source := server.Get(t, configMap)
-			mend(t, source)
-			server.Put(source)
-			if _, errOut, code := run(t, server, "wait", "sts/halted", "--timeout=300ms"); code != 4 {
-				t.Errorf("exit code %d, want it to wait (4):\n%s", code, errOut)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				server := piped(t)
+				source := server.Get(t, configMap)
+				mend(t, source)
+				server.Put(source)
+				if _, errOut, code := run(t, server, "wait", "sts/halted", "--timeout=1m"); code != 4 {
+					t.Errorf("exit code %d, want it to wait (4):\n%s", code, errOut)
+				}
+			})
 		})
 	}
 }
 
 // Who may list no workload knows nothing of a source's users, and no pipeline goes on by it.
 func TestWait_OfNothingThatCanBeSeenIsUnknown(t *testing.T) {
-	server := incident(t)
-	forbid("list", "")(t, server)
-	root := rootCommand(newPlugin(genericiooptions.NewTestIOStreamsDiscard(), atThree))
-	root.SetArgs([]string{"wait", "configmap/payment-api-config", "--timeout", "5s", "--kubeconfig", server.Kubeconfig(t, "shop")})
-	var code exit
-	if err := root.ExecuteContext(t.Context()); !errors.As(err, &code) || code.code != exitUnknown {
-		t.Errorf("want exit code %d; got %v", exitUnknown, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		server := piped(t)
+		forbid("list", "")(t, server)
+		if _, errOut, code := run(t, server, "wait", "configmap/payment-api-config", "--timeout=5s"); code != exitUnknown {
+			t.Errorf("exit code %d, want %d:\n%s", code, exitUnknown, errOut)
+		}
+	})
 }

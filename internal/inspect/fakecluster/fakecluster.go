@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/configstamp/configstamp/internal/piped"
 )
 
 // Server is the fake. What is exported may be set before requests arrive.
@@ -49,7 +51,8 @@ type Server struct {
 	// Intercept, unless nil, is told of each request, and what it accepts as an answer.
 	Intercept func(resource, accept string)
 
-	http *httptest.Server
+	http  *httptest.Server
+	pipes *piped.Listener // nil: it has sockets
 
 	stopped atomic.Bool
 	begun   atomic.Int32 // watches
@@ -67,6 +70,25 @@ type Server struct {
 // files of several documents).
 func New(t testing.TB, manifests ...string) *Server {
 	t.Helper()
+	s := prepare(t, manifests)
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(func() {
+		s.http.CloseClientConnections()
+		s.http.Close()
+	})
+	return s
+}
+
+// Piped is New without sockets, for a test in a bubble of testing/synctest. Wrap reaches it.
+func Piped(t testing.TB, manifests ...string) *Server {
+	t.Helper()
+	s := prepare(t, manifests)
+	s.http, s.pipes = piped.Serve(t, &http.Server{Handler: http.HandlerFunc(s.serve)})
+	return s
+}
+
+func prepare(t testing.TB, manifests []string) *Server {
+	t.Helper()
 	s := &Server{objects: map[string]*unstructured.Unstructured{}, moved: make(chan struct{})}
 	for _, file := range manifests {
 		text, err := os.ReadFile(file) //nolint:gosec // a test names it
@@ -75,11 +97,6 @@ func New(t testing.TB, manifests ...string) *Server {
 		}
 		s.Apply(t, string(text))
 	}
-	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(func() {
-		s.http.CloseClientConnections()
-		s.http.Close()
-	})
 	return s
 }
 
@@ -129,7 +146,15 @@ func (s *Server) Get(t testing.TB, path string) *unstructured.Unstructured {
 }
 
 // Config is how to reach the server.
-func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.http.URL} }
+func (s *Server) Config() *rest.Config { return s.Wrap(&rest.Config{Host: s.http.URL}) }
+
+// Wrap has a config of a kubeconfig go through the server's pipes, where it has some.
+func (s *Server) Wrap(config *rest.Config) *rest.Config {
+	if s.pipes != nil {
+		config.Transport = &http.Transport{DialContext: s.pipes.Dial}
+	}
+	return config
+}
 
 // Kubeconfig writes a file that says how to reach the server, with a default namespace,
 // and returns its path.
