@@ -10,6 +10,7 @@ import (
 
 // The chart takes what the flag takes, and hands it on as it is.
 func TestTheBudgetOfTheChartIsThatOfTheFlag(t *testing.T) {
+	t.Parallel()
 	for text, right := range map[string]bool{
 		"default": true, "1": true, "25": true, "1000000": true, "1%": true, "42%": true, "100%": true,
 		"0": false, "-1": false, "2.5": false, "1000001": false, "0%": false, "101%": false, "2.5%": false, "%": false, "many": false,

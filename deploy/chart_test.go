@@ -146,6 +146,7 @@ func flags(t *testing.T, command string) map[string]bool {
 
 // YAML has its own mind about words and numbers.
 func TestValuesOfAFileAreWhatTheySay(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "values.yaml")
 	text := "policy: {pause: true}\nrollouts: {step: off, maxUnsettled: 1000000}\nnamespaces: ['2024', 'on', 'null']\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -166,6 +167,7 @@ func TestValuesOfAFileAreWhatTheySay(t *testing.T) {
 }
 
 func TestEveryFlagIsKnown(t *testing.T) {
+	t.Parallel()
 	known := map[string]map[string]bool{"webhook": flags(t, "webhook"), "controller": flags(t, "controller"), "check": flags(t, "check")}
 	for name, values := range variants {
 		t.Run(name, func(t *testing.T) {
@@ -184,6 +186,7 @@ func TestEveryFlagIsKnown(t *testing.T) {
 }
 
 func TestPodsAreRestricted(t *testing.T) {
+	t.Parallel()
 	for name, values := range variants {
 		t.Run(name, func(t *testing.T) {
 			objects := rendered(t, values...)
@@ -207,6 +210,7 @@ func TestPodsAreRestricted(t *testing.T) {
 
 // What is stamped can be patched, is watched, and is guarded by the policy.
 func TestEveryKindIsInRulesRightsAndPolicy(t *testing.T) {
+	t.Parallel()
 	objects := rendered(t, everything...)
 	configuration := only[*admissionregistrationv1.MutatingWebhookConfiguration](t, objects)
 	role := all[*rbacv1.ClusterRole](objects)[0]
@@ -235,6 +239,7 @@ func TestEveryKindIsInRulesRightsAndPolicy(t *testing.T) {
 }
 
 func TestNamespacedModeHasNoRightToASecretElsewhere(t *testing.T) {
+	t.Parallel()
 	for _, values := range [][]string{{"namespaces={a,b}"}, {"namespaces={a,b}", "certificates.mode=self-managed"}} {
 		objects := rendered(t, values...)
 		for _, role := range all[*rbacv1.ClusterRole](objects) {
@@ -263,6 +268,7 @@ func TestNamespacedModeHasNoRightToASecretElsewhere(t *testing.T) {
 // manager behind, and the upgrade fails. That for Pods comes with pins, and stays where Helm
 // finds it in the cluster (e2e/pods, WithPins).
 func TestEntriesNeverGoAway(t *testing.T) {
+	t.Parallel()
 	names := func(values ...string) (names []string) {
 		for _, webhook := range only[*admissionregistrationv1.MutatingWebhookConfiguration](t, rendered(t, values...)).Webhooks {
 			names = append(names, webhook.Name)
@@ -283,6 +289,7 @@ func TestEntriesNeverGoAway(t *testing.T) {
 
 // e2e/oracle asks the policy; this is that it knows the values.
 func TestThePolicyKnowsWhatTheValuesServe(t *testing.T) {
+	t.Parallel()
 	for values, want := range map[string]struct{ has, lacks []string }{
 		"":                                 {[]string{"['kube-system', 'configstamp']", "namespaceObject"}, []string{"reloader", "wave"}},
 		"excludedNamespaces={a,b}":         {[]string{"['a', 'b', 'configstamp']"}, []string{"kube-system"}},
@@ -313,6 +320,7 @@ func TestThePolicyKnowsWhatTheValuesServe(t *testing.T) {
 // neither can go on with the other's. A Secret that a change of modes takes out of
 // the release would be made again by the Pods of the former mode.
 func TestWaysToHaveCertificatesShareNoSecretAndLeaveNone(t *testing.T) {
+	t.Parallel()
 	secrets := func(values ...string) (names []string) {
 		for _, secret := range all[*corev1.Secret](rendered(t, values...)) {
 			names = append(names, secret.Name)
@@ -345,6 +353,7 @@ func TestWaysToHaveCertificatesShareNoSecretAndLeaveNone(t *testing.T) {
 }
 
 func TestWithOneReplicaNothingHoldsUpADrain(t *testing.T) {
+	t.Parallel()
 	if budgets := all[*policyv1.PodDisruptionBudget](rendered(t, "replicas=1")); len(budgets) > 0 {
 		t.Error("there is a PodDisruptionBudget")
 	}
@@ -352,6 +361,7 @@ func TestWithOneReplicaNothingHoldsUpADrain(t *testing.T) {
 }
 
 func TestImage(t *testing.T) {
+	t.Parallel()
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for _, test := range []struct{ set, want string }{
 		{"image.tag=", "configstamp:dev"},
@@ -368,6 +378,7 @@ func TestImage(t *testing.T) {
 }
 
 func TestWrongValuesAreRefusedByName(t *testing.T) {
+	t.Parallel()
 	for values, want := range map[string]string{
 		"replicas=0":                                  "/replicas",
 		"replicas=many":                               "/replicas",

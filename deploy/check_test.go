@@ -42,6 +42,7 @@ func selectors(t *testing.T, objects []runtime.Object) map[string]map[string]str
 // A Pod of helm test is none of those that admit: a budget would count it, and a Service
 // would send it admissions.
 func TestNothingSelectsThePodOfATest(t *testing.T) {
+	t.Parallel()
 	for _, values := range [][]string{everything, {"metrics.serviceMonitor.enabled=true", "networkPolicy.enabled=true"}} {
 		objects := rendered(t, values...)
 		test, pods := only[*corev1.Pod](t, objects), only[*appsv1.Deployment](t, objects).Spec.Template.Labels
@@ -63,6 +64,7 @@ func TestNothingSelectsThePodOfATest(t *testing.T) {
 
 // The labels by which Helm's objects are found stay on what helm test makes.
 func TestWhatATestMakesBelongsToTheRelease(t *testing.T) {
+	t.Parallel()
 	for _, object := range rendered(t) {
 		meta, ok := object.(metav1.Object)
 		if !ok {

@@ -15,6 +15,7 @@ import (
 // What GitOps tools are to apply leads to the chart, with values that it takes. Argo CD and
 // Flux themselves do not run here.
 func TestGitOps(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []struct {
 		file, kind   string
 		chart, value []string
@@ -61,6 +62,7 @@ func TestGitOps(t *testing.T) {
 
 // Each example can be read.
 func TestGitOps_EveryExampleCanBeRead(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("gitops", "*.yaml"))
 	if err != nil || len(files) < 4 {
 		t.Fatalf("%d examples, error %v", len(files), err)

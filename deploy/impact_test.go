@@ -22,6 +22,7 @@ var noImpact = []string{"impact.configMaps=false"}
 
 // A warning is never worth a write: whatever is set, nobody waits longer than a second, and nobody is denied.
 func TestImpact_HoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	for name, values := range variants {
 		for _, configuration := range all[*validating](rendered(t, append(slices.Clone(values), "webhook.failurePolicy=Fail", "webhook.timeoutSeconds=30")...)) {
 			for _, webhook := range configuration.Webhooks {
@@ -43,6 +44,7 @@ func TestImpact_HoldsNobodyUp(t *testing.T) {
 
 // Which namespaces are asked about, for each of the two resources.
 func TestImpact_IsAskedWhereNamespacesHaveOptedIn(t *testing.T) {
+	t.Parallel()
 	const cluster, listed = "shop", "shop, b"
 	for values, want := range map[string][2]string{ // where ConfigMaps are asked about, and Secrets
 		"":                    {cluster, ""},
@@ -84,6 +86,7 @@ func TestImpact_IsAskedWhereNamespacesHaveOptedIn(t *testing.T) {
 // The way of a question: the Service, a port of the controller, a process that listens there and has
 // a certificate, which whoever keeps the caBundle has signed.
 func TestImpact_IsServedWhereItIsAsked(t *testing.T) {
+	t.Parallel()
 	for mode, flag := range map[string]string{"cert-manager": "--tls-cert-file=/certificate/tls.crt", "self-managed": "--impact-configuration=stamper"} {
 		objects := rendered(t, "certificates.mode="+mode, "nameOverride=stamper")
 		spec := only[*appsv1.Deployment](t, objects).Spec.Template.Spec
@@ -109,6 +112,7 @@ func TestImpact_IsServedWhereItIsAsked(t *testing.T) {
 
 // What is not asked for is not there, nor where values are those of an earlier chart.
 func TestImpact_OffLeavesNothing(t *testing.T) {
+	t.Parallel()
 	for _, values := range [][]string{noImpact, {"impact=null", "pods=null", "pins=null", "metrics.byNamespace=null"}, {"impact.configMaps=false", "certificates.mode=self-managed"}} {
 		objects := rendered(t, values...)
 		controller := &only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[1]
@@ -129,6 +133,7 @@ func TestImpact_OffLeavesNothing(t *testing.T) {
 }
 
 func TestImpact_WrongValuesAreRefusedByName(t *testing.T) {
+	t.Parallel()
 	for values, want := range map[string]string{
 		"impact.port=443":                    "/impact/port",
 		"impact.port=null":                   "give your values file instead",
@@ -174,6 +179,7 @@ func granted(objects []runtime.Object, resource string) map[string][]string {
 // Warnings take no right but that to have our own certificate trusted, and the policy
 // holds us to that.
 func TestImpact_TakesNoRightButToBeTrusted(t *testing.T) {
+	t.Parallel()
 	const resource = "validatingwebhookconfigurations"
 	for name, test := range map[string]struct {
 		values []string
@@ -212,6 +218,7 @@ func TestImpact_TakesNoRightButToBeTrusted(t *testing.T) {
 }
 
 func TestPods_AreWatchedWhereAskedFor(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		values []string
 		want   map[string][]string
@@ -233,6 +240,7 @@ func TestPods_AreWatchedWhereAskedFor(t *testing.T) {
 }
 
 func TestMetricsByNamespaceAreBounded(t *testing.T) {
+	t.Parallel()
 	args := only[*appsv1.Deployment](t, rendered(t, "metrics.byNamespace=20")).Spec.Template.Spec.Containers[1].Args
 	if !slices.Contains(args, "--namespace-metrics=20") {
 		t.Errorf("%q", args)

@@ -11,6 +11,7 @@ import (
 // The garbage collector is told what the container may take: in bytes, its own
 // limit, whatever that is set to.
 func TestMemoryLimitIsKnown(t *testing.T) {
+	t.Parallel()
 	for name, values := range variants {
 		t.Run(name, func(t *testing.T) {
 			for _, container := range only[*appsv1.Deployment](t, rendered(t, values...)).Spec.Template.Spec.Containers {

@@ -27,6 +27,7 @@ func podEntry(t *testing.T, objects []runtime.Object) *admissionregistrationv1.M
 
 // Whatever is set, no Pod waits longer than a second, and none is denied.
 func TestPins_HoldNoPodUp(t *testing.T) {
+	t.Parallel()
 	for name, values := range variants {
 		webhook := podEntry(t, rendered(t, append(slices.Clone(values), "pins.enabled=true", "webhook.failurePolicy=Fail", "webhook.timeoutSeconds=30")...))
 		if *webhook.FailurePolicy != admissionregistrationv1.Ignore || *webhook.TimeoutSeconds != 1 || *webhook.ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy || *webhook.SideEffects != admissionregistrationv1.SideEffectClassNone {
@@ -44,6 +45,7 @@ func TestPins_HoldNoPodUp(t *testing.T) {
 
 // A workload can opt in alone, so Pods are looked at wherever configstamp serves anything.
 func TestPins_AreAskedForWhereWorkloadsAreServed(t *testing.T) {
+	t.Parallel()
 	for values, want := range map[string]string{
 		"pins.enabled=true":                        "shop, b, c",
 		"pins.enabled=true,excludedNamespaces={b}": "shop, c, kube-system",
@@ -67,6 +69,7 @@ func TestPins_AreAskedForWhereWorkloadsAreServed(t *testing.T) {
 
 // What makes snapshots says so, or a dry run would be refused or make some.
 func TestPins_SideEffectsAreTold(t *testing.T) {
+	t.Parallel()
 	for values, want := range map[string]admissionregistrationv1.SideEffectClass{
 		"": admissionregistrationv1.SideEffectClassNone, "pins.enabled=true": admissionregistrationv1.SideEffectClassNoneOnDryRun,
 	} {
@@ -80,6 +83,7 @@ func TestPins_SideEffectsAreTold(t *testing.T) {
 
 // What no value asks for is not given.
 func TestPins_TakeRightsWhereTheyAreOn(t *testing.T) {
+	t.Parallel()
 	read := []string{"list", "watch", "get"}
 	snapshots := append(slices.Clone(read), "create", "delete")
 	for name, test := range map[string]struct {
@@ -111,6 +115,7 @@ func TestPins_TakeRightsWhereTheyAreOn(t *testing.T) {
 
 // The right to write ConfigMaps comes with what limits it.
 func TestPins_AreHeldToSnapshots(t *testing.T) {
+	t.Parallel()
 	for name, values := range variants {
 		objects := rendered(t, append(slices.Clone(values), "pins.enabled=true")...)
 		held := false
@@ -130,6 +135,7 @@ func TestPins_AreHeldToSnapshots(t *testing.T) {
 }
 
 func TestPins_FlagsOfBothProcesses(t *testing.T) {
+	t.Parallel()
 	containers := func(values ...string) []corev1.Container {
 		return only[*appsv1.Deployment](t, rendered(t, values...)).Spec.Template.Spec.Containers
 	}
@@ -154,6 +160,7 @@ func TestPins_FlagsOfBothProcesses(t *testing.T) {
 }
 
 func TestPins_WrongValuesAreRefusedByName(t *testing.T) {
+	t.Parallel()
 	for values, want := range map[string]string{
 		"pins.enabled=yes":                     "/pins/enabled",
 		"pins.snapshots=-1":                    "/pins/snapshots",

@@ -23,6 +23,7 @@ var otherPorts = []string{
 // Whoever asks for a port gets it everywhere: the process listens on it, the
 // Service and the probes lead to it, the NetworkPolicy lets it through.
 func TestEverythingFollowsThePorts(t *testing.T) {
+	t.Parallel()
 	for exposure, health := range map[string][2]int32{"plain": {20002, 20004}, "tls": {20003, 20005}, "loopback": {20003, 20005}} {
 		t.Run(exposure, func(t *testing.T) {
 			values := append(slices.Clone(otherPorts), "networkPolicy.enabled=true", "metrics.exposure="+exposure)
@@ -96,6 +97,7 @@ func open(policy *networkingv1.NetworkPolicy) (ports []int32) {
 // Two Pods cannot have the same ports of one node: a rolling update that wants the
 // new one first would wait for ever where every node has one.
 func TestHostNetwork(t *testing.T) {
+	t.Parallel()
 	objects := rendered(t, "hostNetwork=true", "namespace.create=true")
 	deployment := only[*appsv1.Deployment](t, objects).Spec
 	if pod := deployment.Template.Spec; !pod.HostNetwork || pod.DNSPolicy != corev1.DNSClusterFirstWithHostNet {
@@ -130,6 +132,7 @@ func TestHostNetwork(t *testing.T) {
 }
 
 func TestTheWebhookConfigurationsHaveAnnotationsAndLabels(t *testing.T) {
+	t.Parallel()
 	const enforcer, injected = "admissions.enforcer/disabled", "cert-manager.io/inject-ca-from"
 	for mode, want := range map[string]int{"cert-manager": 2, "self-managed": 1} {
 		objects := rendered(t, "certificates.mode="+mode, "--set-string=webhook.annotations.admissions\\.enforcer/disabled=true", "webhook.labels.team=platform")
@@ -152,6 +155,7 @@ func TestTheWebhookConfigurationsHaveAnnotationsAndLabels(t *testing.T) {
 // refuses a Pod that names others. It does not look at runAsGroup, which is root's
 // where nobody names it, whatever the image says: e2e/pods asks the kernel.
 func TestNoUserIsNamed(t *testing.T) {
+	t.Parallel()
 	for name, values := range variants {
 		t.Run(name, func(t *testing.T) {
 			objects := rendered(t, values...)
@@ -179,6 +183,7 @@ func TestNoUserIsNamed(t *testing.T) {
 
 // What an organisation asks of everything that runs in its cluster.
 func TestCommonLabelsTolerationsAndEnvironment(t *testing.T) {
+	t.Parallel()
 	objects := rendered(t, append(slices.Clone(everything), "commonLabels.cost-center=42a", "extraEnv[0].name=KUBERNETES_SERVICE_HOST", "extraEnv[0].value=api.example.com",
 		"tolerations[0].operator=Exists", "nodeSelector.pool=system")...)
 	for _, object := range objects {
@@ -208,6 +213,7 @@ func TestCommonLabelsTolerationsAndEnvironment(t *testing.T) {
 
 // Each file of values renders.
 func TestPlatforms(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("platforms/*.yaml")
 	if err != nil || len(files) != 5 {
 		t.Fatalf("%v: %v", files, err)

@@ -12,6 +12,7 @@ import (
 // What is published is what the arguments give: TestPublishedSettings… of cmd/configstamp
 // has the program itself read them. This is who may read it.
 func TestEveryUserMayReadThePublishedSettingsAndNothingElse(t *testing.T) {
+	t.Parallel()
 	for _, values := range [][]string{nil, {"namespaces={a,b}"}, {"nameOverride=x"}} {
 		objects := rendered(t, values...)
 		var name string
@@ -54,6 +55,7 @@ func TestEveryUserMayReadThePublishedSettingsAndNothingElse(t *testing.T) {
 }
 
 func TestSettingsNeedNotBePublished(t *testing.T) {
+	t.Parallel()
 	manifest, complaint := template(t, "settings.published=false")
 	if complaint != "" || strings.Contains(string(manifest), "configstamp-settings") || strings.Contains(string(manifest), "system:authenticated") {
 		t.Errorf("they are there all the same: %s", complaint)
@@ -61,6 +63,7 @@ func TestSettingsNeedNotBePublished(t *testing.T) {
 }
 
 func TestPublishedSettingsNameNoNamespace(t *testing.T) {
+	t.Parallel()
 	for _, values := range [][]string{{"namespaces={secret-project}"}, {"excludedNamespaces={secret-project}"}} {
 		for _, settings := range all[*corev1.ConfigMap](rendered(t, values...)) {
 			for key, value := range settings.Data {

@@ -14,7 +14,7 @@ import (
 
 // Certificates of our own: the API server is told whom to trust, and told again
 // by whatever is needed of that is taken away. That it then does trust them, behind
-// a Service, is the matter of "make installed".
+// a Service, is the matter of e2e/install.
 func TestSelfManaged_TheAPIServerIsToldWhomToTrust(t *testing.T) {
 	product := run.Exclusive(t)
 	run := run.Of(t)

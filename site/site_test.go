@@ -1,5 +1,5 @@
 // Package site holds what makes a site of the documentation (hugo.yaml: what lies where;
-// layouts; assets), and checks the site that "make site" has made.
+// layouts; assets), and checks the site that "make docs" has made.
 package site
 
 import (
@@ -30,7 +30,7 @@ var (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	if _, err := os.Stat(made); err != nil {
-		t.Skip("SKIPPED (1 check): there is no site; make site makes it")
+		t.Skip("SKIPPED (1 check): there is no site; make docs makes it")
 	}
 	found := map[string]string{}
 	err := filepath.WalkDir(made, func(file string, _ fs.DirEntry, err error) error {

@@ -34,7 +34,7 @@ func long(t *testing.T, why string) {
 	t.Helper()
 	if testing.Short() {
 		court.Tally.Skip(t.Name(), "in the short form: "+why)
-		t.Skipf("SKIPPED in the short form (make faults runs it): %s", why)
+		t.Skipf("SKIPPED in the short form: %s", why)
 	}
 }
 

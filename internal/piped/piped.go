@@ -16,10 +16,10 @@ import (
 )
 
 // Serve starts a server that ends with the test, and dials nobody but it.
-func Serve(t testing.TB, config *http.Server) (*httptest.Server, *Listener) {
+func Serve(t testing.TB, handler http.HandlerFunc) (*httptest.Server, *Listener) {
 	t.Helper()
 	listener := Listen()
-	server := &httptest.Server{Listener: listener, Config: config}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Hour}}
 	server.Start()
 	t.Cleanup(func() {
 		synctest.Wait() // for answers that are under way

@@ -66,9 +66,15 @@ type event struct {
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := prepare(t)
-	s.http = httptest.NewUnstartedServer(nil)
+	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.http.EnableHTTP2 = true
-	s.http.Config = s.settings()
+	s.http.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.mu.Lock()
+			s.connections++
+			s.mu.Unlock()
+		}
+	}
 	s.http.StartTLS()
 	t.Cleanup(func() {
 		s.CutWatches()
@@ -82,7 +88,7 @@ func New(t testing.TB) *Server {
 func Piped(t testing.TB) *Server {
 	t.Helper()
 	s := prepare(t)
-	s.http, s.pipes = piped.Serve(t, s.settings())
+	s.http, s.pipes = piped.Serve(t, s.serve)
 	t.Cleanup(s.CutWatches)
 	return s
 }
@@ -99,16 +105,6 @@ func prepare(t testing.TB) *Server {
 		scheme: scheme, codec: serializer.NewCodecFactory(scheme), version: 100,
 		objects: map[string]map[string]runtime.Object{}, moved: make(chan struct{}), cut: make(chan struct{}),
 	}
-}
-
-func (s *Server) settings() *http.Server {
-	return &http.Server{Handler: http.HandlerFunc(s.serve), ConnState: func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			s.mu.Lock()
-			s.connections++
-			s.mu.Unlock()
-		}
-	}}
 }
 
 // Config is how to reach the server.
@@ -130,7 +126,7 @@ func (s *Server) Requests() []string {
 	return requests
 }
 
-// Connections counts the connections ever made.
+// Connections counts the connections ever made, pipes aside.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -83,7 +83,7 @@ func New(t testing.TB, manifests ...string) *Server {
 func Piped(t testing.TB, manifests ...string) *Server {
 	t.Helper()
 	s := prepare(t, manifests)
-	s.http, s.pipes = piped.Serve(t, &http.Server{Handler: http.HandlerFunc(s.serve)})
+	s.http, s.pipes = piped.Serve(t, s.serve)
 	return s
 }
 

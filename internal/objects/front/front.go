@@ -42,7 +42,7 @@ func Serve(t testing.TB, client *fake.Clientset) *rest.Config {
 // Piped is Serve without sockets, for a test in a bubble of testing/synctest.
 func Piped(t testing.TB, client *fake.Clientset) *rest.Config {
 	f := &front{client: client, histories: map[asked]*history{}}
-	server, pipes := piped.Serve(t, &http.Server{Handler: f})
+	server, pipes := piped.Serve(t, f.ServeHTTP)
 	t.Cleanup(f.forget)
 	return &rest.Config{Host: server.URL, QPS: -1, Transport: &http.Transport{DialContext: pipes.Dial}}
 }
