@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -15,41 +16,37 @@ import (
 
 // Every answer has to come of a read that began after it was asked for.
 func TestASharedReadIsNeverOlderThanTheRequest(t *testing.T) {
-	s := newSharing[Record](time.Minute, 16)
-	var clock, reads atomic.Int64
-	look := func(context.Context) (Record, error) {
-		reads.Add(1)
-		began := clock.Add(1)
-		time.Sleep(time.Millisecond)
-		return Record{ResourceVersion: strconv.FormatInt(began, 10)}, nil
-	}
-	var group sync.WaitGroup
-	for range 50 {
-		group.Go(func() {
-			for range 20 {
-				asked := clock.Add(1)
-				record, err := s.do(t.Context(), place{"shop", web}, look)
-				began, _ := strconv.ParseInt(record.ResourceVersion, 10, 64)
-				if err != nil || began < asked {
-					t.Errorf("asked at %d, answered by a read that began at %d, %v", asked, began, err)
-				}
-			}
-		})
-	}
-	group.Wait()
-	if n := reads.Load(); n > 500 {
-		t.Errorf("%d reads for 1000 requests of 50 at a time: nothing is shared", n)
-	}
-	left := func() int {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.lines)
-	}
-	for deadline := time.Now().Add(10 * time.Second); left() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d lines are left", left())
+	synctest.Test(t, func(t *testing.T) {
+		s := newSharing[Record](time.Minute, 16)
+		var clock, reads atomic.Int64
+		look := func(context.Context) (Record, error) {
+			reads.Add(1)
+			began := clock.Add(1)
+			time.Sleep(time.Millisecond)
+			return Record{ResourceVersion: strconv.FormatInt(began, 10)}, nil
 		}
-	}
+		var group sync.WaitGroup
+		for range 50 {
+			group.Go(func() {
+				for range 20 {
+					asked := clock.Add(1)
+					record, err := s.do(t.Context(), place{"shop", web}, look)
+					began, _ := strconv.ParseInt(record.ResourceVersion, 10, 64)
+					if err != nil || began < asked {
+						t.Errorf("asked at %d, answered by a read that began at %d, %v", asked, began, err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		if n := reads.Load(); n > 500 {
+			t.Errorf("%d reads for 1000 requests of 50 at a time: nothing is shared", n)
+		}
+		synctest.Wait()
+		if left := len(s.lines); left > 0 {
+			t.Fatalf("%d lines are left", left)
+		}
+	})
 }
 
 func TestASharedReadOutlivesTheRequestThatBeganIt(t *testing.T) {
