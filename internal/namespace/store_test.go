@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,22 +108,24 @@ func TestStoreFollowsNamespaces(t *testing.T) {
 }
 
 func TestLookReadsWhatIsNotKnownYet(t *testing.T) {
-	server := fakeapi.New(t)
-	store, err := NewStore(server.Config(), nil) // it never runs: nothing is known
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Put("namespaces", labelled("shop", "enabled", "mode", "observe"))
-	record, err := store.Look(t.Context(), "shop")
-	if err != nil || !record.OptedIn || record.Settings["configstamp.dev/mode"] != "observe" {
-		t.Errorf("%+v, %v", record, err)
-	}
-	if in, err := store.OptedIn(t.Context(), "shop"); err != nil || !in {
-		t.Errorf("opted in: %v, %v", in, err)
-	}
-	if _, err := store.Look(t.Context(), "none"); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("error %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		server := fakeapi.Piped(t)
+		store, err := NewStore(server.Config(), nil) // it never runs: nothing is known
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Put("namespaces", labelled("shop", "enabled", "mode", "observe"))
+		record, err := store.Look(t.Context(), "shop")
+		if err != nil || !record.OptedIn || record.Settings["configstamp.dev/mode"] != "observe" {
+			t.Errorf("%+v, %v", record, err)
+		}
+		if in, err := store.OptedIn(t.Context(), "shop"); err != nil || !in {
+			t.Errorf("opted in: %v, %v", in, err)
+		}
+		if _, err := store.Look(t.Context(), "none"); err == nil || !strings.Contains(err.Error(), "none") {
+			t.Errorf("error %v", err)
+		}
+	})
 }
 
 type transport func(*http.Request) (*http.Response, error)
@@ -131,29 +134,31 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t
 
 // An admission may ask twice, and has three seconds.
 func TestWhatAnAdmissionReadsHasADeadline(t *testing.T) {
-	cfg := fakeapi.New(t).Config()
-	var left []time.Duration
-	cfg.Wrap(func(http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
-			deadline, _ := r.Context().Deadline()
-			left = append(left, time.Until(deadline))
-			return nil, errors.New("made by the test")
+	synctest.Test(t, func(t *testing.T) {
+		cfg := fakeapi.Piped(t).Config()
+		var left []time.Duration
+		cfg.Wrap(func(http.RoundTripper) http.RoundTripper {
+			return transport(func(r *http.Request) (*http.Response, error) {
+				deadline, _ := r.Context().Deadline()
+				left = append(left, time.Until(deadline))
+				return nil, errors.New("made by the test")
+			})
 		})
-	})
-	store, err := NewStore(cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, looked := store.Look(t.Context(), "shop")
-	_, asked := store.OptedIn(t.Context(), "shop")
-	if looked == nil || asked == nil || len(left) != 2 {
-		t.Fatalf("%v, %v, %d requests", looked, asked, len(left))
-	}
-	for _, left := range left {
-		if left <= 0 || left > 1400*time.Millisecond {
-			t.Errorf("a request may take %s", left)
+		store, err := NewStore(cfg, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		_, looked := store.Look(t.Context(), "shop")
+		_, asked := store.OptedIn(t.Context(), "shop")
+		if looked == nil || asked == nil || len(left) != 2 {
+			t.Fatalf("%v, %v, %d requests", looked, asked, len(left))
+		}
+		for _, left := range left {
+			if left <= 0 || left > 1400*time.Millisecond {
+				t.Errorf("a request may take %s", left)
+			}
+		}
+	})
 }
 
 func TestGivenNamespacesAreOptedInAndReadOneByOne(t *testing.T) {
