@@ -51,7 +51,8 @@ func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 			time.Sleep(time.Duration(caller) * 70 * time.Millisecond)
 			for {
 				// A real API server reads the bundle a little late, which settleFor allows for.
-				known, read := bundle(), time.Now()
+				read := time.Now() // before it reads: it may be kept waiting between the two
+				known := bundle()
 				time.Sleep(700 * time.Millisecond)
 				if _, err := handshake(address, known); err != nil && time.Since(read) < patience {
 					t.Errorf("an admission would have failed: %v", err)
