@@ -38,7 +38,7 @@ RELEASE          = cd deploy/release && go run . -root $(CURDIR) -helm $(HELM) -
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults soak install oracle observability snippets simulation oldest fuzz bench microbench helm kubeconform manifests stale cluster-up cluster-down image plugin-release release release-check
+.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults soak install oracle observability snippets simulation oldest fuzz bench microbench helm kubeconform generate goldens stale cluster-up cluster-down image plugin-release release release-check
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -174,12 +174,16 @@ helm: $(HELM) ## Build the helm that tests use, and print where it is
 kubeconform: $(KUBECONFORM) ## Build the kubeconform that tests use, and print where it is
 	@echo $(KUBECONFORM)
 
-manifests: $(HELM) $(HELM_DOCS) ## Render deploy/install*.yaml and the chart's table of values
-	@deploy/render.sh $(HELM) $(HELM_DOCS) .
+# The chart holds a file that a test writes, so manifests come last.
+generate: goldens $(HELM) $(HELM_DOCS) ## Write all that is generated: tables of pages, goldens, manifests, the chart's table of values
+	deploy/render.sh $(HELM) $(HELM_DOCS) .
+goldens:
+	go test -count=1 ./checksum ./cmd/configstamp ./internal/draw ./internal/forecast ./internal/manifest ./internal/rollout ./webhook \
+		-run '^Test(TheDocumentedSettings|Reference|Drawings|Forecast|Story|Cases$$)' -update
+	go test -count=1 ./cmd/kubectl-configstamp -update
 
-stale: $(HELM) $(HELM_DOCS) ## Check that "make manifests" was run
-	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && deploy/render.sh $(HELM) $(HELM_DOCS) "$$work" && stale= && \
-		for file in $$(cd "$$work" && find . -type f); do diff -u "$$file" "$$work/$$file" || { stale=yes; echo "$$file: stale: make manifests" >&2; }; done; [ -z "$$stale" ]
+stale: $(HELM) $(HELM_DOCS) ## Check that "make generate" was run
+	.ci/stale
 
 chart: $(HELM) ## The chart: lint, tests of what it renders
 	$(HELM) lint --strict deploy/chart

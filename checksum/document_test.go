@@ -11,11 +11,11 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
-var write = flag.Bool("write", false, "write the table of settings into docs/policy.md")
+var update = flag.Bool("update", false, "write the table of settings into docs/policy.md")
 
 // The table that people read is made of the table that is read.
 func TestTheDocumentedSettingsAreThoseThatAreRead(t *testing.T) {
-	const begin, end = "<!-- settings, made by: go test ./checksum -run Documented -write -->\n", "<!-- end of settings -->"
+	const begin, end = "<!-- settings, made by: make generate -->\n", "<!-- end of settings -->"
 	table := "| annotation | on |\n|---|---|\n"
 	details := ""
 	for _, setting := range checksum.Settings() {
@@ -36,8 +36,8 @@ func TestTheDocumentedSettingsAreThoseThatAreRead(t *testing.T) {
 	if was == table {
 		return
 	}
-	if !*write {
-		t.Fatalf("%s says something else than the code: run this test with -write", path)
+	if !*update {
+		t.Fatalf("%s says something else than the code: make generate writes it", path)
 	}
 	if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
 		t.Fatal(err)

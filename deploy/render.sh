@@ -11,7 +11,7 @@ render() {
 	file=$1 says=$2
 	shift 2
 	{
-		printf '# %s\n# Rendered from deploy/chart by "make manifests"; edit that.\n' "$says"
+		printf '# %s\n# Rendered from deploy/chart by "make generate"; edit that.\n' "$says"
 		"$helm" template configstamp deploy/chart --namespace configstamp --skip-tests "$@"
 	} >"$to/$file"
 }

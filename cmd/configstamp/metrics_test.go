@@ -52,7 +52,7 @@ func TestReferenceOfMetrics(t *testing.T) {
 	case *update:
 		write(t, path, []byte(text))
 	default:
-		t.Errorf("%s tells of other metrics than there are: run this test with -update. There are:\n%s", path, table(found))
+		t.Errorf("%s tells of other metrics than there are: make generate writes them. There are:\n%s", path, table(found))
 	}
 }
 

@@ -53,7 +53,7 @@ func keep(t *testing.T, path, was, is string) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s says something else than the code: run this test with -update", path)
+		t.Fatalf("%s says something else than the code: make generate writes it", path)
 	}
 	if err := os.WriteFile(path, []byte(is), 0o644); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func keep(t *testing.T, path, was, is string) {
 // between puts a table between the marks of its name.
 func between(t *testing.T, path, text, name, table string) string {
 	t.Helper()
-	begin, end := "<!-- "+name+", made by: go test ./cmd/configstamp -run TestReference -update -->\n", "<!-- end of "+name+" -->"
+	begin, end := "<!-- "+name+", made by: make generate -->\n", "<!-- end of "+name+" -->"
 	before, rest, found := strings.Cut(text, begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {

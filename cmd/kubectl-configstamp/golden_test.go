@@ -79,7 +79,7 @@ func golden(t *testing.T, name string, server *fakecluster.Server, args ...strin
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), text); diff != "" {
-		t.Errorf("%s (go test ./cmd/kubectl-configstamp -update writes it anew):\n%s", file, diff)
+		t.Errorf("%s (make generate writes it):\n%s", file, diff)
 	}
 	if strings.Contains(text, "never-shown") {
 		t.Error("the content of a source was printed")

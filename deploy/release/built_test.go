@@ -249,7 +249,7 @@ func TestBuilt_Manifests(t *testing.T) {
 		released := string(content(t, filepath.Join(folder, name)))
 		_, checked, _ = strings.Cut(checked, "---\n")
 		if _, released, _ = strings.Cut(released, "---\n"); released != checked {
-			t.Errorf("%s is not that of the checkout with another version: make manifests?", name)
+			t.Errorf("%s is not that of the checkout with another version: make generate?", name)
 		}
 	}
 }

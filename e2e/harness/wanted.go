@@ -83,7 +83,7 @@ func (w Wanted) manifest() ([]*unstructured.Unstructured, error) {
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "e2e", "testdata", file))
 	if err != nil {
-		return nil, fmt.Errorf("reading what is to be installed: %w; make manifests writes it", err)
+		return nil, fmt.Errorf("reading what is to be installed: %w; make generate writes it", err)
 	}
 	return parse(string(text))
 }

@@ -104,7 +104,7 @@ func TestDrawings(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), text); diff != "" {
-			t.Errorf("%s (-update writes it anew; look at it then): %s", path, diff)
+			t.Errorf("%s (make generate writes it; look at it then): %s", path, diff)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func golden(t *testing.T, path string, got []byte) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-update writes it anew): %s", path, diff)
+		t.Errorf("%s (make generate writes it): %s", path, diff)
 	}
 }
 

@@ -150,6 +150,6 @@ func (w *world) keep(name string) {
 		w.t.Fatal(err)
 	}
 	if string(was) != is {
-		w.t.Errorf("%s is stale: go test ./internal/rollout -run TestStory -update writes it", path)
+		w.t.Errorf("%s is stale: make generate writes it", path)
 	}
 }
