@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestStopEverything(t *testing.T) {
 	before, beforeBlog, beforeUnlabelled := shop.Settled(all...), blog.Settled("deployment/web"), unlabelled.Settled("deployment/own")
 	wantStamp(t, unlabelled, "deployment/own", "configmap/c")
 
-	everywhere(t, stopEverything)
+	everywhere(shop, stopEverything)
 	for _, s := range []*harness.Space{shop, blog, unlabelled} {
 		s.Edit("configmap/c", "k", "2")
 	}
@@ -56,18 +57,20 @@ func TestStopEverything(t *testing.T) {
 	unlabelled.Unchanged(beforeUnlabelled)
 
 	before, beforeBlog = shop.Counts(), blog.Counts()
-	everywhere(t, goOn)
+	everywhere(shop, goOn)
 	shop.WantRolls(before, rolls{"deployment/web": 1})
 	blog.WantRolls(beforeBlog, rolls{"deployment/web": 1})
 	unlabelled.Unchanged(beforeUnlabelled)
 }
 
-// everywhere runs a command as the administrator, in the cluster that the test has.
-func everywhere(t *testing.T, command string) {
-	t.Helper()
-	result, err := run.Of(t).Kubectl("", strings.Fields(command)[1:]...)
-	harness.Must(t, err)
-	if result.Code != 0 {
-		t.Fatalf("%s: exit code %d\n%s", command, result.Code, result.Stderr)
-	}
+// everywhere runs a command as the administrator, in the cluster that the test has. A
+// namespace of the test before may be going: kubectl finds it, and then not.
+func everywhere(s *harness.Space, command string) {
+	s.Eventually("running "+command, func() error {
+		result, err := s.Run.Kubectl("", strings.Fields(command)[1:]...)
+		if err == nil && result.Code != 0 {
+			err = fmt.Errorf("exit code %d\n%s", result.Code, result.Stderr)
+		}
+		return err
+	})
 }
