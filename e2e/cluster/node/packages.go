@@ -41,18 +41,35 @@ func RequirePackages(ctx context.Context, log *progress.Log) error {
 		return fmt.Errorf("a real node needs these packages (as Debian calls them), and there is no apt-get to install them: %s; install them, or use --node=kwok", list)
 	}
 	log.Step("installing %s by apt-get", list)
+	for try := 1; ; try++ {
+		err := install(ctx, missing)
+		if err == nil {
+			break
+		}
+		if try == tries || ctx.Err() != nil {
+			return fmt.Errorf("installing %s: %w\ninstall them by hand, or use --node=kwok", list, err)
+		}
+		log.Step("try %d of %d: %v", try, tries, err)
+	}
+	if missing := missingPackages(); len(missing) > 0 {
+		return fmt.Errorf("apt-get installed %s, but the programs of %s are not in PATH", list, strings.Join(missing, " "))
+	}
+	return nil
+}
+
+// tries is how often a mirror is asked that does not answer.
+const tries = 3
+
+func install(ctx context.Context, packages []string) error {
 	for _, args := range [][]string{
 		{"update", "-qq"},
-		append([]string{"install", "-qq", "-y", "--no-install-recommends"}, missing...),
+		append([]string{"install", "-qq", "-y", "--no-install-recommends"}, packages...),
 	} {
 		cmd := exec.CommandContext(ctx, "apt-get", args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("installing %s by apt-get %s: %w\n%s\ninstall them by hand, or use --node=kwok", list, args[0], err, strings.TrimSpace(string(out)))
+			return fmt.Errorf("apt-get %s: %w\n%s", args[0], err, strings.TrimSpace(string(out)))
 		}
-	}
-	if missing := missingPackages(); len(missing) > 0 {
-		return fmt.Errorf("apt-get installed %s, but the programs of %s are not in PATH", list, strings.Join(missing, " "))
 	}
 	return nil
 }
