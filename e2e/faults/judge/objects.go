@@ -43,12 +43,21 @@ func withoutOurs(metadata map[string]any) {
 		return
 	}
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
-		return strings.HasPrefix(key, "configmap.configstamp.dev/") || strings.HasPrefix(key, "secret.configstamp.dev/") ||
-			key == "configstamp.dev/baseline" || key == pinsAnnotation || key == declinedAnnotation || key == "deployment.kubernetes.io/revision" || key == "deprecated.daemonset.template.generation"
+		return isOurs(key) || key == "deployment.kubernetes.io/revision" || key == "deprecated.daemonset.template.generation"
 	})
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}
+}
+
+// isOurs reports whether an annotation of a workload or its template is written by
+// configstamp. The judge knows that by itself.
+func isOurs(key string) bool {
+	switch key {
+	case "configstamp.dev/baseline", declinedAnnotation, pinsAnnotation:
+		return true
+	}
+	return strings.HasPrefix(key, "configmap.configstamp.dev/") || strings.HasPrefix(key, "secret.configstamp.dev/")
 }
 
 // template is the part of a bare object whose change starts new pods.
@@ -63,8 +72,7 @@ func ours(object *unstructured.Unstructured) map[string]string {
 	of := func(prefix string, path ...string) {
 		annotations, _, _ := unstructured.NestedStringMap(object.Object, append(path, "metadata", "annotations")...)
 		for key, value := range annotations {
-			if strings.HasPrefix(key, "configmap.configstamp.dev/") || strings.HasPrefix(key, "secret.configstamp.dev/") ||
-				key == "configstamp.dev/baseline" || key == pinsAnnotation || key == declinedAnnotation {
+			if isOurs(key) {
 				found[prefix+key] = value
 			}
 		}
