@@ -26,7 +26,7 @@ export GOFLAGS     := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -t
 SUMMED           := $(GOTESTSUM) --no-color --format pkgname-and-test-fails --hide-summary skipped --
 PLAIN            := $(SUMMED)
 RACED            := CGO_ENABLED=1 $(SUMMED) -race
-TESTS            := GOTESTSUM=$(GOTESTSUM) CONFIGSTAMP_E2E=1 .ci/tests
+TESTS            := GOTESTSUM=$(GOTESTSUM) CONFIGSTAMP_E2E=1 $(CURDIR)/.ci/tests
 NESTED           := e2e/bench e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability deploy/release
 PROMTOOL_VERSION := $(shell sed -n 's|.*github.com/prometheus/prometheus v|v|p' e2e/observability/go.mod)
 PROMTOOL         := $(CACHE)/bin/promtool-$(PROMTOOL_VERSION)
@@ -38,7 +38,7 @@ RELEASE          = cd deploy/release && go run . -root $(CURDIR) -helm $(HELM) -
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults soak install oracle observability snippets simulation oldest fuzz bench microbench helm kubeconform generate goldens stale cluster-up cluster-down image plugin-release release release-check
+.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-cluster vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults soak install oracle observability snippets simulation oldest fuzz bench microbench helm kubeconform generate goldens transcripts rendered chart-lint chart-tests stale cluster-up cluster-down image plugin-release release release-check
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -48,8 +48,10 @@ build: ## Build bin/configstamp, and the kubectl plugin
 	$(GO_BUILD) -o bin/kubectl-configstamp ./cmd/kubectl-configstamp
 	ln -sf kubectl-configstamp bin/kubectl_complete-configstamp
 
+# What runs containers needs root.
+ROOT := $(filter 0,$(shell id -u))
 demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
-	@CLUSTER=$(CLUSTER) e2e/demo/run.sh
+	@$(if $(ROOT)$(if $(CI),,person),CLUSTER=$(CLUSTER) e2e/demo/run.sh,echo "SKIPPED (1 check): the demonstration on real containers: it needs root")
 
 docs: $(HUGO) ## Make the documentation's site, dist/site, and look for links that lead nowhere
 	$(HUGO) --source . --config site/hugo.yaml --destination dist/site --cleanDestinationDir --noBuildLock --panicOnWarning --quiet
@@ -79,12 +81,11 @@ unit-cluster: $(GOTESTSUM)
 	cd e2e/cluster && $(PLAIN) ./...
 
 oracle: ## What checksum finds, against what Kubernetes itself finds
-	cd e2e/oracle && go test ./...
+	cd e2e/oracle && go test -count=1 ./...
 
 observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit together: promtool's checks and tests, and our own
 	$(PROMTOOL) check rules deploy/chart/files/alerts.yaml
 	$(PROMTOOL) test rules deploy/chart/tests/alerts_test.yaml
-	go test -count=1 -run TestReferenceOfMetrics ./cmd/configstamp
 	@# Not from go test's cache, which does not look at files outside of the module.
 	cd e2e/observability && go test -count=1 ./...
 
@@ -94,32 +95,30 @@ e2e-short: $(GOTESTSUM) ## The promises, on the real API server with the real co
 e2e-long: $(GOTESTSUM) ## All scenarios on the real API server: also those that stop the product, namespaces that are given, pins
 	@$(TESTS) e2e-long 140 './e2e ./e2e/namespaced ./e2e/pins/records' -p 1 -timeout 40m $(E2E_ARGS)
 
-gitops: ## What Argo CD, Flux and Helm see, with their own libraries
-	cd e2e/gitops && CONFIGSTAMP_E2E=1 go test -count=1 -v .
+gitops: $(GOTESTSUM) ## What Argo CD, Flux and Helm see, with their own libraries
+	@cd e2e/gitops && $(TESTS) gitops 1 .
 
-# What runs containers needs root.
-ROOT := $(filter 0,$(shell id -u))
 bad-edit: $(GOTESTSUM) ## A bad edit stops at the first workload, on real containers (needs root)
 	@$(if $(ROOT),$(TESTS) bad-edit 1 ./e2e/rollouts -run '^TestGate' -timeout 10m,echo "SKIPPED (1 tests): a bad edit on real containers: it needs root")
 
 snippets: $(GOTESTSUM) ## Do what README, quick start and examples have people type, on a real cluster (needs root)
-	@$(TESTS) snippets 0 ./e2e/snippets/... -timeout 30m
+	@$(TESTS) snippets $(if $(ROOT),1,0) ./e2e/snippets/... -timeout 30m
 
 rollouts: $(GOTESTSUM) ## One bad edit never takes a fleet down, on real containers; gates hold (needs root; ROLLOUTS_ARGS="-run LateCrash")
-	@$(TESTS) rollouts 0 './e2e/rollouts ./e2e/rollouts/gates' -p 1 -timeout 30m $(ROLLOUTS_ARGS)
+	@$(TESTS) rollouts $(if $(ROOT),1,0) './e2e/rollouts ./e2e/rollouts/gates' -p 1 -timeout 30m $(ROLLOUTS_ARGS)
 
 pins: $(GOTESTSUM) ## Held and undone pods keep their content, on real containers, six times for each thing that befalls them (needs root; PINS_ARGS=-times=100)
-	@$(TESTS) pins 0 ./e2e/pins -timeout 30m $(PINS_ARGS)
+	@$(TESTS) pins $(if $(ROOT),1,0) ./e2e/pins -timeout 30m $(PINS_ARGS)
 
 SEEDS ?= 2000
-simulation: ## Many seeds of what may happen to the rules of rollouts (SEEDS=10000)
-	go test -count=1 -timeout 2h ./internal/rollout -run '^TestSimulation' -seeds=$(SEEDS)
+simulation: $(GOTESTSUM) ## Many seeds of what may happen to the rules of rollouts (SEEDS=10000)
+	@$(TESTS) simulation 1 ./internal/rollout -timeout 2h -run '^TestSimulation' -seeds=$(SEEDS)
 
 # What it takes to build the Dockerfile's image without a Docker engine.
 IMAGE_TOOLS := $(and $(filter 0,$(shell id -u)),$(shell command -v buildah),$(shell command -v busybox))
 install: $(GOTESTSUM) $(if $(IMAGE_TOOLS),image) ## Every way to install and uninstall it, and that nothing restarts by it, from the image of the Dockerfile (needs root)
 	@$(if $(IMAGE_TOOLS),,echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it")
-	@$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE_TARBALL)) $(TESTS) install 0 './e2e/install ./e2e/pods' -timeout 30m -p 1 -skip '^TestRelease$$'
+	@$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE_TARBALL)) $(TESTS) install $(if $(ROOT),1,0) './e2e/install ./e2e/pods' -timeout 30m -p 1 -skip '^TestRelease$$'
 
 # What the API server has no part in, and who alone writes policy, is the same everywhere.
 SAME_EVERYWHERE := Plugin|Completion|Dialects|Migration|NearMiss|Examples|Impact_(TheWarning|SaysWhat)|Policy_(Unreadable|HoldsThat)|Events_|Settings
@@ -132,19 +131,21 @@ faults: $(GOTESTSUM) ## Forty perturbed runs and some faults, judged; FAULTS_ARG
 
 SOAK_ARGS ?= -short
 soak: $(GOTESTSUM) ## Never in the way: admissions with failurePolicy: Fail while configstamp is rolled out and killed (needs root); SOAK_ARGS= has 50,000 of them: 20 minutes
-	@$(TESTS) soak 0 ./e2e/soak -timeout 70m $(SOAK_ARGS)
+	@$(TESTS) soak $(if $(ROOT),1,0) ./e2e/soak -timeout 70m $(SOAK_ARGS)
 
-lint: format tidy golangci stale ## gofmt, golangci-lint, go mod tidy, and that what is generated is as its source
+lint: format tidy golangci vet-cluster stale ## gofmt, golangci-lint, go mod tidy, and that what is generated is as its source
 format:
-	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { printf '%s: not formatted: gofmt -w\n' $$unformatted; exit 1; }
+	@files=$$(git ls-files '*.go') && [ -n "$$files" ] && unformatted=$$(gofmt -l $$files) && \
+		{ [ -z "$$unformatted" ] || { printf '%s: not formatted: gofmt -w\n' $$unformatted; exit 1; }; }
 tidy:
 	go mod tidy -diff
 golangci: $(GOLANGCI_LINT)
 	$(GOLANGCI_LINT) run ./...
+vet-cluster:
 	cd e2e/cluster && go vet ./...
 
 vet-nested: ## go vet in every module that is not the product's
-	@for module in $(NESTED); do echo "go vet in $$module"; (cd $$module && go vet ./...) || exit 1; done
+	@failed=; for module in $(NESTED); do echo "go vet in $$module"; (cd $$module && go vet ./...) || failed=yes; done; [ -z "$$failed" ]
 
 # A program of a Go module, built once and kept: its file, its name, package@version.
 define program
@@ -174,21 +175,25 @@ helm: $(HELM) ## Build the helm that tests use, and print where it is
 kubeconform: $(KUBECONFORM) ## Build the kubeconform that tests use, and print where it is
 	@echo $(KUBECONFORM)
 
-# The chart holds a file that a test writes, so manifests come last.
-generate: goldens $(HELM) $(HELM_DOCS) ## Write all that is generated: tables of pages, goldens, manifests, the chart's table of values
-	deploy/render.sh $(HELM) $(HELM_DOCS) .
+generate: goldens transcripts rendered ## Write all that is generated: tables of pages, goldens, manifests, the chart's table of values
 goldens:
 	go test -count=1 ./checksum ./cmd/configstamp ./internal/draw ./internal/forecast ./internal/manifest ./internal/rollout ./webhook \
 		-run '^Test(TheDocumentedSettings|Reference|Drawings|Forecast|Story|Cases$$)' -update
+transcripts:
 	go test -count=1 ./cmd/kubectl-configstamp -update
+# The chart holds a file that goldens writes.
+rendered: $(HELM) $(HELM_DOCS)
+	deploy/render.sh $(HELM) $(HELM_DOCS) .
 
 stale: $(HELM) $(HELM_DOCS) ## Check that "make generate" was run
 	.ci/stale
 
-chart: $(HELM) ## The chart: lint, tests of what it renders
+chart: chart-lint chart-tests ## The chart: lint, tests of what it renders
+chart-lint: $(HELM)
 	$(HELM) lint --strict deploy/chart
-	HELM=$(HELM) go test -count=1 -parallel 4 ./deploy/...
-	HELM=$(HELM) go test -count=1 -run TestPublished ./cmd/configstamp
+chart-tests: $(HELM) $(GOTESTSUM)
+	HELM=$(HELM) $(PLAIN) -count=1 -parallel 4 ./deploy/...
+	HELM=$(HELM) $(PLAIN) -count=1 -run TestPublished ./cmd/configstamp
 
 fuzz: ## Fuzz every target for FUZZ_SECONDS
 	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/...); do \
