@@ -35,6 +35,8 @@ type Policy struct {
 	MinInterval time.Duration
 	// Order is the place within a change.
 	Order Order
+	// Soak is how long a rollout has to stay well, in place of the flags.
+	Soak Soak
 	// Pin tells that Pods keep the content that their template was stamped with.
 	Pin bool
 	// Faults are the settings that cannot be read; a workload that has one is held.
@@ -62,6 +64,12 @@ func (p Pause) holds(now time.Time) bool {
 // Order is a place within a change: lower goes first, and what has none goes last.
 type Order struct {
 	Place int
+	Given bool
+}
+
+// Soak is how long a rollout has to stay well, where a setting says so.
+type Soak struct {
+	For   time.Duration
 	Given bool
 }
 

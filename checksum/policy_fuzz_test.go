@@ -17,7 +17,7 @@ func FuzzSetting(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"only", "configmap/web-message,secret/db-*"}, {"ignore", "secret/[a-c]?"}, {"ignore", "secretproviderclass/*-vault"}, {"also", "configmap/a, secret/b"}, {"restart-on", "everything"},
 		{"mode", "observe"}, {"pause", "2027-01-02T06:00:00+01:00"}, {"window", "Mon-Fri 22:00-04:00 Europe/Berlin; Sat 00:00-24:00 UTC"},
-		{"min-interval", "1h30m"}, {"adopt", "restart"}, {"ignore-keys", "build-*,*.md"}, {"window", "fri-MON,Wed 1:00-2:00 UTC"}, {"only", `configmap/\`}, {"pause", "true"},
+		{"min-interval", "1h30m"}, {"adopt", "restart"}, {"soak", "5m"}, {"ignore-keys", "build-*,*.md"}, {"window", "fri-MON,Wed 1:00-2:00 UTC"}, {"only", `configmap/\`}, {"pause", "true"},
 	} {
 		f.Add(seed[0], seed[1])
 	}
@@ -41,7 +41,7 @@ func FuzzSetting(f *testing.F) {
 				t.Fatalf("%q was accepted as %v", value, source)
 			}
 		}
-		if policy.MinInterval < 0 || len(policy.Uses) == 0 {
+		if policy.MinInterval < 0 || policy.Soak.For < 0 || policy.Soak.For > time.Hour || len(policy.Uses) == 0 {
 			t.Fatalf("%q was accepted as %+v", value, policy)
 		}
 		now := time.Date(2026, 3, 28, 23, 0, 0, 0, time.UTC)

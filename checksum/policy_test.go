@@ -28,11 +28,11 @@ func onNamespace(pairs ...string) checksum.Level { return level(checksum.OfNames
 func TestTheNearestSettingCountsAlone(t *testing.T) {
 	policy := checksum.DefaultPolicy().
 		With(level(checksum.OfFlag, "mode", "observe", "min-interval", "1h", "adopt", "restart")).
-		With(onWorkload("mode", "restart", "window", "10:00-11:00 UTC"), onNamespace("mode", "Observe", "min-interval", "30m", "window", "never"))
-	if policy.Observe || policy.MinInterval != 30*time.Minute || !policy.RestartUnstamped || len(policy.Windows) != 1 || len(policy.Faults) > 0 {
+		With(onWorkload("mode", "restart", "window", "10:00-11:00 UTC"), onNamespace("mode", "Observe", "min-interval", "30m", "window", "never", "soak", "1h"))
+	if policy.Observe || policy.Soak != (checksum.Soak{For: time.Hour, Given: true}) || policy.MinInterval != 30*time.Minute || !policy.RestartUnstamped || len(policy.Windows) != 1 || len(policy.Faults) > 0 {
 		t.Errorf("%+v", policy)
 	}
-	for setting, want := range map[string]checksum.Origin{"mode": checksum.OfWorkload, "min-interval": checksum.OfNamespace, "adopt": checksum.OfFlag, "window": checksum.OfWorkload} {
+	for setting, want := range map[string]checksum.Origin{"mode": checksum.OfWorkload, "min-interval": checksum.OfNamespace, "soak": checksum.OfNamespace, "adopt": checksum.OfFlag, "window": checksum.OfWorkload} {
 		if origin, set := policy.OriginOf(setting); origin != want || !set {
 			t.Errorf("%s stands on %s, want %s", setting, origin, want)
 		}
@@ -52,6 +52,7 @@ func TestWhatCannotBeReadIsAFaultAndCountsAsUnset(t *testing.T) {
 		"pause":        {"yes": "true", "1": "true", "2027-01-02": "2027-01-02T", "TRUE": "true"},
 		"window":       {"Mon-Fry 22:00-04:00 Europe/Berlin": `"Fry"`, "22:00-04:00": "zone", "": "no time", "Mon 22:00 UTC": `"22:00" is not a span`, "Mon 22:00-04:00": `a time zone is missing after "22:00-04:00"`, "Mon 22:00-04:00 +01:00": `"+01:00" is not a time zone`, "Mon Europe/Berlin": "days, times and zone", "Mon-Fri 22-4": "days, times and zone", "Mon 24:00-04:00 UTC": "span", "Mon 1:00-2:00 UTC": `"1:00"`, "Mon 22:00-25:00 UTC": `"25:00"`, "Mon 22:00-22:00 UTC": "span", "Mon 22:00-23:00 Berlin": `"Berlin"`, "Mon 22:00-23:00 Local": `"Local"`, "Mon-Tue-Wed 22:00-23:00 UTC": `"Tue-Wed"`, "Mon 22:00-23:00-24:00 UTC": `"23:00-24:00"`},
 		"min-interval": {"30": "30m", "-5m": "30m", "soon": "30m"},
+		"soak":         {"30": "30s", "-5m": "30s", "1h1s": "an hour at most", "": "30s"},
 		"adopt":        {"yes": "baseline"},
 	} {
 		for value, named := range values {
@@ -63,7 +64,7 @@ func TestWhatCannotBeReadIsAFaultAndCountsAsUnset(t *testing.T) {
 				if text := policy.Faults[0].Error(); !strings.HasPrefix(text, "configstamp.dev/"+setting+`: "`) || !strings.Contains(text, named) {
 					t.Errorf("%q does not name %s", text, named)
 				}
-				if diff := cmp.Diff(checksum.DefaultPolicy().Uses, policy.Uses); diff != "" || policy.Pause.On || policy.Observe || len(policy.Only)+len(policy.Ignore)+len(policy.Also)+len(policy.Windows) > 0 {
+				if diff := cmp.Diff(checksum.DefaultPolicy().Uses, policy.Uses); diff != "" || policy.Pause.On || policy.Observe || len(policy.Only)+len(policy.Ignore)+len(policy.Also)+len(policy.Windows) > 0 || policy.Soak.Given {
 					t.Errorf("something was set: %+v", policy)
 				}
 			})

@@ -29,7 +29,7 @@ func (s *Setting) Key() string { return s.key }
 // Name is its flag.
 func (s *Setting) Name() string { return s.key[len(settingPrefix):] }
 
-const settingCount = 14
+const settingCount = 15
 
 // settings is the table. Nothing changes it; a function would make it anew at each
 // admission.
@@ -94,6 +94,12 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		Value:   "whole number such as `10`, lower first",
 		Meaning: "place within a change; workloads without it come last",
 		set:     func(p *Policy, text string) error { return assign(&p.Order, text, parseOrder) },
+	},
+	{
+		key: settingPrefix + "soak", On: onObjects,
+		Value:   "duration such as `5m`, up to an hour; `0s` is none",
+		Meaning: "how long a rollout of the workload has to stay healthy, in place of `--soak` and `--first-soak`, but at least minReadySeconds",
+		set:     func(p *Policy, text string) error { return assign(&p.Soak, text, parseSoak) },
 	},
 	{
 		key: settingPrefix + "resume", On: "source",
@@ -248,6 +254,17 @@ func parseInterval(text string) (time.Duration, error) {
 		return 0, errors.New("want a duration such as 30m or 1h30m")
 	}
 	return interval, nil
+}
+
+// longestSoak bounds the setting soak: a change waits for it.
+const longestSoak = time.Hour
+
+func parseSoak(text string) (Soak, error) {
+	soak, err := time.ParseDuration(text)
+	if err != nil || soak < 0 || soak > longestSoak {
+		return Soak{}, errors.New("want a duration such as 30s or 5m, an hour at most")
+	}
+	return Soak{For: soak, Given: true}, nil
 }
 
 // isOurs reports whether a label or annotation is written by us, wherever it stands

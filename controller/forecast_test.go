@@ -79,6 +79,9 @@ func newForeseen(t *testing.T, seed uint64) *foreseen {
 	f.limits.UnsettledPerNamespace = rollout.PerNamespace(f.limits.Unsettled.Slots(0), 0)
 	f.limits.Step = 1 + f.draw.IntN(8)/7
 	f.limits.Settle = settle
+	if f.draw.IntN(2) == 0 {
+		f.limits.FirstSoak = 30 * time.Second
+	}
 	f.clock.Step(time.Duration(f.draw.IntN(24*60)) * time.Minute)
 	for _, namespace := range []string{"shop", "billing"} {
 		for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
@@ -112,7 +115,7 @@ func (f *foreseen) setting() map[string]string {
 		{"configstamp.dev/only": "configmap/*"}, {"configstamp.dev/ignore": "secret/s1,configmap/s2"}, {"configstamp.dev/restart-on": "startup"},
 		{"configstamp.dev/restart-on": "everything"}, {"configstamp.dev/mode": "observe"}, {"configstamp.dev/pause": "true"}, {"configstamp.dev/pause": "maybe"},
 		{"configstamp.dev/window": "22:00-04:00 UTC"}, {"configstamp.dev/order": strconv.Itoa(f.draw.IntN(3))}, {"configstamp.dev/also": "configmap/s3"},
-		{"configstamp.dev/min-interval": "1h"},
+		{"configstamp.dev/min-interval": "1h"}, {"configstamp.dev/soak": "25s"},
 	}
 	return all[f.draw.IntN(len(all))]
 }

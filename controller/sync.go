@@ -185,6 +185,7 @@ func (c *Controller) facts(user workload.Ref, s *Workload) *rollout.Facts {
 	c.planned(func(p *rollout.Plan) { f.Mark = p.Mark() })
 	if s.Records.Declined != "" || c.asks(user, (*rollout.Plan).Concerned) {
 		c.carries(user, s, f)
+		f.Policy = c.policy(user, s) // how long it has to be well
 	}
 	return f
 }

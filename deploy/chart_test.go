@@ -401,6 +401,7 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"webhook.timeoutSeconds=31":                   "/webhook/timeoutSeconds",
 		"rollouts.step=none":                          "/rollouts/step",
 		"rollouts.soak=soon":                          "/rollouts/soak",
+		"rollouts.firstSoak=soon":                     "/rollouts/firstSoak",
 		"rollouts.replicated=alone":                   "'together', 'each'",
 		"rollouts.foreignHalt=1":                      "/rollouts/foreignHalt",
 		"policy.mode=dry":                             "/policy/mode",

@@ -52,6 +52,7 @@ func controllerCommand() *cobra.Command {
 	flags.Var(&o.limits.Unsettled, "max-unsettled", "how many workloads in the cluster may roll at once and not be healthy yet: a number, a share such as 2% of the workloads that can roll, or default: 10 or 1 %, whichever is more, at most 100")
 	flags.IntVar(&o.limits.UnsettledPerNamespace, "max-unsettled-per-namespace", 0, "how many of these may be in one namespace; 0: nine tenths, and at least one, so that other namespaces get a turn")
 	flags.DurationVar(&o.limits.Soak, "soak", 10*time.Second, "how long a rollout has to stay without a fault before it counts as healthy, but at least minReadySeconds")
+	flags.DurationVar(&o.limits.FirstSoak, "first-soak", 30*time.Second, "the same while no workload is healthy with the new content yet, if the change concerns at least three workloads; from 10 workloads it counts twice, from 100 ten times. 0: --soak alone counts")
 	flags.DurationVar(&o.limits.CrashDeadline, "crash-deadline", 30*time.Second, "how long every new pod has to crash, or be unable to start, before the rollout counts as failed")
 	flags.DurationVar(&o.limits.RolloutDeadline, "rollout-deadline", 10*time.Minute, "how long a rollout may make no progress before it counts as failed, whatever deadline the workload itself has")
 	flags.StringVar(&o.replicated, "replicated", "together", "how a ConfigMap that is replicated (the same in several namespaces) rolls: together, as one change that proves itself once; or each, as a separate change in each namespace")
@@ -82,6 +83,9 @@ func (o *controllerOptions) check() error {
 	return errors.Join(append(errs, o.checkLimits())...)
 }
 
+// longestFirstSoak bounds --first-soak, which may count ten times.
+const longestFirstSoak = time.Hour
+
 // checkLimits reads --step and --replicated, and checks what bounds rollouts.
 func (o *controllerOptions) checkLimits() error {
 	var errs []error
@@ -101,6 +105,9 @@ func (o *controllerOptions) checkLimits() error {
 	}
 	if o.limits.Soak < 0 {
 		errs = append(errs, fmt.Errorf("--soak=%s: want no less than 0s", o.limits.Soak))
+	}
+	if o.limits.FirstSoak < 0 || o.limits.FirstSoak > longestFirstSoak {
+		errs = append(errs, fmt.Errorf("--first-soak=%s: want 0s to %s", o.limits.FirstSoak, longestFirstSoak))
 	}
 	for flag, value := range map[string]time.Duration{"crash-deadline": o.limits.CrashDeadline, "rollout-deadline": o.limits.RolloutDeadline, "foreign-halt": o.limits.ForeignHalt} {
 		if value <= 0 {

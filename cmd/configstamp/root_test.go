@@ -65,6 +65,8 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 		"a source that cannot be":        {args: []string{"controller", "--ignore-sources=pod/x"}, want: "pod/x"},
 		"a log format":                   {args: []string{"controller", "--log-format=xml"}, want: "--log-format=xml"},
 		"a negative time":                {args: []string{"controller", "--settle=-1s"}, want: "--settle=-1s"},
+		"a first soak of days":           {args: []string{"controller", "--first-soak=25h"}, want: "--first-soak=25h0m0s: want 0s to 1h0m0s"},
+		"a negative first soak":          {args: []string{"controller", "--first-soak=-1s"}, want: "--first-soak=-1s"},
 		"no workers":                     {args: []string{"controller", "--workers=0"}, want: "--workers=0"},
 		"half a workload at once":        {args: []string{"controller", "--max-unsettled=0.5"}, want: `"0.5" for "--max-unsettled" flag: want a whole number`},
 		"less than none of a namespace":  {args: []string{"controller", "--max-unsettled-per-namespace=-1"}, want: "--max-unsettled-per-namespace=-1"},

@@ -62,8 +62,8 @@ if [ "$install" = install ]; then
 fi
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # The usual patience, 10 s and 30 s, would make the demonstration long.
-echo "So that you need not wait: --soak=3s --crash-deadline=8s"
-impatient() { sed 's/--soak=10s/--soak=3s/; s/--crash-deadline=30s/--crash-deadline=8s/; s/^  soak: 10s/  soak: 3s/; s/^  crash-deadline: 30s/  crash-deadline: 8s/' "$@"; }
+echo "So that you need not wait, these flags are not the defaults: --soak=3s --first-soak=0s --crash-deadline=8s"
+impatient() { sed 's/--soak=10s/--soak=3s/; s/--first-soak=30s/--first-soak=0s/; s/--crash-deadline=30s/--crash-deadline=8s/; s/^  soak: 10s/  soak: 3s/; s/^  first-soak: 30s/  first-soak: 0s/; s/^  crash-deadline: 30s/  crash-deadline: 8s/' "$@"; }
 impatient "deploy/$install.yaml" | kubectl apply -f - | grep deployment
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # A Service's address can refuse for a moment after its pods became ready: the

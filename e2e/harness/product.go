@@ -144,8 +144,9 @@ func (p *Product) Args(process *Process) []string {
 			"--address=127.0.0.1:0", "--shutdown-linger=0s", "--shutdown-drain=8s", "--freshness-timeout=" + p.freshness.String(),
 		}, p.options.Webhook)
 	}
-	// Without nodes no rollout ever ends; package rollouts has nodes, and steps.
-	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String(), "--step=off", "--impact-address=127.0.0.1:0"}, p.options.Controller)
+	// Without nodes no rollout ever ends; package rollouts has nodes, and steps. Without a
+	// first soak, three workloads are as quick as one.
+	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String(), "--step=off", "--first-soak=0s", "--impact-address=127.0.0.1:0"}, p.options.Controller)
 }
 
 // Start starts every process that does not run, and waits until all are ready.

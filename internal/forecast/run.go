@@ -125,7 +125,7 @@ func (r *run) unturned() (together int) {
 
 // finish lets time pass until nothing is left to do, or it is enough.
 func (r *run) finish(enough func() bool) {
-	const looks = 500 // at each workload; far fewer are needed, and nothing may go on for ever
+	const looks = 20_000 // at each workload: the longest soak has a look each two seconds for ten hours. Nothing may go on for ever
 	n := looks * (len(r.all) + 1)
 	r.until(func() bool { n--; return n < 0 || enough() })
 }

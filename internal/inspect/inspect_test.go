@@ -79,7 +79,7 @@ func workloads(t *testing.T, cluster *inspect.Cluster, which inspect.Which) []*s
 func TestSettings(t *testing.T) {
 	_, cluster := start(t)
 	s := settings(t, cluster)
-	if !s.Read || s.Limits.Settle != 5*time.Second || s.Limits.Unsettled.String() != "2%" || s.Limits.Step != 0 || s.Limits.Soak != 10*time.Second {
+	if !s.Read || s.Limits.Settle != 5*time.Second || s.Limits.Unsettled.String() != "2%" || s.Limits.Step != 0 || s.Limits.Soak != 10*time.Second || s.Limits.FirstSoak != 30*time.Second {
 		t.Errorf("read %+v", s)
 	}
 	if !slices.Equal(s.Policy.Uses, []checksum.Use{checksum.Startup}) || len(s.Policy.Ignored) != 1 || !slices.Equal(s.Excluded, []string{"kube-system"}) {

@@ -70,7 +70,7 @@ func defaults() map[string]string {
 	return map[string]string{
 		"ignore-sources":      "configmap/kube-root-ca.crt,configmap/openshift-service-ca.crt",
 		"excluded-namespaces": "kube-system",
-		"settle":              "2s", "step": "1", "max-unsettled": "default", "soak": "10s",
+		"settle":              "2s", "step": "1", "max-unsettled": "default", "soak": "10s", "first-soak": "30s",
 		"crash-deadline": "30s", "rollout-deadline": "10m", "foreign-halt": "1h", "replicated": "together",
 		"max-unsettled-per-namespace": "0", "secret-provider-classes": "false", "pods": "false", "pins": "false",
 	}
@@ -149,7 +149,7 @@ func (r *reader) number(flag string) int {
 
 func (r *reader) limits() rollout.Limits {
 	limits := rollout.Limits{
-		Settle: r.duration("settle"), Soak: r.duration("soak"), CrashDeadline: r.duration("crash-deadline"),
+		Settle: r.duration("settle"), Soak: r.duration("soak"), FirstSoak: r.duration("first-soak"), CrashDeadline: r.duration("crash-deadline"),
 		RolloutDeadline: r.duration("rollout-deadline"), ForeignHalt: r.duration("foreign-halt"),
 		UnsettledPerNamespace: r.number("max-unsettled-per-namespace"), ReplicatedEach: r.text("replicated") == "each",
 	}

@@ -57,9 +57,9 @@ func TestDefaults_AreThoseThatTheChartPublishes(t *testing.T) {
 // A flag whose value stands in another object is published as unknown.
 func TestSettings_AFlagThatTheChartDoesNotKnow(t *testing.T) {
 	server, cluster := start(t)
-	server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: configstamp-settings, namespace: configstamp}\ndata: {settle: unknown, soak: 20s}\n")
+	server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: configstamp-settings, namespace: configstamp}\ndata: {settle: unknown, soak: 20s, first-soak: 40s}\n")
 	s := settings(t, cluster)
-	if gaps := cluster.Gaps(); s.Limits.Settle != 2*time.Second || s.Limits.Soak != 20*time.Second || len(gaps) != 1 || !strings.Contains(gaps[0].String(), "settle") {
+	if gaps := cluster.Gaps(); s.Limits.Settle != 2*time.Second || s.Limits.Soak != 20*time.Second || s.Limits.FirstSoak != 40*time.Second || len(gaps) != 1 || !strings.Contains(gaps[0].String(), "settle") {
 		t.Errorf("read %+v; not seen: %v", s.Limits, gaps)
 	}
 }

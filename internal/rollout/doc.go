@@ -28,7 +28,7 @@
 //   - Whose turn is it? next.go (all changes), first.go (one change), queue.go (the order
 //     within it), timers.go (what time brings).
 //   - It rolls: turn.go (waiting, granted, sent, refused).
-//   - How does it do? follow.go, with find.go (rollouts that others began), health.go,
-//     looks.go and pods.go (when pods are listed, and what they show).
+//   - How does it do? follow.go, with find.go (rollouts that others began), health.go, soak.go
+//     (for how long it has to be well), looks.go and pods.go (when pods are listed, and what they show).
 //   - It fails: halt.go (what keeps a halt, and what ends it). decline.go: an undo halts, too.
 package rollout

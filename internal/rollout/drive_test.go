@@ -287,7 +287,9 @@ func (d *driver) facts(a *app, s *seen) *rollout.Facts {
 			declined[source] = is.Content
 		}
 	}
-	return &rollout.Facts{Declined: declined, UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: d.plan.Mark(), Status: s.status, Standstill: s.Standstill}
+	f := &rollout.Facts{Declined: declined, UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: d.plan.Mark(), Status: s.status, Standstill: s.Standstill}
+	f.Policy.Soak = a.soak
+	return f
 }
 
 // decide gives the plan the facts, and what it wants to be read beside them.

@@ -16,7 +16,8 @@ type Facts struct {
 	Sources []checksum.Source
 	// Served tells that it is opted in.
 	Served bool
-	// Review and Policy are what its references ask for, and what holds it.
+	// Review and Policy are what its references ask for, and what holds it. Of what is
+	// followed, Policy tells for how long.
 	Review checksum.Review
 	Policy checksum.Policy
 	// Carried are the sources of which its template has a stamp of what they hold now,

@@ -31,10 +31,11 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 		return Verdict{Retry: true}
 	}
 	began, proves := beginning(f.Pods.All, f.Records.Stamps)
+	soak := p.soak(r, f)
 	if began.IsZero() && status.Phase == workload.Failed {
 		began = status.FailedAt // not even a pod could be made, or none may be seen
 	}
-	blind := f.Pods.Access != Seen && !f.wellSince(p.limits.soak(f), now)
+	blind := f.Pods.Access != Seen && !f.wellSince(soak, now)
 	if began.IsZero() && blind { // nobody can see when
 		if began = status.Current; began.IsZero() {
 			began = recent(concerned, now.Add(-p.limits.RolloutDeadline)) // it may be by what changed
@@ -46,7 +47,7 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 		return Verdict{}
 	}
 	sources := slices.SortedFunc(maps.Keys(concerned), SourceRef.Compare)
-	if known == nil && status.Phase == workload.RolledOut && !blind && last(Made(f.Pods.All, f.Records.Stamps), p.limits.soak(f), now) {
+	if known == nil && status.Phase == workload.RolledOut && !blind && last(Made(f.Pods.All, f.Records.Stamps), soak, now) {
 		for _, at := range sources {
 			p.prove(at, concerned[at]) // its pods may have been made anew since
 		}
@@ -159,7 +160,7 @@ func (p *Plan) findMuted(r *record, f *Facts, concerned map[SourceRef]time.Time,
 	if f.Pods == nil {
 		return Verdict{Do: ReadPods}
 	}
-	pods, soak := f.Pods.All, p.limits.soak(f)
+	pods, soak := f.Pods.All, p.limits.soak(f) // no first soak: nothing is proven here
 	trouble, _, _ := troubleOf(Made(pods, f.Records.Stamps), now, soak)
 	began, proves := beginning(pods, f.Records.Stamps)
 	switch {

@@ -37,7 +37,7 @@ func (p *Plan) Followed(user workload.Ref, f *Facts, now time.Time) Verdict {
 		p.seen(r, f.Mark, now)
 		return Verdict{Blind: blind}
 	}
-	r.attempt.uid = f.UID
+	r.attempt.uid, r.attempt.health.soak = f.UID, p.soak(r, f)
 	how, why, verdict := r.attempt.judge(f, &p.limits, now)
 	if verdict.Do != Nothing || verdict.Retry {
 		verdict.Blind = blind && f.Pods.Access == Forbidden
@@ -83,7 +83,7 @@ func (p *Plan) conclude(r *record, f *Facts, how condition, why string, verdict 
 		verdict.Wait *= failedLooks
 	}
 	if a := r.attempt; !a.health.well.IsZero() && a.state != suspended {
-		verdict.Wait = min(verdict.Wait, max(p.limits.soak(f)-a.health.wellFor(now), soonestLook))
+		verdict.Wait = min(verdict.Wait, max(a.health.soak-a.health.wellFor(now), soonestLook))
 	}
 }
 
@@ -94,7 +94,7 @@ func (p *Plan) goesOn(r *record, f *Facts, now time.Time) {
 	switch {
 	case a.failed():
 		return
-	case a.stands(f, &p.limits, now):
+	case a.stands(f, now):
 		is = suspended
 	case a.state == lapsed && now.Sub(a.progressed()) >= p.limits.RolloutDeadline:
 		is = lapsed
@@ -107,8 +107,8 @@ func (p *Plan) goesOn(r *record, f *Facts, now time.Time) {
 // stands reports whether a rollout stands at a pause of its own, with new pods that have
 // been up for the soak. Else one that crashes soon after it has come there would let the
 // next one begin.
-func (a *attempt) stands(f *Facts, limits *Limits, now time.Time) bool {
-	return f.Status.Phase == workload.Suspended && (a.state == suspended || a.health.wellFor(now) >= limits.soak(f))
+func (a *attempt) stands(f *Facts, now time.Time) bool {
+	return f.Status.Phase == workload.Suspended && (a.state == suspended || a.health.wellFor(now) >= a.health.soak)
 }
 
 // testify has a rollout of ours count for the changes of sources that it has taken

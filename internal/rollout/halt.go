@@ -48,6 +48,9 @@ func (p *Plan) prove(at SourceRef, when time.Time) {
 		return
 	}
 	c = c.root()
+	if _, proven := c.progress(at, false); proven == 0 && p.limits.FirstSoak > 0 {
+		p.hasten(c, at)
+	}
 	c.proven[at]++
 	if g := c.groups[at]; g != nil {
 		if g.proven++; when.After(g.proved) {
@@ -68,7 +71,7 @@ func (p *Plan) settle(r *record, healthy bool, f *Facts, now time.Time) (ended b
 		if proved = f.Status.Current; proved.IsZero() {
 			proved = a.began
 		}
-		proved = proved.Add(p.limits.soak(f))
+		proved = proved.Add(a.health.soak)
 	}
 	for _, at := range a.sources {
 		if c := p.changes[at]; healthy && c != nil && f.carries(at.Source, c.root().contents[at]) {

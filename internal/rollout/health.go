@@ -17,8 +17,10 @@ type health struct {
 	progressed time.Time
 	looks      looks
 	well       time.Time // since when it is rolled out, or stands at a pause with its new pods up; zero: neither
-	troubled   time.Time // since when every new pod is in trouble; zero: not
-	started    time.Time // when a container last started, by its node's clock
+	// soak is how long it has to be, as of the last look.
+	soak     time.Duration
+	troubled time.Time // since when every new pod is in trouble; zero: not
+	started  time.Time // when a container last started, by its node's clock
 	// status is workload.Status.StatusHash at the patch, until it changes.
 	status uint64
 }
@@ -67,9 +69,6 @@ func (l *Limits) lookEvery() time.Duration {
 	return min(max(l.Soak/failedLooks, soonestLook), latestLook)
 }
 
-// soak is how long a rollout has to stay well.
-func (l *Limits) soak(f *Facts) time.Duration { return max(l.Soak, f.Status.MinReady) }
-
 // judge tells how a rollout is, and why it has failed; or what has to be read before
 // that can be told. Its pods are listed only when the status asks for it: see looks.
 func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
@@ -101,7 +100,7 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 		return failed, "its controller says " + status.Why, Verdict{}
 	}
 	if f.Pods == nil {
-		if a.asksForPods(status, limits, limits.soak(f), now) {
+		if a.asksForPods(status, limits, now) {
 			return underWay, "", Verdict{Do: ReadPods, Selector: state.selector}
 		}
 		return a.stuck(f, limits, now)
@@ -115,11 +114,11 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 
 // judgePods is judge with the pods at hand.
 func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
-	state, status, soak := &a.health, &f.Status, limits.soak(f)
+	state, status, soak := &a.health, &f.Status, a.health.soak
 	pods, rolledOut, stands := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut, status.Phase == workload.Suspended
 	brief := min(soak, limits.CrashDeadline/2)
 	trouble, started, up := troubleOf(pods, now, brief)
-	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= soak) {
+	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= limits.soak(f)) {
 		down, alone, ask := f.nodesOf()
 		if len(ask) > 0 {
 			return underWay, "", Verdict{Do: ReadNodes, Nodes: ask}

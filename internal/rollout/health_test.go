@@ -330,6 +330,7 @@ func newPatient() *patient {
 func (p *patient) judge(second int) (condition, string) {
 	f := p.facts
 	for f.Status = p.status; ; {
+		p.attempt.health.soak = p.limits.soak(&f)
 		how, why, need := p.attempt.judge(&f, &p.limits, start.Add(time.Duration(second)*time.Second))
 		switch need.Do {
 		case ReadPods:
@@ -406,7 +407,7 @@ func TestACanaryStandsWhenItsPodsHaveBeenUp(t *testing.T) {
 					return
 				case how != underWay:
 					t.Fatalf("judged %v after %d seconds", how, second)
-				case stood < 0 && p.attempt.stands(&p.facts, &p.limits, start.Add(time.Duration(second)*time.Second)):
+				case stood < 0 && p.attempt.stands(&p.facts, start.Add(time.Duration(second)*time.Second)):
 					stood, p.attempt.state = second, suspended
 				}
 			}

@@ -21,6 +21,9 @@ type Limits struct {
 	Settle time.Duration
 	// Soak is how long a rollout has to stay well before it is healthy.
 	Soak time.Duration
+	// FirstSoak is the same while nobody has proven the content, where that concerns three
+	// workloads or more: twice as long from ten on, ten times from a hundred; 0: none.
+	FirstSoak time.Duration
 	// CrashDeadline is how long every new pod has to crash, or to be unable to
 	// start, before a rollout has failed.
 	CrashDeadline time.Duration

@@ -64,12 +64,12 @@ func (h *health) hear(status *workload.Status, limits *Limits, now time.Time) {
 }
 
 // asksForPods reports whether pods have to be listed now.
-func (a *attempt) asksForPods(status *workload.Status, limits *Limits, soak time.Duration, now time.Time) bool {
+func (a *attempt) asksForPods(status *workload.Status, limits *Limits, now time.Time) bool {
 	h, l := &a.health, &a.health.looks
 	rested, moment := now.Sub(l.last), limits.moment()
 	switch {
 	case !h.well.IsZero() && a.state != suspended:
-		return now.Sub(h.well) >= soak
+		return now.Sub(h.well) >= h.soak
 	case !a.failed() && status.PerNode && now.Sub(h.progressed) >= limits.RolloutDeadline:
 		return true // is it the nodes?
 	case a.failed() && rested < failedLooks*moment, rested < moment:

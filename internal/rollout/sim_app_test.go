@@ -19,6 +19,7 @@ const (
 	crashes      // every new pod crashes
 	waits        // the new pods cannot be scheduled: they never fail by themselves
 	flaps        // they are ready for three seconds, and crash then, again and again
+	fades        // so they do after fifteen
 )
 
 // content is what one version of a source, or of several replicated ones, holds.
@@ -41,6 +42,7 @@ type app struct {
 	recreate        bool          // all old pods go before new ones come
 	deadline        time.Duration // of its own controller; 0: it has none
 	order           *int
+	soak            checksum.Soak // its own setting
 	neverServed     bool          // it was never opted in
 	optedOut        bool          // somebody has opted it out
 	paused          bool          // by its own setting
@@ -109,7 +111,7 @@ func (a *app) reports() bool { return a.muted.IsZero() && !a.silent() }
 // ready is how many replicas of the newest revision are available, and since when.
 func (a *app) ready(now time.Time) (n int, since time.Time) {
 	start := a.began
-	if a.fate == flaps {
+	if a.flaps() {
 		up, since := a.up(now)
 		if !up {
 			return 0, since
@@ -138,9 +140,20 @@ func (a *app) ready(now time.Time) (n int, since time.Time) {
 	return min(done*a.batch, a.replicas), start.Add(time.Duration(done) * a.pace)
 }
 
+// flaps reports whether it is ready, and crashes then, again and again.
+func (a *app) flaps() bool { return a.fate == flaps || a.fate == fades }
+
+// flapping is for how long a revision that flaps is up each time, and how often.
+func (a *app) flapping() (ready, period time.Duration) {
+	if a.fate == fades {
+		return 15 * time.Second, 45 * time.Second
+	}
+	return 3 * time.Second, 13 * time.Second
+}
+
 // up is where a revision that flaps is: up, or crashing.
 func (a *app) up(now time.Time) (up bool, since time.Time) {
-	const ready, period = 3 * time.Second, 13 * time.Second
+	ready, period := a.flapping()
 	age := now.Sub(a.began)
 	since = now.Add(-age % period)
 	return age%period < ready, since
@@ -149,12 +162,12 @@ func (a *app) up(now time.Time) (up bool, since time.Time) {
 // wellSince is since when it is well, and whether it is.
 func (a *app) wellSince(now time.Time) (time.Time, bool) {
 	n, since := a.ready(now)
-	return since, n == a.replicas && a.fate != flaps && a.muted.IsZero()
+	return since, n == a.replicas && !a.flaps() && a.muted.IsZero()
 }
 
 func (a *app) suspended(now time.Time) bool {
 	n, _ := a.ready(now)
-	return a.canary && !a.began.IsZero() && a.promoted.IsZero() && a.aborted.IsZero() && n > 0 && a.fate != flaps && a.muted.IsZero()
+	return a.canary && !a.began.IsZero() && a.promoted.IsZero() && a.aborted.IsZero() && n > 0 && !a.flaps() && a.muted.IsZero()
 }
 
 // status is what the API server holds.
@@ -184,7 +197,7 @@ func (a *app) status(now time.Time) workload.Status {
 		s.Phase, s.Why, s.FailedAt, s.Missing = workload.Failed, "RolloutAborted", a.aborted, int32(a.replicas-n)
 	case a.suspended(now):
 		s.Phase, s.Missing = workload.Suspended, int32(a.replicas-n)
-	case a.fate == flaps:
+	case a.flaps():
 		if n == 0 {
 			s.Phase, s.Missing = workload.Rolling, int32(a.replicas)
 		}
@@ -221,11 +234,12 @@ func (a *app) nextChange(now time.Time) (next time.Time) {
 		if a.reacts > 0 {
 			soonest(a.began.Add(a.reacts))
 		}
-	case a.fate == flaps:
+	case a.flaps():
+		ready, period := a.flapping()
 		if up, from := a.up(now); up {
-			soonest(from.Add(3 * time.Second))
+			soonest(from.Add(ready))
 		} else {
-			soonest(from.Add(13 * time.Second))
+			soonest(from.Add(period))
 		}
 	case n < a.replicas && a.aborted.IsZero() && !a.suspended(now):
 		soonest(since.Add(a.pace))
@@ -246,7 +260,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 	}
 	n, since := a.ready(now)
 	up, from := a.up(now)
-	if a.fate == flaps && up {
+	if a.flaps() && up {
 		p := pod("new")
 		p.Ready, p.Started, p.Restarted = true, from.Truncate(time.Second), from.After(a.began)
 		return []workload.Pod{p}
@@ -254,7 +268,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 	if a.drained.After(since) {
 		since = a.drained
 	}
-	if n > 0 && a.fate != flaps {
+	if n > 0 && !a.flaps() {
 		p := pod("ready")
 		if a.drained.After(a.began) {
 			p.Created = a.drained.Truncate(time.Second)
@@ -265,7 +279,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 	if n < a.replicas && !a.suspended(now) || now.Before(a.disturbed) {
 		p := pod("next")
 		p.Created = since.Truncate(time.Second)
-		if a.fate == crashes && n == 0 || a.fate == flaps {
+		if a.fate == crashes && n == 0 || a.flaps() {
 			p.Trouble, p.Restarted = "container app: CrashLoopBackOff", true
 		}
 		pods = append(pods, p)

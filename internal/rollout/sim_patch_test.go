@@ -177,11 +177,11 @@ func (w *world) underWay(a *app) bool {
 		return false // a new leader cannot know
 	}
 	age := w.now.Sub(a.began)
-	if n, _ := a.ready(w.now); n == a.replicas && a.fate != flaps {
+	if n, _ := a.ready(w.now); n == a.replicas && !a.flaps() {
 		return false
 	}
 	switch a.fate {
-	case crashes, flaps:
+	case crashes, flaps, fades:
 		return age < w.limits.CrashDeadline
 	case waits:
 		return age < w.limits.RolloutDeadline && (a.deadline == 0 || age < a.deadline)
@@ -253,7 +253,7 @@ func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 //     it has no more steps than n has binary digits, and two for those that go last.
 //   - It waits for slots while the others roll, as many at once as there are slots.
 func (w *world) bound() time.Duration {
-	n, rollout := len(w.apps)+1, w.limits.Soak+longestRollout
+	n, rollout := len(w.apps)+1, max(w.limits.Soak, 2*w.limits.FirstSoak)+longestRollout
 	steps, rounds := bits.Len(uint(n))+2, (n+w.slots()-1)/w.slots()
 	return 10*settle + time.Minute + w.limits.RolloutDeadline + time.Duration(steps)*(w.limits.RolloutDeadline+rollout) + time.Duration(rounds)*rollout
 }

@@ -62,6 +62,9 @@ func simulateWith(t *testing.T, seed uint64, more func(*world)) *world {
 	w.limits.Unsettled = rollout.Number(3 + draw.IntN(8))
 	w.limits.UnsettledPerNamespace = rollout.PerNamespace(w.slots(), 0)
 	w.limits.RolloutDeadline = time.Duration(3+draw.IntN(8)) * time.Minute
+	if w.random("first soak", 0).IntN(2) == 0 {
+		w.limits.FirstSoak = 30 * time.Second
+	}
 	w.populate(draw)
 	if *printLog {
 		w.log = &log{}

@@ -50,9 +50,19 @@ func (p *Plan) due(r *record, now time.Time) (due time.Time) {
 		}
 	}
 	if a := r.attempt; a != nil && a.state == rolling && r.slot {
-		sooner(a.progressed().Add(p.limits.RolloutDeadline + lookWithin))
+		sooner(p.lapses(a))
 	}
 	return due
+}
+
+// lapses is when a rollout holds a slot no longer that has not been judged: it makes no
+// progress, and is not well either, or was for longer than it has to be.
+func (p *Plan) lapses(a *attempt) time.Time {
+	judged := a.progressed().Add(p.limits.RolloutDeadline)
+	if h := &a.health; !h.well.IsZero() && h.well.Add(h.soak).After(judged) {
+		judged = h.well.Add(h.soak)
+	}
+	return judged.Add(lookWithin)
 }
 
 // patient is until when a workload that is busy is waited for.
@@ -95,7 +105,7 @@ func (p *Plan) overdue(r *record, now time.Time) {
 		w.giveBack(now)
 		p.look(r.user)
 	}
-	if a := r.attempt; a != nil && a.state == rolling && r.slot && !now.Before(a.progressed().Add(p.limits.RolloutDeadline+lookWithin)) {
+	if a := r.attempt; a != nil && a.state == rolling && r.slot && !now.Before(p.lapses(a)) {
 		a.state = lapsed
 		p.look(r.user)
 	}
