@@ -105,7 +105,7 @@ snippets: $(GOTESTSUM) ## Do what README, quick start and examples have people t
 	@$(TESTS) snippets $(if $(ROOT),1,0) ./e2e/snippets/... -timeout 30m
 
 rollouts: $(GOTESTSUM) ## One bad edit never takes a fleet down, on real containers; gates hold (needs root; ROLLOUTS_ARGS="-run LateCrash")
-	@$(TESTS) rollouts $(if $(ROOT),1,0) './e2e/rollouts ./e2e/rollouts/gates' -p 1 -timeout 30m $(ROLLOUTS_ARGS)
+	@$(TESTS) rollouts $(if $(ROOT),1,0) './e2e/rollouts ./e2e/rollouts/gates' -p 2 -timeout 30m $(ROLLOUTS_ARGS)
 
 pins: $(GOTESTSUM) ## Held and undone pods keep their content, on real containers, six times for each thing that befalls them (needs root; PINS_ARGS=-times=100)
 	@$(TESTS) pins $(if $(ROOT),1,0) ./e2e/pins -timeout 30m $(PINS_ARGS)
@@ -118,7 +118,7 @@ simulation: $(GOTESTSUM) ## Many seeds of what may happen to the rules of rollou
 IMAGE_TOOLS := $(and $(filter 0,$(shell id -u)),$(shell command -v buildah),$(shell command -v busybox))
 install: $(GOTESTSUM) $(if $(IMAGE_TOOLS),image) ## Every way to install and uninstall it, and that nothing restarts by it, from the image of the Dockerfile (needs root)
 	@$(if $(IMAGE_TOOLS),,echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it")
-	@$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE_TARBALL)) $(TESTS) install $(if $(ROOT),1,0) './e2e/install ./e2e/pods' -timeout 30m -p 1 -skip '^TestRelease$$'
+	@$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE_TARBALL)) $(TESTS) install $(if $(ROOT),1,0) './e2e/install ./e2e/pods' -timeout 30m -p 2 -skip '^TestRelease$$'
 
 # What the API server has no part in, and who alone writes policy, is the same everywhere.
 SAME_EVERYWHERE := Plugin|Completion|Dialects|Migration|NearMiss|Examples|Impact_(TheWarning|SaysWhat)|Policy_(Unreadable|HoldsThat)|Events_|Settings

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,14 +40,36 @@ const (
 //
 // go test ./internal/rollout -run TestSimulation -seed=17 -seeds=1 repeats a seed.
 func TestSimulation(t *testing.T) {
-	var sum stats
-	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
-		w := simulate(t, seed)
-		sum.rolls, sum.looks, sum.nHalts, sum.changes, sum.leaders = sum.rolls+w.rolls, sum.looks+w.looks, sum.nHalts+w.nHalts, sum.changes+w.changes, sum.leaders+w.leaders
-		sum.longest, sum.most = max(sum.longest, w.longest), max(sum.most, w.most)
-	}
+	sum := each(t, *seeds, func(t *testing.T, seed uint64) *world { return simulate(t, seed) })
 	t.Logf("%d seeds: %d edits, %d rolls, %d halts, %d new leaders, %d looks; at most %d at once; the longest wait for a turn was %s",
 		*seeds, sum.changes, sum.rolls, sum.nHalts, sum.leaders, sum.looks, sum.most, sum.longest)
+}
+
+// each plays some seeds, as many at a time as there are cores, and adds up what came of them.
+func each(t *testing.T, seeds int, play func(t *testing.T, seed uint64) *world) (sum stats) {
+	t.Helper()
+	var lock sync.Mutex
+	t.Run("seeds", func(t *testing.T) {
+		shards := runtime.GOMAXPROCS(0)
+		for shard := range shards {
+			t.Run(strconv.Itoa(shard), func(t *testing.T) {
+				t.Parallel()
+				for n := shard; n < seeds; n += shards {
+					w := play(t, *firstSeed+uint64(n))
+					lock.Lock()
+					sum.add(&w.stats)
+					lock.Unlock()
+				}
+			})
+		}
+	})
+	return sum
+}
+
+func (s *stats) add(other *stats) {
+	s.rolls, s.undos, s.changes, s.leaders = s.rolls+other.rolls, s.undos+other.undos, s.changes+other.changes, s.leaders+other.leaders
+	s.looks, s.nHalts = s.looks+other.looks, s.nHalts+other.nHalts
+	s.longest, s.most = max(s.longest, other.longest), max(s.most, other.most)
 }
 
 func simulate(t *testing.T, seed uint64) *world {

@@ -138,18 +138,15 @@ func (w *world) checkDeclined(a *app, untrue []checksum.Source) {
 // nothing rolls onto content that an undo has sent back: neither the workload itself, nor
 // another one of its namespace, under whichever leader.
 func TestSimulation_Undo(t *testing.T) {
-	var sum stats
-	for seed := *firstSeed; seed < *firstSeed+uint64(*undoSeeds); seed++ {
-		w := simulateWith(t, seed, func(w *world) {
+	sum := each(t, *undoSeeds, func(t *testing.T, seed uint64) *world {
+		return simulateWith(t, seed, func(w *world) {
 			for n := range 25 {
 				draw := w.random("undo", n)
 				w.at(time.Duration(draw.Int64N(int64(chaos))), func() { w.undoOne(n) })
 			}
 			w.at(chaos+3*time.Hour, w.acceptAll)
 		})
-		sum.rolls, sum.undos, sum.nHalts, sum.leaders = sum.rolls+w.rolls, sum.undos+w.undos, sum.nHalts+w.nHalts, sum.leaders+w.leaders
-		sum.longest = max(sum.longest, w.longest)
-	}
+	})
 	t.Logf("%d seeds: %d undos, %d rolls, %d halts, %d new leaders; the longest wait for a turn was %s", *undoSeeds, sum.undos, sum.rolls, sum.nHalts, sum.leaders, sum.longest)
 }
 
