@@ -107,12 +107,12 @@ snippets: $(GOTESTSUM) ## Do what README, quick start and examples have people t
 rollouts: $(GOTESTSUM) ## One bad edit never takes a fleet down, on real containers; gates hold (needs root; ROLLOUTS_ARGS="-run LateCrash")
 	@$(TESTS) rollouts $(if $(ROOT),1,0) './e2e/rollouts ./e2e/rollouts/gates' -p 2 -timeout 30m $(ROLLOUTS_ARGS)
 
-pins: $(GOTESTSUM) ## Held and undone pods keep their content, on real containers, six times for each thing that befalls them (needs root; PINS_ARGS=-times=100)
+pins: $(GOTESTSUM) ## Held and undone pods keep their content, on real containers, six times for each thing that befalls them (needs root; PINS_ARGS="-args -times=100")
 	@$(TESTS) pins $(if $(ROOT),1,0) ./e2e/pins -timeout 30m $(PINS_ARGS)
 
 SEEDS ?= 2000
 simulation: $(GOTESTSUM) ## Many seeds of what may happen to the rules of rollouts (SEEDS=10000)
-	@$(TESTS) simulation 1 ./internal/rollout -timeout 2h -run '^TestSimulation' -seeds=$(SEEDS)
+	@$(TESTS) simulation 1 ./internal/rollout -timeout 2h -run '^TestSimulation' -args -seeds=$(SEEDS)
 
 # What it takes to build the Dockerfile's image without a Docker engine.
 IMAGE_TOOLS := $(and $(filter 0,$(shell id -u)),$(shell command -v buildah),$(shell command -v busybox))
@@ -125,8 +125,9 @@ SAME_EVERYWHERE := Plugin|Completion|Dialects|Migration|NearMiss|Examples|Impact
 oldest: $(GOTESTSUM) ## The oldest Kubernetes that is supported, 1.30, built once: end to end
 	@CONFIGSTAMP_KUBERNETES=v1.30 $(TESTS) oldest 80 './e2e ./e2e/pins/records' -p 1 -timeout 40m -skip '$(SAME_EVERYWHERE)'
 
-FAULTS_ARGS ?= -short -runs 40 -run 'Random|Killed(Before|Around)|EveryResponse|ALeaderThatIsBehind'
-faults: $(GOTESTSUM) ## Forty perturbed runs and some faults, judged; FAULTS_ARGS="-runs 2000" has all of them: half an hour
+# A flag of a test's own comes after -args.
+FAULTS_ARGS ?= -short -run 'Random|Killed(Before|Around)|EveryResponse|ALeaderThatIsBehind' -args -runs=40
+faults: $(GOTESTSUM) ## Forty perturbed runs and some faults, judged; FAULTS_ARGS="-args -runs=2000" has all of them: half an hour
 	@$(TESTS) faults 1 ./e2e/faults -timeout 90m $(FAULTS_ARGS)
 
 SOAK_ARGS ?= -short

@@ -19,7 +19,7 @@ import (
 	"github.com/configstamp/configstamp/e2e/harness"
 )
 
-// A short run by default; PINS_ARGS=-times=100 is the long one.
+// A short run by default; PINS_ARGS="-args -times=100" is the long one.
 var (
 	times = flag.Int("times", 6, "how often each operation befalls held pods")
 	seed  = flag.Uint64("seed", 1, "which pods these are follows from it")
