@@ -24,7 +24,6 @@ export CGO_ENABLED := 0
 export GOFLAGS     := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 # What a failure is told by, with its file and line, at the end.
 SUMMED           := $(GOTESTSUM) --no-color --format pkgname-and-test-fails --hide-summary skipped --
-PLAIN            := $(SUMMED)
 RACED            := CGO_ENABLED=1 $(SUMMED) -race
 TESTS            := GOTESTSUM=$(GOTESTSUM) CONFIGSTAMP_E2E=1 $(CURDIR)/.ci/tests
 NESTED           := e2e/bench e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability deploy/release
@@ -38,7 +37,7 @@ RELEASE          = cd deploy/release && go run . -root $(CURDIR) -helm $(HELM) -
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-cluster vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults soak install oracle observability snippets simulation oldest fuzz bench microbench helm kubeconform generate goldens transcripts rendered chart-lint chart-tests stale cluster-up cluster-down image plugin-release release release-check
+.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-cluster vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults soak install oracle observability snippets simulation oldest fuzz bench microbench helm kubeconform generate goldens transcripts rendered chart-lint chart-tests chart-arguments stale cluster-up cluster-down image plugin-release release release-check
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -76,18 +75,17 @@ unit-race: export GORACE := atexit_sleep_ms=50
 unit-race: $(GOTESTSUM)
 	$(RACED) -short -ldflags=-w -parallel 8 $(UNITS)
 unit-plain: $(GOTESTSUM)
-	$(PLAIN) -ldflags=-w ./checksum ./controller ./internal/eventqueue ./internal/pods ./internal/rollout ./webhook
+	$(SUMMED) -ldflags=-w ./checksum ./controller ./internal/eventqueue ./internal/pods ./internal/rollout ./webhook
 unit-cluster: $(GOTESTSUM)
-	cd e2e/cluster && $(PLAIN) ./...
+	cd e2e/cluster && $(SUMMED) ./...
 
-oracle: ## What checksum finds, against what Kubernetes itself finds
-	cd e2e/oracle && go test -count=1 ./...
+oracle: $(GOTESTSUM) ## What checksum finds, against what Kubernetes itself finds
+	@cd e2e/oracle && RERUNS=0 $(TESTS) oracle 1 ./...
 
-observability: $(PROMTOOL) ## Alerts, dashboard, runbooks and metrics fit together: promtool's checks and tests, and our own
+observability: $(PROMTOOL) $(GOTESTSUM) ## Alerts, dashboard, runbooks and metrics fit together: promtool's checks and tests, and our own
 	$(PROMTOOL) check rules deploy/chart/files/alerts.yaml
 	$(PROMTOOL) test rules deploy/chart/tests/alerts_test.yaml
-	@# Not from go test's cache, which does not look at files outside of the module.
-	cd e2e/observability && go test -count=1 ./...
+	@cd e2e/observability && RERUNS=0 $(TESTS) observability 1 ./...
 
 e2e-short: $(GOTESTSUM) ## The promises, on the real API server with the real controllers
 	@$(TESTS) e2e-short 90 ./e2e -short -timeout 20m
@@ -112,7 +110,7 @@ pins: $(GOTESTSUM) ## Held and undone pods keep their content, on real container
 
 SEEDS ?= 2000
 simulation: $(GOTESTSUM) ## Many seeds of what may happen to the rules of rollouts (SEEDS=10000)
-	@$(TESTS) simulation 1 ./internal/rollout -timeout 2h -run '^TestSimulation' -args -seeds=$(SEEDS)
+	@RERUNS=0 $(TESTS) simulation 1 ./internal/rollout -timeout 2h -run '^TestSimulation' -args -seeds=$(SEEDS)
 
 # What it takes to build the Dockerfile's image without a Docker engine.
 IMAGE_TOOLS := $(and $(filter 0,$(shell id -u)),$(shell command -v buildah),$(shell command -v busybox))
@@ -189,12 +187,13 @@ rendered: $(HELM) $(HELM_DOCS)
 stale: $(HELM) $(HELM_DOCS) ## Check that "make generate" was run
 	.ci/stale
 
-chart: chart-lint chart-tests ## The chart: lint, tests of what it renders
+chart: chart-lint chart-tests chart-arguments ## The chart: lint, tests of what it renders
 chart-lint: $(HELM)
 	$(HELM) lint --strict deploy/chart
 chart-tests: $(HELM) $(GOTESTSUM)
-	HELM=$(HELM) $(PLAIN) -count=1 -parallel 4 ./deploy/...
-	HELM=$(HELM) $(PLAIN) -count=1 -run TestPublished ./cmd/configstamp
+	HELM=$(HELM) $(SUMMED) -count=1 -parallel 4 ./deploy/...
+chart-arguments: $(HELM) $(GOTESTSUM)
+	@HELM=$(HELM) RERUNS=0 $(TESTS) chart-arguments 1 ./cmd/configstamp -run '^TestPublished'
 
 fuzz: ## Fuzz every target for FUZZ_SECONDS
 	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/...); do \

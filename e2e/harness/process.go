@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -358,12 +357,6 @@ func cutLast(text, separator string) (before, after string, found bool) {
 		return text[:i], text[i+len(separator):], true
 	}
 	return text, "", false
-}
-
-// Logged reports whether a log line with this message exists.
-func (p *Process) Logged(message string) bool {
-	quoted, err := json.Marshal(message)
-	return err == nil && strings.Contains(p.Log(), `"msg":`+string(quoted))
 }
 
 func newProcess(name, serves, binary, dir string, api *proxy.Proxy) *Process {

@@ -60,9 +60,6 @@ func New(config *rest.Config, installation string) (*Cluster, error) {
 	return &Cluster{client: client, installation: installation, date: date, gaps: map[seen.Gap]bool{}}, nil
 }
 
-// Installation is configstamp's own namespace.
-func (c *Cluster) Installation() string { return c.installation }
-
 // Gaps lists what could not be looked at so far, sorted.
 func (c *Cluster) Gaps() []seen.Gap {
 	c.mu.Lock()

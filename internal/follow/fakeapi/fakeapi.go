@@ -165,13 +165,6 @@ func (s *Server) Get(resource, namespace, name string) runtime.Object {
 	return s.objects[resource][namespace+"/"+name]
 }
 
-// Send sends an event as it is to all watches, with the object's own version.
-func (s *Server) Send(kind watch.EventType, resource string, obj runtime.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.happened(kind, resource, obj.DeepCopyObject())
-}
-
 // Bookmark sends a bookmark to all watches.
 func (s *Server) Bookmark(resource string) {
 	s.mu.Lock()
