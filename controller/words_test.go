@@ -30,7 +30,7 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 	const secret = "hunter2-S3CR3T"
 	quoted := "env PASSWORD=" + secret + " is not allowed"
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
-	page, _, err := workload.Pods([]byte(`{"kind": "PodList", "items": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "app"}]}, "status": {
+	page, _, err := workload.Pods([]byte(`{"kind": "PodList", "items": [{"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "app"}]}, "status": {
 		"message": "` + quoted + `",
 		"containerStatuses": [{"name": "app", "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "` + quoted + `"}}, "lastState": {"terminated": {"message": "` + quoted + `"}}}]}}]}`))
 	if err != nil {

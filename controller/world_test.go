@@ -419,6 +419,8 @@ func (w *world) body(app *simulatedApp) []byte {
 	switch {
 	case app.mute:
 		replicas, ready = 0, 0
+	case app.broken:
+		ready = 0
 	case app.single:
 		replicas, ready = 1, ready-1
 	}

@@ -42,8 +42,9 @@ type change struct {
 	unseen, left int
 	group        *group
 	// proven is how many became healthy with each source, settled how many rolled.
-	proven  map[SourceRef]int
-	settled int
+	// Of the latter, lacked are those that lacked replicas when their turn came.
+	proven          map[SourceRef]int
+	settled, lacked int
 
 	tally
 	members  map[*record]struct{}  // those that the tally counts
@@ -63,8 +64,8 @@ type tally struct {
 	waiting  int // for their turn
 	healthy  int // of them, those that were healthy before, and wait for others alone
 	attempts int // that count for it
-	under    int // of them, those under way, and those that are about to be
-	proving  int // of them, those that can halt it
+	under    int // of them, those under way or not judged yet, and those that are about to be
+	lacking  int // of these, those that lacked replicas when their turn came
 }
 
 func (t *tally) add(other tally, sign int) {
@@ -72,7 +73,7 @@ func (t *tally) add(other tally, sign int) {
 	t.healthy += sign * other.healthy
 	t.attempts += sign * other.attempts
 	t.under += sign * other.under
-	t.proving += sign * other.proving
+	t.lacking += sign * other.lacking
 }
 
 func (c *change) root() *change {

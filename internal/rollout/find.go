@@ -27,8 +27,6 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 		return Verdict{Do: ReadPods, Selector: known.health.selector}
 	case f.Pods == nil:
 		return Verdict{Do: ReadPods}
-	case f.Pods.Access == Unread:
-		return Verdict{Retry: true}
 	}
 	began, proves := beginning(f.Pods.All, f.Records.Stamps)
 	soak := p.soak(r, f)
@@ -36,7 +34,7 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 		began = status.FailedAt // not even a pod could be made, or none may be seen
 	}
 	blind := f.Pods.Access != Seen && !f.wellSince(soak, now)
-	if began.IsZero() && blind { // nobody can see when
+	if began.IsZero() && (blind || status.Phase == workload.Rolling) { // nobody can see when, or no pod is made yet
 		if began = status.Current; began.IsZero() {
 			began = recent(concerned, now.Add(-p.limits.RolloutDeadline)) // it may be by what changed
 		}
@@ -105,7 +103,7 @@ func (r *record) wasUnwell(records checksum.Records) bool {
 func (p *Plan) adopt(r *record, f *Facts, began time.Time, sources []SourceRef, proves bool, now time.Time) {
 	p.update(r, now, func() {
 		if r.attempt == nil {
-			r.attempt = &attempt{began: began, found: true, evidence: map[*change]bool{}, holds: map[*change]hold{}, ours: len(sources) == 0}
+			r.attempt = &attempt{began: began, found: true, level: f.Status.Available, evidence: map[*change]bool{}, holds: map[*change]hold{}, ours: len(sources) == 0}
 		}
 		a := r.attempt
 		if f.Pods != nil {

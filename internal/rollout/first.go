@@ -105,14 +105,18 @@ func (p *Plan) admits(c *change, r *record, now time.Time, out *Orders) bool {
 	if c.stop != nil && (!w.last || !r.toMend() && !c.declinedBy(r)) {
 		return false
 	}
-	if w.last && (c.healthy > 0 || c.proving > 0) {
+	if w.last && c.healthy > 0 {
 		return false // others first
 	}
-	own := 0
+	var mine tally // what it counts itself
 	for i := range r.counted {
 		if n := &r.counted[i]; n.change == c {
-			own = n.under
+			mine = n.tally
 		}
+	}
+	own := mine.under
+	if w.last {
+		own = mine.lacking
 	}
 	for _, source := range w.sources {
 		at := SourceRef{w.user.Namespace, source}
@@ -120,6 +124,9 @@ func (p *Plan) admits(c *change, r *record, now time.Time, out *Orders) bool {
 			continue
 		}
 		under, ended := c.progress(at, w.last)
+		if all, proven := c.progress(at, false); w.last && proven == 0 && all-under > mine.under-mine.lacking {
+			return false // who lacks nothing is to prove it first
+		}
 		if w.silent && under > own {
 			return false
 		}
@@ -131,7 +138,7 @@ func (p *Plan) admits(c *change, r *record, now time.Time, out *Orders) bool {
 		case until.After(now):
 			out.again(until)
 			return false
-		case trials < 0 && !p.limits.room(under-own, ended), trials >= 0 && (under-own >= trials || c.under > own):
+		case trials < 0 && !p.limits.room(under-own, ended), trials >= 0 && (under-own >= trials || c.under > mine.under):
 			return false
 		}
 	}
@@ -155,21 +162,20 @@ func (c *change) opens(now time.Time) time.Time {
 }
 
 // progress is how many are under way for a source of a change, and how many its steps
-// count: those that became healthy; or, with all, every one that has rolled, for waiters
-// that are not expected to prove anything.
-func (c *change) progress(at SourceRef, all bool) (under, ended int) {
-	under, ended = c.under, c.proven[at]
-	if all {
-		ended = max(ended, c.settled)
-	}
+// count: those that became healthy. Those that lacked replicas count by themselves, as what
+// others have proven says little of them; of them, those count as well that have failed
+// without anything to lose.
+func (c *change) progress(at SourceRef, lacking bool) (under, ended int) {
 	g := c.groups[at]
-	if g == nil {
-		return under, ended
+	switch {
+	case lacking && g != nil:
+		return max(c.lacking, g.lacking), g.lacked
+	case lacking:
+		return c.lacking, c.lacked
+	case g != nil:
+		return max(c.under, g.under), g.proven
 	}
-	if ended = g.proven; all {
-		ended = max(ended, g.settled)
-	}
-	return max(under, g.under), ended
+	return c.under, c.proven[at]
 }
 
 // anyRoom reports whether the steps may have room for one more.
@@ -219,6 +225,9 @@ func (r *record) holdsUp() bool {
 	}
 	return len(a.holds) > 0
 }
+
+// broken reports whether a workload has failed with what a source held.
+func (r *record) broken() bool { return r.holdsUp() || r.fallen != nil }
 
 // toMend reports whether a workload has failed for a change, and may be mended by what else
 // it waits for: one that an undo has mended is well.

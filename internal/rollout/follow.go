@@ -121,7 +121,7 @@ func (p *Plan) testify(r *record, f *Facts, now time.Time) {
 			continue
 		}
 		p.update(r, now, func() {
-			a.evidence[c.root()] = !a.last
+			a.evidence[c.root()] = !a.down
 			a.sources = append(a.sources, at)
 		})
 	}

@@ -22,10 +22,10 @@ type group struct {
 	changes map[*change]struct{}
 	stopped map[*change]struct{}
 	tally
-	unseen, proven, settled int
-	turn                    time.Time // when it last had a turn
-	left                    time.Time // when a copy went on to another content, and the others waited
-	proved                  time.Time // when a workload was last found healthy with it
+	unseen, proven, settled, lacked int
+	turn                            time.Time // when it last had a turn
+	left                            time.Time // when a copy went on to another content, and the others waited
+	proved                          time.Time // when a workload was last found healthy with it
 }
 
 // groupKey is what the copies of a replicated ConfigMap have in common: their name, and

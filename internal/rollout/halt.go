@@ -18,13 +18,13 @@ import (
 func (p *Plan) fail(r *record, why string, records checksum.Records, now time.Time) {
 	a := r.attempt
 	p.update(r, now, func() {
-		if a.state, a.why, a.mended = broken, why, false; a.last {
+		if a.state, a.why, a.mended = broken, why, false; a.down {
 			r.unwell = &records
 		}
 	})
 	for c, proves := range a.evidence {
 		if !proves {
-			p.settled(c.root()) // no workload waits for it to be healthy
+			p.settled(c.root(), a) // no workload waits for it to be healthy
 		}
 	}
 	if len(r.unseen) == 0 && !r.holdsUp() {
@@ -32,11 +32,15 @@ func (p *Plan) fail(r *record, why string, records checksum.Records, now time.Ti
 	}
 }
 
-// settled counts a rollout that is over, well or not.
-func (p *Plan) settled(c *change) {
-	c.settled++
+// settled counts a rollout that is over, and holds no room any more, well or not.
+func (p *Plan) settled(c *change, a *attempt) {
+	lacked := 0
+	if a.lacked {
+		lacked = 1
+	}
+	c.settled, c.lacked = c.settled+1, c.lacked+lacked
 	for _, g := range c.groups {
-		g.settled++
+		g.settled, g.lacked = g.settled+1, g.lacked+lacked
 	}
 	p.doubt(c)
 }
@@ -100,7 +104,7 @@ func (p *Plan) settle(r *record, healthy bool, f *Facts, now time.Time) (ended b
 		clear(a.evidence)
 	})
 	for c := range evidence {
-		p.settled(c.root())
+		p.settled(c.root(), a)
 	}
 	return ended
 }
@@ -288,7 +292,7 @@ func (p *Plan) inherit(r *record, f *Facts, now time.Time) {
 		if c == nil || !f.carries(at.Source, c.root().contents[at]) {
 			continue
 		}
-		its := !a.last && slices.Contains(a.sources, at)
+		its := !a.down && slices.Contains(a.sources, at)
 		for _, was := range a.holds {
 			its = its || slices.Contains(was.sources, at)
 		}

@@ -96,11 +96,12 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 	if status.Phase == workload.Suspended && a.state == suspended {
 		state.progressed = now // it waits for a person; its new pods may still crash
 	}
-	if status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(a.began.Truncate(time.Second))) {
+	given := a.givenUp(status)
+	if given && !a.mayBeWell(status) {
 		return failed, "its controller says " + status.Why, Verdict{}
 	}
 	if f.Pods == nil {
-		if a.asksForPods(status, limits, now) {
+		if a.asksForPods(status, limits, now) || given && state.well.IsZero() {
 			return underWay, "", Verdict{Do: ReadPods, Selector: state.selector}
 		}
 		return a.stuck(f, limits, now)
@@ -115,9 +116,11 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 // judgePods is judge with the pods at hand.
 func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
 	state, status, soak := &a.health, &f.Status, a.health.soak
-	pods, rolledOut, stands := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut, status.Phase == workload.Suspended
+	all, rolledOut, stands := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut, status.Phase == workload.Suspended
+	pods := slices.DeleteFunc(slices.Clone(all), func(pod workload.Pod) bool { return pod.Node == "" }) // which no content can help
 	brief := min(soak, limits.CrashDeadline/2)
 	trouble, started, up := troubleOf(pods, now, brief)
+	rolledOut = rolledOut || a.asBefore(status, pods, len(all)-len(pods), now, brief)
 	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= limits.soak(f)) {
 		down, alone, ask := f.nodesOf()
 		if len(ask) > 0 {
@@ -136,8 +139,11 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 			state.troubled = a.began // it was not looked at until now
 		}
 	}
-	if trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline {
+	switch {
+	case trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline:
 		return failed, trouble, Verdict{}
+	case a.givenUp(status) && !rolledOut:
+		return failed, "its controller says " + status.Why, Verdict{}
 	}
 	if len(pods) == 0 && f.Pods.Access == Seen && !stands {
 		up = false // none has been made yet; a canary may stand before its first
@@ -153,6 +159,33 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 		return healthy, "", Verdict{}
 	}
 	return a.stuck(f, limits, now)
+}
+
+// givenUp reports whether its own controller says that the rollout has failed. What it said
+// of a rollout before counts no more.
+func (a *attempt) givenUp(status *workload.Status) bool {
+	return status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(a.began.Truncate(time.Second)))
+}
+
+// mayBeWell reports whether a rollout may be as well as the workload was, as far as the status
+// tells: controllers call those failed that lack a replica, whoever is to blame.
+func (a *attempt) mayBeWell(status *workload.Status) bool {
+	return a.level > 0 && status.Old == 0 && status.Available > 0
+}
+
+// asBefore reports whether a workload has as many replicas as when its turn came, or as are
+// wanted by now: none is old, none that has a node is in trouble, and all that lack to the
+// level wait for a node, from which no content keeps them.
+func (a *attempt) asBefore(status *workload.Status, pods []workload.Pod, waiting int, now time.Time, brief time.Duration) bool {
+	if !a.mayBeWell(status) || int(status.Available)+waiting < int(min(a.level, status.Wanted)) {
+		return false
+	}
+	for i := range pods {
+		if trouble, _, _ := troubleOf(pods[i:i+1], now, brief); trouble != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // stuck tells whether a rollout has failed because it makes no progress.

@@ -18,10 +18,10 @@ var (
 func TestHealth(t *testing.T) {
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
 	up := func(second int) workload.Pod {
-		return workload.Pod{Name: "new", Stamps: stamps, Ready: true, Created: at(0), Started: at(second)}
+		return workload.Pod{Name: "new", Node: "n", Stamps: stamps, Ready: true, Created: at(0), Started: at(second)}
 	}
 	old := workload.Pod{Name: "old", Stamps: map[string]string{"configmap.configstamp.dev/c": "old"}, Ready: true, Restarted: true, Started: at(-1000)}
-	crashing := workload.Pod{Name: "new", Stamps: stamps, Trouble: "container app: CrashLoopBackOff", Restarted: true}
+	crashing := workload.Pod{Name: "new", Node: "n", Stamps: stamps, Trouble: "container app: CrashLoopBackOff", Restarted: true}
 	late := func(second int) workload.Pod { // it crashes after three seconds, each time
 		pod := up(0)
 		switch phase := second % 13; {
@@ -34,6 +34,11 @@ func TestHealth(t *testing.T) {
 		return pod
 	}
 	rolling := workload.Status{Phase: workload.Rolling, Deadline: true}
+	waiting := workload.Pod{Name: "new", Stamps: stamps, Created: at(0)}
+	starting := workload.Pod{Name: "new", Node: "n", Stamps: stamps, Created: at(0)}
+	short := workload.Status{Phase: workload.Rolling, Wanted: 3, Updated: 3, Available: 2, Missing: 1}
+	fell := short
+	fell.Phase, fell.Why = workload.Failed, "ProgressDeadlineExceeded"
 	done := workload.Status{Phase: workload.RolledOut, Available: 2, Updated: 2}
 	daemonSet, _ := workload.Builtin().Find("apps", "daemonsets")
 	daemons := func(observed, updated, available int) workload.Status {
@@ -51,7 +56,8 @@ func TestHealth(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		then func(second int) now
 		down map[string]bool
-		// blind tells that its pods have no selector.
+		// level is how many were available at its turn. blind tells that its pods have no selector.
+		level int32
 		blind bool
 		want  condition
 		when  int // in seconds
@@ -134,7 +140,7 @@ func TestHealth(t *testing.T) {
 		},
 		"images that cannot be pulled fail by the same deadline": {
 			then: func(int) now {
-				return now{rolling, []workload.Pod{old, {Name: "new", Stamps: stamps, Trouble: "container app: ImagePullBackOff"}}}
+				return now{rolling, []workload.Pod{old, {Name: "new", Node: "n", Stamps: stamps, Trouble: "container app: ImagePullBackOff"}}}
 			}, want: failed, when: 35, why: "container app: ImagePullBackOff (1 of 1 new pods)",
 		},
 		"what has no deadline of its own fails without progress": {
@@ -269,6 +275,50 @@ func TestHealth(t *testing.T) {
 		"kinds whose pods nobody finds are healthy by what they say": {
 			then: func(int) now { return now{done, nil} }, blind: true, want: healthy, when: 10,
 		},
+		"as many as before are enough, as no content keeps a pod from a node": {
+			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), waiting}} }, level: 2, want: healthy, when: 15,
+		},
+		"whatever its own controller says of that": {
+			then: func(s int) now {
+				if s < 20 {
+					return now{workload.Status{Phase: workload.Rolling, Wanted: 3, Updated: 2, Old: 1, Available: 2, Missing: 2}, []workload.Pod{up(0), waiting, old}}
+				}
+				return now{fell, []workload.Pod{up(0), up(0), waiting}}
+			}, level: 2, want: healthy, when: 30,
+		},
+		"who lost one more waits for a node with that as well": {
+			then: func(int) now {
+				lost := short
+				lost.Available, lost.Missing = 1, 2
+				return now{lost, []workload.Pod{up(0), waiting, waiting}}
+			}, level: 2, want: healthy, when: 15,
+		},
+		"fewer than before are not enough": {
+			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), starting}} }, level: 3, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"nor are as many of which one is in trouble": {
+			then: func(int) now { return now{fell, []workload.Pod{up(0), up(0), crashing}} }, level: 2, want: failed, when: 0, why: "its controller says ProgressDeadlineExceeded",
+		},
+		"nor some of the revision before": {
+			then: func(int) now {
+				left := short
+				left.Old = 1
+				return now{left, []workload.Pod{up(0), old, waiting}}
+			}, level: 2, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"of one that had none, its own controller alone decides": {
+			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), waiting}} }, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"more are not wanted than are wanted now": {
+			then: func(int) now {
+				scaled := short
+				scaled.Wanted = 2
+				return now{scaled, []workload.Pod{up(0), up(0)}}
+			}, level: 5, want: healthy, when: 15,
+		},
+		"whose pods nobody finds is as before by its status": {
+			then: func(int) now { return now{fell, nil} }, level: 2, blind: true, want: healthy, when: 10,
+		},
 		"pods that are not made yet are waited for": {
 			then: func(s int) now {
 				if s < 20 {
@@ -289,7 +339,7 @@ func TestHealth(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			p := newPatient()
-			p.down, p.blind = c.down, c.blind
+			p.down, p.blind, p.attempt.level = c.down, c.blind, c.level
 			for second := range 1000 {
 				is := c.then(second)
 				p.status, p.pods = is.status, is.pods
@@ -380,8 +430,8 @@ func TestAFailedDaemonSetThatRecoversIsFoundSoon(t *testing.T) {
 // A canary that has come to its pause lets others begin once its new pods have been up for the soak, and is looked at
 // seldom then; one that has none yet is as well. One that crashes there lets no other begin.
 func TestACanaryStandsWhenItsPodsHaveBeenUp(t *testing.T) {
-	up := workload.Pod{Name: "new", Stamps: stamps, Ready: true, Created: start, Started: start}
-	crashing := workload.Pod{Name: "new", Stamps: stamps, Trouble: "container app: CrashLoopBackOff", Restarted: true}
+	up := workload.Pod{Name: "new", Node: "n", Stamps: stamps, Ready: true, Created: start, Started: start}
+	crashing := workload.Pod{Name: "new", Node: "n", Stamps: stamps, Trouble: "container app: CrashLoopBackOff", Restarted: true}
 	for sentence, c := range map[string]struct {
 		pods func(second int) []workload.Pod
 		when int // -1: never

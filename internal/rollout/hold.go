@@ -108,13 +108,15 @@ func (p *Plan) inTurn(user workload.Ref, f *Facts, settles time.Duration, now ti
 		order = f.Policy.Order.Place
 	}
 	r := p.of(user)
+	lacks := rolls && stands >= unhealthyAfter || phase == workload.Failed
 	w := p.wait(r, waiter{
 		user: user, sources: f.Review.Untrue, records: f.Records, due: now.Add(settles),
 		mute:    phase == workload.Unreported && f.Status.Waits != "",
 		silent:  phase == workload.Unreported && f.Status.Waits == "",
-		unready: rolls,
+		level:   f.Status.Available,
 		busy:    rolls && stands < unhealthyAfter || fell,
-		last:    rolls && stands >= unhealthyAfter || phase == workload.Failed,
+		last:    lacks,
+		down:    lacks && f.Status.Wanted > 0 && f.Status.Available == 0 && !r.broken(),
 		careful: !f.Status.Gentle, order: order, size: f.Status.Wanted,
 	}, now)
 	if settles > 0 {

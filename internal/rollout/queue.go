@@ -11,7 +11,7 @@ type queues struct {
 	ready   queue // they need a slot
 	holding queue // they need none: they hold one, or cannot report health
 	busy    queue // they roll for another reason, and are waited for
-	last    queue // they are not healthy
+	last    queue // they lack replicas
 }
 
 // queue is a heap of waiters, the next one first. It implements
@@ -47,14 +47,16 @@ func (w *waiter) leave() {
 	}
 }
 
-// before is the order within a change: by tries, by order, those that are updated
-// while others serve, the smaller ones.
+// before is the order within a change: by tries, by order, those that serve, those that are
+// updated while others serve, the smaller ones.
 func (w *waiter) before(other *waiter) bool {
 	switch {
 	case w.tries != other.tries:
 		return w.tries < other.tries
 	case w.order != other.order:
 		return w.order < other.order
+	case w.down != other.down:
+		return other.down
 	case w.careful != other.careful:
 		return other.careful
 	case w.size != other.size:

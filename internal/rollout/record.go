@@ -52,13 +52,15 @@ type waiter struct {
 	since   time.Time
 	// due is when its sources have settled, and it may be tried again.
 	due time.Time
-	// last tells that it is not healthy: it goes last, and halts nothing.
-	last bool
-	// busy tells that it rolls for another reason, or did a moment ago: it is waited
-	// for. unready is the former alone: should it roll all the same, it halts nothing.
-	busy, unready bool
-	busyFrom      time.Time     // since when it is; zero: it is not
-	busyFor       time.Duration // before that
+	// level is how many replicas are available. last tells that it lacks some: it goes
+	// last. down tells that it has none, and did not lose them by what its sources held
+	// before: it has nothing to lose, so it halts nothing.
+	level      int32
+	last, down bool
+	// busy tells that it rolls for another reason, or did a moment ago: it is waited for.
+	busy     bool
+	busyFrom time.Time     // since when it is; zero: it is not
+	busyFor  time.Duration // before that
 	// mute tells that it cannot report health: it is settled at once. silent tells that
 	// it may change its status, which says nothing of health: it rolls alone.
 	mute, silent bool
@@ -87,7 +89,7 @@ type state int
 const (
 	rolling   state = iota
 	suspended       // it stands at a pause of its own: neither under way nor proven
-	lapsed          // it could not be judged for too long: it holds no slot
+	lapsed          // it was not judged for too long: it holds no slot, and keeps its room
 	broken          // it has failed
 )
 
@@ -104,8 +106,13 @@ type attempt struct {
 	// another now.
 	records checksum.Records
 	rolled  []checksum.Source
-	uid     string      // of the workload
-	last    bool        // it was not healthy before
+	uid     string // of the workload
+	// level is how many replicas were available when its turn came: it is well when it has
+	// as many again. 0: only its own controller says so. lacked tells that it lacked some.
+	level  int32
+	lacked bool
+	// down tells that it has nothing to lose, or cannot tell: its failure halts nothing.
+	down    bool
 	sources []SourceRef // for which it rolls
 	found   bool        // it was not begun by us
 	ours    bool        // so it was, under another leader, for changes that are over
@@ -164,11 +171,8 @@ func (p *Plan) counts(r *record) (counts []count, slot bool) {
 			switch {
 			case a.failed() && proves:
 				n.fails(a.began)
-			case a.state == rolling:
-				n.under = 1
-				if proves && w == nil { // else newer content has come
-					n.proving = 1
-				}
+			case a.state == rolling, a.state == lapsed:
+				n.begun(a.lacked)
 			}
 		}
 		for c, was := range a.holds {
@@ -197,13 +201,18 @@ func (p *Plan) counts(r *record) (counts []count, slot bool) {
 			n.healthy = 1
 		}
 		if !w.granted.IsZero() && !w.mute {
-			n.under = 1
-			if !w.last && !w.silent && !w.unready {
-				n.proving = 1
-			}
+			n.begun(w.last)
 		}
 	}
 	return counts, slot
+}
+
+// begun notes a rollout that takes room in the step; of one that lacked replicas, in that of
+// those alone.
+func (n *count) begun(lacked bool) {
+	if n.under = 1; lacked {
+		n.lacking = 1
+	}
 }
 
 // fails notes a failure; of several the oldest counts.

@@ -40,6 +40,8 @@ type app struct {
 	replicas, batch int           // batch become available together
 	pace            time.Duration // and take so long
 	recreate        bool          // all old pods go before new ones come
+	ends            time.Duration // and take so long
+	lacks           int           // of its replicas, which find no node
 	deadline        time.Duration // of its own controller; 0: it has none
 	order           *int
 	soak            checksum.Soak // its own setting
@@ -63,6 +65,7 @@ type app struct {
 	aborted    time.Time
 	drained    time.Time // when its pods were made anew on another node
 	byUs       bool
+	level      int32     // how many were available when it began
 	leader     int       // under which leader it began
 	failed     bool      // people were told that it has failed
 	hadFailed  bool      // it has, and was not healthy since
@@ -110,14 +113,14 @@ func (a *app) reports() bool { return a.muted.IsZero() && !a.silent() }
 
 // ready is how many replicas of the newest revision are available, and since when.
 func (a *app) ready(now time.Time) (n int, since time.Time) {
-	start := a.began
+	start := a.starts()
 	if a.flaps() {
 		up, since := a.up(now)
 		if !up {
 			return 0, since
 		}
 		if a.counts() {
-			return a.replicas, start
+			return a.replicas - a.lacks, start
 		}
 		return a.replicas, since // its condition became True then
 	}
@@ -127,18 +130,30 @@ func (a *app) ready(now time.Time) (n int, since time.Time) {
 		}
 		start = a.until
 	}
-	total := (a.replicas + a.batch - 1) / a.batch
-	done := int(now.Sub(start) / a.pace)
+	most := a.replicas - a.lacks
+	total := (most + a.batch - 1) / a.batch
+	done := max(0, int(now.Sub(start)/a.pace))
 	if a.canary && done >= 1 && !a.began.IsZero() {
 		if a.promoted.IsZero() {
-			return min(a.batch, a.replicas), start.Add(a.pace)
+			return min(a.batch, most), start.Add(a.pace)
 		}
 		start = a.promoted.Add(-a.pace)
 		done = int(now.Sub(start) / a.pace)
 	}
 	done = min(done, total)
-	return min(done*a.batch, a.replicas), start.Add(time.Duration(done) * a.pace)
+	return min(done*a.batch, most), start.Add(time.Duration(done) * a.pace)
 }
+
+// starts is when the first new pod is made: with recreate, when all old ones have ended.
+func (a *app) starts() time.Time {
+	if a.recreate && !a.began.IsZero() {
+		return a.began.Add(a.ends)
+	}
+	return a.began
+}
+
+// ending reports whether its old pods are yet to go, and no new one is made.
+func (a *app) ending(now time.Time) bool { return now.Before(a.starts()) }
 
 // flaps reports whether it is ready, and crashes then, again and again.
 func (a *app) flaps() bool { return a.fate == flaps || a.fate == fades }
@@ -154,7 +169,10 @@ func (a *app) flapping() (ready, period time.Duration) {
 // up is where a revision that flaps is: up, or crashing.
 func (a *app) up(now time.Time) (up bool, since time.Time) {
 	ready, period := a.flapping()
-	age := now.Sub(a.began)
+	age := now.Sub(a.starts())
+	if age < 0 {
+		return false, a.began
+	}
 	since = now.Add(-age % period)
 	return age%period < ready, since
 }
@@ -186,8 +204,13 @@ func (a *app) status(now time.Time) workload.Status {
 	n, since := a.ready(now)
 	s := workload.Status{PerNode: perNode, Wanted: int32(a.replicas), Phase: workload.RolledOut, Current: since}
 	updated, old := min(n+a.batch, a.replicas), 0
-	if n == a.replicas {
-		updated = n
+	switch {
+	case a.ending(now):
+		updated = 0
+	case n == a.replicas-a.lacks || a.flaps():
+		updated = a.replicas
+	case !a.recreate:
+		s.Old = int32(a.replicas - updated)
 	}
 	if a.serving && !a.recreate {
 		old = a.replicas - updated
@@ -198,11 +221,10 @@ func (a *app) status(now time.Time) workload.Status {
 	case a.suspended(now):
 		s.Phase, s.Missing = workload.Suspended, int32(a.replicas-n)
 	case a.flaps():
-		if n == 0 {
-			s.Phase, s.Missing = workload.Rolling, int32(a.replicas)
+		if old = 0; n < a.replicas {
+			s.Phase, s.Missing = workload.Rolling, int32(a.replicas-n)
 		}
-		updated, old = a.replicas, 0
-	case n < a.replicas && a.deadline > 0 && now.Sub(since) >= a.deadline:
+	case n < a.replicas && a.deadline > 0 && now.Sub(since) >= a.deadline && !a.began.IsZero():
 		s.Phase, s.Why, s.FailedAt, s.Missing = workload.Failed, "ProgressDeadlineExceeded", since.Add(a.deadline), int32(a.replicas-n)
 	case n < a.replicas:
 		s.Phase, s.Missing = workload.Rolling, int32(a.replicas-n)
@@ -213,7 +235,7 @@ func (a *app) status(now time.Time) workload.Status {
 	s.Gentle = s.Available >= 2 && !a.recreate
 	s.Deadline = a.deadline > 0 && s.Phase != workload.RolledOut
 	if !a.counts() {
-		s.Wanted, s.Updated, s.Available, s.Missing, s.Gentle = 0, 0, 0, 0, false
+		s.Wanted, s.Updated, s.Available, s.Missing, s.Old, s.Gentle = 0, 0, 0, 0, 0, false
 	}
 	return s
 }
@@ -243,6 +265,7 @@ func (a *app) nextChange(now time.Time) (next time.Time) {
 		}
 	case n < a.replicas && a.aborted.IsZero() && !a.suspended(now):
 		soonest(since.Add(a.pace))
+		soonest(a.starts())
 		if a.deadline > 0 {
 			soonest(since.Add(a.deadline))
 		}
@@ -262,7 +285,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 	up, from := a.up(now)
 	if a.flaps() && up {
 		p := pod("new")
-		p.Ready, p.Started, p.Restarted = true, from.Truncate(time.Second), from.After(a.began)
+		p.Ready, p.Started, p.Restarted = true, from.Truncate(time.Second), from.After(a.starts())
 		return []workload.Pod{p}
 	}
 	if a.drained.After(since) {
@@ -276,16 +299,18 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 		p.Ready, p.Started = true, since.Truncate(time.Second)
 		pods = append(pods, p)
 	}
-	if n < a.replicas && !a.suspended(now) || now.Before(a.disturbed) {
+	if n < a.replicas && !a.suspended(now) && !a.ending(now) || now.Before(a.disturbed) {
 		p := pod("next")
-		p.Created = since.Truncate(time.Second)
+		if p.Created = since.Truncate(time.Second); a.fate == waits && n == 0 || n == a.replicas-a.lacks {
+			p.Node = "" // it waits for one
+		}
 		if a.fate == crashes && n == 0 || a.flaps() {
 			p.Trouble, p.Restarted = "container app: CrashLoopBackOff", true
 		}
 		pods = append(pods, p)
 	}
-	if n < a.replicas && !a.recreate && a.oldStamps != nil {
-		pods = append(pods, workload.Pod{Name: a.ref.Name + "-old", Node: "node-" + a.ref.Name + "-old", Stamps: a.oldStamps, Ready: a.serving})
+	if n < a.replicas-a.lacks && (!a.recreate || a.ending(now)) && a.oldStamps != nil {
+		pods = append(pods, workload.Pod{Name: a.ref.Name + "-old", Node: "node-" + a.ref.Name + "-old", Stamps: a.oldStamps, Ready: a.serving, Deleting: a.recreate})
 	}
 	return pods
 }

@@ -93,8 +93,8 @@ func (w *world) patch(a *app) answer {
 // roll is what happens when the stamps of a workload change: by us, or as somebody
 // changes its template.
 func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
-	wellSince, well := a.wellSince(w.now)
-	healthy := well && w.now.Sub(a.made) > 5*time.Minute && w.now.Sub(wellSince) >= w.limits.Soak && !w.now.Before(a.disturbed)
+	a.level = a.status(w.now).Available
+	serves := a.level > 0 && w.now.Sub(a.made) > 5*time.Minute && !a.flaps() && !a.hadFailed
 	if !byUs && a.served() {
 		a.declined = nil // it may need the new content
 	}
@@ -117,7 +117,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 		}
 		w.checkBudget()
 		w.checkDeclined(a, untrue)
-		if healthy && a.reports() {
+		if serves && a.reports() {
 			w.reaches(a, untrue)
 		}
 	}
@@ -177,8 +177,11 @@ func (w *world) underWay(a *app) bool {
 		return false // a new leader cannot know
 	}
 	age := w.now.Sub(a.began)
-	if n, _ := a.ready(w.now); n == a.replicas && !a.flaps() {
+	if n, _ := a.ready(w.now); n == a.replicas-a.lacks && !a.flaps() {
 		return false
+	}
+	if s := a.status(w.now); a.level > 0 && s.Old == 0 && s.Available >= min(a.level, s.Wanted) {
+		return false // it has what it had
 	}
 	switch a.fate {
 	case crashes, flaps, fades:

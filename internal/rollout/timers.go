@@ -55,14 +55,10 @@ func (p *Plan) due(r *record, now time.Time) (due time.Time) {
 	return due
 }
 
-// lapses is when a rollout holds a slot no longer that has not been judged: it makes no
-// progress, and is not well either, or was for longer than it has to be.
+// lapses is when a rollout holds a slot no longer that has not been judged, as it could not be
+// looked at, or is watched for long. It keeps its room in the step.
 func (p *Plan) lapses(a *attempt) time.Time {
-	judged := a.progressed().Add(p.limits.RolloutDeadline)
-	if h := &a.health; !h.well.IsZero() && h.well.Add(h.soak).After(judged) {
-		judged = h.well.Add(h.soak)
-	}
-	return judged.Add(lookWithin)
+	return a.progressed().Add(p.limits.RolloutDeadline + lookWithin)
 }
 
 // patient is until when a workload that is busy is waited for.

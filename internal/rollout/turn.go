@@ -169,9 +169,12 @@ func (p *Plan) Sent(user workload.Ref, now time.Time) {
 
 func (p *Plan) begins(r *record, now time.Time) {
 	w, was := r.waits, r.attempt
-	a := &attempt{began: now, evidence: map[*change]bool{}, holds: map[*change]hold{}, records: w.records, last: w.last || w.mute || w.silent || w.unready, before: was, tries: w.tries}
+	a := &attempt{began: now, evidence: map[*change]bool{}, holds: map[*change]hold{}, records: w.records, level: w.level, lacked: w.last, down: w.down || w.mute || w.silent, before: was, tries: w.tries}
 	if was != nil {
-		was.before = nil
+		was.before, a.level = nil, was.level
+		if !was.failed() {
+			a.lacked = was.lacked // what it lacks now may be by its own rollout
+		}
 		maps.Copy(a.holds, was.holds)
 		a.why = was.why
 		for c, proves := range was.evidence {
@@ -186,7 +189,7 @@ func (p *Plan) begins(r *record, now time.Time) {
 	for _, source := range w.sources {
 		at := SourceRef{r.user.Namespace, source}
 		c := p.changes[at].root()
-		a.evidence[c] = !a.last || a.evidence[c]
+		a.evidence[c] = !a.down || a.evidence[c]
 		a.sources = append(a.sources, at)
 	}
 	if was != nil && !was.failed() { // it is yet to show how it does with those as well

@@ -65,6 +65,9 @@ type Status struct {
 	// of whatever revision. Updated is how many are of the newest one, as far as the
 	// object's controller has looked at that.
 	Available, Updated int32
+	// Old is how many replicas of an older revision are left that shall go; 0 when rolled
+	// out, and for kinds that count none.
+	Old int32
 	// Missing is at least how many replicas shall be of the newest revision and
 	// available, and are not; 0 when rolled out, and for kinds that count none.
 	Missing int32
@@ -288,6 +291,10 @@ func (k *Kind) status(o *report) (Status, error) {
 		}
 		status.Missing = clamp(number.missing())
 	case RolledOut, Unreported:
+		return status, nil
+	}
+	if status.Old = clamp(number.old()); status.PerNode {
+		status.Old = clamp(max(number.wanted-number.updated, 0)) // the other nodes have an older pod, or none
 	}
 	return status, nil
 }
