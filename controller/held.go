@@ -249,7 +249,7 @@ func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Wor
 			until = written
 		}
 	}
-	seen, err := c.podsOf(ctx, user, nil)
+	seen, err := c.podsOf(ctx, user, s, nil)
 	if seen.Access == rollout.Forbidden {
 		c.sayUnseen(user, s, err)
 		return nil

@@ -107,6 +107,15 @@ func TestPods_ThatCannotBeListed(t *testing.T) {
 	}
 }
 
+// Pods of another workload that has the same labels, and carries the same, say nothing.
+func TestPods_OfAnotherWorkload(t *testing.T) {
+	w, at := fleet(t, 4, func(_ int, app *simulatedApp) { app.shares = true })
+	w.edit(at, w.newContent())
+	w.pass(time.Hour)
+	w.wantRolls(1, 1, 1, 1)
+	w.wantHeard("ChangeHalted", 0)
+}
+
 // What has no record gets one, though it is not known which pods run what was
 // withdrawn.
 func TestRecord_DoesNotWaitForPods(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -196,7 +197,7 @@ func (c *Controller) decide(ctx context.Context, user workload.Ref, s *Workload,
 		c.planned(func(p *rollout.Plan) { verdict = look(p, user, f, c.options.Clock.Now()) })
 		switch verdict.Do {
 		case rollout.ReadPods:
-			if f.Pods, err = c.podsOf(ctx, user, verdict.Selector); f.Pods.Access == rollout.Forbidden {
+			if f.Pods, err = c.podsOf(ctx, user, s, verdict.Selector); f.Pods.Access == rollout.Forbidden {
 				c.sayUnseen(user, s, err)
 				err = nil
 			}
@@ -264,7 +265,7 @@ func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload)
 
 // podsOf are the pods of a workload, of every revision. What cannot be read as a
 // selector selects nothing: then the status alone tells.
-func (c *Controller) podsOf(ctx context.Context, user workload.Ref, selector *string) (*rollout.Pods, error) {
+func (c *Controller) podsOf(ctx context.Context, user workload.Ref, s *Workload, selector *string) (*rollout.Pods, error) {
 	if selector == nil {
 		body, err := c.api.get(ctx, user)
 		if err != nil {
@@ -277,6 +278,9 @@ func (c *Controller) podsOf(ctx context.Context, user workload.Ref, selector *st
 		return &rollout.Pods{Access: rollout.Unselected}, nil
 	}
 	all, err := c.api.pods(ctx, user.Namespace, *selector)
+	if !s.Borrowed() { // else they are those of another object
+		all = slices.DeleteFunc(all, func(pod workload.Pod) bool { return !c.options.Kinds.MadeBy(user, s.UID, &pod) })
+	}
 	pods := &rollout.Pods{All: all, Selector: *selector}
 	switch {
 	case apierrors.IsForbidden(err):

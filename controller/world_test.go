@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -173,6 +174,7 @@ type simulatedApp struct {
 	paused     bool
 	muted      time.Time // when somebody scaled or paused it; zero: nobody did
 	deleting   bool
+	shares     bool  // its labels with a workload whose pods crash
 	conditions []any // of its status
 	unreadable bool  // its template is
 	// spec is its pod spec; nil: envFrom of its sources.
@@ -247,7 +249,7 @@ func (w *world) edit(at rollout.SourceRef, content *checksum.Content) {
 func (w *world) lead() {
 	w.leaders++
 	w.queue = &simulatedQueue{world: w, fair: fair.New(w.clock.Now), queued: map[workload.Ref]bool{}, later: map[workload.Ref]time.Time{}, retries: map[workload.Ref]int{}}
-	w.controller = newController(Options{Policy: checksum.DefaultPolicy(), Dialects: w.dialects, Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
+	w.controller = newController(Options{Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(), Dialects: w.dialects, Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
 		w, w, w, w, w, prometheus.NewRegistry())
 	w.controller.queue = w.queue
 	w.misses = misses{told: remarks{}}
@@ -526,6 +528,10 @@ func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.
 	var lost []workload.Pod
 	if w.deadNode {
 		lost = []workload.Pod{{Name: app.user.Name + "-lost", Node: deadNode, Deleting: true}}
+	}
+	if app.shares {
+		lost = append(lost, workload.Pod{Name: "other", Node: "third", Stamps: app.records.Stamps, Created: app.rolled, Trouble: "container other: CrashLoopBackOff",
+			Owner: metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "other-7d9", UID: "other", Controller: new(true)}, Hash: "7d9"})
 	}
 	if app.mute {
 		return lost, nil

@@ -154,6 +154,8 @@ func note(r *answer.ImpactRoll, now time.Time) string {
 	}
 	if r.Waits != "" {
 		notes = append(notes, "no restart: "+r.Waits)
+	} else if r.Recreates {
+		notes = append(notes, "down meanwhile: all its pods end first")
 	}
 	if r.Unsure {
 		notes = append(notes, "if its Namespace is opted in")

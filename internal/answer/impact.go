@@ -81,6 +81,8 @@ type ImpactRoll struct {
 	Held string `json:"held,omitempty"`
 	// Waits says why no pod restarts by it, "" if pods do.
 	Waits string `json:"waits,omitempty"`
+	// Recreates tells that it is down meanwhile: all its pods end before new ones come.
+	Recreates bool `json:"recreates,omitempty"`
 	// Unsure tells that its Namespace could not be read, and may opt it in or out.
 	Unsure bool `json:"unsure,omitempty"`
 }
@@ -122,7 +124,7 @@ func ImpactOf(s *Scene, plans []Plan) (Impact, error) {
 		r := &answer.Rolls[i]
 		rolling := ImpactRoll{
 			Namespace: r.Workload.Namespace, Workload: seen.Text(r.Workload), For: r.For, Change: r.Change, Step: r.Step,
-			At: r.At, Healthy: r.Healthy, Held: r.Held.String(), Waits: r.Waits, Unsure: unsure[r.Workload],
+			At: r.At, Healthy: r.Healthy, Held: r.Held.String(), Waits: r.Waits, Recreates: r.Recreates, Unsure: unsure[r.Workload],
 		}
 		if impact.Rolls = append(impact.Rolls, rolling); rolling.Waits == "" {
 			impact.Restarts++

@@ -32,6 +32,8 @@ type Roll struct {
 	Held checksum.Reason
 	// Waits says why no pod starts by it, such as "it has no replicas"; "": pods do.
 	Waits string
+	// Recreates is workload.Status.Recreates.
+	Recreates bool
 }
 
 // Stay is a workload that uses an edited source, and does not roll for it.
@@ -72,7 +74,7 @@ func (q *Question) Answer() Answer {
 	slices.SortStableFunc(answer.Stays, Stay.compare)
 	for _, a := range r.rolled {
 		answer.Rolls = append(answer.Rolls, Roll{
-			Workload: a.Ref, For: a.rollsFor, Change: a.steps.change, Step: a.step, At: a.began, Healthy: a.healthy, Held: a.first.Reason, Waits: a.Status.Waits,
+			Workload: a.Ref, For: a.rollsFor, Change: a.steps.change, Step: a.step, At: a.began, Healthy: a.healthy, Held: a.first.Reason, Waits: a.Status.Waits, Recreates: a.Status.Recreates,
 		})
 		if a.healthy.After(answer.Ends) {
 			answer.Ends = a.healthy

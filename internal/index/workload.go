@@ -36,6 +36,9 @@ type Workload struct {
 	own *workload.Status // what it tells itself, where the object that runs its template tells Status; else nil
 }
 
+// Borrowed reports whether another object runs its template, and has the pods of it.
+func (s *Workload) Borrowed() bool { return s.own != nil }
+
 // Read reads a workload as the API server writes it, in one form. Annotations of other
 // products count as dialects says; kinds tells who is rolled by an owner.
 func Read(form workload.Reader, body []byte, dialects []checksum.Dialect, kinds workload.Table) (*workload.Object, *Workload, error) {

@@ -131,6 +131,9 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 		trouble, started, up = troubleOf(pods, now, brief)
 	}
 	state.looks.looked(status, pods, limits, now)
+	if slices.ContainsFunc(pods, func(pod workload.Pod) bool { return pod.Ready && now.Sub(pod.Started) < status.MinReady }) {
+		state.progressed = now // it waits for minReadySeconds alone
+	}
 	if trouble == "" {
 		state.troubled = time.Time{}
 	} else if state.troubled.IsZero() {
@@ -170,7 +173,7 @@ func (a *attempt) givenUp(status *workload.Status) bool {
 // mayBeWell reports whether a rollout may be as well as the workload was, as far as the status
 // tells: controllers call those failed that lack a replica, whoever is to blame.
 func (a *attempt) mayBeWell(status *workload.Status) bool {
-	return a.level > 0 && status.Old == 0 && status.Available > 0
+	return a.level > 0 && !status.Old && status.Available > 0
 }
 
 // asBefore reports whether a workload has as many replicas as when its turn came, or as are

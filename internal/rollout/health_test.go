@@ -78,6 +78,28 @@ func TestHealth(t *testing.T) {
 				return now{slow, []workload.Pod{up(0)}}
 			}, want: healthy, when: 25,
 		},
+		"pods that are ready get further, if minReadySeconds is longer than the deadline": {
+			then: func(s int) now {
+				if s < 400 {
+					return now{workload.Status{Phase: workload.Rolling, Wanted: 1, Updated: 1, Missing: 1, MinReady: 400 * time.Second}, []workload.Pod{up(0)}}
+				}
+				slow := done
+				slow.MinReady = 400 * time.Second
+				return now{slow, []workload.Pod{up(0)}}
+			}, want: healthy, when: 800,
+		},
+		"but not those that never become ready": {
+			then: func(int) now {
+				return now{workload.Status{Phase: workload.Rolling, Wanted: 1, Updated: 1, Missing: 1, MinReady: 400 * time.Second}, []workload.Pod{starting}}
+			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+		},
+		"what fails is told with how its container has ended": {
+			then: func(int) now {
+				killed := crashing
+				killed.Ended = "OOMKilled with exit code 137"
+				return now{rolling, []workload.Pod{old, killed}}
+			}, want: failed, when: 35, why: "container app: CrashLoopBackOff, after OOMKilled with exit code 137 (1 of 1 new pods)",
+		},
 		"however long they are": {
 			then: func(int) now {
 				slow := done
@@ -281,7 +303,7 @@ func TestHealth(t *testing.T) {
 		"whatever its own controller says of that": {
 			then: func(s int) now {
 				if s < 20 {
-					return now{workload.Status{Phase: workload.Rolling, Wanted: 3, Updated: 2, Old: 1, Available: 2, Missing: 2}, []workload.Pod{up(0), waiting, old}}
+					return now{workload.Status{Phase: workload.Rolling, Wanted: 3, Updated: 2, Old: true, Available: 2, Missing: 2}, []workload.Pod{up(0), waiting, old}}
 				}
 				return now{fell, []workload.Pod{up(0), up(0), waiting}}
 			}, level: 2, want: healthy, when: 30,
@@ -302,7 +324,7 @@ func TestHealth(t *testing.T) {
 		"nor some of the revision before": {
 			then: func(int) now {
 				left := short
-				left.Old = 1
+				left.Old = true
 				return now{left, []workload.Pod{up(0), old, waiting}}
 			}, level: 2, want: failed, when: 300, why: "it has made no progress for 5m0s",
 		},

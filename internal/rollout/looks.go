@@ -70,8 +70,8 @@ func (a *attempt) asksForPods(status *workload.Status, limits *Limits, now time.
 	switch {
 	case !h.well.IsZero() && a.state != suspended:
 		return now.Sub(h.well) >= h.soak
-	case !a.failed() && status.PerNode && now.Sub(h.progressed) >= limits.RolloutDeadline:
-		return true // is it the nodes?
+	case !a.failed() && (status.PerNode || status.MinReady > 0) && now.Sub(h.progressed) >= limits.RolloutDeadline:
+		return true // is it the nodes, or minReadySeconds?
 	case a.failed() && rested < failedLooks*moment, rested < moment:
 		return false
 	case !a.failed() && !h.troubled.IsZero():

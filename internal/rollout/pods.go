@@ -60,10 +60,10 @@ func troubleOf(pods []workload.Pod, now time.Time, soak time.Duration) (trouble 
 		}
 		switch {
 		case pod.Trouble != "":
-			trouble = pod.Trouble
+			trouble = withEnd(pod.Trouble, pod)
 		case pod.Restarted && (pod.Started.IsZero() || now.Sub(pod.Started) < soak):
 			if trouble == "" {
-				trouble = "its container restarts"
+				trouble = withEnd("its container restarts", pod)
 			}
 		default:
 			continue
@@ -74,6 +74,14 @@ func troubleOf(pods []workload.Pod, now time.Time, soak time.Duration) (trouble 
 		return "", started, up
 	}
 	return fmt.Sprintf("%s (%d of %d new pods)", trouble, troubled, len(pods)), started, up
+}
+
+// withEnd adds to what a pod suffers from how its container has ended.
+func withEnd(trouble string, pod *workload.Pod) string {
+	if pod.Ended == "" {
+		return trouble
+	}
+	return trouble + ", after " + pod.Ended
 }
 
 // last reports whether pods have run for long enough to be healthy.

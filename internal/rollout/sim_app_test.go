@@ -42,6 +42,8 @@ type app struct {
 	recreate        bool          // all old pods go before new ones come
 	ends            time.Duration // and take so long
 	lacks           int           // of its replicas, which find no node
+	stumbles        time.Duration // for how long each new pod crashes first
+	minReady        time.Duration // which pace includes
 	deadline        time.Duration // of its own controller; 0: it has none
 	order           *int
 	soak            checksum.Soak // its own setting
@@ -64,6 +66,7 @@ type app struct {
 	promoted   time.Time
 	aborted    time.Time
 	drained    time.Time // when its pods were made anew on another node
+	restarted  time.Time // when a container of it has restarted by itself
 	byUs       bool
 	level      int32     // how many were available when it began
 	leader     int       // under which leader it began
@@ -202,7 +205,7 @@ func (a *app) status(now time.Time) workload.Status {
 		return workload.Status{StatusHash: uint64(2*a.generation - 1 + reacted)}
 	}
 	n, since := a.ready(now)
-	s := workload.Status{PerNode: perNode, Wanted: int32(a.replicas), Phase: workload.RolledOut, Current: since}
+	s := workload.Status{PerNode: perNode, MinReady: a.minReady, Wanted: int32(a.replicas), Phase: workload.RolledOut, Current: since}
 	updated, old := min(n+a.batch, a.replicas), 0
 	switch {
 	case a.ending(now):
@@ -210,7 +213,7 @@ func (a *app) status(now time.Time) workload.Status {
 	case n == a.replicas-a.lacks || a.flaps():
 		updated = a.replicas
 	case !a.recreate:
-		s.Old = int32(a.replicas - updated)
+		s.Old = a.replicas > updated
 	}
 	if a.serving && !a.recreate {
 		old = a.replicas - updated
@@ -235,7 +238,7 @@ func (a *app) status(now time.Time) workload.Status {
 	s.Gentle = s.Available >= 2 && !a.recreate
 	s.Deadline = a.deadline > 0 && s.Phase != workload.RolledOut
 	if !a.counts() {
-		s.Wanted, s.Updated, s.Available, s.Missing, s.Old, s.Gentle = 0, 0, 0, 0, 0, false
+		s.Wanted, s.Updated, s.Available, s.Missing, s.Old, s.Gentle = 0, 0, 0, 0, false, false
 	}
 	return s
 }
@@ -297,12 +300,18 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 			p.Created = a.drained.Truncate(time.Second)
 		}
 		p.Ready, p.Started = true, since.Truncate(time.Second)
+		if !a.restarted.IsZero() && !now.Before(a.restarted) && a.restarted.After(since) {
+			p.Started, p.Restarted = a.restarted.Truncate(time.Second), true
+		}
 		pods = append(pods, p)
 	}
 	if n < a.replicas && !a.suspended(now) && !a.ending(now) || now.Before(a.disturbed) {
 		p := pod("next")
 		if p.Created = since.Truncate(time.Second); a.fate == waits && n == 0 || n == a.replicas-a.lacks {
 			p.Node = "" // it waits for one
+		}
+		if ready := since.Add(a.pace - a.minReady); a.minReady > 0 && !now.Before(ready) && n < a.replicas-a.lacks {
+			p.Ready, p.Started = true, ready.Truncate(time.Second)
 		}
 		if a.fate == crashes && n == 0 || a.flaps() {
 			p.Trouble, p.Restarted = "container app: CrashLoopBackOff", true

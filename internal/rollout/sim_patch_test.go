@@ -100,6 +100,9 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	}
 	a.stamp(w.holds)
 	how, until := w.fateOf(a), time.Time{}
+	if how == fine && a.stumbles > 0 {
+		how, until = crashes, w.now.Add(a.stumbles)
+	}
 	if draw := w.draw(a); w.flaky && how == fine && draw.IntN(25) == 0 { // it fails for a while by itself
 		how = []fate{crashes, waits}[draw.IntN(2)]
 		until = w.now.Add(time.Duration(1+draw.IntN(1500)) * time.Second)
@@ -180,7 +183,7 @@ func (w *world) underWay(a *app) bool {
 	if n, _ := a.ready(w.now); n == a.replicas-a.lacks && !a.flaps() {
 		return false
 	}
-	if s := a.status(w.now); a.level > 0 && s.Old == 0 && s.Available >= min(a.level, s.Wanted) {
+	if s := a.status(w.now); a.level > 0 && !s.Old && s.Available >= min(a.level, s.Wanted) {
 		return false // it has what it had
 	}
 	switch a.fate {

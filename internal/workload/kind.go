@@ -104,7 +104,7 @@ func Known() Table {
 				Phases: map[string]Phase{"Healthy": RolledOut, "Degraded": Failed, "Error": Failed, "Paused": Suspended}}),
 		// github.com/openshift/library-go/pkg/apps/appsutil, NewRcAvailableReason
 		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template).
-			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicationControllerAvailable"}),
+			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicationControllerAvailable", Trigger: "ConfigChange"}),
 		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template).telling("", Signs{Counts: CountsReplicas}),
 		custom("serving.knative.dev", "v1", "services", "Service", template).telling("Ready", Signs{Deadline: true}),
 	}

@@ -1,9 +1,11 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,12 +17,19 @@ import (
 type Pod struct {
 	// Name is the pod's, Node that of the node it is bound to, "" before.
 	Name, Node string
+	// Owner is its controller, the zero value when it has none. Hash is as in RunningPod.
+	Owner metav1.OwnerReference
+	Hash  string
 	// Stamps are the stamps among its annotations.
 	Stamps map[string]string
 	// Trouble says why a container cannot start or crashes, such as "container web:
 	// CrashLoopBackOff": the container's name and the kubelet's own word. It is "" when
 	// none has trouble; of several, the first counts, init containers before others.
 	Trouble string
+	// Ended says how that container ended last, else one that has been restarted: the
+	// kubelet's own word and the exit code, such as "OOMKilled with exit code 137"; "" when
+	// none has ended. Never a message: that may quote what the container was given.
+	Ended string
 	// Created is metadata.creationTimestamp.
 	Created time.Time
 	// Started is when the last of its containers started, sidecars too (init
@@ -46,10 +55,12 @@ func (p *Pod) Carries(stamps map[string]string) bool {
 // podForm is the part of a core/v1 Pod that is read.
 type podForm struct {
 	Metadata struct {
-		Name        string            `json:"name"`
-		Annotations map[string]string `json:"annotations"`
-		Created     metav1.Time       `json:"creationTimestamp"`
-		Deleted     *metav1.Time      `json:"deletionTimestamp"`
+		Name        string                  `json:"name"`
+		Labels      map[string]string       `json:"labels"`
+		Annotations map[string]string       `json:"annotations"`
+		Owners      []metav1.OwnerReference `json:"ownerReferences"`
+		Created     metav1.Time             `json:"creationTimestamp"`
+		Deleted     *metav1.Time            `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Spec struct {
 		Node           string          `json:"nodeName"`
@@ -85,6 +96,21 @@ type containerStatus struct {
 			Since metav1.Time `json:"startedAt"`
 		} `json:"running"`
 	} `json:"state"`
+	LastState struct {
+		Terminated *struct {
+			Reason   string `json:"reason"`
+			ExitCode int32  `json:"exitCode"`
+		} `json:"terminated"`
+	} `json:"lastState"`
+}
+
+// ended says how a container ended last.
+func (c *containerStatus) ended() string {
+	last := c.LastState.Terminated
+	if last == nil {
+		return ""
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s with exit code %d", word(last.Reason), last.ExitCode), " with ")
 }
 
 // Pods reads one page of a PodList from JSON, and the token of the next page, ""
@@ -114,11 +140,15 @@ func (f *podForm) pod() Pod {
 	pod := Pod{
 		Name:     f.Metadata.Name,
 		Node:     f.Spec.Node,
+		Hash:     hashOf(f.Metadata.Labels),
 		Stamps:   checksum.Stamps(f.Metadata.Annotations),
 		Created:  f.Metadata.Created.UTC(),
 		Started:  f.started(),
 		Deleting: f.Metadata.Deleted != nil,
 		Finished: f.Status.Phase == "Succeeded" || f.Status.Phase == "Failed",
+	}
+	if owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: f.Metadata.Owners}); owner != nil {
+		pod.Owner = *owner
 	}
 	for _, condition := range f.Status.Conditions {
 		if condition.Type == "Ready" {
@@ -128,9 +158,11 @@ func (f *podForm) pod() Pod {
 	for _, statuses := range [][]containerStatus{f.Status.InitContainers, f.Status.Containers} {
 		for i := range statuses {
 			container := &statuses[i]
-			pod.Restarted = pod.Restarted || container.Restarts > 0
+			if container.Restarts > 0 {
+				pod.Restarted, pod.Ended = true, cmp.Or(pod.Ended, container.ended())
+			}
 			if pod.Trouble == "" && isTrouble(container.State.Waiting.Reason) {
-				pod.Trouble = "container " + container.Name + ": " + container.State.Waiting.Reason
+				pod.Trouble, pod.Ended = "container "+container.Name+": "+container.State.Waiting.Reason, container.ended()
 			}
 		}
 	}

@@ -53,6 +53,14 @@ func waiting(reason string, init ...int) func(*corev1.Pod) {
 	}
 }
 
+// ended has the container that runs be restarted, after one that ended so.
+func ended(reason string, code int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses[0].RestartCount = 3
+		p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code, Message: "hunter2"}
+	}
+}
+
 func TestPods(t *testing.T) {
 	stamps := map[string]string{"secret.configstamp.dev/db": "x"}
 	well := workload.Pod{Name: "web-1", Node: "node-1", Stamps: stamps, Created: noon, Ready: true, Started: noon.Add(2 * time.Second)}
@@ -70,6 +78,12 @@ func TestPods(t *testing.T) {
 			want(func(p *workload.Pod) { p.Ready = false })},
 		"it goes": {running(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(later)) }),
 			want(func(p *workload.Pod) { p.Deleting = true })},
+		"it is a ReplicaSet's": {running(func(p *corev1.Pod) {
+			p.Labels = map[string]string{"pod-template-hash": "7d9"}
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: "n"}, {APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7d9", UID: "u", Controller: ptr.To(true)}}
+		}), want(func(p *workload.Pod) {
+			p.Hash, p.Owner = "7d9", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7d9", UID: "u", Controller: ptr.To(true)}
+		})},
 		"it failed":    {running(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), want(func(p *workload.Pod) { p.Finished = true })},
 		"it succeeded": {running(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), want(func(p *workload.Pod) { p.Finished = true })},
 		"without stamps": {running(func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }),
@@ -81,7 +95,13 @@ func TestPods(t *testing.T) {
 			want(func(p *workload.Pod) {
 				p.Started, p.Trouble, p.Restarted = time.Time{}, "container web: CrashLoopBackOff", true
 			})},
-		"a word that is not the kubelet's": {running(waiting("hunter2")), want(func(p *workload.Pod) { p.Started = time.Time{} })},
+		"and how it ended last": {running(waiting("CrashLoopBackOff"), ended("OOMKilled", 137)),
+			want(func(p *workload.Pod) {
+				p.Started, p.Trouble, p.Restarted, p.Ended = time.Time{}, "container web: CrashLoopBackOff", true, "OOMKilled with exit code 137"
+			})},
+		"a container has ended, and runs again":      {running(ended("Error", 1)), want(func(p *workload.Pod) { p.Restarted, p.Ended = true, "Error with exit code 1" })},
+		"it ended for a reason that is not one word": {running(ended("hunter2 was wrong", 2)), want(func(p *workload.Pod) { p.Restarted, p.Ended = true, "exit code 2" })},
+		"a word that is not the kubelet's":           {running(waiting("hunter2")), want(func(p *workload.Pod) { p.Started = time.Time{} })},
 		"an init container lacks its source": {running(waiting("CreateContainerConfigError", 0), waiting("PodInitializing")),
 			want(func(p *workload.Pod) {
 				p.Started, p.Trouble = time.Time{}, "container setup: CreateContainerConfigError"

@@ -76,9 +76,6 @@ func (n numbers) missing() int64 {
 	return max(n.wanted-n.held-n.working, n.wanted-n.available, 0)
 }
 
-// old is how many replicas of an older revision are left that shall go.
-func (n numbers) old() int64 { return max(n.total-n.updated-n.held, 0) }
-
 // done is what kubectl rollout status waits for (k8s.io/kubectl, polymorphichelpers).
 func (n numbers) done() bool {
 	return n.missing() == 0 && n.total-n.updated <= n.held && n.available >= n.updated

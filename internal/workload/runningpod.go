@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,7 +121,7 @@ func (f *runningPod) pod() (*RunningPod, error) {
 	pod := &RunningPod{
 		Metadata: Metadata{Name: meta.Name, Namespace: meta.Namespace, ResourceVersion: meta.ResourceVersion, DeletionTimestamp: meta.Deleted},
 		Created:  meta.Created.UTC(),
-		Hash:     cmp.Or(meta.Labels["pod-template-hash"], meta.Labels["rollouts-pod-template-hash"]),
+		Hash:     hashOf(meta.Labels),
 		Stamps:   checksum.Stamps(meta.Annotations),
 		Pinned:   pinnedIn(meta.Annotations),
 		Finished: f.Status.Phase == "Succeeded" || f.Status.Phase == "Failed",
@@ -190,6 +191,22 @@ func (f *runningPod) lost() bool {
 		}
 	}
 	return f.Status.Reason == "NodeLost"
+}
+
+// hashOf is what the name of a pod's ReplicaSet ends with, by the pod's labels.
+func hashOf(labels map[string]string) string {
+	return cmp.Or(labels["pod-template-hash"], labels["rollouts-pod-template-hash"])
+}
+
+// MadeBy reports whether a pod that a workload's selector finds is the workload's, as far as its
+// controller tells: pods of others may have the same labels. One without a controller is about
+// to get one; what is known of no kind of the table may stand between.
+func (t Table) MadeBy(ref Ref, uid types.UID, pod *Pod) bool {
+	if pod.Owner.UID == "" || pod.Owner.UID == uid {
+		return true
+	}
+	makers := t.Makers(pod.Owner, pod.Hash)
+	return len(makers) == 0 || slices.ContainsFunc(makers, func(maker Ref) bool { return maker.Kind.String() == ref.Kind.String() && maker.Name == ref.Name })
 }
 
 // Makers are the workloads of the table that may have made what an owner owns, by the owner's

@@ -144,3 +144,37 @@ func FuzzRunningPod(f *testing.F) {
 		}
 	})
 }
+
+// Pods of others may have the labels of a workload.
+func TestTable_MadeBy(t *testing.T) {
+	table := workload.Builtin().With(workload.Known()...)
+	find := func(group, resource string) workload.Ref {
+		kind, _ := table.Find(group, resource)
+		return workload.Ref{Kind: kind, Namespace: "shop", Name: "web"}
+	}
+	owner := func(version, kind, name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name, UID: "other"}
+	}
+	for sentence, c := range map[string]struct {
+		of   workload.Ref
+		pod  workload.Pod
+		want bool
+	}{
+		"its own":                        {find("apps", "statefulsets"), workload.Pod{Owner: metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "it"}}, true},
+		"its ReplicaSet's":               {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-7d9"), Hash: "7d9"}, true},
+		"another Deployment's":           {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-app-7d9"), Hash: "7d9"}, false},
+		"a ReplicaSet's of its own":      {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-7d9")}, false},
+		"a Job's":                        {find("apps", "deployments"), workload.Pod{Owner: owner("batch/v1", "Job", "web-7d9")}, false},
+		"a StatefulSet's":                {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "StatefulSet", "web")}, false},
+		"a Rollout's":                    {find("argoproj.io", "rollouts"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-7d9"), Hash: "7d9"}, true},
+		"a DeploymentConfig's":           {find("apps.openshift.io", "deploymentconfigs"), workload.Pod{Owner: owner("v1", "ReplicationController", "web-3")}, true},
+		"nobody's yet":                   {find("apps", "deployments"), workload.Pod{}, true},
+		"of what may stand between them": {find("apps", "deployments"), workload.Pod{Owner: owner("example.com/v1", "PodSet", "x")}, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got := table.MadeBy(c.of, "it", &c.pod); got != c.want {
+				t.Errorf("it counts: %t, want %t", got, c.want)
+			}
+		})
+	}
+}

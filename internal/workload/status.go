@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,16 +66,18 @@ type Status struct {
 	// of whatever revision. Updated is how many are of the newest one, as far as the
 	// object's controller has looked at that.
 	Available, Updated int32
-	// Old is how many replicas of an older revision are left that shall go; 0 when rolled
-	// out, and for kinds that count none.
-	Old int32
 	// Missing is at least how many replicas shall be of the newest revision and
 	// available, and are not; 0 when rolled out, and for kinds that count none.
 	Missing int32
 	Phase   Phase
+	// Old tells that replicas of an older revision are left that shall go, or, of nodes, that
+	// some have none of the newest one; false when rolled out, and for kinds that count none.
+	Old bool
 	// Gentle tells of a rolling update with two or more available replicas: pods are
 	// replaced while others serve.
 	Gentle bool
+	// Recreates tells that all pods end before new ones come, so that it is down meanwhile.
+	Recreates bool
 	// Deadline tells that the object's own controller says so when the rollout under
 	// way takes too long.
 	Deadline bool
@@ -91,6 +94,7 @@ const (
 	waitsPaused       = "it is paused"
 	waitsForDeletion  = "its update strategy is OnDelete"
 	waitsForPartition = "its partition keeps every replica at the old revision"
+	waitsForCommand   = "it has no ConfigChange trigger: oc rollout latest rolls it"
 	waitsForRestart   = "its update strategy changes pods in place, and their containers keep running"
 )
 
@@ -121,6 +125,9 @@ type Signs struct {
 	// unknown word means Rolling.
 	Phases map[string]Phase
 	Counts Counts
+	// Trigger is the type that spec.triggers has to name for a change of the template to
+	// restart pods; "" where nothing has to. No list at all has it by default.
+	Trigger string
 	// Deadline tells that the kind's controller calls a rollout that takes too long
 	// failed, unless spec.progressDeadlineSeconds switches that off (2147483647).
 	Deadline bool
@@ -148,12 +155,17 @@ type report struct {
 }
 
 type rolloutSpec struct {
-	Replicas                *int32   `json:"replicas"`
-	Paused                  bool     `json:"paused"`
-	MinReadySeconds         int32    `json:"minReadySeconds"`
-	ProgressDeadlineSeconds *int32   `json:"progressDeadlineSeconds"`
-	Strategy                strategy `json:"strategy"`       // Deployment, DeploymentConfig
-	UpdateStrategy          strategy `json:"updateStrategy"` // StatefulSet, DaemonSet, CloneSet
+	Replicas                *int32    `json:"replicas"`
+	Paused                  bool      `json:"paused"`
+	MinReadySeconds         int32     `json:"minReadySeconds"`
+	ProgressDeadlineSeconds *int32    `json:"progressDeadlineSeconds"`
+	Strategy                strategy  `json:"strategy"`       // Deployment, DeploymentConfig
+	UpdateStrategy          strategy  `json:"updateStrategy"` // StatefulSet, DaemonSet, CloneSet
+	Triggers                []trigger `json:"triggers"`       // DeploymentConfig
+}
+
+type trigger struct {
+	Type string `json:"type"`
 }
 
 type strategy struct {
@@ -268,6 +280,7 @@ func (k *Kind) status(o *report) (Status, error) {
 		Available: int32(number.available), //nolint:gosec // it was one
 		Updated:   int32(number.updated),   //nolint:gosec // it was one
 		Gentle:    number.available >= 2 && o.Spec.rolls(),
+		Recreates: o.Spec.recreates(),
 		Deadline:  k.Signs.Deadline && o.Spec.hasDeadline() && (k.Signs.Over == "" || progress.Reason != k.Signs.Over),
 		PerNode:   k.Signs.Counts == CountsNodes,
 	}
@@ -293,9 +306,7 @@ func (k *Kind) status(o *report) (Status, error) {
 	case RolledOut, Unreported:
 		return status, nil
 	}
-	if status.Old = clamp(number.old()); status.PerNode {
-		status.Old = clamp(max(number.wanted-number.updated, 0)) // the other nodes have an older pod, or none
-	}
+	status.Old = number.total-number.updated > number.held || status.PerNode && number.wanted > number.updated
 	return status, nil
 }
 
@@ -325,6 +336,8 @@ func (k *Kind) waits(o *report, number numbers) string {
 		return waitsPaused
 	case o.Spec.UpdateStrategy.Type == "OnDelete":
 		return waitsForDeletion
+	case k.Signs.Trigger != "" && o.Spec.Triggers != nil && !slices.ContainsFunc(o.Spec.Triggers, func(t trigger) bool { return t.Type == k.Signs.Trigger }):
+		return waitsForCommand
 	case strings.HasPrefix(o.Spec.UpdateStrategy.Type, "InPlace"): // apps.kruise.io: annotations alone recreate nothing
 		return waitsForRestart
 	case counted != NoCounts && number.held >= number.wanted && number.held > 0:
@@ -370,11 +383,14 @@ func (s *rolloutStatus) condition(kind string) condition {
 
 // rolls reports whether pods are replaced a few at a time.
 func (s *rolloutSpec) rolls() bool {
-	switch s.Strategy.Type {
-	case "Recreate", "Custom": // Custom is a DeploymentConfig's own image, which does what it likes
-		return false
-	}
-	return s.UpdateStrategy.Type != "OnDelete"
+	// Custom is a DeploymentConfig's own image, which does what it likes.
+	return !s.recreates() && s.Strategy.Type != "Custom" && s.UpdateStrategy.Type != "OnDelete"
+}
+
+// recreates reports whether all pods end before new ones come (of a StatefulSet: from
+// Kubernetes 1.37 on).
+func (s *rolloutSpec) recreates() bool {
+	return s.Strategy.Type == "Recreate" || s.UpdateStrategy.Type == "Recreate"
 }
 
 // hasDeadline reports whether the object did not switch its deadline off

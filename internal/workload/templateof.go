@@ -53,7 +53,7 @@ func (k *Kind) TemplateOf(raw []byte, kinds Table) *TemplateOf {
 func (t *TemplateOf) For(generation int64, status Status) Status {
 	if t.Observed != generation && status.Waits == "" { // what it counts was new before
 		status.Phase, status.Why, status.FailedAt = Rolling, "", time.Time{}
-		status.Updated, status.Missing, status.Old = 0, status.Wanted, status.Wanted
+		status.Updated, status.Missing, status.Old = 0, status.Wanted, status.Wanted > 0
 	}
 	return status
 }

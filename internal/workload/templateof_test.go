@@ -46,7 +46,7 @@ func TestTemplateOf(t *testing.T) {
 	healthy := workload.Status{Phase: workload.RolledOut, Wanted: 3, Available: 3, Updated: 3}
 	failed := workload.Status{Phase: workload.Failed, Why: "RolloutAborted", FailedAt: time.Unix(1, 0), Wanted: 3, Available: 3, Updated: 1, Missing: 2}
 	paused := workload.Status{Waits: "it is paused", Wanted: 3, Available: 3, Updated: 3}
-	unseen := workload.Status{Phase: workload.Rolling, Wanted: 3, Available: 3, Missing: 3, Old: 3}
+	unseen := workload.Status{Phase: workload.Rolling, Wanted: 3, Available: 3, Missing: 3, Old: true}
 	for sentence, c := range map[string]struct {
 		observed   int64
 		told, want workload.Status
