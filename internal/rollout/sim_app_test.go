@@ -70,6 +70,7 @@ type app struct {
 	byUs       bool
 	level      int32     // how many were available when it began
 	leader     int       // under which leader it began
+	harmless   bool      // nothing is wrong with what it carries, or with itself
 	failed     bool      // people were told that it has failed
 	hadFailed  bool      // it has, and was not healthy since
 	serving    bool      // pods of an older revision serve
@@ -313,7 +314,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 		if ready := since.Add(a.pace - a.minReady); a.minReady > 0 && !now.Before(ready) && n < a.replicas-a.lacks {
 			p.Ready, p.Started = true, ready.Truncate(time.Second)
 		}
-		if a.fate == crashes && n == 0 || a.flaps() {
+		if a.fate == crashes && n == 0 && (a.until.IsZero() || now.Before(a.until)) || a.flaps() {
 			p.Trouble, p.Restarted = "container app: CrashLoopBackOff", true
 		}
 		pods = append(pods, p)
@@ -335,12 +336,12 @@ func (a *app) mutedFacts() workload.Muted {
 
 // begin has a new revision of the template begin.
 func (a *app) begin(now time.Time, how fate, until time.Time) {
-	if since, well := a.wellSince(now); well {
+	if n, since := a.ready(now); n > 0 && !a.flaps() && a.muted.IsZero() {
 		a.serving = !a.recreate && !since.After(now)
 	}
 	a.generation++
 	a.began, a.fate, a.until, a.promoted, a.aborted = now, how, until, time.Time{}, time.Time{}
-	a.failed = false
+	a.failed, a.harmless = false, how == fine
 }
 
 // stamp has the template carry some contents.

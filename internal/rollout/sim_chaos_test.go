@@ -140,6 +140,33 @@ func (w *world) disturb(n int) {
 	}
 }
 
+// everyday has something happen to a workload, or to all, that is nobody's fault.
+func (w *world) everyday(n int) {
+	draw := w.random("everyday", n)
+	a := w.apps[w.order[draw.IntN(len(w.order))]]
+	if a.ref.Kind != deploymentKind && a.ref.Kind != statefulSetKind || a.driven || !a.muted.IsZero() {
+		return
+	}
+	switch draw.IntN(5) {
+	case 0:
+		w.evict(a, time.Duration(5+draw.IntN(100))*time.Second)
+	case 1:
+		w.crashOnce(a)
+	case 2:
+		w.scale(a, 2+draw.IntN(5))
+	case 3: // somebody rolls another image
+		w.roll(a, w.untrue(a), false)
+		w.see(a)
+	case 4: // a zone goes, and comes back
+		for _, ref := range w.order {
+			if a := w.apps[ref]; a.ref.Kind == deploymentKind && a.lacks == 0 && a.replicas > 1 && w.random("zone "+ref.String(), n).IntN(3) == 0 {
+				w.lose(a, 1)
+				w.at(time.Duration(draw.IntN(3600))*time.Second, func() { w.lose(a, 0) })
+			}
+		}
+	}
+}
+
 // abortOne has somebody abort a canary that is paused, and retry it later.
 func (w *world) abortOne(later func(func())) {
 	i := slices.IndexFunc(w.order, func(ref workload.Ref) bool { return w.apps[ref].suspended(w.now) })
@@ -173,7 +200,7 @@ func (w *world) mute(a *app) {
 			w.forgiven[c.number]++
 		}
 	}
-	a.muted = w.now
+	a.muted, a.harmless = w.now, false // a new leader may not know how it was
 	a.generation++
 	w.say(a.name(), "somebody scales it to nothing")
 	w.follow(a)
@@ -184,7 +211,7 @@ func (w *world) unmute(a *app) {
 	if a.muted.IsZero() || !a.counts() {
 		return
 	}
-	a.muted, a.serving, a.byUs, a.oldStamps = time.Time{}, false, false, nil // its pods of before are gone
+	a.muted, a.level, a.serving, a.byUs, a.oldStamps = time.Time{}, 0, false, false, nil // its pods of before are gone
 	a.begin(w.now, w.fateOf(a), time.Time{})
 	w.say(a.name(), "somebody scales it up again")
 	w.follow(a)
@@ -226,7 +253,7 @@ func (w *world) mendAll() {
 		}
 		for _, ref := range w.order {
 			a := w.apps[ref]
-			a.broken, a.hangs, a.allergic, a.paused, a.optedOut, a.refusals = false, false, false, false, false, 0
+			a.broken, a.hangs, a.allergic, a.paused, a.optedOut, a.refusals, a.lacks = false, false, false, false, false, 0, 0
 			if a.promotes = 5 * time.Minute; a.suspended(w.now) || !a.aborted.IsZero() {
 				a.aborted, a.promoted = time.Time{}, w.now
 			}

@@ -100,14 +100,16 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	}
 	a.stamp(w.holds)
 	how, until := w.fateOf(a), time.Time{}
-	if how == fine && a.stumbles > 0 {
-		how, until = crashes, w.now.Add(a.stumbles)
-	}
 	if draw := w.draw(a); w.flaky && how == fine && draw.IntN(25) == 0 { // it fails for a while by itself
 		how = []fate{crashes, waits}[draw.IntN(2)]
 		until = w.now.Add(time.Duration(1+draw.IntN(1500)) * time.Second)
 	}
+	harmless := how == fine
+	if harmless && a.stumbles > 0 {
+		how, until = crashes, w.now.Add(a.stumbles)
+	}
 	a.begin(w.now, how, until)
+	a.harmless = harmless && !a.generates
 	a.byUs, a.leader = byUs, w.leaders
 	if a.driven { // by others for long, by us as quickly as others
 		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
@@ -265,7 +267,7 @@ func (w *world) bound() time.Duration {
 }
 
 // longestRollout is how long a rollout of ours progresses in the simulation at most.
-const longestRollout = 2 * time.Minute
+const longestRollout = 4 * time.Minute
 
 // checkTurn checks that a workload has not waited for longer than the bound.
 func (w *world) checkTurn(a *app) {
@@ -286,7 +288,8 @@ func (w *world) ended(a *app, how checksum.Reason, why string) {
 		a.hadFailed = false
 		w.say(a.name(), "is healthy")
 	case checksum.RolloutFailed:
-		a.failed, a.hadFailed = true, true
+		a.failed = true
+		w.fails(a, why)
 		w.say(a.name(), "has failed: "+why)
 	case checksum.CannotTell:
 		w.say(a.name(), "cannot tell whether it is healthy")
@@ -294,10 +297,21 @@ func (w *world) ended(a *app, how checksum.Reason, why string) {
 	}
 }
 
+// fails notes that a workload has failed, and checks that something is wrong with it, or with
+// what it carries. Of one that had no replica, its own controller decides, and nobody knows what
+// one had that others roll, or who led before. In a namespace whose pods cannot be listed, nobody
+// sees that one waits for a node.
+func (w *world) fails(a *app, why string) {
+	if a.harmless && a.byUs && a.level > 0 && a.leader == w.leaders && !a.hadFailed && a.ref.Namespace != w.forbidden {
+		w.errorf("%s (%s) has failed, and nothing is wrong with it: %s", a.name(), a.sort(), why)
+	}
+	a.hadFailed = true
+}
+
 func (w *world) halted(sources []rollout.SourceRef, by workload.Ref, why string) {
 	w.nHalts++
 	if a := w.apps[by]; a != nil && why != "" {
-		a.hadFailed = true // of one that a new leader finds, no more than this is told
+		w.fails(a, why) // of one that a new leader finds, no more than this is told
 	}
 	for _, at := range sources {
 		w.halts[at] = true

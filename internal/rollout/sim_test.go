@@ -30,13 +30,15 @@ const (
 )
 
 // TestSimulation has a Plan serve clusters in which everything happens that may: see
-// world.populate for who is there, and world.disturb for what goes wrong. It checks that
+// world.populate for who is there, world.disturb for what goes wrong, and world.everyday for
+// what is nobody's fault. It checks that
 //   - in the end all that may roll carries what is true, and nothing is left over;
 //   - nothing waits for its turn for longer than world.bound;
 //   - nothing rolls more often than its content has changed, or from outside;
 //   - no more roll at once than the limits allow;
-//   - a bad content reaches one healthy workload, a replicated one two in two
-//     namespaces before others try again.
+//   - a bad content reaches one workload that has replicas to lose, a replicated one two
+//     in two namespaces before others try again;
+//   - what has replicas, and nothing wrong with it or with what it carries, does not fail.
 //
 // go test ./internal/rollout -run TestSimulation -seed=17 -seeds=1 repeats a seed.
 func TestSimulation(t *testing.T) {
@@ -106,6 +108,9 @@ func simulateWith(t *testing.T, seed uint64, more func(*world)) *world {
 	for n := range 15 {
 		w.at(time.Duration(draw.Int64N(int64(chaos))), func() { w.disturb(n) })
 	}
+	for n := range 25 {
+		w.at(time.Duration(w.random("day", n).Int64N(int64(chaos))), func() { w.everyday(n) })
+	}
 	more(w)
 	w.pass(chaos)
 	w.mendAll()
@@ -131,6 +136,7 @@ func (w *world) populate(draw *rand.Rand) {
 			a.order = &order
 		}
 		a.neverServed = draw.IntN(25) == 0
+		w.ordinary(a)
 		w.add(a)
 	}
 	if draw.IntN(4) == 0 {
@@ -186,6 +192,26 @@ func (w *world) someApp(draw *rand.Rand, namespace, name string, sources []strin
 		a.allergic = draw.IntN(3) == 0
 	}
 	return a
+}
+
+// ordinary makes a workload one of those that are not quite as they should be, or slow, and
+// nothing is wrong with that.
+func (w *world) ordinary(a *app) {
+	draw := w.random("ordinary "+a.ref.String(), 0)
+	if a.ref.Kind != deploymentKind && a.ref.Kind != statefulSetKind || a.driven || a.replicas < 2 {
+		return
+	}
+	switch draw.IntN(12) {
+	case 0:
+		a.lacks = 1
+	case 1:
+		a.stumbles = time.Duration(1+draw.IntN(25)) * time.Second
+	case 2:
+		a.recreate, a.ends = true, time.Duration(draw.IntN(120))*time.Second
+	case 3:
+		a.minReady = time.Duration(10+draw.IntN(60)) * time.Second
+		a.batch, a.pace = a.replicas, a.pace+a.minReady
+	}
 }
 
 // generates has something make new generations of a workload all the time.

@@ -167,7 +167,7 @@ func (w *world) remake(a *app) {
 	a.serving, a.byUs, a.held, a.made, a.history = false, false, a.paused || a.optedOut, w.now, history{}
 	a.stamp(w.holds)
 	a.oldStamps = nil
-	a.rolls, a.edits = 0, len(w.untrue(a)) // some, if it is outside now
+	a.level, a.rolls, a.edits = 0, 0, len(w.untrue(a)) // some, if it is outside now
 	a.begin(w.now, w.fateOf(a), time.Time{})
 	w.say(a.name(), "is made again")
 	w.follow(a)
@@ -243,7 +243,7 @@ func (w *world) promote(a *app, generation int) {
 }
 
 func (w *world) abort(a *app) {
-	a.aborted = w.now
+	a.aborted, a.harmless = w.now, false
 	w.say(a.name(), "somebody aborts it")
 	w.follow(a)
 }

@@ -171,7 +171,7 @@ func (p *Plan) begins(r *record, now time.Time) {
 	w, was := r.waits, r.attempt
 	a := &attempt{began: now, evidence: map[*change]bool{}, holds: map[*change]hold{}, records: w.records, level: w.level, lacked: w.last, down: w.down || w.mute || w.silent, before: was, tries: w.tries}
 	if was != nil {
-		was.before, a.level = nil, was.level
+		was.before, a.level = nil, max(a.level, was.level)
 		if !was.failed() {
 			a.lacked = was.lacked // what it lacks now may be by its own rollout
 		}
