@@ -245,7 +245,8 @@ func (c *Controller) readNodes(ctx context.Context, f *rollout.Facts, names []st
 // follow looks after the rollout of a workload, if it has one, and tells what becomes
 // of it. It returns how long to wait before looking again.
 func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload) (time.Duration, error) {
-	verdict, err := c.decide(ctx, user, s, c.facts(user, s), (*rollout.Plan).Followed)
+	facts := c.facts(user, s)
+	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Followed)
 	if err != nil {
 		return 0, fmt.Errorf("following a rollout: %w", err)
 	}
@@ -255,7 +256,7 @@ func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload)
 	case checksum.RolloutFailed:
 		klog.FromContext(ctx).Info("Rollout failed", "workload", user.String(), "why", verdict.Failed)
 		c.say(user, s, checksum.RolloutFailed, "the rollout has failed: "+verdict.Failed+
-			". kubectl describe shows more. Put the old content back, or fix it: either way it rolls out by itself. "+back(s))
+			". kubectl describe shows more. Put the old content back, or fix it: "+rollsThen(user, facts.Broken())+". "+back(s))
 	default:
 		klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", verdict.Ended == checksum.Healthy)
 	}

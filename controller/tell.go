@@ -169,6 +169,15 @@ func rolls(user workload.Ref, s *Workload) string {
 	return "rolling out"
 }
 
+// rollsThen says what happens when content is mended that a workload has failed with, and a pod
+// of it is broken for which its StatefulSet waits; "" is none.
+func rollsThen(user workload.Ref, broken string) string {
+	if broken == "" {
+		return "either way it rolls out by itself"
+	}
+	return fmt.Sprintf("either way its StatefulSet waits for the broken pod, so delete that then: kubectl delete pod %s -n %s", broken, user.Namespace)
+}
+
 // back says how the content of before comes back.
 func back(s *Workload) string {
 	if len(s.Records.PinnedAt()) > 0 {

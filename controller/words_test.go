@@ -165,3 +165,14 @@ func TestTell_SeveralSourcesAreMany(t *testing.T) {
 		}
 	}
 }
+
+// A StatefulSet that waits for its broken pod is told with the command that helps.
+func TestWords_AStatefulSetWaitsForItsBrokenPod(t *testing.T) {
+	user := workload.Ref{Namespace: "shop", Name: "db"}
+	if got := rollsThen(user, "db-2"); !strings.Contains(got, "kubectl delete pod db-2 -n shop") || strings.Contains(got, "by itself") {
+		t.Errorf("it is told: %s", got)
+	}
+	if got := rollsThen(user, ""); !strings.Contains(got, "by itself") {
+		t.Errorf("what rolls by itself is told: %s", got)
+	}
+}

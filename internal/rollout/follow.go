@@ -58,6 +58,9 @@ func (p *Plan) conclude(r *record, f *Facts, how condition, why string, verdict 
 	if how == mute && a.failed() {
 		how = failed // nothing says that it would be healthy
 	}
+	if how == mute && a.health.trouble != "" && f.Status.Waits != "" {
+		how, why = failed, a.health.trouble+"; since then "+f.Status.Waits // somebody has scaled it to nothing, or paused it
+	}
 	switch how {
 	case healthy, mute:
 		if p.settle(r, how == healthy, f, now) {

@@ -20,6 +20,7 @@ type health struct {
 	// soak is how long it has to be, as of the last look.
 	soak     time.Duration
 	troubled time.Time // since when every new pod is in trouble; zero: not
+	trouble  string    // and which
 	started  time.Time // when a container last started, by its node's clock
 	// status is workload.Status.StatusHash at the patch, until it changes.
 	status uint64
@@ -96,12 +97,8 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 	if status.Phase == workload.Suspended && a.state == suspended {
 		state.progressed = now // it waits for a person; its new pods may still crash
 	}
-	given := a.givenUp(status)
-	if given && !a.mayBeWell(status) {
-		return failed, "its controller says " + status.Why, Verdict{}
-	}
 	if f.Pods == nil {
-		if a.asksForPods(status, limits, now) || given && state.well.IsZero() {
+		if a.asksForPods(status, limits, now) || a.givenUp(status) && !a.failed() && state.well.IsZero() {
 			return underWay, "", Verdict{Do: ReadPods, Selector: state.selector}
 		}
 		return a.stuck(f, limits, now)
@@ -134,7 +131,7 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 	if slices.ContainsFunc(pods, func(pod workload.Pod) bool { return pod.Ready && now.Sub(pod.Started) < status.MinReady }) {
 		state.progressed = now // it waits for minReadySeconds alone
 	}
-	if trouble == "" {
+	if state.trouble = trouble; trouble == "" {
 		state.troubled = time.Time{}
 	} else if state.troubled.IsZero() {
 		state.troubled = now
@@ -146,7 +143,7 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 	case trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline:
 		return failed, trouble, Verdict{}
 	case a.givenUp(status) && !rolledOut:
-		return failed, "its controller says " + status.Why, Verdict{}
+		return failed, "its controller says " + status.Why + f.lacks(now), Verdict{}
 	}
 	if len(pods) == 0 && f.Pods.Access == Seen && !stands {
 		up = false // none has been made yet; a canary may stand before its first
@@ -197,7 +194,10 @@ func (a *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how condition,
 	if stands < limits.RolloutDeadline || a.failed() || !a.health.well.IsZero() {
 		return underWay, "", Verdict{}
 	}
-	if f.Status.PerNode && f.Pods != nil {
+	if f.Pods == nil {
+		return underWay, "", Verdict{Do: ReadPods, Selector: a.health.selector}
+	}
+	if f.Status.PerNode {
 		down, _, ask := f.nodesOf()
 		if len(ask) > 0 {
 			return underWay, "", Verdict{Do: ReadNodes, Nodes: ask}
@@ -206,5 +206,5 @@ func (a *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how condition,
 			return mute, "", Verdict{}
 		}
 	}
-	return failed, fmt.Sprintf("it has made no progress for %s", stands.Round(time.Second)), Verdict{}
+	return failed, fmt.Sprintf("it has made no progress for %s%s", stands.Round(time.Second), f.lacks(now)), Verdict{}
 }

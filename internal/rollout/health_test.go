@@ -88,10 +88,17 @@ func TestHealth(t *testing.T) {
 				return now{slow, []workload.Pod{up(0)}}
 			}, want: healthy, when: 800,
 		},
+		"what ends slowly is told": {
+			then: func(int) now {
+				slow := old
+				slow.Name, slow.Deleting, slow.Ending, slow.Grace = "web-1", true, at(10), time.Hour
+				return now{rolling, []workload.Pod{slow}}
+			}, want: failed, when: 300, why: "it has made no progress for 5m0s: pod web-1 has been ending for 4m50s, and may for 1h0m0s",
+		},
 		"but not those that never become ready": {
 			then: func(int) now {
 				return now{workload.Status{Phase: workload.Rolling, Wanted: 1, Updated: 1, Missing: 1, MinReady: 400 * time.Second}, []workload.Pod{starting}}
-			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+			}, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
 		},
 		"what fails is told with how its container has ended": {
 			then: func(int) now {
@@ -134,10 +141,10 @@ func TestHealth(t *testing.T) {
 					return now{rolling, []workload.Pod{up(0), crashing}}
 				}
 				return now{workload.Status{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(200)}, []workload.Pod{up(0), crashing}}
-			}, want: failed, when: 200, why: "its controller says ProgressDeadlineExceeded",
+			}, want: failed, when: 200, why: "its controller says ProgressDeadlineExceeded: pod new: container app: CrashLoopBackOff",
 		},
 		"a deadline of its own that is longer does not count": {
-			then: func(int) now { return now{rolling, []workload.Pod{up(0), crashing}} }, want: failed, when: 300, why: "it has made no progress for 5m0s",
+			then: func(int) now { return now{rolling, []workload.Pod{up(0), crashing}} }, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new: container app: CrashLoopBackOff",
 		},
 		"one that stands at a pause of its own is waited for": {
 			then: func(s int) now {
@@ -168,7 +175,7 @@ func TestHealth(t *testing.T) {
 		"what has no deadline of its own fails without progress": {
 			then: func(s int) now {
 				return now{workload.Status{Phase: workload.Rolling, Updated: int32(min(s, 100))}, []workload.Pod{old}}
-			}, want: failed, when: 400, why: "it has made no progress for 5m0s",
+			}, want: failed, when: 400, why: "it has made no progress for 5m0s: no new pod has been made",
 		},
 		"nodes that go away bring nothing to a standstill": {
 			then: func(s int) now { // one in twelve seconds is new; of a hundred, thirty old ones go
@@ -251,7 +258,7 @@ func TestHealth(t *testing.T) {
 				hangs, gone := up(0), old
 				hangs.Node, hangs.Ready, gone.Node, gone.Ready = "a", false, "b", false
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{hangs, gone}}
-			}, down: map[string]bool{"b": true}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+			}, down: map[string]bool{"b": true}, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
 		},
 		"a pod that is never made on a node that is not ready is no matter": {
 			then: func(int) now {
@@ -316,20 +323,20 @@ func TestHealth(t *testing.T) {
 			}, level: 2, want: healthy, when: 15,
 		},
 		"fewer than before are not enough": {
-			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), starting}} }, level: 3, want: failed, when: 300, why: "it has made no progress for 5m0s",
+			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), starting}} }, level: 3, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
 		},
 		"nor are as many of which one is in trouble": {
-			then: func(int) now { return now{fell, []workload.Pod{up(0), up(0), crashing}} }, level: 2, want: failed, when: 0, why: "its controller says ProgressDeadlineExceeded",
+			then: func(int) now { return now{fell, []workload.Pod{up(0), up(0), crashing}} }, level: 2, want: failed, when: 0, why: "its controller says ProgressDeadlineExceeded: pod new: container app: CrashLoopBackOff",
 		},
 		"nor some of the revision before": {
 			then: func(int) now {
 				left := short
 				left.Old = true
 				return now{left, []workload.Pod{up(0), old, waiting}}
-			}, level: 2, want: failed, when: 300, why: "it has made no progress for 5m0s",
+			}, level: 2, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new waits for a node",
 		},
 		"of one that had none, its own controller alone decides": {
-			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), waiting}} }, want: failed, when: 300, why: "it has made no progress for 5m0s",
+			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), waiting}} }, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new waits for a node",
 		},
 		"more are not wanted than are wanted now": {
 			then: func(int) now {
@@ -510,3 +517,27 @@ func TestPodsOfASlowRolloutAreSeldomListed(t *testing.T) {
 }
 
 // A DaemonSet with a node that is not ready has failed, and is as well again as it was
+
+// A StatefulSet that replaces one pod after the other waits for one that is broken.
+func TestFacts_Broken(t *testing.T) {
+	crashing := workload.Pod{Name: "db-2", Node: "n", Trouble: "container app: CrashLoopBackOff"}
+	for sentence, c := range map[string]struct {
+		ordered bool
+		change  func(*workload.Pod)
+		want    string
+	}{
+		"it crashes":                  {true, func(*workload.Pod) {}, "db-2"},
+		"it is well":                  {true, func(p *workload.Pod) { p.Trouble = "" }, ""},
+		"it is being deleted already": {true, func(p *workload.Pod) { p.Deleting = true }, ""},
+		"nothing waits for it":        {false, func(*workload.Pod) {}, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			pod := crashing
+			c.change(&pod)
+			f := Facts{Status: workload.Status{Ordered: c.ordered}, Pods: &Pods{All: []workload.Pod{{Name: "db-0", Ready: true}, pod}}}
+			if got := f.Broken(); got != c.want {
+				t.Errorf("it waits for %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -320,7 +320,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 		pods = append(pods, p)
 	}
 	if n < a.replicas-a.lacks && (!a.recreate || a.ending(now)) && a.oldStamps != nil {
-		pods = append(pods, workload.Pod{Name: a.ref.Name + "-old", Node: "node-" + a.ref.Name + "-old", Stamps: a.oldStamps, Ready: a.serving, Deleting: a.recreate})
+		pods = append(pods, workload.Pod{Name: a.ref.Name + "-old", Node: "node-" + a.ref.Name + "-old", Stamps: a.oldStamps, Ready: a.serving, Deleting: a.recreate, Ending: a.began, Grace: a.ends})
 	}
 	return pods
 }

@@ -156,3 +156,15 @@ func TestStory_WatchedForLongerThanTheDeadline(t *testing.T) {
 	w.pass(2 * time.Hour)
 	w.checkRolled(4)
 }
+
+// Who takes it to no replicas while its pods crash does not have the next one try.
+func TestStory_ScaledToNothingWhileItCrashes(t *testing.T) {
+	w := fleet(t, 4)
+	w.tell("The first of four Deployments crashes, and is scaled to nothing before it has failed.", false)
+	w.edit(web, w.content(crashes))
+	w.pass(settle + 15*time.Second)
+	w.mute(w.deployment("shop", "web-app"))
+	w.pass(24 * time.Hour)
+	w.checkRolled(1)
+	w.checkHalts(1)
+}

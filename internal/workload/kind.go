@@ -77,7 +77,7 @@ func Builtin() Table {
 		// k8s.io/api/apps/v1, DeploymentProgressing; its reasons: k8s.io/kubernetes/pkg/controller/deployment/util
 		kind("apps", "deployments", "Deployment", template, false, true).in(reflect.TypeFor[appsv1.Deployment]()).
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable"}),
-		kind("apps", "statefulsets", "StatefulSet", template, false, true).in(reflect.TypeFor[appsv1.StatefulSet]()).telling("", Signs{Counts: CountsReplicas}),
+		kind("apps", "statefulsets", "StatefulSet", template, false, true).in(reflect.TypeFor[appsv1.StatefulSet]()).telling("", Signs{Counts: CountsReplicas, Ordered: true}),
 		kind("apps", "daemonsets", "DaemonSet", template, false, true).in(reflect.TypeFor[appsv1.DaemonSet]()).telling("", Signs{Counts: CountsNodes}),
 		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false).in(reflect.TypeFor[batchv1.CronJob]()),
 		kind("batch", "jobs", "Job", template, true, false),

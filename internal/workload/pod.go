@@ -35,8 +35,11 @@ type Pod struct {
 	// Started is when the last of its containers started, sidecars too (init
 	// containers that keep running); zero while one of them does not run.
 	Started time.Time
-	// Deleting pods have a metadata.deletionTimestamp.
+	// Deleting pods have a metadata.deletionTimestamp. Ending is since when they end, and Grace
+	// for how long they may.
 	Deleting bool
+	Ending   time.Time
+	Grace    time.Duration
 	// Ready is the pod's condition of that name.
 	Ready bool
 	// Finished pods will not run again: status.phase is Succeeded or Failed.
@@ -61,6 +64,7 @@ type podForm struct {
 		Owners      []metav1.OwnerReference `json:"ownerReferences"`
 		Created     metav1.Time             `json:"creationTimestamp"`
 		Deleted     *metav1.Time            `json:"deletionTimestamp"`
+		Grace       int64                   `json:"deletionGracePeriodSeconds"`
 	} `json:"metadata"`
 	Spec struct {
 		Node           string          `json:"nodeName"`
@@ -144,8 +148,11 @@ func (f *podForm) pod() Pod {
 		Stamps:   checksum.Stamps(f.Metadata.Annotations),
 		Created:  f.Metadata.Created.UTC(),
 		Started:  f.started(),
-		Deleting: f.Metadata.Deleted != nil,
 		Finished: f.Status.Phase == "Succeeded" || f.Status.Phase == "Failed",
+	}
+	if ends := f.Metadata.Deleted; ends != nil {
+		pod.Deleting, pod.Grace = true, time.Duration(f.Metadata.Grace)*time.Second
+		pod.Ending = ends.Add(-pod.Grace).UTC()
 	}
 	if owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: f.Metadata.Owners}); owner != nil {
 		pod.Owner = *owner

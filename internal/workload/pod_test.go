@@ -76,8 +76,9 @@ func TestPods(t *testing.T) {
 		"it runs": {running(), well},
 		"not ready": {running(func(p *corev1.Pod) { p.Status.Conditions[1].Status = corev1.ConditionFalse }),
 			want(func(p *workload.Pod) { p.Ready = false })},
-		"it goes": {running(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(later)) }),
-			want(func(p *workload.Pod) { p.Deleting = true })},
+		"it goes": {running(func(p *corev1.Pod) {
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(later)), ptr.To(int64(60))
+		}), want(func(p *workload.Pod) { p.Deleting, p.Ending, p.Grace = true, later.Add(-time.Minute), time.Minute })},
 		"it is a ReplicaSet's": {running(func(p *corev1.Pod) {
 			p.Labels = map[string]string{"pod-template-hash": "7d9"}
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: "n"}, {APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7d9", UID: "u", Controller: ptr.To(true)}}

@@ -82,6 +82,10 @@ type Status struct {
 	Deadline bool
 	// PerNode tells that there is one replica for each node.
 	PerNode bool
+	// Ordered tells that a StatefulSet replaces no pod while another one is not ready
+	// (podManagementPolicy OrderedReady): also not one that is broken, by a template that
+	// is mended.
+	Ordered bool
 }
 
 // Why an object is Unreported.
@@ -124,6 +128,8 @@ type Signs struct {
 	// unknown word means Rolling.
 	Phases map[string]Phase
 	Counts Counts
+	// Ordered kinds wait for each pod, unless spec.podManagementPolicy is Parallel.
+	Ordered bool
 	// Trigger is the type that spec.triggers has to name for a change of the template to
 	// restart pods; "" where nothing has to. No list at all has it by default.
 	Trigger string
@@ -157,6 +163,7 @@ type rolloutSpec struct {
 	Replicas                *int32    `json:"replicas"`
 	Paused                  bool      `json:"paused"`
 	MinReadySeconds         int32     `json:"minReadySeconds"`
+	PodManagementPolicy     string    `json:"podManagementPolicy"` // StatefulSet
 	ProgressDeadlineSeconds *int32    `json:"progressDeadlineSeconds"`
 	Strategy                strategy  `json:"strategy"`       // Deployment, DeploymentConfig
 	UpdateStrategy          strategy  `json:"updateStrategy"` // StatefulSet, DaemonSet, CloneSet
@@ -269,6 +276,7 @@ func (k *Kind) status(o *report) (Status, error) {
 		Recreates: o.Spec.recreates(),
 		Deadline:  k.Signs.Deadline && o.Spec.hasDeadline() && (k.Signs.Over == "" || progress.Reason != k.Signs.Over),
 		PerNode:   k.Signs.Counts == CountsNodes,
+		Ordered:   k.Signs.Ordered && o.Spec.PodManagementPolicy != "Parallel",
 	}
 	if status.Waits = k.waits(o, number); status.Waits != "" || k.Signs.Counts == NoCounts && k.Progress == "" {
 		return status, nil
