@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -200,13 +199,24 @@ func hashOf(labels map[string]string) string {
 
 // MadeBy reports whether a pod that a workload's selector finds is the workload's, as far as its
 // controller tells: pods of others may have the same labels. One without a controller is about
-// to get one; what is known of no kind of the table may stand between.
+// to get one. What is of no kind of the table may stand between, and between a custom resource
+// and its pods anything.
 func (t Table) MadeBy(ref Ref, uid types.UID, pod *Pod) bool {
 	if pod.Owner.UID == "" || pod.Owner.UID == uid {
 		return true
 	}
 	makers := t.Makers(pod.Owner, pod.Hash)
-	return len(makers) == 0 || slices.ContainsFunc(makers, func(maker Ref) bool { return maker.Kind.String() == ref.Kind.String() && maker.Name == ref.Name })
+	unknown := len(makers) == 0 || ref.Kind.Custom
+	for _, maker := range makers {
+		if maker.Kind.String() != ref.Kind.String() {
+			continue
+		}
+		if maker.Name == ref.Name {
+			return true
+		}
+		unknown = false
+	}
+	return unknown
 }
 
 // Makers are the workloads of the table that may have made what an owner owns, by the owner's

@@ -160,14 +160,16 @@ func TestTable_MadeBy(t *testing.T) {
 		pod  workload.Pod
 		want bool
 	}{
-		"its own":                        {find("apps", "statefulsets"), workload.Pod{Owner: metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "it"}}, true},
-		"its ReplicaSet's":               {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-7d9"), Hash: "7d9"}, true},
-		"another Deployment's":           {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-app-7d9"), Hash: "7d9"}, false},
-		"a ReplicaSet's of its own":      {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-7d9")}, false},
-		"a Job's":                        {find("apps", "deployments"), workload.Pod{Owner: owner("batch/v1", "Job", "web-7d9")}, false},
-		"a StatefulSet's":                {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "StatefulSet", "web")}, false},
-		"a Rollout's":                    {find("argoproj.io", "rollouts"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-7d9"), Hash: "7d9"}, true},
-		"a DeploymentConfig's":           {find("apps.openshift.io", "deploymentconfigs"), workload.Pod{Owner: owner("v1", "ReplicationController", "web-3")}, true},
+		"its own":                   {find("apps", "statefulsets"), workload.Pod{Owner: metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "it"}}, true},
+		"its ReplicaSet's":          {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-7d9"), Hash: "7d9"}, true},
+		"another Deployment's":      {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-app-7d9"), Hash: "7d9"}, false},
+		"a ReplicaSet's of its own": {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-7d9")}, false},
+		"a Job's":                   {find("apps", "deployments"), workload.Pod{Owner: owner("batch/v1", "Job", "web-7d9")}, false},
+		"a StatefulSet's":           {find("apps", "deployments"), workload.Pod{Owner: owner("apps/v1", "StatefulSet", "web")}, false},
+		"a Rollout's":               {find("argoproj.io", "rollouts"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-7d9"), Hash: "7d9"}, true},
+		"a DeploymentConfig's":      {find("apps.openshift.io", "deploymentconfigs"), workload.Pod{Owner: owner("v1", "ReplicationController", "web-3")}, true},
+		"another Rollout's":         {find("argoproj.io", "rollouts"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-app-7d9"), Hash: "7d9"}, false},
+		"a Deployment's, which a custom resource may have made": {find("serving.knative.dev", "services"), workload.Pod{Owner: owner("apps/v1", "ReplicaSet", "web-1-7d9"), Hash: "7d9"}, true},
 		"nobody's yet":                   {find("apps", "deployments"), workload.Pod{}, true},
 		"of what may stand between them": {find("apps", "deployments"), workload.Pod{Owner: owner("example.com/v1", "PodSet", "x")}, true},
 	} {
