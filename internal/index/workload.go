@@ -91,6 +91,11 @@ func (s *Workload) saysAs(other *Workload) bool {
 // compare finds out, from what was known before, since when a workload that rolls has
 // made no progress, and since when one that is rolled out is.
 func (s *Workload) compare(known *Workload, now time.Time) {
+	var before rollout.Standstill
+	if known != nil && known.UID == s.UID {
+		before = known.Standstill
+	}
+	s.Standstill.Fills(before, s.Status.Available, now)
 	same := known != nil && known.UID == s.UID && known.Generation == s.Generation
 	s.Standstill.Relapsed = same && (known.Standstill.Relapsed || known.Status.Phase == workload.RolledOut && s.Status.Phase == workload.Rolling)
 	if s.Status.Phase != workload.Rolling {

@@ -42,7 +42,7 @@ type change struct {
 	unseen, left int
 	group        *group
 	// proven is how many became healthy with each source, settled how many rolled.
-	// Of the latter, lacked are those that lacked replicas when their turn came.
+	// lacked is how many became healthy that lacked replicas when their turn came.
 	proven          map[SourceRef]int
 	settled, lacked int
 

@@ -20,6 +20,7 @@ type driver struct {
 	known map[workload.Ref]*seen
 	sent  map[workload.Ref]checksum.Records // what was on record when a patch was sent
 	queue *queue
+	lists int // of pods
 }
 
 // seen is a workload as the watch has shown it.
@@ -124,6 +125,11 @@ func (d *driver) take(a *app) (news bool) {
 	now, known := d.w.now, d.known[a.ref]
 	s := &seen{uid: a.uid, generation: a.generation, served: a.served(), paused: a.paused, records: a.records(), carried: a.carried, declined: maps.Clone(a.declined), status: a.status(now)}
 	d.known[a.ref] = s
+	var before rollout.Standstill
+	if known != nil && known.uid == s.uid {
+		before = known.Standstill
+	}
+	s.Fills(before, s.status.Available, now)
 	same := known != nil && known.uid == s.uid && known.generation == s.generation
 	s.Relapsed = same && (known.Relapsed || known.status.Phase == workload.RolledOut && s.status.Phase == workload.Rolling)
 	switch {
@@ -297,6 +303,7 @@ func (d *driver) decide(a *app, f *rollout.Facts, look func(workload.Ref, *rollo
 	for {
 		switch v = look(a.ref, f, d.w.now); v.Do {
 		case rollout.ReadPods:
+			d.lists++
 			f.Pods = &rollout.Pods{Selector: "app=" + a.ref.Name}
 			switch {
 			case !a.counts():

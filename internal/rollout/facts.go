@@ -42,6 +42,23 @@ type Standstill struct {
 	Since    time.Time // since when it rolls without any progress
 	Calm     time.Time // since when it rolls no more
 	Relapsed bool      // it was rolled out before, at this generation, and fell back
+	Empty    time.Time // when it last ceased to have an available replica, but for moments
+	Filled   time.Time // since when it has some; zero: it has none
+}
+
+// Fills takes, beside what was known before, how many replicas are available now. One that
+// crashes again and again has some for moments, which do not count.
+func (s *Standstill) Fills(known Standstill, available int32, now time.Time) {
+	s.Empty, s.Filled = known.Empty, known.Filled
+	switch {
+	case available > 0 && s.Filled.IsZero():
+		s.Filled = now
+	case available > 0:
+	case s.Empty.IsZero(), !s.Filled.IsZero() && now.Sub(s.Filled) >= CalmAfter:
+		s.Empty, s.Filled = now, time.Time{}
+	default:
+		s.Filled = time.Time{}
+	}
 }
 
 // Pods are those of a workload, of every revision.

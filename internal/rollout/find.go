@@ -36,7 +36,11 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 	blind := f.Pods.Access != Seen && !f.wellSince(soak, now)
 	if began.IsZero() && (blind || status.Phase == workload.Rolling) { // nobody can see when, or no pod is made yet
 		if began = status.Current; began.IsZero() {
-			began = recent(concerned, now.Add(-p.limits.RolloutDeadline)) // it may be by what changed
+			after := now.Add(-p.limits.RolloutDeadline)
+			if blind && status.Phase != workload.RolledOut || slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return pod.Deleting }) {
+				after = time.Time{} // nor does it tell how long ago
+			}
+			began = recent(concerned, after) // it may be by what changed
 		}
 	}
 	maps.DeleteFunc(concerned, func(_ SourceRef, written time.Time) bool { return began.Before(written) })
@@ -112,7 +116,9 @@ func (p *Plan) adopt(r *record, f *Facts, began time.Time, sources []SourceRef, 
 		for _, at := range sources {
 			if c := p.changes[at]; c != nil {
 				a.evidence[c.root()] = proves || a.evidence[c.root()]
-				a.sources = append(a.sources, at)
+				if !slices.Contains(a.sources, at) {
+					a.sources = append(a.sources, at)
+				}
 			}
 		}
 	})

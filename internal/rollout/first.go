@@ -163,8 +163,7 @@ func (c *change) opens(now time.Time) time.Time {
 
 // progress is how many are under way for a source of a change, and how many its steps
 // count: those that became healthy. Those that lacked replicas count by themselves, as what
-// others have proven says little of them; of them, those count as well that have failed
-// without anything to lose.
+// others have proven says little of them.
 func (c *change) progress(at SourceRef, lacking bool) (under, ended int) {
 	g := c.groups[at]
 	switch {

@@ -58,7 +58,7 @@ func (p *Plan) conclude(r *record, f *Facts, how condition, why string, verdict 
 	if how == mute && a.failed() {
 		how = failed // nothing says that it would be healthy
 	}
-	if how == mute && a.health.trouble != "" && f.Status.Waits != "" {
+	if h := &a.health; how == mute && h.trouble != "" && f.Status.Waits != "" && now.Sub(h.troubled) >= p.limits.CrashDeadline/looksDuring {
 		how, why = failed, a.health.trouble+"; since then "+f.Status.Waits // somebody has scaled it to nothing, or paused it
 	}
 	switch how {

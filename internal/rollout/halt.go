@@ -24,7 +24,7 @@ func (p *Plan) fail(r *record, why string, records checksum.Records, now time.Ti
 	})
 	for c, proves := range a.evidence {
 		if !proves {
-			p.settled(c.root(), a) // no workload waits for it to be healthy
+			p.settled(c.root(), false) // no workload waits for it to be healthy
 		}
 	}
 	if len(r.unseen) == 0 && !r.holdsUp() {
@@ -32,10 +32,11 @@ func (p *Plan) fail(r *record, why string, records checksum.Records, now time.Ti
 	}
 }
 
-// settled counts a rollout that is over, and holds no room any more, well or not.
-func (p *Plan) settled(c *change, a *attempt) {
+// settled counts a rollout that is over, and holds no room any more, well or not, and whether it
+// gives those room that lacked replicas as it did.
+func (p *Plan) settled(c *change, gives bool) {
 	lacked := 0
-	if a.lacked {
+	if gives {
 		lacked = 1
 	}
 	c.settled, c.lacked = c.settled+1, c.lacked+lacked
@@ -104,7 +105,7 @@ func (p *Plan) settle(r *record, healthy bool, f *Facts, now time.Time) (ended b
 		clear(a.evidence)
 	})
 	for c := range evidence {
-		p.settled(c.root(), a)
+		p.settled(c.root(), healthy && a.lacked)
 	}
 	return ended
 }

@@ -19,6 +19,7 @@ type health struct {
 	well       time.Time // since when it is rolled out, or stands at a pause with its new pods up; zero: neither
 	// soak is how long it has to be, as of the last look.
 	soak     time.Duration
+	lastWell time.Time // when it last was, for longer than Limits.Soak
 	troubled time.Time // since when every new pod is in trouble; zero: not
 	trouble  string    // and which
 	started  time.Time // when a container last started, by its node's clock
@@ -93,12 +94,15 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 		state.well = time.Time{}
 		return mute, "", Verdict{}
 	}
+	if state.wellFor(now) >= limits.Soak {
+		state.lastWell = now
+	}
 	state.hear(status, limits, now)
 	if status.Phase == workload.Suspended && a.state == suspended {
 		state.progressed = now // it waits for a person; its new pods may still crash
 	}
 	if f.Pods == nil {
-		if a.asksForPods(status, limits, now) || a.givenUp(status) && !a.failed() && state.well.IsZero() {
+		if a.asksForPods(status, limits, now) || a.givenUp(status) && !a.failed() && state.well.IsZero() && *status != state.looks.status {
 			return underWay, "", Verdict{Do: ReadPods, Selector: state.selector}
 		}
 		return a.stuck(f, limits, now)
@@ -117,7 +121,7 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 	pods := slices.DeleteFunc(slices.Clone(all), func(pod workload.Pod) bool { return pod.Node == "" }) // which no content can help
 	brief := min(soak, limits.CrashDeadline/2)
 	trouble, started, up := troubleOf(pods, now, brief)
-	rolledOut = rolledOut || a.asBefore(status, pods, len(all)-len(pods), now, brief)
+	rolledOut = rolledOut || a.asBefore(status, pods, len(all)-len(pods)+lost(f.Pods.All, f.Records.Stamps, now), now, brief)
 	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= limits.soak(f)) {
 		down, alone, ask := f.nodesOf()
 		if len(ask) > 0 {
@@ -191,6 +195,9 @@ func (a *attempt) asBefore(status *workload.Status, pods []workload.Pod, waiting
 // stuck tells whether a rollout has failed because it makes no progress.
 func (a *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
 	stands := now.Sub(a.health.progressed)
+	if well := a.health.lastWell; well.After(a.health.progressed) {
+		stands = now.Sub(well)
+	}
 	if stands < limits.RolloutDeadline || a.failed() || !a.health.well.IsZero() {
 		return underWay, "", Verdict{}
 	}

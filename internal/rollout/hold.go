@@ -116,7 +116,7 @@ func (p *Plan) inTurn(user workload.Ref, f *Facts, settles time.Duration, now ti
 		level:   f.Status.Available,
 		busy:    rolls && stands < unhealthyAfter || fell,
 		last:    lacks,
-		down:    lacks && f.Status.Wanted > 0 && f.Status.Available == 0 && !r.broken(),
+		down:    lacks && f.Status.Wanted > 0 && f.empty(now) && !r.broken(),
 		careful: !f.Status.Gentle, order: order, size: f.Status.Wanted,
 	}, now)
 	if settles > 0 {
@@ -138,6 +138,11 @@ func (p *Plan) inTurn(user workload.Ref, f *Facts, settles time.Duration, now ti
 		}
 	}
 	return verdict
+}
+
+// empty reports whether a workload has had no available replica for so long that it is down.
+func (f *Facts) empty(now time.Time) bool {
+	return f.Status.Available == 0 && !f.Empty.IsZero() && now.Sub(f.Empty) >= unhealthyAfter
 }
 
 // beforeTurn is how far a workload is that waits for its turn, and when to look again,

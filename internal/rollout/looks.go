@@ -13,6 +13,7 @@ import (
 //   - when the status says so no longer;
 //   - when the status makes no progress for a moment, then for twice as long, and so on;
 //   - while all new pods are in trouble;
+//   - when its own controller calls it failed, or before it fails without progress;
 //   - at once, when the rollout was begun by others, or under another leader.
 type looks struct {
 	done bool // what the status said last
@@ -58,7 +59,8 @@ func (h *health) hear(status *workload.Status, limits *Limits, now time.Time) {
 	case !l.sound && (progress || status.Missing < l.status.Missing): // the latter when it recovers what it had
 		l.patience = min(l.patience, limits.moment())
 	}
-	if !done && *status != l.status { // else what it lacks does not count
+	worse := status.Missing > l.status.Missing || status.Old || status.Phase == workload.Suspended
+	if !done && worse && *status != l.status { // else what it lacks does not count
 		h.well = time.Time{}
 	}
 }

@@ -47,7 +47,7 @@ func Made(pods []workload.Pod, stamps map[string]string) (from []workload.Pod) {
 }
 
 // troubleOf says what every one of the pods suffers from, "" when one of them does
-// not or there are none, when a container last started, and whether all run. A pod
+// not or there are none, when one last started anew, and whether all run. A pod
 // whose container has restarted is well when it has lasted for the soak.
 func troubleOf(pods []workload.Pod, now time.Time, soak time.Duration) (trouble string, started time.Time, up bool) {
 	troubled := 0
@@ -55,7 +55,7 @@ func troubleOf(pods []workload.Pod, now time.Time, soak time.Duration) (trouble 
 	for i := range pods {
 		pod := &pods[i]
 		up = up && !pod.Started.IsZero()
-		if pod.Started.After(started) {
+		if pod.Restarted && pod.Started.After(started) {
 			started = pod.Started
 		}
 		switch {
@@ -74,6 +74,17 @@ func troubleOf(pods []workload.Pod, now time.Time, soak time.Duration) (trouble 
 		return "", started, up
 	}
 	return fmt.Sprintf("%s (%d of %d new pods)", trouble, troubled, len(pods)), started, up
+}
+
+// lost is how many pods with stamps should have ended a minute ago, and have not: their node does
+// not answer, and where a StatefulSet waits for them, no pod is made in their place.
+func lost(pods []workload.Pod, stamps map[string]string, now time.Time) (lost int) {
+	for i := range pods {
+		if pod := &pods[i]; pod.Deleting && !pod.Finished && pod.Carries(stamps) && now.Sub(pod.Ending) > pod.Grace+time.Minute {
+			lost++
+		}
+	}
+	return lost
 }
 
 // lacks says what a rollout that does not get on waits for, as far as its pods show it, in words

@@ -44,6 +44,8 @@ type app struct {
 	lacks           int           // of its replicas, which find no node
 	stumbles        time.Duration // for how long each new pod crashes first
 	minReady        time.Duration // which pace includes
+	nodeDied        bool          // what disturbs it is a node that does not answer: no pod is made in its pod's place
+	creating        bool          // the containers of one of its pods are being created for ever
 	deadline        time.Duration // of its own controller; 0: it has none
 	order           *int
 	soak            checksum.Soak // its own setting
@@ -235,6 +237,9 @@ func (a *app) status(now time.Time) workload.Status {
 	case now.Before(a.disturbed):
 		s.Phase, s.Missing, n = workload.Rolling, 1, n-1
 	}
+	if a.ref.Kind.Progress == "" {
+		s.Current = time.Time{} // nothing tells
+	}
 	s.Updated, s.Available = int32(updated), int32(n+old)
 	s.Gentle = s.Available >= 2 && !a.recreate
 	s.Deadline = a.deadline > 0 && s.Phase != workload.RolledOut
@@ -308,7 +313,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 	}
 	if n < a.replicas && !a.suspended(now) && !a.ending(now) || now.Before(a.disturbed) {
 		p := pod("next")
-		if p.Created = since.Truncate(time.Second); a.fate == waits && n == 0 || n == a.replicas-a.lacks {
+		if p.Created = since.Truncate(time.Second); a.fate == waits && n == 0 || (a.lacks > 0 || a.generates) && n == a.replicas-a.lacks {
 			p.Node = "" // it waits for one
 		}
 		if ready := since.Add(a.pace - a.minReady); a.minReady > 0 && !now.Before(ready) && n < a.replicas-a.lacks {
@@ -317,7 +322,13 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 		if a.fate == crashes && n == 0 && (a.until.IsZero() || now.Before(a.until)) || a.flaps() {
 			p.Trouble, p.Restarted = "container app: CrashLoopBackOff", true
 		}
+		if a.nodeDied && now.Before(a.disturbed) && n == a.replicas {
+			p.Deleting, p.Node, p.Ending, p.Grace = true, "dead", a.began, 30*time.Second
+		}
 		pods = append(pods, p)
+	}
+	if a.creating {
+		pods = append(pods, pod("creating"))
 	}
 	if n < a.replicas-a.lacks && (!a.recreate || a.ending(now)) && a.oldStamps != nil {
 		pods = append(pods, workload.Pod{Name: a.ref.Name + "-old", Node: "node-" + a.ref.Name + "-old", Stamps: a.oldStamps, Ready: a.serving, Deleting: a.recreate, Ending: a.began, Grace: a.ends})

@@ -162,7 +162,7 @@ func TestStory_ScaledToNothingWhileItCrashes(t *testing.T) {
 	w := fleet(t, 4)
 	w.tell("The first of four Deployments crashes, and is scaled to nothing before it has failed.", false)
 	w.edit(web, w.content(crashes))
-	w.pass(settle + 15*time.Second)
+	w.pass(settle + 20*time.Second)
 	w.mute(w.deployment("shop", "web-app"))
 	w.pass(24 * time.Hour)
 	w.checkRolled(1)
