@@ -94,7 +94,7 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 		state.well = time.Time{}
 		return mute, "", Verdict{}
 	}
-	if state.wellFor(now) >= limits.Soak {
+	if !state.well.IsZero() && state.wellFor(now) >= limits.Soak {
 		state.lastWell = now
 	}
 	state.hear(status, limits, now)

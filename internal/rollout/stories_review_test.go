@@ -235,3 +235,16 @@ func (w *world) each(do func(*app)) {
 		do(w.apps[ref])
 	}
 }
+
+func TestStory_WithoutASoakAStandstillFails(t *testing.T) {
+	w := fleet(t, 4)
+	w.limits.Soak, w.limits.FirstSoak = 0, 0
+	w.lead()
+	w.pass(time.Minute)
+	w.tell("With --soak=0s the new pods of the first wait for ever: it fails after the deadline, and halts.", false)
+	w.edit(web, w.content(waits))
+	w.deployment("shop", "web-app").deadline = 0 // of its own
+	w.pass(time.Hour)
+	w.checkRolled(1)
+	w.checkHalts(1)
+}
