@@ -41,6 +41,8 @@ type fleet struct {
 	retold bool
 	// steady is how long a rollout has to stay well, so how long a step takes at least.
 	steady time.Duration
+	// serves tells by its object whether one serves as well as it can.
+	serves func(*unstructured.Unstructured) bool
 }
 
 // member is one workload of a fleet.
@@ -53,6 +55,10 @@ type member struct {
 	probe    bool
 	minReady int
 	order    string
+	// grace is for how many seconds its Pods may end; 0: one.
+	grace int
+	// seat is a resource of which each of its Pods wants one (giveSeats).
+	seat string
 }
 
 // ill is the manner of an app that never runs.
@@ -72,7 +78,7 @@ func newFleet(t *testing.T, size int, like func(i int) member) *fleet {
 // openFleet makes a fleet of nothing yet.
 func openFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{Trial: court.Trial(t), t: t, edits: new(int), steady: soak}
+	f := &fleet{Trial: court.Trial(t), t: t, edits: new(int), steady: soak, serves: timeline.RolledOut}
 	f.space = court.Run.Existing(t, f.Namespace)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -132,7 +138,7 @@ var kinds = map[string]string{
 
 func (m member) manifest(t *testing.T, app string) *unstructured.Unstructured {
 	t.Helper()
-	probe, annotations, spec := "", "", m.spec
+	probe, annotations, resources, spec := "", "", "", m.spec
 	if m.kind == "" {
 		m.kind = "Deployment"
 	}
@@ -149,6 +155,9 @@ func (m member) manifest(t *testing.T, app string) *unstructured.Unstructured {
 	if m.order != "" {
 		annotations = fmt.Sprintf("configstamp.dev/order: %q", m.order)
 	}
+	if m.seat != "" {
+		resources = fmt.Sprintf("resources: {limits: {%s: 1}},", m.seat)
+	}
 	text := fmt.Sprintf(`
 apiVersion: apps/v1
 kind: %[6]s
@@ -156,16 +165,17 @@ metadata: {name: %[1]s, annotations: {%[4]s}}
 spec: {%[7]s, selector: {matchLabels: {app: %[1]s}}, template: {
   metadata: {labels: {app: %[1]s}},
   spec: {
-    terminationGracePeriodSeconds: 1,
+    terminationGracePeriodSeconds: %[8]d,
     automountServiceAccountToken: false,
     containers: [{
       name: app, image: %[5]s, imagePullPolicy: Never, args: [%[2]s],
       envFrom: [{configMapRef: {name: setting}}],
+      %[9]s
       %[3]s
     }]
   }
 }}
-`, app, m.manner, probe, annotations, appImage, m.kind, spec)
+`, app, m.manner, probe, annotations, appImage, m.kind, spec, max(1, m.grace), resources)
 	object := &unstructured.Unstructured{}
 	encoded, err := yaml.YAMLToJSON([]byte(text))
 	harness.Must(t, err)

@@ -10,7 +10,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/configstamp/configstamp/e2e/harness"
-	"github.com/configstamp/configstamp/e2e/rollouts/timeline"
 )
 
 // What a fleet is to show. Whatever is wrong fails the fleet's test.
@@ -18,7 +17,7 @@ import (
 // patience is how long something may take that needs many Pods.
 const patience = 4 * time.Minute
 
-// wantServing waits until every workload is rolled out.
+// wantServing waits until every workload is rolled out, or serves as well as it can.
 func (f *fleet) wantServing() {
 	f.t.Helper()
 	f.space.EventuallyIn(patience, "waiting for the fleet to be rolled out", func() error {
@@ -27,7 +26,7 @@ func (f *fleet) wantServing() {
 			if err != nil {
 				return err
 			}
-			if !timeline.RolledOut(object) && !slices.Contains(f.ill, name) {
+			if !f.serves(object) && !slices.Contains(f.ill, name) {
 				return fmt.Errorf("%s is not: %v", name, object.Object["status"])
 			}
 		}

@@ -310,7 +310,7 @@ func (d *driver) decide(a *app, f *rollout.Facts, look func(workload.Ref, *rollo
 				f.Pods.Access, f.Pods.Selector = rollout.Unselected, ""
 			case d.w.now.Before(d.w.unread):
 				f.Pods.Access = rollout.Unread
-			case d.w.forbidden == a.ref.Namespace:
+			case d.w.forbids(a):
 				f.Pods.Access = rollout.Forbidden
 			default:
 				f.Pods.All = a.pods(d.w.now)

@@ -33,11 +33,14 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 	if began.IsZero() && status.Phase == workload.Failed {
 		began = status.FailedAt // not even a pod could be made, or none may be seen
 	}
-	blind := f.Pods.Access != Seen && !f.wellSince(soak, now)
+	blind := f.Pods.Access == Unread || f.Pods.Access != Seen && !f.wellSince(soak, now)
+	if f.Pods.Access == Unread {
+		began = now // soak and deadline begin anew
+	}
 	if began.IsZero() && (blind || status.Phase == workload.Rolling) { // nobody can see when, or no pod is made yet
 		if began = status.Current; began.IsZero() {
 			after := now.Add(-p.limits.RolloutDeadline)
-			if blind && status.Phase != workload.RolledOut || slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return pod.Deleting }) {
+			if blind && status.Phase != workload.RolledOut || f.Broken() != "" || slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return pod.Deleting }) {
 				after = time.Time{} // nor does it tell how long ago
 			}
 			began = recent(concerned, after) // it may be by what changed

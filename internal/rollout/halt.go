@@ -171,13 +171,14 @@ func (p *Plan) fall(r *record, now time.Time) {
 	}
 }
 
-// heal forgets what a workload has failed with, and is healthy with now.
+// heal forgets what a workload has failed with of the sources with which it is healthy now: with
+// the same, or with what they hold since.
 func (p *Plan) heal(r *record, f *Facts) {
 	if r.fallen == nil {
 		return
 	}
 	for at, was := range r.fallen.with {
-		if f.carries(at.Source, was.content) {
+		if f.carries(at.Source, was.content) || f.carries(at.Source, p.cluster.Content(at)) {
 			p.forgive(at, r)
 			delete(r.fallen.with, at)
 		}

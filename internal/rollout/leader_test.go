@@ -1,10 +1,12 @@
 package rollout_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // A Knative Service crashes after three seconds, again and again. Its pods cannot be selected,
@@ -19,7 +21,7 @@ func TestLeader_ReadyForAMomentIsNotHealthy(t *testing.T) {
 	w.pass(2 * time.Minute)
 	w.edit(web, w.content(flaps))
 	w.pass(time.Minute)
-	for up := false; !up; up, _ = api.up(w.now) {
+	for up := false; !up; up, _ = api.upNow(w.now) {
 		w.pass(time.Second)
 	}
 	w.lead()
@@ -74,4 +76,74 @@ func TestAFixOfWhatWeHaveBegunGoesAtOnce(t *testing.T) {
 	if len(w.untrue(begun)) > 0 {
 		w.errorf("the fix waits for a slot that its workload has")
 	}
+}
+
+// A StatefulSet waits for a pod that is broken by the content before. A new leader, long after the
+// edit, still takes it for the one that tries the content: it has not shown how that does.
+func TestLeader_AStatefulSetThatWaitsForItsBrokenPodIsOnTrial(t *testing.T) {
+	w := newWorld(t, 1)
+	db := w.add(newApp(statefulSetKind, "shop", "db", "web"))
+	db.ordered, db.freed = true, 1000*time.Hour
+	others := []*app{w.add(deployment("shop", "api", "web")), w.add(deployment("shop", "cart", "web"))}
+	pause := func(is bool) {
+		for _, a := range others {
+			a.paused, a.held = is, is
+			w.see(a)
+		}
+	}
+	w.lead()
+	pause(true)
+	w.pass(2 * time.Minute)
+	w.edit(web, w.content(crashes))
+	w.pass(5 * time.Minute)
+	w.edit(web, w.content(crashes))
+	w.pass(time.Hour)
+	pause(false)
+	w.pass(time.Minute)
+	w.checkRolled(1)
+	w.lead()
+	w.pass(time.Hour)
+	w.checkRolled(1)
+}
+
+// A workload crashes again and again. A new leader finds it rolled out, as its status has it for a
+// moment, and cannot list its pods for almost a minute: that proves nothing.
+func TestLeader_WhatCannotBeReadIsNotHealthy(t *testing.T) {
+	w := fleet(t, 4)
+	w.limits.FirstSoak = 0
+	w.edit(web, w.content(flaps))
+	w.pass(10 * time.Minute)
+	crashing := w.apps[w.order[slices.IndexFunc(w.order, func(ref workload.Ref) bool { return len(w.untrue(w.apps[ref])) == 0 })]]
+	for up := false; !up; up, _ = crashing.upNow(w.now) {
+		w.pass(100 * time.Millisecond)
+	}
+	w.unread = w.now.Add(55 * time.Second)
+	w.lead()
+	w.pass(time.Hour)
+	w.checkRolled(1)
+}
+
+// The last of a change fails, which halts nobody, and recovers. The edit after it is put back: what
+// has failed with that content, and was well since with what the source held, halts nothing.
+func TestWhatWasWellSinceHaltsNoContentThatIsPutBack(t *testing.T) {
+	w := fleet(t, 4)
+	last := 10
+	slow := w.apps[w.order[0]]
+	slow.order, slow.hangs = &last, true
+	for _, ref := range w.order[1:] {
+		place := 1
+		w.apps[ref].order = &place
+	}
+	good := w.content(fine)
+	w.edit(web, good)
+	w.pass(time.Hour)
+	slow.hangs, slow.until = false, w.now
+	w.follow(slow)
+	w.pass(time.Hour)
+	w.edit(web, w.content(fine))
+	w.pass(time.Hour)
+	w.checkRolled(4)
+	w.edit(web, good)
+	w.pass(time.Hour)
+	w.checkRolled(4)
 }

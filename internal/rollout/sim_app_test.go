@@ -18,8 +18,8 @@ const (
 	fine    fate = iota
 	crashes      // every new pod crashes
 	waits        // the new pods cannot be scheduled: they never fail by themselves
-	flaps        // they are ready for three seconds, and crash then, again and again
-	fades        // so they do after fifteen
+	flaps        // they are ready for content.up, and crash then, again and again, for ten seconds
+	fades        // so they do for thirty
 )
 
 // content is what one version of a source, or of several replicated ones, holds.
@@ -27,6 +27,7 @@ type content struct {
 	*checksum.Content
 	number  int  // the same number is the same content
 	bad     fate // fine: it is good
+	up      time.Duration
 	copies  int  // in how many namespaces it was written at once
 	resumed bool // somebody let it go on, knowing that it is bad
 }
@@ -42,6 +43,8 @@ type app struct {
 	recreate        bool          // all old pods go before new ones come
 	ends            time.Duration // and take so long
 	lacks           int           // of its replicas, which find no node
+	ordered         bool          // nothing is rolled while one of its pods is broken (OrderedReady)
+	freed           time.Duration // after which time a person deletes such a pod
 	stumbles        time.Duration // for how long each new pod crashes first
 	minReady        time.Duration // which pace includes
 	nodeDied        bool          // what disturbs it is a node that does not answer: no pod is made in its pod's place
@@ -64,7 +67,10 @@ type app struct {
 	began      time.Time
 	made       time.Time // again, after it was deleted; zero: it was not
 	fate       fate
-	until      time.Time // when crashing and waiting ends by itself; zero: never
+	until      time.Time         // when crashing and waiting ends by itself; zero: never
+	up         time.Duration     // of what flaps
+	stuck      time.Time         // until when nothing of it is made; zero: no broken pod was in the way
+	jam        map[string]string // the stamps of the pod in the way
 	promoted   time.Time
 	aborted    time.Time
 	drained    time.Time // when its pods were made anew on another node
@@ -98,7 +104,7 @@ func (a *app) name() string { return a.ref.Namespace + "/" + a.ref.Name }
 // sort says what is special about it.
 func (a *app) sort() string {
 	text := a.ref.Kind.Name
-	for name, is := range map[string]bool{"recreate": a.recreate, "broken": a.broken, "allergic": a.allergic, "hangs": a.hangs, "canary": a.canary, "mute": !a.muted.IsZero(), "generates": a.generates, "outside": a.neverServed} {
+	for name, is := range map[string]bool{"recreate": a.recreate, "broken": a.broken, "allergic": a.allergic, "hangs": a.hangs, "canary": a.canary, "ordered": a.ordered, "mute": !a.muted.IsZero(), "generates": a.generates, "outside": a.neverServed} {
 		if is {
 			text += " " + name
 		}
@@ -121,7 +127,7 @@ func (a *app) reports() bool { return a.muted.IsZero() && !a.silent() }
 func (a *app) ready(now time.Time) (n int, since time.Time) {
 	start := a.starts()
 	if a.flaps() {
-		up, since := a.up(now)
+		up, since := a.upNow(now)
 		if !up {
 			return 0, since
 		}
@@ -150,12 +156,34 @@ func (a *app) ready(now time.Time) (n int, since time.Time) {
 	return min(done*a.batch, most), start.Add(time.Duration(done) * a.pace)
 }
 
-// starts is when the first new pod is made: with recreate, when all old ones have ended.
+// starts is when the first new pod is made: with recreate, when all old ones have ended; of what
+// is ordered, when no broken one is in the way.
 func (a *app) starts() time.Time {
+	if a.stuck.After(a.began) {
+		return a.stuck
+	}
 	if a.recreate && !a.began.IsZero() {
 		return a.began.Add(a.ends)
 	}
 	return a.began
+}
+
+// jammed reports whether a pod that is broken is in the way of its rollout.
+func (a *app) jammed(now time.Time) bool { return now.Before(a.stuck) }
+
+// inTheWay is until when a pod of its newest revision is broken; zero: none is.
+func (a *app) inTheWay(now time.Time) (until time.Time) {
+	const forEver = 1000 * time.Hour
+	up, _ := a.upNow(now)
+	switch {
+	case a.jammed(now):
+		return a.stuck
+	case a.flaps() && !up, (a.fate == crashes || a.fate == waits) && a.until.IsZero():
+		return now.Add(forEver)
+	case (a.fate == crashes || a.fate == waits) && now.Before(a.until):
+		return a.until
+	}
+	return time.Time{}
 }
 
 // ending reports whether its old pods are yet to go, and no new one is made.
@@ -167,13 +195,13 @@ func (a *app) flaps() bool { return a.fate == flaps || a.fate == fades }
 // flapping is for how long a revision that flaps is up each time, and how often.
 func (a *app) flapping() (ready, period time.Duration) {
 	if a.fate == fades {
-		return 15 * time.Second, 45 * time.Second
+		return a.up, a.up + 30*time.Second
 	}
-	return 3 * time.Second, 13 * time.Second
+	return a.up, a.up + 10*time.Second
 }
 
-// up is where a revision that flaps is: up, or crashing.
-func (a *app) up(now time.Time) (up bool, since time.Time) {
+// upNow is where a revision that flaps is: up, or crashing.
+func (a *app) upNow(now time.Time) (up bool, since time.Time) {
 	ready, period := a.flapping()
 	age := now.Sub(a.starts())
 	if age < 0 {
@@ -212,7 +240,7 @@ func (a *app) status(now time.Time) workload.Status {
 	updated, old := min(n+a.batch, a.replicas), 0
 	switch {
 	case a.ending(now):
-		updated = 0
+		updated, s.Old = 0, a.jammed(now)
 	case n == a.replicas-a.lacks || a.flaps():
 		updated = a.replicas
 	case !a.recreate:
@@ -220,6 +248,9 @@ func (a *app) status(now time.Time) workload.Status {
 	}
 	if a.serving && !a.recreate {
 		old = a.replicas - updated
+	}
+	if a.jammed(now) {
+		old = max(0, old-1)
 	}
 	switch {
 	case !a.aborted.IsZero():
@@ -243,6 +274,7 @@ func (a *app) status(now time.Time) workload.Status {
 	s.Updated, s.Available = int32(updated), int32(n+old)
 	s.Gentle = s.Available >= 2 && !a.recreate
 	s.Deadline = a.deadline > 0 && s.Phase != workload.RolledOut
+	s.Ordered = a.ordered
 	if !a.counts() {
 		s.Wanted, s.Updated, s.Available, s.Missing, s.Old, s.Gentle = 0, 0, 0, 0, false, false
 	}
@@ -267,7 +299,7 @@ func (a *app) nextChange(now time.Time) (next time.Time) {
 		}
 	case a.flaps():
 		ready, period := a.flapping()
-		if up, from := a.up(now); up {
+		if up, from := a.upNow(now); up {
 			soonest(from.Add(ready))
 		} else {
 			soonest(from.Add(period))
@@ -291,7 +323,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 		return workload.Pod{Name: a.ref.Name + "-" + name, Node: "node-" + a.ref.Name + "-" + name, Stamps: a.stamps, Created: a.began.Truncate(time.Second)}
 	}
 	n, since := a.ready(now)
-	up, from := a.up(now)
+	up, from := a.upNow(now)
 	if a.flaps() && up {
 		p := pod("new")
 		p.Ready, p.Started, p.Restarted = true, from.Truncate(time.Second), from.After(a.starts())
@@ -327,6 +359,11 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 		}
 		pods = append(pods, p)
 	}
+	if a.jammed(now) {
+		p := pod("jam")
+		p.Stamps, p.Created, p.Restarted, p.Trouble = a.jam, a.began.Add(-time.Minute).Truncate(time.Second), true, "container app: CrashLoopBackOff"
+		pods = append(pods, p)
+	}
 	if a.creating {
 		pods = append(pods, pod("creating"))
 	}
@@ -350,9 +387,28 @@ func (a *app) begin(now time.Time, how fate, until time.Time) {
 	if n, since := a.ready(now); n > 0 && !a.flaps() && a.muted.IsZero() {
 		a.serving = !a.recreate && !since.After(now)
 	}
+	a.jams(now)
 	a.generation++
 	a.began, a.fate, a.until, a.promoted, a.aborted = now, how, until, time.Time{}, time.Time{}
-	a.failed, a.harmless = false, how == fine
+	a.failed, a.harmless = false, how == fine && !a.jammed(now)
+	if c := a.harm(); c != nil {
+		a.up = c.up
+	}
+}
+
+// jams has a broken pod of what is ordered be in the way of the revision that begins, until it
+// recovers, or somebody deletes it. It is called after the new stamps were given.
+func (a *app) jams(now time.Time) {
+	until := a.inTheWay(now)
+	switch {
+	case !a.ordered || until.IsZero() || a.oldStamps == nil:
+		a.stuck, a.jam = time.Time{}, nil
+	case !a.jammed(now):
+		a.jam, a.stuck = a.oldStamps, until
+		if by := now.Add(a.freed); by.Before(until) {
+			a.stuck = by
+		}
+	}
 }
 
 // stamp has the template carry some contents.
@@ -379,12 +435,20 @@ func (a *app) records() checksum.Records {
 	return checksum.Records{Stamps: maps.Clone(a.stamps), Declined: a.declinedText()}
 }
 
+// harm is what it carries that is bad, of several what harms first; nil: nothing is.
+func (a *app) harm() (worst *content) {
+	for _, source := range a.sources {
+		if c := a.carried[source]; c != nil && c.bad != fine && (worst == nil || c.up < worst.up) {
+			worst = c
+		}
+	}
+	return worst
+}
+
 // badness is what its contents do to its pods.
 func (a *app) badness() fate {
-	for _, source := range a.sources {
-		if c := a.carried[source]; c != nil && c.bad != fine {
-			return c.bad
-		}
+	if c := a.harm(); c != nil {
+		return c.bad
 	}
 	return fine
 }

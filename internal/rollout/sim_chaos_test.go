@@ -16,19 +16,45 @@ func (w *world) change(n int) {
 	at := places[draw.IntN(len(places))]
 	bad := fine
 	if draw.IntN(4) == 0 {
-		bad = []fate{crashes, waits, flaps}[draw.IntN(3)]
+		bad = []fate{crashes, waits, flaps, fades}[draw.IntN(4)]
 	}
 	if at.Source == source("trust") {
 		w.replicate(n, bad)
 		return
 	}
-	w.write(n, at, w.content(bad))
+	w.write(n, at, w.drawn(n, bad, w.soakOf(at)))
 	if draw.IntN(4) == 0 {
 		next := places[draw.IntN(len(places))]
 		if next.Namespace == at.Namespace && next != at && next.Source != source("trust") {
 			w.write(n, next, w.content(fine))
 		}
 	}
+}
+
+// drawn is a new content. One that fades does so after any time; if that is longer than one may
+// have to stay well, it may reach all.
+func (w *world) drawn(n int, bad fate, soak time.Duration) *content {
+	c, draw := w.content(bad), w.random("fades", n)
+	if bad == fades {
+		if c.up = time.Duration(1+draw.Int64N(int64(soak/time.Second)-1)) * time.Second; draw.IntN(4) == 0 {
+			c.up, c.resumed = soak+time.Duration(draw.IntN(600))*time.Second, true
+		}
+	}
+	return c
+}
+
+// soakOf is for how long the first of those that use a source has to stay well at least.
+func (w *world) soakOf(at rollout.SourceRef) time.Duration {
+	concerned := 0
+	for _, ref := range w.bySource[at] {
+		if a := w.apps[ref]; a.served() && a.reports() && !a.paused {
+			concerned++
+		}
+	}
+	if concerned < 5 { // some may be gone soon
+		return w.limits.Soak
+	}
+	return max(w.limits.Soak, w.limits.FirstSoak)
 }
 
 // places are the sources that somebody uses, sorted.
@@ -72,7 +98,7 @@ func (w *world) replicate(n int, bad fate) {
 			copies = append(copies, at)
 		}
 	}
-	draw, c := w.random("replicate", n), w.content(bad)
+	draw, c := w.random("replicate", n), w.drawn(n, bad, w.limits.Soak)
 	was := w.contents[copies[0]]
 	c.copies = len(copies)
 	spread := func(c *content) {
@@ -254,6 +280,7 @@ func (w *world) mendAll() {
 		for _, ref := range w.order {
 			a := w.apps[ref]
 			a.broken, a.hangs, a.allergic, a.paused, a.optedOut, a.refusals, a.lacks = false, false, false, false, false, 0, 0
+			a.stuck = time.Time{}
 			if a.promotes = 5 * time.Minute; a.suspended(w.now) || !a.aborted.IsZero() {
 				a.aborted, a.promoted = time.Time{}, w.now
 			}

@@ -110,7 +110,7 @@ func (w *world) sayEdit(at rollout.SourceRef, was, is *content) {
 	case was != nil && was.bad != fine && is.number < was.number:
 		what = "is put back"
 	case is.bad != fine:
-		what = "is edited badly: " + map[fate]string{crashes: "pods crash with it", waits: "pods wait for ever with it", flaps: "pods crash after three seconds with it", fades: "pods crash after fifteen seconds with it"}[is.bad]
+		what = "is edited badly: " + map[fate]string{crashes: "pods crash with it", waits: "pods wait for ever with it", flaps: "pods crash after three seconds with it", fades: fmt.Sprintf("pods crash after %s with it", is.up)}[is.bad]
 	case was != nil && was.bad != fine:
 		what = "is mended"
 	}

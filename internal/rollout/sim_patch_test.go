@@ -109,7 +109,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 		how, until = crashes, w.now.Add(a.stumbles)
 	}
 	a.begin(w.now, how, until)
-	a.harmless = harmless && !a.generates
+	a.harmless = harmless && !a.generates && !a.jammed(w.now)
 	a.byUs, a.leader = byUs, w.leaders
 	if a.driven { // by others for long, by us as quickly as others
 		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
@@ -178,10 +178,13 @@ func (w *world) underWay(a *app) bool {
 	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.promoted.IsZero() || !a.aborted.IsZero() {
 		return false // a canary that a person promotes asks nobody
 	}
-	if a.ref.Namespace == w.forbidden && a.leader < w.leaders {
+	if w.forbids(a) && a.leader < w.leaders {
 		return false // a new leader cannot know
 	}
 	age := w.now.Sub(a.began)
+	if !a.stuck.IsZero() {
+		return age < w.limits.RolloutDeadline
+	}
 	if n, _ := a.ready(w.now); n == a.replicas-a.lacks && !a.flaps() {
 		return false
 	}
@@ -302,7 +305,7 @@ func (w *world) ended(a *app, how checksum.Reason, why string) {
 // one had that others roll, or who led before. In a namespace whose pods cannot be listed, nobody
 // sees that one waits for a node.
 func (w *world) fails(a *app, why string) {
-	if a.harmless && a.byUs && a.level > 0 && a.leader == w.leaders && !a.hadFailed && a.ref.Namespace != w.forbidden {
+	if a.harmless && a.byUs && a.level > 0 && a.leader == w.leaders && !a.hadFailed && !w.forbids(a) {
 		w.errorf("%s (%s) has failed, and nothing is wrong with it: %s", a.name(), a.sort(), why)
 	}
 	a.hadFailed = true

@@ -141,6 +141,9 @@ func (w *world) populate(draw *rand.Rand) {
 	}
 	if draw.IntN(4) == 0 {
 		w.forbidden = "ns-0"
+		if w.random("rights", 0).IntN(3) == 0 {
+			w.forbidden = everywhere
+		}
 	}
 	trust := w.content(fine) // replicated everywhere
 	for at := range w.contents {
@@ -211,6 +214,9 @@ func (w *world) ordinary(a *app) {
 	case 3:
 		a.minReady = time.Duration(10+draw.IntN(60)) * time.Second
 		a.batch, a.pace = a.replicas, a.pace+a.minReady
+	}
+	if a.ref.Kind == statefulSetKind && !a.recreate {
+		a.ordered, a.freed = draw.IntN(2) == 0, time.Duration(1+draw.IntN(60))*time.Minute
 	}
 }
 

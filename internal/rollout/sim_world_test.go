@@ -39,7 +39,7 @@ type world struct {
 	all      map[int]*content
 
 	unread    time.Time // until when no pods can be listed
-	forbidden string    // a namespace in which they never can
+	forbidden string    // a namespace in which they never can; everywhere
 	flaky     bool      // workloads and the API server fail by themselves
 	mended    bool      // nothing goes wrong any more
 	errors    int
@@ -50,6 +50,14 @@ type world struct {
 	stats
 	log  *log
 	slow func(workload.Ref) bool // whose look does not begin
+}
+
+// everywhere is all namespaces.
+const everywhere = "*"
+
+// forbids reports whether the pods of a workload can never be listed.
+func (w *world) forbids(a *app) bool {
+	return w.forbidden == everywhere || w.forbidden == a.ref.Namespace
 }
 
 // newWorld is a cluster without workloads, in which nobody leads yet.
@@ -98,7 +106,7 @@ func (w *world) at(wait time.Duration, do func()) {
 // content is a new one. All that hold the same number hold the same.
 func (w *world) content(bad fate) *content {
 	number := len(w.all) + 1
-	c := &content{Content: configMap(number, nil), number: number, bad: bad}
+	c := &content{Content: configMap(number, nil), number: number, bad: bad, up: map[fate]time.Duration{flaps: 3 * time.Second, fades: 15 * time.Second}[bad]}
 	w.all[number] = c
 	return c
 }
@@ -263,7 +271,7 @@ func (w *world) lead() {
 func (w *world) forgive() {
 	for number, victims := range w.victims {
 		unseen := func(v victim) bool {
-			return v.a.ref.Namespace == w.forbidden
+			return w.forbids(v.a)
 		}
 		if slices.ContainsFunc(victims, unseen) {
 			w.forgiven[number]++

@@ -13,6 +13,9 @@ func TestStory_WhatMustNotHalt(t *testing.T) {
 			do(n, w.apps[ref])
 		}
 	}
+	lackOne := func(w *world) {
+		each(w, func(_ int, a *app) { a.lacks = 1 })
+	}
 	for sentence, c := range map[string]struct {
 		before, during func(w *world)
 	}{
@@ -41,7 +44,7 @@ func TestStory_WhatMustNotHalt(t *testing.T) {
 			each(w, func(_ int, a *app) { w.lose(a, 1) })
 			w.at(20*time.Minute, func() { each(w, func(_ int, a *app) { w.lose(a, 0) }) })
 		}},
-		"all are scaled to half, and back": {during: func(w *world) {
+		"all, which lack a pod, are scaled to half, and back": {before: lackOne, during: func(w *world) {
 			each(w, func(_ int, a *app) { w.scale(a, 2) })
 			w.at(10*time.Minute, func() { each(w, func(_ int, a *app) { w.scale(a, 4) }) })
 		}},
@@ -52,10 +55,10 @@ func TestStory_WhatMustNotHalt(t *testing.T) {
 			each(w, func(_ int, a *app) { w.mute(a) })
 			w.at(10*time.Minute, func() { each(w, func(_ int, a *app) { w.unmute(a) }) })
 		}},
-		"an autoscaler scales all the time": {during: func(w *world) {
-			for step := range 60 {
+		"an autoscaler scales all, which lack a pod": {before: lackOne, during: func(w *world) {
+			for step := range 90 { // up for a minute, down for a quarter of an hour
 				w.at(time.Duration(step)*20*time.Second, func() {
-					each(w, func(n int, a *app) { w.scale(a, 2+(n+step)%5) })
+					each(w, func(_ int, a *app) { w.scale(a, map[bool]int{true: 6, false: 2}[step%45 < 3]) })
 				})
 			}
 		}},

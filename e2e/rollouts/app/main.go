@@ -3,6 +3,8 @@
 //
 //	app strict    exits at once, as an application that checks its configuration
 //	app late      exits after three seconds, as one that uses it only then
+//	app later     exits after fifteen seconds
+//	app slow      exits at once; with a good one it takes fifteen seconds to end
 //	app needy     exits at once, unless the Service "dependency" answers
 //	app lenient   goes on
 //
@@ -15,7 +17,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -28,9 +32,11 @@ func main() {
 
 func run() error {
 	if len(os.Args) != 2 {
-		return errors.New("want one word: strict, late, needy or lenient")
+		return errors.New("want one word: strict, late, later, slow, needy or lenient")
 	}
-	manner, known := map[string]func() error{"strict": exit, "late": exitLater, "needy": ask, "lenient": goOn}[os.Args[1]]
+	manner, known := map[string]func() error{
+		"strict": exit, "late": exitAfter(3 * time.Second), "later": exitAfter(15 * time.Second), "slow": exit, "needy": ask, "lenient": goOn,
+	}[os.Args[1]]
 	if !known {
 		return fmt.Errorf("there is no %q", os.Args[1])
 	}
@@ -38,6 +44,9 @@ func run() error {
 		if err := manner(); err != nil {
 			return err
 		}
+	}
+	if os.Args[1] == "slow" {
+		go endAfter(15 * time.Second)
 	}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "at your service") })
 	server := &http.Server{Addr: ":3000", Handler: handler, ReadHeaderTimeout: 5 * time.Second}
@@ -48,12 +57,23 @@ var errSetting = errors.New("there is a mistake in SETTING")
 
 func exit() error { return errSetting }
 
-func exitLater() error {
-	time.AfterFunc(3*time.Second, func() {
-		fmt.Fprintln(os.Stderr, "app:", errSetting)
-		os.Exit(1)
-	})
-	return nil
+func exitAfter(wait time.Duration) func() error {
+	return func() error {
+		time.AfterFunc(wait, func() {
+			fmt.Fprintln(os.Stderr, "app:", errSetting)
+			os.Exit(1)
+		})
+		return nil
+	}
+}
+
+// endAfter ends a while after it was asked to.
+func endAfter(wait time.Duration) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	<-asked
+	time.Sleep(wait)
+	os.Exit(0)
 }
 
 func ask() error {
