@@ -156,7 +156,7 @@ func (m member) manifest(t *testing.T, app string) *unstructured.Unstructured {
 		annotations = fmt.Sprintf("configstamp.dev/order: %q", m.order)
 	}
 	if m.seat != "" {
-		resources = fmt.Sprintf("resources: {limits: {%s: 1}},", m.seat)
+		resources = fmt.Sprintf("resources: {limits: {%s: \"1\"}},", m.seat)
 	}
 	text := fmt.Sprintf(`
 apiVersion: apps/v1

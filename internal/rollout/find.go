@@ -38,7 +38,7 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 		began = now // soak and deadline begin anew
 	}
 	if began.IsZero() && (blind || status.Phase == workload.Rolling) { // nobody can see when, or no pod is made yet
-		if began = status.Current; began.IsZero() {
+		if began = status.Current; began.IsZero() || status.Phase == workload.Rolling { // which may be of the revision before
 			after := now.Add(-p.limits.RolloutDeadline)
 			if blind && status.Phase != workload.RolledOut || f.Broken() != "" || slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return pod.Deleting }) {
 				after = time.Time{} // nor does it tell how long ago

@@ -68,6 +68,7 @@ type app struct {
 	made       time.Time // again, after it was deleted; zero: it was not
 	fate       fate
 	until      time.Time         // when crashing and waiting ends by itself; zero: never
+	current    time.Time         // when the revision before became current
 	up         time.Duration     // of what flaps
 	stuck      time.Time         // until when nothing of it is made; zero: no broken pod was in the way
 	jam        map[string]string // the stamps of the pod in the way
@@ -240,7 +241,7 @@ func (a *app) status(now time.Time) workload.Status {
 	updated, old := min(n+a.batch, a.replicas), 0
 	switch {
 	case a.ending(now):
-		updated, s.Old = 0, a.jammed(now)
+		updated, s.Old, s.Current = 0, a.jammed(now), a.current // it has made nothing yet
 	case n == a.replicas-a.lacks || a.flaps():
 		updated = a.replicas
 	case !a.recreate:
@@ -387,7 +388,9 @@ func (a *app) begin(now time.Time, how fate, until time.Time) {
 	if n, since := a.ready(now); n > 0 && !a.flaps() && a.muted.IsZero() {
 		a.serving = !a.recreate && !since.After(now)
 	}
-	a.jams(now)
+	if a.jams(now); !a.ending(now) {
+		_, a.current = a.ready(now)
+	}
 	a.generation++
 	a.began, a.fate, a.until, a.promoted, a.aborted = now, how, until, time.Time{}, time.Time{}
 	a.failed, a.harmless = false, how == fine && !a.jammed(now)

@@ -182,8 +182,8 @@ func (w *world) underWay(a *app) bool {
 		return false // a new leader cannot know
 	}
 	age := w.now.Sub(a.began)
-	if !a.stuck.IsZero() {
-		return age < w.limits.RolloutDeadline
+	if !a.stuck.IsZero() && age >= w.limits.RolloutDeadline {
+		return false // it has lost its slot, and nobody asks whether it may go on
 	}
 	if n, _ := a.ready(w.now); n == a.replicas-a.lacks && !a.flaps() {
 		return false
