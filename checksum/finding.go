@@ -15,7 +15,7 @@ type Finding struct {
 	// where others are pinned.
 	Key string
 	// Text is the fault, for UnreadableSetting; the installation, for Claimed; of a near
-	// miss, what to do; for NotPinned, why; for UndoTaken, of when; for PauseTakenBack, of when, and what stands there.
+	// miss, what to do; for NotPinned, why; for UndoTaken, of when.
 	Text string
 	// Place is where a near miss stands.
 	Place Origin

@@ -32,36 +32,9 @@ const (
 	SnapshotResults
 	// Forecasts is no metric: nothing counts what a forecast tells.
 	Forecasts
-	// Queues, Holds, Halts and Obstacles are configstamp_namespace_workloads{state}, each a
-	// state: workloads wait for this reason.
-	Queues
-	Holds
-	Halts
-	Obstacles
+	// Waiting is configstamp_waiting_workloads{reason} and configstamp_waiting_age_seconds{reason}.
+	Waiting
 )
-
-// Waiting is configstamp_waiting_workloads{reason} and configstamp_waiting_age_seconds{reason}:
-// the reasons of all states.
-const Waiting = Queues | Holds | Halts | Obstacles
-
-// State is what a workload is in that waits. States are few, so that there may be series of
-// each for many namespaces.
-type State struct {
-	Label   string
-	Of      Metrics // the reasons
-	Meaning string
-}
-
-// states are all states. Nothing changes them.
-var states = [...]State{ //nolint:gochecknoglobals // see above
-	{"waiting", Queues, "it waits for its turn, and goes on by itself"},
-	{"held", Holds, "a setting of the workload, its Namespace or a source holds it, something that it requires is missing, or its sources are written again and again"},
-	{"halted", Halts, "another workload has failed with the same change, or an undo of it declined the content"},
-	{"blocked", Obstacles, "its stamps cannot be written: another webhook, the size of its annotations or the API server prevents that"},
-}
-
-// States are all states. A workload that waits is in one of them.
-func States() []State { return append([]State(nil), states[:]...) }
 
 // Row is one row of the table. Rows are written without the names of the columns,
 // so that a row that lacks one does not compile.
@@ -95,16 +68,6 @@ func (r Reason) Event() string { return r.row().Event }
 // Label is what metrics call the reason, but for AdmissionReasons, which have the
 // code.
 func (r Reason) Label() string { return r.row().Label }
-
-// State is the label of the state of workloads that wait for the reason, "" if none does.
-func (r Reason) State() string {
-	for _, state := range states {
-		if r.row().In&state.Of != 0 {
-			return state.Label
-		}
-	}
-	return ""
-}
 
 // Reasons is the table.
 func Reasons() []Row { return append([]Row(nil), reasons[NoReason+1:]...) }

@@ -1,7 +1,6 @@
 package checksum_test
 
 import (
-	"math/bits"
 	"regexp"
 	"strings"
 	"testing"
@@ -34,32 +33,6 @@ func TestEveryReasonIsComplete(t *testing.T) {
 		}
 		if row.In&checksum.Waiting != 0 && row.Event == "" {
 			t.Errorf("workloads wait for %s, and no event says so", reason)
-		}
-	}
-}
-
-// A workload that waits is in one state, by whatever label of a reason one looks at it.
-func TestEveryReasonToWaitHasOneState(t *testing.T) {
-	byLabel, used := map[string]string{}, map[string]bool{}
-	for i, row := range checksum.Reasons() {
-		reason := checksum.NoReason + 1 + checksum.Reason(i)
-		if bits.OnesCount16(uint16(row.In&checksum.Waiting)) > 1 {
-			t.Errorf("%s is of several states", reason)
-		}
-		state := reason.State()
-		if (state != "") != (row.In&checksum.Waiting != 0) {
-			t.Errorf("%s has the state %q", reason, state)
-		}
-		if other, known := byLabel[row.Label]; state != "" && known && other != state {
-			t.Errorf("reasons with the label %s have the states %s and %s", row.Label, other, state)
-		}
-		if state != "" {
-			byLabel[row.Label], used[state] = state, true
-		}
-	}
-	for _, state := range checksum.States() {
-		if !used[state.Label] {
-			t.Errorf("no reason has the state %s", state.Label)
 		}
 	}
 }

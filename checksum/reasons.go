@@ -89,8 +89,6 @@ const (
 	RecordingBlocked
 	ChecksumsTakenAway
 	SourceGone
-	Overruled
-	PauseTakenBack
 	StaleByUndo
 	SnapshotLost
 	SnapshotsUnverified
@@ -118,11 +116,11 @@ const (
 
 // reasons is the table. Nothing changes it.
 var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
-	MissingSource:     {"missing-source", Warning, "RolloutHeld", AdmissionReasons | Holds, "missing", "{source} does not exist: pods cannot start without it; it will be stamped once it exists"},
-	MissingKey:        {"missing-key", Warning, "RolloutHeld", AdmissionReasons | Holds, "missing", "{source} has no key {key}: pods cannot start without it; it will be stamped once it exists"},
-	UnreadableSetting: {"unreadable-setting", Warning, "PolicyUnreadable", AdmissionReasons | Holds, "unreadable", "{fault}; nothing {user}restarts until it is fixed"},
-	ObserveMode:       {"observe-mode", Normal, "WouldRollOut", AdmissionReasons | Holds, "observe", "mode is observe: checksums are out of date, and nothing restarts"},
-	TooLarge: {"annotations-too-large", Warning, "AnnotationsTooLarge", AdmissionReasons | AdmissionOutcomes | Obstacles | ReadmissionResults, "oversize",
+	MissingSource:     {"missing-source", Warning, "RolloutHeld", AdmissionReasons | Waiting, "missing", "{source} does not exist: pods cannot start without it; it will be stamped once it exists"},
+	MissingKey:        {"missing-key", Warning, "RolloutHeld", AdmissionReasons | Waiting, "missing", "{source} has no key {key}: pods cannot start without it; it will be stamped once it exists"},
+	UnreadableSetting: {"unreadable-setting", Warning, "PolicyUnreadable", AdmissionReasons | Waiting, "unreadable", "{fault}; nothing {user}restarts until it is fixed"},
+	ObserveMode:       {"observe-mode", Normal, "WouldRollOut", AdmissionReasons | Waiting, "observe", "mode is observe: checksums are out of date, and nothing restarts"},
+	TooLarge: {"annotations-too-large", Warning, "AnnotationsTooLarge", AdmissionReasons | AdmissionOutcomes | Waiting | ReadmissionResults, "oversize",
 		"checksums left out: with them the annotations would exceed 240 KiB, and the API server takes 256 KiB; remove large annotations"},
 	NotProvenFresh: {"not-proven-fresh", Silent, "", AdmissionReasons | AdmissionOutcomes, "deferred",
 		"the present content of the sources could not be read in time; the controller checks this workload again"},
@@ -174,14 +172,14 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 		"the pod template cannot be read: it does not have the form of its kind, or it selects too many keys"},
 	AdmissionFailed: {"admission-failed", Silent, "", AdmissionOutcomes, "failed", "configstamp failed; the object is admitted unchanged"},
 
-	Paused:        {"pause", Normal, "RolloutHeld", Holds, "pause", "configstamp.dev/pause holds it"},
-	OutsideWindow: {"window", Normal, "RolloutHeld", Holds, "window", "configstamp.dev/window holds it until the window opens"},
-	TooSoon:       {"min-interval", Normal, "RolloutHeld", Holds, "min-interval", "configstamp.dev/min-interval has not passed since the newest revision became current"},
-	Paced:         {"pace", Warning, "RolloutsSlowedDown", Holds, "pace", "it rolled too often in ten minutes, because its sources are written again and again"},
-	Turn:          {"turn", Normal, "RolloutHeld", Queues, "turn", "it waits for its turn: a change rolls out in steps, and only a limited number of workloads may roll at once"},
-	Halted:        {"halted", Warning, "RolloutHalted", Halts, "halted", "another workload has failed with the same change, or an undo of it declined the content"},
-	Blocked:       {"blocked", Warning, "RolloutBlocked", Obstacles | ReadmissionResults, "blocked", "configstamp's patch would let another webhook change the workload as well; the event names the fields and says what to do"},
-	Retry:         {"retry", Warning, "ReadmissionFailing", Obstacles, "retry", "the API server refuses the patch, or the webhook does not answer; configstamp keeps trying"},
+	Paused:        {"pause", Normal, "RolloutHeld", Waiting, "pause", "configstamp.dev/pause holds it"},
+	OutsideWindow: {"window", Normal, "RolloutHeld", Waiting, "window", "configstamp.dev/window holds it until the window opens"},
+	TooSoon:       {"min-interval", Normal, "RolloutHeld", Waiting, "min-interval", "configstamp.dev/min-interval has not passed since the newest revision became current"},
+	Paced:         {"pace", Warning, "RolloutsSlowedDown", Waiting, "pace", "it rolled too often in ten minutes, because its sources are written again and again"},
+	Turn:          {"turn", Normal, "RolloutHeld", Waiting, "turn", "it waits for its turn: a change rolls out in steps, and only a limited number of workloads may roll at once"},
+	Halted:        {"halted", Warning, "RolloutHalted", Waiting, "halted", "another workload has failed with the same change, or an undo of it declined the content"},
+	Blocked:       {"blocked", Warning, "RolloutBlocked", Waiting | ReadmissionResults, "blocked", "configstamp's patch would let another webhook change the workload as well; the event names the fields and says what to do"},
+	Retry:         {"retry", Warning, "ReadmissionFailing", Waiting, "retry", "the API server refuses the patch, or the webhook does not answer; configstamp keeps trying"},
 
 	Done:        {"done", Silent, "", ReadmissionResults, "done", "the checksums of the workload are up to date"},
 	WebhookAway: {"webhook-away", Silent, "", ReadmissionResults, "away", "the webhook was not called, or knew older content"},
@@ -205,13 +203,10 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	ConfigMaybeStale:        {"config-maybe-stale", Warning, "ConfigMaybeStale", 0, "", "it was recorded, but its pods may have started before the last edit; if in doubt, restart them: kubectl rollout restart"},
 	PodsRunWithdrawnContent: {"pods-run-withdrawn-content", Warning, "PodsRunWithdrawnContent", 0, "", "an edit was taken back, and some pods started in between; the event names them"},
 	PodsUnseen:              {"pods-unseen", Warning, "PodsUnseen", 0, "", "the pods of the workload cannot be listed; only its status tells whether it is healthy"},
-	RecordingBlocked:        {"recording-blocked", Warning, "RecordingBlocked", Obstacles, "blocked", "nothing is recorded, because configstamp's patch would let another webhook change the workload as well"},
+	RecordingBlocked:        {"recording-blocked", Warning, "RecordingBlocked", Waiting, "blocked", "nothing is recorded, because configstamp's patch would let another webhook change the workload as well"},
 	ChecksumsTakenAway:      {"checksums-taken-away", Warning, "ChecksumsTakenAway", 0, "", "a client removes configstamp's annotations again and again; the event names the client and says what to do"},
-	SourceGone: {"source-gone", Warning, "SourceMissing", Holds, "missing",
+	SourceGone: {"source-gone", Warning, "SourceMissing", Waiting, "missing",
 		"a ConfigMap, Secret or key that the workload requires is gone: running pods keep running, but no new pod can start until it is back"},
-	Overruled: {"overruled", Normal, "HoldOverruled", 0, "", "somebody rolled the workload out with new content although something held it; the event says how, and what held it"},
-	PauseTakenBack: {"pause-taken-back", Warning, "PauseTakenBack", 0, "",
-		"somebody took back the pause{of when and what}; it no longer holds anything, and kubectl configstamp doctor says more"},
 
 	StaleByUndo: {"stale-by-undo", Warning, "StaleByUndo", 0, "",
 		"an undo has held the workload on older content for long; a new certificate or password may be waiting: kubectl configstamp accept takes what is there"},

@@ -19,8 +19,6 @@ type Namespace struct {
 	// Findings are what its users should know of its labels and annotations: near misses,
 	// and settings that cannot be read.
 	Findings []Finding
-	// LostPause is a pause of it that somebody has taken back, nil for none.
-	LostPause *LostPause
 }
 
 // NamespaceOf reads the metadata of a Namespace.
@@ -31,8 +29,6 @@ func NamespaceOf(meta *metav1.ObjectMeta) Namespace {
 		Ending:   meta.DeletionTimestamp != nil,
 		Settings: settings,
 		Findings: append(NearMisses(OfNamespace, meta.Labels, meta.Annotations), Unreadable(OfNamespace, settings)...),
-
-		LostPause: LostPauseIn(meta.Annotations),
 	}
 }
 

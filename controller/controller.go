@@ -15,8 +15,7 @@
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
 //     true now), turns.go (whose turn has come), readmit.go (rolls), record.go
 //     (recordings) and api.go (all requests).
-//   - What it tells: tell.go (events), held.go (why a workload waits), overruled.go (who
-//     rolled it all the same), remind.go (what still waits), nearmiss.go (what was probably
+//   - What it tells: tell.go (events), held.go (why a workload waits), remind.go (what still waits), nearmiss.go (what was probably
 //     meant), metrics.go.
 //   - What it remembers: notes.go (of workloads).
 //   - What it foresees of an edit that somebody is about to make: foresee.go.
@@ -42,7 +41,6 @@ import (
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/shortlist"
 	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/watchdog"
@@ -106,9 +104,6 @@ type Options struct {
 	Limits rollout.Limits
 	// Workers is how many workloads are handled at once, at least one.
 	Workers int
-	// NamespaceMetrics is how many namespaces have series of their own; 0: there are no metrics
-	// by namespace.
-	NamespaceMetrics int
 	// Lease is the lock of the leader; nil: lead without one.
 	Lease *lease.Lock
 	// Clock is real, but in tests.
@@ -146,8 +141,7 @@ type Controller struct {
 	notes        notes
 	told         told
 	waits        *waiting.Waits
-	spaces       *shortlist.List // with series of their own
-	others       *claims.Claims  // of other installations
+	others       *claims.Claims // of other installations
 	leading      []func(context.Context)
 }
 

@@ -55,7 +55,6 @@ type cluster struct {
 	policy   checksum.Policy
 	settings map[string]string
 	said     []checksum.Finding // what the namespace says in vain
-	lost     *checksum.LostPause
 	findings map[checksum.Source][]checksum.Finding
 	optedOut bool // the namespace is
 	ending   bool // the namespace is
@@ -312,7 +311,7 @@ func (c *cluster) HasSynced() bool { return true }
 func (c *cluster) Get(namespace string) checksum.Namespace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return checksum.Namespace{OptedIn: namespace == "shop" && !c.optedOut, Ending: c.ending, Settings: c.settings, Findings: c.said, LostPause: c.lost}
+	return checksum.Namespace{OptedIn: namespace == "shop" && !c.optedOut, Ending: c.ending, Settings: c.settings, Findings: c.said}
 }
 
 // annotate sets annotations of a workload; the controller does not see it yet.

@@ -12,10 +12,10 @@ import (
 // Foresee tells what an edit that somebody is about to make does; false: the caches are not
 // full yet. It asks the API server nothing, and may be called at any time, from any
 // goroutine, whether this process leads or not.
-func (c *Controller) Foresee(edit forecast.Edit) (brief forecast.Brief, ready bool) {
+func (c *Controller) Foresee(edit forecast.Edit) (answer forecast.Answer, ready bool) {
 	q := forecast.Question{Edits: []forecast.Edit{edit}, Now: c.options.Clock.Now(), Limits: c.options.Limits, CanRoll: c.index.Len(), Ring: c.keys.Ring(), Content: lookup{c}.Content}
 	if !c.full.Load() || q.Ring == nil {
-		return brief, false
+		return answer, false
 	}
 	users := c.index.Users(edit.At.Namespace, edit.At.Source)
 	slices.SortFunc(users, workload.Ref.Compare)
@@ -23,7 +23,7 @@ func (c *Controller) Foresee(edit forecast.Edit) (brief forecast.Brief, ready bo
 	if edit.At.Source.Kind == checksum.Secret {
 		q.TakeAsRecorded() // who reaches our port could test guesses at a Secret otherwise
 	}
-	return q.Brief(), true
+	return q.Answer(), true
 }
 
 // foreseen are workloads as a forecast wants them.
@@ -34,7 +34,7 @@ func (c *Controller) foreseen(users []workload.Ref) []forecast.Workload {
 		if s == nil {
 			continue // it is gone by now
 		}
-		w := forecast.Workload{Ref: user, Policy: c.policy(user, s), References: s.References, Unreadable: s.Fault != "", Records: s.Records, Status: s.Status, Standstill: s.Standstill}
+		w := forecast.Workload{Ref: user, Policy: c.policy(user, s), References: s.References, Unreadable: s.Fault != "", Records: s.Records, Status: s.Status}
 		if w.Served, w.Why = c.served(user, s); c.leads.Load() { // else nobody here knows of rolls that a status does not tell
 			c.planned(func(p *rollout.Plan) {
 				if last := p.LastRoll(user, string(s.UID)); last.After(w.Status.Current) {

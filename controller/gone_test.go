@@ -50,14 +50,14 @@ func TestGone_IsToldOnceItHasSettled(t *testing.T) {
 			if !slices.Equal(said, test.says) || len(calls) > 0 {
 				t.Errorf("said %q, want %q; asked %v", said, test.says, calls)
 			}
-			if held := h.waits.Tally().ByLabel()["missing"].Count; held != len(test.says) {
+			if held := h.waits.Tally()["missing"].Count; held != len(test.says) {
 				t.Errorf("%d workloads lack something, by the metrics", held)
 			}
 			c.write("c", test.later)
 			h.Changed("shop", configMap("c"))
 			h.rest()
 			h.mustSync(t, d)
-			if calls, said = h.happened(); slices.Contains(calls, "configstamp d") != test.rolls || h.waits.Tally().ByLabel()["missing"].Count > 0 {
+			if calls, said = h.happened(); slices.Contains(calls, "configstamp d") != test.rolls || h.waits.Tally()["missing"].Count > 0 {
 				t.Errorf("after it came back: asked %v, said %q", calls, said)
 			}
 			delete(c.contents, configMap("c")) // it is news again

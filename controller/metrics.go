@@ -8,9 +8,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/shortlist"
 	"github.com/configstamp/configstamp/internal/throttle"
-	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -94,16 +92,14 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	g.permits(func(t *throttle.Throttle) []workload.Ref { permits = t.Permits(); return nil })
 	gauge("readmission_permits", "How many re-admissions may be under way at once: --workers, and fewer while many fail for want of time.")(float64(permits))
 	var n rollout.Counts
-	var rolls map[string]int
-	g.planned(func(p *rollout.Plan) { n, rolls = p.Counts(), p.UnderIn() })
+	g.planned(func(p *rollout.Plan) { n = p.Counts() })
 	changes := gauge("changes", "Changes of sources that are not done, by state: rolling, waiting, halted.", "state")
 	changes(float64(n.Rolling), "rolling")
 	changes(float64(n.Waiting), "waiting")
 	changes(float64(n.Halted), "halted")
 	gauge("unsettled_rollouts", "Rollouts of ours that are under way.")(float64(n.Unsettled))
 	gauge("halted_workloads", "Workloads that a halted change holds.")(float64(n.Held))
-	tally := g.waits.Tally()
-	waiting := tally.ByLabel()
+	waiting := g.waits.Tally()
 	workloads := gauge("waiting_workloads", "Workloads with something due that wait, by what they wait for.", "reason")
 	ages := gauge("waiting_age_seconds", "How long the first of them has waited for it; 0 when none does.", "reason")
 	for _, label := range checksum.Labels(checksum.Waiting) {
@@ -111,38 +107,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 		ages(age(waiting[label].Since, now), label)
 	}
 	gauge("pinned_stale_seconds", "How long the workload with the oldest content keeps it: by pins that it has not rolled from, or by an undo; 0 when none does.")(age(g.waits.Older.Oldest(), now))
-	if g.options.NamespaceMetrics > 0 {
-		g.bySpace(tally, rolls, now, gauge("namespace_workloads", "Workloads by namespace: rolling ones, and those that wait with something due, by state. "+
-			"Only with --namespace-metrics; namespaces without series of their own are summed as (others).", "namespace", "state"))
-	}
 }
-
-// bySpace chooses the namespaces that have series of their own, and tells of them, and of the
-// others together. A process that does not lead chooses none.
-func (g gauges) bySpace(tally waiting.Tally, rolls map[string]int, now time.Time, set func(value float64, labels ...string)) {
-	counts, states, served := shortlist.Counts{}, []string{rolling}, map[string]int{}
-	for namespace, n := range rolls {
-		counts.Add(namespace, rolling, n)
-	}
-	for line, queued := range tally {
-		counts.Add(line.Namespace, line.State, queued.Count)
-	}
-	for _, state := range checksum.States() {
-		states = append(states, state.Label)
-	}
-	if g.metrics.leads.Load() {
-		g.index.Each(func(user workload.Ref, s *Workload) {
-			if is, _ := g.served(user, s); is {
-				served[user.Namespace]++
-			}
-		})
-		g.spaces.Choose(counts, served, now)
-	}
-	g.spaces.Names().Sum(counts, states, set)
-}
-
-// Spaces are the namespaces that have series of their own.
-func (c *Controller) Spaces() shortlist.Names { return c.spaces.Names() }
 
 // age is how long ago something was, 0 for what never was.
 func age(since, now time.Time) float64 {

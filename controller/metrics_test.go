@@ -167,16 +167,16 @@ func TestWaits_ThoseWhoWaitForOthersAreCounted(t *testing.T) {
 	w, at := fleet(t, 20)
 	w.edit(at, w.newContent())
 	w.pass(4 * time.Second) // one rolls
-	if got := w.controller.waits.Tally().ByLabel(); got[checksum.Turn.Label()].Count != 19 {
+	if got := w.controller.waits.Tally(); got[checksum.Turn.Label()].Count != 19 {
 		t.Errorf("waiting: %v, want 19 for their turn", got)
 	}
 	w.pass(10 * time.Minute)
-	if got := w.controller.waits.Tally().ByLabel(); len(got) != 0 {
+	if got := w.controller.waits.Tally(); len(got) != 0 {
 		t.Errorf("waiting: %v, want none", got)
 	}
 	w.spoil(at)
 	w.pass(10 * time.Minute)
-	if got := w.controller.waits.Tally().ByLabel(); got[checksum.Halted.Label()].Count != 19 || len(got) != 1 {
+	if got := w.controller.waits.Tally(); got[checksum.Halted.Label()].Count != 19 || len(got) != 1 {
 		t.Errorf("waiting: %v, want 19 for the halt", got)
 	}
 }
@@ -185,7 +185,7 @@ func TestWaits_ARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
 	w.edit(at, w.newContent())
 	w.pass(10 * time.Minute)
-	if got := w.controller.waits.Tally().ByLabel(); got[checksum.Retry.Label()].Count != 1 || len(got) != 1 || w.clock.Since(got[checksum.Retry.Label()].Since) < 9*time.Minute {
+	if got := w.controller.waits.Tally(); got[checksum.Retry.Label()].Count != 1 || len(got) != 1 || w.clock.Since(got[checksum.Retry.Label()].Since) < 9*time.Minute {
 		t.Errorf("waiting: %v, want one for the next retry, since it was refused first", got)
 	}
 	if got := testutil.ToFloat64(w.controller.metrics.readmissions.WithLabelValues(rolling, checksum.Refused.Label())); got < 5 {
@@ -193,7 +193,7 @@ func TestWaits_ARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 	}
 	w.apps[w.names[0]].refused = 0
 	w.pass(2 * time.Minute)
-	if got := w.controller.waits.Tally().ByLabel(); len(got) != 0 {
+	if got := w.controller.waits.Tally(); len(got) != 0 {
 		t.Errorf("waiting: %v, want none", got)
 	}
 }
@@ -208,12 +208,12 @@ func TestWaits_ABlockedRollSinceItsFirstTry(t *testing.T) {
 	if w.patches < 3 {
 		t.Fatalf("%d patches: it was not tried again, and the test shows nothing", w.patches)
 	}
-	if got := w.controller.waits.Tally().ByLabel(); got[checksum.Blocked.Label()].Count != 1 || len(got) != 1 || w.clock.Since(got[checksum.Blocked.Label()].Since) < 24*time.Minute {
+	if got := w.controller.waits.Tally(); got[checksum.Blocked.Label()].Count != 1 || len(got) != 1 || w.clock.Since(got[checksum.Blocked.Label()].Since) < 24*time.Minute {
 		t.Errorf("waiting: %v at %s, want one that is blocked since the first try", got, w.clock.Now())
 	}
 	w.apps[w.names[0]].refused = 0
 	w.pass(10 * time.Minute)
-	if got := w.controller.waits.Tally().ByLabel(); len(got) != 0 {
+	if got := w.controller.waits.Tally(); len(got) != 0 {
 		t.Errorf("waiting: %v, want none", got)
 	}
 }
@@ -247,7 +247,7 @@ func TestWaits_ARetryThatIsNotNeededIsForgotten(t *testing.T) {
 				then(w, app, good)
 				app.refused = 0
 				w.pass(5 * time.Minute)
-				if got := w.controller.waits.Tally().ByLabel(); got[checksum.Retry.Label()].Count != 0 || w.controller.asks(app.user, (*rollout.Plan).Again) || w.queue.NumRequeues(app.user) > 0 {
+				if got := w.controller.waits.Tally(); got[checksum.Retry.Label()].Count != 0 || w.controller.asks(app.user, (*rollout.Plan).Again) || w.queue.NumRequeues(app.user) > 0 {
 					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, map[bool]int{true: 1}[w.controller.asks(app.user, (*rollout.Plan).Again)], w.queue.NumRequeues(app.user))
 				}
 			})

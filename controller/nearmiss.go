@@ -38,7 +38,7 @@ func (r remarks) add(about any, found []checksum.Finding) {
 }
 
 // tellMisses tells people of near misses, and of settings that cannot be read, where no
-// admission of ours does, and of pauses that somebody took back, until ctx ends.
+// admission of ours does, until ctx ends.
 func (c *Controller) tellMisses(ctx context.Context) {
 	ticker := c.options.Clock.NewTicker(missesEvery)
 	defer ticker.Stop()
@@ -68,9 +68,6 @@ func (c *Controller) tellNewMisses(ctx context.Context, m *misses) {
 }
 
 func (c *Controller) tellMiss(ctx context.Context, at remark, text string) {
-	if at.why == checksum.PauseTakenBack {
-		klog.FromContext(ctx).Info("Somebody took back a pause", "of", at.about, "what", text)
-	}
 	switch about := at.about.(type) {
 	case string:
 		c.tell(namespaceRef(about), nil, at.why, text)
@@ -85,10 +82,10 @@ func (c *Controller) tellMiss(ctx context.Context, at remark, text string) {
 
 // misses finds everything that is to be told now.
 func (c *Controller) misses() remarks {
-	found, only, now := remarks{}, map[string]map[string]string{}, c.options.Clock.Now()
+	found, only := remarks{}, map[string]map[string]string{}
 	c.namespaces.Each(func(name string, says checksum.Namespace) {
 		if !says.Ending && !checksum.LeftToAnother(says, c.options.Installation) {
-			found.add(name, append(says.LostPause.Findings(now), says.Findings...))
+			found.add(name, says.Findings)
 			if checksum.NamesOnly(says.Settings) {
 				only[name] = says.Settings
 			}
@@ -107,9 +104,6 @@ func (c *Controller) misses() remarks {
 		if len(s.Misses)+len(s.Settings) > 0 && c.unseen(user, s) {
 			found.add(user, s.Misses)
 			found.add(user, checksum.Unreadable(checksum.OfWorkload, s.Settings))
-		}
-		if lost := s.LostPause.Findings(now); len(lost) > 0 && c.serves(user, s) {
-			found.add(user, lost)
 		}
 	})
 	for namespace, by := range referenced { // where there is no workload, there is nothing to say yet

@@ -3,7 +3,6 @@ package controller
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -130,40 +129,5 @@ func TestMisses_WhatCannotBeReadIsToldOnAWorkloadOnlyWhileItHoldsIt(t *testing.T
 	h.mustSync(t, d)
 	if _, said := h.happened(); len(said) != 1 {
 		t.Errorf("said %q while it is held", said)
-	}
-}
-
-// A pause that somebody takes back is told of where it stood, unless it would be over by now.
-func TestMisses_APauseThatIsTakenBackIsTold(t *testing.T) {
-	c := newCluster(t)
-	c.write("c", map[string]string{"k": "1"})
-	d, owned := c.deploy("d", "c"), c.deploy("owned", "c")
-	c.objects[owned]["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "serving.knative.dev/v1", "kind": "Revision", "name": "r", "controller": true}}
-	h := newHouse(t, c)
-	h.options.Kinds = workload.Builtin().With(workload.Known()...)
-	until := h.options.Clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	lost := func(is string) map[string]string {
-		note := checksum.PauseNote{Wrote: until, At: "2026-11-22T03:00:00Z", By: "jane"}
-		return map[string]string{checksum.PausedByAnnotation: note.String(), checksum.PauseAnnotation: is}
-	}
-	for _, user := range []workload.Ref{d, owned} {
-		c.annotate(user, "pause", "false")
-		c.objects[user]["metadata"].(map[string]any)["annotations"].(map[string]any)[checksum.PausedByAnnotation] = lost("")[checksum.PausedByAnnotation]
-		h.see(t, user)
-	}
-	c.lost = checksum.LostPauseIn(lost("false"))
-	m := &misses{told: remarks{}}
-	const text = `Warning PauseTakenBack somebody took back the pause of 2026-11-22T03:00:00Z: configstamp.dev/pause is "false" now; it no longer holds anything, and kubectl configstamp doctor says more`
-	if said := h.looksForMisses(t, m, 3); !slices.Equal(said, []string{text, text}) {
-		t.Errorf("said %q, want it once of the Namespace, and once of the workload that is served", said)
-	}
-	c.lost = checksum.LostPauseIn(lost(until)) // somebody paused again
-	if said := h.looksForMisses(t, m, 2); len(said) > 0 || len(m.told) != 1 {
-		t.Errorf("said %q, remembered %v", said, m.told)
-	}
-	c.lost = checksum.LostPauseIn(lost("false"))
-	h.clock.Step(2 * time.Hour)
-	if said := h.looksForMisses(t, m, 3); len(said) > 0 || len(m.told) > 0 {
-		t.Errorf("after its time: said %q, remembered %v", said, m.told)
 	}
 }

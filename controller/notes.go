@@ -24,8 +24,6 @@ type notes struct {
 type note struct {
 	// holds is what the present look has found to hold the workload.
 	holds waiting.Found
-	// told is what people were told of what held it at the last look, nil for nothing.
-	told *heldBy
 	// missing are the sources that the workload was seen to lack, with the
 	// first content that came, nil until then.
 	missing map[checksum.Source]*checksum.Content
@@ -39,14 +37,6 @@ type note struct {
 	record *toRecord
 	// held is what the workload waits to roll for, nil when it does not.
 	held *held
-}
-
-// heldBy is what held a workload when it had some records, in the words that people know.
-type heldBy struct {
-	text    string
-	at      time.Time
-	sources []checksum.Source // for which it waited to roll
-	records checksum.Records
 }
 
 // toRecord is a recording that was asked for.
@@ -96,7 +86,7 @@ func (n *notes) end(user workload.Ref) (holds waiting.Found) {
 		return holds
 	}
 	holds, m.holds = m.holds, waiting.Found{}
-	if len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil && m.told == nil {
+	if len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil {
 		delete(n.made, user)
 	}
 	return holds

@@ -54,7 +54,7 @@ func TestPods_WithoutTheRightToListThem(t *testing.T) {
 		w.pass(24 * time.Hour)
 		w.wantHeard("PodsUnseen", 3+4) // as the new leader found
 		w.wantHeard("ReadmissionFailing", 0)
-		if failing := w.controller.waits.Tally().ByLabel(); len(failing) > 0 {
+		if failing := w.controller.waits.Tally(); len(failing) > 0 {
 			t.Errorf("left over: %v", failing)
 		}
 	})
@@ -102,7 +102,7 @@ func TestPods_ThatCannotBeListed(t *testing.T) {
 	w.wantHeard("ReadmissionFailing", 4, "the API server failed: InternalError (500)")
 	w.unseen = nil
 	w.pass(2 * time.Minute)
-	if failing := w.controller.waits.Tally().ByLabel()[checksum.Retry.Label()]; failing.Count > 0 {
+	if failing := w.controller.waits.Tally()[checksum.Retry.Label()]; failing.Count > 0 {
 		t.Errorf("still tried again: %v", failing)
 	}
 }

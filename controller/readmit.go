@@ -148,16 +148,15 @@ func (c *Controller) untrue(user workload.Ref, s *Workload, manner string, answe
 }
 
 // noteRolled counts and tells of a roll that a workload shows: now, or, when the
-// answer to the patch was lost, when the watch brings it. It reports whether there is one.
-func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *Workload) (rolled bool) {
+// answer to the patch was lost, when the watch brings it.
+func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *Workload) {
 	sources, adopted := c.notes.of(user).rolled(s.Records)
 	if len(sources) == 0 {
-		return false
+		return
 	}
 	c.planned(func(p *rollout.Plan) { p.Rolled(user, string(s.UID), sources, c.options.Clock.Now()) })
 	klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
 	c.sayRolling(user, s, sources, adopted)
-	return true
 }
 
 // answer is what came back of a re-admission.

@@ -136,7 +136,7 @@ func TestRemind_OfARecordingThatIsBlocked(t *testing.T) {
 	if _, said := h.happened(); len(said) != 1 || !strings.HasPrefix(said[0], "Warning RecordingBlocked 1 workload is waiting, the first for 30m: Deployment d. The event on Deployment d said: checksums are not recorded") {
 		t.Errorf("said %q", said)
 	}
-	if blocked := h.waits.Tally().ByLabel()["blocked"].Count; blocked != 1 {
+	if blocked := h.waits.Tally()["blocked"].Count; blocked != 1 {
 		t.Errorf("%d are blocked, by the metrics", blocked)
 	}
 }

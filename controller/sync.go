@@ -76,11 +76,7 @@ func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (
 	if err != nil {
 		return 0, err
 	}
-	if rolled := c.noteRolled(ctx, user, s); !rolled {
-		if err := c.noteOverruled(ctx, user, s); err != nil {
-			return 0, err
-		}
-	}
+	c.noteRolled(ctx, user, s)
 	c.noteRecorded(ctx, user, s)
 	c.sayUnreadable(user, s, review)
 	c.waits.Older.Looked(user, review.Older(s.Records), review.Declined, lookup{c}.Written, c.options.Clock.Now())
@@ -159,7 +155,6 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload,
 // something else will wake it.
 func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r review) (wait time.Duration, rolls bool, err error) {
 	facts := c.facts(user, s)
-	c.notes.of(user).told = nil
 	if len(r.Untrue) == 0 {
 		c.planned(func(p *rollout.Plan) { p.RolledByOthers(user, facts, c.options.Clock.Now()) })
 		return 0, false, nil
@@ -172,11 +167,7 @@ func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r 
 	if verdict.Do == rollout.Roll {
 		return 0, true, nil
 	}
-	wait = c.tellHeld(ctx, user, s, &r, verdict)
-	if text := c.told.text(user, verdict.Why); text != "" && !verdict.Settles {
-		c.notes.of(user).told = &heldBy{text, c.options.Clock.Now(), r.Untrue, s.Records}
-	}
-	return wait, false, nil
+	return c.tellHeld(ctx, user, s, &r, verdict), false, nil
 }
 
 // facts are what is known of a workload now.

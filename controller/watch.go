@@ -26,7 +26,6 @@ import (
 	"github.com/configstamp/configstamp/internal/follow"
 	"github.com/configstamp/configstamp/internal/index"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/shortlist"
 	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -80,7 +79,6 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		told:     told{texts: map[any]map[string]words{}},
 		notes:    notes{made: map[workload.Ref]*note{}},
 		waits:    waiting.New(),
-		spaces:   shortlist.New(options.NamespaceMetrics),
 		others:   claims.New(),
 	}
 	c.index = index.New(c.wake, c.concern, options.Clock.Now)

@@ -58,7 +58,7 @@ var everything = []string{
 	"policy.restartOn=startup", "policy.minInterval=5m", "policy.pause=true", "log.format=text", "log.verbosity=2",
 	"workloads[0].group=example.com", "workloads[0].version=v1", "workloads[0].resource=engines", "workloads[0].template=spec.deep.template", "workloads[0].rollout=Ready",
 	"webhook.extraArgs={--freshness-timeout=1s}", "priorityClassName=high", "imagePullSecrets[0].name=pull", "podLabels.team=x",
-	"impact.secrets=true", "impact.serviceAccounts={ci/deployer}", "pods.enabled=true", "metrics.byNamespace=20",
+	"impact.secrets=true", "impact.serviceAccounts={ci/deployer}",
 	"pins.enabled=true", "policy.pin=true", "pins.snapshots=3", "admissionPolicy.alsoOnSnapshots={team,example.com/owner}",
 }
 

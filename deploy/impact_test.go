@@ -113,14 +113,14 @@ func TestImpact_IsServedWhereItIsAsked(t *testing.T) {
 // What is not asked for is not there, nor where values are those of an earlier chart.
 func TestImpact_OffLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for _, values := range [][]string{noImpact, {"impact=null", "pods=null", "pins=null", "metrics.byNamespace=null"}, {"impact.configMaps=false", "certificates.mode=self-managed"}} {
+	for _, values := range [][]string{noImpact, {"impact=null", "pins=null"}, {"impact.configMaps=false", "certificates.mode=self-managed"}} {
 		objects := rendered(t, values...)
 		controller := &only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[1]
 		if len(all[*validating](objects)) > 0 || len(only[*corev1.Service](t, objects).Spec.Ports) != 1 || len(controller.Ports) != 1 || len(controller.VolumeMounts) > 0 {
 			t.Errorf("%v: something of it is there: %v", values, controller)
 		}
 		for _, arg := range controller.Args {
-			for _, not := range []string{"--impact", "--self-managed", "--tls", "--pods", "--namespace-metrics"} {
+			for _, not := range []string{"--impact", "--self-managed", "--tls"} {
 				if strings.HasPrefix(arg, not) {
 					t.Errorf("%v: the controller has %s", values, arg)
 				}
@@ -142,8 +142,6 @@ func TestImpact_WrongValuesAreRefusedByName(t *testing.T) {
 		"impact.serviceAccounts={ci/'x}":     "/impact/serviceAccounts/0",
 		"hostNetwork=true,impact.port=10250": "the kubelet's own port",
 		"impact.secrets=yes":                 "/impact/secrets",
-		"pods.enabled=yes":                   "/pods/enabled",
-		"metrics.byNamespace=-1":             "/metrics/byNamespace",
 	} {
 		if _, complaint := template(t, values); !strings.Contains(complaint, want) {
 			t.Errorf("%s: %q, want something about %s", values, complaint, want)
@@ -214,35 +212,5 @@ func TestImpact_TakesNoRightButToBeTrusted(t *testing.T) {
 				t.Errorf("%s: the policy holds us to nothing but %v", name, guards)
 			}
 		}
-	}
-}
-
-func TestPods_AreWatchedWhereAskedFor(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		values []string
-		want   map[string][]string
-	}{
-		"off":             {nil, map[string][]string{"": {"list"}}},
-		"on":              {[]string{"pods.enabled=true"}, map[string][]string{"": {"list", "watch"}}},
-		"off, namespaced": {[]string{"namespaces={a,b}"}, map[string][]string{"a": {"list"}, "b": {"list"}}},
-		"on, namespaced":  {[]string{"namespaces={a,b}", "pods.enabled=true"}, map[string][]string{"a": {"list", "watch"}, "b": {"list", "watch"}}},
-	} {
-		objects := rendered(t, test.values...)
-		if diff := cmp.Diff(test.want, granted(objects, "pods")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-		args := only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[1].Args
-		if slices.Contains(args, "--pods") != strings.HasPrefix(name, "on") {
-			t.Errorf("%s: %q", name, args)
-		}
-	}
-}
-
-func TestMetricsByNamespaceAreBounded(t *testing.T) {
-	t.Parallel()
-	args := only[*appsv1.Deployment](t, rendered(t, "metrics.byNamespace=20")).Spec.Template.Spec.Containers[1].Args
-	if !slices.Contains(args, "--namespace-metrics=20") {
-		t.Errorf("%q", args)
 	}
 }

@@ -22,11 +22,11 @@ render deploy/install-self-managed.yaml 'configstamp with a certificate that it 
 	--set namespace.create=true --set certificates.mode=self-managed
 render e2e/testdata/everything.yaml 'What package harness installs: all that can be served.' \
 	--set namespace.create=true --set certificates.mode=self-managed --set 'dialects={reloader,wave}' --set secretProviderClasses=true \
-	--set impact.secrets=true --set 'impact.serviceAccounts={ci/deployer,ci/other}' --set pods.enabled=true
+	--set impact.secrets=true --set 'impact.serviceAccounts={ci/deployer,ci/other}'
 render e2e/testdata/namespaced.yaml 'What package e2e/namespaced installs.' \
 	--set namespace.create=true --set certificates.mode=self-managed --set 'namespaces={team-a,team-b}' --set pins.enabled=true
 render e2e/testdata/pins.yaml 'What package e2e/pins installs: as everything.yaml, with pins.' \
-	--set namespace.create=true --set certificates.mode=self-managed --set impact.secrets=true --set pods.enabled=true --set pins.enabled=true
+	--set namespace.create=true --set certificates.mode=self-managed --set impact.secrets=true --set pins.enabled=true
 
 [ "$to" = "$PWD" ] || cp deploy/chart/{Chart.yaml,values.yaml,README.md.gotmpl} "$to/deploy/chart/"
 "$helm_docs" --chart-search-root "$to/deploy/chart" --sort-values-order file --log-level warning

@@ -11,7 +11,6 @@ import (
 )
 
 // What impact promises before an edit is what rolls after it, gates and failures aside.
-// That of the whole controller, in 500 edits, is TestForecast_IsWhatThenRolls.
 func TestPlugin_ImpactIsWhatRolls(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()

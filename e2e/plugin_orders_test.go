@@ -118,7 +118,7 @@ webhooks:
 `, s.Namespace, server.URL, r.Authority.Base64()))
 }
 
-// pause, unpause, release, roll and adopt, and what they overrule.
+// pause, unpause, resume and roll, and what they overrule.
 func TestPlugin_Orders(t *testing.T) {
 	t.Parallel()
 	s := run.Space(t)
@@ -148,7 +148,7 @@ func TestPlugin_Orders(t *testing.T) {
 	s.WantRolls(before, rolls{"deployment/goes": 1, "deployment/d": 1, "deployment/approved": 1})
 	wantStamp(t, s, "deployment/approved", "configmap/c")
 	want(0, "wait deployment/approved --timeout=60s", "is in step and rolled out.")
-	want(0, "history deployment/approved", "configmap/c changed", "kubectl rollout restart")
+	want(0, "why deployment/approved", "configmap/c changed", "kubectl rollout restart")
 
 	// unpause takes back what pause wrote, and lets nothing else go.
 	before = s.Counts()
@@ -160,95 +160,24 @@ func TestPlugin_Orders(t *testing.T) {
 	want(0, "unpause "+namespace, "kept: configstamp.dev/pause=true was not written by the command pause (kubectl-annotate wrote it")
 	s.Kubectl("annotate", namespace, "configstamp.dev/pause-")
 
-	want(0, "release configmap/c", "released: no workload seems to be halted by it", "configstamp.dev/resume=")
+	want(0, "resume configmap/c", "resumed: no workload seems to be halted by it", "configstamp.dev/resume=")
 	s.WantNoNote("configmap/c", "PolicyUnreadable")
 }
 
-// What is applied says that nothing is paused: who pauses is warned, and when the next apply
-// takes the pause back, that is told of.
-func TestPlugin_APauseThatAnApplyTakesBack(t *testing.T) {
-	t.Parallel()
+// With the webhook stopped nothing is known, and nothing is sent.
+func TestPlugin_WithoutUs(t *testing.T) {
+	product := run.Exclusive(t)
 	s := run.Space(t)
 	want := commands(t, s)
 	s.Set("configmap/c", "k", "1")
 	s.Create(podless("d", "configmap/c"))
-	namespace := "namespace/" + s.Namespace
-	inGit := fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, annotations: {configstamp.dev/pause: 'false'}}\n", s.Namespace)
-	before := s.Settled("deployment/d")
-	const well = "settings, pauses, sources, records" // doctor warns of the tests' authority, see TestPlugin_Doctor
-
-	for _, way := range []struct {
-		manager, called string
-		args            []string
-	}{
-		{"kubectl-client-side-apply", "kubectl apply", []string{"apply", "-f", "-"}},
-		{"gitops", "gitops", []string{"apply", "--server-side", "--force-conflicts", "--field-manager=gitops", "-f", "-"}},
-	} {
-		if way.manager == "gitops" { // else both apply it
-			s.Kubectl("annotate", namespace, "kubectl.kubernetes.io/last-applied-configuration-", "configstamp.dev/pause-")
-		}
-		s.KubectlInput(inGit, way.args...)
-		want(0, "pause "+namespace+" --reason INC-42", "paused: it lasts until somebody ends it",
-			"Warning: "+way.called+" writes configstamp.dev/pause on "+namespace+", and may write it again: change it where "+way.called+" reads it")
-		want(1, "doctor", well)
-		s.WantNoNote(namespace, "PauseTakenBack")
-
-		s.KubectlInput(inGit, way.args...)
-		want(1, "doctor", namespace+": it was paused by ", "(INC-42), and somebody took that back: "+way.manager+" wrote configstamp.dev/pause=false", "kubectl configstamp pause "+namespace)
-		want(0, "status", "Pauses that somebody took back", way.manager+" wrote configstamp.dev/pause=false")
-		s.WantNote(namespace, "PauseTakenBack: somebody took back the pause of ")
-		want(0, "unpause "+namespace, "unchanged: it is not paused any more: it was paused by ", way.manager+" wrote it")
-		want(1, "doctor", well)
-		for _, event := range s.Events(namespace) {
-			s.Kubectl("delete", "event", event.Name)
-		}
-	}
-
-	want(0, "pause deployment/d --for 1h")
-	s.SetPolicy("deployment/d", settings{"pause": "false"})
-	s.WantNote("deployment/d", "PauseTakenBack: somebody took back the pause of ")
-	want(0, "pause deployment/d")
-
-	// A replace leaves neither the pause nor who paused, so that nobody can tell.
-	s.Put(podless("d", "configmap/c"))
-	want(1, "doctor", well)
-	s.Unchanged(before)
-}
-
-// With the controller stopped a person can have recorded what it would; with the webhook
-// stopped nothing is known, and nothing is sent.
-func TestPlugin_WithoutUs(t *testing.T) {
-	product := run.Exclusive(t)
-	s := run.PlainSpace(t)
-	want := commands(t, s)
-	s.Set("configmap/c", "k", "1")
-	s.Create(podless("d", "configmap/c"))
-	s.Create(podless("fresh", "configmap/c"))
-	for _, controller := range product.Controllers {
-		harness.Must(t, controller.Stop())
-	}
-	want(0, "adopt", "No workload here is opted in")
-	s.Label("enabled")
-	s.Eventually("waiting until the webhook knows that the namespace is opted in", func() error {
-		if code := (question{about: "d"}).ask(t, s); code != "would-record" {
-			return fmt.Errorf("it says %q", code)
-		}
-		return nil
-	})
+	s.Settled("deployment/d")
 	before := s.Counts()
-	want(0, "adopt deployment/d --dry-run=server", "recorded (server dry run)")
-	want(0, "adopt deployment/d", "recorded: what its sources hold now is recorded; nothing restarts")
-	want(0, "adopt deployment/fresh --restart", "to be rolled", "wrote configstamp.dev/adopt=restart")
-	want(0, "adopt", "1 workload has its records", "it already has configstamp.dev/adopt=restart")
-	want(0, "wait deployment/d --timeout=60s", "is in step")
-	s.Unchanged(before)
-
 	for _, webhook := range product.Webhooks {
 		harness.Must(t, webhook.Stop())
 	}
 	want(5, "wait deployment/d --timeout=60s", "the webhook said nothing")
 	want(5, "wait configmap/c --timeout=5s", "the webhook said nothing")
 	want(1, "roll deployment/d", "nothing was sent: the webhook said nothing")
-	want(1, "adopt deployment/fresh", "nothing was sent: the webhook said nothing")
 	s.Unchanged(before)
 }

@@ -62,7 +62,6 @@ func TestPlugin_SaysWhatIsThere(t *testing.T) {
 	s.WantRolls(before, rolls{"deployment/d": 1})
 	want("why deployment/d", "configmap/c changed", "in step", "ConfigChanged")
 	want("status", "configmap/c in namespace", "1 of 2 done, 1 held", "configstamp.dev/pause", "kubectl configstamp unpause deployment/held")
-	want("history deployment/d", "configmap/c changed", "the oldest revision that is kept")
 
 	// Who may only look is told the same, but for what the webhook alone knows.
 	out, code := ask("status", "--as", "somebody", "--as-group", "viewers")

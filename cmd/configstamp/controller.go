@@ -18,7 +18,6 @@ import (
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/objects"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/shortlist"
 )
 
 type controllerOptions struct {
@@ -26,8 +25,6 @@ type controllerOptions struct {
 	settle      time.Duration
 	workers     int
 	excluded    []string
-	spaces      int
-	pods        bool
 	snapshots   snapshotOptions
 	leaderElect bool
 	lease       string
@@ -60,8 +57,6 @@ func controllerCommand() *cobra.Command {
 	o.impact.add(flags)
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
 	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces that are never served, in addition to configstamp's own; ignored with --namespaces. The webhook configuration has to say the same")
-	flags.IntVar(&o.spaces, "namespace-metrics", 0, fmt.Sprintf("how many namespaces have metric series of their own, at most %d; the others are summed as (others). 0: no metrics by namespace", shortlist.Most))
-	flags.BoolVar(&o.pods, "pods", false, "measure which pods of opted-in namespaces have the current content of their sources (configstamp_pods); needs the right to list and watch pods")
 	o.snapshots.add(flags)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while this replica holds the lease; needed with several replicas")
 	flags.StringVar(&o.lease, "lease", "configstamp-controller", "name of the leader's Lease, in configstamp's own namespace")
@@ -76,9 +71,6 @@ func (o *controllerOptions) check() error {
 	}
 	if o.workers < 1 {
 		errs = append(errs, fmt.Errorf("--workers=%d: want at least 1", o.workers))
-	}
-	if o.spaces < 0 || o.spaces > shortlist.Most {
-		errs = append(errs, fmt.Errorf("--namespace-metrics=%d: want 0 to %d; each namespace has several series", o.spaces, shortlist.Most))
 	}
 	return errors.Join(append(errs, o.checkLimits())...)
 }
@@ -147,18 +139,17 @@ func (o *controllerOptions) controller(p *process, rules rules) (*controller.Con
 		return nil, err
 	}
 	return controller.New(p.config, p.served, controller.Options{
-		Kinds:            rules.kinds,
-		Policy:           rules.policy,
-		Installation:     o.namespace,
-		Dialects:         rules.dialects,
-		Namespaces:       o.namespaces,
-		Excluded:         o.never(),
-		Settle:           o.settle,
-		Limits:           o.limits,
-		Workers:          o.workers,
-		NamespaceMetrics: o.spaces,
-		Lease:            lock,
-		Clock:            clock.RealClock{},
+		Kinds:        rules.kinds,
+		Policy:       rules.policy,
+		Installation: o.namespace,
+		Dialects:     rules.dialects,
+		Namespaces:   o.namespaces,
+		Excluded:     o.never(),
+		Settle:       o.settle,
+		Limits:       o.limits,
+		Workers:      o.workers,
+		Lease:        lock,
+		Clock:        clock.RealClock{},
 	}, p.store, p.spaces, p.keys, p.events, p.registry)
 }
 
@@ -188,9 +179,6 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.store.OnChange(c.Edited)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
-	if err := o.followPods(p, rules, c); err != nil {
-		return err
-	}
 	if err := o.collectSnapshots(p, c); err != nil {
 		return err
 	}

@@ -40,7 +40,6 @@ func TestReferenceOfMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := between(t, path, string(document), "metrics", table(found))
-	text = between(t, path, text, "states", stateTable())
 	for name, of := range map[string]checksum.Metrics{
 		"outcomes": checksum.AdmissionOutcomes, "reasons": checksum.AdmissionReasons, "waits": checksum.Waiting,
 		"readmissions": checksum.ReadmissionResults, "rollouts": checksum.RolloutResults,
@@ -85,7 +84,7 @@ func exposed(t *testing.T, process string) map[string]*metric {
 	args := append([]string{process, "--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--metrics-tls", "--secret-provider-classes", "--pins"}, certificate...)
 	more := map[string][]string{
 		"webhook":    {"--address=127.0.0.1:0"},
-		"controller": {"--impact-address=127.0.0.1:0", "--namespace-metrics=1", "--pods"},
+		"controller": {"--impact-address=127.0.0.1:0"},
 	}
 	served := start(t, 3, append(args, more[process]...)...)
 	_, text := get(t, trust, "https://"+served["metrics"]+"/metrics")
@@ -181,16 +180,6 @@ func labelTable(of checksum.Metrics) string {
 	text.WriteString("| value | meaning |\n|---|---|\n")
 	for _, label := range checksum.Labels(of) {
 		fmt.Fprintf(&text, "| `%s` | %s |\n", label, strings.Join(meanings[label], "; or: "))
-	}
-	return text.String()
-}
-
-// stateTable tells what the states of workloads mean, and which reasons they sum up.
-func stateTable() string {
-	var text strings.Builder
-	text.WriteString("| value | meaning | reasons |\n|---|---|---|\n")
-	for _, state := range checksum.States() {
-		fmt.Fprintf(&text, "| `%s` | %s | `%s` |\n", state.Label, state.Meaning, strings.Join(checksum.Labels(state.Of), "` `"))
 	}
 	return text.String()
 }

@@ -70,8 +70,6 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 		"no workers":                     {args: []string{"controller", "--workers=0"}, want: "--workers=0"},
 		"half a workload at once":        {args: []string{"controller", "--max-unsettled=0.5"}, want: `"0.5" for "--max-unsettled" flag: want a whole number`},
 		"less than none of a namespace":  {args: []string{"controller", "--max-unsettled-per-namespace=-1"}, want: "--max-unsettled-per-namespace=-1"},
-		"less than none by namespace":    {args: []string{"controller", "--namespace-metrics=-1"}, want: "--namespace-metrics=-1: want 0 to 1000"},
-		"too many namespaces":            {args: []string{"controller", "--namespace-metrics=1001"}, want: "--namespace-metrics=1001: want 0 to 1000"},
 		"a halt that is none":            {args: []string{"controller", "--foreign-halt=0s"}, want: "--foreign-halt=0s"},
 		"snapshots, fewer than none":     {args: []string{"controller", "--snapshots=-1"}, want: "--snapshots=-1"},
 		"snapshots that go at once":      {args: []string{"controller", "--snapshot-grace=0s"}, want: "--snapshot-grace=0s"},

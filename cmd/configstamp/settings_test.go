@@ -24,7 +24,7 @@ import (
 // namespaces: the chart does not publish them. A new flag is published unless it is here.
 var plumbing = []string{
 	"address", "ca-secret", "excluded-namespaces", "health-address", "impact-address", "impact-configuration", "key-grace", "key-secret", "kubeconfig", "leader-elect", "lease", "log-format",
-	"metrics-address", "metrics-tls", "namespace", "namespace-metrics", "namespaces", "pprof-address", "self-managed-certificate", "service", "shutdown-drain",
+	"metrics-address", "metrics-tls", "namespace", "namespaces", "pprof-address", "self-managed-certificate", "service", "shutdown-drain",
 	"shutdown-linger", "tls-cert-file", "tls-key-file", "v", "webhook-configuration", "workers",
 }
 
@@ -154,7 +154,7 @@ func TestPublishedSettingsAreWhatTheArgumentsGive(t *testing.T) {
 	for _, values := range []string{
 		"policy.restartOn=startup,policy.mode=observe,policy.pause=true,policy.minInterval=5m,policy.window=Mon-Fri 22:00-04:00 Europe/Berlin",
 		"policy.ignore=secret/db-*\\,configmap/x,policy.also=configmap/routes,rollouts.step=off,rollouts.maxUnsettled=2%,rollouts.settle=90s",
-		"pins.enabled=true,pins.snapshots=0,pins.grace=90m,pods.enabled=true",
+		"pins.enabled=true,pins.snapshots=0,pins.grace=90m",
 		"pins.snapshots=3,controller.extraArgs={--pins,--snapshots=4}",
 		"webhook.extraArgs={--freshness-timeout=1s},controller.extraArgs={--settle=5s,--step=3,--settle=7s}",
 		"webhook.extraArgs={--mode=observe},controller.extraArgs={--adopt=restart,--dialects=wave},dialects={reloader},secretProviderClasses=true",

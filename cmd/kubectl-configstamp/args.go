@@ -52,15 +52,6 @@ func namesSource(args []string) bool {
 	return found && sourceKind(kind) != ""
 }
 
-// sourceBefore cuts a source, in one word or in two, from what follows it.
-func sourceBefore(args []string) (source, rest []string) {
-	n := 1
-	if len(args) > 1 && sourceKind(args[0]) != "" {
-		n = 2
-	}
-	return args[:n], args[n:]
-}
-
 // errNone is said of a workload that is not there, or that may not be looked at.
 var errNone = errors.New("not found")
 

@@ -12,14 +12,13 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/answer"
-	"github.com/configstamp/configstamp/internal/draw"
 )
 
 // drawing is the value of the graph's -o.
 type drawing string
 
 // drawings are what a graph can be written as; the first is the default.
-func drawings() []string { return []string{"dot", "mermaid", "svg", "json", "yaml"} }
+func drawings() []string { return []string{"dot", "mermaid", "json", "yaml"} }
 
 // Set implements pflag.Value.
 func (d *drawing) Set(text string) error {
@@ -50,9 +49,9 @@ func (p *plugin) graphCommand() *cobra.Command {
 		Long: "Draws which workloads use which ConfigMaps and Secrets: in a namespace, in all\n" +
 			"namespaces, around one source, or of one workload. It marks workloads that failed,\n" +
 			"or are halted, held, waiting or rolling, and the sources that are the cause.\n\n" +
-			"The output is a text for Graphviz (dot) or for Mermaid, which GitHub and GitLab show\n" +
-			"in Markdown, or a picture (svg).",
-		Example: "  kubectl configstamp graph -o svg > shop.svg\n" +
+			"The output is a text for Graphviz (dot) or for Mermaid, which GitHub and GitLab draw\n" +
+			"in Markdown.",
+		Example: "  kubectl configstamp graph | dot -Tsvg > shop.svg\n" +
 			"  kubectl configstamp graph -A -o dot\n" +
 			"  kubectl configstamp graph configmap/payment-api-config -o mermaid\n" +
 			"  kubectl configstamp graph deployment/web-app -o json",
@@ -130,7 +129,7 @@ func (p *plugin) graph(ctx context.Context, args []string, flags *graphFlags) er
 		form = format(flags.drawing)
 	}
 	return p.print(form, graph, cluster.Gaps(), func(to io.Writer) {
-		draws := map[drawing]func(*answer.Graph) string{"dot": draw.DOT, "mermaid": draw.Mermaid, "svg": draw.SVG}
+		draws := map[drawing]func(*answer.Graph) string{"dot": dot, "mermaid": mermaid}
 		fmt.Fprint(to, draws[flags.drawing](&graph))
 	})
 }

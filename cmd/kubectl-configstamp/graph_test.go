@@ -1,8 +1,10 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/configstamp/configstamp/internal/answer"
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
 )
 
@@ -27,4 +29,15 @@ func TestGraph_MissingSources(t *testing.T) {
 
 func TestGraph_OfEachWayOfUse(t *testing.T) {
 	golden(t, "graph-ways", fakecluster.New(t, "testdata/shop.yaml"), "graph", "-o", "mermaid")
+}
+
+// Names of others stay names.
+func TestGraph_QuotesWhatOthersSay(t *testing.T) {
+	g := answer.Graph{Workloads: []answer.GraphWorkload{{Namespace: `x"]<b>`, Workload: "deployment/web", State: answer.Done}}}
+	if text := dot(&g); !strings.Contains(text, `label="namespace x\"]<b>"`) {
+		t.Error(text)
+	}
+	if text := mermaid(&g); !strings.Contains(text, `["namespace x#quot;]#lt;b#gt;"]`) {
+		t.Error(text)
+	}
 }

@@ -34,14 +34,12 @@ func (p *plugin) impactCommand() *cobra.Command {
 	var flags impactFlags
 	command := &cobra.Command{
 		Use:   "impact SOURCE | impact -f FILE...",
-		Short: "Say what an edit of a ConfigMap or Secret would restart, in which order, and when",
-		Long: "Says which workloads an edit would roll, in which order and steps, and about how\n" +
-			"long that takes. Says which workloads would not roll, and why. Nothing is changed.\n" +
+		Short: "Say what an edit of a ConfigMap or Secret would restart, and what not",
+		Long: "Says which workloads an edit would roll, how many of them at first, and which a\n" +
+			"setting holds. Says which workloads would not roll, and why. Nothing is changed.\n" +
 			"With -f it compares the ConfigMaps and Secrets of manifests with those in the\n" +
 			"cluster, key by key, as far as you may read them. It prints names of keys, and no\n" +
 			"content.\n\n" +
-			"Times are estimates: they assume that every rollout becomes healthy in its usual\n" +
-			"time, and that nothing else rolls.\n\n" +
 			"With --exit-code, for pipelines: 0 when nothing would roll, 2 when something would\n" +
 			"roll, now or later, and 5 when this is not known. 1 is an error, as always.",
 		Example: "  kubectl configstamp impact configmap/payment-api-config\n" +

@@ -3,9 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/configstamp/configstamp/internal/answer"
 	"github.com/configstamp/configstamp/internal/seen"
@@ -36,7 +35,7 @@ func (p *plugin) printImpact(to io.Writer, impact *answer.Impact, output format,
 		fmt.Fprintln(to, "There is no ConfigMap and no Secret in these files.")
 	}
 	if others > 0 {
-		paragraph(to, "", counted(others, "other object", "other objects")+" in the files, which this forecast ignores: a workload whose template changes rolls anyway.")
+		paragraph(to, "", counted(others, "other object", "other objects")+" in the files, which this ignores: a workload whose template changes rolls anyway.")
 	}
 	if len(impact.Rolls) > 0 {
 		paragraph(to, "", sumWords(impact))
@@ -48,10 +47,6 @@ func (p *plugin) printImpact(to io.Writer, impact *answer.Impact, output format,
 	if len(impact.Stays) > 0 {
 		fmt.Fprintln(to)
 		printStays(to, impact.Stays, name)
-	}
-	if len(impact.Rolls) > 0 {
-		fmt.Fprintln(to)
-		fmt.Fprintln(to, "Times are estimates: they assume that nothing fails and nothing else rolls.")
 	}
 }
 
@@ -79,17 +74,14 @@ func editWords(e *answer.ImpactEdit) string {
 	return what + ": it is deleted."
 }
 
-// sumWords says how many roll, how, and how long it takes.
+// sumWords says how many roll, and how.
 func sumWords(impact *answer.Impact) string {
 	text := fmt.Sprintf("%s would restart", counted(impact.Restarts, "workload", "workloads"))
 	if later := len(impact.Rolls) - impact.Restarts; later > 0 {
 		text += fmt.Sprintf(", and %s would be stamped without a restart", counted(later, "other", "others"))
 	}
 	if impact.First > 0 && impact.Restarts > impact.First {
-		text += fmt.Sprintf(": %d first, then in growing steps, at most %d at once", impact.First, impact.AtOnce)
-	}
-	if impact.Ends != nil {
-		text += ". All of this takes about " + about(impact.Ends.Sub(impact.Now))
+		text += fmt.Sprintf(": %d first, then in growing steps", impact.First)
 	}
 	if impact.Unsure > 0 {
 		text += fmt.Sprintf(". It could not be checked whether %d of them are opted in", impact.Unsure)
@@ -97,13 +89,8 @@ func sumWords(impact *answer.Impact) string {
 	return text + "."
 }
 
-// printRolls prints who rolls, in order.
+// printRolls prints who rolls.
 func (p *plugin) printRolls(to io.Writer, impact *answer.Impact, output format, name func(namespace, workload string) string) {
-	changes, notes := 0, false
-	for i := range impact.Rolls {
-		r := &impact.Rolls[i]
-		changes, notes = max(changes, r.Change), notes || note(r, impact.Now) != ""
-	}
 	t := &table{columns: narrow, colour: func(column int, text string) string {
 		return map[bool]string{true: p.paint(bold, text), false: text}[column == 0]
 	}}
@@ -113,31 +100,13 @@ func (p *plugin) printRolls(to io.Writer, impact *answer.Impact, output format, 
 	} else if len(list) > fewRolls {
 		list = list[:fewRolls]
 	}
-	heads := []string{"STEP", "WORKLOAD", "AFTER", "HEALTHY"}
-	if notes {
-		heads = append(heads, "NOTE")
+	row := func(workload, note string) { t.add(workload, note) }
+	if !slices.ContainsFunc(list, func(r answer.ImpactRoll) bool { return note(&r) != "" }) {
+		row = func(workload, _ string) { t.add(workload) }
 	}
-	t.add(heads...)
-	last := ""
+	row("WORKLOAD", "NOTE")
 	for i := range list {
-		r := &list[i]
-		step := strconv.Itoa(r.Step)
-		if changes > 1 {
-			step = strconv.Itoa(r.Change) + "." + step
-		}
-		shown := step
-		if step == last {
-			shown = ""
-		}
-		last = step
-		cells := []string{shown, name(r.Namespace, r.Workload), about(r.At.Sub(impact.Now)), about(r.Healthy.Sub(impact.Now))}
-		if r.Waits != "" {
-			cells[3] = "-"
-		}
-		if notes {
-			cells = append(cells, note(r, impact.Now))
-		}
-		t.add(cells...)
+		row(name(list[i].Namespace, list[i].Workload), note(&list[i]))
 	}
 	t.print(to)
 	if more := len(impact.Rolls) - len(list); more > 0 {
@@ -146,11 +115,10 @@ func (p *plugin) printRolls(to io.Writer, impact *answer.Impact, output format, 
 }
 
 // note says what is special about one that rolls.
-func note(r *answer.ImpactRoll, now time.Time) string {
-	const week = 6 * 24 * time.Hour // in which a day of the week is enough
+func note(r *answer.ImpactRoll) string {
 	var notes []string
 	if r.Held != "" {
-		notes = append(notes, "held by "+r.Held+" until "+r.At.UTC().Format(map[bool]string{true: "Mon 15:04 MST", false: "2006-01-02 15:04 MST"}[r.At.Sub(now) < week]))
+		notes = append(notes, "held by "+r.Held+" until "+r.Until.UTC().Format("2006-01-02 15:04 MST"))
 	}
 	if r.Waits != "" {
 		notes = append(notes, "no restart: "+r.Waits)
@@ -195,32 +163,6 @@ func fewWords(all []string, few int) string {
 		return strings.Join(all, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:few], ", "), len(all)-few)
-}
-
-// about writes a time that is not exact: 15s, 4m, 2h10m, 3d4h.
-func about(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d < 2*time.Minute:
-		return strconv.Itoa(int(d.Round(time.Second)/time.Second)) + "s"
-	case d < 10*time.Minute:
-		return twoUnits(d.Round(10*time.Second), time.Minute, "m", time.Second, "s")
-	case d < time.Hour:
-		return strconv.Itoa(int(d.Round(time.Minute)/time.Minute)) + "m"
-	case d < 2*day:
-		return twoUnits(d.Round(time.Minute), time.Hour, "h", time.Minute, "m")
-	}
-	return twoUnits(d.Round(time.Hour), day, "d", time.Hour, "h")
-}
-
-// twoUnits writes a time in a unit and a smaller one, which is left out when there is none
-// of it.
-func twoUnits(d, unit time.Duration, its string, small time.Duration, smalls string) string {
-	text := strconv.Itoa(int(d/unit)) + its
-	if rest := d % unit / small; rest > 0 {
-		text += strconv.Itoa(int(rest)) + smalls
-	}
-	return text
 }
 
 // isAbout reports whether a gap is about objects of a resource, or one of them.

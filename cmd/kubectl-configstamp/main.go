@@ -8,13 +8,12 @@
 // root.go lists the commands, and holds what they share (plugin). args.go reads what
 // people name, complete.go completes it. print.go prints: documents for -o json and yaml,
 // tables of 80 columns, gaps. The commands: users.go, status.go with asking.go (what is
-// shown until the webhook has answered), why.go, pods.go, history.go, impact.go with manifests.go (what is planned) and impact_print.go, wait.go;
+// shown until the webhook has answered), why.go, impact.go with manifests.go (what is planned) and impact_print.go, wait.go;
 // and those that change something, which package order carries out: order.go (what they
-// share), pause.go, release.go, roll.go, adopt.go, undo.go (and accept), snapshots.go (which
-// also lists and compares them).
+// share), pause.go, resume.go, roll.go, undo.go (and accept), snapshots.go (which
+// also lists them).
 //
-// doctor.go looks for what is wrong. graph.go has internal/draw draw its answer. checksum.go
-// asks no cluster: manifests in, manifests out. files.go reads them.
+// doctor.go looks for what is wrong. graph.go asks who uses what, and graph_text.go writes that.
 package main
 
 import (

@@ -175,7 +175,7 @@ func heading(result order.Result) string {
 	switch result {
 	case order.Paused:
 		return "These still roll:"
-	case order.Released:
+	case order.Resumed:
 		return "These still wait:"
 	default:
 		return "Still paused:"

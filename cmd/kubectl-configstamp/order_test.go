@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
@@ -95,28 +94,6 @@ metadata:
     fieldsV1: {"f:metadata": {"f:annotations": {"f:configstamp.dev/pause": {}}}}
 `
 
-// lostPause is what becomes of a pause of the Namespace shop when somebody writes in its place.
-func lostPause(t *testing.T, server *fakecluster.Server, manager string) {
-	t.Helper()
-	server.Now = atThree().Add(-time.Hour)
-	run(t, server, "pause", "namespace/shop", "--reason", "INC-42")
-	server.Now = atThree()
-	object := server.Get(t, shop)
-	annotations := object.GetAnnotations()
-	annotations["configstamp.dev/pause"] = "false"
-	if manager == "" {
-		delete(annotations, "configstamp.dev/pause")
-	}
-	object.SetAnnotations(annotations)
-	if manager != "" {
-		object.SetManagedFields([]metav1.ManagedFieldsEntry{{
-			Manager: manager, Operation: "Apply", Time: &metav1.Time{Time: atThree().Add(-5 * time.Minute)},
-			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:configstamp.dev/pause":{}}}}`),
-		}})
-	}
-	server.Put(object)
-}
-
 func TestOrders_WarnOfWhoMayWriteItAgain(t *testing.T) {
 	server := ordered(t)
 	for _, name := range []string{"git-a", "git-b", "git-c", "git-d", "git-e"} {
@@ -133,16 +110,7 @@ func TestOrders_WarnOfWhoMayWriteItAgain(t *testing.T) {
 	web := server.Get(t, config)
 	web.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": `{"metadata":{"annotations":{"configstamp.dev/resume":"2026-11-21T03:00:00Z"}}}`})
 	server.Put(web)
-	golden(t, "release-in-git", server, "release", "configmap/web")
-}
-
-func TestUnpause_SaysThatSomebodyElseTookThePauseBack(t *testing.T) {
-	server := ordered(t)
-	lostPause(t, server, "kustomize-controller")
-	golden(t, "unpause-lost", server, "unpause", "namespace/shop")
-	if after := server.Get(t, shop).GetAnnotations(); len(after) != 1 || after["configstamp.dev/pause"] != "false" {
-		t.Errorf("it is %v", after)
-	}
+	golden(t, "resume-in-git", server, "resume", "configmap/web")
 }
 
 // After pause and unpause everything is as it was.
@@ -209,9 +177,9 @@ func TestPause_DecidesAgainAfterAConflict(t *testing.T) {
 
 func TestRelease(t *testing.T) {
 	server := ordered(t)
-	golden(t, "release-client", server, "release", "cm/web", "--dry-run=client", "-o", "json")
-	golden(t, "release", server, "release", "configmap/web")
-	golden(t, "release-nothing", server, "release", "configmap/no-such")
+	golden(t, "resume-client", server, "resume", "cm/web", "--dry-run=client", "-o", "json")
+	golden(t, "resume", server, "resume", "configmap/web")
+	golden(t, "resume-nothing", server, "resume", "configmap/no-such")
 	writes := server.Writes()
 	if len(writes) != 1 || !strings.Contains(writes[0].Body, `"configstamp.dev/resume":"2026-11-22T03:00:01Z"`) || writes[0].Manager != "configstamp-order" {
 		t.Errorf("it wrote %v, want the API server's time", writes)
@@ -222,7 +190,7 @@ func TestRelease(t *testing.T) {
 func TestRelease_TakesTheTimeOfTheServer(t *testing.T) {
 	server := ordered(t)
 	server.Now = atThree().Add(-7 * time.Hour)
-	run(t, server, "release", "configmap/web")
+	run(t, server, "resume", "configmap/web")
 	if writes := server.Writes(); len(writes) != 1 || !strings.Contains(writes[0].Body, "2026-11-21T20:00:01Z") {
 		t.Errorf("it wrote %v", writes)
 	}
@@ -262,38 +230,12 @@ func TestRoll_WithoutAnAnswerNothingIsSent(t *testing.T) {
 		},
 		"no right to patch": func(s *fakecluster.Server) { s.Forbid = func(verb, _, _ string) bool { return verb == "patch" } },
 	} {
-		for _, command := range []string{"roll", "adopt"} {
-			server := ordered(t)
-			hinder(server)
-			out, errOut, code := run(t, server, command, "deployment/stale")
-			if writes := server.Writes(); code != 1 || len(writes) > 0 || strings.Contains(out, "rolled") {
-				t.Errorf("%s, %s: exit code %d, it wrote %v:\n%s%s", name, command, code, writes, out, errOut)
-			}
+		server := ordered(t)
+		hinder(server)
+		out, errOut, code := run(t, server, "roll", "deployment/stale")
+		if writes := server.Writes(); code != 1 || len(writes) > 0 || strings.Contains(out, "rolled") {
+			t.Errorf("%s: exit code %d, it wrote %v:\n%s%s", name, code, writes, out, errOut)
 		}
-	}
-}
-
-func TestAdopt(t *testing.T) {
-	server := ordered(t)
-	golden(t, "adopt-client", server, "adopt", "--dry-run=client")
-	golden(t, "adopt-restart-server", server, "adopt", "deployment/bare", "--restart", "--dry-run=server")
-	if writes := server.Writes(); len(writes) > 0 {
-		t.Errorf("a dry run has written %v", writes)
-	}
-	golden(t, "adopt", server, "adopt")
-	golden(t, "adopt-again", server, "adopt", "-o", "wide")
-	golden(t, "adopt-restart-late", server, "adopt", "deployment/bare", "--restart")
-	golden(t, "adopt-one-opted-out", server, "adopt", "deployment/opted-out")
-	golden(t, "adopt-not-opted-in", server, "adopt", "-n", "quiet")
-	for _, write := range server.Writes() {
-		if write.Manager != "configstamp-record" || write.Body != "{}" || strings.HasSuffix(write.Path, "meddled") {
-			t.Errorf("adopt wrote %+v", write)
-		}
-	}
-	fresh := ordered(t)
-	golden(t, "adopt-restart", fresh, "adopt", "deployment/bare", "--restart", "-o", "json")
-	if after := fresh.Get(t, "/apis/apps/v1/namespaces/shop/deployments/bare").GetAnnotations(); after["configstamp.dev/adopt"] != "restart" {
-		t.Errorf("it is %v", after)
 	}
 }
 

@@ -10,7 +10,7 @@ func TestNothingMayBeListed(t *testing.T) {
 	server := incident(t)
 	server.Forbid = func(_, resource, namespace string) bool { return resource != "configmaps" || namespace == "" }
 	for args, where := range map[string]string{
-		"status": "in namespace shop,", "status -o json": "in namespace shop,", "pods": "in namespace shop,", "status -A": "in all namespaces; use -n", "status --watch": "in namespace shop,",
+		"status": "in namespace shop,", "status -o json": "in namespace shop,", "status -A": "in all namespaces; use -n", "status --watch": "in namespace shop,",
 		"graph": "in namespace shop,", "users cm/payment-api-config": "in namespace shop,", "impact cm/payment-api-config": "in namespace shop,",
 	} {
 		out, errOut, code := run(t, server, strings.Fields(args)...)

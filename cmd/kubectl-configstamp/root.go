@@ -97,10 +97,10 @@ func rootCommand(p *plugin) *cobra.Command {
 		}
 	}
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
-	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.podsCommand(), p.historyCommand(), p.waitCommand(), p.versionCommand())
-	root.AddCommand(p.pauseCommand(), p.unpauseCommand(), p.releaseCommand(), p.rollCommand(), p.adoptCommand())
-	root.AddCommand(p.undoCommand(), p.acceptCommand(), p.snapshotsCommand(), p.diffCommand(), p.restoreCommand())
-	root.AddCommand(p.graphCommand(), p.checksumCommand(), p.doctorCommand())
+	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.waitCommand(), p.versionCommand())
+	root.AddCommand(p.pauseCommand(), p.unpauseCommand(), p.resumeCommand(), p.rollCommand())
+	root.AddCommand(p.undoCommand(), p.acceptCommand(), p.snapshotsCommand(), p.restoreCommand())
+	root.AddCommand(p.graphCommand(), p.doctorCommand())
 	describeCompletion(root)
 	return root
 }

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/pmezard/go-difflib/difflib"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -196,124 +194,6 @@ func usersOf(ctx context.Context, cluster *inspect.Cluster, settings *seen.Setti
 	return used, nil
 }
 
-func (p *plugin) diffCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "diff SOURCE [SNAPSHOT [SNAPSHOT]]",
-		Short: "Show what changed in a ConfigMap since a snapshot",
-		Long: "Shows what changed between a snapshot and what the ConfigMap holds now, or between\n" +
-			"two snapshots. Without a name it takes the newest snapshot of other content that a\n" +
-			"workload or a revision names. A snapshot is named by its whole name, or by the\n" +
-			"digits at its end. The content is read with your own rights.",
-		Example: "  kubectl configstamp diff configmap/web-message\n" +
-			"  kubectl configstamp diff cm/web-message 3f2a91c07d5e8b4416aa -n shop",
-		Args: cobra.RangeArgs(1, 4),
-		ValidArgsFunction: func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				return p.completeConfigMap(command, args, typed)
-			}
-			source, _ := sourceBefore(args)
-			return p.completeSnapshot(source)
-		},
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.diff(command.Context(), args)
-		},
-	}
-}
-
-func (p *plugin) diff(ctx context.Context, args []string) error {
-	cluster, settings, namespace, err := p.look(ctx, false)
-	if err != nil {
-		return err
-	}
-	source, of := sourceBefore(args)
-	k, err := p.kept(ctx, cluster, namespace, source)
-	if err != nil {
-		return err
-	}
-	from, to := (*corev1.ConfigMap)(nil), k.now
-	switch len(of) {
-	case 0:
-		from, err = k.before(ctx, cluster, settings)
-	case 1:
-		from, err = k.named(of[0])
-	case 2:
-		if from, err = k.named(of[0]); err == nil {
-			to, err = k.named(of[1])
-		}
-	default:
-		err = fmt.Errorf("%s: want two snapshots at most, got %d", k.source, len(of))
-	}
-	if err != nil {
-		return err
-	}
-	if to == nil {
-		return fmt.Errorf("%s in namespace %s: %w; name two snapshots to compare", k.source, namespace, errNone)
-	}
-	return printDiff(p.Out, from, to)
-}
-
-// printDiff writes a unified diff for each key that differs.
-func printDiff(out io.Writer, from, to *corev1.ConfigMap) error {
-	was, is := textsOf(from), textsOf(to)
-	keys := maps.Clone(was)
-	maps.Copy(keys, is)
-	same := true
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		before, had := was[key]
-		after, has := is[key]
-		if had == has && before == after {
-			continue
-		}
-		same = false
-		side := func(cm *corev1.ConfigMap, there bool) string {
-			if !there {
-				return cm.Name + " (no such key)"
-			}
-			return cm.Name + " " + key
-		}
-		if before == after { // an empty value that is there on one side alone
-			fmt.Fprintf(out, "--- %s\n+++ %s\n", side(from, had), side(to, has))
-			continue
-		}
-		err := difflib.WriteUnifiedDiff(out, difflib.UnifiedDiff{
-			A: linesOf(before), B: linesOf(after), FromFile: side(from, had), ToFile: side(to, has), Context: 3,
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if same {
-		fmt.Fprintln(out, "No difference.")
-	}
-	return nil
-}
-
-// textsOf are the values of a ConfigMap by key; of binary ones only what tells them apart.
-func textsOf(cm *corev1.ConfigMap) map[string]string {
-	texts := make(map[string]string, len(cm.Data)+len(cm.BinaryData))
-	maps.Copy(texts, cm.Data)
-	for _, entry := range checksum.ContentOfConfigMap(cm).Entries {
-		if entry.Binary {
-			texts[entry.Name] = fmt.Sprintf("binary, %d bytes, SHA-256 %x", len(cm.BinaryData[entry.Name]), entry.Sum[:8])
-		}
-	}
-	return texts
-}
-
-// linesOf are the lines of a text; the last one may have no end.
-func linesOf(text string) []string {
-	if text == "" {
-		return nil
-	}
-	lines := strings.SplitAfter(text, "\n")
-	last := len(lines) - 1
-	if lines[last] == "" {
-		return lines[:last]
-	}
-	lines[last] += "\n\\ No newline at end of file\n"
-	return lines
-}
-
 func (p *plugin) restoreCommand() *cobra.Command {
 	var flags orderFlags
 	var to string
@@ -323,8 +203,7 @@ func (p *plugin) restoreCommand() *cobra.Command {
 		Long: "Writes old content back into a ConfigMap, as an edit of yours: the workloads that\n" +
 			"have other content roll out, in steps. The ConfigMap keeps its own labels and\n" +
 			"annotations. Without --to it takes the newest snapshot of other content that a\n" +
-			"workload or a revision names; kubectl configstamp diff shows the same. If Git or\n" +
-			"Helm owns the ConfigMap, change it there.",
+			"workload or a revision names. If Git or Helm owns the ConfigMap, change it there.",
 		Example: "  kubectl configstamp restore configmap/web-message --dry-run=server\n" +
 			"  kubectl configstamp restore cm/web-message --to 3f2a91c07d5e8b4416aa -n shop",
 		Args:              cobra.RangeArgs(1, 2),

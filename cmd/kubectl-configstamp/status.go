@@ -222,15 +222,6 @@ func (p *plugin) printStatus(to io.Writer, status *answer.Status, output format)
 		p.printProgress(to, status.Others, output == wide)
 		fmt.Fprintln(to)
 	}
-	if len(status.LostPauses) > 0 {
-		fmt.Fprintln(to, p.paint(bold, "Pauses that somebody took back (unpause removes them from this list)"))
-		for i := range status.LostPauses {
-			lost := &status.LostPauses[i]
-			paragraph(to, "  ", lost.Object+inNamespace(lost.Namespace)+": "+lost.Words(p.now()))
-			paragraph(to, "  ", "To pause again: "+lost.Next)
-		}
-		fmt.Fprintln(to)
-	}
 	paragraph(to, "", totals(status))
 }
 

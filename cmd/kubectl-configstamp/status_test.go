@@ -51,15 +51,6 @@ func TestStatus(t *testing.T) {
 	golden(t, "status-wide", server, "status", "-o", "wide")
 }
 
-// A pause that somebody took back holds nothing, and whoever ordered it may not know.
-func TestStatus_NamesLostPauses(t *testing.T) {
-	server := incident(t)
-	server.Now = atThree()
-	lostPause(t, server, "argocd-controller")
-	golden(t, "status-lost-pause", server, "status", "deploy", "in-step")
-	golden(t, "status-lost-pause-json", server, "status", "deploy", "in-step", "-o", "json")
-}
-
 func TestStatus_NothingUnderWay(t *testing.T) {
 	golden(t, "status-nothing", incident(t), "status", "deploy", "in-step")
 }

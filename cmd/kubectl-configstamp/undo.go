@@ -31,7 +31,7 @@ func (p *plugin) undoCommand() *cobra.Command {
 		},
 	}
 	addOrderFlags(command, &flags)
-	command.Flags().Int64Var(&revision, "to-revision", 0, "number of the revision, as kubectl configstamp history shows it; 0 is the one before the newest")
+	command.Flags().Int64Var(&revision, "to-revision", 0, "number of the revision, as kubectl configstamp why shows it; 0 is the one before the newest")
 	return command
 }
 

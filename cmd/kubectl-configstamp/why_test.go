@@ -31,8 +31,8 @@ func TestWhy_WithFewRights(t *testing.T) {
 	golden(t, "why-few-rights", server, "why", "deployment/failed")
 }
 
-// What is gone is told by name, and who overruled a hold by how he did.
-func TestWhy_GoneAndOverruled(t *testing.T) {
+// What is gone is told by name.
+func TestWhy_Gone(t *testing.T) {
 	server := fakecluster.New(t, "testdata/gone.yaml")
 	server.Dry = func(_ string, object *unstructured.Unstructured) ([]string, error) {
 		if object.GetName() == "gone" {
@@ -41,14 +41,5 @@ func TestWhy_GoneAndOverruled(t *testing.T) {
 		return []string{inStep}, nil
 	}
 	golden(t, "why-gone", server, "why", "deployment/gone")
-	golden(t, "why-overruled", server, "why", "deployment/ordered")
 	golden(t, "status-gone", server, "status")
-}
-
-func TestHistory(t *testing.T) {
-	server := incident(t)
-	golden(t, "history", server, "history", "deployment/failed")
-	golden(t, "history-wide", server, "history", "deployment/failed", "-o", "wide")
-	golden(t, "history-yaml", server, "history", "deployment/failed", "-o", "yaml")
-	golden(t, "history-none", server, "history", "deployment/in-step")
 }

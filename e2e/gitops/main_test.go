@@ -15,7 +15,7 @@ import (
 var run *harness.Run
 
 func options() harness.Options {
-	return harness.Options{Settle: harness.Settle, Webhook: []string{"--pins"}, Controller: []string{"--pins", "--pods"}}
+	return harness.Options{Settle: harness.Settle, Webhook: []string{"--pins"}, Controller: []string{"--pins"}}
 }
 
 func TestMain(m *testing.M) {

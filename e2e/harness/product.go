@@ -30,8 +30,7 @@ type Options struct {
 // Usual are the options that every test finds.
 func Usual() Options {
 	dialects := []string{"--dialects=reloader,wave"} // they change nothing for who does not speak them
-	// Pods are followed so that the right to watch them is used.
-	return Options{Settle: Settle, Webhook: dialects, Controller: append(slices.Clone(dialects), "--pods")}
+	return Options{Settle: Settle, Webhook: dialects, Controller: dialects}
 }
 
 // SelfManaged are the options with which all processes sign their certificates

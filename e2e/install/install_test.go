@@ -1,9 +1,6 @@
 package install
 
 import (
-	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -117,17 +114,11 @@ func TestHelm_ByAnotherName(t *testing.T) {
 func TestHelm_Namespaced(t *testing.T) {
 	mine, other := openShop(t), openShop(t)
 	mine.still("installing", func() {
-		t.Log(install(t, "--set=namespaces={"+mine.Namespace+"}", "--set=pods.enabled=true"))
+		t.Log(install(t, "--set=namespaces={"+mine.Namespace+"}"))
 		mine.EventuallyRecorded()
 	})
 	t.Log(helm(t, "test", "configstamp"))
 	mine.told("1")
-	mine.Eventually("waiting until both of its Pods are told of by a metric", func() error {
-		if told := podsTold(t); told != 2 {
-			return fmt.Errorf("configstamp_pods tells of %d", told)
-		}
-		return nil
-	})
 	other.still("an edit in a namespace that is not listed", func() {
 		if edit := other.Kubectl("patch", "configmap/message", "--patch", `{"data":{"SETTING":"1"}}`); len(edit.Warnings()) > 0 {
 			t.Errorf("in a namespace that is not listed: %s", edit.Stderr)
@@ -153,19 +144,6 @@ func TestHelm_Namespaced(t *testing.T) {
 		t.Errorf("in the namespace that is listed: %s", result.Stderr)
 	}
 	mine.still("uninstalling", func() { uninstall(t) })
-}
-
-// podsTold is of how many Pods the leader tells, whatever they run.
-func podsTold(t *testing.T) (told int) {
-	t.Helper()
-	for pod := range strings.FieldsSeq(cluster.Own(t, "get", "pods", "-o", "name")) {
-		for _, series := range regexp.MustCompile(`(?m)^configstamp_pods\{.*\} (\d+)$`).FindAllStringSubmatch(scrape(t, pod, "http", 8081), -1) {
-			count, err := strconv.Atoi(series[1])
-			harness.Must(t, err)
-			told += count
-		}
-	}
-	return told
 }
 
 // as runs kubectl with a token alone.

@@ -86,7 +86,7 @@ func TestProgress_WhatHolds(t *testing.T) {
 		"pause of a namespace": {namespace: "true", state: answer.Held, next: "kubectl configstamp unpause namespace/shop"},
 		"pause that is over":   {annotations: `"configstamp.dev/pause":"2026-11-22T02:59:00Z"`, state: answer.Waiting},
 		"window":               {annotations: `"configstamp.dev/window":"Mon 04:00-05:00 UTC"`, state: answer.Held, next: "kubectl configstamp roll deployment/app -n shop"},
-		"halt":                 {event: checksum.Halted, state: answer.Halted, next: "kubectl configstamp release configmap/web -n shop"},
+		"halt":                 {event: checksum.Halted, state: answer.Halted, next: "kubectl configstamp resume configmap/web -n shop"},
 		"turn":                 {event: checksum.Turn, state: answer.Waiting},
 		"blocked":              {event: checksum.Blocked, state: answer.Held, next: "kubectl configstamp why deployment/app -n shop"},
 	} {
@@ -124,35 +124,6 @@ func TestProgress_WhatIsGone(t *testing.T) {
 	}
 	f.Outcomes = nil
 	if p := answer.ProgressOf(f, w, now()); p.State != answer.Unknown || !strings.Contains(p.Why, "configstamp said earlier: configmap/web does not exist any more") {
-		t.Errorf("without an answer it is %+v", p)
-	}
-}
-
-// Somebody has overruled a hold: the revision says so, and what held is over.
-func TestProgress_Overruled(t *testing.T) {
-	f, w := fleet(t, "")
-	made := now().Add(-10 * time.Minute)
-	f.Revisions["u"] = []seen.Revision{{Number: 3, Created: made.Add(5 * time.Minute)}, {Number: 2, Created: made}, {Number: 1, Created: made.Add(-time.Hour)}}
-	event := func(reason checksum.Reason, at time.Time, message string) seen.Event {
-		return seen.Event{Kind: "Deployment", Namespace: "shop", Name: "app", About: "configmap/web", Reason: reason.Event(), Message: message, Last: at}
-	}
-	f.Events = []seen.Event{
-		event(checksum.Overruled, made.Add(time.Second), "somebody ordered it (by a patch): rolling out, with the new content of configmap/web. This overrules the earlier event: x"),
-		event(checksum.Halted, made.Add(-time.Minute), "halted"),
-	}
-	var overruled []string
-	for _, r := range answer.RevisionsOf(f, w) {
-		overruled = append(overruled, r.Overruled)
-	}
-	if !slices.Equal(overruled, []string{"", "somebody ordered it (by a patch)", ""}) {
-		t.Errorf("the revisions: %q", overruled)
-	}
-	f.Outcomes[w.Ref] = seen.Outcome{Code: seen.WouldRoll}
-	if p := answer.ProgressOf(f, w, now()); p.State != answer.Waiting || strings.Contains(p.Why, "ordered") {
-		t.Errorf("it is %+v", p)
-	}
-	f.Outcomes, f.Revisions = nil, nil
-	if p := answer.ProgressOf(f, w, now()); p.State != answer.Unknown || strings.Contains(p.Why, "said then") {
 		t.Errorf("without an answer it is %+v", p)
 	}
 }

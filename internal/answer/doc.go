@@ -8,11 +8,9 @@
 //
 // Read it in this order: users.go (who uses a source), revisions.go (why there is a
 // revision), progress.go (where one workload stands), status.go (what is under way),
-// lostpause.go (pauses that somebody took back), why.go (all about one), history.go,
-// impact.go (what an edit would do), wait.go (whether a change has come everywhere),
-// pods.go (what pods really have), graph.go (who uses what, all of it), doctor.go (what is
+// why.go (all about one), impact.go (what an
+// edit would do), wait.go (whether a change has come everywhere), graph.go (who uses what, all of it), doctor.go (what is
 // wrong) with doctor_itself.go (with configstamp), doctor_pins.go (with what is asked about
 // Pods), doctor_impact.go (with its warnings), doctor_users.go (with what people have
-// written), doctor_others.go (with what is beside it) and doctor_leftovers.go (with what
-// others have left behind).
+// written) and doctor_others.go (with what is beside it).
 package answer

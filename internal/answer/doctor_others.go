@@ -122,7 +122,6 @@ func (v *visit) peers() string {
 		}
 		v.tell(Note, peer.Namespace, about, peer.Product+" runs beside configstamp; no workload that was checked is looked after by both", "kubectl get {of} -o wide")
 	}
-	v.leftovers()
 	return cmp.Or(v.unseen(v.Peers.Looked, "deployments.apps in all namespaces"), v.lists(v.kinds()...))
 }
 

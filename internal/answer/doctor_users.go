@@ -74,9 +74,6 @@ func (v *visit) pauses() string {
 	for _, w := range v.Workloads {
 		v.pause(w.Namespace, w.Text(), w.Object.Annotations, w.Paused.At)
 	}
-	for _, lost := range LostPauses(v.Fleet, v.now) {
-		v.tell(Warning, lost.Namespace, lost.Object, lost.Words(v.now)+". If that is right, run unpause. To pause again:", lost.Next)
-	}
 	return cmp.Or(v.unlooked("namespaces"), v.lists(v.kinds()...))
 }
 

@@ -35,11 +35,11 @@ type Scene struct {
 	Now      time.Time
 }
 
-// Impact tells what some edits would do. Its times are estimates: they suppose that every
-// rollout becomes healthy in its usual time, and that nothing else rolls.
+// Impact tells what some edits would do, but not when.
 type Impact struct {
 	Edits []ImpactEdit `json:"edits"`
-	// Rolls are in the order in which they roll.
+	// Rolls are those that nothing but their turn holds, then those that a setting holds, the
+	// soonest first.
 	Rolls []ImpactRoll `json:"rolls"`
 	// Stays use what is edited, and do not roll for it.
 	Stays []ImpactStay `json:"stays"`
@@ -47,13 +47,8 @@ type Impact struct {
 	// could look whether they are served.
 	Restarts int `json:"restarts"`
 	Unsure   int `json:"unsure"`
-	// First is how many roll at first (--step; 0: all at once), AtOnce how many may roll at
-	// once in one namespace.
-	First  int `json:"first"`
-	AtOnce int `json:"atOnce"`
-	// Now is when it was asked, Ends when about the last is healthy.
-	Now  time.Time  `json:"now"`
-	Ends *time.Time `json:"ends,omitempty"`
+	// First is how many of those whose pods are replaced begin at once.
+	First int `json:"first"`
 }
 
 // ImpactEdit is one edit.
@@ -71,14 +66,9 @@ type ImpactRoll struct {
 	Namespace string            `json:"namespace"`
 	Workload  string            `json:"workload"`
 	For       []checksum.Source `json:"for"`
-	// Change and Step count from 1: a step begins when all of the one before it is healthy.
-	Change int `json:"change"`
-	Step   int `json:"step"`
-	// At is when about it rolls, Healthy when it is healthy.
-	At      time.Time `json:"at"`
-	Healthy time.Time `json:"healthy"`
-	// Held is the setting that holds it until At or earlier, "" if none does.
-	Held string `json:"held,omitempty"`
+	// Held is the setting that holds it until a time, "" if none does.
+	Held  string     `json:"held,omitempty"`
+	Until *time.Time `json:"until,omitempty"`
 	// Waits says why no pod restarts by it, "" if pods do.
 	Waits string `json:"waits,omitempty"`
 	// Recreates tells that it is down meanwhile: all its pods end before new ones come.
@@ -109,10 +99,7 @@ func ImpactOf(s *Scene, plans []Plan) (Impact, error) {
 		return Impact{}, err
 	}
 	limits := &s.Settings.Limits
-	impact := Impact{
-		Edits: []ImpactEdit{}, Rolls: []ImpactRoll{}, Stays: []ImpactStay{}, First: limits.Step, Now: s.Now,
-		AtOnce: rollout.PerNamespace(limits.Unsettled.Slots(len(s.Workloads)), limits.UnsettledPerNamespace),
-	}
+	impact := Impact{Edits: []ImpactEdit{}, Rolls: []ImpactRoll{}, Stays: []ImpactStay{}}
 	q := forecast.Question{Now: s.Now, Workloads: world.Workloads, Limits: *limits, CanRoll: len(s.Workloads), Ring: world.Ring, Content: world.Content}
 	for i := range plans {
 		edit := edit(world, &plans[i])
@@ -120,11 +107,15 @@ func ImpactOf(s *Scene, plans []Plan) (Impact, error) {
 		impact.Edits = append(impact.Edits, edited(&edit, &plans[i]))
 	}
 	answer := q.Answer()
+	impact.First = answer.First
 	for i := range answer.Rolls {
 		r := &answer.Rolls[i]
 		rolling := ImpactRoll{
-			Namespace: r.Workload.Namespace, Workload: seen.Text(r.Workload), For: r.For, Change: r.Change, Step: r.Step,
-			At: r.At, Healthy: r.Healthy, Held: r.Held.String(), Waits: r.Waits, Recreates: r.Recreates, Unsure: unsure[r.Workload],
+			Namespace: r.Workload.Namespace, Workload: seen.Text(r.Workload), For: r.For,
+			Held: r.Held.Reason.String(), Waits: r.Waits, Recreates: r.Recreates, Unsure: unsure[r.Workload],
+		}
+		if !r.Held.Until.IsZero() {
+			rolling.Until = &r.Held.Until
 		}
 		if impact.Rolls = append(impact.Rolls, rolling); rolling.Waits == "" {
 			impact.Restarts++
@@ -137,9 +128,6 @@ func ImpactOf(s *Scene, plans []Plan) (Impact, error) {
 		staying := s.staying(&answer.Stays[i])
 		staying.Unsure = unsure[answer.Stays[i].Workload]
 		impact.Stays = append(impact.Stays, staying)
-	}
-	if !answer.Ends.IsZero() {
-		impact.Ends = &answer.Ends
 	}
 	return impact, nil
 }
@@ -158,7 +146,7 @@ func (s *Scene) workloads(plans []Plan) (all []forecast.Workload, unsure map[wor
 		unsure[w.Ref] = standing == seen.MaybeServed
 		all = append(all, forecast.Workload{
 			Ref: w.Ref, Served: standing != seen.NotServed, Why: why, Policy: policy, References: w.References, Unreadable: w.Fault != "",
-			Records: w.Records, Status: w.Status, Usually: usually(w), AtOnce: w.AtOnce,
+			Records: w.Records, Status: w.Status,
 		})
 	}
 	return all, unsure
@@ -177,18 +165,6 @@ func (s *Scene) names(namespace string, kind checksum.Kind, plans []Plan) (names
 		}
 	}
 	return names
-}
-
-// usually is how long the last rollout of a workload took, from when its template was
-// written until its newest revision was current; 0 when nothing tells, or when that was
-// hours, as somebody has written to it later.
-func usually(w *seen.Workload) time.Duration {
-	const longest = time.Hour
-	took := w.Status.Current.Sub(w.Written)
-	if w.Status.Phase != workload.RolledOut || w.Written.IsZero() || w.Status.Current.IsZero() || took <= 0 || took > longest {
-		return 0
-	}
-	return took
 }
 
 // seen is what was seen of a source.

@@ -123,8 +123,8 @@ func (p *Progress) unknown(f *seen.Fleet, w *seen.Workload, why string) {
 	}
 	*p = Progress{Namespace: p.Namespace, Workload: p.Workload, Outcome: p.Outcome, State: Unknown, Why: why}
 	made := recordedAt(f, w)
-	event := lastEvent(f, w, checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ObserveMode, checksum.MissingSource, checksum.SourceGone, checksum.UnreadableSetting, checksum.Overruled)
-	if event != nil && event.Last.After(made) && event.Reason != checksum.Overruled.Event() { // with that it rolled
+	event := lastEvent(f, w, checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ObserveMode, checksum.MissingSource, checksum.SourceGone, checksum.UnreadableSetting)
+	if event != nil && event.Last.After(made) {
 		p.Because, p.Since = SourcesIn(event.About), &event.First
 		p.Why = "configstamp said earlier: " + heldWords(event.Message) + ". Now: " + why
 	}
@@ -145,7 +145,7 @@ func (p *Progress) rolled(f *seen.Fleet, w *seen.Workload) {
 	revisions := RevisionsOf(f, w)
 	if newest := Newest(revisions); newest != nil && len(newest.Sources) > 0 {
 		p.Because, p.Since = newest.Sources, &newest.At
-	} else if event := lastEvent(f, w, checksum.ConfigChanged, checksum.Overruled); newest == nil && event != nil { // its kind keeps no revisions
+	} else if event := lastEvent(f, w, checksum.ConfigChanged); newest == nil && event != nil { // its kind keeps no revisions
 		p.Because, p.Since = SourcesIn(event.About), &event.Last
 	}
 	switch w.Status.Phase {
@@ -196,9 +196,9 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	}
 	p.State, p.Why = Waiting, "it waits for its turn, or until its source has settled"
 	p.Next = "kubectl configstamp status " + of + " --watch"
-	reasons := []checksum.Reason{checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ConfigChanged, checksum.Overruled}
+	reasons := []checksum.Reason{checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ConfigChanged}
 	event := lastEvent(f, w, reasons...)
-	if event == nil || event.Reason == checksum.ConfigChanged.Event() || event.Reason == checksum.Overruled.Event() || superseded(f, w, event) { // that was another change
+	if event == nil || event.Reason == checksum.ConfigChanged.Event() || superseded(f, w, event) { // that was another change
 		return
 	}
 	p.Why, p.Since = heldWords(event.Message), &event.First
@@ -206,7 +206,7 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	case checksum.Halted.Event():
 		p.State = Halted
 		if p.Next = "fix the source, or put it back"; len(p.Because) > 0 {
-			p.Next += ", or go on anyway: kubectl configstamp release " + p.Because[0].String() + " -n " + w.Namespace
+			p.Next += ", or go on anyway: kubectl configstamp resume " + p.Because[0].String() + " -n " + w.Namespace
 		}
 	case checksum.Paced.Event(), checksum.Blocked.Event(), checksum.Retry.Event():
 		p.State, p.Next = Held, "kubectl configstamp why "+of

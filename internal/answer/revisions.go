@@ -32,9 +32,6 @@ type Revision struct {
 	First bool `json:"first,omitempty"`
 	// By are the writers of Sources, as far as it is known that they wrote for it.
 	By []string `json:"by,omitempty"`
-	// Overruled says how somebody had the workload take what something held, in words, as
-	// far as events still tell; "" if nobody did.
-	Overruled string `json:"overruled,omitempty"`
 	// Result is current, rolling, failed, or "" of those that others have followed.
 	Result string `json:"result,omitempty"`
 }
@@ -64,9 +61,6 @@ func (r *Revision) Because() string {
 	if r.Template != "" {
 		parts = append(parts, r.Template)
 	}
-	if r.Overruled != "" {
-		parts = append(parts, "though it was held: "+r.Overruled)
-	}
 	if len(parts) == 0 {
 		if r.First {
 			return "the oldest revision that is kept"
@@ -80,7 +74,6 @@ func (r *Revision) Because() string {
 func RevisionsOf(f *seen.Fleet, w *seen.Workload) []Revision {
 	of := f.Revisions[w.Object.UID]
 	revisions := make([]Revision, len(of))
-	var newer time.Time
 	for i := range of {
 		now := &of[i]
 		revisions[i] = Revision{Name: now.Name, Number: now.Number, At: now.Created, First: i == len(of)-1, Pinned: slices.SortedFunc(maps.Keys(now.Pins), checksum.Source.Compare)}
@@ -90,8 +83,6 @@ func RevisionsOf(f *seen.Fleet, w *seen.Workload) []Revision {
 				r.Result = "failed"
 			}
 		}
-		r.Overruled = overruled(f, w, now.Created, newer)
-		newer = now.Created
 		if r.First {
 			continue
 		}
@@ -101,18 +92,6 @@ func RevisionsOf(f *seen.Fleet, w *seen.Workload) []Revision {
 		r.By = writersBetween(f, w.Namespace, r.Sources, before.Created, now.Created)
 	}
 	return revisions
-}
-
-// overruled says how somebody had a workload take what something held, when a revision was
-// made: the controller has told of it between that and the next revision (zero: until now).
-func overruled(f *seen.Fleet, w *seen.Workload, made, next time.Time) string {
-	for _, event := range f.EventsOf(w.Kind.Name, w.Namespace, w.Name) {
-		if event.Reason == checksum.Overruled.Event() && !event.Last.Before(made) && (next.IsZero() || event.Last.Before(next)) {
-			how, _, _ := strings.Cut(event.Message, ": ")
-			return how
-		}
-	}
-	return ""
 }
 
 // result says how far the newest revision is.

@@ -19,8 +19,6 @@ type Status struct {
 	Changes []Change `json:"changes"`
 	// Others are workloads that are not done, without it being known because of what.
 	Others []Progress `json:"others,omitempty"`
-	// LostPauses are pauses that somebody took back.
-	LostPauses []LostPause `json:"lostPauses,omitempty"`
 	// Workloads counts those that were looked at by their state.
 	Workloads map[State]int `json:"workloads"`
 }
@@ -49,7 +47,7 @@ func byUrgency(a, b State) int { return slices.Index(urgency(), a) - slices.Inde
 
 // StatusOf says what is under way among the workloads of a fleet.
 func StatusOf(f *seen.Fleet, now time.Time) Status {
-	status := Status{Changes: []Change{}, LostPauses: LostPauses(f, now), Workloads: map[State]int{}}
+	status := Status{Changes: []Change{}, Workloads: map[State]int{}}
 	changes := map[rollout.SourceRef]*Change{}
 	var refs []rollout.SourceRef
 	all := make([]Progress, len(f.Workloads))
@@ -117,7 +115,7 @@ func nextOf(change *Change) string {
 	moves := slices.ContainsFunc(change.Users, func(p Progress) bool { return p.State == Rolling || p.State == Waiting })
 	switch {
 	case first.State == Failed || first.State == Halted:
-		return "fix " + change.Source.String() + ", or put it back: either way it rolls by itself. To go on anyway: kubectl configstamp release " + of
+		return "fix " + change.Source.String() + ", or put it back: either way it rolls by itself. To go on anyway: kubectl configstamp resume " + of
 	case moves:
 		return "kubectl configstamp wait " + of
 	}

@@ -6,30 +6,29 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Answer is what comes of the edits.
+// Answer is what comes of the edits, as far as anybody can know it before.
 type Answer struct {
-	// Rolls are in the order in which they roll.
+	// Rolls are those that nothing but their turn holds, then those that a setting holds until
+	// a time, the soonest first; each sorted.
 	Rolls []Roll
+	// First is how many of those that nothing holds begin at once, of those whose pods are
+	// replaced.
+	First int
 	// Stays are the others, sorted, once for each edited source that they use.
 	Stays []Stay
-	// Ends is about when the last of Rolls is healthy; zero when none rolls.
-	Ends time.Time
 }
 
-// Roll is a workload that rolls. Its times are estimates.
+// Roll is a workload that rolls.
 type Roll struct {
 	Workload workload.Ref
 	// For are the edited sources for which it rolls, sorted.
 	For []checksum.Source
-	// Change and Step count from 1: sources whose users roll in common steps are one
-	// change, and a step begins when all of the one before it is healthy.
-	Change, Step int
-	At, Healthy  time.Time
-	// Held is the setting that holds it at first, until At or earlier; NoReason: none.
-	Held checksum.Reason
+	// Held is the setting that holds it, and until when; of NoReason: none does.
+	Held checksum.Hold
 	// Waits says why no pod starts by it, such as "it has no replicas"; "": pods do.
 	Waits string
 	// Recreates is workload.Status.Recreates.
@@ -50,89 +49,55 @@ type Stay struct {
 	Before bool
 }
 
-// Brief is what an admission warning has room for.
-type Brief struct {
-	// Rolls are the workloads whose pods are replaced: first the one that goes first, then
-	// the others, sorted; last those that a setting holds until a time, sorted.
-	Rolls []workload.Ref
-	// First is how many of Rolls begin at the same time as the first.
-	First int
-	// Held says, of the latter, which setting that is, and until when.
-	Held map[workload.Ref]checksum.Hold
-	// Later are those that are stamped, and no pod starts by it.
-	Later []workload.Ref
-	// Stays is as in an Answer.
-	Stays []Stay
-}
-
-// Answer foresees what comes of the edits, until everything is healthy.
+// Answer foresees what comes of the edits. It costs about 10 µs for each user of them.
 func (q *Question) Answer() Answer {
 	concerned, stays := q.concerned()
-	r := q.run(concerned, declined(stays))
-	r.finish(func() bool { return false })
-	answer := Answer{Stays: append(stays, r.stays(true)...)}
-	slices.SortStableFunc(answer.Stays, Stay.compare)
-	for _, a := range r.rolled {
-		answer.Rolls = append(answer.Rolls, Roll{
-			Workload: a.Ref, For: a.rollsFor, Change: a.steps.change, Step: a.step, At: a.began, Healthy: a.healthy, Held: a.first.Reason, Waits: a.Status.Waits, Recreates: a.Status.Recreates,
-		})
-		if a.healthy.After(answer.Ends) {
-			answer.Ends = a.healthy
+	declined := slices.DeleteFunc(slices.Clone(stays), func(s Stay) bool { return s.Why != checksum.DeclinedKept })
+	answer, now := Answer{Stays: stays}, 0
+	for _, a := range concerned {
+		hold := q.hold(a, declined)
+		if hold.Reason != checksum.NoReason && hold.Until.IsZero() {
+			for _, source := range a.rollsFor {
+				answer.Stays = append(answer.Stays, Stay{Workload: a.Ref, Source: source, Why: hold.Reason, Finding: a.finding(hold.Reason), Would: true})
+			}
+			continue
+		}
+		answer.Rolls = append(answer.Rolls, Roll{Workload: a.Ref, For: a.rollsFor, Held: hold, Waits: a.Status.Waits, Recreates: a.Status.Recreates})
+		if hold.Reason == checksum.NoReason && a.Status.Waits == "" {
+			now++
 		}
 	}
+	answer.First = q.first(now)
+	slices.SortStableFunc(answer.Stays, Stay.compare)
+	slices.SortFunc(answer.Rolls, func(a, b Roll) int {
+		return cmp.Or(a.Held.Until.Compare(b.Held.Until), a.Workload.Compare(b.Workload))
+	})
 	return answer
 }
 
-// declined are the stays of content that an undo has sent back.
-func declined(stays []Stay) []Stay {
-	return slices.DeleteFunc(slices.Clone(stays), func(s Stay) bool { return s.Why != checksum.DeclinedKept })
+// hold is what keeps a workload from rolling, beside its turn. One without an end ends when
+// somebody changes something.
+func (q *Question) hold(a *app, declined []Stay) checksum.Hold {
+	f := &rollout.Facts{Review: a.review, Policy: a.Policy, Status: a.Status}
+	if why := f.Barred(); why != checksum.NoReason {
+		return checksum.Hold{Reason: why}
+	}
+	if hold := f.Held(time.Time{}, q.Now); hold.Reason != checksum.NoReason {
+		return hold
+	}
+	if slices.ContainsFunc(declined, a.haltedBy) {
+		return checksum.Hold{Reason: checksum.Halted}
+	}
+	return checksum.Hold{}
 }
 
-// mostByTurns is how many workloads are given turns for a Brief: more would take longer
-// than an admission has.
-const mostByTurns = 100
-
-// Brief foresees who rolls, and how many go first. It costs little: time passes until then
-// alone. Of more than mostByTurns it tells how many go first, and not who.
-func (q *Question) Brief() Brief {
-	concerned, stays := q.concerned()
-	r, first, together := &run{q: q, all: concerned, declined: declined(stays)}, workload.Ref{}, 0
-	if len(concerned) <= mostByTurns {
-		r = q.run(concerned, r.declined)
-		first, together = r.first()
-	} else {
-		together = r.unturned()
+// first is how many of some workloads begin at once.
+func (q *Question) first(of int) int {
+	if q.Limits.Step == 0 {
+		return of
 	}
-	brief := Brief{First: together, Stays: append(stays, r.stays(false)...), Held: map[workload.Ref]checksum.Hold{}}
-	slices.SortStableFunc(brief.Stays, Stay.compare)
-	for _, a := range r.all {
-		switch {
-		case forGood(a.first), a.last.Reason == checksum.Halted:
-		case a.Status.Waits != "":
-			brief.Later = append(brief.Later, a.Ref)
-		default:
-			if brief.Rolls = append(brief.Rolls, a.Ref); a.first.Reason != checksum.NoReason {
-				brief.Held[a.Ref] = a.first
-			}
-		}
-	}
-	slices.SortFunc(brief.Later, workload.Ref.Compare)
-	slices.SortFunc(brief.Rolls, func(a, b workload.Ref) int {
-		return cmp.Or(cmp.Compare(brief.place(a, first), brief.place(b, first)), a.Compare(b))
-	})
-	return brief
-}
-
-// place is 0 of the first one, 2 of those that are held.
-func (b *Brief) place(ref, first workload.Ref) int {
-	_, held := b.Held[ref]
-	switch {
-	case ref == first:
-		return 0
-	case held:
-		return 2
-	}
-	return 1
+	slots := q.Limits.Unsettled.Slots(q.CanRoll)
+	return min(of, q.Limits.Step, slots, rollout.PerNamespace(slots, q.Limits.UnsettledPerNamespace))
 }
 
 func (s Stay) compare(other Stay) int {

@@ -7,6 +7,34 @@ import (
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
+// app is a workload whose content changes.
+type app struct {
+	*Workload
+	selections []checksum.Selection
+	review     checksum.Review
+	rollsFor   []checksum.Source
+}
+
+// haltedBy reports whether a workload rolls for what an undo of another one has declined.
+func (a *app) haltedBy(s Stay) bool {
+	return s.Workload.Namespace == a.Ref.Namespace && slices.Contains(a.rollsFor, s.Source)
+}
+
+// finding is what is missing or cannot be read, if that is why it is held.
+func (a *app) finding(why checksum.Reason) checksum.Finding {
+	switch why {
+	case checksum.MissingSource, checksum.MissingKey:
+		return a.review.Missing[0]
+	case checksum.UnreadableSetting:
+		if len(a.Policy.Faults) > 0 {
+			return a.Policy.Faults[0].Finding()
+		}
+		return a.review.Faults[0]
+	default:
+		return checksum.Finding{}
+	}
+}
+
 // concerned are the workloads whose content changes, so that they would roll, and why the
 // other users of what is edited would not.
 func (q *Question) concerned() (all []*app, stays []Stay) {
@@ -23,7 +51,7 @@ func (q *Question) concerned() (all []*app, stays []Stay) {
 			}
 			continue
 		}
-		a := &app{Workload: w, selections: selections, records: w.Records}
+		a := &app{Workload: w, selections: selections}
 		a.review = q.Ring.Review(w.Ref.Namespace, &w.Policy, selections, w.Records, q.of(w))
 		for _, e := range uses {
 			if why, finding := q.stays(a, e); why != checksum.NoReason {

@@ -14,16 +14,6 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-func TestForecast_OneThenTwoThenFour(t *testing.T) {
-	var all []forecast.Workload
-	for _, name := range []string{"payment-api", "checkout", "cart", "legacy-app", "billing", "invoices", "search", "mail"} {
-		all = append(all, web(name))
-	}
-	all[3].Status.Gentle, all[3].Status.Wanted = false, 1
-	says("order", "1")(&all[0])
-	tells(t, "one-then-two-then-four", suppose(t, limits(), nil, edited(), all...))
-}
-
 // Each reason why a workload does not roll.
 func TestForecast_WhoStaysAndWhy(t *testing.T) {
 	live := checksum.Reference{Source: config, Use: checksum.Live, All: true}
@@ -118,37 +108,11 @@ func TestForecast_Kinds(t *testing.T) {
 	tells(t, "kinds", suppose(t, limits(), nil, edited(), web("deployment"),
 		web("cronjob", of("CronJob"), status(workload.Status{Waits: "later runs start with it"})),
 		web("sleeps", status(workload.Status{Waits: "it has no replicas"})),
-		web("statefulset-of-a-hundred", of("StatefulSet"), status(workload.Status{Phase: workload.RolledOut, Wanted: 100, Available: 100, Updated: 100, MinReady: 10 * time.Second, Gentle: true})),
-		web("daemonset", of("DaemonSet"), func(w *forecast.Workload) { w.Status.PerNode, w.Status.Wanted, w.AtOnce = true, 50, 10 }),
+		web("daemonset", of("DaemonSet"), func(w *forecast.Workload) { w.Status.PerNode, w.Status.Wanted = true, 50 }),
 		web("knative", of("Service"), status(workload.Status{Phase: workload.RolledOut, StatusHash: 7})),
 		web("tells-nothing", of("CloneSet"), status(workload.Status{StatusHash: 9})),
 		web("busy", func(w *forecast.Workload) { w.Status.Phase, w.Status.Missing = workload.Rolling, 1 }),
-		web("unhealthy", func(w *forecast.Workload) { w.Status.Phase, w.Status.Missing = workload.Failed, 1 }),
-		web("slow", func(w *forecast.Workload) { w.Usually = 25 * time.Minute })))
-}
-
-// The copies of a replicated ConfigMap roll in common steps.
-func TestForecast_Copies(t *testing.T) {
-	copies := func(s *forecast.Supposed) (edits []forecast.Edit) {
-		for _, namespace := range []string{"shop", "billing", "web"} {
-			edits = append(edits, s.Changed(at(namespace, config)))
-		}
-		return edits
-	}
-	all := []forecast.Workload{web("a"), web("b"), web("c", in("billing")), web("d", in("billing")), web("e", in("web"))}
-	tells(t, "copies", suppose(t, limits(), nil, copies, all...))
-	each := limits()
-	each.ReplicatedEach = true
-	q := suppose(t, each, nil, copies, all...)
-	first := 0
-	for _, roll := range q.Answer().Rolls {
-		if roll.Step == 1 {
-			first++
-		}
-	}
-	if first != 3 {
-		t.Errorf("with --replicated=each %d workloads go first, want one in each of three namespaces", first)
-	}
+		web("unhealthy", func(w *forecast.Workload) { w.Status.Phase, w.Status.Missing = workload.Failed, 1 })))
 }
 
 func TestForecast_NoSteps(t *testing.T) {
@@ -157,33 +121,19 @@ func TestForecast_NoSteps(t *testing.T) {
 	tells(t, "no-steps", suppose(t, off, nil, edited(), web("a"), web("b"), web("c", says("pause", "2026-07-01T12:00:00Z"))))
 }
 
-// Of a thousand, no more roll at once than the budget allows.
-func TestForecast_AThousand(t *testing.T) {
-	q := suppose(t, limits(), nil, edited(), thousand()...)
-	answer := q.Answer()
-	if len(answer.Rolls) != 1000 || len(answer.Stays) != 0 {
-		t.Fatalf("%d roll and %d stay, want 1000 and 0", len(answer.Rolls), len(answer.Stays))
-	}
-	most := 0
-	for _, a := range answer.Rolls {
-		under := 0
-		for _, b := range answer.Rolls {
-			if !b.At.After(a.At) && b.Healthy.After(a.At) {
-				under++
-			}
+// As many begin at once as the steps allow, and the budget.
+func TestForecast_HowManyGoFirst(t *testing.T) {
+	for step, want := range map[int]int{0: 40, 1: 1, 7: 7, 30: 9} { // of ten slots, nine are for one namespace
+		limited := limits()
+		limited.Step = step
+		if answer := suppose(t, limited, nil, edited(), many(40)...).Answer(); answer.First != want || len(answer.Rolls) != 40 {
+			t.Errorf("--step=%d: %d of %d go first, want %d", step, answer.First, len(answer.Rolls), want)
 		}
-		most = max(most, under)
-	}
-	if most != 9 { // of ten slots, nine are for one namespace
-		t.Errorf("at most %d roll at once, want 9", most)
-	}
-	if each := 55 * time.Second; answer.Ends.Sub(now) < 1000/9*each || answer.Ends.Sub(now) > 1100/9*each {
-		t.Errorf("it ends after %s", answer.Ends.Sub(now))
 	}
 }
 
-func thousand() (all []forecast.Workload) {
-	for n := range 1000 {
+func many(count int) (all []forecast.Workload) {
+	for n := range count {
 		all = append(all, web(fmt.Sprintf("web-%03d", n)))
 	}
 	return all

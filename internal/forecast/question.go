@@ -25,14 +25,6 @@ type Workload struct {
 	Unreadable bool
 	Records    checksum.Records
 	Status     workload.Status
-	// Standstill is what earlier statuses told, as far as anybody remembers them.
-	rollout.Standstill
-	// Usually is how long its rollouts take, from the patch until all of it is available;
-	// 0: that is estimated.
-	Usually time.Duration
-	// AtOnce is how many of its pods are replaced together (workload.AtOnce), for the
-	// estimate; 0: one.
-	AtOnce int32
 }
 
 // Edit is a source going from one content to another; nil is a source that does not exist.
@@ -73,17 +65,3 @@ func (q *Question) content(at rollout.SourceRef) *checksum.Content {
 	}
 	return q.Content(at)
 }
-
-// estimate is how long a rollout takes, from the patch until all is available.
-func (w *Workload) estimate() time.Duration {
-	if w.Usually > 0 {
-		return w.Usually
-	}
-	batch := max(w.AtOnce, 1)
-	batches := max((w.Status.Wanted+batch-1)/batch, 1)
-	return time.Duration(batches) * (podStart + w.Status.MinReady)
-}
-
-// podStart is how long a pod takes to be ready, where nothing tells: scheduling, an image
-// that is there already, and a readiness probe at its default of 10 s.
-const podStart = 15 * time.Second

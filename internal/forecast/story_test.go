@@ -58,10 +58,6 @@ func of(name string) func(*forecast.Workload) {
 	return func(w *forecast.Workload) { w.Ref.Kind = kind(name) }
 }
 
-func in(namespace string) func(*forecast.Workload) {
-	return func(w *forecast.Workload) { w.Ref.Namespace = namespace }
-}
-
 func says(setting, value string) func(*forecast.Workload) {
 	return func(w *forecast.Workload) {
 		w.Policy = w.Policy.With(checksum.Level{Origin: checksum.OfWorkload, Annotations: map[string]string{"configstamp.dev/" + setting: value}})
@@ -118,10 +114,11 @@ func deleted(s *forecast.Supposed) []forecast.Edit {
 func text(q *forecast.Question) string {
 	var b strings.Builder
 	answer := q.Answer()
-	for _, r := range answer.Rolls {
-		fmt.Fprintf(&b, "change %d, step %d: %s rolls after %s, and is healthy after %s", r.Change, r.Step, r.Workload, r.At.Sub(now), r.Healthy.Sub(now))
-		if r.Held != checksum.NoReason {
-			fmt.Fprintf(&b, "; held by %s", r.Held)
+	for i := range answer.Rolls {
+		r := &answer.Rolls[i]
+		fmt.Fprintf(&b, "%s rolls", r.Workload)
+		if r.Held.Reason != checksum.NoReason {
+			fmt.Fprintf(&b, "; held by %s until %s", r.Held.Reason, r.Held.Until.Format(time.RFC3339))
 		}
 		if r.Waits != "" {
 			fmt.Fprintf(&b, "; no pod restarts: %s", r.Waits)
@@ -139,21 +136,7 @@ func text(q *forecast.Question) string {
 		}
 		fmt.Fprintln(&b)
 	}
-	if !answer.Ends.IsZero() {
-		fmt.Fprintf(&b, "all is healthy after %s\n", answer.Ends.Sub(now))
-	}
-	brief := q.Brief()
-	fmt.Fprint(&b, "in brief:")
-	for _, ref := range brief.Rolls {
-		fmt.Fprint(&b, " ", ref.Name)
-		if hold, held := brief.Held[ref]; held {
-			fmt.Fprintf(&b, " (%s until %s)", hold.Reason, hold.Until.Format(time.RFC3339))
-		}
-	}
-	for _, ref := range brief.Later {
-		fmt.Fprint(&b, " [", ref.Name, "]")
-	}
-	fmt.Fprintln(&b)
+	fmt.Fprintf(&b, "%d first\n", answer.First)
 	return b.String()
 }
 

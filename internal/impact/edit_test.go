@@ -144,7 +144,7 @@ func FuzzReview(f *testing.F) {
 	f.Add(review(f, asks(f, object, nil)))
 	f.Add(review(f, asks(f, &corev1.Secret{ObjectMeta: object.ObjectMeta, Data: map[string][]byte{"a": {1}}}, nil)))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"DELETE","resource":{"resource":"secrets"},"oldObject":{"metadata":{"name":"a"},"data":{"a":"\\"}}}}`))
-	h, ctx := newHandler(&fate{brief: rolls}), silent(f)
+	h, ctx := newHandler(&fate{answer: oneRolls}), silent(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, Path, bytes.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

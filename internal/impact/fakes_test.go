@@ -24,14 +24,14 @@ const secret = "swordfish"
 
 // fate is a Foreseer that foresees the same of every edit, and remembers the last.
 type fate struct {
-	brief    forecast.Brief
+	answer   forecast.Answer
 	notReady bool
 	panics   any
 	waits    chan struct{} // nil: for nothing
 	asked    []forecast.Edit
 }
 
-func (f *fate) Foresee(edit forecast.Edit) (forecast.Brief, bool) {
+func (f *fate) Foresee(edit forecast.Edit) (forecast.Answer, bool) {
 	f.asked = append(f.asked, edit)
 	if f.waits != nil {
 		<-f.waits
@@ -39,7 +39,7 @@ func (f *fate) Foresee(edit forecast.Edit) (forecast.Brief, bool) {
 	if f.panics != nil {
 		panic(f.panics)
 	}
-	return f.brief, !f.notReady
+	return f.answer, !f.notReady
 }
 
 func newHandler(f *fate) *Handler { return New(f, NewMetrics(prometheus.NewRegistry())) }

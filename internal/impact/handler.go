@@ -28,7 +28,7 @@ const (
 
 // Foreseer foresees what an edit does; false: it does not know enough yet.
 type Foreseer interface {
-	Foresee(edit forecast.Edit) (forecast.Brief, bool)
+	Foresee(edit forecast.Edit) (forecast.Answer, bool)
 }
 
 // Handler answers reviews of edits. Make it with New.
@@ -119,11 +119,11 @@ func (h *Handler) judge(ctx context.Context, request *admissionv1.AdmissionReque
 	case edit == nil:
 		return answer{result: quiet}
 	}
-	brief, ready := h.foresees.Foresee(*edit)
+	foreseen, ready := h.foresees.Foresee(*edit)
 	if !ready {
 		return answer{result: notReady}
 	}
-	if said = (answer{warned, sentences(edit, &brief)}); len(said.warnings) == 0 {
+	if said = (answer{warned, sentences(edit, &foreseen)}); len(said.warnings) == 0 {
 		said.result = quiet
 	}
 	log.V(2).Info("Looked at an edit", "result", said.result)

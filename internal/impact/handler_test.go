@@ -19,7 +19,7 @@ import (
 	"github.com/configstamp/configstamp/internal/forecast"
 )
 
-var rolls = forecast.Brief{Rolls: refs("deployment/web"), First: 1}
+var oneRolls = forecast.Answer{Rolls: rolls("deployment/web"), First: 1}
 
 // Whatever is asked, it is allowed; and what is no edit of content is not even looked at.
 func TestReviews(t *testing.T) {
@@ -43,38 +43,38 @@ func TestReviews(t *testing.T) {
 		want    result
 		asks    int
 	}{
-		"an edit":                    {changed(func(*admissionv1.AdmissionRequest) {}), fate{brief: rolls}, warned, 1},
+		"an edit":                    {changed(func(*admissionv1.AdmissionRequest) {}), fate{answer: oneRolls}, warned, 1},
 		"an edit that rolls nothing": {changed(func(*admissionv1.AdmissionRequest) {}), fate{}, quiet, 1},
-		"a dry run":                  {changed(func(r *admissionv1.AdmissionRequest) { dry := true; r.DryRun = &dry }), fate{brief: rolls}, warned, 1},
-		"caches are not full":        {changed(func(*admissionv1.AdmissionRequest) {}), fate{brief: rolls, notReady: true}, notReady, 1},
+		"a dry run":                  {changed(func(r *admissionv1.AdmissionRequest) { dry := true; r.DryRun = &dry }), fate{answer: oneRolls}, warned, 1},
+		"caches are not full":        {changed(func(*admissionv1.AdmissionRequest) {}), fate{answer: oneRolls, notReady: true}, notReady, 1},
 		"it panics":                  {changed(func(*admissionv1.AdmissionRequest) {}), fate{panics: secret}, panicked, 1},
-		"a deletion":                 {asks(t, annotated, nil), fate{brief: rolls}, warned, 1},
-		"a deletion, a second time":  {asks(t, ending, nil), fate{brief: rolls}, quiet, 0},
-		"labels, annotations":        {asks(t, configMap(map[string]string{"a": "1"}), annotated), fate{brief: rolls}, quiet, 0},
-		"a finalizer goes":           {asks(t, ending, configMap(map[string]string{"a": "1"})), fate{brief: rolls}, quiet, 0},
-		"a creation":                 {changed(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Create }), fate{brief: rolls}, quiet, 0},
-		"a connection":               {changed(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Connect }), fate{brief: rolls}, quiet, 0},
-		"another resource":           {changed(func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "pods" }), fate{brief: rolls}, quiet, 0},
-		"another group":              {changed(func(r *admissionv1.AdmissionRequest) { r.Resource.Group = "example.com" }), fate{brief: rolls}, quiet, 0},
-		"a subresource":              {changed(func(r *admissionv1.AdmissionRequest) { r.SubResource = "status" }), fate{brief: rolls}, quiet, 0},
-		"a release of Helm's":        {asks(t, release, other), fate{brief: rolls}, quiet, 0},
-		"no old object":              {changed(func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = nil }), fate{brief: rolls}, unreadable, 0},
-		"no object":                  {changed(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = nil }), fate{brief: rolls}, unreadable, 0},
-		"an object that is a list":   {changed(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`[]`) }), fate{brief: rolls}, unreadable, 0},
+		"a deletion":                 {asks(t, annotated, nil), fate{answer: oneRolls}, warned, 1},
+		"a deletion, a second time":  {asks(t, ending, nil), fate{answer: oneRolls}, quiet, 0},
+		"labels, annotations":        {asks(t, configMap(map[string]string{"a": "1"}), annotated), fate{answer: oneRolls}, quiet, 0},
+		"a finalizer goes":           {asks(t, ending, configMap(map[string]string{"a": "1"})), fate{answer: oneRolls}, quiet, 0},
+		"a creation":                 {changed(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Create }), fate{answer: oneRolls}, quiet, 0},
+		"a connection":               {changed(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Connect }), fate{answer: oneRolls}, quiet, 0},
+		"another resource":           {changed(func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "pods" }), fate{answer: oneRolls}, quiet, 0},
+		"another group":              {changed(func(r *admissionv1.AdmissionRequest) { r.Resource.Group = "example.com" }), fate{answer: oneRolls}, quiet, 0},
+		"a subresource":              {changed(func(r *admissionv1.AdmissionRequest) { r.SubResource = "status" }), fate{answer: oneRolls}, quiet, 0},
+		"a release of Helm's":        {asks(t, release, other), fate{answer: oneRolls}, quiet, 0},
+		"no old object":              {changed(func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = nil }), fate{answer: oneRolls}, unreadable, 0},
+		"no object":                  {changed(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = nil }), fate{answer: oneRolls}, unreadable, 0},
+		"an object that is a list":   {changed(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`[]`) }), fate{answer: oneRolls}, unreadable, 0},
 		"data that is a list": {changed(func(r *admissionv1.AdmissionRequest) {
 			r.Object.Raw = []byte(`{"metadata":{"name":"config"},"data":[]}`)
-		}), fate{brief: rolls}, unreadable, 0},
+		}), fate{answer: oneRolls}, unreadable, 0},
 		"a value that is a number": {changed(func(r *admissionv1.AdmissionRequest) {
 			r.Object.Raw = []byte(`{"metadata":{"name":"config"},"data":{"a":1}}`)
-		}), fate{brief: rolls}, unreadable, 0},
+		}), fate{answer: oneRolls}, unreadable, 0},
 		"binary data that is none": {changed(func(r *admissionv1.AdmissionRequest) {
 			r.Object.Raw = []byte(`{"metadata":{"name":"config"},"binaryData":{"a":"?"}}`)
-		}), fate{brief: rolls}, unreadable, 0},
-		"an object without a name": {changed(func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte(`{"data":{"a":"2"}}`) }), fate{brief: rolls}, unreadable, 0},
+		}), fate{answer: oneRolls}, unreadable, 0},
+		"an object without a name": {changed(func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte(`{"data":{"a":"2"}}`) }), fate{answer: oneRolls}, unreadable, 0},
 		"data that is null": {changed(func(r *admissionv1.AdmissionRequest) {
 			r.Object.Raw = []byte(`{"metadata":{"name":"config"},"data":null}`)
-		}), fate{brief: rolls}, warned, 1},
-		"a request without a name": {changed(func(r *admissionv1.AdmissionRequest) { r.Name = "" }), fate{brief: rolls}, warned, 1},
+		}), fate{answer: oneRolls}, warned, 1},
+		"a request without a name": {changed(func(r *admissionv1.AdmissionRequest) { r.Name = "" }), fate{answer: oneRolls}, warned, 1},
 	} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestNoReviews(t *testing.T) {
 		"no uid":       {http.MethodPost, strings.Replace(good, `"uid":"1"`, `"uid":""`, 1), int64(len(good)) - 1, http.StatusBadRequest},
 		"not in a uid": {http.MethodPost, strings.Replace(good, `"request"`, `"question"`, 1), int64(len(good)) + 1, http.StatusBadRequest},
 	} {
-		h := newHandler(&fate{brief: rolls})
+		h := newHandler(&fate{answer: oneRolls})
 		r := httptest.NewRequestWithContext(silent(t), c.method, Path, strings.NewReader(c.body))
 		r.Header.Set("Content-Type", "application/json")
 		r.ContentLength = c.length
@@ -127,7 +127,7 @@ func TestNoReviews(t *testing.T) {
 // An answer comes before the API server gives up, and what came too late gives its room back.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fate{brief: rolls, waits: make(chan struct{})}
+		f := &fate{answer: oneRolls, waits: make(chan struct{})}
 		h := newHandler(f)
 		body := review(t, asks(t, configMap(nil), configMap(map[string]string{"a": "2"})))
 		began := time.Now()
@@ -151,7 +151,7 @@ func TestLate(t *testing.T) {
 // Reviews beyond what there is room for wait, and then are done without.
 func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHandler(&fate{brief: rolls})
+		h := newHandler(&fate{answer: oneRolls})
 		if !h.room.TryAcquire(room - leastRoom + 1) {
 			t.Fatal("no room")
 		}
@@ -184,9 +184,9 @@ func TestNothingLeaks(t *testing.T) {
 		fate    fate
 		spoil   [2]string
 	}{
-		"a ConfigMap":           {asks(t, object, other), fate{brief: rolls}, [2]string{}},
-		"a Secret":              {asks(t, sealed, opened), fate{brief: rolls}, [2]string{}},
-		"a deletion":            {asks(t, sealed, nil), fate{brief: rolls}, [2]string{}},
+		"a ConfigMap":           {asks(t, object, other), fate{answer: oneRolls}, [2]string{}},
+		"a Secret":              {asks(t, sealed, opened), fate{answer: oneRolls}, [2]string{}},
+		"a deletion":            {asks(t, sealed, nil), fate{answer: oneRolls}, [2]string{}},
 		"it panics":             {asks(t, object, other), fate{panics: secret}, [2]string{}},
 		"a value of wrong form": {asks(t, object, other), fate{}, [2]string{`"a":"` + secret + secret + `"`, `"a":{"` + secret + `":1}`}},
 		"no base64":             {asks(t, object, other), fate{}, [2]string{`"c":"`, `"c":"?` + secret}},

@@ -28,7 +28,7 @@ const (
 )
 
 // sentences say what comes of an edit, the worst first; none when nothing does.
-func sentences(edit *forecast.Edit, brief *forecast.Brief) (all []string) {
+func sentences(edit *forecast.Edit, answer *forecast.Answer) (all []string) {
 	add := func(refs []workload.Ref, sentence string) {
 		if len(refs) > 0 {
 			all = append(all, fitting(refs, sentence))
@@ -38,43 +38,43 @@ func sentences(edit *forecast.Edit, brief *forecast.Brief) (all []string) {
 	if edit.Is == nil {
 		this = "this deletion"
 	}
-	needy, lost := whoNeeds(edit, brief)
+	needy, lost := whoNeeds(edit, answer)
 	add(needy, "without "+lost+" no new pod of {who} can start")
-	now, later := timed(brief)
-	add(now, this+" rolls out {who}"+first(brief.First, len(now)))
+	now, later, unseen := timed(answer)
+	add(now, this+" rolls out {who}"+first(answer.First, len(now)))
 	for _, at := range later {
 		add(at.refs, "{who} roll{s} out "+at.when())
 	}
 	would := func(why ...checksum.Reason) []workload.Ref {
-		return staying(brief, func(s *forecast.Stay) bool { return s.Would && slices.Contains(why, s.Why) })
+		return staying(answer, func(s *forecast.Stay) bool { return s.Would && slices.Contains(why, s.Why) })
 	}
 	add(would(checksum.ObserveMode), "{who} would roll out, but the mode is observe")
 	add(would(checksum.Paused), "{who} roll{s} out when somebody removes configstamp.dev/pause")
 	add(would(checksum.UnreadableSetting), "{who} roll{s} out when a setting that cannot be read is fixed")
 	add(would(checksum.MissingSource, checksum.MissingKey), "{who} roll{s} out when everything else that new pods need exists")
 	add(would(checksum.Halted), "{who} wait{s}, because an undo of another workload declined this content")
-	add(staying(brief, func(s *forecast.Stay) bool { return s.Why == checksum.DeclinedKept }), "{who} keep{s} older content, because an undo declined this content")
-	add(brief.Later, "no pod of {who} restarts now: pods that start later use the new content")
-	add(staying(brief, func(s *forecast.Stay) bool { return s.Why == checksum.Recorded }),
+	add(staying(answer, func(s *forecast.Stay) bool { return s.Why == checksum.DeclinedKept }), "{who} keep{s} older content, because an undo declined this content")
+	add(unseen, "no pod of {who} restarts now: pods that start later use the new content")
+	add(staying(answer, func(s *forecast.Stay) bool { return s.Why == checksum.Recorded }),
 		"no pod of {who} restarts: no checksum was on record, and the new content is recorded")
 	return all
 }
 
 // staying are the workloads of some stays.
-func staying(brief *forecast.Brief, of func(*forecast.Stay) bool) (refs []workload.Ref) {
-	for i := range brief.Stays {
-		if of(&brief.Stays[i]) {
-			refs = append(refs, brief.Stays[i].Workload)
+func staying(answer *forecast.Answer, of func(*forecast.Stay) bool) (refs []workload.Ref) {
+	for i := range answer.Stays {
+		if of(&answer.Stays[i]) {
+			refs = append(refs, answer.Stays[i].Workload)
 		}
 	}
 	return refs
 }
 
 // whoNeeds are the workloads that need what an edit takes away, and what that is.
-func whoNeeds(edit *forecast.Edit, brief *forecast.Brief) (refs []workload.Ref, lost string) {
+func whoNeeds(edit *forecast.Edit, answer *forecast.Answer) (refs []workload.Ref, lost string) {
 	lost = "this " + string(edit.At.Source.Kind)
 	var keys []string
-	refs = staying(brief, func(s *forecast.Stay) bool {
+	refs = staying(answer, func(s *forecast.Stay) bool {
 		needs := !s.Would && !s.Before && (s.Why == checksum.MissingSource || s.Why == checksum.MissingKey)
 		if needs && s.Why == checksum.MissingKey && !slices.Contains(keys, s.Finding.Key) {
 			keys = append(keys, s.Finding.Key)
@@ -97,19 +97,24 @@ type later struct {
 	mixed bool // of several such times
 }
 
-// timed are those that roll now, and those that a setting holds, the soonest first.
-func timed(brief *forecast.Brief) (now []workload.Ref, held []*later) {
-	for _, ref := range brief.Rolls {
-		hold, holds := brief.Held[ref]
-		if !holds {
-			now = append(now, ref)
+// timed are those that roll now, those that a setting holds, the soonest first, and those of
+// which no pod is replaced.
+func timed(answer *forecast.Answer) (now []workload.Ref, held []*later, unseen []workload.Ref) {
+	for i := range answer.Rolls {
+		r := &answer.Rolls[i]
+		if r.Waits != "" {
+			unseen = append(unseen, r.Workload)
 			continue
 		}
-		at := slices.IndexFunc(held, func(l *later) bool { return l.Reason == hold.Reason && l.Until.Equal(hold.Until) })
-		if at < 0 {
-			at, held = len(held), append(held, &later{Hold: hold})
+		if r.Held.Reason == checksum.NoReason {
+			now = append(now, r.Workload)
+			continue
 		}
-		held[at].refs = append(held[at].refs, ref)
+		at := slices.IndexFunc(held, func(l *later) bool { return l.Reason == r.Held.Reason && l.Until.Equal(r.Held.Until) })
+		if at < 0 {
+			at, held = len(held), append(held, &later{Hold: r.Held})
+		}
+		held[at].refs = append(held[at].refs, r.Workload)
 	}
 	slices.SortStableFunc(held, func(a, b *later) int { return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Reason, b.Reason)) })
 	if len(held) > mostTimes {
@@ -119,7 +124,7 @@ func timed(brief *forecast.Brief) (now []workload.Ref, held []*later) {
 		}
 		held = append(held[:mostTimes-1], rest)
 	}
-	return now, held
+	return now, held, unseen
 }
 
 // when says when they roll.

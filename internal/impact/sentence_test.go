@@ -26,9 +26,18 @@ func ref(text string) workload.Ref {
 	panic(text)
 }
 
-func refs(texts ...string) (all []workload.Ref) {
+func rolls(texts ...string) (all []forecast.Roll) {
 	for _, text := range texts {
-		all = append(all, ref(text))
+		all = append(all, forecast.Roll{Workload: ref(text)})
+	}
+	return all
+}
+
+// unseen are workloads that roll, and no pod starts by it.
+func unseen(texts ...string) []forecast.Roll {
+	all := rolls(texts...)
+	for i := range all {
+		all[i].Waits = "later runs start with it"
 	}
 	return all
 }
@@ -68,47 +77,44 @@ func TestSentences(t *testing.T) {
 	}
 	night := time.Date(2026, 7, 1, 22, 0, 0, 0, berlin)
 	noon := time.Date(2026, 7, 2, 12, 0, 0, 0, time.UTC)
-	held := func(holds ...checksum.Hold) (brief forecast.Brief) {
-		brief.Held = map[workload.Ref]checksum.Hold{}
+	held := func(holds ...checksum.Hold) (answer forecast.Answer) {
 		for i, hold := range holds {
-			r := ref(fmt.Sprintf("deployment/held-%d", i))
-			brief.Rolls = append(brief.Rolls, r)
-			brief.Held[r] = hold
+			answer.Rolls = append(answer.Rolls, forecast.Roll{Workload: ref(fmt.Sprintf("deployment/held-%d", i)), Held: hold})
 		}
-		return brief
+		return answer
 	}
 	for about, c := range map[string]struct {
-		edit  *forecast.Edit
-		brief forecast.Brief
-		want  []string
+		edit   *forecast.Edit
+		answer forecast.Answer
+		want   []string
 	}{
-		"nothing":               {&edited, forecast.Brief{}, nil},
-		"one":                   {&edited, forecast.Brief{Rolls: refs("deployment/web"), First: 1}, []string{"this change rolls out deployment/web"}},
-		"three, one first":      {&edited, forecast.Brief{Rolls: refs("deployment/b", "deployment/a", "daemonset/c"), First: 1}, []string{"this change rolls out deployment/b, deployment/a and daemonset/c, one first"}},
-		"three at once":         {&edited, forecast.Brief{Rolls: refs("deployment/b", "deployment/a", "daemonset/c"), First: 3}, []string{"this change rolls out deployment/b, deployment/a and daemonset/c"}},
-		"four":                  {&edited, forecast.Brief{Rolls: refs("deployment/payment-api", "deployment/legacy-app", "deployment/c", "deployment/d"), First: 1}, []string{"this change rolls out deployment/payment-api, deployment/legacy-app and 2 more, one first"}},
-		"four, three first":     {&edited, forecast.Brief{Rolls: refs("deployment/a", "deployment/b", "deployment/c", "deployment/d"), First: 3}, []string{"this change rolls out deployment/a, deployment/b and 2 more, three first"}},
-		"a custom kind":         {&edited, forecast.Brief{Rolls: refs("rollout/web"), First: 1}, []string{"this change rolls out rollout.argoproj.io/web"}},
-		"a deletion":            {&deleted, forecast.Brief{Rolls: refs("deployment/web"), First: 1}, []string{"this deletion rolls out deployment/web"}},
+		"nothing":               {&edited, forecast.Answer{}, nil},
+		"one":                   {&edited, forecast.Answer{Rolls: rolls("deployment/web"), First: 1}, []string{"this change rolls out deployment/web"}},
+		"three, one first":      {&edited, forecast.Answer{Rolls: rolls("deployment/b", "deployment/a", "daemonset/c"), First: 1}, []string{"this change rolls out deployment/b, deployment/a and daemonset/c, one first"}},
+		"three at once":         {&edited, forecast.Answer{Rolls: rolls("deployment/b", "deployment/a", "daemonset/c"), First: 3}, []string{"this change rolls out deployment/b, deployment/a and daemonset/c"}},
+		"four":                  {&edited, forecast.Answer{Rolls: rolls("deployment/payment-api", "deployment/legacy-app", "deployment/c", "deployment/d"), First: 1}, []string{"this change rolls out deployment/payment-api, deployment/legacy-app and 2 more, one first"}},
+		"four, three first":     {&edited, forecast.Answer{Rolls: rolls("deployment/a", "deployment/b", "deployment/c", "deployment/d"), First: 3}, []string{"this change rolls out deployment/a, deployment/b and 2 more, three first"}},
+		"a custom kind":         {&edited, forecast.Answer{Rolls: rolls("rollout/web"), First: 1}, []string{"this change rolls out rollout.argoproj.io/web"}},
+		"a deletion":            {&deleted, forecast.Answer{Rolls: rolls("deployment/web"), First: 1}, []string{"this deletion rolls out deployment/web"}},
 		"at night":              {&edited, held(at(checksum.OutsideWindow, night)), []string{"deployment/held-0 rolls out when the window opens, 2026-07-01 22:00 Europe/Berlin"}},
 		"two at night":          {&edited, held(at(checksum.OutsideWindow, night), at(checksum.OutsideWindow, night)), []string{"deployment/held-0 and deployment/held-1 roll out when the window opens, 2026-07-01 22:00 Europe/Berlin"}},
 		"paused until a time":   {&edited, held(at(checksum.Paused, noon.In(time.FixedZone("", 7200)))), []string{"deployment/held-0 rolls out when the pause ends, 2026-07-02 12:00 UTC"}},
 		"too soon":              {&edited, held(at(checksum.TooSoon, noon.Add(7*time.Second).In(time.Local))), []string{"deployment/held-0 rolls out when the min-interval has passed, 2026-07-02 12:00:07 UTC"}},
 		"the soonest first":     {&edited, held(at(checksum.Paused, noon), at(checksum.OutsideWindow, night)), []string{"deployment/held-1 rolls out when the window opens, 2026-07-01 22:00 Europe/Berlin", "deployment/held-0 rolls out when the pause ends, 2026-07-02 12:00 UTC"}},
 		"many times":            {&edited, held(at(checksum.TooSoon, noon.Add(4*time.Hour)), at(checksum.TooSoon, noon.Add(3*time.Hour)), at(checksum.TooSoon, noon.Add(2*time.Hour)), at(checksum.TooSoon, noon.Add(time.Hour))), []string{"deployment/held-3 rolls out when the min-interval has passed, 2026-07-02 13:00 UTC", "deployment/held-2 rolls out when the min-interval has passed, 2026-07-02 14:00 UTC", "deployment/held-1 and deployment/held-0 roll out later, when their settings allow it"}},
-		"observed":              {&edited, forecast.Brief{Stays: []forecast.Stay{stay("deployment/web", checksum.ObserveMode, would)}}, []string{"deployment/web would roll out, but the mode is observe"}},
-		"an undo of another":    {&edited, forecast.Brief{Stays: []forecast.Stay{stay("deployment/web", checksum.Halted, would), stay("deployment/a", checksum.DeclinedKept)}}, []string{"deployment/web waits, because an undo of another workload declined this content", "deployment/a keeps older content, because an undo declined this content"}},
-		"paused":                {&edited, forecast.Brief{Stays: []forecast.Stay{stay("deployment/web", checksum.Paused, would)}}, []string{"deployment/web rolls out when somebody removes configstamp.dev/pause"}},
-		"two paused":            {&edited, forecast.Brief{Stays: []forecast.Stay{stay("deployment/a", checksum.Paused, would), stay("deployment/b", checksum.Paused, would)}}, []string{"deployment/a and deployment/b roll out when somebody removes configstamp.dev/pause"}},
-		"an unreadable setting": {&edited, forecast.Brief{Stays: []forecast.Stay{stay("deployment/web", checksum.UnreadableSetting, would)}}, []string{"deployment/web rolls out when a setting that cannot be read is fixed"}},
-		"another one missing":   {&edited, forecast.Brief{Stays: []forecast.Stay{stay("deployment/web", checksum.MissingSource, would)}}, []string{"deployment/web rolls out when everything else that new pods need exists"}},
-		"no pod starts":         {&edited, forecast.Brief{Later: refs("cronjob/report", "deployment/sleeps")}, []string{"no pod of cronjob/report and deployment/sleeps restarts now: pods that start later use the new content"}},
-		"nothing on record":     {&edited, forecast.Brief{Stays: []forecast.Stay{stay("deployment/new", checksum.Recorded)}}, []string{"no pod of deployment/new restarts: no checksum was on record, and the new content is recorded"}},
-		"it is required":        {&deleted, forecast.Brief{Stays: []forecast.Stay{stay("deployment/web", checksum.MissingSource)}, Rolls: refs("deployment/b"), First: 1}, []string{"without this configmap no new pod of deployment/web can start", "this deletion rolls out deployment/b"}},
-		"a key is required":     {&edited, forecast.Brief{Stays: []forecast.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting")), stay("deployment/b", checksum.MissingKey, lacks("greeting"))}}, []string{`without the key "greeting" no new pod of deployment/a and deployment/b can start`}},
-		"keys are required":     {&edited, forecast.Brief{Stays: []forecast.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting")), stay("deployment/b", checksum.MissingKey, lacks("color"))}}, []string{`without the key "color" and 1 more no new pod of deployment/a and deployment/b can start`}},
-		"it lacked that before": {&edited, forecast.Brief{Stays: []forecast.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting"), already)}}, nil},
-		"others stay": {&edited, forecast.Brief{Stays: []forecast.Stay{
+		"observed":              {&edited, forecast.Answer{Stays: []forecast.Stay{stay("deployment/web", checksum.ObserveMode, would)}}, []string{"deployment/web would roll out, but the mode is observe"}},
+		"an undo of another":    {&edited, forecast.Answer{Stays: []forecast.Stay{stay("deployment/web", checksum.Halted, would), stay("deployment/a", checksum.DeclinedKept)}}, []string{"deployment/web waits, because an undo of another workload declined this content", "deployment/a keeps older content, because an undo declined this content"}},
+		"paused":                {&edited, forecast.Answer{Stays: []forecast.Stay{stay("deployment/web", checksum.Paused, would)}}, []string{"deployment/web rolls out when somebody removes configstamp.dev/pause"}},
+		"two paused":            {&edited, forecast.Answer{Stays: []forecast.Stay{stay("deployment/a", checksum.Paused, would), stay("deployment/b", checksum.Paused, would)}}, []string{"deployment/a and deployment/b roll out when somebody removes configstamp.dev/pause"}},
+		"an unreadable setting": {&edited, forecast.Answer{Stays: []forecast.Stay{stay("deployment/web", checksum.UnreadableSetting, would)}}, []string{"deployment/web rolls out when a setting that cannot be read is fixed"}},
+		"another one missing":   {&edited, forecast.Answer{Stays: []forecast.Stay{stay("deployment/web", checksum.MissingSource, would)}}, []string{"deployment/web rolls out when everything else that new pods need exists"}},
+		"no pod starts":         {&edited, forecast.Answer{Rolls: unseen("cronjob/report", "deployment/sleeps")}, []string{"no pod of cronjob/report and deployment/sleeps restarts now: pods that start later use the new content"}},
+		"nothing on record":     {&edited, forecast.Answer{Stays: []forecast.Stay{stay("deployment/new", checksum.Recorded)}}, []string{"no pod of deployment/new restarts: no checksum was on record, and the new content is recorded"}},
+		"it is required":        {&deleted, forecast.Answer{Stays: []forecast.Stay{stay("deployment/web", checksum.MissingSource)}, Rolls: rolls("deployment/b"), First: 1}, []string{"without this configmap no new pod of deployment/web can start", "this deletion rolls out deployment/b"}},
+		"a key is required":     {&edited, forecast.Answer{Stays: []forecast.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting")), stay("deployment/b", checksum.MissingKey, lacks("greeting"))}}, []string{`without the key "greeting" no new pod of deployment/a and deployment/b can start`}},
+		"keys are required":     {&edited, forecast.Answer{Stays: []forecast.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting")), stay("deployment/b", checksum.MissingKey, lacks("color"))}}, []string{`without the key "color" and 1 more no new pod of deployment/a and deployment/b can start`}},
+		"it lacked that before": {&edited, forecast.Answer{Stays: []forecast.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting"), already)}}, nil},
+		"others stay": {&edited, forecast.Answer{Stays: []forecast.Stay{
 			stay("deployment/a", checksum.KeyNotUsed), stay("deployment/b", checksum.UseLeftOut), stay("deployment/c", checksum.SourceLeftOut), stay("deployment/d", checksum.NotMounted),
 			stay("deployment/e", checksum.Kept), stay("deployment/f", checksum.OptedOut), stay("deployment/g", checksum.TemplateUnreadable), stay("job/h", checksum.AfterCreation),
 		}}, nil},
@@ -116,7 +122,7 @@ func TestSentences(t *testing.T) {
 		for i := range c.want {
 			c.want[i] = "configstamp: " + c.want[i]
 		}
-		if got := sentences(c.edit, &c.brief); !slices.Equal(got, c.want) {
+		if got := sentences(c.edit, &c.answer); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", about, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 		}
 	}
@@ -127,17 +133,17 @@ func TestSentencesFit(t *testing.T) {
 	long := func(kind string, n int) string { return fmt.Sprintf("%s/%s%03d", kind, strings.Repeat("x", 250), n) }
 	noon := time.Date(2026, 7, 2, 12, 0, 0, 0, time.UTC)
 	for _, many := range []int{1, 2, 3, 4, 1000} {
-		brief := forecast.Brief{First: 1, Held: map[workload.Ref]checksum.Hold{}}
+		answer := forecast.Answer{First: 1}
 		for n := range many {
-			brief.Rolls = append(brief.Rolls, ref(long("deployment", n)), ref(long("statefulset", n)))
-			brief.Held[ref(long("statefulset", n))] = at(checksum.TooSoon, noon.Add(time.Duration(n)*time.Hour))
-			brief.Later = append(brief.Later, ref(long("cronjob", n)))
+			hold := at(checksum.TooSoon, noon.Add(time.Duration(n)*time.Hour))
+			answer.Rolls = append(answer.Rolls, forecast.Roll{Workload: ref(long("deployment", n))}, forecast.Roll{Workload: ref(long("statefulset", n)), Held: hold})
+			answer.Rolls = append(answer.Rolls, unseen(long("cronjob", n))...)
 			for _, why := range []checksum.Reason{checksum.ObserveMode, checksum.Paused, checksum.UnreadableSetting, checksum.MissingKey} {
-				brief.Stays = append(brief.Stays, stay(long("daemonset", n), why, would))
+				answer.Stays = append(answer.Stays, stay(long("daemonset", n), why, would))
 			}
-			brief.Stays = append(brief.Stays, stay(long("rollout", n), checksum.MissingKey, lacks(strings.Repeat("k", 253)+fmt.Sprint(n))), stay(long("rollout", n), checksum.Recorded))
+			answer.Stays = append(answer.Stays, stay(long("rollout", n), checksum.MissingKey, lacks(strings.Repeat("k", 253)+fmt.Sprint(n))), stay(long("rollout", n), checksum.Recorded))
 		}
-		all := sentences(&edited, &brief)
+		all := sentences(&edited, &answer)
 		if len(all) < 9 || len(strings.Join(all, "")) > 4<<10 {
 			t.Errorf("%d sentences of %d bytes: %s", len(all), len(strings.Join(all, "")), strings.Join(all, "\n"))
 		}

@@ -26,7 +26,6 @@ type Workload struct {
 	References      []checksum.Reference // joined
 	Fault           string               // why the template could not be read
 	Misses          []checksum.Finding   // what was probably meant for us, and has no effect
-	LostPause       *checksum.LostPause  // a pause of it that somebody has taken back
 	Sources         []checksum.Source    // what it is found by
 	Status          workload.Status      // how far its newest revision is
 	Standstill      rollout.Standstill   // while and since it rolls, by what the index has seen
@@ -73,7 +72,6 @@ func Faulty(object *workload.Object, err error) *Workload {
 		Inject:          object.Labels[checksum.InjectLabel],
 		Deleting:        object.DeletionTimestamp != nil,
 		Settings:        checksum.SettingsOf(object.Annotations),
-		LostPause:       checksum.LostPauseIn(object.Annotations),
 	}
 	if err != nil {
 		s.Fault = err.Error()

@@ -22,7 +22,7 @@
 // many workloads, or about one, need; Follow keeps it up to date; Checkup reads what doctor
 // looks at.
 //
-// Patch, PatchWorkload and OtherChanges send what a person has ordered (package order);
+// Patch and PatchWorkload send what a person has ordered (package order);
 // nothing else is ever written. Time is the API server's.
 //
 // Read it in this order: cluster.go (requests, lists in pages, gaps), parallel.go,

@@ -70,60 +70,6 @@ func podOf(raw []byte) (seen.Pod, error) {
 	return pod, nil
 }
 
-// Running reads the pods of the workloads of a fleet that have not ended, and notes them
-// there. It does nothing where the user may not list pods, which is noted among the gaps.
-func (c *Cluster) Running(ctx context.Context, f *seen.Fleet, which Which) error {
-	known := make(map[workload.Ref]*seen.Workload, len(f.Workloads))
-	for _, w := range f.Workloads {
-		known[w.Ref] = w
-	}
-	f.Running = map[workload.Ref][]*seen.RunningPod{}
-	q := query{gvr: v1("", "pods"), namespace: which.Namespace}
-	if which.Only.Kind != nil && len(f.Workloads) == 1 {
-		q.namespace, q.labels = f.Workloads[0].Namespace, f.Workloads[0].Selector
-	}
-	err := c.each(ctx, q, func(raw []byte) error {
-		pod, err := workload.ReadRunningPod(raw)
-		if err != nil || pod.Finished || pod.DeletionTimestamp != nil {
-			return err
-		}
-		for _, ref := range f.Settings.Kinds.Makers(pod.Owner, pod.Hash) {
-			if ref.Namespace = pod.Namespace; known[ref] != nil {
-				f.Running[ref] = append(f.Running[ref], runningPod(pod, raw))
-				break
-			}
-		}
-		return nil
-	})
-	for _, pods := range f.Running {
-		slices.SortFunc(pods, func(a, b *seen.RunningPod) int { return cmp.Compare(a.Name, b.Name) })
-	}
-	return err
-}
-
-// PodsUnlisted is why the pods of a namespace ("" for all) could not be listed, nil if they
-// could.
-func (c *Cluster) PodsUnlisted(namespace string) *seen.Gap {
-	q := query{gvr: v1("", "pods"), namespace: namespace}
-	for _, gap := range c.Gaps() {
-		if gap.What == q.String() {
-			return &gap
-		}
-	}
-	return nil
-}
-
-// runningPod adds to what was read of a pod what the rules need not know.
-func runningPod(pod *workload.RunningPod, raw []byte) *seen.RunningPod {
-	var more struct {
-		Spec struct {
-			Node string `json:"nodeName"`
-		} `json:"spec"`
-	}
-	_ = unmarshal(raw, &more) // what has been read before
-	return &seen.RunningPod{RunningPod: pod, Node: more.Spec.Node, Revision: metadataOf(raw).Labels["controller-revision-hash"]}
-}
-
 // WorkloadOf reads the workload that made a pod, by way of its ReplicaSet or Job where one
 // stands between; nil when no workload of the table did.
 func (c *Cluster) WorkloadOf(ctx context.Context, settings *seen.Settings, pod *seen.Pod) (*seen.Workload, error) {

@@ -30,9 +30,6 @@ func needed(settings *seen.Settings, installation, name string) (rights []seen.R
 		add(namespace, "", "configmaps", "", "get", "list", "watch")
 		add(namespace, "", "secrets", "", "get", "list", "watch")
 		add(namespace, "", "pods", "", "list")
-		if settings.Pods {
-			add(namespace, "", "pods", "", "watch")
-		}
 		if settings.Pins {
 			add(namespace, "", "configmaps", "", "create", "delete")
 			add(namespace, "apps", "replicasets", "", "list")

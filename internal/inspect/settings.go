@@ -61,10 +61,6 @@ func (c *Cluster) Settings(ctx context.Context) (*seen.Settings, error) {
 	return settings, err
 }
 
-// Defaults are the settings where no cluster is asked: those of the program, and all kinds
-// of workloads that it knows.
-func Defaults() (*seen.Settings, error) { return settingsOf(nil) }
-
 // defaults are what the server does without flags; docs/reference.md lists them.
 func defaults() map[string]string {
 	return map[string]string{
@@ -72,7 +68,7 @@ func defaults() map[string]string {
 		"excluded-namespaces": "kube-system",
 		"settle":              "2s", "step": "1", "max-unsettled": "default", "soak": "10s", "first-soak": "30s",
 		"crash-deadline": "30s", "rollout-deadline": "10m", "foreign-halt": "1h", "replicated": "together",
-		"max-unsettled-per-namespace": "0", "secret-provider-classes": "false", "pods": "false", "pins": "false",
+		"max-unsettled-per-namespace": "0", "secret-provider-classes": "false", "pins": "false",
 	}
 }
 
@@ -107,7 +103,7 @@ func settingsOf(texts map[string]string) (*seen.Settings, error) {
 			s.Kinds = s.Kinds.With(kind)
 		}
 	}
-	s.Pods, s.Pins = r.text("pods") == "true", r.text("pins") == "true"
+	s.Pins = r.text("pins") == "true"
 	s.Limits = r.limits()
 	return s, r.err
 }

@@ -43,12 +43,10 @@ func TestDefaults_AreThoseThatTheChartPublishes(t *testing.T) {
 	server.Put(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": inspect.SettingsName, "namespace": "configstamp"}, "data": data,
 	}})
-	got, err := inspect.Defaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := settings(t, cluster)
-	same := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(checksum.Policy{}), cmpopts.IgnoreFields(seen.Settings{}, "Installation", "Read", "Kinds"), cmp.Comparer(func(a, b interface{ String() string }) bool { return a.String() == b.String() })}
+	without, bare := start(t)
+	without.Delete(t, "/api/v1/namespaces/configstamp/configmaps/"+inspect.SettingsName)
+	got, want := settings(t, bare), settings(t, cluster)
+	same := cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(checksum.Policy{}), cmpopts.IgnoreFields(seen.Settings{}, "Installation", "Read", "Absent", "Kinds"), cmp.Comparer(func(a, b interface{ String() string }) bool { return a.String() == b.String() })}
 	if diff := cmp.Diff(want, got, same); diff != "" {
 		t.Errorf("the chart (-) and the plugin (+) differ:\n%s", diff)
 	}

@@ -168,7 +168,6 @@ func read(settings *seen.Settings, kind *workload.Kind, raw []byte) (*seen.Workl
 	if w.Status, err = kind.Status(raw); err != nil {
 		w.Status = workload.Status{Waits: "its status cannot be read"}
 	}
-	w.AtOnce = kind.AtOnce(raw)
 	w.Written, _ = kind.TemplateWritten(raw)
 	w.Selector, _ = kind.Selector(raw) // "" for kinds that have none
 	meta := metadataOf(raw)

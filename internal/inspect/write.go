@@ -120,20 +120,6 @@ func (c *Cluster) patch(ctx context.Context, p *Patch, accept string) (raw []byt
 	return raw, warnings, err
 }
 
-// OtherChanges asks by a dry run which fields, other than our annotations, an empty patch of
-// a workload would change: other webhooks look at it, too.
-func (c *Cluster) OtherChanges(ctx context.Context, of Target, manager string) ([]string, error) {
-	before, err := c.get(ctx, query{gvr: of.gvr, namespace: of.namespace, name: of.name})
-	if err != nil {
-		return nil, err
-	}
-	after, _, err := c.patch(ctx, &Patch{Of: of, Body: []byte("{}"), Manager: manager, Dry: true}, "application/json")
-	if err != nil {
-		return nil, err
-	}
-	return of.kind.OtherChanges(before, after)
-}
-
 // WhoAmI is the name that the API server has for the user; "" where it does not tell.
 func (c *Cluster) WhoAmI(ctx context.Context) string {
 	body := []byte(`{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1"}`)

@@ -30,7 +30,7 @@ type Result string
 const (
 	Paused    Result = "paused"
 	Unpaused  Result = "unpaused"
-	Released  Result = "released"
+	Resumed   Result = "resumed"
 	Rolled    Result = "rolled"
 	Restarted Result = "restarted"
 	Recorded  Result = "recorded"
@@ -49,7 +49,7 @@ const (
 // Changed reports whether something was written, or would have been.
 func (r Result) Changed() bool {
 	switch r {
-	case Paused, Unpaused, Released, Rolled, Restarted, Recorded, Undone, Accepted, Restored, ToRoll:
+	case Paused, Unpaused, Resumed, Rolled, Restarted, Recorded, Undone, Accepted, Restored, ToRoll:
 		return true
 	case Unchanged, Kept, Refused:
 	}

@@ -1,5 +1,5 @@
 // Package order carries out what a person orders at the keyboard, with that person's rights:
-// pause and unpause, release, roll, adopt, undo and accept, restore. Each order says what it
+// pause and unpause, resume, roll, undo and accept, restore. Each order says what it
 // did (Did), and what overrules it. Package inspect sends the patches; package answer says
 // where workloads stand.
 //
@@ -9,6 +9,6 @@
 //
 // Read it in this order: did.go (what became of one object), annotate.go (changing one
 // annotation, and meanwhile nobody else's), note.go (what pause keeps), pause.go,
-// overruled.go (what goes on in spite of a pause), release.go, roll.go,
-// adopt.go, undo.go, restore.go.
+// overruled.go (what goes on in spite of a pause), resume.go, roll.go,
+// undo.go, restore.go.
 package order

@@ -10,7 +10,6 @@ import (
 const (
 	pauseKey  = checksum.PauseAnnotation
 	resumeKey = "configstamp.dev/resume"
-	adoptKey  = "configstamp.dev/adopt"
 )
 
 // noteOf reads the note beside a pause; nil where pause has not written what is there.

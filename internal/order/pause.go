@@ -81,7 +81,7 @@ func (o *Orders) Unpause(ctx context.Context, of inspect.Target) Did {
 				}
 				return nil, did.with(Kept, fmt.Sprintf("%s=%s was not written by the command pause%s", pauseKey, value, by(meta, now)))
 			}
-			return stale(meta), did.with(Unchanged, notPaused(meta, now))
+			return stale(meta), did.with(Unchanged, "it is not paused")
 		}
 		change := edit{pauseKey: mine.Before, checksum.PausedByAnnotation: nil}
 		did.Wrote = change.of(pauseKey)
@@ -90,15 +90,6 @@ func (o *Orders) Unpause(ctx context.Context, of inspect.Target) Did {
 		}
 		return change, did
 	})
-}
-
-// notPaused says that an object is not paused, and whose pause somebody else took back.
-func notPaused(meta *inspect.Metadata, now time.Time) string {
-	lost := checksum.LostPauseIn(meta.Annotations)
-	if !lost.LostAt(now) {
-		return "it is not paused"
-	}
-	return "it is not paused any more: it was paused" + lost.Words() + ", and somebody took that back" + by(meta, now)
 }
 
 // stale takes away a note that nothing stands beside: somebody else ended the pause.

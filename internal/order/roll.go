@@ -34,7 +34,7 @@ func (o *Orders) Roll(ctx context.Context, f *seen.Fleet, now time.Time) Did {
 		did.Next = "to restart it anyway: kubectl rollout restart " + target(of)
 		return did.with(Unchanged, "it is in step, so there is nothing to roll")
 	case seen.WouldRecord:
-		did.Next = "kubectl configstamp adopt " + target(of)
+		did.Next = "kubectl configstamp why " + target(of)
 		return did.with(Unchanged, "records of its sources are missing, so nothing is known to have changed")
 	case seen.WouldRoll:
 		did.Overrules = overrules(f, w, &p, now)

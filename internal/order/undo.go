@@ -22,7 +22,7 @@ func (o *Orders) Undo(ctx context.Context, w *seen.Workload, number int64) Did {
 	}
 	to := revisionTo(revisions, number)
 	if to == nil {
-		did.Next = "kubectl configstamp history " + target(of)
+		did.Next = "kubectl configstamp why " + target(of)
 		if number != 0 {
 			return did.with(Refused, fmt.Sprintf("it has no revision %d", number))
 		}

@@ -268,9 +268,6 @@ func (c *change) lot() uint64 {
 // that a halt holds.
 type Counts struct{ Rolling, Waiting, Halted, Unsettled, Held int }
 
-// UnderIn counts the rollouts under way by namespace, but for those without any.
-func (p *Plan) UnderIn() map[string]int { return maps.Clone(p.underIn) }
-
 // Counts counts.
 func (p *Plan) Counts() (n Counts) {
 	n.Unsettled = p.under

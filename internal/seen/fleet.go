@@ -25,9 +25,6 @@ type Fleet struct {
 	Revisions map[types.UID][]Revision
 	// Events are configstamp's own, newest first.
 	Events []Event
-	// Running are the pods of each workload that have not ended, by their names; nil where
-	// they were not read.
-	Running map[workload.Ref][]*RunningPod
 	// Lost says why a fleet that is followed is not up to date at the moment, "" if it is.
 	Lost string
 }

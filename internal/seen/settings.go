@@ -27,8 +27,6 @@ type Settings struct {
 	// Namespaces are the only ones that are served, all opted in; empty: all that are
 	// labelled. Excluded ones are never served.
 	Namespaces, Excluded []string
-	// Pods tells that the controller follows pods.
-	Pods bool
 	// Pins tells that workloads can have their pods pinned.
 	Pins bool
 	// Limits are how much rolls at once. Unsettled may be a share.

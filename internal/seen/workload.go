@@ -23,8 +23,6 @@ type Workload struct {
 	// Owned tells that its owner makes its template.
 	Owned  bool
 	Status workload.Status
-	// AtOnce is about how many of its pods a rollout replaces together.
-	AtOnce int32
 	// Created is metadata.creationTimestamp. Written is when its template was last
 	// written, as far as managedFields tell, else zero.
 	Created, Written time.Time
@@ -96,14 +94,6 @@ type Pod struct {
 	// Restarts is how often its containers were restarted, all together.
 	Restarts int
 	// Revision is its pod-template-hash or controller-revision-hash.
-	Revision string
-}
-
-// RunningPod is a pod that has not ended, with what tells what its containers started with.
-type RunningPod struct {
-	*workload.RunningPod
-	Node string
-	// Revision is its controller-revision-hash, "" where its revision is a ReplicaSet.
 	Revision string
 }
 

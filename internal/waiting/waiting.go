@@ -99,31 +99,14 @@ func (q Queued) and(other Queued) Queued {
 	return q
 }
 
-// Line are workloads of one namespace that wait for reasons of one label, which are of one
-// state.
-type Line struct{ Namespace, Label, State string }
-
-// Tally is how many workloads stand in each line.
-type Tally map[Line]Queued
-
-// Tally counts the workloads that wait.
-func (w *Waits) Tally() Tally {
+// Tally counts the workloads that wait, by the label of what they wait for.
+func (w *Waits) Tally() map[string]Queued {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	found := Tally{}
-	for user, one := range w.all {
-		why, since := one.now()
-		line := Line{user.Namespace, why.Label(), why.State()}
-		found[line] = found[line].and(Queued{1, since})
-	}
-	return found
-}
-
-// ByLabel sums over namespaces, by the label of what workloads wait for.
-func (t Tally) ByLabel() map[string]Queued {
 	found := map[string]Queued{}
-	for line, queued := range t {
-		found[line.Label] = found[line.Label].and(queued)
+	for _, one := range w.all {
+		why, since := one.now()
+		found[why.Label()] = found[why.Label()].and(Queued{1, since})
 	}
 	return found
 }

@@ -17,7 +17,8 @@ import (
 type Pod struct {
 	// Name is the pod's, Node that of the node it is bound to, "" before.
 	Name, Node string
-	// Owner is its controller, the zero value when it has none. Hash is as in RunningPod.
+	// Owner is its controller, the zero value when it has none. Hash is what its name ends with
+	// where it is a ReplicaSet.
 	Owner metav1.OwnerReference
 	Hash  string
 	// Stamps are the stamps among its annotations.

@@ -177,16 +177,6 @@ caBundle would stay alone, and the API server refuses such an entry.
 {{- end }}
 {{- end }}
 
-{{/* What the controller tells beside events, and nobody has to ask for. */}}
-{{- define "configstamp.telling" -}}
-{{- if (.Values.pods).enabled -}}
-- --pods
-{{- end }}
-{{- with .Values.metrics.byNamespace }}
-- --namespace-metrics={{ int64 . }}
-{{- end }}
-{{- end }}
-
 {{/* How a process has its certificate. */}}
 {{- define "configstamp.certificate" -}}
 {{- if eq .Values.certificates.mode "self-managed" }}

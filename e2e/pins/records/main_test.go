@@ -27,7 +27,7 @@ const grace, interval = 10 * time.Second, time.Second
 
 func options() harness.Options {
 	return harness.Options{Settle: harness.Settle, Webhook: []string{"--pins"}, Controller: []string{
-		"--pins", "--pods", "--snapshots=1", "--snapshot-grace=" + grace.String(), "--snapshot-interval=" + interval.String(),
+		"--pins", "--snapshots=1", "--snapshot-grace=" + grace.String(), "--snapshot-interval=" + interval.String(),
 	}}
 }
 

@@ -58,7 +58,6 @@ func TestPlugin(t *testing.T) {
 	is := wantPin(t, s, web)
 
 	want(ask("snapshots", source), was, is, web+" revision 1", "statefulset/db revision 1", "daemonset/agent revision 1")
-	want(ask("diff", source), "-hello world", "+a mistake")
 	before = s.Counts()
 	for name := range all {
 		want(ask("undo", name), "undone", "configmap/web-message is back at its content of 20")

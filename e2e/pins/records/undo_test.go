@@ -211,7 +211,7 @@ func TestSwitch_RestartsNothing(t *testing.T) {
 	s, was := undone(t)
 	s.Create(manifest("StatefulSet", "db", "") + manifest("DaemonSet", "agent", ""))
 	before := s.Settled(web, "statefulset/db", "daemonset/agent")
-	off := harness.Options{Settle: harness.Settle, Controller: []string{"--pods"}}
+	off := harness.Options{Settle: harness.Settle}
 	t.Run("off", func(t *testing.T) {
 		run.Configure(t, "MutatingWebhookConfiguration", "e2e/testdata/everything.yaml")
 		s := s.In(t)
