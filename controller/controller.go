@@ -15,8 +15,8 @@
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
 //     true now), turns.go (whose turn has come), readmit.go (rolls), record.go
 //     (recordings) and api.go (all requests).
-//   - What it tells: tell.go (events), held.go (why a workload waits), remind.go (what still waits), nearmiss.go (what was probably
-//     meant), metrics.go.
+//   - What it tells: tell.go (events), held.go (why a workload waits), remind.go (what still
+//     waits), nearmiss.go (what was probably meant), metrics.go.
 //   - What it remembers: notes.go (of workloads).
 //   - What it foresees of an edit that somebody is about to make: foresee.go.
 package controller

@@ -89,8 +89,8 @@ func TestPods_WithoutTheRightToListThem(t *testing.T) {
 	})
 }
 
-// Those whose pods cannot be looked at for another reason are tried again for ever, and
-// people are told once of each: the one that rolls, and those that a new leader has to look at.
+// One whose pods cannot be looked at for another reason is tried again for ever, and
+// people are told once.
 func TestPods_ThatCannotBeListed(t *testing.T) {
 	w, at := pausedFleet(t)
 	w.edit(at, w.newContent())
@@ -99,7 +99,7 @@ func TestPods_ThatCannotBeListed(t *testing.T) {
 	delete(w.apps[w.names[3]].settings, "configstamp.dev/pause")
 	w.lead()
 	w.pass(12 * time.Hour)
-	w.wantHeard("ReadmissionFailing", 4, "the API server failed: InternalError (500)")
+	w.wantHeard("ReadmissionFailing", 1, "the API server failed: InternalError (500)")
 	w.unseen = nil
 	w.pass(2 * time.Minute)
 	if failing := w.controller.waits.Tally()[checksum.Retry.Label()]; failing.Count > 0 {

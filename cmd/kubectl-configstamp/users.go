@@ -108,7 +108,7 @@ func (p *plugin) printUsers(to io.Writer, users *answer.Users, output format) {
 	fmt.Fprintln(to)
 	p.printWhyNot(to, users)
 	paragraph(to, "", restartWords(users))
-	paragraph(to, "", "What an edit would do, and in which order: kubectl configstamp impact "+users.Source.String()+" -n "+users.Namespace)
+	paragraph(to, "", "What an edit would do: kubectl configstamp impact "+users.Source.String()+" -n "+users.Namespace)
 }
 
 // restartWords counts who restarts.

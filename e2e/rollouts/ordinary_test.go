@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,7 +77,7 @@ func TestEachLacksAPod(t *testing.T) {
 			return nil
 		})
 		f.wantServing()
-		time.Sleep(25 * time.Second) // their own deadlines come
+		f.wantGivenUp()
 		for _, about := range f.names {
 			f.wantUnsaid(about, "RolloutFailed")
 		}
@@ -84,6 +85,25 @@ func TestEachLacksAPod(t *testing.T) {
 	}
 	f.wantServed()
 	f.wantTruth()
+}
+
+// wantGivenUp waits until the workloads' own controllers say of all that they have failed, as
+// they do of what lacks a Pod.
+func (f *fleet) wantGivenUp() {
+	f.t.Helper()
+	f.space.Eventually("waiting for the workloads' own deadlines", func() error {
+		for _, name := range f.names {
+			object, err := f.space.TryGet(name)
+			if err != nil {
+				return err
+			}
+			conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+			if !strings.Contains(fmt.Sprint(conditions), "ProgressDeadlineExceeded") {
+				return fmt.Errorf("%s has not come", name)
+			}
+		}
+		return nil
+	})
 }
 
 // giveSeats has the node say that it has some of a resource that no other Pod wants.
@@ -165,8 +185,7 @@ func (f *fleet) wantOneStamped() (failed string) {
 		return fmt.Errorf("none has taken it")
 	}
 	f.space.EventuallyIn(patience, "waiting for a rollout that fails", one)
-	time.Sleep(settle + f.steady + time.Second)
-	harness.Must(f.t, court.Witness.CatchUp(f.t.Context(), f.Namespace))
+	f.passStep()
 	harness.Must(f.t, one())
 	return failed
 }

@@ -145,8 +145,15 @@ func (f *fleet) events(about, reason string) []eventsv1.Event {
 // and that, since the last edit, nothing but some workloads was touched.
 func (f *fleet) wantStill(but ...string) {
 	f.t.Helper()
-	time.Sleep(settle + f.steady + time.Second)
+	f.passStep()
 	f.wantUntouched(but...)
+}
+
+// passStep lets longer pass than the next step would take.
+func (f *fleet) passStep() {
+	f.t.Helper()
+	time.Sleep(settle + f.steady + time.Second)
+	harness.Must(f.t, court.Witness.CatchUp(f.t.Context(), f.Namespace))
 }
 
 func (f *fleet) wantUntouched(but ...string) {

@@ -33,12 +33,9 @@ const (
 	Resumed   Result = "resumed"
 	Rolled    Result = "rolled"
 	Restarted Result = "restarted"
-	Recorded  Result = "recorded"
 	Undone    Result = "undone"
 	Accepted  Result = "accepted"
 	Restored  Result = "restored"
-	// ToRoll is a workload that the controller shall roll in its turn.
-	ToRoll Result = "to be rolled"
 	// Unchanged needed nothing, Kept is left as it is though the order was about it.
 	Unchanged Result = "unchanged"
 	Kept      Result = "kept"
@@ -49,7 +46,7 @@ const (
 // Changed reports whether something was written, or would have been.
 func (r Result) Changed() bool {
 	switch r {
-	case Paused, Unpaused, Resumed, Rolled, Restarted, Recorded, Undone, Accepted, Restored, ToRoll:
+	case Paused, Unpaused, Resumed, Rolled, Restarted, Undone, Accepted, Restored:
 		return true
 	case Unchanged, Kept, Refused:
 	}

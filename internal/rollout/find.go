@@ -34,9 +34,6 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 		began = status.FailedAt // not even a pod could be made, or none may be seen
 	}
 	blind := f.Pods.Access == Unread || f.Pods.Access != Seen && !f.wellSince(soak, now)
-	if f.Pods.Access == Unread {
-		began = now // soak and deadline begin anew
-	}
 	if began.IsZero() && (blind || status.Phase == workload.Rolling) { // nobody can see when, or no pod is made yet
 		if began = status.Current; began.IsZero() || status.Phase == workload.Rolling { // which may be of the revision before
 			after := now.Add(-p.limits.RolloutDeadline)

@@ -108,7 +108,7 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 		return a.stuck(f, limits, now)
 	}
 	state.selector = &f.Pods.Selector
-	if f.Pods.Access == Unread && now.Sub(a.began) < limits.RolloutDeadline {
+	if f.Pods.Access == Unread && now.Sub(a.progressed()) < limits.RolloutDeadline {
 		return underWay, "", Verdict{Retry: true}
 	}
 	return a.judgePods(f, limits, now)

@@ -123,6 +123,24 @@ func TestLeader_WhatCannotBeReadIsNotHealthy(t *testing.T) {
 	w.checkRolled(1)
 }
 
+// A workload has failed for a reason of its own, and somebody has resumed the change. A new leader
+// that cannot list pods for almost a minute finds that failure, and takes it for none of after that.
+func TestLeader_WhatWasResumedStaysResumed(t *testing.T) {
+	w := fleet(t, 12)
+	allergic := w.apps[w.order[slices.IndexFunc(w.order, func(ref workload.Ref) bool { return ref.Name == "web-app" })]]
+	allergic.allergic = true
+	w.edit(web, w.content(fine))
+	w.pass(5 * time.Minute)
+	w.checkHalts(1)
+	w.resume(web)
+	w.pass(20 * time.Second)
+	w.unread = w.now.Add(55 * time.Second)
+	w.lead()
+	w.pass(time.Hour)
+	w.checkRolled(12)
+	w.checkHalts(1)
+}
+
 // The last of a change fails, which halts nobody, and recovers. The edit after it is put back: what
 // has failed with that content, and was well since with what the source held, halts nothing.
 func TestWhatWasWellSinceHaltsNoContentThatIsPutBack(t *testing.T) {
