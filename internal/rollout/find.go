@@ -33,6 +33,9 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 	if began.IsZero() && status.Phase == workload.Failed {
 		began = status.FailedAt // not even a pod could be made, or none may be seen
 	}
+	if began.IsZero() && status.Phase == workload.Rolling {
+		began = ending(f.Pods.All, f.Records.Stamps)
+	}
 	blind := f.Pods.Access == Unread || f.Pods.Access != Seen && !f.wellSince(soak, now)
 	if began.IsZero() && (blind || status.Phase == workload.Rolling) { // nobody can see when, or no pod is made yet
 		if began = status.Current; began.IsZero() || status.Phase == workload.Rolling { // which may be of the revision before
@@ -84,7 +87,7 @@ func recent(written map[SourceRef]time.Time, after time.Time) (last time.Time) {
 
 // byChange reports whether a rollout under way brings what a change brought: pods with
 // other stamps are left, or it began soon after an edit. Others (a new image, a node
-// that is drained) are none of ours.
+// that is drained) are none of ours. Of what ends all pods first none is left: each counts.
 func (p *Plan) byChange(r *record, f *Facts, began time.Time) bool {
 	for _, source := range f.Sources {
 		written := p.cluster.Written(SourceRef{r.user.Namespace, source})
@@ -92,7 +95,18 @@ func (p *Plan) byChange(r *record, f *Facts, began time.Time) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return alive(&pod) && !pod.Carries(f.Records.Stamps) })
+	return f.Status.Recreates || slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return alive(&pod) && !pod.Carries(f.Records.Stamps) })
+}
+
+// ending is when the last of the pods with other stamps was told to end, zero when none
+// was: where all end before one is made, the rollout began then.
+func ending(pods []workload.Pod, stamps map[string]string) (last time.Time) {
+	for i := range pods {
+		if pod := &pods[i]; pod.Deleting && !pod.Carries(stamps) && pod.Ending.After(last) {
+			last = pod.Ending
+		}
+	}
+	return last
 }
 
 // wasUnwell reports whether a workload is known not to have been healthy before what

@@ -165,3 +165,32 @@ func TestWhatWasWellSinceHaltsNoContentThatIsPutBack(t *testing.T) {
 	w.pass(time.Hour)
 	w.checkRolled(4)
 }
+
+// All pods of a workload end before new ones come, and its turn came long after the edit. A new
+// leader finds no older pod to tell by, and counts it all the same: none begins beside it.
+func TestLeader_WhatEndsAllPodsFirstKeepsItsSlot(t *testing.T) {
+	for name, ends := range map[string]time.Duration{"its old pods end": time.Hour, "its new pods start": 0} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.limits.Unsettled, w.limits.UnsettledPerNamespace = rollout.Number(1), 1
+			slow := w.add(deployment("shop", "slow", "one"))
+			slow.recreate, slow.ends, slow.hangs = true, ends, true
+			w.add(deployment("shop", "other", "two"))
+			w.lead()
+			slow.paused, slow.held = true, true
+			w.see(slow)
+			w.pass(2 * time.Minute)
+			w.edit(place("shop", "one"), w.content(fine))
+			w.pass(2 * w.limits.RolloutDeadline)
+			slow.paused, slow.held = false, false
+			w.see(slow)
+			w.pass(time.Minute)
+			w.edit(place("shop", "two"), w.content(fine))
+			w.lead()
+			w.pass(w.limits.RolloutDeadline / 2)
+			w.checkRolled(1)
+			w.pass(24 * time.Hour)
+			w.checkRolled(2)
+		})
+	}
+}

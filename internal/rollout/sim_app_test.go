@@ -273,7 +273,7 @@ func (a *app) status(now time.Time) workload.Status {
 		s.Current = time.Time{} // nothing tells
 	}
 	s.Updated, s.Available = int32(updated), int32(n+old)
-	s.Gentle = s.Available >= 2 && !a.recreate
+	s.Gentle, s.Recreates = s.Available >= 2 && !a.recreate, a.recreate
 	s.Deadline = a.deadline > 0 && s.Phase != workload.RolledOut
 	s.Ordered = a.ordered
 	if !a.counts() {

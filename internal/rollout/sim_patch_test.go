@@ -192,7 +192,9 @@ func (w *world) underWay(a *app) bool {
 		return false // it has what it had
 	}
 	switch a.fate {
-	case crashes, flaps, fades:
+	case fades: // one that is up for longer than the soak is well until then
+		return age < w.limits.CrashDeadline && (a.up < w.limits.Soak || age < w.limits.Soak)
+	case crashes, flaps:
 		return age < w.limits.CrashDeadline
 	case waits:
 		return age < w.limits.RolloutDeadline && (a.deadline == 0 || age < a.deadline)

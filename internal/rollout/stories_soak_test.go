@@ -299,3 +299,22 @@ func TestStory_AHaltEndsAfterTheFirstSoak(t *testing.T) {
 	w.checkRolled(12)
 	w.checkGaps(takes+time.Minute, takes+time.Minute, takes+w.limits.Soak) // by that it has proven its own ConfigMap alone
 }
+
+// What was seen of the pods before proves nothing of those that are made now.
+func TestStory_OneThatRollsOnceMoreIsWatchedAnew(t *testing.T) {
+	w := fleet(t, 4)
+	w.limits.FirstSoak, w.forbidden = 0, everywhere
+	w.lead()
+	w.pass(time.Minute)
+	w.tell("Pods cannot be listed. Somebody rolls the one that tries a bad content, for another reason and while it is watched.", false)
+	bad := w.content(fades)
+	bad.up = 9 * time.Second
+	w.edit(web, bad)
+	w.pass(8 * time.Second)
+	w.checkRolled(1)
+	w.roll(w.deployment("shop", "web-app"), nil, false)
+	w.see(w.deployment("shop", "web-app"))
+	w.pass(time.Hour)
+	w.checkRolled(1)
+	w.checkHalts(1)
+}
