@@ -41,9 +41,8 @@ type Admission struct {
 	// Create: there is no stored object, and Held is empty.
 	Create bool
 	Asker  Asker
-	// Account is whose the request is, Installation our own namespace.
-	Account      Account
-	Installation string
+	// Own tells that our own account asks, for certain: see IsOwn.
+	Own bool
 	// TemplateChanged tells that the requester changed the pod template, our
 	// stamps aside.
 	TemplateChanged bool
@@ -163,15 +162,12 @@ func decide(ring *Ring, a *Admission) Decision {
 			return Decision{Records: a.Held, Outcome: Kept}
 		}
 		return Decision{Records: a.Held, Outcome: Restored}
-	case a.Asker == Recorder && a.Account == ServiceAccount:
-		return claim(ring, a)
+	case a.Asker == Roller && a.answeredByAnother(ring):
+		return Decision{Records: a.Sent, Outcome: Kept, Findings: []Finding{{Reason: OtherKey}}}
 	case !a.Fresh:
-		return Decision{Records: stays(ring, a), Outcome: NotProvenFresh, Findings: []Finding{{Reason: NotProvenFresh}}}
+		return Decision{Records: a.Held, Outcome: NotProvenFresh, Findings: []Finding{{Reason: NotProvenFresh}}}
 	}
 	review := ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content)
-	if a.Asker == Roller && a.concernsOthers() && len(review.OtherKeys) > 0 && len(review.Untrue) == 0 {
-		return leave(a, review)
-	}
 	if a.Asker != Roller || len(review.Untrue) == 0 {
 		decision := record(ring, a, review)
 		if a.Asker == Roller && len(review.Declined) > 0 {

@@ -10,11 +10,11 @@ import (
 type Finding struct {
 	Reason Reason
 	Source Source
-	// Key is the missing key, for MissingKey; for Claimed, ids of digest keys; of a near
+	// Key is the missing key, for MissingKey; of a near
 	// miss, what is written, such as "label configstamp.dev/injcet"; for NotPinned, the uses,
 	// where others are pinned.
 	Key string
-	// Text is the fault, for UnreadableSetting; the installation, for Claimed; of a near
+	// Text is the fault, for UnreadableSetting; of a near
 	// miss, what to do; for NotPinned, why; for UndoTaken, of when.
 	Text string
 	// Place is where a near miss stands.

@@ -58,9 +58,6 @@ func (m *model) pinned(a *checksum.Admission) {
 	a.Policy, a.References, a.Pinning = m.policy, m.references, m.chance.IntN(10) > 0
 	a.AnnotationsOnly = a.TemplateChanged && m.chance.IntN(2) == 0
 	a.Accepts = a.Asker == checksum.Roller && m.chance.IntN(8) == 0
-	if a.Accepts {
-		a.Account = checksum.PersonalAccount
-	}
 	if n := len(m.pinning.revisions); a.Asker == checksum.Anyone && n > 0 && m.policy.Pin && m.chance.IntN(2) == 0 {
 		a.Undo, a.Pinning = true, true
 		a.Sent = m.pinning.revisions[m.chance.IntN(n)]

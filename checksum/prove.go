@@ -45,10 +45,8 @@ func (r *Review) changes(held, stamped Records) func(*Selection) bool {
 }
 
 // ByOwnAccount reports whether it is certain that a re-admission is asked for by the
-// installation's own account: where that is not known, nobody is taken for it.
-func (a *Admission) ByOwnAccount() bool {
-	return a.Asker != Anyone && a.Account == OwnAccount && a.Installation != ""
-}
+// installation's own account.
+func (a *Admission) ByOwnAccount() bool { return a.Asker != Anyone && a.Own }
 
 // RollsByOwnAccount reports whether our controller asks for a roll, for certain.
 func (a *Admission) RollsByOwnAccount() bool {

@@ -22,7 +22,7 @@ func TestToProve(t *testing.T) {
 	for _, s := range all {
 		stamps[checksum.StampKey(s)] = ring.Digest("shop", selection(s), was)
 	}
-	own := checksum.Admission{Namespace: "shop", Asker: checksum.Roller, Account: checksum.OwnAccount, Installation: "configstamp"}
+	own := checksum.Admission{Namespace: "shop", Asker: checksum.Roller, Own: true}
 	with := func(edit func(*checksum.Admission)) checksum.Admission { x := own; edit(&x); return x }
 	same, edited := checksum.Contents{a: was, b: was, c: was}, checksum.Contents{a: now, b: was, c: was}
 	for name, test := range map[string]struct {
@@ -40,12 +40,10 @@ func TestToProve(t *testing.T) {
 		"one has no record": {with(func(x *checksum.Admission) {
 			x.Held.Stamps = map[string]string{checksum.StampKey(a): stamps[checksum.StampKey(a)], checksum.StampKey(b): stamps[checksum.StampKey(b)]}
 		}), edited, []checksum.Source{a, c}, []checksum.Source{b}},
-		"a creation":             {with(func(x *checksum.Admission) { x.Create, x.Asker = true, checksum.Anyone }), edited, all, nil},
-		"a changed template":     {with(func(x *checksum.Admission) { x.TemplateChanged = true }), edited, all, nil},
-		"a recording":            {with(func(x *checksum.Admission) { x.Asker = checksum.Recorder }), edited, all, nil},
-		"a person's order":       {with(func(x *checksum.Admission) { x.Account = checksum.PersonalAccount }), edited, all, nil},
-		"another installation's": {with(func(x *checksum.Admission) { x.Account = checksum.ServiceAccount }), edited, all, nil},
-		"who asks is not known":  {with(func(x *checksum.Admission) { x.Installation = "" }), edited, all, nil},
+		"a creation":            {with(func(x *checksum.Admission) { x.Create, x.Asker = true, checksum.Anyone }), edited, all, nil},
+		"a changed template":    {with(func(x *checksum.Admission) { x.TemplateChanged = true }), edited, all, nil},
+		"a recording":           {with(func(x *checksum.Admission) { x.Asker = checksum.Recorder }), edited, all, nil},
+		"somebody else's order": {with(func(x *checksum.Admission) { x.Own = false }), edited, all, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range all {

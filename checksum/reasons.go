@@ -21,7 +21,6 @@ const (
 	OtherPlace
 	NoValue
 	Unnamed
-	Claimed
 	OtherKey
 	NoDigestKey
 	SourcesUnknown
@@ -60,7 +59,7 @@ const (
 	Blocked
 	Retry
 
-	// What came of a re-admission, beside OptedOut, Claimed, TooLarge and Blocked.
+	// What came of a re-admission, beside OptedOut, TooLarge and Blocked.
 	Done
 	WebhookAway
 	Refused
@@ -100,7 +99,6 @@ const (
 	ChangeRolledOut
 	SourceChangesOften
 	// and of Namespaces.
-	OtherInstallation
 	ServedElsewhere
 
 	// Why an edit of a source does not roll a workload that uses it, beside all of the
@@ -136,7 +134,6 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	OtherPlace:        {"other-place", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} has no effect on {place}; write it on {where}"},
 	NoValue:           {"no-value", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation}: {fault}"},
 	Unnamed:           {"unreferenced-name", Warning, "SettingHasNoEffect", AdmissionReasons, "", "configstamp.dev/only names {source}, which nothing here references{hint}"},
-	Claimed:           {"claimed", Silent, "", AdmissionReasons | ReadmissionResults, "claimed", claimHead + "{keys}" + claimBody + "{installation}" + claimTail},
 	OtherKey: {"other-key", Silent, "", AdmissionReasons, "",
 		"checksums that another installation of configstamp recorded, or whose key is lost, are left as they are; if the key is lost, the controller records new checksums"},
 	NoDigestKey:    {"no-key", Silent, "", AdmissionReasons, "", "there is no digest key yet; the object is admitted unchanged"},
@@ -224,7 +221,6 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	ChangeRolledOut:    {"change-rolled-out", Normal, "ChangeRolledOut", 0, "", "all workloads that the change concerns, and that may roll, have rolled out"},
 	SourceChangesOften: {"source-changes-often", Warning, "SourceChangesOften", 0, "", "the source is written again and again"},
 
-	OtherInstallation: {"other-installation", Warning, "OtherInstallation", 0, "", "another installation of configstamp serves the Namespace too; the event names it, and says how to choose one of them"},
 	ServedElsewhere: {"served-elsewhere", Normal, "ServedElsewhere", 0, "",
 		"configstamp.dev/installation does not name this installation, so it leaves everything in the Namespace alone"},
 

@@ -119,7 +119,7 @@ var (
 	created         = checksum.Admission{Create: true}
 	rolling         = checksum.Admission{Asker: checksum.Roller}
 	recording       = checksum.Admission{Asker: checksum.Recorder}
-	accepting       = checksum.Admission{Asker: checksum.Roller, Accepts: true, Account: checksum.PersonalAccount}
+	accepting       = checksum.Admission{Asker: checksum.Roller, Accepts: true}
 	then            = time.Date(2026, 11, 22, 3, 4, 5, 0, time.UTC)
 )
 
@@ -316,7 +316,7 @@ func TestDeclined(t *testing.T) {
 			admission: held(accepting, undone), now: edited, stale: true, want: checksum.NotProvenFresh, records: present.pinned(), findings: []checksum.Finding{notProven},
 		},
 		"our own account accepts nothing": {
-			admission: held(checksum.Admission{Asker: checksum.Roller, Accepts: true, Installation: "configstamp"}, undone), now: edited, want: checksum.OnHold, records: undone,
+			admission: held(checksum.Admission{Asker: checksum.Roller, Accepts: true, Own: true}, undone), now: edited, want: checksum.OnHold, records: undone,
 			findings: []checksum.Finding{kept},
 		},
 		"it binds where pins are switched off": {

@@ -34,7 +34,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/claims"
 	"github.com/configstamp/configstamp/internal/discovery"
 	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/index"
@@ -141,7 +140,6 @@ type Controller struct {
 	notes        notes
 	told         told
 	waits        *waiting.Waits
-	others       *claims.Claims // of other installations
 	leading      []func(context.Context)
 }
 
@@ -163,10 +161,7 @@ func (c *Controller) WhileLeading(run func(context.Context)) { c.leading = appen
 
 // NamespaceChanged tells the controller that a Namespace says something else than
 // before. It may be called at any time, from any goroutine.
-func (c *Controller) NamespaceChanged(namespace string) {
-	c.others.Ask(namespace, c.options.Clock.Now())
-	c.index.Reconsider(namespace)
-}
+func (c *Controller) NamespaceChanged(namespace string) { c.index.Reconsider(namespace) }
 
 // Reconsider has every workload looked at again, as after a change of the key ring.
 func (c *Controller) Reconsider() {

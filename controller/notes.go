@@ -35,6 +35,9 @@ type note struct {
 	asked   checksum.Records
 	// record is a recording that was asked for, nil when none is to be told of.
 	record *toRecord
+	// renewed is when it was last recorded over a key that we do not hold, or others took that
+	// back; zero: never.
+	renewed time.Time
 	// held is what the workload waits to roll for, nil when it does not.
 	held *held
 }
@@ -86,7 +89,7 @@ func (n *notes) end(user workload.Ref) (holds waiting.Found) {
 		return holds
 	}
 	holds, m.holds = m.holds, waiting.Found{}
-	if len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil {
+	if len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil && m.renewed.IsZero() {
 		delete(n.made, user)
 	}
 	return holds
@@ -95,7 +98,7 @@ func (n *notes) end(user workload.Ref) (holds waiting.Found) {
 // settle keeps what is still true of a workload for which nothing is due: a roll that
 // was asked for and did not come is not needed any more.
 func (n *note) settle() {
-	if *n = (note{holds: n.holds, missing: n.missing, held: n.held}); len(n.missing) == 0 {
+	if *n = (note{holds: n.holds, missing: n.missing, held: n.held, renewed: n.renewed}); len(n.missing) == 0 {
 		n.held = nil
 	}
 }

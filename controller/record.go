@@ -10,7 +10,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/claims"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -19,11 +18,10 @@ import (
 // record has the webhook write baselines for what has no comparable record. It returns
 // how long to wait before the next try, zero when all is on record.
 func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload, review review) (again time.Duration, err error) {
-	if keep, back := c.others.Keep(user, review.OtherKeys, c.options.Clock.Now()); keep > 0 {
-		if back {
-			c.tellOther(user, "")
+	if len(review.OtherKeys) > 0 {
+		if keep := c.notes.of(user).renewed.Add(renewEvery).Sub(c.options.Clock.Now()); keep > 0 {
+			return keep, nil
 		}
-		return keep, nil
 	}
 	before, err := c.api.get(ctx, user)
 	if err != nil {
@@ -44,6 +42,7 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("recording checksums: %w", err)
 	}
+	c.renewed(user, review)
 	c.index.Renew(user, answer.workload)
 	left, err := c.review(ctx, user, answer.workload)
 	if err != nil {
@@ -53,7 +52,6 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 		return c.untrue(user, s, recording, answer)
 	}
 	c.metrics.readmitted(recording, checksum.Done)
-	c.others.Renew(user, review.OtherKeys, c.options.Clock.Now())
 	c.noteRecorded(ctx, user, answer.workload)
 	if left.rests() { // else what people were told is true yet
 		c.atRest(user)
@@ -62,8 +60,8 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 }
 
 // tryRecording is the dry run before a recording, as any patch runs everybody's mutating
-// webhooks: if anything but our annotations would change, or another installation claims
-// what is on record, it is not to be sent, and again is not zero.
+// webhooks: if anything but our annotations would change, it is not to be sent, and again
+// is not zero.
 func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Workload, review review, before []byte) (again time.Duration, err error) {
 	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
 	if fields := refusal.Forbidden(err); len(fields) > 0 {
@@ -72,10 +70,6 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Wor
 	if err != nil {
 		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("recording checksums, as a dry run: %w", err)
-	}
-	if keep, claimed := c.claimed(user, review.OtherKeys, try); claimed {
-		c.metrics.readmitted(recording, checksum.Claimed)
-		return keep, nil
 	}
 	others, err := user.Kind.OtherChanges(before, try.body)
 	if err != nil {
@@ -89,9 +83,21 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Wor
 	}
 	left, err := c.review(ctx, user, try.workload)
 	if err == nil && left.Records() {
+		c.renewed(user, review) // others who were asked after us took it back
 		return c.untrue(user, s, recording, try)
 	}
 	return 0, err
+}
+
+// renewEvery is how often a workload is recorded anew that has a record under a key which we do
+// not hold: lost keys are rare, and two installations in one Namespace would write for ever.
+const renewEvery = time.Hour
+
+// renewed notes that a workload was recorded anew that had a record under such a key.
+func (c *Controller) renewed(user workload.Ref, review review) {
+	if len(review.OtherKeys) > 0 {
+		c.notes.of(user).renewed = c.options.Clock.Now()
+	}
 }
 
 // recordingBlocked tells of a recording along which another webhook would change fields.
@@ -156,42 +162,4 @@ func (c *Controller) mayBeStale(user workload.Ref, source checksum.Source, templ
 	}
 	written, created := c.sources.Written(user.Namespace, source)
 	return written.After(created) && !templateWritten.IsZero() && written.After(templateWritten)
-}
-
-// claimed reports whether another installation claims some keys that are on record,
-// by the answer to a dry run, and for how long that counts.
-func (c *Controller) claimed(user workload.Ref, ids []string, try answer) (wait time.Duration, claimed bool) {
-	wait = claims.Believed
-	if checksum.Names(c.namespaces.Get(user.Namespace).Settings, c.options.Installation) {
-		wait = claims.BelievedWhereNamed
-	}
-	claimants := map[string]string{}
-	for _, warning := range try.warnings {
-		if claim, ok := checksum.ParseClaim(warning); ok {
-			for _, id := range claim.KeyIDs {
-				claimants[id] = claim.Installation
-			}
-		}
-	}
-	now := c.options.Clock.Now()
-	by, claimed, lapsed := c.others.Claim(user.Namespace, ids, claimants, now, now.Add(wait))
-	if lapsed {
-		c.told.over(user.Namespace, checksum.OtherInstallation, "")
-	}
-	if claimed {
-		c.tellOther(user, by)
-	}
-	return wait, claimed
-}
-
-// tellOther says, once for a Namespace, that another installation serves it too; by
-// is its namespace, "" when that is not known.
-func (c *Controller) tellOther(user workload.Ref, by string) {
-	where := "in the namespace " + by
-	if by == "" {
-		where = "whose webhook does not answer this one"
-	}
-	c.onNamespace(user.Namespace, checksum.OtherInstallation, "another installation of configstamp, "+where+", serves this Namespace too: this one leaves "+
-		user.People()+", and all other workloads with checksums of that installation, to it. Let only one installation serve the Namespace: annotate "+
-		"the Namespace with configstamp.dev/installation and the name of that installation's own namespace, or uninstall the other one")
 }

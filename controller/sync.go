@@ -47,7 +47,6 @@ func (c *Controller) forget(user workload.Ref) (wait time.Duration) {
 	c.notes.forget(user)
 	c.told.forget(user)
 	c.waits.Older.Forget(user)
-	c.others.Forget(user)
 	c.planned(func(p *rollout.Plan) { wait = p.Forget(user, c.options.Clock.Now()) })
 	return wait
 }
@@ -141,7 +140,6 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload,
 		c.notes.forget(user)
 		c.waits.Older.Forget(user)
 		c.told.forget(user, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
-		c.others.Forget(user)
 	}
 	wait, err := c.follow(ctx, user, s)
 	if !served && err == nil && !c.asks(user, (*rollout.Plan).Follows) {

@@ -202,7 +202,8 @@ func (c *Controller) sayRecorded(user workload.Ref, s *Workload, adopted, stale,
 	}
 	if len(lost) > 0 {
 		c.say(user, s, checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its digest key is lost, or other keys of the source count now): "+
-			"the present content is recorded anew, and nothing restarts; whether it changed meanwhile is not known", list(lost)), lost...)
+			"the present content is recorded anew, and nothing restarts; whether it changed meanwhile is not known. If two installations of configstamp serve this Namespace, "+
+			"annotate it with configstamp.dev/installation and the name of the namespace of one of them", list(lost)), lost...)
 	}
 }
 

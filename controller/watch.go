@@ -20,7 +20,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/configstamp/configstamp/internal/claims"
 	"github.com/configstamp/configstamp/internal/discovery"
 	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/follow"
@@ -79,7 +78,6 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		told:     told{texts: map[any]map[string]words{}},
 		notes:    notes{made: map[workload.Ref]*note{}},
 		waits:    waiting.New(),
-		others:   claims.New(),
 	}
 	c.index = index.New(c.wake, c.concern, options.Clock.Now)
 	c.index.Remade = func(user workload.Ref) {

@@ -277,7 +277,7 @@ func reasonOf(findings []checksum.Finding) checksum.Reason {
 func (h *Handler) asked(request *admissionv1.AdmissionRequest, object, old *workload.Object) (admission checksum.Admission, warnings []string) {
 	admission = checksum.Admission{
 		Namespace: request.Namespace, Create: request.Operation == admissionv1.Create,
-		Account: checksum.AccountOf(request.UserInfo.Username, h.Installation), Installation: h.Installation,
+		Own: checksum.IsOwn(request.UserInfo.Username, h.Installation),
 	}
 	var err error
 	if admission.Sent, err = object.Records(); err != nil {

@@ -116,7 +116,7 @@ func TestRandomRollsByOurOwnAccountAreTrue(t *testing.T) {
 				held.Baseline[s.Source] = v
 			}
 		}
-		a := checksum.Admission{Namespace: "shop", Asker: checksum.Roller, Account: checksum.OwnAccount, Installation: "configstamp",
+		a := checksum.Admission{Namespace: "shop", Asker: checksum.Roller, Own: true,
 			Policy: policy, Selections: selections, Held: held, Sent: held}
 		remembered := memory
 		if rnd.IntN(10) == 0 {
