@@ -83,19 +83,17 @@ func TestReplicasStayTrustedThroughARotation(t *testing.T) {
 }
 
 func TestFromAuthorityRefusesWhatCannotWork(t *testing.T) {
-	good := Authority{RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, Namespace: "n", Service: "s", Configuration: Configuration{Name: "w"}}
+	good := Authority{RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, Namespace: "n", Service: "s", Configuration: Configuration{Name: "w"}, SecretName: "a"}
 	if _, err := FromAuthority(good); err != nil {
 		t.Errorf("good options: %v", err)
 	}
 	for name, change := range map[string]func(*Authority){
-		"no REST config":                   func(o *Authority) { o.RESTConfig = nil },
-		"a REST config that is none":       func(o *Authority) { o.RESTConfig = &rest.Config{Host: "://"} },
-		"no namespace":                     func(o *Authority) { o.Namespace = "" },
-		"no service":                       func(o *Authority) { o.Service = "" },
-		"no webhook configuration":         func(o *Authority) { o.Configuration.Name = "" },
-		"negative overlap":                 func(o *Authority) { o.Overlap = -1 },
-		"certificate outlives its maker":   func(o *Authority) { o.CADuration, o.LeafDuration = time.Hour, time.Hour },
-		"default certificate outlives its": func(o *Authority) { o.CADuration = time.Hour },
+		"no REST config":             func(o *Authority) { o.RESTConfig = nil },
+		"a REST config that is none": func(o *Authority) { o.RESTConfig = &rest.Config{Host: "://"} },
+		"no namespace":               func(o *Authority) { o.Namespace = "" },
+		"no service":                 func(o *Authority) { o.Service = "" },
+		"no webhook configuration":   func(o *Authority) { o.Configuration.Name = "" },
+		"no Secret":                  func(o *Authority) { o.SecretName = "" },
 	} {
 		options := good
 		change(&options)

@@ -22,16 +22,17 @@ import (
 	"k8s.io/klog/v2/textlogger"
 )
 
-// start runs a source until the test ends; Run must then return nil.
+// start runs a source until the test ends; Run must then return.
 func start(ctx context.Context, t testing.TB, s *Source) {
 	ctx, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		<-done
 	})
 }
 
@@ -82,21 +83,20 @@ func handshake(address string, bundle []byte) (*x509.Certificate, error) {
 
 func serving(s *Source, p pair) bool {
 	cert, err := s.GetCertificate(nil)
-	return err == nil && cert.Leaf.Equal(p.cert)
+	return err == nil && cert.Leaf.Equal(p.Leaf)
 }
 
 func TestReloadUnderLoadFailsNoRequest(t *testing.T) {
 	ca, m := newCA(t), newMount(t)
 	first := ca.leaf(t)
 	m.hold(first.certPEM, first.keyPEM)
-	source, err := FromFiles(m.files())
-	fatal(t, err)
+	source := m.source()
 	start(t.Context(), t, source)
 	eventually(t, "ready", source.Ready)
 	address := serve(t, source)
 
 	pool := x509.NewCertPool()
-	pool.AddCert(ca.cert)
+	pool.AddCert(ca.Leaf)
 	transport := &http.Transport{
 		TLSClientConfig:     &tls.Config{RootCAs: pool, ServerName: serverName},
 		MaxIdleConnsPerHost: 200,
@@ -134,7 +134,7 @@ func TestReloadUnderLoadFailsNoRequest(t *testing.T) {
 			if err != nil {
 				t.Fatalf("a new connection: %v", err)
 			}
-			return seen.Equal(next.cert)
+			return seen.Equal(next.Leaf)
 		})
 		eventually(t, "every client goes on", func() bool {
 			for id := range requests {
@@ -165,8 +165,7 @@ func TestBrokenPairKeepsTheOldAndIsSaidOnceWithoutContent(t *testing.T) {
 			t.Parallel()
 			m := newMount(t)
 			m.hold(good.certPEM, good.keyPEM)
-			source, err := FromFiles(m.files())
-			fatal(t, err)
+			source := m.source()
 			var logged lockedBuffer
 			start(logTo(t, &logged), t, source)
 			eventually(t, "ready", source.Ready)
@@ -174,7 +173,7 @@ func TestBrokenPairKeepsTheOldAndIsSaidOnceWithoutContent(t *testing.T) {
 			m.hold(broken.cert, broken.key)
 			const line = "The serving certificate cannot be read"
 			eventually(t, "the log says so", func() bool { return strings.Contains(logged.String(), line) })
-			time.Sleep(followEvery + 10*m.files().Interval)
+			time.Sleep(followEvery + 10*rereadEvery)
 			if !serving(source, good) {
 				t.Error("the old certificate is no longer served")
 			}
@@ -194,8 +193,7 @@ func TestBrokenPairKeepsTheOldAndIsSaidOnceWithoutContent(t *testing.T) {
 func TestFilesThatComeLate(t *testing.T) {
 	t.Parallel()
 	p, m := newCA(t).leaf(t), newMount(t)
-	source, err := FromFiles(m.files())
-	fatal(t, err)
+	source := m.source()
 	var logged lockedBuffer
 	start(logTo(t, &logged), t, source)
 	eventually(t, "the log names the file", func() bool { return strings.Contains(logged.String(), "tls.key: no such file") })
@@ -208,15 +206,12 @@ func TestFilesThatComeLate(t *testing.T) {
 
 	m.hold(p.certPEM, p.keyPEM)
 	eventually(t, "ready", source.Ready)
-	if got, want := source.Expiry(), p.cert.NotAfter; !got.Equal(want) {
-		t.Errorf("Expiry = %v, want %v", got, want)
-	}
-	if got, want := testutil.ToFloat64(source), float64(p.cert.NotAfter.Unix()); got != want {
+	if got, want := testutil.ToFloat64(source), float64(p.Leaf.NotAfter.Unix()); got != want {
 		t.Errorf("metric = %v, want %v", got, want)
 	}
 
 	fatal(t, os.Remove(filepath.Join(m.dir, "..data"))) // and go again
-	time.Sleep(followEvery + 5*m.files().Interval)
+	time.Sleep(followEvery + 5*rereadEvery)
 	if !serving(source, p) {
 		t.Error("a certificate was withdrawn when its files went")
 	}
@@ -226,7 +221,7 @@ func TestFilesThatComeLate(t *testing.T) {
 func read(ctx context.Context, s *Source, now time.Time) (served *tls.Certificate) {
 	ctx, stop := context.WithCancel(ctx)
 	stop()
-	_ = s.parts[0](ctx)
+	s.keep(ctx)
 	served, _ = s.takeOver(now)
 	return served
 }
@@ -238,34 +233,22 @@ func TestPairThatIsNotValidNowWaits(t *testing.T) {
 		pair
 		takesOver time.Time
 	}{
-		"an expired one, until the old has expired too": {expired, good.cert.NotAfter.Add(time.Second)},
-		"one not begun, until it begins":                {future, future.cert.NotBefore},
+		"an expired one, until the old has expired too": {expired, good.Leaf.NotAfter.Add(time.Second)},
+		"one not begun, until it begins":                {future, future.Leaf.NotBefore},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMount(t)
 			m.hold(good.certPEM, good.keyPEM)
-			source, err := FromFiles(m.files())
-			fatal(t, err)
+			source := m.source()
 			read(t.Context(), source, now)
 			m.hold(newer.certPEM, newer.keyPEM)
-			if !read(t.Context(), source, now).Leaf.Equal(good.cert) {
+			if !read(t.Context(), source, now).Leaf.Equal(good.Leaf) {
 				t.Error("it displaced a certificate that is valid")
 			}
-			if !read(t.Context(), source, newer.takesOver).Leaf.Equal(newer.cert) {
+			if !read(t.Context(), source, newer.takesOver).Leaf.Equal(newer.Leaf) {
 				t.Error("it was not served when the time came")
 			}
 		})
-	}
-}
-
-func TestFromFilesWantsBothPaths(t *testing.T) {
-	for name, files := range map[string]Files{
-		"no certificate": {KeyFile: "tls.key"}, "no key": {CertFile: "tls.crt"},
-		"interval": {CertFile: "tls.crt", KeyFile: "tls.key", Interval: -1},
-	} {
-		if _, err := FromFiles(files); err == nil {
-			t.Errorf("%s: no error", name)
-		}
 	}
 }
 
@@ -284,15 +267,14 @@ func FuzzReadPair(f *testing.F) {
 	f.Fuzz(func(t *testing.T, certPEM, keyPEM []byte) {
 		m := newMount(t)
 		m.hold(good.certPEM, good.keyPEM)
-		source, err := FromFiles(m.files())
-		fatal(t, err)
+		source := m.source()
 		var logged bytes.Buffer
 		ctx := logTo(t, &logged)
 		before := read(ctx, source, time.Now())
 		logged.Reset()
 		m.hold(certPEM, keyPEM)
 		after := read(ctx, source, time.Now())
-		if after == nil || source.Expiry().IsZero() {
+		if after == nil {
 			t.Fatal("the certificate was withdrawn")
 		}
 		if _, err := tls.X509KeyPair(certPEM, keyPEM); err == nil {

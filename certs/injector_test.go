@@ -24,7 +24,7 @@ import (
 	"github.com/configstamp/configstamp/internal/objects/front"
 )
 
-var testOptions = Authority{Namespace: "configstamp", Service: "configstamp", Configuration: Configuration{Name: "configstamp"}}.withDefaults()
+var testOptions = Authority{Namespace: "configstamp", Service: "configstamp", Configuration: Configuration{Name: "configstamp"}, SecretName: DefaultSecretName}
 
 func caSecret(ca pair) *corev1.Secret {
 	return &corev1.Secret{
@@ -80,11 +80,14 @@ func working(t *testing.T, i *injector) *injector {
 	i.retry.Duration, i.retry.Cap = 10*time.Millisecond, 50*time.Millisecond
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- i.run(quietly(ctx, func(err error) error { return err })) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		i.run(ctx)
+	}()
 	t.Cleanup(func() {
 		stop()
-		fatal(t, <-done)
+		<-done
 	})
 	return i
 }
@@ -231,7 +234,7 @@ func TestRotationIsOverlapped(t *testing.T) {
 			writes := countWrites(client)
 			i := startInjector(t, client)
 			eventually(t, "the caBundle is set", hasBundle(t, client, ca.certPEM))
-			leaf := next.leaf(t).cert
+			leaf := next.leaf(t).Leaf
 			if i.settled(leaf, time.Now().Add(time.Hour)) {
 				t.Error("a certificate of an unknown authority counts as trusted")
 			}
@@ -260,6 +263,23 @@ func TestRotationIsOverlapped(t *testing.T) {
 				t.Error("the old authority is no longer trusted")
 			}
 		})
+	}
+}
+
+// A replica that looks before the other has injected must not take for somebody else's what is over.
+func TestWhatIsOverIsNotTakenForSomebodyElses(t *testing.T) {
+	signing, over := newCA(t), newCA(t)
+	secret, configuration := caSecret(signing), webhookConfiguration()
+	secret.Data[trustKey] = signing.certPEM
+	for i := range configuration.Webhooks {
+		configuration.Webhooks[i].ClientConfig.CABundle = concat(signing, over)
+	}
+	client := newClient(secret, configuration)
+	i := injectorOf(t, client, testOptions)
+	i.last = trust{{ca: signing.Leaf}, {ca: over.Leaf}}
+	fatal(t, i.sync(t.Context()))
+	if !hasBundle(t, client, signing.certPEM)() {
+		t.Error("it is trusted for another hour")
 	}
 }
 
@@ -295,8 +315,8 @@ func TestPatchesCarryTheVersionThatWasRead(t *testing.T) {
 func TestFreshCertificateWaitsForSlowClocks(t *testing.T) {
 	ca, now := newCA(t), time.Now()
 	i := injectorOf(t, fake.NewClientset(), testOptions)
-	i.announce(trust{{ca: ca.cert}}, now.Add(-time.Hour))
-	leaf := ca.leafUntil(t, now.Add(2*time.Hour)).cert // begins now
+	i.announced.Store(&announcement{ca.Leaf, now.Add(-time.Hour)})
+	leaf := ca.leafUntil(t, now.Add(2*time.Hour)).Leaf // begins now
 	if i.settled(leaf, now) || !i.settled(leaf, now.Add(settleFor)) {
 		t.Error("it is not taken settleFor after its beginning")
 	}
@@ -332,7 +352,7 @@ func TestWhatOthersTrustBesideUsStays(t *testing.T) {
 func TestWhatWasTrustedBeforeUsIsOverlapped(t *testing.T) {
 	t.Parallel()
 	before, ours := newCA(t), newCA(t)
-	for name, remembered := range map[string][]byte{"our authority is new": nil, "it has been here before": trust(nil).next(ours.cert, time.Now(), testOptions.Overlap).encode()} {
+	for name, remembered := range map[string][]byte{"our authority is new": nil, "it has been here before": trust(nil).next(ours.Leaf, time.Now(), overlap).encode()} {
 		t.Run(name, func(t *testing.T) {
 			configuration, secret := webhookConfiguration(), caSecret(ours)
 			for i := range configuration.Webhooks {
@@ -352,7 +372,7 @@ func TestWhatWasTrustedBeforeUsIsOverlapped(t *testing.T) {
 			if !bytes.Equal(kept.caBundle(), concat(ours, before)) {
 				t.Fatal("the Secret does not remember both")
 			}
-			if after := kept.next(ours.cert, time.Now().Add(testOptions.Overlap), testOptions.Overlap); !bytes.Equal(after.caBundle(), ours.certPEM) {
+			if after := kept.next(ours.Leaf, time.Now().Add(overlap), overlap); !bytes.Equal(after.caBundle(), ours.certPEM) {
 				t.Error("the one before is trusted for ever")
 			}
 		})

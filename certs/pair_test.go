@@ -1,13 +1,9 @@
 package certs
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,17 +13,16 @@ import (
 
 const serverName = "configstamp.configstamp.svc"
 
-// pair is a certificate, its key, and both as PEM.
+// pair is a certificate with its key, and both as PEM.
 type pair struct {
-	cert            *x509.Certificate
-	key             *ecdsa.PrivateKey
+	tls.Certificate
 	certPEM, keyPEM []byte
 }
 
 // newCA makes an authority. All have the same name, as ours do.
 func newCA(t testing.TB) pair {
 	return newPair(t, nil, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "configstamp-ca"}, IsCA: true, BasicConstraintsValid: true,
+		Subject: pkix.Name{CommonName: "configstamp-ca"}, IsCA: true,
 		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	})
 }
@@ -38,33 +33,20 @@ func (ca pair) leaf(t testing.TB) pair {
 }
 
 func (ca pair) leafUntil(t testing.TB, end time.Time) pair {
-	return newPair(t, &ca, &x509.Certificate{
+	return newPair(t, &ca.Certificate, &x509.Certificate{
 		DNSNames: []string{serverName}, NotBefore: end.Add(-2 * time.Hour), NotAfter: end,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 }
 
-func newPair(t testing.TB, ca *pair, template *x509.Certificate) pair {
+func newPair(t testing.TB, ca *tls.Certificate, template *x509.Certificate) (p pair) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	var err error
+	p.certPEM, p.keyPEM, err = issue(template, ca)
 	fatal(t, err)
-	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
+	p.Certificate, err = tls.X509KeyPair(p.certPEM, p.keyPEM)
 	fatal(t, err)
-	parent, signer := template, key
-	if ca != nil {
-		parent, signer = ca.cert, ca.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	fatal(t, err)
-	cert, err := x509.ParseCertificate(der)
-	fatal(t, err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	fatal(t, err)
-	return pair{
-		cert: cert, key: key,
-		certPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		keyPEM:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
-	}
+	return p
 }
 
 // mount is a directory that changes as the kubelet changes a mounted Secret: each content in a
@@ -77,12 +59,11 @@ type mount struct {
 
 func newMount(t testing.TB) *mount { return &mount{t: t, dir: t.TempDir()} }
 
-func (m *mount) files() Files {
-	return Files{
-		CertFile: filepath.Join(m.dir, "tls.crt"),
-		KeyFile:  filepath.Join(m.dir, "tls.key"),
-		Interval: 20 * time.Millisecond,
-	}
+// rereadEvery is what the tests have in place of readEvery.
+const rereadEvery = 20 * time.Millisecond
+
+func (m *mount) source() *Source {
+	return (&filePair{certFile: filepath.Join(m.dir, "tls.crt"), keyFile: filepath.Join(m.dir, "tls.key"), every: rereadEvery}).source()
 }
 
 func (m *mount) hold(certPEM, keyPEM []byte) {

@@ -3,16 +3,13 @@ package certs
 import (
 	"bytes"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"time"
 
+	"github.com/cert-manager/cert-manager/pkg/util/pki"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -25,20 +22,14 @@ const caKey = "ca.crt"
 
 // newAuthority makes an authority, as the Secret holds it.
 func newAuthority(life time.Duration, now time.Time) (map[string][]byte, error) {
-	pair, err := certificate(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "configstamp-ca"}, IsCA: true, BasicConstraintsValid: true,
+	certPEM, keyPEM, err := issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "configstamp-ca"}, IsCA: true,
 		KeyUsage:  x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign,
 		NotBefore: now.Add(-backdated), NotAfter: now.Add(life),
 	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("making an authority: %w", err)
 	}
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		return nil, fmt.Errorf("making an authority: %w", err)
-	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
 	return map[string][]byte{corev1.TLSCertKey: certPEM, corev1.TLSPrivateKeyKey: keyPEM, caKey: certPEM}, nil
 }
 
@@ -48,43 +39,38 @@ func sign(authority *tls.Certificate, names []string, life time.Duration, now ti
 	if end.After(authority.Leaf.NotAfter) {
 		end = authority.Leaf.NotAfter
 	}
-	pair, err := certificate(&x509.Certificate{
-		DNSNames: names, BasicConstraintsValid: true,
+	certPEM, keyPEM, err := issue(&x509.Certificate{
+		DNSNames: names,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		NotBefore: now.Add(-backdated), NotAfter: end,
 	}, authority)
 	if err != nil {
 		return nil, fmt.Errorf("signing a serving certificate: %w", err)
 	}
-	return pair, nil
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	return &pair, err
 }
 
-// certificate makes a key, and a certificate of it; authority is nil for one that signs itself.
-func certificate(template *x509.Certificate, authority *tls.Certificate) (*tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// issue makes a key, and a certificate of it; authority is nil for one that signs itself.
+func issue(template *x509.Certificate, authority *tls.Certificate) (certPEM, keyPEM []byte, err error) {
+	key, err := pki.GenerateECPrivateKey(pki.ECCurve256)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	parent, signer := template, crypto.PrivateKey(key)
 	if authority != nil {
 		parent, signer = authority.Leaf, authority.PrivateKey
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		return nil, err
+	template.BasicConstraintsValid = true
+	if certPEM, _, err = pki.SignCertificate(template, parent, key.Public(), signer); err != nil {
+		return nil, nil, err
 	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+	keyPEM, err = pki.EncodePKCS8PrivateKey(key)
+	return certPEM, keyPEM, err
 }
 
 // authorityIn is the authority that a Secret holds, or why another has to be made.
 func authorityIn(data map[string][]byte, now time.Time) (authority *tls.Certificate, unfit string) {
-	if len(data[corev1.TLSCertKey]) == 0 || len(data[corev1.TLSPrivateKeyKey]) == 0 {
-		return nil, "the Secret holds none"
-	}
 	pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 	switch {
 	case err != nil:
@@ -101,5 +87,5 @@ func authorityIn(data map[string][]byte, now time.Time) (authority *tls.Certific
 
 // aging reports whether a certificate is two thirds through its life.
 func aging(cert *x509.Certificate, now time.Time) bool {
-	return cert.NotAfter.Sub(now) < (cert.NotAfter.Sub(cert.NotBefore)-backdated)/3
+	return cert.NotAfter.Sub(now) < cert.NotAfter.Sub(cert.NotBefore)/3
 }

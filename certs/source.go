@@ -1,3 +1,19 @@
+// Package certs holds the serving certificate of configstamp's webhook and keeps it fresh.
+//
+// There are two ways to one [Source]. [FromFiles] reads the pair that cert-manager (or anybody) has
+// mounted, and follows it as it changes. [FromAuthority] is for clusters without cert-manager: it
+// keeps a small authority in a Secret, signs the certificate itself, and has the API server trust it
+// by the caBundle of our own webhook configuration: each process keeps the one by which it is called,
+// so that none waits for the other's. The Source decides *when* a newer certificate takes over.
+//
+// Keys, signatures and PEM are cert-manager's pkg/util/pki. Its pkg/server/tls would do more, and links
+// client-go's clientset.
+//
+// The package knows nothing of admission, sources or workloads, and must not: it hands a certificate
+// to whatever TLS server asks. It registers no metric and opens no port. No key, and no byte of a
+// file that was meant to hold one, is ever logged.
+//
+// Start reading at source.go. Then files.go; or authority.go, sign.go, trust.go.
 package certs
 
 import (
@@ -5,19 +21,20 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 )
 
-// followEvery is how soon a certificate that is newer than the served one is looked at.
-const followEvery = 250 * time.Millisecond
-
-// ErrNotAvailable is when there is no certificate yet.
-var ErrNotAvailable = errors.New("there is no serving certificate yet")
+const (
+	// followEvery is how soon a certificate that is newer than the served one is looked at.
+	followEvery = 250 * time.Millisecond
+	// remindEvery is how soon an error that lasts is logged again.
+	remindEvery = 10 * time.Minute
+)
 
 //nolint:gochecknoglobals // it never changes; prometheus.NewDesc makes no constant
 var expiryDesc = prometheus.NewDesc(
@@ -41,52 +58,41 @@ type Source struct {
 	newest func() *tls.Certificate
 	// settled says that clients can be expected to trust a certificate that was made just now.
 	settled func(leaf *x509.Certificate, now time.Time) bool
-	// parts are what runs beside, such as the injector. Each blocks until ctx ends.
-	parts []func(ctx context.Context) error
+	// keep keeps the newest fresh, until ctx ends.
+	keep func(ctx context.Context)
 
 	served atomic.Pointer[tls.Certificate]
 }
 
-// Run keeps the certificate fresh until ctx ends, and then returns nil. It may be called once. What
-// can heal (files that are missing or broken, an API server that is away or forbids) is logged and
-// tried again for ever; an error means that no retry can help, such as a REST config that makes no client.
-func (s *Source) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, part := range s.parts {
-		group.Go(func() error { return part(ctx) })
-	}
-	group.Go(func() error { s.follow(ctx); return nil })
-	return group.Wait()
+// Run keeps the certificate fresh until ctx ends. It may be called once. Files that are missing or
+// broken, and an API server that is away or forbids, are logged and tried again for ever.
+func (s *Source) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	group.Go(func() { s.keep(ctx) })
+	s.follow(ctx)
+	group.Wait()
 }
 
 // GetCertificate is for [tls.Config]. It never blocks and ignores the hello, which may be nil: there
-// is one certificate. While there is none it fails with ErrNotAvailable, which ends the handshake.
+// is one certificate. While there is none it fails, which ends the handshake.
 func (s *Source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if cert := s.served.Load(); cert != nil {
 		return cert, nil
 	}
-	return nil, ErrNotAvailable
+	return nil, errors.New("there is no serving certificate yet")
 }
 
 // Ready says whether a certificate is being served. Once true it stays true: a certificate is never
 // withdrawn, only replaced. An expired one counts; whether it is expired is for the client's clock to say.
 func (s *Source) Ready() bool { return s.served.Load() != nil }
 
-// Expiry is the NotAfter of the certificate being served (the leaf, not its chain), the zero time while there is none.
-func (s *Source) Expiry() time.Time {
-	if cert := s.served.Load(); cert != nil {
-		return cert.Leaf.NotAfter
-	}
-	return time.Time{}
-}
-
 // Describe is for [prometheus.Collector].
 func (s *Source) Describe(ch chan<- *prometheus.Desc) { ch <- expiryDesc }
 
 // Collect is for [prometheus.Collector].
 func (s *Source) Collect(ch chan<- prometheus.Metric) {
-	if expiry := s.Expiry(); !expiry.IsZero() {
-		ch <- prometheus.MustNewConstMetric(expiryDesc, prometheus.GaugeValue, float64(expiry.Unix()))
+	if cert := s.served.Load(); cert != nil {
+		ch <- prometheus.MustNewConstMetric(expiryDesc, prometheus.GaugeValue, float64(cert.Leaf.NotAfter.Unix()))
 	}
 }
 
@@ -132,4 +138,19 @@ func (s *Source) takeOver(now time.Time) (served, newest *tls.Certificate) {
 
 func valid(leaf *x509.Certificate, now time.Time) bool {
 	return !now.Before(leaf.NotBefore) && !now.After(leaf.NotAfter)
+}
+
+// reminder remembers what was logged last of something that is tried again and again.
+type reminder struct {
+	text string
+	at   time.Time
+}
+
+// due says whether an error is to be logged: it is new, or has lasted since the last time.
+func (r *reminder) due(err error) bool {
+	if err.Error() == r.text && time.Since(r.at) < remindEvery {
+		return false
+	}
+	r.text, r.at = err.Error(), time.Now()
+	return true
 }

@@ -108,9 +108,9 @@ func (t trust) encode() []byte {
 
 // caBundle is the form that the API server reads: plain PEM (it skips blocks with headers).
 func (t trust) caBundle() []byte {
-	var out []byte
-	for _, o := range t {
-		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: o.ca.Raw})...)
+	t = slices.Clone(t)
+	for i := range t {
+		t[i].retired = time.Time{}
 	}
-	return out
+	return t.encode()
 }

@@ -188,7 +188,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		group.Go(run)
 	}
 	if certificate != nil {
-		group.Go(func() error { return certificate.Run(ctx) })
+		group.Go(func() error { certificate.Run(ctx); return nil })
 	}
 	group.Go(func() error { return p.serve(ctx, &o.serving, certificate, c.Ready, c.Healthy) })
 	group.Go(func() error { return warns(ctx) })

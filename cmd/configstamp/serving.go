@@ -84,7 +84,7 @@ func (o *common) certificate(p *process, called certs.Configuration) (*certs.Sou
 	if o.selfManaged {
 		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, Configuration: called, SecretName: o.caSecret})
 	}
-	return certs.FromFiles(certs.Files{CertFile: o.certFile, KeyFile: o.keyFile})
+	return certs.FromFiles(o.certFile, o.keyFile), nil
 }
 
 // serve serves metrics, probes and, where asked for, profiles until ctx ends.

@@ -116,7 +116,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	for _, run := range p.watch(background) {
 		group.Go(run)
 	}
-	group.Go(func() error { return certificate.Run(background) })
+	group.Go(func() error { certificate.Run(background); return nil })
 	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready, healthy) })
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
