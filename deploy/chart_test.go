@@ -259,7 +259,9 @@ func TestNamespacedModeHasNoPolicyOfSpelling(t *testing.T) {
 		there := slices.ContainsFunc(all[*admissionregistrationv1.ValidatingAdmissionPolicy](rendered(t, values...)), func(p *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 			return p.Name == "configstamp-spelling"
 		})
-		off := slices.ContainsFunc(values, func(value string) bool { return strings.HasPrefix(value, "namespaces=") || value == "admissionPolicy.enabled=false" })
+		off := slices.ContainsFunc(values, func(value string) bool {
+			return strings.HasPrefix(value, "namespaces=") || value == "admissionPolicy.enabled=false"
+		})
 		if there == off {
 			t.Errorf("%s: there is a policy of spelling: %t", name, there)
 		}

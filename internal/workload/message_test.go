@@ -121,7 +121,6 @@ func messageOf(t testing.TB, object generated) []byte {
 type read struct {
 	Metadata      workload.Metadata
 	Template      map[string]string
-	Labels        map[string]string // of the template
 	Records       checksum.Records
 	References    []checksum.Reference
 	Foreign       *checksum.Foreign
@@ -144,7 +143,6 @@ func readAs(form workload.Reader, data []byte) (read, error) {
 	found.Records, faults[0] = object.Records()
 	found.References, faults[1] = object.References()
 	found.Foreign = object.Foreign([]checksum.Dialect{checksum.Reloader, checksum.Wave})
-	found.Labels = object.Template.Labels()
 	found.Status, err = form.Status(data)
 	for _, fault := range faults {
 		found.Faults = append(found.Faults, fault != nil)
