@@ -119,7 +119,7 @@ install: $(GOTESTSUM) $(if $(IMAGE_TOOLS),image) ## Every way to install and uni
 	@$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE_TARBALL)) $(TESTS) install $(if $(ROOT),1,0) './e2e/install ./e2e/pods' -timeout 30m -p 2 -skip '^TestRelease$$'
 
 # What the API server has no part in, and who alone writes policy, is the same everywhere.
-SAME_EVERYWHERE := Plugin|Completion|Dialects|Migration|NearMiss|Examples|Impact_(TheWarning|SaysWhat)|Policy_(Unreadable|HoldsThat)|Events_|Settings
+SAME_EVERYWHERE := Plugin|Completion|Dialects|Migration|Examples|Impact_(TheWarning|SaysWhat)|Policy_(Unreadable|HoldsThat)|Events_|Settings
 oldest: $(GOTESTSUM) ## The oldest Kubernetes that is supported, 1.30, built once: end to end
 	@CONFIGSTAMP_KUBERNETES=v1.30 $(TESTS) oldest 80 './e2e ./e2e/pins/records' -p 1 -timeout 40m -skip '$(SAME_EVERYWHERE)'
 

@@ -11,8 +11,7 @@
 //     joined.go (what is kept of that).
 //   - What counts: served.go (whose workloads), policy.go, with setting.go (the
 //     annotations), pattern.go and window.go (their values) and dialect.go (those of
-//     other products), nearmiss.go (what was probably meant), lostpause.go (pauses that somebody
-//     took back), and selection.go (which keys).
+//     other products), and selection.go (which keys).
 //   - What is written: digest.go (the format v1, with its test vectors in
 //     testdata/vectors-v1.json), digestcache.go (nothing is hashed twice), stamp.go
 //     (where it stands). snapshot.go names the copies of sources (vectors in

@@ -1,6 +1,7 @@
 package checksum
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,33 +11,60 @@ import (
 type Finding struct {
 	Reason Reason
 	Source Source
-	// Key is the missing key, for MissingKey; of a near
-	// miss, what is written, such as "label configstamp.dev/injcet"; for NotPinned, the uses,
-	// where others are pinned.
+	// Key is the missing key, for MissingKey; for NotPinned,
+	// the uses, where others are pinned.
 	Key string
-	// Text is the fault, for UnreadableSetting; of a near
-	// miss, what to do; for NotPinned, why; for UndoTaken, of when.
+	// Text is the fault, for UnreadableSetting; for NotPinned,
+	// why; for UndoTaken, of when.
 	Text string
-	// Place is where a near miss stands.
-	Place Origin
 }
 
 // Finding is a fault as people are told of it.
 func (f Fault) Finding() Finding { return Finding{Reason: UnreadableSetting, Text: f.Error()} }
+
+// Unreadable tells which settings of an object cannot be read.
+func Unreadable(at Origin, settings map[string]string) (found []Finding) {
+	if len(settings) == 0 {
+		return nil
+	}
+	policy := DefaultPolicy().With(Level{at, settings})
+	for _, fault := range policy.Faults {
+		found = append(found, fault.Finding())
+	}
+	if policy.PinFault != nil {
+		found = append(found, Finding{Reason: PinUnreadable, Text: policy.PinFault.Error()})
+	}
+	return found
+}
+
+// OnlyUnreferenced tells of sources that the setting only names, without a glob, and that
+// nothing else of the workload names.
+func OnlyUnreferenced(annotations map[string]string, references []Reference, foreign *Foreign) (found []Finding) {
+	only, err := parseSourcePatterns(annotations[OnlyAnnotation])
+	if err != nil {
+		return nil // which is told of as a Fault
+	}
+	also, _ := parseSources(annotations[alsoSetting])
+	for _, pattern := range only {
+		source := Source(pattern)
+		if !isGlob(pattern.Name) && !slices.Contains(also, source) && !foreign.Named(source) &&
+			!slices.ContainsFunc(references, func(r Reference) bool { return r.Source == source }) {
+			found = append(found, Finding{Reason: Unreferenced, Source: source})
+		}
+	}
+	return found
+}
 
 // ByEvent is one text for each event that tells of findings, by the reason of the first.
 func ByEvent(found []Finding) map[Reason]string {
 	texts, first := map[Reason]string{}, map[string]Reason{}
 	for _, finding := range found {
 		why, more := first[finding.Reason.Event()]
-		switch {
-		case !more:
+		if more {
+			texts[why] += ". " + finding.String()
+		} else {
 			first[finding.Reason.Event()] = finding.Reason
 			texts[finding.Reason] = finding.String()
-		case strings.HasSuffix(texts[why], "?"):
-			texts[why] += " " + finding.String()
-		default:
-			texts[why] += ". " + finding.String()
 		}
 	}
 	return texts
@@ -67,8 +95,7 @@ func (f Finding) String() string {
 	return strings.NewReplacer(
 		"{pinned}", pinned, "{of when and what}", f.Text, "{fault text}", f.Text, "{of when}", when,
 		"{source}", f.Source.String(), "{kind}", string(f.Source.Kind), "{name}", strconv.Quote(f.Source.Name),
-		"{key}", strconv.Quote(f.Key), "{keys}", f.Key, "{label or annotation}", f.Key, "{place}", f.Place.place(),
-		"{hint}", f.Text, "{where}", f.Text, "{value}", f.Text,
+		"{key}", strconv.Quote(f.Key), "{keys}", f.Key, "{value}", f.Text,
 		"{fault}", fault, "{user}", user, "{installation}", f.Text,
 	).Replace(f.Reason.row().Sentence)
 }

@@ -72,9 +72,7 @@ var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // nothing chang
 	OptedOut: OutcomeOptedOut,
 	Owned:    OutcomeDeclined, NotServed: OutcomeDeclined, Panicked: OutcomeDeclined,
 
-	InvalidName: outcomeBeside, ForeignStamps: outcomeBeside,
-	NoSetting: outcomeBeside, NoAnnotation: outcomeBeside, NoLabel: outcomeBeside, NoTemplateSetting: outcomeBeside,
-	OtherPlace: outcomeBeside, NoValue: outcomeBeside, Unnamed: outcomeBeside,
+	InvalidName: outcomeBeside, ForeignStamps: outcomeBeside, Unreferenced: outcomeBeside,
 	PinUnreadable: outcomeBeside, NotPinned: outcomeBeside, UndoUnknown: outcomeBeside, UndoLost: outcomeBeside, UndoMixed: outcomeBeside,
 	NotUndone: outcomeBeside, DeclinedKept: outcomeBeside, DeclinedCleared: outcomeBeside,
 }

@@ -47,7 +47,7 @@ func TestEveryReasonOfAnAdmissionHasOneOutcome(t *testing.T) {
 		"key-lost":     {"lost-record", "other-key"},
 		"declined":     {"panic", "owned", "not-served"},
 	}
-	beside := []string{"invalid-name", "foreign-stamps", "no-setting", "no-annotation", "no-setting-on-template", "no-label", "other-place", "no-value", "unreferenced-name",
+	beside := []string{"invalid-name", "foreign-stamps", "unreferenced-name",
 		"pin-unreadable", "not-pinned", "undo-unknown", "undo-lost", "undo-mixed", "not-undone", "declined-kept", "declined-cleared"}
 	for i, row := range checksum.Reasons() {
 		reason := checksum.NoReason + 1 + checksum.Reason(i)

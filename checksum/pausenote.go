@@ -7,7 +7,7 @@ import (
 )
 
 // PausedByAnnotation stands beside a pause that kubectl configstamp pause has written. It is
-// the plugin's own, outside of the settings: NearMisses does not take it for a misspelt one.
+// the plugin's own, outside of the settings.
 const PausedByAnnotation = "kubectl.configstamp.dev/paused-by"
 
 // PauseNote is what PausedByAnnotation holds.

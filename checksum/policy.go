@@ -82,8 +82,6 @@ const (
 	OfNamespace Origin = "Namespace"
 	OfFlag      Origin = "flag"
 	OfSource    Origin = "source"
-	// OfTemplate is where no setting can stand.
-	OfTemplate Origin = "pod template"
 )
 
 // Level is the annotations of one origin; of flags, as if they were annotations.
@@ -233,11 +231,10 @@ type SourcePolicy struct {
 	PinFault *Fault
 }
 
-// IsOfSource reports whether SourcePolicyOf, or NearMisses, may read an annotation of this
-// key. Others need not be there: they may be as long as a source's whole content.
+// IsOfSource reports whether SourcePolicyOf may read an annotation of this key. Others need
+// not be there: they may be as long as a source's whole content.
 func IsOfSource(key []byte) bool {
-	domain, _, cut := bytes.Cut(key, []byte("/"))
-	return cut && isNearOurs(string(domain)) || bytes.HasPrefix(key, []byte(reloaderDomain))
+	return bytes.HasPrefix(key, []byte(settingPrefix)) || bytes.HasPrefix(key, []byte(reloaderDomain))
 }
 
 // SourcePolicyOf reads the annotations of a ConfigMap or Secret.

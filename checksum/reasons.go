@@ -14,13 +14,7 @@ const (
 	LostRecord
 	InvalidName
 	ForeignStamps
-	NoSetting
-	NoAnnotation
-	NoLabel
-	NoTemplateSetting
-	OtherPlace
-	NoValue
-	Unnamed
+	Unreferenced
 	OtherKey
 	NoDigestKey
 	SourcesUnknown
@@ -127,13 +121,7 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	InvalidName: {"invalid-name", Silent, "", AdmissionReasons, "", "{kind}: no object can have the name {name}; the reference is not stamped"},
 	ForeignStamps: {"foreign-stamps", Silent, "", AdmissionReasons, "",
 		"the configstamp annotations in this request are ignored: the content of a ConfigMap or Secret is not versioned; to undo a change, put the old content back"},
-	NoSetting:         {"no-setting", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} is not a setting of {place}; it has no effect{hint}"},
-	NoAnnotation:      {"no-annotation", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} has no effect; write it as a label"},
-	NoLabel:           {"no-label", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} has no effect; write it as an annotation"},
-	NoTemplateSetting: {"no-setting-on-template", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} has no effect on a pod template; write it on the workload's own metadata{hint}"},
-	OtherPlace:        {"other-place", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation} has no effect on {place}; write it on {where}"},
-	NoValue:           {"no-value", Warning, "SettingHasNoEffect", AdmissionReasons, "", "the {label or annotation}: {fault}"},
-	Unnamed:           {"unreferenced-name", Warning, "SettingHasNoEffect", AdmissionReasons, "", "configstamp.dev/only names {source}, which nothing here references{hint}"},
+	Unreferenced: {"unreferenced-name", Silent, "", AdmissionReasons, "", "configstamp.dev/only names {source}, which nothing here references; correct the name, or remove it"},
 	OtherKey: {"other-key", Silent, "", AdmissionReasons, "",
 		"checksums that another installation of configstamp recorded, or whose key is lost, are left as they are; if the key is lost, the controller records new checksums"},
 	NoDigestKey:    {"no-key", Silent, "", AdmissionReasons, "", "there is no digest key yet; the object is admitted unchanged"},

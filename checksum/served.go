@@ -16,8 +16,7 @@ type Namespace struct {
 	Ending bool
 	// Settings are its annotations that are a policy.
 	Settings map[string]string
-	// Findings are what its users should know of its labels and annotations: near misses,
-	// and settings that cannot be read.
+	// Findings are its settings that cannot be read.
 	Findings []Finding
 }
 
@@ -28,7 +27,7 @@ func NamespaceOf(meta *metav1.ObjectMeta) Namespace {
 		OptedIn:  meta.Labels[InjectLabel] == InjectEnabled,
 		Ending:   meta.DeletionTimestamp != nil,
 		Settings: settings,
-		Findings: append(NearMisses(OfNamespace, meta.Labels, meta.Annotations), Unreadable(OfNamespace, settings)...),
+		Findings: Unreadable(OfNamespace, settings),
 	}
 }
 
@@ -57,12 +56,6 @@ func (c Candidate) Declines() (why Reason, declines bool) {
 		return Owned, true
 	}
 	return NoReason, false
-}
-
-// Selected reports whether the webhook configuration selects a workload, so that who
-// writes it is told of near misses by its admission.
-func Selected(c Candidate, n Namespace) bool {
-	return !c.Excluded && c.Inject != InjectDisabled && (n.OptedIn || c.Inject == InjectEnabled || c.Foreign.OptsIn())
 }
 
 // Served reports whether an installation, which is known by its own namespace, serves a

@@ -18,7 +18,6 @@ type Setting struct {
 	Value, Meaning, On string
 
 	key         string
-	label       bool // it is a label, not an annotation
 	set         func(*Policy, string) error
 	setOnSource func(*SourcePolicy, string) error
 }
@@ -35,7 +34,7 @@ const settingCount = 15
 // admission.
 var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
-		key: onlySetting, On: onWorkload,
+		key: OnlyAnnotation, On: onWorkload,
 		Value:   "list such as `configmap/web-message,secret/db-*` (globs)",
 		Meaning: "these sources alone count",
 		set:     func(p *Policy, text string) error { return assign(&p.Only, text, parseSourcePatterns) },
@@ -134,12 +133,16 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	},
 }
 
-// PauseAnnotation holds rollouts, on a workload or its Namespace.
-const PauseAnnotation = settingPrefix + "pause"
+// Settings that other packages name.
+const (
+	// PauseAnnotation holds rollouts, on a workload or its Namespace.
+	PauseAnnotation = settingPrefix + "pause"
+	// OnlyAnnotation lists the sources that count.
+	OnlyAnnotation = settingPrefix + "only"
+)
 
 // Settings that other rules name.
 const (
-	onlySetting = settingPrefix + "only"
 	alsoSetting = settingPrefix + "also"
 	pinSetting  = settingPrefix + "pin"
 )
@@ -171,7 +174,7 @@ func (f Fault) Error() string {
 		where += " on the Namespace"
 	case OfFlag:
 		where = "--" + strings.TrimPrefix(f.Key, settingPrefix)
-	case OfWorkload, OfSource, OfTemplate:
+	case OfWorkload, OfSource:
 	}
 	return fmt.Sprintf("%s: %q: %s", where, shortened(f.Value), f.Want)
 }
@@ -265,14 +268,4 @@ func parseSoak(text string) (Soak, error) {
 		return Soak{}, errors.New("want a duration such as 30s or 5m, an hour at most")
 	}
 	return Soak{For: soak, Given: true}, nil
-}
-
-// isOurs reports whether a label or annotation is written by us, wherever it stands
-// (a Pod is its own template).
-func isOurs(key string) bool {
-	switch key {
-	case SnapshotLabel, SnapshotOfAnnotation, SnapshotMadeAnnotation:
-		return true
-	}
-	return IsOursOnWorkload(key) || IsOursOnTemplate(key)
 }

@@ -16,7 +16,7 @@
 //     true now), turns.go (whose turn has come), readmit.go (rolls), record.go
 //     (recordings) and api.go (all requests).
 //   - What it tells: tell.go (events), held.go (why a workload waits), remind.go (what still
-//     waits), nearmiss.go (what was probably meant), metrics.go.
+//     waits), findings.go (of Namespaces and sources), metrics.go.
 //   - What it remembers: notes.go (of workloads).
 //   - What it foresees of an edit that somebody is about to make: foresee.go.
 package controller
@@ -226,7 +226,7 @@ func (c *Controller) work(ctx context.Context) {
 			}
 		})
 	}
-	workers.Go(func() { c.tellMisses(ctx) })
+	workers.Go(func() { c.tellFindings(ctx) })
 	workers.Go(func() { c.remind(ctx) })
 	for _, run := range c.leading {
 		workers.Go(func() { run(ctx) })
@@ -284,11 +284,11 @@ var errPanicked = errors.New("an internal error of configstamp (a panic): please
 
 // Where a panic was caught, as a metric label.
 const (
-	inLook   = "look"     // at one workload
-	inTurns  = "turns"    // whose turn it is
-	inWatch  = "watch"    // reading one workload as it arrives
-	inRemind = "reminder" // telling again of what still waits
-	inMisses = "misses"   // looking for near misses
+	inLook     = "look"     // at one workload
+	inTurns    = "turns"    // whose turn it is
+	inWatch    = "watch"    // reading one workload as it arrives
+	inRemind   = "reminder" // telling again of what still waits
+	inFindings = "findings" // telling of Namespaces and sources
 )
 
 // caught, deferred, catches a panic: it counts and logs it, and has something done about

@@ -187,7 +187,7 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 }
 
 // sayUnreadable tells of settings that cannot be read: of those of the Namespace and of
-// sources while they hold the workload. Where they stand, they are told of by tellMisses.
+// sources while they hold the workload. Where they stand, they are told of by tellFindings.
 func (c *Controller) sayUnreadable(user workload.Ref, s *Workload, r review) {
 	texts := make([]string, 0, len(r.policy.Faults))
 	var sources []checksum.Source

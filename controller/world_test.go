@@ -107,7 +107,7 @@ type world struct {
 	limits rollout.Limits
 
 	controller *Controller
-	misses     misses
+	told       remarks
 	queue      *simulatedQueue
 	apps       map[workload.Ref]*simulatedApp
 	names      []workload.Ref
@@ -252,7 +252,7 @@ func (w *world) lead() {
 	w.controller = newController(Options{Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(), Dialects: w.dialects, Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
 		w, w, w, w, w, prometheus.NewRegistry())
 	w.controller.queue = w.queue
-	w.misses = misses{told: remarks{}}
+	w.told = remarks{}
 	for _, user := range w.names {
 		w.see(user)
 	}
@@ -297,9 +297,7 @@ func (w *world) until(end time.Time) {
 // pass lets time pass.
 func (w *world) pass(time time.Duration) {
 	w.until(w.clock.Now().Add(time))
-	for range 2 {
-		w.controller.tellNewMisses(w.t.Context(), &w.misses)
-	}
+	w.controller.tellNewFindings(w.t.Context(), w.told)
 }
 
 // drain has the controller do all that is due now.

@@ -252,6 +252,22 @@ func TestEveryKindIsInRulesRightsAndPolicy(t *testing.T) {
 	}
 }
 
+// Who is an admin of namespaces alone cannot install it.
+func TestNamespacedModeHasNoPolicyOfSpelling(t *testing.T) {
+	t.Parallel()
+	for name, values := range variants {
+		there := slices.ContainsFunc(all[*admissionregistrationv1.ValidatingAdmissionPolicy](rendered(t, values...)), func(p *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+			return p.Name == "configstamp-spelling"
+		})
+		off := slices.ContainsFunc(values, func(value string) bool {
+			return strings.HasPrefix(value, "namespaces=") || value == "admissionPolicy.enabled=false"
+		})
+		if there == off {
+			t.Errorf("%s: there is a policy of spelling: %t", name, there)
+		}
+	}
+}
+
 func TestNamespacedModeHasNoRightToASecretElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, values := range [][]string{{"namespaces={a,b}"}, {"namespaces={a,b}", "certificates.mode=self-managed"}} {

@@ -25,12 +25,12 @@ func TestPlugin_Doctor(t *testing.T) {
 	}
 
 	s.SetPolicy("deployment/held", settings{"window": "Mon 25:00-26:00 UTC"})
-	s.Kubectl("annotate", "configmap/c", "configstamp.dev/igonre=true")
+	s.Kubectl("annotate", "configmap/c", "configstamp.dev/pin=maybe")
 	s.Kubectl("patch", "deployment/d", "--type=json", "--patch", `[{"op":"add","path":"/spec/template/spec/containers/0/envFrom/-","value":{"secretRef":{"name":"no-such"}}}]`)
 	out, code = ask("doctor", "-o", "wide")
 	for _, part := range []string{
 		"deployment/held in namespace " + s.Namespace + ": configstamp.dev/window:", `"25:00" is not a time of day`,
-		"configmap/c in namespace " + s.Namespace + ": the annotation configstamp.dev/igonre is not a setting",
+		"configmap/c in namespace " + s.Namespace + ": configstamp.dev/pin: ",
 		"deployment/d in namespace " + s.Namespace + ": secret/no-such is required, but does not exist",
 		"kubectl configstamp users secret/no-such -n " + s.Namespace,
 	} {
@@ -41,7 +41,7 @@ func TestPlugin_Doctor(t *testing.T) {
 
 	viewers(t, s)
 	out, _ = ask("doctor", "--as", "somebody", "--as-group", "viewers")
-	for _, part := range []string{"dry run: you have no right to patch", "mutatingwebhookconfigurations.admissionregistration.k8s.io: forbidden", "igonre"} {
+	for _, part := range []string{"dry run: you have no right to patch", "mutatingwebhookconfigurations.admissionregistration.k8s.io: forbidden", "configstamp.dev/pin"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("who may only view: want %q in\n%s", part, out)
 		}

@@ -238,21 +238,6 @@ func TestPolicy_UnreadableAdoptsAsUsual(t *testing.T) {
 	s.WantRolls(before, rolls{"deployment/d": 1})
 }
 
-func TestPolicy_AnnotationsThatAreNoSettingsAreTold(t *testing.T) {
-	t.Parallel()
-	s := run.Space(t)
-	s.Set("configmap/c", "k", "1")
-	manifest := withPolicy(deployment("d", "configmap/c"), settings{"pauze": "true", "ignore-keys": "k"})
-	manifest = strings.Replace(manifest, "template:\n    metadata: {", "template:\n    metadata: {annotations: {configstamp.dev/pause: \"true\"}, ", 1)
-	applied := s.Apply(manifest)
-	wantWarning(t, applied, "configstamp.dev/pauze is not a setting of a workload; it has no effect; did you mean the annotation configstamp.dev/pause?")
-	wantWarning(t, applied, "configstamp.dev/ignore-keys has no effect on a workload; write it on a ConfigMap or Secret")
-	wantWarning(t, applied, "configstamp.dev/pause has no effect on a pod template; write it on the workload's own metadata")
-	before := s.Settled("deployment/d")
-	s.Set("configmap/c", "k", "2")
-	s.WantRolls(before, rolls{"deployment/d": 1})
-}
-
 // A time to resume that is ahead is told of once, where it stands, and holds nothing.
 func TestPolicy_AResumeInTheFutureHoldsNothing(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -202,5 +203,30 @@ func TestReferences_EveryKindRollsByItsOwnController(t *testing.T) {
 	}
 	for _, user := range users {
 		wantStamp(t, s, user, "configmap/c")
+	}
+}
+
+// kube-root-ca.crt comes a moment after its namespace.
+func TestReferences_NobodyIsToldOfWhatThePlatformIsAboutToMake(t *testing.T) {
+	t.Parallel()
+	manifest := workload("Deployment", "d", envFrom("configmap/kube-root-ca.crt")+"volumeMounts: [{name: ca, mountPath: /ca}]\n", "volumes: [{name: ca, configMap: {name: kube-root-ca.crt}}]\n")
+	for _, policy := range []settings{nil, {"also": "configmap/kube-root-ca.crt"}} {
+		for range 5 {
+			s := run.Space(t)
+			s.Create(withPolicy(manifest, policy))
+			if warnings := s.Warnings(); len(warnings) > 0 {
+				t.Errorf("%v: in a new namespace: %q", policy, warnings)
+			}
+			before := s.Settled("deployment/d")
+			if policy != nil { // it is recorded once it is there, which rolls nothing
+				s.Eventually("waiting for the record", func() error {
+					if s.Record("deployment/d", "configmap/kube-root-ca.crt") == "" {
+						return errors.New("there is none")
+					}
+					return nil
+				})
+			}
+			s.Unchanged(before)
+		}
 	}
 }

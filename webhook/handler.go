@@ -201,15 +201,15 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	admission, warnings := h.asked(request, object, old)
 	candidate.Foreign = object.Foreign(h.Dialects)
 	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
-	misses := h.misses(object, candidate.Foreign, admission.Asker, namespace)
 	if served, why := h.serves(ctx, request.Namespace, candidate, namespace); !served {
-		return Answer{Outcome: checksum.OptedOut, Reason: reasonOf(misses), Warnings: said(misses), found: []checksum.Reason{why}}, nil
+		return Answer{Outcome: checksum.OptedOut, found: []checksum.Reason{why}}, nil
 	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: namespace.Settings},
 	).Translated(candidate.Foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
-	warnings = append(warnings, said(misses)...)
+	unreferenced := object.OnlyUnreferenced(candidate.Foreign)
+	warnings = append(warnings, said(unreferenced)...)
 	h.undo(ctx, request, object, old, &admission)
 
 	var ring *checksum.Ring
@@ -240,22 +240,13 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		h.watchStripping(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
 	}
 	answer := Answer{
-		Outcome: decision.Outcome, Reason: cmp.Or(reasonOf(decision.Findings), reasonOf(misses)), Patch: patchFor(object, admission.Sent, decision.Records),
+		Outcome: decision.Outcome, Reason: cmp.Or(reasonOf(decision.Findings), reasonOf(unreferenced)), Patch: patchFor(object, admission.Sent, decision.Records),
 		Warnings: append(warnings, said(decision.Findings)...), rollsAnyway: admission.TemplateChanged,
 	}
 	for _, finding := range decision.Findings {
 		answer.found = append(answer.found, finding.Reason)
 	}
 	return answer, nil
-}
-
-// misses tells people of near misses. Another installation tells of those in a Namespace
-// that is left to it.
-func (h *Handler) misses(object *workload.Object, foreign *checksum.Foreign, asker checksum.Asker, namespace checksum.Namespace) []checksum.Finding {
-	if asker != checksum.Anyone || checksum.LeftToAnother(namespace, h.Installation) {
-		return nil
-	}
-	return object.NearMisses(foreign)
 }
 
 // said is findings as warnings, reasonOf the reason of the first.

@@ -189,11 +189,6 @@ func TestDoctor(t *testing.T) {
 		"defaults-absent":  {remove(ourSettings)},
 		"defaults-held":    {set(ourSettings, map[string]any{"pause": "true", "mode": "observe"}, "data")},
 
-		"near-miss-namespace":       {set(shop, map[string]any{"configstamp.dev/inject": "true", "configstamp.dev/injcet": "enabled"}, "metadata", "labels")},
-		"near-miss-workload":        {set(webDeploy, map[string]any{"configstamp.dev/windw": "x", "configstmap.dev/pause": "true"}, "metadata", "annotations"), set(webDeploy, map[string]any{"configstamp.dev/inject": "disable"}, "metadata", "labels")},
-		"near-miss-template":        {set(webDeploy, "true", "spec", "template", "metadata", "annotations", "configstamp.dev/pause")},
-		"near-miss-source":          {set(webConfig, map[string]any{"configstamp.dev/ignore-key": "a", "configstamp.dev/inject": "enabled"}, "metadata", "annotations"), set("/api/v1/namespaces/shop/secrets/db", map[string]any{"configstamp.io/ignore": "true"}, "metadata", "labels")},
-		"near-miss-only":            {set(webDeploy, "configmap/wbe", "metadata", "annotations", "configstamp.dev/only"), set(shop, "configmap/nobody", "metadata", "annotations", "configstamp.dev/only")},
 		"unreadable":                {set(webDeploy, "Mon 25:00-26:00 UTC", "metadata", "annotations", "configstamp.dev/window"), set(shop, "soon", "metadata", "annotations", "configstamp.dev/min-interval"), set(webConfig, "yes", "metadata", "annotations", "configstamp.dev/ignore"), says("configstamp: unreadable: a setting or the pod template cannot be read; nothing restarts until it is fixed")},
 		"pause-over":                {set(shop, "2026-11-20T03:00:00Z", "metadata", "annotations", "configstamp.dev/pause")},
 		"pause-forgotten":           {pausedSince("2026-11-01T03:00:00Z")},

@@ -13,51 +13,31 @@ import (
 	"github.com/configstamp/configstamp/internal/seen"
 )
 
-// settings looks for labels, annotations and names that were probably meant for us and have
-// no effect, and for settings that cannot be read: everywhere, opted in or not.
+// settings looks for settings that cannot be read: everywhere, opted in or not.
 func (v *visit) settings() string {
-	referenced := map[string]*checksum.Referenced{}
 	for _, w := range v.Workloads {
-		referenced[w.Namespace] = referenced[w.Namespace].With(w.References, w.Foreign)
-		v.misses(w.Namespace, w.Text(), append(w.Object.NearMisses(w.Foreign), checksum.Unreadable(checksum.OfWorkload, checksum.SettingsOf(w.Object.Annotations))...))
+		v.unreadable(w.Namespace, w.Text(), checksum.Unreadable(checksum.OfWorkload, checksum.SettingsOf(w.Object.Annotations)))
 		if w.Fault != "" {
 			v.tell(Warning, w.Namespace, w.Text(), "its pod template cannot be read, so nothing is stamped: "+w.Fault, "kubectl get {of} -o yaml")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.Namespaces)) {
-		namespace := v.Namespaces[name]
-		found := namespace.Findings
-		if checksum.NamesOnly(namespace.Settings) && v.lists(v.kinds()...) == "" {
-			found = append(slices.Clone(found), referenced[name].With(nil, nil).Lacks(namespace.Settings)...)
-		}
-		v.misses("", "namespace/"+name, found)
+		v.unreadable("", "namespace/"+name, v.Namespaces[name].Findings)
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(v.Sources), rollout.SourceRef.Compare) {
-		source := v.Sources[at]
-		v.misses(at.Namespace, at.Source.String(), append(checksum.NearMisses(checksum.OfSource, source.Labels, source.Annotations), source.Policy.Findings(checksum.Source{})...))
+		v.unreadable(at.Namespace, at.Source.String(), v.Sources[at].Policy.Findings(checksum.Source{}))
 	}
 	return cmp.Or(v.unlooked("namespaces"), v.lists(append(v.kinds(), kindsOfSources()...)...))
 }
 
-// misses tells what was found on one object.
-func (v *visit) misses(namespace, about string, found []checksum.Finding) {
+// unreadable tells what was found on one object.
+func (v *visit) unreadable(namespace, about string, found []checksum.Finding) {
 	for _, finding := range found {
-		remedy := "kubectl edit {of}"
-		if form, key, _ := strings.Cut(finding.Key, " "); strings.HasPrefix(about, "secret/") && key != "" {
-			remedy = "kubectl " + strings.Replace(form, "annotation", "annotate", 1) + " {of} " + key + "-" // an editor would show its content
-		}
-		if finding.Reason == checksum.NoValue {
-			for _, meant := range []string{checksum.InjectEnabled, checksum.InjectDisabled} {
-				if strings.Contains(finding.Text, "did you mean "+meant+"?") {
-					remedy = "kubectl label --overwrite {of} " + checksum.InjectLabel + "=" + meant
-				}
-			}
-		}
 		text := finding.String()
 		if finding.Reason == checksum.UnreadableSetting {
 			text = finding.Text + "; until it is fixed, the workloads concerned do not restart"
 		}
-		v.tell(Warning, namespace, about, text, remedy)
+		v.tell(Warning, namespace, about, text, "kubectl edit {of}")
 	}
 }
 

@@ -25,7 +25,6 @@ type Workload struct {
 	Foreign         *checksum.Foreign    // what they say in other products' dialects
 	References      []checksum.Reference // joined
 	Fault           string               // why the template could not be read
-	Misses          []checksum.Finding   // what was probably meant for us, and has no effect
 	Sources         []checksum.Source    // what it is found by
 	Status          workload.Status      // how far its newest revision is
 	Standstill      rollout.Standstill   // while and since it rolls, by what the index has seen
@@ -54,7 +53,6 @@ func Read(form workload.Reader, body []byte, dialects []checksum.Dialect, kinds 
 	s.References = checksum.Joined(references)
 	s.Foreign = object.Foreign(dialects)
 	s.Owned = object.RolledByOwner(kinds)
-	s.Misses = object.NearMisses(s.Foreign)
 	s.Status = status
 	s.TemplateOf = object.Kind.TemplateOf(body, kinds)
 	// A baseline that cannot be read counts as none; the webhook drops it.

@@ -135,7 +135,7 @@ data: {a: eA==}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !source.Looked || !source.Exists || source.Edited().Manager != "new" || len(source.Annotations) != 1 || source.Policy == nil {
+	if !source.Looked || !source.Exists || source.Edited().Manager != "new" || source.Policy == nil {
 		t.Errorf("read %+v", source)
 	}
 	all, err := cluster.Sources(t.Context(), settings(t, cluster), "shop")

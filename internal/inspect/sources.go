@@ -72,7 +72,6 @@ func sourceOf(kind checksum.Kind, raw []byte) *seen.Source {
 		Writers: meta.writers([]string{"data"}, []string{"binaryData"}, []string{"stringData"}, []string{"spec"}),
 	}
 	s.Keys, s.Wrote = meta.keys()
-	s.Labels, s.Annotations = meantForUs(meta.Labels), meantForUs(meta.Annotations)
 	return s
 }
 
@@ -120,20 +119,6 @@ func keysIn(set jsontext.Value) (keys map[string]bool, alone bool) {
 		}
 	}
 	return keys, alone
-}
-
-// meantForUs picks labels or annotations that are ours, or were probably meant to be; nil
-// is none.
-func meantForUs(all map[string]string) (ours map[string]string) {
-	for key, value := range all {
-		if checksum.IsOfSource([]byte(key)) {
-			if ours == nil {
-				ours = map[string]string{}
-			}
-			ours[key] = value
-		}
-	}
-	return ours
 }
 
 // Namespaces reads what Namespaces say, by name; no names: of all. One that could not be

@@ -7,17 +7,9 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
-// What pause writes beside the setting is no near miss, and no setting.
-func TestNote_IsNobodysNearMiss(t *testing.T) {
-	annotations := map[string]string{checksum.PausedByAnnotation: "{}", pauseKey: "true"}
-	for _, at := range []checksum.Origin{checksum.OfWorkload, checksum.OfNamespace, checksum.OfTemplate} {
-		for _, found := range checksum.NearMisses(at, nil, annotations) {
-			if found.Key != "annotation "+pauseKey { // which has no place in a template
-				t.Errorf("on a %s: %+v", at, found)
-			}
-		}
-	}
-	if settings := checksum.SettingsOf(annotations); len(settings) != 1 {
+// What pause writes beside the setting is no setting.
+func TestNote_IsNoSetting(t *testing.T) {
+	if settings := checksum.SettingsOf(map[string]string{checksum.PausedByAnnotation: "{}", pauseKey: "true"}); len(settings) != 1 {
 		t.Errorf("the settings are %v", settings)
 	}
 }

@@ -42,8 +42,7 @@ type Namespace struct {
 	// Listed tells that the webhook serves workloads here that no label opts in: the flag
 	// --namespaces, which is not published, lists the Namespace. Unasked tells that the
 	// webhook could not be asked.
-	Listed, Unasked bool
-	// Labels are all that it has: doctor looks for near misses among them.
+	Listed, Unasked     bool
 	Labels, Annotations map[string]string
 	// Paused is who wrote its annotation pause last, zero when that is not known.
 	Paused Write

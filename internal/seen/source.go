@@ -18,8 +18,6 @@ type Source struct {
 	Created time.Time
 	// Policy is what its annotations say, nil is nothing.
 	Policy *checksum.SourcePolicy
-	// Annotations and Labels are those that are ours, or were probably meant to be.
-	Annotations, Labels map[string]string
 	// Writers are its managedFields, newest first.
 	Writers []Write
 	// Keys are those that somebody owns by managedFields; nil when these tell nothing.

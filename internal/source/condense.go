@@ -70,7 +70,7 @@ func (c *condenser) condense(kind string, message []byte) (runtime.Object, error
 	}
 	o := c.object(&meta, content)
 	if _, labelled := meta.labels[checksum.SnapshotLabel]; labelled && kind == "ConfigMap" {
-		o.misses = append(o.misses, checksum.Finding{Reason: checksum.NotASnapshot})
+		o.findings = append(o.findings, checksum.Finding{Reason: checksum.NotASnapshot})
 	}
 	return o, nil
 }
@@ -179,7 +179,6 @@ func (c *condenser) object(meta *metadata, content *checksum.Content) *object {
 	return &object{
 		namespace: c.names.intern(meta.namespace),
 		name:      string(meta.name),
-		misses:    checksum.NearMisses(checksum.OfSource, meta.labels, meta.annotations),
 		held: held{
 			content:         content,
 			resourceVersion: string(meta.resourceVersion),

@@ -27,24 +27,24 @@ func TestFindingsStandAsLongAsTheirSources(t *testing.T) {
 		fakeapi.Eventually(t, "the findings are as wanted", func() bool { return slices.Equal(reasons(), want) })
 	}
 	cm := configMap("shop", "web", map[string]string{"a": "1"})
-	cm.Labels = map[string]string{"configstamp.dev/ignore": "true", "app.kubernetes.io/name": "web"}
-	cm.Annotations = map[string]string{"configstamp.dev/pause": "true", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+	cm.Labels = map[string]string{checksum.SnapshotLabel: "true"}
+	cm.Annotations = map[string]string{"configstamp.dev/ignore": "maybe", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
 	server.Put("configmaps", cm)
 	server.Put("configmaps", configMap("shop", "plain", map[string]string{"a": "1"}))
 	run(t, store)
-	become("shop configmap/web no-label", "shop configmap/web other-place")
+	become("shop configmap/web not-a-snapshot", "shop configmap/web unreadable-setting")
 	bad := secret("shop", "token", "hunter2")
-	bad.Annotations = map[string]string{"configstamp.io/ignore": "true", "configstamp.dev/ignore": "maybe", "configstamp.dev/resume": "2999-01-01T00:00:00Z"}
+	bad.Annotations = map[string]string{"configstamp.dev/ignore": "maybe", "configstamp.dev/resume": "2999-01-01T00:00:00Z"}
 	server.Put("secrets", bad)
 	cm.Labels, cm.Annotations = nil, map[string]string{"configstamp.dev/ignore": "true"}
 	server.Put("configmaps", cm)
-	become("shop secret/token no-setting", "shop secret/token resume-ahead", "shop secret/token unreadable-setting")
+	become("shop secret/token resume-ahead", "shop secret/token unreadable-setting")
 	server.Delete("secrets", "shop", "token")
 	become()
 
 	// After a gap of the watch, too.
 	server.Put("secrets", bad)
-	become("shop secret/token no-setting", "shop secret/token resume-ahead", "shop secret/token unreadable-setting")
+	become("shop secret/token resume-ahead", "shop secret/token unreadable-setting")
 	server.Compact()
 	server.CutWatches()
 	server.Delete("secrets", "shop", "token")

@@ -72,7 +72,7 @@ func (h held) record() Record {
 // sees anything bigger.
 type object struct {
 	namespace, name string
-	misses          []checksum.Finding
+	findings        []checksum.Finding // beside those of its settings
 	snapshot        *snapshot.Snapshot // nil: it is a source
 	held
 }

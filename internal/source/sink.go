@@ -162,7 +162,7 @@ func (s *sink) put(o *object) {
 	}
 	byName[o.name] = o.held
 	at := types.NamespacedName{Namespace: o.namespace, Name: o.name}
-	if found := slices.Concat(o.misses, o.content.Policy.Findings(s.source(o.name))); len(found) > 0 {
+	if found := slices.Concat(o.findings, o.content.Policy.Findings(s.source(o.name))); len(found) > 0 {
 		s.findings[at] = found
 	} else {
 		delete(s.findings, at)

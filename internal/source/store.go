@@ -205,8 +205,8 @@ func (s *Store) Version(namespace string, source checksum.Source) string {
 	return record.ResourceVersion
 }
 
-// Findings calls yield with each source of which people should know something: of near
-// misses, and of settings that cannot be read.
+// Findings calls yield with each source of which people should know something, such as
+// settings that cannot be read.
 func (s *Store) Findings(yield func(namespace string, source checksum.Source, found []checksum.Finding)) {
 	for _, sink := range s.sinks {
 		for at, found := range sink.found() {

@@ -34,7 +34,6 @@ type head struct {
 // writtenTemplate is a pod template as it is read from protobuf.
 type writtenTemplate struct {
 	Metadata struct {
-		Labels      map[string]string `json:"labels"`
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec podSpec `json:"spec"`
@@ -64,7 +63,7 @@ func (m *messages) Decode(message []byte) (*Object, error) {
 	return &Object{
 		Kind:     m.kind,
 		Metadata: *at[Metadata](value.Field(0)),
-		Template: Template{Metadata: templateMetadata{Annotations: template.Metadata.Annotations, labels: template.Metadata.Labels, written: true}, read: &template.Spec},
+		Template: Template{Metadata: templateMetadata{Annotations: template.Metadata.Annotations, written: true}, read: &template.Spec},
 	}, nil
 }
 

@@ -154,22 +154,17 @@ func (o *Object) TemplateAnnotations() map[string]string {
 	return o.Template.Metadata.Annotations
 }
 
-// NearMisses tells of what was probably meant for us, on the object and its pod template,
-// and has no effect. foreign is what its annotations say in other products' dialects.
-func (o *Object) NearMisses(foreign *checksum.Foreign) []checksum.Finding {
-	found := checksum.NearMisses(checksum.OfWorkload, o.Labels, o.Annotations)
-	if len(o.Kind.Template) > 0 {
-		found = append(found, checksum.NearMisses(checksum.OfTemplate, o.Template.Labels(), o.Template.Metadata.Annotations)...)
-	}
-	if !checksum.NamesOnly(o.Annotations) {
-		return found
+// OnlyUnreferenced tells of sources that its setting only names and that nothing else of it
+// names; foreign is what its annotations say in other products' dialects.
+func (o *Object) OnlyUnreferenced(foreign *checksum.Foreign) []checksum.Finding {
+	if o.Annotations[checksum.OnlyAnnotation] == "" {
+		return nil
 	}
 	references, err := o.References()
 	if err != nil {
-		return found // which is told of
+		return nil // which is told of
 	}
-	var none *checksum.Referenced
-	return append(found, none.With(references, foreign).Lacks(o.Annotations)...)
+	return checksum.OnlyUnreferenced(o.Annotations, references, foreign)
 }
 
 // Foreign is what the object's annotations say in the dialects of other products.

@@ -29,8 +29,6 @@ type sparingTemplate struct {
 // templateMetadata reads annotations and keeps the rest for comparison.
 type templateMetadata struct {
 	Annotations map[string]string
-	// labels are those of what came as protobuf.
-	labels map[string]string
 	// rest is every other field, by name.
 	rest map[string]jsontext.Value
 	// written tells that the object has a metadata field at all.
@@ -78,14 +76,6 @@ func (m *templateMetadata) field(name string, decoder *jsontext.Decoder) error {
 	}
 	m.rest[name] = value.Clone()
 	return nil
-}
-
-// Labels are the template's; nil when they cannot be read.
-func (t *Template) Labels() (labels map[string]string) {
-	if t.Metadata.labels != nil || unmarshal(t.Metadata.rest["labels"], &labels) != nil {
-		return t.Metadata.labels
-	}
-	return labels
 }
 
 // HasMetadata reports whether the template has a metadata object, which a

@@ -1,0 +1,82 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+)
+
+// findingsEvery is how often Namespaces and sources are gone through: no admission of ours
+// tells who writes them what cannot be read there.
+const findingsEvery = 5 * time.Second
+
+// remarks are texts about a Namespace (its name) or a source (rollout.SourceRef), one for
+// each event. Losing those that were told (a new leader) costs events that are repeated.
+type remarks map[remark]string
+
+type remark struct {
+	about any
+	why   checksum.Reason // the first of those with its event
+}
+
+// add notes findings about one thing: one text for each event.
+func (r remarks) add(about any, found []checksum.Finding) {
+	for why, text := range checksum.ByEvent(found) {
+		r[remark{about, why}] = text
+	}
+}
+
+// tellFindings tells people of settings that cannot be read, and the like, until ctx ends.
+func (c *Controller) tellFindings(ctx context.Context) {
+	ticker := c.options.Clock.NewTicker(findingsEvery)
+	defer ticker.Stop()
+	told := remarks{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			c.tellNewFindings(ctx, told)
+		}
+	}
+}
+
+// tellNewFindings tells of each once, until it changes.
+func (c *Controller) tellNewFindings(ctx context.Context, told remarks) {
+	defer c.caught(klog.FromContext(ctx), inFindings, "Telling of Namespaces and sources panicked", func() {})
+	found := c.findings()
+	for at, text := range found {
+		if told[at] == text {
+			continue
+		}
+		told[at] = text
+		switch about := at.about.(type) {
+		case string:
+			c.tell(namespaceRef(about), nil, at.why, text)
+		case rollout.SourceRef:
+			c.onSource(ctx, about, at.why, text, "")
+		}
+	}
+	maps.DeleteFunc(told, func(at remark, _ string) bool { return found[at] == "" })
+}
+
+// findings are what is to be told now.
+func (c *Controller) findings() remarks {
+	found := remarks{}
+	c.namespaces.Each(func(name string, says checksum.Namespace) {
+		if !says.Ending && !checksum.LeftToAnother(says, c.options.Installation) {
+			found.add(name, says.Findings)
+		}
+	})
+	c.sources.Findings(func(namespace string, source checksum.Source, findings []checksum.Finding) {
+		if !checksum.LeftToAnother(c.namespaces.Get(namespace), c.options.Installation) {
+			found.add(rollout.SourceRef{Namespace: namespace, Source: source}, findings)
+		}
+	})
+	return found
+}
