@@ -17,6 +17,8 @@ HELM_DOCS_VERSION := v1.14.2
 HELM_DOCS        := $(CACHE)/bin/helm-docs-$(HELM_DOCS_VERSION)
 HUGO_VERSION     := v0.164.0
 HUGO             := $(CACHE)/bin/hugo-$(HUGO_VERSION)
+GORELEASER_VERSION := v2.16.0
+GORELEASER       := $(CACHE)/bin/goreleaser-$(GORELEASER_VERSION)
 GO_BUILD         := go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
 # One way to compile for all that needs no race detector, so that the modules and a
 # clone elsewhere share what is compiled.
@@ -26,18 +28,15 @@ export GOFLAGS     := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -t
 SUMMED           := $(GOTESTSUM) --no-color --format pkgname-and-test-fails --hide-summary skipped --
 RACED            := CGO_ENABLED=1 $(SUMMED) -race
 TESTS            := GOTESTSUM=$(GOTESTSUM) CONFIGSTAMP_E2E=1 $(CURDIR)/.ci/tests
-NESTED           := e2e/bench e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability deploy/release
+NESTED           := e2e/bench e2e/cluster e2e/certmanager e2e/oracle e2e/gitops e2e/observability
 PROMTOOL_VERSION := $(shell sed -n 's|.*github.com/prometheus/prometheus v|v|p' e2e/observability/go.mod)
 PROMTOOL         := $(CACHE)/bin/promtool-$(PROMTOOL_VERSION)
 FUZZ_SECONDS     ?= 30
 
-# All that a release depends on, but its version and its image.
-RELEASE          = cd deploy/release && go run . -root $(CURDIR) -helm $(HELM) -commit "$$(git rev-parse HEAD)" -time "$$(git log -1 --format=%ct)"
-
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-cluster vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults soak install oracle observability snippets simulation oldest fuzz bench microbench helm kubeconform generate goldens transcripts rendered chart-lint chart-tests chart-arguments stale cluster-up cluster-down image plugin-release release release-check
+.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-cluster vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults soak install oracle observability snippets simulation oldest fuzz bench microbench helm kubeconform generate goldens transcripts rendered chart-lint chart-tests chart-arguments stale cluster-up cluster-down image release release-check release-install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,9 +54,6 @@ demo: ## Play the main job on an embedded, real Kubernetes (KEEP=1 leaves it up)
 docs: $(HUGO) ## Make the documentation's site, dist/site, and look for links that lead nowhere
 	$(HUGO) --source . --config site/hugo.yaml --destination dist/site --cleanDestinationDir --noBuildLock --panicOnWarning --quiet
 	go test -count=1 ./site ./docs
-
-plugin-release: ## Build what is released of the kubectl plugin into dist/plugin: six platforms, krew's manifest
-	@go run ./deploy/krew -version $(VERSION) -commit $(COMMIT) -time $$(git log -1 --format=%ct) -out dist/plugin
 
 test: ## What has to pass before anything lands, in minutes: lint, unit tests, chart, the promises on the real API server, a bad edit on real containers
 	@.ci/parts "make test" lint unit chart e2e-short bad-edit
@@ -116,7 +112,7 @@ simulation: $(GOTESTSUM) ## Many seeds of what may happen to the rules of rollou
 IMAGE_TOOLS := $(and $(filter 0,$(shell id -u)),$(shell command -v buildah),$(shell command -v busybox))
 install: $(GOTESTSUM) $(if $(IMAGE_TOOLS),image) ## Every way to install and uninstall it, and that nothing restarts by it, from the image of the Dockerfile (needs root)
 	@$(if $(IMAGE_TOOLS),,echo "SKIPPED (1 check): the image of the Dockerfile: it needs root, and Debian's buildah and busybox-static; what follows runs the same binary without it")
-	@$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE_TARBALL)) $(TESTS) install $(if $(ROOT),1,0) './e2e/install ./e2e/pods' -timeout 30m -p 2 -skip '^TestRelease$$'
+	@$(if $(IMAGE_TOOLS),CONFIGSTAMP_E2E_IMAGE=$(CURDIR)/$(IMAGE_TARBALL)) $(TESTS) install $(if $(ROOT),1,0) './e2e/install ./e2e/pods' -timeout 30m -p 2
 
 # What the API server has no part in, and who alone writes policy, is the same everywhere.
 SAME_EVERYWHERE := Plugin|Completion|Dialects|Migration|Examples|Impact_(TheWarning|SaysWhat)|Policy_(Unreadable|HoldsThat)|Events_|Settings
@@ -161,6 +157,7 @@ $(eval $(call program,$(HELM_DOCS),helm-docs,github.com/norwoodj/helm-docs/cmd/h
 $(eval $(call program,$(KUBECONFORM),kubeconform,github.com/yannh/kubeconform/cmd/kubeconform@$(KUBECONFORM_VERSION)))
 
 $(eval $(call program,$(HUGO),hugo,github.com/gohugoio/hugo@$(HUGO_VERSION)))
+$(eval $(call program,$(GORELEASER),goreleaser,github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)))
 
 $(PROMTOOL):
 	@echo "Building promtool $(PROMTOOL_VERSION), once: about two minutes"
@@ -221,18 +218,28 @@ image: ## Build the container image into dist/ (a Docker engine, or buildah as r
 	else e2e/image.sh $(VERSION) $(COMMIT) $(PLATFORM) $(IMAGE_TARBALL); fi
 	@ls -l $(IMAGE_TARBALL)
 
-# What nodes pull the released image from, without a tag: <registry>/configstamp.
-release: IMAGE ?= configstamp
-release: KEY ?=
-release: $(HELM) ## Make all that is released of this commit into dist/release (VERSION=v1.2.3; IMAGE=<registry>/configstamp; KEY=file or env://NAME to sign)
-	@[ -z "$$(git status --porcelain)" ] || { echo "make release: there are changes that are not committed; what is released is a commit" >&2; exit 1; }
-	@$(RELEASE) -version '$(VERSION)' -image '$(IMAGE)' -key '$(KEY)' -out $(CURDIR)/dist/release
+release: $(GORELEASER) ## Publish the draft of a release of the tag that is checked out, as .goreleaser.yaml says: release.yaml does it (needs syft, cosign, GITHUB_TOKEN)
+	$(GORELEASER) release --clean
 
-# The Dockerfile's image of the same version, to compare with.
-CHECKED          := $(CURDIR)/dist/release-check
-DOCKERFILE_IMAGE := $(CURDIR)/dist/release-check-dockerfile.tar
-release-check: $(HELM) ## What make release makes, of what is here: looked into, signed, installed, upgraded to and back (needs root)
-	@$(RELEASE) -version v0.0.0-check -out $(CHECKED)
-	$(if $(IMAGE_TOOLS),e2e/image.sh v0.0.0-check "$$(git rev-parse HEAD | cut -c1-12)" linux/amd64 $(DOCKERFILE_IMAGE),@echo "SKIPPED (1 check): whether the released image is the Dockerfile's: it needs root, and Debian's buildah and busybox-static")
-	cd deploy/release && CONFIGSTAMP_RELEASE=$(CHECKED) $(if $(IMAGE_TOOLS),CONFIGSTAMP_DOCKERFILE_IMAGE=$(DOCKERFILE_IMAGE)) HELM=$(HELM) go test -count=1 ./...
-	CONFIGSTAMP_E2E_RELEASE=$(CHECKED) CONFIGSTAMP_E2E=1 go test -count=1 -timeout 10m -v -run '^TestRelease$$' ./e2e/install
+# cosign publishes each signature, so it is not called.
+release-check: export IMAGE := check/configstamp
+release-check: export DIGEST := sha256:$(shell printf %064d 0)
+release-check: $(GORELEASER) ## Check .goreleaser.yaml, and make what it releases of what is here into dist/release; nothing is published
+	$(GORELEASER) check
+	$(GORELEASER) release --snapshot --clean --skip=publish,sign$(if $(shell command -v syft),,,sbom)
+
+# What goreleaser calls, for the chart and the manifests. IMAGE is as nodes pull it, without a tag; DIGEST may be empty.
+IMAGE  ?= configstamp
+DIGEST ?=
+PACKED := dist/install
+RENDER  = $(HELM) template configstamp $(PACKED)/configstamp-*.tgz --namespace configstamp --skip-tests --set namespace.create=true
+release-install: $(HELM)
+	rm -rf $(PACKED)
+	mkdir -p $(PACKED)
+	cp -r deploy/chart $(PACKED)/chart
+	sed -i -e 's|^  repository: configstamp$$|  repository: $(IMAGE)|' -e 's|^  digest: ""$$|  digest: "$(DIGEST)"|' $(PACKED)/chart/values.yaml
+	$(HELM) package $(PACKED)/chart --version $(VERSION:v%=%) --app-version $(VERSION) --destination $(PACKED)
+	rm -r $(PACKED)/chart
+	$(RENDER) >$(PACKED)/install.yaml
+	$(RENDER) --set certificates.mode=self-managed >$(PACKED)/install-self-managed.yaml
+	grep -q 'image: $(IMAGE)$(if $(DIGEST),@$(DIGEST),:$(VERSION))$$' $(PACKED)/install.yaml
