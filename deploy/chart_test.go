@@ -302,6 +302,9 @@ func TestEntriesNeverGoAway(t *testing.T) {
 	names := func(values ...string) (names []string) {
 		for _, webhook := range only[*admissionregistrationv1.MutatingWebhookConfiguration](t, rendered(t, values...)).Webhooks {
 			names = append(names, webhook.Name)
+			if *webhook.MatchPolicy != admissionregistrationv1.Equivalent || *webhook.ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy {
+				t.Errorf("%s: matchPolicy %s, reinvocationPolicy %s", webhook.Name, *webhook.MatchPolicy, *webhook.ReinvocationPolicy)
+			}
 		}
 		return names
 	}

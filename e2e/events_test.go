@@ -4,10 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/configstamp/configstamp/e2e/harness"
 )
 
 // What people are told, and how often.
@@ -97,68 +93,4 @@ func TestEvents_WhoeverRequiresADeletedSourceIsTold(t *testing.T) {
 	s.Set("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/d": 1, "deployment/choosy": 1})
 	s.WantNote("deployment/d", gone)
-}
-
-func TestEvents_AnOperatorThatTakesStampsAwayIsNamedOnce(t *testing.T) {
-	t.Parallel()
-	s, before := one(t, "k", "1")
-	manifest := deployment("d", "configmap/c")
-	for range 20 {
-		s.PutAs("pulp-operator", manifest)
-	}
-	s.Unchanged(before)
-	s.Eventually("waiting for the warning", func() error {
-		for _, note := range s.Notes("deployment/d") {
-			if strings.Contains(note, `field manager "pulp-operator" removes configstamp's annotations again and again`) &&
-				strings.Contains(note, harness.InjectLabel+": disabled") {
-				return nil
-			}
-		}
-		return fmt.Errorf("events: %q", s.Notes("deployment/d"))
-	})
-	// Each replica of the webhook counts what reaches it, and says it once.
-	if notes := s.Notes("deployment/d"); len(notes) > 2 {
-		t.Errorf("%d events: %q", len(notes), notes)
-	}
-	s.Set("configmap/c", "k", "2")
-	s.WantRolls(before, rolls{"deployment/d": 1})
-}
-
-// What waits to be told when the leader ends is told before it is gone.
-func TestEvents_WhatWaitsWhenTheLeaderEndsIsTold(t *testing.T) {
-	const all = 60
-	product := run.Exclusive(t)
-	s := run.Space(t)
-	s.Set("configmap/c", "k", "1")
-	harness.Must(t, product.Stop())
-	for i := range all {
-		s.Create(deployment(fmt.Sprint("d", i), "configmap/c"))
-	}
-	harness.Must(t, product.Start(t.Context()))
-	s.Eventually("waiting for the baselines", func() error {
-		for i := range all {
-			if name := fmt.Sprint("deployment/d", i); s.Record(name, "configmap/c") == "" {
-				return fmt.Errorf("%s has none", name)
-			}
-		}
-		return nil
-	})
-	harness.Must(t, product.Stop())
-	told, one := 0, 0
-	list, err := s.Run.Client.EventsV1().Events(s.Namespace).List(t.Context(), metav1.ListOptions{})
-	harness.Must(t, err)
-	for _, event := range list.Items {
-		if event.Reason != "ConfigRecorded" {
-			continue
-		}
-		many := 1
-		if n, err := fmt.Sscanf(event.Note, "%d events in one", &many); n == 1 && err == nil {
-			one++
-		}
-		told += many
-	}
-	if told != all || one == 0 {
-		t.Errorf("of %d recordings %d are told of, with %d events for many\n%s", all, told, one, s.Report())
-	}
-	harness.Must(t, product.Start(t.Context()))
 }

@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -234,34 +232,6 @@ func editor(t *testing.T, script string) string {
 	file := filepath.Join(t.TempDir(), "editor")
 	harness.Must(t, os.WriteFile(file, []byte("#!/bin/sh\nsed -i -e '"+script+"' \"$1\"\n"), 0o700))
 	return file
-}
-
-func TestKubectl_APersonCanAskByTheFieldManager(t *testing.T) {
-	product := run.Exclusive(t)
-	for _, controller := range product.Controllers {
-		harness.Must(t, controller.Stop()) // nobody else asks
-	}
-	s, _ := kubectled(t)
-	before := s.Counts()
-	ask := func() harness.Result {
-		return s.Kubectl("patch", "deployment/d", "--field-manager=configstamp", "-p", "{}")
-	}
-	s.Eventually("waiting for a moment in which nobody else writes the Deployment", func() error {
-		was := s.Get("deployment/d")
-		result := ask()
-		if strings.Contains(result.Stdout, "no change") {
-			return nil
-		}
-		if is := s.Get("deployment/d"); reflect.DeepEqual(is.Object["status"], was.Object["status"]) {
-			t.Fatalf("with true stamps: %s", result.Stdout)
-		}
-		return errors.New("its status was written meanwhile")
-	})
-	s.Set("configmap/c", "k", "2")
-	s.Unchanged(before)
-	wantNoWarnings(t, ask())
-	s.WantRolls(before, rolls{"deployment/d": 1})
-	wantStamp(t, s, "deployment/d", "configmap/c")
 }
 
 func TestKubectl_WarningsTellWhatIsMissing(t *testing.T) {

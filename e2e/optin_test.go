@@ -2,9 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -192,45 +189,6 @@ func TestOptIn_KubeSystemAndOurOwnNamespaceAreNeverTouched(t *testing.T) {
 				t.Error("the same Deployment is not stamped in a namespace of its own")
 			}
 		})
-	}
-}
-
-func TestOptIn_MatchPolicyAndRulesStandAsDeployed(t *testing.T) {
-	t.Parallel()
-	configuration, err := run.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "configstamp", metav1.GetOptions{})
-	harness.Must(t, err)
-	for _, webhook := range configuration.Webhooks {
-		if *webhook.MatchPolicy != "Equivalent" || *webhook.FailurePolicy != "Ignore" || *webhook.SideEffects != "None" ||
-			*webhook.ReinvocationPolicy != "IfNeeded" {
-			t.Errorf("webhook %s: %v %v %v %v", webhook.Name, *webhook.MatchPolicy, *webhook.FailurePolicy, *webhook.SideEffects, *webhook.ReinvocationPolicy)
-		}
-	}
-	edits, err := run.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "configstamp", metav1.GetOptions{})
-	harness.Must(t, err)
-	// Here those that stamp have longer than the chart gives them.
-	deployed, err := os.ReadFile("testdata/everything.yaml")
-	harness.Must(t, err)
-	timeouts := regexp.MustCompile(`(?m)^    timeoutSeconds: (\d+)$`).FindAllStringSubmatch(string(deployed), -1)
-	if all := len(configuration.Webhooks) + len(edits.Webhooks); len(timeouts) != all {
-		t.Errorf("%d webhooks have a timeout, want %d", len(timeouts), all)
-	}
-	for _, timeout := range timeouts {
-		if seconds, err := strconv.Atoi(timeout[1]); err != nil || seconds > 5 {
-			t.Errorf("a webhook may take %s s", timeout[1])
-		}
-	}
-	// Workloads are served in one version alone today; kubectl's own way of making them comes in by it.
-	s := run.Space(t)
-	s.Set("configmap/c", "k", "1")
-	for _, args := range [][]string{
-		{"create", "deployment", "made", "--image=registry.example/app:1"},
-		{"create", "cronjob", "made", "--image=registry.example/app:1", "--schedule=0 0 1 1 *"},
-	} {
-		s.Kubectl(args...)
-	}
-	s.Kubectl("set", "env", "deployment/made", "--from=configmap/c")
-	if got, want := s.Stamp("deployment/made", "configmap/c"), s.Digest("configmap/c", "k"); got != want {
-		t.Errorf("stamp %q, want %q", got, want)
 	}
 }
 

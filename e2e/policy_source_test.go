@@ -59,28 +59,6 @@ func TestPolicy_ASourceThatIsIgnoredCountsForNobody(t *testing.T) {
 	together(s, func() { edit("3") })
 	s.WantRolls(before, rolls{"deployment/d": 1, "deployment/named": 1})
 	wantStamps(t, s, "deployment/d", sources...)
-
-	// Ignored again: the stamp stays. What changes meanwhile rolls once, when it counts again.
-	wantAllRecorded()
-	s.Quiet()
-	before = s.Counts()
-	policy(s.SetPolicy)
-	s.Unchanged(before)
-	edit("4")
-	edit("5")
-	s.Unchanged(before)
-	wantStamped(t, s, "deployment/d", sources...)
-	together(s, func() { policy(s.DropPolicy) })
-	s.WantRolls(before, rolls{"deployment/d": 1, "deployment/named": 1})
-	wantStamps(t, s, "deployment/d", sources...)
-
-	// The next rollout takes the stamp away.
-	before = s.Counts()
-	policy(s.SetPolicy)
-	s.Unchanged(before)
-	s.Kubectl("rollout", "restart", "deployment/d")
-	s.WantRolls(before, rolls{"deployment/d": 1})
-	wantStamps(t, s, "deployment/d", "configmap/kept")
 }
 
 func TestPolicy_KeysThatAreIgnoredNeverCount(t *testing.T) {
@@ -133,80 +111,6 @@ func TestPolicy_KeysThatAreIgnoredNeverCount(t *testing.T) {
 	s.Unchanged(before)
 	s.Edit("configmap/c", "build-date", "4")
 	s.Unchanged(before)
-
-	// What is pending when keys come to be ignored is not forgotten.
-	for _, workload := range []string{all, one} {
-		s.SetPolicy(workload, settings{"pause": "true"})
-	}
-	s.DropPolicy("configmap/c", ignored)
-	wantRecord(t, s, all, "configmap/c")
-	wantRecord(t, s, one, "configmap/c", "app", "build-date")
-	before = s.Counts()
-	s.Edit("configmap/c", "app", "3")
-	s.Unchanged(before)
-	s.SetPolicy("configmap/c", ignored)
-	s.Unchanged(before)
-	for _, workload := range []string{all, one} {
-		s.DropPolicy(workload, settings{"pause": "true"})
-	}
-	s.WantRolls(before, rolls{all: 1, one: 1})
-	wantRecords()
-}
-
-func TestPolicy_WhatIsPendingOutlivesAnotherRestartOn(t *testing.T) {
-	t.Parallel()
-	s := run.Space(t)
-	s.Set("configmap/c", "read", "1", "mounted", "1")
-	startup := settings{"restart-on": "startup"}
-	s.Create(withPolicy(workload("Deployment", "d", `env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: read}}}]
-volumeMounts: [{name: v, mountPath: /v}]
-`, "volumes: [{name: v, configMap: {name: c}}]\n"), startup))
-	before := s.Settled("deployment/d")
-	wantStamp(t, s, "deployment/d", "configmap/c", "read")
-	s.Edit("configmap/c", "mounted", "2")
-	s.Unchanged(before)
-	s.DropPolicy("deployment/d", startup)
-	wantRecord(t, s, "deployment/d", "configmap/c")
-	s.Unchanged(before)
-	s.Edit("configmap/c", "mounted", "3")
-	s.WantRolls(before, rolls{"deployment/d": 1})
-
-	s.SetPolicy("deployment/d", settings{"pause": "true"})
-	s.Quiet()
-	s.Edit("configmap/c", "read", "2")
-	s.WantNote("deployment/d", "RolloutHeld: configmap/c changed")
-	s.SetPolicy("deployment/d", startup)
-	s.WantRolls(before, rolls{"deployment/d": 1})
-	s.DropPolicy("deployment/d", settings{"pause": "true"})
-	s.WantRolls(before, rolls{"deployment/d": 2})
-	wantStamp(t, s, "deployment/d", "configmap/c", "read")
-}
-
-func TestPolicy_AWorkloadWithoutStampsRollsWhenItIsAdoptedSo(t *testing.T) {
-	t.Parallel()
-	for _, at := range levels {
-		t.Run(string(at), func(t *testing.T) {
-			t.Parallel()
-			s := newRuled(t, at, run.PlainSpace, []row{
-				{name: "usual"},
-				{name: "restarts", settings: settings{"adopt": "restart"}},
-			})
-			s.edit("configmap/c", "configmap/unnamed", "secret/s")
-			before := s.create(reads("configmap/c", "secret/s"))
-			s.Label("enabled")
-			wantBaselines(t, s.Space, map[string][]string{"deployment/usual": {"configmap/c", "secret/s"}})
-			s.WantRolls(before, rolls{"deployment/restarts": 1})
-			wantStamps(t, s.Space, "deployment/restarts", "configmap/c", "secret/s")
-
-			// What newly counts for a workload that has stamps is recorded all the same.
-			before = s.Counts()
-			s.SetPolicy("deployment/restarts", settings{"also": "configmap/unnamed"})
-			wantRecord(t, s.Space, "deployment/restarts", "configmap/unnamed")
-			s.Unchanged(before)
-			s.edit("configmap/c")
-			s.WantRolls(before, rolls{"deployment/restarts": 1, "deployment/usual": 1})
-		})
-	}
 }
 
 func TestPolicy_FlagsAreTheDefaultOfTheCluster(t *testing.T) {

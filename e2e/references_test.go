@@ -11,64 +11,12 @@ import (
 
 // Which keys of which sources count, and what happens when they come and go.
 
-func TestReferences_KeysThatNobodyReadsDoNotCount(t *testing.T) {
-	t.Parallel()
-	s := run.Space(t)
-	s.Set("configmap/c", "mine", "1", "other", "1")
-	s.Create(workload("Deployment", "key", "env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: mine}}}]\n"))
-	s.Create(workload("Deployment", "items", "volumeMounts: [{name: v, mountPath: /v}]\n", "volumes: [{name: v, configMap: {name: c, items: [{key: mine, path: m}]}}]\n"))
-	s.Create(workload("Deployment", "subpath", "volumeMounts: [{name: v, mountPath: /v/mine, subPath: mine}]\n", "volumes: [{name: v, configMap: {name: c}}]\n"))
-	s.Create(deployment("all", "configmap/c"))
-	s.Create(workload("Deployment", "mount", "volumeMounts: [{name: v, mountPath: /v}]\n", "volumes: [{name: v, configMap: {name: c}}]\n"))
-	s.Create(workload("Deployment", "expr", "volumeMounts: [{name: v, mountPath: /v, subPathExpr: $(X)}]\nenv: [{name: X, value: mine}]\n", "volumes: [{name: v, configMap: {name: c}}]\n"))
-	narrow, wide := []string{"deployment/key", "deployment/items", "deployment/subpath"}, []string{"deployment/all", "deployment/mount", "deployment/expr"}
-	before := s.Settled(append(narrow, wide...)...)
-	for _, workload := range narrow {
-		wantStamp(t, s, workload, "configmap/c", "mine")
-	}
-	for _, workload := range wide {
-		wantStamp(t, s, workload, "configmap/c")
-	}
-	s.Set("configmap/c", "mine", "1", "other", "2")
-	s.WantRolls(before, each(wide, 1))
-	s.Set("configmap/c", "mine", "1", "other", "2", "new", "1")
-	s.WantRolls(before, each(wide, 2))
-	s.Set("configmap/c", "mine", "2", "other", "2", "new", "1")
-	s.WantRolls(before, plus(each(wide, 3), each(narrow, 1)))
-}
-
 func each(workloads []string, times int) rolls {
 	all := rolls{}
 	for _, workload := range workloads {
 		all[workload] = times
 	}
 	return all
-}
-
-func plus(a, b rolls) rolls {
-	for workload, times := range b {
-		a[workload] += times
-	}
-	return a
-}
-
-func TestReferences_ProjectedAndMountedInInitContainersAndSidecars(t *testing.T) {
-	t.Parallel()
-	s := run.Space(t)
-	for _, source := range []string{"configmap/projected", "configmap/init", "configmap/sidecar", "secret/projected"} {
-		s.Set(source, "k", "1")
-	}
-	s.Create(workload("Deployment", "d", "volumeMounts: [{name: p, mountPath: /p}]\n",
-		"initContainers:\n- {name: once, image: registry.example/i:1, volumeMounts: [{name: i, mountPath: /i}]}\n",
-		"- {name: side, image: registry.example/s:1, restartPolicy: Always, envFrom: [{configMapRef: {name: sidecar}}]}\n",
-		"volumes:\n- {name: p, projected: {sources: [{configMap: {name: projected}}, {secret: {name: projected, items: [{key: k, path: s}]}}, {downwardAPI: {items: []}}]}}\n",
-		"- {name: i, configMap: {name: init}}\n"))
-	before := s.Settled("deployment/d")
-	for i, source := range []string{"configmap/projected", "configmap/init", "configmap/sidecar", "secret/projected"} {
-		s.Set(source, "k", "2")
-		s.WantRolls(before, rolls{"deployment/d": i + 1})
-	}
-	wantStamp(t, s, "deployment/d", "secret/projected", "k")
 }
 
 func TestReferences_UnmountedVolumesAndTheNodesSecretsRestartNothing(t *testing.T) {

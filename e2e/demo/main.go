@@ -18,11 +18,10 @@ import (
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "cluster to play in, with configstamp installed")
-	pins := flag.String("pins", "", "file that installs configstamp with pins, for the scene of that name")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	err := play(ctx, &stage{kubeconfig: *kubeconfig, pins: *pins, out: os.Stdout, began: time.Now()})
+	err := play(ctx, &stage{kubeconfig: *kubeconfig, out: os.Stdout, began: time.Now()})
 	cancel()
 	stop()
 	if err != nil {

@@ -63,8 +63,7 @@ fi
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # The usual patience, 10 s and 30 s, would make the demonstration long.
 echo "So that you need not wait, these flags are not the defaults: --soak=3s --first-soak=0s --crash-deadline=8s"
-impatient() { sed 's/--soak=10s/--soak=3s/; s/--first-soak=30s/--first-soak=0s/; s/--crash-deadline=30s/--crash-deadline=8s/; s/^  soak: 10s/  soak: 3s/; s/^  first-soak: 30s/  first-soak: 0s/; s/^  crash-deadline: 30s/  crash-deadline: 8s/' "$@"; }
-impatient "deploy/$install.yaml" | kubectl apply -f - | grep deployment
+sed 's/--soak=10s/--soak=3s/; s/--first-soak=30s/--first-soak=0s/; s/--crash-deadline=30s/--crash-deadline=8s/; s/^  soak: 10s/  soak: 3s/; s/^  first-soak: 30s/  first-soak: 0s/; s/^  crash-deadline: 30s/  crash-deadline: 8s/' "deploy/$install.yaml" | kubectl apply -f - | grep deployment
 kubectl --namespace configstamp rollout status deployment/configstamp --timeout=120s
 # A Service's address can refuse for a moment after its pods became ready: the
 # webhook is there when a dry run comes back stamped.
@@ -89,10 +88,4 @@ kubectl delete namespace probe --wait=false >/dev/null
 kubectl --namespace configstamp get pods
 step "Installed"
 
-# What one scene installs: the same, with pins.
-mode=()
-[ "$install" = install ] || mode=(--set certificates.mode=self-managed)
-"$(make --silent --no-print-directory helm | tail -1)" template configstamp deploy/chart --namespace configstamp --skip-tests \
-	--set namespace.create=true --set pins.enabled=true "${mode[@]}" | impatient >"$work/install-with-pins.yaml"
-
-go run ./e2e/demo -pins "$work/install-with-pins.yaml"
+go run ./e2e/demo

@@ -33,7 +33,6 @@ func scenes() []scene {
 		{"Pulp: three Deployments share one settings Secret", "an operator-like set rolled together when its settings changed", pulp},
 		{"shop-settings: one bad edit, four applications", "a bad edit stopped at one of four applications, whose old pods went on serving; once fixed, it reached all", badEdit},
 		{"What it does not do by default: bring back old content", "without pins, rollout undo brought no old content back, and said so", undo},
-		{"Pins: pods keep the content that they were rolled out with", "where pods are pinned, a bad edit reached no pod that started while it was held, and rollout undo brought old content back", pins},
 	}
 }
 

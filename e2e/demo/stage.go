@@ -25,7 +25,6 @@ var manifests embed.FS
 // stage is where scenes are played.
 type stage struct {
 	kubeconfig string
-	pins       string // the file that installs configstamp with pins
 	out        io.Writer
 	began      time.Time
 	shown      []string

@@ -214,19 +214,3 @@ func TestStampsInGitAreNotBelieved(t *testing.T) {
 		wantNoDrift(t, by, "without them")
 	})
 }
-
-// What is pruned is gone, and no object of ours stays behind.
-func TestPruning(t *testing.T) {
-	t.Parallel()
-	each(t, run.Space, func(t *testing.T, s *harness.Space, by tool) {
-		by.sync(t, manifest)
-		before := s.Settled("deployment/d")
-		s.Set("configmap/c", "k", "2")
-		s.WantRolls(before, rolls{"deployment/d": 1})
-		s.Kubectl("delete", "deployment/d", "configmap/c")
-		left := s.Kubectl("get", "configmaps,secrets,deployments,leases,serviceaccounts,roles,rolebindings", "-o", "name").Stdout
-		if got, want := strings.Fields(left), []string{"configmap/kube-root-ca.crt", "serviceaccount/default"}; !slices.Equal(got, want) {
-			t.Errorf("left behind: %s", left)
-		}
-	})
-}

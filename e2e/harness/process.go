@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -319,8 +318,7 @@ func (p *Process) Problems() []string {
 	return found
 }
 
-// Metrics are the values of /metrics by name with labels, as they are printed
-// there: configstamp_readmissions_total{manner="rolling",result="done"}.
+// Metrics are the values of /metrics, as ParseMetrics reads them.
 func (p *Process) Metrics() (map[string]float64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -328,17 +326,7 @@ func (p *Process) Metrics() (map[string]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics of %s: %w", p.Name, err)
 	}
-	values := map[string]float64{}
-	for line := range strings.Lines(text) {
-		name, number, ok := cutLast(strings.TrimSpace(line), " ")
-		if !ok || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if value, err := strconv.ParseFloat(number, 64); err == nil {
-			values[name] = value
-		}
-	}
-	return values, nil
+	return ParseMetrics(text), nil
 }
 
 // MetricsText is /metrics as it is.
@@ -350,13 +338,6 @@ func (p *Process) MetricsText() string {
 		return ""
 	}
 	return text
-}
-
-func cutLast(text, separator string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, separator); i >= 0 {
-		return text[:i], text[i+len(separator):], true
-	}
-	return text, "", false
 }
 
 func newProcess(name, serves, binary, dir string, api *proxy.Proxy) *Process {

@@ -225,15 +225,8 @@ func (p *Product) Leader() *Process {
 // Sum adds up a metric of some processes, for all label values that contain each of parts.
 func Sum(processes []*Process, metric string, parts ...string) (sum float64) {
 	for _, process := range processes {
-		values, err := process.Metrics()
-		if err != nil {
-			continue
-		}
-		for name, value := range values {
-			if metricMatches(name, metric, parts) {
-				sum += value
-			}
-		}
+		values, _ := process.Metrics() // none of one that is not there
+		sum += SumOf(values, metric, parts...)
 	}
 	return sum
 }

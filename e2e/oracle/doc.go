@@ -7,5 +7,4 @@
 // asks the one that holds our account to what is opted in.
 //
 //	cd e2e/oracle && go test ./...
-//	cd e2e/oracle && go test -run '^$' -fuzz FuzzNames -fuzztime 1m .
 package oracle

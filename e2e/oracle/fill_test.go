@@ -120,6 +120,8 @@ func TestMutatedRealPodSpecs(t *testing.T) {
 		if !compare(t, &real[i]) {
 			t.Errorf("real spec %d names nothing", i)
 		}
+		oneSourceEach(&real[i], func(int) int { return 0 })
+		compareRead(t, &real[i])
 	}
 	for range 4000 {
 		spec, other := real[chance.Intn(len(real))].DeepCopy(), real[chance.Intn(len(real))].DeepCopy()
@@ -154,7 +156,7 @@ func mutate(spec, other *corev1.PodSpec, chance *rand.Rand) {
 	}
 }
 
-func realSpecs(t testing.TB) []corev1.PodSpec {
+func realSpecs(t *testing.T) []corev1.PodSpec {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {

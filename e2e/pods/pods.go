@@ -98,26 +98,21 @@ func (c *Cluster) Own(t testing.TB, args ...string) string {
 	return c.Kubectl(t, append([]string{"--namespace=" + harness.OwnNamespace}, args...)...)
 }
 
-// Helm runs helm, in the checkout's root and as the administrator, and returns
-// what it printed; an error holds what it complained of.
+// Helm runs the helm that the Makefile pins, in the checkout's root and as the
+// administrator, and returns what it printed; an error holds what it complained of.
 func (c *Cluster) Helm(ctx context.Context, args ...string) (string, error) {
-	return Program(ctx, "helm", append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HELM_CACHE_HOME="+c.Dir, "HELM_CONFIG_HOME="+c.Dir, "HELM_DATA_HOME="+c.Dir), args...)
-}
-
-// Program runs a program that the Makefile pins, in the checkout's root, and
-// builds it if need be.
-func Program(ctx context.Context, name string, environment []string, args ...string) (string, error) {
 	root, err := harness.Root()
 	if err != nil {
 		return "", err
 	}
-	path, err := output(exec.CommandContext(ctx, "make", "--silent", "--no-print-directory", "-C", root, name))
+	path, err := output(exec.CommandContext(ctx, "make", "--silent", "--no-print-directory", "-C", root, "helm"))
 	if err != nil {
 		return "", err
 	}
 	lines := strings.Split(strings.TrimSpace(path), "\n")
 	command := exec.CommandContext(ctx, lines[len(lines)-1], args...) // after what make said of building it
-	command.Dir, command.Env = root, environment
+	command.Dir = root
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HELM_CACHE_HOME="+c.Dir, "HELM_CONFIG_HOME="+c.Dir, "HELM_DATA_HOME="+c.Dir)
 	return output(command)
 }
 

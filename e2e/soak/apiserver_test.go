@@ -2,8 +2,6 @@ package soak
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/configstamp/configstamp/e2e/harness"
@@ -17,18 +15,8 @@ func theirCalls(t *testing.T) calls {
 	t.Helper()
 	text, err := cluster.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	harness.Must(t, err)
-	sum := func(metric string) (sum float64) {
-		for line := range strings.Lines(string(text)) {
-			if !strings.HasPrefix(line, metric+"{") || !strings.Contains(line, `.configstamp.dev"`) {
-				continue
-			}
-			fields := strings.Fields(line)
-			value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-			harness.Must(t, err)
-			sum += value
-		}
-		return sum
-	}
+	values := harness.ParseMetrics(string(text))
+	sum := func(metric string) float64 { return harness.SumOf(values, metric, `.configstamp.dev"`) }
 	return calls{
 		made:    sum("apiserver_admission_webhook_admission_duration_seconds_count"),
 		failed:  sum("apiserver_admission_webhook_rejection_count"),

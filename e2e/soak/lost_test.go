@@ -12,7 +12,7 @@ import (
 
 // What a process that is killed takes with it: the admissions in its hands, and
 // those that the API server sends to its address before kubelet and kube-proxy
-// know. resend_test.go shows that the API server asks nobody else.
+// know. The API server asks nobody else.
 
 // unseen is how long a death may go unseen by kubelet, endpoints and kube-proxy.
 const unseen = 12 * time.Second

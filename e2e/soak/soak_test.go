@@ -5,8 +5,7 @@
 // Start reading at TestSoak: each of its phases does something to an
 // installation (disturb_test.go) while a crowd of clients goes on asking
 // (crowd_test.go), and tally_test.go counts. What the API server itself counted
-// is compared (apiserver_test.go). The one thing that costs admissions, and
-// whose doing that is, is told by resend_test.go.
+// is compared (apiserver_test.go).
 package soak
 
 import (

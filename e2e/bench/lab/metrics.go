@@ -3,25 +3,9 @@ package lab
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
-)
 
-// ParseMetrics reads Prometheus' text: values by name with labels, as printed.
-func ParseMetrics(text string) map[string]float64 {
-	values := map[string]float64{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		at := strings.LastIndexByte(line, ' ')
-		if at < 0 || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if value, err := strconv.ParseFloat(line[at+1:], 64); err == nil {
-			values[line[:at]] = value
-		}
-	}
-	return values
-}
+	"github.com/configstamp/configstamp/e2e/harness"
+)
 
 // Metrics are those of the API server.
 func (l *Lab) Metrics(ctx context.Context) (map[string]float64, error) {
@@ -29,22 +13,7 @@ func (l *Lab) Metrics(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	return ParseMetrics(string(text)), nil
-}
-
-// Sum adds up a metric over all labels that hold each of parts.
-func Sum(values map[string]float64, metric string, parts ...string) (sum float64) {
-	for name, value := range values {
-		bare, labels, _ := strings.Cut(name, "{")
-		matches := bare == metric
-		for _, part := range parts {
-			matches = matches && strings.Contains(labels, part)
-		}
-		if matches {
-			sum += value
-		}
-	}
-	return sum
+	return harness.ParseMetrics(string(text)), nil
 }
 
 // Writes are requests that were to change Deployments, their status aside.
@@ -58,9 +27,9 @@ func (l *Lab) Writes(ctx context.Context) (w Writes, err error) {
 	}
 	for _, verb := range []string{"PATCH", "PUT", "APPLY"} {
 		labels := []string{`resource="deployments"`, `subresource=""`, `verb="` + verb + `"`}
-		all := Sum(values, "apiserver_request_total", labels...)
+		all := harness.SumOf(values, "apiserver_request_total", labels...)
 		w.All += all
-		w.Refused += all - Sum(values, "apiserver_request_total", append(labels, `code="2`)...)
+		w.Refused += all - harness.SumOf(values, "apiserver_request_total", append(labels, `code="2`)...)
 	}
 	return w, nil
 }

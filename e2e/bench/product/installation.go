@@ -214,7 +214,7 @@ func (i *Installation) Metrics(ctx context.Context, role string) (map[string]flo
 	if err != nil {
 		return nil, err
 	}
-	return lab.ParseMetrics(text), nil
+	return harness.ParseMetrics(text), nil
 }
 
 // Stop stops every process, whatever state it is in.

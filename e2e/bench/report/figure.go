@@ -44,10 +44,6 @@ type Target struct {
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Limit   float64 `json:"limit"`
 	Reached bool    `json:"reached"`
-	// Peers tells that Limit is what the best of the other products came to, in the
-	// same figure of the same report; Open that none of them was measured.
-	Peers bool `json:"peers,omitempty"`
-	Open  bool `json:"open,omitempty"`
 }
 
 // New makes a figure, compared by p50.
@@ -85,13 +81,6 @@ func (f *Figure) AtLeast(of Stat, limit float64) *Figure {
 	return f.target(Target{Of: of, Limit: limit, AtLeast: true})
 }
 
-// AtMostPeers adds the best of the other products of the report as an upper
-// bound: Report.Write compares. Ratios are compared as the other stats are.
-func (f *Figure) AtMostPeers(of Stat) *Figure {
-	f.Targets = append(f.Targets, Target{Of: of, Peers: true, Open: true})
-	return f
-}
-
 // Saying adds a remark.
 func (f *Figure) Saying(format string, args ...any) *Figure {
 	f.Note = fmt.Sprintf(format, args...)
@@ -125,12 +114,6 @@ func (t Target) String() string {
 	sign := "≤"
 	if t.AtLeast {
 		sign = "≥"
-	}
-	switch {
-	case t.Open:
-		return fmt.Sprintf("%s %s the best of the others", t.Of, sign)
-	case t.Peers:
-		return fmt.Sprintf("%s %s %s, the best of the others", t.Of, sign, number(t.Limit))
 	}
 	return fmt.Sprintf("%s %s %s", t.Of, sign, number(t.Limit))
 }

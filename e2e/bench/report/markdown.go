@@ -98,10 +98,7 @@ func (r *Result) markdown(out *strings.Builder) {
 		for _, target := range f.Targets {
 			targets = append(targets, target.String())
 			word := "**missed**"
-			switch {
-			case target.Open:
-				word = "no other was measured"
-			case target.Reached:
+			if target.Reached {
 				word = "reached"
 			}
 			reached = append(reached, word)

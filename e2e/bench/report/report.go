@@ -70,11 +70,9 @@ func (r *Report) Tally(product string) Tally {
 		}
 		for _, figure := range result.Figures {
 			for _, target := range figure.Targets {
-				switch {
-				case target.Open:
-				case target.Reached:
+				if target.Reached {
 					t.Reached++
-				default:
+				} else {
 					t.Missed++
 				}
 			}
@@ -83,13 +81,11 @@ func (r *Report) Tally(product string) Tally {
 	return t
 }
 
-// Write writes report.json and report.md into dir. It can be called again and again as results come in; products are compared
-// with those of which there are results by then.
+// Write writes report.json and report.md into dir. It can be called again and again as results come in.
 func (r *Report) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("writing the report: %w; choose another --out", err)
 	}
-	r.compare()
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing the report as JSON: %w", err)

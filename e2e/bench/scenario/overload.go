@@ -235,7 +235,6 @@ func (o *overloaded) figures(row starved, ours, floor *fates) {
 	writes := report.New(name+"writes for each roll", "requests", report.Of(ours.writes...)).Over("the bare loop under the same quota", report.Of(floor.writes...))
 	unrolled := report.New(fmt.Sprintf("%sworkloads of %d that did not roll within %s", name, crowd, row.patience), "workloads", report.Of(ours.unrolled...))
 	if row.cores == 0.25 {
-		seconds.AtMostPeers(report.P50)
 		writes.AtMost(report.P50, 1.2)
 		unrolled.AtMost(report.Max, 0)
 	}

@@ -5,43 +5,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/randfill"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
-
-// FuzzNames lets the native fuzzer steer the filler.
-func FuzzNames(f *testing.F) {
-	f.Add([]byte("any bytes will do: the filler takes its chances from them"))
-	f.Fuzz(func(t *testing.T, chances []byte) {
-		var spec corev1.PodSpec
-		randfill.NewFromGoFuzz(chances).NilChance(.2).NumElements(0, 3).MaxDepth(12).Fill(&spec)
-		picked := 0
-		oneSourceEach(&spec, func(n int) int { picked++; return picked % n })
-		compare(t, &spec)
-	})
-}
-
-// FuzzTemplates starts from JSON, and so covers the narrow reading that
-// internal/workload does: it must not miss a field in which a name can stand.
-func FuzzTemplates(f *testing.F) {
-	for _, spec := range realSpecs(f) {
-		raw, err := json.Marshal(spec)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(raw)
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		var whole corev1.PodSpec
-		if json.Unmarshal(raw, &whole) != nil {
-			return
-		}
-		oneSourceEach(&whole, func(int) int { return 0 })
-		compareRead(t, &whole)
-	})
-}
 
 func compareRead(t *testing.T, whole *corev1.PodSpec) {
 	t.Helper()
