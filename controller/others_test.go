@@ -131,13 +131,6 @@ func (all *several) edit(user workload.Ref) {
 	all.admitted(user, "kubernetes-admin", "kubectl-edit", true, false)
 }
 
-// order is somebody's rolling re-admission.
-func (all *several) order(user workload.Ref) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.admitted(user, "kubernetes-admin", checksum.RollingManager, false, false)
-}
-
 func (all *several) admitted(user workload.Ref, account, manager string, templateChanged, dryRun bool) (warnings []string) {
 	object, err := all.kind.Decode(all.body(user))
 	if err != nil {
