@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -58,15 +59,16 @@ func TestNearMiss_IsToldAtTheKeyboard(t *testing.T) {
 	for _, key := range []string{"configstamp.teams.example.com/pause", "confluent.io/pause", "example.com/configstamp.dev", "pause"} {
 		tells("deployment/d", "annotations", map[string]any{key: "x"})
 	}
-	long := strings.Repeat("x", 60)
 	many := map[string]any{}
-	for _, letter := range "abcdefgh" {
-		many["configstamp.dev/"+string(letter)+long] = "x"
+	for i := range 500 {
+		many[fmt.Sprintf("configstamp.dev/many-%d", i)] = "x"
 	}
-	s.Patch("deployment/d", metadata("annotations", many))
+	s.Patch("configmap/c", metadata("annotations", many))
 	if said := s.Warnings(); len(said) != 1 || !strings.HasSuffix(said[0], "…") || len(said[0]) > 600 {
 		t.Errorf("of many: %q", said)
 	}
+	many["configstamp.dev/one-more"] = "x"
+	tells("configmap/c", "annotations", many) // it would take the API server too long
 
 	known := map[string]any{
 		checksum.PinsAnnotation: "{}", checksum.PinnedAnnotation: "{}", checksum.SnapshotOfAnnotation: "configmap/c", checksum.SnapshotMadeAnnotation: "x",
@@ -81,7 +83,6 @@ func TestNearMiss_IsToldAtTheKeyboard(t *testing.T) {
 	for _, kind := range checksum.Kinds() {
 		known[checksum.StampKey(checksum.Source{Kind: kind, Name: "c"})] = "v1:absent"
 	}
-	s.Patch("deployment/d", `{"metadata": {"annotations": null}}`)
 	for _, object := range objects {
 		tells(object, "annotations", known)
 	}
