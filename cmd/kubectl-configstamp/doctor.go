@@ -26,7 +26,7 @@ func (p *plugin) doctorCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong with configstamp or with your settings for it, and how to fix it",
-		Long: "Checks configstamp itself (webhook, certificate, leader, rights, key), what may be\n" +
+		Long: "Checks configstamp itself (webhook, certificate, leader, key), what may be\n" +
 			"in its way (other webhooks, Reloader or wave, a second installation), and what\n" +
 			"people have written for it: labels, annotations and names that have no effect,\n" +
 			"settings that cannot be read, sources that are missing, pauses that were forgotten\n" +

@@ -1,68 +1,57 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/answer"
 )
 
-// drawing is the value of the graph's -o.
-type drawing string
-
-// drawings are what a graph can be written as; the first is the default.
-func drawings() []string { return []string{"dot", "mermaid", "json", "yaml"} }
-
-// Set implements pflag.Value.
-func (d *drawing) Set(text string) error {
-	if !slices.Contains(drawings(), text) {
-		return fmt.Errorf("want %s", strings.Join(drawings(), ", "))
-	}
-	*d = drawing(text)
-	return nil
-}
-
-// String implements pflag.Value.
-func (d *drawing) String() string { return string(*d) }
-
-// Type implements pflag.Value.
-func (d *drawing) Type() string { return "format" }
-
-// graphFlags are those of the command graph.
-type graphFlags struct {
-	statusFlags
-	drawing drawing
-}
-
 func (p *plugin) graphCommand() *cobra.Command {
-	flags := graphFlags{drawing: "dot"}
+	flags, language := statusFlags{}, "dot"
 	command := &cobra.Command{
-		Use:   "graph [SOURCE | WORKLOAD]",
+		Use:   "graph [WORKLOAD]",
 		Short: "Draw which workloads use which ConfigMaps and Secrets, and mark what is stale",
-		Long: "Draws which workloads use which ConfigMaps and Secrets: in a namespace, in all\n" +
-			"namespaces, around one source, or of one workload. It marks workloads that failed,\n" +
-			"or are halted, held, waiting or rolling, and the sources that are the cause.\n\n" +
+		Long: "Draws which workloads use which ConfigMaps and Secrets, and writes beside each\n" +
+			"workload what is not done: failed, halted, held, waiting or rolling.\n\n" +
 			"The output is a text for Graphviz (dot) or for Mermaid, which GitHub and GitLab draw\n" +
 			"in Markdown.",
 		Example: "  kubectl configstamp graph | dot -Tsvg > shop.svg\n" +
-			"  kubectl configstamp graph -A -o dot\n" +
-			"  kubectl configstamp graph configmap/payment-api-config -o mermaid\n" +
-			"  kubectl configstamp graph deployment/web-app -o json",
+			"  kubectl configstamp graph -A -l app=web-app -o mermaid\n" +
+			"  kubectl configstamp graph deployment/web-app",
 		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: p.completeAny,
+		ValidArgsFunction: p.completeWorkload,
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.graph(command.Context(), args, &flags)
+			draw, known := map[string]func(io.Writer, []answer.Edge){"dot": dot, "mermaid": mermaid}[language]
+			if !known {
+				return fmt.Errorf("--output=%s: want dot or mermaid", language)
+			}
+			if _, err := labels.Parse(flags.selector); err != nil {
+				return fmt.Errorf("--selector=%s: %w", flags.selector, err)
+			}
+			ctx := command.Context()
+			cluster, settings, namespace, err := p.look(ctx, flags.all)
+			if err != nil {
+				return err
+			}
+			which, err := p.which(ctx, cluster, settings, namespace, args, &flags)
+			if err != nil {
+				return err
+			}
+			fleet, err := p.fleet(ctx, cluster, settings, which, nil)
+			if err != nil {
+				return err
+			}
+			edges := answer.Graph(fleet, p.now())
+			return p.print(plain, edges, cluster.Gaps(), func(to io.Writer) { draw(to, edges) })
 		},
 	}
-	command.Flags().VarP(&flags.drawing, "output", "o", "how to draw: "+strings.Join(drawings(), ", "))
-	if err := command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(drawings(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	command.Flags().StringVarP(&language, "output", "o", language, "how to draw: dot or mermaid")
+	if err := command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"dot", "mermaid"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag stands above
 	}
 	command.Flags().BoolVarP(&flags.all, "all-namespaces", "A", false, "draw all namespaces")
@@ -70,66 +59,70 @@ func (p *plugin) graphCommand() *cobra.Command {
 	return command
 }
 
-// completeAny completes sources and workloads.
-func (p *plugin) completeAny(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	word, _, found := strings.Cut(typed, "/")
-	sources, directive := p.completeSource(command, args, typed)
-	if isSource(word) {
-		return sources, directive
+// dot writes a text for Graphviz. A source is round. A thick line leads to a workload from what it
+// is not done because of; a dotted line restarts nothing.
+func dot(to io.Writer, edges []answer.Edge) {
+	quoted := func(text string) string {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(text) + `"`
 	}
-	workloads, directive := p.completeWorkload(command, args, typed)
-	if found {
-		return workloads, directive
-	}
-	return append(sources, workloads...), directive
-}
-
-// isSource tells that a word is that of a kind of source.
-func isSource(word string) bool {
-	_, err := sourceOf([]string{word, "x"})
-	return err == nil
-}
-
-func (p *plugin) graph(ctx context.Context, args []string, flags *graphFlags) error {
-	if _, err := labels.Parse(flags.selector); err != nil {
-		return fmt.Errorf("--selector=%s: %w", flags.selector, err)
-	}
-	var around checksum.Source
-	if word, _, _ := strings.Cut(words(args), "/"); isSource(word) {
-		source, err := sourceOf(args)
-		switch {
-		case err != nil:
-			return err
-		case flags.all:
-			return fmt.Errorf("you named a source or a workload: leave out --all-namespaces")
-		}
-		around, args = source, nil
-	}
-	cluster, settings, namespace, err := p.look(ctx, flags.all)
-	if err != nil {
-		return err
-	}
-	which, err := p.which(ctx, cluster, settings, namespace, args, &flags.statusFlags)
-	if err != nil {
-		return err
-	}
-	fleet, err := p.fleet(ctx, cluster, settings, which, nil)
-	if err != nil {
-		return err
-	}
-	graph := answer.GraphOf(fleet, p.now())
-	if around.Name != "" {
-		if graph = graph.Around(namespace, around); len(graph.Sources) == 0 {
-			p.printGaps(cluster.Gaps())
-			return fmt.Errorf("no workload in namespace %s uses %s", namespace, around)
-		}
-	}
-	form := plain
-	if flags.drawing == "json" || flags.drawing == "yaml" {
-		form = format(flags.drawing)
-	}
-	return p.print(form, graph, cluster.Gaps(), func(to io.Writer) {
-		draws := map[drawing]func(*answer.Graph) string{"dot": dot, "mermaid": mermaid}
-		fmt.Fprint(to, draws[flags.drawing](&graph))
+	fmt.Fprintln(to, "digraph configstamp {\n  rankdir=LR\n  node [shape=box, fontname=monospace, fontsize=10]")
+	draw(edges, func(id, name string, source bool) {
+		fmt.Fprintf(to, "  %s [label=%s%s]\n", id, quoted(name), map[bool]string{true: ", style=rounded"}[source])
+	}, func(from, into string, e *answer.Edge) {
+		fmt.Fprintf(to, "  %s -> %s%s\n", from, into, line(e, " [style=dotted]", " [penwidth=2]", ""))
 	})
+	fmt.Fprintln(to, "}")
+}
+
+// mermaid writes the same for Mermaid.
+func mermaid(to io.Writer, edges []answer.Edge) {
+	quoted := func(text string) string {
+		return `"` + strings.NewReplacer(`"`, "#quot;", "#", "#35;", "<", "#lt;", ">", "#gt;", "\n", " ").Replace(text) + `"`
+	}
+	fmt.Fprintln(to, "flowchart LR")
+	draw(edges, func(id, name string, source bool) {
+		fmt.Fprintf(to, map[bool]string{true: "  %s(%s)\n", false: "  %s[%s]\n"}[source], id, quoted(name))
+	}, func(from, into string, e *answer.Edge) {
+		fmt.Fprintf(to, "  %s %s %s\n", from, line(e, "-.->", "==>", "-->"), into)
+	})
+}
+
+// draw hands out each source and each workload once, before the first line that meets it.
+func draw(edges []answer.Edge, box func(id, name string, source bool), arrow func(from, into string, e *answer.Edge)) {
+	ids := map[string]string{}
+	id := func(namespace, name, state string, source bool) string {
+		at := namespace + "/" + name
+		if ids[at] == "" {
+			ids[at] = fmt.Sprintf("n%d", len(ids))
+			label := at
+			if state != "" {
+				label += ": " + state
+			}
+			box(ids[at], label, source)
+		}
+		return ids[at]
+	}
+	for i := range edges {
+		e := &edges[i]
+		missing, state := "", string(e.State)
+		if e.Missing {
+			missing = "missing"
+		}
+		if e.State == answer.Done {
+			state = ""
+		}
+		arrow(id(e.Namespace, e.Source.String(), missing, true), id(e.Namespace, e.Workload, state, false), e)
+	}
+}
+
+// line is how a use is drawn: one that restarts nothing, one that is why its workload is not
+// done, or any other.
+func line(e *answer.Edge, uncounted, because, other string) string {
+	switch {
+	case !e.Counts:
+		return uncounted
+	case e.Because && e.State != answer.Done:
+		return because
+	}
+	return other
 }

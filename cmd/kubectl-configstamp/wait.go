@@ -24,7 +24,7 @@ const (
 )
 
 // patience is for how long commands wait. Of wait, it is for how long it does not believe bad
-// news: the next event may overtake it.
+// news: what comes next may overtake it.
 type patience struct {
 	// settled is for what is halted or held.
 	settled time.Duration
@@ -32,7 +32,7 @@ type patience struct {
 	silent time.Duration
 	// again is how soon a webhook that gives no answer is asked again.
 	again time.Duration
-	// late is how soon all is read again though no event came: some cannot be watched.
+	// late is how soon the webhook is asked about everything again though nothing has changed.
 	late time.Duration
 	// slow is when a person at a terminal is told how far the questions are.
 	slow time.Duration
@@ -188,7 +188,7 @@ func (w *waiting) judge(fleet *seen.Fleet) *answer.Wait {
 	return &wait
 }
 
-// after says whether a result is the end, else how soon to look again though no event came.
+// after says whether a result is the end, else how soon to ask again though nothing has changed.
 func (w *waiting) after(wait *answer.Wait) (again time.Duration, over bool) {
 	now := time.Now()
 	if wait.Result != w.result {
@@ -210,7 +210,7 @@ func (w *waiting) after(wait *answer.Wait) (again time.Duration, over bool) {
 	return max(again, 100*time.Millisecond), over
 }
 
-// follow waits until events change the result of a fleet, for some time at most.
+// follow waits until the result of a fleet is another, for some time at most.
 func (w *waiting) follow(ctx context.Context, fleet *seen.Fleet, before answer.Result, within time.Duration) {
 	ctx, stop := context.WithTimeout(ctx, within)
 	defer stop()
@@ -221,7 +221,7 @@ func (w *waiting) follow(ctx context.Context, fleet *seen.Fleet, before answer.R
 	w.cluster.Follow(ctx, fleet, w.which, func(fleet *seen.Fleet) {
 		wait := w.judge(fleet)
 		if wait.Result != before || len(fleet.Workloads) == 0 {
-			stop() // to read all anew: nothing ends by what was put together
+			stop() // to read all anew: nothing ends by answers of before
 			return
 		}
 		w.say(wait)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -12,24 +11,7 @@ import (
 	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
 )
 
-// watches are those of status --watch of a namespace: four kinds of workloads, two of sources,
-// two of revisions, and the events.
-const watches = 9
-
-// begun waits until so many watches have been begun.
-func begun(ctx context.Context, t *testing.T, server *fakecluster.Server, n int) {
-	t.Helper()
-	for server.Begun() < n {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%d watches have been begun, want %d", server.Begun(), n)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-// watching runs status --watch until the test ends, and waits for its first answer, and for its
-// watches.
+// watching runs status --watch until the test ends, and waits for its first answer.
 func watching(t *testing.T, server *fakecluster.Server) (ctx context.Context, out, errOut *lines) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), soon)
@@ -45,7 +27,6 @@ func watching(t *testing.T, server *fakecluster.Server) (ctx context.Context, ou
 		}
 	})
 	out.wait(ctx, t)
-	begun(ctx, t, server, watches)
 	return ctx, out, errOut
 }
 
@@ -66,29 +47,19 @@ func TestWatch_TheAPIServerIsLostAndComesBack(t *testing.T) {
 	errOut.wait(ctx, t)
 }
 
-// A watch that the API server ends goes on where it was: nothing is asked again.
-func TestWatch_IsCut(t *testing.T) {
+// Only about what has changed is the webhook asked again.
+func TestWatch_AsksAboutWhatChanged(t *testing.T) {
 	t.Parallel()
 	server := incident(t)
 	ctx, out, errOut := watching(t, server)
-	paused := func(change func(*unstructured.Unstructured), shows string) {
-		object := server.Get(t, "/apis/apps/v1/namespaces/shop/deployments/paused").DeepCopy()
-		change(object)
-		out.want(shows)
-		server.Put(object)
-		out.wait(ctx, t)
-	}
-	paused(func(object *unstructured.Unstructured) { // from then on it knows where it is
-		object.SetAnnotations(map[string]string{"configstamp.dev/pause": "2026-11-22T05:00:00Z"})
-	}, "2026-11-22T05:00:00Z")
+	paused := server.Get(t, "/apis/apps/v1/namespaces/shop/deployments/paused").DeepCopy()
+	paused.SetAnnotations(map[string]string{"configstamp.dev/pause": "2026-11-22T05:00:00Z"})
+	out.want("2026-11-22T05:00:00Z")
 	server.Requests()
-	server.Cut()
-	begun(ctx, t, server, 2*watches)
-	paused(func(object *unstructured.Unstructured) { // what comes then is shown
-		object.SetLabels(map[string]string{"configstamp.dev/inject": "disabled"})
-	}, "failed  ")
+	server.Put(paused)
+	out.wait(ctx, t)
 	for _, request := range server.Requests() {
-		if !strings.Contains(request, "watch=true") || strings.Contains(request, "resourceVersion=0&") && strings.Contains(request, "/deployments?") {
+		if strings.HasPrefix(request, "PATCH") && !strings.Contains(request, "/deployments/paused?") {
 			t.Errorf("asked %s", request)
 		}
 	}

@@ -108,7 +108,6 @@ func checks() []struct {
 		{"impact warnings", (*visit).impactWarnings},
 		{"key", (*visit).key},
 		{"leader", (*visit).leader},
-		{"rights", (*visit).rights},
 		{"defaults", (*visit).defaults},
 		{"settings", (*visit).settings},
 		{"pauses", (*visit).pauses},

@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -293,28 +292,6 @@ func (v *visit) leader() string {
 		v.own(Error, about, fmt.Sprintf("its holder %s has not renewed it for %s, so no controller leads%s", lease.Holder, Ago(v.now, lease.Renewed), followed), v.logs("controller"))
 	}
 	return ""
-}
-
-func (v *visit) rights() string {
-	if v.Rights.Looked {
-		var missing []string
-		for _, right := range v.Rights.Missing {
-			missing = append(missing, right.String())
-		}
-		if len(missing) > 0 {
-			v.own(Error, "serviceaccount/"+v.Name, "it has no right to "+strings.Join(missing, ", "), v.install())
-		}
-		return ""
-	}
-	for _, role := range v.Rights.Roles {
-		if role.Looked && !role.Exists {
-			v.tell(Error, role.Namespace, role.Text, "it does not exist, so configstamp lacks rights that it needs", v.install())
-		}
-	}
-	if why := v.unlooked("the rights of " + v.Rights.Account); why != "" {
-		return why
-	}
-	return "you may not ask what " + v.Rights.Account + " may do (create subjectaccessreviews)"
 }
 
 func (v *visit) defaults() string {

@@ -41,7 +41,6 @@ func (c *Cluster) Checkup(ctx context.Context, settings *seen.Settings, namespac
 		func() { up.Endpoints = c.endpoints(within, up.Name) },
 		func() { up.Lease = c.lease(within, up.Name+"-controller") },
 		func() { up.Key = c.key(within, up.Name+"-key") },
-		func() { up.Rights = c.rights(within, settings, up.Name) },
 		func() { up.Server = c.server(within) },
 		func() { up.Certificates = c.certificates(within) },
 		func() { up.Peers = c.peers(within) },

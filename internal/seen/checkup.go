@@ -27,9 +27,8 @@ type Checkup struct {
 	Certificates     []Certificate
 	Lease            Lease
 	// Key is the Secret of the digest keys, by its metadata.
-	Key    Source
-	Rights Rights
-	Peers  Peers
+	Key   Source
+	Peers Peers
 	// Gaps are what could not be looked at.
 	Gaps []Gap
 }
@@ -114,43 +113,6 @@ type Lease struct {
 	// Holder is who leads, "" is nobody. Renewed is when that was last said.
 	Holder  string
 	Renewed time.Time
-}
-
-// Rights are those of configstamp's service account.
-type Rights struct {
-	// Looked tells that the API server was asked of each one that is needed. Account is
-	// whose they are.
-	Looked  bool
-	Account string
-	Missing []Right
-	// Roles are the role and its binding by which it should have them; they are looked
-	// for where the API server may not be asked.
-	Roles []Role
-}
-
-// Right is something that an account may have to do.
-type Right struct {
-	Verb, Group, Resource, Namespace, Name string
-}
-
-// String says what it is: patch deployments.apps in namespace shop.
-func (r Right) String() string {
-	text := r.Verb + " " + strings.TrimSuffix(r.Resource+"."+r.Group, ".")
-	if r.Name != "" {
-		text += " " + r.Name
-	}
-	if r.Namespace != "" {
-		text += " in namespace " + r.Namespace
-	}
-	return text
-}
-
-// Role is a role, or the binding of one.
-type Role struct {
-	// Text is as kubectl names it, such as clusterrole/configstamp.
-	Text           string
-	Namespace      string
-	Looked, Exists bool
 }
 
 // Peers are other products that restart workloads when their configuration changes.

@@ -1,6 +1,6 @@
 // Package fakecluster is a small API server for tests of the kubectl plugin: it holds
 // objects of any kind as JSON, made from manifests, lists them in pages and by selectors,
-// answers metadata-only requests, discovery and SubjectAccessReviews, refuses what it is
+// answers metadata-only requests and discovery, refuses what it is
 // told to refuse, and answers dry runs with the warnings that a test gives. It stores merge
 // patches. It knows no schema, and no controller.
 //
@@ -40,9 +40,6 @@ type Server struct {
 	Everywhere bool
 	// Version is what it says of itself, such as "1.37"; "" is 1.37.
 	Version string
-	// Lacks reports whether an account has no right to do something, for those who ask by
-	// a SubjectAccessReview. nil: accounts may do everything.
-	Lacks func(verb, resource, namespace, name string) bool
 	// Admit may change what a patch is about to store, as a webhook does, and gives the
 	// warnings. It is asked of dry runs too, but for those that Dry answers.
 	Admit func(manager string, object *unstructured.Unstructured) (warnings []string, err error)
@@ -55,15 +52,12 @@ type Server struct {
 	pipes *piped.Listener // nil: it has sockets
 
 	stopped atomic.Bool
-	begun   atomic.Int32 // watches
 
 	mu       sync.Mutex
 	objects  map[string]*unstructured.Unstructured // by path
 	requests []string
 	writes   []Write
 	version  int
-	oldest   int           // watches from older versions are refused
-	moved    chan struct{} // closed and renewed whenever an object is put
 }
 
 // New starts a server that ends with the test, with the objects of some manifests (YAML
@@ -89,7 +83,7 @@ func Piped(t testing.TB, manifests ...string) *Server {
 
 func prepare(t testing.TB, manifests []string) *Server {
 	t.Helper()
-	s := &Server{objects: map[string]*unstructured.Unstructured{}, moved: make(chan struct{})}
+	s := &Server{objects: map[string]*unstructured.Unstructured{}}
 	for _, file := range manifests {
 		text, err := os.ReadFile(file) //nolint:gosec // a test names it
 		if err != nil {
@@ -130,8 +124,6 @@ func (s *Server) Put(object *unstructured.Unstructured) {
 	s.version++
 	object.SetResourceVersion(strconv.Itoa(s.version))
 	s.objects[pathOf(object)] = object
-	close(s.moved)
-	s.moved = make(chan struct{})
 }
 
 // Get is a copy of an object, by the path that the API has for it, to be changed and Put.
@@ -196,20 +188,8 @@ func (s *Server) Stop() {
 	s.http.CloseClientConnections()
 }
 
-// Start has a server answer again. It does not know any more what happened before.
-func (s *Server) Start() {
-	s.mu.Lock()
-	s.version++
-	s.oldest = s.version
-	s.mu.Unlock()
-	s.stopped.Store(false)
-}
-
-// Begun is how many watches have been begun, and have sent what there was.
-func (s *Server) Begun() int { return int(s.begun.Load()) }
-
-// Cut ends all connections.
-func (s *Server) Cut() { s.http.CloseClientConnections() }
+// Start has a server answer again.
+func (s *Server) Start() { s.stopped.Store(false) }
 
 // under lists the objects of a collection, by path.
 func (s *Server) under(to *target) []*unstructured.Unstructured {

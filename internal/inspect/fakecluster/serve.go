@@ -85,10 +85,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusCreated, map[string]any{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"userInfo": map[string]any{"username": "jane"}}})
 	case s.Forbid != nil && s.Forbid(verb, to.resource, to.namespace):
 		fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", to.resource, "jane", verb, to.resource, to.group))
-	case to.resource == "subjectaccessreviews":
-		s.review(w, r)
-	case r.URL.Query().Get("watch") != "":
-		s.watch(w, r, to, metadata)
 	case to.name == "":
 		s.list(w, to, r.URL.Query(), metadata)
 	default:
@@ -103,22 +99,6 @@ func (s *Server) tellVersion(w http.ResponseWriter) {
 	}
 	major, minor, _ := strings.Cut(version, ".")
 	answer(w, http.StatusOK, map[string]any{"major": major, "minor": minor, "gitVersion": "v" + version + ".1"})
-}
-
-// review answers whether an account may do something.
-func (s *Server) review(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
-		Spec struct {
-			Attributes struct{ Verb, Resource, Namespace, Name string } `json:"resourceAttributes"`
-		} `json:"spec"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
-		return
-	}
-	of := asked.Spec.Attributes
-	allowed := s.Lacks == nil || !s.Lacks(of.Verb, of.Resource, of.Namespace, of.Name)
-	answer(w, http.StatusCreated, map[string]any{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": allowed}})
 }
 
 func (s *Server) discover(w http.ResponseWriter, to *target) {
@@ -155,49 +135,6 @@ func part(object *unstructured.Unstructured, metadata bool) map[string]any {
 		return object.Object
 	}
 	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]}
-}
-
-// watch streams the objects that there are, and then each that is put.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, to *target, metadata bool) {
-	byFields := fields.ParseSelectorOrDie(r.URL.Query().Get("fieldSelector"))
-	w.Header().Set("Content-Type", "application/json")
-	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
-	s.mu.Lock()
-	expired := from != 0 && from < s.oldest
-	s.mu.Unlock()
-	if expired {
-		fail(w, http.StatusGone, "Expired", "too old resource version")
-		return
-	}
-	sent := map[string]string{}
-	for first := true; ; first = false {
-		s.mu.Lock()
-		moved := s.moved
-		s.mu.Unlock()
-		for _, object := range s.under(to) {
-			path, version := pathOf(object), object.GetResourceVersion()
-			if number, _ := strconv.Atoi(version); number <= from || sent[path] == version || !byFields.Matches(fieldsOf(object)) {
-				continue
-			}
-			what := "ADDED"
-			if sent[path] != "" {
-				what = "MODIFIED"
-			}
-			sent[path] = version
-			if json.NewEncoder(w).Encode(map[string]any{"type": what, "object": part(object, metadata)}) != nil {
-				return
-			}
-		}
-		_ = http.NewResponseController(w).Flush()
-		if first {
-			s.begun.Add(1)
-		}
-		select {
-		case <-moved:
-		case <-r.Context().Done():
-			return
-		}
-	}
 }
 
 func (s *Server) list(w http.ResponseWriter, to *target, query url.Values, metadata bool) {
