@@ -69,7 +69,7 @@ unit-race: export GORACE := atexit_sleep_ms=50
 unit-race: $(GOTESTSUM)
 	$(RACED) -short -ldflags=-w -parallel 8 $(UNITS)
 unit-plain: $(GOTESTSUM)
-	$(SUMMED) -ldflags=-w ./checksum ./controller ./internal/eventqueue ./internal/rollout ./webhook
+	$(SUMMED) -ldflags=-w ./checksum ./controller ./cmd/configstamp/internal/eventqueue ./internal/rollout ./webhook
 unit-cluster: $(GOTESTSUM)
 	cd e2e/cluster && $(SUMMED) ./...
 
@@ -167,7 +167,7 @@ helm: $(HELM) ## Build the helm that tests use, and print where it is
 
 generate: goldens transcripts rendered ## Write all that is generated: tables of pages, goldens, manifests, the chart's table of values
 goldens:
-	go test -count=1 ./checksum ./cmd/configstamp ./internal/forecast ./internal/rollout ./webhook \
+	go test -count=1 ./checksum ./cmd/configstamp ./internal/impact ./internal/rollout ./webhook \
 		-run '^Test(TheDocumentedSettings|Reference|Forecast|Story|Cases$$)' -update
 transcripts:
 	go test -count=1 ./cmd/kubectl-configstamp -update
@@ -187,7 +187,7 @@ chart-arguments: $(HELM) $(GOTESTSUM)
 	@HELM=$(HELM) RERUNS=0 $(TESTS) chart-arguments 1 ./cmd/configstamp -run '^TestPublished'
 
 fuzz: ## Fuzz every target for FUZZ_SECONDS
-	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/...); do \
+	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_SECONDS)s $$package || exit 1; \
 		done; \
@@ -197,7 +197,7 @@ bench: ## Measure memory, CPU and time on an embedded Kubernetes, as e2e/bench/R
 	cd e2e/bench && go run . --out ../../dist/bench $(BENCH_ARGS)
 
 microbench: ## Benchmarks of the handler and the rules alone
-	go test -run '^$$' -bench . -benchmem ./checksum/... ./internal/... ./webhook/...
+	go test -run '^$$' -bench . -benchmem ./checksum/... ./internal/... ./webhook/... ./controller/... ./cmd/...
 
 cluster-up: ## An embedded Kubernetes to play with
 	@cd e2e/cluster && go run ./cmd/cluster up --name $(CLUSTER)

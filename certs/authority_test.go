@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/ktesting"
 
-	"github.com/configstamp/configstamp/internal/objects/front"
+	"github.com/configstamp/configstamp/internal/cache/objects/front"
 )
 
 // Two replicas, each with its authority, and an API server's view of both: once trusted, no handshake may fail, through a replacement of the authority and the change of certificates after it.

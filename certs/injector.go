@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
-	"github.com/configstamp/configstamp/internal/follow"
-	"github.com/configstamp/configstamp/internal/objects"
+	"github.com/configstamp/configstamp/internal/cache/follow"
+	"github.com/configstamp/configstamp/internal/cache/objects"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 

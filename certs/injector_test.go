@@ -21,7 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2/ktesting"
 
-	"github.com/configstamp/configstamp/internal/objects/front"
+	"github.com/configstamp/configstamp/internal/cache/objects/front"
 )
 
 var testOptions = Authority{Namespace: "configstamp", Service: "configstamp", Configuration: Configuration{Name: "configstamp"}, SecretName: DefaultSecretName}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
-	"github.com/configstamp/configstamp/internal/follow"
-	"github.com/configstamp/configstamp/internal/follow/fakeapi"
+	"github.com/configstamp/configstamp/internal/cache/follow"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"

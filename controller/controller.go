@@ -11,7 +11,7 @@
 //
 // Read it in this order:
 //   - What it works on: controller.go (who leads, the queue) and watch.go (the caches, which
-//     fill package internal/index: the workloads, and which of them use a source).
+//     fill package controller/internal/index: the workloads, and which of them use a source).
 //   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
 //     true now), turns.go (whose turn has come), readmit.go (rolls), record.go
 //     (recordings) and api.go (all requests).
@@ -34,14 +34,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/discovery"
-	"github.com/configstamp/configstamp/internal/fair"
-	"github.com/configstamp/configstamp/internal/index"
+	"github.com/configstamp/configstamp/controller/internal/fair"
+	"github.com/configstamp/configstamp/controller/internal/index"
+	"github.com/configstamp/configstamp/controller/internal/throttle"
+	"github.com/configstamp/configstamp/controller/internal/waiting"
+	"github.com/configstamp/configstamp/internal/cache/discovery"
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/throttle"
-	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 )

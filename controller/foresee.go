@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/forecast"
+	"github.com/configstamp/configstamp/internal/impact"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -12,8 +12,8 @@ import (
 // Foresee tells what an edit that somebody is about to make does; false: the caches are not
 // full yet. It asks the API server nothing, and may be called at any time, from any
 // goroutine, whether this process leads or not.
-func (c *Controller) Foresee(edit forecast.Edit) (answer forecast.Answer, ready bool) {
-	q := forecast.Question{Edits: []forecast.Edit{edit}, Now: c.options.Clock.Now(), Limits: c.options.Limits, CanRoll: c.index.Len(), Ring: c.keys.Ring(), Content: lookup{c}.Content}
+func (c *Controller) Foresee(edit impact.Edit) (answer impact.Answer, ready bool) {
+	q := impact.Question{Edits: []impact.Edit{edit}, Now: c.options.Clock.Now(), Limits: c.options.Limits, CanRoll: c.index.Len(), Ring: c.keys.Ring(), Content: lookup{c}.Content}
 	if !c.full.Load() || q.Ring == nil {
 		return answer, false
 	}
@@ -27,14 +27,14 @@ func (c *Controller) Foresee(edit forecast.Edit) (answer forecast.Answer, ready 
 }
 
 // foreseen are workloads as a forecast wants them.
-func (c *Controller) foreseen(users []workload.Ref) []forecast.Workload {
-	all := make([]forecast.Workload, 0, len(users)) // they are large, and garbage is collected early here
+func (c *Controller) foreseen(users []workload.Ref) []impact.Workload {
+	all := make([]impact.Workload, 0, len(users)) // they are large, and garbage is collected early here
 	for _, user := range users {
 		s := c.index.Get(user)
 		if s == nil {
 			continue // it is gone by now
 		}
-		w := forecast.Workload{Ref: user, Policy: c.policy(user, s), References: s.References, Unreadable: s.Fault != "", Records: s.Records, Status: s.Status}
+		w := impact.Workload{Ref: user, Policy: c.policy(user, s), References: s.References, Unreadable: s.Fault != "", Records: s.Records, Status: s.Status}
 		if w.Served, w.Why = c.served(user, s); c.leads.Load() { // else nobody here knows of rolls that a status does not tell
 			c.planned(func(p *rollout.Plan) {
 				if last := p.LastRoll(user, string(s.UID)); last.After(w.Status.Current) {

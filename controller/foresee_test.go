@@ -13,15 +13,15 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/forecast"
+	"github.com/configstamp/configstamp/internal/impact"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // editOf is an edit that somebody is about to make of a ConfigMap in shop.
-func (c *cluster) editOf(name, value string) forecast.Edit {
+func (c *cluster) editOf(name, value string) impact.Edit {
 	at := rollout.SourceRef{Namespace: "shop", Source: configMap(name)}
-	return forecast.Edit{At: at, Was: c.contents[at.Source], Is: checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"k": value}})}
+	return impact.Edit{At: at, Was: c.contents[at.Source], Is: checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"k": value}})}
 }
 
 func TestForesee_NothingBeforeAllIsKnown(t *testing.T) {
@@ -105,7 +105,7 @@ func TestForesee_NobodyTestsGuessesAtASecret(t *testing.T) {
 		rolls := map[string]int{}
 		for _, guess := range []string{"swordfish", "password"} {
 			for _, was := range []string{"swordfish", "else"} {
-				edit := forecast.Edit{At: rollout.SourceRef{Namespace: "shop", Source: source}, Was: holds(was), Is: holds(guess)}
+				edit := impact.Edit{At: rollout.SourceRef{Namespace: "shop", Source: source}, Was: holds(was), Is: holds(guess)}
 				if was != guess {
 					answer, _ := h.Foresee(edit)
 					rolls[guess] += len(answer.Rolls)

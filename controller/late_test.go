@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/configstamp/configstamp/internal/throttle"
+	"github.com/configstamp/configstamp/controller/internal/throttle"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 

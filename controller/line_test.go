@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/configstamp/configstamp/internal/throttle"
+	"github.com/configstamp/configstamp/controller/internal/throttle"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 

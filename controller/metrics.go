@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/controller/internal/throttle"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/controller/internal/waiting"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 

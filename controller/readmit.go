@@ -14,9 +14,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/controller/internal/throttle"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/waiting"
+	"github.com/configstamp/configstamp/controller/internal/waiting"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 

@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/controller/internal/throttle"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/throttle"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 

@@ -20,13 +20,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/configstamp/configstamp/internal/discovery"
-	"github.com/configstamp/configstamp/internal/fair"
-	"github.com/configstamp/configstamp/internal/follow"
-	"github.com/configstamp/configstamp/internal/index"
+	"github.com/configstamp/configstamp/controller/internal/fair"
+	"github.com/configstamp/configstamp/controller/internal/index"
+	"github.com/configstamp/configstamp/controller/internal/throttle"
+	"github.com/configstamp/configstamp/controller/internal/waiting"
+	"github.com/configstamp/configstamp/internal/cache/discovery"
+	"github.com/configstamp/configstamp/internal/cache/follow"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/throttle"
-	"github.com/configstamp/configstamp/internal/waiting"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 

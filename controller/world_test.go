@@ -22,7 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/fair"
+	"github.com/configstamp/configstamp/controller/internal/fair"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"

@@ -17,9 +17,9 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/panics"
-	"github.com/configstamp/configstamp/internal/pinning"
 	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
+	"github.com/configstamp/configstamp/webhook/internal/pinning"
 )
 
 // PodPath is where the API server calls for Pods that are created.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/archive"
+	"github.com/configstamp/configstamp/internal/snapshot/archive"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 
-	"github.com/configstamp/configstamp/internal/objects"
+	"github.com/configstamp/configstamp/internal/cache/objects"
 )
 
 // checkWithin bounds one question to a webhook, and checkEvery is the time

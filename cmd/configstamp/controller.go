@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/controller"
+	"github.com/configstamp/configstamp/internal/cache/objects"
 	"github.com/configstamp/configstamp/internal/lease"
-	"github.com/configstamp/configstamp/internal/objects"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 

@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/certs"
+	"github.com/configstamp/configstamp/cmd/configstamp/internal/warning"
 	"github.com/configstamp/configstamp/internal/admission"
-	"github.com/configstamp/configstamp/internal/impact"
 )
 
 // impactOptions are those of the warnings to who edits a ConfigMap or a Secret.
@@ -60,7 +60,7 @@ func (o *controllerOptions) serverCertificate(p *process) (certificate *certs.So
 const impactDrain = time.Second
 
 // open listens for edits, if that is asked for, and returns what serves them.
-func (o *impactOptions) open(ctx context.Context, p *process, foresees impact.Foreseer, certificate *certs.Source) (serve func(context.Context) error, err error) {
+func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.Foreseer, certificate *certs.Source) (serve func(context.Context) error, err error) {
 	if !o.on() {
 		return func(context.Context) error { return nil }, nil
 	}
@@ -70,7 +70,7 @@ func (o *impactOptions) open(ctx context.Context, p *process, foresees impact.Fo
 	}
 	klog.FromContext(ctx).Info("Serving impact warnings", "address", listener.Addr().String())
 	mux := http.NewServeMux()
-	mux.Handle(impact.Path, impact.New(foresees, impact.NewMetrics(p.registry)))
+	mux.Handle(warning.Path, warning.New(foresees, warning.NewMetrics(p.registry)))
 	server := &admission.Server{Handler: mux, GetCertificate: certificate.GetCertificate, Drain: impactDrain}
 	return func(ctx context.Context) error { return server.Serve(ctx, listener) }, nil
 }

@@ -24,7 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/configstamp/configstamp/internal/objects"
+	"github.com/configstamp/configstamp/internal/cache/objects"
 )
 
 // asMain in the environment makes a process of this test the real program.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	collection "github.com/configstamp/configstamp/cmd/configstamp/internal/collect"
 	"github.com/configstamp/configstamp/controller"
-	collection "github.com/configstamp/configstamp/internal/collect"
 	"github.com/configstamp/configstamp/internal/snapshot"
 )
 

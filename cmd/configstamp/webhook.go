@@ -15,9 +15,9 @@ import (
 
 	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/cmd/configstamp/internal/eventqueue"
+	"github.com/configstamp/configstamp/cmd/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/admission"
-	"github.com/configstamp/configstamp/internal/eventqueue"
-	"github.com/configstamp/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/webhook"
 )

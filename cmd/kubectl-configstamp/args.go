@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/internal/seen"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
 // words joins "configmap web" to "configmap/web".

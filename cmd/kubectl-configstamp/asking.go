@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/configstamp/configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/internal/seen"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 

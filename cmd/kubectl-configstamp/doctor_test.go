@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
 )
 
 // Where things are in the cluster of these tests.
@@ -77,10 +77,6 @@ func entriesOf(path string, change func(map[string]any)) func(*testing.T, *fakec
 		}
 		s.Put(object)
 	}
-}
-
-func forbidding(does func(verb, resource, namespace string) bool) func(*testing.T, *fakecluster.Server) {
-	return func(_ *testing.T, s *fakecluster.Server) { s.Forbid = does }
 }
 
 func event(reason, message string) func(*testing.T, *fakecluster.Server) {
@@ -222,15 +218,6 @@ func podEntry(change func(map[string]any)) func(*testing.T, *fakecluster.Server)
 func selectsNothing(e map[string]any) {
 	nothing := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "DoesNotExist"}
 	e["namespaceSelector"] = map[string]any{"matchExpressions": []any{nothing}}
-}
-
-// namespaced makes the installation one that serves a list of namespaces.
-func namespaced(t *testing.T, s *fakecluster.Server) {
-	set(shop, map[string]any{}, "metadata", "labels")(t, s)
-	entry(func(e map[string]any) {
-		only := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "In", "values": []any{"shop"}}
-		e["namespaceSelector"] = map[string]any{"matchExpressions": []any{only}}
-	})(t, s)
 }
 
 func pausedSince(at string) func(*testing.T, *fakecluster.Server) {

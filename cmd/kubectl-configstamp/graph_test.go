@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/configstamp/configstamp/internal/answer"
-	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
 )
 
 func TestGraph(t *testing.T) {

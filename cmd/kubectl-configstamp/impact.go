@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/answer"
-	"github.com/configstamp/configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 	"github.com/configstamp/configstamp/internal/rollout"
-	"github.com/configstamp/configstamp/internal/seen"
 )
 
 // The exit codes of impact --exit-code.

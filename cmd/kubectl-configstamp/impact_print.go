@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/configstamp/configstamp/internal/answer"
-	"github.com/configstamp/configstamp/internal/seen"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
 // fewRolls is how many workloads are listed unless all are asked for.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
 )
 
 func TestImpact(t *testing.T) {

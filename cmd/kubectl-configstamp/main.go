@@ -1,8 +1,8 @@
 // Command kubectl-configstamp is the kubectl plugin: "kubectl configstamp why
 // deployment/web-app". It answers with its user's own rights and nothing else.
 //
-// A command parses its arguments, has internal/inspect read the cluster, has
-// internal/answer draw the conclusions, and prints them; it holds no rule. To add one: a
+// A command parses its arguments, has cmd/kubectl-configstamp/internal/inspect read the cluster, has
+// cmd/kubectl-configstamp/internal/answer draw the conclusions, and prints them; it holds no rule. To add one: a
 // file with a function (*plugin).nameCommand, and a line in root.go.
 //
 // root.go lists the commands, and holds what they share (plugin). args.go reads what

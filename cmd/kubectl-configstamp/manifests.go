@@ -10,8 +10,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/answer"
-	"github.com/configstamp/configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 

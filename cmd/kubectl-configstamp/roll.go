@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/configstamp/configstamp/internal/order"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/order"
 )
 
 func (p *plugin) rollCommand() *cobra.Command {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/internal/order"
-	"github.com/configstamp/configstamp/internal/seen"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/order"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
 // kept is what a source holds, and its snapshots, the newest first.

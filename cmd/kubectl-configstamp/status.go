@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/configstamp/configstamp/internal/answer"
-	"github.com/configstamp/configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/internal/seen"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
 // statusFlags are those of the command status.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/configstamp/configstamp/internal/order"
-	"github.com/configstamp/configstamp/internal/seen"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/order"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
 func (p *plugin) undoCommand() *cobra.Command {

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/configstamp/configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
 )
 
 func TestUsers(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/configstamp/configstamp/internal/piped"
+	"github.com/configstamp/configstamp/internal/cache/piped"
 )
 
 // serving is a Server behind pipes, over real TLS, in a bubble.

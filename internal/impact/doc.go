@@ -1,12 +1,16 @@
-// Package impact warns people who are about to edit or to delete a ConfigMap or a Secret of
-// what that does: a validating webhook, which always allows.
+// Package impact tells whom an edit of sources concerns: which workloads roll, how many of
+// them at first, which a setting holds, which do not roll, and why. It does not tell when.
 //
-// Read it in this order:
-//   - handler.go answers reviews: in bounded time and memory, whatever comes.
-//   - edit.go makes an edit of the two objects in a review. Content is hashed where it lies,
-//     and wiped.
-//   - sentence.go says what package forecast foresees of it.
-//   - metrics.go counts.
+// It is pure: it has no client, goroutine, lock or clock. It makes no rule of its own:
+// package checksum tells whom an edit concerns, package rollout what holds a workload.
+// What nobody can foresee is left out: failures, other edits, and rollouts of other changes.
 //
-// The package never denies, asks the API server nothing, and does not know who foresees.
+// The words:
+//   - An edit is one source going from one content to another, or from or to nothing.
+//   - A question is some edits, and all workloads that may use what is edited.
+//   - Who holds neither the digest key nor any content (the kubectl plugin) supposes them: a
+//     world in which every record is true until the edit.
+//
+// Read it in this order: question.go and answer.go (what goes in and comes out), concern.go
+// (whom it concerns), suppose.go (what is supposed).
 package impact

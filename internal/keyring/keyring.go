@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/objects"
+	"github.com/configstamp/configstamp/internal/cache/objects"
 )
 
 const (

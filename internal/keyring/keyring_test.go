@@ -25,8 +25,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/objects"
-	"github.com/configstamp/configstamp/internal/objects/front"
+	"github.com/configstamp/configstamp/internal/cache/objects"
+	"github.com/configstamp/configstamp/internal/cache/objects/front"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/cache/follow"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/follow/fakeapi"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 )
 
 // stale fills a store from the server and then stops it, so that it knows

@@ -16,7 +16,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/snapshot"
-	"github.com/configstamp/configstamp/internal/wire"
+	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
 // condenser makes objects of what is received.

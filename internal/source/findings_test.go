@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/follow/fakeapi"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 )
 
 // What people should know of a source is kept while it stands, and nothing of those of which

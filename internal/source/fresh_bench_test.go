@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/configstamp/configstamp/internal/follow/fakeapi"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 )
 
 // BenchmarkFresh proves ten sources that have not changed: go test ./internal/source -run '^$' -bench Fresh -benchmem

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/follow/fakeapi"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 )
 
 // TestManySourcesAreProvenByOneList: and those alone are read of which memory is behind.

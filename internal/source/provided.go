@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/discovery"
-	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/cache/discovery"
+	"github.com/configstamp/configstamp/internal/cache/follow"
 )
 
 // statuses are the SecretProviderClassPodStatuses by which the Secrets Store CSI

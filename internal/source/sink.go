@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/cache/follow"
 )
 
 // sink keeps what one watch brings: all sources of one kind, of one namespace or of

@@ -13,7 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/follow/fakeapi"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 	"github.com/configstamp/configstamp/internal/snapshot"
 )
 

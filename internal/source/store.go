@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/discovery"
-	"github.com/configstamp/configstamp/internal/follow"
+	"github.com/configstamp/configstamp/internal/cache/discovery"
+	"github.com/configstamp/configstamp/internal/cache/follow"
 )
 
 // ErrNotWatched is wrapped by what Store.Cached returns when the Store cannot

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/follow/fakeapi"
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 )
 
 func configMap(namespace, name string, data map[string]string) *corev1.ConfigMap {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/refusal"
-	"github.com/configstamp/configstamp/internal/wire"
+	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
 // reader asks the API server for the versions of sources, and reads nothing else of its

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/configstamp/configstamp/internal/wire"
+	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
 // Reader reads objects of one kind. A Kind is one, of JSON.

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/configstamp/configstamp/internal/wire"
+	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
 // PodSpec reads the parts of the pod spec that can name a source. A template

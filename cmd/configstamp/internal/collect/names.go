@@ -1,0 +1,230 @@
+package collect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/cache/follow"
+	"github.com/configstamp/configstamp/internal/refusal"
+	"github.com/configstamp/configstamp/internal/workload/wire"
+)
+
+// user is an object whose text may name snapshots.
+type user struct {
+	metav1.TypeMeta
+	name       string
+	uid, owner types.UID
+	// digests are the ends of all names in it that may be those of snapshots.
+	digests []string
+	// pins are the snapshots that its annotations name, by source.
+	pins map[checksum.Source]string
+}
+
+// DeepCopyObject implements runtime.Object; a user never changes.
+func (u *user) DeepCopyObject() runtime.Object { return u }
+
+// digit is how many hexadecimal digits end a snapshot's name.
+const digits = 20
+
+// nameEnd finds the digest of a snapshot's name wherever it stands, in any encoding of the
+// text around it: what stands after it does not matter, and more is found than is named.
+var nameEnd = regexp.MustCompile(`-([0-9a-f]{20})`)
+
+// pin finds an entry of our annotations, be it escaped as JSON within JSON.
+var pin = regexp.MustCompile(`"(configmap/[a-z0-9.-]{1,253})\\*"\s*:\s*\\*"([a-z0-9.-]{1,253})`)
+
+// read scans the text of an object. Nothing of it is kept but names.
+func (u *user) read(text []byte) {
+	seen := map[string]bool{}
+	for _, found := range nameEnd.FindAllSubmatch(text, -1) {
+		if end := string(found[1]); !seen[end] {
+			seen[end] = true
+			u.digests = append(u.digests, end)
+		}
+	}
+	if len(u.digests) == 0 {
+		return
+	}
+	for _, found := range pin.FindAllSubmatch(text, -1) {
+		of, err := checksum.ParseSource(string(found[1]))
+		if name := string(found[2]); err == nil && checksum.SnapshotFits(of, name) {
+			if u.pins == nil {
+				u.pins = map[checksum.Source]string{}
+			}
+			u.pins[of] = name
+		}
+	}
+}
+
+// message reads an object that came as protobuf.
+func message(message []byte) (runtime.Object, error) {
+	u := &user{}
+	u.read(message)
+	err := wire.Each(message, func(number int, metadata []byte) error {
+		if number != 1 || len(u.digests) == 0 {
+			return nil
+		}
+		var meta metav1.ObjectMeta
+		err := wire.Each(metadata, func(number int, field []byte) error {
+			switch number {
+			case 1:
+				meta.Name = string(field)
+			case 5:
+				meta.UID = types.UID(field)
+			case 13:
+				var owner metav1.OwnerReference
+				err := owner.Unmarshal(field)
+				meta.OwnerReferences = append(meta.OwnerReferences, owner)
+				return err
+			}
+			return nil
+		})
+		u.is(&meta)
+		return err
+	})
+	return u, err
+}
+
+// text reads an object that came as JSON.
+func text(data []byte) (runtime.Object, error) {
+	u := &user{}
+	if u.read(data); len(u.digests) == 0 {
+		return u, nil
+	}
+	var head metav1.PartialObjectMetadata
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fmt.Errorf("reading the metadata of an object: it does not have the form of one")
+	}
+	u.is(&head.ObjectMeta)
+	return u, nil
+}
+
+func (u *user) is(meta *metav1.ObjectMeta) {
+	u.name, u.uid = meta.Name, meta.UID
+	if owner := metav1.GetControllerOf(meta); owner != nil {
+		u.owner = owner.UID
+	}
+}
+
+// kind is one whose objects are read. template tells that Pods start from it today.
+type kind struct {
+	schema.GroupVersionResource
+	name     string
+	template bool
+}
+
+// kinds are in the order in which a name wanders: a workload, its revisions, its Pods. So one
+// that leaves the first while it is read is found in the next.
+func kinds() []kind {
+	of := func(gv schema.GroupVersion, resource, name string, template bool) kind {
+		return kind{gv.WithResource(resource), name, template}
+	}
+	return []kind{
+		of(appsv1.SchemeGroupVersion, "deployments", "Deployment", true),
+		of(appsv1.SchemeGroupVersion, "statefulsets", "StatefulSet", true),
+		of(appsv1.SchemeGroupVersion, "daemonsets", "DaemonSet", true),
+		of(batchv1.SchemeGroupVersion, "cronjobs", "CronJob", true),
+		of(batchv1.SchemeGroupVersion, "jobs", "Job", true),
+		of(appsv1.SchemeGroupVersion, "replicasets", "ReplicaSet", false),
+		of(appsv1.SchemeGroupVersion, "controllerrevisions", "ControllerRevision", false),
+		of(corev1.SchemeGroupVersion, "pods", "Pod", false),
+	}
+}
+
+// lists read names by LIST.
+type lists map[schema.GroupVersion]rest.Interface
+
+func newLists(config *rest.Config) (lists, error) {
+	clients := lists{}
+	for _, kind := range kinds() {
+		gv := kind.GroupVersion()
+		if clients[gv] != nil {
+			continue
+		}
+		client, err := follow.NewEither(config, gv, message, text)
+		if err != nil {
+			return nil, fmt.Errorf("making the client that lists %s: %w", kind.Resource, err)
+		}
+		clients[gv] = client
+	}
+	return clients, nil
+}
+
+const (
+	pageOf     = 250
+	pageWithin = 30 * time.Second
+)
+
+// names are the objects of a namespace that may name snapshots.
+type names struct {
+	users   []*user
+	digests map[string]bool
+}
+
+func (n *names) named(name string) bool { return n.digests[name[max(len(name)-digits, 0):]] }
+
+// in reads all names in a namespace, by consistent reads, or none.
+func (l lists) in(ctx context.Context, namespace string) (*names, error) {
+	found := &names{digests: map[string]bool{}}
+	for _, kind := range kinds() {
+		for next := ""; ; {
+			page, err := l.page(ctx, namespace, kind, next)
+			if err != nil {
+				return nil, fmt.Errorf("listing %s in namespace %q: %w", kind.Resource, namespace, err)
+			}
+			for i := range page.Items {
+				u, ok := page.Items[i].Object.(*user)
+				if !ok {
+					return nil, fmt.Errorf("listing %s in namespace %q: item %d is a %T", kind.Resource, namespace, i, page.Items[i].Object)
+				}
+				if len(u.digests) > 0 {
+					u.APIVersion, u.Kind = kind.GroupVersion().String(), kind.name
+					found.add(u)
+				}
+			}
+			if next = page.Continue; next == "" {
+				break
+			}
+		}
+	}
+	return found, nil
+}
+
+func (n *names) add(u *user) {
+	n.users = append(n.users, u)
+	for _, end := range u.digests {
+		n.digests[end] = true
+	}
+}
+
+func (l lists) page(ctx context.Context, namespace string, kind kind, next string) (*metav1.List, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageWithin)
+	defer cancel()
+	request := l[kind.GroupVersion()].Get().Namespace(namespace).Resource(kind.Resource).Param("limit", strconv.Itoa(pageOf))
+	if next != "" {
+		request = request.Param("continue", next)
+	}
+	answer, err := request.Do(ctx).Get()
+	if err != nil {
+		return nil, refusal.Plain(err)
+	}
+	list, ok := answer.(*metav1.List)
+	if !ok {
+		return nil, fmt.Errorf("the API server answered with a %T", answer)
+	}
+	return list, nil
+}

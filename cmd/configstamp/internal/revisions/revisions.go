@@ -1,0 +1,90 @@
+// Package revisions reads the revisions that the API server keeps of a workload: its
+// ReplicaSets, or its ControllerRevisions. Each question is one consistent LIST; nothing is
+// remembered.
+package revisions
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/configstamp/configstamp/internal/cache/follow"
+	"github.com/configstamp/configstamp/internal/refusal"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// parallel is how many LISTs are under way at once. Each may take some MiB.
+const parallel = 4
+
+// Client reads revisions.
+type Client struct {
+	rest  rest.Interface
+	slots chan struct{}
+}
+
+// revision is one as client-go hands it on.
+type revision struct {
+	metav1.PartialObjectMetadata
+	of *workload.Revision
+}
+
+// New makes a Client.
+func New(config *rest.Config) (*Client, error) {
+	client, err := follow.NewRaw(config, appsv1.SchemeGroupVersion, func(text []byte) (runtime.Object, error) {
+		read, err := workload.DecodeRevision(text)
+		if err != nil {
+			return nil, err
+		}
+		return &revision{of: read}, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading revisions: %w", err)
+	}
+	return &Client{rest: client, slots: make(chan struct{}, parallel)}, nil
+}
+
+// resource is where the revisions of a kind are kept, "" where nowhere.
+func resource(kind *workload.Kind) string {
+	switch kind.Resource + "." + kind.Group {
+	case "deployments.apps":
+		return "replicasets"
+	case "statefulsets.apps", "daemonsets.apps":
+		return "controllerrevisions"
+	}
+	return ""
+}
+
+// Of lists the revisions that a workload controls now. selector is its label selector.
+func (c *Client) Of(ctx context.Context, kind *workload.Kind, namespace, selector string, owner types.UID) ([]*workload.Revision, error) {
+	kept := resource(kind)
+	if kept == "" || owner == "" {
+		return nil, nil
+	}
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("listing %s of namespace %q: %w", kept, namespace, ctx.Err())
+	}
+	answer, err := c.rest.Get().Namespace(namespace).Resource(kept).
+		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, metav1.ParameterCodec).Do(ctx).Get()
+	if err != nil {
+		return nil, fmt.Errorf("listing %s of namespace %q: %w", kept, namespace, refusal.Plain(err))
+	}
+	list, ok := answer.(*metav1.List)
+	if !ok {
+		return nil, fmt.Errorf("listing %s of namespace %q: the API server answered with %T", kept, namespace, answer)
+	}
+	var found []*workload.Revision
+	for i := range list.Items {
+		if one, ok := list.Items[i].Object.(*revision); ok && one.of.Owner == owner {
+			found = append(found, one.of)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,101 @@
+package revisions
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+func kind(t *testing.T, resource string) *workload.Kind {
+	t.Helper()
+	for _, group := range []string{"apps", "batch"} {
+		if found, ok := workload.Builtin().Find(group, resource); ok {
+			return found
+		}
+	}
+	t.Fatal(resource)
+	return nil
+}
+
+// answering has a client ask a server that answers each LIST so.
+func answering(t *testing.T, status int, body string) (*Client, *[]string) {
+	t.Helper()
+	var asked []string
+	server := fakeapi.New(t)
+	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		asked = append(asked, r.URL.RequestURI())
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+		return true
+	}
+	client, err := New(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, &asked
+}
+
+func TestOf(t *testing.T) {
+	item := func(name, owner, template string) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"shop","ownerReferences":[{"kind":"Deployment","uid":%q,"controller":true}]},%s}`, name, owner, template)
+	}
+	for resource, want := range map[string]struct{ path, item string }{
+		"deployments":  {"replicasets", `"spec":{"template":{"spec":{"a":1}}}`},
+		"statefulsets": {"controllerrevisions", `"data":{"spec":{"template":{"$patch":"replace","spec":{"a":1}}}}`},
+		"daemonsets":   {"controllerrevisions", `"data":{"spec":{"template":{"spec":{"a":1}}}}`},
+	} {
+		t.Run(resource, func(t *testing.T) {
+			client, asked := answering(t, http.StatusOK, `{"apiVersion":"apps/v1","kind":"AnyList","metadata":{"resourceVersion":"7"},"items":[`+
+				item("one", "mine", want.item)+`,`+item("two", "other", want.item)+`,`+item("three", "mine", want.item)+`,{"metadata":{"name":"four"}}]}`)
+			found, err := client.Of(t.Context(), kind(t, resource), "shop", "app=web", "mine")
+			if err != nil || len(found) != 2 || found[0].Name != "one" || found[1].Name != "three" || string(found[1].Template.Spec) != `{"a":1}` {
+				t.Errorf("found %+v, %v", found, err)
+			}
+			if got := strings.Join(*asked, " "); got != "/apis/apps/v1/namespaces/shop/"+want.path+"?labelSelector=app%3Dweb" {
+				t.Errorf("asked %s", got)
+			}
+		})
+	}
+}
+
+func TestOf_AsksNothingOfOthers(t *testing.T) {
+	client, asked := answering(t, http.StatusOK, `{}`)
+	for resource, owner := range map[string]string{"cronjobs": "mine", "deployments": ""} {
+		if found, err := client.Of(t.Context(), kind(t, resource), "shop", "", types.UID(owner)); found != nil || err != nil {
+			t.Errorf("%s: %v, %v", resource, found, err)
+		}
+	}
+	if len(*asked) > 0 {
+		t.Errorf("asked %v", *asked)
+	}
+}
+
+func TestOf_FailsInPlainWords(t *testing.T) {
+	client, _ := answering(t, http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"the secret is swordfish"}`)
+	_, err := client.Of(t.Context(), kind(t, "deployments"), "shop", "", "mine")
+	if !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "swordfish") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestOf_WaitsForASlotNoLongerThanItMay(t *testing.T) {
+	client, asked := answering(t, http.StatusOK, `{}`)
+	for range parallel {
+		client.slots <- struct{}{}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := client.Of(ctx, kind(t, "deployments"), "shop", "", "mine"); err == nil || len(*asked) > 0 {
+		t.Errorf("error %v, asked %v", err, *asked)
+	}
+}

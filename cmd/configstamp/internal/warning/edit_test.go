@@ -1,0 +1,159 @@
+package warning
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/admission"
+)
+
+// What is read of an object is what package checksum makes of it.
+func TestContents(t *testing.T) {
+	object := configMap(map[string]string{"z": "", "plain": "a text", "escaped": "\"\\\n\t\u2028<&>\x00", "unicode": "ä€😀", "big": strings.Repeat("x\n", 1<<18)})
+	object.BinaryData = map[string][]byte{"a": {}, "bytes": {0, 1, 2, 255}, "big-bytes": bytes.Repeat([]byte{7, 0}, 1<<18)}
+	object.Annotations = map[string]string{"configstamp.dev/ignore-keys": "build-*", "reloader.stakater.com/match": "true", "team": "a"}
+	sealed := &corev1.Secret{ObjectMeta: object.ObjectMeta, Data: object.BinaryData, Type: corev1.SecretTypeOpaque}
+	for want, request := range map[*checksum.Content]any{checksum.ContentOfConfigMap(object): object, checksum.ContentOfSecret(sealed): sealed} {
+		edit, err := editOf(asks(t, request, nil), new(bytes.Buffer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !edit.Was.Equal(want) || edit.Is != nil {
+			t.Errorf("%T: %v %v, want %v", request, edit.Was, edit.Was.Policy, want.Policy)
+		}
+		for i := range want.Entries {
+			if edit.Was.Entries[i] != want.Entries[i] {
+				t.Errorf("%T: %s differs", request, want.Entries[i].Name)
+			}
+		}
+	}
+}
+
+// A name decides which of two edits differ, and the kind of a key.
+func TestEdits(t *testing.T) {
+	was := configMap(map[string]string{"a": "1"})
+	moved := configMap(nil)
+	moved.BinaryData = map[string][]byte{"a": []byte("1")}
+	says := was.DeepCopy()
+	says.Annotations = map[string]string{"configstamp.dev/ignore": "true"}
+	for about, c := range map[string]struct {
+		is   any
+		want bool
+	}{
+		"the same": {was, false}, "another value": {configMap(map[string]string{"a": "2"}), true}, "another key": {configMap(map[string]string{"b": "1"}), true},
+		"binary": {moved, true}, "it says something else of itself": {says, true}, "empty": {configMap(nil), true},
+	} {
+		edit, err := editOf(asks(t, was, c.is), new(bytes.Buffer))
+		if err != nil || (edit != nil) != c.want {
+			t.Errorf("%s: %v, %v", about, edit, err)
+		}
+	}
+}
+
+// Memory is bounded by bytes: keys take more than they are long.
+func TestManyKeys(t *testing.T) {
+	data := map[string]string{}
+	for n := range mostKeys {
+		data[fmt.Sprint(n)] = ""
+	}
+	if _, err := editOf(asks(t, configMap(data), nil), new(bytes.Buffer)); err != nil {
+		t.Error(err)
+	}
+	data["one-more"] = ""
+	if _, err := editOf(asks(t, configMap(data), nil), new(bytes.Buffer)); err == nil {
+		t.Error("it was read")
+	}
+}
+
+// go test ./cmd/configstamp/internal/warning -run '^$' -fuzz FuzzEdit -fuzztime 1m
+//
+// Whatever an object is, what is read of it is what a library reads, or nothing.
+func FuzzEdit(f *testing.F) {
+	f.Add([]byte(`{"metadata":{"name":"config","annotations":{"configstamp.dev/ignore":"true"}},"data":{"a":"1\n","b":"\ud83d\ude00"},"binaryData":{"c":"AAE="}}`), true)
+	f.Add([]byte(`{"metadata":{"name":"db"},"type":"Opaque","data":{"password":"c3dvcmRmaXNo"}}`), false)
+	f.Add([]byte(`{"metadata":{"name":"config"},"data":null,"binaryData":{}}`), true)
+	f.Fuzz(func(t *testing.T, text []byte, plain bool) {
+		var want *checksum.Content
+		var known error
+		var name string
+		kind := checksum.ConfigMap
+		if plain {
+			var object corev1.ConfigMap
+			known = json.Unmarshal(text, &object)
+			want, name = checksum.ContentOfConfigMap(&object), object.Name
+		} else {
+			var object corev1.Secret
+			kind, known = checksum.Secret, json.Unmarshal(text, &object)
+			want, name = checksum.ContentOfSecret(&object), object.Name
+		}
+		got, err := read(kind, text, new(bytes.Buffer))
+		if err != nil || known != nil || !utf8.Valid(text) || bytes.ContainsAny(text, "\ufffd") || odd(text) {
+			return // the API server never sends what only one of them reads
+		}
+		if got.Metadata.Name != name || !got.content().SameEntries(want) {
+			t.Errorf("%s: %v, want %v", text, got.content(), want)
+		}
+	})
+}
+
+// odd reports whether a text has what the two libraries read in two ways: names that come
+// twice, or in another case, and null for a value.
+func odd(text []byte) bool {
+	lower := bytes.ToLower(text)
+	for _, name := range []string{`data"`, `"metadata"`, `"name"`, `"type"`, `"annotations"`} {
+		if bytes.Count(lower, []byte(name)) != bytes.Count(text, []byte(name)) {
+			return true
+		}
+	}
+	return bytes.Contains(text, []byte("null")) || bytes.Contains(text, []byte(`\u`)) || twice(text)
+}
+
+func twice(text []byte) bool {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	seen := map[string]bool{}
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return false
+		}
+		if name, ok := token.(string); ok {
+			if seen[name] {
+				return true
+			}
+			seen[name] = true
+		}
+	}
+}
+
+// go test ./cmd/configstamp/internal/warning -run '^$' -fuzz FuzzReview -fuzztime 1m
+//
+// Whatever comes is no review, or is judged without a panic. (A goroutine, as ServeHTTP has
+// one, covers other code each time, which the fuzzer takes for news.)
+func FuzzReview(f *testing.F) {
+	object := configMap(map[string]string{"a": "1"})
+	f.Add(review(f, asks(f, object, configMap(map[string]string{"a": "2"}))))
+	f.Add(review(f, asks(f, object, nil)))
+	f.Add(review(f, asks(f, &corev1.Secret{ObjectMeta: object.ObjectMeta, Data: map[string][]byte{"a": {1}}}, nil)))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"DELETE","resource":{"resource":"secrets"},"oldObject":{"metadata":{"name":"a"},"data":{"a":"\\"}}}}`))
+	h, ctx := newHandler(&fate{answer: oneRolls}), silent(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, Path, bytes.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		request, _, err := admission.Read(httptest.NewRecorder(), r, new(bytes.Buffer))
+		if err != nil {
+			return
+		}
+		if said := h.judge(ctx, request); said.result == panicked || (said.result == warned) != (len(said.warnings) > 0) {
+			t.Errorf("%s: %q", said.result, said.warnings)
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package namespace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/cache/follow"
+	"github.com/configstamp/configstamp/internal/refusal"
+)
+
+// readEvery is how often Namespaces are read that cannot be watched.
+const readEvery = 30 * time.Second
+
+// readWithin bounds one read of a given Namespace; askWithin one for an admission,
+// which makes two at most and has to answer within three seconds (timeoutSeconds).
+const (
+	readWithin = 10 * time.Second
+	askWithin  = time.Second
+)
+
+// Store holds what Namespaces say. Its methods may be called at any time and
+// from anywhere, unless they say otherwise.
+type Store struct {
+	client   rest.Interface
+	given    []string
+	sink     *sink
+	onChange []func(namespace string)
+}
+
+// NewStore makes a Store; it is empty until Run. It watches all Namespaces, or
+// reads the given ones now and then: these are opted in, whatever they are
+// labelled, and where the right to read them is missing they have no policy.
+func NewStore(cfg *rest.Config, given []string) (*Store, error) {
+	s := &Store{given: given}
+	client, err := follow.NewProtobuf(cfg, corev1.SchemeGroupVersion, corev1.AddToScheme, s.condense)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that reads Namespaces: %w", err)
+	}
+	s.client, s.sink = client, newSink(s.changed)
+	for _, name := range given {
+		s.sink.known[name] = checksum.Namespace{OptedIn: true}
+	}
+	return s, nil
+}
+
+// OnChange has call called whenever a Namespace says something else than
+// before; after the initial fill, and not for the end of a Namespace. It must be
+// called before Run.
+func (s *Store) OnChange(call func(namespace string)) { s.onChange = append(s.onChange, call) }
+
+func (s *Store) changed(namespace string) {
+	for _, call := range s.onChange {
+		call(namespace)
+	}
+}
+
+// HasSynced reports whether the initial fill is complete.
+func (s *Store) HasSynced() bool { return s.sink.filled() }
+
+// LastProgress is when the API server last told anything of Namespaces, zero
+// until it has.
+func (s *Store) LastProgress() time.Time { return s.sink.Progress.Last() }
+
+// LastSign is when the watch of Namespaces last showed life, zero until it has: see
+// follow.Progress.Sign.
+func (s *Store) LastSign() time.Time { return s.sink.Progress.Sign() }
+
+// Get is what is known of a Namespace, from memory.
+func (s *Store) Get(namespace string) checksum.Namespace {
+	known, _ := s.sink.get(namespace)
+	return known
+}
+
+// Each calls yield, which must not use the Store, with each Namespace that is known.
+func (s *Store) Each(yield func(name string, says checksum.Namespace)) { s.sink.each(yield) }
+
+// Look is Get, but reads a Namespace that is not known yet.
+func (s *Store) Look(ctx context.Context, namespace string) (checksum.Namespace, error) {
+	if known, ok := s.sink.get(namespace); ok {
+		return known, nil
+	}
+	found, err := s.read(ctx, namespace, askWithin)
+	if err != nil {
+		return checksum.Namespace{}, err
+	}
+	return found.says, nil
+}
+
+// OptedIn asks the API server whether a Namespace is opted in.
+func (s *Store) OptedIn(ctx context.Context, namespace string) (bool, error) {
+	if slices.Contains(s.given, namespace) {
+		return true, nil
+	}
+	found, err := s.read(ctx, namespace, askWithin)
+	return err == nil && found.says.OptedIn, err
+}
+
+func (s *Store) read(ctx context.Context, namespace string, within time.Duration) (*named, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	obj, err := s.client.Get().Resource("namespaces").Name(namespace).Do(ctx).Get()
+	if err != nil {
+		return nil, fmt.Errorf("reading Namespace %s: %w", namespace, refusal.Plain(err))
+	}
+	found, ok := obj.(*named)
+	if !ok {
+		return nil, fmt.Errorf("reading Namespace %s: the server answered with %T", namespace, obj)
+	}
+	return found, nil
+}
+
+// Run watches until ctx ends. It must be called once.
+func (s *Store) Run(ctx context.Context) error {
+	if len(s.given) > 0 {
+		s.readGiven(ctx)
+		return nil
+	}
+	s.sink.Run(ctx, s.client)
+	return nil
+}
+
+// readGiven reads the given Namespaces until ctx ends. A Namespace is a resource
+// of the whole cluster, so that a Role within it gives the right to read it by
+// name, and none to watch.
+func (s *Store) readGiven(ctx context.Context) {
+	refused := map[string]bool{}
+	for {
+		s.sink.Progress.Asked(time.Now())
+		var reading sync.WaitGroup
+		found := make([]*named, len(s.given))
+		errs := make([]error, len(s.given))
+		for i, namespace := range s.given {
+			reading.Go(func() { found[i], errs[i] = s.read(ctx, namespace, readWithin) })
+		}
+		reading.Wait()
+		for i, namespace := range s.given {
+			if apierrors.IsForbidden(errs[i]) {
+				s.sink.Progress.Made(time.Now()) // there is no more to be known
+			}
+			switch err := errs[i]; {
+			case err == nil:
+				refused[namespace] = false
+				_ = s.sink.Update(found[i])
+			case ctx.Err() != nil:
+				return
+			case apierrors.IsForbidden(err) && !refused[namespace]:
+				refused[namespace] = true
+				klog.FromContext(ctx).Info("The policy of this Namespace is not known: a Role in it must allow configstamp to get it", "namespace", namespace)
+			case !apierrors.IsForbidden(err):
+				klog.FromContext(ctx).Info("This Namespace could not be read; its last known policy stays in force", "namespace", namespace, "reason", err.Error())
+			}
+		}
+		s.sink.full.Store(true)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(readEvery):
+		}
+	}
+}
+
+// named carries what a Namespace says through client-go's Reflector.
+type named struct {
+	metav1.PartialObjectMetadata
+	says checksum.Namespace
+}
+
+// DeepCopyObject implements runtime.Object; what was received never changes.
+func (n *named) DeepCopyObject() runtime.Object { return n }
+
+func (s *Store) condense(kind string, message []byte) (runtime.Object, error) {
+	if kind != "Namespace" {
+		return nil, fmt.Errorf("want a Namespace, not a %q", kind)
+	}
+	var namespace corev1.Namespace
+	if err := namespace.Unmarshal(message); err != nil {
+		return nil, fmt.Errorf("reading a Namespace: %w", err)
+	}
+	n := &named{
+		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, ResourceVersion: namespace.ResourceVersion}},
+		says:                  checksum.NamespaceOf(&namespace.ObjectMeta),
+	}
+	n.says.OptedIn = n.says.OptedIn || slices.Contains(s.given, namespace.Name)
+	return n, nil
+}

@@ -1,0 +1,67 @@
+package impact
+
+import (
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Workload is one that may use what is edited.
+type Workload struct {
+	Ref workload.Ref
+	// Served tells that it is opted in; else Why tells why not (checksum.Served).
+	Served bool
+	Why    checksum.Reason
+	// Policy is what counts for it, and what holds it: its own settings over those of its
+	// Namespace over the flags.
+	Policy checksum.Policy
+	// References are what its pod template names, joined or not. Without those that no
+	// container mounts, nothing is said of them.
+	References []checksum.Reference
+	// Unreadable tells that its pod template could not be read.
+	Unreadable bool
+	Records    checksum.Records
+	Status     workload.Status
+}
+
+// Edit is a source going from one content to another; nil is a source that does not exist.
+type Edit struct {
+	At      rollout.SourceRef
+	Was, Is *checksum.Content
+}
+
+// Question is what is to be foreseen.
+type Question struct {
+	// Edits are made at the same moment, Now.
+	Edits []Edit
+	Now   time.Time
+	// Workloads are those that may use what is edited.
+	Workloads []Workload
+	Limits    rollout.Limits
+	// CanRoll is how many workloads can roll in the whole cluster: the default budget is
+	// a share of them.
+	CanRoll int
+	// Ring is of the keys under which records were made, Content what sources hold that
+	// are not edited; both are those of a Supposed where nobody knows.
+	Ring    *checksum.Ring
+	Content func(rollout.SourceRef) *checksum.Content
+}
+
+// edit is the edit of a source, nil when it is not edited.
+func (q *Question) edit(at rollout.SourceRef) *Edit {
+	if i := slices.IndexFunc(q.Edits, func(e Edit) bool { return e.At == at }); i >= 0 {
+		return &q.Edits[i]
+	}
+	return nil
+}
+
+// content is what a source holds after the edits.
+func (q *Question) content(at rollout.SourceRef) *checksum.Content {
+	if e := q.edit(at); e != nil {
+		return e.Is
+	}
+	return q.Content(at)
+}
