@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,4 +78,12 @@ func viewers(t *testing.T, s *harness.Space) {
 	t.Helper()
 	s.Kubectl("create", "rolebinding", "viewers", "--clusterrole=view", "--group=viewers")
 	t.Cleanup(func() { s.TryKubectl("delete", "rolebinding", "viewers") })
+	s.Eventually("waiting until viewers may view", func() error {
+		for _, what := range []string{"configmaps", "events", "deployments.apps"} {
+			if got := s.TryKubectl("auth", "can-i", "list", what, "--as=somebody", "--as-group=viewers"); got.Code != 0 {
+				return fmt.Errorf("list %s: %s", what, got.Stdout)
+			}
+		}
+		return nil
+	})
 }
