@@ -37,11 +37,15 @@ func TestNearMiss_IsToldAtTheKeyboard(t *testing.T) {
 
 	tells := func(object, of string, values map[string]any, want ...string) {
 		t.Helper()
-		s.Warnings()
-		s.Patch(object, metadata(of, values))
-		if said := s.Warnings(); !slices.Equal(said, want) {
-			t.Errorf("%s of %s: %v: said %q, want %q", of, object, values, said, want)
-		}
+		// An API server tries a write with what its cache has first, and says what it said of that too.
+		s.Eventually(fmt.Sprintf("%s of %s: %v", of, object, values), func() error {
+			s.Warnings()
+			s.Patch(object, metadata(of, values))
+			if said := s.Warnings(); !slices.Equal(said, want) {
+				return fmt.Errorf("said %q, want %q", said, want)
+			}
+			return nil
+		})
 		undo := map[string]any{}
 		for key := range values {
 			undo[key] = nil
@@ -63,8 +67,9 @@ func TestNearMiss_IsToldAtTheKeyboard(t *testing.T) {
 	for i := range 500 {
 		many[fmt.Sprintf("configstamp.dev/many-%d", i)] = "x"
 	}
+	s.Warnings()
 	s.Patch("configmap/c", metadata("annotations", many))
-	if said := s.Warnings(); len(said) != 1 || !strings.HasSuffix(said[0], "…") || len(said[0]) > 600 {
+	if said := s.Warnings(); len(said) == 0 || !strings.HasSuffix(said[len(said)-1], "…") || len(said[len(said)-1]) > 600 {
 		t.Errorf("of many: %q", said)
 	}
 	many["configstamp.dev/one-more"] = "x"
