@@ -196,8 +196,8 @@ fuzz: ## Fuzz every target for FUZZ_SECONDS
 bench: ## Measure memory, CPU and time on an embedded Kubernetes, as e2e/bench/README.md says (BENCH_ARGS for more)
 	cd e2e/bench && go run . --out ../../dist/bench $(BENCH_ARGS)
 
-microbench: ## Benchmarks of the handler and the rules alone
-	go test -run '^$$' -bench . -benchmem ./checksum/... ./internal/... ./webhook/... ./controller/... ./cmd/...
+microbench: ## Benchmarks of the planner alone
+	go test -run '^$$' -bench . -benchmem ./internal/rollout
 
 cluster-up: ## An embedded Kubernetes to play with
 	@cd e2e/cluster && go run ./cmd/cluster up --name $(CLUSTER)

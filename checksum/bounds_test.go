@@ -11,7 +11,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -166,52 +165,5 @@ func TestMountsTogetherSelectWhatEachSelectsAlone(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// BenchmarkOrdinary is what an ordinary pod template costs: what the webhook makes
-// of it, and what the controller keeps.
-func BenchmarkOrdinary(b *testing.B) {
-	var spec corev1.PodSpec
-	raw := `
-initContainers:
-- {name: migrate, envFrom: [{secretRef: {name: db}}], volumeMounts: [{name: files, mountPath: /files}]}
-containers:
-- name: web
-  env:
-  - {name: A, valueFrom: {secretKeyRef: {name: db, key: user}}}
-  - {name: B, valueFrom: {secretKeyRef: {name: db, key: password}}}
-  - {name: C, valueFrom: {configMapKeyRef: {name: web, key: message}}}
-  envFrom: [{configMapRef: {name: common}}]
-  volumeMounts:
-  - {name: files, mountPath: /files}
-  - {name: nginx, mountPath: /etc/nginx.conf, subPath: nginx.conf}
-  - {name: nginx, mountPath: /etc/mime.types, subPath: mime.types}
-  - {name: tls, mountPath: /tls}
-- {name: proxy, volumeMounts: [{name: tls, mountPath: /tls}]}
-volumes:
-- {name: files, configMap: {name: files}}
-- {name: nginx, configMap: {name: nginx, items: [{key: conf, path: nginx.conf}, {key: types, path: mime.types}]}}
-- {name: tls, projected: {sources: [{secret: {name: tls}}, {configMap: {name: ca}}]}}
-imagePullSecrets: [{name: registry}]
-`
-	if err := yaml.UnmarshalStrict([]byte(raw), &spec); err != nil {
-		b.Fatal(err)
-	}
-	references := checksum.References(&spec)
-	joined := checksum.Joined(references)
-	for name, what := range map[string]func(){
-		"References":           func() { checksum.References(&spec) },
-		"Joined":               func() { checksum.Joined(references) },
-		"Selections":           func() { checksum.Selections(references, checksum.DefaultPolicy()) },
-		"Selections of joined": func() { checksum.Selections(joined, checksum.DefaultPolicy()) },
-		"Joined one":           func() { checksum.Joined(references[:1]) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				what()
-			}
-		})
 	}
 }

@@ -54,23 +54,3 @@ func TestAKeyKeepsItsMaterialWhenTheCallerReusesTheBuffer(t *testing.T) {
 		t.Error("clearing the caller's buffer changed the key")
 	}
 }
-
-func TestARingSignsWithItsFirstKeyAndFindsAll(t *testing.T) {
-	old, current := key(1), key(2)
-	ring := checksum.NewRing(current, old)
-	selection := selected(t, checksum.DefaultPolicy(), envFrom(message))
-	if value := ring.Digest(namespace, selection, text("a", "1")); !strings.HasPrefix(value, "v1:"+current.ID()+":all:") {
-		t.Errorf("signed as %s, want key %s", value, current.ID())
-	}
-	for _, k := range []checksum.Key{old, current} {
-		if found, ok := ring.Key(k.ID()); !ok || found.ID() != k.ID() {
-			t.Errorf("key %s is not found", k.ID())
-		}
-	}
-	if _, ok := ring.Key(key(3).ID()); ok {
-		t.Error("a key that is not in the ring is found")
-	}
-	if old.ID() == current.ID() {
-		t.Error("two keys have one id")
-	}
-}

@@ -1,14 +1,11 @@
 package checksum_test
 
 import (
-	"fmt"
 	"math"
 	"sort"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/configstamp/configstamp/checksum"
 )
@@ -105,24 +102,5 @@ func TestABaselineLeavesRoomForWhatTheDeploymentControllerAdds(t *testing.T) {
 	most := sort.Search(hardLimit, func(bytes int) bool { return !recorded(bytes) }) - 1
 	if total := most + sizeOfBaseline(baseline) + added; most <= 0 || total > hardLimit {
 		t.Errorf("a baseline is recorded beside %d bytes: a ReplicaSet gets %d, and %d fit", most, total, hardLimit)
-	}
-}
-
-// A workload may name so many sources that their stamps alone do not fit.
-func TestThousandsOfReferencesAreOversize(t *testing.T) {
-	var references []checksum.Reference
-	for i := range 3000 {
-		references = append(references, envFrom(checksum.Source{Kind: checksum.Secret, Name: fmt.Sprintf("a-name-of-some-length-that-ends-in-a-number-%d", i)}))
-	}
-	a := checksum.Admission{
-		Namespace: namespace, Create: true,
-		Selections: checksum.Selections(references, checksum.DefaultPolicy()),
-		Content:    func(checksum.Source) *checksum.Content { return text("a", "1") },
-	}
-	want := checksum.Decision{Outcome: checksum.TooLarge, Findings: []checksum.Finding{{Reason: checksum.TooLarge}}}
-	for _, a.Fresh = range []bool{true, false} { // so many are mostly not proven in time
-		if diff := cmp.Diff(want, checksum.Decide(ring, a)); diff != "" {
-			t.Errorf("proven fresh: %v\n%s", a.Fresh, diff)
-		}
 	}
 }

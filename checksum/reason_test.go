@@ -36,20 +36,3 @@ func TestEveryReasonIsComplete(t *testing.T) {
 		}
 	}
 }
-
-func TestFindingsAreSentences(t *testing.T) {
-	for i, row := range checksum.Reasons() {
-		finding := checksum.Finding{Reason: checksum.NoReason + 1 + checksum.Reason(i), Source: message, Key: "greeting", Text: "web"}
-		if sentence := finding.String(); strings.ContainsAny(sentence, "{}") || row.In&checksum.AdmissionReasons != 0 && len(sentence) > 200 {
-			t.Errorf("%s reads %q", finding.Reason, sentence)
-		}
-	}
-}
-
-// What one installation's finding holds is never taken for a word to replace.
-func TestFindingsReplaceOnce(t *testing.T) {
-	finding := checksum.Finding{Reason: checksum.UnreadableSetting, Source: message, Text: "{key}"}
-	if want := "configmap/web-message: {key}; nothing that uses it restarts until it is fixed"; finding.String() != want {
-		t.Errorf("it reads %q, want %q", finding, want)
-	}
-}

@@ -165,18 +165,3 @@ func TestFormatBaselineIsTheDocumentedJSON(t *testing.T) {
 		}
 	}
 }
-
-func TestParseSource(t *testing.T) {
-	for _, source := range []checksum.Source{message, password, vault, {Kind: checksum.Secret, Name: strings.Repeat("a", 253)}, {Kind: checksum.ConfigMap, Name: "a.b-c"}} {
-		if got, err := checksum.ParseSource(source.String()); err != nil || got != source {
-			t.Errorf("%s is read as %v, %v", source, got, err)
-		}
-	}
-	for _, text := range []string{"", "/", "configmap", "configmap/", "/a", "ConfigMap/a", "configmaps/a", "secret/A", "secret/a b", " secret/a", "secret/a/", "secret/a/b", "secret/-a", "secret/" + strings.Repeat("a", 254)} {
-		if got, err := checksum.ParseSource(text); err == nil {
-			t.Errorf("%q is read as %v", text, got)
-		} else if got != (checksum.Source{}) {
-			t.Errorf("%q gives %v beside an error", text, got)
-		}
-	}
-}

@@ -116,34 +116,3 @@ func TestAValueIsReadExactlyAsItIsWritten(t *testing.T) {
 		}
 	}
 }
-
-func TestUnknownKey(t *testing.T) {
-	selection := selected(t, checksum.DefaultPolicy(), envFrom(message))
-	known, lost := key(1), key(2)
-	ring := checksum.NewRing(known)
-	if id, unknown := ring.UnknownKey(checksum.NewRing(lost).Digest(namespace, selection, text())); !unknown || id != lost.ID() {
-		t.Errorf("a lost key: %q, %v", id, unknown)
-	}
-	if id, unknown := ring.UnknownKey(ring.Digest(namespace, selection, text())); unknown {
-		t.Errorf("a known key: %q is unknown", id)
-	}
-	if id, unknown := ring.UnknownKey(checksum.Absent); unknown {
-		t.Errorf("absent: %q is unknown", id)
-	}
-}
-
-func TestVerdictsHaveNames(t *testing.T) {
-	seen := map[string]bool{}
-	for v := checksum.True; v <= checksum.Unreported; v++ {
-		if name := v.String(); name == "unknown" || seen[name] {
-			t.Errorf("verdict %d is called %s", v, name)
-		} else {
-			seen[name] = true
-		}
-	}
-	for _, v := range []checksum.Verdict{-1, checksum.Unreported + 1} {
-		if v.String() != "unknown" {
-			t.Errorf("verdict %d is called %s", v, v)
-		}
-	}
-}

@@ -1,10 +1,6 @@
 package checksum_test
 
 import (
-	"os"
-	"os/exec"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -77,31 +73,6 @@ func TestWindows(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// The zone of the process, which the Go runtime reads from TZ once, says nothing
-// about a window. In the image there is none, and the runtime takes UTC for it.
-func TestAZoneIsReadWhateverTheLocalZoneIs(t *testing.T) {
-	others := slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "TZ=") })
-	for about, zone := range map[string][]string{"none": {"TZ="}, "UTC": {"TZ=UTC"}, "Europe/Berlin": {"TZ=Europe/Berlin"}, "unset": nil} {
-		t.Run(about, func(t *testing.T) {
-			again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^(TestTheZonesOfAWindow|TestWindows)$", "-test.count=1", "-test.v")
-			again.Env = append(slices.Clone(others), zone...)
-			output, err := again.CombinedOutput()
-			if err != nil || !strings.Contains(string(output), "--- PASS: TestTheZonesOfAWindow") {
-				t.Errorf("%v\n%s", err, output)
-			}
-		})
-	}
-}
-
-func TestTheZonesOfAWindow(t *testing.T) {
-	for zone, isOne := range map[string]bool{"UTC": true, "Europe/Berlin": true, "America/New_York": true, "Local": false, "local": false, "Berlin": false, "/etc/localtime": false} {
-		policy := checksum.DefaultPolicy().With(onWorkload("window", "22:00-04:00 "+zone))
-		if isOne != (len(policy.Faults) == 0) {
-			t.Errorf("where the local zone is called %s, %s: a zone is %v, faults: %v", time.Local, zone, isOne, policy.Faults)
-		}
 	}
 }
 

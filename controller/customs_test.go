@@ -103,7 +103,7 @@ func TestCustomKinds_OneThatNobodyTellsOfIsNotWaitedForLong(t *testing.T) {
 
 // machines is a world in which n workloads of a custom kind, as --workload gives it,
 // use one ConfigMap, all of them ready for weeks. Their status does not say which
-// generation it speaks of. Their controller looks a while after a patch, or never.
+// generation it speaks of. Their controller looks a while after a patch.
 func machines(t *testing.T, n int, condition string, looksAfter time.Duration) (*world, rollout.SourceRef) {
 	t.Helper()
 	w := newWorld(t)
@@ -116,7 +116,7 @@ func machines(t *testing.T, n int, condition string, looksAfter time.Duration) (
 	w.before = func() {
 		w.at(0, func() { // when the patch is stored
 			for _, user := range w.names {
-				if app := w.apps[user]; app.looked < app.rolls && looksAfter > 0 {
+				if app := w.apps[user]; app.looked < app.rolls {
 					w.at(looksAfter, func() {
 						app.looked = app.rolls
 						app.version++
@@ -159,25 +159,6 @@ func TestCustomKinds_NotHealthyBeforeTheirControllerHasLooked(t *testing.T) {
 		w.pass(time.Hour)
 		w.wantRolls(1, 0, 0, 0, 0)
 	})
-}
-
-// One whose status never changes is settled after --rollout-deadline, and proves
-// nothing: the next one goes, alone.
-func TestCustomKinds_WithoutAChangeOfStatusRollOneAtATime(t *testing.T) {
-	for _, condition := range []string{",rollout=Ready", ""} {
-		w, at := machines(t, 4, condition, 0)
-		w.edit(at, w.newContent())
-		w.pass(10 * time.Second)
-		for n := range 4 {
-			w.wantRolls(append(repeated(n+1, 1), repeated(3-n, 0)...)...)
-			w.pass(w.limits.RolloutDeadline)
-		}
-		w.wantHeard("ChangeHalted", 0)
-		w.wantHeard("RolloutFailed", 0)
-		if n := w.counts(); n != (rollout.Counts{}) {
-			t.Errorf("left over: %+v", n)
-		}
-	}
 }
 
 // A custom kind without a condition is settled at the first change of its status: one

@@ -31,29 +31,6 @@ func (w *world) healthyAgain(app *simulatedApp) {
 	w.at(5*time.Second, func() { app.version++; w.see(app.user) })
 }
 
-// A bad edit stops at one workload, and an undo brings that back to health. The others go on
-// waiting, under a new leader as well, and people are told why.
-func TestDeclined_AnUndoHoldsTheOthers(t *testing.T) {
-	w, at := fleet(t, 4)
-	first := w.apps[w.names[0]]
-	was := first.records
-	w.spoil(at)
-	w.pass(5 * time.Minute)
-	w.wantRolls(1, 0, 0, 0)
-	w.wantHeard("ChangeHalted", 1, "Deployment app-00 has failed with it")
-	w.undo(first, at, was)
-	w.pass(time.Hour)
-	w.wantRolls(1, 0, 0, 0)
-	w.lead()
-	w.pass(time.Hour)
-	w.wantRolls(1, 0, 0, 0)
-	w.wantHeard("ChangeHalted", 2, "the change stops, because an undo of Deployment app-00 declined its content. To take the content there too: kubectl configstamp accept deployment/app-00 -n shop. Workloads that wait", "configstamp.dev/resume=")
-	w.wantHeard("RolloutHalted", 6, "an undo of Deployment app-00 declined its content", "when somebody accepts the content there (kubectl configstamp accept)")
-	w.edit(at, w.newContent())
-	w.pass(20 * time.Minute)
-	w.wantRolls(2, 1, 1, 1)
-}
-
 // Somebody undoes a workload that has a good change, and accepts it later: meanwhile nobody
 // rolls, and then everybody.
 func TestDeclined_UntilSomebodyAccepts(t *testing.T) {

@@ -1,16 +1,10 @@
 package controller
 
 import (
-	"fmt"
-	"slices"
 	"testing"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/impact"
@@ -115,39 +109,6 @@ func TestForesee_NobodyTestsGuessesAtASecret(t *testing.T) {
 		if quiet := rolls["swordfish"] == 0; quiet != (kind == checksum.ConfigMap) || rolls["password"] != 2 {
 			t.Errorf("%s: %v", kind, rolls)
 		}
-	}
-}
-
-// What an admission of an edit costs, with 10,000 workloads in the index.
-func BenchmarkForesee(b *testing.B) {
-	cluster := newCluster(b)
-	for name, users := range map[string]int{"10": 10, "100": 100, "1000": 1000} {
-		cluster.write("used-by-"+name, map[string]string{"k": "old"})
-		b.Run(name, func(b *testing.B) {
-			c := newController(Options{Policy: cluster.policy, Settle: 2 * time.Second, Limits: rollout.Limits{Step: 1, RolloutDeadline: 10 * time.Minute}, Clock: clock.RealClock{}},
-				cluster, cluster, cluster, cluster, events.NewFakeRecorder(0), prometheus.NewRegistry())
-			for i := range 10_000 {
-				source := configMap("used-by-" + name)
-				if i >= users {
-					source = configMap(fmt.Sprintf("other-%d", i/10))
-				}
-				c.index.Told(workload.Ref{Kind: cluster.kind, Namespace: "shop", Name: fmt.Sprintf("app-%05d", i)}, stampedWorkload(cluster, source))
-			}
-			c.full.Store(true)
-			c.leads.Store(true)
-			edit := cluster.editOf("used-by-"+name, "new")
-			took := make([]time.Duration, 0, 1<<12)
-			b.ReportAllocs()
-			for b.Loop() {
-				began := time.Now()
-				if answer, _ := c.Foresee(edit); len(answer.Rolls) != users {
-					b.Fatal(len(answer.Rolls))
-				}
-				took = append(took, time.Since(began))
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
-		})
 	}
 }
 

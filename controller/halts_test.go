@@ -10,71 +10,6 @@ import (
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
-// That the workload which has failed cannot tell its health any more, as it is
-// scaled to nothing or paused, releases no halt; nor does what it rolls for then.
-func TestHalt_OutlastsAWorkloadThatIsScaledToZeroOrPaused(t *testing.T) {
-	other := configMap("other")
-	for sentence, then := range map[string]struct {
-		do    func(w *world, at rollout.SourceRef, app *simulatedApp)
-		rolls []int
-	}{
-		"and stays so": {func(*world, rollout.SourceRef, *simulatedApp) {}, []int{1, 0, 0, 0, 0}},
-		"another of its sources changes": {func(w *world, _ rollout.SourceRef, _ *simulatedApp) {
-			w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
-		}, []int{2, 0, 0, 0, 0}},
-		"another of its sources changes twice": {func(w *world, _ rollout.SourceRef, _ *simulatedApp) {
-			w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
-			w.pass(time.Minute)
-			w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
-		}, []int{3, 0, 0, 0, 0}},
-		"it comes back, and still fails": {func(w *world, _ rollout.SourceRef, app *simulatedApp) { w.mute(app, false) }, []int{1, 0, 0, 0, 0}},
-		"it comes back, and is well": {func(w *world, at rollout.SourceRef, app *simulatedApp) {
-			delete(w.bad, w.contents[at])
-			app.well = w.clock.Now()
-			w.mute(app, false)
-		}, []int{1, 1, 1, 1, 1}},
-		"it is deleted":       {func(w *world, _ rollout.SourceRef, app *simulatedApp) { w.remove(app.user) }, []int{1, 0, 0, 0}},
-		"somebody resumes":    {func(w *world, at rollout.SourceRef, _ *simulatedApp) { w.resume(at) }, []int{1, 1, 0, 0, 0}},
-		"the content is good": {func(w *world, at rollout.SourceRef, _ *simulatedApp) { w.edit(at, w.newContent()) }, []int{2, 1, 1, 1, 1}},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			w, at := fleet(t, 5, func(i int, app *simulatedApp) {
-				if i == 0 {
-					app.sources = append(app.sources, other)
-				}
-			})
-			w.spoil(at)
-			w.pass(5 * time.Minute)
-			app := w.apps[w.names[0]]
-			w.mute(app, true)
-			w.pass(20 * time.Minute)
-			w.wantRolls(1, 0, 0, 0, 0)
-			w.wantHeard("ChangeResumed", 0)
-			then.do(w, at, app)
-			w.pass(20 * time.Minute)
-			w.wantRolls(then.rolls...)
-		})
-	}
-}
-
-// Two sources have rolled together, and one of them is mended while the other workload
-// is ill: neither waits for the other for ever.
-func TestHalt_AnUnhealthyWorkloadKeepsNobodyFromFixingIt(t *testing.T) {
-	other := configMap("other")
-	w, at := fleet(t, 2, func(_ int, app *simulatedApp) { app.sources = append(app.sources, other) })
-	w.spoil(at)
-	w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
-	w.pass(5 * time.Minute)
-	w.wantRolls(1, 0)
-	ill := w.apps[w.names[1]]
-	ill.broken = true
-	ill.version++
-	w.see(ill.user)
-	w.edit(at, w.newContent())
-	w.pass(20 * time.Minute)
-	w.wantRolls(2, 1)
-}
-
 // mute scales a workload to nothing, or back.
 func (w *world) mute(app *simulatedApp, mute bool) {
 	app.mute, app.muted = mute, w.clock.Now()
@@ -208,42 +143,6 @@ func TestHalt_OutlastsWhatBecomesOfTheFailedWorkload(t *testing.T) {
 	}
 }
 
-// All are opted out for a while, so that nobody waits, and the one that has failed is
-// scaled to nothing in a way of which the API server notes no time.
-func TestHalt_OutlastsThatNobodyWaits(t *testing.T) {
-	for sentence, mended := range map[string]bool{"the bad content is still there": false, "it was mended meanwhile": true} {
-		t.Run(sentence, func(t *testing.T) {
-			w := newWorld(t)
-			at := w.fill(3)
-			w.spoil(at)
-			w.pass(5 * time.Minute)
-			w.wantRolls(1, 0, 0)
-			failed := w.apps[w.names[0]]
-			failed.mute = true
-			w.touch(failed)
-			w.pass(time.Minute)
-			w.optedOut = true
-			w.controller.NamespaceChanged("shop")
-			w.pass(10 * time.Minute)
-			if mended {
-				w.edit(at, w.newContent())
-			}
-			w.pass(time.Minute)
-			w.optedOut = false
-			w.controller.NamespaceChanged("shop")
-			w.pass(20 * time.Minute)
-			if mended {
-				w.wantRolls(2, 1, 1)
-				return
-			}
-			w.wantRolls(1, 0, 0)
-			w.resume(at)
-			w.pass(10 * time.Minute)
-			w.wantRolls(1, 1, 0)
-		})
-	}
-}
-
 // The workload that has failed becomes healthy without what the change brought: that
 // tells nothing of it.
 func TestHalt_OutlastsHealthWithoutTheChange(t *testing.T) {
@@ -303,68 +202,10 @@ func TestHalt_OutlastsHealthWithoutTheChange(t *testing.T) {
 	}
 }
 
-// One that is deleted halts nothing any more, though it is made again later.
-func TestHalt_EndsWithTheFailedWorkload(t *testing.T) {
-	w, at := fleet(t, 5)
-	w.spoil(at)
-	w.pass(5 * time.Minute)
-	app := w.apps[w.names[0]]
-	w.remake(app, settle+time.Minute)
-	w.wantHeard("ChangeResumed", 1)
-	w.wantRolls(1, 1, 0, 0, 0)
-	w.pass(20 * time.Minute)
-	w.wantRolls(1, 1, 0, 0, 0)
-}
-
 // condition is what the status says since some moment.
 func (a *simulatedApp) condition(kind, reason string, since time.Time) {
 	text := since.UTC().Format(time.RFC3339)
 	a.conditions = append(a.conditions, map[string]any{"type": kind, "status": "True", "reason": reason, "lastUpdateTime": text, "lastTransitionTime": text})
-}
-
-// Of several workloads that have failed each halts the change, whatever becomes of the
-// others, and people are told who does.
-func TestHalt_EachOfSeveralFailuresHalts(t *testing.T) {
-	for _, leaders := range []string{"one leader", "a new leader"} {
-		t.Run(leaders, func(t *testing.T) {
-			w := newWorld(t)
-			w.limits.Step = 2
-			at := w.fill(6)
-			w.spoil(at)
-			w.pass(5 * time.Minute)
-			w.wantRolls(1, 1, 0, 0, 0, 0)
-			w.wantHeard("ChangeHalted", 1, "Deployment app-00")
-			first, second := w.apps[w.names[0]], w.apps[w.names[1]]
-			for _, app := range []*simulatedApp{first, second} {
-				app.labels = map[string]string{checksum.InjectLabel: checksum.InjectDisabled}
-				w.touch(app)
-				w.pass(5 * time.Minute)
-			}
-			w.wantRolls(1, 1, 0, 0, 0, 0)
-			w.wantHeard("ChangeHalted", 1)
-			if leaders == "a new leader" {
-				w.lead()
-				w.pass(5 * time.Minute)
-			}
-			w.said = nil
-			first.well = w.clock.Now()
-			w.touch(first)
-			w.pass(5 * time.Minute)
-			w.wantRolls(1, 1, 0, 0, 0, 0)
-			w.wantHeard("ChangeHalted", 1, "Deployment app-01 has failed with it")
-			w.wantHeard("RolloutHalted", 4, "Deployment app-01 has failed with this change")
-			w.wantHeard("ChangeResumed", 0)
-			if n := w.counts(); n != (rollout.Counts{Halted: 1, Held: 4}) {
-				t.Errorf("the metrics tell %+v, want one halted change that holds four", n)
-			}
-			delete(w.bad, w.contents[at])
-			second.well = w.clock.Now()
-			w.touch(second)
-			w.pass(10 * time.Minute)
-			w.wantRolls(1, 1, 1, 1, 1, 1)
-			w.wantHeard("ChangeResumed", 1, "Deployment app-01")
-		})
-	}
 }
 
 // A new leader halts nothing for a workload that was scaled to nothing, or paused, when
@@ -415,42 +256,23 @@ func TestHalt_ANewLeaderBlamesNobodyForBeingScaledDown(t *testing.T) {
 	}
 }
 
-// A time to resume that is ahead releases nothing, now or later, and holds nothing
-// either; people are told of it once.
-func TestHalt_ATimeToResumeInTheFuture(t *testing.T) {
-	for _, leaders := range []string{"one leader", "a new leader"} {
-		t.Run(leaders, func(t *testing.T) {
-			w, at := fleet(t, 5)
-			w.resumeAt(at, w.clock.Now().Add(time.Hour))
-			w.pass(time.Minute)
-			policy := w.contents[at].Policy
-			bad := w.newContent()
-			bad.Policy, w.bad[bad] = policy, true // the annotation stands
-			w.edit(at, bad)
-			w.pass(10 * time.Minute)
-			w.wantRolls(1, 0, 0, 0, 0)
-			w.wantHeard("ChangeHalted", 1)
-			w.wantHeard("PolicyUnreadable", 1, "ConfigMap shared: configstamp.dev/resume", "more than a minute in the future")
-			if leaders == "a new leader" {
-				w.said = nil
-				w.lead()
-			}
-			w.pass(2 * time.Hour) // that time has come
-			w.wantRolls(1, 0, 0, 0, 0)
-			w.wantHeard("ChangeResumed", 0)
-			w.wantHeard("PolicyUnreadable", 1)
-			w.resume(at)
-			w.pass(10 * time.Minute)
-			w.wantRolls(1, 1, 0, 0, 0)
-			w.resumeAt(at, w.clock.Now().Add(time.Hour))
-			w.pass(10 * time.Minute)
-			w.wantHeard("PolicyUnreadable", 2)
-			good := w.newContent()
-			good.Policy = w.contents[at].Policy
-			w.edit(at, good)
-			w.pass(20 * time.Minute)
-			w.wantRolls(2, 2, 1, 1, 1)
-			w.wantAllTrue()
-		})
-	}
+// Of several workloads that have failed each halts the change, whatever becomes of the
+// others, and people are told who does.
+func TestHalt_EachOfSeveralFailuresHalts(t *testing.T) {
+	w := newWorld(t)
+	w.limits.Step = 2
+	at := w.fill(6)
+	w.spoil(at)
+	w.pass(5 * time.Minute)
+	w.wantRolls(1, 1, 0, 0, 0, 0)
+	w.wantHeard("ChangeHalted", 1, "Deployment app-00")
+	w.said = nil
+	first := w.apps[w.names[0]]
+	first.well = w.clock.Now()
+	w.touch(first)
+	w.pass(5 * time.Minute)
+	w.wantRolls(1, 1, 0, 0, 0, 0)
+	w.wantHeard("ChangeHalted", 1, "Deployment app-01 has failed with it")
+	w.wantHeard("RolloutHalted", 4, "Deployment app-01 has failed with this change")
+	w.wantHeard("ChangeResumed", 0)
 }

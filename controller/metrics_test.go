@@ -3,7 +3,6 @@ package controller
 import (
 	"errors"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -285,55 +284,17 @@ func TestMetrics_TheQueueTellsHowLongItsFirstHasWaited(t *testing.T) {
 	want(0)
 }
 
-func TestMetrics_AreWellNamed(t *testing.T) {
-	h := realTime(t, newCluster(t))
-	problems, err := testutil.GatherAndLint(h.scraped)
-	if err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v %v", problems, err)
-	}
-}
-
-func TestMetrics_EachSeriesIsThereFromTheStart(t *testing.T) {
-	h := newHouse(t, newCluster(t))
-	families, err := h.scraped.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	descs := make(chan *prometheus.Desc, 100)
-	h.scraped.Describe(descs)
-	close(descs)
-	described := map[string]bool{}
-	for desc := range descs {
-		described[desc.String()] = true
-	}
-	if len(families) != len(described) {
-		t.Errorf("%d metrics have values at the start, of %d", len(families), len(described))
-	}
-}
-
 func TestRun_TheWatchThatHasBeenSilentLongestCounts(t *testing.T) {
-	c := newCluster(t)
-	now := clock.RealClock{}
-	quiet, busy := &workloads{Clock: now}, &workloads{Clock: now}
-	h := realTime(t, c)
-	h.watches = []watch{{name: "quiet", store: quiet}, {name: "busy", store: busy}}
-	if !h.LastProgress().IsZero() {
-		t.Error("progress before any")
+	h := newHouse(t, newCluster(t))
+	quiet, busy := &workloads{Clock: clock.RealClock{}}, &workloads{Clock: clock.RealClock{}}
+	h.watches = []watch{{store: busy}, {store: quiet}}
+	for _, store := range []*workloads{quiet, busy} {
+		if !h.LastProgress().IsZero() {
+			t.Error("one of the watches has told nothing yet")
+		}
+		_ = store.Bookmark("1")
 	}
-	_ = quiet.Bookmark("1")
-	if !h.LastProgress().IsZero() {
-		t.Error("one of the watches has told nothing yet")
-	}
-	_ = busy.Bookmark("1")
-	last := h.LastProgress()
-	if !last.Equal(quiet.Progress.Last()) {
+	if last := h.LastProgress(); !last.Equal(quiet.Progress.Last()) {
 		t.Errorf("last progress %s, want that of the first", last)
-	}
-	_ = busy.Bookmark("2")
-	if !h.LastProgress().Equal(last) {
-		t.Error("the progress of one counts for the other")
-	}
-	if !slices.ContainsFunc(h.watches, func(w watch) bool { return w.store.Progress.Last().After(last) }) {
-		t.Error("a bookmark is no progress: the test shows nothing")
 	}
 }

@@ -77,10 +77,6 @@ func (all *several) name(installation string) {
 	}
 }
 
-func (all *several) uninstall(name string) {
-	all.sites = slices.DeleteFunc(all.sites, func(s *site) bool { return s.name == name })
-}
-
 // Ring implements Keys.
 func (s *site) Ring() *checksum.Ring { return s.keys }
 
@@ -284,7 +280,7 @@ func TestOthers_WhatAnInstallationLeftIsRecordedAnewOnce(t *testing.T) {
 	user, other := all.deploy("web", "c"), all.deploy("db", "c")
 	all.looks(1, time.Minute)
 	moved := all.install("new")
-	all.uninstall("old")
+	all.sites = all.sites[1:]
 	all.looks(1000, time.Minute)
 	if all.writes != 4 || all.rolls != 0 || all.keptBy(user) != "new" || all.keptBy(other) != "new" {
 		t.Errorf("%d writes, %d rolls, kept by %q and %q", all.writes, all.rolls, all.keptBy(user), all.keptBy(other))

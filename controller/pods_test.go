@@ -143,62 +143,6 @@ func TestRecord_DoesNotWaitForPods(t *testing.T) {
 	}
 }
 
-// A rollout that says "rolling" and does not change costs next to nothing.
-func TestPods_OfAnIdleRolloutAreSeldomListed(t *testing.T) {
-	w, at := fleet(t, 3, func(_ int, app *simulatedApp) { app.hangs = true })
-	w.edit(at, w.newContent())
-	w.pass(time.Hour)
-	w.wantRolls(1, 0, 0)
-	if w.lists > 12 {
-		t.Errorf("in its first hour its pods were listed %d times, want a handful", w.lists)
-	}
-	w.lists = 0
-	w.pass(6 * time.Hour)
-	if w.lists > 4 {
-		t.Errorf("in six hours more its pods were listed %d times", w.lists)
-	}
-}
-
-// Those of a good rollout are listed when it is done, and again after the soak.
-func TestPods_OfAGoodRolloutAreListedTwice(t *testing.T) {
-	w, at := fleet(t, 50)
-	w.edit(at, w.newContent())
-	w.pass(10 * time.Minute)
-	w.wantRolls(repeated(50, 1)...)
-	if w.lists > 2*50 {
-		t.Errorf("pods were listed %d times for 50 rollouts, want twice for each", w.lists)
-	}
-}
-
-// A change that is halted for days asks for nothing.
-func TestPods_OfAFailedRolloutAreSeldomListed(t *testing.T) {
-	w, at := fleet(t, 3)
-	w.spoil(at)
-	w.pass(time.Minute)
-	w.wantHeard("ChangeHalted", 1)
-	w.lists = 0
-	w.pass(24 * time.Hour)
-	if w.lists > 12 {
-		t.Errorf("in a day its pods were listed %d times", w.lists)
-	}
-}
-
-// All new pods crash while the status says "rolling" all the time: that is found
-// soon, and so it is of one that a new leader finds.
-func TestPods_CrashesAreFoundSoonThoughTheStatusSaysNothing(t *testing.T) {
-	for _, newLeader := range []bool{false, true} {
-		w, at := fleet(t, 3)
-		w.spoil(at)
-		w.pass(settle + time.Second)
-		if newLeader {
-			w.pass(w.limits.CrashDeadline / 2)
-			w.lead()
-		}
-		w.pass(w.limits.CrashDeadline + 8*time.Second)
-		w.wantHeard("RolloutFailed", 1, "CrashLoopBackOff")
-	}
-}
-
 // slowPages is an API server that has many pods, and takes a second for each page.
 type slowPages struct{ pages int }
 

@@ -182,11 +182,9 @@ func TestHalt_ABadChangeStopsAtOneWorkload(t *testing.T) {
 }
 
 // resume sets configstamp.dev/resume on a source, to now.
-func (w *world) resume(at rollout.SourceRef) { w.resumeAt(at, w.clock.Now()) }
-
-func (w *world) resumeAt(at rollout.SourceRef, before time.Time) {
+func (w *world) resume(at rollout.SourceRef) {
 	cm := &corev1.ConfigMap{}
-	cm.Annotations = map[string]string{"configstamp.dev/resume": before.Format(time.RFC3339)}
+	cm.Annotations = map[string]string{"configstamp.dev/resume": w.clock.Now().Format(time.RFC3339)}
 	content := &checksum.Content{Entries: w.contents[at].Entries, Policy: checksum.ContentOfConfigMap(cm).Policy}
 	content.Policy.ResumeWritten(w.clock.Now())
 	w.bad[content] = w.bad[w.contents[at]]
@@ -228,58 +226,6 @@ func TestTurns_WhoGoesFirst(t *testing.T) {
 	}
 }
 
-// What was not well before its turn goes last, and stops nothing; nor does what
-// cannot tell.
-func TestTurns_WhatMustNotBlock(t *testing.T) {
-	for sentence, prepare := range map[string]func(i int, app *simulatedApp){
-		"one that crashes for weeks":    func(i int, app *simulatedApp) { app.broken = i == 0 },
-		"all but one crash for weeks":   func(i int, app *simulatedApp) { app.broken = i != 2 },
-		"one that has no replicas":      func(i int, app *simulatedApp) { app.mute = i < 3 },
-		"one whose patches are refused": func(i int, app *simulatedApp) { app.refused = map[bool]int{true: 1 << 30}[i == 0] },
-		"one that is paused by a person": func(i int, app *simulatedApp) {
-			if i == 0 {
-				app.settings = map[string]string{"configstamp.dev/pause": "true"}
-			}
-		},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			w, at := fleet(t, 8, prepare)
-			w.edit(at, w.newContent())
-			w.pass(20 * time.Minute)
-			for i, n := range w.rolls() {
-				app := w.apps[w.names[i]]
-				if held := app.refused > 1 || app.settings != nil; !held && n != 1 {
-					t.Errorf("%s has rolled %d times, want once", app.user.Name, n)
-				}
-			}
-			w.wantHeard("ChangeHalted", 0)
-		})
-	}
-}
-
-// An edit in a small namespace does not wait for a large one, nor for one whose
-// sources are written all the time.
-func TestTurns_AnotherTenantIsNotKeptWaiting(t *testing.T) {
-	w, _ := fleet(t, 300, func(i int, app *simulatedApp) { app.sources = []checksum.Source{configMap(fmt.Sprintf("own-%d", i))} })
-	tenant := &simulatedApp{user: workload.Ref{Kind: w.kind, Namespace: "tenant", Name: "app"}, sources: []checksum.Source{configMap("own")}}
-	w.add(tenant)
-	w.see(tenant.user)
-	for _, user := range w.names[:300] {
-		w.edit(rollout.SourceRef{Namespace: "shop", Source: w.apps[user].sources[0]}, w.newContent())
-	}
-	w.pass(5 * time.Second)
-	if n := w.counts(); n.Unsettled != w.limits.UnsettledPerNamespace || n.Waiting == 0 {
-		t.Fatalf("the large namespace does not fill its share: %+v", n)
-	}
-	w.edit(rollout.SourceRef{Namespace: "tenant", Source: configMap("own")}, w.newContent())
-	w.pass(settle + time.Second)
-	if tenant.rolls != 1 {
-		t.Error("the small namespace waits for the large one")
-	}
-	w.pass(30 * time.Minute)
-	w.wantAllTrue()
-}
-
 func TestTell_PodsThatStartedWithWithdrawnContentAreNamed(t *testing.T) {
 	w, at := fleet(t, 3)
 	good := w.spoil(at)
@@ -302,19 +248,6 @@ func TestTurns_StepsOff(t *testing.T) {
 	w.spoil(at)
 	w.pass(10 * time.Second)
 	w.wantRolls(repeated(5, 1)...)
-}
-
-func TestRoll_ARefusedWorkloadIsTriedLessAndLess(t *testing.T) {
-	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
-	w.edit(at, w.newContent())
-	w.pass(10 * time.Minute)
-	if w.patches < 5 || w.patches > 30 {
-		t.Errorf("%d patches in ten minutes, want some 18", w.patches)
-	}
-	w.wantHeard("ReadmissionFailing", 1, "the API server refused: Forbidden (403)")
-	w.apps[w.names[0]].refused = 0
-	w.pass(2 * time.Minute)
-	w.wantAllTrue()
 }
 
 // A patch that was stored counts, whatever became of its answer, and whatever
@@ -368,85 +301,6 @@ func TestHalt_AnEditOfAnotherKeyReleasesNothing(t *testing.T) {
 	w.wantRolls(2, 1, 1, 1, 1)
 }
 
-// A change stays halted while the workload that has failed rolls for another reason.
-func TestHalt_OutlastsAnotherRollout(t *testing.T) {
-	other := configMap("other")
-	w, at := fleet(t, 5, func(i int, app *simulatedApp) {
-		if i == 0 {
-			app.sources = append(app.sources, other)
-		}
-	})
-	w.spoil(at)
-	w.pass(5 * time.Minute)
-	w.edit(rollout.SourceRef{Namespace: "shop", Source: other}, w.newContent())
-	w.pass(5 * time.Minute)
-	w.wantRolls(2, 0, 0, 0, 0)
-	w.wantHeard("ChangeHalted", 1)
-	w.wantHeard("ChangeResumed", 0)
-}
-
-// What holds a workload is told again when it had ended meanwhile, though the workload
-// has never rolled.
-func TestHeld_IsToldOfEachTime(t *testing.T) {
-	w, at := fleet(t, 8, func(i int, app *simulatedApp) {
-		app.settings = map[string]string{"configstamp.dev/order": strconv.Itoa(i)}
-	})
-	first, late := w.apps[w.names[0]], w.apps[w.names[7]]
-	said := func(reason string, want int) {
-		t.Helper()
-		got := 0
-		for _, event := range w.said {
-			if event.reason == reason && event.about == "Deployment app-07" {
-				got++
-			}
-		}
-		if got != want {
-			t.Errorf("%s was said %d times of the last one, want %d", reason, got, want)
-		}
-	}
-	w.spoil(at)
-	w.pass(2 * time.Minute)
-	said("RolloutHalted", 1)
-	w.said = nil
-	for i, paused := range []string{"true", "false", "true", "false"} {
-		late.settings["configstamp.dev/pause"] = paused
-		late.version++
-		w.see(late.user)
-		w.pass(time.Minute)
-		said("RolloutHeld", i/2+1)
-		said("RolloutHalted", 0) // it is the same halt
-	}
-	delete(w.bad, w.contents[at])
-	first.well = w.clock.Now()
-	first.version++
-	w.see(first.user)
-	w.pass(15 * time.Second)
-	w.wantHeard("ChangeResumed", 1)
-	w.spoil(at)
-	w.pass(2 * time.Minute)
-	w.wantRolls(2, 1, 1, 0, 0, 0, 0, 0)
-	said("RolloutHalted", 1)
-}
-
-// Those who come late find a change that has proven itself, at no cost.
-func TestHeld_ByASettingThatComesLate(t *testing.T) {
-	w, at := fleet(t, 40, func(i int, app *simulatedApp) {
-		if i >= 30 {
-			app.settings = map[string]string{"configstamp.dev/pause": "2026-07-01T01:00:00Z"}
-		}
-	})
-	w.edit(at, w.newContent())
-	w.pass(20 * time.Minute)
-	w.wantRolls(append(repeated(30, 1), repeated(10, 0)...)...)
-	w.lists = 0
-	w.until(time.Date(2026, 7, 1, 1, 1, 0, 0, time.UTC))
-	w.wantRolls(repeated(40, 1)...)
-	if w.lists > 10*10 {
-		t.Errorf("pods were listed %d times for ten rollouts", w.lists)
-	}
-	w.wantAllTrue()
-}
-
 // What is written between a turn and its patch counts.
 func TestTurns_ContentThatComesBetween(t *testing.T) {
 	w, at := fleet(t, 7)
@@ -489,4 +343,44 @@ func TestHalt_AProvenChangeThatFailsLater(t *testing.T) {
 	w.until(time.Date(2026, 7, 1, 2, 30, 0, 0, time.UTC))
 	w.wantRolls(1, 1, 1, 1, 0, 0, 0, 0)
 	w.wantHeard("ChangeHalted", 1)
+}
+
+// What holds a workload is told again when it had ended meanwhile, though the workload
+// has never rolled.
+func TestHeld_IsToldOfEachTime(t *testing.T) {
+	w, at := fleet(t, 8, func(i int, app *simulatedApp) {
+		app.settings = map[string]string{"configstamp.dev/order": strconv.Itoa(i)}
+	})
+	first, late := w.apps[w.names[0]], w.apps[w.names[7]]
+	said := func(reason string, want int) {
+		t.Helper()
+		got := 0
+		for _, event := range w.said {
+			if event.reason == reason && event.about == "Deployment app-07" {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%s was said %d times of the last one, want %d", reason, got, want)
+		}
+	}
+	w.spoil(at)
+	w.pass(2 * time.Minute)
+	said("RolloutHalted", 1)
+	w.said = nil
+	for i, paused := range []string{"true", "false", "true", "false"} {
+		late.settings["configstamp.dev/pause"] = paused
+		w.touch(late)
+		w.pass(time.Minute)
+		said("RolloutHeld", i/2+1)
+		said("RolloutHalted", 0) // it is the same halt
+	}
+	delete(w.bad, w.contents[at])
+	first.well = w.clock.Now()
+	w.touch(first)
+	w.pass(15 * time.Second)
+	w.spoil(at)
+	w.pass(2 * time.Minute)
+	w.wantRolls(2, 1, 1, 0, 0, 0, 0, 0)
+	said("RolloutHalted", 1)
 }

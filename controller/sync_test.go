@@ -456,20 +456,6 @@ func TestSync_ADenialByTheCodeOfWhatIsGone(t *testing.T) {
 	}
 }
 
-func TestTell_ABlockedRecordingOnce(t *testing.T) {
-	c := newCluster(t)
-	c.write("c", nil)
-	d := c.deploy("d", "c")
-	c.rider = "was here"
-	h := newHouse(t, c)
-	for range 3 {
-		h.mustSync(t, d)
-	}
-	if _, said := h.happened(); len(said) != 1 {
-		t.Errorf("events: %q, want a single one", said)
-	}
-}
-
 // Somebody opts out, and the API server knows before we do.
 func TestTell_ADenialAfterSomebodyOptedOutIsNoFailure(t *testing.T) {
 	for manner, prepare := range map[string]func(t *testing.T, c *cluster) *house{

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -118,51 +117,6 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A line of the log says which workload it is about, in JSON too: slog does not
-// ask a value how it wants to be logged.
-func TestTell_LogLinesNameTheWorkload(t *testing.T) {
-	var text bytes.Buffer
-	ctx := klog.NewContext(t.Context(), logr.FromSlogHandler(slog.NewJSONHandler(&text, nil)))
-	c := newCluster(t)
-	c.write("c", map[string]string{"k": "old"})
-	d := c.deploy("d", "c")
-	h := newHouse(t, c)
-	for range 2 { // a recording, then a roll
-		if _, err := h.sync(ctx, d); err != nil {
-			t.Fatal(err)
-		}
-		h.cluster.write("c", map[string]string{"k": "new"})
-		h.rest()
-	}
-	for _, message := range []string{"Recorded", "Rolling out"} {
-		if want := `"msg":"` + message + `","workload":"deployments.apps shop/d"`; !strings.Contains(text.String(), want) {
-			t.Errorf("there is no %s in\n%s", want, text.String())
-		}
-	}
-}
-
-// Of several sources people read as of several.
-func TestTell_SeveralSourcesAreMany(t *testing.T) {
-	c := newCluster(t)
-	d := c.deploy("d")
-	h := newHouse(t, c)
-	for _, test := range []struct {
-		sources []checksum.Source
-		want    []string
-	}{
-		{[]checksum.Source{configMap("a")}, []string{"configmap/a is recorded as it is now: this workload rolls out when it changes", "configmap/a was edited", "checksum of configmap/a cannot be"}},
-		{[]checksum.Source{configMap("a"), configMap("b")}, []string{"configmap/a and configmap/b are recorded as they are now: this workload rolls out when they change", "configmap/a and configmap/b were edited", "checksum of configmap/a and configmap/b cannot be"}},
-	} {
-		h.sayRecorded(d, h.index.Get(d), test.sources, test.sources, test.sources)
-		_, said := h.happened()
-		for i, want := range test.want {
-			if len(said) != 3 || !strings.Contains(said[i], want) {
-				t.Errorf("said %q, want %q", said, want)
-			}
-		}
 	}
 }
 

@@ -163,7 +163,6 @@ type simulatedApp struct {
 	mute       bool      // it has no replicas
 	refused    int       // patches yet to be refused
 	single     bool      // it has one replica
-	hangs      bool      // its new pods neither become ready nor crash
 	keyed      bool      // it reads one key of its first source
 	looked     int       // of a custom kind: for how many rolls its controller has changed the status
 	podStarted time.Time // when its pods started again, by themselves
@@ -177,8 +176,6 @@ type simulatedApp struct {
 	shares     bool  // its labels with a workload whose pods crash
 	conditions []any // of its status
 	unreadable bool  // its template is
-	// spec is its pod spec; nil: envFrom of its sources.
-	spec map[string]any
 }
 
 // inOneGoroutine is for tests at a simulated time, which do one thing after the other: the
@@ -343,7 +340,7 @@ func (w *world) rolled(app *simulatedApp) {
 		takes = time.Duration(2+w.random.IntN(20)) * time.Second
 	}
 	switch {
-	case bad || app.broken || app.mute || app.hangs:
+	case bad || app.broken || app.mute:
 	case w.flaky && w.random.IntN(25) == 0: // fails for a while by itself
 		app.well = now.Add(takes + time.Duration(w.random.IntN(900))*time.Second)
 	default:
@@ -456,15 +453,11 @@ func (w *world) body(app *simulatedApp) []byte {
 			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}, "looked": app.looked},
 		})
 	}
-	spec := map[string]any{"containers": containers}
-	if app.spec != nil {
-		spec = app.spec
-	}
 	return encoded(map[string]any{
 		"metadata": metadata,
 		"spec": map[string]any{"replicas": replicas, "paused": app.paused, "selector": map[string]any{"matchLabels": map[string]any{"app": app.user.Name}}, "template": map[string]any{
 			"metadata": map[string]any{"annotations": app.records.Stamps},
-			"spec":     spec,
+			"spec":     map[string]any{"containers": containers},
 		}},
 		"status": map[string]any{
 			"observedGeneration": app.rolls + 1, "conditions": app.conditions, "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": ready, "readyReplicas": ready,
@@ -544,7 +537,7 @@ func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.
 		}
 		return append(lost, pod), nil
 	}
-	if !app.hangs && (app.well.IsZero() || app.well.Sub(app.rolled) > time.Minute) {
+	if app.well.IsZero() || app.well.Sub(app.rolled) > time.Minute {
 		pod.Trouble = "container app: CrashLoopBackOff"
 	}
 	return append(lost, old, pod), nil

@@ -206,6 +206,15 @@ func TestPodsAreRestricted(t *testing.T) {
 					}
 				}
 			}
+			for _, container := range only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers { // and the garbage collector is told what it may take, in bytes
+				at := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == "CONFIGSTAMP_MEMORY_LIMIT" })
+				if at < 0 {
+					t.Fatalf("%s is told no limit", container.Name)
+				}
+				if told := container.Env[at].ValueFrom.ResourceFieldRef; told.ContainerName != container.Name || told.Resource != "limits.memory" || !told.Divisor.IsZero() {
+					t.Errorf("%s is told %v", container.Name, told)
+				}
+			}
 		})
 	}
 }
@@ -444,6 +453,19 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"hostNetwork=true,networkPolicy.enabled=true": "does nothing for Pods with hostNetwork",
 		"metrics.exposure=loopback,metrics.podMonitor.enabled=true":           "loopback cannot be scraped",
 		"metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true": "twice",
+		"impact.port=443":                      "/impact/port",
+		"impact.port=null":                     "give your values file instead",
+		"impact.port=8443":                     "webhook.port and impact.port are both 8443",
+		"impact.serviceAccounts={deployer}":    "/impact/serviceAccounts/0",
+		"impact.serviceAccounts={ci/'x}":       "/impact/serviceAccounts/0",
+		"hostNetwork=true,impact.port=10250":   "the kubelet's own port",
+		"impact.secrets=yes":                   "/impact/secrets",
+		"pins.enabled=yes":                     "/pins/enabled",
+		"pins.snapshots=-1":                    "/pins/snapshots",
+		"pins.grace=soon":                      "/pins/grace",
+		"pins.interval=0":                      "/pins/interval",
+		"policy.pin=yes":                       "/policy/pin",
+		"admissionPolicy.alsoOnSnapshots={a'}": "/admissionPolicy/alsoOnSnapshots/0",
 	} {
 		if _, complaint := template(t, values); !strings.Contains(complaint, want) {
 			t.Errorf("%s: %q, want something about %s", values, complaint, want)

@@ -132,23 +132,6 @@ func TestImpact_OffLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestImpact_WrongValuesAreRefusedByName(t *testing.T) {
-	t.Parallel()
-	for values, want := range map[string]string{
-		"impact.port=443":                    "/impact/port",
-		"impact.port=null":                   "give your values file instead",
-		"impact.port=8443":                   "webhook.port and impact.port are both 8443",
-		"impact.serviceAccounts={deployer}":  "/impact/serviceAccounts/0",
-		"impact.serviceAccounts={ci/'x}":     "/impact/serviceAccounts/0",
-		"hostNetwork=true,impact.port=10250": "the kubelet's own port",
-		"impact.secrets=yes":                 "/impact/secrets",
-	} {
-		if _, complaint := template(t, values); !strings.Contains(complaint, want) {
-			t.Errorf("%s: %q, want something about %s", values, complaint, want)
-		}
-	}
-}
-
 // granted are the verbs for a resource, by the namespace of the Role; "" is a ClusterRole's.
 // What helm test may read for its moment does not count.
 func granted(objects []runtime.Object, resource string) map[string][]string {

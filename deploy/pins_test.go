@@ -158,19 +158,3 @@ func TestPins_FlagsOfBothProcesses(t *testing.T) {
 		}
 	}
 }
-
-func TestPins_WrongValuesAreRefusedByName(t *testing.T) {
-	t.Parallel()
-	for values, want := range map[string]string{
-		"pins.enabled=yes":                     "/pins/enabled",
-		"pins.snapshots=-1":                    "/pins/snapshots",
-		"pins.grace=soon":                      "/pins/grace",
-		"pins.interval=0":                      "/pins/interval",
-		"policy.pin=yes":                       "/policy/pin",
-		"admissionPolicy.alsoOnSnapshots={a'}": "/admissionPolicy/alsoOnSnapshots/0",
-	} {
-		if _, complaint := template(t, values); !strings.Contains(complaint, want) {
-			t.Errorf("%s: %q, want something about %s", values, complaint, want)
-		}
-	}
-}

@@ -129,7 +129,8 @@ func own(r *admissionv1.AdmissionRequest) {
 	r.OldObject.Raw = r.Object.Raw
 }
 
-// An answer's warnings are bounded, and the last are cut off.
+// An answer's warnings are bounded, as the API server cuts them at 4 KiB in all: the last are
+// left out, and counted.
 func TestTheOutcomeIsAmongTheWarningsThatAreSent(t *testing.T) {
 	c, _ := readCase(t, "testdata/cases/rolling-held.yaml")
 	c.DryRun = true
@@ -143,6 +144,9 @@ func TestTheOutcomeIsAmongTheWarningsThatAreSent(t *testing.T) {
 	answer := admit(silent(t), t, c.handler(t), request)
 	if codes := told(answer.Warnings); len(answer.Warnings) != maxWarnings+1 || !slices.Equal(codes, []string{"missing"}) {
 		t.Errorf("%d warnings, of them outcomes %q", len(answer.Warnings), codes)
+	}
+	if size, last := len(strings.Join(answer.Warnings, "")), answer.Warnings[maxWarnings]; size > 4<<10 || !strings.HasSuffix(last, " more") {
+		t.Errorf("%d bytes, the last is %q", size, last)
 	}
 }
 

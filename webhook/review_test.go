@@ -14,7 +14,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/admission"
 )
 
@@ -149,51 +148,6 @@ func TestLargeObject(t *testing.T) {
 	}
 }
 
-// TestWhateverGoesWrongIsAllowed: the request passes unchanged, the user is
-// told, and a metric counts it.
-func TestWhateverGoesWrongIsAllowed(t *testing.T) {
-	for name, spoil := range map[string]func(*Handler){
-		"the sources panic":        (&cluster{panics: "boom"}).serve,
-		"the sources panic on nil": func(h *Handler) { h.Sources, h.People, h.Own = nil, nil, nil },
-		"there is no key":          func(h *Handler) { h.Keys = &keyring{none: true} },
-		"memory is not full yet":   (&cluster{unproven: errUnproven, unknown: errUnproven}).serve,
-	} {
-		t.Run(name, func(t *testing.T) {
-			handler, request := caseRequest(t, "create-deployment")
-			spoil(handler)
-			response := admit(silent(t), t, handler, request)
-			if response.Patch != nil || len(response.Warnings) != 1 || !strings.HasPrefix(response.Warnings[0], "configstamp: ") {
-				t.Errorf("patch %s, warnings %q", response.Patch, response.Warnings)
-			}
-			n := 0.0
-			for _, reason := range []checksum.Reason{checksum.NoDigestKey, checksum.SourcesUnknown, checksum.Panicked} {
-				n += testutil.ToFloat64(handler.Metrics.admissions.WithLabelValues("CREATE", "failed", reason.String()))
-			}
-			if n != 1 {
-				t.Errorf("counted %v times as failed", n)
-			}
-		})
-	}
-}
-
-// TestManyWarnings: the API server cuts warnings at 4 KiB in all; the user is
-// told how many more there are.
-func TestManyWarnings(t *testing.T) {
-	handler, request := caseRequest(t, "create-deployment")
-	var sources []string
-	for i := range 100 {
-		sources = append(sources, fmt.Sprintf(`{"configMapRef":{"name":"missing-%d"}}`, i))
-	}
-	request.Object.Raw = fmt.Appendf(nil, `{"metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[{"envFrom":[%s]}]}}}}`, strings.Join(sources, ","))
-	response := admit(silent(t), t, handler, request)
-	if size := len(strings.Join(response.Warnings, "")); size > 4<<10 {
-		t.Errorf("warnings of %d bytes", size)
-	}
-	if last := response.Warnings[len(response.Warnings)-1]; last != fmt.Sprintf("configstamp: and %d more", 100-maxWarnings) {
-		t.Errorf("the last warning is %q", last)
-	}
-}
-
 // TestNothingLeaks: neither the answer nor the log, at any verbosity, holds
 // what a source or a plain environment variable holds, and the log holds no
 // digests, whatever goes wrong.
@@ -256,19 +210,6 @@ func replace(r *admissionv1.AdmissionRequest, from, to string) {
 		panic("no " + from + " in " + string(r.Object.Raw))
 	}
 	r.Object.Raw = bytes.Replace(r.Object.Raw, []byte(from), []byte(to), 1)
-}
-
-// TestLogSaysWhere: of a panic the log tells its type and place.
-func TestLogSaysWhere(t *testing.T) {
-	handler, request := caseRequest(t, "create-deployment")
-	(&cluster{panics: "boom"}).serve(handler)
-	ctx, output := captured(t)
-	handler.Admit(ctx, request)
-	for _, want := range []string{"panic=\"string\"", "(*cluster).Fresh", "(*Handler).look"} {
-		if !strings.Contains(output.String(), want) {
-			t.Errorf("no %s in %s", want, output)
-		}
-	}
 }
 
 // TestFreshnessIsCounted: an operator sees how often it cannot be proven.

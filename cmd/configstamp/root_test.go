@@ -17,35 +17,6 @@ func execute(t *testing.T, args ...string) (string, error) {
 	return printed.String(), err
 }
 
-func TestVersion(t *testing.T) {
-	printed, err := execute(t, "version")
-	if err != nil || !strings.HasPrefix(printed, "configstamp "+version) {
-		t.Errorf("version: %q, %v", printed, err)
-	}
-}
-
-func TestHelpNamesEachFlagsEnvironmentVariable(t *testing.T) {
-	for _, command := range rootCommand().Commands() {
-		if command.Name() == "version" {
-			continue
-		}
-		help, err := execute(t, command.Name(), "--help")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(help) {
-			name, _, isFlag := strings.Cut(strings.TrimSpace(line), " ")
-			if name = strings.TrimPrefix(name, "--"); !isFlag || !strings.HasPrefix(strings.TrimSpace(line), "--") {
-				continue
-			}
-			variable := "[$CONFIGSTAMP_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "]"
-			if !strings.Contains(line, variable) {
-				t.Errorf("%s --help: %q lacks %s", command.Name(), strings.TrimSpace(line), variable)
-			}
-		}
-	}
-}
-
 func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		args        []string

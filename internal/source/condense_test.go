@@ -244,31 +244,3 @@ func TestCondensingTellsNothingOfWhatIsMalformed(t *testing.T) {
 		t.Error("a Pod is condensed")
 	}
 }
-
-// BenchmarkCondense is of a Secret of 20 KiB, as an API server sends it.
-func BenchmarkCondense(b *testing.B) {
-	fields := metav1.NewFieldsV1(`{"f:data":{".":{},"f:tls.crt":{},"f:tls.key":{}},"f:type":{}}`)
-	message := wireOf(b, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", ResourceVersion: "123456", UID: "0f5f5a7e-5d5b-4d33-8cf3-6d0b8cb1a9a1", CreationTimestamp: metav1.Now(),
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Update", APIVersion: "v1", Time: &metav1.Time{Time: time.Now()}, FieldsType: "FieldsV1", FieldsV1: fields}}},
-		Data: map[string][]byte{"tls.crt": make([]byte, 10<<10), "tls.key": make([]byte, 10<<10)},
-		Type: corev1.SecretTypeTLS,
-	})
-	b.Run("wire", func(b *testing.B) {
-		c := condenserAtNoon()
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := c.condense("Secret", message); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("typed", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := typed("Secret", message); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}

@@ -3,8 +3,6 @@ package source
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -144,42 +142,4 @@ func TestInternerIsBounded(t *testing.T) {
 	if len(i.texts) > internedNames {
 		t.Errorf("%d texts", len(i.texts))
 	}
-}
-
-// BenchmarkMemory measures the heap that 100,000 sources of three keys in 1,000
-// namespaces take: go test -bench Memory -benchtime 1x
-func BenchmarkMemory(b *testing.B) {
-	const sources, namespaces = 100_000, 1_000
-	for b.Loop() {
-		before := heap()
-		c := &condenser{}
-		s := newSink(checksum.Secret, clock.RealClock{}, nil)
-		items := make([]any, 0, sources)
-		for i := range sources {
-			content := contentOf(map[string]string{"tls.crt": strconv.Itoa(i), "tls.key": "k" + strconv.Itoa(i), "ca.crt": "ca"})
-			for j := range content.Entries {
-				content.Entries[j].Name = c.names.intern([]byte(content.Entries[j].Name))
-			}
-			items = append(items, c.object(&metadata{
-				namespace:       fmt.Appendf(nil, "team-%d", i%namespaces),
-				name:            fmt.Appendf(nil, "web-frontend-certificate-%d", i),
-				resourceVersion: fmt.Append(nil, 10_000_000+i),
-			}, content))
-		}
-		_ = s.Replace(slices.Clip(items), "20000000")
-		clear(items)
-		b.ReportMetric(float64(heap()-before)/(1<<20), "MiB-heap")
-		if s.len() != sources {
-			b.Fatalf("%d sources", s.len())
-		}
-		runtime.KeepAlive(s)
-	}
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

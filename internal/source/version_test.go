@@ -18,34 +18,6 @@ func newVersionReader(t *testing.T, server *fakeapi.Server) *reader {
 	return newReader(store.client)
 }
 
-func TestVersionIsWhatTheServerHoldsNow(t *testing.T) {
-	server := fakeapi.New(t)
-	r := newVersionReader(t, server)
-	if version, err := r.version(t.Context(), "shop", web); version != "" || err != nil {
-		t.Errorf("not there: %q, %v", version, err)
-	}
-	for range 3 {
-		want := server.Put("configmaps", configMap("shop", "web", map[string]string{"a": "1"}))
-		if version, err := r.version(t.Context(), "shop", web); version != want || err != nil {
-			t.Errorf("%q, %v, want %q", version, err, want)
-		}
-	}
-	server.Put("secrets", secret("shop", "token", "hunter2"))
-	want := server.Put("secrets", secret("shop", "token", "hunter3"))
-	if version, err := r.version(t.Context(), "shop", token); version != want || err != nil {
-		t.Errorf("%q, %v, want %q", version, err, want)
-	}
-	if version, err := r.version(t.Context(), "bank", token); version != "" || err != nil {
-		t.Errorf("in another namespace: %q, %v", version, err)
-	}
-	if requests := server.Requests(); len(requests) != 6 || requests[4] != "GET /api/v1/namespaces/shop/secrets/token" {
-		t.Errorf("not one consistent read each: %v", requests)
-	}
-	if connections := server.Connections(); connections != 1 {
-		t.Errorf("%d connections, want one that is kept", connections)
-	}
-}
-
 // answers are what may come instead of an object. Only the last is the API server's word
 // that the object does not exist.
 func TestVersionTakesNobodysWordButTheAPIServers(t *testing.T) {
@@ -94,33 +66,6 @@ func TestVersionTakesNobodysWordButTheAPIServers(t *testing.T) {
 				t.Errorf("%v is of another reason", err)
 			}
 		})
-	}
-}
-
-func TestVersionsOfAll(t *testing.T) {
-	server := fakeapi.New(t)
-	want := map[string]string{}
-	for i := range firstPage + largestPage + 1 {
-		name := fmt.Sprint("web-", i)
-		want[name] = server.Put("configmaps", configMap("shop", name, nil))
-	}
-	server.Put("configmaps", configMap("other", "web", nil))
-	server.Put("secrets", secret("shop", "token", "x"))
-	r := newVersionReader(t, server)
-	got, err := r.versions(t.Context(), "shop", checksum.ConfigMap)
-	if err != nil || len(got) != len(want) {
-		t.Fatalf("%d of %d, %v", len(got), len(want), err)
-	}
-	for name := range want {
-		if got[name] != want[name] {
-			t.Errorf("%s: %q, want %q", name, got[name], want[name])
-		}
-	}
-	if requests := server.Requests(); len(requests) != 3 || strings.Contains(fmt.Sprint(requests), "resourceVersion") {
-		t.Errorf("not three pages of one consistent read: %v", requests)
-	}
-	if got, err := r.versions(t.Context(), "bank", checksum.ConfigMap); len(got) > 0 || err != nil {
-		t.Errorf("of an empty namespace: %v, %v", got, err)
 	}
 }
 

@@ -79,44 +79,6 @@ func TestDecodeReadsEachBuiltinKind(t *testing.T) {
 	}
 }
 
-func TestTheTable(t *testing.T) {
-	type row struct {
-		Resource, GVK string
-		CreateOnly    bool
-	}
-	want := []row{
-		{"deployments.apps", "apps/v1, Kind=Deployment", false},
-		{"statefulsets.apps", "apps/v1, Kind=StatefulSet", false},
-		{"daemonsets.apps", "apps/v1, Kind=DaemonSet", false},
-		{"cronjobs.batch", "batch/v1, Kind=CronJob", false},
-		{"jobs.batch", "batch/v1, Kind=Job", true},
-		{"replicasets.apps", "apps/v1, Kind=ReplicaSet", true},
-		{"replicationcontrollers", "/v1, Kind=ReplicationController", true},
-		{"pods", "/v1, Kind=Pod", true},
-	}
-	var got, readmitted []row
-	for _, kind := range workload.Builtin() {
-		got = append(got, row{kind.String(), kind.GroupVersionKind().String(), kind.CreateOnly})
-		if found, ok := workload.Builtin().Find(kind.Group, kind.Resource); !ok || found.Name != kind.Name {
-			t.Errorf("%s is found as %v", kind, found)
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table differs (-want +got):\n%s", diff)
-	}
-	for _, kind := range workload.Builtin().Readmitted() {
-		readmitted = append(readmitted, row{kind.String(), kind.GroupVersionKind().String(), kind.CreateOnly})
-	}
-	if diff := cmp.Diff(want[:4], readmitted); diff != "" {
-		t.Errorf("those that are re-admitted differ (-want +got):\n%s", diff)
-	}
-	for _, other := range [][2]string{{"", "deployments"}, {"apps", "pods"}, {"apps", "deployments/scale"}, {"Apps", "deployments"}} {
-		if kind, ok := workload.Builtin().Find(other[0], other[1]); ok {
-			t.Errorf("%v is found as %v", other, kind)
-		}
-	}
-}
-
 func TestDecodeToleratesWhatIsMissing(t *testing.T) {
 	deployment, cronJob, pod := kindNamed(t, "Deployment"), kindNamed(t, "CronJob"), kindNamed(t, "Pod")
 	for about, c := range map[string]struct {

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -262,69 +261,4 @@ func FuzzMessage(f *testing.F) {
 			}
 		}
 	})
-}
-
-// BenchmarkRead reads a Deployment as the controller's watch does, of about the size
-// that is named in JSON, most of it managedFields and plain variables.
-func BenchmarkRead(b *testing.B) {
-	kind := workload.Builtin()[0]
-	for _, kib := range []int{4, 20} {
-		d := &appsv1.Deployment{}
-		text := largeDeployment(kib << 10)
-		if err := json.Unmarshal(text, d); err != nil {
-			b.Fatal(err)
-		}
-		message := messageOf(b, d)
-		for name, form := range map[string]struct {
-			workload.Reader
-			data []byte
-		}{"JSON": {kind, text}, "protobuf": {kind.Protobuf(), message}} {
-			b.Run(fmt.Sprintf("%s/%dKiB", name, kib), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					object, err := form.Decode(form.data)
-					if err != nil {
-						b.Fatal(err)
-					}
-					if _, err := object.References(); err != nil {
-						b.Fatal(err)
-					}
-					if _, err := form.Status(form.data); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(len(form.data)), "received-B")
-			})
-		}
-	}
-}
-
-// largeDeployment is one as the API server writes it.
-func largeDeployment(size int) []byte {
-	env := func(n int) string {
-		var all strings.Builder
-		for i := range n {
-			fmt.Fprintf(&all, `{"name":"VARIABLE_%d","value":"some value of ordinary length %d"},`, i, i)
-		}
-		return all.String()
-	}
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Format(time.RFC3339)
-	write := func(n int) []byte {
-		var owned strings.Builder
-		for i := range n {
-			fmt.Fprintf(&owned, `"k:{\"name\":\"VARIABLE_%d\"}":{".":{},"f:name":{},"f:value":{}},`, i)
-		}
-		return fmt.Appendf(nil, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"shop","uid":"0d3a6f0e-8d0e-4b8c-9a3f-1c2b3d4e5f60","resourceVersion":"123456","generation":3,"creationTimestamp":%[1]q,
-"labels":{"app":"web"},"annotations":{"configstamp.dev/stamp":"x","deployment.kubernetes.io/revision":"3"},"managedFields":[{"manager":"kubectl","operation":"Update","apiVersion":"apps/v1","time":%[1]q,"fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:env":{%[3]s".":{}}}}}]},
-"spec":{"replicas":3,"selector":{"matchLabels":{"app":"web"}},"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%%","maxSurge":"25%%"}},"template":{"metadata":{"labels":{"app":"web"},"annotations":{"configmap.configstamp.dev/web":"v1:0123456789abcdef"}},
-"spec":{"volumes":[{"name":"c","configMap":{"name":"web","defaultMode":420}},{"name":"d","emptyDir":{}}],"containers":[{"name":"web","image":"example.com/web:1","resources":{"limits":{"cpu":"1","memory":"1Gi"}},"livenessProbe":{"httpGet":{"path":"/","port":8080,"scheme":"HTTP"},"timeoutSeconds":1,"periodSeconds":10},
-"envFrom":[{"secretRef":{"name":"db"}}],"env":[%[2]s{"name":"KEY","valueFrom":{"configMapKeyRef":{"name":"web","key":"k"}}}],"volumeMounts":[{"name":"c","mountPath":"/etc/c"},{"name":"d","mountPath":"/tmp"}],"terminationMessagePath":"/dev/termination-log","imagePullPolicy":"IfNotPresent"}],"restartPolicy":"Always","dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler"}}},
-"status":{"observedGeneration":3,"replicas":3,"updatedReplicas":3,"readyReplicas":3,"availableReplicas":3,"conditions":[{"type":"Available","status":"True","lastUpdateTime":%[1]q,"lastTransitionTime":%[1]q,"reason":"MinimumReplicasAvailable","message":"Deployment has minimum availability."},
-{"type":"Progressing","status":"True","lastUpdateTime":%[1]q,"lastTransitionTime":%[1]q,"reason":"NewReplicaSetAvailable","message":"ReplicaSet has successfully progressed."}]}}`, at, env(n), owned.String())
-	}
-	n := 0
-	for len(write(n)) < size {
-		n++
-	}
-	return bytes.ReplaceAll(write(n), []byte("\n"), nil)
 }

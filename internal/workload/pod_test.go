@@ -133,13 +133,6 @@ func TestPods(t *testing.T) {
 	}
 }
 
-func TestPodsOfAnEmptyList(t *testing.T) {
-	pods, next, err := workload.Pods(jsonOf(t, corev1.PodList{}))
-	if len(pods) != 0 || next != "" || err != nil {
-		t.Errorf("%v, %q, %v", pods, next, err)
-	}
-}
-
 func TestUnreadablePods(t *testing.T) {
 	for about, raw := range map[string]string{
 		"nothing":            ``,

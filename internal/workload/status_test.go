@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -386,18 +385,6 @@ func TestWhichStatusSaysWhatItSpeaksOf(t *testing.T) {
 				t.Errorf("%x; %x with other metadata, %x with another status", was, same, other)
 			}
 		})
-	}
-}
-
-func TestStatusesAreSmall(t *testing.T) {
-	if size := unsafe.Sizeof(workload.Status{}); size > 120 {
-		t.Errorf("%d bytes for each workload", size)
-	}
-	raw := jsonOf(t, deployment(0))
-	first, _ := kindNamed(t, "Deployment").Status(raw)
-	second, _ := kindNamed(t, "Deployment").Status(raw)
-	if unsafe.StringData(first.Waits) != unsafe.StringData(second.Waits) {
-		t.Error("what it waits for is a new text each time")
 	}
 }
 

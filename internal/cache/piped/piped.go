@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,13 +32,14 @@ func Serve(t testing.TB, handler http.HandlerFunc) (*httptest.Server, *Listener)
 // Listener listens at the other end of pipes. Make it with Listen.
 type Listener struct {
 	dialled chan net.Conn
-	closing sync.Once
-	closed  chan struct{}
+	closed  <-chan struct{}
+	closing context.CancelFunc
 }
 
 // Listen makes a listener.
 func Listen() *Listener {
-	return &Listener{dialled: make(chan net.Conn), closed: make(chan struct{})}
+	closed, closing := context.WithCancel(context.Background())
+	return &Listener{make(chan net.Conn), closed.Done(), closing}
 }
 
 // Dial is the other side of Accept, whatever address is named.
@@ -67,16 +67,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // Close implements net.Listener.
 func (l *Listener) Close() error {
-	l.closing.Do(func() { close(l.closed) })
+	l.closing()
 	return nil
 }
 
-// Addr implements net.Listener.
-func (l *Listener) Addr() net.Addr { return address{} }
-
-type address struct{}
-
-func (address) Network() string { return "pipe" }
-
-// String looks like an address of the machine itself, which certificates of tests are for.
-func (address) String() string { return "127.0.0.1:1" }
+// Addr is one of the machine itself, which certificates of tests are for.
+func (l *Listener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

@@ -9,7 +9,9 @@ package fakeapi
 import (
 	"cmp"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -216,77 +219,61 @@ func (s *Server) happened(kind watch.EventType, resource string, obj runtime.Obj
 }
 
 func (s *Server) bookmark(resource string, annotations map[string]string) runtime.Object {
-	obj := newObject(resource)
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		panic(err)
-	}
+	obj := s.newObject(resource, "")
+	accessor := accessorOf(obj)
 	accessor.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	accessor.SetAnnotations(annotations)
 	return obj
 }
 
-func newObject(resource string) runtime.Object {
-	switch resource {
-	case "configmaps":
-		return &corev1.ConfigMap{}
-	case "secrets":
-		return &corev1.Secret{}
-	case "deployments":
-		return &appsv1.Deployment{}
-	case "namespaces":
-		return &corev1.Namespace{}
-	case "pods":
-		return &corev1.Pod{}
+// newObject is an empty object of a resource, or a list of such with the suffix "List".
+func (s *Server) newObject(resource, suffix string) runtime.Object {
+	kind, known := map[string]schema.GroupVersionKind{
+		"configmaps": corev1.SchemeGroupVersion.WithKind("ConfigMap"), "deployments": appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		"secrets": corev1.SchemeGroupVersion.WithKind("Secret"), "namespaces": corev1.SchemeGroupVersion.WithKind("Namespace"),
+	}[resource]
+	kind.Kind += suffix
+	obj, err := s.scheme.New(kind)
+	if err != nil || !known {
+		panic(fmt.Sprintf("fakeapi does not know %s", resource))
 	}
-	panic(fmt.Sprintf("fakeapi does not know %s", resource))
+	return obj
 }
 
-func newList(resource string, items []runtime.Object, listMeta metav1.ListMeta) runtime.Object {
-	var list runtime.Object
-	switch resource {
-	case "configmaps":
-		list = &corev1.ConfigMapList{ListMeta: listMeta}
-	case "secrets":
-		list = &corev1.SecretList{ListMeta: listMeta}
-	case "deployments":
-		list = &appsv1.DeploymentList{ListMeta: listMeta}
-	case "namespaces":
-		list = &corev1.NamespaceList{ListMeta: listMeta}
-	case "pods":
-		list = &corev1.PodList{ListMeta: listMeta}
-	}
-	if err := meta.SetList(list, items); err != nil {
+func (s *Server) newList(resource string, items []runtime.Object, listMeta metav1.ListMeta) runtime.Object {
+	list := s.newObject(resource, "List")
+	accessor, err := meta.ListAccessor(list)
+	if err = errors.Join(err, meta.SetList(list, items)); err != nil {
 		panic(err)
 	}
+	accessor.SetResourceVersion(listMeta.ResourceVersion)
+	accessor.SetContinue(listMeta.Continue)
+	accessor.SetRemainingItemCount(listMeta.RemainingItemCount)
 	return list
+}
+
+// accessorOf panics where there is no metadata.
+func accessorOf(obj runtime.Object) metav1.Object {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		panic(err)
+	}
+	return accessor
 }
 
 func withVersion(obj runtime.Object, version int64) runtime.Object {
 	obj = obj.DeepCopyObject()
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		panic(err)
-	}
-	accessor.SetResourceVersion(strconv.FormatInt(version, 10))
+	accessorOf(obj).SetResourceVersion(strconv.FormatInt(version, 10))
 	return obj
 }
 
 func keyOf(obj runtime.Object) string {
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		panic(err)
-	}
+	accessor := accessorOf(obj)
 	return accessor.GetNamespace() + "/" + accessor.GetName()
 }
 
 func sorted(objects map[string]runtime.Object) []runtime.Object {
-	list := make([]runtime.Object, 0, len(objects))
-	for _, obj := range objects {
-		list = append(list, obj)
-	}
-	slices.SortFunc(list, func(a, b runtime.Object) int { return cmp.Compare(keyOf(a), keyOf(b)) })
-	return list
+	return slices.SortedFunc(maps.Values(objects), func(a, b runtime.Object) int { return cmp.Compare(keyOf(a), keyOf(b)) })
 }
 
 // Eventually fails the test unless what holds within some seconds.

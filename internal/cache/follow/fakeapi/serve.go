@@ -55,9 +55,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	to, query := parsePath(r.URL.Path), r.URL.Query()
 	switch {
 	case r.Method == http.MethodPatch, to.name != "":
-		if r.Method == http.MethodPatch {
-			_, _ = io.Copy(io.Discard, r.Body)
-		}
+		_, _ = io.Copy(io.Discard, r.Body)
 		s.one(w, r, to)
 	case query.Get("watch") != "":
 		s.watch(w, r, to, query)
@@ -75,11 +73,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, to target) {
 		return
 	}
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
-		accessor, err := meta.Accessor(obj)
-		if err != nil {
-			panic(err)
-		}
-		obj, to.gv = meta.AsPartialObjectMetadata(accessor), metav1.SchemeGroupVersion
+		obj, to.gv = meta.AsPartialObjectMetadata(accessorOf(obj)), metav1.SchemeGroupVersion
 	}
 	s.answer(w, r, http.StatusOK, to.gv, obj)
 }
@@ -90,10 +84,7 @@ func (s *Server) matching(to target, query url.Values) []runtime.Object {
 }
 
 func matches(obj runtime.Object, to target, query url.Values) bool {
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		panic(err)
-	}
+	accessor := accessorOf(obj)
 	set := fields.Set{"metadata.name": accessor.GetName()}
 	if secret, ok := obj.(*corev1.Secret); ok {
 		set["type"] = string(secret.Type)
@@ -128,16 +119,12 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, to target, query u
 	}
 	page := all[min(from, end):end]
 	if !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
-		s.answer(w, r, http.StatusOK, to.gv, newList(to.resource, page, listMeta))
+		s.answer(w, r, http.StatusOK, to.gv, s.newList(to.resource, page, listMeta))
 		return
 	}
 	metadata := &metav1.PartialObjectMetadataList{ListMeta: listMeta}
 	for _, obj := range page {
-		accessor, err := meta.Accessor(obj)
-		if err != nil {
-			panic(err)
-		}
-		metadata.Items = append(metadata.Items, *meta.AsPartialObjectMetadata(accessor))
+		metadata.Items = append(metadata.Items, *meta.AsPartialObjectMetadata(accessorOf(obj)))
 	}
 	s.answer(w, r, http.StatusOK, metav1.SchemeGroupVersion, metadata)
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -143,37 +144,35 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.watch(w, r, a)
 		return
 	}
+	object, err := f.invoke(r, a)
+	answer(w, object, err)
+}
+
+// invoke has the fake do what a request asks, and gives a list a version.
+func (f *front) invoke(r *http.Request, a asked) (runtime.Object, error) {
 	action, err := a.action(r)
 	if err != nil {
-		answer(w, nil, err)
-		return
+		return nil, err
 	}
-	empty, err := scheme.Scheme.New(a.kind())
-	if err != nil {
-		answer(w, nil, err)
-		return
-	}
-	if _, isList := action.(clienttesting.ListAction); isList {
-		if empty, err = scheme.Scheme.New(a.GroupVersion().WithKind(a.kind().Kind + "List")); err != nil {
-			answer(w, nil, err)
-			return
-		}
-	}
+	kind, version := a.kind(), 0
 	list, lists := action.(clienttesting.ListAction)
-	version := 0
 	if lists {
 		h, err := f.history(a)
 		if err != nil {
-			answer(w, nil, err)
-			return
+			return nil, err
 		}
 		_, _, version = h.since(0)
+		kind.Kind += "List"
+	}
+	empty, err := scheme.Scheme.New(kind)
+	if err != nil {
+		return nil, err
 	}
 	object, err := f.client.Invokes(action, empty)
 	if lists && err == nil {
 		err = selected(object, list, version)
 	}
-	answer(w, object, err)
+	return object, err
 }
 
 // action is what a request asks of the fake.
@@ -214,12 +213,7 @@ func selected(object runtime.Object, action clienttesting.ListAction, version in
 	if err != nil {
 		return err
 	}
-	var some []runtime.Object
-	for _, item := range all {
-		if matches(item, action.GetListRestrictions().Fields) {
-			some = append(some, item)
-		}
-	}
+	some := slices.DeleteFunc(all, func(item runtime.Object) bool { return !matches(item, action.GetListRestrictions().Fields) })
 	list, err := meta.ListAccessor(object)
 	if err != nil {
 		return err

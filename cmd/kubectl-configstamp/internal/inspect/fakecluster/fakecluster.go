@@ -174,11 +174,9 @@ func (s *Server) Requests() []string {
 // Delete takes an object away, by the path that the API has for it.
 func (s *Server) Delete(t testing.TB, path string) {
 	t.Helper()
+	s.Get(t, path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.objects[path] == nil {
-		t.Fatalf("there is no %s", path)
-	}
 	delete(s.objects, path)
 }
 

@@ -1,6 +1,7 @@
 package fakecluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -48,11 +50,8 @@ func pathOf(object *unstructured.Unstructured) string {
 	if object.GetNamespace() != "" {
 		path += "/namespaces/" + object.GetNamespace()
 	}
-	resource := strings.ToLower(object.GetKind()) + "s"
-	if strings.HasSuffix(resource, "ss") {
-		resource = strings.TrimSuffix(resource, "s") + "es"
-	}
-	return path + "/" + resource + "/" + object.GetName()
+	resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+	return path + "/" + resource.Resource + "/" + object.GetName()
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -93,10 +92,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) tellVersion(w http.ResponseWriter) {
-	version := s.Version
-	if version == "" {
-		version = "1.37"
-	}
+	version := cmp.Or(s.Version, "1.37")
 	major, minor, _ := strings.Cut(version, ".")
 	answer(w, http.StatusOK, map[string]any{"major": major, "minor": minor, "gitVersion": "v" + version + ".1"})
 }

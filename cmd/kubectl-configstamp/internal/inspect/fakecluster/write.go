@@ -1,8 +1,6 @@
 package fakecluster
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,22 +31,15 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, to *target, metad
 	s.mu.Lock()
 	before := s.objects[r.URL.Path]
 	s.mu.Unlock()
-	text, err := io.ReadAll(r.Body)
-	body := map[string]any{}
-	after := before.DeepCopy()
-	if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
-		err = errors.Join(err, operate(after, text))
-	} else {
-		err = errors.Join(err, json.Unmarshal(text, &body))
-		merge(after.Object, body)
-	}
+	text, _ := io.ReadAll(r.Body)
+	after, err := patched(before, types.PatchType(r.Header.Get("Content-Type")), text)
 	if err != nil {
 		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
 		return
 	}
 	query := r.URL.Query()
 	dry := query.Get("dryRun") == "All"
-	if version, found, _ := unstructured.NestedString(body, "metadata", "resourceVersion"); found && version != before.GetResourceVersion() {
+	if after.GetResourceVersion() != before.GetResourceVersion() { // one that the patch gave
 		fail(w, http.StatusConflict, "Conflict", fmt.Sprintf("Operation cannot be fulfilled on %s %q: the object has been modified; please apply your changes to the latest version and try again", to.resource, to.name))
 		return
 	}
@@ -74,21 +65,26 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, to *target, metad
 	answer(w, http.StatusOK, part(after, metadata))
 }
 
-// operate applies a JSON patch (RFC 6902).
-func operate(object *unstructured.Unstructured, operations []byte) error {
-	patch, err := jsonpatch.DecodePatch(operations)
-	if err != nil {
-		return err
-	}
+// patched is an object with a JSON patch (RFC 6902), or a merge patch (RFC 7396), applied.
+func patched(object *unstructured.Unstructured, kind types.PatchType, patch []byte) (*unstructured.Unstructured, error) {
 	before, err := object.MarshalJSON()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	after, err := patch.Apply(before)
+	apply := func() ([]byte, error) { return jsonpatch.MergePatch(before, patch) }
+	if kind == types.JSONPatchType {
+		operations, err := jsonpatch.DecodePatch(patch)
+		if err != nil {
+			return nil, err
+		}
+		apply = func() ([]byte, error) { return operations.Apply(before) }
+	}
+	text, err := apply()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return object.UnmarshalJSON(after)
+	after := &unstructured.Unstructured{}
+	return after, after.UnmarshalJSON(text)
 }
 
 // admit has the test's webhook answer: Dry of a dry run of a rolling re-admission, Admit of
@@ -114,24 +110,4 @@ func (s *Server) selects(object *unstructured.Unstructured) bool {
 	const label = "configstamp.dev/inject"
 	namespace := s.objects["/api/v1/namespaces/"+object.GetNamespace()]
 	return s.Everywhere || object.GetLabels()[label] == "enabled" || namespace != nil && namespace.GetLabels()[label] == "enabled"
-}
-
-// merge is RFC 7396.
-func merge(into, patch map[string]any) {
-	for key, value := range patch {
-		inner, isMap := value.(map[string]any)
-		switch {
-		case value == nil:
-			delete(into, key)
-		case isMap:
-			below, ok := into[key].(map[string]any)
-			if !ok {
-				below = map[string]any{}
-				into[key] = below
-			}
-			merge(below, inner)
-		default:
-			into[key] = value
-		}
-	}
 }
