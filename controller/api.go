@@ -35,10 +35,10 @@ const metadataAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 // API server's, so that none comes into an event or the log.
 type api interface {
 	// get reads a workload, as the API server writes it.
-	get(ctx context.Context, user workload.Ref) ([]byte, error)
+	get(ctx context.Context, ref workload.Ref) ([]byte, error)
 	// readmit sends the empty patch and returns the object as it was stored
 	// (or would be, in a dry run) and the warnings of the webhooks.
-	readmit(ctx context.Context, user workload.Ref, manager string, dryRun bool) (body []byte, warnings []string, err error)
+	readmit(ctx context.Context, ref workload.Ref, manager string, dryRun bool) (body []byte, warnings []string, err error)
 	// pods reads the pods that a selector selects.
 	pods(ctx context.Context, namespace, selector string) ([]workload.Pod, error)
 	// nodeReady reports whether a node is ready; one that is gone is not.
@@ -65,14 +65,14 @@ func (a *restAPI) put(kind *workload.Kind, client rest.Interface) {
 }
 
 // request is one about a workload, answered with JSON. Of a kind that is not watched there is none.
-func (a *restAPI) request(verb string, user workload.Ref) (*rest.Request, error) {
+func (a *restAPI) request(verb string, ref workload.Ref) (*rest.Request, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	client, ok := a.clients[user.Kind]
+	client, ok := a.clients[ref.Kind]
 	if !ok {
-		return nil, refusal.Plain(apierrors.NewNotFound(user.Kind.GroupVersionResource().GroupResource(), user.Name))
+		return nil, refusal.Plain(apierrors.NewNotFound(ref.Kind.GroupVersionResource().GroupResource(), ref.Name))
 	}
-	return client.Verb(verb).SetHeader("Accept", runtime.ContentTypeJSON).Namespace(user.Namespace).Resource(user.Kind.Resource).Name(user.Name), nil
+	return client.Verb(verb).SetHeader("Accept", runtime.ContentTypeJSON).Namespace(ref.Namespace).Resource(ref.Kind.Resource).Name(ref.Name), nil
 }
 
 // send is the one place where a request is sent: what names it for errors. It returns the
@@ -88,16 +88,16 @@ func send(ctx context.Context, what string, request *rest.Request) ([]byte, erro
 	return result.Raw()
 }
 
-func (a *restAPI) get(ctx context.Context, user workload.Ref) ([]byte, error) {
-	request, err := a.request("GET", user)
+func (a *restAPI) get(ctx context.Context, ref workload.Ref) ([]byte, error) {
+	request, err := a.request("GET", ref)
 	if err != nil {
 		return nil, err
 	}
-	return send(ctx, "GET "+user.String(), request)
+	return send(ctx, "GET "+ref.String(), request)
 }
 
-func (a *restAPI) readmit(ctx context.Context, user workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
-	request, err := a.request("PATCH", user)
+func (a *restAPI) readmit(ctx context.Context, ref workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
+	request, err := a.request("PATCH", ref)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,7 +106,7 @@ func (a *restAPI) readmit(ctx context.Context, user workload.Ref, manager string
 	if dryRun {
 		request = request.Param("dryRun", "All")
 	}
-	body, err := send(ctx, "PATCH "+user.String(), request)
+	body, err := send(ctx, "PATCH "+ref.String(), request)
 	return body, heard, err
 }
 

@@ -151,8 +151,8 @@ func (c *Controller) Edited(namespace string, source checksum.Source, was *check
 		c.told.over(at, checksum.ChangeHalted, "")
 	}
 	c.planned(func(p *rollout.Plan) { p.Edited(at, was, is, c.options.Clock.Now()) })
-	for _, user := range c.index.Users(namespace, source) {
-		c.wake(user) // a recording waits for nothing; a roll waits in sync
+	for _, ref := range c.index.Using(namespace, source) {
+		c.wake(ref) // a recording waits for nothing; a roll waits in sync
 	}
 }
 
@@ -165,16 +165,16 @@ func (c *Controller) NamespaceChanged(namespace string) { c.index.Reconsider(nam
 
 // Reconsider has every workload looked at again, as after a change of the key ring.
 func (c *Controller) Reconsider() {
-	for _, user := range c.index.All() {
-		c.wake(user)
+	for _, ref := range c.index.All() {
+		c.wake(ref)
 	}
 }
 
 // wake queues a workload. A process that does not lead queues nothing: a new leader looks
 // at every workload.
-func (c *Controller) wake(user workload.Ref) {
+func (c *Controller) wake(ref workload.Ref) {
 	if c.leads.Load() {
-		c.queue.Add(user)
+		c.queue.Add(ref)
 	}
 }
 
@@ -236,36 +236,36 @@ func (c *Controller) work(ctx context.Context) {
 
 // next handles one workload. This is the one place that puts it back.
 func (c *Controller) next(ctx context.Context) bool {
-	user, shutdown := c.queue.Get()
+	ref, shutdown := c.queue.Get()
 	if shutdown {
 		return false
 	}
-	defer c.queue.Done(user)
+	defer c.queue.Done(ref)
 	defer c.looks.Begin(c.options.Clock.Now())()
-	if isTurn(user) {
+	if isTurn(ref) {
 		if err := c.tryTurns(ctx); err != nil {
-			c.queue.AddRateLimited(user)
+			c.queue.AddRateLimited(ref)
 		} else {
-			c.queue.Forget(user)
+			c.queue.Forget(ref)
 		}
 		return true
 	}
-	wait, err := c.tryLook(ctx, user)
+	wait, err := c.tryLook(ctx, ref)
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).Info("To be tried again", "workload", user.String(), "tries", c.queue.NumRequeues(user)+1, "reason", err.Error())
-			c.reportFailure(user, err)
+			klog.FromContext(ctx).Info("To be tried again", "workload", ref.String(), "tries", c.queue.NumRequeues(ref)+1, "reason", err.Error())
+			c.reportFailure(ref, err)
 		}
-		c.queue.AddRateLimited(user)
-		c.queue.AddAfter(user, againWithin(err)) // the sooner counts
+		c.queue.AddRateLimited(ref)
+		c.queue.AddAfter(ref, againWithin(err)) // the sooner counts
 	case wait > 0:
-		c.queue.AddAfter(user, wait)
+		c.queue.AddAfter(ref, wait)
 		fallthrough
 	default:
-		if !c.again(user) { // else it has failed, and waits for its turn
-			c.queue.Forget(user)
-			c.told.over(user, checksum.Retry, "")
+		if !c.again(ref) { // else it has failed, and waits for its turn
+			c.queue.Forget(ref)
+			c.told.over(ref, checksum.Retry, "")
 		}
 	}
 	return true
@@ -306,19 +306,19 @@ func (c *Controller) caught(log klog.Logger, in, message string, then func(), ab
 
 // tryLook looks at one workload. Its panic is its own failure: it is tried again,
 // as after any other error, and holds no slot meanwhile.
-func (c *Controller) tryLook(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
+func (c *Controller) tryLook(ctx context.Context, ref workload.Ref) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
 	defer c.caught(klog.FromContext(ctx), inLook, "A look at a workload panicked", func() {
 		var records checksum.Records
-		if s := c.index.Get(user); s != nil {
+		if s := c.index.Get(ref); s != nil {
 			records = s.Records
 		}
 		now := c.options.Clock.Now()
-		c.planned(func(p *rollout.Plan) { p.Recount(now); p.Panicked(user, records, now) })
+		c.planned(func(p *rollout.Plan) { p.Recount(now); p.Panicked(ref, records, now) })
 		wait, err = 0, errPanicked
-	}, "workload", user)
-	return c.sync(ctx, user)
+	}, "workload", ref)
+	return c.sync(ctx, ref)
 }
 
 // tryTurns finds out whose turn it is. After a panic that is done again; those whose

@@ -115,12 +115,12 @@ func machines(t *testing.T, n int, condition string, looksAfter time.Duration) (
 	w.kind = kind
 	w.before = func() {
 		w.at(0, func() { // when the patch is stored
-			for _, user := range w.names {
-				if app := w.apps[user]; app.looked < app.rolls {
+			for _, ref := range w.names {
+				if app := w.apps[ref]; app.looked < app.rolls {
 					w.at(looksAfter, func() {
 						app.looked = app.rolls
 						app.version++
-						w.see(user)
+						w.see(ref)
 					})
 				}
 			}
@@ -166,16 +166,16 @@ func TestCustomKinds_NotHealthyBeforeTheirControllerHasLooked(t *testing.T) {
 func TestCustomKinds_ThatTellNothingRollOneAtATime(t *testing.T) {
 	w, at := machines(t, 6, "", 20*time.Second)
 	for _, name := range []string{"web-0", "web-1", "web-2", "web-3"} {
-		user := workload.Ref{Kind: w.kind, Namespace: "shop", Name: name}
-		w.add(&simulatedApp{user: user, sources: []checksum.Source{at.Source}})
-		w.see(user)
+		ref := workload.Ref{Kind: w.kind, Namespace: "shop", Name: name}
+		w.add(&simulatedApp{ref: ref, sources: []checksum.Source{at.Source}})
+		w.see(ref)
 	}
 	w.edit(at, w.newContent())
 	var begun []time.Time
 	for range 600 {
 		w.pass(time.Second)
-		for _, user := range w.names[:6] {
-			if at := w.apps[user].rolled; !at.IsZero() && !slices.Contains(begun, at) {
+		for _, ref := range w.names[:6] {
+			if at := w.apps[ref].rolled; !at.IsZero() && !slices.Contains(begun, at) {
 				begun = append(begun, at)
 			}
 		}

@@ -27,8 +27,8 @@ func (w *world) accept(app *simulatedApp) {
 func (w *world) healthyAgain(app *simulatedApp) {
 	app.version++
 	app.rolled, app.well = w.clock.Now(), w.clock.Now().Add(5*time.Second)
-	w.see(app.user)
-	w.at(5*time.Second, func() { app.version++; w.see(app.user) })
+	w.see(app.ref)
+	w.at(5*time.Second, func() { app.version++; w.see(app.ref) })
 }
 
 // Somebody undoes a workload that has a good change, and accepts it later: meanwhile nobody

@@ -97,8 +97,8 @@ func (c *cluster) deploy(name string, configMaps ...string) workload.Ref {
 	for _, cm := range configMaps {
 		envFrom = append(envFrom, map[string]any{"configMapRef": map[string]any{"name": cm}})
 	}
-	user := workload.Ref{Kind: c.kind, Namespace: "shop", Name: name}
-	c.objects[user] = map[string]any{
+	ref := workload.Ref{Kind: c.kind, Namespace: "shop", Name: name}
+	c.objects[ref] = map[string]any{
 		"metadata": map[string]any{
 			"name": name, "namespace": "shop", "uid": "uid-" + name, "resourceVersion": "1", "generation": 1.0,
 			"managedFields": []any{map[string]any{"time": "2026-01-01T00:00:00Z", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:template": map[string]any{}}}}},
@@ -107,19 +107,19 @@ func (c *cluster) deploy(name string, configMaps ...string) workload.Ref {
 			"containers": []any{map[string]any{"name": "app", "envFrom": envFrom}},
 		}}},
 	}
-	return user
+	return ref
 }
 
-func (c *cluster) body(user workload.Ref) []byte { return encoded(c.objects[user]) }
+func (c *cluster) body(ref workload.Ref) []byte { return encoded(c.objects[ref]) }
 
-func (c *cluster) get(_ context.Context, user workload.Ref) ([]byte, error) {
+func (c *cluster) get(_ context.Context, ref workload.Ref) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls = append(c.calls, "get "+user.Name)
+	c.calls = append(c.calls, "get "+ref.Name)
 	if c.gone {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: user.Kind.Resource}, user.Name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: ref.Kind.Resource}, ref.Name)
 	}
-	body := c.body(user)
+	body := c.body(ref)
 	if c.meanwhile != nil {
 		c.meanwhile()
 	}
@@ -130,11 +130,11 @@ var errLost = errors.New("connection reset by peer")
 
 var errRefused = errors.New("admission webhook of somebody's denied the request")
 
-func (c *cluster) readmit(_ context.Context, user workload.Ref, manager string, dryRun bool) (_ []byte, _ []string, err error) {
+func (c *cluster) readmit(_ context.Context, ref workload.Ref, manager string, dryRun bool) (_ []byte, _ []string, err error) {
 	defer func() { err = refusal.Plain(err) }()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	call := manager + " " + user.Name
+	call := manager + " " + ref.Name
 	if dryRun {
 		call = "dry " + call
 	}
@@ -142,38 +142,38 @@ func (c *cluster) readmit(_ context.Context, user workload.Ref, manager string, 
 	if c.slow != nil {
 		c.slow()
 	}
-	if c.fail[user.Name] > 0 {
-		c.fail[user.Name]--
+	if c.fail[ref.Name] > 0 {
+		c.fail[ref.Name]--
 		return nil, nil, errRefused
 	}
 	if c.gone {
-		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: user.Kind.Resource}, user.Name)
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: ref.Kind.Resource}, ref.Name)
 	}
 	if c.refusal != nil {
 		return nil, nil, c.refusal
 	}
 	if c.denies {
-		return nil, nil, fmt.Errorf("PATCH %s: %w", user, &apierrors.StatusError{ErrStatus: metav1.Status{
+		return nil, nil, fmt.Errorf("PATCH %s: %w", ref, &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusNotFound, Message: `admission webhook "teams.example.com" denied the request: no such team`}})
 	}
 	if c.oversize {
-		return c.body(user), []string{"configstamp: " + checksum.Finding{Reason: checksum.TooLarge}.String()}, nil
+		return c.body(ref), []string{"configstamp: " + checksum.Finding{Reason: checksum.TooLarge}.String()}, nil
 	}
 	if c.unserved {
-		return nil, nil, fmt.Errorf("PATCH %s: %w", user, apierrors.NewForbidden(schema.GroupResource{Resource: user.Kind.Resource}, user.Name, errors.New(refusal.NotServed+"; this one is not")))
+		return nil, nil, fmt.Errorf("PATCH %s: %w", ref, apierrors.NewForbidden(schema.GroupResource{Resource: ref.Kind.Resource}, ref.Name, errors.New(refusal.NotServed+"; this one is not")))
 	}
-	before := c.body(user)
+	before := c.body(ref)
 	if c.rider != "" && c.guarded {
-		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: user.Kind.Resource}, user.Name,
+		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: ref.Kind.Resource}, ref.Name,
 			errors.New(refusal.BeforeForbidden+"metadata.labels, spec.paused"+refusal.AfterForbidden+" adds that to it, or somebody uses its token"))
 	}
 	if c.rider != "" {
-		labels(c.objects[user])["rider"] = c.rider
+		labels(c.objects[ref])["rider"] = c.rider
 	}
 	if !c.away {
-		c.admit(user, manager)
+		c.admit(ref, manager)
 	}
-	after := c.body(user)
+	after := c.body(ref)
 	if c.lose && !dryRun {
 		c.lose = false
 		return nil, nil, errLost
@@ -183,7 +183,7 @@ func (c *cluster) readmit(_ context.Context, user workload.Ref, manager string, 
 		object := decoded(after)
 		object["metadata"].(map[string]any)["resourceVersion"] = version
 		after = encoded(object)
-		c.objects[user] = decoded(before)
+		c.objects[ref] = decoded(before)
 	}
 	return after, nil, nil
 }
@@ -214,8 +214,8 @@ func labels(object map[string]any) map[string]any {
 }
 
 // admit is what our webhook and the API server do with a patch.
-func (c *cluster) admit(user workload.Ref, manager string) {
-	object, err := c.kind.Decode(c.body(user))
+func (c *cluster) admit(ref workload.Ref, manager string) {
+	object, err := c.kind.Decode(c.body(ref))
 	if err != nil {
 		panic(err)
 	}
@@ -228,20 +228,20 @@ func (c *cluster) admit(user workload.Ref, manager string) {
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.settings})
 	decision := checksum.Decide(c.ring, checksum.Admission{
-		Namespace: user.Namespace, Asker: checksum.AskerOf(manager), Fresh: true, Policy: policy,
+		Namespace: ref.Namespace, Asker: checksum.AskerOf(manager), Fresh: true, Policy: policy,
 		Selections: checksum.Selections(references, policy),
 		Held:       held, Sent: held,
 		Content: func(s checksum.Source) *checksum.Content { return c.contents[s] },
 	})
 	if !decision.Records.Equal(held) {
-		c.store(user, decision.Records)
+		c.store(ref, decision.Records)
 	}
 }
 
 // store writes a workload with what it has on record.
-func (c *cluster) store(user workload.Ref, records checksum.Records) {
-	metadata := c.objects[user]["metadata"].(map[string]any)
-	template := c.objects[user]["spec"].(map[string]any)["template"].(map[string]any)
+func (c *cluster) store(ref workload.Ref, records checksum.Records) {
+	metadata := c.objects[ref]["metadata"].(map[string]any)
+	template := c.objects[ref]["spec"].(map[string]any)["template"].(map[string]any)
 	if len(records.Stamps) > 0 {
 		template["metadata"] = map[string]any{"annotations": records.Stamps}
 	}
@@ -315,10 +315,10 @@ func (c *cluster) Get(namespace string) checksum.Namespace {
 }
 
 // annotate sets annotations of a workload; the controller does not see it yet.
-func (c *cluster) annotate(user workload.Ref, pairs ...string) {
+func (c *cluster) annotate(ref workload.Ref, pairs ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	metadata := c.objects[user]["metadata"].(map[string]any)
+	metadata := c.objects[ref]["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	if annotations == nil {
 		annotations = map[string]any{}
@@ -364,23 +364,23 @@ func (h *house) control(t *testing.T, settle time.Duration, clock clock.WithTick
 	h.Controller = newController(Options{
 		Policy: h.cluster.policy, Excluded: []string{"kube-system"}, Settle: settle, Workers: 2, Clock: clock,
 	}, h.cluster, h.cluster, h.cluster, h.cluster, h.events, h.scraped)
-	for user := range h.cluster.objects {
-		h.see(t, user)
+	for ref := range h.cluster.objects {
+		h.see(t, ref)
 	}
 }
 
 // see has the controller's watch bring a workload.
-func (h *house) see(t *testing.T, user workload.Ref) {
+func (h *house) see(t *testing.T, ref workload.Ref) {
 	t.Helper()
-	h.sees(t, user, h.cluster.body(user))
+	h.sees(t, ref, h.cluster.body(ref))
 }
 
 // sees has the watch of a controller bring a workload.
-func (c *Controller) sees(t testing.TB, user workload.Ref, body []byte) {
+func (c *Controller) sees(t testing.TB, ref workload.Ref, body []byte) {
 	t.Helper()
-	object, err := c.condenser(user.Kind, user.Kind)(body)
+	object, err := c.condenser(ref.Kind, ref.Kind)(body)
 	if err == nil {
-		err = c.fills(user.Kind, "").Update(object)
+		err = c.fills(ref.Kind, "").Update(object)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -405,11 +405,11 @@ func (h *house) happened() (calls, said []string) {
 	}
 }
 
-func (h *house) mustSync(t *testing.T, user workload.Ref) time.Duration {
+func (h *house) mustSync(t *testing.T, ref workload.Ref) time.Duration {
 	t.Helper()
-	wait, err := h.sync(t.Context(), user)
+	wait, err := h.sync(t.Context(), ref)
 	if err != nil {
-		t.Fatalf("sync %s: %v", user, err)
+		t.Fatalf("sync %s: %v", ref, err)
 	}
 	return wait
 }
@@ -418,8 +418,8 @@ func (h *house) mustSync(t *testing.T, user workload.Ref) time.Duration {
 func adopted(t *testing.T, c *cluster) *house {
 	t.Helper()
 	h := newHouse(t, c)
-	for user := range c.objects {
-		h.mustSync(t, user)
+	for ref := range c.objects {
+		h.mustSync(t, ref)
 	}
 	h.happened()
 	return h

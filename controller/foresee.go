@@ -17,9 +17,9 @@ func (c *Controller) Foresee(edit impact.Edit) (answer impact.Answer, ready bool
 	if !c.full.Load() || q.Ring == nil {
 		return answer, false
 	}
-	users := c.index.Users(edit.At.Namespace, edit.At.Source)
-	slices.SortFunc(users, workload.Ref.Compare)
-	q.Workloads = c.foreseen(users)
+	refs := c.index.Using(edit.At.Namespace, edit.At.Source)
+	slices.SortFunc(refs, workload.Ref.Compare)
+	q.Workloads = c.foreseen(refs)
 	if edit.At.Source.Kind == checksum.Secret {
 		q.TakeAsRecorded() // who reaches our port could test guesses at a Secret otherwise
 	}
@@ -27,17 +27,17 @@ func (c *Controller) Foresee(edit impact.Edit) (answer impact.Answer, ready bool
 }
 
 // foreseen are workloads as a forecast wants them.
-func (c *Controller) foreseen(users []workload.Ref) []impact.Workload {
-	all := make([]impact.Workload, 0, len(users)) // they are large, and garbage is collected early here
-	for _, user := range users {
-		s := c.index.Get(user)
+func (c *Controller) foreseen(refs []workload.Ref) []impact.Workload {
+	all := make([]impact.Workload, 0, len(refs)) // they are large, and garbage is collected early here
+	for _, ref := range refs {
+		s := c.index.Get(ref)
 		if s == nil {
 			continue // it is gone by now
 		}
-		w := impact.Workload{Ref: user, Policy: c.policy(user, s), References: s.References, Unreadable: s.Fault != "", Records: s.Records, Status: s.Status}
-		if w.Served, w.Why = c.served(user, s); c.leads.Load() { // else nobody here knows of rolls that a status does not tell
+		w := impact.Workload{Ref: ref, Policy: c.policy(ref, s), References: s.References, Unreadable: s.Fault != "", Records: s.Records, Status: s.Status}
+		if w.Served, w.Why = c.served(ref, s); c.leads.Load() { // else nobody here knows of rolls that a status does not tell
 			c.planned(func(p *rollout.Plan) {
-				if last := p.LastRoll(user, string(s.UID)); last.After(w.Status.Current) {
+				if last := p.LastRoll(ref, string(s.UID)); last.After(w.Status.Current) {
 					w.Status.Current = last
 				}
 			})

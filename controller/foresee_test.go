@@ -21,14 +21,14 @@ func (c *cluster) editOf(name, value string) impact.Edit {
 func TestForesee_NothingBeforeAllIsKnown(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
-	user := c.deploy("web", "c")
-	c.admit(user, "configstamp")
+	ref := c.deploy("web", "c")
+	c.admit(ref, "configstamp")
 	h := newHouse(t, c)
 	if _, ready := h.Foresee(c.editOf("c", "new")); ready {
 		t.Error("it foresees though its caches are not full")
 	}
 	h.full.Store(true)
-	if answer, ready := h.Foresee(c.editOf("c", "new")); !ready || len(answer.Rolls) != 1 || answer.Rolls[0].Workload != user {
+	if answer, ready := h.Foresee(c.editOf("c", "new")); !ready || len(answer.Rolls) != 1 || answer.Rolls[0].Workload != ref {
 		t.Errorf("%v, %t", answer, ready)
 	}
 	if answer, ready := h.Foresee(c.editOf("nobodys", "new")); !ready || len(answer.Rolls)+len(answer.Stays) > 0 {
@@ -45,7 +45,7 @@ func TestForesee_NothingBeforeAllIsKnown(t *testing.T) {
 func TestForesee_ThePolicyOfANamespaceThatCameLate(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
-	user := c.deploy("web")
+	ref := c.deploy("web")
 	h := realTime(t, c)
 	c.mu.Lock()
 	c.settings = map[string]string{"configstamp.dev/also": "configmap/c"}
@@ -54,7 +54,7 @@ func TestForesee_ThePolicyOfANamespaceThatCameLate(t *testing.T) {
 	started(t, h)
 	eventually(t, "it is foreseen", func() bool {
 		answer, ready := h.Foresee(c.editOf("c", "new"))
-		return ready && len(answer.Stays) == 1 && answer.Stays[0].Workload == user && answer.Stays[0].Why == checksum.Recorded
+		return ready && len(answer.Stays) == 1 && answer.Stays[0].Workload == ref && answer.Stays[0].Why == checksum.Recorded
 	})
 }
 
@@ -63,15 +63,15 @@ func TestForesee_ThePolicyOfANamespaceThatCameLate(t *testing.T) {
 func TestForesee_TheLeaderKnowsItsLastRoll(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
-	user := c.deploy("web", "c")
+	ref := c.deploy("web", "c")
 	h := adopted(t, c)
-	c.annotate(user, "min-interval", "1h")
-	h.see(t, user)
+	c.annotate(ref, "min-interval", "1h")
+	h.see(t, ref)
 	c.write("c", map[string]string{"k": "new"})
 	h.Changed("shop", configMap("c"))
 	h.rest()
-	h.mustSync(t, user)
-	h.see(t, user)
+	h.mustSync(t, ref)
+	h.see(t, ref)
 	h.full.Store(true)
 	edit := c.editOf("c", "newer")
 	for leads, want := range map[bool]checksum.Reason{true: checksum.TooSoon, false: checksum.NoReason} {
@@ -93,8 +93,8 @@ func TestForesee_NobodyTestsGuessesAtASecret(t *testing.T) {
 		}
 		c.contents[source] = holds("swordfish")
 		h := newHouse(t, c)
-		user := workload.Ref{Kind: c.kind, Namespace: "shop", Name: "web"}
-		h.index.Told(user, stampedWorkload(c, source))
+		ref := workload.Ref{Kind: c.kind, Namespace: "shop", Name: "web"}
+		h.index.Told(ref, stampedWorkload(c, source))
 		h.full.Store(true)
 		rolls := map[string]int{}
 		for _, guess := range []string{"swordfish", "password"} {

@@ -19,13 +19,13 @@ func (w *world) mute(app *simulatedApp, mute bool) {
 // touch has the controller see that a workload is another now.
 func (w *world) touch(app *simulatedApp) {
 	app.version++
-	w.see(app.user)
+	w.see(app.ref)
 }
 
 // remake deletes a workload and makes it again a while later: it is stamped with what
 // is true then, and starts with it.
 func (w *world) remake(app *simulatedApp, after time.Duration) {
-	w.controller.index.Told(app.user, nil)
+	w.controller.index.Told(app.ref, nil)
 	w.pass(after)
 	app.uid, app.rolled = "again", w.clock.Now()
 	w.stamp(app)

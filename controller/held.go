@@ -14,29 +14,29 @@ import (
 )
 
 // tellHeld tells, on the workload and in metrics, what it waits for.
-func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workload, r *review, v rollout.Verdict) (wait time.Duration) {
+func (c *Controller) tellHeld(ctx context.Context, ref workload.Ref, s *Workload, r *review, v rollout.Verdict) (wait time.Duration) {
 	now := c.options.Clock.Now()
 	if v.Why != checksum.NoReason {
-		c.notes.of(user).holds = waiting.Found{Why: v.Why, About: concerned(user, r, v)}
+		c.notes.of(ref).holds = waiting.Found{Why: v.Why, About: concerned(ref, r, v)}
 	}
 	if v.Settles {
 		return v.Wait
 	}
 	missing := v.Why == checksum.MissingSource || v.Why == checksum.MissingKey
 	if !missing && v.Why != checksum.UnreadableSetting {
-		c.notes.of(user).hold(now.Add(-c.options.Settle), r.Untrue, s.Records)
+		c.notes.of(ref).hold(now.Add(-c.options.Settle), r.Untrue, s.Records)
 	}
 	switch v.Why {
 	case checksum.UnreadableSetting:
 	case checksum.MissingSource, checksum.MissingKey:
-		c.sayOnce(user, s, r.Missing[0].Reason, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
+		c.sayOnce(ref, s, r.Missing[0].Reason, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
 			append(slices.Clone(r.Untrue), r.Missing[0].Source)...)
 	case checksum.ObserveMode:
-		c.sayObserved(user, s, r)
+		c.sayObserved(ref, s, r)
 	case checksum.Paced:
-		c.sayPace(ctx, user, s, r, now.Add(v.Wait))
+		c.sayPace(ctx, ref, s, r, now.Add(v.Wait))
 	case checksum.Halted:
-		c.told.over(user, checksum.Turn, later(r)) // no setting does any more
+		c.told.over(ref, checksum.Turn, later(r)) // no setting does any more
 		text, about := changed(r.Untrue)+", but this workload does not roll out: "+failedElsewhere+". "+meanwhile(s.Records, r.Untrue)+". "+
 			"It rolls out at once when the source changes again, or when somebody sets the annotation configstamp.dev/resume on the source", list(r.Untrue)
 		if v.Halted != (workload.Ref{}) {
@@ -47,21 +47,21 @@ func (c *Controller) tellHeld(ctx context.Context, user workload.Ref, s *Workloa
 			text, about = fmt.Sprintf("%s, but this workload does not roll out: %s. %s. The change goes on when the source changes again, "+
 				"%s, or when somebody sets the annotation configstamp.dev/resume on the source", changed(r.Untrue), why, meanwhile(s.Records, r.Untrue), when), list(r.Untrue)+" by "+v.Halted.People()
 		}
-		if c.told.first(user, checksum.Halted, text) {
-			c.sayAbout(user, s, checksum.Halted, text, about, r.Untrue...)
+		if c.told.first(ref, checksum.Halted, text) {
+			c.sayAbout(ref, s, checksum.Halted, text, about, r.Untrue...)
 		}
 	case checksum.Turn:
-		c.told.over(user, checksum.Turn, later(r))
-		c.told.over(user, checksum.Halted, "")
+		c.told.over(ref, checksum.Turn, later(r))
+		c.told.over(ref, checksum.Halted, "")
 		if waited := now.Sub(v.Since); waited < longTurn {
 			return sooner(v.Wait, longTurn-waited)
 		}
-		c.sayOnce(user, s, checksum.Turn, later(r), r.Untrue...)
+		c.sayOnce(ref, s, checksum.Turn, later(r), r.Untrue...)
 	default: // a setting
 		// While it rolls, the end of an interval moves on: that is not news.
 		why := changed(r.Untrue) + ", and this workload rolls out later: "
-		if text := why + c.because(&r.policy, v.Hold); c.told.news(user, v.Why, words{why + v.Why.String(), text}) {
-			c.say(user, s, v.Why, text, r.Untrue...)
+		if text := why + c.because(&r.policy, v.Hold); c.told.news(ref, v.Why, words{why + v.Why.String(), text}) {
+			c.say(ref, s, v.Why, text, r.Untrue...)
 		}
 	}
 	return v.Wait
@@ -79,11 +79,11 @@ func meanwhile(records checksum.Records, untrue []checksum.Source) string {
 }
 
 // concerned is because of what a workload waits: a Namespace that holds it, else sources.
-func concerned(user workload.Ref, r *review, v rollout.Verdict) []rollout.SourceRef {
+func concerned(ref workload.Ref, r *review, v rollout.Verdict) []rollout.SourceRef {
 	ofNamespace := false
 	switch v.Why {
 	case checksum.MissingSource, checksum.MissingKey:
-		return missing(user, r.Missing)
+		return missing(ref, r.Missing)
 	case checksum.UnreadableSetting:
 		ofNamespace = slices.ContainsFunc(r.policy.Faults, func(f checksum.Fault) bool { return f.Origin == checksum.OfNamespace })
 	case checksum.Paused, checksum.OutsideWindow, checksum.TooSoon:
@@ -92,32 +92,32 @@ func concerned(user workload.Ref, r *review, v rollout.Verdict) []rollout.Source
 	default:
 	}
 	if ofNamespace {
-		return []rollout.SourceRef{{Namespace: user.Namespace}}
+		return []rollout.SourceRef{{Namespace: ref.Namespace}}
 	}
-	return at(user, r.Untrue)
+	return at(ref, r.Untrue)
 }
 
 // at are sources of a workload.
-func at(user workload.Ref, sources []checksum.Source) []rollout.SourceRef {
+func at(ref workload.Ref, sources []checksum.Source) []rollout.SourceRef {
 	all := make([]rollout.SourceRef, len(sources))
 	for i, source := range sources {
-		all[i] = rollout.SourceRef{Namespace: user.Namespace, Source: source}
+		all[i] = rollout.SourceRef{Namespace: ref.Namespace, Source: source}
 	}
 	return all
 }
 
 // missing are the sources of which a workload lacks something.
-func missing(user workload.Ref, found []checksum.Finding) []rollout.SourceRef {
+func missing(ref workload.Ref, found []checksum.Finding) []rollout.SourceRef {
 	sources := make([]checksum.Source, len(found))
 	for i := range found {
 		sources[i] = found[i].Source
 	}
-	return at(user, sources)
+	return at(ref, sources)
 }
 
 // sayGone tells of sources and keys that a workload requires and that are gone for longer
 // than a replacement takes. It returns how long to wait until that is known.
-func (c *Controller) sayGone(user workload.Ref, s *Workload, r *review) (wait time.Duration) {
+func (c *Controller) sayGone(ref workload.Ref, s *Workload, r *review) (wait time.Duration) {
 	var gone []checksum.Finding
 	for _, finding := range r.Missing {
 		if _, known := s.Records.Of(finding.Source); known { // else nothing could have started with it
@@ -125,10 +125,10 @@ func (c *Controller) sayGone(user workload.Ref, s *Workload, r *review) (wait ti
 		}
 	}
 	if len(gone) == 0 {
-		c.told.over(user, checksum.SourceGone, "")
+		c.told.over(ref, checksum.SourceGone, "")
 		return 0
 	}
-	c.planned(func(p *rollout.Plan) { wait = p.Settles(user, gone, c.options.Clock.Now()) })
+	c.planned(func(p *rollout.Plan) { wait = p.Settles(ref, gone, c.options.Clock.Now()) })
 	if wait > 0 {
 		return wait
 	}
@@ -138,8 +138,8 @@ func (c *Controller) sayGone(user workload.Ref, s *Workload, r *review) (wait ti
 			names[i] = fmt.Sprintf("%s has no key %s any more", finding.Source, finding.Key)
 		}
 	}
-	c.notes.of(user).holds = waiting.Found{Why: checksum.SourceGone, About: missing(user, gone)}
-	c.sayOnce(user, s, checksum.SourceGone, joined(names)+": running pods keep running, but no new pod of this "+user.Kind.Name+" can start, and nothing rolls out. "+
+	c.notes.of(ref).holds = waiting.Found{Why: checksum.SourceGone, About: missing(ref, gone)}
+	c.sayOnce(ref, s, checksum.SourceGone, joined(names)+": running pods keep running, but no new pod of this "+ref.Kind.Name+" can start, and nothing rolls out. "+
 		"If "+one(sources, "it comes", "they come")+" back with the same content, nothing restarts; other content rolls out", sources...)
 	return 0
 }
@@ -155,17 +155,17 @@ const longTurn = 30 * time.Second
 
 // sayPace tells that a workload rolls less and less often, and of the sources that
 // are to blame: those that it has rolled for again and again.
-func (c *Controller) sayPace(ctx context.Context, user workload.Ref, s *Workload, r *review, until time.Time) {
+func (c *Controller) sayPace(ctx context.Context, ref workload.Ref, s *Workload, r *review, until time.Time) {
 	var hot, tell []checksum.Source
-	c.planned(func(p *rollout.Plan) { hot, tell = p.Hot(user, string(s.UID), c.options.Clock.Now()) })
+	c.planned(func(p *rollout.Plan) { hot, tell = p.Hot(ref, string(s.UID), c.options.Clock.Now()) })
 	whose := "its sources"
 	if len(hot) > 0 {
 		whose = list(hot)
 	}
-	c.sayOnce(user, s, checksum.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and each later one waits longer, up to %s; "+
+	c.sayOnce(ref, s, checksum.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and each later one waits longer, up to %s; "+
 		"to set a pace of your own, use configstamp.dev/min-interval", whose, until.UTC().Format(time.RFC3339), rollout.LongestPause), r.Untrue...)
 	for _, source := range tell {
-		c.onSource(ctx, rollout.SourceRef{Namespace: user.Namespace, Source: source}, checksum.SourceChangesOften, "it is written again and again: workloads that use it roll less and less often, in the end once an hour; "+
+		c.onSource(ctx, rollout.SourceRef{Namespace: ref.Namespace, Source: source}, checksum.SourceChangesOften, "it is written again and again: workloads that use it roll less and less often, in the end once an hour; "+
 			"to set a pace of your own, use configstamp.dev/min-interval on the workloads; to leave out keys that do not matter, use configstamp.dev/ignore-keys on this object", "")
 	}
 }
@@ -188,7 +188,7 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 
 // sayUnreadable tells of settings that cannot be read: of those of the Namespace and of
 // sources while they hold the workload. Where they stand, they are told of by tellFindings.
-func (c *Controller) sayUnreadable(user workload.Ref, s *Workload, r review) {
+func (c *Controller) sayUnreadable(ref workload.Ref, s *Workload, r review) {
 	texts := make([]string, 0, len(r.policy.Faults))
 	var sources []checksum.Source
 	held := len(r.Untrue) > 0
@@ -204,37 +204,37 @@ func (c *Controller) sayUnreadable(user workload.Ref, s *Workload, r review) {
 		}
 	}
 	if len(texts) == 0 {
-		c.told.over(user, checksum.UnreadableSetting, "")
+		c.told.over(ref, checksum.UnreadableSetting, "")
 		return
 	}
-	c.sayOnce(user, s, checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
+	c.sayOnce(ref, s, checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
 }
 
 // sayObserved tells, once for each content, what would roll.
-func (c *Controller) sayObserved(user workload.Ref, s *Workload, r *review) {
+func (c *Controller) sayObserved(ref workload.Ref, s *Workload, r *review) {
 	contents := make(map[checksum.Source]*checksum.Content, len(r.Untrue))
 	for _, source := range r.Untrue {
-		contents[source] = c.sources.Content(user.Namespace, source)
+		contents[source] = c.sources.Content(ref.Namespace, source)
 	}
-	if c.notes.of(user).observes(contents) {
+	if c.notes.of(ref).observes(contents) {
 		c.metrics.observed.Inc()
-		c.say(user, s, checksum.ObserveMode, changed(r.Untrue)+": this workload would roll out, but its mode is observe", r.Untrue...)
+		c.say(ref, s, checksum.ObserveMode, changed(r.Untrue)+": this workload would roll out, but its mode is observe", r.Untrue...)
 	}
 }
 
-func (c *Controller) sayUnseen(user workload.Ref, s *Workload, why error) {
-	c.sayOnce(user, s, checksum.PodsUnseen, "its pods cannot be listed, so only its status tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
+func (c *Controller) sayUnseen(ref workload.Ref, s *Workload, why error) {
+	c.sayOnce(ref, s, checksum.PodsUnseen, "its pods cannot be listed, so only its status tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
 }
 
 // withdrawn tells, of a workload that has waited and carries what is true again, of
 // pods that started with content that has been taken back since.
-func (c *Controller) withdrawn(ctx context.Context, user workload.Ref, s *Workload, r review) error {
-	note := c.notes.of(user)
+func (c *Controller) withdrawn(ctx context.Context, ref workload.Ref, s *Workload, r review) error {
+	note := c.notes.of(ref)
 	if note.held == nil || len(r.Untrue) > 0 {
 		return nil
 	}
-	if user.Kind.Restarts && !rollout.RolledBetween(note.held.records, s.Records) {
-		if err := c.sayWithdrawn(ctx, user, s, note.held); err != nil {
+	if ref.Kind.Restarts && !rollout.RolledBetween(note.held.records, s.Records) {
+		if err := c.sayWithdrawn(ctx, ref, s, note.held); err != nil {
 			return fmt.Errorf("looking for pods that started with withdrawn content: %w", err)
 		}
 	}
@@ -242,16 +242,16 @@ func (c *Controller) withdrawn(ctx context.Context, user workload.Ref, s *Worklo
 	return nil
 }
 
-func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Workload, was *held) error {
+func (c *Controller) sayWithdrawn(ctx context.Context, ref workload.Ref, s *Workload, was *held) error {
 	var until time.Time
 	for _, source := range was.sources {
-		if written, _ := c.sources.Written(user.Namespace, source); written.After(until) {
+		if written, _ := c.sources.Written(ref.Namespace, source); written.After(until) {
 			until = written
 		}
 	}
-	seen, err := c.podsOf(ctx, user, s, nil)
+	seen, err := c.podsOf(ctx, ref, s, nil)
 	if seen.Access == rollout.Forbidden {
-		c.sayUnseen(user, s, err)
+		c.sayUnseen(ref, s, err)
 		return nil
 	}
 	if err != nil {
@@ -267,7 +267,7 @@ func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Wor
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		c.say(user, s, checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s %s, but pods started in between: %s. "+
+		c.say(ref, s, checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s %s, but pods started in between: %s. "+
 			"These pods keep the withdrawn content until they are restarted", list(was.sources), one(was.sources, "was put back as it was", "were put back as they were"), joined(names)), was.sources...)
 	}
 	return nil
@@ -275,7 +275,7 @@ func (c *Controller) sayWithdrawn(ctx context.Context, user workload.Ref, s *Wor
 
 // atRest forgets what people were told of a workload, as nothing is due any more. Only that
 // its pods cannot be listed, or lack something to start, stays true.
-func (c *Controller) atRest(user workload.Ref) {
-	c.notes.of(user).settle()
-	c.told.forget(user, checksum.PodsUnseen, checksum.SourceGone)
+func (c *Controller) atRest(ref workload.Ref) {
+	c.notes.of(ref).settle()
+	c.told.forget(ref, checksum.PodsUnseen, checksum.SourceGone)
 }

@@ -202,13 +202,13 @@ func TestPace_FrequentEditsAreSlowedDown(t *testing.T) {
 }
 
 // rollOften has a workload roll for some sources, one after another, each at once.
-func (h *house) rollOften(t *testing.T, user workload.Ref, sources ...string) {
+func (h *house) rollOften(t *testing.T, ref workload.Ref, sources ...string) {
 	t.Helper()
 	for i, name := range sources {
 		h.cluster.write(name, map[string]string{"k": fmt.Sprint("new ", i)})
 		h.rest()
-		h.mustSync(t, user)
-		if calls, _ := h.happened(); !slices.Contains(calls, "configstamp "+user.Name) {
+		h.mustSync(t, ref)
+		if calls, _ := h.happened(); !slices.Contains(calls, "configstamp "+ref.Name) {
 			t.Fatalf("change %d did not roll: %v", i+1, calls)
 		}
 	}

@@ -17,17 +17,17 @@ import (
 )
 
 // changedIn is a house in which a source of some workloads has changed.
-func changedIn(t *testing.T, c *cluster, workloads int) (h *house, users []workload.Ref) {
+func changedIn(t *testing.T, c *cluster, workloads int) (h *house, refs []workload.Ref) {
 	t.Helper()
 	c.write("c", map[string]string{"k": "old"})
 	for i := range workloads {
-		users = append(users, c.deploy(fmt.Sprint("d-", i), "c"))
+		refs = append(refs, c.deploy(fmt.Sprint("d-", i), "c"))
 	}
 	h = adopted(t, c)
 	c.write("c", map[string]string{"k": "new"})
 	h.Changed("shop", configMap("c"))
 	h.rest()
-	return h, users
+	return h, refs
 }
 
 func status(code int32, reason metav1.StatusReason) error {
@@ -52,10 +52,10 @@ func TestLate_WantOfTimeIsToldFromOtherFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			h, users := changedIn(t, c, 1)
+			h, refs := changedIn(t, c, 1)
 			c.away, c.refusal = true, test.refusal
 			c.slow = func() { h.clock.Step(test.took) }
-			_, err := h.sync(t.Context(), users[0])
+			_, err := h.sync(t.Context(), refs[0])
 			if err == nil || errors.Is(err, errLate) != test.late {
 				t.Fatalf("late: %v, want %v: %v", errors.Is(err, errLate), test.late, err)
 			}
@@ -63,8 +63,8 @@ func TestLate_WantOfTimeIsToldFromOtherFailures(t *testing.T) {
 				t.Errorf("tried again within %s", again)
 			}
 			c.away, c.refusal, c.slow = false, nil, nil
-			h.mustSync(t, users[0])
-			if !c.stampedTrue(users[0]) {
+			h.mustSync(t, refs[0])
+			if !c.stampedTrue(refs[0]) {
 				t.Error("it is not stamped when nothing fails any more")
 			}
 		})
@@ -74,10 +74,10 @@ func TestLate_WantOfTimeIsToldFromOtherFailures(t *testing.T) {
 // TestLate_ThereAreFewerPermitsAndALine: who gets none sends nothing, and is called.
 func TestLate_ThereAreFewerPermitsAndALine(t *testing.T) {
 	c := newCluster(t)
-	h, users := changedIn(t, c, 3)
+	h, refs := changedIn(t, c, 3)
 	c.away, c.slow = true, func() { h.clock.Step(time.Second) }
-	for _, user := range users[:2] {
-		if _, err := h.sync(t.Context(), user); !errors.Is(err, errLate) {
+	for _, ref := range refs[:2] {
+		if _, err := h.sync(t.Context(), ref); !errors.Is(err, errLate) {
 			t.Fatal(err)
 		}
 	}
@@ -85,25 +85,25 @@ func TestLate_ThereAreFewerPermitsAndALine(t *testing.T) {
 	other := workload.Ref{Kind: c.kind, Namespace: "shop", Name: "other"}
 	h.permits(func(t *throttle.Throttle) []workload.Ref { t.Begin(other); return nil }) // the only one that is left
 	h.happened()
-	if wait := h.mustSync(t, users[2]); wait != permitAgain {
+	if wait := h.mustSync(t, refs[2]); wait != permitAgain {
 		t.Errorf("it waits %s, want %s", wait, permitAgain)
 	}
 	if calls, _ := h.happened(); slices.ContainsFunc(calls, func(call string) bool { return call != "" }) {
 		t.Errorf("without a permit it asks the API server: %q", calls)
 	}
 	for h.queue.Len() > 0 {
-		user, _ := h.queue.Get()
-		h.queue.Done(user)
+		ref, _ := h.queue.Get()
+		h.queue.Done(ref)
 	}
 	h.permits(func(t *throttle.Throttle) []workload.Ref { return t.End(other, false, h.clock.Now()) })
 	if h.queue.Len() != 1 {
 		t.Fatalf("%d are called, want the one that stands in line", h.queue.Len())
 	}
-	if user, _ := h.queue.Get(); user != users[2] {
-		t.Errorf("%s is called", user)
+	if ref, _ := h.queue.Get(); ref != refs[2] {
+		t.Errorf("%s is called", ref)
 	}
-	h.mustSync(t, users[2])
-	if !c.stampedTrue(users[2]) {
+	h.mustSync(t, refs[2])
+	if !c.stampedTrue(refs[2]) {
 		t.Error("it is not stamped")
 	}
 }
@@ -111,17 +111,17 @@ func TestLate_ThereAreFewerPermitsAndALine(t *testing.T) {
 // TestLate_APermitIsGivenBackWhateverHappens: after a panic too.
 func TestLate_APermitIsGivenBackWhateverHappens(t *testing.T) {
 	c := newCluster(t)
-	h, users := changedIn(t, c, 1)
+	h, refs := changedIn(t, c, 1)
 	for range 5 {
 		c.slow = func() { panic("boom") }
-		if _, err := h.tryLook(t.Context(), users[0]); !errors.Is(err, errPanicked) {
+		if _, err := h.tryLook(t.Context(), refs[0]); !errors.Is(err, errPanicked) {
 			t.Fatal(err)
 		}
 	}
 	c.slow = nil
 	h.rest()
-	h.mustSync(t, users[0])
-	if !c.stampedTrue(users[0]) {
+	h.mustSync(t, refs[0])
+	if !c.stampedTrue(refs[0]) {
 		t.Error("it is not stamped")
 	}
 }

@@ -11,12 +11,12 @@ import (
 // Under overload each try is late, and between two tries a workload stands in line. People
 // are told all the same, and metrics show it.
 func TestLate_StandingInLineHidesNoFailure(t *testing.T) {
-	t.Run("off", func(t *testing.T) { c := newCluster(t); h, users := changedIn(t, c, 1); hides(t, c, h, users) })
+	t.Run("off", func(t *testing.T) { c := newCluster(t); h, refs := changedIn(t, c, 1); hides(t, c, h, refs) })
 	t.Run("stepwise", func(t *testing.T) {
 		c := newCluster(t)
-		h, users := changedIn(t, c, 1)
+		h, refs := changedIn(t, c, 1)
 		h.stepwise()
-		hides(t, c, h, users)
+		hides(t, c, h, refs)
 	})
 	t.Run("recording", func(t *testing.T) {
 		c := newCluster(t)
@@ -26,14 +26,14 @@ func TestLate_StandingInLineHidesNoFailure(t *testing.T) {
 	})
 }
 
-func hides(t *testing.T, c *cluster, h *house, users []workload.Ref) {
+func hides(t *testing.T, c *cluster, h *house, refs []workload.Ref) {
 	drain := func() {
 		for h.queue.Len() > 0 {
 			u, _ := h.queue.Get()
 			h.queue.Done(u)
 		}
 	}
-	u := users[0]
+	u := refs[0]
 	others := []workload.Ref{{Kind: c.kind, Namespace: "shop", Name: "o1"}, {Kind: c.kind, Namespace: "shop", Name: "o2"}}
 	said := 0
 	for round := range 12 {

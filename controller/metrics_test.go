@@ -227,11 +227,11 @@ func TestWaits_ARetryThatIsNotNeededIsForgotten(t *testing.T) {
 		"a person pauses it": func(w *world, app *simulatedApp, _ *checksum.Content) {
 			app.settings = map[string]string{"configstamp.dev/pause": "true"}
 			app.version++
-			w.see(app.user)
+			w.see(app.ref)
 		},
 		"the manifest is mended, and stamped with that": func(w *world, app *simulatedApp, _ *checksum.Content) {
 			w.rolled(app)
-			w.see(app.user)
+			w.see(app.ref)
 		},
 	} {
 		for about, refusal := range map[string]error{"refused": errDenied, "nobody knows": errUncertain} {
@@ -240,14 +240,14 @@ func TestWaits_ARetryThatIsNotNeededIsForgotten(t *testing.T) {
 				w.refusal = refusal
 				app, good := w.apps[w.names[0]], w.contents[at]
 				w.edit(at, w.newContent())
-				for w.pass(10 * time.Minute); !w.controller.asks(app.user, (*rollout.Plan).Again); {
+				for w.pass(10 * time.Minute); !w.controller.asks(app.ref, (*rollout.Plan).Again); {
 					w.pass(time.Second) // until just after a try
 				}
 				then(w, app, good)
 				app.refused = 0
 				w.pass(5 * time.Minute)
-				if got := w.controller.waits.Tally(); got[checksum.Retry.Label()].Count != 0 || w.controller.asks(app.user, (*rollout.Plan).Again) || w.queue.NumRequeues(app.user) > 0 {
-					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, map[bool]int{true: 1}[w.controller.asks(app.user, (*rollout.Plan).Again)], w.queue.NumRequeues(app.user))
+				if got := w.controller.waits.Tally(); got[checksum.Retry.Label()].Count != 0 || w.controller.asks(app.ref, (*rollout.Plan).Again) || w.queue.NumRequeues(app.ref) > 0 {
+					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, map[bool]int{true: 1}[w.controller.asks(app.ref, (*rollout.Plan).Again)], w.queue.NumRequeues(app.ref))
 				}
 			})
 		}
@@ -263,8 +263,8 @@ func TestMetrics_TheQueueTellsHowLongItsFirstHasWaited(t *testing.T) {
 	}
 	elsewhere := first
 	elsewhere.Namespace = "elsewhere"
-	for _, user := range []workload.Ref{first, second, elsewhere} {
-		h.queue.Add(user)
+	for _, ref := range []workload.Ref{first, second, elsewhere} {
+		h.queue.Add(ref)
 		h.clock.Step(10 * time.Second)
 	}
 	want := func(seconds float64) {

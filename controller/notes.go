@@ -63,34 +63,34 @@ type held struct {
 }
 
 // of is the note about a workload, an empty one if need be.
-func (n *notes) of(user workload.Ref) *note {
+func (n *notes) of(ref workload.Ref) *note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.made[user] == nil {
-		n.made[user] = &note{}
+	if n.made[ref] == nil {
+		n.made[ref] = &note{}
 	}
-	return n.made[user]
+	return n.made[ref]
 }
 
 // forget drops the note about a workload.
-func (n *notes) forget(user workload.Ref) {
+func (n *notes) forget(ref workload.Ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.made, user)
+	delete(n.made, ref)
 }
 
 // end ends a look at a workload, and returns what it has found to hold it. A note that
 // says nothing is dropped.
-func (n *notes) end(user workload.Ref) (holds waiting.Found) {
+func (n *notes) end(ref workload.Ref) (holds waiting.Found) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m := n.made[user]
+	m := n.made[ref]
 	if m == nil {
 		return holds
 	}
 	holds, m.holds = m.holds, waiting.Found{}
 	if len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil && m.renewed.IsZero() {
-		delete(n.made, user)
+		delete(n.made, ref)
 	}
 	return holds
 }

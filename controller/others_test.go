@@ -82,9 +82,9 @@ func (s *site) Ring() *checksum.Ring { return s.keys }
 
 // look has the controller of an installation look at every workload.
 func (s *site) look() {
-	for user := range s.objects {
-		s.controller.sees(s.t, user, s.body(user))
-		_, _ = s.controller.sync(s.t.Context(), user) // what fails is tried again at the next look
+	for ref := range s.objects {
+		s.controller.sees(s.t, ref, s.body(ref))
+		_, _ = s.controller.sync(s.t.Context(), ref) // what fails is tried again at the next look
 	}
 }
 
@@ -107,35 +107,35 @@ func (s *site) said() (events []string) {
 }
 
 // readmit implements api: an empty patch by an installation's account.
-func (s *site) readmit(_ context.Context, user workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
+func (s *site) readmit(_ context.Context, ref workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	account := "system:serviceaccount:" + s.name + ":configstamp"
-	before := s.body(user)
-	warnings := s.admitted(user, account, manager, false, dryRun)
-	after := s.body(user)
+	before := s.body(ref)
+	warnings := s.admitted(ref, account, manager, false, dryRun)
+	after := s.body(ref)
 	if dryRun {
-		s.objects[user] = decoded(before)
+		s.objects[ref] = decoded(before)
 	}
 	return after, warnings, nil
 }
 
 // edit is somebody's change of the template.
-func (all *several) edit(user workload.Ref) {
+func (all *several) edit(ref workload.Ref) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.admitted(user, "kubernetes-admin", "kubectl-edit", true, false)
+	all.admitted(ref, "kubernetes-admin", "kubectl-edit", true, false)
 }
 
-func (all *several) admitted(user workload.Ref, account, manager string, templateChanged, dryRun bool) (warnings []string) {
-	object, err := all.kind.Decode(all.body(user))
+func (all *several) admitted(ref workload.Ref, account, manager string, templateChanged, dryRun bool) (warnings []string) {
+	object, err := all.kind.Decode(all.body(ref))
 	if err != nil {
 		all.t.Fatal(err)
 	}
 	held, _ := object.Records()
 	sent := held
 	call := func(s *site) (changed bool) {
-		decision := s.decide(object.Annotations, user, account, manager, templateChanged, held, sent)
+		decision := s.decide(object.Annotations, ref, account, manager, templateChanged, held, sent)
 		for _, finding := range decision.Findings {
 			if !slices.Contains(warnings, finding.Warning()) {
 				warnings = append(warnings, finding.Warning())
@@ -166,16 +166,16 @@ func (all *several) admitted(user workload.Ref, account, manager string, templat
 			all.rolls++
 		}
 	}
-	all.store(user, sent)
+	all.store(ref, sent)
 	return warnings
 }
 
 // decide is what the webhook of an installation makes of a request.
-func (s *site) decide(annotations map[string]string, user workload.Ref, account, manager string, templateChanged bool, held, sent checksum.Records) checksum.Decision {
+func (s *site) decide(annotations map[string]string, ref workload.Ref, account, manager string, templateChanged bool, held, sent checksum.Records) checksum.Decision {
 	if served, _ := checksum.Served(checksum.Candidate{}, checksum.Namespace{OptedIn: true, Settings: s.settings}, s.name); !served {
 		return checksum.Decision{Records: sent}
 	}
-	object, err := s.kind.Decode(s.body(user))
+	object, err := s.kind.Decode(s.body(ref))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func (s *site) decide(annotations map[string]string, user workload.Ref, account,
 	}
 	policy := s.policy.With(checksum.Level{Origin: checksum.OfWorkload, Annotations: annotations}, checksum.Level{Origin: checksum.OfNamespace, Annotations: s.settings})
 	return checksum.Decide(s.keys, checksum.Admission{
-		Namespace: user.Namespace, Asker: checksum.AskerOf(manager), TemplateChanged: templateChanged, Fresh: true, Policy: policy,
+		Namespace: ref.Namespace, Asker: checksum.AskerOf(manager), TemplateChanged: templateChanged, Fresh: true, Policy: policy,
 		Own:        checksum.IsOwn(account, s.name),
 		Selections: checksum.Selections(references, policy), Held: held, Sent: sent,
 		Content: func(source checksum.Source) *checksum.Content { return s.contents[source] },
@@ -193,8 +193,8 @@ func (s *site) decide(annotations map[string]string, user workload.Ref, account,
 }
 
 // keptBy tells whose key a workload's record of configmap/c is under.
-func (all *several) keptBy(user workload.Ref) string {
-	object, err := all.kind.Decode(all.body(user))
+func (all *several) keptBy(ref workload.Ref) string {
+	object, err := all.kind.Decode(all.body(ref))
 	if err != nil {
 		all.t.Fatal(err)
 	}
@@ -223,17 +223,17 @@ func TestOthers_TwoInstallationsOverOneNamespaceComeToRest(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		all := newSeveral(t, "a", "b")
 		all.write("c", map[string]string{"k": "1"})
-		var users []workload.Ref
+		var refs []workload.Ref
 		for i := range 3 {
-			users = append(users, all.deploy(fmt.Sprintf("w%d", i), "c"))
+			refs = append(refs, all.deploy(fmt.Sprintf("w%d", i), "c"))
 		}
 		all.sites[first].look() // it was there before the other one
 		all.looks(24*60, time.Minute)
-		if all.writes > 2*len(users) || all.rolls != 0 {
-			t.Errorf("%d writes and %d rolls in a day, want %d records at most", all.writes, all.rolls, 2*len(users))
+		if all.writes > 2*len(refs) || all.rolls != 0 {
+			t.Errorf("%d writes and %d rolls in a day, want %d records at most", all.writes, all.rolls, 2*len(refs))
 		}
 		// It does not look through the other's webhook each time either.
-		if n := count(strings.Split(strings.Join(all.calls, " \n "), "\n"), "get"); n > 3*len(users)*24 {
+		if n := count(strings.Split(strings.Join(all.calls, " \n "), "\n"), "get"); n > 3*len(refs)*24 {
 			t.Errorf("%d reads of workloads in a day", n)
 		}
 		for edit := range 3 {
@@ -243,13 +243,13 @@ func TestOthers_TwoInstallationsOverOneNamespaceComeToRest(t *testing.T) {
 				s.controller.Changed("shop", configMap("c"))
 			}
 			all.looks(100, time.Minute)
-			if all.rolls != before+len(users) {
-				t.Errorf("%d rolls of %d workloads for an edit", all.rolls-before, len(users))
+			if all.rolls != before+len(refs) {
+				t.Errorf("%d rolls of %d workloads for an edit", all.rolls-before, len(refs))
 			}
 		}
-		for _, user := range users {
-			if by := all.keptBy(user); by != "b" {
-				t.Errorf("%s is kept by %q, want b, whose webhook is called last", user.Name, by)
+		for _, ref := range refs {
+			if by := all.keptBy(ref); by != "b" {
+				t.Errorf("%s is kept by %q, want b, whose webhook is called last", ref.Name, by)
 			}
 		}
 	}
@@ -260,13 +260,13 @@ func TestOthers_AChangedTemplateIsStampedOnceAndRests(t *testing.T) {
 	for _, keeper := range []int{0, 1} {
 		all := newSeveral(t, "a", "b")
 		all.write("c", map[string]string{"k": "1"})
-		user := all.deploy("web", "c")
+		ref := all.deploy("web", "c")
 		all.sites[keeper].look()
 		all.looks(3, time.Minute)
 		before := all.writes
-		all.edit(user)
+		all.edit(ref)
 		all.looks(300, time.Minute)
-		if by := all.keptBy(user); all.writes != before+1 || all.rolls != 1 || by != "b" {
+		if by := all.keptBy(ref); all.writes != before+1 || all.rolls != 1 || by != "b" {
 			t.Errorf("%d writes and %d rolls by somebody's one, kept by %q", all.writes-before, all.rolls, by)
 		}
 	}
@@ -277,13 +277,13 @@ func TestOthers_AChangedTemplateIsStampedOnceAndRests(t *testing.T) {
 func TestOthers_WhatAnInstallationLeftIsRecordedAnewOnce(t *testing.T) {
 	all := newSeveral(t, "old")
 	all.write("c", map[string]string{"k": "1"})
-	user, other := all.deploy("web", "c"), all.deploy("db", "c")
+	ref, other := all.deploy("web", "c"), all.deploy("db", "c")
 	all.looks(1, time.Minute)
 	moved := all.install("new")
 	all.sites = all.sites[1:]
 	all.looks(1000, time.Minute)
-	if all.writes != 4 || all.rolls != 0 || all.keptBy(user) != "new" || all.keptBy(other) != "new" {
-		t.Errorf("%d writes, %d rolls, kept by %q and %q", all.writes, all.rolls, all.keptBy(user), all.keptBy(other))
+	if all.writes != 4 || all.rolls != 0 || all.keptBy(ref) != "new" || all.keptBy(other) != "new" {
+		t.Errorf("%d writes, %d rolls, kept by %q and %q", all.writes, all.rolls, all.keptBy(ref), all.keptBy(other))
 	}
 	if said := moved.said(); count(said, checksum.LostRecord.Event()) != 2 || !strings.Contains(said[0], "configstamp.dev/installation") {
 		t.Errorf("said %q", said)
@@ -294,21 +294,21 @@ func TestOthers_WhatAnInstallationLeftIsRecordedAnewOnce(t *testing.T) {
 func TestOthers_ANamespaceNamesItsInstallation(t *testing.T) {
 	all := newSeveral(t, "a", "b")
 	all.write("c", map[string]string{"k": "1"})
-	user := all.deploy("web", "c")
+	ref := all.deploy("web", "c")
 	all.name("a")
 	all.looks(3, time.Minute)
-	if all.writes != 1 || all.keptBy(user) != "a" {
-		t.Errorf("%d writes, kept by %q", all.writes, all.keptBy(user))
+	if all.writes != 1 || all.keptBy(ref) != "a" {
+		t.Errorf("%d writes, kept by %q", all.writes, all.keptBy(ref))
 	}
 	all.name("b")
 	all.looks(100, time.Minute)
-	if all.writes != 2 || all.keptBy(user) != "b" {
-		t.Errorf("%d writes, kept by %q", all.writes, all.keptBy(user))
+	if all.writes != 2 || all.keptBy(ref) != "b" {
+		t.Errorf("%d writes, kept by %q", all.writes, all.keptBy(ref))
 	}
-	all.edit(user)
+	all.edit(ref)
 	all.looks(100, time.Minute)
-	if all.writes != 3 || all.keptBy(user) != "b" {
-		t.Errorf("%d writes after an edit, kept by %q", all.writes, all.keptBy(user))
+	if all.writes != 3 || all.keptBy(ref) != "b" {
+		t.Errorf("%d writes after an edit, kept by %q", all.writes, all.keptBy(ref))
 	}
 	said := all.sites[0].said()
 	if n := count(said, checksum.ServedElsewhere.Event()); n != 1 || !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "in the namespace a leaves everything") }) {
@@ -318,7 +318,7 @@ func TestOthers_ANamespaceNamesItsInstallation(t *testing.T) {
 	for i := range 6 {
 		all.name([]string{"a", "b"}[i%2])
 		all.looks(61, time.Minute)
-		if by := all.keptBy(user); all.writes != 4+i || by != []string{"a", "b"}[i%2] {
+		if by := all.keptBy(ref); all.writes != 4+i || by != []string{"a", "b"}[i%2] {
 			t.Errorf("%d writes after the Namespace was named %d times, kept by %q", all.writes, i+2, by)
 		}
 	}

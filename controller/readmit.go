@@ -35,17 +35,17 @@ var errLate = errors.New("the API server or the webhook takes too long: reduce i
 
 // throttled has a workload re-admitted if it gets a permit; else it stands in line. There
 // are fewer permits while re-admissions fail for want of time.
-func (c *Controller) throttled(user workload.Ref, readmit func() (time.Duration, error)) (again time.Duration, err error) {
+func (c *Controller) throttled(ref workload.Ref, readmit func() (time.Duration, error)) (again time.Duration, err error) {
 	permit := false
-	c.permits(func(t *throttle.Throttle) []workload.Ref { permit = t.Begin(user); return nil })
+	c.permits(func(t *throttle.Throttle) []workload.Ref { permit = t.Begin(ref); return nil })
 	if !permit {
-		c.notes.of(user).holds.Why = checksum.Turn
-		c.planned(func(p *rollout.Plan) { p.Stands(user, c.options.Clock.Now()) })
+		c.notes.of(ref).holds.Why = checksum.Turn
+		c.planned(func(p *rollout.Plan) { p.Stands(ref, c.options.Clock.Now()) })
 		return permitAgain, nil
 	}
 	defer func() {
 		late := errors.Is(err, errLate)
-		c.permits(func(t *throttle.Throttle) []workload.Ref { return t.End(user, late, c.options.Clock.Now()) })
+		c.permits(func(t *throttle.Throttle) []workload.Ref { return t.End(ref, late, c.options.Clock.Now()) })
 	}()
 	return readmit()
 }
@@ -57,8 +57,8 @@ func (c *Controller) permits(do func(*throttle.Throttle) []workload.Ref) {
 		defer c.throttleLock.Unlock()
 		return do(c.throttle)
 	}()
-	for _, user := range called {
-		c.queue.Add(user)
+	for _, ref := range called {
+		c.queue.Add(ref)
 	}
 }
 
@@ -86,77 +86,77 @@ var errAway = errors.New("re-admission left checksums that are out of date: the 
 
 // roll has the webhook stamp a workload again, and checks that the answer is true. So a
 // race between the caches of both processes does no harm.
-func (c *Controller) roll(ctx context.Context, user workload.Ref, s *Workload, review review) (time.Duration, error) {
-	note := c.notes.of(user)
+func (c *Controller) roll(ctx context.Context, ref workload.Ref, s *Workload, review review) (time.Duration, error) {
+	note := c.notes.of(ref)
 	note.changed, note.asked = review.Untrue, s.Records
-	c.planned(func(p *rollout.Plan) { p.Sent(user, c.options.Clock.Now()) })
-	answer, err := c.readmit(ctx, user, checksum.RollingManager, false)
+	c.planned(func(p *rollout.Plan) { p.Sent(ref, c.options.Clock.Now()) })
+	answer, err := c.readmit(ctx, ref, checksum.RollingManager, false)
 	if fields := refusal.Forbidden(err); len(fields) > 0 {
-		c.planned(func(p *rollout.Plan) { p.Refused(user, true, lastRetry, c.options.Clock.Now()) })
-		return c.blocked(user, s, rolling, checksum.Blocked, fmt.Sprintf("%s, but this workload does not roll out: configstamp's patch would let another webhook change %s as well; "+
+		c.planned(func(p *rollout.Plan) { p.Refused(ref, true, lastRetry, c.options.Clock.Now()) })
+		return c.blocked(ref, s, rolling, checksum.Blocked, fmt.Sprintf("%s, but this workload does not roll out: configstamp's patch would let another webhook change %s as well; "+
 			"to accept that and roll out, apply the manifest again or restart the workload", changed(review.Untrue), joined(fields)), review.Untrue...)
 	}
 	if err != nil {
 		c.metrics.readmitted(rolling, resultOf(err))
-		c.planned(func(p *rollout.Plan) { p.Refused(user, refused(err), againWithin(err), c.options.Clock.Now()) })
+		c.planned(func(p *rollout.Plan) { p.Refused(ref, refused(err), againWithin(err), c.options.Clock.Now()) })
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
 	after := answer.workload
-	c.index.Renew(user, after)
+	c.index.Renew(ref, after)
 	rolled := rollout.RolledBetween(s.Records, after.Records)
 	now := c.options.Clock.Now()
 	if rolled {
-		facts := c.facts(user, after)
-		c.planned(func(p *rollout.Plan) { p.Answered(user, facts, now) })
+		facts := c.facts(ref, after)
+		c.planned(func(p *rollout.Plan) { p.Answered(ref, facts, now) })
 	} else {
-		c.planned(func(p *rollout.Plan) { p.Refused(user, true, againWithin(answer.away()), now) })
+		c.planned(func(p *rollout.Plan) { p.Refused(ref, true, againWithin(answer.away()), now) })
 	}
-	c.noteRolled(ctx, user, after)
-	c.notes.of(user).held = nil
-	left, err := c.review(ctx, user, after)
+	c.noteRolled(ctx, ref, after)
+	c.notes.of(ref).held = nil
+	left, err := c.review(ctx, ref, after)
 	switch {
 	case err != nil:
 		return 0, err
 	case len(left.Untrue) == 0:
 		c.metrics.readmitted(rolling, checksum.Done)
-		c.atRest(user)
+		c.atRest(ref)
 		return 0, nil
 	case rolled && !answer.warned(checksum.TooLarge):
-		c.planned(func(p *rollout.Plan) { p.Postpone(user.Namespace, left.Untrue, now) })
+		c.planned(func(p *rollout.Plan) { p.Postpone(ref.Namespace, left.Untrue, now) })
 	}
-	return c.untrue(user, s, rolling, answer)
+	return c.untrue(ref, s, rolling, answer)
 }
 
 // blocked is about a re-admission along which another webhook would change fields.
-func (c *Controller) blocked(user workload.Ref, s *Workload, manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
+func (c *Controller) blocked(ref workload.Ref, s *Workload, manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
 	c.metrics.readmitted(manner, checksum.Blocked)
-	c.notes.of(user).holds.Why = why
-	c.sayOnce(user, s, why, text, about...)
+	c.notes.of(ref).holds.Why = why
+	c.sayOnce(ref, s, why, text, about...)
 	return noHurry, nil
 }
 
 // untrue is about an answer that does not have everything on record.
-func (c *Controller) untrue(user workload.Ref, s *Workload, manner string, answer answer) (time.Duration, error) {
+func (c *Controller) untrue(ref workload.Ref, s *Workload, manner string, answer answer) (time.Duration, error) {
 	if !answer.warned(checksum.TooLarge) {
 		c.metrics.readmitted(manner, checksum.WebhookAway)
 		return 0, answer.away()
 	}
 	c.metrics.readmitted(manner, checksum.TooLarge)
-	c.notes.of(user).holds.Why = checksum.TooLarge
-	c.sayOnce(user, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
+	c.notes.of(ref).holds.Why = checksum.TooLarge
+	c.sayOnce(ref, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
 	return noHurry, nil
 }
 
 // noteRolled counts and tells of a roll that a workload shows: now, or, when the
 // answer to the patch was lost, when the watch brings it.
-func (c *Controller) noteRolled(ctx context.Context, user workload.Ref, s *Workload) {
-	sources, adopted := c.notes.of(user).rolled(s.Records)
+func (c *Controller) noteRolled(ctx context.Context, ref workload.Ref, s *Workload) {
+	sources, adopted := c.notes.of(ref).rolled(s.Records)
 	if len(sources) == 0 {
 		return
 	}
-	c.planned(func(p *rollout.Plan) { p.Rolled(user, string(s.UID), sources, c.options.Clock.Now()) })
-	klog.FromContext(ctx).Info("Rolling out", "workload", user.String(), "changed", list(sources))
-	c.sayRolling(user, s, sources, adopted)
+	c.planned(func(p *rollout.Plan) { p.Rolled(ref, string(s.UID), sources, c.options.Clock.Now()) })
+	klog.FromContext(ctx).Info("Rolling out", "workload", ref.String(), "changed", list(sources))
+	c.sayRolling(ref, s, sources, adopted)
 }
 
 // answer is what came back of a re-admission.
@@ -183,12 +183,12 @@ func (a answer) warned(reason checksum.Reason) bool {
 // readmit has the webhook look at a workload again. That the workload is gone is
 // believed when a read says so, which no webhook sees: one that denies a patch chooses
 // the status code.
-func (c *Controller) readmit(ctx context.Context, user workload.Ref, manager string, dryRun bool) (answer, error) {
+func (c *Controller) readmit(ctx context.Context, ref workload.Ref, manager string, dryRun bool) (answer, error) {
 	began := c.options.Clock.Now()
-	body, warnings, err := c.api.readmit(ctx, user, manager, dryRun)
+	body, warnings, err := c.api.readmit(ctx, ref, manager, dryRun)
 	took := c.options.Clock.Since(began)
 	if apierrors.IsNotFound(err) {
-		if _, readErr := c.api.get(ctx, user); !apierrors.IsNotFound(readErr) {
+		if _, readErr := c.api.get(ctx, ref); !apierrors.IsNotFound(readErr) {
 			said := refusal.StatusOf(err)
 			said.Code, said.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
 			err = refusal.Plain(&apierrors.StatusError{ErrStatus: said})
@@ -197,7 +197,7 @@ func (c *Controller) readmit(ctx context.Context, user workload.Ref, manager str
 	if err != nil {
 		return answer{}, slow(err)
 	}
-	_, s, err := c.options.read(user.Kind, body)
+	_, s, err := c.options.read(ref.Kind, body)
 	return answer{body, s, warnings, took}, err
 }
 

@@ -17,44 +17,44 @@ import (
 
 // record has the webhook write baselines for what has no comparable record. It returns
 // how long to wait before the next try, zero when all is on record.
-func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload, review review) (again time.Duration, err error) {
+func (c *Controller) record(ctx context.Context, ref workload.Ref, s *Workload, review review) (again time.Duration, err error) {
 	if len(review.OtherKeys) > 0 {
-		if keep := c.notes.of(user).renewed.Add(renewEvery).Sub(c.options.Clock.Now()); keep > 0 {
+		if keep := c.notes.of(ref).renewed.Add(renewEvery).Sub(c.options.Clock.Now()); keep > 0 {
 			return keep, nil
 		}
 	}
-	before, err := c.api.get(ctx, user)
+	before, err := c.api.get(ctx, ref)
 	if err != nil {
 		return 0, fmt.Errorf("reading the workload before recording checksums: %w", err)
 	}
-	if again, err = c.tryRecording(ctx, user, s, review, before); err != nil || again > 0 {
+	if again, err = c.tryRecording(ctx, ref, s, review, before); err != nil || again > 0 {
 		return again, err
 	}
-	written, _ := user.Kind.TemplateWritten(before)
+	written, _ := ref.Kind.TemplateWritten(before)
 	c.planned(func(p *rollout.Plan) {
-		if last := p.LastRoll(user, string(s.UID)); last.After(written) { // managedFields do not tell of our own rolls
+		if last := p.LastRoll(ref, string(s.UID)); last.After(written) { // managedFields do not tell of our own rolls
 			written = last
 		}
 	})
-	c.notes.of(user).record = &toRecord{s, review, written}
-	answer, err := c.readmit(ctx, user, checksum.RecordingManager, false)
+	c.notes.of(ref).record = &toRecord{s, review, written}
+	answer, err := c.readmit(ctx, ref, checksum.RecordingManager, false)
 	if err != nil {
 		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("recording checksums: %w", err)
 	}
-	c.renewed(user, review)
-	c.index.Renew(user, answer.workload)
-	left, err := c.review(ctx, user, answer.workload)
+	c.renewed(ref, review)
+	c.index.Renew(ref, answer.workload)
+	left, err := c.review(ctx, ref, answer.workload)
 	if err != nil {
 		return 0, err
 	}
 	if left.Records() {
-		return c.untrue(user, s, recording, answer)
+		return c.untrue(ref, s, recording, answer)
 	}
 	c.metrics.readmitted(recording, checksum.Done)
-	c.noteRecorded(ctx, user, answer.workload)
+	c.noteRecorded(ctx, ref, answer.workload)
 	if left.rests() { // else what people were told is true yet
-		c.atRest(user)
+		c.atRest(ref)
 	}
 	return 0, nil
 }
@@ -62,29 +62,29 @@ func (c *Controller) record(ctx context.Context, user workload.Ref, s *Workload,
 // tryRecording is the dry run before a recording, as any patch runs everybody's mutating
 // webhooks: if anything but our annotations would change, it is not to be sent, and again
 // is not zero.
-func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Workload, review review, before []byte) (again time.Duration, err error) {
-	try, err := c.readmit(ctx, user, checksum.RecordingManager, true)
+func (c *Controller) tryRecording(ctx context.Context, ref workload.Ref, s *Workload, review review, before []byte) (again time.Duration, err error) {
+	try, err := c.readmit(ctx, ref, checksum.RecordingManager, true)
 	if fields := refusal.Forbidden(err); len(fields) > 0 {
-		return c.recordingBlocked(user, s, fields)
+		return c.recordingBlocked(ref, s, fields)
 	}
 	if err != nil {
 		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("recording checksums, as a dry run: %w", err)
 	}
-	others, err := user.Kind.OtherChanges(before, try.body)
+	others, err := ref.Kind.OtherChanges(before, try.body)
 	if err != nil {
 		return 0, err
 	}
 	if len(others) > 0 {
-		if was, err := user.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.workload.ResourceVersion {
+		if was, err := ref.Kind.DecodeMetadata(before); err != nil || was.ResourceVersion != try.workload.ResourceVersion {
 			return 0, errors.Join(errMoved, err) // the differences may be somebody's own write
 		}
-		return c.recordingBlocked(user, s, others)
+		return c.recordingBlocked(ref, s, others)
 	}
-	left, err := c.review(ctx, user, try.workload)
+	left, err := c.review(ctx, ref, try.workload)
 	if err == nil && left.Records() {
-		c.renewed(user, review) // others who were asked after us took it back
-		return c.untrue(user, s, recording, try)
+		c.renewed(ref, review) // others who were asked after us took it back
+		return c.untrue(ref, s, recording, try)
 	}
 	return 0, err
 }
@@ -94,15 +94,15 @@ func (c *Controller) tryRecording(ctx context.Context, user workload.Ref, s *Wor
 const renewEvery = time.Hour
 
 // renewed notes that a workload was recorded anew that had a record under such a key.
-func (c *Controller) renewed(user workload.Ref, review review) {
+func (c *Controller) renewed(ref workload.Ref, review review) {
 	if len(review.OtherKeys) > 0 {
-		c.notes.of(user).renewed = c.options.Clock.Now()
+		c.notes.of(ref).renewed = c.options.Clock.Now()
 	}
 }
 
 // recordingBlocked tells of a recording along which another webhook would change fields.
-func (c *Controller) recordingBlocked(user workload.Ref, s *Workload, fields []string) (time.Duration, error) {
-	return c.blocked(user, s, recording, checksum.RecordingBlocked, fmt.Sprintf("checksums are not recorded: configstamp's patch would let another webhook change %s as well; "+
+func (c *Controller) recordingBlocked(ref workload.Ref, s *Workload, fields []string) (time.Duration, error) {
+	return c.blocked(ref, s, recording, checksum.RecordingBlocked, fmt.Sprintf("checksums are not recorded: configstamp's patch would let another webhook change %s as well; "+
 		"to accept that and get the checksums, apply the manifest again or restart the workload", joined(fields)))
 }
 
@@ -118,13 +118,13 @@ func sooner(wait, other time.Duration) time.Duration {
 // was lost, when the watch brings it. It tells what was adopted, what could not be
 // compared any more, and which sources were edited after the pods' template was
 // written: their pods may have started before that.
-func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *Workload) {
-	asked := c.notes.of(user).recorded(now.Records)
+func (c *Controller) noteRecorded(ctx context.Context, ref workload.Ref, now *Workload) {
+	asked := c.notes.of(ref).recorded(now.Records)
 	if asked == nil {
 		return
 	}
 	s := asked.of
-	klog.FromContext(ctx).Info("Recorded", "workload", user.String(), "references", len(asked.review.ToRecord))
+	klog.FromContext(ctx).Info("Recorded", "workload", ref.String(), "references", len(asked.review.ToRecord))
 	var adopted, stale, lost []checksum.Source
 	for _, selection := range asked.review.ToRecord {
 		source := selection.Source
@@ -135,31 +135,31 @@ func (c *Controller) noteRecorded(ctx context.Context, user workload.Ref, now *W
 			lost = append(lost, source)
 		case !known: // else recorded for another selection, and still true
 			adopted = append(adopted, source)
-			if c.mayBeStale(user, source, asked.written) {
+			if c.mayBeStale(ref, source, asked.written) {
 				stale = append(stale, source)
 			}
 		}
 	}
 	for _, source := range adopted {
-		delete(c.notes.of(user).missing, source)
+		delete(c.notes.of(ref).missing, source)
 	}
 	if len(lost) > 0 {
-		klog.FromContext(ctx).Info("Recorded anew", "workload", user.String(), "sources", list(lost), "why", checksum.LostRecord.String())
+		klog.FromContext(ctx).Info("Recorded anew", "workload", ref.String(), "sources", list(lost), "why", checksum.LostRecord.String())
 	}
-	c.sayRecorded(user, s, adopted, stale, lost)
+	c.sayRecorded(ref, s, adopted, stale, lost)
 	c.metrics.lost.Add(float64(len(lost)))
 }
 
 // mayBeStale reports whether pods may have started with other content of a
 // source than what was just recorded.
-func (c *Controller) mayBeStale(user workload.Ref, source checksum.Source, templateWritten time.Time) bool {
-	if !user.Kind.Restarts {
+func (c *Controller) mayBeStale(ref workload.Ref, source checksum.Source, templateWritten time.Time) bool {
+	if !ref.Kind.Restarts {
 		return false // every later run reads what is there then
 	}
-	if first, was := c.notes.of(user).missing[source]; was {
+	if first, was := c.notes.of(ref).missing[source]; was {
 		// No pod has started before it came; but it may have changed since.
-		return first != nil && !first.Equal(c.sources.Content(user.Namespace, source))
+		return first != nil && !first.Equal(c.sources.Content(ref.Namespace, source))
 	}
-	written, created := c.sources.Written(user.Namespace, source)
+	written, created := c.sources.Written(ref.Namespace, source)
 	return written.After(created) && !templateWritten.IsZero() && written.After(templateWritten)
 }

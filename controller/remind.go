@@ -37,7 +37,7 @@ func (c *Controller) remind(ctx context.Context) {
 
 func (c *Controller) tellStanding(ctx context.Context) {
 	defer c.caught(klog.FromContext(ctx), inRemind, "Reminding people of what waits panicked", func() {})
-	words := func(user workload.Ref, why checksum.Reason) string { return c.told.text(user, why) }
+	words := func(ref workload.Ref, why checksum.Reason) string { return c.told.text(ref, why) }
 	for _, stands := range c.waits.Standing(words, c.options.Clock.Now()) {
 		c.logStanding(ctx, &stands)
 		if stands.Again {
@@ -45,9 +45,9 @@ func (c *Controller) tellStanding(ctx context.Context) {
 		}
 	}
 	for _, stale := range c.waits.Older.Due(c.options.Clock.Now()) {
-		if s := c.index.Get(stale.User); s != nil {
-			c.say(stale.User, s, checksum.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
-				"To take what is there now: %s", changed(stale.Declined), duration.HumanDuration(c.options.Clock.Since(stale.Since)), accepts(stale.User)), stale.Declined...)
+		if s := c.index.Get(stale.Workload); s != nil {
+			c.say(stale.Workload, s, checksum.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
+				"To take what is there now: %s", changed(stale.Declined), duration.HumanDuration(c.options.Clock.Since(stale.Since)), accepts(stale.Workload)), stale.Declined...)
 		}
 	}
 }
@@ -67,8 +67,8 @@ func (c *Controller) logStanding(ctx context.Context, stands *waiting.Standing) 
 
 func (c *Controller) tellAgain(ctx context.Context, stands *waiting.Standing) {
 	names := make([]string, len(stands.Workloads))
-	for i, user := range stands.Workloads {
-		names[i] = user.People()
+	for i, ref := range stands.Workloads {
+		names[i] = ref.People()
 	}
 	many := "1 workload is"
 	if len(names) > 1 {

@@ -16,30 +16,30 @@ var errNoKey = errors.New("there is no digest key yet")
 
 // serves reports whether a workload is ours, and tells of a Namespace that is left to
 // another installation.
-func (c *Controller) serves(user workload.Ref, s *Workload) bool {
-	served, why := c.served(user, s)
+func (c *Controller) serves(ref workload.Ref, s *Workload) bool {
+	served, why := c.served(ref, s)
 	switch {
 	case served:
-		c.told.over(user.Namespace, checksum.ServedElsewhere, "")
+		c.told.over(ref.Namespace, checksum.ServedElsewhere, "")
 	case why == checksum.ServedElsewhere:
-		c.onNamespace(user.Namespace, checksum.ServedElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
+		c.onNamespace(ref.Namespace, checksum.ServedElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
 			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
 	}
 	return served
 }
 
 // served is serves, and tells nobody.
-func (c *Controller) served(user workload.Ref, s *Workload) (served bool, why checksum.Reason) {
-	namespace := c.namespaces.Get(user.Namespace)
-	return checksum.Served(c.candidate(user, s, namespace), namespace, c.options.Installation)
+func (c *Controller) served(ref workload.Ref, s *Workload) (served bool, why checksum.Reason) {
+	namespace := c.namespaces.Get(ref.Namespace)
+	return checksum.Served(c.candidate(ref, s, namespace), namespace, c.options.Installation)
 }
 
 // candidate is what decides whether a workload is served, beside its Namespace.
-func (c *Controller) candidate(user workload.Ref, s *Workload, namespace checksum.Namespace) checksum.Candidate {
+func (c *Controller) candidate(ref workload.Ref, s *Workload, namespace checksum.Namespace) checksum.Candidate {
 	return checksum.Candidate{
 		Inject: s.Inject, Foreign: s.Foreign, Owned: s.Owned,
 		Ending:   s.Deleting || namespace.Ending,
-		Excluded: slices.Contains(c.options.Excluded, user.Namespace),
+		Excluded: slices.Contains(c.options.Excluded, ref.Namespace),
 	}
 }
 
@@ -55,20 +55,20 @@ func (r *review) rests() bool {
 }
 
 // policy is what counts for a workload, and what holds it.
-func (c *Controller) policy(user workload.Ref, s *Workload) checksum.Policy {
+func (c *Controller) policy(ref workload.Ref, s *Workload) checksum.Policy {
 	return c.options.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: s.Settings},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Get(user.Namespace).Settings},
-	).Translated(s.Foreign, func(kind checksum.Kind) []string { return c.sources.Names(user.Namespace, kind) })
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.namespaces.Get(ref.Namespace).Settings},
+	).Translated(s.Foreign, func(kind checksum.Kind) []string { return c.sources.Names(ref.Namespace, kind) })
 }
 
 // PolicyOf is what counts for the first of some workloads that there is; false when there is
 // none, or it is not served.
 func (c *Controller) PolicyOf(some []workload.Ref) (policy checksum.Policy, served bool) {
-	for _, user := range some {
-		if user, s := c.index.Find(user); s != nil {
-			served, _ = c.served(user, s)
-			return c.policy(user, s), served
+	for _, ref := range some {
+		if ref, s := c.index.Find(ref); s != nil {
+			served, _ = c.served(ref, s)
+			return c.policy(ref, s), served
 		}
 	}
 	return policy, false
@@ -77,9 +77,9 @@ func (c *Controller) PolicyOf(some []workload.Ref) (policy checksum.Policy, serv
 // concern gives the sources that concern a workload: by its policy, and those that
 // it carries stamps of, as it may have failed with them; none when that panics, as the
 // next look at it will tell.
-func (c *Controller) concern(user workload.Ref, s *Workload) (sources []checksum.Source) {
-	defer c.caught(klog.Background(), inWatch, "Finding the sources of a workload panicked", func() { sources = nil }, "workload", user)
-	selections := checksum.Selections(s.References, c.policy(user, s))
+func (c *Controller) concern(ref workload.Ref, s *Workload) (sources []checksum.Source) {
+	defer c.caught(klog.Background(), inWatch, "Finding the sources of a workload panicked", func() { sources = nil }, "workload", ref)
+	selections := checksum.Selections(s.References, c.policy(ref, s))
 	sources = make([]checksum.Source, len(selections))
 	for i := range selections {
 		sources[i] = selections[i].Source
@@ -97,12 +97,12 @@ func (c *Controller) concern(user workload.Ref, s *Workload) (sources []checksum
 }
 
 // review compares what is on record with what the sources hold, by memory.
-func (c *Controller) review(ctx context.Context, user workload.Ref, s *Workload) (review, error) {
+func (c *Controller) review(ctx context.Context, ref workload.Ref, s *Workload) (review, error) {
 	ring := c.keys.Ring()
 	if ring == nil {
 		return review{}, errNoKey
 	}
-	policy := c.policy(user, s)
+	policy := c.policy(ref, s)
 	selections := checksum.Selections(s.References, policy)
 	for i := range selections {
 		value, _ := s.Records.Of(selections[i].Source)
@@ -115,13 +115,13 @@ func (c *Controller) review(ctx context.Context, user workload.Ref, s *Workload)
 			}
 		}
 	}
-	return review{policy: policy, Review: ring.Review(user.Namespace, &policy, selections, s.Records, func(source checksum.Source) *checksum.Content {
-		return c.sources.Content(user.Namespace, source)
+	return review{policy: policy, Review: ring.Review(ref.Namespace, &policy, selections, s.Records, func(source checksum.Source) *checksum.Content {
+		return c.sources.Content(ref.Namespace, source)
 	})}, nil
 }
 
 // carries finds which contents a workload carries, and which an undo of it has declined.
-func (c *Controller) carries(user workload.Ref, s *Workload, f *rollout.Facts) {
-	contentOf := func(source checksum.Source) *checksum.Content { return c.sources.Content(user.Namespace, source) }
-	f.Carried, f.Declined = c.keys.Ring().Carried(user.Namespace, s.References, s.Sources, s.Records, contentOf)
+func (c *Controller) carries(ref workload.Ref, s *Workload, f *rollout.Facts) {
+	contentOf := func(source checksum.Source) *checksum.Content { return c.sources.Content(ref.Namespace, source) }
+	f.Carried, f.Declined = c.keys.Ring().Carried(ref.Namespace, s.References, s.Sources, s.Records, contentOf)
 }

@@ -86,9 +86,9 @@ func TestSync_TheVersionsOfASecretProviderClass(t *testing.T) {
 			if strings.Join(calls, ", ") != c.calls || !strings.Contains(strings.Join(said, "\n"), c.says) || len(said) != min(len(calls), 1) {
 				t.Errorf("calls %q, want %q; events %q", calls, c.calls, said)
 			}
-			users := h.index.Users("shop", vault)
-			if slices.Contains(users, d) == c.off {
-				t.Errorf("it concerns %v", users)
+			refs := h.index.Using("shop", vault)
+			if slices.Contains(refs, d) == c.off {
+				t.Errorf("it concerns %v", refs)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func fleet(t *testing.T, n int, prepare ...func(i int, app *simulatedApp)) (*wor
 func (w *world) fill(n int, prepare ...func(i int, app *simulatedApp)) rollout.SourceRef {
 	at := rollout.SourceRef{Namespace: "shop", Source: configMap("shared")}
 	for i := range n {
-		app := &simulatedApp{user: workload.Ref{Kind: w.kind, Namespace: "shop", Name: fmt.Sprintf("app-%02d", i)}, sources: []checksum.Source{at.Source}}
+		app := &simulatedApp{ref: workload.Ref{Kind: w.kind, Namespace: "shop", Name: fmt.Sprintf("app-%02d", i)}, sources: []checksum.Source{at.Source}}
 		for _, prepare := range prepare {
 			prepare(i, app)
 		}
@@ -51,8 +51,8 @@ func (w *world) spoil(at rollout.SourceRef) (good *checksum.Content) {
 
 // rolls is how often each workload has rolled.
 func (w *world) rolls() (all []int) {
-	for _, user := range w.names {
-		all = append(all, w.apps[user].rolls)
+	for _, ref := range w.names {
+		all = append(all, w.apps[ref].rolls)
 	}
 	return all
 }
@@ -66,12 +66,12 @@ func (w *world) wantRolls(want ...int) {
 
 func (w *world) wantAllTrue() {
 	w.t.Helper()
-	for _, user := range w.names {
-		if review, err := w.controller.review(w.t.Context(), user, w.controller.index.Get(user)); err != nil || len(review.Untrue) > 0 {
-			w.t.Errorf("%s does not carry what is true: %v, %v", user.Name, review.Untrue, err)
+	for _, ref := range w.names {
+		if review, err := w.controller.review(w.t.Context(), ref, w.controller.index.Get(ref)); err != nil || len(review.Untrue) > 0 {
+			w.t.Errorf("%s does not carry what is true: %v, %v", ref.Name, review.Untrue, err)
 		}
-		if !w.isWell(w.apps[user]) {
-			w.t.Errorf("%s is not well", user.Name)
+		if !w.isWell(w.apps[ref]) {
+			w.t.Errorf("%s is not well", ref.Name)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestHalt_ABadChangeStopsAtOneWorkload(t *testing.T) {
 			app := w.apps[w.names[0]]
 			app.well = w.clock.Now()
 			app.version++
-			w.see(app.user)
+			w.see(app.ref)
 		}, repeated(20, 1), true},
 		"deleted, it goes on to the next": {func(w *world, _ rollout.SourceRef, _ *checksum.Content) { w.remove(w.names[0]) }, append([]int{1}, repeated(18, 0)...), false},
 	} {
@@ -193,10 +193,10 @@ func (w *world) resume(at rollout.SourceRef) {
 }
 
 // remove deletes a workload.
-func (w *world) remove(user workload.Ref) {
-	delete(w.apps, user)
-	w.names = slices.DeleteFunc(w.names, func(other workload.Ref) bool { return other == user })
-	w.controller.index.Told(user, nil)
+func (w *world) remove(ref workload.Ref) {
+	delete(w.apps, ref)
+	w.names = slices.DeleteFunc(w.names, func(other workload.Ref) bool { return other == ref })
+	w.controller.index.Told(ref, nil)
 }
 
 func TestTurns_WhoGoesFirst(t *testing.T) {
@@ -215,8 +215,8 @@ func TestTurns_WhoGoesFirst(t *testing.T) {
 	w.edit(at, w.newContent())
 	order := map[string]time.Time{}
 	w.pass(3 * time.Minute)
-	for _, user := range w.names {
-		order[user.Name] = w.apps[user].rolled
+	for _, ref := range w.names {
+		order[ref.Name] = w.apps[ref].rolled
 	}
 	names := []string{"app-04", "app-03", "app-02", "app-05", "app-01", "app-00"}
 	for i := 1; i < len(names); i++ {

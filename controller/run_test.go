@@ -44,9 +44,9 @@ func realTime(t *testing.T, c *cluster) *house {
 	return h
 }
 
-func (c *cluster) stampedTrue(user workload.Ref) bool {
+func (c *cluster) stampedTrue(ref workload.Ref) bool {
 	c.mu.Lock()
-	body := c.body(user)
+	body := c.body(ref)
 	c.mu.Unlock()
 	object, err := c.kind.Decode(body)
 	if err != nil {
@@ -55,27 +55,27 @@ func (c *cluster) stampedTrue(user workload.Ref) bool {
 	held, _ := object.Records()
 	references, _ := object.References()
 	policy := checksum.DefaultPolicy()
-	review := c.ring.Review(user.Namespace, &policy, checksum.Selections(references, policy), held, func(s checksum.Source) *checksum.Content { return c.Content("", s) })
+	review := c.ring.Review(ref.Namespace, &policy, checksum.Selections(references, policy), held, func(s checksum.Source) *checksum.Content { return c.Content("", s) })
 	return len(review.Untrue) == 0 && len(review.ToRecord) == 0
 }
 
 func TestRun_OneBrokenWorkloadDoesNotStopTheOthers(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "old"})
-	var users []workload.Ref
+	var refs []workload.Ref
 	for i := range 50 {
-		users = append(users, c.deploy(fmt.Sprintf("d%02d", i), "c"))
+		refs = append(refs, c.deploy(fmt.Sprintf("d%02d", i), "c"))
 	}
 	h := realTime(t, c)
 	c.fail["d00"] = 3 // refused again and again, and then not any more
 	started(t, h)
 	eventually(t, "all but one are on record", func() bool {
-		return !slices.ContainsFunc(users[1:], func(u workload.Ref) bool { return !c.stampedTrue(u) })
+		return !slices.ContainsFunc(refs[1:], func(u workload.Ref) bool { return !c.stampedTrue(u) })
 	})
-	if c.stampedTrue(users[0]) {
+	if c.stampedTrue(refs[0]) {
 		t.Fatal("the broken one is on record already: the test shows nothing")
 	}
-	eventually(t, "the broken one is on record too", func() bool { return c.stampedTrue(users[0]) })
+	eventually(t, "the broken one is on record too", func() bool { return c.stampedTrue(refs[0]) })
 }
 
 func TestRun_EachWorkloadThatUsesASourceRollsOnce(t *testing.T) {
@@ -152,7 +152,7 @@ func TestRun_NothingIsLostAtTheMomentOfLeading(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "v"})
 	h := realTime(t, c)
-	var users []workload.Ref
+	var refs []workload.Ref
 	var coming []any
 	for i := range 90 { // as many events find room
 		d := c.deploy(fmt.Sprintf("d%03d", i), "c")
@@ -160,7 +160,7 @@ func TestRun_NothingIsLostAtTheMomentOfLeading(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		users, coming = append(users, d), append(coming, object)
+		refs, coming = append(refs, d), append(coming, object)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -173,6 +173,6 @@ func TestRun_NothingIsLostAtTheMomentOfLeading(t *testing.T) {
 	started(t, h)
 	<-done
 	eventually(t, "all are on record", func() bool {
-		return !slices.ContainsFunc(users, func(u workload.Ref) bool { return !c.stampedTrue(u) })
+		return !slices.ContainsFunc(refs, func(u workload.Ref) bool { return !c.stampedTrue(u) })
 	})
 }

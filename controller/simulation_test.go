@@ -41,7 +41,7 @@ func simulate(t *testing.T, seed uint64) *world {
 		if i%2 == 1 {
 			namespace = "small-" + strconv.Itoa(i/2%50)
 		}
-		app := &simulatedApp{user: workload.Ref{Kind: w.kind, Namespace: namespace, Name: fmt.Sprintf("app-%04d", i)}, broken: i%37 == 5, mute: i%41 == 7}
+		app := &simulatedApp{ref: workload.Ref{Kind: w.kind, Namespace: namespace, Name: fmt.Sprintf("app-%04d", i)}, broken: i%37 == 5, mute: i%41 == 7}
 		for range 1 + w.random.IntN(3) {
 			if source := configMap("config-" + strconv.Itoa(w.random.IntN(20))); !slices.Contains(app.sources, source) {
 				app.sources = append(app.sources, source)
@@ -66,7 +66,7 @@ func simulate(t *testing.T, seed uint64) *world {
 func (w *world) change() {
 	app := w.apps[w.names[w.random.IntN(len(w.names))]]
 	for _, source := range app.sources[:min(len(app.sources), 1+w.random.IntN(2))] {
-		at, content := rollout.SourceRef{Namespace: app.user.Namespace, Source: source}, w.newContent()
+		at, content := rollout.SourceRef{Namespace: app.ref.Namespace, Source: source}, w.newContent()
 		if w.random.IntN(5) == 0 {
 			was := w.contents[at]
 			w.bad[content] = true
@@ -93,12 +93,12 @@ func (w *world) check() {
 		}
 	}
 	rolls := 0
-	for _, user := range w.names {
-		app := w.apps[user]
+	for _, ref := range w.names {
+		app := w.apps[ref]
 		rolls += app.rolls
-		s := w.controller.index.Get(user)
-		if review, err := w.controller.review(w.t.Context(), user, s); err != nil || len(review.Untrue) > 0 {
-			w.t.Errorf("%s was forgotten: %v is not what it carries (%v)", user, review.Untrue, err)
+		s := w.controller.index.Get(ref)
+		if review, err := w.controller.review(w.t.Context(), ref, s); err != nil || len(review.Untrue) > 0 {
+			w.t.Errorf("%s was forgotten: %v is not what it carries (%v)", ref, review.Untrue, err)
 		}
 	}
 	if n := w.counts(); n != (rollout.Counts{}) {

@@ -23,102 +23,102 @@ var errMoved = errors.New("somebody else wrote the workload meanwhile")
 
 // sync does what is due for one workload. One that the API server does not know
 // is forgotten.
-func (c *Controller) sync(ctx context.Context, user workload.Ref) (wait time.Duration, err error) {
+func (c *Controller) sync(ctx context.Context, ref workload.Ref) (wait time.Duration, err error) {
 	err = errPanicked // unless it returns
-	defer c.permits(func(t *throttle.Throttle) []workload.Ref { return t.Looked(user, c.options.Clock.Now()) })
+	defer c.permits(func(t *throttle.Throttle) []workload.Ref { return t.Looked(ref, c.options.Clock.Now()) })
 	defer func() {
-		c.waits.Looked(user, c.notes.end(user), err != nil, c.again(user), c.options.Clock.Now())
+		c.waits.Looked(ref, c.notes.end(ref), err != nil, c.again(ref), c.options.Clock.Now())
 	}()
-	s := c.index.Get(user)
+	s := c.index.Get(ref)
 	if s == nil {
-		return c.forget(user), nil
+		return c.forget(ref), nil
 	}
-	wait, err = c.look(ctx, user, s)
+	wait, err = c.look(ctx, ref, s)
 	if apierrors.IsNotFound(err) {
-		c.index.Gone(user, s)
-		return c.forget(user), nil
+		c.index.Gone(ref, s)
+		return c.forget(ref), nil
 	}
 	return wait, err
 }
 
 // forget drops a workload that is gone, and returns how long to wait before its
 // rollout is dropped as well.
-func (c *Controller) forget(user workload.Ref) (wait time.Duration) {
-	c.notes.forget(user)
-	c.told.forget(user)
-	c.waits.Older.Forget(user)
-	c.planned(func(p *rollout.Plan) { wait = p.Forget(user, c.options.Clock.Now()) })
+func (c *Controller) forget(ref workload.Ref) (wait time.Duration) {
+	c.notes.forget(ref)
+	c.told.forget(ref)
+	c.waits.Older.Forget(ref)
+	c.planned(func(p *rollout.Plan) { wait = p.Forget(ref, c.options.Clock.Now()) })
 	return wait
 }
 
 // asks puts a question about a workload to the plan.
-func (c *Controller) asks(user workload.Ref, question func(*rollout.Plan, workload.Ref) bool) (answer bool) {
-	c.planned(func(p *rollout.Plan) { answer = question(p, user) })
+func (c *Controller) asks(ref workload.Ref, question func(*rollout.Plan, workload.Ref) bool) (answer bool) {
+	c.planned(func(p *rollout.Plan) { answer = question(p, ref) })
 	return answer
 }
 
 // look looks at one workload and does what is due: nothing, a recording, or a roll. It
 // returns how long to wait before the next look, zero when something else will wake it.
 // After an error the look is tried again with backoff, for ever.
-func (c *Controller) look(ctx context.Context, user workload.Ref, s *Workload) (time.Duration, error) {
-	if c.asks(user, (*rollout.Plan).Uncertain) { // the watch may not have told of it yet
+func (c *Controller) look(ctx context.Context, ref workload.Ref, s *Workload) (time.Duration, error) {
+	if c.asks(ref, (*rollout.Plan).Uncertain) { // the watch may not have told of it yet
 		var err error
-		if s, err = c.reread(ctx, user, s); err != nil {
+		if s, err = c.reread(ctx, ref, s); err != nil {
 			return 0, fmt.Errorf("finding out whether it rolls: %w", err)
 		}
-		c.planned(func(p *rollout.Plan) { p.Confirmed(user, s.Records, s.Sources, c.options.Clock.Now()) })
+		c.planned(func(p *rollout.Plan) { p.Confirmed(ref, s.Records, s.Sources, c.options.Clock.Now()) })
 	}
-	if served := c.serves(user, s); !served || s.Fault != "" {
-		return c.lookOn(ctx, user, s, served)
+	if served := c.serves(ref, s); !served || s.Fault != "" {
+		return c.lookOn(ctx, ref, s, served)
 	}
-	review, err := c.review(ctx, user, s)
+	review, err := c.review(ctx, ref, s)
 	if err != nil {
 		return 0, err
 	}
-	c.noteRolled(ctx, user, s)
-	c.noteRecorded(ctx, user, s)
-	c.sayUnreadable(user, s, review)
-	c.waits.Older.Looked(user, review.Older(s.Records), review.Declined, lookup{c}.Written, c.options.Clock.Now())
-	note := c.notes.of(user)
-	note.holds.About = at(user, review.Untrue)
-	gone := c.sayGone(user, s, &review)
+	c.noteRolled(ctx, ref, s)
+	c.noteRecorded(ctx, ref, s)
+	c.sayUnreadable(ref, s, review)
+	c.waits.Older.Looked(ref, review.Older(s.Records), review.Declined, lookup{c}.Written, c.options.Clock.Now())
+	note := c.notes.of(ref)
+	note.holds.About = at(ref, review.Untrue)
+	gone := c.sayGone(ref, s, &review)
 	note.missed(review.Missing)
 	for i := range review.ToRecord {
 		source := review.ToRecord[i].Source
-		note.came(source, c.sources.Content(user.Namespace, source))
+		note.came(source, c.sources.Content(ref.Namespace, source))
 	}
-	withdrawnErr := c.withdrawn(ctx, user, s, review)
-	wait, err := c.act(ctx, user, s, review)
-	if next := c.index.Get(user); next != nil {
+	withdrawnErr := c.withdrawn(ctx, ref, s, review)
+	wait, err := c.act(ctx, ref, s, review)
+	if next := c.index.Get(ref); next != nil {
 		s = next // as it is after a re-admission
 	}
-	again, followErr := c.follow(ctx, user, s)
-	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && !c.asks(user, (*rollout.Plan).Follows) {
-		c.atRest(user)
+	again, followErr := c.follow(ctx, ref, s)
+	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && !c.asks(ref, (*rollout.Plan).Follows) {
+		c.atRest(ref)
 	}
 	return sooner(gone, sooner(wait, again)), err
 }
 
 // reread is a workload as the API server has it now.
-func (c *Controller) reread(ctx context.Context, user workload.Ref, was *Workload) (*Workload, error) {
-	body, err := c.api.get(ctx, user)
+func (c *Controller) reread(ctx context.Context, ref workload.Ref, was *Workload) (*Workload, error) {
+	body, err := c.api.get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	_, now, err := c.options.read(user.Kind, body)
+	_, now, err := c.options.read(ref.Kind, body)
 	if err != nil {
 		return nil, err
 	}
 	if now.UID != was.UID {
 		return nil, errMoved
 	}
-	c.index.Renew(user, now)
+	c.index.Renew(ref, now)
 	return now, nil
 }
 
 // act does what a review asks for.
-func (c *Controller) act(ctx context.Context, user workload.Ref, s *Workload, review review) (time.Duration, error) {
-	wait, rolls, err := c.due(ctx, user, s, review)
+func (c *Controller) act(ctx context.Context, ref workload.Ref, s *Workload, review review) (time.Duration, error) {
+	wait, rolls, err := c.due(ctx, ref, s, review)
 	readmit := c.record
 	switch {
 	case rolls:
@@ -126,24 +126,24 @@ func (c *Controller) act(ctx context.Context, user workload.Ref, s *Workload, re
 	case !review.Records():
 		return wait, err
 	}
-	again, readmitErr := c.throttled(user, func() (time.Duration, error) { return readmit(ctx, user, s, review) })
+	again, readmitErr := c.throttled(ref, func() (time.Duration, error) { return readmit(ctx, ref, s, review) })
 	return sooner(wait, again), errors.Join(err, readmitErr)
 }
 
 // lookOn looks at a workload for which nothing is done, because it is not opted in or
 // its template cannot be read. What it has failed with stays halted.
-func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload, served bool) (time.Duration, error) {
-	c.planned(func(p *rollout.Plan) { p.Withdraw(user, c.options.Clock.Now()) })
+func (c *Controller) lookOn(ctx context.Context, ref workload.Ref, s *Workload, served bool) (time.Duration, error) {
+	c.planned(func(p *rollout.Plan) { p.Withdraw(ref, c.options.Clock.Now()) })
 	if served {
-		c.sayOnce(user, s, checksum.TemplateUnreadable, s.Fault)
+		c.sayOnce(ref, s, checksum.TemplateUnreadable, s.Fault)
 	} else {
-		c.notes.forget(user)
-		c.waits.Older.Forget(user)
-		c.told.forget(user, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
+		c.notes.forget(ref)
+		c.waits.Older.Forget(ref)
+		c.told.forget(ref, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
 	}
-	wait, err := c.follow(ctx, user, s)
-	if !served && err == nil && !c.asks(user, (*rollout.Plan).Follows) {
-		c.told.forget(user)
+	wait, err := c.follow(ctx, ref, s)
+	if !served && err == nil && !c.asks(ref, (*rollout.Plan).Follows) {
+		c.told.forget(ref)
 	}
 	return wait, err
 }
@@ -151,43 +151,43 @@ func (c *Controller) lookOn(ctx context.Context, user workload.Ref, s *Workload,
 // due asks the plan whether a workload with changed sources may roll now, and tells
 // people what holds it. wait is how long to wait before the next look, zero when
 // something else will wake it.
-func (c *Controller) due(ctx context.Context, user workload.Ref, s *Workload, r review) (wait time.Duration, rolls bool, err error) {
-	facts := c.facts(user, s)
+func (c *Controller) due(ctx context.Context, ref workload.Ref, s *Workload, r review) (wait time.Duration, rolls bool, err error) {
+	facts := c.facts(ref, s)
 	if len(r.Untrue) == 0 {
-		c.planned(func(p *rollout.Plan) { p.RolledByOthers(user, facts, c.options.Clock.Now()) })
+		c.planned(func(p *rollout.Plan) { p.RolledByOthers(ref, facts, c.options.Clock.Now()) })
 		return 0, false, nil
 	}
 	facts.Review, facts.Policy = r.Review, r.policy
-	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Looked)
+	verdict, err := c.decide(ctx, ref, s, facts, (*rollout.Plan).Looked)
 	if err != nil {
 		return 0, false, fmt.Errorf("finding out whether only its nodes are not ready: %w", err)
 	}
 	if verdict.Do == rollout.Roll {
 		return 0, true, nil
 	}
-	return c.tellHeld(ctx, user, s, &r, verdict), false, nil
+	return c.tellHeld(ctx, ref, s, &r, verdict), false, nil
 }
 
 // facts are what is known of a workload now.
-func (c *Controller) facts(user workload.Ref, s *Workload) *rollout.Facts {
-	f := &rollout.Facts{UID: string(s.UID), Records: s.Records, Sources: s.Sources, Served: c.serves(user, s), Status: s.Status,
+func (c *Controller) facts(ref workload.Ref, s *Workload) *rollout.Facts {
+	f := &rollout.Facts{UID: string(s.UID), Records: s.Records, Sources: s.Sources, Served: c.serves(ref, s), Status: s.Status,
 		Standstill: s.Standstill}
 	c.planned(func(p *rollout.Plan) { f.Mark = p.Mark() })
-	if s.Records.Declined != "" || c.asks(user, (*rollout.Plan).Concerned) {
-		c.carries(user, s, f)
-		f.Policy = c.policy(user, s) // how long it has to be well
+	if s.Records.Declined != "" || c.asks(ref, (*rollout.Plan).Concerned) {
+		c.carries(ref, s, f)
+		f.Policy = c.policy(ref, s) // how long it has to be well
 	}
 	return f
 }
 
 // decide gives the plan the facts, and what it wants to be read beside them.
-func (c *Controller) decide(ctx context.Context, user workload.Ref, s *Workload, f *rollout.Facts, look func(*rollout.Plan, workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) (verdict rollout.Verdict, err error) {
+func (c *Controller) decide(ctx context.Context, ref workload.Ref, s *Workload, f *rollout.Facts, look func(*rollout.Plan, workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) (verdict rollout.Verdict, err error) {
 	for {
-		c.planned(func(p *rollout.Plan) { verdict = look(p, user, f, c.options.Clock.Now()) })
+		c.planned(func(p *rollout.Plan) { verdict = look(p, ref, f, c.options.Clock.Now()) })
 		switch verdict.Do {
 		case rollout.ReadPods:
-			if f.Pods, err = c.podsOf(ctx, user, s, verdict.Selector); f.Pods.Access == rollout.Forbidden {
-				c.sayUnseen(user, s, err)
+			if f.Pods, err = c.podsOf(ctx, ref, s, verdict.Selector); f.Pods.Access == rollout.Forbidden {
+				c.sayUnseen(ref, s, err)
 				err = nil
 			}
 		case rollout.ReadNodes:
@@ -195,18 +195,18 @@ func (c *Controller) decide(ctx context.Context, user workload.Ref, s *Workload,
 				return verdict, err
 			}
 		case rollout.ReadMuted:
-			body, err := c.api.get(ctx, user)
+			body, err := c.api.get(ctx, ref)
 			if err != nil {
 				return verdict, fmt.Errorf("finding out why its status does not report its rollout: %w", err)
 			}
-			muted := user.Kind.Muted(body)
+			muted := ref.Kind.Muted(body)
 			f.Muted = &muted
 		case rollout.Nothing, rollout.Roll:
 			switch {
 			case verdict.Retry:
 				return verdict, err
 			case err != nil && verdict.Blind:
-				c.sayUnseen(user, s, err)
+				c.sayUnseen(ref, s, err)
 			}
 			return verdict, nil
 		}
@@ -233,9 +233,9 @@ func (c *Controller) readNodes(ctx context.Context, f *rollout.Facts, names []st
 
 // follow looks after the rollout of a workload, if it has one, and tells what becomes
 // of it. It returns how long to wait before looking again.
-func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload) (time.Duration, error) {
-	facts := c.facts(user, s)
-	verdict, err := c.decide(ctx, user, s, facts, (*rollout.Plan).Followed)
+func (c *Controller) follow(ctx context.Context, ref workload.Ref, s *Workload) (time.Duration, error) {
+	facts := c.facts(ref, s)
+	verdict, err := c.decide(ctx, ref, s, facts, (*rollout.Plan).Followed)
 	if err != nil {
 		return 0, fmt.Errorf("following a rollout: %w", err)
 	}
@@ -243,11 +243,11 @@ func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload)
 	case checksum.NoReason:
 		return verdict.Wait, nil
 	case checksum.RolloutFailed:
-		klog.FromContext(ctx).Info("Rollout failed", "workload", user.String(), "why", verdict.Failed)
-		c.say(user, s, checksum.RolloutFailed, "the rollout has failed: "+verdict.Failed+
-			". kubectl describe shows more. Put the old content back, or fix it: "+rollsThen(user, facts.Broken())+". "+back(s))
+		klog.FromContext(ctx).Info("Rollout failed", "workload", ref.String(), "why", verdict.Failed)
+		c.say(ref, s, checksum.RolloutFailed, "the rollout has failed: "+verdict.Failed+
+			". kubectl describe shows more. Put the old content back, or fix it: "+rollsThen(ref, facts.Broken())+". "+back(s))
 	default:
-		klog.FromContext(ctx).Info("Settled", "workload", user.String(), "healthy", verdict.Ended == checksum.Healthy)
+		klog.FromContext(ctx).Info("Settled", "workload", ref.String(), "healthy", verdict.Ended == checksum.Healthy)
 	}
 	c.metrics.rollouts.WithLabelValues(verdict.Ended.Label()).Inc()
 	return verdict.Wait, nil
@@ -255,21 +255,21 @@ func (c *Controller) follow(ctx context.Context, user workload.Ref, s *Workload)
 
 // podsOf are the pods of a workload, of every revision. What cannot be read as a
 // selector selects nothing: then the status alone tells.
-func (c *Controller) podsOf(ctx context.Context, user workload.Ref, s *Workload, selector *string) (*rollout.Pods, error) {
+func (c *Controller) podsOf(ctx context.Context, ref workload.Ref, s *Workload, selector *string) (*rollout.Pods, error) {
 	if selector == nil {
-		body, err := c.api.get(ctx, user)
+		body, err := c.api.get(ctx, ref)
 		if err != nil {
 			return &rollout.Pods{Access: rollout.Unread}, err
 		}
-		text, _ := user.Kind.Selector(body)
+		text, _ := ref.Kind.Selector(body)
 		selector = &text
 	}
 	if *selector == "" {
 		return &rollout.Pods{Access: rollout.Unselected}, nil
 	}
-	all, err := c.api.pods(ctx, user.Namespace, *selector)
+	all, err := c.api.pods(ctx, ref.Namespace, *selector)
 	if !s.Borrowed() { // else they are those of another object
-		all = slices.DeleteFunc(all, func(pod workload.Pod) bool { return !c.options.Kinds.MadeBy(user, s.UID, &pod) })
+		all = slices.DeleteFunc(all, func(pod workload.Pod) bool { return !c.options.Kinds.MadeBy(ref, s.UID, &pod) })
 	}
 	pods := &rollout.Pods{All: all, Selector: *selector}
 	switch {
@@ -291,15 +291,15 @@ func (c *Controller) planned(do func(*rollout.Plan)) {
 		return c.plan.Stirs()
 	}()
 	for _, stir := range stirs {
-		c.queue.AddAfter(stir.User, stir.After)
+		c.queue.AddAfter(stir.Workload, stir.After)
 	}
 }
 
 // lookup is what the plan looks up: it implements rollout.Cluster.
 type lookup struct{ *Controller }
 
-func (l lookup) Users(at rollout.SourceRef) []workload.Ref {
-	return l.index.Users(at.Namespace, at.Source)
+func (l lookup) Using(at rollout.SourceRef) []workload.Ref {
+	return l.index.Using(at.Namespace, at.Source)
 }
 
 func (l lookup) Content(at rollout.SourceRef) *checksum.Content {
@@ -312,9 +312,9 @@ func (l lookup) Written(at rollout.SourceRef) time.Time {
 }
 
 func (l lookup) Workloads() int {
-	return l.index.Count(func(user workload.Ref, s *Workload) bool {
-		served, _ := l.served(user, s)
-		return served && user.Kind.Restarts
+	return l.index.Count(func(ref workload.Ref, s *Workload) bool {
+		served, _ := l.served(ref, s)
+		return served && ref.Kind.Restarts
 	})
 }
 
@@ -326,7 +326,7 @@ func (l lookup) Copies(of checksum.Source) (copies []rollout.SourceRef) {
 }
 
 // again reports whether a workload is to be tried again, or stands in line to be.
-func (c *Controller) again(user workload.Ref) (again bool) {
-	c.permits(func(t *throttle.Throttle) []workload.Ref { again = t.Stands(user); return nil })
-	return again || c.asks(user, (*rollout.Plan).Again)
+func (c *Controller) again(ref workload.Ref) (again bool) {
+	c.permits(func(t *throttle.Throttle) []workload.Ref { again = t.Stands(ref); return nil })
+	return again || c.asks(ref, (*rollout.Plan).Again)
 }

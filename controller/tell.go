@@ -91,20 +91,20 @@ func (c *Controller) tell(regarding *corev1.ObjectReference, related runtime.Obj
 // say tells something about a workload, at its version. It names the sources, because our
 // event queue and kubectl fold two events of one reason about one thing into one. told
 // prevents that an event is repeated.
-func (c *Controller) say(user workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
-	c.sayAbout(user, s, why, text, list(about), about...)
+func (c *Controller) say(ref workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
+	c.sayAbout(ref, s, why, text, list(about), about...)
 }
 
-func (c *Controller) sayAbout(user workload.Ref, s *Workload, why checksum.Reason, text, about string, sources ...checksum.Source) {
+func (c *Controller) sayAbout(ref workload.Ref, s *Workload, why checksum.Reason, text, about string, sources ...checksum.Source) {
 	var related runtime.Object // a nil pointer would not be nil
 	if len(sources) == 1 {
-		related = referenceTo(rollout.SourceRef{Namespace: user.Namespace, Source: sources[0]})
+		related = referenceTo(rollout.SourceRef{Namespace: ref.Namespace, Source: sources[0]})
 	}
 	c.tell(&corev1.ObjectReference{
-		APIVersion:      user.Kind.GroupVersionKind().GroupVersion().String(),
-		Kind:            user.Kind.Name,
-		Namespace:       user.Namespace,
-		Name:            user.Name,
+		APIVersion:      ref.Kind.GroupVersionKind().GroupVersion().String(),
+		Kind:            ref.Kind.Name,
+		Namespace:       ref.Namespace,
+		Name:            ref.Name,
 		UID:             s.UID,
 		ResourceVersion: s.ResourceVersion,
 		FieldPath:       about,
@@ -112,9 +112,9 @@ func (c *Controller) sayAbout(user workload.Ref, s *Workload, why checksum.Reaso
 }
 
 // sayOnce tells something about a workload, once for each text.
-func (c *Controller) sayOnce(user workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
-	if c.told.first(user, why, text) {
-		c.say(user, s, why, text, about...)
+func (c *Controller) sayOnce(ref workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
+	if c.told.first(ref, why, text) {
+		c.say(ref, s, why, text, about...)
 	}
 }
 
@@ -150,18 +150,18 @@ func referenceTo(at rollout.SourceRef) *corev1.ObjectReference {
 	return reference
 }
 
-func (c *Controller) sayRolling(user workload.Ref, s *Workload, sources []checksum.Source, adopted bool) {
+func (c *Controller) sayRolling(ref workload.Ref, s *Workload, sources []checksum.Source, adopted bool) {
 	why := changed(sources)
 	if adopted {
 		why = "no checksums were recorded for " + list(sources) + ", and configstamp.dev/adopt is restart"
 	}
-	c.say(user, s, checksum.ConfigChanged, why+": "+rolls(user, s), sources...)
+	c.say(ref, s, checksum.ConfigChanged, why+": "+rolls(ref, s), sources...)
 }
 
 // rolls is what a workload does with new stamps.
-func rolls(user workload.Ref, s *Workload) string {
+func rolls(ref workload.Ref, s *Workload) string {
 	switch {
-	case !user.Kind.Restarts:
+	case !ref.Kind.Restarts:
 		return "later runs start with it"
 	case s.Status.Waits != "":
 		return "stamped, but no pod restarts: " + s.Status.Waits
@@ -171,11 +171,11 @@ func rolls(user workload.Ref, s *Workload) string {
 
 // rollsThen says what happens when content is mended that a workload has failed with, and a pod
 // of it is broken for which its StatefulSet waits; "" is none.
-func rollsThen(user workload.Ref, broken string) string {
+func rollsThen(ref workload.Ref, broken string) string {
 	if broken == "" {
 		return "either way it rolls out by itself"
 	}
-	return fmt.Sprintf("either way its StatefulSet waits for the broken pod, so delete that then: kubectl delete pod %s -n %s", broken, user.Namespace)
+	return fmt.Sprintf("either way its StatefulSet waits for the broken pod, so delete that then: kubectl delete pod %s -n %s", broken, ref.Namespace)
 }
 
 // back says how the content of before comes back.
@@ -188,20 +188,20 @@ func back(s *Workload) string {
 
 // sayRecorded tells of sources that are recorded for the first time, of those of them
 // that pods may have older content of, and of those whose record could not be compared.
-func (c *Controller) sayRecorded(user workload.Ref, s *Workload, adopted, stale, lost []checksum.Source) {
+func (c *Controller) sayRecorded(ref workload.Ref, s *Workload, adopted, stale, lost []checksum.Source) {
 	if len(adopted) > 0 {
 		when := "this workload rolls out when " + one(adopted, "it changes", "they change")
-		if !user.Kind.Restarts {
+		if !ref.Kind.Restarts {
 			when = "later runs are stamped anew when " + one(adopted, "it changes", "they change")
 		}
-		c.say(user, s, checksum.Recorded, list(adopted)+one(adopted, " is recorded as it is", " are recorded as they are")+" now: "+when, adopted...)
+		c.say(ref, s, checksum.Recorded, list(adopted)+one(adopted, " is recorded as it is", " are recorded as they are")+" now: "+when, adopted...)
 	}
 	if len(stale) > 0 {
-		c.say(user, s, checksum.ConfigMaybeStale, fmt.Sprintf("%s %s edited after the newest revision of this %s: its pods may run older content; "+
-			"kubectl rollout restart makes them read the new content", list(stale), one(stale, "was", "were"), user.Kind.Name), stale...)
+		c.say(ref, s, checksum.ConfigMaybeStale, fmt.Sprintf("%s %s edited after the newest revision of this %s: its pods may run older content; "+
+			"kubectl rollout restart makes them read the new content", list(stale), one(stale, "was", "were"), ref.Kind.Name), stale...)
 	}
 	if len(lost) > 0 {
-		c.say(user, s, checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its digest key is lost, or other keys of the source count now): "+
+		c.say(ref, s, checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its digest key is lost, or other keys of the source count now): "+
 			"the present content is recorded anew, and nothing restarts; whether it changed meanwhile is not known. If two installations of configstamp serve this Namespace, "+
 			"annotate it with configstamp.dev/installation and the name of the namespace of one of them", list(lost)), lost...)
 	}
@@ -212,9 +212,9 @@ func (c *Controller) sayRecorded(user workload.Ref, s *Workload, adopted, stale,
 const patience = 8
 
 // reportFailure warns of a workload that keeps failing, once for each reason.
-func (c *Controller) reportFailure(user workload.Ref, err error) {
-	s := c.index.Get(user)
-	if s == nil || refusal.OptedOut(err) || c.queue.NumRequeues(user)+1 < patience {
+func (c *Controller) reportFailure(ref workload.Ref, err error) {
+	s := c.index.Get(ref)
+	if s == nil || refusal.OptedOut(err) || c.queue.NumRequeues(ref)+1 < patience {
 		return // nothing is told of a workload that has opted out
 	}
 	text := err.Error()
@@ -223,12 +223,12 @@ func (c *Controller) reportFailure(user workload.Ref, err error) {
 	case status.Code != 0 || status.Status != "":
 		if text = refusal.Words(&status); refused(err) {
 			text += fmt.Sprintf(". The whole answer: kubectl --namespace %s patch %s %s --field-manager=configstamp --type=merge --patch={} --dry-run=server",
-				user.Namespace, user.Kind, user.Name)
+				ref.Namespace, ref.Kind, ref.Name)
 		}
 	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
 		text = "the API server does not answer"
 	}
-	c.sayOnce(user, s, checksum.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
+	c.sayOnce(ref, s, checksum.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
 }
 
 // one is a word about sources: of one, or of several.

@@ -12,14 +12,14 @@ import (
 
 // isTurn reports whether an item of the queue asks whose turn it is: no workload
 // has no kind.
-func isTurn(user workload.Ref) bool { return user.Kind == nil }
+func isTurn(ref workload.Ref) bool { return ref.Kind == nil }
 
 // takeTurns wakes those whose turn has come, and tells what has become of changes.
 func (c *Controller) takeTurns(ctx context.Context) {
 	var out rollout.Orders
 	c.planned(func(p *rollout.Plan) { out = p.Next(c.options.Clock.Now()) })
-	for _, user := range append(out.Roll, out.Held...) {
-		c.queue.Add(user)
+	for _, ref := range append(out.Roll, out.Held...) {
+		c.queue.Add(ref)
 	}
 	if !out.At.IsZero() {
 		c.queue.AddAfter(workload.Ref{}, out.At.Sub(c.options.Clock.Now()))
@@ -71,13 +71,13 @@ func (c *Controller) takeTurns(ctx context.Context) {
 }
 
 // declinedBy says that an undo of a workload has sent content back.
-func declinedBy(user workload.Ref) string {
-	return "an undo of " + user.People() + " declined its content"
+func declinedBy(ref workload.Ref) string {
+	return "an undo of " + ref.People() + " declined its content"
 }
 
 // accepts is the command that takes declined content.
-func accepts(user workload.Ref) string {
-	return "kubectl configstamp accept " + strings.ToLower(user.Kind.Name) + "/" + user.Name + " -n " + user.Namespace
+func accepts(ref workload.Ref) string {
+	return "kubectl configstamp accept " + strings.ToLower(ref.Kind.Name) + "/" + ref.Name + " -n " + ref.Namespace
 }
 
 // failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.

@@ -80,9 +80,9 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		waits:    waiting.New(),
 	}
 	c.index = index.New(c.wake, c.concern, options.Clock.Now)
-	c.index.Remade = func(user workload.Ref) {
-		c.notes.forget(user)
-		c.told.forget(user)
+	c.index.Remade = func(ref workload.Ref) {
+		c.notes.forget(ref)
+		c.told.forget(ref)
 	}
 	c.options.Limits.Settle = options.Settle
 	c.plan = rollout.New(c.options.Limits, lookup{c})

@@ -49,7 +49,7 @@ func TestWatch_WhatAWorkloadSaysIsNews(t *testing.T) {
 			for h.queue.Len() > 0 {
 				h.next(t.Context())
 			}
-			h.index.Users("shop", configMap("a-1")) // an expression that has matched is the same still
+			h.index.Using("shop", configMap("a-1")) // an expression that has matched is the same still
 			say(test.is)
 			h.see(t, d)
 			if news := h.queue.Len() > 0; news != test.news {

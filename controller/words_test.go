@@ -39,7 +39,7 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 		Message: `admission webhook "teams.example.com" denied the request: ` + quoted,
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: quoted, Field: "spec.template.spec.containers[0].env[0].value"}}}}}
 	for sentence, test := range map[string]struct {
-		happens func(c *cluster, user workload.Ref)
+		happens func(c *cluster, ref workload.Ref)
 		want    string // an event
 	}{
 		"a webhook denies": {func(c *cluster, _ workload.Ref) { c.refusal = fmt.Errorf("PATCH: %w", denial) },
@@ -51,20 +51,20 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 			c.refusal = apierrors.NewInternalError(errors.New("conversion webhook failed: " + quoted))
 		},
 			"the API server failed: InternalError (500)"},
-		"its controller says that it has failed": {func(c *cluster, user workload.Ref) {
-			c.objects[user]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0, "conditions": []any{
+		"its controller says that it has failed": {func(c *cluster, ref workload.Ref) {
+			c.objects[ref]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0, "conditions": []any{
 				map[string]any{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": quoted},
 				map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": quoted, "lastTransitionTime": "2100-01-01T00:00:00Z"},
 			}}
 		}, "RolloutFailed the rollout has failed: its controller says ProgressDeadlineExceeded"},
-		"its controller has a word of its own": {func(c *cluster, user workload.Ref) {
-			c.objects[user]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0, "conditions": []any{
+		"its controller has a word of its own": {func(c *cluster, ref workload.Ref) {
+			c.objects[ref]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0, "conditions": []any{
 				map[string]any{"type": "Progressing", "status": "False", "reason": quoted, "message": quoted, "lastTransitionTime": "2100-01-01T00:00:00Z"},
 			}}
 		}, "RolloutFailed the rollout has failed: its controller says"},
-		"its containers crash": {func(c *cluster, user workload.Ref) {
+		"its containers crash": {func(c *cluster, ref workload.Ref) {
 			c.pod = page[0]
-			c.objects[user]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0}
+			c.objects[ref]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0}
 		}, "RolloutFailed the rollout has failed: container app: CrashLoopBackOff"},
 		"its pods may not be listed": {func(c *cluster, _ workload.Ref) {
 			c.unseen = fmt.Errorf("LIST pods in shop: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(quoted)))
@@ -122,11 +122,11 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 
 // A StatefulSet that waits for its broken pod is told with the command that helps.
 func TestWords_AStatefulSetWaitsForItsBrokenPod(t *testing.T) {
-	user := workload.Ref{Namespace: "shop", Name: "db"}
-	if got := rollsThen(user, "db-2"); !strings.Contains(got, "kubectl delete pod db-2 -n shop") || strings.Contains(got, "by itself") {
+	ref := workload.Ref{Namespace: "shop", Name: "db"}
+	if got := rollsThen(ref, "db-2"); !strings.Contains(got, "kubectl delete pod db-2 -n shop") || strings.Contains(got, "by itself") {
 		t.Errorf("it is told: %s", got)
 	}
-	if got := rollsThen(user, ""); !strings.Contains(got, "by itself") {
+	if got := rollsThen(ref, ""); !strings.Contains(got, "by itself") {
 		t.Errorf("what rolls by itself is told: %s", got)
 	}
 }

@@ -38,51 +38,51 @@ type simulatedQueue struct {
 	turns   bool // the planner works now
 }
 
-func (q *simulatedQueue) Add(user workload.Ref) {
-	if !q.queued[user] {
-		q.queued[user] = true
-		q.fair.Push(user)
+func (q *simulatedQueue) Add(ref workload.Ref) {
+	if !q.queued[ref] {
+		q.queued[ref] = true
+		q.fair.Push(ref)
 	}
 }
 
-func (q *simulatedQueue) AddAfter(user workload.Ref, wait time.Duration) {
+func (q *simulatedQueue) AddAfter(ref workload.Ref, wait time.Duration) {
 	if wait <= 0 {
-		q.Add(user)
+		q.Add(ref)
 		return
 	}
 	due := q.world.clock.Now().Add(wait)
-	if known, waiting := q.later[user]; !waiting || due.Before(known) {
-		q.later[user] = due
+	if known, waiting := q.later[ref]; !waiting || due.Before(known) {
+		q.later[ref] = due
 	}
 }
 
-func (q *simulatedQueue) AddRateLimited(user workload.Ref) {
-	q.AddAfter(user, min(firstRetry<<min(q.retries[user], 20), lastRetry))
-	q.retries[user]++
+func (q *simulatedQueue) AddRateLimited(ref workload.Ref) {
+	q.AddAfter(ref, min(firstRetry<<min(q.retries[ref], 20), lastRetry))
+	q.retries[ref]++
 }
 
 func (q *simulatedQueue) Get() (workload.Ref, bool) {
-	user := q.fair.Pop()
-	delete(q.queued, user)
-	q.turns = isTurn(user)
-	return user, false
+	ref := q.fair.Pop()
+	delete(q.queued, ref)
+	q.turns = isTurn(ref)
+	return ref, false
 }
 
-func (q *simulatedQueue) Forget(user workload.Ref)          { delete(q.retries, user) }
-func (q *simulatedQueue) NumRequeues(user workload.Ref) int { return q.retries[user] }
-func (q *simulatedQueue) Len() int                          { return q.fair.Len() }
-func (*simulatedQueue) Done(workload.Ref)                   {}
-func (*simulatedQueue) ShutDown()                           {}
-func (*simulatedQueue) ShutDownWithDrain()                  {}
-func (*simulatedQueue) ShuttingDown() bool                  { return false }
+func (q *simulatedQueue) Forget(ref workload.Ref)          { delete(q.retries, ref) }
+func (q *simulatedQueue) NumRequeues(ref workload.Ref) int { return q.retries[ref] }
+func (q *simulatedQueue) Len() int                         { return q.fair.Len() }
+func (*simulatedQueue) Done(workload.Ref)                  {}
+func (*simulatedQueue) ShutDown()                          {}
+func (*simulatedQueue) ShutDownWithDrain()                 {}
+func (*simulatedQueue) ShuttingDown() bool                 { return false }
 
 // wake moves what is due, and returns when something is due next.
 func (q *simulatedQueue) wake(now time.Time) (next time.Time) {
 	var due []workload.Ref
-	for user, at := range q.later {
+	for ref, at := range q.later {
 		switch {
 		case !at.After(now):
-			due = append(due, user)
+			due = append(due, ref)
 		case next.IsZero() || at.Before(next):
 			next = at
 		}
@@ -90,9 +90,9 @@ func (q *simulatedQueue) wake(now time.Time) (next time.Time) {
 	slices.SortFunc(due, func(a, b workload.Ref) int { // maps have no order, and a seed has to repeat
 		return cmp.Or(q.later[a].Compare(q.later[b]), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	for _, user := range due {
-		delete(q.later, user)
-		q.Add(user)
+	for _, ref := range due {
+		delete(q.later, ref)
+		q.Add(ref)
 	}
 	return next
 }
@@ -151,7 +151,7 @@ func (w *world) Eventf(regarding, _ runtime.Object, _, reason, _, note string, a
 
 // simulatedApp is one workload.
 type simulatedApp struct {
-	user       workload.Ref
+	ref        workload.Ref
 	sources    []checksum.Source
 	records    checksum.Records
 	version    int
@@ -209,12 +209,12 @@ func newWorld(t *testing.T) *world {
 // add has a workload run, for weeks already, with what its sources hold.
 func (w *world) add(app *simulatedApp) {
 	for _, source := range app.sources {
-		if at := (rollout.SourceRef{Namespace: app.user.Namespace, Source: source}); w.contents[at] == nil {
+		if at := (rollout.SourceRef{Namespace: app.ref.Namespace, Source: source}); w.contents[at] == nil {
 			w.contents[at] = w.newContent()
 		}
 	}
-	w.apps[app.user] = app
-	w.names = append(w.names, app.user)
+	w.apps[app.ref] = app
+	w.names = append(w.names, app.ref)
 	app.records.Stamps = map[string]string{}
 	w.stamp(app)
 }
@@ -235,7 +235,7 @@ func (w *world) edit(at rollout.SourceRef, content *checksum.Content) {
 	w.contents[at], w.written[at] = content, w.clock.Now().Truncate(time.Second)
 	w.edited[content] = w.clock.Now()
 	for _, app := range w.apps {
-		if app.user.Namespace == at.Namespace && slices.Contains(app.sources, at.Source) {
+		if app.ref.Namespace == at.Namespace && slices.Contains(app.sources, at.Source) {
 			app.edits++
 		}
 	}
@@ -250,8 +250,8 @@ func (w *world) lead() {
 		w, w, w, w, w, prometheus.NewRegistry())
 	w.controller.queue = w.queue
 	w.told = remarks{}
-	for _, user := range w.names {
-		w.see(user)
+	for _, ref := range w.names {
+		w.see(ref)
 	}
 	w.controller.index.Refresh()
 	w.controller.full.Store(true)
@@ -261,8 +261,8 @@ func (w *world) lead() {
 }
 
 // see has the controller's watch bring a workload as it is.
-func (w *world) see(user workload.Ref) {
-	w.controller.sees(w.t, user, w.body(w.apps[user]))
+func (w *world) see(ref workload.Ref) {
+	w.controller.sees(w.t, ref, w.body(w.apps[ref]))
 }
 
 // until lets time pass, event by event, for a while.
@@ -322,16 +322,16 @@ func (w *world) rolled(app *simulatedApp) {
 	app.version++
 	app.rolls++
 	if app.rolls > app.edits {
-		w.t.Errorf("%s has rolled %d times for %d edits", app.user, app.rolls, app.edits)
+		w.t.Errorf("%s has rolled %d times for %d edits", app.ref, app.rolls, app.edits)
 	}
 	app.rolled, app.well = now, time.Time{}
 	bad := false
 	for _, source := range app.sources {
-		content := w.contents[rollout.SourceRef{Namespace: app.user.Namespace, Source: source}]
+		content := w.contents[rollout.SourceRef{Namespace: app.ref.Namespace, Source: source}]
 		if w.bad[content] {
 			bad = true
 			if wasWell && !app.mute {
-				w.victims[content] = append(w.victims[content], fmt.Sprintf("%s at %s under leader %d", app.user.Name, now.Format(time.TimeOnly), w.leaders))
+				w.victims[content] = append(w.victims[content], fmt.Sprintf("%s at %s under leader %d", app.ref.Name, now.Format(time.TimeOnly), w.leaders))
 			}
 		}
 	}
@@ -348,7 +348,7 @@ func (w *world) rolled(app *simulatedApp) {
 	}
 	for _, at := range []time.Time{now.Add(takes), app.well} {
 		if at.After(now) {
-			w.at(at.Sub(now), func() { app.version++; w.see(app.user) })
+			w.at(at.Sub(now), func() { app.version++; w.see(app.ref) })
 		}
 	}
 	underWay := 0
@@ -379,7 +379,7 @@ func (w *world) stamp(app *simulatedApp) { app.records = w.decide(app, checksum.
 
 // decide is what the webhook says.
 func (w *world) decide(app *simulatedApp, asker checksum.Asker) checksum.Records {
-	object, err := app.user.Kind.Decode(w.body(app))
+	object, err := app.ref.Kind.Decode(w.body(app))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -388,12 +388,12 @@ func (w *world) decide(app *simulatedApp, asker checksum.Asker) checksum.Records
 		w.t.Fatal(err)
 	}
 	policy := checksum.DefaultPolicy().With(checksum.Level{Origin: checksum.OfWorkload, Annotations: app.settings},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: w.settings[app.user.Namespace]})
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: w.settings[app.ref.Namespace]})
 	return checksum.Decide(w.ring, checksum.Admission{
-		Namespace: app.user.Namespace, Asker: asker, Create: !w.records && len(app.records.Stamps) == 0, Fresh: true, Policy: policy,
+		Namespace: app.ref.Namespace, Asker: asker, Create: !w.records && len(app.records.Stamps) == 0, Fresh: true, Policy: policy,
 		Selections: checksum.Selections(references, policy), Held: app.records, Sent: app.records,
 		Content: func(s checksum.Source) *checksum.Content {
-			return w.contents[rollout.SourceRef{Namespace: app.user.Namespace, Source: s}]
+			return w.contents[rollout.SourceRef{Namespace: app.ref.Namespace, Source: s}]
 		},
 	}).Records
 }
@@ -425,7 +425,7 @@ func (w *world) body(app *simulatedApp) []byte {
 	if w.deadNode && !app.mute {
 		nodes++
 	}
-	metadata := map[string]any{"name": app.user.Name, "namespace": app.user.Namespace, "uid": cmp.Or(app.uid, app.user.Name),
+	metadata := map[string]any{"name": app.ref.Name, "namespace": app.ref.Namespace, "uid": cmp.Or(app.uid, app.ref.Name),
 		"resourceVersion": strconv.Itoa(app.version + 1), "generation": app.rolls + 1, "labels": app.labels, "annotations": app.settings}
 	if baseline := app.records.OnWorkload(); len(baseline) > 0 {
 		maps.Copy(baseline, app.settings)
@@ -442,7 +442,7 @@ func (w *world) body(app *simulatedApp) []byte {
 	if app.unreadable {
 		containers = "none"
 	}
-	if app.user.Kind.Custom { // which has no selector, and a status that does not say which generation it speaks of
+	if app.ref.Kind.Custom { // which has no selector, and a status that does not say which generation it speaks of
 		status := map[bool]string{true: "True", false: "False"}[app.looked < app.rolls || w.isWell(app)]
 		return encoded(map[string]any{
 			"metadata": metadata,
@@ -455,7 +455,7 @@ func (w *world) body(app *simulatedApp) []byte {
 	}
 	return encoded(map[string]any{
 		"metadata": metadata,
-		"spec": map[string]any{"replicas": replicas, "paused": app.paused, "selector": map[string]any{"matchLabels": map[string]any{"app": app.user.Name}}, "template": map[string]any{
+		"spec": map[string]any{"replicas": replicas, "paused": app.paused, "selector": map[string]any{"matchLabels": map[string]any{"app": app.ref.Name}}, "template": map[string]any{
 			"metadata": map[string]any{"annotations": app.records.Stamps},
 			"spec":     map[string]any{"containers": containers},
 		}},
@@ -472,13 +472,13 @@ var (
 )
 
 // get implements api.
-func (w *world) get(_ context.Context, user workload.Ref) ([]byte, error) {
-	return w.body(w.apps[user]), nil
+func (w *world) get(_ context.Context, ref workload.Ref) ([]byte, error) {
+	return w.body(w.apps[ref]), nil
 }
 
 // readmit implements api.
-func (w *world) readmit(_ context.Context, user workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
-	app := w.apps[user]
+func (w *world) readmit(_ context.Context, ref workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
+	app := w.apps[ref]
 	w.patches++
 	if manager == checksum.RecordingManager {
 		return w.recorded(app, dryRun), nil, nil
@@ -501,7 +501,7 @@ func (w *world) readmit(_ context.Context, user workload.Ref, manager string, dr
 		}
 	}
 	if w.flaky && w.random.IntN(30) == 0 {
-		w.at(time.Second, func() { w.see(user) })
+		w.at(time.Second, func() { w.see(ref) })
 		return nil, nil, errUncertain
 	}
 	return w.body(app), nil, nil
@@ -514,11 +514,11 @@ func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.
 		return nil, refusal.Plain(w.unseen)
 	}
 	app := w.apps[workload.Ref{Kind: w.kind, Namespace: namespace, Name: selector[len("app="):]}]
-	old := workload.Pod{Name: app.user.Name + "-old", Node: "first", Ready: !app.broken} // its native gate keeps it
-	pod := workload.Pod{Name: app.user.Name, Node: "second", Stamps: app.records.Stamps, Created: app.rolled.Truncate(time.Second)}
+	old := workload.Pod{Name: app.ref.Name + "-old", Node: "first", Ready: !app.broken} // its native gate keeps it
+	pod := workload.Pod{Name: app.ref.Name, Node: "second", Stamps: app.records.Stamps, Created: app.rolled.Truncate(time.Second)}
 	var lost []workload.Pod
 	if w.deadNode {
-		lost = []workload.Pod{{Name: app.user.Name + "-lost", Node: deadNode, Deleting: true}}
+		lost = []workload.Pod{{Name: app.ref.Name + "-lost", Node: deadNode, Deleting: true}}
 	}
 	if app.shares {
 		lost = append(lost, workload.Pod{Name: "other", Node: "third", Stamps: app.records.Stamps, Created: app.rolled, Trouble: "container other: CrashLoopBackOff",

@@ -194,12 +194,12 @@ func (p *plugin) progress() func(done, of int) {
 func (p *plugin) printStatus(to io.Writer, status *answer.Status, output format) {
 	if output == names {
 		for _, change := range status.Changes {
-			for _, user := range change.Users {
-				fmt.Fprintln(to, user.Workload)
+			for _, its := range change.Workloads {
+				fmt.Fprintln(to, its.Workload)
 			}
 		}
-		for _, user := range status.Others {
-			fmt.Fprintln(to, user.Workload)
+		for _, its := range status.Others {
+			fmt.Fprintln(to, its.Workload)
 		}
 		return
 	}
@@ -211,7 +211,7 @@ func (p *plugin) printStatus(to io.Writer, status *answer.Status, output format)
 			words = fmt.Sprintf("edited %s ago by %s; ", answer.Ago(p.now(), change.Edited.At), change.Edited.Manager) + words
 		}
 		fmt.Fprintln(to, "  "+words)
-		p.printProgress(to, change.Users, output == wide)
+		p.printProgress(to, change.Workloads, output == wide)
 		if change.Next != "" {
 			paragraph(to, "  ", "Next: "+change.Next)
 		}
@@ -230,7 +230,7 @@ const few = 10
 
 // printProgress prints where workloads stand, most urgent first. What several in a row have
 // in common stands there once.
-func (p *plugin) printProgress(to io.Writer, users []answer.Progress, all bool) {
+func (p *plugin) printProgress(to io.Writer, progress []answer.Progress, all bool) {
 	t := &table{columns: narrow, indent: "  ", colour: func(column int, text string) string {
 		if column > 0 {
 			return text
@@ -241,25 +241,25 @@ func (p *plugin) printProgress(to io.Writer, users []answer.Progress, all bool) 
 		t.columns = 0
 	}
 	t.add("STATE", "WORKLOAD", "SINCE", "WHY")
-	shown := users
-	if !all && len(users) > few {
-		shown = users[:few]
+	shown := progress
+	if !all && len(progress) > few {
+		shown = progress[:few]
 	}
 	before := ""
-	for _, user := range shown {
+	for _, its := range shown {
 		since := ""
-		if user.Since != nil {
-			since = answer.Ago(p.now(), *user.Since)
+		if its.Since != nil {
+			since = answer.Ago(p.now(), *its.Since)
 		}
-		why := user.Why
+		why := its.Why
 		if why == before && !all {
 			why = ""
 		}
-		before = user.Why
-		t.add(string(user.State), user.Workload, since, why)
+		before = its.Why
+		t.add(string(its.State), its.Workload, since, why)
 	}
 	t.print(to)
-	if more := len(users) - len(shown); more > 0 {
+	if more := len(progress) - len(shown); more > 0 {
 		fmt.Fprintf(to, "  and %d more (-o wide names all)\n", more)
 	}
 }

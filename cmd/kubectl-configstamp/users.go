@@ -63,23 +63,23 @@ func (p *plugin) users(command *cobra.Command, args []string, output format) err
 		return err
 	}
 	cluster.AskNamespaces(command.Context(), settings, of, workloads)
-	users := answer.UsersOf(settings, of[namespace], found, workloads)
-	answer.SortUsers(users.Users)
-	return p.print(output, users, cluster.Gaps(), func(to io.Writer) { p.printUsers(to, &users, output) })
+	answered := answer.UsesOf(settings, of[namespace], found, workloads)
+	answer.SortWorkloads(answered.Workloads)
+	return p.print(output, answered, cluster.Gaps(), func(to io.Writer) { p.printUses(to, &answered, output) })
 }
 
-func (p *plugin) printUsers(to io.Writer, users *answer.Users, output format) {
+func (p *plugin) printUses(to io.Writer, answered *answer.Uses, output format) {
 	if output == names {
-		for _, user := range users.Users {
-			fmt.Fprintln(to, user.Workload)
+		for _, its := range answered.Workloads {
+			fmt.Fprintln(to, its.Workload)
 		}
 		return
 	}
-	if users.Exists == "false" {
-		fmt.Fprintf(to, "%s does not exist in namespace %s.\n", users.Source, users.Namespace)
+	if answered.Exists == "false" {
+		fmt.Fprintf(to, "%s does not exist in namespace %s.\n", answered.Source, answered.Namespace)
 	}
-	if len(users.Users) == 0 {
-		fmt.Fprintf(to, "No workload in namespace %s uses %s.\n", users.Namespace, users.Source)
+	if len(answered.Workloads) == 0 {
+		fmt.Fprintf(to, "No workload in namespace %s uses %s.\n", answered.Namespace, answered.Source)
 		return
 	}
 	t := &table{columns: narrow, colour: func(column int, text string) string {
@@ -93,9 +93,9 @@ func (p *plugin) printUsers(to io.Writer, users *answer.Users, output format) {
 		heads = append(heads, "WHERE")
 	}
 	t.add(heads...)
-	for _, user := range users.Users {
-		name, restart := user.Workload, string(user.Restart)
-		for _, use := range user.Uses {
+	for _, its := range answered.Workloads {
+		name, restart := its.Workload, string(its.Restart)
+		for _, use := range its.Uses {
 			cells := []string{name, restart, string(use.Use), how(&use), keys(&use, output == wide)}
 			if output == wide {
 				cells = append(cells, strings.Join(use.Where, "; "))
@@ -106,18 +106,18 @@ func (p *plugin) printUsers(to io.Writer, users *answer.Users, output format) {
 	}
 	t.print(to)
 	fmt.Fprintln(to)
-	p.printWhyNot(to, users)
-	paragraph(to, "", restartWords(users))
-	paragraph(to, "", "What an edit would do: kubectl configstamp impact "+users.Source.String()+" -n "+users.Namespace)
+	p.printWhyNot(to, answered)
+	paragraph(to, "", restartWords(answered))
+	paragraph(to, "", "What an edit would do: kubectl configstamp impact "+answered.Source.String()+" -n "+answered.Namespace)
 }
 
 // restartWords counts who restarts.
-func restartWords(users *answer.Users) string {
+func restartWords(answered *answer.Uses) string {
 	count := map[answer.Restart]int{}
-	for _, user := range users.Users {
-		count[user.Restart]++
+	for _, its := range answered.Workloads {
+		count[its.Restart]++
 	}
-	text := fmt.Sprintf("%d of %d restart when %s changes", count[answer.Restarts], len(users.Users), users.Source)
+	text := fmt.Sprintf("%d of %d restart when %s changes", count[answer.Restarts], len(answered.Workloads), answered.Source)
 	if n := count[answer.LaterRuns]; n > 0 {
 		text += fmt.Sprintf("; later runs of %d read it", n)
 	}
@@ -156,17 +156,17 @@ func keys(use *answer.Usage, all bool) string {
 }
 
 // printWhyNot says why some do not restart, each reason once, and what would change that.
-func (p *plugin) printWhyNot(to io.Writer, users *answer.Users) {
+func (p *plugin) printWhyNot(to io.Writer, answered *answer.Uses) {
 	var order []string
-	by := map[string][]answer.User{}
-	for _, user := range users.Users {
-		if user.Why == "" {
+	by := map[string][]answer.WorkloadUse{}
+	for _, its := range answered.Workloads {
+		if its.Why == "" {
 			continue
 		}
-		if by[user.Why] == nil {
-			order = append(order, user.Why)
+		if by[its.Why] == nil {
+			order = append(order, its.Why)
 		}
-		by[user.Why] = append(by[user.Why], user)
+		by[its.Why] = append(by[its.Why], its)
 	}
 	for _, why := range order {
 		of := by[why]
@@ -181,13 +181,13 @@ func (p *plugin) printWhyNot(to io.Writer, users *answer.Users) {
 }
 
 // firstNames names some workloads: the first few, and how many more.
-func firstNames(users []answer.User) string {
+func firstNames(all []answer.WorkloadUse) string {
 	const first = 3
 	var texts []string
-	for _, user := range users[:min(first, len(users))] {
-		texts = append(texts, user.Workload)
+	for _, its := range all[:min(first, len(all))] {
+		texts = append(texts, its.Workload)
 	}
-	if more := len(users) - first; more > 0 {
+	if more := len(all) - first; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(texts, ", "), more)
 	}
 	return strings.Join(texts, ", ")

@@ -16,9 +16,9 @@ import (
 // makes, so that every prefix of a fan-out is once what its successor finds.
 func TestKilledBeforeAndAfterEachWriteOfAFanOut(t *testing.T) {
 	_, trial := scenario(t)
-	const users = 6
-	fanOut(t, trial, users)
-	for k := 1; k <= users; k++ {
+	const count = 6
+	fanOut(t, trial, count)
+	for k := 1; k <= count; k++ {
 		for _, committed := range []bool{false, true} {
 			if testing.Short() && k%3 != 0 {
 				continue

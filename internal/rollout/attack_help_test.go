@@ -15,11 +15,11 @@ func (p *Plan) Unseen() (most int) {
 }
 
 // Granted are the workloads whose turn has come, and that have not rolled yet.
-func (p *Plan) Granted() (users []workload.Ref) {
+func (p *Plan) Granted() (refs []workload.Ref) {
 	for _, r := range sortedRecords(maps.Values(p.records)) {
 		if r.waits != nil && !r.waits.granted.IsZero() {
-			users = append(users, r.user)
+			refs = append(refs, r.ref)
 		}
 	}
-	return users
+	return refs
 }

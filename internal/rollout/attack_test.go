@@ -333,8 +333,8 @@ func TestAttack_GrantedBeforeTheHalt(t *testing.T) {
 			return false
 		}
 		if kept.Kind == nil {
-			for _, user := range d.plan.Granted() {
-				if user == ref {
+			for _, granted := range d.plan.Granted() {
+				if granted == ref {
 					kept = ref
 					w.at(45*time.Second, func() { w.slow = nil; d.queue.add(ref) })
 				}

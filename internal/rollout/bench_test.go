@@ -18,7 +18,7 @@ import (
 const (
 	benchNamespaces = 100
 	benchChanges    = 5   // in each namespace
-	benchUsers      = 40  // of each change
+	benchWorkloads  = 40  // of each change
 	benchFew        = 3   // users of the source that is edited
 	benchWanted     = 500 // changes
 )
@@ -36,14 +36,14 @@ type big struct {
 	plan     *rollout.Plan
 	now      time.Time
 	edits    int
-	users    map[rollout.SourceRef][]workload.Ref
+	bySource map[rollout.SourceRef][]workload.Ref
 	contents map[rollout.SourceRef]*checksum.Content
 	facts    map[workload.Ref]*rollout.Facts
 	at       map[workload.Ref]rollout.SourceRef
 	waiters  []workload.Ref
 }
 
-func (c *big) Users(at rollout.SourceRef) []workload.Ref         { return c.users[at] }
+func (c *big) Using(at rollout.SourceRef) []workload.Ref         { return c.bySource[at] }
 func (c *big) Content(at rollout.SourceRef) *checksum.Content    { return c.contents[at] }
 func (c *big) Written(rollout.SourceRef) time.Time               { return time.Time{} }
 func (c *big) Copies(checksum.Source) (none []rollout.SourceRef) { return none }
@@ -66,41 +66,41 @@ func (c *big) content() *checksum.Content {
 func newBig(b *testing.B) *big {
 	b.Helper()
 	c := &big{
-		b: b, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), users: map[rollout.SourceRef][]workload.Ref{},
+		b: b, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), bySource: map[rollout.SourceRef][]workload.Ref{},
 		contents: map[rollout.SourceRef]*checksum.Content{}, facts: map[workload.Ref]*rollout.Facts{}, at: map[workload.Ref]rollout.SourceRef{},
 	}
 	bundle := c.content()
 	for namespace := range benchNamespaces {
 		for change := range benchChanges + 1 {
-			at, users := c.change(namespace, change), benchUsers
+			at, count := c.change(namespace, change), benchWorkloads
 			if change == benchChanges {
-				users = benchFew
+				count = benchFew
 			}
 			if c.contents[at] = bundle; change > 0 {
 				c.contents[at] = c.content()
 			}
-			for n := range users {
+			for n := range count {
 				c.add(at, fmt.Sprintf("%s-%02d", at.Source.Name, n))
 			}
 		}
 	}
 	c.plan = rollout.New(benchLimits(), c)
 	all := make([]workload.Ref, 0, len(c.facts))
-	for _, users := range c.users {
-		all = append(all, users...)
+	for _, refs := range c.bySource {
+		all = append(all, refs...)
 	}
 	c.plan.Lead(all, c.now)
-	for _, user := range all {
-		c.follow(user)
+	for _, ref := range all {
+		c.follow(ref)
 	}
 	c.orders()
 	return c
 }
 
 func (c *big) add(at rollout.SourceRef, name string) {
-	user := workload.Ref{Kind: deploymentKind, Namespace: at.Namespace, Name: name}
-	c.users[at], c.at[user] = append(c.users[at], user), at
-	c.facts[user] = &rollout.Facts{
+	ref := workload.Ref{Kind: deploymentKind, Namespace: at.Namespace, Name: name}
+	c.bySource[at], c.at[ref] = append(c.bySource[at], ref), at
+	c.facts[ref] = &rollout.Facts{
 		UID: name, Served: true, Sources: []checksum.Source{at.Source}, Records: checksum.Records{Stamps: map[string]string{at.Source.Name: "0"}},
 		Status: workload.Status{Phase: workload.RolledOut, Wanted: 3, Available: 3, Updated: 3, Gentle: true},
 	}
@@ -129,9 +129,9 @@ func (c *big) editAll() {
 	c.now = c.now.Add(time.Minute)
 	for namespace := range benchNamespaces {
 		for change := range benchChanges {
-			for _, user := range c.users[c.change(namespace, change)] {
-				c.wait(user)
-				c.waiters = append(c.waiters, user)
+			for _, ref := range c.bySource[c.change(namespace, change)] {
+				c.wait(ref)
+				c.waiters = append(c.waiters, ref)
 			}
 		}
 	}
@@ -141,49 +141,49 @@ func (c *big) editAll() {
 }
 
 // wait looks at a workload whose source has changed.
-func (c *big) wait(user workload.Ref) rollout.Verdict {
-	f := *c.facts[user]
+func (c *big) wait(ref workload.Ref) rollout.Verdict {
+	f := *c.facts[ref]
 	f.Mark, f.Review.Untrue = c.plan.Mark(), f.Sources
-	v := c.plan.Looked(user, &f, c.now)
+	v := c.plan.Looked(ref, &f, c.now)
 	if v.Do != rollout.Roll {
-		c.follow(user)
+		c.follow(ref)
 	}
 	c.plan.Stirs()
 	return v
 }
 
 // follow looks after the rollout of a workload.
-func (c *big) follow(user workload.Ref) rollout.Verdict {
-	f := *c.facts[user]
+func (c *big) follow(ref workload.Ref) rollout.Verdict {
+	f := *c.facts[ref]
 	f.Mark = c.plan.Mark()
-	v := c.plan.Followed(user, &f, c.now)
+	v := c.plan.Followed(ref, &f, c.now)
 	c.plan.Stirs()
 	return v
 }
 
 // send sends the patch of a workload whose turn has come; it begins to roll.
-func (c *big) send(user workload.Ref) {
-	c.plan.Sent(user, c.now)
-	f := *c.facts[user]
-	f.Records = checksum.Records{Stamps: map[string]string{c.at[user].Source.Name: strconv.Itoa(c.edits)}}
+func (c *big) send(ref workload.Ref) {
+	c.plan.Sent(ref, c.now)
+	f := *c.facts[ref]
+	f.Records = checksum.Records{Stamps: map[string]string{c.at[ref].Source.Name: strconv.Itoa(c.edits)}}
 	f.Status.Phase, f.Status.Updated, f.Status.Missing = workload.Rolling, 1, 2
-	c.facts[user] = &f
-	c.plan.Answered(user, &f, c.now)
+	c.facts[ref] = &f
+	c.plan.Answered(ref, &f, c.now)
 	c.plan.Stirs()
 }
 
 // end has a rollout be done, well or not, and the workload looked at.
-func (c *big) end(user workload.Ref, well bool) rollout.Verdict {
-	f := *c.facts[user]
-	f.Carried = map[checksum.Source]*checksum.Content{c.at[user].Source: c.contents[c.at[user]]}
+func (c *big) end(ref workload.Ref, well bool) rollout.Verdict {
+	f := *c.facts[ref]
+	f.Carried = map[checksum.Source]*checksum.Content{c.at[ref].Source: c.contents[c.at[ref]]}
 	if f.Status.Phase, f.Status.Updated, f.Status.Missing = workload.RolledOut, 3, 0; !well {
 		f.Status.Phase, f.Status.Why = workload.Failed, "ProgressDeadlineExceeded"
 	}
-	c.facts[user] = &f
+	c.facts[ref] = &f
 	pods := rollout.Pods{Selector: "app", All: []workload.Pod{{Name: "pod", Stamps: f.Records.Stamps, Ready: true, Created: c.now.Add(-time.Hour), Started: c.now.Add(-time.Hour)}}}
 	for {
 		f.Mark = c.plan.Mark()
-		v := c.plan.Followed(user, &f, c.now)
+		v := c.plan.Followed(ref, &f, c.now)
 		c.plan.Stirs()
 		if v.Do != rollout.ReadPods {
 			return v
@@ -215,24 +215,24 @@ func (m *meter) report(b *testing.B, of string) {
 // BenchmarkEvent measures single events, while 20,000 workloads wait. What is done
 // between two of them, so that the next one finds the same, does not count.
 func BenchmarkEvent(b *testing.B) {
-	for name, event := range map[string]func(c *big, m *meter, user workload.Ref){
-		"Looked": func(c *big, m *meter, user workload.Ref) {
-			f := *c.facts[user]
+	for name, event := range map[string]func(c *big, m *meter, ref workload.Ref){
+		"Looked": func(c *big, m *meter, ref workload.Ref) {
+			f := *c.facts[ref]
 			f.Mark, f.Review.Untrue = c.plan.Mark(), f.Sources
-			m.time(func() { c.plan.Looked(user, &f, c.now) })
+			m.time(func() { c.plan.Looked(ref, &f, c.now) })
 		},
-		"Withdraw": func(c *big, m *meter, user workload.Ref) {
-			m.time(func() { c.plan.Withdraw(user, c.now) })
-			c.wait(user)
+		"Withdraw": func(c *big, m *meter, ref workload.Ref) {
+			m.time(func() { c.plan.Withdraw(ref, c.now) })
+			c.wait(ref)
 		},
-		"Forget": func(c *big, m *meter, user workload.Ref) {
-			m.time(func() { c.plan.Forget(user, c.now) })
-			c.wait(user)
+		"Forget": func(c *big, m *meter, ref workload.Ref) {
+			m.time(func() { c.plan.Forget(ref, c.now) })
+			c.wait(ref)
 		},
-		"Refused": func(c *big, m *meter, user workload.Ref) {
-			c.plan.Sent(user, c.now)
-			m.time(func() { c.plan.Refused(user, true, rollout.LastRetry, c.now) })
-			c.wait(user)
+		"Refused": func(c *big, m *meter, ref workload.Ref) {
+			c.plan.Sent(ref, c.now)
+			m.time(func() { c.plan.Refused(ref, true, rollout.LastRetry, c.now) })
+			c.wait(ref)
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -258,8 +258,8 @@ func BenchmarkEdited(b *testing.B) {
 		c.contents[at] = is
 		m.time(func() { c.plan.Edited(at, was, is, c.now) })
 		c.now = c.now.Add(time.Second)
-		for _, user := range c.users[at] {
-			c.wait(user)
+		for _, ref := range c.bySource[at] {
+			c.wait(ref)
 		}
 	}
 	b.ReportMetric(0, "ns/op")
@@ -294,7 +294,7 @@ type stream struct {
 }
 
 type rolling struct {
-	user workload.Ref
+	ref  workload.Ref
 	well time.Time // since when
 }
 
@@ -307,40 +307,40 @@ func fails(at rollout.SourceRef) bool {
 func (s *stream) step() {
 	s.now = s.now.Add(100 * time.Millisecond)
 	if len(s.rolling) > 0 && s.now.Sub(s.rolling[0].well) >= benchLimits().Soak {
-		user := s.rolling[0].user
+		ref := s.rolling[0].ref
 		s.rolling = s.rolling[1:]
-		s.meters[4].time(func() { s.end(user, true) })
+		s.meters[4].time(func() { s.end(ref, true) })
 	}
 	var out rollout.Orders
 	s.meters[0].time(func() { out = s.plan.Next(s.now) })
 	s.plan.Stirs()
-	for _, user := range out.Roll {
-		s.roll(user)
+	for _, ref := range out.Roll {
+		s.roll(ref)
 	}
 	for _, news := range out.Finished {
 		for _, at := range news.Sources {
 			s.edit(at, s.content())
-			for _, user := range s.users[at] {
-				s.wait(user)
+			for _, ref := range s.bySource[at] {
+				s.wait(ref)
 			}
 		}
 	}
 }
 
 // roll rolls a workload whose turn has come, until it is rolled out.
-func (s *stream) roll(user workload.Ref) {
+func (s *stream) roll(ref workload.Ref) {
 	s.meters[2].time(func() {
-		if v := s.wait(user); v.Do != rollout.Roll {
-			s.b.Fatalf("%s: its turn has come, and it gets %+v", user, v)
+		if v := s.wait(ref); v.Do != rollout.Roll {
+			s.b.Fatalf("%s: its turn has come, and it gets %+v", ref, v)
 		}
 	})
-	s.meters[1].time(func() { s.send(user) })
-	s.meters[3].time(func() { s.follow(user) })
-	if at := s.at[user]; fails(at) {
-		s.end(user, false)
+	s.meters[1].time(func() { s.send(ref) })
+	s.meters[3].time(func() { s.follow(ref) })
+	if at := s.at[ref]; fails(at) {
+		s.end(ref, false)
 	} else {
-		s.end(user, true)
-		s.rolling = append(s.rolling, rolling{user, s.now})
+		s.end(ref, true)
+		s.rolling = append(s.rolling, rolling{ref, s.now})
 	}
 }
 
@@ -348,7 +348,7 @@ func (s *stream) roll(user workload.Ref) {
 // beside what the cluster's caches keep of it anyway.
 func BenchmarkMemory(b *testing.B) {
 	c := newBig(b)
-	c.waiters = make([]workload.Ref, 0, benchWanted*benchUsers)
+	c.waiters = make([]workload.Ref, 0, benchWanted*benchWorkloads)
 	before := bytesInUse()
 	c.editAll()
 	b.ReportMetric(0, "ns/op")

@@ -24,17 +24,17 @@ type decline struct {
 }
 
 // declares notes what an undo of a workload has sent back, and what is accepted since.
-func (p *Plan) declares(user workload.Ref, f *Facts, now time.Time) {
-	r := p.records[user]
+func (p *Plan) declares(ref workload.Ref, f *Facts, now time.Time) {
+	r := p.records[ref]
 	if len(f.Declined) == 0 && (r == nil || len(r.declined) == 0) {
 		return
 	}
 	if r == nil {
-		r = p.of(user)
+		r = p.of(ref)
 	}
 	is, news := make(map[SourceRef]decline, len(f.Declined)), len(f.Declined) != len(r.declined)
 	for source, content := range f.Declined {
-		at := SourceRef{user.Namespace, source}
+		at := SourceRef{ref.Namespace, source}
 		known, was := r.declined[at]
 		if !was || !known.content.SameEntries(content) {
 			if known, news = (decline{content, now}), true; r.unexamined {

@@ -58,7 +58,7 @@ func lead(w *world) *driver {
 // lookup is what the plan looks up.
 type lookup struct{ w *world }
 
-func (l lookup) Users(at rollout.SourceRef) []workload.Ref { return l.w.users(at) }
+func (l lookup) Using(at rollout.SourceRef) []workload.Ref { return l.w.using(at) }
 
 func (l lookup) Content(at rollout.SourceRef) *checksum.Content {
 	return l.w.contents[at].plain()
@@ -90,20 +90,20 @@ func (c *content) plain() *checksum.Content {
 // stir queues whom the plan wants looked at.
 func (d *driver) stir() {
 	for _, stir := range d.plan.Stirs() {
-		d.queue.addAfter(stir.User, stir.After)
+		d.queue.addAfter(stir.Workload, stir.After)
 	}
 }
 
 // edited has the watch of sources tell of an edit.
 func (d *driver) edited(at rollout.SourceRef, was *content) {
-	users := d.w.users(at)
-	if len(users) == 0 {
+	refs := d.w.using(at)
+	if len(refs) == 0 {
 		return
 	}
 	d.plan.Edited(at, was.plain(), d.w.contents[at].plain(), d.w.now)
 	d.stir()
-	for _, user := range users {
-		d.queue.add(user)
+	for _, ref := range refs {
+		d.queue.add(ref)
 	}
 }
 

@@ -8,16 +8,16 @@ import (
 // Check reports a tally, a slot or a queue that is not what the records say.
 func (p *Plan) Check(now time.Time) error {
 	tallies, under, waiting := map[*change]tally{}, 0, 0
-	for user, r := range p.records {
-		if r.user != user {
-			return fmt.Errorf("%s has the record of %s", user, r.user)
+	for ref, r := range p.records {
+		if r.ref != ref {
+			return fmt.Errorf("%s has the record of %s", ref, r.ref)
 		}
 		counts, slot := p.counts(r)
 		if slot {
 			under++
 		}
 		if slot != r.slot {
-			return fmt.Errorf("%s holds a slot: %t, and it counts %t", user, slot, r.slot)
+			return fmt.Errorf("%s holds a slot: %t, and it counts %t", ref, slot, r.slot)
 		}
 		for _, n := range counts {
 			t := tallies[n.change]
@@ -27,7 +27,7 @@ func (p *Plan) Check(now time.Time) error {
 		if w := r.waits; w != nil {
 			waiting++
 			if asleep := w.queue == nil; asleep != (!w.granted.IsZero() || w.due.After(now)) {
-				return fmt.Errorf("%s stands in a queue: %t; granted %s, due %s", user, !asleep, w.granted, w.due)
+				return fmt.Errorf("%s stands in a queue: %t; granted %s, due %s", ref, !asleep, w.granted, w.due)
 			}
 		}
 	}

@@ -90,7 +90,7 @@ func recent(written map[SourceRef]time.Time, after time.Time) (last time.Time) {
 // that is drained) are none of ours. Of what ends all pods first none is left: each counts.
 func (p *Plan) byChange(r *record, f *Facts, began time.Time) bool {
 	for _, source := range f.Sources {
-		written := p.cluster.Written(SourceRef{r.user.Namespace, source})
+		written := p.cluster.Written(SourceRef{r.ref.Namespace, source})
 		if !began.Before(written) && began.Sub(written) < p.limits.RolloutDeadline {
 			return true
 		}

@@ -16,7 +16,7 @@ const mostTried = 64
 func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 	fits := func(w *waiter) bool { return p.fits(w, now, out) }
 	free := p.slotFree(c.namespace)
-	joins := func(w *waiter) bool { return fits(w) && p.joins(p.records[w.user]) }
+	joins := func(w *waiter) bool { return fits(w) && p.joins(p.records[w.ref]) }
 	gets := func(w *waiter) bool {
 		if !fits(w) {
 			return false
@@ -24,7 +24,7 @@ func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 		if c.hungry.IsZero() {
 			c.hungry = now
 		}
-		return free || p.joins(p.records[w.user])
+		return free || p.joins(p.records[w.ref])
 	}
 	switch {
 	case c.stop != nil: // one that holds up others may always be fixed
@@ -80,7 +80,7 @@ func (c *change) try(q *queue, accept func(*waiter) bool) (first *waiter) {
 // fits reports whether the changes of a waiter let it roll. One that another change
 // keeps out waits in the queues of that one.
 func (p *Plan) fits(w *waiter, now time.Time, out *Orders) bool {
-	r := p.records[w.user]
+	r := p.records[w.ref]
 	for _, c := range w.on {
 		if p.admits(c, r, now, out) {
 			continue
@@ -119,7 +119,7 @@ func (p *Plan) admits(c *change, r *record, now time.Time, out *Orders) bool {
 		own = mine.lacking
 	}
 	for _, source := range w.sources {
-		at := SourceRef{w.user.Namespace, source}
+		at := SourceRef{w.ref.Namespace, source}
 		if _, its := c.contents[at]; !its {
 			continue
 		}
@@ -202,7 +202,7 @@ func (p *Plan) joins(r *record) bool {
 	if p.needsSlot(r) {
 		return false
 	}
-	return r.waits.mute || !r.attempt.found || p.under <= p.slots && p.underIn[r.user.Namespace] <= p.slotsIn
+	return r.waits.mute || !r.attempt.found || p.under <= p.slots && p.underIn[r.ref.Namespace] <= p.slotsIn
 }
 
 // rolls reports whether a workload has a rollout of ours under way, which holds a slot.

@@ -10,12 +10,12 @@ import (
 
 // Followed looks after the rollout of a workload, if it has one: it ends it when it is
 // healthy, and halts its changes when it has failed.
-func (p *Plan) Followed(user workload.Ref, f *Facts, now time.Time) Verdict {
+func (p *Plan) Followed(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	if p.Off() {
 		return Verdict{}
 	}
-	p.declares(user, f, now)
-	r := p.records[user]
+	p.declares(ref, f, now)
+	r := p.records[ref]
 	if r == nil {
 		return Verdict{}
 	}
@@ -131,14 +131,14 @@ func (p *Plan) testify(r *record, f *Facts, now time.Time) {
 }
 
 // Follows reports whether a workload has a rollout that is followed.
-func (p *Plan) Follows(user workload.Ref) bool {
-	r := p.records[user]
+func (p *Plan) Follows(ref workload.Ref) bool {
+	r := p.records[ref]
 	return r != nil && r.attempt != nil
 }
 
 // Concerned reports whether anything depends on what a workload carries: it has a
 // rollout, it has declined something, or a change waits for it to be looked at.
-func (p *Plan) Concerned(user workload.Ref) bool {
-	r := p.records[user]
+func (p *Plan) Concerned(ref workload.Ref) bool {
+	r := p.records[ref]
 	return r != nil && (r.attempt != nil || len(r.unseen) > 0 || len(r.declined) > 0)
 }

@@ -227,15 +227,15 @@ func (p *Plan) rise(at SourceRef, now time.Time) {
 				r.fallen = nil
 			}
 		})
-		p.look(r.user)
+		p.look(r.ref)
 	}
 }
 
 // Forget drops a workload that is gone, but for its rollout and what an undo of it has
 // declined. These are kept for a while: it may be made again, with what it has failed with
 // or declined. It returns for how long yet.
-func (p *Plan) Forget(user workload.Ref, now time.Time) (wait time.Duration) {
-	r := p.records[user]
+func (p *Plan) Forget(ref workload.Ref, now time.Time) (wait time.Duration) {
+	r := p.records[ref]
 	if r == nil {
 		return 0
 	}

@@ -9,18 +9,18 @@ import (
 
 // Looked tells whether a workload with changed sources may roll now; else what it
 // waits for. What was granted before and is held now, is given back.
-func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
+func (p *Plan) Looked(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	if why := f.Barred(); why != checksum.NoReason {
-		p.Withdraw(user, now)
-		settles := p.Settles(user, f.Review.Missing, now)
+		p.Withdraw(ref, now)
+		settles := p.Settles(ref, f.Review.Missing, now)
 		return Verdict{Why: why, Settles: settles > 0, Wait: settles}
 	}
 	var settles time.Duration // how long the last of its sources has to settle yet
 	for _, source := range f.Review.Untrue {
-		settles = max(settles, p.settling.wait(SourceRef{user.Namespace, source}, now))
+		settles = max(settles, p.settling.wait(SourceRef{ref.Namespace, source}, now))
 	}
-	if held := p.held(user, f, now); held.Why != checksum.NoReason {
-		p.Withdraw(user, now)
+	if held := p.held(ref, f, now); held.Why != checksum.NoReason {
+		p.Withdraw(ref, now)
 		if held.Settles = settles > 0; held.Settles {
 			held.Wait = settles
 		}
@@ -32,14 +32,14 @@ func (p *Plan) Looked(user workload.Ref, f *Facts, now time.Time) Verdict {
 		}
 		return Verdict{Do: Roll}
 	}
-	return p.inTurn(user, f, settles, now)
+	return p.inTurn(ref, f, settles, now)
 }
 
 // Settles is how long the last of some sources has to settle yet: one that is missing may
 // be about to be put back.
-func (p *Plan) Settles(user workload.Ref, missing []checksum.Finding, now time.Time) (wait time.Duration) {
+func (p *Plan) Settles(ref workload.Ref, missing []checksum.Finding, now time.Time) (wait time.Duration) {
 	for _, finding := range missing {
-		wait = max(wait, p.settling.wait(SourceRef{user.Namespace, finding.Source}, now))
+		wait = max(wait, p.settling.wait(SourceRef{ref.Namespace, finding.Source}, now))
 	}
 	return wait
 }
@@ -73,8 +73,8 @@ func (f *Facts) Held(last, now time.Time) checksum.Hold {
 }
 
 // held is what holds a workload, of settings and the pace of its sources.
-func (p *Plan) held(user workload.Ref, f *Facts, now time.Time) (held Verdict) {
-	if hold := f.Held(p.LastRoll(user, f.UID), now); hold.Reason != checksum.NoReason {
+func (p *Plan) held(ref workload.Ref, f *Facts, now time.Time) (held Verdict) {
+	if hold := f.Held(p.LastRoll(ref, f.UID), now); hold.Reason != checksum.NoReason {
 		if held = (Verdict{Why: hold.Reason, Hold: hold}); !hold.Until.IsZero() {
 			held.Wait = hold.Until.Sub(now)
 		}
@@ -83,15 +83,15 @@ func (p *Plan) held(user workload.Ref, f *Facts, now time.Time) (held Verdict) {
 	if f.Policy.MinInterval > 0 {
 		return Verdict{}
 	}
-	if wait := p.Slowed(user, f.UID, now); wait > 0 {
+	if wait := p.Slowed(ref, f.UID, now); wait > 0 {
 		return Verdict{Why: checksum.Paced, Wait: wait}
 	}
 	return Verdict{}
 }
 
 // inTurn has a workload wait for its turn, or tells that it has come.
-func (p *Plan) inTurn(user workload.Ref, f *Facts, settles time.Duration, now time.Time) Verdict {
-	phase, wait, verdict := p.beforeTurn(user, f, now)
+func (p *Plan) inTurn(ref workload.Ref, f *Facts, settles time.Duration, now time.Time) Verdict {
+	phase, wait, verdict := p.beforeTurn(ref, f, now)
 	if verdict.Do != Nothing || verdict.Retry {
 		return verdict
 	}
@@ -107,10 +107,10 @@ func (p *Plan) inTurn(user workload.Ref, f *Facts, settles time.Duration, now ti
 	if f.Policy.Order.Given {
 		order = f.Policy.Order.Place
 	}
-	r := p.of(user)
+	r := p.of(ref)
 	lacks := rolls && stands >= unhealthyAfter || phase == workload.Failed
 	w := p.wait(r, waiter{
-		user: user, sources: f.Review.Untrue, records: f.Records, due: now.Add(settles),
+		ref: ref, sources: f.Review.Untrue, records: f.Records, due: now.Add(settles),
 		mute:    phase == workload.Unreported && f.Status.Waits != "",
 		silent:  phase == workload.Unreported && f.Status.Waits == "",
 		level:   f.Status.Available,
@@ -148,7 +148,7 @@ func (f *Facts) empty(now time.Time) bool {
 // beforeTurn is how far a workload is that waits for its turn, and when to look again,
 // zero: when something happens. One that lacks nothing, but on nodes that are not
 // ready, is rolled out.
-func (p *Plan) beforeTurn(user workload.Ref, f *Facts, now time.Time) (phase workload.Phase, again time.Duration, need Verdict) {
+func (p *Plan) beforeTurn(ref workload.Ref, f *Facts, now time.Time) (phase workload.Phase, again time.Duration, need Verdict) {
 	phase = f.Status.Phase
 	if phase != workload.Rolling {
 		return phase, 0, Verdict{}
@@ -161,7 +161,7 @@ func (p *Plan) beforeTurn(user workload.Ref, f *Facts, now time.Time) (phase wor
 	if soak := min(p.limits.soak(f), unhealthyAfter); stands < soak {
 		return phase, soak - stands, Verdict{}
 	}
-	r := p.of(user)
+	r := p.of(ref)
 	if known := r.finding; known == nil || now.Sub(known.when) >= findingFor || known.status != f.Status || !known.since.Equal(f.Since) {
 		if f.Pods == nil {
 			return phase, 0, Verdict{Do: ReadPods}

@@ -92,8 +92,8 @@ func (p *Plan) judgeOne(c *change, now time.Time, out *Orders) {
 	}
 	switch {
 	case c.waiting == 0:
-	case c.stop != nil && c.halted != c.stop.user:
-		c.halted = c.stop.user
+	case c.stop != nil && c.halted != c.stop.ref:
+		c.halted = c.stop.ref
 		p.hold(c, out)
 		out.Halted = append(out.Halted, News{Sources: c.sources(), By: c.halted, Why: c.stop.whyStops(c)})
 	case c.stop == nil && c.halted != (workload.Ref{}):
@@ -132,7 +132,7 @@ func (p *Plan) renew(c *change, now time.Time) {
 func (p *Plan) hold(c *change, out *Orders) {
 	for _, r := range sortedRecords(maps.Keys(c.members)) {
 		if r.waits != nil {
-			out.Held = append(out.Held, r.user)
+			out.Held = append(out.Held, r.ref)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func (p *Plan) stopOf(c *change) (stop *record) {
 		if p.released(c, began) && !p.declinesStill(r, c) {
 			continue
 		}
-		if stop == nil || r.user == c.halted || stop.user != c.halted && r.user.Compare(stop.user) < 0 {
+		if stop == nil || r.ref == c.halted || stop.ref != c.halted && r.ref.Compare(stop.ref) < 0 {
 			stop = r
 		}
 	}
@@ -208,16 +208,16 @@ func (p *Plan) grant(now time.Time, out *Orders) {
 		if best == nil {
 			return
 		}
-		r := p.records[best.user]
+		r := p.records[best.ref]
 		for _, c := range best.on {
 			c.hungry = time.Time{}
 			for _, g := range c.groups {
 				g.turn = now
 			}
 		}
-		p.turns[r.user.Namespace] = now
+		p.turns[r.ref.Namespace] = now
 		p.update(r, now, func() { best.granted = now })
-		out.Roll = append(out.Roll, best.user)
+		out.Roll = append(out.Roll, best.ref)
 		p.judge(now, out)
 	}
 }
@@ -228,7 +228,7 @@ func (p *Plan) grant(now time.Time, out *Orders) {
 // neither the alphabet nor the order in which the API server tells of them.
 func (p *Plan) precedes(a, b *waiter, now time.Time) bool {
 	waits := func(w *waiter) time.Time { // since when its namespace waits
-		if turn := p.turns[w.user.Namespace]; turn.After(w.home.hungry) {
+		if turn := p.turns[w.ref.Namespace]; turn.After(w.home.hungry) {
 			return turn
 		}
 		return w.home.hungry
@@ -237,7 +237,7 @@ func (p *Plan) precedes(a, b *waiter, now time.Time) bool {
 	if long(a) != long(b) {
 		return long(a)
 	}
-	if few := cmp.Compare(p.underIn[a.user.Namespace], p.underIn[b.user.Namespace]); few != 0 && !long(a) {
+	if few := cmp.Compare(p.underIn[a.ref.Namespace], p.underIn[b.ref.Namespace]); few != 0 && !long(a) {
 		return few < 0
 	}
 	if longest := a.home.waitsSince().Compare(b.home.waitsSince()); longest != 0 {

@@ -38,16 +38,16 @@ type roll struct {
 func (p *pace) last() time.Time { return p.rolls[(p.next+paceRolls-1)%paceRolls].at }
 
 // paceOf is the pace of a workload, nil when it has none.
-func (p *Plan) paceOf(user workload.Ref, uid string) *pace {
-	if r := p.records[user]; r != nil && r.pace != nil && r.pace.uid == uid {
+func (p *Plan) paceOf(ref workload.Ref, uid string) *pace {
+	if r := p.records[ref]; r != nil && r.pace != nil && r.pace.uid == uid {
 		return r.pace
 	}
 	return nil
 }
 
 // Rolled notes that a workload was rolled by us for some sources.
-func (p *Plan) Rolled(user workload.Ref, uid string, sources []checksum.Source, now time.Time) {
-	r, its := p.of(user), p.paceOf(user, uid)
+func (p *Plan) Rolled(ref workload.Ref, uid string, sources []checksum.Source, now time.Time) {
+	r, its := p.of(ref), p.paceOf(ref, uid)
 	if its == nil {
 		its = &pace{uid: uid}
 	}
@@ -66,16 +66,16 @@ func (p *Plan) Rolled(user workload.Ref, uid string, sources []checksum.Source, 
 }
 
 // LastRoll is when we last rolled a workload, zero when that is not known.
-func (p *Plan) LastRoll(user workload.Ref, uid string) time.Time {
-	if its := p.paceOf(user, uid); its != nil {
+func (p *Plan) LastRoll(ref workload.Ref, uid string) time.Time {
+	if its := p.paceOf(ref, uid); its != nil {
 		return its.last()
 	}
 	return time.Time{}
 }
 
 // Slowed is how long the next roll of a workload has to wait yet for its pace.
-func (p *Plan) Slowed(user workload.Ref, uid string, now time.Time) time.Duration {
-	its := p.paceOf(user, uid)
+func (p *Plan) Slowed(ref workload.Ref, uid string, now time.Time) time.Duration {
+	its := p.paceOf(ref, uid)
 	if its == nil || its.pause == 0 {
 		return 0
 	}
@@ -84,8 +84,8 @@ func (p *Plan) Slowed(user workload.Ref, uid string, now time.Time) time.Duratio
 
 // Hot are the sources for which a workload has rolled more than once of late, sorted.
 // tell are those that people are to be told of now: each at most once in LongestPause.
-func (p *Plan) Hot(user workload.Ref, uid string, now time.Time) (hot, tell []checksum.Source) {
-	its := p.paceOf(user, uid)
+func (p *Plan) Hot(ref workload.Ref, uid string, now time.Time) (hot, tell []checksum.Source) {
+	its := p.paceOf(ref, uid)
 	if its == nil {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (p *Plan) Hot(user workload.Ref, uid string, now time.Time) (hot, tell []ch
 	slices.SortFunc(hot, checksum.Source.Compare)
 	maps.DeleteFunc(p.told, func(_ SourceRef, when time.Time) bool { return now.Sub(when) >= LongestPause })
 	for _, source := range hot {
-		at := SourceRef{user.Namespace, source}
+		at := SourceRef{ref.Namespace, source}
 		if _, told := p.told[at]; !told {
 			p.told[at] = now
 			tell = append(tell, source)

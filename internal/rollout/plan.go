@@ -13,7 +13,7 @@ import (
 // Cluster is what the plan looks up. It must not call the plan.
 type Cluster interface {
 	// Users are the workloads that a source concerns.
-	Users(at SourceRef) []workload.Ref
+	Using(at SourceRef) []workload.Ref
 	// Content is what a source holds, nil when it does not exist.
 	Content(at SourceRef) *checksum.Content
 	// Written is when a source's data was last written, zero when that is not known.
@@ -88,8 +88,8 @@ func (p *Plan) Off() bool { return p.limits.Step == 0 }
 
 // Stir asks for a look at a workload, or, of the zero Ref, for Next, after a while.
 type Stir struct {
-	User  workload.Ref
-	After time.Duration
+	Workload workload.Ref
+	After    time.Duration
 }
 
 // Stirs are those since it was last asked, in their order.
@@ -99,7 +99,7 @@ func (p *Plan) Stirs() []Stir {
 	return stirs
 }
 
-func (p *Plan) look(user workload.Ref) { p.stirs = append(p.stirs, Stir{User: user}) }
+func (p *Plan) look(ref workload.Ref) { p.stirs = append(p.stirs, Stir{Workload: ref}) }
 
 // stir asks for Next: at once, unless so many wait that it takes a while.
 func (p *Plan) stir() {
@@ -115,16 +115,16 @@ func (p *Plan) stir() {
 }
 
 // Lead notes that this process leads from now on, and which workloads there are.
-func (p *Plan) Lead(users []workload.Ref, now time.Time) {
+func (p *Plan) Lead(refs []workload.Ref, now time.Time) {
 	p.budget()
 	p.recounted = now
 	if p.settling.began = now; p.Off() {
 		return
 	}
 	p.leads = true
-	p.unexamined, p.opens = len(users), now.Add(openWithin)
-	for _, user := range users {
-		r := p.of(user)
+	p.unexamined, p.opens = len(refs), now.Add(openWithin)
+	for _, ref := range refs {
+		r := p.of(ref)
 		p.update(r, now, func() { r.unexamined = true })
 	}
 	p.stir()
@@ -132,8 +132,8 @@ func (p *Plan) Lead(users []workload.Ref, now time.Time) {
 
 // Edited notes that a source holds another content than before, or says something else.
 func (p *Plan) Edited(at SourceRef, was, is *checksum.Content, now time.Time) {
-	users := p.cluster.Users(at)
-	if len(users) == 0 {
+	refs := p.cluster.Using(at)
+	if len(refs) == 0 {
 		return
 	}
 	p.settling.edited(at, now)
@@ -153,12 +153,12 @@ func (p *Plan) Edited(at SourceRef, was, is *checksum.Content, now time.Time) {
 			known.group = nil
 		}
 	}
-	c := p.begin(at, is, false, users, now)
+	c := p.begin(at, is, false, refs, now)
 	if key, replicable := p.keyOf(at, was, is); replicable && was != nil {
 		p.groupOf(key, now).attach(c, at)
 	}
-	for _, user := range users {
-		r := p.records[user]
+	for _, ref := range refs {
+		r := p.records[ref]
 		if r == nil || r.waits == nil || !slices.Contains(r.waits.sources, at.Source) {
 			continue
 		}
@@ -167,18 +167,18 @@ func (p *Plan) Edited(at SourceRef, was, is *checksum.Content, now time.Time) {
 }
 
 // begin begins the change of a source, for which users have to be looked at.
-func (p *Plan) begin(at SourceRef, content *checksum.Content, found bool, users []workload.Ref, now time.Time) *change {
+func (p *Plan) begin(at SourceRef, content *checksum.Content, found bool, refs []workload.Ref, now time.Time) *change {
 	p.begun++
 	c := &change{
-		number: p.begun, namespace: at.Namespace, born: now, found: found, unseen: len(users), left: len(users),
+		number: p.begun, namespace: at.Namespace, born: now, found: found, unseen: len(refs), left: len(refs),
 		contents: map[SourceRef]*checksum.Content{at: content}, groups: map[SourceRef]*group{}, proven: map[SourceRef]int{},
 		members: map[*record]struct{}{}, failures: map[*record]time.Time{},
 	}
 	p.changes[at] = c
 	p.open = append(p.open, c)
 	p.doubt(c)
-	for _, user := range users {
-		r := p.of(user)
+	for _, ref := range refs {
+		r := p.of(ref)
 		r.unseen = append(slices.DeleteFunc(r.unseen, (*change).passed), c)
 	}
 	for _, r := range sortedRecords(maps.Keys(p.decliners[at])) {
@@ -247,11 +247,11 @@ func (p *Plan) endedWell(at SourceRef, content *checksum.Content) bool {
 // found begins a change that was there before us. All workloads that it concerns are
 // looked at.
 func (p *Plan) found(at SourceRef, content *checksum.Content, now time.Time) *change {
-	users := p.cluster.Users(at)
-	for _, user := range users {
-		p.look(user)
+	refs := p.cluster.Using(at)
+	for _, ref := range refs {
+		p.look(ref)
 	}
-	c := p.begin(at, content, true, users, now)
+	c := p.begin(at, content, true, refs, now)
 	c.written = p.cluster.Written(at)
 	return c
 }

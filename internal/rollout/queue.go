@@ -62,5 +62,5 @@ func (w *waiter) before(other *waiter) bool {
 	case w.size != other.size:
 		return w.size < other.size
 	}
-	return cmp.Or(cmp.Compare(w.user.Name, other.user.Name), cmp.Compare(w.user.Kind.Resource, other.user.Kind.Resource)) < 0
+	return cmp.Or(cmp.Compare(w.ref.Name, other.ref.Name), cmp.Compare(w.ref.Kind.Resource, other.ref.Kind.Resource)) < 0
 }

@@ -12,7 +12,7 @@ import (
 
 // record is all that is known of one workload. It is changed by Plan.update alone.
 type record struct {
-	user workload.Ref
+	ref workload.Ref
 	// waits is its wait for a turn, nil when it does not.
 	waits *waiter
 	// attempt is the rollout that is followed, nil when there is none. missed is one that
@@ -46,7 +46,7 @@ func (r *record) idle(now time.Time) bool {
 
 // waiter is a workload that would roll, but for its turn.
 type waiter struct {
-	user    workload.Ref
+	ref     workload.Ref
 	sources []checksum.Source
 	records checksum.Records
 	since   time.Time
@@ -256,7 +256,7 @@ func (p *Plan) contribute(r *record, now time.Time) {
 	if w := r.waits; w != nil {
 		w.on = w.on[:0]
 		for _, source := range w.sources {
-			c := p.changes[SourceRef{r.user.Namespace, source}].root()
+			c := p.changes[SourceRef{r.ref.Namespace, source}].root()
 			if !slices.Contains(w.on, c) {
 				w.on = append(w.on, c)
 			}
@@ -278,9 +278,9 @@ func (p *Plan) contribute(r *record, now time.Time) {
 		p.holdSlot(r, 1)
 	}
 	if r.idle(now) {
-		delete(p.records, r.user)
+		delete(p.records, r.ref)
 	} else {
-		p.records[r.user] = r
+		p.records[r.ref] = r
 	}
 	p.remind(r, now)
 }
@@ -299,17 +299,17 @@ func (p *Plan) count(c *change, n tally, sign int) {
 
 func (p *Plan) holdSlot(r *record, sign int) {
 	p.under += sign
-	if p.underIn[r.user.Namespace] += sign; p.underIn[r.user.Namespace] == 0 {
-		delete(p.underIn, r.user.Namespace)
+	if p.underIn[r.ref.Namespace] += sign; p.underIn[r.ref.Namespace] == 0 {
+		delete(p.underIn, r.ref.Namespace)
 	}
 }
 
 // of is the record of a workload, a new one when there is none.
-func (p *Plan) of(user workload.Ref) *record {
-	r := p.records[user]
+func (p *Plan) of(ref workload.Ref) *record {
+	r := p.records[ref]
 	if r == nil {
-		r = &record{user: user}
-		p.records[user] = r
+		r = &record{ref: ref}
+		p.records[ref] = r
 	}
 	return r
 }
@@ -331,7 +331,7 @@ func (p *Plan) Recount(now time.Time) {
 			r.waits.queue, r.waits.home = nil, nil
 		}
 		if p.contribute(r, now); r.waits != nil && !r.waits.granted.IsZero() {
-			p.look(r.user) // who had the turn may not know it
+			p.look(r.ref) // who had the turn may not know it
 		}
 	}
 	p.stir()

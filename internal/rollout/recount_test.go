@@ -10,9 +10,9 @@ import (
 )
 
 // single is a cluster of one workload, which all sources concern.
-type single struct{ user workload.Ref }
+type single struct{ ref workload.Ref }
 
-func (s single) Users(SourceRef) []workload.Ref      { return []workload.Ref{s.user} }
+func (s single) Using(SourceRef) []workload.Ref      { return []workload.Ref{s.ref} }
 func (s single) Content(SourceRef) *checksum.Content { return nil }
 func (s single) Written(SourceRef) time.Time         { return time.Time{} }
 func (s single) Copies(checksum.Source) []SourceRef  { return nil }
@@ -22,13 +22,13 @@ func (s single) Workloads() int                      { return 1 }
 // orders that told of it may be lost.
 func TestRecount_MakesTalliesAnewAndLosesNoTurn(t *testing.T) {
 	kind, _ := workload.Builtin().Find("apps", "deployments")
-	user, source := workload.Ref{Kind: kind, Namespace: "shop", Name: "web-app"}, checksum.Source{Kind: checksum.ConfigMap, Name: "web"}
-	p := New(Limits{Step: 1, Soak: 10 * time.Second, RolloutDeadline: time.Minute}, single{user})
+	ref, source := workload.Ref{Kind: kind, Namespace: "shop", Name: "web-app"}, checksum.Source{Kind: checksum.ConfigMap, Name: "web"}
+	p := New(Limits{Step: 1, Soak: 10 * time.Second, RolloutDeadline: time.Minute}, single{ref})
 	p.Lead(nil, start)
-	r := p.of(user)
-	p.wait(r, waiter{user: user, sources: []checksum.Source{source}, due: start}, start)
+	r := p.of(ref)
+	p.wait(r, waiter{ref: ref, sources: []checksum.Source{source}, due: start}, start)
 	p.seen(r, p.Mark(), start)
-	if out := p.Next(start); !slices.Equal(out.Roll, []workload.Ref{user}) {
+	if out := p.Next(start); !slices.Equal(out.Roll, []workload.Ref{ref}) {
 		t.Fatalf("%v may roll, want the workload: the test shows nothing", out.Roll)
 	}
 	p.under, p.underIn = 7, map[string]int{"shop": 7}
@@ -38,23 +38,23 @@ func TestRecount_MakesTalliesAnewAndLosesNoTurn(t *testing.T) {
 	if err := p.Check(start); err != nil {
 		t.Error(err)
 	}
-	if stirs := p.Stirs(); !slices.Contains(stirs, Stir{User: user}) {
+	if stirs := p.Stirs(); !slices.Contains(stirs, Stir{Workload: ref}) {
 		t.Errorf("%v are looked at, want the workload whose turn has come", stirs)
 	}
 }
 
 // Of a source that changes again and again people are told once an hour.
 func TestPace_TellsOfASourceOnceAnHour(t *testing.T) {
-	user, hot := workload.Ref{Namespace: "shop", Name: "web-app"}, checksum.Source{Kind: checksum.ConfigMap, Name: "hot"}
-	p := New(Limits{Settle: time.Second}, single{user})
+	ref, hot := workload.Ref{Namespace: "shop", Name: "web-app"}, checksum.Source{Kind: checksum.ConfigMap, Name: "hot"}
+	p := New(Limits{Settle: time.Second}, single{ref})
 	for range paceRolls {
-		p.Rolled(user, "uid", []checksum.Source{hot}, start)
+		p.Rolled(ref, "uid", []checksum.Source{hot}, start)
 	}
 	for _, c := range []struct {
 		after time.Duration
 		tells bool
 	}{{0, true}, {59 * time.Minute, false}, {time.Hour, true}} {
-		is, tell := p.Hot(user, "uid", start.Add(c.after))
+		is, tell := p.Hot(ref, "uid", start.Add(c.after))
 		if !slices.Equal(is, []checksum.Source{hot}) || slices.Contains(tell, hot) != c.tells {
 			t.Errorf("after %s: hot %v, people are told of %v; want them told: %t", c.after, is, tell, c.tells)
 		}

@@ -60,8 +60,8 @@ func (w *world) soakOf(at rollout.SourceRef) time.Duration {
 // places are the sources that somebody uses, sorted.
 func (w *world) places() []rollout.SourceRef {
 	all := make([]rollout.SourceRef, 0, len(w.bySource))
-	for at, users := range w.bySource {
-		if len(users) > 0 {
+	for at, refs := range w.bySource {
+		if len(refs) > 0 {
 			all = append(all, at)
 		}
 	}

@@ -119,7 +119,7 @@ func configMap(number int, annotations map[string]string) *checksum.Content {
 
 func (w *world) refs() []workload.Ref { return slices.Clone(w.order) }
 
-func (w *world) users(at rollout.SourceRef) []workload.Ref { return slices.Clone(w.bySource[at]) }
+func (w *world) using(at rollout.SourceRef) []workload.Ref { return slices.Clone(w.bySource[at]) }
 
 // add has a workload run, for weeks already, with what its sources hold.
 func (w *world) add(a *app) *app {

@@ -82,6 +82,6 @@ func (p *Plan) hasten(c *change, at SourceRef) {
 		}
 	}
 	for _, r := range sortedRecords(maps.Keys(under)) {
-		p.look(r.user)
+		p.look(r.ref)
 	}
 }

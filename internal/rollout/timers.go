@@ -85,7 +85,7 @@ func (p *Plan) ring(now time.Time) time.Time {
 		}
 		heap.Pop(&p.timers)
 		r := next.record
-		if !r.reminded.Equal(next.at) || p.records[r.user] != r {
+		if !r.reminded.Equal(next.at) || p.records[r.ref] != r {
 			continue // it was reminded earlier, or is forgotten
 		}
 		r.reminded = time.Time{}
@@ -99,11 +99,11 @@ func (p *Plan) ring(now time.Time) time.Time {
 func (p *Plan) overdue(r *record, now time.Time) {
 	if w := r.waits; w != nil && !w.granted.IsZero() && !now.Before(w.granted.Add(lookWithin)) {
 		w.giveBack(now)
-		p.look(r.user)
+		p.look(r.ref)
 	}
 	if a := r.attempt; a != nil && a.state == rolling && r.slot && !now.Before(p.lapses(a)) {
 		a.state = lapsed
-		p.look(r.user)
+		p.look(r.ref)
 	}
 }
 

@@ -32,13 +32,13 @@ func (p *Plan) wait(r *record, next waiter, now time.Time) *waiter {
 	}
 	w.idle(now)
 	for _, source := range w.sources {
-		switch at := (SourceRef{r.user.Namespace, source}); {
+		switch at := (SourceRef{r.ref.Namespace, source}); {
 		case p.changes[at] == nil:
 			p.find(at, now)
 		case len(p.fell[at]) > 0:
 			p.rise(at, now)
 		}
-		if p.changes[SourceRef{r.user.Namespace, source}].root().declinedBy(r) {
+		if p.changes[SourceRef{r.ref.Namespace, source}].root().declinedBy(r) {
 			w.busy, w.last = false, true // all others that wait for that are held by it
 		}
 	}
@@ -77,7 +77,7 @@ func (r *record) undo() {
 func (p *Plan) merge(r *record, w *waiter, now time.Time) {
 	var first *change
 	for _, source := range w.sources {
-		other := p.changes[SourceRef{r.user.Namespace, source}].root()
+		other := p.changes[SourceRef{r.ref.Namespace, source}].root()
 		switch {
 		case first == nil:
 			first = other
@@ -113,8 +113,8 @@ func (p *Plan) take(first, other *change, now time.Time) {
 
 // Withdraw notes that a workload does not wait any more, nor for a retry. An uncertain
 // patch has been resolved by then.
-func (p *Plan) Withdraw(user workload.Ref, now time.Time) {
-	if r := p.records[user]; r != nil && (r.waits != nil || r.missed != nil) {
+func (p *Plan) Withdraw(ref workload.Ref, now time.Time) {
+	if r := p.records[ref]; r != nil && (r.waits != nil || r.missed != nil) {
 		p.update(r, now, func() { p.stopWaiting(r) })
 	}
 }
@@ -129,8 +129,8 @@ func (p *Plan) stopWaiting(r *record) {
 // RolledByOthers notes that a workload that waits, for its turn or a retry, carries
 // what is true: as it was put back, or because somebody has rolled it. Then its rollout
 // counts as if it had been granted.
-func (p *Plan) RolledByOthers(user workload.Ref, f *Facts, now time.Time) {
-	r := p.records[user]
+func (p *Plan) RolledByOthers(ref workload.Ref, f *Facts, now time.Time) {
+	r := p.records[ref]
 	if r == nil || r.waits == nil && r.missed == nil {
 		return
 	}
@@ -148,21 +148,21 @@ func (p *Plan) RolledByOthers(user workload.Ref, f *Facts, now time.Time) {
 		p.stopWaiting(r)
 	})
 	if rolled {
-		p.Confirmed(user, f.Records, f.Sources, now)
+		p.Confirmed(ref, f.Records, f.Sources, now)
 	}
 }
 
 // Stands notes that a workload whose turn has come stands in line for a permit: it does
 // not lose its turn by that.
-func (p *Plan) Stands(user workload.Ref, now time.Time) {
-	if r := p.records[user]; r != nil && r.waits != nil && !r.waits.granted.IsZero() {
+func (p *Plan) Stands(ref workload.Ref, now time.Time) {
+	if r := p.records[ref]; r != nil && r.waits != nil && !r.waits.granted.IsZero() {
 		p.update(r, now, func() { r.waits.granted = now })
 	}
 }
 
 // Sent begins the rollout of a workload whose turn has come.
-func (p *Plan) Sent(user workload.Ref, now time.Time) {
-	if r := p.records[user]; r != nil && r.waits != nil {
+func (p *Plan) Sent(ref workload.Ref, now time.Time) {
+	if r := p.records[ref]; r != nil && r.waits != nil {
 		p.update(r, now, func() { p.begins(r, now); p.stopWaiting(r) })
 	}
 }
@@ -187,7 +187,7 @@ func (p *Plan) begins(r *record, now time.Time) {
 		}
 	}
 	for _, source := range w.sources {
-		at := SourceRef{r.user.Namespace, source}
+		at := SourceRef{r.ref.Namespace, source}
 		c := p.changes[at].root()
 		a.evidence[c] = !a.down || a.evidence[c]
 		a.sources = append(a.sources, at)
@@ -205,8 +205,8 @@ func (p *Plan) begins(r *record, now time.Time) {
 // Refused notes that what was sent did not come, or, unless that is certain, that
 // it is not known whether it came. The workload has its next turn after a while, which
 // grows with each try up to most.
-func (p *Plan) Refused(user workload.Ref, certain bool, most time.Duration, now time.Time) {
-	r := p.records[user]
+func (p *Plan) Refused(ref workload.Ref, certain bool, most time.Duration, now time.Time) {
+	r := p.records[ref]
 	if r == nil || r.attempt == nil {
 		return
 	}
@@ -220,21 +220,21 @@ func (p *Plan) Refused(user workload.Ref, certain bool, most time.Duration, now 
 }
 
 // Uncertain reports whether it is not known if what was sent has come.
-func (p *Plan) Uncertain(user workload.Ref) bool {
-	r := p.records[user]
+func (p *Plan) Uncertain(ref workload.Ref) bool {
+	r := p.records[ref]
 	return r != nil && r.missed != nil && r.attempt == r.missed
 }
 
 // Again reports whether a workload is to be tried again.
-func (p *Plan) Again(user workload.Ref) bool {
-	r := p.records[user]
+func (p *Plan) Again(ref workload.Ref) bool {
+	r := p.records[ref]
 	return r != nil && (r.missed != nil || r.waits != nil && r.waits.tries > 0)
 }
 
 // Confirmed notes what is on record of a workload after a patch was sent, whose answer
 // may have been lost.
-func (p *Plan) Confirmed(user workload.Ref, records checksum.Records, sources []checksum.Source, now time.Time) {
-	r := p.records[user]
+func (p *Plan) Confirmed(ref workload.Ref, records checksum.Records, sources []checksum.Source, now time.Time) {
+	r := p.records[ref]
 	if r == nil || r.attempt == nil || r.attempt.found {
 		return
 	}
@@ -257,9 +257,9 @@ func (p *Plan) Confirmed(user workload.Ref, records checksum.Records, sources []
 }
 
 // Answered is Confirmed of a patch whose answer shows the workload as it is now.
-func (p *Plan) Answered(user workload.Ref, f *Facts, now time.Time) {
-	p.Confirmed(user, f.Records, f.Sources, now)
-	if r := p.records[user]; r != nil && r.attempt != nil {
+func (p *Plan) Answered(ref workload.Ref, f *Facts, now time.Time) {
+	p.Confirmed(ref, f.Records, f.Sources, now)
+	if r := p.records[ref]; r != nil && r.attempt != nil {
 		r.attempt.health.status = f.Status.StatusHash
 	}
 }
@@ -267,8 +267,8 @@ func (p *Plan) Answered(user workload.Ref, f *Facts, now time.Time) {
 // Panicked is about a workload at which a look panicked. If its turn had come, it gives
 // that back. After RolloutDeadline without progress its rollout has failed, as nobody
 // can know whether it is healthy.
-func (p *Plan) Panicked(user workload.Ref, records checksum.Records, now time.Time) {
-	r := p.records[user]
+func (p *Plan) Panicked(ref workload.Ref, records checksum.Records, now time.Time) {
+	r := p.records[ref]
 	if r == nil {
 		return
 	}
@@ -282,5 +282,5 @@ func (p *Plan) Panicked(user workload.Ref, records checksum.Records, now time.Ti
 
 // sortedRecords are some records in the order of their workloads.
 func sortedRecords(records iter.Seq[*record]) []*record {
-	return slices.SortedFunc(records, func(a, b *record) int { return a.user.Compare(b.user) })
+	return slices.SortedFunc(records, func(a, b *record) int { return a.ref.Compare(b.ref) })
 }

@@ -23,7 +23,7 @@ type Queue struct {
 
 // inLine is a workload that waits, and since when.
 type inLine struct {
-	user  workload.Ref
+	ref   workload.Ref
 	since time.Time
 }
 
@@ -34,14 +34,14 @@ func New(now func() time.Time) *Queue { return &Queue{now: now, lines: map[strin
 func (*Queue) Touch(workload.Ref) {}
 
 // Push implements workqueue.Queue.
-func (q *Queue) Push(user workload.Ref) {
+func (q *Queue) Push(ref workload.Ref) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line, waiting := q.lines[user.Namespace]
+	line, waiting := q.lines[ref.Namespace]
 	if !waiting {
-		q.turns = append(q.turns, user.Namespace)
+		q.turns = append(q.turns, ref.Namespace)
 	}
-	q.lines[user.Namespace] = append(line, inLine{user, q.now()})
+	q.lines[ref.Namespace] = append(line, inLine{ref, q.now()})
 	q.total++
 }
 
@@ -71,7 +71,7 @@ func (q *Queue) Pop() workload.Ref {
 	namespace := q.turns[0]
 	q.turns = q.turns[1:]
 	line := q.lines[namespace]
-	user := line[0].user
+	ref := line[0].ref
 	line[0] = inLine{}
 	if line = line[1:]; len(line) > 0 {
 		q.lines[namespace] = line
@@ -80,5 +80,5 @@ func (q *Queue) Pop() workload.Ref {
 		delete(q.lines, namespace)
 	}
 	q.total--
-	return user
+	return ref
 }

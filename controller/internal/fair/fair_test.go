@@ -22,8 +22,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 	var order []string
 	for q.Len() > 0 {
-		user := q.Pop()
-		order = append(order, user.Namespace+user.Name)
+		ref := q.Pop()
+		order = append(order, ref.Namespace+ref.Name)
 	}
 	if got := strings.Join(order, " "); got != "big0 small0 big1 big2" {
 		t.Errorf("in the order %s", got)

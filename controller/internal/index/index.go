@@ -48,31 +48,31 @@ func New(woken func(workload.Ref), concern func(workload.Ref, *Workload) []check
 }
 
 // Get is what is known of a workload, nil when nothing is.
-func (x *Index) Get(user workload.Ref) *Workload {
+func (x *Index) Get(ref workload.Ref) *Workload {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.workloads[user]
+	return x.workloads[ref]
 }
 
 // Find is Get for one that is named by its kind as the table has it: a custom kind may be
 // known by another name since.
-func (x *Index) Find(user workload.Ref) (workload.Ref, *Workload) {
+func (x *Index) Find(ref workload.Ref) (workload.Ref, *Workload) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if user.Kind.Custom {
-		if kind := x.customs[user.Kind.String()]; kind != nil {
-			user.Kind = kind
+	if ref.Kind.Custom {
+		if kind := x.customs[ref.Kind.String()]; kind != nil {
+			ref.Kind = kind
 		}
 	}
-	return user, x.workloads[user]
+	return ref, x.workloads[ref]
 }
 
 // Each calls yield, which must not use the Index, with each workload.
 func (x *Index) Each(yield func(workload.Ref, *Workload)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for user, s := range x.workloads {
-		yield(user, s)
+	for ref, s := range x.workloads {
+		yield(ref, s)
 	}
 }
 
@@ -87,8 +87,8 @@ func (x *Index) Len() int {
 func (x *Index) Count(counts func(workload.Ref, *Workload) bool) (n int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for user, s := range x.workloads {
-		if counts(user, s) {
+	for ref, s := range x.workloads {
+		if counts(ref, s) {
 			n++
 		}
 	}
@@ -96,16 +96,16 @@ func (x *Index) Count(counts func(workload.Ref, *Workload) bool) (n int) {
 }
 
 // Users are the workloads that a source concerns, in no order.
-func (x *Index) Users(namespace string, source checksum.Source) []workload.Ref {
+func (x *Index) Using(namespace string, source checksum.Source) []workload.Ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	users := slices.Clone(x.bySource[rollout.SourceRef{Namespace: namespace, Source: source}])
-	for _, user := range x.bySource[rollout.SourceRef{Namespace: namespace}] {
-		if s := x.workloads[user]; s.Foreign.Named(source) && !slices.Contains(s.Sources, source) {
-			users = append(users, user)
+	refs := slices.Clone(x.bySource[rollout.SourceRef{Namespace: namespace, Source: source}])
+	for _, ref := range x.bySource[rollout.SourceRef{Namespace: namespace}] {
+		if s := x.workloads[ref]; s.Foreign.Named(source) && !slices.Contains(s.Sources, source) {
+			refs = append(refs, ref)
 		}
 	}
-	return users
+	return refs
 }
 
 // All are all workloads, in order.
@@ -116,75 +116,75 @@ func (x *Index) All() []workload.Ref {
 }
 
 // Told takes a workload as a watch tells of it; nil: it was deleted.
-func (x *Index) Told(user workload.Ref, s *Workload) {
+func (x *Index) Told(ref workload.Ref, s *Workload) {
 	x.update(func() (wake []workload.Ref) {
 		if s == nil {
-			x.set(user, nil)
-		} else if !x.take(user, s) {
+			x.set(ref, nil)
+		} else if !x.take(ref, s) {
 			return nil
 		}
-		return []workload.Ref{user}
+		return []workload.Ref{ref}
 	})
 }
 
 // take takes a workload as it was received, unless something newer is known of that
 // name, and reports whether anything that counts is new. An object whose generation stays
 // has the template that it had.
-func (x *Index) take(user workload.Ref, s *Workload) (news bool) {
-	known := x.workloads[user]
+func (x *Index) take(ref workload.Ref, s *Workload) (news bool) {
+	known := x.workloads[ref]
 	if known != nil {
 		if order, err := resourceversion.CompareResourceVersion(s.ResourceVersion, known.ResourceVersion); err == nil && order < 0 {
 			return false
 		}
 	}
-	x.set(user, s)
+	x.set(ref, s)
 	return known == nil || known.UID != s.UID || known.Generation != s.Generation || !known.Records.Equal(s.Records) ||
 		known.Status.Phase != s.Status.Phase || known.Fault != s.Fault || !known.saysAs(s)
 }
 
 // set replaces what is known of a workload; nil forgets it.
-func (x *Index) set(user workload.Ref, s *Workload) {
-	known := x.workloads[user]
+func (x *Index) set(ref workload.Ref, s *Workload) {
+	known := x.workloads[ref]
 	if s == nil {
-		delete(x.workloads, user)
+		delete(x.workloads, ref)
 	} else {
-		if x.workloads[user] = s; user.Kind.Custom {
-			x.customs[user.Kind.String()] = user.Kind
+		if x.workloads[ref] = s; ref.Kind.Custom {
+			x.customs[ref.Kind.String()] = ref.Kind
 		}
-		x.hear(user, s)
+		x.hear(ref, s)
 		s.compare(known, x.now())
-		s.Sources = x.concern(user, s)
+		s.Sources = x.concern(ref, s)
 	}
 	if known != nil && s != nil {
 		if s.UID != known.UID && x.Remade != nil {
-			x.Remade(user)
+			x.Remade(ref)
 		}
 		if slices.Equal(known.Sources, s.Sources) {
 			s.Sources = known.Sources // one copy is enough
 		}
 	}
-	x.tell(user, known, s)
+	x.tell(ref, known, s)
 	was, is := known.foundBy(), s.foundBy()
 	for _, source := range was {
 		if !checksum.Among(is, source) {
-			x.unuse(rollout.SourceRef{Namespace: user.Namespace, Source: source}, user)
+			x.unuse(rollout.SourceRef{Namespace: ref.Namespace, Source: source}, ref)
 		}
 	}
 	for _, source := range is {
 		if !checksum.Among(was, source) {
-			at := rollout.SourceRef{Namespace: user.Namespace, Source: source}
-			x.bySource[at] = append(x.bySource[at], user)
+			at := rollout.SourceRef{Namespace: ref.Namespace, Source: source}
+			x.bySource[at] = append(x.bySource[at], ref)
 		}
 	}
 }
 
 // hear has the object that runs the template of a workload without replicas of its own tell
 // how far that is.
-func (x *Index) hear(user workload.Ref, s *Workload) {
+func (x *Index) hear(ref workload.Ref, s *Workload) {
 	if s.own != nil {
 		s.Status, s.own = *s.own, nil
 	}
-	if runner := x.workloads[x.runBy[user]]; runner != nil && s.Status.Wanted == 0 {
+	if runner := x.workloads[x.runBy[ref]]; runner != nil && s.Status.Wanted == 0 {
 		own := s.Status
 		s.own, s.Status = &own, runner.TemplateOf.For(s.Generation, runner.Status)
 	}
@@ -219,21 +219,21 @@ func (x *Index) runs(runner, template workload.Ref) {
 }
 
 // told has a workload hear of the object that runs its template, and wakes it if that counts.
-func (x *Index) told(user workload.Ref) {
-	known := x.workloads[user]
+func (x *Index) told(ref workload.Ref) {
+	known := x.workloads[ref]
 	if known == nil {
 		return
 	}
 	now := *known // as a reader's copy does not change
-	if x.set(user, &now); now.Status.Phase != known.Status.Phase {
-		x.also = append(x.also, user)
+	if x.set(ref, &now); now.Status.Phase != known.Status.Phase {
+		x.also = append(x.also, ref)
 	}
 }
 
 // unuse takes a workload from those that use a source.
-func (x *Index) unuse(at rollout.SourceRef, user workload.Ref) {
-	users := slices.DeleteFunc(x.bySource[at], func(other workload.Ref) bool { return other == user })
-	if x.bySource[at] = users; len(users) == 0 {
+func (x *Index) unuse(at rollout.SourceRef, ref workload.Ref) {
+	refs := slices.DeleteFunc(x.bySource[at], func(other workload.Ref) bool { return other == ref })
+	if x.bySource[at] = refs; len(refs) == 0 {
 		delete(x.bySource, at)
 	}
 }
@@ -241,10 +241,10 @@ func (x *Index) unuse(at rollout.SourceRef, user workload.Ref) {
 // Renew takes the answer to a re-admission, unless the watch has told of
 // something newer meanwhile, such as a deletion. It wakes the workload if somebody else has
 // changed its settings since: the watch will not tell of that any more.
-func (x *Index) Renew(user workload.Ref, s *Workload) {
+func (x *Index) Renew(ref workload.Ref, s *Workload) {
 	x.update(func() (wake []workload.Ref) {
-		if known := x.workloads[user]; known != nil && x.take(user, s) && !known.saysAs(s) {
-			wake = append(wake, user)
+		if known := x.workloads[ref]; known != nil && x.take(ref, s) && !known.saysAs(s) {
+			wake = append(wake, ref)
 		}
 		return wake
 	})
@@ -252,10 +252,10 @@ func (x *Index) Renew(user workload.Ref, s *Workload) {
 
 // Gone forgets a workload that the API server does not know, if nothing newer
 // of that name has come meanwhile.
-func (x *Index) Gone(user workload.Ref, was *Workload) {
+func (x *Index) Gone(ref workload.Ref, was *Workload) {
 	x.update(func() []workload.Ref {
-		if x.workloads[user] == was {
-			x.set(user, nil)
+		if x.workloads[ref] == was {
+			x.set(ref, nil)
 		}
 		return nil
 	})
@@ -265,15 +265,15 @@ func (x *Index) Gone(user workload.Ref, was *Workload) {
 // wakes those that it holds, and those that are gone.
 func (x *Index) Replace(kind *workload.Kind, namespace string, list map[workload.Ref]*Workload) {
 	x.update(func() (wake []workload.Ref) {
-		for user := range x.workloads {
-			if _, ok := list[user]; !ok && user.Kind == kind && (namespace == "" || user.Namespace == namespace) {
-				x.set(user, nil)
-				wake = append(wake, user)
+		for ref := range x.workloads {
+			if _, ok := list[ref]; !ok && ref.Kind == kind && (namespace == "" || ref.Namespace == namespace) {
+				x.set(ref, nil)
+				wake = append(wake, ref)
 			}
 		}
-		for user, s := range list {
-			x.set(user, s)
-			wake = append(wake, user)
+		for ref, s := range list {
+			x.set(ref, s)
+			wake = append(wake, ref)
 		}
 		return wake
 	})
@@ -296,11 +296,11 @@ func (x *Index) Reconsider(namespace string) {
 // refreshed indexes workloads of a namespace ("": of all) under their present policy. It
 // copies each, so that a reader's copy does not change.
 func (x *Index) refreshed(namespace string) (all []workload.Ref) {
-	for user, s := range x.workloads {
-		if namespace == "" || user.Namespace == namespace {
+	for ref, s := range x.workloads {
+		if namespace == "" || ref.Namespace == namespace {
 			same := *s
-			x.set(user, &same)
-			all = append(all, user)
+			x.set(ref, &same)
+			all = append(all, ref)
 		}
 	}
 	return all
@@ -315,7 +315,7 @@ func (x *Index) update(do func() (wake []workload.Ref)) {
 		x.also = nil
 		return append(wake, also...)
 	}()
-	for _, user := range wake {
-		x.woken(user)
+	for _, ref := range wake {
+		x.woken(ref)
 	}
 }

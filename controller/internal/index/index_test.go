@@ -22,7 +22,7 @@ func workloadOf(uid, version string, names ...string) *Workload {
 
 // For how long a workload makes no progress, by what its status tells each second.
 func TestIndex_Standstill(t *testing.T) {
-	user, began := workload.Ref{Kind: deployments(), Namespace: "n", Name: "a"}, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	ref, began := workload.Ref{Kind: deployments(), Namespace: "n", Name: "a"}, time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	rolling := func(updated, available, missing int32) workload.Status {
 		return workload.Status{Phase: workload.Rolling, Updated: updated, Available: available, Missing: missing}
 	}
@@ -44,9 +44,9 @@ func TestIndex_Standstill(t *testing.T) {
 				now = began.Add(time.Duration(i) * time.Second)
 				s := workloadOf("1", strconv.Itoa(i+1))
 				s.Status = rollout
-				x.put(user, s)
+				x.put(ref, s)
 			}
-			if got := now.Sub(x.Get(user).Standstill.Since); got != c.want {
+			if got := now.Sub(x.Get(ref).Standstill.Since); got != c.want {
 				t.Errorf("it stands for %s, want %s", got, c.want)
 			}
 		})
@@ -57,7 +57,7 @@ func TestIndex_KnowsWhoUsesASource(t *testing.T) {
 	kind := deployments()
 	a, b := workload.Ref{Kind: kind, Namespace: "n", Name: "a"}, workload.Ref{Kind: kind, Namespace: "n", Name: "b"}
 	var woken []workload.Ref
-	x := New(func(user workload.Ref) { woken = append(woken, user) }, func(_ workload.Ref, s *Workload) (sources []checksum.Source) {
+	x := New(func(ref workload.Ref) { woken = append(woken, ref) }, func(_ workload.Ref, s *Workload) (sources []checksum.Source) {
 		for _, reference := range s.References {
 			sources = append(sources, reference.Source)
 		}
@@ -66,13 +66,13 @@ func TestIndex_KnowsWhoUsesASource(t *testing.T) {
 
 	x.put(a, workloadOf("1", "5", "c", "d"))
 	x.put(b, workloadOf("2", "6", "c"))
-	if got := x.Users("n", configMap("c")); len(got) != 2 {
+	if got := x.Using("n", configMap("c")); len(got) != 2 {
 		t.Errorf("users of c: %v, want a and b", got)
 	}
 	if x.put(a, workloadOf("1", "4", "gone")) {
 		t.Error("an older version of the same object was taken for news")
 	}
-	if len(x.Users("n", configMap("gone"))) != 0 {
+	if len(x.Using("n", configMap("gone"))) != 0 {
 		t.Error("an older version of the same object replaced the newer")
 	}
 	if !x.put(a, workloadOf("3", "7", "d")) {
@@ -81,7 +81,7 @@ func TestIndex_KnowsWhoUsesASource(t *testing.T) {
 	if x.put(a, workloadOf("1", "5", "c")) {
 		t.Error("an answer about the object before it was taken")
 	}
-	if got := x.Users("n", configMap("c")); !slices.Equal(got, []workload.Ref{b}) {
+	if got := x.Using("n", configMap("c")); !slices.Equal(got, []workload.Ref{b}) {
 		t.Errorf("users of c: %v, want b alone", got)
 	}
 	if x.put(b, workloadOf("2", "7", "c")) {
@@ -91,7 +91,7 @@ func TestIndex_KnowsWhoUsesASource(t *testing.T) {
 	if s := x.Get(a); s != nil {
 		t.Error("what a list lacks is still known")
 	}
-	if got := x.Users("n", configMap("e")); !slices.Equal(got, []workload.Ref{b}) {
+	if got := x.Using("n", configMap("e")); !slices.Equal(got, []workload.Ref{b}) {
 		t.Errorf("users of e: %v: a list is the truth, even with lower versions", got)
 	}
 	x.Told(b, nil)
@@ -110,7 +110,7 @@ func TestIndex_KnowsWhoUsesASource(t *testing.T) {
 	if !slices.Equal(woken, []workload.Ref{a}) {
 		t.Errorf("a change of the namespace woke %v, want a, once", woken)
 	}
-	if got := x.Users("n", configMap("c")); !slices.Equal(got, []workload.Ref{a}) {
+	if got := x.Using("n", configMap("c")); !slices.Equal(got, []workload.Ref{a}) {
 		t.Errorf("users of c: %v, want a", got)
 	}
 }
@@ -145,14 +145,14 @@ func TestIndex_WhoRunsATemplateTellsHowFarItIs(t *testing.T) {
 	rollouts, _ := workload.Known().Find("argoproj.io", "rollouts")
 	d, r := workload.Ref{Kind: deployments(), Namespace: "shop", Name: "d"}, workload.Ref{Kind: rollouts, Namespace: "shop", Name: "r"}
 	var woken []workload.Ref
-	x := New(func(user workload.Ref) { woken = append(woken, user) }, func(workload.Ref, *Workload) []checksum.Source { return nil }, time.Now)
+	x := New(func(ref workload.Ref) { woken = append(woken, ref) }, func(workload.Ref, *Workload) []checksum.Source { return nil }, time.Now)
 	version := 0
-	told := func(user workload.Ref, generation, replicas int32, phase workload.Phase, of *workload.TemplateOf) {
+	told := func(ref workload.Ref, generation, replicas int32, phase workload.Phase, of *workload.TemplateOf) {
 		version++
 		s := workloadOf("1", strconv.Itoa(version))
 		s.Generation, s.Status, s.TemplateOf = int64(generation), workload.Status{Phase: phase, Wanted: replicas}, of
 		woken = nil
-		x.Told(user, s)
+		x.Told(ref, s)
 	}
 	want := func(about string, phase workload.Phase, wakes ...workload.Ref) {
 		t.Helper()
@@ -199,10 +199,10 @@ func TestIndex_WhoRunsATemplateTellsHowFarItIs(t *testing.T) {
 }
 
 // put has the index take a workload, and wakes nobody.
-func (x *Index) put(user workload.Ref, s *Workload) (news bool) {
+func (x *Index) put(ref workload.Ref, s *Workload) (news bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.take(user, s)
+	return x.take(ref, s)
 }
 
 func deployments() *workload.Kind {

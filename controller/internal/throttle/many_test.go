@@ -20,7 +20,7 @@ func TestManyNamespacesAreThrottledToo(t *testing.T) {
 	due := map[workload.Ref]int{}
 	var queue []workload.Ref
 	for i := range namespaces {
-		queue = append(queue, user(fmt.Sprint("team-", i), 0))
+		queue = append(queue, ref(fmt.Sprint("team-", i), 0))
 	}
 	var out []running
 	sum, worst := 0, 0
@@ -65,11 +65,11 @@ func TestManyNamespacesAreThrottledToo(t *testing.T) {
 // Who is called while it looks (its answer is no; its look is not over) loses its place to all who came later.
 func TestWhoIsCalledWhileItLooksKeepsItsPermit(t *testing.T) {
 	th := New(1)
-	a, b := user("shop", 0), user("shop", 1)
+	a, b := ref("shop", 0), ref("shop", 1)
 	th.Begin(a)
 	th.Begin(b)                // b's look: no permit, it goes on to follow its rollout
 	th.End(a, false, moment()) // b is called
-	th.Begin(user("shop", 2))  // others come
+	th.Begin(ref("shop", 2))   // others come
 	th.Looked(a, moment())
 	th.Looked(b, moment()) // b's look ends
 	if !th.Begin(b) {

@@ -60,38 +60,38 @@ func New(most int) *Throttle {
 func (t *Throttle) Permits() int { return t.all.permits }
 
 // Begin gives a workload a permit, to be given back by End. Without one it stands in line.
-func (t *Throttle) Begin(user workload.Ref) bool {
-	in := t.namespaces[user.Namespace]
+func (t *Throttle) Begin(ref workload.Ref) bool {
+	in := t.namespaces[ref.Namespace]
 	if in == nil {
 		in = &namespace{limit: newLimit(t.most)}
-		t.namespaces[user.Namespace] = in
+		t.namespaces[ref.Namespace] = in
 	}
-	at, known := t.places[user]
+	at, known := t.places[ref]
 	switch {
 	case known && at.in == called:
 		at.in, at.asked = begun, true
-		t.places[user] = at
+		t.places[ref] = at
 		return true
 	case !known && t.room(in):
-		t.give(user, in, begun)
+		t.give(ref, in, begun)
 		return true
 	case !known:
 		if in.line.Len() == 0 {
-			t.turns = append(t.turns, user.Namespace)
+			t.turns = append(t.turns, ref.Namespace)
 		}
-		at.line = in.line.PushBack(user)
+		at.line = in.line.PushBack(ref)
 		fallthrough
 	default: // it stands in line
 		at.asked = true
-		t.places[user] = at
+		t.places[ref] = at
 		return false
 	}
 }
 
 // give gives a permit.
-func (t *Throttle) give(user workload.Ref, in *namespace, to standing) {
-	asked := to == begun || t.places[user].asked
-	t.places[user] = place{in: to, asked: asked, all: t.all.window, own: in.window}
+func (t *Throttle) give(ref workload.Ref, in *namespace, to standing) {
+	asked := to == begun || t.places[ref].asked
+	t.places[ref] = place{in: to, asked: asked, all: t.all.window, own: in.window}
 	t.all.out++
 	in.out++
 }
@@ -104,44 +104,44 @@ func (t *Throttle) room(in *namespace) bool {
 
 // End takes a permit back. late tells that nothing came of it, for want of time. Those who
 // are called have a permit from now on, and should be looked at.
-func (t *Throttle) End(user workload.Ref, late bool, now time.Time) (next []workload.Ref) {
-	at := t.places[user]
+func (t *Throttle) End(ref workload.Ref, late bool, now time.Time) (next []workload.Ref) {
+	at := t.places[ref]
 	if at.in != begun {
 		return nil
 	}
-	t.all.answered(user.Namespace, at.all, late, now)
-	t.namespaces[user.Namespace].answered(user, at.own, late, now)
-	return t.release(user, now)
+	t.all.answered(ref.Namespace, at.all, late, now)
+	t.namespaces[ref.Namespace].answered(ref, at.own, late, now)
+	return t.release(ref, now)
 }
 
 // Looked tells that a look at a workload has ended. A permit to which it was called and
 // which it did not want goes to the next, and who did not ask again leaves the line.
-func (t *Throttle) Looked(user workload.Ref, now time.Time) (next []workload.Ref) {
-	at, known := t.places[user]
+func (t *Throttle) Looked(ref workload.Ref, now time.Time) (next []workload.Ref) {
+	at, known := t.places[ref]
 	switch {
 	case !known:
 		return nil
 	case at.in == called && !at.asked: // else it was called during the look, and comes again
-		return t.release(user, now)
+		return t.release(ref, now)
 	case at.in == waits && !at.asked:
-		in := t.namespaces[user.Namespace]
+		in := t.namespaces[ref.Namespace]
 		in.line.Remove(at.line)
 		if in.line.Len() == 0 {
-			t.turns = slices.DeleteFunc(t.turns, func(name string) bool { return name == user.Namespace })
+			t.turns = slices.DeleteFunc(t.turns, func(name string) bool { return name == ref.Namespace })
 		}
-		delete(t.places, user)
+		delete(t.places, ref)
 		return nil
 	}
 	at.asked = false
-	t.places[user] = at
+	t.places[ref] = at
 	return nil
 }
 
 // release takes a permit from who has it, and gives it to who is next.
-func (t *Throttle) release(user workload.Ref, now time.Time) (next []workload.Ref) {
-	delete(t.places, user)
+func (t *Throttle) release(ref workload.Ref, now time.Time) (next []workload.Ref) {
+	delete(t.places, ref)
 	t.all.out--
-	t.namespaces[user.Namespace].out--
+	t.namespaces[ref.Namespace].out--
 	next = t.call()
 	for name, in := range t.namespaces {
 		if in.out == 0 && in.line.Len() == 0 && in.tellsNothing(now) {
@@ -160,9 +160,9 @@ func (t *Throttle) call() (next []workload.Ref) {
 			t.turns = t.turns[1:]
 			in := t.namespaces[name]
 			if t.room(in) {
-				user := in.line.Remove(in.line.Front()).(workload.Ref) //nolint:forcetypeassert // nothing else is put there
-				t.give(user, in, called)
-				next, more = append(next, user), true
+				ref := in.line.Remove(in.line.Front()).(workload.Ref) //nolint:forcetypeassert // nothing else is put there
+				t.give(ref, in, called)
+				next, more = append(next, ref), true
 			}
 			if in.line.Len() > 0 {
 				t.turns = append(t.turns, name)
@@ -173,7 +173,7 @@ func (t *Throttle) call() (next []workload.Ref) {
 }
 
 // Stands reports whether a workload stands in line.
-func (t *Throttle) Stands(user workload.Ref) bool {
-	at, known := t.places[user]
+func (t *Throttle) Stands(ref workload.Ref) bool {
+	at, known := t.places[ref]
 	return known && at.in == waits
 }

@@ -13,7 +13,7 @@ import (
 // moment is when everything happens that does not say otherwise.
 func moment() time.Time { return time.Unix(1e9, 0) }
 
-func user(namespace string, i int) workload.Ref {
+func ref(namespace string, i int) workload.Ref {
 	return workload.Ref{Namespace: namespace, Name: fmt.Sprint("app-", i)}
 }
 
@@ -23,16 +23,16 @@ func rounds(t *Throttle, namespace string, rounds, n int, late func(i int) bool)
 	for range rounds {
 		var out []int
 		for i := range n {
-			if t.Begin(user(namespace, i)) {
+			if t.Begin(ref(namespace, i)) {
 				out = append(out, i)
 			}
 		}
 		permits = len(out)
 		for _, i := range out {
-			t.End(user(namespace, i), late(i), moment())
+			t.End(ref(namespace, i), late(i), moment())
 		}
 		for i := range n {
-			leave(t, user(namespace, i))
+			leave(t, ref(namespace, i))
 		}
 	}
 	return permits
@@ -65,7 +65,7 @@ func TestOneThatIsAlwaysLateSlowsNobodyDown(t *testing.T) {
 	if n := rounds(throttle, "shop", 100, 16, func(i int) bool { return i == 0 }); n != 16 {
 		t.Errorf("%d at once beside one that is always late, want 16", n)
 	}
-	if n := rounds(throttle, "alone", 100, 1, always); n != 1 || !throttle.Begin(user("alone", 1)) || !throttle.Begin(user("alone", 2)) {
+	if n := rounds(throttle, "alone", 100, 1, always); n != 1 || !throttle.Begin(ref("alone", 1)) || !throttle.Begin(ref("alone", 2)) {
 		t.Error("one that is alone, and always late, keeps others of its namespace from a permit")
 	}
 }
@@ -89,7 +89,7 @@ func TestWhereSeveralNamespacesAreLateThereAreFewerInAll(t *testing.T) {
 	for range 20 {
 		var out []workload.Ref
 		for i := range 40 {
-			if u := user(fmt.Sprint("team-", i/2), i); throttle.Begin(u) {
+			if u := ref(fmt.Sprint("team-", i/2), i); throttle.Begin(u) {
 				out = append(out, u)
 			}
 		}
@@ -97,17 +97,17 @@ func TestWhereSeveralNamespacesAreLateThereAreFewerInAll(t *testing.T) {
 			throttle.End(u, true, moment())
 		}
 		for i := range 40 {
-			leave(throttle, user(fmt.Sprint("team-", i/2), i))
+			leave(throttle, ref(fmt.Sprint("team-", i/2), i))
 		}
 	}
 	if throttle.Permits() != 1 {
 		t.Errorf("%d permits, want 1", throttle.Permits())
 	}
-	throttle.Begin(user("team-1", 2))
-	if throttle.Begin(user("team-2", 4)) {
+	throttle.Begin(ref("team-1", 2))
+	if throttle.Begin(ref("team-2", 4)) {
 		t.Error("a second permit for those who were late")
 	}
-	if !throttle.Begin(user("shop", 1)) || throttle.Begin(user("shop", 2)) {
+	if !throttle.Begin(ref("shop", 1)) || throttle.Begin(ref("shop", 2)) {
 		t.Error("a namespace in which nobody was late wants one permit, and no second")
 	}
 }
@@ -116,8 +116,8 @@ func TestWhereSeveralNamespacesAreLateThereAreFewerInAll(t *testing.T) {
 func TestWhatWasFoundOutIsForgotten(t *testing.T) {
 	throttle := New(16)
 	rounds(throttle, "shop", 10, 50, always)
-	throttle.Begin(user("shop", 1))
-	throttle.End(user("shop", 1), false, moment().Add(time.Hour))
+	throttle.Begin(ref("shop", 1))
+	throttle.End(ref("shop", 1), false, moment().Add(time.Hour))
 	if n := rounds(throttle, "shop", 1, 50, never); n != 16 {
 		t.Errorf("%d at once an hour later, want 16", n)
 	}
@@ -127,14 +127,14 @@ func TestWhatWasFoundOutIsForgotten(t *testing.T) {
 func TestAnswersFromBeforeADecreaseAreNotCounted(t *testing.T) {
 	throttle := New(16)
 	for i := range 16 {
-		throttle.Begin(user("shop", i))
+		throttle.Begin(ref("shop", i))
 	}
 	for i := range 16 { // as one ends, another begins
-		throttle.End(user("shop", i), true, moment())
-		throttle.Begin(user("shop", i+16))
+		throttle.End(ref("shop", i), true, moment())
+		throttle.Begin(ref("shop", i+16))
 	}
 	for i := 16; i < 32; i++ {
-		throttle.End(user("shop", i), true, moment())
+		throttle.End(ref("shop", i), true, moment())
 	}
 	if n := rounds(throttle, "shop", 1, 50, always); n != 8 {
 		t.Errorf("%d at once after one window, want 8", n)
@@ -172,7 +172,7 @@ func TestNobodyIsForgotten(t *testing.T) {
 	}
 	for range 20000 {
 		now = now.Add(time.Duration(random.IntN(1000)) * time.Millisecond)
-		u := user(fmt.Sprint("team-", random.IntN(3)), random.IntN(8))
+		u := ref(fmt.Sprint("team-", random.IntN(3)), random.IntN(8))
 		if wants := random.IntN(4) > 0; !out[u] {
 			if wants && throttle.Begin(u) {
 				out[u] = true
@@ -206,15 +206,15 @@ func TestNobodyIsForgotten(t *testing.T) {
 func TestNamespacesTakeTurns(t *testing.T) {
 	throttle := New(2)
 	for i := range 1000 {
-		throttle.Begin(user("big", i))
+		throttle.Begin(ref("big", i))
 	}
 	for i := range 2 { // the first has a permit in any case
-		throttle.Begin(user("small", i))
+		throttle.Begin(ref("small", i))
 	}
-	next := throttle.End(user("big", 0), false, moment())
-	next = append(next, throttle.End(user("big", 1), false, moment())...)
-	next = append(next, throttle.End(user("small", 0), false, moment())...)
-	if !slices.Contains(next, user("small", 1)) {
+	next := throttle.End(ref("big", 0), false, moment())
+	next = append(next, throttle.End(ref("big", 1), false, moment())...)
+	next = append(next, throttle.End(ref("small", 0), false, moment())...)
+	if !slices.Contains(next, ref("small", 1)) {
 		t.Errorf("%d are called, and none of them is of the other namespace", len(next))
 	}
 }
@@ -222,11 +222,11 @@ func TestNamespacesTakeTurns(t *testing.T) {
 // TestAnEndWithoutABeginIsNothing: nor is a second permit.
 func TestAnEndWithoutABeginIsNothing(t *testing.T) {
 	throttle := New(1)
-	if called := throttle.End(user("shop", 1), true, moment()); called != nil {
+	if called := throttle.End(ref("shop", 1), true, moment()); called != nil {
 		t.Error(called)
 	}
-	throttle.Begin(user("shop", 1))
-	if throttle.Begin(user("shop", 1)) || throttle.Begin(user("shop", 2)) {
+	throttle.Begin(ref("shop", 1))
+	if throttle.Begin(ref("shop", 1)) || throttle.Begin(ref("shop", 2)) {
 		t.Error("a second permit of one")
 	}
 }

@@ -31,20 +31,20 @@ type older struct {
 
 // Looked notes which sources a look has found to hold newer content, and which of those an
 // undo has declined. What nobody knows the time of was written when it was found first.
-func (o *Older) Looked(user workload.Ref, sources, declined []checksum.Source, written func(rollout.SourceRef) time.Time, now time.Time) {
+func (o *Older) Looked(ref workload.Ref, sources, declined []checksum.Source, written func(rollout.SourceRef) time.Time, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(sources) == 0 {
-		delete(o.all, user)
+		delete(o.all, ref)
 		return
 	}
-	was, known := o.all[user]
+	was, known := o.all[ref]
 	is := older{since: now, declined: declined}
 	if known && slices.Equal(was.declined, declined) {
 		is.told = was.told
 	}
 	for _, source := range sources {
-		at := written(rollout.SourceRef{Namespace: user.Namespace, Source: source})
+		at := written(rollout.SourceRef{Namespace: ref.Namespace, Source: source})
 		if at.IsZero() && known {
 			at = was.since
 		}
@@ -52,14 +52,14 @@ func (o *Older) Looked(user workload.Ref, sources, declined []checksum.Source, w
 			is.since = at
 		}
 	}
-	o.all[user] = is
+	o.all[ref] = is
 }
 
 // Forget drops a workload.
-func (o *Older) Forget(user workload.Ref) {
+func (o *Older) Forget(ref workload.Ref) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.all, user)
+	delete(o.all, ref)
 }
 
 // Oldest is since when the first of them has older content, zero for none.
@@ -76,7 +76,7 @@ func (o *Older) Oldest() (since time.Time) {
 
 // Stale is a workload that an undo has kept on older content for long.
 type Stale struct {
-	User     workload.Ref
+	Workload workload.Ref
 	Declined []checksum.Source
 	Since    time.Time
 }
@@ -85,14 +85,14 @@ type Stale struct {
 func (o *Older) Due(now time.Time) (due []Stale) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for user, is := range o.all {
+	for ref, is := range o.all {
 		if len(is.declined) == 0 || now.Sub(is.since) < staleAfter || now.Sub(is.told) < staleAfter {
 			continue
 		}
-		due = append(due, Stale{user, is.declined, is.since})
+		due = append(due, Stale{ref, is.declined, is.since})
 		is.told = now
-		o.all[user] = is
+		o.all[ref] = is
 	}
-	slices.SortFunc(due, func(a, b Stale) int { return a.User.Compare(b.User) })
+	slices.SortFunc(due, func(a, b Stale) int { return a.Workload.Compare(b.Workload) })
 	return due
 }

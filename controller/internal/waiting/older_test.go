@@ -22,8 +22,8 @@ func TestOlder(t *testing.T) {
 		return time.Time{}
 	}
 	w := New()
-	declines := func(user workload.Ref, declined []checksum.Source, now time.Time, sources ...checksum.Source) {
-		w.Older.Looked(user, sources, declined, written, now)
+	declines := func(ref workload.Ref, declined []checksum.Source, now time.Time, sources ...checksum.Source) {
+		w.Older.Looked(ref, sources, declined, written, now)
 	}
 	expect := func(now, oldest time.Time, due ...workload.Ref) {
 		t.Helper()
@@ -35,7 +35,7 @@ func TestOlder(t *testing.T) {
 			t.Fatalf("due %v, want %v", got, due)
 		}
 		for i := range got {
-			if got[i].User != due[i] {
+			if got[i].Workload != due[i] {
 				t.Errorf("due %v, want %v", got, due)
 			}
 		}

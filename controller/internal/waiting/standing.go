@@ -47,14 +47,14 @@ func (w *Waits) Standing(words func(workload.Ref, checksum.Reason) string, now t
 	defer w.mu.Unlock()
 	stands := map[subject]*Standing{}
 	texts := map[workload.Ref]string{}
-	for user, one := range w.all {
+	for ref, one := range w.all {
 		why, since := one.now()
-		if texts[user] = words(user, why); texts[user] == "" {
+		if texts[ref] = words(ref, why); texts[ref] == "" {
 			continue
 		}
 		about := one.about
 		if len(about) == 0 {
-			about = []rollout.SourceRef{{Namespace: user.Namespace}}
+			about = []rollout.SourceRef{{Namespace: ref.Namespace}}
 		}
 		for _, at := range about {
 			of := subject{why.Label(), why.Event(), at}
@@ -63,7 +63,7 @@ func (w *Waits) Standing(words func(workload.Ref, checksum.Reason) string, now t
 				s = &Standing{Why: why, About: at, Since: since}
 				stands[of] = s
 			}
-			if s.Workloads = append(s.Workloads, user); since.Before(s.Since) {
+			if s.Workloads = append(s.Workloads, ref); since.Before(s.Since) {
 				s.Since = since
 			}
 		}

@@ -58,10 +58,10 @@ type Found struct {
 
 // Looked notes what a look has found. It has failed, or it had not, and the workload waits to
 // be tried again all the same.
-func (w *Waits) Looked(user workload.Ref, found Found, failed, again bool, now time.Time) {
+func (w *Waits) Looked(ref workload.Ref, found Found, failed, again bool, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	is := w.all[user]
+	is := w.all[ref]
 	if found.Why != checksum.NoReason || len(found.About) > 0 { // else a failed look has found nothing
 		is.about = found.About
 	}
@@ -79,8 +79,8 @@ func (w *Waits) Looked(user workload.Ref, found Found, failed, again bool, now t
 	if !failed && (!again || found.Why == checksum.Halted) { // nothing is tried while the change is halted
 		is.failing = time.Time{}
 	}
-	if w.all[user] = is; is.why == checksum.NoReason && is.failing.IsZero() {
-		delete(w.all, user)
+	if w.all[ref] = is; is.why == checksum.NoReason && is.failing.IsZero() {
+		delete(w.all, ref)
 	}
 }
 

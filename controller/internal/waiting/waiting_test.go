@@ -13,7 +13,7 @@ import (
 )
 
 func TestAHaltOutweighsARetry(t *testing.T) {
-	w, user := New(), workload.Ref{Namespace: "shop", Name: "d"}
+	w, ref := New(), workload.Ref{Namespace: "shop", Name: "d"}
 	for _, step := range []struct {
 		hold   checksum.Reason
 		failed bool
@@ -24,7 +24,7 @@ func TestAHaltOutweighsARetry(t *testing.T) {
 		{checksum.Halted, false, checksum.Halted},
 		{checksum.Turn, false, checksum.Turn},
 	} {
-		w.Looked(user, Found{Why: step.hold}, step.failed, true, time.Now())
+		w.Looked(ref, Found{Why: step.hold}, step.failed, true, time.Now())
 		if got := w.Tally(); len(got) != 1 || got[step.want.Label()].Count != 1 {
 			t.Errorf("after %+v: %v", step, got)
 		}
@@ -58,20 +58,20 @@ func TestStanding_ManyAreOneAndEveryHalfHour(t *testing.T) {
 	namespace := rollout.SourceRef{Namespace: "shop"}
 	source := rollout.SourceRef{Namespace: "shop", Source: checksum.Source{Kind: checksum.ConfigMap, Name: "c"}}
 	deployments, _ := workload.Builtin().Find("apps", "deployments")
-	user := func(i int) workload.Ref {
+	ref := func(i int) workload.Ref {
 		return workload.Ref{Kind: deployments, Namespace: "shop", Name: fmt.Sprintf("d%02d", i)}
 	}
 	w := New()
 	for i := range 100 {
-		w.Looked(user(i), Found{checksum.Paused, []rollout.SourceRef{namespace}}, false, false, began)
+		w.Looked(ref(i), Found{checksum.Paused, []rollout.SourceRef{namespace}}, false, false, began)
 	}
-	w.Looked(user(100), Found{checksum.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
-	w.Looked(user(101), Found{checksum.Turn, []rollout.SourceRef{source}}, false, false, began)
-	words := func(user workload.Ref, why checksum.Reason) string {
+	w.Looked(ref(100), Found{checksum.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
+	w.Looked(ref(101), Found{checksum.Turn, []rollout.SourceRef{source}}, false, false, began)
+	words := func(ref workload.Ref, why checksum.Reason) string {
 		if why == checksum.Turn {
 			return "" // people were told nothing yet
 		}
-		return why.String() + " of " + user.Name
+		return why.String() + " of " + ref.Name
 	}
 	paused := "pause /shop 100 pause of d00 since 00:00:00"
 	halted := "halted c/shop 1 halted of d100 since 23:59:00"
@@ -85,12 +85,12 @@ func TestStanding_ManyAreOneAndEveryHalfHour(t *testing.T) {
 		{29*time.Minute + 59*time.Second, func() {}, nil},
 		{30 * time.Minute, func() {}, []string{paused + " again", halted + " again"}},
 		{31 * time.Minute, func() {}, nil},
-		{59 * time.Minute, func() { w.Looked(user(100), Found{}, false, false, began) }, nil},
+		{59 * time.Minute, func() { w.Looked(ref(100), Found{}, false, false, began) }, nil},
 		{60 * time.Minute, func() {}, []string{paused + " again"}},
 		{61 * time.Minute, func() {
-			w.Looked(user(100), Found{checksum.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
+			w.Looked(ref(100), Found{checksum.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
 		}, []string{halted}}, // it had ended: it is new
-		{62 * time.Minute, func() { w.Looked(user(100), Found{}, true, true, began.Add(time.Hour)) },
+		{62 * time.Minute, func() { w.Looked(ref(100), Found{}, true, true, began.Add(time.Hour)) },
 			[]string{"retry c/shop 1 retry of d100 since 01:00:00"}},
 	} {
 		step.do()
@@ -113,14 +113,14 @@ func TestStanding_ManyAreOneAndEveryHalfHour(t *testing.T) {
 func TestStanding_EachEventByItself(t *testing.T) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	source := []rollout.SourceRef{{Namespace: "shop", Source: checksum.Source{Kind: checksum.ConfigMap, Name: "c"}}}
-	user := func(name string) workload.Ref { return workload.Ref{Namespace: "shop", Name: name} }
+	ref := func(name string) workload.Ref { return workload.Ref{Namespace: "shop", Name: name} }
 	w := New()
-	w.Looked(user("gone"), Found{checksum.SourceGone, source}, false, false, now)
-	w.Looked(user("held"), Found{checksum.MissingSource, source}, false, false, now)
-	w.Looked(user("blocked"), Found{checksum.Turn, source}, false, false, now)
-	w.Looked(user("blocked"), Found{Why: checksum.RecordingBlocked}, false, false, now)
-	w.Looked(user("fails"), Found{checksum.Turn, source}, false, false, now)
-	w.Looked(user("fails"), Found{}, true, true, now)
+	w.Looked(ref("gone"), Found{checksum.SourceGone, source}, false, false, now)
+	w.Looked(ref("held"), Found{checksum.MissingSource, source}, false, false, now)
+	w.Looked(ref("blocked"), Found{checksum.Turn, source}, false, false, now)
+	w.Looked(ref("blocked"), Found{Why: checksum.RecordingBlocked}, false, false, now)
+	w.Looked(ref("fails"), Found{checksum.Turn, source}, false, false, now)
+	w.Looked(ref("fails"), Found{}, true, true, now)
 	var got []string
 	for _, s := range w.Standing(func(workload.Ref, checksum.Reason) string { return "words" }, now) {
 		got = append(got, fmt.Sprint(s.Why.Event(), " ", s.About.Source.Name, " ", s.Workloads[0].Name, " ", len(s.Workloads)))

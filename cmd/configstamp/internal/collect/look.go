@@ -90,17 +90,17 @@ func (c *Collector) still(s *snapshot.Snapshot) bool {
 // restore makes those snapshots again that are named and gone. Of those whose source holds
 // something else now, people are told.
 func (c *Collector) restore(ctx context.Context, namespace string, found *names) error {
-	users := map[string][]*user{}
+	referrers := map[string][]*referrer{}
 	of := map[string]checksum.Source{}
-	for _, u := range found.users {
+	for _, u := range found.referrers {
 		for source, name := range u.pins {
 			if _, there := c.options.Store.Snapshot(namespace, name); !there {
-				users[name], of[name] = append(users[name], u), source
+				referrers[name], of[name] = append(referrers[name], u), source
 			}
 		}
 	}
 	var errs []error
-	for name, by := range users {
+	for name, by := range referrers {
 		if content, err := c.options.Archive.Content(ctx, namespace, name, of[name]); err != nil || content != nil {
 			errs = append(errs, err) // or memory is late
 			continue
@@ -136,13 +136,13 @@ func (c *Collector) first(of about) bool {
 
 // lost tells of a snapshot that cannot be made again, where Pods name it, or start from what
 // names it. Old revisions alone start none.
-func (c *Collector) lost(ctx context.Context, namespace, name string, of checksum.Source, by []*user, found *names) {
+func (c *Collector) lost(ctx context.Context, namespace, name string, of checksum.Source, by []*referrer, found *names) {
 	c.missed(namespace, name)
 	if c.first(about{namespace: namespace, snapshot: name}) {
 		c.metrics.lost.Inc()
 		klog.FromContext(ctx).Info("A snapshot is gone that objects name, and its source holds something else", "namespace", namespace, "snapshot", name, "objects", len(by))
 	}
-	pods := map[*user][]string{} // by what made them
+	pods := map[*referrer][]string{} // by what made them
 	for _, u := range by {
 		switch {
 		case u.Kind == "Pod":
@@ -165,7 +165,7 @@ func (c *Collector) lost(ctx context.Context, namespace, name string, of checksu
 }
 
 // starts reports whether Pods start from an object.
-func starts(u *user) bool {
+func starts(u *referrer) bool {
 	for _, kind := range kinds() {
 		if kind.name == u.Kind {
 			return kind.template
@@ -175,11 +175,11 @@ func starts(u *user) bool {
 }
 
 // maker is what a Pod comes from in the end, as far as that names snapshots; else itself.
-func (n *names) maker(pod *user) *user {
+func (n *names) maker(pod *referrer) *referrer {
 	const most = 4 // Job of a CronJob, and two to spare
 	at := pod
 	for range most {
-		for _, u := range n.users {
+		for _, u := range n.referrers {
 			if at.owner != "" && u.uid == at.owner {
 				at = u
 				break

@@ -24,7 +24,7 @@ import (
 )
 
 // user is an object whose text may name snapshots.
-type user struct {
+type referrer struct {
 	metav1.TypeMeta
 	name       string
 	uid, owner types.UID
@@ -35,7 +35,7 @@ type user struct {
 }
 
 // DeepCopyObject implements runtime.Object; a user never changes.
-func (u *user) DeepCopyObject() runtime.Object { return u }
+func (u *referrer) DeepCopyObject() runtime.Object { return u }
 
 // digit is how many hexadecimal digits end a snapshot's name.
 const digits = 20
@@ -48,7 +48,7 @@ var nameEnd = regexp.MustCompile(`-([0-9a-f]{20})`)
 var pin = regexp.MustCompile(`"(configmap/[a-z0-9.-]{1,253})\\*"\s*:\s*\\*"([a-z0-9.-]{1,253})`)
 
 // read scans the text of an object. Nothing of it is kept but names.
-func (u *user) read(text []byte) {
+func (u *referrer) read(text []byte) {
 	seen := map[string]bool{}
 	for _, found := range nameEnd.FindAllSubmatch(text, -1) {
 		if end := string(found[1]); !seen[end] {
@@ -72,7 +72,7 @@ func (u *user) read(text []byte) {
 
 // message reads an object that came as protobuf.
 func message(message []byte) (runtime.Object, error) {
-	u := &user{}
+	u := &referrer{}
 	u.read(message)
 	err := wire.Each(message, func(number int, metadata []byte) error {
 		if number != 1 || len(u.digests) == 0 {
@@ -101,7 +101,7 @@ func message(message []byte) (runtime.Object, error) {
 
 // text reads an object that came as JSON.
 func text(data []byte) (runtime.Object, error) {
-	u := &user{}
+	u := &referrer{}
 	if u.read(data); len(u.digests) == 0 {
 		return u, nil
 	}
@@ -113,7 +113,7 @@ func text(data []byte) (runtime.Object, error) {
 	return u, nil
 }
 
-func (u *user) is(meta *metav1.ObjectMeta) {
+func (u *referrer) is(meta *metav1.ObjectMeta) {
 	u.name, u.uid = meta.Name, meta.UID
 	if owner := metav1.GetControllerOf(meta); owner != nil {
 		u.owner = owner.UID
@@ -171,8 +171,8 @@ const (
 
 // names are the objects of a namespace that may name snapshots.
 type names struct {
-	users   []*user
-	digests map[string]bool
+	referrers []*referrer
+	digests   map[string]bool
 }
 
 func (n *names) named(name string) bool { return n.digests[name[max(len(name)-digits, 0):]] }
@@ -187,7 +187,7 @@ func (l lists) in(ctx context.Context, namespace string) (*names, error) {
 				return nil, fmt.Errorf("listing %s in namespace %q: %w", kind.Resource, namespace, err)
 			}
 			for i := range page.Items {
-				u, ok := page.Items[i].Object.(*user)
+				u, ok := page.Items[i].Object.(*referrer)
 				if !ok {
 					return nil, fmt.Errorf("listing %s in namespace %q: item %d is a %T", kind.Resource, namespace, i, page.Items[i].Object)
 				}
@@ -204,8 +204,8 @@ func (l lists) in(ctx context.Context, namespace string) (*names, error) {
 	return found, nil
 }
 
-func (n *names) add(u *user) {
-	n.users = append(n.users, u)
+func (n *names) add(u *referrer) {
+	n.referrers = append(n.referrers, u)
 	for _, end := range u.digests {
 		n.digests[end] = true
 	}

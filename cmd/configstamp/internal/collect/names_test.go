@@ -76,7 +76,7 @@ func TestNamesAreFoundWhereverTheyStand(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				u := found.(*user)
+				u := found.(*referrer)
 				if len(u.digests) != test.digests || fmt.Sprint(u.pins) != fmt.Sprint(test.pins) {
 					t.Errorf("%s: %v, %v", form, u.digests, u.pins)
 				}
@@ -144,11 +144,11 @@ func TestPeopleAreToldOfWhatIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	pins := map[checksum.Source]string{{Kind: checksum.ConfigMap, Name: "web"}: snap}
-	of := func(kind, name, owner string) *user {
-		return &user{TypeMeta: metav1.TypeMeta{Kind: kind}, name: name, uid: types.UID(name), owner: types.UID(owner), digests: []string{snap[4:]}, pins: pins}
+	of := func(kind, name, owner string) *referrer {
+		return &referrer{TypeMeta: metav1.TypeMeta{Kind: kind}, name: name, uid: types.UID(name), owner: types.UID(owner), digests: []string{snap[4:]}, pins: pins}
 	}
 	found := &names{digests: map[string]bool{}}
-	for _, u := range []*user{
+	for _, u := range []*referrer{
 		of("Deployment", "app", ""), of("Deployment", "new", ""), of("ReplicaSet", "app-1", "app"), of("ReplicaSet", "old-1", "old"),
 		of("Pod", "app-1-a", "app-1"), of("Pod", "app-1-b", "app-1"), of("Pod", "lone", ""),
 	} {

@@ -33,7 +33,7 @@ type Change struct {
 	Done int `json:"done"`
 	Of   int `json:"of"`
 	// Users are those that are not done.
-	Users []Progress `json:"users"`
+	Workloads []Progress `json:"users"`
 	// Next is what to do.
 	Next string `json:"next,omitempty"`
 }
@@ -70,7 +70,7 @@ func StatusOf(f *seen.Fleet, now time.Time) Status {
 				changes[at] = changeOf(f, at)
 				refs = append(refs, at)
 			}
-			changes[at].Users = append(changes[at].Users, p)
+			changes[at].Workloads = append(changes[at].Workloads, p)
 		}
 	}
 	for i, w := range f.Workloads {
@@ -89,12 +89,12 @@ func StatusOf(f *seen.Fleet, now time.Time) Status {
 	slices.SortFunc(refs, rollout.SourceRef.Compare)
 	for _, at := range refs {
 		change := changes[at]
-		slices.SortStableFunc(change.Users, func(a, b Progress) int { return byUrgency(a.State, b.State) })
-		change.Of = max(change.Of, change.Done+len(change.Users))
+		slices.SortStableFunc(change.Workloads, func(a, b Progress) int { return byUrgency(a.State, b.State) })
+		change.Of = max(change.Of, change.Done+len(change.Workloads))
 		change.Next = nextOf(change)
 		status.Changes = append(status.Changes, *change)
 	}
-	slices.SortStableFunc(status.Changes, func(a, b Change) int { return byUrgency(a.Users[0].State, b.Users[0].State) })
+	slices.SortStableFunc(status.Changes, func(a, b Change) int { return byUrgency(a.Workloads[0].State, b.Workloads[0].State) })
 	slices.SortStableFunc(status.Others, func(a, b Progress) int { return byUrgency(a.State, b.State) })
 	return status
 }
@@ -111,8 +111,8 @@ func changeOf(f *seen.Fleet, at rollout.SourceRef) *Change {
 // source. While some roll, those that a setting holds are held on purpose.
 func nextOf(change *Change) string {
 	of := change.Source.String() + " -n " + change.Namespace
-	first := change.Users[0]
-	moves := slices.ContainsFunc(change.Users, func(p Progress) bool { return p.State == Rolling || p.State == Waiting })
+	first := change.Workloads[0]
+	moves := slices.ContainsFunc(change.Workloads, func(p Progress) bool { return p.State == Rolling || p.State == Waiting })
 	switch {
 	case first.State == Failed || first.State == Halted:
 		return "fix " + change.Source.String() + ", or put it back: either way it rolls by itself. To go on anyway: kubectl configstamp resume " + of
@@ -131,8 +131,8 @@ func (c *Change) Words() string {
 	}
 	for _, state := range urgency() {
 		n := 0
-		for _, user := range c.Users {
-			if user.State == state {
+		for _, its := range c.Workloads {
+			if its.State == state {
 				n++
 			}
 		}

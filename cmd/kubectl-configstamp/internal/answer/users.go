@@ -12,20 +12,20 @@ import (
 )
 
 // Users tells who uses one source.
-type Users struct {
+type Uses struct {
 	Namespace string `json:"namespace"`
 	// Source is kind/name.
 	Source checksum.Source `json:"source"`
 	// Exists is "true", "false", or "unknown" where the user may not look.
 	Exists string `json:"exists"`
 	// Users are the workloads, sorted by name and kind.
-	Users []User `json:"users"`
+	Workloads []WorkloadUse `json:"users"`
 	// Restarts counts those that an edit restarts.
 	Restarts int `json:"restarts"`
 }
 
 // User is one workload that uses a source.
-type User struct {
+type WorkloadUse struct {
 	// Workload is kind/name.
 	Workload string `json:"workload"`
 	// Uses are how it uses the source, each way once.
@@ -67,8 +67,8 @@ const (
 )
 
 // UsersOf finds the users of a source among the workloads of its namespace.
-func UsersOf(settings *seen.Settings, namespace seen.Namespace, source *seen.Source, workloads []*seen.Workload) Users {
-	users := Users{Namespace: source.Namespace, Source: source.Source, Exists: exists(source), Users: []User{}}
+func UsesOf(settings *seen.Settings, namespace seen.Namespace, source *seen.Source, workloads []*seen.Workload) Uses {
+	answered := Uses{Namespace: source.Namespace, Source: source.Source, Exists: exists(source), Workloads: []WorkloadUse{}}
 	for _, w := range workloads {
 		policy := settings.PolicyOf(w, namespace, func(kind checksum.Kind) []string {
 			if kind != source.Kind {
@@ -80,14 +80,14 @@ func UsersOf(settings *seen.Settings, namespace seen.Namespace, source *seen.Sou
 		if len(uses) == 0 {
 			continue
 		}
-		user := User{Workload: w.Text(), Uses: uses}
-		judge(&user, settings, namespace, &policy, source, w)
-		if user.Restart == Restarts || user.Restart == LaterRuns {
-			users.Restarts++
+		its := WorkloadUse{Workload: w.Text(), Uses: uses}
+		judge(&its, settings, namespace, &policy, source, w)
+		if its.Restart == Restarts || its.Restart == LaterRuns {
+			answered.Restarts++
 		}
-		users.Users = append(users.Users, user)
+		answered.Workloads = append(answered.Workloads, its)
 	}
-	return users
+	return answered
 }
 
 func exists(source *seen.Source) string {
@@ -181,30 +181,30 @@ func startupMounts(volume string, spec *corev1.PodSpec) []string {
 }
 
 // judge says what an edit of the source does to a user.
-func judge(user *User, settings *seen.Settings, namespace seen.Namespace, policy *checksum.Policy, source *seen.Source, w *seen.Workload) {
+func judge(its *WorkloadUse, settings *seen.Settings, namespace seen.Namespace, policy *checksum.Policy, source *seen.Source, w *seen.Workload) {
 	standing, why := settings.Serves(w, namespace)
-	user.Served, user.Restart = standing, NoRestart
+	its.Served, its.Restart = standing, NoRestart
 	selections := checksum.Selections(w.References, *policy)
 	i := slices.IndexFunc(selections, func(s checksum.Selection) bool { return s.Source == source.Source })
 	switch {
 	case w.Kind.CreateOnly:
-		user.Why = "it is stamped when it is created, and never restarted"
+		its.Why = "it is stamped when it is created, and never restarted"
 	case standing == seen.NotServed:
-		user.Why, user.Remedy = NotServedWords(settings, namespace, w, why)
+		its.Why, its.Remedy = NotServedWords(settings, namespace, w, why)
 	case w.Fault != "":
-		user.Why = w.Fault
+		its.Why = w.Fault
 	case i < 0 || selections[i].HoldOnly:
-		user.Why, user.Remedy = leftOut(policy, source.Source, user.Uses)
+		its.Why, its.Remedy = leftOut(policy, source.Source, its.Uses)
 	case source.Policy != nil && source.Policy.Ignore:
-		user.Why, user.Remedy = "the source says configstamp.dev/ignore: true", "kubectl annotate "+source.String()+" -n "+source.Namespace+" configstamp.dev/ignore-"
+		its.Why, its.Remedy = "the source says configstamp.dev/ignore: true", "kubectl annotate "+source.String()+" -n "+source.Namespace+" configstamp.dev/ignore-"
 	case policy.Observe:
-		user.Why, user.Remedy = "its mode is observe, so a change is reported and nothing restarts", "kubectl configstamp roll "+w.Text()+" -n "+w.Namespace
+		its.Why, its.Remedy = "its mode is observe, so a change is reported and nothing restarts", "kubectl configstamp roll "+w.Text()+" -n "+w.Namespace
 	case standing == seen.MaybeServed:
-		user.Restart, user.Why = MayRestart, "its Namespace could not be read, and may opt in or out"
+		its.Restart, its.Why = MayRestart, "its Namespace could not be read, and may opt in or out"
 	case !w.Kind.Restarts:
-		user.Restart = LaterRuns
+		its.Restart = LaterRuns
 	default:
-		user.Restart = Restarts
+		its.Restart = Restarts
 	}
 }
 
@@ -290,9 +290,9 @@ func NotServedWords(settings *seen.Settings, namespace seen.Namespace, w *seen.W
 func quoted(text string) string { return `"` + text + `"` }
 
 // SortUsers sorts users: those that restart first, then by name.
-func SortUsers(users []User) {
+func SortWorkloads(all []WorkloadUse) {
 	rank := []Restart{Restarts, LaterRuns, MayRestart, NoRestart}
-	slices.SortStableFunc(users, func(a, b User) int {
+	slices.SortStableFunc(all, func(a, b WorkloadUse) int {
 		return cmp.Or(cmp.Compare(slices.Index(rank, a.Restart), slices.Index(rank, b.Restart)), cmp.Compare(a.Workload, b.Workload))
 	})
 }

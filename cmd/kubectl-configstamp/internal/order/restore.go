@@ -23,7 +23,7 @@ func (o *Orders) Restore(ctx context.Context, f *seen.Fleet, now, snapshot *core
 	if checksum.ContentOfConfigMap(now).SameEntries(checksum.ContentOfConfigMap(snapshot)) {
 		return did.with(Unchanged, "it already holds what snapshot "+snapshot.Name+" holds")
 	}
-	did = did.with(Restored, "it holds what snapshot "+snapshot.Name+" of "+inspect.MadeAt(snapshot).Format(time.RFC3339)+" holds; "+users(f))
+	did = did.with(Restored, "it holds what snapshot "+snapshot.Name+" of "+inspect.MadeAt(snapshot).Format(time.RFC3339)+" holds; "+whoRolls(f))
 	did.Next = "kubectl configstamp status -n " + now.Namespace
 	if now.Immutable != nil && *now.Immutable {
 		did.Next = ""
@@ -48,7 +48,7 @@ func (o *Orders) Restore(ctx context.Context, f *seen.Fleet, now, snapshot *core
 }
 
 // users says who rolls out if it has other content than a source gets.
-func users(f *seen.Fleet) string {
+func whoRolls(f *seen.Fleet) string {
 	switch names := len(f.Workloads); {
 	case names == 0:
 		return "no workload uses it"
