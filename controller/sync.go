@@ -284,14 +284,14 @@ func (c *Controller) podsOf(ctx context.Context, ref workload.Ref, s *Workload, 
 // planned asks the plan something, or tells it something, under its lock, and queues the
 // workloads that it wants looked at.
 func (c *Controller) planned(do func(*rollout.Plan)) {
-	stirs := func() []rollout.Stir {
+	requeues := func() []rollout.Requeue {
 		c.planLock.Lock()
 		defer c.planLock.Unlock()
 		do(c.plan)
-		return c.plan.Stirs()
+		return c.plan.Requeues()
 	}()
-	for _, stir := range stirs {
-		c.queue.AddAfter(stir.Workload, stir.After)
+	for _, requeue := range requeues {
+		c.queue.AddAfter(requeue.Workload, requeue.After)
 	}
 }
 

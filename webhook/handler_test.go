@@ -41,8 +41,8 @@ func TestCases(t *testing.T) {
 			request := c.request(t, sent)
 			response := admit(silent(t), t, handler, request)
 			got := answerOf(t, response)
-			if shelf, pins := handler.Snapshots.(*shelf); pins {
-				got.Made = slices.Clone(shelf.made)
+			if store, pins := handler.Snapshots.(*store); pins {
+				got.Made = slices.Clone(store.made)
 			}
 			if *update {
 				writeAnswer(t, name+".answer.yaml", c, got, fill)

@@ -24,9 +24,9 @@ import (
 var webMessage = checksum.Source{Kind: checksum.ConfigMap, Name: "web-message"}
 
 // podEntry serves Pods in a namespace with one snapshot, whose name it gives.
-func podEntry(t testing.TB) (*Pods, *shelf, string) {
+func podEntry(t testing.TB) (*Pods, *store, string) {
 	t.Helper()
-	s := &shelf{ring: checksum.NewRing(newKey), snapshots: map[string]shelved{}}
+	s := &store{ring: checksum.NewRing(newKey), snapshots: map[string]kept{}}
 	name := s.put(webMessage, checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"MESSAGE": "hello"}}))
 	registry := prometheus.NewRegistry()
 	return &Pods{Archive: s, Metrics: NewPodMetrics(registry, NewMetrics(registry))}, s, name
@@ -68,7 +68,7 @@ func TestPods(t *testing.T) {
 	sidecar := strings.Replace(podSpec, "  volumes:", "  - name: injected\n    env: [{name: NEW, valueFrom: {configMapKeyRef: {name: web-message, key: NEW}}}]\n  volumes:", 1)
 	for about, test := range map[string]struct {
 		pod     string
-		change  func(*admissionv1.AdmissionRequest, *shelf)
+		change  func(*admissionv1.AdmissionRequest, *store)
 		outcome string
 		patch   string // "op path value" by line
 		warning string
@@ -82,9 +82,9 @@ replace /spec/containers/0/env/1/valueFrom/configMapKeyRef/name SNAPSHOT
 replace /spec/volumes/0/configMap/name SNAPSHOT
 add /metadata/annotations/configstamp.dev~1pinned {"configmap/web-message":"SNAPSHOT"}`,
 			`configstamp: not pinned: configmap/web-message: a container names key "NEW", which its snapshot lacks; containers that start later read what is there then`},
-		"no snapshot": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *shelf) { clear(s.snapshots) }, "unpinned", ``,
+		"no snapshot": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *store) { clear(s.snapshots) }, "unpinned", ``,
 			"configstamp: not pinned: configmap/web-message: its snapshot is gone, is not ours, or could not be read in time; containers that start later read what is there then"},
-		"a snapshot that cannot be read": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *shelf) { s.unread = errors.New("slow") }, "unpinned", ``,
+		"a snapshot that cannot be read": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *store) { s.unread = errors.New("slow") }, "unpinned", ``,
 			"configstamp: not pinned: configmap/web-message: its snapshot is gone, is not ours, or could not be read in time; containers that start later read what is there then"},
 		"a mark that nobody made": {strings.Replace(podMetadata, "  annotations:", "  annotations:\n    configstamp.dev/pinned: made up", 1) + "\nspec: {containers: [{name: web}]}", nil, "pinned", `
 remove /metadata/annotations/configstamp.dev~1pinned -`, ""},
@@ -92,16 +92,16 @@ remove /metadata/annotations/configstamp.dev~1pinned -`, ""},
 			"configstamp: not pinned: reading annotation configstamp.dev/pins: want a snapshot of configmap/web-message and its uses, such as startup,live; containers that start later read what is there then"},
 		"a Pod that no controller owns": {strings.Replace(podMetadata, "controller: true", "controller: false", 1) + podSpec, nil, "not-served", ``, ""},
 		"a Pod without pins":            {strings.Replace(podMetadata, "configstamp.dev/pins", "other", 1) + podSpec, nil, "not-served", ``, ""},
-		"an update":                     {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *shelf) { r.Operation = admissionv1.Update }, "not-served", ``, ""},
-		"another kind":                  {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *shelf) { r.Resource.Resource = "services" }, "not-served", ``, ""},
-		"a subresource":                 {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *shelf) { r.SubResource = "eviction" }, "not-served", ``, ""},
+		"an update":                     {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *store) { r.Operation = admissionv1.Update }, "not-served", ``, ""},
+		"another kind":                  {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *store) { r.Resource.Resource = "services" }, "not-served", ``, ""},
+		"a subresource":                 {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *store) { r.SubResource = "eviction" }, "not-served", ``, ""},
 		"garbage":                       {"[]", nil, "unpinned", ``, "configstamp: not pinned: reading a Pod: it does not have the form of its kind"},
 	} {
 		t.Run(about, func(t *testing.T) {
-			pods, shelf, name := podEntry(t)
+			pods, store, name := podEntry(t)
 			request := podRequest(t, name, test.pod)
 			if test.change != nil {
-				test.change(request, shelf)
+				test.change(request, store)
 			}
 			response := admit(silent(t), t, pods, request)
 			if got := response.AuditAnnotations["outcome"]; got != test.outcome {
@@ -168,9 +168,9 @@ func TestPods_AskedAgainAfterAnotherWebhook(t *testing.T) {
 
 // Each source is read from its own snapshot; one that cannot be had leaves the other pinned.
 func TestPods_TwoSources(t *testing.T) {
-	pods, shelf, name := podEntry(t)
+	pods, store, name := podEntry(t)
 	limits := checksum.Source{Kind: checksum.ConfigMap, Name: "web-limits"}
-	other := shelf.put(limits, checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"LIMIT": "7"}}))
+	other := store.put(limits, checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"LIMIT": "7"}}))
 	pod := strings.Replace(podMetadata, `live"}`, `live","configmap/web-limits":"OTHER startup"}`, 1) + strings.Replace(podSpec, "    env:", "    envFrom: [{configMapRef: {name: web-limits}}]\n    env:", 1)
 	request := podRequest(t, name, strings.ReplaceAll(pod, "OTHER", other))
 	want := strings.Join([]string{
@@ -181,7 +181,7 @@ func TestPods_TwoSources(t *testing.T) {
 	if diff := cmp.Diff(want, patchLines(t, admit(silent(t), t, pods, request).Patch)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	delete(shelf.snapshots, other)
+	delete(store.snapshots, other)
 	response := admit(silent(t), t, pods, request)
 	if got := response.AuditAnnotations["outcome"]; got != podPartly || strings.Contains(string(response.Patch), "web-limits") || len(response.Warnings) != 1 {
 		t.Errorf("%s: %s %q", got, response.Patch, response.Warnings)
@@ -191,8 +191,8 @@ func TestPods_TwoSources(t *testing.T) {
 // Who creates the Pod is a controller and reads no warnings, so its owner has an event,
 // once an hour.
 func TestPods_TellTheOwner(t *testing.T) {
-	pods, shelf, name := podEntry(t)
-	clear(shelf.snapshots)
+	pods, store, name := podEntry(t)
+	clear(store.snapshots)
 	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	pods.Now = func() time.Time { return clock }
 	var told []string

@@ -16,12 +16,12 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// shelf is an archive of which everything is told.
-type shelf struct {
+// store is an archive of which everything is told.
+type store struct {
 	mu        sync.Mutex
 	ring      *checksum.Ring
 	sources   checksum.Contents // what they hold now
-	snapshots map[string]shelved
+	snapshots map[string]kept
 	// fails is why the snapshot of a source cannot be made.
 	fails map[checksum.Source]error
 	// unread is why none can be read.
@@ -29,7 +29,7 @@ type shelf struct {
 	made   []string
 }
 
-type shelved struct {
+type kept struct {
 	of      checksum.Source
 	content *checksum.Content
 }
@@ -37,13 +37,13 @@ type shelved struct {
 var snapshotsMade = time.Date(2026, 3, 14, 9, 26, 0, 0, time.UTC)
 
 // put is a snapshot of what a source holds or held.
-func (s *shelf) put(of checksum.Source, content *checksum.Content) string {
+func (s *store) put(of checksum.Source, content *checksum.Content) string {
 	name := s.ring.SnapshotName(caseNamespace, of, content)
-	s.snapshots[name] = shelved{of, content}
+	s.snapshots[name] = kept{of, content}
 	return name
 }
 
-func (s *shelf) EnsureAll(ctx context.Context, namespace string, names map[checksum.Source]string) map[checksum.Source]error {
+func (s *store) EnsureAll(ctx context.Context, namespace string, names map[checksum.Source]string) map[checksum.Source]error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	failed := map[checksum.Source]error{}
@@ -55,7 +55,7 @@ func (s *shelf) EnsureAll(ctx context.Context, namespace string, names map[check
 	return failed
 }
 
-func (s *shelf) ensure(ctx context.Context, namespace string, of checksum.Source, name string) error {
+func (s *store) ensure(ctx context.Context, namespace string, of checksum.Source, name string) error {
 	if found, ok := s.snapshots[name]; ok && found.of == of {
 		return nil
 	}
@@ -65,13 +65,13 @@ func (s *shelf) ensure(ctx context.Context, namespace string, of checksum.Source
 	if !s.ring.NamesSnapshot(namespace, of, s.sources[of], name) {
 		return archive.ErrChanged
 	}
-	s.snapshots[name] = shelved{of, s.sources[of]}
+	s.snapshots[name] = kept{of, s.sources[of]}
 	s.made = append(s.made, name)
 	slices.Sort(s.made)
 	return nil
 }
 
-func (s *shelf) Content(_ context.Context, _, name string, of checksum.Source) (*checksum.Content, error) {
+func (s *store) Content(_ context.Context, _, name string, of checksum.Source) (*checksum.Content, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if found, ok := s.snapshots[name]; ok && found.of == of && s.unread == nil {
@@ -80,7 +80,7 @@ func (s *shelf) Content(_ context.Context, _, name string, of checksum.Source) (
 	return nil, s.unread
 }
 
-func (s *shelf) MadeAt(_, name string) time.Time {
+func (s *store) MadeAt(_, name string) time.Time {
 	if _, ok := s.snapshots[name]; ok {
 		return snapshotsMade
 	}
@@ -103,12 +103,12 @@ func (r *revisions) Of(_ context.Context, _ *workload.Kind, _, _ string, owner t
 }
 
 // pinning has a handler pin, with what a case says that there is.
-func (c *testCase) pinning(t testing.TB, handler *Handler) *shelf {
+func (c *testCase) pinning(t testing.TB, handler *Handler) *store {
 	t.Helper()
 	if !c.Pins {
 		return nil
 	}
-	s := &shelf{ring: checksum.NewRing(newKey, oldKey), snapshots: map[string]shelved{}, sources: contents(t, c.Sources), fails: map[checksum.Source]error{}}
+	s := &store{ring: checksum.NewRing(newKey, oldKey), snapshots: map[string]kept{}, sources: contents(t, c.Sources), fails: map[checksum.Source]error{}}
 	why := map[string]error{"quota": archive.ErrQuota, "forbidden": archive.ErrForbidden, "foreign": archive.ErrForeign, "changed": archive.ErrChanged, "late": context.DeadlineExceeded}
 	for name, text := range c.Unmade {
 		source, err := checksum.ParseSource(name)

@@ -52,7 +52,7 @@ func (c *big) change(namespace, change int) (at rollout.SourceRef) {
 	return place(fmt.Sprintf("team-%d", namespace), benchName(change))
 }
 func benchName(change int) string     { return []string{"bundle", "a", "b", "c", "d", "few"}[change] }
-func (c *big) orders() rollout.Orders { o := c.plan.Next(c.now); c.plan.Stirs(); return o }
+func (c *big) orders() rollout.Orders { o := c.plan.Next(c.now); c.plan.Requeues(); return o }
 
 // content is another one each time.
 func (c *big) content() *checksum.Content {
@@ -111,7 +111,7 @@ func (c *big) edit(at rollout.SourceRef, content *checksum.Content) {
 	was := c.contents[at]
 	c.contents[at] = content
 	c.plan.Edited(at, was, content, c.now)
-	c.plan.Stirs()
+	c.plan.Requeues()
 }
 
 // editAll has all 20,000 wait. It is over when all have been looked at, and settled.
@@ -148,7 +148,7 @@ func (c *big) wait(ref workload.Ref) rollout.Verdict {
 	if v.Do != rollout.Roll {
 		c.follow(ref)
 	}
-	c.plan.Stirs()
+	c.plan.Requeues()
 	return v
 }
 
@@ -157,7 +157,7 @@ func (c *big) follow(ref workload.Ref) rollout.Verdict {
 	f := *c.facts[ref]
 	f.Mark = c.plan.Mark()
 	v := c.plan.Followed(ref, &f, c.now)
-	c.plan.Stirs()
+	c.plan.Requeues()
 	return v
 }
 
@@ -169,7 +169,7 @@ func (c *big) send(ref workload.Ref) {
 	f.Status.Phase, f.Status.Updated, f.Status.Missing = workload.Rolling, 1, 2
 	c.facts[ref] = &f
 	c.plan.Answered(ref, &f, c.now)
-	c.plan.Stirs()
+	c.plan.Requeues()
 }
 
 // end has a rollout be done, well or not, and the workload looked at.
@@ -184,7 +184,7 @@ func (c *big) end(ref workload.Ref, well bool) rollout.Verdict {
 	for {
 		f.Mark = c.plan.Mark()
 		v := c.plan.Followed(ref, &f, c.now)
-		c.plan.Stirs()
+		c.plan.Requeues()
 		if v.Do != rollout.ReadPods {
 			return v
 		}
@@ -241,7 +241,7 @@ func BenchmarkEvent(b *testing.B) {
 			for i := range b.N {
 				event(c, &m, c.waiters[i*7919%len(c.waiters)])
 			}
-			c.plan.Stirs()
+			c.plan.Requeues()
 			b.ReportMetric(0, "ns/op")
 			m.report(b, "event")
 		})
@@ -313,7 +313,7 @@ func (s *stream) step() {
 	}
 	var out rollout.Orders
 	s.meters[0].time(func() { out = s.plan.Next(s.now) })
-	s.plan.Stirs()
+	s.plan.Requeues()
 	for _, ref := range out.Roll {
 		s.roll(ref)
 	}

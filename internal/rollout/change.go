@@ -47,15 +47,15 @@ type change struct {
 	settled, lacked int
 
 	tally
-	members  map[*record]struct{}  // those that the tally counts
-	failures map[*record]time.Time // those that halt it, with when their rollout began
-	stop     *record               // the workload that halts it, as it has failed or declined it, nil: none
-	halted   workload.Ref          // the workload that halts it, as people were told; the zero Ref: none
-	foreign  bool                  // people know that it is halted by failures in other namespaces
-	doubted  bool                  // to be judged
-	over     bool                  // nothing is left to do
-	failed   bool                  // somebody has failed with it, and was not waited for
-	hungry   time.Time             // since when somebody could roll, were it its turn
+	members      map[*record]struct{}  // those that the tally counts
+	failures     map[*record]time.Time // those that halt it, with when their rollout began
+	stop         *record               // the workload that halts it, as it has failed or declined it, nil: none
+	halted       workload.Ref          // the workload that halts it, as people were told; the zero Ref: none
+	foreign      bool                  // people know that it is halted by failures in other namespaces
+	toRecheck    bool                  // to be judged
+	over         bool                  // nothing is left to do
+	failed       bool                  // somebody has failed with it, and was not waited for
+	waitingSince time.Time             // since when somebody could roll, were it its turn
 	queues
 }
 

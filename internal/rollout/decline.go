@@ -97,7 +97,7 @@ func (r *record) whyStops(c *change) string {
 			return a.why
 		}
 	}
-	for was, proves := range a.evidence {
+	for was, proves := range a.counts {
 		if proves && was.root() == c {
 			return a.why
 		}

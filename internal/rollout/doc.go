@@ -8,7 +8,7 @@
 // The words:
 //   - A workload waits (waiter) in a queue of one of its changes, until its turn is
 //     granted. Then its patch is sent, and it has an attempt: a rollout that is followed.
-//   - An attempt counts for some changes (evidence). When it fails, it stops them.
+//   - An attempt counts for some changes (counts). When it fails, it stops them.
 //   - All that is known of one workload is its record. Plan.update alone changes one, and
 //     keeps queues, tallies and slots true.
 //   - A slot is one rollout of the budget. A tally is what a change counts of its

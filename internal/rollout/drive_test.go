@@ -51,7 +51,7 @@ func lead(w *world) *driver {
 	for _, ref := range refs {
 		d.queue.add(ref)
 	}
-	d.stir()
+	d.requeue()
 	return d
 }
 
@@ -87,10 +87,10 @@ func (c *content) plain() *checksum.Content {
 	return c.Content
 }
 
-// stir queues whom the plan wants looked at.
-func (d *driver) stir() {
-	for _, stir := range d.plan.Stirs() {
-		d.queue.addAfter(stir.Workload, stir.After)
+// requeue queues whom the plan wants looked at.
+func (d *driver) requeue() {
+	for _, requeue := range d.plan.Requeues() {
+		d.queue.addAfter(requeue.Workload, requeue.After)
 	}
 }
 
@@ -101,7 +101,7 @@ func (d *driver) edited(at rollout.SourceRef, was *content) {
 		return
 	}
 	d.plan.Edited(at, was.plain(), d.w.contents[at].plain(), d.w.now)
-	d.stir()
+	d.requeue()
 	for _, ref := range refs {
 		d.queue.add(ref)
 	}
@@ -171,7 +171,7 @@ func (d *driver) work(ref workload.Ref) {
 		return
 	}
 	wait, err := d.look(ref)
-	d.stir()
+	d.requeue()
 	switch {
 	case err != nil:
 		d.queue.addRateLimited(ref)
@@ -340,7 +340,7 @@ func (d *driver) turns() {
 	if err := d.plan.Check(d.w.now); err != nil {
 		d.w.errorf("%v", err)
 	}
-	d.stir()
+	d.requeue()
 	for _, ref := range append(out.Roll, out.Held...) {
 		d.queue.add(ref)
 	}

@@ -58,7 +58,7 @@ func (p *Plan) findAttempt(r *record, f *Facts, now time.Time) Verdict {
 		}
 		return Verdict{}
 	}
-	p.adopt(r, f, began, sources, proves && !r.wasUnwell(f.Records), now)
+	p.adopt(r, f, began, sources, proves && !r.wasUnhealthy(f.Records), now)
 	return Verdict{}
 }
 
@@ -111,8 +111,8 @@ func ending(pods []workload.Pod, stamps map[string]string) (last time.Time) {
 
 // wasUnwell reports whether a workload is known not to have been healthy before what
 // is on record.
-func (r *record) wasUnwell(records checksum.Records) bool {
-	return r.unwell != nil && r.unwell.Equal(records)
+func (r *record) wasUnhealthy(records checksum.Records) bool {
+	return r.unhealthy != nil && r.unhealthy.Equal(records)
 }
 
 // adopt has a rollout followed that others have begun, or who led before, and lets it
@@ -121,7 +121,7 @@ func (r *record) wasUnwell(records checksum.Records) bool {
 func (p *Plan) adopt(r *record, f *Facts, began time.Time, sources []SourceRef, proves bool, now time.Time) {
 	p.update(r, now, func() {
 		if r.attempt == nil {
-			r.attempt = &attempt{began: began, found: true, level: f.Status.Available, evidence: map[*change]bool{}, holds: map[*change]hold{}, ours: len(sources) == 0}
+			r.attempt = &attempt{began: began, found: true, level: f.Status.Available, counts: map[*change]bool{}, holds: map[*change]hold{}, ours: len(sources) == 0}
 		}
 		a := r.attempt
 		if f.Pods != nil {
@@ -129,7 +129,7 @@ func (p *Plan) adopt(r *record, f *Facts, began time.Time, sources []SourceRef, 
 		}
 		for _, at := range sources {
 			if c := p.changes[at]; c != nil {
-				a.evidence[c.root()] = proves || a.evidence[c.root()]
+				a.counts[c.root()] = proves || a.counts[c.root()]
 				if !slices.Contains(a.sources, at) {
 					a.sources = append(a.sources, at)
 				}
@@ -203,7 +203,7 @@ func (p *Plan) findMuted(r *record, f *Facts, concerned map[SourceRef]time.Time,
 	if len(concerned) == 0 {
 		return Verdict{}
 	}
-	p.adopt(r, f, began, slices.SortedFunc(maps.Keys(concerned), SourceRef.Compare), proves && !r.wasUnwell(f.Records), now)
+	p.adopt(r, f, began, slices.SortedFunc(maps.Keys(concerned), SourceRef.Compare), proves && !r.wasUnhealthy(f.Records), now)
 	p.fail(r, trouble, f.Records, now)
 	return Verdict{}
 }

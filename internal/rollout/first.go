@@ -21,8 +21,8 @@ func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 		if !fits(w) {
 			return false
 		}
-		if c.hungry.IsZero() {
-			c.hungry = now
+		if c.waitingSince.IsZero() {
+			c.waitingSince = now
 		}
 		return free || p.joins(p.records[w.ref])
 	}
@@ -41,8 +41,8 @@ func (p *Plan) first(c *change, now time.Time, out *Orders) *waiter {
 	if len(c.ready) == 0 || !c.anyRoom(&p.limits) {
 		return first
 	}
-	if c.hungry.IsZero() && fits(c.ready[0]) {
-		c.hungry = now
+	if c.waitingSince.IsZero() && fits(c.ready[0]) {
+		c.waitingSince = now
 	}
 	if !free {
 		return first
@@ -208,7 +208,7 @@ func (p *Plan) joins(r *record) bool {
 // rolls reports whether a workload has a rollout of ours under way, which holds a slot.
 func (r *record) rolls() bool {
 	a := r.attempt
-	return a != nil && a.state == rolling && (len(a.evidence) > 0 || !a.found || a.ours)
+	return a != nil && a.state == rolling && (len(a.counts) > 0 || !a.found || a.ours)
 }
 
 // holdsUp reports whether a workload has failed for a change.
@@ -217,7 +217,7 @@ func (r *record) holdsUp() bool {
 	if a == nil || !a.failed() {
 		return false
 	}
-	for _, proves := range a.evidence {
+	for _, proves := range a.counts {
 		if proves {
 			return true
 		}

@@ -31,7 +31,7 @@ func (p *Plan) Followed(ref workload.Ref, f *Facts, now time.Time) Verdict {
 			return need
 		}
 	} else {
-		p.testify(r, f, now)
+		p.countToo(r, f, now)
 	}
 	if r.attempt == nil {
 		p.seen(r, f.Mark, now)
@@ -55,14 +55,14 @@ func (p *Plan) Followed(ref workload.Ref, f *Facts, now time.Time) Verdict {
 // conclude acts on how a rollout is.
 func (p *Plan) conclude(r *record, f *Facts, how condition, why string, verdict *Verdict, now time.Time) {
 	a := r.attempt
-	if how == mute && a.failed() {
+	if how == untold && a.failed() {
 		how = failed // nothing says that it would be healthy
 	}
-	if h := &a.health; how == mute && h.trouble != "" && f.Status.Waits != "" && now.Sub(h.troubled) >= p.limits.CrashDeadline/looksDuring {
+	if h := &a.health; how == untold && h.trouble != "" && f.Status.Waits != "" && now.Sub(h.troubled) >= p.limits.CrashDeadline/looksDuring {
 		how, why = failed, a.health.trouble+"; since then "+f.Status.Waits // somebody has scaled it to nothing, or paused it
 	}
 	switch how {
-	case healthy, mute:
+	case healthy, untold:
 		if p.settle(r, how == healthy, f, now) {
 			if verdict.Ended = checksum.CannotTell; how == healthy {
 				verdict.Ended = checksum.Healthy
@@ -114,17 +114,17 @@ func (a *attempt) stands(f *Facts, now time.Time) bool {
 	return f.Status.Phase == workload.Suspended && (a.state == suspended || a.health.wellFor(now) >= a.health.soak)
 }
 
-// testify has a rollout of ours count for the changes of sources that it has taken
+// countToo has a rollout of ours count for the changes of sources that it has taken
 // since it was granted, and that came to be known afterwards.
-func (p *Plan) testify(r *record, f *Facts, now time.Time) {
+func (p *Plan) countToo(r *record, f *Facts, now time.Time) {
 	a := r.attempt
 	for at := range r.unproven() {
 		c := p.changes[at]
-		if c == nil || !slices.Contains(a.rolled, at.Source) || !f.carries(at.Source, c.root().contents[at]) || countsFor(a.evidence, c.root()) {
+		if c == nil || !slices.Contains(a.rolled, at.Source) || !f.carries(at.Source, c.root().contents[at]) || countsFor(a.counts, c.root()) {
 			continue
 		}
 		p.update(r, now, func() {
-			a.evidence[c.root()] = !a.down
+			a.counts[c.root()] = !a.down
 			a.sources = append(a.sources, at)
 		})
 	}

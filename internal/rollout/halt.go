@@ -19,10 +19,10 @@ func (p *Plan) fail(r *record, why string, records checksum.Records, now time.Ti
 	a := r.attempt
 	p.update(r, now, func() {
 		if a.state, a.why, a.mended = broken, why, false; a.down {
-			r.unwell = &records
+			r.unhealthy = &records
 		}
 	})
-	for c, proves := range a.evidence {
+	for c, proves := range a.counts {
 		if !proves {
 			p.settled(c.root(), false) // no workload waits for it to be healthy
 		}
@@ -43,7 +43,7 @@ func (p *Plan) settled(c *change, gives bool) {
 	for _, g := range c.groups {
 		g.settled, g.lacked = g.settled+1, g.lacked+lacked
 	}
-	p.doubt(c)
+	p.recheck(c)
 }
 
 // prove counts a workload that became healthy with a source.
@@ -62,8 +62,8 @@ func (p *Plan) prove(at SourceRef, when time.Time) {
 			g.proved = when
 		}
 	}
-	p.doubt(c)
-	p.stir()
+	p.recheck(c)
+	p.requeue()
 }
 
 // settle ends a rollout: it is healthy with the present content of some sources, or
@@ -71,7 +71,7 @@ func (p *Plan) prove(at SourceRef, when time.Time) {
 // with that. It reports whether anything has ended.
 func (p *Plan) settle(r *record, healthy bool, f *Facts, now time.Time) (ended bool) {
 	a := r.attempt
-	evidence, failed, proved := maps.Clone(a.evidence), a.failed(), now
+	counts, failed, proved := maps.Clone(a.counts), a.failed(), now
 	if a.found { // its pods may have been made anew since
 		if proved = f.Status.Current; proved.IsZero() {
 			proved = a.began
@@ -80,7 +80,7 @@ func (p *Plan) settle(r *record, healthy bool, f *Facts, now time.Time) (ended b
 	}
 	for _, at := range a.sources {
 		if c := p.changes[at]; healthy && c != nil && f.carries(at.Source, c.root().contents[at]) {
-			if countsFor(evidence, c.root()) {
+			if countsFor(counts, c.root()) {
 				p.prove(at, proved)
 			}
 		}
@@ -90,28 +90,28 @@ func (p *Plan) settle(r *record, healthy bool, f *Facts, now time.Time) (ended b
 			p.heal(r, f)
 			maps.DeleteFunc(a.holds, func(c *change, was hold) bool { return c.root().carriedBy(f, was.sources) })
 		}
-		r.unwell = nil
-		for c, proves := range evidence {
+		r.unhealthy = nil
+		for c, proves := range counts {
 			if over := healthy && c.root().carriedBy(f, a.sources); failed && proves && !over {
 				a.holds[c] = hold{a.began, a.sources}
 			}
 		}
-		ended = len(evidence) > 0 || len(a.holds) == 0
+		ended = len(counts) > 0 || len(a.holds) == 0
 		if len(a.holds) == 0 {
 			r.attempt = nil
 			return
 		}
 		a.state, a.mended = broken, healthy
-		clear(a.evidence)
+		clear(a.counts)
 	})
-	for c := range evidence {
+	for c := range counts {
 		p.settled(c.root(), healthy && a.lacked)
 	}
 	return ended
 }
 
-func countsFor(evidence map[*change]bool, root *change) bool {
-	for c := range evidence {
+func countsFor(counts map[*change]bool, root *change) bool {
+	for c := range counts {
 		if c.root() == root {
 			return true
 		}
@@ -148,7 +148,7 @@ func (p *Plan) fall(r *record, now time.Time) {
 			}
 		}
 	}
-	for c, proves := range a.evidence {
+	for c, proves := range a.counts {
 		if proves {
 			add(c, a.sources, a.began)
 		}
@@ -220,7 +220,7 @@ func (p *Plan) rise(at SourceRef, now time.Time) {
 		p.update(r, now, func() {
 			if r.attempt == nil {
 				r.attempt = f.attempt
-				r.attempt.evidence, r.attempt.holds, r.attempt.sources = map[*change]bool{}, map[*change]hold{}, nil
+				r.attempt.counts, r.attempt.holds, r.attempt.sources = map[*change]bool{}, map[*change]hold{}, nil
 			}
 			r.attempt.holds[c] = hold{f.with[at].began, append(r.attempt.holds[c].sources, at)}
 			if delete(f.with, at); len(f.with) == 0 {
@@ -243,7 +243,7 @@ func (p *Plan) Forget(ref workload.Ref, now time.Time) (wait time.Duration) {
 	p.drop(r)
 	p.update(r, now, func() {
 		p.stopWaiting(r)
-		r.unwell, r.pace, r.finding = nil, nil, nil
+		r.unhealthy, r.pace, r.finding = nil, nil, nil
 		if r.attempt == nil && len(r.declined) == 0 {
 			return
 		}
@@ -298,7 +298,7 @@ func (p *Plan) inherit(r *record, f *Facts, now time.Time) {
 		for _, was := range a.holds {
 			its = its || slices.Contains(was.sources, at)
 		}
-		if _, known := a.holds[c.root()]; its && !known && !countsFor(a.evidence, c.root()) {
+		if _, known := a.holds[c.root()]; its && !known && !countsFor(a.counts, c.root()) {
 			p.update(r, now, func() { a.holds[c.root()] = hold{a.began, []SourceRef{at}} })
 		}
 	}

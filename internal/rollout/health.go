@@ -57,7 +57,7 @@ const (
 	underWay condition = iota
 	healthy            // rolled out, and well for the soak
 	failed             // its own controller says so, or its pods show it, or it makes no progress
-	mute               // it cannot tell
+	untold             // it cannot tell
 )
 
 // A rollout that has failed is looked at less often than one under way.
@@ -92,7 +92,7 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 	}
 	if unchanged || status.Phase == workload.Unreported {
 		state.well = time.Time{}
-		return mute, "", Verdict{}
+		return untold, "", Verdict{}
 	}
 	if !state.well.IsZero() && state.wellFor(now) >= limits.Soak {
 		state.lastWell = now
@@ -212,7 +212,7 @@ func (a *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how condition,
 			return underWay, "", Verdict{Do: ReadNodes, Nodes: ask}
 		}
 		if f.stalledByNodes(down) {
-			return mute, "", Verdict{}
+			return untold, "", Verdict{}
 		}
 	}
 	return failed, fmt.Sprintf("it has made no progress for %s%s", stands.Round(time.Second), f.lacks(now)), Verdict{}

@@ -209,7 +209,7 @@ func TestHealth(t *testing.T) {
 			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
 		},
 		"what cannot tell is settled at once": {
-			then: func(int) now { return now{workload.Status{Waits: "it is paused"}, nil} }, want: mute,
+			then: func(int) now { return now{workload.Status{Waits: "it is paused"}, nil} }, want: untold,
 		},
 		"a status that is the same again after a change speaks of the new revision": {
 			then: func(s int) now {
@@ -223,7 +223,7 @@ func TestHealth(t *testing.T) {
 			}, blind: true, want: healthy, when: 20,
 		},
 		"a failure that may be of the revision before does not count": {
-			then: func(int) now { return now{workload.Status{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: mute, when: 300,
+			then: func(int) now { return now{workload.Status{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: untold, when: 300,
 		},
 		"nodes that are not ready are discounted": {
 			then: func(int) now {
@@ -244,14 +244,14 @@ func TestHealth(t *testing.T) {
 				pod, gone, slow := up(0), old, old
 				pod.Node, gone.Node, gone.Ready, slow.Node = "a", "b", false, "c"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone, slow}}
-			}, down: map[string]bool{"b": true}, want: mute, when: 300, // they keep it from going on
+			}, down: map[string]bool{"b": true}, want: untold, when: 300, // they keep it from going on
 		},
 		"a rollout that nodes keep from beginning cannot tell": {
 			then: func(int) now {
 				gone, slow := old, old
 				gone.Node, gone.Ready, slow.Node = "b", false, "c"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{gone, slow}}
-			}, down: map[string]bool{"b": true}, want: mute, when: 300,
+			}, down: map[string]bool{"b": true}, want: untold, when: 300,
 		},
 		"but not when something new is not ready elsewhere": {
 			then: func(int) now {
@@ -292,7 +292,7 @@ func TestHealth(t *testing.T) {
 		"when no node is ready, nobody can tell": {
 			then: func(int) now {
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 1}, []workload.Pod{{Name: "new", Node: "b", Stamps: stamps}}}
-			}, down: map[string]bool{"b": true}, want: mute, when: 300,
+			}, down: map[string]bool{"b": true}, want: untold, when: 300,
 		},
 		"other kinds are held to their pods, wherever they are": {
 			then: func(int) now {

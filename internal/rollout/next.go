@@ -41,7 +41,7 @@ func (o *Orders) again(at time.Time) {
 // that have come. It costs what has happened since it was last asked, and one look at
 // each open change.
 func (p *Plan) Next(now time.Time) (out Orders) {
-	p.stirred = false
+	p.requeued = false
 	if p.leads && now.Sub(p.recounted) >= recountEvery {
 		p.budget()
 		p.Recount(now)
@@ -53,19 +53,19 @@ func (p *Plan) Next(now time.Time) (out Orders) {
 		return out
 	}
 	p.grant(now, &out)
-	p.stirred = false
+	p.requeued = false
 	return out
 }
 
-// judge says which of the doubted changes are halted since now, which go on, and which
+// judge says which of the changes to recheck are halted since now, which go on, and which
 // are over.
 func (p *Plan) judge(now time.Time, out *Orders) {
-	for len(p.doubted) > 0 {
-		doubted := p.doubted
-		p.doubted = nil
-		slices.SortFunc(doubted, func(a, b *change) int { return cmp.Compare(a.number, b.number) })
-		for _, c := range doubted {
-			if c.doubted = false; c.into == nil {
+	for len(p.toRecheck) > 0 {
+		toRecheck := p.toRecheck
+		p.toRecheck = nil
+		slices.SortFunc(toRecheck, func(a, b *change) int { return cmp.Compare(a.number, b.number) })
+		for _, c := range toRecheck {
+			if c.toRecheck = false; c.into == nil {
 				p.judgeOne(c, now, out)
 			}
 		}
@@ -210,7 +210,7 @@ func (p *Plan) grant(now time.Time, out *Orders) {
 		}
 		r := p.records[best.ref]
 		for _, c := range best.on {
-			c.hungry = time.Time{}
+			c.waitingSince = time.Time{}
 			for _, g := range c.groups {
 				g.turn = now
 			}
@@ -228,10 +228,10 @@ func (p *Plan) grant(now time.Time, out *Orders) {
 // neither the alphabet nor the order in which the API server tells of them.
 func (p *Plan) precedes(a, b *waiter, now time.Time) bool {
 	waits := func(w *waiter) time.Time { // since when its namespace waits
-		if turn := p.turns[w.ref.Namespace]; turn.After(w.home.hungry) {
+		if turn := p.turns[w.ref.Namespace]; turn.After(w.home.waitingSince) {
 			return turn
 		}
-		return w.home.hungry
+		return w.home.waitingSince
 	}
 	long := func(w *waiter) bool { return now.Sub(waits(w)) > servedWithin*p.limits.RolloutDeadline }
 	if long(a) != long(b) {
@@ -243,12 +243,12 @@ func (p *Plan) precedes(a, b *waiter, now time.Time) bool {
 	if longest := a.home.waitsSince().Compare(b.home.waitsSince()); longest != 0 {
 		return longest < 0
 	}
-	return a.home.lot() < b.home.lot()
+	return a.home.tieBreak() < b.home.tieBreak()
 }
 
 // waitsSince is since when a change waits for a turn, or another copy had one.
 func (c *change) waitsSince() time.Time {
-	since := c.hungry
+	since := c.waitingSince
 	for _, g := range c.groups {
 		if g.turn.After(since) {
 			since = g.turn
@@ -257,8 +257,8 @@ func (c *change) waitsSince() time.Time {
 	return since
 }
 
-// lot is a number by which equals are told apart, that nobody can choose.
-func (c *change) lot() uint64 {
+// tieBreak is a number by which equals are told apart, that nobody can choose.
+func (c *change) tieBreak() uint64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(c.namespace + strconv.FormatInt(c.born.UnixNano(), 36) + strconv.FormatUint(c.number, 36)))
 	return hash.Sum64()

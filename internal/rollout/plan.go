@@ -26,11 +26,11 @@ type Cluster interface {
 
 // Plan is the plan of all rollouts. It is not safe for concurrent use.
 type Plan struct {
-	limits  Limits
-	cluster Cluster
-	seed    maphash.Seed
-	stirs   []Stir
-	stirred bool
+	limits   Limits
+	cluster  Cluster
+	seed     maphash.Seed
+	requeues []Requeue
+	requeued bool
 
 	settling settling
 	told     map[SourceRef]time.Time // when people were told that a source is written too often
@@ -38,12 +38,12 @@ type Plan struct {
 	waiting  int // for their turn
 	timers   timers
 
-	leads   bool // before that, changes are for others to follow
-	begun   uint64
-	changes map[SourceRef]*change
-	open    []*change // those that are not over, the oldest first
-	doubted []*change // to be judged
-	groups  map[groupKey]*group
+	leads     bool // before that, changes are for others to follow
+	begun     uint64
+	changes   map[SourceRef]*change
+	open      []*change // those that are not over, the oldest first
+	toRecheck []*change // to be judged
+	groups    map[groupKey]*group
 	// manyGroups is how many there are to be before some are forgotten.
 	manyGroups int
 	// done are changes that have ended well, for workloads that start waiting later.
@@ -86,32 +86,32 @@ func (p *Plan) budget() {
 // Off reports whether everything rolls at once.
 func (p *Plan) Off() bool { return p.limits.Step == 0 }
 
-// Stir asks for a look at a workload, or, of the zero Ref, for Next, after a while.
-type Stir struct {
+// Requeue asks for a look at a workload, or, of the zero Ref, for Next, after a while.
+type Requeue struct {
 	Workload workload.Ref
 	After    time.Duration
 }
 
-// Stirs are those since it was last asked, in their order.
-func (p *Plan) Stirs() []Stir {
-	stirs := p.stirs
-	p.stirs = nil
-	return stirs
+// Requeues are those since it was last asked, in their order.
+func (p *Plan) Requeues() []Requeue {
+	requeues := p.requeues
+	p.requeues = nil
+	return requeues
 }
 
-func (p *Plan) look(ref workload.Ref) { p.stirs = append(p.stirs, Stir{Workload: ref}) }
+func (p *Plan) look(ref workload.Ref) { p.requeues = append(p.requeues, Requeue{Workload: ref}) }
 
-// stir asks for Next: at once, unless so many wait that it takes a while.
-func (p *Plan) stir() {
+// requeue asks for Next: at once, unless so many wait that it takes a while.
+func (p *Plan) requeue() {
 	const crowd, together = 64, 20 * time.Millisecond
 	switch {
-	case p.stirred:
+	case p.requeued:
 	case p.waiting < crowd:
-		p.stirs = append(p.stirs, Stir{})
+		p.requeues = append(p.requeues, Requeue{})
 	default:
-		p.stirs = append(p.stirs, Stir{After: together})
+		p.requeues = append(p.requeues, Requeue{After: together})
 	}
-	p.stirred = true
+	p.requeued = true
 }
 
 // Lead notes that this process leads from now on, and which workloads there are.
@@ -127,7 +127,7 @@ func (p *Plan) Lead(refs []workload.Ref, now time.Time) {
 		r := p.of(ref)
 		p.update(r, now, func() { r.unexamined = true })
 	}
-	p.stir()
+	p.requeue()
 }
 
 // Edited notes that a source holds another content than before, or says something else.
@@ -140,10 +140,10 @@ func (p *Plan) Edited(at SourceRef, was, is *checksum.Content, now time.Time) {
 	if p.Off() || !p.leads {
 		return
 	}
-	defer p.stir()
+	defer p.requeue()
 	if known := p.changes[at]; known != nil {
 		c := known.root()
-		if p.doubt(c); c.contents[at].SameEntries(is) {
+		if p.recheck(c); c.contents[at].SameEntries(is) {
 			return
 		}
 		c.leave(at, now)
@@ -176,7 +176,7 @@ func (p *Plan) begin(at SourceRef, content *checksum.Content, found bool, refs [
 	}
 	p.changes[at] = c
 	p.open = append(p.open, c)
-	p.doubt(c)
+	p.recheck(c)
 	for _, ref := range refs {
 		r := p.of(ref)
 		r.unseen = append(slices.DeleteFunc(r.unseen, (*change).passed), c)
@@ -200,10 +200,10 @@ func (c *change) passed() bool {
 }
 
 // doubt has a change judged anew.
-func (p *Plan) doubt(c *change) {
-	if !c.doubted {
-		c.doubted = true
-		p.doubted = append(p.doubted, c)
+func (p *Plan) recheck(c *change) {
+	if !c.toRecheck {
+		c.toRecheck = true
+		p.toRecheck = append(p.toRecheck, c)
 	}
 }
 
@@ -309,7 +309,7 @@ func (p *Plan) seen(r *record, mark uint64, now time.Time) {
 			if waits.group != nil {
 				waits.group.unseen--
 			}
-			p.doubt(waits.root())
+			p.recheck(waits.root())
 		}
 		r.unseen = left
 		if r.unexamined {

@@ -22,8 +22,8 @@ type record struct {
 	// not known whether it rolled already when this process began to lead.
 	unseen     []*change
 	unexamined bool
-	// unwell is what was on record when it failed and had not been healthy before.
-	unwell *checksum.Records
+	// unhealthy is what was on record when it failed and had not been healthy before.
+	unhealthy *checksum.Records
 	// fallen is a failure with sources for which no workload waits, until one does.
 	fallen  *fallen
 	pace    *pace
@@ -40,7 +40,7 @@ type record struct {
 // idle reports whether nothing is known that has to be kept.
 func (r *record) idle(now time.Time) bool {
 	return r.waits == nil && r.attempt == nil && r.missed == nil && len(r.unseen) == 0 && !r.unexamined &&
-		r.unwell == nil && r.fallen == nil && len(r.declined) == 0 && (r.pace == nil || now.Sub(r.pace.last()) > remembered) &&
+		r.unhealthy == nil && r.fallen == nil && len(r.declined) == 0 && (r.pace == nil || now.Sub(r.pace.last()) > remembered) &&
 		(r.finding == nil || now.Sub(r.finding.when) >= findingFor)
 }
 
@@ -97,8 +97,8 @@ const (
 type attempt struct {
 	began time.Time
 	state state
-	// evidence is for which changes it counts, and whether it can halt them.
-	evidence map[*change]bool
+	// counts is for which changes it counts, and whether it can halt them.
+	counts map[*change]bool
 	// holds are the changes for which the workload has failed before: they stay
 	// halted until it is healthy with what they brought.
 	holds map[*change]hold
@@ -165,7 +165,7 @@ func (p *Plan) counts(r *record) (counts []count, slot bool) {
 	a, w := r.attempt, r.waits
 	if a != nil {
 		slot = r.rolls()
-		for c, proves := range a.evidence {
+		for c, proves := range a.counts {
 			n := of(c)
 			n.attempts = 1
 			switch {
@@ -183,7 +183,7 @@ func (p *Plan) counts(r *record) (counts []count, slot bool) {
 	}
 	p.countDeclined(r, of)
 	if m := r.missed; m != nil && m != a {
-		for c := range m.evidence {
+		for c := range m.counts {
 			of(c).waiting = 1 // to be tried again
 		}
 	}
@@ -228,7 +228,7 @@ func (p *Plan) update(r *record, now time.Time, do func()) {
 	p.retract(r)
 	do()
 	p.contribute(r, now)
-	p.stir()
+	p.requeue()
 }
 
 // retract takes a record out of the queues, tallies and slots.
@@ -243,7 +243,7 @@ func (p *Plan) retract(r *record) {
 		if n.failed {
 			delete(n.change.failures, r)
 		}
-		p.doubt(n.change)
+		p.recheck(n.change)
 	}
 	r.counted = nil
 	if r.slot {
@@ -272,7 +272,7 @@ func (p *Plan) contribute(r *record, now time.Time) {
 		if n.failed {
 			n.change.failures[r] = n.began
 		}
-		p.doubt(n.change)
+		p.recheck(n.change)
 	}
 	if slot {
 		p.holdSlot(r, 1)
@@ -291,7 +291,7 @@ func (p *Plan) count(c *change, n tally, sign int) {
 	for _, g := range c.groups {
 		if g.add(n, sign); g.waiting+g.under == 0 {
 			for stopped := range g.stopped {
-				p.doubt(stopped) // no workload waits for it any more
+				p.recheck(stopped) // no workload waits for it any more
 			}
 		}
 	}
@@ -317,13 +317,13 @@ func (p *Plan) of(ref workload.Ref) *record {
 // Recount makes all tallies anew, as after a panic: should one be wrong, it is right
 // again. It costs what all records cost.
 func (p *Plan) Recount(now time.Time) {
-	p.recounted, p.doubted = now, nil
+	p.recounted, p.toRecheck = now, nil
 	for _, c := range p.open {
-		c.tally, c.members, c.failures, c.queues, c.doubted = tally{}, map[*record]struct{}{}, map[*record]time.Time{}, queues{}, false
+		c.tally, c.members, c.failures, c.queues, c.toRecheck = tally{}, map[*record]struct{}{}, map[*record]time.Time{}, queues{}, false
 		for _, g := range c.groups {
 			g.tally = tally{}
 		}
-		p.doubt(c)
+		p.recheck(c)
 	}
 	p.under, p.underIn = 0, map[string]int{}
 	for _, r := range sortedRecords(maps.Values(p.records)) {
@@ -334,5 +334,5 @@ func (p *Plan) Recount(now time.Time) {
 			p.look(r.ref) // who had the turn may not know it
 		}
 	}
-	p.stir()
+	p.requeue()
 }

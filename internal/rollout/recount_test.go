@@ -33,13 +33,13 @@ func TestRecount_MakesTalliesAnewAndLosesNoTurn(t *testing.T) {
 	}
 	p.under, p.underIn = 7, map[string]int{"shop": 7}
 	r.waits.on[0].tally = tally{under: 7}
-	p.Stirs()
+	p.Requeues()
 	p.Recount(start)
 	if err := p.Check(start); err != nil {
 		t.Error(err)
 	}
-	if stirs := p.Stirs(); !slices.Contains(stirs, Stir{Workload: ref}) {
-		t.Errorf("%v are looked at, want the workload whose turn has come", stirs)
+	if requeues := p.Requeues(); !slices.Contains(requeues, Requeue{Workload: ref}) {
+		t.Errorf("%v are looked at, want the workload whose turn has come", requeues)
 	}
 }
 

@@ -169,7 +169,7 @@ func (p *Plan) Sent(ref workload.Ref, now time.Time) {
 
 func (p *Plan) begins(r *record, now time.Time) {
 	w, was := r.waits, r.attempt
-	a := &attempt{began: now, evidence: map[*change]bool{}, holds: map[*change]hold{}, records: w.records, level: w.level, lacked: w.last, down: w.down || w.mute || w.silent, before: was, tries: w.tries}
+	a := &attempt{began: now, counts: map[*change]bool{}, holds: map[*change]hold{}, records: w.records, level: w.level, lacked: w.last, down: w.down || w.mute || w.silent, before: was, tries: w.tries}
 	if was != nil {
 		was.before, a.level = nil, max(a.level, was.level)
 		if !was.failed() {
@@ -177,10 +177,10 @@ func (p *Plan) begins(r *record, now time.Time) {
 		}
 		maps.Copy(a.holds, was.holds)
 		a.why = was.why
-		for c, proves := range was.evidence {
+		for c, proves := range was.counts {
 			switch {
 			case !was.failed():
-				a.evidence[c] = proves
+				a.counts[c] = proves
 			case proves:
 				a.holds[c] = hold{was.began, append(slices.Clone(was.sources), a.holds[c].sources...)}
 			}
@@ -189,7 +189,7 @@ func (p *Plan) begins(r *record, now time.Time) {
 	for _, source := range w.sources {
 		at := SourceRef{r.ref.Namespace, source}
 		c := p.changes[at].root()
-		a.evidence[c] = !a.down || a.evidence[c]
+		a.counts[c] = !a.down || a.counts[c]
 		a.sources = append(a.sources, at)
 	}
 	if was != nil && !was.failed() { // it is yet to show how it does with those as well

@@ -12,7 +12,7 @@
 // for: that is package checksum's. Start reading at record.go, then condense.go,
 // store.go, sink.go, check.go, version.go and share.go (one read for all who ask
 // together); provided.go is what SecretProviderClasses need. Snapshots (package snapshot) are
-// no sources, and lie on shelves of their own (snapshots.go).
+// no sources, and lie in caches of their own (snapshots.go).
 //
 // Rights needed: get, list and watch on configmaps and secrets, in the whole
 // cluster or in the namespaces given; list and watch on

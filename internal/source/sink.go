@@ -38,12 +38,12 @@ type sink struct {
 	// findings are what people should know of few of them.
 	findings map[types.NamespacedName][]checksum.Finding
 	// snapshots are no sources.
-	snapshots       shelves
+	snapshots       snapshotCache
 	snapshotChanged func(namespace, name string)
 }
 
 func newSink(kind checksum.Kind, clock clock.PassiveClock, changed onChange) *sink {
-	s := &sink{kind: kind, changed: changed, sources: map[string]map[string]held{}, findings: map[types.NamespacedName][]checksum.Finding{}, snapshots: shelves{}}
+	s := &sink{kind: kind, changed: changed, sources: map[string]map[string]held{}, findings: map[types.NamespacedName][]checksum.Finding{}, snapshots: snapshotCache{}}
 	s.Resource, s.Clock, s.Event, s.All = resourceOf(kind), clock, s.event, s.all
 	if kind == checksum.Secret {
 		s.Selector = fields.ParseSelectorOrDie(notHelm)

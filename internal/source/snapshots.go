@@ -11,12 +11,12 @@ import (
 	"github.com/configstamp/configstamp/internal/snapshot"
 )
 
-// shelves hold the snapshots of one watch, by namespace and name.
-type shelves map[string]map[string]*snapshot.Snapshot
+// snapshotCache holds the snapshots of one watch, by namespace and name.
+type snapshotCache map[string]map[string]*snapshot.Snapshot
 
 // put takes an object that was made, changed or deleted, and reports whether it is, or
 // was, a snapshot.
-func (s shelves) put(o *object, deleted bool) (concerned bool) {
+func (s snapshotCache) put(o *object, deleted bool) (concerned bool) {
 	of := s[o.namespace]
 	old := of[o.name]
 	if deleted || o.snapshot == nil {
@@ -37,8 +37,8 @@ func (s shelves) put(o *object, deleted bool) (concerned bool) {
 	return true
 }
 
-// differing lists the snapshots that are not the same, of two states of the shelves.
-func (s shelves) differing(next shelves) (found []types.NamespacedName) {
+// differing lists the snapshots that are not the same, of two states of the cache.
+func (s snapshotCache) differing(next snapshotCache) (found []types.NamespacedName) {
 	for at, old := range s.each() {
 		if now := next[at.Namespace][at.Name]; now == nil || now.ResourceVersion != old.ResourceVersion || now.UID != old.UID {
 			found = append(found, at)
@@ -52,7 +52,7 @@ func (s shelves) differing(next shelves) (found []types.NamespacedName) {
 	return found
 }
 
-func (s shelves) each() iter.Seq2[types.NamespacedName, *snapshot.Snapshot] {
+func (s snapshotCache) each() iter.Seq2[types.NamespacedName, *snapshot.Snapshot] {
 	return func(yield func(types.NamespacedName, *snapshot.Snapshot) bool) {
 		for namespace, of := range s {
 			for name, one := range of {
@@ -87,7 +87,7 @@ func (s *Store) snapshotChanged(namespace, name string) {
 // Snapshot is what is held of a snapshot; false when there is none, as far as is known.
 // That it is one of ours is for the caller to verify.
 func (s *Store) Snapshot(namespace, name string) (snapshot.Snapshot, bool) {
-	sink, watched := s.shelfOf(namespace, checksum.ConfigMap).(*sink)
+	sink, watched := s.cacheOf(namespace, checksum.ConfigMap).(*sink)
 	if !watched {
 		return snapshot.Snapshot{}, false
 	}
@@ -101,7 +101,7 @@ func (s *Store) Snapshot(namespace, name string) (snapshot.Snapshot, bool) {
 
 // Snapshots are those of a namespace, by name.
 func (s *Store) Snapshots(namespace string) (all []snapshot.Snapshot) {
-	sink, watched := s.shelfOf(namespace, checksum.ConfigMap).(*sink)
+	sink, watched := s.cacheOf(namespace, checksum.ConfigMap).(*sink)
 	if !watched {
 		return nil
 	}

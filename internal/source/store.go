@@ -49,8 +49,8 @@ type Store struct {
 	onSnapshot []func(namespace, name string)
 }
 
-// shelf holds all sources of one kind, of one namespace or of all.
-type shelf interface {
+// cache holds all sources of one kind, of one namespace or of all.
+type cache interface {
 	get(namespace, name string) (Record, bool)
 	names(namespace string) []string
 	Filled() bool
@@ -179,11 +179,11 @@ func (s *Store) Counts() map[checksum.Kind]int {
 // Get returns what is held of one source; false when it does not exist as far
 // as is known, or is not watched.
 func (s *Store) Get(namespace string, source checksum.Source) (Record, bool) {
-	shelf := s.shelfOf(namespace, source.Kind)
-	if shelf == nil {
+	cache := s.cacheOf(namespace, source.Kind)
+	if cache == nil {
 		return Record{}, false
 	}
-	return shelf.get(namespace, source.Name)
+	return cache.get(namespace, source.Name)
 }
 
 // Content is what memory holds of a source, nil when it does not exist.
@@ -217,16 +217,16 @@ func (s *Store) Findings(yield func(namespace string, source checksum.Source, fo
 
 // Names lists the sources of a kind in a namespace, as far as is known.
 func (s *Store) Names(namespace string, kind checksum.Kind) []string {
-	shelf := s.shelfOf(namespace, kind)
-	if shelf == nil {
+	cache := s.cacheOf(namespace, kind)
+	if cache == nil {
 		return nil
 	}
-	return shelf.names(namespace)
+	return cache.names(namespace)
 }
 
 // count is how many sources of a kind are in a namespace, as far as is known.
 func (s *Store) count(namespace string, kind checksum.Kind) int {
-	sink, watched := s.shelfOf(namespace, kind).(*sink)
+	sink, watched := s.cacheOf(namespace, kind).(*sink)
 	if !watched {
 		return 0
 	}
@@ -237,7 +237,7 @@ func (s *Store) count(namespace string, kind checksum.Kind) int {
 // came and went before that may not have been seen. It is zero when they were never, or are
 // not watched.
 func (s *Store) Listed(namespace string, kind checksum.Kind) time.Time {
-	sink, watched := s.shelfOf(namespace, kind).(*sink)
+	sink, watched := s.cacheOf(namespace, kind).(*sink)
 	if !watched {
 		return time.Time{}
 	}
@@ -261,15 +261,15 @@ func (s *Store) Namespaces(of checksum.Source) (namespaces []string) {
 func (s *Store) Cached(namespace string, sources []checksum.Source) (checksum.Contents, error) {
 	contents := make(checksum.Contents, len(sources))
 	for _, source := range sources {
-		shelf := s.shelfOf(namespace, source.Kind)
-		if shelf == nil {
+		cache := s.cacheOf(namespace, source.Kind)
+		if cache == nil {
 			return nil, fmt.Errorf("looking up %s in namespace %q: %w: the namespace is not among those given", source, namespace, ErrNotWatched)
 		}
-		if !shelf.Filled() {
+		if !cache.Filled() {
 			return nil, fmt.Errorf("looking up %s in namespace %q: %w yet: the first list of %s is not complete; if it stays so, see the log for missing rights (list, watch)",
 				source, namespace, ErrNotWatched, resourceOf(source.Kind))
 		}
-		record, _ := shelf.get(namespace, source.Name)
+		record, _ := cache.get(namespace, source.Name)
 		contents[source] = record.Content
 	}
 	return contents, nil
@@ -277,7 +277,7 @@ func (s *Store) Cached(namespace string, sources []checksum.Source) (checksum.Co
 
 // shelfOf is where the sources of a kind in a namespace are held, nil when they
 // are not watched.
-func (s *Store) shelfOf(namespace string, kind checksum.Kind) shelf {
+func (s *Store) cacheOf(namespace string, kind checksum.Kind) cache {
 	if kind == checksum.SecretProviderClass {
 		return s.classes
 	}

@@ -75,8 +75,8 @@ type Archive struct {
 	options Options
 	client  func(namespace string) configMaps
 	results *prometheus.CounterVec
-	making  *flights[bool]
-	looking *flights[*snapshot.Snapshot]
+	making  *calls[bool]
+	looking *calls[*snapshot.Snapshot]
 
 	mu      sync.Mutex
 	recent  map[types.NamespacedName]recent
@@ -126,7 +126,7 @@ func newArchive(client func(namespace string) configMaps, options Options) *Arch
 	}
 	a := &Archive{
 		options: options, client: client,
-		making: newFlights[bool](makingAtOnce), looking: newFlights[*snapshot.Snapshot](lookingAtOnce),
+		making: newCalls[bool](makingAtOnce), looking: newCalls[*snapshot.Snapshot](lookingAtOnce),
 		recent: map[types.NamespacedName]recent{}, refused: map[string]refused{},
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_snapshots_made_total",

@@ -5,7 +5,7 @@
 //
 // The bytes of a source are here from one GET to one POST, and are kept nowhere. What a
 // snapshot is, and when it may go, is package snapshot's. Start reading at archive.go, then
-// make.go; flights.go has many share one answer.
+// make.go; calls.go has many share one answer.
 //
 // Rights needed: get and create on configmaps.
 package archive

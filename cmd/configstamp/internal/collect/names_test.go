@@ -100,38 +100,38 @@ func (f *fixed) in(context.Context, string) (*names, error) {
 	return f.found, f.err
 }
 
-// shelf holds snapshots and contents.
-type shelf struct {
+// cache holds snapshots and contents.
+type cache struct {
 	all      []snapshot.Snapshot
 	contents map[checksum.Source]*checksum.Content
 }
 
-func (s *shelf) HasSynced() bool { return true }
-func (s *shelf) Content(_ string, of checksum.Source) *checksum.Content {
+func (s *cache) HasSynced() bool { return true }
+func (s *cache) Content(_ string, of checksum.Source) *checksum.Content {
 	return s.contents[of]
 }
-func (s *shelf) Snapshot(_, name string) (snapshot.Snapshot, bool) {
+func (s *cache) Snapshot(_, name string) (snapshot.Snapshot, bool) {
 	i := slices.IndexFunc(s.all, func(s snapshot.Snapshot) bool { return s.Name == name })
 	if i < 0 {
 		return snapshot.Snapshot{}, false
 	}
 	return s.all[i], true
 }
-func (s *shelf) Snapshots(string) []snapshot.Snapshot                      { return s.all }
-func (s *shelf) SnapshotNamespaces() []string                              { return []string{"shop"} }
-func (s *shelf) OnSnapshot(func(string, string))                           {}
-func (s *shelf) OnChange(func(string, checksum.Source, *checksum.Content)) {}
-func (s *shelf) Ensure(context.Context, string, checksum.Source, string) error {
+func (s *cache) Snapshots(string) []snapshot.Snapshot                      { return s.all }
+func (s *cache) SnapshotNamespaces() []string                              { return []string{"shop"} }
+func (s *cache) OnSnapshot(func(string, string))                           {}
+func (s *cache) OnChange(func(string, checksum.Source, *checksum.Content)) {}
+func (s *cache) Ensure(context.Context, string, checksum.Source, string) error {
 	return archive.ErrChanged
 }
-func (s *shelf) Delete(context.Context, string, metav1.Preconditions) error {
+func (s *cache) Delete(context.Context, string, metav1.Preconditions) error {
 	return errors.New("deleted")
 }
-func (s *shelf) Get(_ context.Context, name string) (*corev1.ConfigMap, error) {
+func (s *cache) Get(_ context.Context, name string) (*corev1.ConfigMap, error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
 }
 
-type absent struct{ *shelf }
+type absent struct{ *cache }
 
 func (absent) Content(context.Context, string, string, checksum.Source) (*checksum.Content, error) {
 	return nil, nil
@@ -154,7 +154,7 @@ func TestPeopleAreToldOfWhatIsLost(t *testing.T) {
 	} {
 		found.add(u)
 	}
-	store := &shelf{all: []snapshot.Snapshot{{Namespace: "shop", Name: other, Of: checksum.Source{Kind: checksum.ConfigMap, Name: "db.conf"}, Immutable: true}}}
+	store := &cache{all: []snapshot.Snapshot{{Namespace: "shop", Name: other, Of: checksum.Source{Kind: checksum.ConfigMap, Name: "db.conf"}, Immutable: true}}}
 	finder := &fixed{found: found}
 	var told []string
 	c := newCollector(finder, func(string) configMaps { return store }, Options{
@@ -201,7 +201,7 @@ func TestAnEditIsAUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	ring := checksum.NewRing(key)
-	store := &shelf{contents: map[checksum.Source]*checksum.Content{of: content("now")}}
+	store := &cache{contents: map[checksum.Source]*checksum.Content{of: content("now")}}
 	for i, value := range []string{"was", "now", "old"} {
 		name := ring.SnapshotName("shop", of, content(value))
 		store.all = append(store.all, snapshot.Snapshot{Namespace: "shop", Name: name, Of: of, Content: content(value), Immutable: true, UID: types.UID(fmt.Sprint(i))})
@@ -232,7 +232,7 @@ func TestAnEditIsAUse(t *testing.T) {
 }
 
 type deleting struct {
-	*shelf
+	*cache
 	gone *[]string
 }
 

@@ -41,18 +41,18 @@ func printStatus(ctx context.Context, out io.Writer, cluster *state.Cluster, rec
 	const padding = 2
 	table := tabwriter.NewWriter(out, 0, 0, padding, ' ', 0)
 	fmt.Fprintln(table, "COMPONENT\tPID\tMEMORY\tSTATE")
-	unwell := 0
+	unhealthy := 0
 	for _, r := range records {
 		condition := "running"
 		switch {
 		case !r.Alive():
 			condition = "ended, see " + r.Log
-			unwell++
+			unhealthy++
 		case r.Health != "":
 			condition = "ready"
 			if err := client.Healthy(ctx, r.Health); err != nil {
 				condition = "not ready: " + err.Error()
-				unwell++
+				unhealthy++
 			}
 		}
 		const mebibyte = 1 << 20
@@ -64,7 +64,7 @@ func printStatus(ctx context.Context, out io.Writer, cluster *state.Cluster, rec
 	if ready, err := client.ReadyNodes(ctx); err == nil {
 		fmt.Fprintf(out, "nodes ready: %d\n", ready)
 	}
-	if unwell > 0 || !cluster.Ready {
+	if unhealthy > 0 || !cluster.Ready {
 		return fmt.Errorf("cluster %s is not well: cluster up --name %s repairs it by starting anew, if its API server does not answer", cluster.Name, cluster.Name)
 	}
 	return nil

@@ -10,34 +10,34 @@ import (
 	"github.com/configstamp/configstamp/internal/panics"
 )
 
-// flights have those who ask for one thing at the same time share one answer. They bound
+// calls have those who ask for one thing at the same time share one answer. They bound
 // how many are under way, and for how long.
-type flights[T any] struct {
+type calls[T any] struct {
 	slots chan struct{}
 
 	mu    sync.Mutex
-	going map[types.NamespacedName]*flight[T]
+	going map[types.NamespacedName]*call[T]
 }
 
-type flight[T any] struct {
+type call[T any] struct {
 	done  chan struct{}
 	found T
 	err   error
 }
 
-func newFlights[T any](atOnce int) *flights[T] {
-	return &flights[T]{slots: make(chan struct{}, atOnce), going: map[types.NamespacedName]*flight[T]{}}
+func newCalls[T any](atOnce int) *calls[T] {
+	return &calls[T]{slots: make(chan struct{}, atOnce), going: map[types.NamespacedName]*call[T]{}}
 }
 
 // do returns what run finds, or what another's run does that is under way.
-func (f *flights[T]) do(ctx context.Context, at types.NamespacedName, run func(context.Context) (T, error)) (T, error) {
+func (f *calls[T]) do(ctx context.Context, at types.NamespacedName, run func(context.Context) (T, error)) (T, error) {
 	f.mu.Lock()
 	one, joined := f.going[at]
 	if !joined {
-		one = &flight[T]{done: make(chan struct{})}
+		one = &call[T]{done: make(chan struct{})}
 		f.going[at] = one
 		// It serves others too, and does not end with the request that began it.
-		go f.fly(context.WithoutCancel(ctx), at, one, run)
+		go f.run(context.WithoutCancel(ctx), at, one, run)
 	}
 	f.mu.Unlock()
 	select {
@@ -49,7 +49,7 @@ func (f *flights[T]) do(ctx context.Context, at types.NamespacedName, run func(c
 	}
 }
 
-func (f *flights[T]) fly(ctx context.Context, at types.NamespacedName, one *flight[T], run func(context.Context) (T, error)) {
+func (f *calls[T]) run(ctx context.Context, at types.NamespacedName, one *call[T], run func(context.Context) (T, error)) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	defer func() {
