@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Two installations of configstamp may serve one Namespace, if that does not name one of
-// them. Neither holds the other's keys, and each other's values look to it as if their key
-// was lost: whose webhook is called last has its way.
+// Two installations may serve one Namespace that names neither. Each other's values look to them
+// as if their key was lost, and whose webhook is called last has its way.
 
 // IsOwn reports whether a user is a service account of the installation in a namespace; where
 // that is not known ("") nobody is.

@@ -35,8 +35,7 @@ type note struct {
 	asked   checksum.Records
 	// record is a recording that was asked for, nil when none is to be told of.
 	record *toRecord
-	// renewed is when it was last recorded over a key that we do not hold, or others took that
-	// back; zero: never.
+	// renewed is when it was last recorded over a key that we do not hold, or was to be; zero: never.
 	renewed time.Time
 	// held is what the workload waits to roll for, nil when it does not.
 	held *held

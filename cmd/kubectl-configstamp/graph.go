@@ -104,13 +104,7 @@ func draw(edges []answer.Edge, box func(id, name string, source bool), arrow fun
 	}
 	for i := range edges {
 		e := &edges[i]
-		missing, state := "", string(e.State)
-		if e.Missing {
-			missing = "missing"
-		}
-		if e.State == answer.Done {
-			state = ""
-		}
+		missing, state := map[bool]string{true: "missing"}[e.Missing], map[bool]string{false: string(e.State)}[e.State == answer.Done]
 		arrow(id(e.Namespace, e.Source.String(), missing, true), id(e.Namespace, e.Workload, state, false), e)
 	}
 }

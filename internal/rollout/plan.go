@@ -12,7 +12,7 @@ import (
 
 // Cluster is what the plan looks up. It must not call the plan.
 type Cluster interface {
-	// Users are the workloads that a source concerns.
+	// Using are the workloads that a source concerns.
 	Using(at SourceRef) []workload.Ref
 	// Content is what a source holds, nil when it does not exist.
 	Content(at SourceRef) *checksum.Content

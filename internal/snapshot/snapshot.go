@@ -97,12 +97,3 @@ func (s *Snapshot) MadeAt() time.Time {
 	}
 	return s.Created
 }
-
-// Verify reads a ConfigMap that has to be a snapshot of ours.
-func Verify(ring *checksum.Ring, cm *corev1.ConfigMap) (of checksum.Source, content *checksum.Content, ok bool) {
-	s, ok := From(cm)
-	if !ok || !s.Verified(ring) {
-		return checksum.Source{}, nil, false
-	}
-	return s.Of, s.Content, true
-}

@@ -58,9 +58,12 @@ func TestASnapshotIsACopyOfAllButTheMetadata(t *testing.T) {
 	if s.Data["a"] != "1" || len(s.BinaryData["b"]) != 2 {
 		t.Errorf("%v %v", s.Data, s.BinaryData)
 	}
-	got, content, ok := snapshot.Verify(r, s)
-	if !ok || got != web || len(content.Entries) != 2 {
-		t.Errorf("%v %v %v", got, content, ok)
+	verified := func(r *checksum.Ring, cm *corev1.ConfigMap) bool {
+		is, ok := snapshot.From(cm)
+		return ok && is.Verified(r)
+	}
+	if got, _ := snapshot.From(s); !verified(r, s) || got.Of != web || len(got.Content.Entries) != 2 {
+		t.Errorf("%v", got)
 	}
 	for what, change := range map[string]func(*corev1.ConfigMap){
 		"other content":              func(s *corev1.ConfigMap) { s.Data["a"] = "3" },
@@ -76,14 +79,14 @@ func TestASnapshotIsACopyOfAllButTheMetadata(t *testing.T) {
 	} {
 		changed := s.DeepCopy()
 		change(changed)
-		if _, _, ok := snapshot.Verify(r, changed); ok {
+		if verified(r, changed) {
 			t.Errorf("it is taken for a snapshot with %s", what)
 		}
 	}
-	if _, _, ok := snapshot.Verify(ring(t, 2), s); ok {
+	if verified(ring(t, 2), s) {
 		t.Error("it is verified by a key that did not make it")
 	}
-	if _, _, ok := snapshot.Verify(nil, s); ok {
+	if verified(nil, s) {
 		t.Error("it is verified without a key")
 	}
 }

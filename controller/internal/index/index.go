@@ -95,7 +95,7 @@ func (x *Index) Count(counts func(workload.Ref, *Workload) bool) (n int) {
 	return n
 }
 
-// Users are the workloads that a source concerns, in no order.
+// Using are the workloads that a source concerns, in no order.
 func (x *Index) Using(namespace string, source checksum.Source) []workload.Ref {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -144,7 +144,7 @@ func TestASnapshotIsMadeOnce(t *testing.T) {
 			t.Errorf("requests: %s, want %s", got, want)
 		}
 	}
-	if of, content, ok := snapshot.Verify(ring, c.maps[name]); !ok || of != web || len(content.Entries) != 1 {
+	if made, ok := snapshot.From(c.maps[name]); !ok || !made.Verified(ring) || made.Of != web || len(made.Content.Entries) != 1 {
 		t.Errorf("what was made is no snapshot: %v", ok)
 	}
 	c.watch(name)

@@ -23,7 +23,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
-// user is an object whose text may name snapshots.
+// referrer is an object whose text may name snapshots.
 type referrer struct {
 	metav1.TypeMeta
 	name       string
@@ -34,7 +34,7 @@ type referrer struct {
 	pins map[checksum.Source]string
 }
 
-// DeepCopyObject implements runtime.Object; a user never changes.
+// DeepCopyObject implements runtime.Object; a referrer never changes.
 func (u *referrer) DeepCopyObject() runtime.Object { return u }
 
 // digit is how many hexadecimal digits end a snapshot's name.

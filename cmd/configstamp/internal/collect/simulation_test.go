@@ -369,12 +369,12 @@ func (w *world) naming(snapshot string) (all []string) {
 func (w *world) onDelete(cm *corev1.ConfigMap) {
 	w.deletions++
 	delete(w.bySomebody, cm.Name)
-	of, content, ok := snapshot.Verify(w.ring, cm)
-	if !ok {
+	is, ok := snapshot.From(cm)
+	if !ok || !is.Verified(w.ring) {
 		w.t.Errorf("seed %d: %s is deleted, and is no snapshot of ours", w.seed, cm.Name)
 		return
 	}
-	if source := w.maps[of.Name]; source != nil && checksum.ContentOfConfigMap(source).SameEntries(content) {
+	if source := w.maps[is.Of.Name]; source != nil && checksum.ContentOfConfigMap(source).SameEntries(is.Content) {
 		w.raced++ // an edit came between the last look and this; check sees whether it is made again
 		return
 	}

@@ -32,7 +32,7 @@ type Change struct {
 	// Done of Of its users carry what is true, and have rolled out.
 	Done int `json:"done"`
 	Of   int `json:"of"`
-	// Users are those that are not done.
+	// Workloads are those that are not done.
 	Workloads []Progress `json:"users"`
 	// Next is what to do.
 	Next string `json:"next,omitempty"`

@@ -11,20 +11,20 @@ import (
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
-// Users tells who uses one source.
+// Uses tells who uses one source.
 type Uses struct {
 	Namespace string `json:"namespace"`
 	// Source is kind/name.
 	Source checksum.Source `json:"source"`
 	// Exists is "true", "false", or "unknown" where the user may not look.
 	Exists string `json:"exists"`
-	// Users are the workloads, sorted by name and kind.
+	// Workloads are those that use it, sorted by name and kind.
 	Workloads []WorkloadUse `json:"users"`
 	// Restarts counts those that an edit restarts.
 	Restarts int `json:"restarts"`
 }
 
-// User is one workload that uses a source.
+// WorkloadUse is one workload that uses a source.
 type WorkloadUse struct {
 	// Workload is kind/name.
 	Workload string `json:"workload"`
@@ -66,7 +66,7 @@ const (
 	MayRestart Restart = "unknown"
 )
 
-// UsersOf finds the users of a source among the workloads of its namespace.
+// UsesOf finds who uses a source among the workloads of its namespace.
 func UsesOf(settings *seen.Settings, namespace seen.Namespace, source *seen.Source, workloads []*seen.Workload) Uses {
 	answered := Uses{Namespace: source.Namespace, Source: source.Source, Exists: exists(source), Workloads: []WorkloadUse{}}
 	for _, w := range workloads {
@@ -289,7 +289,7 @@ func NotServedWords(settings *seen.Settings, namespace seen.Namespace, w *seen.W
 
 func quoted(text string) string { return `"` + text + `"` }
 
-// SortUsers sorts users: those that restart first, then by name.
+// SortWorkloads sorts workloads: those that restart first, then by name.
 func SortWorkloads(all []WorkloadUse) {
 	rank := []Restart{Restarts, LaterRuns, MayRestart, NoRestart}
 	slices.SortStableFunc(all, func(a, b WorkloadUse) int {

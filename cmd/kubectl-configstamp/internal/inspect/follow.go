@@ -66,7 +66,7 @@ func (c *Cluster) readAgain(ctx context.Context, was *seen.Fleet, which Which) (
 			return c.One(ctx, was.Settings, w)
 		}
 		gone := *was
-		gone.Workloads, gone.Outcomes, gone.Lost = nil, map[workload.Ref]seen.Outcome{}, ""
+		gone.Workloads, gone.Outcomes, gone.Lost = nil, nil, ""
 		return &gone, nil
 	}
 	f, err := c.Unasked(ctx, was.Settings, which)
@@ -74,8 +74,7 @@ func (c *Cluster) readAgain(ctx context.Context, was *seen.Fleet, which Which) (
 		return nil, err
 	}
 	f.Outcomes = map[workload.Ref]seen.Outcome{}
-	asks := servedOf(f)
-	asks = slices.DeleteFunc(asks, func(w *seen.Workload) bool {
+	asks := slices.DeleteFunc(servedOf(f), func(w *seen.Workload) bool {
 		outcome, known := was.Outcomes[w.Ref]
 		if known = known && asBefore(was, f, w); known {
 			f.Outcomes[w.Ref] = outcome

@@ -47,7 +47,7 @@ func (o *Orders) Restore(ctx context.Context, f *seen.Fleet, now, snapshot *core
 	return did
 }
 
-// users says who rolls out if it has other content than a source gets.
+// whoRolls says who rolls out if it has other content than a source gets.
 func whoRolls(f *seen.Fleet) string {
 	switch names := len(f.Workloads); {
 	case names == 0:
