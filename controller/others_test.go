@@ -35,6 +35,7 @@ type site struct {
 	*several
 	name       string
 	keys       *checksum.Ring
+	away       bool // its webhook is not called
 	controller *Controller
 	events     *events.FakeRecorder
 }
@@ -135,6 +136,9 @@ func (all *several) admitted(ref workload.Ref, account, manager string, template
 	held, _ := object.Records()
 	sent := held
 	call := func(s *site) (changed bool) {
+		if s.away {
+			return false
+		}
 		decision := s.decide(object.Annotations, ref, account, manager, templateChanged, held, sent)
 		for _, finding := range decision.Findings {
 			if !slices.Contains(warnings, finding.Warning()) {
@@ -287,6 +291,23 @@ func TestOthers_WhatAnInstallationLeftIsRecordedAnewOnce(t *testing.T) {
 	}
 	if said := moved.said(); count(said, checksum.LostRecord.Event()) != 2 || !strings.Contains(said[0], "configstamp.dev/installation") {
 		t.Errorf("said %q", said)
+	}
+}
+
+// A lost key comes with a webhook that starts: where it was not called nothing was recorded, and the
+// workload waits for no hour.
+func TestOthers_AWebhookThatIsAwayIsAskedAgainSoon(t *testing.T) {
+	all := newSeveral(t, "old")
+	all.write("c", map[string]string{"k": "1"})
+	ref := all.deploy("web", "c")
+	all.looks(1, time.Minute)
+	all.install("new").away = true
+	all.sites = all.sites[1:]
+	all.looks(3, time.Second)
+	all.sites[0].away = false
+	all.looks(2, time.Second)
+	if all.writes != 2 || all.keptBy(ref) != "new" {
+		t.Errorf("%d writes, kept by %q", all.writes, all.keptBy(ref))
 	}
 }
 

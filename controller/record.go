@@ -42,7 +42,7 @@ func (c *Controller) record(ctx context.Context, ref workload.Ref, s *Workload, 
 		c.metrics.readmitted(recording, resultOf(err))
 		return 0, fmt.Errorf("recording checksums: %w", err)
 	}
-	c.renewed(ref, review)
+	c.renewed(ref, review, answer)
 	c.index.Renew(ref, answer.workload)
 	left, err := c.review(ctx, ref, answer.workload)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Controller) tryRecording(ctx context.Context, ref workload.Ref, s *Work
 	}
 	left, err := c.review(ctx, ref, try.workload)
 	if err == nil && left.Records() {
-		c.renewed(ref, review) // others who were asked after us took it back
+		c.renewed(ref, review, try) // others who were asked after us took it back
 		return c.untrue(ref, s, recording, try)
 	}
 	return 0, err
@@ -93,9 +93,12 @@ func (c *Controller) tryRecording(ctx context.Context, ref workload.Ref, s *Work
 // not hold: lost keys are rare, and two installations in one Namespace would write for ever.
 const renewEvery = time.Hour
 
-// renewed notes that a workload was recorded anew that had a record under such a key.
-func (c *Controller) renewed(ref workload.Ref, review review) {
-	if len(review.OtherKeys) > 0 {
+// renewed notes that our webhook has recorded a workload anew that had a record under such a key,
+// by what it says: whether others took that back or not. One that was not called is asked again.
+func (c *Controller) renewed(ref workload.Ref, review review, answer answer) {
+	if len(review.OtherKeys) > 0 && slices.ContainsFunc(review.Lost, func(source checksum.Source) bool {
+		return slices.Contains(answer.warnings, checksum.Finding{Reason: checksum.LostRecord, Source: source}.Warning())
+	}) {
 		c.notes.of(ref).renewed = c.options.Clock.Now()
 	}
 }
