@@ -48,8 +48,9 @@ type Row struct {
 	// AdmissionReasons.
 	In    Metrics
 	Label string
-	// Sentence is what people read. In an admission warning a word in braces is
-	// replaced by what a Finding holds.
+	// Sentence is what an admission warning says, where a word in braces is replaced by what a
+	// Finding holds, and what the pages say of the event. What an event itself says stands where
+	// the controller tells it (package controller, tellHeld and say).
 	Sentence string
 }
 

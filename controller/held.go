@@ -27,7 +27,7 @@ func (c *Controller) tellHeld(ctx context.Context, ref workload.Ref, s *Workload
 		c.notes.of(ref).hold(now.Add(-c.options.Settle), r.Untrue, s.Records)
 	}
 	switch v.Why {
-	case checksum.UnreadableSetting:
+	case checksum.NoReason, checksum.UnreadableSetting:
 	case checksum.MissingSource, checksum.MissingKey:
 		c.sayOnce(ref, s, r.Missing[0].Reason, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
 			append(slices.Clone(r.Untrue), r.Missing[0].Source)...)
@@ -57,12 +57,14 @@ func (c *Controller) tellHeld(ctx context.Context, ref workload.Ref, s *Workload
 			return sooner(v.Wait, longTurn-waited)
 		}
 		c.sayOnce(ref, s, checksum.Turn, later(r), r.Untrue...)
-	default: // a setting
+	case checksum.Paused, checksum.OutsideWindow, checksum.TooSoon:
 		// While it rolls, the end of an interval moves on: that is not news.
 		why := changed(r.Untrue) + ", and this workload rolls out later: "
 		if text := why + c.because(&r.policy, v.Hold); c.told.news(ref, v.Why, words{why + v.Why.String(), text}) {
 			c.say(ref, s, v.Why, text, r.Untrue...)
 		}
+	default:
+		c.sayOnce(ref, s, v.Why, changed(r.Untrue)+", and this workload rolls out later: "+checksum.Finding{Reason: v.Why}.String(), r.Untrue...)
 	}
 	return v.Wait
 }

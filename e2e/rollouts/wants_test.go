@@ -199,15 +199,21 @@ const slack = 700 * time.Millisecond
 // that it did so once, and in growing steps, and that people were told.
 func (f *fleet) wantRolledOut() {
 	f.t.Helper()
+	f.wantAllRoll()
+	f.wantServing()
+	f.wantSteps()
+	f.wantSaid(source, "ChangeRolledOut", "")
+}
+
+// wantAllRoll waits until the last edit has reached every workload.
+func (f *fleet) wantAllRoll() {
+	f.t.Helper()
 	f.space.EventuallyIn(patience, "waiting for every workload to roll", func() error {
 		if times := f.seen().Rolls(f.since, soak).Times(); len(times) < len(f.names) {
 			return fmt.Errorf("%d of %d have", len(times), len(f.names))
 		}
 		return nil
 	})
-	f.wantServing()
-	f.wantSteps()
-	f.wantSaid(source, "ChangeRolledOut", "")
 }
 
 // wantSteps checks that the rollouts since the last edit came in growing steps,

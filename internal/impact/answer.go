@@ -49,7 +49,7 @@ type Stay struct {
 	Before bool
 }
 
-// Answer foresees what comes of the edits. It costs about 10 µs for each user of them.
+// Answer foresees what comes of the edits. It costs about 10 µs for each workload that uses them.
 func (q *Question) Answer() Answer {
 	concerned, stays := q.concerned()
 	declined := slices.DeleteFunc(slices.Clone(stays), func(s Stay) bool { return s.Why != checksum.DeclinedKept })

@@ -36,7 +36,7 @@ func (a *app) finding(why checksum.Reason) checksum.Finding {
 }
 
 // concerned are the workloads whose content changes, so that they would roll, and why the
-// other users of what is edited would not.
+// others that use what is edited would not.
 func (q *Question) concerned() (all []*app, stays []Stay) {
 	for i := range q.Workloads {
 		w := &q.Workloads[i]
