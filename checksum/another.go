@@ -9,8 +9,7 @@ import (
 // Two installations may serve one Namespace that names neither. Each other's values look to them
 // as if their key was lost, and whose webhook is called last has its way.
 
-// IsOwn reports whether a user is a service account of the installation in a namespace; where
-// that is not known ("") nobody is.
+// IsOwn reports whether a user is a service account in an installation's namespace; in "" nobody is.
 func IsOwn(user, installation string) bool {
 	return installation != "" && strings.HasPrefix(user, "system:serviceaccount:"+installation+":")
 }

@@ -48,9 +48,8 @@ type Row struct {
 	// AdmissionReasons.
 	In    Metrics
 	Label string
-	// Sentence is what an admission warning says, where a word in braces is replaced by what a
-	// Finding holds, and what the pages say of the event. What an event itself says stands where
-	// the controller tells it (package controller, tellHeld and say).
+	// Sentence is what an admission warning says (words in braces are of a Finding), and what the
+	// pages say of the event. What an event itself says stands in package controller: tellHeld, say.
 	Sentence string
 }
 

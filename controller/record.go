@@ -93,8 +93,7 @@ func (c *Controller) tryRecording(ctx context.Context, ref workload.Ref, s *Work
 // not hold: lost keys are rare, and two installations in one Namespace would write for ever.
 const renewEvery = time.Hour
 
-// renewed notes that our webhook has recorded a workload anew that had a record under such a key,
-// by what it says: whether others took that back or not. One that was not called is asked again.
+// renewed notes that our webhook says that it has recorded a workload anew over such a key.
 func (c *Controller) renewed(ref workload.Ref, review review, answer answer) {
 	if len(review.OtherKeys) > 0 && slices.ContainsFunc(review.Lost, func(source checksum.Source) bool {
 		return slices.Contains(answer.warnings, checksum.Finding{Reason: checksum.LostRecord, Source: source}.Warning())

@@ -131,7 +131,7 @@ func (i *installed) begin() {
 	}
 	i.still[1].Label("enabled")
 	for _, s := range i.still {
-		i.waitRecords(s)
+		i.waitRecords(s, workloads...)
 		for _, workload := range workloads {
 			s.Kubectl("rollout", "status", workload, "--timeout=5m")
 		}
@@ -141,8 +141,8 @@ func (i *installed) begin() {
 	}
 }
 
-// waitRecords waits until every record is true under the newest key.
-func (i *installed) waitRecords(s *harness.Space) {
+// waitRecords waits until every record of some workloads is true under the newest key.
+func (i *installed) waitRecords(s *harness.Space, workloads ...string) {
 	i.t.Helper()
 	for _, workload := range workloads {
 		for _, source := range []string{"configmap/settings", "secret/password"} {
@@ -173,11 +173,14 @@ func (i *installed) during(step string, do func(), notes ...note) {
 			s.Patch(workload, fmt.Sprintf(`{"metadata":{"labels":{"example.com/touched":"%d"}}}`, i.edits))
 		}
 		if slices.Contains(notes, recorded) {
-			i.waitRecords(s)
+			i.waitRecords(s, workloads...)
 		}
 		if slices.Contains(notes, alone) {
 			s.Edit("configmap/settings", "MESSAGE", "nobody is told")
 		}
+	}
+	if slices.Contains(notes, recorded) { // an edit before that is not known to be one
+		i.waitRecords(i.edited, "deployment/app")
 	}
 	if slices.Contains(notes, alone) {
 		i.edited.Quiet()

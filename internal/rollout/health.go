@@ -155,10 +155,8 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 	switch {
 	case !rolledOut && !stands || !up:
 		state.well = time.Time{}
-	case state.well.IsZero() || !started.Equal(state.started): // it is, or a container has restarted
-		state.well = now
-	case status.Current.After(state.well) && !status.Current.After(now): // it has rolled once more meanwhile
-		state.well = now
+	case state.well.IsZero(), !started.Equal(state.started), status.Current.After(state.well) && !status.Current.After(now):
+		state.well = now // it is, or a container has restarted, or it has rolled once more meanwhile
 	}
 	state.started = started
 	if !stands && !state.well.IsZero() && now.Sub(state.well) >= soak {
