@@ -14,9 +14,8 @@ func IsOwn(user, installation string) bool {
 	return installation != "" && strings.HasPrefix(user, "system:serviceaccount:"+installation+":")
 }
 
-// answeredByAnother reports whether another installation's webhook has answered a rolling
-// re-admission before us: it brings other stamps than are on record, and these are under a
-// key that we do not hold. To take that back would lose what has changed.
+// answeredByAnother reports whether a rolling re-admission brings other stamps than are on record,
+// under a key that we do not hold. To take another webhook's answer back would lose what has changed.
 func (a *Admission) answeredByAnother(ring *Ring) bool {
 	return !a.Own && !maps.Equal(a.Sent.Stamps, a.Held.Stamps) && slices.ContainsFunc(a.Selections, func(s Selection) bool {
 		value, _ := a.Held.Of(s.Source)

@@ -44,8 +44,7 @@ func (r *Review) changes(held, stamped Records) func(*Selection) bool {
 	}
 }
 
-// ByOwnAccount reports whether it is certain that a re-admission is asked for by the
-// installation's own account.
+// ByOwnAccount reports whether a re-admission is asked for by our own account, for certain.
 func (a *Admission) ByOwnAccount() bool { return a.Asker != Anyone && a.Own }
 
 // RollsByOwnAccount reports whether our controller asks for a roll, for certain.

@@ -11,12 +11,10 @@ import (
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
-// findingsEvery is how often Namespaces and sources are gone through: no admission of ours
-// tells who writes them what cannot be read there.
+// findingsEvery is how often Namespaces and sources are gone through, whose admissions we do not see.
 const findingsEvery = 5 * time.Second
 
-// remarks are texts about a Namespace (its name) or a source (rollout.SourceRef), one for
-// each event. Losing those that were told (a new leader) costs events that are repeated.
+// remarks are texts about a Namespace (its name) or a source (rollout.SourceRef), one for each event.
 type remarks map[remark]string
 
 type remark struct {

@@ -89,8 +89,7 @@ func (c *Controller) tryRecording(ctx context.Context, ref workload.Ref, s *Work
 	return 0, err
 }
 
-// renewEvery is how often a workload is recorded anew that has a record under a key which we do
-// not hold: lost keys are rare, and two installations in one Namespace would write for ever.
+// renewEvery is how often a record is written anew whose key we lack: two installations would for ever.
 const renewEvery = time.Hour
 
 // renewed notes that our webhook says that it has recorded a workload anew over such a key.

@@ -59,8 +59,7 @@ func (p *plugin) graphCommand() *cobra.Command {
 	return command
 }
 
-// dot writes a text for Graphviz. A source is round. A thick line leads to a workload from what it
-// is not done because of; a dotted line restarts nothing.
+// dot writes a text for Graphviz. A source is round; see line.
 func dot(to io.Writer, edges []answer.Edge) {
 	quoted := func(text string) string {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(text) + `"`
@@ -109,8 +108,7 @@ func draw(edges []answer.Edge, box func(id, name string, source bool), arrow fun
 	}
 }
 
-// line is how a use is drawn: one that restarts nothing, one that is why its workload is not
-// done, or any other.
+// line is how a use is drawn: one that restarts nothing, one that is the reason, or any other.
 func line(e *answer.Edge, uncounted, because, other string) string {
 	switch {
 	case !e.Counts:

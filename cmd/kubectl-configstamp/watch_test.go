@@ -47,10 +47,14 @@ func TestWatch_TheAPIServerIsLostAndComesBack(t *testing.T) {
 	errOut.wait(ctx, t)
 }
 
-// Only about what has changed is the webhook asked again.
+// Only about what has changed is the webhook asked again, and once about a namespace without the label.
 func TestWatch_AsksAboutWhatChanged(t *testing.T) {
 	t.Parallel()
 	server := incident(t)
+	shop := server.Get(t, "/api/v1/namespaces/shop")
+	shop.SetLabels(nil)
+	server.Everywhere = true
+	server.Put(shop)
 	ctx, out, errOut := watching(t, server)
 	paused := server.Get(t, "/apis/apps/v1/namespaces/shop/deployments/paused").DeepCopy()
 	paused.SetAnnotations(map[string]string{"configstamp.dev/pause": "2026-11-22T05:00:00Z"})

@@ -98,8 +98,7 @@ func (p *Plan) byChange(r *record, f *Facts, began time.Time) bool {
 	return f.Status.Recreates || slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return alive(&pod) && !pod.Carries(f.Records.Stamps) })
 }
 
-// ending is when the last of the pods with other stamps was told to end, zero when none
-// was: where all end before one is made, the rollout began then.
+// ending is when the last of the pods with other stamps was told to end, zero when none was.
 func ending(pods []workload.Pod, stamps map[string]string) (last time.Time) {
 	for i := range pods {
 		if pod := &pods[i]; pod.Deleting && !pod.Carries(stamps) && pod.Ending.After(last) {

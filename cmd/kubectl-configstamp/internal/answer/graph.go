@@ -17,8 +17,7 @@ type Edge struct {
 	// Workload is kind/name, State where it stands.
 	Workload string
 	State    State
-	// Counts tells that a change of the source concerns the workload, Because that the source
-	// is why it is in its state.
+	// Counts tells that a change of the source concerns the workload, Because that it is why it is so.
 	Counts, Because bool
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,20 +62,27 @@ func (c *Cluster) Ask(ctx context.Context, workloads []*seen.Workload, answered 
 	return outcomes
 }
 
-// AskNamespaces asks the webhook of each namespace in which a workload is opted in by no
-// label whether it serves such a workload all the same, as the flag --namespaces says. It
-// notes the answer in namespaces. One question is enough for a namespace.
+// AskNamespaces asks the webhook, once for each namespace, whether it serves workloads there that no
+// label opts in, as the flag --namespaces says, and notes the answer in namespaces.
 func (c *Cluster) AskNamespaces(ctx context.Context, settings *seen.Settings, namespaces map[string]seen.Namespace, workloads []*seen.Workload) {
-	var examples []*seen.Workload
-	asked := map[string]bool{}
+	examples, said := map[string]*seen.Workload{}, map[string]seen.Outcome{}
 	for _, w := range workloads {
-		if !asked[w.Namespace] && !w.Kind.CreateOnly && settings.Hinges(w, namespaces[w.Namespace]) {
-			asked[w.Namespace] = true
-			examples = append(examples, w)
+		if w.Kind.CreateOnly || !settings.Hinges(w, namespaces[w.Namespace]) {
+			continue
+		}
+		if answer, known := c.said.Load(w.Namespace); known {
+			said[w.Namespace] = answer.(seen.Outcome) //nolint:forcetypeassert // nothing else is stored
+		} else if examples[w.Namespace] == nil {
+			examples[w.Namespace] = w
 		}
 	}
-	for ref, outcome := range c.Ask(ctx, examples, nil) {
-		n := namespaces[ref.Namespace]
+	for ref, outcome := range c.Ask(ctx, slices.Collect(maps.Values(examples)), nil) {
+		if said[ref.Namespace] = outcome; outcome.Code != seen.Unknown || outcome.Cause != seen.OtherCause {
+			c.said.Store(ref.Namespace, outcome)
+		}
+	}
+	for name, outcome := range said {
+		n := namespaces[name]
 		switch outcome.Code {
 		case seen.OptedOut, seen.Declined:
 		case seen.Unknown:
@@ -81,7 +90,7 @@ func (c *Cluster) AskNamespaces(ctx context.Context, settings *seen.Settings, na
 		default:
 			n.Listed = true
 		}
-		namespaces[ref.Namespace] = n
+		namespaces[name] = n
 	}
 }
 

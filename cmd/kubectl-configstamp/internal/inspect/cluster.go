@@ -38,6 +38,8 @@ type Cluster struct {
 	installation string
 	date         *atomic.Int64 // of the newest answer, in seconds since 1970
 
+	said sync.Map // by namespace, what AskNamespaces was answered
+
 	mu   sync.Mutex
 	gaps map[seen.Gap]bool
 }

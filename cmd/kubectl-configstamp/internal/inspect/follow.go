@@ -18,10 +18,9 @@ import (
 // followEvery is how often a fleet that is followed is read anew.
 const followEvery = 2 * time.Second
 
-// Follow keeps a fleet up to date until ctx ends. It reads all anew every two seconds, and asks
-// the webhook again only about workloads that are not what they were, or whose sources are not.
-// changed is called after each read that brought something new; it must not keep the fleet.
-// While the API server does not answer, Fleet.Lost says so.
+// Follow reads a fleet anew every two seconds until ctx ends, and asks the webhook again only about
+// what has changed. changed is called after each read that brought something new, or that failed
+// (Fleet.Lost); it must not keep the fleet.
 func (c *Cluster) Follow(ctx context.Context, fleet *seen.Fleet, which Which, changed func(*seen.Fleet)) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
@@ -54,8 +53,7 @@ func lostWords(err error) string {
 	return "what changed cannot be read: " + apiText(err)
 }
 
-// readAgain reads a fleet anew, and takes from the one before what the webhook has answered of
-// workloads that are what they were.
+// readAgain reads a fleet anew, and keeps what was answered of workloads that are what they were.
 func (c *Cluster) readAgain(ctx context.Context, was *seen.Fleet, which Which) (*seen.Fleet, error) {
 	if which.Only.Kind != nil {
 		w, err := c.Workload(ctx, was.Settings, which.Only)
