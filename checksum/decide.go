@@ -38,9 +38,12 @@ func AskerOf(fieldManager string) Asker {
 // Admission is one request, reduced to what the rules look at.
 type Admission struct {
 	Namespace string
-	// Create: there is no stored object, and Held is empty.
+	// Create: there is no stored object, and Held is empty but Again.
 	Create bool
-	Asker  Asker
+	// Again tells that a creation brings back the template of a revision that nobody controls,
+	// of which Held is what is on record. AgainUnknown: that could not be found out in time.
+	Again, AgainUnknown bool
+	Asker               Asker
 	// Own tells that our own account asks, for certain: see IsOwn.
 	Own bool
 	// TemplateChanged tells that the requester changed the pod template, our
@@ -145,6 +148,9 @@ func Decide(ring *Ring, a Admission) Decision {
 	if a.Policy.PinFault != nil {
 		decision.Findings = append(decision.Findings, Finding{Reason: PinUnreadable, Text: a.Policy.PinFault.Error()})
 	}
+	if a.AgainUnknown {
+		decision.Findings = append(decision.Findings, Finding{Reason: AgainUnknown})
+	}
 	if why := a.foreign(decision.Records); why != NoReason {
 		decision.Findings = append(decision.Findings, Finding{Reason: why})
 	}
@@ -155,6 +161,11 @@ func decide(ring *Ring, a *Admission) Decision {
 	switch {
 	case a.undoes(): // first: an undo of our own roll changes annotations alone
 		return undo(ring, a)
+	case a.Again: // its pods would be replaced if another stamp were written
+		if !a.Fresh {
+			return Decision{Records: a.Held, Outcome: Kept, Findings: []Finding{{Reason: NotProvenFresh}}}
+		}
+		return record(ring, a, ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content))
 	case a.Create || a.TemplateChanged:
 		return stampAll(ring, a)
 	case a.Asker == Anyone:

@@ -48,7 +48,7 @@ func TestEveryReasonOfAnAdmissionHasOneOutcome(t *testing.T) {
 		"declined":     {"panic", "owned", "not-served"},
 	}
 	beside := []string{"invalid-name", "foreign-stamps", "unreferenced-name",
-		"pin-unreadable", "not-pinned", "undo-unknown", "undo-lost", "undo-mixed", "not-undone", "declined-kept", "declined-cleared"}
+		"pin-unreadable", "not-pinned", "undo-unknown", "undo-lost", "undo-mixed", "not-undone", "declined-kept", "declined-cleared", "again-unknown", "not-watched", "config-maybe-stale"}
 	for i, row := range checksum.Reasons() {
 		reason := checksum.NoReason + 1 + checksum.Reason(i)
 		outcome := checksum.OutcomeOf(reason)

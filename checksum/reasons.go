@@ -27,6 +27,8 @@ const (
 	NotUndone
 	DeclinedKept
 	DeclinedCleared
+	AgainUnknown
+	NotWatched
 
 	// What an admission comes to. TooLarge and NotProvenFresh are outcomes too.
 	Stamped
@@ -87,6 +89,7 @@ const (
 	SnapshotsUnverified
 	// of sources,
 	NotASnapshot
+	MadeAnew
 	ResumeAhead
 	ChangeHalted
 	ChangeResumed
@@ -142,6 +145,12 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	DeclinedCleared: {"declined-cleared", Normal, "DeclinedCleared", AdmissionReasons, "",
 		"{source}: its present content, which an undo declined, is taken now: the template changed, and may need it"},
 
+	AgainUnknown: {"again-unknown", Silent, "", AdmissionReasons, "",
+		"it could not be found out in time whether pods of this template run already, as after a deletion with --cascade=orphan: it is stamped with present content, and such pods may be replaced"},
+
+	NotWatched: {"not-watched", Silent, "", AdmissionReasons, "",
+		"{source} has the type helm.sh/release.v1, which is Helm's own: it is not stamped, and its edits restart nothing; give it another type"},
+
 	Stamped: {"stamped", Silent, "", AdmissionOutcomes, "stamped", "every reference was stamped with its present checksum"},
 	UndoTaken: {"undo", Normal, "UndoTaken", AdmissionReasons | AdmissionOutcomes, "undone",
 		"{source} is back at its content{of when}; its present content is declined until it changes again, or until kubectl configstamp accept"},
@@ -184,8 +193,9 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	RolloutFailed: {"rollout-failed", Warning, "RolloutFailed", RolloutResults, "failed", "the workload did not become healthy; the event says why"},
 	CannotTell:    {"unreported", Silent, "", RolloutResults, "unreported", "the status of the workload does not tell whether its rollout is healthy"},
 
-	ConfigChanged:           {"config-changed", Normal, "ConfigChanged", 0, "", "content changed, and the workload rolls; or it was stamped, and the event says why no pod restarts"},
-	ConfigMaybeStale:        {"config-maybe-stale", Warning, "ConfigMaybeStale", 0, "", "it was recorded, but its pods may have started before the last edit; if in doubt, restart them: kubectl rollout restart"},
+	ConfigChanged: {"config-changed", Normal, "ConfigChanged", 0, "", "content changed, and the workload rolls; or it was stamped, and the event says why no pod restarts"},
+	ConfigMaybeStale: {"config-maybe-stale", Warning, "ConfigMaybeStale", AdmissionReasons, "",
+		"{source} was recorded as it is, but pods may have started before its last edit; if in doubt, restart them: kubectl rollout restart"},
 	PodsRunWithdrawnContent: {"pods-run-withdrawn-content", Warning, "PodsRunWithdrawnContent", 0, "", "an edit was taken back, and some pods started in between; the event names them"},
 	PodsUnseen:              {"pods-unseen", Warning, "PodsUnseen", 0, "", "the pods of the workload cannot be listed; only its status tells whether it is healthy"},
 	RecordingBlocked:        {"recording-blocked", Warning, "RecordingBlocked", Waiting, "blocked", "nothing is recorded, because configstamp's patch would let another webhook change the workload as well"},
@@ -202,6 +212,8 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 
 	NotASnapshot: {"not-a-snapshot", Warning, "SnapshotLabelMisplaced", 0, "",
 		"it has the label of a snapshot, but its name or its annotation configstamp.dev/of does not fit; it is an ordinary ConfigMap, and the label should go"},
+	MadeAnew: {"made-anew", Warning, "ImmutableMadeAnew", 0, "",
+		"it was immutable, and was deleted and made again with other content: a node on which a pod uses it never reads it again, so new pods there start with the old content; give the new one another name, or scale what uses it to zero first"},
 	ResumeAhead: {"resume-ahead", Warning, "PolicyUnreadable", 0, "",
 		"configstamp.dev/resume: {value}: this time was more than a minute in the future when it was written, so it releases nothing; write the present time, as $(date -u +%FT%TZ) gives it"},
 	ChangeHalted:       {"change-halted", Warning, "ChangeHalted", 0, "", "a workload has failed with the change, or an undo of it declined the content; the event names it, and says why and how to go on"},

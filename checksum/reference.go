@@ -47,10 +47,12 @@ type Reference struct {
 // Place is where in a pod template a reference stands. Fields that do not apply
 // are empty.
 type Place struct {
-	// Container is the name of the one that reads the source.
+	// Container is the name of the one that reads the source; Knative's may have none.
 	Container string
-	// Env is an environment variable's name. A container that neither it nor a
-	// mount goes with has the source in envFrom.
+	// PullSecret tells that it is one of imagePullSecrets.
+	PullSecret bool
+	// Env is an environment variable's name. What is neither that, nor a volume, nor a
+	// PullSecret, is in envFrom.
 	Env string
 	// Volume is a volume's name; Mount is where the container mounts it.
 	Volume, Mount string
@@ -70,11 +72,10 @@ func (p Place) String() string {
 		parts = append(parts, "env "+p.Env)
 	case p.Mount != "":
 		parts = append(parts, "mount "+p.Mount)
-	case p.Container != "":
+	case p.PullSecret:
+		parts = append(parts, "imagePullSecrets")
+	case p.Volume == "":
 		parts = append(parts, "envFrom")
-	}
-	if len(parts) == 0 {
-		return "imagePullSecrets"
 	}
 	return strings.Join(parts, ", ")
 }
@@ -104,7 +105,7 @@ func References(spec *corev1.PodSpec) []Reference {
 		f.volume(&spec.Volumes[i])
 	}
 	for _, ref := range spec.ImagePullSecrets {
-		f.node(ref.Name, Place{})
+		f.node(ref.Name, Place{PullSecret: true})
 	}
 	return f.found
 }

@@ -82,6 +82,7 @@ containers:
 - name: web
   env: [{name: MESSAGE, valueFrom: {secretKeyRef: {name: b, key: k}}}]
   volumeMounts: [{name: files, mountPath: /etc/files}]
+- {name: "", envFrom: [{secretRef: {name: g}}]}
 volumes:
 - {name: files, configMap: {name: c}}
 - {name: spare, secret: {secretName: d}}
@@ -98,6 +99,7 @@ imagePullSecrets: [{name: f}]
 		"secret/d":    "volume spare",
 		"secret/e":    "volume disk",
 		"secret/f":    "imagePullSecrets",
+		"secret/g":    "envFrom", // Knative's containers need no name
 	}
 	got := map[string]string{}
 	for _, r := range checksum.References(&spec) {

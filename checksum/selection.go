@@ -195,6 +195,9 @@ func (s Selection) of(content *Content) Selection {
 		// A copy of a Pod names snapshots, which are no sources: it is no reference.
 		return Selection{Source: s.Source, HoldOnly: true}
 	}
+	if content != nil && content.Unwatched {
+		return Selection{Source: s.Source, HoldOnly: true}
+	}
 	if s.HoldOnly || content == nil || (content.Policy == nil && !s.ifMarked) {
 		return s
 	}

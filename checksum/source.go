@@ -69,6 +69,10 @@ func ParseSource(text string) (Source, error) {
 // server accepts some references to names that no object can have.
 func (s Source) Nameable() bool { return len(validation.IsDNS1123Subdomain(s.Name)) == 0 }
 
+// HelmReleaseType is the type of the Secrets in which Helm keeps its releases. They are many, big and
+// no configuration, so nobody watches them.
+const HelmReleaseType = "helm.sh/release.v1"
+
 // comesByItself reports whether the platform makes the source in each namespace, a moment
 // after the namespace, and again when somebody deletes it: the root certificate of the
 // cluster, and that of OpenShift's services. That it is not there says nothing of it.
@@ -104,8 +108,11 @@ type Entry struct {
 type Content struct {
 	Entries []Entry
 	// Policy is what the source's own annotations say.
-	Policy  *SourcePolicy
-	digests digestCache
+	Policy *SourcePolicy
+	// Unwatched tells that the source is there and is none that counts, nor is missing: a Secret
+	// of HelmReleaseType. What it holds is not known.
+	Unwatched bool
+	digests   digestCache
 }
 
 // Contents is what some sources of one namespace hold: nil for those that do not exist.
@@ -194,7 +201,7 @@ func (c *Content) SameEntries(other *Content) bool {
 	if c == nil || other == nil {
 		return c == other
 	}
-	return slices.EqualFunc(c.Entries, other.Entries, func(a, b Entry) bool {
+	return c.Unwatched == other.Unwatched && slices.EqualFunc(c.Entries, other.Entries, func(a, b Entry) bool {
 		return a.Name == b.Name && a.Binary == b.Binary && bytes.Equal(a.Sum[:], b.Sum[:])
 	})
 }

@@ -58,6 +58,9 @@ func (w *stamping) stamp(s Selection) {
 	a, stamps, key := w.a, w.decision.Records.Stamps, StampKey(s.Source)
 	held, recorded := a.Held.Of(s.Source)
 	content := a.Content(s.Source)
+	if content != nil && content.Unwatched && !s.HoldOnly {
+		w.decision.Findings = append(w.decision.Findings, Finding{Reason: NotWatched, Source: s.Source})
+	}
 	s = s.of(content)
 	w.decision.Findings = append(w.decision.Findings, s.faults(content)...)
 	j := w.ring.judge(a.Namespace, &s, &a.Held, w.declined, content)

@@ -61,6 +61,12 @@ type Sources interface {
 	Namespaces(of checksum.Source) []string
 	// Findings calls yield with each source of which people should know something.
 	Findings(yield func(namespace string, source checksum.Source, found []checksum.Finding))
+	// Confirm asks the API server whether a source that memory lacks is there all the same,
+	// as a Secret that is not watched. Content says so from then on.
+	Confirm(ctx context.Context, namespace string, source checksum.Source) error
+	// MadeAnew reports whether a source has the name of one that was immutable and held
+	// something else, so that nodes may never read it.
+	MadeAnew(namespace string, source checksum.Source) bool
 	HasSynced() bool
 }
 

@@ -286,6 +286,10 @@ func (c *cluster) sourceUID(context.Context, rollout.SourceRef) (types.UID, erro
 
 func (c *cluster) Namespaces(checksum.Source) []string { return nil }
 
+func (*cluster) Confirm(context.Context, string, checksum.Source) error { return nil }
+
+func (*cluster) MadeAnew(string, checksum.Source) bool { return false }
+
 func (c *cluster) Findings(yield func(string, checksum.Source, []checksum.Finding)) {
 	for source, found := range c.findings {
 		yield("shop", source, found)

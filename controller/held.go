@@ -53,6 +53,9 @@ func (c *Controller) tellHeld(ctx context.Context, ref workload.Ref, s *Workload
 	case checksum.Turn:
 		c.told.over(ref, checksum.Turn, later(r))
 		c.told.over(ref, checksum.Halted, "")
+		if c.again(ref) { // it had its turn: what was refused then is told
+			return v.Wait
+		}
 		if waited := now.Sub(v.Since); waited < longTurn {
 			return sooner(v.Wait, longTurn-waited)
 		}

@@ -190,6 +190,11 @@ func TestWaits_ARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 	if got := testutil.ToFloat64(w.controller.metrics.readmissions.WithLabelValues(rolling, checksum.Refused.Label())); got < 5 {
 		t.Errorf("%v refusals counted", got)
 	}
+	for _, said := range w.said {
+		if said.reason == checksum.Turn.Event() {
+			t.Errorf("it had its turn, and is said to wait for it: %s", said.text)
+		}
+	}
 	w.apps[w.names[0]].refused = 0
 	w.pass(2 * time.Minute)
 	if got := w.controller.waits.Tally(); len(got) != 0 {

@@ -101,6 +101,18 @@ func (w *world) wantHeard(reason string, n int, words ...string) {
 
 func repeated(n, of int) []int { return slices.Repeat([]int{of}, n) }
 
+// Nobody knows what new pods of a source that was immutable have read.
+func TestTurns_NothingIsClaimedOfWhatWasMadeAnew(t *testing.T) {
+	for anew, claims := range map[bool]int{false: 1, true: 0} {
+		w, at := fleet(t, 3)
+		w.anew = anew
+		w.edit(at, w.newContent())
+		w.pass(10 * time.Minute)
+		w.wantRolls(1, 1, 1)
+		w.wantHeard("ChangeRolledOut", claims)
+	}
+}
+
 func TestTurns_AGoodChangeRollsInGrowingSteps(t *testing.T) {
 	w, at := fleet(t, 20)
 	w.edit(at, w.newContent())

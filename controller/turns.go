@@ -33,6 +33,9 @@ func (c *Controller) takeTurns(ctx context.Context) {
 			}
 			halts := false
 			for _, at := range one.Sources {
+				if why == checksum.ChangeRolledOut && c.sources.MadeAnew(at.Namespace, at.Source) {
+					continue // new pods may have the old content, which is told
+				}
 				text := text(one, at)
 				if why != checksum.ChangeHalted {
 					c.told.over(at, checksum.ChangeHalted, "")
@@ -66,6 +69,9 @@ func (c *Controller) takeTurns(ctx context.Context) {
 		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.By.People())
 	})
 	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News, _ rollout.SourceRef) string {
+		if n.Broken > 0 {
+			return fmt.Sprintf("the change has rolled out, to %d of %d workloads; the others had no pod available before, and have failed", n.Settled, n.Settled+n.Broken)
+		}
 		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
 	})
 }

@@ -122,6 +122,7 @@ type world struct {
 	leaders    int
 	flaky      bool // workloads and the API server fail by themselves
 	said       []said
+	anew       bool              // sources were immutable, and are made anew
 	unseen     error             // why nobody may list pods
 	poison     rollout.SourceRef // whose content makes us panic
 	panics     int               // how often the planner is yet to panic
@@ -554,6 +555,8 @@ func (w *world) nodeReady(_ context.Context, name string) (bool, error) {
 func (*world) sourceUID(context.Context, rollout.SourceRef) (types.UID, error) { return "", nil }
 func (*world) HasSynced() bool                                                 { return true }
 func (w *world) Each(func(string, checksum.Namespace))                         {}
+func (*world) Confirm(context.Context, string, checksum.Source) error          { return nil }
+func (w *world) MadeAnew(string, checksum.Source) bool                         { return w.anew }
 func (w *world) Findings(yield func(string, checksum.Source, []checksum.Finding)) {
 	for at, content := range w.contents {
 		if content != nil {

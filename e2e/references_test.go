@@ -37,6 +37,34 @@ func TestReferences_UnmountedVolumesAndTheNodesSecretsRestartNothing(t *testing.
 	s.WantRolls(before, rolls{"deployment/d": 1})
 }
 
+// A Secret of Helm's type is watched by nobody, whatever its name is: it is not stamped, and holds nothing.
+func TestReferences_ASecretOfHelmsTypeHoldsNothing(t *testing.T) {
+	t.Parallel()
+	for about, adopted := range map[string]bool{"created": false, "adopted": true} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			s := run.PlainSpace(t)
+			if !adopted {
+				s.Label("enabled")
+			}
+			s.Set("configmap/conf", "SETTING_A", "1")
+			s.KubectlInput("apiVersion: v1\nkind: Secret\nmetadata: {name: release}\ntype: helm.sh/release.v1\nstringData: {k: \"1\"}\n", "create", "-f", "-")
+			applied := s.Apply(deployment("d", "configmap/conf", "secret/release"))
+			if adopted {
+				s.Label("enabled")
+				wantBaselines(t, s, map[string][]string{"deployment/d": {"configmap/conf"}})
+			} else if !strings.Contains(applied.Stderr, "secret/release has the type helm.sh/release.v1") {
+				t.Errorf("warned %q", applied.Stderr)
+			}
+			before := s.Settled("deployment/d")
+			s.Patch("secret/release", `{"stringData":{"k":"2"}}`)
+			s.Set("configmap/conf", "SETTING_A", "2")
+			s.WantRolls(before, rolls{"deployment/d": 1})
+			wantStamps(t, s, "deployment/d", "configmap/conf")
+		})
+	}
+}
+
 func TestReferences_PlatformSourcesAreIgnored(t *testing.T) {
 	t.Parallel()
 	s := run.Space(t)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -42,6 +43,8 @@ type testCase struct {
 	Object, Change json.RawMessage
 	// Sources are what sources hold now, Before what they held.
 	Sources, Before map[string]map[string]string
+	// Edited is when all sources were last written; zero: nobody knows.
+	Edited time.Time
 	// Unproven: freshness cannot be proven in time.
 	Unproven bool
 	// Namespace are the annotations of the Namespace.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -50,6 +51,7 @@ type cluster struct {
 	unread   error
 	// unlabelled is the Namespace; behind tells that memory does not know of its label.
 	unlabelled, behind bool
+	edited             time.Time
 }
 
 // serve has a handler ask the cluster alone.
@@ -60,6 +62,10 @@ func (c *cluster) Cached(string, []checksum.Source) (checksum.Contents, error) {
 		return nil, c.unknown
 	}
 	return c.contents, nil
+}
+
+func (c *cluster) Written(string, checksum.Source) (written, created time.Time) {
+	return c.edited, time.Time{}
 }
 
 func (c *cluster) Fresh(context.Context, string, []checksum.Source, []checksum.Source) (checksum.Contents, error) {
@@ -152,6 +158,7 @@ func newHandler(c *cluster) *Handler {
 		People:     c,
 		Own:        c,
 		Keys:       &keyring{},
+		Revisions:  &revisions{},
 		Metrics:    NewMetrics(prometheus.NewRegistry()),
 	}
 }

@@ -27,6 +27,9 @@ type Sources interface {
 	// Cached answers from memory, which may lag behind the API server. It
 	// fails when memory cannot know, as before the caches are full.
 	Cached(namespace string, sources []checksum.Source) (checksum.Contents, error)
+	// Written is when a source's data was last written, and when the source was created;
+	// zero when that is not known.
+	Written(namespace string, source checksum.Source) (written, created time.Time)
 }
 
 // Checker proves what the sources of a namespace hold.
@@ -92,10 +95,10 @@ type Handler struct {
 	// bound beyond that of People and Keys. What our own account asks for is bounded by
 	// Own, and by the time that the API server waits for us.
 	Patience time.Duration
-	// Snapshots make and read those that pods are pinned to, and Revisions tell what an undo
-	// goes back to; nil: nothing is pinned.
-	Snapshots Snapshots
+	// Revisions tell what a creation or an undo brings back.
 	Revisions Revisions
+	// Snapshots make and read those that pods are pinned to; nil: nothing is pinned.
+	Snapshots Snapshots
 	// Announce hears of clients that fight with us over a workload, of undos, and of what
 	// could not be pinned; nil: nobody does.
 	Announce Announcer
@@ -208,6 +211,8 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: namespace.Settings},
 	).Translated(candidate.Foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
+	left := h.lookBehind(ctx, request, object)
+	defer left.end()
 	unreferenced := object.OnlyUnreferenced(candidate.Foreign)
 	warnings = append(warnings, said(unreferenced)...)
 	h.undo(ctx, request, object, old, &admission)
@@ -233,7 +238,9 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 			admission.Fresh = false
 		}
 	}
+	ring = h.bringBack(ctx, request, left, &admission, ring)
 	decision := checksum.Decide(ring, admission)
+	decision.Findings = append(decision.Findings, h.mayBeStale(request.Namespace, left.revision, decision.Records.Baseline)...)
 	h.makeSnapshots(ctx, request, &decision)
 	h.announcePins(request, old.UID, decision.Findings)
 	if decision.Outcome == checksum.Restored {

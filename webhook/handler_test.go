@@ -74,7 +74,7 @@ func TestCases(t *testing.T) {
 }
 
 func (c *testCase) handler(t testing.TB) *Handler {
-	sources := &cluster{contents: contents(t, c.Sources), settings: c.Namespace, unlabelled: c.Unlabelled, behind: c.Behind}
+	sources := &cluster{contents: contents(t, c.Sources), settings: c.Namespace, unlabelled: c.Unlabelled, behind: c.Behind, edited: c.Edited}
 	if c.Unread {
 		sources.unread = errUnproven
 	}
@@ -89,6 +89,7 @@ func (c *testCase) handler(t testing.TB) *Handler {
 		keys.unreachable = errUnproven
 	}
 	handler.Keys = keys
+	handler.Revisions = c.kept(t)
 	c.pinning(t, handler)
 	return handler
 }

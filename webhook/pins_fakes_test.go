@@ -90,8 +90,13 @@ func (s *store) MadeAt(_, name string) time.Time {
 // revisions are those of a workload, as the API server tells them.
 type revisions struct {
 	all     []*workload.Revision
+	pods    []string // the names of those that have pods
 	unknown error
 	asked   int
+}
+
+func (r *revisions) HasPods(_ context.Context, _, _ string, of *workload.Revision) (bool, error) {
+	return slices.Contains(r.pods, of.Name), nil
 }
 
 func (r *revisions) Of(_ context.Context, _ *workload.Kind, _, _ string, owner types.UID) ([]*workload.Revision, error) {
@@ -121,7 +126,14 @@ func (c *testCase) pinning(t testing.TB, handler *Handler) *store {
 		of, content := snapshotOf(t, c, name)
 		s.put(of, content)
 	}
-	told := &revisions{}
+	handler.Snapshots = s
+	return s
+}
+
+// kept are the revisions that a case says there are.
+func (c *testCase) kept(t testing.TB) *revisions {
+	t.Helper()
+	told := &revisions{pods: c.Pods}
 	for _, raw := range c.Revisions {
 		read, err := workload.DecodeRevision(raw)
 		if err != nil {
@@ -132,8 +144,7 @@ func (c *testCase) pinning(t testing.TB, handler *Handler) *store {
 	if c.NoRevisions {
 		told.unknown = errUnproven
 	}
-	handler.Snapshots, handler.Revisions = s, told
-	return s
+	return told
 }
 
 // snapshotOf finds by its name of what a snapshot is.
@@ -163,4 +174,6 @@ type pinsCase struct {
 	// Revisions are ReplicaSets and ControllerRevisions; NoRevisions: they cannot be listed.
 	Revisions   []json.RawMessage
 	NoRevisions bool
+	// Pods are the names of the revisions that have pods.
+	Pods []string
 }

@@ -14,11 +14,14 @@ import (
 
 // Revisions tells which revisions a workload has.
 type Revisions interface {
-	// Of lists those that a workload controls at this moment. selector is its own.
+	// Of lists those that a workload controls at this moment; owner "": that nobody controls.
+	// selector is the workload's own.
 	Of(ctx context.Context, kind *workload.Kind, namespace, selector string, owner types.UID) ([]*workload.Revision, error)
+	// HasPods reports whether there is a pod of a revision at this moment.
+	HasPods(ctx context.Context, namespace, selector string, revision *workload.Revision) (bool, error)
 }
 
-// revisionsWithin bounds the question whether a request is an undo. With the proof that memory
+// revisionsWithin bounds the question whether a request brings a revision back. With the proof that memory
 // is fresh, and two seconds for snapshots, it stays below the three that an admission has.
 const revisionsWithin = 700 * time.Millisecond
 
@@ -27,7 +30,7 @@ const revisionsWithin = 700 * time.Millisecond
 // manager, carries pins, and would change something.
 func (h *Handler) undo(ctx context.Context, request *admissionv1.AdmissionRequest, object, old *workload.Object, admission *checksum.Admission) {
 	sent := admission.Sent.PinnedAt()
-	if h.Revisions == nil || !mayUndo(request, admission) || len(sent) == 0 {
+	if !mayUndo(request, admission) || len(sent) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, revisionsWithin)

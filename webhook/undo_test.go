@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,11 +16,11 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Revisions are listed for a request that may be an undo, and for no other.
+// Revisions are listed for a creation, and for a request that may be an undo, and for no other.
 func TestUndo_AsksNoMoreThanNeeded(t *testing.T) {
 	for name, want := range map[string]int{
 		"undo-roll": 1, "undo-image": 1, "undo-image-while-held": 1, "undo-unknown": 1,
-		"undo-named-manager": 0, "undo-without-policy": 0, "undo-stamp-alone": 0, "pin-create": 0, "pin-create-made-up": 0,
+		"undo-named-manager": 0, "undo-without-policy": 0, "undo-stamp-alone": 0, "pin-create": 1, "pin-create-made-up": 1, "create-job": 0,
 		"pin-roll": 0, "pin-set-image": 0, "pin-label": 0, "pin-exported": 0, "declined-restart": 0, "declined-accept": 0,
 	} {
 		handler, request := caseRequest(t, name)
@@ -67,23 +66,34 @@ func TestUndo_IsAnnounced(t *testing.T) {
 	}
 }
 
-// An API server that does not answer holds an undo up no longer than its bound.
-func TestUndo_IsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		handler, request := caseRequest(t, "undo-roll")
-		handler.Revisions = stuckRevisions{}
-		began := time.Now()
-		response := admit(silent(t), t, handler, request)
-		if took := time.Since(began); took > revisionsWithin {
-			t.Errorf("it took %s", took)
-		}
-		if !strings.Contains(strings.Join(response.Warnings, "\n"), "the revisions could not be read in time") {
-			t.Errorf("warned %q", response.Warnings)
-		}
-	})
+// An API server that does not answer holds an undo, or a creation, up no longer than its bound.
+func TestRevisions_AreReadWithinABound(t *testing.T) {
+	for name, why := range map[string]checksum.Reason{"undo-roll": checksum.UndoUnknown, "again-unstamped": checksum.AgainUnknown} {
+		synctest.Test(t, func(t *testing.T) {
+			handler, request := caseRequest(t, name)
+			handler.Revisions = stuckRevisions{}
+			began := time.Now()
+			response := admit(silent(t), t, handler, request)
+			if took := time.Since(began); took > revisionsWithin {
+				t.Errorf("it took %s", took)
+			}
+			if !slices.Contains(response.Warnings, checksum.Finding{Reason: why}.Warning()) {
+				t.Errorf("%s: warned %q", name, response.Warnings)
+			}
+		})
+	}
 }
 
-type stuckRevisions struct{}
+// A panic while revisions are read is the creation's own: it is stamped as ever, and nothing ends.
+func TestRevisions_APanicStampsAsEver(t *testing.T) {
+	handler, request := caseRequest(t, "again-unstamped")
+	handler.Revisions = nil
+	if response := admit(silent(t), t, handler, request); response.AuditAnnotations["outcome"] != checksum.Stamped.Label() {
+		t.Errorf("it came to %q", response.AuditAnnotations["outcome"])
+	}
+}
+
+type stuckRevisions struct{ Revisions }
 
 func (stuckRevisions) Of(ctx context.Context, _ *workload.Kind, _, _ string, _ types.UID) ([]*workload.Revision, error) {
 	<-ctx.Done()

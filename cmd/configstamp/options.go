@@ -65,7 +65,7 @@ func (o *common) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.providers, "secret-provider-classes", false, "SecretProviderClasses (Secrets Store CSI driver) count too, by the versions that their pods report; "+
 		"as soon as the cluster serves secretproviderclasspodstatuses")
 	flags.BoolVar(&o.pins, "pins", false, "let workloads pin (configstamp.dev/pin): their pods start with the content that their templates were stamped with, from snapshots; "+
-		"needs the right to create and delete ConfigMaps, and to list ReplicaSets, ControllerRevisions and Jobs; the webhook configuration then needs the entry pins.configstamp.dev")
+		"needs the right to create and delete ConfigMaps, and to list Jobs; the webhook configuration then needs the entry pins.configstamp.dev")
 	o.serving.add(flags)
 	flags.StringVar(&o.logFormat, "log-format", "json", "format of the log on standard error: json or text")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, fmt.Sprintf("how much to log: 0: what an operator acts on; 2: each admission; 4: what client-go does; at most %d", maxVerbosity))
@@ -137,15 +137,19 @@ func (o *common) policy() (checksum.Policy, error) {
 
 // kinds is the table of workloads.
 func (o *common) kinds() (workload.Table, error) {
-	table := workload.Builtin().With(workload.Known()...)
+	var given workload.Table
 	for _, text := range o.workloads {
 		kind, err := workload.ParseKind(strings.TrimSpace(text))
 		if err != nil {
 			return nil, fmt.Errorf("--workload: %w", err)
 		}
-		table = table.With(kind)
+		if other, twice := given.Find(kind.Group, kind.Resource); twice {
+			return nil, fmt.Errorf("--workload: %s is given twice, with the pod templates %s and %s: one pod template of a kind counts; remove one of the two",
+				kind, strings.Join(other.Template, "."), strings.Join(kind.Template, "."))
+		}
+		given = append(given, kind)
 	}
-	return table, nil
+	return workload.Builtin().With(workload.Known()...).With(given...), nil
 }
 
 // spoken are the dialects that count.

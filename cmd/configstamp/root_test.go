@@ -34,6 +34,7 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 		"profiles for the network":       {args: []string{"webhook", "--self-managed-certificate", "--pprof-address=10.0.0.1:6060"}, want: "--pprof-address=10.0.0.1:6060"},
 		"a namespace that cannot be":     {args: []string{"controller", "--namespaces=A_B"}, want: `"A_B"`},
 		"a source that cannot be":        {args: []string{"controller", "--ignore-sources=pod/x"}, want: "pod/x"},
+		"two pod templates of a kind":    {args: []string{"webhook", "--self-managed-certificate", "--workload=example.com/v1/sets=spec.leader", "--workload=example.com/v2/sets=spec.worker"}, want: "--workload: sets.example.com is given twice, with the pod templates spec.leader and spec.worker"},
 		"a log format":                   {args: []string{"controller", "--log-format=xml"}, want: "--log-format=xml"},
 		"a negative time":                {args: []string{"controller", "--settle=-1s"}, want: "--settle=-1s"},
 		"a first soak of days":           {args: []string{"controller", "--first-soak=25h"}, want: "--first-soak=25h0m0s: want 0s to 1h0m0s"},

@@ -77,29 +77,13 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		return err
 	}
 	p.registry.MustRegister(certificate)
-	rules, err := o.rules()
+	handler, err := o.handler(p)
 	if err != nil {
 		return err
 	}
-	handler := &webhook.Handler{
-		Kinds:        rules.kinds,
-		Policy:       rules.policy,
-		Installation: o.namespace,
-		Dialects:     rules.dialects,
-		Namespaces:   p.spaces,
-		Sources:      p.store,
-		People:       source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout}),
-		Own:          source.NewChecker(p.store, source.CheckerOptions{Timeout: ownPatience, Parallel: ownParallel}),
-		Keys:         p.keys,
-		Metrics:      webhook.NewMetrics(p.registry),
-		Patience:     o.freshnessTimeout,
-		Announce:     announce(p.events),
-	}
 	serves, healthy := http.Handler(handler), handler.Healthy
 	if o.pins {
-		if serves, healthy, err = pinning(p, handler); err != nil {
-			return err
-		}
+		serves, healthy = pinning(p, handler)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {
@@ -131,17 +115,41 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	return err
 }
 
-// pinning has the handler pin workloads, and serves Pods beside it.
-func pinning(p *process, handler *webhook.Handler) (serves http.Handler, healthy func(time.Time) error, err error) {
-	if handler.Revisions, err = revisions.New(p.config); err != nil {
-		return nil, nil, err
+// handler decides on admissions, and pins nothing.
+func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
+	rules, err := o.rules()
+	if err != nil {
+		return nil, err
 	}
+	kept, err := revisions.New(p.config)
+	if err != nil {
+		return nil, err
+	}
+	return &webhook.Handler{
+		Kinds:        rules.kinds,
+		Policy:       rules.policy,
+		Installation: o.namespace,
+		Dialects:     rules.dialects,
+		Namespaces:   p.spaces,
+		Sources:      p.store,
+		People:       source.NewChecker(p.store, source.CheckerOptions{Timeout: o.freshnessTimeout}),
+		Own:          source.NewChecker(p.store, source.CheckerOptions{Timeout: ownPatience, Parallel: ownParallel}),
+		Keys:         p.keys,
+		Metrics:      webhook.NewMetrics(p.registry),
+		Patience:     o.freshnessTimeout,
+		Revisions:    kept,
+		Announce:     announce(p.events),
+	}, nil
+}
+
+// pinning has the handler pin workloads, and serves Pods beside it.
+func pinning(p *process, handler *webhook.Handler) (serves http.Handler, healthy func(time.Time) error) {
 	handler.Snapshots = p.archive
 	pods := &webhook.Pods{Archive: p.archive, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce}
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)
 	mux.Handle(webhook.PodPath, pods)
-	return mux, func(now time.Time) error { return errors.Join(handler.Healthy(now), pods.Healthy(now)) }, nil
+	return mux, func(now time.Time) error { return errors.Join(handler.Healthy(now), pods.Healthy(now)) }
 }
 
 // ableToAdmit says what keeps the webhook from answering well, nil when nothing does.

@@ -90,6 +90,8 @@ func TestNoWebhookUnderFail(t *testing.T) {
 	if err := refused.Create(faults.Workload("Deployment", "refused", "1")); err == nil {
 		t.Error("a Deployment was created under failurePolicy Fail without a webhook")
 	}
+	gone := court.Run.Existing(t, trial.Namespace)
+	gone.Kubectl("delete", "statefulset/w1", "--cascade=foreground", "--timeout=60s") // waits for nobody
 	time.Sleep(3 * time.Second)
 	harness.Must(t, product.Start(t.Context()))
 	trial.Judge(t, 2*soon)

@@ -31,6 +31,8 @@ type Workload struct {
 type Edit struct {
 	At      rollout.SourceRef
 	Was, Is *checksum.Content
+	// Immutable tells that what it held could not be changed (immutable: true).
+	Immutable bool
 }
 
 // Question is what is to be foreseen.

@@ -42,9 +42,10 @@ type change struct {
 	unseen, left int
 	group        *group
 	// proven is how many became healthy with each source, settled how many rolled.
-	// lacked is how many became healthy that lacked replicas when their turn came.
-	proven          map[SourceRef]int
-	settled, lacked int
+	// lacked is how many became healthy that lacked replicas when their turn came, and broken
+	// how many of settled were down then, and have failed.
+	proven                  map[SourceRef]int
+	settled, lacked, broken int
 
 	tally
 	members      map[*record]struct{}  // those that the tally counts

@@ -355,6 +355,7 @@ func (d *driver) turns() {
 	}
 	for _, n := range out.Finished {
 		d.w.finished(n.Sources, n.Settled)
+		d.w.rolledOut += n.Settled
 	}
 }
 

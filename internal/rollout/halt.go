@@ -24,6 +24,7 @@ func (p *Plan) fail(r *record, why string, records checksum.Records, now time.Ti
 	})
 	for c, proves := range a.counts {
 		if !proves {
+			c.root().broken++
 			p.settled(c.root(), false) // no workload waits for it to be healthy
 		}
 	}

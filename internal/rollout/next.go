@@ -28,7 +28,8 @@ type News struct {
 	By      workload.Ref // the workload that has failed with it, or declined it
 	Foreign bool         // it is in another namespace, and By is not told
 	Why     string       // it has failed; "": an undo of it has declined the content
-	Settled int          // how many have rolled for it
+	Settled int          // how many have rolled for it, but for
+	Broken  int          // how many that had nothing available before, and have failed with it
 }
 
 func (o *Orders) again(at time.Time) {
@@ -182,7 +183,7 @@ func (p *Plan) finish(c *change, out *Orders) {
 		c.detach(at)
 	}
 	if c.settled > 1 && well {
-		out.Finished = append(out.Finished, News{Sources: c.sources(), Settled: c.settled})
+		out.Finished = append(out.Finished, News{Sources: c.sources(), Settled: c.settled - c.broken, Broken: c.broken})
 	}
 }
 

@@ -30,6 +30,8 @@ type world struct {
 	n      int
 	limits rollout.Limits
 	driver *driver
+	// rolledOut is to how many workloads changes are said to have rolled out.
+	rolledOut int
 
 	apps     map[workload.Ref]*app
 	order    []workload.Ref // of apps, sorted

@@ -104,6 +104,9 @@ func TestStory_WhatIsDownHaltsNothing(t *testing.T) {
 	w.pass(24 * time.Hour)
 	w.checkRolled(12)
 	w.checkHalts(0)
+	if w.rolledOut != 9 {
+		t.Errorf("it is said to have rolled out to %d workloads, want 9", w.rolledOut)
+	}
 }
 
 // Leaders change while the old pods of the first end, so that no new one is there yet.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 // ErrNotProven is wrapped by every error of Checker.Fresh. It says nothing about
@@ -267,7 +266,7 @@ func (c *Checker) present(ctx context.Context, by *sharing[Record], namespace st
 	}
 	look := c.one
 	if listed { // memory is behind
-		look = c.whole
+		look = c.store.read
 	}
 	return by.do(ctx, place{namespace, source}, func(ctx context.Context) (Record, error) { return look(ctx, namespace, source) })
 }
@@ -278,7 +277,7 @@ func (c *Checker) one(ctx context.Context, namespace string, source checksum.Sou
 	if _, held := c.store.Get(namespace, source); held {
 		version, err := c.reader.version(ctx, namespace, source)
 		if err != nil { // client-go asks again when a connection is cut, or the API server is busy
-			return c.whole(ctx, namespace, source)
+			return c.store.read(ctx, namespace, source)
 		}
 		if version == "" {
 			return Record{}, nil
@@ -288,24 +287,5 @@ func (c *Checker) one(ctx context.Context, namespace string, source checksum.Sou
 			return record, nil
 		}
 	}
-	return c.whole(ctx, namespace, source)
-}
-
-// whole reads a source, the zero Record when it does not exist.
-func (c *Checker) whole(ctx context.Context, namespace string, source checksum.Source) (Record, error) {
-	obj, err := c.store.client.Get().Namespace(namespace).Resource(resourceOf(source.Kind)).Name(source.Name).Do(ctx).Get()
-	if err != nil {
-		if err = refusal.Plain(err); isAbsent(err, source) {
-			return Record{}, nil
-		}
-		return Record{}, fmt.Errorf("reading %s: %w", source, err)
-	}
-	o, ok := obj.(*object)
-	if !ok {
-		return Record{}, fmt.Errorf("reading %s: the API server answered with %T", source, obj)
-	}
-	if o.snapshot != nil { // which is no source
-		return Record{}, nil
-	}
-	return o.record(), nil
+	return c.store.read(ctx, namespace, source)
 }

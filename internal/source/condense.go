@@ -31,9 +31,9 @@ func (c *condenser) condense(kind string, message []byte) (runtime.Object, error
 	if kind != "ConfigMap" && kind != "Secret" {
 		return nil, fmt.Errorf("want a ConfigMap or a Secret, not a %q", kind)
 	}
-	binaryData := -1 // a Secret has its type there
+	binaryData, frozen := -1, 5 // a Secret has its type at 3
 	if kind == "ConfigMap" {
-		binaryData = 3
+		binaryData, frozen = 3, 4
 	}
 	size := 0
 	_ = wire.Each(message, func(number int, _ []byte) error {
@@ -44,13 +44,15 @@ func (c *condenser) condense(kind string, message []byte) (runtime.Object, error
 	})
 	var meta metadata
 	entries := make([]checksum.Entry, 0, size)
-	immutable, length := false, 0
+	immutable, unwatched, length := false, false, 0
 	err := wire.EachValue(message, func(number int, field wire.Value) error {
 		switch {
 		case field.IsNumber:
-			immutable = immutable || number == binaryData+1 && field.Number != 0
+			immutable = immutable || number == frozen && field.Number != 0
 		case number == 1:
 			return meta.read(field.Bytes)
+		case number == 3 && kind == "Secret":
+			unwatched = string(field.Bytes) == checksum.HelmReleaseType
 		case number == 2 || number == binaryData:
 			name, value, err := wire.Entry(field.Bytes)
 			entries = append(entries, checksum.Entry{Name: c.names.intern(name), Sum: sha256.Sum256(value), Binary: number == binaryData})
@@ -62,6 +64,9 @@ func (c *condenser) condense(kind string, message []byte) (runtime.Object, error
 	if err != nil {
 		return nil, fmt.Errorf("reading a %s: %w", kind, err)
 	}
+	if unwatched {
+		return c.object(&meta, &checksum.Content{Unwatched: true}), nil
+	}
 	content := &checksum.Content{Entries: lastOfEach(entries), Policy: checksum.SourcePolicyOf(meta.annotations)}
 	if kind == "ConfigMap" {
 		if of, is := snapshot.Claims(meta.labels, meta.annotations, string(meta.name)); is {
@@ -69,6 +74,7 @@ func (c *condenser) condense(kind string, message []byte) (runtime.Object, error
 		}
 	}
 	o := c.object(&meta, content)
+	o.immutable = immutable
 	if _, labelled := meta.labels[checksum.SnapshotLabel]; labelled && kind == "ConfigMap" {
 		o.findings = append(o.findings, checksum.Finding{Reason: checksum.NotASnapshot})
 	}

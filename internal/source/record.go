@@ -74,6 +74,7 @@ type object struct {
 	namespace, name string
 	findings        []checksum.Finding // beside those of its settings
 	snapshot        *snapshot.Snapshot // nil: it is a source
+	immutable       bool
 	held
 }
 

@@ -36,14 +36,15 @@ type sink struct {
 	newest  string // resourceVersion
 	listed  time.Time
 	// findings are what people should know of few of them.
-	findings map[types.NamespacedName][]checksum.Finding
+	findings  map[types.NamespacedName][]checksum.Finding
+	immutable immutable
 	// snapshots are no sources.
 	snapshots       snapshotCache
 	snapshotChanged func(namespace, name string)
 }
 
 func newSink(kind checksum.Kind, clock clock.PassiveClock, changed onChange) *sink {
-	s := &sink{kind: kind, changed: changed, sources: map[string]map[string]held{}, findings: map[types.NamespacedName][]checksum.Finding{}, snapshots: snapshotCache{}}
+	s := &sink{kind: kind, changed: changed, sources: map[string]map[string]held{}, findings: map[types.NamespacedName][]checksum.Finding{}, immutable: newImmutable(), snapshots: snapshotCache{}}
 	s.Resource, s.Clock, s.Event, s.All = resourceOf(kind), clock, s.event, s.all
 	if kind == checksum.Secret {
 		s.Selector = fields.ParseSelectorOrDie(notHelm)
@@ -52,7 +53,7 @@ func newSink(kind checksum.Kind, clock clock.PassiveClock, changed onChange) *si
 }
 
 // notHelm leaves out Helm's release Secrets, on the server.
-const notHelm = "type!=helm.sh/release.v1"
+const notHelm = "type!=" + checksum.HelmReleaseType
 
 func (s *sink) len() int {
 	s.mu.RLock()
@@ -126,6 +127,7 @@ func (s *sink) apply(o *object, deleted bool) (was *checksum.Content, news, snap
 	snapshots = s.snapshots.put(o, deleted)
 	old, had := s.sources[o.namespace][o.name]
 	if deleted || o.snapshot != nil {
+		s.immutable.gone(types.NamespacedName{Namespace: o.namespace, Name: o.name}, old.content)
 		s.remove(o.namespace, o.name)
 		return old.content, had, snapshots
 	}
@@ -162,6 +164,9 @@ func (s *sink) put(o *object) {
 	}
 	byName[o.name] = o.held
 	at := types.NamespacedName{Namespace: o.namespace, Name: o.name}
+	if s.immutable.put(at, o) {
+		o.findings = append(slices.Clip(o.findings), checksum.Finding{Reason: checksum.MadeAnew})
+	}
 	if found := slices.Concat(o.findings, o.content.Policy.Findings(s.source(o.name))); len(found) > 0 {
 		s.findings[at] = found
 	} else {
@@ -185,6 +190,8 @@ func (s *sink) remove(namespace, name string) {
 // all takes everything that there is, as of a resourceVersion.
 func (s *sink) all(objects []*object, resourceVersion string) {
 	next := newSink(s.kind, s.Clock, nil)
+	s.replaced(objects)
+	next.immutable.were = maps.Clone(s.immutable.were)
 	for _, o := range objects {
 		if next.snapshots.put(o, false); o.snapshot != nil {
 			continue
@@ -199,7 +206,7 @@ func (s *sink) all(objects []*object, resourceVersion string) {
 	}
 	s.mu.Lock()
 	s.sources, s.count, s.newest, s.findings, s.listed = next.sources, next.count, resourceVersion, next.findings, s.Clock.Now()
-	s.snapshots = next.snapshots
+	s.snapshots, s.immutable = next.snapshots, next.immutable
 	s.mu.Unlock()
 	for _, at := range moved {
 		if s.snapshotChanged != nil {
@@ -208,6 +215,24 @@ func (s *sink) all(objects []*object, resourceVersion string) {
 	}
 	for _, c := range changes {
 		s.changed(c.namespace, s.source(c.name), c.was)
+	}
+}
+
+// replaced notes which immutable sources are gone, or made anew, when everything is listed anew.
+func (s *sink) replaced(objects []*object) {
+	if len(s.immutable.are) == 0 {
+		return
+	}
+	now := make(map[types.NamespacedName]*checksum.Content, len(objects))
+	for _, o := range objects {
+		now[types.NamespacedName{Namespace: o.namespace, Name: o.name}] = o.content
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := range maps.Clone(s.immutable.are) {
+		if was := s.sources[at.Namespace][at.Name].content; !was.SameEntries(now[at]) {
+			s.immutable.gone(at, was)
+		}
 	}
 }
 

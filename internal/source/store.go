@@ -10,12 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/discovery"
 	"github.com/configstamp/configstamp/internal/cache/follow"
+	"github.com/configstamp/configstamp/internal/refusal"
 )
 
 // ErrNotWatched is wrapped by what Store.Cached returns when the Store cannot
@@ -46,6 +48,9 @@ type Store struct {
 	all      bool
 	onChange []onChange
 
+	clock     clock.PassiveClock
+	unwatched sync.Map // of place: when it was read (time.Time); see Confirm
+
 	onSnapshot []func(namespace, name string)
 }
 
@@ -73,7 +78,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads ConfigMaps and Secrets: %w", err)
 	}
-	s := &Store{client: client, sinks: map[sinkKey]*sink{}}
+	s := &Store{client: client, sinks: map[sinkKey]*sink{}, clock: options.Clock}
 	s.classes = newClasses(s.changed)
 	namespaces := slices.Compact(slices.Sorted(slices.Values(options.Namespaces)))
 	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
@@ -188,8 +193,49 @@ func (s *Store) Get(namespace string, source checksum.Source) (Record, bool) {
 
 // Content is what memory holds of a source, nil when it does not exist.
 func (s *Store) Content(namespace string, source checksum.Source) *checksum.Content {
-	record, _ := s.Get(namespace, source)
+	record, had := s.Get(namespace, source)
+	if at, known := s.unwatched.Load(place{namespace, source}); !had && known && s.clock.Since(at.(time.Time)) < believedFor { //nolint:forcetypeassert // Confirm stores it
+		return &checksum.Content{Unwatched: true}
+	}
 	return record.Content
+}
+
+// believedFor is how long a Secret that is not watched is believed to be there: no watch tells
+// when it goes.
+const believedFor = 10 * time.Minute
+
+// Confirm asks the API server whether a source that memory lacks is there all the same, as a Secret that
+// is not watched. Content says so from then on.
+func (s *Store) Confirm(ctx context.Context, namespace string, source checksum.Source) error {
+	record, err := s.read(ctx, namespace, source)
+	switch {
+	case err != nil:
+		return err
+	case record.Content != nil && record.Content.Unwatched:
+		s.unwatched.Store(place{namespace, source}, s.clock.Now())
+	default:
+		s.unwatched.Delete(place{namespace, source})
+	}
+	return nil
+}
+
+// read reads a source, the zero Record when it does not exist.
+func (s *Store) read(ctx context.Context, namespace string, source checksum.Source) (Record, error) {
+	obj, err := s.client.Get().Namespace(namespace).Resource(resourceOf(source.Kind)).Name(source.Name).Do(ctx).Get()
+	if err != nil {
+		if err = refusal.Plain(err); isAbsent(err, source) {
+			return Record{}, nil
+		}
+		return Record{}, fmt.Errorf("reading %s: %w", source, err)
+	}
+	o, ok := obj.(*object)
+	if !ok {
+		return Record{}, fmt.Errorf("reading %s: the API server answered with %T", source, obj)
+	}
+	if o.snapshot != nil { // which is no source
+		return Record{}, nil
+	}
+	return o.record(), nil
 }
 
 // Written is when a source's data was last written, and when the source was created;
@@ -213,6 +259,14 @@ func (s *Store) Findings(yield func(namespace string, source checksum.Source, fo
 			yield(at.Namespace, sink.source(at.Name), found)
 		}
 	}
+}
+
+// MadeAnew reports whether a source has the name of one that was immutable and held something else,
+// so that nodes may never read it.
+func (s *Store) MadeAnew(namespace string, source checksum.Source) bool {
+	sink, watched := s.cacheOf(namespace, source.Kind).(*sink)
+	return watched && slices.ContainsFunc(sink.found()[types.NamespacedName{Namespace: namespace, Name: source.Name}],
+		func(f checksum.Finding) bool { return f.Reason == checksum.MadeAnew })
 }
 
 // Names lists the sources of a kind in a namespace, as far as is known.

@@ -294,13 +294,13 @@ func TestStoreThatIsRefusedEverything(t *testing.T) {
 	}
 	shop, gone := sinkKey{namespace: "shop"}, sinkKey{namespace: "gone"}
 	for about, c := range map[string]struct {
-		store Store
+		store *Store
 		want  bool
 	}{
-		"all of the cluster":          {Store{all: true, sinks: map[sinkKey]*sink{{}: refusedAll, {kind: checksum.Secret}: filled}}, false},
-		"every namespace":             {Store{sinks: map[sinkKey]*sink{gone: refused}}, false},
-		"one namespace":               {Store{sinks: map[sinkKey]*sink{gone: refused, shop: filled}}, true},
-		"one, and another is waiting": {Store{sinks: map[sinkKey]*sink{gone: refused, shop: waiting}}, false},
+		"all of the cluster":          {&Store{all: true, sinks: map[sinkKey]*sink{{}: refusedAll, {kind: checksum.Secret}: filled}}, false},
+		"every namespace":             {&Store{sinks: map[sinkKey]*sink{gone: refused}}, false},
+		"one namespace":               {&Store{sinks: map[sinkKey]*sink{gone: refused, shop: filled}}, true},
+		"one, and another is waiting": {&Store{sinks: map[sinkKey]*sink{gone: refused, shop: waiting}}, false},
 	} {
 		if got := c.store.HasSynced(); got != c.want {
 			t.Errorf("refused is %s: filled: %v", about, got)

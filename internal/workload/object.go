@@ -185,14 +185,15 @@ func (o *Object) Controller() *metav1.OwnerReference {
 
 // RolledByOwner reports whether the object belongs to a controller that makes
 // the pods' template, so that it is left alone: any controlled object of a
-// kind that is stamped at creation only, and whatever an object of a group of
+// kind that is stamped at creation only; a ReplicaSet that a Deployment or an Argo Rollout has made and that
+// is about to be adopted again, as when a backup brings it back first; and whatever an object of a group of
 // custom kinds in the table controls (a Deployment of Knative's Revision), but for
 // groups whose row names one kind of Owner. A Deployment that another custom
 // resource owns is a workload like any other.
 func (o *Object) RolledByOwner(kinds Table) bool {
 	owner := o.Controller()
 	if owner == nil {
-		return false
+		return o.Kind.Resource == "replicasets" && hashOf(o.Labels) != ""
 	}
 	group, _, _ := strings.Cut(owner.APIVersion, "/")
 	return o.Kind.CreateOnly || kinds.Rolls(schema.GroupKind{Group: group, Kind: owner.Kind})

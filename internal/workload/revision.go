@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -29,9 +31,12 @@ func DecodeRevision(raw []byte) (*Revision, error) {
 		Template sparingTemplate `json:"template"`
 	}
 	var read struct {
-		Metadata Metadata `json:"metadata"`
-		Spec     of       `json:"spec"`
-		Revision int64    `json:"revision"`
+		Metadata struct {
+			Metadata
+			Created metav1.Time `json:"creationTimestamp"`
+		} `json:"metadata"`
+		Spec     of    `json:"spec"`
+		Revision int64 `json:"revision"`
 		Data     struct {
 			Spec of `json:"spec"`
 		} `json:"data"`
@@ -44,17 +49,26 @@ func DecodeRevision(raw []byte) (*Revision, error) {
 		template = read.Data.Spec.Template
 	}
 	revision := &Revision{
-		Metadata: read.Metadata, Number: read.Revision,
+		Metadata: read.Metadata.Metadata, Number: read.Revision, Created: read.Metadata.Created.UTC(),
 		Template: Template{Metadata: template.Metadata, Spec: template.Spec.of(raw).Clone()},
 	}
 	if number, err := strconv.ParseInt(read.Metadata.Annotations["deployment.kubernetes.io/revision"], 10, 64); err == nil {
 		revision.Number = number
 	}
-	object := Object{Metadata: read.Metadata}
+	object := Object{Metadata: revision.Metadata}
 	if owner := object.Controller(); owner != nil {
 		revision.Owner = owner.UID
 	}
 	return revision, nil
+}
+
+// PodSelector finds pods of the revision, beside the selector of its workload.
+func (r *Revision) PodSelector() string {
+	if hash := hashOf(r.Labels); hash != "" {
+		return appsv1.DefaultDeploymentUniqueLabelKey + "=" + hash
+	}
+	// A DaemonSet's revision has the label of its pods, and those of a StatefulSet its name.
+	return appsv1.ControllerRevisionHashLabelKey + "=" + cmp.Or(r.Labels[appsv1.ControllerRevisionHashLabelKey], r.Name)
 }
 
 // IsOf reports whether a template is that of a revision, our annotations aside, and what

@@ -59,26 +59,16 @@ func resource(kind *workload.Kind) string {
 	return ""
 }
 
-// Of lists the revisions that a workload controls now. selector is its label selector.
+// Of lists the revisions that a workload controls now; owner "": that nobody controls. selector
+// is the workload's label selector.
 func (c *Client) Of(ctx context.Context, kind *workload.Kind, namespace, selector string, owner types.UID) ([]*workload.Revision, error) {
 	kept := resource(kind)
-	if kept == "" || owner == "" {
+	if kept == "" {
 		return nil, nil
 	}
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("listing %s of namespace %q: %w", kept, namespace, ctx.Err())
-	}
-	answer, err := c.rest.Get().Namespace(namespace).Resource(kept).
-		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, metav1.ParameterCodec).Do(ctx).Get()
+	list, err := c.list(ctx, c.rest.Get().Namespace(namespace).Resource(kept), metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return nil, fmt.Errorf("listing %s of namespace %q: %w", kept, namespace, refusal.Plain(err))
-	}
-	list, ok := answer.(*metav1.List)
-	if !ok {
-		return nil, fmt.Errorf("listing %s of namespace %q: the API server answered with %T", kept, namespace, answer)
+		return nil, fmt.Errorf("listing %s of namespace %q: %w", kept, namespace, err)
 	}
 	var found []*workload.Revision
 	for i := range list.Items {
@@ -87,4 +77,32 @@ func (c *Client) Of(ctx context.Context, kind *workload.Kind, namespace, selecto
 		}
 	}
 	return found, nil
+}
+
+// HasPods reports whether there is a pod of a revision now.
+func (c *Client) HasPods(ctx context.Context, namespace, selector string, of *workload.Revision) (bool, error) {
+	list, err := c.list(ctx, c.rest.Get().AbsPath("/api/v1").Namespace(namespace).Resource("pods"),
+		metav1.ListOptions{LabelSelector: selector + "," + of.PodSelector(), Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("listing the pods of revision %q of namespace %q: %w", of.Name, namespace, err)
+	}
+	return len(list.Items) > 0, nil
+}
+
+func (c *Client) list(ctx context.Context, request *rest.Request, options metav1.ListOptions) (*metav1.List, error) {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	answer, err := request.VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Get()
+	if err != nil {
+		return nil, refusal.Plain(err)
+	}
+	list, ok := answer.(*metav1.List)
+	if !ok {
+		return nil, fmt.Errorf("the API server answered with %T", answer)
+	}
+	return list, nil
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -61,7 +60,10 @@ func TestOf(t *testing.T) {
 			if err != nil || len(found) != 2 || found[0].Name != "one" || found[1].Name != "three" || string(found[1].Template.Spec) != `{"a":1}` {
 				t.Errorf("found %+v, %v", found, err)
 			}
-			if got := strings.Join(*asked, " "); got != "/apis/apps/v1/namespaces/shop/"+want.path+"?labelSelector=app%3Dweb" {
+			if left, err := client.Of(t.Context(), kind(t, resource), "shop", "app=web", ""); err != nil || len(left) != 1 || left[0].Name != "four" {
+				t.Errorf("nobody controls %+v, %v", left, err)
+			}
+			if got := (*asked)[0]; got != "/apis/apps/v1/namespaces/shop/"+want.path+"?labelSelector=app%3Dweb" {
 				t.Errorf("asked %s", got)
 			}
 		})
@@ -70,13 +72,30 @@ func TestOf(t *testing.T) {
 
 func TestOf_AsksNothingOfOthers(t *testing.T) {
 	client, asked := answering(t, http.StatusOK, `{}`)
-	for resource, owner := range map[string]string{"cronjobs": "mine", "deployments": ""} {
-		if found, err := client.Of(t.Context(), kind(t, resource), "shop", "", types.UID(owner)); found != nil || err != nil {
-			t.Errorf("%s: %v, %v", resource, found, err)
-		}
+	if found, err := client.Of(t.Context(), kind(t, "cronjobs"), "shop", "", "mine"); found != nil || err != nil {
+		t.Errorf("%v, %v", found, err)
 	}
 	if len(*asked) > 0 {
 		t.Errorf("asked %v", *asked)
+	}
+}
+
+// Pods of a revision are found by the label that its kind gives them.
+func TestHasPods(t *testing.T) {
+	for label, of := range map[string]workload.Metadata{
+		"pod-template-hash%3D5d4f":           {Name: "web-5d4f", Labels: map[string]string{"pod-template-hash": "5d4f"}},
+		"controller-revision-hash%3D7c9b":    {Name: "agent-7c9b", Labels: map[string]string{"controller-revision-hash": "7c9b"}},   // a DaemonSet's
+		"controller-revision-hash%3Ddb-6f8c": {Name: "db-6f8c", Labels: map[string]string{"controller.kubernetes.io/hash": "6f8c"}}, // a StatefulSet's
+	} {
+		for items, want := range map[string]bool{"": false, `{"metadata":{"name":"web-0","namespace":"shop"}}`: true} {
+			client, asked := answering(t, http.StatusOK, `{"apiVersion":"v1","kind":"PodList","metadata":{"resourceVersion":"7"},"items":[`+items+`]}`)
+			if has, err := client.HasPods(t.Context(), "shop", "app=web", &workload.Revision{Metadata: of}); err != nil || has != want {
+				t.Errorf("%s: %v, %v", label, has, err)
+			}
+			if want := "/api/v1/namespaces/shop/pods?labelSelector=app%3Dweb%2C" + label + "&limit=1"; (*asked)[0] != want {
+				t.Errorf("asked %s, want %s", (*asked)[0], want)
+			}
+		}
 	}
 }
 

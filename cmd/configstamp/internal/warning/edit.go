@@ -36,9 +36,9 @@ func editOf(request *admissionv1.AdmissionRequest, scratch *bytes.Buffer) (*impa
 	}
 	// The request itself has no name where a collection is deleted.
 	at := rollout.SourceRef{Namespace: request.Namespace, Source: checksum.Source{Kind: kind, Name: was.Metadata.Name}}
-	edit := &impact.Edit{At: at, Was: was.content()}
+	edit := &impact.Edit{At: at, Was: was.content(), Immutable: was.Immutable}
 	switch {
-	case was.Type == helmRelease:
+	case was.Type == checksum.HelmReleaseType:
 		return nil, nil
 	case request.Operation == admissionv1.Update:
 		is, err := read(kind, request.Object.Raw, scratch)
@@ -54,10 +54,6 @@ func editOf(request *admissionv1.AdmissionRequest, scratch *bytes.Buffer) (*impa
 	}
 	return edit, nil
 }
-
-// helmRelease is the type of the Secrets in which Helm keeps releases: they are no
-// configuration.
-const helmRelease = "helm.sh/release.v1"
 
 // kindOf is the kind of source that a request is about, "" for all else.
 func kindOf(request *admissionv1.AdmissionRequest) checksum.Kind {
@@ -79,6 +75,7 @@ type object struct {
 		Annotations       settings `json:"annotations"`
 	} `json:"metadata"`
 	Type       string `json:"type"`
+	Immutable  bool   `json:"immutable"`
 	Data       values `json:"data"`
 	BinaryData values `json:"binaryData"`
 }

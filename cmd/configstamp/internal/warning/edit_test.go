@@ -59,6 +59,17 @@ func TestEdits(t *testing.T) {
 	}
 }
 
+func TestTheDeletionOfWhatIsImmutable(t *testing.T) {
+	for _, immutable := range []bool{true, false} {
+		was := configMap(map[string]string{"a": "1"})
+		was.Immutable = &immutable
+		request := asks(t, was, nil)
+		if edit, err := editOf(request, new(bytes.Buffer)); err != nil || edit.Immutable != immutable || edit.Is != nil {
+			t.Errorf("%v, %v", edit, err)
+		}
+	}
+}
+
 // Memory is bounded by bytes: keys take more than they are long.
 func TestManyKeys(t *testing.T) {
 	data := map[string]string{}

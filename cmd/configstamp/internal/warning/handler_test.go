@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/impact"
 )
@@ -33,7 +34,7 @@ func TestReviews(t *testing.T) {
 	annotated.Finalizers = []string{"example.com/keep"}
 	ending := annotated.DeepCopy()
 	ending.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
-	release := &corev1.Secret{ObjectMeta: annotated.ObjectMeta, Type: helmRelease, Data: map[string][]byte{"release": []byte("1")}}
+	release := &corev1.Secret{ObjectMeta: annotated.ObjectMeta, Type: checksum.HelmReleaseType, Data: map[string][]byte{"release": []byte("1")}}
 	other := release.DeepCopy()
 	other.Data["release"] = []byte("2")
 	for about, c := range map[string]struct {

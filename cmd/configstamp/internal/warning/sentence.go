@@ -41,6 +41,10 @@ func sentences(edit *impact.Edit, answer *impact.Answer) (all []string) {
 	needy, lost := whoNeeds(edit, answer)
 	add(needy, "without "+lost+" no new pod of {who} can start")
 	now, later, unseen := timed(answer)
+	if edit.Is == nil && edit.Immutable {
+		add(slices.Concat(needy, now, unseen), "made again with other content, an immutable "+string(edit.At.Source.Kind)+
+			" is not read by nodes that run pods of {who}: give the new one another name, or scale them to zero first")
+	}
 	add(now, this+" rolls out {who}"+first(answer.First, len(now)))
 	for _, at := range later {
 		add(at.refs, "{who} roll{s} out "+at.when())

@@ -63,6 +63,7 @@ func lacks(key string) func(*impact.Stay) {
 var (
 	edited  = impact.Edit{At: rollout.SourceRef{Namespace: "shop", Source: checksum.Source{Kind: checksum.ConfigMap, Name: "config"}}, Is: &checksum.Content{}}
 	deleted = impact.Edit{At: edited.At}
+	frozen  = impact.Edit{At: edited.At, Immutable: true}
 )
 
 // at is a hold until a time.
@@ -111,6 +112,11 @@ func TestSentences(t *testing.T) {
 		"no pod starts":         {&edited, impact.Answer{Rolls: unseen("cronjob/report", "deployment/sleeps")}, []string{"no pod of cronjob/report and deployment/sleeps restarts now: pods that start later use the new content"}},
 		"nothing on record":     {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/new", checksum.Recorded)}}, []string{"no pod of deployment/new restarts: no checksum was on record, and the new content is recorded"}},
 		"it is required":        {&deleted, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.MissingSource)}, Rolls: rolls("deployment/b"), First: 1}, []string{"without this configmap no new pod of deployment/web can start", "this deletion rolls out deployment/b"}},
+		"it is immutable": {&frozen, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.MissingSource)}, Rolls: rolls("deployment/b"), First: 1}, []string{
+			"without this configmap no new pod of deployment/web can start",
+			"made again with other content, an immutable configmap is not read by nodes that run pods of deployment/web and deployment/b: give the new one another name, or scale them to zero first",
+			"this deletion rolls out deployment/b"}},
+		"nobody uses it":        {&frozen, impact.Answer{}, nil},
 		"a key is required":     {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting")), stay("deployment/b", checksum.MissingKey, lacks("greeting"))}}, []string{`without the key "greeting" no new pod of deployment/a and deployment/b can start`}},
 		"keys are required":     {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting")), stay("deployment/b", checksum.MissingKey, lacks("color"))}}, []string{`without the key "color" and 1 more no new pod of deployment/a and deployment/b can start`}},
 		"it lacked that before": {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting"), already)}}, nil},

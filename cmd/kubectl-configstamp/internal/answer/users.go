@@ -143,10 +143,10 @@ func howOf(r *checksum.Reference, spec *corev1.PodSpec) string {
 		return "reference"
 	case where.Volume == "" && where.Env != "":
 		return "env"
-	case where.Volume == "" && where.Container != "":
-		return "envFrom"
-	case where.Volume == "":
+	case where.PullSecret:
 		return "imagePullSecrets"
+	case where.Volume == "":
+		return "envFrom"
 	case r.Use == checksum.Node, r.Use == checksum.Unused:
 		return "volume"
 	case r.Use == checksum.Startup && spec != nil:

@@ -1,0 +1,38 @@
+package checksum_test
+
+import (
+	"testing"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// A Secret of Helm's type is there, and nobody watches it: it is not stamped, and holds nothing.
+func TestASecretThatIsNotWatched(t *testing.T) {
+	release := checksum.Source{Kind: checksum.Secret, Name: "release"}
+	references := []checksum.Reference{
+		{Source: message, Use: checksum.Startup, All: true},
+		{Source: release, Use: checksum.Startup, Keys: []string{"k"}, RequiredKeys: []string{"k"}},
+	}
+	ring := checksum.NewRing(key(1))
+	policy := checksum.DefaultPolicy()
+	admission := checksum.Admission{
+		Namespace: "shop", Create: true, Fresh: true, Policy: policy, Selections: checksum.Selections(references, policy),
+		Content: func(source checksum.Source) *checksum.Content {
+			if source == release {
+				return &checksum.Content{Unwatched: true}
+			}
+			return &checksum.Content{}
+		},
+	}
+	made := checksum.Decide(ring, admission)
+	if _, stamped := made.Records.Of(release); stamped || len(made.Records.Stamps) != 1 {
+		t.Errorf("on record: %v", made.Records)
+	}
+	if len(made.Findings) != 1 || made.Findings[0] != (checksum.Finding{Reason: checksum.NotWatched, Source: release}) {
+		t.Errorf("found %v", made.Findings)
+	}
+	held := checksum.Records{Stamps: map[string]string{checksum.StampKey(message): "v1:absent", checksum.StampKey(release): "v1:absent"}}
+	if review := ring.Review("shop", &policy, admission.Selections, held, admission.Content); !review.MayRoll() || len(review.Untrue) != 1 || review.Records() {
+		t.Errorf("it is %+v", review)
+	}
+}

@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/configstamp/configstamp/e2e/harness"
+)
+
+// Made again restarts nothing: whoever changes an immutable field deletes the workload and leaves its
+// pods; a backup brings back pods and ReplicaSets before their Deployment.
+
+const madeAgain = "deployment/web daemonset/agent statefulset/db"
+
+func makeAgain(s *harness.Space) {
+	s.Apply(strings.Join([]string{
+		deployment("web", "configmap/conf"), workload("DaemonSet", "agent", envFrom("configmap/conf")), workload("StatefulSet", "db", envFrom("configmap/conf")),
+	}, "---\n"))
+	s.Settled(strings.Fields(madeAgain)...)
+}
+
+// wantMadeAgain deletes all workloads, leaves what they made, and applies them again.
+func wantMadeAgain(t *testing.T, s *harness.Space) {
+	t.Helper()
+	before := belongings(s)
+	if strings.Count(before, "\n") != 5 { // two pods, a ReplicaSet, two ControllerRevisions
+		t.Fatalf("it begins with\n%s", before)
+	}
+	s.Kubectl(append([]string{"delete", "--cascade=orphan"}, strings.Fields(madeAgain)...)...)
+	makeAgain(s)
+	s.Quiet()
+	if after := belongings(s); after != before {
+		t.Errorf("made again, they have\n%s\nand had\n%s\n%s", after, before, s.Report())
+	}
+}
+
+// belongings are the pods and revisions of a namespace.
+func belongings(s *harness.Space) string {
+	return s.Kubectl("get", "pods,replicasets,controllerrevisions", "--no-headers", "-o", "custom-columns=K:.kind,N:.metadata.name,U:.metadata.uid").Stdout
+}
+
+func TestAgain_RestartsNothing(t *testing.T) {
+	t.Parallel()
+	everybody := rolls{"deployment/web": 1, "daemonset/agent": 1, "statefulset/db": 1}
+	space := func(t *testing.T, opted func(testing.TB) *harness.Space) *harness.Space {
+		t.Parallel()
+		s := opted(t)
+		s.Set("configmap/conf", "SETTING_A", "1")
+		makeAgain(s)
+		return s
+	}
+	wantRolls := func(t *testing.T, s *harness.Space, change func()) {
+		t.Helper()
+		before := s.Counts()
+		change()
+		s.WantRolls(before, everybody)
+		for workload := range everybody {
+			wantStamp(t, s, workload, "configmap/conf")
+		}
+	}
+	t.Run("nobody is opted in", func(t *testing.T) {
+		wantMadeAgain(t, space(t, run.PlainSpace))
+	})
+	t.Run("recorded", func(t *testing.T) {
+		s := space(t, run.PlainSpace)
+		s.Label("enabled")
+		recorded := map[string][]string{}
+		for workload := range everybody {
+			recorded[workload] = []string{"configmap/conf"}
+		}
+		wantBaselines(t, s, recorded)
+		wantMadeAgain(t, s)
+		wantBaselines(t, s, recorded)
+		wantRolls(t, s, func() { s.Set("configmap/conf", "SETTING_A", "2") })
+	})
+	t.Run("stamped", func(t *testing.T) {
+		s := space(t, run.Space)
+		wantMadeAgain(t, s)
+		wantRolls(t, s, func() { s.Set("configmap/conf", "SETTING_A", "2") })
+	})
+	t.Run("paused while a change waits", func(t *testing.T) {
+		s := space(t, run.Space)
+		s.SetPolicy("namespace", map[string]string{"pause": "true"})
+		s.Set("configmap/conf", "SETTING_A", "2")
+		wantMadeAgain(t, s)
+		wantRolls(t, s, func() { s.DropPolicy("namespace", map[string]string{"pause": ""}) })
+	})
+}
+
+// A backup saves Pod, ReplicaSet and Deployment, and brings them back in this order, without owners.
+func TestAgain_ABackupIsBroughtBack(t *testing.T) {
+	t.Parallel()
+	for _, inject := range []string{"enabled", "disabled"} {
+		t.Run(inject, func(t *testing.T) {
+			t.Parallel()
+			s := run.Space(t)
+			s.Set("configmap/conf", "SETTING_A", "1")
+			s.Apply(strings.Replace(deployment("web", "configmap/conf"), "labels: {app: web}", "labels: {app: web, configstamp.dev/inject: "+inject+"}", 1))
+			s.Settled("deployment/web")
+			made := strings.Fields(s.Kubectl("get", "pods,replicasets", "-o", "name").Stdout)
+			if len(made) != 2 {
+				t.Fatalf("it made %v", made)
+			}
+			saved := make([]string, 0, 3)
+			for _, name := range append(made, "deployment/web") {
+				saved = append(saved, backup(t, s, name))
+			}
+			s.Kubectl("delete", "deployment/web", "--cascade=foreground")
+			s.Create(saved[0])
+			s.Create(saved[1])
+			restored := belongings(s)
+			s.Create(saved[2])
+			s.Settled("deployment/web")
+			s.Quiet()
+			if now := belongings(s); now != restored {
+				t.Errorf("there are\n%s\nand were brought back\n%s\n%s", now, restored, s.Report())
+			}
+		})
+	}
+}
+
+// backup is an object as a backup saves it.
+func backup(t *testing.T, s *harness.Space, name string) string {
+	t.Helper()
+	name = strings.Replace(name, "replicaset.apps/", "replicaset/", 1)
+	object := s.Get(name)
+	object.SetOwnerReferences(nil)
+	object.SetUID("")
+	object.SetResourceVersion("")
+	object.SetManagedFields(nil)
+	delete(object.Object, "status")
+	text, err := json.Marshal(object)
+	harness.Must(t, err)
+	return string(text)
+}
