@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/panics"
@@ -61,9 +62,10 @@ func (h *Handler) lookBehind(ctx context.Context, request *admissionv1.Admission
 // left is the revision without an owner that has the template of an object: of several the newest
 // that has pods, else the newest. Nil is none.
 func (h *Handler) left(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object) (*workload.Revision, error) {
-	selector, err := object.Kind.Selector(request.Object.Raw)
-	if err != nil || selector == "" { // the API server refuses it
-		return nil, err
+	// A revision has the labels of its template, and every selector matches those.
+	selector := labels.SelectorFromSet(object.Template.Labels()).String()
+	if selector == "" { // the API server refuses it
+		return nil, nil
 	}
 	revisions, err := h.Revisions.Of(ctx, object.Kind, request.Namespace, selector, "")
 	if err != nil {

@@ -82,6 +82,15 @@ func (m *templateMetadata) field(name string, decoder *jsontext.Decoder) error {
 // patch of its annotations needs.
 func (t *Template) HasMetadata() bool { return t.Metadata.written }
 
+// Labels are those of the pods, none where they cannot be read.
+func (t *Template) Labels() map[string]string {
+	var labels map[string]string
+	if unmarshal(t.Metadata.rest["labels"], &labels) != nil {
+		return nil
+	}
+	return labels
+}
+
 // Same reports whether two templates are equal, our annotations aside. It compares
 // the JSON, so fields of a newer API than this library's count too.
 func (t *Template) Same(other *Template) bool {

@@ -66,7 +66,7 @@ func (c *Client) Of(ctx context.Context, kind *workload.Kind, namespace, selecto
 	if kept == "" {
 		return nil, nil
 	}
-	list, err := c.list(ctx, c.rest.Get().Namespace(namespace).Resource(kept), metav1.ListOptions{LabelSelector: selector})
+	list, err := c.list(ctx, c.rest.Get().Namespace(namespace).Resource(kept).Param("labelSelector", selector))
 	if err != nil {
 		return nil, fmt.Errorf("listing %s of namespace %q: %w", kept, namespace, err)
 	}
@@ -81,22 +81,22 @@ func (c *Client) Of(ctx context.Context, kind *workload.Kind, namespace, selecto
 
 // HasPods reports whether there is a pod of a revision now.
 func (c *Client) HasPods(ctx context.Context, namespace, selector string, of *workload.Revision) (bool, error) {
-	list, err := c.list(ctx, c.rest.Get().AbsPath("/api/v1").Namespace(namespace).Resource("pods"),
-		metav1.ListOptions{LabelSelector: selector + "," + of.PodSelector(), Limit: 1})
+	list, err := c.list(ctx, c.rest.Get().AbsPath("/api/v1").Namespace(namespace).Resource("pods").
+		Param("labelSelector", selector+","+of.PodSelector()).Param("limit", "1"))
 	if err != nil {
 		return false, fmt.Errorf("listing the pods of revision %q of namespace %q: %w", of.Name, namespace, err)
 	}
 	return len(list.Items) > 0, nil
 }
 
-func (c *Client) list(ctx context.Context, request *rest.Request, options metav1.ListOptions) (*metav1.List, error) {
+func (c *Client) list(ctx context.Context, request *rest.Request) (*metav1.List, error) {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	answer, err := request.VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Get()
+	answer, err := request.Do(ctx).Get()
 	if err != nil {
 		return nil, refusal.Plain(err)
 	}
