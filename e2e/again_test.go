@@ -91,12 +91,17 @@ func TestAgain_RestartsNothing(t *testing.T) {
 // A backup saves Pod, ReplicaSet and Deployment, and brings them back in this order, without owners.
 func TestAgain_ABackupIsBroughtBack(t *testing.T) {
 	t.Parallel()
-	for _, inject := range []string{"enabled", "disabled"} {
-		t.Run(inject, func(t *testing.T) {
+	for about, c := range map[string]struct {
+		space func(testing.TB) *harness.Space
+		label string
+	}{
+		"nobody is opted in": {run.PlainSpace, ""}, "opted in": {run.Space, ""}, "opted out": {run.Space, ", configstamp.dev/inject: disabled"},
+	} {
+		t.Run(about, func(t *testing.T) {
 			t.Parallel()
-			s := run.Space(t)
+			s := c.space(t)
 			s.Set("configmap/conf", "SETTING_A", "1")
-			s.Apply(strings.Replace(deployment("web", "configmap/conf"), "labels: {app: web}", "labels: {app: web, configstamp.dev/inject: "+inject+"}", 1))
+			s.Apply(strings.Replace(deployment("web", "configmap/conf"), "labels: {app: web}", "labels: {app: web"+c.label+"}", 1))
 			s.Settled("deployment/web")
 			made := strings.Fields(s.Kubectl("get", "pods,replicasets", "-o", "name").Stdout)
 			if len(made) != 2 {
