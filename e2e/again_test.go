@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -23,16 +24,24 @@ func makeAgain(s *harness.Space) {
 // wantMadeAgain deletes all workloads, leaves what they made, and applies them again.
 func wantMadeAgain(t *testing.T, s *harness.Space) {
 	t.Helper()
+	wantBelongings(s, 5) // two pods, a ReplicaSet, two ControllerRevisions
 	before := belongings(s)
-	if strings.Count(before, "\n") != 5 { // two pods, a ReplicaSet, two ControllerRevisions
-		t.Fatalf("it begins with\n%s", before)
-	}
 	s.Kubectl(append([]string{"delete", "--cascade=orphan"}, strings.Fields(madeAgain)...)...)
 	makeAgain(s)
 	s.Quiet()
 	if after := belongings(s); after != before {
 		t.Errorf("made again, they have\n%s\nand had\n%s\n%s", after, before, s.Report())
 	}
+}
+
+// wantBelongings waits until the workloads' own controllers have made so many.
+func wantBelongings(s *harness.Space, count int) {
+	s.Eventually("waiting for pods and revisions", func() error {
+		if got := belongings(s); strings.Count(got, "\n") != count {
+			return fmt.Errorf("there are\n%s", got)
+		}
+		return nil
+	})
 }
 
 // belongings are the pods and revisions of a namespace.
@@ -103,10 +112,8 @@ func TestAgain_ABackupIsBroughtBack(t *testing.T) {
 			s.Set("configmap/conf", "SETTING_A", "1")
 			s.Apply(strings.Replace(deployment("web", "configmap/conf"), "labels: {app: web}", "labels: {app: web"+c.label+"}", 1))
 			s.Settled("deployment/web")
+			wantBelongings(s, 2)
 			made := strings.Fields(s.Kubectl("get", "pods,replicasets", "-o", "name").Stdout)
-			if len(made) != 2 {
-				t.Fatalf("it made %v", made)
-			}
 			saved := make([]string, 0, 3)
 			for _, name := range append(made, "deployment/web") {
 				saved = append(saved, backup(t, s, name))

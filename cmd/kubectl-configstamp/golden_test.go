@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/e2e/fakecluster"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.golden anew")

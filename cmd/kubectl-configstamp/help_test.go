@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/e2e/fakecluster"
 )
 
 // Every command has an example in its help, and each runs.
@@ -82,8 +82,7 @@ func TestCompletion(t *testing.T) {
 			"why dep":              {"deployment/"},
 			"why deployment/":      {"deployment/failed", "deployment/in-step", "deployment/mislabelled", "deployment/paused"},
 			"status sts/":          {"sts/halted"},
-			"graph deploy/":        {"deploy/failed"},
-			"graph -o ":            {"dot", "mermaid"},
+			"why deploy/":          {"deploy/failed"},
 			"status --namespace ":  {"shop"},
 			"status --output ":     {"wide", "json", "yaml", "name"},
 			"why deployment/a dep": {},

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/e2e/fakecluster"
 )
 
 func TestImpact(t *testing.T) {

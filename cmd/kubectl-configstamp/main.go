@@ -13,7 +13,7 @@
 // share), pause.go, resume.go, roll.go, undo.go (and accept), snapshots.go (which
 // also lists them).
 //
-// doctor.go looks for what is wrong. graph.go asks who uses what, and graph_text.go writes that.
+// doctor.go looks for what is wrong.
 package main
 
 import (

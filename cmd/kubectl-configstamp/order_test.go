@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/e2e/fakecluster"
 )
 
 const (

@@ -11,7 +11,7 @@ func TestNothingMayBeListed(t *testing.T) {
 	server.Forbid = func(_, resource, namespace string) bool { return resource != "configmaps" || namespace == "" }
 	for args, where := range map[string]string{
 		"status": "in namespace shop,", "status -o json": "in namespace shop,", "status -A": "in all namespaces; use -n", "status --watch": "in namespace shop,",
-		"graph": "in namespace shop,", "users cm/payment-api-config": "in namespace shop,", "impact cm/payment-api-config": "in namespace shop,",
+		"users cm/payment-api-config": "in namespace shop,", "impact cm/payment-api-config": "in namespace shop,",
 	} {
 		out, errOut, code := run(t, server, strings.Fields(args)...)
 		if code != 1 || out != "" || !strings.Contains(errOut, "error: you have no right to list any kind of workload "+where) {

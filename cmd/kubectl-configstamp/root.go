@@ -100,7 +100,7 @@ func rootCommand(p *plugin) *cobra.Command {
 	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.waitCommand(), p.versionCommand())
 	root.AddCommand(p.pauseCommand(), p.unpauseCommand(), p.resumeCommand(), p.rollCommand())
 	root.AddCommand(p.undoCommand(), p.acceptCommand(), p.snapshotsCommand(), p.restoreCommand())
-	root.AddCommand(p.graphCommand(), p.doctorCommand())
+	root.AddCommand(p.doctorCommand())
 	describeCompletion(root)
 	return root
 }

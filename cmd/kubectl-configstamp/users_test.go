@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/e2e/fakecluster"
 )
 
 func TestUsers(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/e2e/fakecluster"
 )
 
 func TestWait_Golden(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
+	"github.com/configstamp/configstamp/e2e/fakecluster"
 )
 
 // watching runs status --watch until the test ends, and waits for its first answer.

@@ -9,7 +9,7 @@
 // Read it in this order: users.go (who uses a source), revisions.go (why there is a
 // revision), progress.go (where one workload stands), status.go (what is under way),
 // why.go (all about one), impact.go (what an
-// edit would do), wait.go (whether a change has come everywhere), graph.go (who uses what, all of it), doctor.go (what is
+// edit would do), wait.go (whether a change has come everywhere), doctor.go (what is
 // wrong) with doctor_itself.go (with configstamp), doctor_pins.go (with what is asked about
 // Pods), doctor_impact.go (with its warnings), doctor_users.go (with what people have
 // written) and doctor_others.go (with what is beside it).

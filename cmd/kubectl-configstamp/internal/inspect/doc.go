@@ -29,6 +29,6 @@
 // settings.go, kinds.go, metadata.go (who wrote what), workloads.go, sources.go, content.go, snapshots.go,
 // revisions.go, pods.go,
 // events.go, ask.go, fleet.go, follow.go (which keeps a fleet up to date),
-// checkup.go and rights.go (what doctor looks at), write.go. Package fakecluster is what tests
+// checkup.go (what doctor looks at), write.go. Package e2e/fakecluster is what tests
 // of it stand on.
 package inspect

@@ -12,8 +12,8 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect/fakecluster"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/e2e/fakecluster"
 )
 
 const shop = `

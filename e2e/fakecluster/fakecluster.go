@@ -85,7 +85,7 @@ func prepare(t testing.TB, manifests []string) *Server {
 	t.Helper()
 	s := &Server{objects: map[string]*unstructured.Unstructured{}}
 	for _, file := range manifests {
-		text, err := os.ReadFile(file) //nolint:gosec // a test names it
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
