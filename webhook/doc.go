@@ -6,8 +6,8 @@
 //   - review.go has it turn HTTP into one request, and back.
 //   - handler.go looks at the request, has prove.go find out what its sources hold, and
 //     asks checksum.Decide, which holds the rules; patch.go writes the answer, and
-//     asked.go what a dry run that asks for it is told;
-//     stripping.go finds clients that remove our stamps; metrics.go counts.
+//     asked.go what a dry run that asks for it is told; again.go finds the revision that
+//     a creation brings back; stripping.go finds clients that remove our stamps; metrics.go counts.
 //   - with --pins, undo.go finds out whether a request goes back to a revision, and pins.go
 //     has package archive make the snapshots that an answer names; pin.go is the entry for
 //     new Pods, whose references get the names of snapshots.
