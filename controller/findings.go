@@ -3,12 +3,14 @@ package controller
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // findingsEvery is how often Namespaces and sources are gone through, whose admissions we do not see.
@@ -72,9 +74,24 @@ func (c *Controller) findings() remarks {
 		}
 	})
 	c.sources.Findings(func(namespace string, source checksum.Source, findings []checksum.Finding) {
+		findings = slices.DeleteFunc(slices.Clone(findings), func(f checksum.Finding) bool {
+			return f.Reason == checksum.MadeAnew && !c.concerns(namespace, source)
+		})
 		if !checksum.LeftToAnother(c.namespaces.Get(namespace), c.options.Installation) {
 			found.add(rollout.SourceRef{Namespace: namespace, Source: source}, findings)
 		}
 	})
 	return found
+}
+
+// concerns reports whether a workload that is served uses a source.
+func (c *Controller) concerns(namespace string, source checksum.Source) bool {
+	return slices.ContainsFunc(c.index.Using(namespace, source), func(ref workload.Ref) bool {
+		s := c.index.Get(ref)
+		if s == nil {
+			return false
+		}
+		served, _ := c.served(ref, s)
+		return served
+	})
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -78,5 +79,24 @@ func TestFindings_WhatCannotBeReadIsToldOnAWorkloadOnlyWhileItHoldsIt(t *testing
 	h.mustSync(t, d)
 	if _, said := h.happened(); len(said) != 1 {
 		t.Errorf("said %q while it is held", said)
+	}
+}
+
+// What nobody uses whom we serve is not told of: most immutable sources are others'.
+func TestFindings_WhatIsMadeAnewIsToldWhereItConcernsSomebody(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "1"})
+	c.write("unused", map[string]string{"k": "1"})
+	c.deploy("d", "c")
+	h, told := adopted(t, c), remarks{}
+	h.happened()
+	c.findings = map[checksum.Source][]checksum.Finding{configMap("c"): {{Reason: checksum.MadeAnew}}, configMap("unused"): {{Reason: checksum.MadeAnew}}}
+	if said := h.tellsFindings(t, told); len(said) != 1 || !strings.Contains(said[0], checksum.MadeAnew.Event()) {
+		t.Errorf("said %q, want it of the one that is used", said)
+	}
+	c.optedOut = true
+	h.index.Reconsider("shop")
+	if h.tellsFindings(t, told); len(told) > 0 {
+		t.Errorf("remembered %v of a namespace that opted out", told)
 	}
 }

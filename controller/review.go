@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"k8s.io/klog/v2"
@@ -116,27 +115,26 @@ func (c *Controller) review(ctx context.Context, ref workload.Ref, s *Workload) 
 			}
 		}
 	}
-	if err := c.confirm(ctx, ref, selections, s.Records); err != nil {
-		return review{}, err
-	}
+	c.confirm(ctx, ref, selections, s.Records)
 	return review{policy: policy, Review: ring.Review(ref.Namespace, &policy, selections, s.Records, func(source checksum.Source) *checksum.Content {
 		return c.sources.Content(ref.Namespace, source)
 	})}, nil
 }
 
 // confirm asks for Secrets that memory lacks, and that are not on record as absent: what is missing holds
-// a workload, and Helm's releases are not watched.
-func (c *Controller) confirm(ctx context.Context, ref workload.Ref, selections []checksum.Selection, held checksum.Records) error {
+// a workload, and Helm's releases are not watched. Where that fails memory is believed, as before.
+func (c *Controller) confirm(ctx context.Context, ref workload.Ref, selections []checksum.Selection, held checksum.Records) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	for i := range selections {
 		source := selections[i].Source
 		if value, _ := held.Of(source); source.Kind != checksum.Secret || value == checksum.Absent || c.sources.Content(ref.Namespace, source) != nil {
 			continue
 		}
 		if err := c.sources.Confirm(ctx, ref.Namespace, source); err != nil {
-			return fmt.Errorf("finding out whether it is missing: %w", err)
+			klog.FromContext(ctx).V(1).Info("It is not known whether a Secret is missing", "workload", ref.String(), "source", source.String(), "reason", err.Error())
 		}
 	}
-	return nil
 }
 
 // carries finds which contents a workload carries, and which an undo of it has declined.

@@ -33,13 +33,14 @@ func (c *Controller) takeTurns(ctx context.Context) {
 			}
 			halts := false
 			for _, at := range one.Sources {
-				if why == checksum.ChangeRolledOut && c.sources.MadeAnew(at.Namespace, at.Source) {
-					continue // new pods may have the old content, which is told
-				}
 				text := text(one, at)
 				if why != checksum.ChangeHalted {
 					c.told.over(at, checksum.ChangeHalted, "")
-				} else if !c.told.first(at, why, text) {
+				}
+				if why == checksum.ChangeRolledOut && c.sources.MadeAnew(at.Namespace, at.Source) {
+					continue // new pods may have the old content, which is told
+				}
+				if why == checksum.ChangeHalted && !c.told.first(at, why, text) {
 					continue
 				}
 				halts = why == checksum.ChangeHalted && !one.Foreign

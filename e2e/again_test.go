@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -82,6 +83,22 @@ func TestAgain_RestartsNothing(t *testing.T) {
 		wantMadeAgain(t, s)
 		wantBaselines(t, s, recorded)
 		wantRolls(t, s, func() { s.Set("configmap/conf", "SETTING_A", "2") })
+	})
+	t.Run("recorded, while a change waits", func(t *testing.T) {
+		s := space(t, run.PlainSpace)
+		s.Label("enabled")
+		s.Eventually("waiting for the copy of the baseline", func() error {
+			if kept := s.Kubectl("get", "replicasets", "-o", "yaml").Stdout; !strings.Contains(kept, "configstamp.dev/baseline") {
+				return errors.New("the ReplicaSet has none")
+			}
+			return nil
+		})
+		s.SetPolicy("namespace", map[string]string{"pause": "true"})
+		s.Set("configmap/conf", "SETTING_A", "2")
+		wantMadeAgain(t, s)
+		before := s.Counts()
+		s.DropPolicy("namespace", map[string]string{"pause": ""})
+		s.WantRolls(before, rolls{"deployment/web": 1}) // ControllerRevisions have no copy of the baseline: a warning says so
 	})
 	t.Run("stamped", func(t *testing.T) {
 		s := space(t, run.Space)

@@ -71,7 +71,9 @@ func (h *Handler) left(ctx context.Context, request *admissionv1.AdmissionReques
 	if err != nil {
 		return nil, err
 	}
-	revisions = slices.DeleteFunc(revisions, func(one *workload.Revision) bool { return !object.Template.IsOf(one) })
+	revisions = slices.DeleteFunc(revisions, func(one *workload.Revision) bool {
+		return one.DeletionTimestamp != nil || !object.Template.IsOf(one) // what is being deleted is adopted by nobody
+	})
 	if len(revisions) == 0 {
 		return nil, nil
 	}
@@ -80,8 +82,8 @@ func (h *Handler) left(ctx context.Context, request *admissionv1.AdmissionReques
 		if len(revisions) == 1 {
 			break
 		}
-		if has, err := h.Revisions.HasPods(ctx, request.Namespace, selector, revision); err != nil || has {
-			return revision, err
+		if has, err := h.Revisions.HasPods(ctx, request.Namespace, selector, revision); err == nil && has {
+			return revision, nil
 		}
 	}
 	return revisions[0], nil
@@ -99,7 +101,12 @@ func (h *Handler) bringBack(ctx context.Context, request *admissionv1.AdmissionR
 		return ring
 	}
 	admission.Again = true
-	admission.Held, _ = checksum.RecordsIn(nil, left.revision.Template.Metadata.Annotations)
+	var own map[string]string
+	if request.Resource.Resource == "deployments" { // whose annotations its controller copies to ReplicaSets as they change
+		own = left.revision.Annotations
+	}
+	// A baseline that cannot be read counts as none.
+	admission.Held, _ = checksum.RecordsIn(own, left.revision.Template.Metadata.Annotations)
 	ring, err := h.ring(ctx, admission)
 	if err != nil {
 		logOf(ctx, request).Info("The key of a checksum could not be looked up; nothing is decided by it", "reason", err.Error())
@@ -110,11 +117,14 @@ func (h *Handler) bringBack(ctx context.Context, request *admissionv1.AdmissionR
 
 // mayBeStale tells of sources that were recorded as they are, and edited after the revision was made
 // whose pods run.
-func (h *Handler) mayBeStale(namespace string, of *workload.Revision, recorded map[checksum.Source]string) (findings []checksum.Finding) {
+func (h *Handler) mayBeStale(namespace string, of *workload.Revision, held, recorded checksum.Records) (findings []checksum.Finding) {
 	if of == nil {
 		return nil
 	}
-	for source := range recorded {
+	for source, value := range recorded.Baseline {
+		if value == held.Baseline[source] {
+			continue
+		}
 		if written, created := h.Sources.Written(namespace, source); written.After(created) && written.After(of.Created) {
 			findings = append(findings, checksum.Finding{Reason: checksum.ConfigMaybeStale, Source: source})
 		}

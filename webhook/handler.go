@@ -240,7 +240,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	}
 	ring = h.bringBack(ctx, request, left, &admission, ring)
 	decision := checksum.Decide(ring, admission)
-	decision.Findings = append(decision.Findings, h.mayBeStale(request.Namespace, left.revision, decision.Records.Baseline)...)
+	decision.Findings = append(decision.Findings, h.mayBeStale(request.Namespace, left.revision, admission.Held, decision.Records)...)
 	h.makeSnapshots(ctx, request, &decision)
 	h.announcePins(request, old.UID, decision.Findings)
 	if decision.Outcome == checksum.Restored {

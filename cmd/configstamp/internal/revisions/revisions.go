@@ -19,7 +19,7 @@ import (
 )
 
 // parallel is how many LISTs are under way at once. Each may take some MiB.
-const parallel = 4
+const parallel = 8
 
 // Client reads revisions.
 type Client struct {
