@@ -11,7 +11,7 @@ func Joined(references []Reference) []Reference {
 	sorted := make([]*Reference, 0, usualReferences)
 	for i := range references {
 		// The others select nothing, under any policy.
-		if r := &references[i]; r.Use != Unused && r.Source.Nameable() && !isHelmRelease(r.Source) {
+		if r := &references[i]; r.Use != Unused && r.Source.Nameable() {
 			sorted = append(sorted, r)
 		}
 	}

@@ -146,7 +146,7 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 		"{source}: its present content, which an undo declined, is taken now: the template changed, and may need it"},
 
 	AgainUnknown: {"again-unknown", Silent, "", AdmissionReasons, "",
-		"it could not be found out in time whether pods of this template run already, as after a deletion with --cascade=orphan: it is stamped with present content, and such pods may be replaced"},
+		"it could not be found out in time whether pods of this template run already, as after a deletion with --cascade=orphan: it is stamped with present content, and such pods may be replaced; if this comes again, the webhook's log says why"},
 
 	NotWatched: {"not-watched", Silent, "", AdmissionReasons, "",
 		"{source} has the type helm.sh/release.v1, which is Helm's own: it is not stamped, and its edits restart nothing; give it another type"},

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"strings"
 )
 
 // RequiredKey is a key without which a container cannot start.
@@ -68,8 +67,8 @@ func usesByPolicy() [][]Use {
 
 // Selections joins references, and what counts also, into one selection for each
 // source that counts or that containers cannot start without, sorted by source. A
-// reference whose name no object can have, or to a release of Helm's, selects
-// nothing. What a source says of itself is not in it yet: see Selection.of.
+// reference whose name no object can have selects nothing. What a source says of itself is
+// not in it yet: see Selection.of.
 func Selections(references []Reference, policy Policy) []Selection {
 	sorted := make([]*Reference, 0, len(references)+len(policy.Also))
 	for i := range references {
@@ -99,7 +98,7 @@ func Selections(references []Reference, policy Policy) []Selection {
 // selectionOf joins all references to one source.
 func selectionOf(references []*Reference, policy *Policy) (Selection, bool) {
 	source := references[0].Source
-	if !source.Nameable() || isHelmRelease(source) {
+	if !source.Nameable() {
 		return Selection{}, false
 	}
 	s := Selection{Source: source, HoldOnly: true}
@@ -110,13 +109,6 @@ func selectionOf(references []*Reference, policy *Policy) (Selection, bool) {
 	}
 	s.require(references)
 	return s, !s.HoldOnly || s.Required
-}
-
-// isHelmRelease tells the Secrets in which Helm keeps its releases. They are
-// many, big and no configuration, so what the cluster holds is known without
-// them.
-func isHelmRelease(source Source) bool {
-	return source.Kind == Secret && strings.HasPrefix(source.Name, "sh.helm.release.v1.")
 }
 
 // counts reports whether any of references is of one of uses.

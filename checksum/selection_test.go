@@ -101,10 +101,6 @@ func TestSelections(t *testing.T) {
 			references: []checksum.Reference{envFrom(checksum.Source{Kind: checksum.Secret, Name: message.Name})},
 			want:       []string{"secret/web-message all, required"},
 		},
-		"a release of Helm's selects nothing": {
-			policy:     checksum.DefaultPolicy(),
-			references: []checksum.Reference{envFrom(checksum.Source{Kind: checksum.Secret, Name: "sh.helm.release.v1.web.v1"})},
-		},
 		"a name that no object can have selects nothing": {
 			policy: checksum.DefaultPolicy(),
 			references: []checksum.Reference{

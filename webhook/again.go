@@ -42,7 +42,7 @@ func (l *leftBehind) end() {
 // lookBehind asks, beside all else, for the revision that a creation brings back.
 func (h *Handler) lookBehind(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object) *leftBehind {
 	left := &leftBehind{}
-	if request.Operation != admissionv1.Create || !pinnable(object.Kind) {
+	if request.Operation != admissionv1.Create || !keepsRevisions(object.Kind) {
 		return left
 	}
 	left.done = make(chan struct{})

@@ -23,9 +23,9 @@ type Snapshots interface {
 	MadeAt(namespace, name string) time.Time
 }
 
-// pinnable are the kinds of group apps whose Pods are pinned. The others do not make new Pods
-// whenever their template's annotations change.
-func pinnable(kind *workload.Kind) bool {
+// keepsRevisions reports whether a kind is one of those of group apps that make new Pods, and a
+// revision, whenever their template's annotations change. Their Pods are pinned.
+func keepsRevisions(kind *workload.Kind) bool {
 	switch kind.Resource {
 	case "deployments", "statefulsets", "daemonsets":
 		return kind.Group == "apps"
@@ -35,7 +35,7 @@ func pinnable(kind *workload.Kind) bool {
 
 // pins is what the request alone says of an admission where the process pins.
 func (h *Handler) pins(request *admissionv1.AdmissionRequest, object, old *workload.Object, admission *checksum.Admission) {
-	admission.Pinning = h.Snapshots != nil && pinnable(object.Kind)
+	admission.Pinning = h.Snapshots != nil && keepsRevisions(object.Kind)
 	admission.Accepts = !admission.Create && fieldManager(request) == checksum.AcceptManager
 	admission.AnnotationsOnly = admission.TemplateChanged && object.Template.SameButAnnotations(&old.Template)
 }

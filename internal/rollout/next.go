@@ -28,8 +28,8 @@ type News struct {
 	By      workload.Ref // the workload that has failed with it, or declined it
 	Foreign bool         // it is in another namespace, and By is not told
 	Why     string       // it has failed; "": an undo of it has declined the content
-	Settled int          // how many have rolled for it, but for
-	Broken  int          // how many that had nothing available before, and have failed with it
+	Settled int          // how many have rolled for it, but for those of Broken
+	Broken  int          // how many had nothing available before, and have failed with it
 }
 
 func (o *Orders) again(at time.Time) {

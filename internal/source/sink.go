@@ -223,9 +223,11 @@ func (s *sink) replaced(objects []*object) {
 	if len(s.immutable.are) == 0 {
 		return
 	}
-	now := make(map[types.NamespacedName]*checksum.Content, len(objects))
+	now := make(map[types.NamespacedName]*checksum.Content, len(s.immutable.are))
 	for _, o := range objects {
-		now[types.NamespacedName{Namespace: o.namespace, Name: o.name}] = o.content
+		if at := (types.NamespacedName{Namespace: o.namespace, Name: o.name}); s.immutable.are[at] {
+			now[at] = o.content
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
