@@ -31,4 +31,10 @@
 //   - How does it do? follow.go, with find.go (rollouts that others began), health.go, soak.go
 //     (for how long it has to be well), looks.go and pods.go (when pods are listed, and what they show).
 //   - It fails: halt.go (what keeps a halt, and what ends it). decline.go: an undo halts, too.
+//
+// Planner is to take the place of Plan, and is not wired yet. It counts everything anew in each
+// cycle, over what looks have shown and a small memory. Read state.go (the states, and what is
+// remembered of a workload), planner.go (what it is told), observe.go (what a look shows), await.go
+// (what a workload waits for), then cycle.go (what is done each time), with opened.go (an open
+// change, and what is counted), watch.go (verdicts) and infer.go (what a new leader finds).
 package rollout

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -12,15 +13,50 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// driver drives a Plan as the controller does, for a simulated cluster. Nothing else in
-// the simulation calls the Plan.
-type driver struct {
+// driver has workloads roll, as the controller does, for a simulated cluster. There is one for
+// each of the two planners. Nothing else in the simulation calls them.
+type driver interface {
+	// see has the watch of workloads tell how one is, or that it is gone.
+	see(workload.Ref)
+	// edited has the watch of sources tell of an edit.
+	edited(at rollout.SourceRef, was *content)
+	// work looks at one workload, or, of the zero Ref, at whose turn it is.
+	work(workload.Ref)
+	items() *queue
+	// follows reports whether a rollout of a workload is followed.
+	follows(workload.Ref) bool
+	granted() []workload.Ref
+	counts() rollout.Counts
+	// podLists is how often pods were listed.
+	podLists() int
+	// value is the planner for those who look into it.
+	value() reflect.Value
+}
+
+// lead begins with a new leader, who knows nothing but the cluster.
+func lead(w *world) driver {
+	if w.cycles() {
+		return leadCycles(w)
+	}
+	return leadPlan(w)
+}
+
+// cycles reports whether the Planner is driven.
+func (w *world) cycles() bool { return strings.HasPrefix(w.t.Name(), "TestCycle") }
+
+// watched is what the watch of workloads has shown.
+type watched struct {
 	w     *world
-	plan  *rollout.Plan
 	known map[workload.Ref]*seen
+	lists int // of pods
+}
+
+// planDriver drives a Plan.
+type planDriver struct {
+	watched
+	plan  *rollout.Plan
 	sent  map[workload.Ref]checksum.Records // what was on record when a patch was sent
 	queue *queue
-	lists int // of pods
 }
 
 // seen is a workload as the watch has shown it.
@@ -39,9 +75,8 @@ type seen struct {
 
 var errAgain = errors.New("to be tried again")
 
-// lead begins with a new leader, who knows nothing but the cluster.
-func lead(w *world) *driver {
-	d := &driver{w: w, known: map[workload.Ref]*seen{}, sent: map[workload.Ref]checksum.Records{}, queue: newQueue(w)}
+func leadPlan(w *world) *planDriver {
+	d := &planDriver{watched: watched{w: w, known: map[workload.Ref]*seen{}}, sent: map[workload.Ref]checksum.Records{}, queue: newQueue(w)}
 	d.plan = rollout.New(w.limits, lookup{w})
 	refs := w.refs()
 	for _, ref := range refs {
@@ -88,14 +123,14 @@ func (c *content) plain() *checksum.Content {
 }
 
 // requeue queues whom the plan wants looked at.
-func (d *driver) requeue() {
+func (d *planDriver) requeue() {
 	for _, requeue := range d.plan.Requeues() {
 		d.queue.addAfter(requeue.Workload, requeue.After)
 	}
 }
 
 // edited has the watch of sources tell of an edit.
-func (d *driver) edited(at rollout.SourceRef, was *content) {
+func (d *planDriver) edited(at rollout.SourceRef, was *content) {
 	refs := d.w.using(at)
 	if len(refs) == 0 {
 		return
@@ -108,7 +143,7 @@ func (d *driver) edited(at rollout.SourceRef, was *content) {
 }
 
 // see has the watch of workloads tell how one is, or that it is gone.
-func (d *driver) see(ref workload.Ref) {
+func (d *planDriver) see(ref workload.Ref) {
 	a := d.w.apps[ref]
 	if a == nil {
 		delete(d.known, ref)
@@ -121,7 +156,7 @@ func (d *driver) see(ref workload.Ref) {
 }
 
 // take takes a workload as it is, and reports whether that is news.
-func (d *driver) take(a *app) (news bool) {
+func (d *watched) take(a *app) (news bool) {
 	now, known := d.w.now, d.known[a.ref]
 	s := &seen{uid: a.uid, generation: a.generation, served: a.served(), paused: a.paused, records: a.records(), carried: a.carried, declined: maps.Clone(a.declined), status: a.status(now)}
 	d.known[a.ref] = s
@@ -154,7 +189,7 @@ func (d *driver) take(a *app) (news bool) {
 }
 
 // untrue are the sources whose content a workload does not carry.
-func (d *driver) untrue(a *app, s *seen) (untrue []checksum.Source) {
+func (d *watched) untrue(a *app, s *seen) (untrue []checksum.Source) {
 	for _, source := range a.sources {
 		is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]
 		if its := s.carried[source]; its != nil && is != nil && its.number != is.number && !slices.Contains(s.declined[source], is.number) {
@@ -165,7 +200,7 @@ func (d *driver) untrue(a *app, s *seen) (untrue []checksum.Source) {
 }
 
 // work looks at one workload, or at whose turn it is.
-func (d *driver) work(ref workload.Ref) {
+func (d *planDriver) work(ref workload.Ref) {
 	if ref.Kind == nil {
 		d.turns()
 		return
@@ -185,7 +220,7 @@ func (d *driver) work(ref workload.Ref) {
 	}
 }
 
-func (d *driver) look(ref workload.Ref) (time.Duration, error) {
+func (d *planDriver) look(ref workload.Ref) (time.Duration, error) {
 	s, a := d.known[ref], d.w.apps[ref]
 	if s == nil || a == nil {
 		delete(d.known, ref)
@@ -211,7 +246,7 @@ func (d *driver) look(ref workload.Ref) (time.Duration, error) {
 }
 
 // act rolls a workload whose turn has come.
-func (d *driver) act(a *app, s *seen) (time.Duration, error) {
+func (d *planDriver) act(a *app, s *seen) (time.Duration, error) {
 	untrue := d.untrue(a, s)
 	if len(untrue) == 0 {
 		d.plan.RolledByOthers(a.ref, d.facts(a, s), d.w.now)
@@ -235,7 +270,7 @@ func (d *driver) act(a *app, s *seen) (time.Duration, error) {
 	return 0, d.roll(a, s)
 }
 
-func (d *driver) roll(a *app, s *seen) error {
+func (d *planDriver) roll(a *app, s *seen) error {
 	d.sent[a.ref] = s.records
 	d.plan.Sent(a.ref, d.w.now)
 	switch d.w.patch(a) {
@@ -260,7 +295,7 @@ func (d *driver) roll(a *app, s *seen) error {
 }
 
 // noteRolled notes the roll of a patch, when a workload first shows it.
-func (d *driver) noteRolled(a *app, s *seen) {
+func (d *planDriver) noteRolled(a *app, s *seen) {
 	if was, sent := d.sent[a.ref]; sent && rollout.RolledBetween(was, s.records) {
 		delete(d.sent, a.ref)
 		d.plan.Rolled(a.ref, a.uid, a.sources, d.w.now)
@@ -268,15 +303,10 @@ func (d *driver) noteRolled(a *app, s *seen) {
 }
 
 // follow looks after the rollout of a workload, if it has one.
-func (d *driver) follow(a *app, s *seen) (time.Duration, error) {
+func (d *planDriver) follow(a *app, s *seen) (time.Duration, error) {
 	f := d.facts(a, s)
 	if d.plan.Concerned(a.ref) {
-		f.Carried = map[checksum.Source]*checksum.Content{}
-		for source, its := range s.carried {
-			if is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; is != nil && is.number == its.number {
-				f.Carried[source] = is.Content
-			}
-		}
+		f.Carried = d.carries(a, s)
 	}
 	v, err := d.decide(a, f, d.plan.Followed)
 	if err != nil {
@@ -286,35 +316,40 @@ func (d *driver) follow(a *app, s *seen) (time.Duration, error) {
 	return v.Wait, nil
 }
 
-func (d *driver) facts(a *app, s *seen) *rollout.Facts {
+func (d *planDriver) facts(a *app, s *seen) *rollout.Facts {
+	return d.factsAt(a, s, d.plan.Mark())
+}
+
+// factsAt are the facts of a workload at some mark.
+func (d *watched) factsAt(a *app, s *seen, mark uint64) *rollout.Facts {
 	declined := map[checksum.Source]*checksum.Content{}
 	for source, its := range s.carried {
 		if is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; is != nil && is.number != its.number && slices.Contains(s.declined[source], is.number) {
 			declined[source] = is.Content
 		}
 	}
-	f := &rollout.Facts{Declined: declined, UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: d.plan.Mark(), Status: s.status, Standstill: s.Standstill}
+	f := &rollout.Facts{Declined: declined, UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: mark, Status: s.status, Standstill: s.Standstill}
 	f.Policy.Soak = a.soak
 	return f
 }
 
+// carries are the contents of now that a workload carries.
+func (d *watched) carries(a *app, s *seen) map[checksum.Source]*checksum.Content {
+	carried := map[checksum.Source]*checksum.Content{}
+	for source, its := range s.carried {
+		if is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; is != nil && is.number == its.number {
+			carried[source] = is.Content
+		}
+	}
+	return carried
+}
+
 // decide gives the plan the facts, and what it wants to be read beside them.
-func (d *driver) decide(a *app, f *rollout.Facts, look func(workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) (v rollout.Verdict, err error) {
+func (d *planDriver) decide(a *app, f *rollout.Facts, look func(workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) (v rollout.Verdict, err error) {
 	for {
 		switch v = look(a.ref, f, d.w.now); v.Do {
 		case rollout.ReadPods:
-			d.lists++
-			f.Pods = &rollout.Pods{Selector: "app=" + a.ref.Name}
-			switch {
-			case !a.counts():
-				f.Pods.Access, f.Pods.Selector = rollout.Unselected, ""
-			case d.w.now.Before(d.w.unread):
-				f.Pods.Access = rollout.Unread
-			case d.w.forbids(a):
-				f.Pods.Access = rollout.Forbidden
-			default:
-				f.Pods.All = a.pods(d.w.now)
-			}
+			f.Pods = d.podsOf(a)
 		case rollout.ReadNodes:
 			if f.Nodes == nil {
 				f.Nodes = map[string]bool{}
@@ -334,8 +369,25 @@ func (d *driver) decide(a *app, f *rollout.Facts, look func(workload.Ref, *rollo
 	}
 }
 
+// podsOf lists the pods of a workload.
+func (d *watched) podsOf(a *app) *rollout.Pods {
+	d.lists++
+	pods := &rollout.Pods{Selector: "app=" + a.ref.Name}
+	switch {
+	case !a.counts():
+		pods.Access, pods.Selector = rollout.Unselected, ""
+	case d.w.now.Before(d.w.unread):
+		pods.Access = rollout.Unread
+	case d.w.forbids(a):
+		pods.Access = rollout.Forbidden
+	default:
+		pods.All = a.pods(d.w.now)
+	}
+	return pods
+}
+
 // turns wakes those whose turn has come, and tells what has become of changes.
-func (d *driver) turns() {
+func (d *planDriver) turns() {
 	out := d.plan.Next(d.w.now)
 	if err := d.plan.Check(d.w.now); err != nil {
 		d.w.errorf("%v", err)
@@ -347,25 +399,34 @@ func (d *driver) turns() {
 	if !out.At.IsZero() {
 		d.queue.addAfter(workload.Ref{}, out.At.Sub(d.w.now))
 	}
+	d.w.told(&out)
+}
+
+// told is what people are told.
+func (w *world) told(out *rollout.Orders) {
 	for _, n := range out.Halted {
-		d.w.halted(n.Sources, n.By, n.Why)
+		w.halted(n.Sources, n.By, n.Why)
 	}
 	for _, n := range out.Resumed {
-		d.w.resumed(n.Sources, n.By)
+		w.resumed(n.Sources, n.By)
 	}
 	for _, n := range out.Finished {
-		d.w.finished(n.Sources, n.Settled)
-		d.w.rolledOut += n.Settled
+		w.finished(n.Sources, n.Settled)
+		w.rolledOut += n.Settled
 	}
 }
 
-// follows reports whether the plan follows a rollout of a workload.
-func (d *driver) follows(ref workload.Ref) bool { return d.plan.Follows(ref) }
+func (d *planDriver) follows(ref workload.Ref) bool { return d.plan.Follows(ref) }
 
-func (d *driver) counts() rollout.Counts { return d.plan.Counts() }
+func (d *planDriver) counts() rollout.Counts { return d.plan.Counts() }
 
-// planValue is the plan for those who look into it.
-func (d *driver) planValue() reflect.Value { return reflect.ValueOf(d.plan).Elem() }
+func (d *planDriver) items() *queue { return d.queue }
+
+func (d *planDriver) granted() []workload.Ref { return d.plan.Granted() }
+
+func (d *planDriver) podLists() int { return d.lists }
+
+func (d *planDriver) value() reflect.Value { return reflect.ValueOf(d.plan).Elem() }
 
 // slots is how many may roll at once.
 func (w *world) slots() int { return w.limits.Unsettled.Slots(len(w.apps)) }

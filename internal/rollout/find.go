@@ -76,7 +76,7 @@ func (f *Facts) wellSince(soak time.Duration, now time.Time) bool {
 }
 
 // recent is when the last of some sources was written, zero when that was before a time.
-func recent(written map[SourceRef]time.Time, after time.Time) (last time.Time) {
+func recent[K comparable](written map[K]time.Time, after time.Time) (last time.Time) {
 	for _, at := range written {
 		if at.After(after) && at.After(last) {
 			last = at
@@ -120,7 +120,7 @@ func (r *record) wasUnhealthy(records checksum.Records) bool {
 func (p *Plan) adopt(r *record, f *Facts, began time.Time, sources []SourceRef, proves bool, now time.Time) {
 	p.update(r, now, func() {
 		if r.attempt == nil {
-			r.attempt = &attempt{began: began, found: true, level: f.Status.Available, counts: map[*change]bool{}, holds: map[*change]hold{}, ours: len(sources) == 0}
+			r.attempt = &attempt{trial: trial{began: began, found: true, level: f.Status.Available}, counts: map[*change]bool{}, holds: map[*change]hold{}, ours: len(sources) == 0}
 		}
 		a := r.attempt
 		if f.Pods != nil {

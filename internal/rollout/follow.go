@@ -38,6 +38,7 @@ func (p *Plan) Followed(ref workload.Ref, f *Facts, now time.Time) Verdict {
 		return Verdict{Blind: blind}
 	}
 	r.attempt.uid, r.attempt.health.soak = f.UID, p.soak(r, f)
+	r.attempt.trial.failed, r.attempt.standing = r.attempt.failed(), r.attempt.state == suspended
 	how, why, verdict := r.attempt.judge(f, &p.limits, now)
 	if verdict.Do != Nothing || verdict.Retry {
 		verdict.Blind = blind && f.Pods.Access == Forbidden
@@ -105,13 +106,6 @@ func (p *Plan) goesOn(r *record, f *Facts, now time.Time) {
 	if a.state != is {
 		p.update(r, now, func() { a.state = is })
 	}
-}
-
-// stands reports whether a rollout stands at a pause of its own, with new pods that have
-// been up for the soak. Else one that crashes soon after it has come there would let the
-// next one begin.
-func (a *attempt) stands(f *Facts, now time.Time) bool {
-	return f.Status.Phase == workload.Suspended && (a.state == suspended || a.health.wellFor(now) >= a.health.soak)
 }
 
 // countToo has a rollout of ours count for the changes of sources that it has taken

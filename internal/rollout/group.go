@@ -35,38 +35,44 @@ type groupKey struct {
 	was, is uint64
 }
 
+// copyKeys makes the keys of copies.
+type copyKeys struct {
+	seed maphash.Seed
+	each bool // each copy is a change of its own: there are no keys
+}
+
 // keyOf is the key of a source that goes from one content to another. Only ConfigMaps
 // are replicated, and what is made or deleted is not. Where the text changes, binary keys
 // count by their names alone: trust-manager writes beside each copy of its certificates a
 // store that is encrypted with other salt.
-func (p *Plan) keyOf(at SourceRef, was, is *checksum.Content) (key groupKey, replicable bool) {
-	if p.limits.ReplicatedEach || at.Source.Kind != checksum.ConfigMap || is == nil || was.SameEntries(is) {
+func (k *copyKeys) keyOf(at SourceRef, was, is *checksum.Content) (key groupKey, replicable bool) {
+	if k.each || at.Source.Kind != checksum.ConfigMap || is == nil || was.SameEntries(is) {
 		return groupKey{}, false
 	}
-	key = groupKey{at.Source.Name, p.hashOfText(was), p.hashOfText(is)}
+	key = groupKey{at.Source.Name, k.hashOfText(was), k.hashOfText(is)}
 	if key.was == key.is || !hasText(is) {
-		key.was, key.is = p.hash(was), p.hash(is)
+		key.was, key.is = k.hash(was), k.hash(is)
 	}
 	return key, true
 }
 
 // hash is equal for equal contents, and different for others.
-func (p *Plan) hash(content *checksum.Content) uint64 {
-	return p.hashOf(content, func(checksum.Entry) bool { return true })
+func (k *copyKeys) hash(content *checksum.Content) uint64 {
+	return k.hashOf(content, func(checksum.Entry) bool { return true })
 }
 
 // hashOfText is hash of contents that are equal but for what binary keys hold.
-func (p *Plan) hashOfText(content *checksum.Content) uint64 {
-	return p.hashOf(content, func(e checksum.Entry) bool { return !e.Binary })
+func (k *copyKeys) hashOfText(content *checksum.Content) uint64 {
+	return k.hashOf(content, func(e checksum.Entry) bool { return !e.Binary })
 }
 
 // hashOf is that of all names, and of the values that count.
-func (p *Plan) hashOf(content *checksum.Content, counts func(checksum.Entry) bool) uint64 {
+func (k *copyKeys) hashOf(content *checksum.Content, counts func(checksum.Entry) bool) uint64 {
 	if content == nil {
 		return 0
 	}
 	var hash maphash.Hash
-	hash.SetSeed(p.seed)
+	hash.SetSeed(k.seed)
 	for i := range content.Entries {
 		e, sum := content.Entries[i], [sha256.Size]byte{}
 		if counts(e) {

@@ -9,6 +9,26 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
+// trial is a rollout that is watched, until it is known how its workload does.
+type trial struct {
+	began time.Time
+	// level is how many replicas were available when its turn came: it is well when it has
+	// as many again. 0: only its own controller says so.
+	level    int32
+	found    bool // it was not begun by us
+	failed   bool
+	standing bool // at a pause of its own: neither under way nor proven
+	health   health
+}
+
+// progressed is when a rollout last got further than ever.
+func (t *trial) progressed() time.Time {
+	if t.health.progressed.After(t.began) {
+		return t.health.progressed
+	}
+	return t.began
+}
+
 // health is what is remembered of a rollout between two looks at it.
 type health struct {
 	selector *string // of its pods, nil while it is not known
@@ -73,12 +93,12 @@ func (l *Limits) lookEvery() time.Duration {
 
 // judge tells how a rollout is, and why it has failed; or what has to be read before
 // that can be told. Its pods are listed only when the status asks for it: see looks.
-func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
-	state, status := &a.health, &f.Status
+func (t *trial) judge(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
+	state, status := &t.health, &f.Status
 	if state.progressed.IsZero() {
-		state.progressed, state.best = a.began, NoExtent()
-		state.looks.begin(a, limits)
-		if state.status == 0 && !a.found { // the answer to the patch was lost
+		state.progressed, state.best = t.began, NoExtent()
+		state.looks.begin(t, limits)
+		if state.status == 0 && !t.found { // the answer to the patch was lost
 			state.status = status.StatusHash
 		}
 	}
@@ -87,7 +107,7 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 	if !unchanged {
 		state.status = 0 // nor does it when it is the same again later
 	}
-	if unchanged && status.Waits == "" && now.Sub(a.began) < limits.RolloutDeadline {
+	if unchanged && status.Waits == "" && now.Sub(t.began) < limits.RolloutDeadline {
 		return underWay, "", Verdict{}
 	}
 	if unchanged || status.Phase == workload.Unreported {
@@ -98,30 +118,30 @@ func (a *attempt) judge(f *Facts, limits *Limits, now time.Time) (how condition,
 		state.lastWell = now
 	}
 	state.hear(status, limits, now)
-	if status.Phase == workload.Suspended && a.state == suspended {
+	if status.Phase == workload.Suspended && t.standing {
 		state.progressed = now // it waits for a person; its new pods may still crash
 	}
 	if f.Pods == nil {
-		if a.asksForPods(status, limits, now) || a.givenUp(status) && !a.failed() && state.well.IsZero() && *status != state.looks.status {
+		if t.asksForPods(status, limits, now) || t.givenUp(status) && !t.failed && state.well.IsZero() && *status != state.looks.status {
 			return underWay, "", Verdict{Do: ReadPods, Selector: state.selector}
 		}
-		return a.stuck(f, limits, now)
+		return t.stuck(f, limits, now)
 	}
 	state.selector = &f.Pods.Selector
-	if f.Pods.Access == Unread && now.Sub(a.progressed()) < limits.RolloutDeadline {
+	if f.Pods.Access == Unread && now.Sub(t.progressed()) < limits.RolloutDeadline {
 		return underWay, "", Verdict{Retry: true}
 	}
-	return a.judgePods(f, limits, now)
+	return t.judgePods(f, limits, now)
 }
 
 // judgePods is judge with the pods at hand.
-func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
-	state, status, soak := &a.health, &f.Status, a.health.soak
+func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
+	state, status, soak := &t.health, &f.Status, t.health.soak
 	all, rolledOut, stands := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut, status.Phase == workload.Suspended
 	pods := slices.DeleteFunc(slices.Clone(all), func(pod workload.Pod) bool { return pod.Node == "" }) // which no content can help
 	brief := min(soak, limits.CrashDeadline/2)
 	trouble, started, up := troubleOf(pods, now, brief)
-	rolledOut = rolledOut || a.asBefore(status, pods, len(all)-len(pods)+lost(f.Pods.All, f.Records.Stamps, now), now, brief)
+	rolledOut = rolledOut || t.asBefore(status, pods, len(all)-len(pods)+lost(f.Pods.All, f.Records.Stamps, now), now, brief)
 	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= limits.soak(f)) {
 		down, alone, ask := f.nodesOf()
 		if len(ask) > 0 {
@@ -139,14 +159,14 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 		state.troubled = time.Time{}
 	} else if state.troubled.IsZero() {
 		state.troubled = now
-		if a.found {
-			state.troubled = a.began // it was not looked at until now
+		if t.found {
+			state.troubled = t.began // it was not looked at until now
 		}
 	}
 	switch {
 	case trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline:
 		return failed, trouble, Verdict{}
-	case a.givenUp(status) && !rolledOut:
+	case t.givenUp(status) && !rolledOut:
 		return failed, "its controller says " + status.Why + f.lacks(now), Verdict{}
 	}
 	if len(pods) == 0 && f.Pods.Access == Seen && !stands {
@@ -162,26 +182,26 @@ func (a *attempt) judgePods(f *Facts, limits *Limits, now time.Time) (how condit
 	if !stands && !state.well.IsZero() && now.Sub(state.well) >= soak {
 		return healthy, "", Verdict{}
 	}
-	return a.stuck(f, limits, now)
+	return t.stuck(f, limits, now)
 }
 
 // givenUp reports whether its own controller says that the rollout has failed. What it said
 // of a rollout before counts no more.
-func (a *attempt) givenUp(status *workload.Status) bool {
-	return status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(a.began.Truncate(time.Second)))
+func (t *trial) givenUp(status *workload.Status) bool {
+	return status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(t.began.Truncate(time.Second)))
 }
 
 // mayBeWell reports whether a rollout may be as well as the workload was, as far as the status
 // tells: controllers call those failed that lack a replica, whoever is to blame.
-func (a *attempt) mayBeWell(status *workload.Status) bool {
-	return a.level > 0 && !status.Old && status.Available > 0
+func (t *trial) mayBeWell(status *workload.Status) bool {
+	return t.level > 0 && !status.Old && status.Available > 0
 }
 
 // asBefore reports whether a workload has as many replicas as when its turn came, or as are
 // wanted by now: none is old, none that has a node is in trouble, and all that lack to the
 // level wait for a node, from which no content keeps them.
-func (a *attempt) asBefore(status *workload.Status, pods []workload.Pod, waiting int, now time.Time, brief time.Duration) bool {
-	if !a.mayBeWell(status) || int(status.Available)+waiting < int(min(a.level, status.Wanted)) {
+func (t *trial) asBefore(status *workload.Status, pods []workload.Pod, waiting int, now time.Time, brief time.Duration) bool {
+	if !t.mayBeWell(status) || int(status.Available)+waiting < int(min(t.level, status.Wanted)) {
 		return false
 	}
 	for i := range pods {
@@ -193,16 +213,20 @@ func (a *attempt) asBefore(status *workload.Status, pods []workload.Pod, waiting
 }
 
 // stuck tells whether a rollout has failed because it makes no progress.
-func (a *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
-	stands := now.Sub(a.health.progressed)
-	if well := a.health.lastWell; well.After(a.health.progressed) {
+func (t *trial) stuck(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Verdict) {
+	stands := now.Sub(t.health.progressed)
+	if well := t.health.lastWell; well.After(t.health.progressed) {
 		stands = now.Sub(well)
 	}
-	if stands < limits.RolloutDeadline || a.failed() || !a.health.well.IsZero() {
+	carried := now.Sub(t.began)
+	if stands < limits.RolloutDeadline || carried < limits.CrashDeadline || t.failed || !t.health.well.IsZero() {
 		return underWay, "", Verdict{}
 	}
 	if f.Pods == nil {
-		return underWay, "", Verdict{Do: ReadPods, Selector: a.health.selector}
+		return underWay, "", Verdict{Do: ReadPods, Selector: t.health.selector}
+	}
+	if carried < limits.RolloutDeadline && f.starts(limits.CrashDeadline, now) {
+		return underWay, "", Verdict{} // what stood still for so long is older content
 	}
 	if f.Status.PerNode {
 		down, _, ask := f.nodesOf()
@@ -214,4 +238,11 @@ func (a *attempt) stuck(f *Facts, limits *Limits, now time.Time) (how condition,
 		}
 	}
 	return failed, fmt.Sprintf("it has made no progress for %s%s", stands.Round(time.Second), f.lacks(now)), Verdict{}
+}
+
+// stands reports whether a rollout stands at a pause of its own, with new pods that have
+// been up for the soak. Else one that crashes soon after it has come there would let the
+// next one begin.
+func (t *trial) stands(f *Facts, now time.Time) bool {
+	return f.Status.Phase == workload.Suspended && (t.standing || t.health.wellFor(now) >= t.health.soak)
 }

@@ -368,7 +368,7 @@ func TestHealth(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			p := newPatient()
-			p.down, p.blind, p.attempt.level = c.down, c.blind, c.level
+			p.down, p.blind, p.trial.level = c.down, c.blind, c.level
 			for second := range 1000 {
 				is := c.then(second)
 				p.status, p.pods = is.status, is.pods
@@ -388,19 +388,19 @@ func TestHealth(t *testing.T) {
 
 // patient is a rollout that is looked at by hand.
 type patient struct {
-	attempt *attempt
-	limits  Limits
-	facts   Facts
-	status  workload.Status
-	pods    []workload.Pod
-	blind   bool
-	down    map[string]bool
-	lists   int
+	trial  *trial
+	limits Limits
+	facts  Facts
+	status workload.Status
+	pods   []workload.Pod
+	blind  bool
+	down   map[string]bool
+	lists  int
 }
 
 func newPatient() *patient {
 	return &patient{
-		attempt: &attempt{began: start}, facts: Facts{Records: checksum.Records{Stamps: stamps}},
+		trial: &trial{began: start}, facts: Facts{Records: checksum.Records{Stamps: stamps}},
 		limits: Limits{Step: 1, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 5 * time.Minute},
 	}
 }
@@ -409,8 +409,8 @@ func newPatient() *patient {
 func (p *patient) judge(second int) (condition, string) {
 	f := p.facts
 	for f.Status = p.status; ; {
-		p.attempt.health.soak = p.limits.soak(&f)
-		how, why, need := p.attempt.judge(&f, &p.limits, start.Add(time.Duration(second)*time.Second))
+		p.trial.health.soak = p.limits.soak(&f)
+		how, why, need := p.trial.judge(&f, &p.limits, start.Add(time.Duration(second)*time.Second))
 		switch need.Do {
 		case ReadPods:
 			p.lists++
@@ -444,11 +444,11 @@ func TestAFailedDaemonSetThatRecoversIsFoundSoon(t *testing.T) {
 		}
 		how, _ := p.judge(second)
 		if how == failed {
-			p.attempt.state = broken
+			p.trial.failed = true
 		}
 		if how == healthy {
-			if !p.attempt.failed() || second < 1800 || second > 1800+60 {
-				t.Errorf("healthy after %d seconds (it failed: %t), want it within a minute from 1800", second, p.attempt.failed())
+			if !p.trial.failed || second < 1800 || second > 1800+60 {
+				t.Errorf("healthy after %d seconds (it failed: %t), want it within a minute from 1800", second, p.trial.failed)
 			}
 			return
 		}
@@ -486,8 +486,8 @@ func TestACanaryStandsWhenItsPodsHaveBeenUp(t *testing.T) {
 					return
 				case how != underWay:
 					t.Fatalf("judged %v after %d seconds", how, second)
-				case stood < 0 && p.attempt.stands(&p.facts, start.Add(time.Duration(second)*time.Second)):
-					stood, p.attempt.state = second, suspended
+				case stood < 0 && p.trial.stands(&p.facts, start.Add(time.Duration(second)*time.Second)):
+					stood, p.trial.standing = second, true
 				}
 			}
 			if stood != c.when {

@@ -39,8 +39,8 @@ func (l *Limits) moment() time.Duration {
 	return max(min(l.CrashDeadline/looksBefore, l.Soak), l.lookEvery())
 }
 
-func (l *looks) begin(r *attempt, limits *Limits) {
-	if l.since = r.began; !r.found {
+func (l *looks) begin(t *trial, limits *Limits) {
+	if l.since = t.began; !t.found {
 		l.patience = limits.moment()
 	}
 }
@@ -66,17 +66,17 @@ func (h *health) hear(status *workload.Status, limits *Limits, now time.Time) {
 }
 
 // asksForPods reports whether pods have to be listed now.
-func (a *attempt) asksForPods(status *workload.Status, limits *Limits, now time.Time) bool {
-	h, l := &a.health, &a.health.looks
+func (t *trial) asksForPods(status *workload.Status, limits *Limits, now time.Time) bool {
+	h, l := &t.health, &t.health.looks
 	rested, moment := now.Sub(l.last), limits.moment()
 	switch {
-	case !h.well.IsZero() && a.state != suspended:
+	case !h.well.IsZero() && !t.standing:
 		return now.Sub(h.well) >= h.soak
-	case !a.failed() && (status.PerNode || status.MinReady > 0) && now.Sub(h.progressed) >= limits.RolloutDeadline:
+	case !t.failed && (status.PerNode || status.MinReady > 0) && now.Sub(h.progressed) >= limits.RolloutDeadline:
 		return true // is it the nodes, or minReadySeconds?
-	case a.failed() && rested < failedLooks*moment, rested < moment:
+	case t.failed && rested < failedLooks*moment, rested < moment:
 		return false
-	case !a.failed() && !h.troubled.IsZero():
+	case !t.failed && !h.troubled.IsZero():
 		return rested >= limits.CrashDeadline/looksDuring || now.Sub(h.troubled) >= limits.CrashDeadline
 	}
 	return now.Sub(l.since) >= l.patience

@@ -18,6 +18,8 @@ type Orders struct {
 	Roll, Held []workload.Ref
 	// Halted, Resumed and Finished are for people.
 	Halted, Resumed, Finished []News
+	// Ended is what became of rollouts.
+	Ended []Ended
 	// At is when to ask again; zero: when something happens.
 	At time.Time
 }
@@ -35,6 +37,13 @@ type News struct {
 func (o *Orders) again(at time.Time) {
 	if !at.IsZero() && (o.At.IsZero() || at.Before(o.At)) {
 		o.At = at
+	}
+}
+
+// againAfter asks for that, if it is still to come.
+func (o *Orders) againAfter(at, now time.Time) {
+	if at.After(now) {
+		o.again(at)
 	}
 }
 

@@ -45,23 +45,50 @@ func (p *Plan) paceOf(ref workload.Ref, uid string) *pace {
 	return nil
 }
 
+// rolled notes a roll. The first pause is so long as sources may take to settle, twice.
+func (p *pace) rolled(sources []checksum.Source, settle time.Duration, now time.Time) {
+	last := p.last()
+	p.rolls[p.next] = roll{now, sources}
+	p.next = (p.next + 1) % paceRolls
+	switch oldest := p.rolls[p.next].at; {
+	case p.pause > 0 && now.Sub(last) > max(2*p.pause, paceWindow):
+		p.pause = 0 // it has calmed down
+	case p.pause > 0:
+		p.pause = min(2*p.pause, LongestPause)
+	case !oldest.IsZero() && now.Sub(oldest) < paceWindow:
+		p.pause = min(2*longestSettle*settle, LongestPause)
+	}
+}
+
+// slowed is how long the next roll has to wait yet.
+func (p *pace) slowed(now time.Time) time.Duration {
+	if p.pause == 0 {
+		return 0
+	}
+	return max(0, p.last().Add(p.pause).Sub(now))
+}
+
+// hot are the sources for which it has rolled more than once of late, sorted.
+func (p *pace) hot() (hot []checksum.Source) {
+	times := map[checksum.Source]int{}
+	for _, roll := range p.rolls {
+		for _, source := range roll.sources {
+			if times[source]++; times[source] == 2 {
+				hot = append(hot, source)
+			}
+		}
+	}
+	slices.SortFunc(hot, checksum.Source.Compare)
+	return hot
+}
+
 // Rolled notes that a workload was rolled by us for some sources.
 func (p *Plan) Rolled(ref workload.Ref, uid string, sources []checksum.Source, now time.Time) {
 	r, its := p.of(ref), p.paceOf(ref, uid)
 	if its == nil {
 		its = &pace{uid: uid}
 	}
-	last := its.last()
-	its.rolls[its.next] = roll{now, sources}
-	its.next = (its.next + 1) % paceRolls
-	switch oldest := its.rolls[its.next].at; {
-	case its.pause > 0 && now.Sub(last) > max(2*its.pause, paceWindow):
-		its.pause = 0 // it has calmed down
-	case its.pause > 0:
-		its.pause = min(2*its.pause, LongestPause)
-	case !oldest.IsZero() && now.Sub(oldest) < paceWindow:
-		its.pause = min(2*longestSettle*p.limits.Settle, LongestPause)
-	}
+	its.rolled(sources, p.limits.Settle, now)
 	p.update(r, now, func() { r.pace = its })
 }
 
@@ -76,10 +103,10 @@ func (p *Plan) LastRoll(ref workload.Ref, uid string) time.Time {
 // Slowed is how long the next roll of a workload has to wait yet for its pace.
 func (p *Plan) Slowed(ref workload.Ref, uid string, now time.Time) time.Duration {
 	its := p.paceOf(ref, uid)
-	if its == nil || its.pause == 0 {
+	if its == nil {
 		return 0
 	}
-	return max(0, its.last().Add(its.pause).Sub(now))
+	return its.slowed(now)
 }
 
 // Hot are the sources for which a workload has rolled more than once of late, sorted.
@@ -89,15 +116,7 @@ func (p *Plan) Hot(ref workload.Ref, uid string, now time.Time) (hot, tell []che
 	if its == nil {
 		return nil, nil
 	}
-	times := map[checksum.Source]int{}
-	for _, roll := range its.rolls {
-		for _, source := range roll.sources {
-			if times[source]++; times[source] == 2 {
-				hot = append(hot, source)
-			}
-		}
-	}
-	slices.SortFunc(hot, checksum.Source.Compare)
+	hot = its.hot()
 	maps.DeleteFunc(p.told, func(_ SourceRef, when time.Time) bool { return now.Sub(when) >= LongestPause })
 	for _, source := range hot {
 		at := SourceRef{ref.Namespace, source}

@@ -28,7 +28,7 @@ type Cluster interface {
 type Plan struct {
 	limits   Limits
 	cluster  Cluster
-	seed     maphash.Seed
+	keys     copyKeys
 	requeues []Requeue
 	requeued bool
 
@@ -67,7 +67,7 @@ type Plan struct {
 // New is a plan for a process that does not lead yet.
 func New(limits Limits, cluster Cluster) *Plan {
 	p := &Plan{
-		limits: limits, cluster: cluster, seed: maphash.MakeSeed(),
+		limits: limits, cluster: cluster, keys: copyKeys{maphash.MakeSeed(), limits.ReplicatedEach},
 		settling: settling{window: limits.Settle, edits: map[SourceRef]edit{}}, told: map[SourceRef]time.Time{},
 		records: map[workload.Ref]*record{}, changes: map[SourceRef]*change{}, groups: map[groupKey]*group{}, done: map[SourceRef]ended{},
 		underIn: map[string]int{}, turns: map[string]time.Time{}, fell: map[SourceRef]map[*record]struct{}{},
@@ -154,7 +154,7 @@ func (p *Plan) Edited(at SourceRef, was, is *checksum.Content, now time.Time) {
 		}
 	}
 	c := p.begin(at, is, false, refs, now)
-	if key, replicable := p.keyOf(at, was, is); replicable && was != nil {
+	if key, replicable := p.keys.keyOf(at, was, is); replicable && was != nil {
 		p.groupOf(key, now).attach(c, at)
 	}
 	for _, ref := range refs {
@@ -216,7 +216,7 @@ func (p *Plan) find(at SourceRef, now time.Time) {
 		return
 	}
 	c := p.found(at, content, now)
-	key, replicable := p.keyOf(at, nil, content)
+	key, replicable := p.keys.keyOf(at, nil, content)
 	written := p.cluster.Written(at)
 	if !replicable || written.IsZero() {
 		return
@@ -226,13 +226,13 @@ func (p *Plan) find(at SourceRef, now time.Time) {
 	if len(g.changes) > 1 {
 		return // the copies are known already
 	}
-	p.groups[groupKey{name: key.name, is: p.hash(content)}] = g // copies of which only binary keys change may follow
+	p.groups[groupKey{name: key.name, is: p.keys.hash(content)}] = g // copies of which only binary keys change may follow
 	for _, copied := range p.cluster.Copies(at.Source) {
 		when, its := p.cluster.Written(copied), p.cluster.Content(copied)
 		if p.changes[copied] != nil || p.endedWell(copied, its) || written.Sub(when).Abs() > replicatedWithin {
 			continue
 		}
-		if other, _ := p.keyOf(copied, nil, its); other == key {
+		if other, _ := p.keys.keyOf(copied, nil, its); other == key {
 			g.attach(p.found(copied, its, now), copied)
 		}
 	}

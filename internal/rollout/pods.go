@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/configstamp/configstamp/internal/workload"
@@ -85,6 +86,15 @@ func lost(pods []workload.Pod, stamps map[string]string, now time.Time) (lost in
 		}
 	}
 	return lost
+}
+
+// starts reports whether a rollout has had no time yet to show anything: an old pod is ending, as
+// it may, or the newest pod is younger than some time.
+func (f *Facts) starts(within time.Duration, now time.Time) bool {
+	return slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool {
+		ends := pod.Deleting && !pod.Finished && now.Sub(pod.Ending) <= pod.Grace
+		return ends || isMade(&pod, f.Records.Stamps) && now.Sub(pod.Created) < within
+	})
 }
 
 // lacks says what a rollout that does not get on waits for, as far as its pods show it, in words

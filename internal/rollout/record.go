@@ -95,7 +95,7 @@ const (
 
 // attempt is a workload that rolls, or has failed.
 type attempt struct {
-	began time.Time
+	trial
 	state state
 	// counts is for which changes it counts, and whether it can halt them.
 	counts map[*change]bool
@@ -107,21 +107,16 @@ type attempt struct {
 	records checksum.Records
 	rolled  []checksum.Source
 	uid     string // of the workload
-	// level is how many replicas were available when its turn came: it is well when it has
-	// as many again. 0: only its own controller says so. lacked tells that it lacked some.
-	level  int32
-	lacked bool
+	lacked  bool   // replicas, when its turn came
 	// down tells that it has nothing to lose, or cannot tell: its failure halts nothing.
 	down    bool
 	sources []SourceRef // for which it rolls
-	found   bool        // it was not begun by us
 	ours    bool        // so it was, under another leader, for changes that are over
 	before  *attempt    // the attempt that it replaces, nil: none
 	tries   int
 	retry   time.Time // when to try again, should it not have come
 	why     string    // it has failed
 	mended  bool      // it was healthy since, though not with what it has failed with
-	health  health
 }
 
 // hold is a failure of before: when that rollout began, and the sources for which
@@ -132,14 +127,6 @@ type hold struct {
 }
 
 func (a *attempt) failed() bool { return a.state == broken }
-
-// progressed is when a rollout last got further than ever.
-func (a *attempt) progressed() time.Time {
-	if a.health.progressed.After(a.began) {
-		return a.health.progressed
-	}
-	return a.began
-}
 
 // count is what the tally of one change counts of one workload.
 type count struct {

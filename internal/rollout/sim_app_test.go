@@ -82,6 +82,8 @@ type app struct {
 	harmless   bool      // nothing is wrong with what it carries, or with itself
 	failed     bool      // people were told that it has failed
 	hadFailed  bool      // it has, and was not healthy since
+	open       bool      // it has rolled, and has not shown how it does
+	mends      bool      // it had failed, or was open, when its newest revision began
 	serving    bool      // pods of an older revision serve
 	loses      bool      // the answer to the next patch is lost
 	disturbed  time.Time // until when it lacks a pod for other reasons

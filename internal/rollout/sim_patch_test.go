@@ -110,7 +110,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	}
 	a.begin(w.now, how, until)
 	a.harmless = harmless && !a.generates && !a.jammed(w.now)
-	a.byUs, a.leader = byUs, w.leaders
+	a.byUs, a.leader, a.mends, a.open = byUs, w.leaders, a.hadFailed || a.open, true
 	if a.driven { // by others for long, by us as quickly as others
 		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
 	}
@@ -174,6 +174,9 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 func (w *world) underWay(a *app) bool {
 	if a.canary {
 		return false // a person may have it go on at any time
+	}
+	if w.cycles() && (a.mends || a.failed || w.now.Sub(a.began) > w.limits.RolloutDeadline-time.Second) { // some know seconds alone
+		return false // who is broken needs no slot, and nobody holds one for longer
 	}
 	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.promoted.IsZero() || !a.aborted.IsZero() {
 		return false // a canary that a person promotes asks nobody
@@ -290,13 +293,14 @@ func (w *world) checkTurn(a *app) {
 func (w *world) ended(a *app, how checksum.Reason, why string) {
 	switch how {
 	case checksum.Healthy:
-		a.hadFailed = false
+		a.hadFailed, a.open = false, false
 		w.say(a.name(), "is healthy")
 	case checksum.RolloutFailed:
 		a.failed = true
 		w.fails(a, why)
 		w.say(a.name(), "has failed: "+why)
 	case checksum.CannotTell:
+		a.open = false
 		w.say(a.name(), "cannot tell whether it is healthy")
 	default:
 	}

@@ -278,7 +278,7 @@ func (w *world) checkEnd() {
 
 // keeps are the maps of a Plan that may hold something of workloads and sources that
 // are there, when nothing is to do.
-var keeps = []string{"edits", "records", "told", "done", "groups", "fell", "decliners"}
+var keeps = []string{"edits", "records", "told", "done", "groups", "fell", "decliners", "changes", "ended", "tracks", "warned"}
 
 // leftovers are what a Plan holds of workloads that are gone, and what it holds that
 // should be empty when nothing is to do.
@@ -303,7 +303,7 @@ func (w *world) leftovers() (left []string) {
 			}
 		}
 	}
-	walk(w.driver.planValue())
+	walk(w.driver.value())
 	return left
 }
 

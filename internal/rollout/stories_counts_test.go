@@ -64,7 +64,7 @@ func TestStory_FourTakeItAnd36LackAPod(t *testing.T) {
 	w.tell("Of forty Deployments 36 lack one pod of three, and cannot stand the edit; four can.", false)
 	for _, ref := range w.order {
 		a := w.apps[ref]
-		a.allergic = a.lacks > 0
+		a.allergic, a.order = a.lacks > 0, nil
 	}
 	w.edit(web, w.content(fine))
 	w.pass(24 * time.Hour)

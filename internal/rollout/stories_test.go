@@ -110,7 +110,11 @@ func TestStory_MendedForward(t *testing.T) {
 	w.pass(time.Hour)
 	w.checkRolled(4)
 	w.checkHalts(1)
-	w.checkSteps(1, 3)
+	if w.cycles() {
+		w.checkSteps(1, 2, 1)
+	} else {
+		w.checkSteps(1, 3)
+	}
 }
 
 func TestStory_Resumed(t *testing.T) {
@@ -220,7 +224,7 @@ func TestStory_AFailureThatIsDeleted(t *testing.T) {
 	w.edit(web, w.content(crashes))
 	w.pass(5 * time.Minute)
 	w.remove(w.deployment("shop", "api"))
-	w.pass(10 * time.Minute)
+	w.pass(20 * time.Minute)
 	w.checkRolled(1)
 	w.checkHalts(2)
 }

@@ -169,7 +169,7 @@ func (p *Plan) Sent(ref workload.Ref, now time.Time) {
 
 func (p *Plan) begins(r *record, now time.Time) {
 	w, was := r.waits, r.attempt
-	a := &attempt{began: now, counts: map[*change]bool{}, holds: map[*change]hold{}, records: w.records, level: w.level, lacked: w.last, down: w.down || w.mute || w.silent, before: was, tries: w.tries}
+	a := &attempt{trial: trial{began: now, level: w.level}, counts: map[*change]bool{}, holds: map[*change]hold{}, records: w.records, lacked: w.last, down: w.down || w.mute || w.silent, before: was, tries: w.tries}
 	if was != nil {
 		was.before, a.level = nil, max(a.level, was.level)
 		if !was.failed() {

@@ -1,0 +1,154 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// mayWait tells what keeps a workload with changed sources from waiting for its turn, or for how
+// long its sources have yet to settle.
+func (p *Planner) mayWait(t *track, ref workload.Ref, f *Facts, now time.Time) Verdict {
+	if len(f.Review.Untrue) == 0 {
+		return Verdict{}
+	}
+	settles := func(of func(yield func(checksum.Source))) (wait time.Duration) {
+		of(func(source checksum.Source) { wait = max(wait, p.settling.wait(SourceRef{ref.Namespace, source}, now)) })
+		return wait
+	}
+	if why := f.Barred(); why != checksum.NoReason {
+		wait := settles(func(yield func(checksum.Source)) { // it may be about to be put back
+			for i := range f.Review.Missing {
+				yield(f.Review.Missing[i].Source)
+			}
+		})
+		return Verdict{Why: why, Settles: wait > 0, Wait: wait}
+	}
+	wait := settles(func(yield func(checksum.Source)) {
+		for _, source := range f.Review.Untrue {
+			yield(source)
+		}
+	})
+	held := p.holds(t, f, now)
+	if held.Settles = wait > 0; held.Settles {
+		held.Wait = wait
+	}
+	return held
+}
+
+// holds is what holds a workload, of settings and the pace of its sources. What is broken waits
+// for its pace for a minute at most, so that it can be mended.
+func (p *Planner) holds(t *track, f *Facts, now time.Time) (held Verdict) {
+	var its *pace
+	if t != nil && t.pace != nil && t.pace.uid == f.UID {
+		its = t.pace
+	}
+	var last time.Time
+	if its != nil {
+		last = its.last()
+	}
+	facts, broken := *f, t != nil && t.broken()
+	if broken {
+		facts.Policy.MinInterval = 0
+	}
+	if hold := facts.Held(last, now); hold.Reason != checksum.NoReason {
+		if held = (Verdict{Why: hold.Reason, Hold: hold}); !hold.Until.IsZero() {
+			held.Wait = hold.Until.Sub(now)
+		}
+		return held
+	}
+	if its == nil || f.Policy.MinInterval > 0 {
+		return Verdict{}
+	}
+	wait := its.slowed(now)
+	if broken {
+		wait = min(wait, last.Add(brokenPause).Sub(now))
+	}
+	if wait > 0 {
+		return Verdict{Why: checksum.Paced, Wait: wait}
+	}
+	return Verdict{}
+}
+
+// brokenPause is the longest pause of a workload that is broken.
+const brokenPause = time.Minute
+
+// classify finds out how a workload that waits stands in the order. again is when to look again.
+func (p *Planner) classify(t *track, now time.Time) (again time.Duration, need Verdict) {
+	f := t.facts
+	phase, again, need := p.phaseOf(t, now)
+	if need.Do != Nothing || need.Retry {
+		return again, need
+	}
+	fell := phase == workload.RolledOut && f.Relapsed && now.Sub(f.Calm) < CalmAfter
+	if fell {
+		again = CalmAfter - now.Sub(f.Calm)
+	}
+	switch {
+	case phase == workload.Unreported:
+		t.class = untells
+	case phase == workload.RolledOut && !fell:
+		if t.class = gentle; !f.Status.Gentle {
+			t.class = careful
+		}
+	case f.Status.Wanted > 0 && f.empty(now) && !t.open():
+		t.class = down
+	default:
+		t.class = lacking
+	}
+	return again, Verdict{}
+}
+
+// phaseOf is how far a workload is that waits for its turn. One that lacks nothing, but on nodes
+// that are not ready, is rolled out.
+func (p *Planner) phaseOf(t *track, now time.Time) (phase workload.Phase, again time.Duration, need Verdict) {
+	f := t.facts
+	phase = f.Status.Phase
+	if phase != workload.Rolling {
+		return phase, 0, Verdict{}
+	}
+	stands := now.Sub(f.Since)
+	again = max(0, unhealthyAfter-stands)
+	if !f.Status.PerNode || f.Status.Missing == 0 {
+		return phase, again, Verdict{}
+	}
+	if soak := min(p.limits.soak(f), unhealthyAfter); stands < soak {
+		return phase, soak - stands, Verdict{}
+	}
+	if known := t.finding; known == nil || now.Sub(known.when) >= findingFor || known.status != f.Status || !known.since.Equal(f.Since) {
+		if f.Pods == nil {
+			return phase, 0, Verdict{Do: ReadPods}
+		}
+		if f.Pods.Access == Unread {
+			return phase, 0, Verdict{Retry: true}
+		}
+		_, alone, ask := f.nodesOf()
+		if len(ask) > 0 {
+			return phase, 0, Verdict{Do: ReadNodes, Nodes: ask}
+		}
+		t.finding = &finding{f.Status, f.Since, now, alone}
+	}
+	if t.finding.alone {
+		return workload.RolledOut, 0, Verdict{}
+	}
+	return phase, again, Verdict{}
+}
+
+// why is what a workload waits for that nothing but its turn keeps.
+func (p *Planner) why(t *track, again time.Duration) Verdict {
+	verdict := Verdict{Why: checksum.Turn, Wait: again, Since: t.since}
+	for _, its := range t.parts {
+		switch c := its.change; {
+		case its.waits() != Waiting:
+		case c.halted != workload.Ref{}:
+			verdict.Why, verdict.Halted = checksum.Halted, c.halted
+			if c.stop != nil {
+				verdict.HaltedWhy = c.stop.why
+			}
+		case c.foreign && verdict.Halted == workload.Ref{}:
+			verdict.Why = checksum.Halted
+		}
+	}
+	return verdict
+}

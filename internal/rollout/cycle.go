@@ -1,0 +1,355 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Cycle does what is due: it judges rollouts, says which changes halt and which go on, and gives
+// the turns that have come. It counts everything anew.
+func (p *Planner) Cycle(now time.Time) (out Orders) {
+	if p.Off() {
+		return out
+	}
+	p.slots = p.limits.Unsettled.Slots(p.cluster.Workloads())
+	p.slotsIn = PerNamespace(p.slots, p.limits.UnsettledPerNamespace)
+	out.Held, p.toLook = p.toLook, nil
+	p.expire(now, &out)
+	p.countAll(now)
+	for p.watchAll(now, &out) {
+		p.countAll(now)
+	}
+	for _, t := range p.all {
+		if t.facts != nil {
+			t.facts.Pods, t.facts.Muted, t.facts.Nodes = nil, nil, nil // they are of one moment
+		}
+	}
+	for _, c := range slices.Clone(p.open) {
+		p.announce(c, now, &out)
+	}
+	if len(p.unexamined) > 0 && p.opens.After(now) {
+		out.again(p.opens)
+	} else {
+		p.grantAll(now, &out)
+	}
+	p.finish(now, &out)
+	p.forget(now)
+	slices.SortFunc(out.Held, workload.Ref.Compare)
+	out.Held = slices.Compact(out.Held)
+	return out
+}
+
+// expire takes back what lasted for too long: turns that were not taken, and what is kept of
+// workloads that are gone. It says when the next is due.
+func (p *Planner) expire(now time.Time, out *Orders) {
+	for _, t := range p.all {
+		if !t.since.IsZero() {
+			out.againAfter(t.due, now)
+			out.againAfter(t.retry, now)
+		}
+		if t.turn != nil {
+			if until := t.turn.at.Add(lookWithin); until.After(now) {
+				out.again(until)
+			} else if !t.uncertain {
+				t.turn, t.retry = nil, now.Add(retryAfter(t.tries))
+				t.tries++
+				out.again(t.retry)
+				out.Held = append(out.Held, t.ref)
+			}
+		}
+		if r := t.trial; r != nil && r.slotEnds(&p.limits).After(now) {
+			out.again(r.slotEnds(&p.limits))
+		}
+		if t.gone.IsZero() {
+			continue
+		}
+		if until := t.gone.Add(p.limits.RolloutDeadline); until.After(now) {
+			out.again(until)
+			continue
+		}
+		t.trial, t.facts = nil, nil
+		t.leaves(func(its *part) bool { return its.take == nil || its.take.state != Proven })
+	}
+}
+
+// announce says whether a change has halted, or goes on.
+func (p *Planner) announce(c *opened, now time.Time, out *Orders) {
+	sources := []SourceRef{c.at}
+	switch {
+	case c.stop != nil && c.halted != c.stop.track.ref && c.waiting > 0:
+		c.halted = c.stop.track.ref
+		c.hold(out)
+		out.Halted = append(out.Halted, News{Sources: sources, By: c.halted, Why: c.stop.why})
+	case c.stop == nil && c.halted != workload.Ref{}:
+		out.Resumed = append(out.Resumed, News{Sources: sources, By: c.halted})
+		c.halted = workload.Ref{}
+	}
+	_, until := p.trials(c, now)
+	foreign := !until.IsZero() && c.stop == nil
+	if foreign == c.foreign || foreign && c.waiting == 0 {
+		return
+	}
+	c.foreign = foreign
+	news := News{Sources: sources, Foreign: true}
+	if foreign {
+		c.hold(out)
+		out.Halted = append(out.Halted, news)
+	} else if c.halted == (workload.Ref{}) {
+		out.Resumed = append(out.Resumed, news)
+	}
+}
+
+// hold takes back turns that were not taken yet, and has all who wait looked at.
+func (c *opened) hold(out *Orders) {
+	for _, its := range c.parts {
+		if its.waits() != Waiting {
+			continue
+		}
+		if t := its.track; t.turn != nil && !t.uncertain && !its.over() {
+			t.turn = nil
+		}
+		out.Held = append(out.Held, its.track.ref)
+	}
+}
+
+// grantAll gives turns while there are slots and steps allow.
+func (p *Planner) grantAll(now time.Time, out *Orders) {
+	for {
+		var best *track
+		var home *opened
+		for _, c := range p.open {
+			if len(c.queue) == 0 {
+				continue
+			}
+			if t := p.first(c, now, out); t != nil && (best == nil || p.precedes(t, c, best, home, now)) {
+				best, home = t, c
+			}
+		}
+		if best == nil {
+			return
+		}
+		p.grant(best, now, out)
+	}
+}
+
+// grant gives a workload its turn.
+func (p *Planner) grant(t *track, now time.Time, out *Orders) {
+	if t.needsSlot(&p.limits, now) {
+		p.under++
+		p.underIn[t.ref.Namespace]++
+	}
+	lacks := t.class == lacking || t.class == down
+	t.turn = &turn{at: now, level: t.facts.Status.Available, lacked: lacks, down: t.class == down || t.class == untells, mute: t.mute()}
+	for _, its := range t.parts {
+		c := its.change
+		if its.waits() != Waiting {
+			continue
+		}
+		c.waitingSince, c.turn = time.Time{}, now
+		c.queue = slices.DeleteFunc(c.queue, func(other *part) bool { return other == its })
+		if !t.turn.mute {
+			c.tries(lacks)
+		}
+		if g := c.copies; g != nil {
+			if g.turn = now; !t.turn.mute {
+				g.tries(lacks)
+			}
+		}
+	}
+	p.turns[t.ref.Namespace] = now
+	out.Roll = append(out.Roll, t.ref)
+	out.again(now.Add(lookWithin))
+}
+
+func (p *Planner) slotIsFree(namespace string) bool {
+	return p.under < p.slots && p.underIn[namespace] < p.slotsIn
+}
+
+// first is the workload of a change that may roll now, nil when none may.
+func (p *Planner) first(c *opened, now time.Time, out *Orders) *track {
+	if !c.sorted {
+		slices.SortFunc(c.queue, (*part).compare)
+		c.sorted = true
+	}
+	free := p.slotIsFree(c.at.Namespace)
+	for _, its := range c.queue[:min(len(c.queue), mostTried)] {
+		t := its.track
+		if !p.fits(t, now, out) {
+			continue
+		}
+		if c.waitingSince.IsZero() {
+			c.waitingSince = now
+		}
+		if free || !t.needsSlot(&p.limits, now) {
+			return t
+		}
+	}
+	return nil
+}
+
+// fits reports whether all changes of a workload let it roll.
+func (p *Planner) fits(t *track, now time.Time, out *Orders) bool {
+	for _, its := range t.parts {
+		if its.waits() == Waiting && !p.admits(its, now, out) {
+			return false
+		}
+	}
+	return true
+}
+
+// admits reports whether a change lets a workload roll.
+func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
+	c, t := its.change, its.track
+	if opens := p.opensAt(c, now); !opens.IsZero() {
+		out.again(opens)
+		return false
+	}
+	if c.stop != nil && !its.over() {
+		return false
+	}
+	n, over := c.all(), its.over()
+	if over && its.fell() { // it takes nothing from others
+		return c.trials == 0 || p.limits.room(n.trials, n.proven)
+	}
+	most, until := p.trials(c, now)
+	if until.After(now) {
+		out.again(until)
+		return false
+	}
+	under, proven := n.trials+c.carried, n.proven
+	switch {
+	case over:
+		return c.failures == 0 && most != 0 && (n.trials == 0 || most < 0 && p.limits.room(n.trials, proven))
+	case t.class == lacking || t.class == down: // others first, unless they may wait for it elsewhere
+		if c.serves && c.first <= t.order() && !t.mends() || proven == 0 && n.trials > n.lackTrials {
+			return false
+		}
+		under, proven = n.lackTrials+c.lackCarried, n.lackProven
+	case t.silent() && n.trials > 0:
+		return false
+	}
+	if most >= 0 {
+		return under < most && c.trials+c.carried == 0
+	}
+	return p.limits.room(under, proven)
+}
+
+// precedes orders those that are first in their changes: by namespaces that have waited for a
+// turn for longer than any should; then the namespace with the fewest rollouts under way, the
+// change that has waited longest since it had a turn, and, of equals, neither the alphabet nor the
+// order in which the API server tells of them.
+func (p *Planner) precedes(a *track, of *opened, b *track, other *opened, now time.Time) bool {
+	waits := func(t *track, c *opened) time.Time { return latest(c.waitingSince, p.turns[t.ref.Namespace]) }
+	long := func(t *track, c *opened) bool { return now.Sub(waits(t, c)) > servedWithin*p.limits.RolloutDeadline }
+	longA, longB := long(a, of), long(b, other)
+	if longA != longB {
+		return longA
+	}
+	if few := cmp.Compare(p.underIn[a.ref.Namespace], p.underIn[b.ref.Namespace]); few != 0 && !longA {
+		return few < 0
+	}
+	if longest := of.waitsSince().Compare(other.waitsSince()); longest != 0 {
+		return longest < 0
+	}
+	return of.tieBreak() < other.tieBreak()
+}
+
+// forget drops what is over: what carries over, and was not tried for a day, and failures of what
+// was down.
+func (p *Planner) forget(now time.Time) {
+	for _, t := range slices.Clone(p.all) {
+		for _, its := range t.parts {
+			if its.over() && now.Sub(its.since) >= remembered {
+				its.take = nil
+			}
+		}
+		if t.trial != nil && t.trial.failed && !t.halts() {
+			t.trial = nil // its failure halts nothing
+		}
+		if t.idle(now) {
+			p.drop(t)
+		}
+	}
+}
+
+// finish closes the changes for which nothing is left to do: nobody waits, and all who took the
+// content have shown how they do. Copies are closed together.
+func (p *Planner) finish(now time.Time, out *Orders) {
+	var left []*opened
+	for _, c := range p.open {
+		if !c.isOver(now, out) {
+			left = append(left, c)
+			continue
+		}
+		delete(p.changes, c.at)
+		if c.proven > 0 {
+			if len(p.ended) >= mostEnded {
+				clear(p.ended) // they prove themselves again
+			}
+			p.ended[c.at] = ended{c.content, c.proven}
+		}
+		if settled := c.settled() + c.broken; settled > 1 && c.before == 0 {
+			out.Finished = append(out.Finished, News{Sources: []SourceRef{c.at}, Settled: c.settled(), Broken: c.broken})
+		}
+		for _, its := range c.parts {
+			its.track.parts = slices.DeleteFunc(its.track.parts, func(other *part) bool { return other == its })
+		}
+	}
+	if p.open = left; len(left) == 0 {
+		clear(p.turns)
+		clear(p.left)
+	}
+}
+
+// isOver reports whether nothing is left to do of a change. A copy may follow within a while.
+func (c *opened) isOver(now time.Time, out *Orders) bool {
+	n := c.all()
+	until := time.Time{}
+	switch {
+	case n.waiting+n.trials+n.standing+n.failures > 0 || c.stillCarried() > 0:
+		return false
+	case n.unseen > 0:
+		until = c.born.Add(openWithin)
+	case c.copied:
+		until = c.born.Add(replicatedWithin)
+	}
+	out.againAfter(until, now)
+	return !until.After(now)
+}
+
+// stillCarried is how many workloads are open with older content, whether they may take newer or not.
+func (c *opened) stillCarried() (n int) {
+	for _, other := range c.together() {
+		for _, its := range other.parts {
+			n += one(its.over())
+		}
+	}
+	return n
+}
+
+// Counts counts.
+func (p *Planner) Counts() (n Counts) {
+	n.Unsettled = p.under
+	held := map[*track]struct{}{}
+	for _, c := range p.open {
+		switch {
+		case c.waiting+c.trials+c.standing+c.failures == 0:
+		case c.halted != (workload.Ref{}) || c.foreign:
+			n.Halted++
+			for _, its := range c.parts {
+				if its.waits() == Waiting {
+					held[its.track] = struct{}{}
+				}
+			}
+		case c.trials > 0:
+			n.Rolling++
+		default:
+			n.Waiting++
+		}
+	}
+	n.Held = len(held)
+	return n
+}

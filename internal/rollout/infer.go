@@ -1,0 +1,203 @@
+package rollout
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// infer finds out whether a workload took what it carries by a change that is open, or by one
+// before a new leader: others have rolled it, or who led before. Such a rollout is watched.
+func (p *Planner) infer(t *track, now time.Time) Needs {
+	f, status := t.facts, &t.facts.Status
+	if len(f.Records.Stamps) == 0 {
+		t.sure()
+		return Needs{}
+	}
+	concerned := p.maybeTaken(t, now)
+	past := t.past && t.trial == nil && status.Phase == workload.Rolling && f.Served
+	switch {
+	case len(concerned) == 0 && !past:
+		t.sure()
+		return Needs{}
+	case status.Phase == workload.Unreported:
+		return p.inferMuted(t, concerned, now)
+	case f.Pods == nil:
+		return Needs{Pods: true}
+	}
+	defer t.sure()
+	began, proves := p.beganAt(f, concerned, p.soakOf(t), now)
+	maps.DeleteFunc(concerned, func(_ *part, written time.Time) bool { return began.Before(written) })
+	past = past && now.Sub(began) < p.limits.RolloutDeadline && p.byAChange(t.ref.Namespace, f, began)
+	soak := p.soakOf(t)
+	if t.trial == nil && status.Phase == workload.RolledOut && !f.blind(soak, now) && last(Made(f.Pods.All, f.Records.Stamps), soak, now) {
+		for its, written := range concerned { // its pods may have been made anew since
+			c := its.change
+			its.take = &take{content: c.content, state: Proven, began: began, since: now}
+			c.proved = latest(c.proved, written)
+		}
+		return Needs{}
+	}
+	if len(concerned) > 0 || past {
+		t.adopt(began, slices.Collect(maps.Keys(concerned)), proves)
+	}
+	return Needs{}
+}
+
+// sure notes that it is known what a workload took.
+func (t *track) sure() {
+	t.past = false
+	for _, its := range t.parts {
+		its.unsure = false
+	}
+}
+
+// maybeTaken are the sources of which it is not known whether a workload took what it carries by
+// their change, with when that was written.
+func (p *Planner) maybeTaken(t *track, now time.Time) map[*part]time.Time {
+	status := &t.facts.Status
+	over := status.Phase == workload.RolledOut || status.Phase == workload.Unreported
+	concerned := map[*part]time.Time{}
+	for _, its := range t.parts {
+		c := its.change
+		if !its.unsure || over && !c.found || !t.facts.carries(c.at.Source, c.content) {
+			continue // nothing has rolled for it that is not known
+		}
+		written := p.cluster.Written(c.at)
+		if written.IsZero() { // nobody knows; what is recent may be by it
+			written = now.Add(-p.limits.RolloutDeadline)
+		}
+		if status.Phase == workload.RolledOut && !status.Current.IsZero() && status.Current.Before(written) {
+			continue // it has rolled before that was written
+		}
+		concerned[its] = written
+	}
+	return concerned
+}
+
+// blind reports whether neither pods nor the status tell that a workload is well.
+func (f *Facts) blind(soak time.Duration, now time.Time) bool {
+	return f.Pods.Access == Unread || f.Pods.Access != Seen && !f.wellSince(soak, now)
+}
+
+// beganAt is when the rollout of a workload has begun that others rolled, as its pods and its
+// status show it, and whether it may have been well before.
+func (p *Planner) beganAt(f *Facts, concerned map[*part]time.Time, soak time.Duration, now time.Time) (began time.Time, wasWell bool) {
+	status := &f.Status
+	began, wasWell = beginning(f.Pods.All, f.Records.Stamps)
+	if began.IsZero() && status.Phase == workload.Failed {
+		began = status.FailedAt // not even a pod could be made, or none may be seen
+	}
+	if began.IsZero() && status.Phase == workload.Rolling {
+		began = ending(f.Pods.All, f.Records.Stamps)
+	}
+	blind := f.blind(soak, now)
+	if !began.IsZero() || !blind && status.Phase != workload.Rolling {
+		return began, wasWell
+	}
+	if began = status.Current; began.IsZero() || status.Phase == workload.Rolling { // which may be of the revision before
+		after := now.Add(-p.limits.RolloutDeadline)
+		if blind && status.Phase != workload.RolledOut || f.Broken() != "" || slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return pod.Deleting }) {
+			after = time.Time{} // nor does it tell how long ago
+		}
+		began = recent(concerned, after) // it may be by what changed
+	}
+	return began, wasWell
+}
+
+// byAChange reports whether a rollout under way brings what a change brought: pods with other
+// stamps are left, or it began soon after an edit. Others (a new image, a node that is drained)
+// are none of ours. Of what ends all pods first none is left: each counts.
+func (p *Planner) byAChange(namespace string, f *Facts, began time.Time) bool {
+	for _, source := range f.Sources {
+		written := p.cluster.Written(SourceRef{namespace, source})
+		if !began.Before(written) && began.Sub(written) < p.limits.RolloutDeadline {
+			return true
+		}
+	}
+	return f.Status.Recreates || slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return alive(&pod) && !pod.Carries(f.Records.Stamps) })
+}
+
+// adopt has a rollout watched that others have begun, and that may prove some contents, or fail
+// with them.
+func (t *track) adopt(began time.Time, parts []*part, proves bool) {
+	if t.trial == nil {
+		t.trial = &trial{began: began, found: true, level: t.facts.Status.Available}
+	}
+	if t.facts.Pods != nil {
+		t.trial.health.selector = &t.facts.Pods.Selector
+	}
+	why := t.whyFailed()
+	for _, its := range parts {
+		its.take = &take{content: its.change.content, state: OnTrial, began: began, since: began, down: !proves}
+		if t.trial.failed { // with something that it reads beside
+			its.take.state, its.why = Failed, why
+		}
+	}
+}
+
+// inferMuted is infer of a workload that has become unable to tell its health since what changed
+// was written: somebody has scaled it to nothing, or paused it. Unless it was healthy before, it
+// has failed.
+func (p *Planner) inferMuted(t *track, concerned map[*part]time.Time, now time.Time) Needs {
+	f := t.facts
+	done := func() Needs { t.sure(); return Needs{} }
+	if t.trial != nil {
+		return done()
+	}
+	if f.Muted == nil || f.Pods == nil {
+		return Needs{Muted: true, Pods: true}
+	}
+	muted := *f.Muted
+	maps.DeleteFunc(concerned, func(_ *part, written time.Time) bool { return muted.Since.Before(written) })
+	pods, soak := f.Pods.All, p.limits.soak(f) // no first soak: nothing is proven here
+	trouble, _, _ := troubleOf(Made(pods, f.Records.Stamps), now, soak)
+	began, proves := beginning(pods, f.Records.Stamps)
+	switch {
+	case len(concerned) == 0 || f.Pods.Access == Forbidden:
+		return done()
+	case f.Pods.Access == Unread:
+		return Needs{Muted: true, Pods: true}
+	case trouble != "":
+		maps.DeleteFunc(concerned, func(_ *part, written time.Time) bool { return began.Before(written) })
+	case slices.ContainsFunc(pods, func(pod workload.Pod) bool { return alive(&pod) }):
+		return done()
+	case wasHealthy(&muted, soak) || muted.RolledOut.After(muted.Since.Add(afterMuting)):
+		return done() // so it was before that, or it has rolled since
+	default:
+		trouble = f.Status.Waits + ", and nothing shows that it was healthy before"
+		for _, written := range concerned {
+			began = latest(began, written) // nobody knows when it began, but for that
+		}
+	}
+	if len(concerned) == 0 {
+		return done()
+	}
+	t.adopt(began, slices.Collect(maps.Keys(concerned)), proves)
+	t.trial.failed = true
+	t.failTakes(trouble, now)
+	return done()
+}
+
+// soakOf is how long a workload has to stay well before that proves anything: its setting, or
+// Limits.Soak; while nobody has proven a content that it carries, no less than the first soak of
+// that. minReadySeconds is a lower bound of all.
+func (p *Planner) soakOf(t *track) time.Duration {
+	f := t.facts
+	if its := f.Policy.Soak; its.Given {
+		return max(its.For, f.Status.MinReady)
+	}
+	soak := p.limits.soak(f)
+	for _, its := range t.parts {
+		c, tries := its.change, its.unsure
+		if state, over := its.state(); !over && (state == OnTrial || state == Standing || state == Failed) {
+			tries = !its.declined
+		}
+		if tries && c.all().proven == 0 && f.carries(c.at.Source, c.content) {
+			soak = max(soak, p.limits.firstSoak(c.all().concerns()))
+		}
+	}
+	return soak
+}

@@ -1,0 +1,85 @@
+package rollout
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// observe notes what a look shows that a workload has taken, or declined. isNew tells that it is
+// the first look of this leader.
+func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
+	was := t.facts
+	if t.gone = (time.Time{}); was != nil && was.UID != f.UID { // it was made again: it goes on where it was
+		if was = nil; t.trial != nil {
+			t.trial.health = health{progressed: now, best: NoExtent()}
+		}
+	}
+	rolled := was != nil && RolledBetween(was.Records, f.Records)
+	if t.uncertain && !rolled {
+		t.turn = nil
+	}
+	t.uncertain = false
+	var took []*take
+	t.leaves(func(its *part) bool { return !slices.Contains(f.Sources, its.change.at.Source) }) // its template names others now
+	for _, source := range f.Sources {
+		c := p.changes[SourceRef{t.ref.Namespace, source}]
+		if c == nil {
+			continue
+		}
+		its := t.join(c)
+		switch declined, declines := f.Declined[source]; {
+		case declines && declined.SameEntries(c.content):
+			if its.take == nil || !its.declined || its.content != c.content {
+				seen := now
+				if isNew {
+					seen = p.cluster.Written(c.at) // somebody who has resumed since may have done so before the undo, or after it
+				}
+				its.take = &take{content: c.content, state: Failed, began: seen, since: now, declined: true}
+			}
+		case !f.carries(source, c.content):
+			if its.unsure = false; its.take != nil && its.declined {
+				its.take = nil
+			}
+		case its.take != nil && its.content == c.content && !its.declined:
+		case its.take != nil || rolled:
+			if its.take == nil {
+				its.take = &take{}
+			}
+			its.takes(c.content, now)
+			took = append(took, its.take)
+		case was == nil || c.found && was.Mark < c.number:
+			its.unsure = true
+		}
+	}
+	if len(took) > 0 {
+		p.begins(t, f, took, now)
+	}
+}
+
+// begins has the rollout of a workload watched that took some contents: by its turn, or as
+// anybody's admission stamped it. One that has not shown how it does with older content goes on.
+func (p *Planner) begins(t *track, f *Facts, took []*take, now time.Time) {
+	r, was, by := &trial{began: now, level: f.Status.Available}, t.trial, t.turn
+	if by == nil { // others rolled it
+		by = &turn{level: r.level}
+	}
+	r.level = by.level
+	lacked := by.lacked
+	if was != nil {
+		if r.level = max(r.level, was.level); !was.failed {
+			lacked = t.some(func(its *part) bool { return its.take != nil && its.lacked }) // what it lacks now may be by its own rollout
+		}
+		r.health.selector = was.health.selector
+		if !was.failed && was.health.well.IsZero() { // progress is over all contents
+			r.health.progressed, r.health.lastWell = was.progressed(), was.health.lastWell
+			r.health.best = Extent{most: math.MaxInt32, missing: f.Status.Wanted}
+			r.health.looks.begin(r, &p.limits)
+		}
+	}
+	r.health.status = f.Status.StatusHash
+	for _, its := range took {
+		its.lacked, its.down = lacked, by.down
+	}
+	t.trial, t.turn, t.tries, t.retry, t.needs, t.past = r, nil, 0, time.Time{}, Needs{}, false
+}

@@ -1,0 +1,341 @@
+package rollout
+
+import (
+	"cmp"
+	"hash/fnv"
+	"math/bits"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// opened is an open change: a source holds content that somebody does not carry yet, or has
+// not shown how it does with. Nothing in it is counted from one cycle to the next.
+type opened struct {
+	at      SourceRef
+	number  uint64 // of all that were opened: a look that began later knows its content
+	content *checksum.Content
+	born    time.Time
+	parts   []*part // of all that use the source
+	// found tells that it was there before us, or had ended: who carries the content may have
+	// taken it by this change.
+	found bool
+	// key is what copies have in common, full the hash of all that it holds; copied tells
+	// that it may have any.
+	key    groupKey
+	full   uint64
+	copied bool
+	// before is how many have proven the content, as was known when it was opened.
+	before int
+	proved time.Time // when a workload was last found well with the content
+
+	// What people were told: the workload that halts it, and whether other namespaces do.
+	halted  workload.Ref
+	foreign bool
+	// waitingSince is since when somebody could roll, were it its turn; turn when somebody last had one.
+	waitingSince, turn time.Time
+
+	// Of one cycle.
+	counted
+	copies *copies // with itself, nil: it has none
+	failed time.Time
+	stop   *part // that halts it
+	queue  []*part
+	sorted bool
+	// first is the least order of those that wait and lack nothing; none does: serves is false.
+	first  int
+	serves bool
+}
+
+// copies are the open changes of a replicated ConfigMap, which roll in common steps.
+type copies struct {
+	counted
+	changes []*opened
+	failing []*opened // those of which somebody has failed since one was last proven
+	proved  time.Time
+	turn    time.Time // when one of them last had one
+}
+
+// counted is how many workloads of a change are in each state.
+type counted struct {
+	unseen, waiting, trials, standing, proven, failures int
+	carried                                             int // open with older content
+	untold, broken                                      int // broken: was down, and has failed
+	lackTrials, lackProven, lackCarried                 int // of trials, proven and carried, those that lacked replicas
+}
+
+func (n *counted) add(other *counted) {
+	n.unseen += other.unseen
+	n.waiting += other.waiting
+	n.trials += other.trials
+	n.standing += other.standing
+	n.proven += other.proven
+	n.failures += other.failures
+	n.carried += other.carried
+	n.untold += other.untold
+	n.broken += other.broken
+	n.lackTrials += other.lackTrials
+	n.lackProven += other.lackProven
+	n.lackCarried += other.lackCarried
+}
+
+// concerns is how many workloads a content concerns. What a setting holds does not count.
+func (n *counted) concerns() int {
+	return n.unseen + n.waiting + n.trials + n.standing + n.proven + n.failures + n.carried + n.untold + n.broken
+}
+
+// settled is how many took a content and hold no room any more.
+func (n *counted) settled() int { return n.proven + n.untold }
+
+// all is what is counted of a change, with its copies.
+func (c *opened) all() *counted {
+	if c.copies != nil {
+		return &c.copies.counted
+	}
+	return &c.counted
+}
+
+// together are the changes that roll in common steps.
+func (c *opened) together() []*opened {
+	if c.copies != nil {
+		return c.copies.changes
+	}
+	return []*opened{c}
+}
+
+// countAll counts everything anew: the states of each change, the slots that are taken, and
+// who waits in which queue.
+func (p *Planner) countAll(now time.Time) {
+	p.under, p.underIn = 0, map[string]int{}
+	for _, t := range p.all {
+		if t.rolls(&p.limits, now) {
+			p.under++
+			p.underIn[t.ref.Namespace]++
+		}
+	}
+	for _, c := range p.open {
+		c.counted, c.stop, c.queue, c.sorted, c.serves, c.failed = counted{proven: c.before}, nil, c.queue[:0], false, false, time.Time{}
+		for _, its := range c.parts {
+			c.count(its, now)
+		}
+	}
+	p.group()
+	for _, c := range p.open {
+		p.stops(c)
+	}
+	for _, c := range p.open {
+		for _, its := range c.queue {
+			if t := its.track; t.class < lacking && !t.stopped() && (!c.serves || t.order() < c.first) {
+				c.serves, c.first = true, t.order()
+			}
+		}
+	}
+}
+
+// count counts one workload.
+func (c *opened) count(its *part, now time.Time) {
+	n, t := &c.counted, its.track
+	state, over := its.state()
+	waits := state == Waiting || over && its.waits() == Waiting
+	switch {
+	case waits && t.turn != nil && !t.turn.mute:
+		n.tries(t.turn.lacked)
+	case over && its.mayTake():
+		n.carried++
+		n.lackCarried += one(its.lacked)
+	}
+	if waits {
+		if n.waiting++; t.turn == nil && !t.due.After(now) && !t.retry.After(now) {
+			c.queue = append(c.queue, its)
+		}
+	}
+	if over {
+		return
+	}
+	switch state {
+	case Unseen:
+		n.unseen++
+	case OnTrial:
+		n.tries(its.lacked)
+	case Standing:
+		n.standing++
+	case Proven:
+		n.proven++
+		n.lackProven += one(its.lacked)
+	case Failed:
+		n.broken += one(its.down && !its.declined)
+	case Untold:
+		n.untold++
+	case Current, Held, Waiting:
+	}
+}
+
+// tries counts one that takes room in the step; of one that lacked replicas, in that of those
+// alone.
+func (n *counted) tries(lacked bool) {
+	n.trials++
+	n.lackTrials += one(lacked)
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// group has copies of a replicated ConfigMap counted together.
+func (p *Planner) group() {
+	groups := map[groupKey]*copies{}
+	for _, c := range p.open {
+		if c.copies = nil; !c.copied {
+			continue
+		}
+		its := groups[c.key]
+		for _, key := range []groupKey{{c.key.name, 0, c.key.is}, {c.key.name, 0, c.full}} { // of copies that were found nobody knows what they held before
+			if other := groups[key]; its == nil && other != nil && (c.found || other.changes[0].found) {
+				its = other
+			}
+		}
+		if its == nil {
+			its = &copies{}
+			groups[groupKey{c.key.name, 0, c.key.is}] = its
+			if c.found {
+				groups[groupKey{c.key.name, 0, c.full}] = its
+			}
+		}
+		groups[c.key], c.copies = its, its
+		its.add(&c.counted)
+		its.changes, its.proved, its.turn = append(its.changes, c), latest(its.proved, c.proved), latest(its.turn, c.turn)
+	}
+}
+
+// stops finds out what halts a change: who has failed with its content, and nobody has said since
+// that it is to go on. Of several it is always the same one, so that people are told once. What
+// somebody has resumed halts other namespaces all the same.
+func (p *Planner) stops(c *opened) {
+	for _, its := range c.parts {
+		if state, over := its.state(); state != Failed || over || its.down && !its.declined {
+			continue
+		}
+		if g := c.copies; g != nil && its.began.After(g.proved) && (c.failed.IsZero() || its.began.Before(c.failed)) {
+			c.failed = its.began // who fails again and again makes no foreign halt longer
+		}
+		if p.resumed(c.at, its.began) {
+			continue
+		}
+		c.failures++
+		if ref := its.track.ref; c.stop == nil || ref == c.halted || c.stop.track.ref != c.halted && ref.Compare(c.stop.track.ref) < 0 {
+			c.stop = its
+		}
+	}
+	if g := c.copies; g != nil {
+		if g.failures += c.failures; !c.failed.IsZero() {
+			g.failing = append(g.failing, c)
+		}
+	}
+}
+
+// resumed reports whether somebody said on a source that what began at some moment halts it no
+// more.
+func (p *Planner) resumed(at SourceRef, began time.Time) bool {
+	content := p.cluster.Content(at)
+	return content != nil && content.Policy.Resumes().After(began)
+}
+
+// halts reports whether a change gives no turns, as somebody has failed with its content.
+func (c *opened) halts() bool { return c.stop != nil || c.foreign }
+
+// opensAt is until when a change waits for workloads to be looked at, those of its copies as
+// well, or for copies that are about to follow others to newer content; zero: it does not.
+func (p *Planner) opensAt(c *opened, now time.Time) (opens time.Time) {
+	if c.copied {
+		if until := p.left[c.key].Add(replicatedWithin); until.After(now) {
+			opens = until
+		}
+	}
+	if c.all().unseen == 0 {
+		return opens
+	}
+	born := c.born
+	for _, other := range c.together() {
+		if other.unseen > 0 {
+			born = latest(born, other.born)
+		}
+	}
+	if until := born.Add(openWithin); until.After(now) {
+		return until
+	}
+	return opens
+}
+
+// trials is how many workloads may try a change at once, for what has failed in other
+// namespaces; -1: as many as the steps allow. After one failure one workload tries. After two
+// all stop, and when the foreign halt ends one more tries, then two, then four, while each time
+// those fail as well. until is when the foreign halt ends.
+func (p *Planner) trials(c *opened, now time.Time) (trials int, until time.Time) {
+	if c.copies == nil {
+		return -1, time.Time{}
+	}
+	failed, last := 0, time.Time{}
+	for _, other := range c.copies.failing {
+		if other != c {
+			failed, last = failed+1, latest(last, other.failed)
+		}
+	}
+	switch {
+	case failed == 0 || p.resumed(c.at, last):
+		return -1, time.Time{}
+	case failed == 1:
+		return 1, time.Time{}
+	}
+	if until = last.Add(p.limits.ForeignHalt); until.After(now) {
+		return 0, until
+	}
+	return min(mostTrials, 1<<(bits.Len(uint(failed-1))-1)), until // #nosec G115 -- it is positive
+}
+
+// latest is the later of two moments.
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// compare is the order of those that wait for one change: who is broken, by tries, by order, by
+// class, the smaller ones.
+func (p *part) compare(other *part) int {
+	a, b := p.track, other.track
+	return cmp.Or(one(other.over())-one(p.over()), cmp.Compare(a.tries, b.tries), cmp.Compare(a.order(), b.order()), cmp.Compare(a.class, b.class),
+		cmp.Compare(a.facts.Status.Wanted, b.facts.Status.Wanted), cmp.Compare(a.ref.Name, b.ref.Name), cmp.Compare(a.ref.Kind.Resource, b.ref.Kind.Resource))
+}
+
+// waitsSince is since when a change waits for a turn, or another copy had one.
+func (c *opened) waitsSince() time.Time {
+	if c.copies != nil {
+		return latest(c.waitingSince, c.copies.turn)
+	}
+	return c.waitingSince
+}
+
+// tieBreak is a number by which equals are told apart, that nobody can choose.
+func (c *opened) tieBreak() uint64 {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(c.at.Namespace + strconv.FormatInt(c.born.UnixNano(), 36) + strconv.FormatUint(c.number, 36)))
+	return hash.Sum64()
+}
+
+// sortedTracks are some tracks in the order of their workloads.
+func (p *Planner) sortedTracks(which func(*track) bool) (sorted []*track) {
+	for _, t := range p.all {
+		if which(t) {
+			sorted = append(sorted, t)
+		}
+	}
+	slices.SortFunc(sorted, func(a, b *track) int { return a.ref.Compare(b.ref) })
+	return sorted
+}

@@ -1,0 +1,380 @@
+package rollout
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Planner decides when workloads roll. It is told of edits, of looks at workloads, and of what
+// became of patches, and remembers little. Cycle counts everything anew, and gives orders. It
+// takes the place of Plan, and is not wired yet. It is not safe for concurrent use.
+type Planner struct {
+	limits   Limits
+	cluster  Cluster
+	keys     copyKeys
+	settling settling
+	warned   map[SourceRef]time.Time // when people were told that a source is written too often
+
+	leads bool
+	// unexamined are the workloads of which it is not known whether they rolled already when
+	// this process began to lead. Until they are looked at, or opens, nothing rolls.
+	unexamined map[workload.Ref]struct{}
+	opens      time.Time
+
+	number  uint64
+	changes map[SourceRef]*opened
+	open    []*opened // the same, the oldest first
+	ended   map[SourceRef]ended
+	left    map[groupKey]time.Time // when a copy went on to other content, and the others are about to follow
+	tracks  map[workload.Ref]*track
+	all     []*track             // the same
+	turns   map[string]time.Time // when a namespace last had a turn
+	toLook  []workload.Ref
+
+	// Of one cycle.
+	slots, slotsIn int
+	under          int
+	underIn        map[string]int
+}
+
+// NewPlanner is a planner for a process that does not lead yet.
+func NewPlanner(limits Limits, cluster Cluster) *Planner {
+	return &Planner{
+		limits: limits, cluster: cluster, keys: copyKeys{maphash.MakeSeed(), limits.ReplicatedEach},
+		settling: settling{window: limits.Settle, edits: map[SourceRef]edit{}}, warned: map[SourceRef]time.Time{},
+		unexamined: map[workload.Ref]struct{}{}, changes: map[SourceRef]*opened{}, ended: map[SourceRef]ended{}, left: map[groupKey]time.Time{},
+		tracks: map[workload.Ref]*track{}, turns: map[string]time.Time{}, underIn: map[string]int{},
+	}
+}
+
+// Off reports whether everything rolls at once.
+func (p *Planner) Off() bool { return p.limits.Step == 0 }
+
+// Mark is a moment: what is known of a workload at it counts for the changes that were opened
+// before.
+func (p *Planner) Mark() uint64 { return p.number }
+
+// Lead notes that this process leads from now on, and which workloads there are. All are to be
+// looked at.
+func (p *Planner) Lead(refs []workload.Ref, now time.Time) {
+	if p.settling.began = now; p.Off() {
+		return
+	}
+	p.leads, p.opens = true, now.Add(openWithin)
+	for _, ref := range refs {
+		p.unexamined[ref] = struct{}{}
+	}
+}
+
+// track is what is remembered of a workload, from now on.
+func (p *Planner) track(ref workload.Ref) *track {
+	t := p.tracks[ref]
+	if t == nil {
+		t = &track{ref: ref, index: len(p.all)}
+		p.tracks[ref], p.all = t, append(p.all, t)
+	}
+	return t
+}
+
+// drop forgets a workload.
+func (p *Planner) drop(t *track) {
+	last := p.all[len(p.all)-1]
+	p.all[t.index], last.index = last, t.index
+	p.all = p.all[:len(p.all)-1]
+	delete(p.tracks, t.ref)
+}
+
+// join gives a workload a part in a change, if it has none.
+func (t *track) join(c *opened) *part {
+	for _, its := range t.parts {
+		if its.change == c {
+			return its
+		}
+	}
+	its := &part{track: t, change: c}
+	t.parts, c.parts = append(t.parts, its), append(c.parts, its)
+	return its
+}
+
+// leaves takes parts of a workload out of their changes.
+func (t *track) leaves(which func(*part) bool) {
+	t.parts = slices.DeleteFunc(t.parts, func(its *part) bool {
+		gone := which(its)
+		if gone {
+			its.change.parts = slices.DeleteFunc(its.change.parts, func(other *part) bool { return other == its })
+		}
+		return gone
+	})
+}
+
+// Edited notes that a source holds other content than before, or says something else. All who
+// use it are to be looked at.
+func (p *Planner) Edited(at SourceRef, was, is *checksum.Content, now time.Time) {
+	refs := p.cluster.Using(at)
+	if len(refs) == 0 {
+		return
+	}
+	p.settling.edited(at, now)
+	if p.Off() || !p.leads {
+		return
+	}
+	c := p.changes[at]
+	if c != nil && c.content.SameEntries(is) {
+		return
+	}
+	if c != nil && c.copies != nil && len(c.copies.changes) > 1 && now.Sub(p.left[c.key]) >= 10*replicatedWithin {
+		p.left[c.key] = now // not again soon, as one copy may leave and join all the time
+	}
+	next := p.begin(at, is, refs, now)
+	if next.key, next.copied = p.keys.keyOf(at, was, is); was == nil {
+		next.copied = false
+	}
+}
+
+// begin opens a change, in the place of the one that the source has.
+func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref, now time.Time) *opened {
+	p.number++
+	c := p.changes[at]
+	if c == nil {
+		c = &opened{at: at}
+		p.changes[at] = c
+	} else {
+		p.open = slices.DeleteFunc(p.open, func(other *opened) bool { return other == c })
+	}
+	was, proven := c.content, c.all().proven
+	*c = opened{at: at, number: p.number, content: is, born: now, parts: c.parts}
+	p.open = append(p.open, c)
+	for _, ref := range refs {
+		p.track(ref).join(c)
+	}
+	for _, its := range c.parts {
+		its.carriesOver(its.take != nil && its.content == was && proven > 0)
+		if t := its.track; t.turn != nil && slices.Contains(t.facts.Review.Untrue, at.Source) {
+			t.turn = nil // that was for what it held before
+		}
+	}
+	return c
+}
+
+// carriesOver says what is left of what a workload took, now that the source holds something
+// else. Who failed where others were well is broken for a reason of its own. Who is gone is
+// not waited for.
+func (p *part) carriesOver(othersProved bool) {
+	p.unsure = false
+	switch {
+	case p.take == nil:
+	case p.content.SameEntries(p.change.content):
+		p.content = p.change.content
+	case !p.open(), !p.track.gone.IsZero(), p.take.state == Failed && othersProved:
+		p.take = nil
+	}
+}
+
+// find opens a change that was there before us, or has ended already.
+func (p *Planner) find(at SourceRef, now time.Time) {
+	content := p.cluster.Content(at)
+	if known, ended := p.ended[at]; ended && known.content.SameEntries(content) {
+		refs := p.cluster.Using(at) // somebody may have declined it since
+		p.toLook = append(p.toLook, refs...)
+		p.begin(at, content, refs, now).before = known.proven
+		return
+	}
+	written := p.cluster.Written(at)
+	c := p.found(at, content, now)
+	if !c.copied || written.IsZero() {
+		return
+	}
+	for _, copied := range p.cluster.Copies(at.Source) {
+		its := p.cluster.Content(copied)
+		if p.changes[copied] != nil || written.Sub(p.cluster.Written(copied)).Abs() > replicatedWithin {
+			continue
+		}
+		if key, replicable := p.keys.keyOf(copied, nil, its); !replicable || key != c.key {
+			continue
+		}
+		if known, ended := p.ended[copied]; ended && known.content.SameEntries(its) {
+			c.before += known.proven
+			continue
+		}
+		p.found(copied, its, now)
+	}
+}
+
+func (p *Planner) found(at SourceRef, content *checksum.Content, now time.Time) *opened {
+	refs := p.cluster.Using(at)
+	p.toLook = append(p.toLook, refs...)
+	c := p.begin(at, content, refs, now)
+	c.found = true
+	c.key, c.copied = p.keys.keyOf(at, nil, content)
+	c.full = p.keys.hash(content)
+	return c
+}
+
+// Needs is what the next look at a workload has to read beside it.
+func (p *Planner) Needs(ref workload.Ref) Needs {
+	if t := p.tracks[ref]; t != nil {
+		return t.needs
+	}
+	return Needs{}
+}
+
+// Told notes the status of a workload, as a watch tells it.
+func (p *Planner) Told(ref workload.Ref, status workload.Status, stands Standstill) {
+	if t := p.tracks[ref]; t != nil && t.facts != nil {
+		t.facts.Status, t.facts.Standstill = status, stands
+	}
+}
+
+// Look notes how a workload is, and tells whether it may roll now, or what it waits for. What
+// had come and is held now, is given back.
+func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
+	t := p.tracks[ref]
+	verdict := p.mayWait(t, ref, f, now)
+	waits := len(f.Review.Untrue) > 0 && verdict.Why == checksum.NoReason
+	if p.Off() {
+		if waits && !verdict.Settles {
+			verdict.Do = Roll
+		}
+		return verdict
+	}
+	if waits {
+		for _, source := range f.Review.Untrue {
+			if at := (SourceRef{ref.Namespace, source}); p.changes[at] == nil {
+				p.find(at, now)
+				p.toLook = append(p.toLook, ref) // its facts are older than that
+			}
+		}
+	}
+	_, isNew := p.unexamined[ref]
+	past := isNew && f.Served && f.Status.Phase == workload.Rolling
+	delete(p.unexamined, ref)
+	if t = p.tracks[ref]; t == nil && !past && !p.concerns(ref, f) {
+		return verdict
+	}
+	t = p.track(ref)
+	t.past = t.past || past
+	p.observe(t, f, isNew, now)
+	t.facts, t.hold = f, verdict.Why
+	if f.Pods != nil || f.Muted != nil {
+		t.needs = Needs{}
+	}
+	if !waits {
+		if t.since = (time.Time{}); t.turn != nil && !t.uncertain {
+			t.turn = nil
+		}
+		return verdict
+	}
+	again, need := p.classify(t, now)
+	if need.Do != Nothing || need.Retry {
+		return need
+	}
+	if t.since.IsZero() {
+		t.since = now
+	}
+	t.due = now.Add(verdict.Wait) // until when it settles
+	if verdict.Settles {
+		return verdict
+	}
+	if t.turn != nil {
+		return Verdict{Do: Roll}
+	}
+	return p.why(t, again)
+}
+
+// concerns reports whether a workload uses a source that has an open change.
+func (p *Planner) concerns(ref workload.Ref, f *Facts) bool {
+	return slices.ContainsFunc(f.Sources, func(source checksum.Source) bool { return p.changes[SourceRef{ref.Namespace, source}] != nil })
+}
+
+// Concerned reports whether anything depends on what a workload carries.
+func (p *Planner) Concerned(ref workload.Ref) bool { return p.tracks[ref] != nil }
+
+// Refused notes that what was sent did not come, or, unless that is certain, that it is not known
+// whether it came. The workload is tried again after a while, which grows up to most.
+func (p *Planner) Refused(ref workload.Ref, certain bool, most time.Duration, now time.Time) {
+	t := p.tracks[ref]
+	if t == nil {
+		return
+	}
+	if t.uncertain = !certain; certain {
+		t.turn = nil
+	}
+	t.retry = now.Add(min(retryAfter(t.tries), most))
+	t.tries++
+}
+
+// Uncertain reports whether it is not known if what was sent has come. Then a look has to read
+// the workload anew.
+func (p *Planner) Uncertain(ref workload.Ref) bool {
+	t := p.tracks[ref]
+	return t != nil && t.uncertain
+}
+
+// Again reports whether a workload is to be tried again.
+func (p *Planner) Again(ref workload.Ref) bool {
+	t := p.tracks[ref]
+	return t != nil && (t.uncertain || t.tries > 0 && !t.since.IsZero())
+}
+
+// Rolled notes that a workload was rolled by us for some sources.
+func (p *Planner) Rolled(ref workload.Ref, uid string, sources []checksum.Source, now time.Time) {
+	t := p.track(ref)
+	if t.pace == nil || t.pace.uid != uid {
+		t.pace = &pace{uid: uid}
+	}
+	t.pace.rolled(sources, p.limits.Settle, now)
+}
+
+// Forget drops a workload that is gone. What it has yet to show of content that it took is kept
+// for a while: it may be made again.
+func (p *Planner) Forget(ref workload.Ref, now time.Time) {
+	t := p.tracks[ref]
+	delete(p.unexamined, ref)
+	if t == nil || !t.gone.IsZero() {
+		return
+	}
+	t.gone, t.turn, t.uncertain, t.past, t.pace, t.finding, t.since = now, nil, false, false, nil, nil, time.Time{}
+	if r := t.trial; r != nil && r.health.trouble != "" && !r.failed {
+		t.failTakes(r.health.trouble+"; since then it was deleted", now)
+		r.failed = true
+	}
+	t.leaves(func(its *part) bool { return its.take == nil })
+}
+
+// Follows reports whether a rollout of a workload is watched.
+func (p *Planner) Follows(ref workload.Ref) bool {
+	t := p.tracks[ref]
+	return t != nil && t.trial != nil
+}
+
+// Granted are the workloads whose turn has come, and that have not taken it yet.
+func (p *Planner) Granted() (refs []workload.Ref) {
+	for _, t := range p.sortedTracks(func(t *track) bool { return t.turn != nil }) {
+		refs = append(refs, t.ref)
+	}
+	return refs
+}
+
+// Hot are the sources for which a workload has rolled more than once of late, sorted. tell are
+// those that people are to be told of now: each at most once in LongestPause.
+func (p *Planner) Hot(ref workload.Ref, now time.Time) (hot, tell []checksum.Source) {
+	t := p.tracks[ref]
+	if t == nil || t.pace == nil {
+		return nil, nil
+	}
+	hot = t.pace.hot()
+	maps.DeleteFunc(p.warned, func(_ SourceRef, when time.Time) bool { return now.Sub(when) >= LongestPause })
+	for _, source := range hot {
+		at := SourceRef{ref.Namespace, source}
+		if _, told := p.warned[at]; !told {
+			p.warned[at] = now
+			tell = append(tell, source)
+		}
+	}
+	return hot, tell
+}

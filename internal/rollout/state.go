@@ -1,0 +1,253 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// State is where a workload is on its way to what a source holds.
+type State int
+
+// The states. The first four follow from a look at the workload. The others are remembered.
+const (
+	Unseen   State = iota // it was not looked at since the source was edited
+	Current               // it carries what the source holds, since before the edit
+	Held                  // it does not carry it: a setting holds it, or it lacks something
+	Waiting               // it does not carry it, and waits for its turn
+	OnTrial               // it took it, and has not shown how it does
+	Standing              // so it did, and stands at a pause of its own, with new pods that are well
+	Proven                // it was well with it for its soak
+	Failed                // it failed with it, or an undo of it has declined it
+	Untold                // it took it, and cannot tell how it does
+)
+
+// part is the part of one workload in one open change.
+type part struct {
+	track  *track
+	change *opened
+	// unsure tells that it is not known yet whether the workload took what it carries by this
+	// change.
+	unsure bool
+	*take  // nil: it took nothing
+}
+
+// take is content of a source that a workload took, and what became of that. Where the
+// source holds other content by now, a take that is open carries over to that: its workload
+// goes first.
+type take struct {
+	content *checksum.Content
+	state   State     // OnTrial, or one of those after it
+	began   time.Time // when it took it, or declined it
+	since   time.Time // since when it is in its state
+	why     string    // it failed; "": an undo has declined the content
+	// broken tells that the workload has failed with older content, and was not well since.
+	broken bool
+	// lacked tells that the workload lacked replicas when its turn came. down tells that it had
+	// none for long, or cannot tell how it is: its failure halts nothing.
+	lacked, down bool
+	declined     bool // by an undo
+}
+
+// open reports whether it is not known yet that the workload is well: it holds the room of
+// later content too.
+func (t *take) open() bool {
+	return t != nil && !t.declined && !t.down && (t.state == OnTrial || t.fell())
+}
+
+// fell reports whether the workload has failed, with this content or older one, and was not well
+// since.
+func (t *take) fell() bool { return t.state == Failed || t.broken }
+
+// enters changes the state.
+func (t *take) enters(state State, now time.Time) {
+	if t.state != state {
+		t.state, t.since = state, now
+	}
+}
+
+// takes has the workload take content, which it has yet to show how it does with. That it failed
+// before stays true meanwhile.
+func (t *take) takes(content *checksum.Content, now time.Time) {
+	t.broken = t.open() && t.fell()
+	t.content, t.began, t.why, t.declined, t.state, t.since = content, now, "", false, OnTrial, now
+}
+
+// proves notes that the workload was well for its soak.
+func (t *take) proves(now time.Time) {
+	t.broken, t.why = false, ""
+	t.enters(Proven, now)
+}
+
+// fails notes that the workload has failed.
+func (t *take) fails(began time.Time, why string, now time.Time) {
+	t.began, t.why = began, why
+	t.enters(Failed, now)
+}
+
+// track is what is remembered of one workload, and how it was at its last look.
+type track struct {
+	ref   workload.Ref
+	index int       // in Planner.all
+	facts *Facts    // nil: it was not looked at yet
+	gone  time.Time // since when it is deleted; zero: it is there
+	parts []*part   // one in each open change of its sources
+
+	// hold is what keeps it from waiting for a turn. due is when its sources have settled.
+	hold       checksum.Reason
+	due, since time.Time
+	class      class
+	tries      int
+	retry      time.Time // not before
+	uncertain  bool      // it is not known whether its roll came
+	turn       *turn     // that has come, and was not taken yet
+
+	trial    *trial // the rollout that is watched
+	past     bool   // it is not known yet whether it rolls by a change that is over
+	needs    Needs
+	readings int       // of pods that were not answered, one after the other
+	rereads  time.Time // not before
+
+	pace    *pace
+	finding *finding
+}
+
+// turn is one that has come.
+type turn struct {
+	at           time.Time
+	level        int32
+	lacked, down bool
+	mute         bool // it holds no slot
+}
+
+// Needs is what a look at a workload has to read beside it.
+type Needs struct {
+	Pods     bool
+	Selector *string // of the pods; nil: it is not known yet
+	Nodes    []string
+	Muted    bool
+}
+
+// Any reports whether anything has to be read.
+func (n *Needs) Any() bool { return n.Pods || n.Muted }
+
+// class is the order of workloads in a change, after that of their setting.
+type class int
+
+const (
+	gentle  class = iota // pods are replaced while others serve
+	careful              // it may serve nobody meanwhile
+	lacking              // it lacks replicas, or rolls for another reason
+	down                 // it has none, and nothing to lose
+	untells              // it cannot tell how it is
+)
+
+// state is where the workload is on the way to what the source holds, and over whether that is
+// with older content of the source.
+func (p *part) state() (state State, over bool) {
+	switch {
+	case p.take != nil && p.content == p.change.content:
+		return p.take.state, false
+	case p.open():
+		return p.take.state, true
+	}
+	return p.waits(), false
+}
+
+// over reports whether the workload is open with older content of the source.
+func (p *part) over() bool { return p.take != nil && p.content != p.change.content && p.open() }
+
+// waits is the state of a workload that took nothing.
+func (p *part) waits() State {
+	switch t := p.track; {
+	case !t.gone.IsZero():
+		return Current
+	case t.facts == nil || t.facts.Mark < p.change.number || p.unsure:
+		return Unseen
+	case !slices.Contains(t.facts.Review.Untrue, p.change.at.Source):
+		return Current
+	case t.hold != checksum.NoReason:
+		return Held
+	}
+	return Waiting
+}
+
+// mayTake reports whether nothing but its turn and its pace keeps the workload from newer content,
+// as far as is known: else it is not waited for.
+func (p *part) mayTake() bool {
+	switch p.waits() {
+	case Unseen:
+		return true
+	case Waiting: // for nothing that others halt
+		return !slices.ContainsFunc(p.track.parts, func(other *part) bool {
+			return (other.change.foreign || other.change.halted != workload.Ref{}) && other.waits() == Waiting && !other.over()
+		})
+	case Held:
+		return p.track.hold == checksum.Paced
+	}
+	return false
+}
+
+// some reports whether something is true of a part of a workload.
+func (t *track) some(is func(*part) bool) bool { return slices.ContainsFunc(t.parts, is) }
+
+// broken reports whether a workload has failed with what a source held, and was not well since.
+func (t *track) broken() bool { return t.some(func(p *part) bool { return p.open() && p.fell() }) }
+
+// open reports whether a workload has yet to show that it is well with anything that it took.
+func (t *track) open() bool { return t.some(func(p *part) bool { return p.open() }) }
+
+// mends reports whether a workload has yet to show that it is well with older content.
+func (t *track) mends() bool { return t.some((*part).over) }
+
+// halts reports whether a workload has failed with something.
+func (t *track) halts() bool {
+	return t.some(func(p *part) bool { return p.take != nil && p.take.state == Failed && !p.declined })
+}
+
+// stopped reports whether a change for which a workload waits is halted, so that it waits for
+// that and not for its turn.
+func (t *track) stopped() bool {
+	return t.some(func(p *part) bool { return p.change.halts() && p.waits() == Waiting })
+}
+
+// mute reports whether a workload cannot tell how it is, and changes nothing by its roll.
+func (t *track) mute() bool { return t.class == untells && t.facts.Status.Waits != "" }
+
+// silent reports whether a workload rolls, and tells nothing.
+func (t *track) silent() bool { return t.class == untells && !t.mute() }
+
+// order is its place in a change.
+func (t *track) order() int {
+	if its := t.facts.Policy.Order; its.Given {
+		return its.Place
+	}
+	return unordered
+}
+
+// rolls reports whether a workload holds a slot: its turn has come, or its pods are replaced,
+// for the deadline at most.
+func (t *track) rolls(limits *Limits, now time.Time) bool {
+	if t.turn != nil && !t.turn.mute {
+		return true
+	}
+	r := t.trial
+	return r != nil && !r.failed && !r.standing && r.health.well.IsZero() && now.Before(r.slotEnds(limits))
+}
+
+// slotEnds is until when a rollout holds a slot at most.
+func (r *trial) slotEnds(limits *Limits) time.Time { return r.began.Add(limits.RolloutDeadline) }
+
+// needsSlot reports whether a roll of a workload is one more: what is broken, or rolls already,
+// takes newer content without.
+func (t *track) needsSlot(limits *Limits, now time.Time) bool {
+	return !t.mute() && !t.rolls(limits, now) && !t.mends()
+}
+
+// idle reports whether nothing is known of a workload that has to be kept.
+func (t *track) idle(now time.Time) bool {
+	return len(t.parts) == 0 && t.trial == nil && t.turn == nil && !t.past && !t.uncertain &&
+		(t.pace == nil || now.Sub(t.pace.last()) > remembered) && (t.finding == nil || now.Sub(t.finding.when) >= findingFor)
+}

@@ -1,0 +1,197 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// watchAll judges the rollouts that are watched, and finds out about those that may have to be.
+// It reports whether a verdict has fallen.
+func (p *Planner) watchAll(now time.Time, out *Orders) (fell bool) {
+	for _, t := range p.sortedTracks(func(t *track) bool {
+		return t.facts != nil && t.gone.IsZero() && (t.trial != nil || t.unsure())
+	}) {
+		if t.rereads.After(now) {
+			out.again(t.rereads)
+			continue
+		}
+		if t.unsure() {
+			unread := t.facts.Pods != nil && t.facts.Pods.Access == Unread
+			if need := p.infer(t, now); need.Any() {
+				p.asks(t, need, unread, now, out)
+				continue
+			}
+			fell = true
+		}
+		if t.trial != nil && p.watch(t, now, out) {
+			fell = true
+		}
+	}
+	return fell
+}
+
+// unsure reports whether it is not known yet what a workload took.
+func (t *track) unsure() bool { return t.past || t.some(func(its *part) bool { return its.unsure }) }
+
+// asks has a workload looked at, with what has to be read. What was not answered is asked again
+// after a while.
+func (p *Planner) asks(t *track, need Needs, unread bool, now time.Time, out *Orders) {
+	if unread {
+		t.rereads = now.Add(retryAfter(t.readings))
+		t.readings++
+		t.needs = need
+		out.again(t.rereads)
+		t.facts.Pods = nil
+		return
+	}
+	t.needs = need
+	out.Held = append(out.Held, t.ref)
+}
+
+// watch judges one rollout, and reports whether a verdict has fallen.
+func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
+	f, r := t.facts, t.trial
+	r.health.soak = p.soakOf(t)
+	how, why, need := r.judge(f, &p.limits, now)
+	if need.Do != Nothing || need.Retry {
+		p.asks(t, Needs{Pods: true, Selector: r.health.selector, Nodes: need.Nodes}, need.Retry, now, out)
+		return false
+	}
+	if f.Pods != nil && f.Pods.Access != Unread {
+		t.readings = 0
+	}
+	if how == untold && !r.failed && r.health.trouble != "" && f.Status.Waits != "" && now.Sub(r.health.troubled) >= p.limits.CrashDeadline/looksDuring {
+		how, why = failed, r.health.trouble+"; since then "+f.Status.Waits // somebody has scaled it to nothing, or paused it
+	}
+	if how == untold && r.failed {
+		how = failed // nothing says that it would be healthy
+	}
+	switch how {
+	case healthy:
+		p.provesWell(t, now, out)
+		return true
+	case untold:
+		t.tellsNothing(now)
+		out.Ended = append(out.Ended, Ended{t.ref, checksum.CannotTell, ""})
+		if t.trial = nil; t.halts() {
+			r.failed, t.trial = true, r // by what it failed with before
+		}
+		return true
+	case failed:
+		if !r.failed {
+			r.failed, fell = true, true
+			if told := t.failTakes(why, now); told || !r.found {
+				out.Ended = append(out.Ended, Ended{t.ref, checksum.RolloutFailed, why})
+			}
+		}
+	case underWay:
+		fell = t.goesOn(now)
+	}
+	wait := p.limits.lookEvery()
+	if r.failed {
+		wait *= failedLooks
+	}
+	if !r.health.well.IsZero() && !r.standing {
+		wait = min(wait, max(r.health.soak-r.health.wellFor(now), soonestLook))
+	}
+	out.again(now.Add(wait))
+	return fell
+}
+
+// provesWell ends a rollout: the workload is well with what it carries. What it failed with and
+// does not carry stays failed.
+func (p *Planner) provesWell(t *track, now time.Time, out *Orders) {
+	r, ended := t.trial, false
+	proved := now
+	if r.found { // its pods may have been made anew since
+		if proved = t.facts.Status.Current; proved.IsZero() {
+			proved = r.began
+		}
+		proved = proved.Add(r.health.soak)
+	}
+	for _, its := range t.parts {
+		switch state, over := its.state(); {
+		case its.take == nil, its.declined:
+		case !over && t.facts.carries(its.change.at.Source, its.change.content):
+			if ended = ended || state != Proven; state != Untold || r.failed {
+				its.proves(now)
+				its.change.proved = latest(its.change.proved, proved)
+			}
+		case !its.fell():
+			its.take = nil // it is well with what the source held before
+		default:
+			its.enters(Failed, now)
+		}
+	}
+	t.trial, t.needs = nil, Needs{}
+	if ended {
+		out.Ended = append(out.Ended, Ended{t.ref, checksum.Healthy, ""})
+	}
+}
+
+// tries reports whether a workload has yet to show how it does with what it took.
+func (t *take) tries() bool { return t != nil && (t.state == OnTrial || t.state == Standing) }
+
+// tellsNothing notes that a workload cannot tell how it does with what it took.
+func (t *track) tellsNothing(now time.Time) {
+	for _, its := range t.parts {
+		if its.tries() {
+			its.broken = false
+			its.enters(Untold, now)
+		}
+	}
+}
+
+// whyFailed is why a workload has failed, "" when it has not.
+func (t *track) whyFailed() (why string) {
+	for _, its := range t.parts {
+		if its.take != nil && its.take.state == Failed && (why == "" || its.why < why) {
+			why = its.why
+		}
+	}
+	return why
+}
+
+// failTakes notes that a workload has failed with what it took, and reports whether that halts
+// anything.
+func (t *track) failTakes(why string, now time.Time) (counts bool) {
+	for _, its := range t.parts {
+		if its.tries() {
+			began := t.trial.began
+			if !t.trial.found && its.began.After(began) {
+				began = its.began
+			}
+			its.fails(began, why, now)
+			counts = true
+		}
+	}
+	return counts
+}
+
+// goesOn notes whether a rollout stands at a pause of its own.
+func (t *track) goesOn(now time.Time) (changed bool) {
+	is := t.trial.stands(t.facts, now)
+	if t.trial.failed || t.trial.standing == is {
+		return false
+	}
+	t.trial.standing = is
+	for _, its := range t.parts {
+		switch {
+		case !its.tries():
+		case is:
+			its.enters(Standing, now)
+		default:
+			its.enters(OnTrial, now)
+		}
+	}
+	return true
+}
+
+// Ended is what became of a rollout.
+type Ended struct {
+	Workload workload.Ref
+	How      checksum.Reason // Healthy, RolloutFailed or CannotTell
+	Why      string          // it has failed
+}
