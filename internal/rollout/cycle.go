@@ -19,7 +19,7 @@ func (p *Planner) Cycle(now time.Time) (out Orders) {
 	out.Held, p.toLook = p.toLook, nil
 	p.expire(now, &out)
 	p.countAll(now)
-	for p.watchAll(now, &out) {
+	for p.watchAll(now, &out) || p.watchFirst(now, &out) {
 		p.countAll(now)
 	}
 	for _, t := range p.all {
@@ -219,12 +219,15 @@ func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 		out.again(until)
 		return false
 	}
+	if n.fallen > 0 {
+		return false
+	}
 	under, proven := n.trials+c.carried, n.proven
 	switch {
 	case over:
 		return c.failures == 0 && most != 0 && (n.trials == 0 || most < 0 && p.limits.room(n.trials, proven))
 	case t.class == lacking || t.class == down: // others first, unless they may wait for it elsewhere
-		if c.serves && c.first <= t.order() && !t.mends() || proven == 0 && n.trials > n.lackTrials {
+		if c.serves && c.first <= t.order() && !t.mends() && !its.suspect() || proven == 0 && n.trials > n.lackTrials {
 			return false
 		}
 		under, proven = n.lackTrials+c.lackCarried, n.lackProven

@@ -59,7 +59,7 @@ func (d *cycleDriver) see(ref workload.Ref) {
 		d.queue.add(ref)
 	}
 	d.planner.Told(ref, d.known[ref].status, d.known[ref].Standstill)
-	if d.planner.Follows(ref) {
+	if d.planner.Watches(ref) {
 		d.queue.add(workload.Ref{})
 	}
 }

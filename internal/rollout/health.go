@@ -18,6 +18,7 @@ type trial struct {
 	found    bool // it was not begun by us
 	failed   bool
 	standing bool // at a pause of its own: neither under way nor proven
+	fallen   bool // it was well before, and nothing is rolled
 	health   health
 }
 
@@ -151,6 +152,7 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) (how conditio
 		pods = slices.DeleteFunc(pods, func(pod workload.Pod) bool { return down[pod.Node] })
 		trouble, started, up = troubleOf(pods, now, brief)
 	}
+	unknown := t.found && state.looks.last.IsZero() // it was not looked at until now
 	state.looks.looked(status, pods, limits, now)
 	if slices.ContainsFunc(pods, func(pod workload.Pod) bool { return pod.Ready && now.Sub(pod.Started) < status.MinReady }) {
 		state.progressed = now // it waits for minReadySeconds alone
@@ -158,9 +160,8 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) (how conditio
 	if state.trouble = trouble; trouble == "" {
 		state.troubled = time.Time{}
 	} else if state.troubled.IsZero() {
-		state.troubled = now
-		if t.found {
-			state.troubled = t.began // it was not looked at until now
+		if state.troubled = now; unknown {
+			state.troubled = t.began
 		}
 	}
 	switch {

@@ -34,14 +34,15 @@ func (p *Planner) infer(t *track, now time.Time) Needs {
 	soak := p.soakOf(t)
 	if t.trial == nil && status.Phase == workload.RolledOut && !f.blind(soak, now) && last(Made(f.Pods.All, f.Records.Stamps), soak, now) {
 		for its, written := range concerned { // its pods may have been made anew since
-			c := its.change
-			its.take = &take{content: c.content, state: Proven, began: began, since: now}
-			c.proved = latest(c.proved, written)
+			its.takes(began, now)
+			its.level = status.Available
+			its.proves(now)
+			its.change.proved = latest(its.change.proved, written)
 		}
 		return Needs{}
 	}
 	if len(concerned) > 0 || past {
-		t.adopt(began, slices.Collect(maps.Keys(concerned)), proves)
+		t.adopt(began, slices.Collect(maps.Keys(concerned)), proves, now)
 	}
 	return Needs{}
 }
@@ -122,7 +123,7 @@ func (p *Planner) byAChange(namespace string, f *Facts, began time.Time) bool {
 
 // adopt has a rollout watched that others have begun, and that may prove some contents, or fail
 // with them.
-func (t *track) adopt(began time.Time, parts []*part, proves bool) {
+func (t *track) adopt(began time.Time, parts []*part, proves bool, now time.Time) {
 	if t.trial == nil {
 		t.trial = &trial{began: began, found: true, level: t.facts.Status.Available}
 	}
@@ -131,9 +132,9 @@ func (t *track) adopt(began time.Time, parts []*part, proves bool) {
 	}
 	why := t.whyFailed()
 	for _, its := range parts {
-		its.take = &take{content: its.change.content, state: OnTrial, began: began, since: began, down: !proves}
-		if t.trial.failed { // with something that it reads beside
-			its.take.state, its.why = Failed, why
+		its.takes(began, now)
+		if its.level, its.down = t.trial.level, !proves; t.trial.failed { // with something that it reads beside
+			its.fails(began, why, now)
 		}
 	}
 }
@@ -175,7 +176,7 @@ func (p *Planner) inferMuted(t *track, concerned map[*part]time.Time, now time.T
 	if len(concerned) == 0 {
 		return done()
 	}
-	t.adopt(began, slices.Collect(maps.Keys(concerned)), proves)
+	t.adopt(began, slices.Collect(maps.Keys(concerned)), proves, now)
 	t.trial.failed = true
 	t.failTakes(trouble, now)
 	return done()
@@ -192,11 +193,17 @@ func (p *Planner) soakOf(t *track) time.Duration {
 	soak := p.limits.soak(f)
 	for _, its := range t.parts {
 		c, tries := its.change, its.unsure
-		if state, over := its.state(); !over && (state == OnTrial || state == Standing || state == Failed) {
+		state, over := its.state()
+		if state == OnTrial || state == Standing || state == Failed {
 			tries = !its.declined
 		}
-		if tries && c.all().proven == 0 && f.carries(c.at.Source, c.content) {
-			soak = max(soak, p.limits.firstSoak(c.all().concerns()))
+		first := p.limits.firstSoak(c.all().concerns())
+		switch {
+		case !tries || !over && !f.carries(c.at.Source, c.content):
+		case its.take != nil && its.fallen > 0:
+			soak = max(soak, max(first, p.limits.soak(f))<<min(its.fallen, 5))
+		case c.all().proven == 0:
+			soak = max(soak, first)
 		}
 	}
 	return soak

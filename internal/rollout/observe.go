@@ -43,10 +43,9 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 			}
 		case its.take != nil && its.content == c.content && !its.declined:
 		case its.take != nil || rolled:
-			if its.take == nil {
-				its.take = &take{}
-			}
-			its.takes(c.content, now)
+			lacked := its.take != nil && its.lacked
+			its.takes(now, now)
+			its.lacked = lacked
 			took = append(took, its.take)
 		case was == nil || c.found && was.Mark < c.number:
 			its.unsure = true
@@ -79,7 +78,7 @@ func (p *Planner) begins(t *track, f *Facts, took []*take, now time.Time) {
 	}
 	r.health.status = f.Status.StatusHash
 	for _, its := range took {
-		its.lacked, its.down = lacked, by.down
+		its.lacked, its.down, its.level = lacked, by.down, r.level
 	}
 	t.trial, t.turn, t.tries, t.retry, t.needs, t.past = r, nil, 0, time.Time{}, Needs{}, false
 }

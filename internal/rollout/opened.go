@@ -30,6 +30,7 @@ type opened struct {
 	copied bool
 	// before is how many have proven the content, as was known when it was opened.
 	before int
+	taken  int       // how many took the content
 	proved time.Time // when a workload was last found well with the content
 
 	// What people were told: the workload that halts it, and whether other namespaces do.
@@ -64,6 +65,7 @@ type counted struct {
 	unseen, waiting, trials, standing, proven, failures int
 	carried                                             int // open with older content
 	untold, broken                                      int // broken: was down, and has failed
+	fallen                                              int // of trials, those that had proven it before
 	lackTrials, lackProven, lackCarried                 int // of trials, proven and carried, those that lacked replicas
 }
 
@@ -77,6 +79,7 @@ func (n *counted) add(other *counted) {
 	n.carried += other.carried
 	n.untold += other.untold
 	n.broken += other.broken
+	n.fallen += other.fallen
 	n.lackTrials += other.lackTrials
 	n.lackProven += other.lackProven
 	n.lackCarried += other.lackCarried
@@ -160,6 +163,7 @@ func (c *opened) count(its *part, now time.Time) {
 		n.unseen++
 	case OnTrial:
 		n.tries(its.lacked)
+		n.fallen += one(its.fallen > 0)
 	case Standing:
 		n.standing++
 	case Proven:
@@ -306,11 +310,11 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// compare is the order of those that wait for one change: who is broken, by tries, by order, by
+// compare is the order of those that wait for one change: who is broken, or may be, by tries, by order, by
 // class, the smaller ones.
 func (p *part) compare(other *part) int {
 	a, b := p.track, other.track
-	return cmp.Or(one(other.over())-one(p.over()), cmp.Compare(a.tries, b.tries), cmp.Compare(a.order(), b.order()), cmp.Compare(a.class, b.class),
+	return cmp.Or(one(other.over())-one(p.over()), one(other.suspect())-one(p.suspect()), cmp.Compare(a.tries, b.tries), cmp.Compare(a.order(), b.order()), cmp.Compare(a.class, b.class),
 		cmp.Compare(a.facts.Status.Wanted, b.facts.Status.Wanted), cmp.Compare(a.ref.Name, b.ref.Name), cmp.Compare(a.ref.Kind.Resource, b.ref.Kind.Resource))
 }
 

@@ -352,6 +352,12 @@ func (p *Planner) Follows(ref workload.Ref) bool {
 	return t != nil && t.trial != nil
 }
 
+// Watches reports whether the status of a workload matters for a cycle.
+func (p *Planner) Watches(ref workload.Ref) bool {
+	t := p.tracks[ref]
+	return t != nil && (t.trial != nil || t.some(func(its *part) bool { return its.take != nil && its.first }))
+}
+
 // Granted are the workloads whose turn has come, and that have not taken it yet.
 func (p *Planner) Granted() (refs []workload.Ref) {
 	for _, t := range p.sortedTracks(func(t *track) bool { return t.turn != nil }) {

@@ -77,6 +77,7 @@ type app struct {
 	drained    time.Time // when its pods were made anew on another node
 	restarted  time.Time // when a container of it has restarted by itself
 	byUs       bool
+	everByUs   bool
 	level      int32     // how many were available when it began
 	leader     int       // under which leader it began
 	harmless   bool      // nothing is wrong with what it carries, or with itself

@@ -117,6 +117,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	w.sayRoll(a, untrue, byUs)
 	if byUs {
 		w.rolls++
+		a.everByUs = true
 		if a.rolls++; a.rolls > a.edits {
 			w.errorf("%s has rolled %d times for %d edits", a.name(), a.rolls, a.edits)
 		}

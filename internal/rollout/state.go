@@ -49,6 +49,11 @@ type take struct {
 	// none for long, or cannot tell how it is: its failure halts nothing.
 	lacked, down bool
 	declined     bool // by an undo
+	// first tells that it was one of the first that took the content, level how many replicas were
+	// available then, and fallen how often it fell since it had proven it.
+	first  bool
+	level  int32
+	fallen int
 }
 
 // open reports whether it is not known yet that the workload is well: it holds the room of
@@ -68,11 +73,11 @@ func (t *take) enters(state State, now time.Time) {
 	}
 }
 
-// takes has the workload take content, which it has yet to show how it does with. That it failed
-// before stays true meanwhile.
-func (t *take) takes(content *checksum.Content, now time.Time) {
-	t.broken = t.open() && t.fell()
-	t.content, t.began, t.why, t.declined, t.state, t.since = content, now, "", false, OnTrial, now
+// takes has the workload take what the source holds, which it has yet to show how it does with.
+// That it failed before stays true meanwhile.
+func (p *part) takes(began, now time.Time) {
+	p.take = &take{content: p.change.content, state: OnTrial, began: began, since: now, broken: p.open() && p.fell(), first: p.change.taken < firstWatched}
+	p.change.taken++
 }
 
 // proves notes that the workload was well for its soak.
@@ -159,6 +164,13 @@ func (p *part) state() (state State, over bool) {
 // over reports whether the workload is open with older content of the source.
 func (p *part) over() bool { return p.take != nil && p.content != p.change.content && p.open() }
 
+// suspect reports whether the workload is not well, and waits for a change that was there before
+// us: it may be on trial with older content, which nobody has judged.
+func (p *part) suspect() bool {
+	status := &p.track.facts.Status
+	return p.change.found && p.track.class == lacking && !status.PerNode && status.Phase != workload.Failed
+}
+
 // waits is the state of a workload that took nothing.
 func (p *part) waits() State {
 	switch t := p.track; {
@@ -234,7 +246,7 @@ func (t *track) rolls(limits *Limits, now time.Time) bool {
 		return true
 	}
 	r := t.trial
-	return r != nil && !r.failed && !r.standing && r.health.well.IsZero() && now.Before(r.slotEnds(limits))
+	return r != nil && !r.failed && !r.standing && !r.fallen && r.health.well.IsZero() && now.Before(r.slotEnds(limits))
 }
 
 // slotEnds is until when a rollout holds a slot at most.

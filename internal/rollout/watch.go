@@ -65,8 +65,12 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 	if how == untold && !r.failed && r.health.trouble != "" && f.Status.Waits != "" && now.Sub(r.health.troubled) >= p.limits.CrashDeadline/looksDuring {
 		how, why = failed, r.health.trouble+"; since then "+f.Status.Waits // somebody has scaled it to nothing, or paused it
 	}
-	if how == untold && r.failed {
+	switch {
+	case how == untold && r.failed:
 		how = failed // nothing says that it would be healthy
+	case how == failed && !r.failed && r.endsWatch():
+		how = healthy
+		t.unwatch()
 	}
 	switch how {
 	case healthy:
@@ -128,6 +132,15 @@ func (p *Planner) provesWell(t *track, now time.Time, out *Orders) {
 	t.trial, t.needs = nil, Needs{}
 	if ended {
 		out.Ended = append(out.Ended, Ended{t.ref, checksum.Healthy, ""})
+	}
+}
+
+// unwatch has a workload that has fallen no longer be watched.
+func (t *track) unwatch() {
+	for _, its := range t.parts {
+		if its.take != nil && its.fallen > 0 {
+			its.first = false
+		}
 	}
 }
 
