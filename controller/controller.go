@@ -132,7 +132,8 @@ type Controller struct {
 	metrics      *Metrics
 	index        *index.Index
 	planLock     sync.Mutex
-	plan         *rollout.Plan // under planLock
+	plan         *rollout.Planner // under planLock
+	cycled       time.Time        // when it last did a cycle, under planLock
 	throttleLock sync.Mutex
 	throttle     *throttle.Throttle // of re-admissions, under throttleLock
 	queue        workqueue.TypedRateLimitingInterface[workload.Ref]
@@ -156,7 +157,7 @@ func (c *Controller) Edited(namespace string, source checksum.Source, was *check
 	if !was.SameEntries(is) {
 		c.told.over(at, checksum.ChangeHalted, "")
 	}
-	c.planned(func(p *rollout.Plan) { p.Edited(at, was, is, c.options.Clock.Now()) })
+	c.plans(func(p *rollout.Planner) { p.Edited(at, was, is, c.options.Clock.Now()) })
 	for _, ref := range c.index.Using(namespace, source) {
 		c.wake(ref) // a recording waits for nothing; a roll waits in sync
 	}
@@ -216,7 +217,7 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
 	c.leads.Store(true)
-	c.planned(func(p *rollout.Plan) { p.Lead(c.index.All(), c.options.Clock.Now()) })
+	c.planned(func(p *rollout.Planner) { p.Lead(c.index.All(), c.options.Clock.Now()) })
 	c.Reconsider()
 	c.metrics.leads.Store(true) // what is to do is in the queue by now
 	defer context.AfterFunc(ctx, c.queue.ShutDown)()
@@ -316,12 +317,7 @@ func (c *Controller) tryLook(ctx context.Context, ref workload.Ref) (wait time.D
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
 	defer c.caught(klog.FromContext(ctx), inLook, "A look at a workload panicked", func() {
-		var records checksum.Records
-		if s := c.index.Get(ref); s != nil {
-			records = s.Records
-		}
-		now := c.options.Clock.Now()
-		c.planned(func(p *rollout.Plan) { p.Recount(now); p.Panicked(ref, records, now) })
+		c.plans(func(p *rollout.Planner) { p.Panicked(ref, c.options.Clock.Now()) })
 		wait, err = 0, errPanicked
 	}, "workload", ref)
 	return c.sync(ctx, ref)
@@ -332,10 +328,7 @@ func (c *Controller) tryLook(ctx context.Context, ref workload.Ref) (wait time.D
 func (c *Controller) tryTurns(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
-	defer c.caught(klog.FromContext(ctx), inTurns, "The planner of turns panicked", func() {
-		c.planned(func(p *rollout.Plan) { p.Recount(c.options.Clock.Now()) })
-		err = errPanicked
-	})
+	defer c.caught(klog.FromContext(ctx), inTurns, "The planner of turns panicked", func() { err = errPanicked })
 	c.takeTurns(ctx)
 	return nil
 }

@@ -133,7 +133,7 @@ func (c *Controller) sayGone(ref workload.Ref, s *Workload, r *review) (wait tim
 		c.told.over(ref, checksum.SourceGone, "")
 		return 0
 	}
-	c.planned(func(p *rollout.Plan) { wait = p.Settles(ref, gone, c.options.Clock.Now()) })
+	c.planned(func(p *rollout.Planner) { wait = p.Settles(ref, gone, c.options.Clock.Now()) })
 	if wait > 0 {
 		return wait
 	}
@@ -162,7 +162,7 @@ const longTurn = 30 * time.Second
 // are to blame: those that it has rolled for again and again.
 func (c *Controller) sayPace(ctx context.Context, ref workload.Ref, s *Workload, r *review, until time.Time) {
 	var hot, tell []checksum.Source
-	c.planned(func(p *rollout.Plan) { hot, tell = p.Hot(ref, string(s.UID), c.options.Clock.Now()) })
+	c.planned(func(p *rollout.Planner) { hot, tell = p.Hot(ref, c.options.Clock.Now()) })
 	whose := "its sources"
 	if len(hot) > 0 {
 		whose = list(hot)

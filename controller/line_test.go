@@ -76,7 +76,7 @@ func hides(t *testing.T, c *cluster, h *house, refs []workload.Ref) {
 func (h *house) next2(t *testing.T, u workload.Ref) {
 	h.queue.Add(u)
 	h.next(t.Context())
-	h.clock.Step(2 * time.Second)
+	h.clock.Step(time.Minute) // by then it is known whether it is down
 	h.takeTurns(t.Context())
 	for h.queue.Len() > 0 {
 		x, _ := h.queue.Get()

@@ -92,7 +92,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	g.permits(func(t *throttle.Throttle) []workload.Ref { permits = t.Permits(); return nil })
 	gauge("readmission_permits", "How many re-admissions may be under way at once: --workers, and fewer while many fail for want of time.")(float64(permits))
 	var n rollout.Counts
-	g.planned(func(p *rollout.Plan) { n = p.Counts() })
+	g.planned(func(p *rollout.Planner) { n = p.Counts() })
 	changes := gauge("changes", "Changes of sources that are not done, by state: rolling, waiting, halted.", "state")
 	changes(float64(n.Rolling), "rolling")
 	changes(float64(n.Waiting), "waiting")

@@ -245,14 +245,14 @@ func TestWaits_ARetryThatIsNotNeededIsForgotten(t *testing.T) {
 				w.refusal = refusal
 				app, good := w.apps[w.names[0]], w.contents[at]
 				w.edit(at, w.newContent())
-				for w.pass(10 * time.Minute); !w.controller.asks(app.ref, (*rollout.Plan).Again); {
+				for w.pass(10 * time.Minute); !w.controller.asks(app.ref, (*rollout.Planner).Again); {
 					w.pass(time.Second) // until just after a try
 				}
 				then(w, app, good)
 				app.refused = 0
 				w.pass(5 * time.Minute)
-				if got := w.controller.waits.Tally(); got[checksum.Retry.Label()].Count != 0 || w.controller.asks(app.ref, (*rollout.Plan).Again) || w.queue.NumRequeues(app.ref) > 0 {
-					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, map[bool]int{true: 1}[w.controller.asks(app.ref, (*rollout.Plan).Again)], w.queue.NumRequeues(app.ref))
+				if got := w.controller.waits.Tally(); got[checksum.Retry.Label()].Count != 0 || w.controller.asks(app.ref, (*rollout.Planner).Again) || w.queue.NumRequeues(app.ref) > 0 {
+					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, map[bool]int{true: 1}[w.controller.asks(app.ref, (*rollout.Planner).Again)], w.queue.NumRequeues(app.ref))
 				}
 			})
 		}

@@ -40,7 +40,7 @@ func (c *Controller) throttled(ref workload.Ref, readmit func() (time.Duration, 
 	c.permits(func(t *throttle.Throttle) []workload.Ref { permit = t.Begin(ref); return nil })
 	if !permit {
 		c.notes.of(ref).holds.Why = checksum.Turn
-		c.planned(func(p *rollout.Plan) { p.Stands(ref, c.options.Clock.Now()) })
+		c.planned(func(p *rollout.Planner) { p.Stands(ref, c.options.Clock.Now()) })
 		return permitAgain, nil
 	}
 	defer func() {
@@ -89,31 +89,32 @@ var errAway = errors.New("re-admission left checksums that are out of date: the 
 func (c *Controller) roll(ctx context.Context, ref workload.Ref, s *Workload, review review) (time.Duration, error) {
 	note := c.notes.of(ref)
 	note.changed, note.asked = review.Untrue, s.Records
-	c.planned(func(p *rollout.Plan) { p.Sent(ref, c.options.Clock.Now()) })
+	c.planned(func(p *rollout.Planner) { p.Sent(ref) })
 	answer, err := c.readmit(ctx, ref, checksum.RollingManager, false)
 	if fields := refusal.Forbidden(err); len(fields) > 0 {
-		c.planned(func(p *rollout.Plan) { p.Refused(ref, true, lastRetry, c.options.Clock.Now()) })
+		c.plans(func(p *rollout.Planner) { p.Refused(ref, true, lastRetry, c.options.Clock.Now()) })
 		return c.blocked(ref, s, rolling, checksum.Blocked, fmt.Sprintf("%s, but this workload does not roll out: configstamp's patch would let another webhook change %s as well; "+
 			"to accept that and roll out, apply the manifest again or restart the workload", changed(review.Untrue), joined(fields)), review.Untrue...)
 	}
 	if err != nil {
 		c.metrics.readmitted(rolling, resultOf(err))
-		c.planned(func(p *rollout.Plan) { p.Refused(ref, refused(err), againWithin(err), c.options.Clock.Now()) })
+		c.plans(func(p *rollout.Planner) { p.Refused(ref, refused(err), againWithin(err), c.options.Clock.Now()) })
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
 	after := answer.workload
 	c.index.Renew(ref, after)
 	rolled := rollout.RolledBetween(s.Records, after.Records)
 	now := c.options.Clock.Now()
-	if rolled {
-		facts := c.facts(ref, after)
-		c.planned(func(p *rollout.Plan) { p.Answered(ref, facts, now) })
+	mark := c.mark()
+	left, err := c.review(ctx, ref, after)
+	if rolled { // also when it is not known what it carries
+		facts := c.facts(ref, after, mark, &left)
+		c.plans(func(p *rollout.Planner) { p.Look(ref, facts, now) })
 	} else {
-		c.planned(func(p *rollout.Plan) { p.Refused(ref, true, againWithin(answer.away()), now) })
+		c.plans(func(p *rollout.Planner) { p.Refused(ref, true, againWithin(answer.away()), now) })
 	}
 	c.noteRolled(ctx, ref, after)
 	c.notes.of(ref).held = nil
-	left, err := c.review(ctx, ref, after)
 	switch {
 	case err != nil:
 		return 0, err
@@ -122,7 +123,7 @@ func (c *Controller) roll(ctx context.Context, ref workload.Ref, s *Workload, re
 		c.atRest(ref)
 		return 0, nil
 	case rolled && !answer.warned(checksum.TooLarge):
-		c.planned(func(p *rollout.Plan) { p.Postpone(ref.Namespace, left.Untrue, now) })
+		c.planned(func(p *rollout.Planner) { p.Postpone(ref.Namespace, left.Untrue, now) })
 	}
 	return c.untrue(ref, s, rolling, answer)
 }
@@ -154,7 +155,7 @@ func (c *Controller) noteRolled(ctx context.Context, ref workload.Ref, s *Worklo
 	if len(sources) == 0 {
 		return
 	}
-	c.planned(func(p *rollout.Plan) { p.Rolled(ref, string(s.UID), sources, c.options.Clock.Now()) })
+	c.planned(func(p *rollout.Planner) { p.Rolled(ref, string(s.UID), sources, c.options.Clock.Now()) })
 	klog.FromContext(ctx).Info("Rolling out", "workload", ref.String(), "changed", list(sources))
 	c.sayRolling(ref, s, sources, adopted)
 }

@@ -31,7 +31,7 @@ func (c *Controller) record(ctx context.Context, ref workload.Ref, s *Workload, 
 		return again, err
 	}
 	written, _ := ref.Kind.TemplateWritten(before)
-	c.planned(func(p *rollout.Plan) {
+	c.planned(func(p *rollout.Planner) {
 		if last := p.LastRoll(ref, string(s.UID)); last.After(written) { // managedFields do not tell of our own rolls
 			written = last
 		}

@@ -31,43 +31,49 @@ func (c *Controller) sync(ctx context.Context, ref workload.Ref) (wait time.Dura
 	}()
 	s := c.index.Get(ref)
 	if s == nil {
-		return c.forget(ref), nil
+		c.forget(ref)
+		return 0, nil
 	}
 	wait, err = c.look(ctx, ref, s)
 	if apierrors.IsNotFound(err) {
 		c.index.Gone(ref, s)
-		return c.forget(ref), nil
+		c.forget(ref)
+		return 0, nil
 	}
 	return wait, err
 }
 
-// forget drops a workload that is gone, and returns how long to wait before its
-// rollout is dropped as well.
-func (c *Controller) forget(ref workload.Ref) (wait time.Duration) {
+// forget drops a workload that is gone.
+func (c *Controller) forget(ref workload.Ref) {
 	c.notes.forget(ref)
 	c.told.forget(ref)
 	c.waits.Older.Forget(ref)
-	c.planned(func(p *rollout.Plan) { wait = p.Forget(ref, c.options.Clock.Now()) })
-	return wait
+	c.plans(func(p *rollout.Planner) { p.Forget(ref, c.options.Clock.Now()) })
 }
 
-// asks puts a question about a workload to the plan.
-func (c *Controller) asks(ref workload.Ref, question func(*rollout.Plan, workload.Ref) bool) (answer bool) {
-	c.planned(func(p *rollout.Plan) { answer = question(p, ref) })
+// asks puts a question about a workload to the planner.
+func (c *Controller) asks(ref workload.Ref, question func(*rollout.Planner, workload.Ref) bool) (answer bool) {
+	c.planned(func(p *rollout.Planner) { answer = question(p, ref) })
 	return answer
+}
+
+// mark is the moment of now, for what is found out from now on.
+func (c *Controller) mark() (mark uint64) {
+	c.planned(func(p *rollout.Planner) { mark = p.Mark() })
+	return mark
 }
 
 // look looks at one workload and does what is due: nothing, a recording, or a roll. It
 // returns how long to wait before the next look, zero when something else will wake it.
 // After an error the look is tried again with backoff, for ever.
 func (c *Controller) look(ctx context.Context, ref workload.Ref, s *Workload) (time.Duration, error) {
-	if c.asks(ref, (*rollout.Plan).Uncertain) { // the watch may not have told of it yet
+	if c.asks(ref, (*rollout.Planner).Uncertain) { // the watch may not have told of it yet
 		var err error
 		if s, err = c.reread(ctx, ref, s); err != nil {
 			return 0, fmt.Errorf("finding out whether it rolls: %w", err)
 		}
-		c.planned(func(p *rollout.Plan) { p.Confirmed(ref, s.Records, s.Sources, c.options.Clock.Now()) })
 	}
+	mark := c.mark()
 	if served := c.serves(ref, s); !served || s.Fault != "" {
 		return c.lookOn(ctx, ref, s, served)
 	}
@@ -88,15 +94,11 @@ func (c *Controller) look(ctx context.Context, ref workload.Ref, s *Workload) (t
 		note.came(source, c.sources.Content(ref.Namespace, source))
 	}
 	withdrawnErr := c.withdrawn(ctx, ref, s, review)
-	wait, err := c.act(ctx, ref, s, review)
-	if next := c.index.Get(ref); next != nil {
-		s = next // as it is after a re-admission
-	}
-	again, followErr := c.follow(ctx, ref, s)
-	if err = errors.Join(err, withdrawnErr, followErr); err == nil && review.rests() && !c.asks(ref, (*rollout.Plan).Follows) {
+	wait, err := c.act(ctx, ref, s, mark, review)
+	if err = errors.Join(err, withdrawnErr); err == nil && review.rests() && !c.asks(ref, (*rollout.Planner).Follows) {
 		c.atRest(ref)
 	}
-	return sooner(gone, sooner(wait, again)), err
+	return sooner(gone, wait), err
 }
 
 // reread is a workload as the API server has it now.
@@ -117,8 +119,8 @@ func (c *Controller) reread(ctx context.Context, ref workload.Ref, was *Workload
 }
 
 // act does what a review asks for.
-func (c *Controller) act(ctx context.Context, ref workload.Ref, s *Workload, review review) (time.Duration, error) {
-	wait, rolls, err := c.due(ctx, ref, s, review)
+func (c *Controller) act(ctx context.Context, ref workload.Ref, s *Workload, mark uint64, review review) (time.Duration, error) {
+	wait, rolls, err := c.due(ctx, ref, s, mark, review)
 	readmit := c.record
 	switch {
 	case rolls:
@@ -133,7 +135,6 @@ func (c *Controller) act(ctx context.Context, ref workload.Ref, s *Workload, rev
 // lookOn looks at a workload for which nothing is done, because it is not opted in or
 // its template cannot be read. What it has failed with stays halted.
 func (c *Controller) lookOn(ctx context.Context, ref workload.Ref, s *Workload, served bool) (time.Duration, error) {
-	c.planned(func(p *rollout.Plan) { p.Withdraw(ref, c.options.Clock.Now()) })
 	if served {
 		c.sayOnce(ref, s, checksum.TemplateUnreadable, s.Fault)
 	} else {
@@ -141,76 +142,75 @@ func (c *Controller) lookOn(ctx context.Context, ref workload.Ref, s *Workload, 
 		c.waits.Older.Forget(ref)
 		c.told.forget(ref, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
 	}
-	wait, err := c.follow(ctx, ref, s)
-	if !served && err == nil && !c.asks(ref, (*rollout.Plan).Follows) {
+	verdict, err := c.decide(ctx, ref, s, c.facts(ref, s, c.mark(), &review{policy: c.policy(ref, s)}))
+	if !served && err == nil && !c.asks(ref, (*rollout.Planner).Follows) {
 		c.told.forget(ref)
 	}
-	return wait, err
+	return verdict.Wait, err
 }
 
-// due asks the plan whether a workload with changed sources may roll now, and tells
+// due asks the planner whether a workload with changed sources may roll now, and tells
 // people what holds it. wait is how long to wait before the next look, zero when
 // something else will wake it.
-func (c *Controller) due(ctx context.Context, ref workload.Ref, s *Workload, r review) (wait time.Duration, rolls bool, err error) {
-	facts := c.facts(ref, s)
-	if len(r.Untrue) == 0 {
-		c.planned(func(p *rollout.Plan) { p.RolledByOthers(ref, facts, c.options.Clock.Now()) })
-		return 0, false, nil
-	}
-	facts.Review, facts.Policy = r.Review, r.policy
-	verdict, err := c.decide(ctx, ref, s, facts, (*rollout.Plan).Looked)
-	if err != nil {
-		return 0, false, fmt.Errorf("finding out whether only its nodes are not ready: %w", err)
-	}
-	if verdict.Do == rollout.Roll {
+func (c *Controller) due(ctx context.Context, ref workload.Ref, s *Workload, mark uint64, r review) (wait time.Duration, rolls bool, err error) {
+	verdict, err := c.decide(ctx, ref, s, c.facts(ref, s, mark, &r))
+	switch {
+	case err != nil:
+		return 0, false, fmt.Errorf("finding out how it is: %w", err)
+	case len(r.Untrue) == 0:
+		return verdict.Wait, false, nil
+	case verdict.Do == rollout.Roll:
 		return 0, true, nil
 	}
 	return c.tellHeld(ctx, ref, s, &r, verdict), false, nil
 }
 
-// facts are what is known of a workload now.
-func (c *Controller) facts(ref workload.Ref, s *Workload) *rollout.Facts {
+// facts are what is known of a workload at a mark, and what its review says.
+func (c *Controller) facts(ref workload.Ref, s *Workload, mark uint64, r *review) *rollout.Facts {
 	f := &rollout.Facts{UID: string(s.UID), Records: s.Records, Sources: s.Sources, Served: c.serves(ref, s), Status: s.Status,
-		Standstill: s.Standstill}
-	c.planned(func(p *rollout.Plan) { f.Mark = p.Mark() })
-	if s.Records.Declined != "" || c.asks(ref, (*rollout.Plan).Concerned) {
+		Standstill: s.Standstill, Mark: mark, Review: r.Review, Policy: r.policy}
+	concerned := false
+	if c.planned(func(p *rollout.Planner) { concerned = p.Concerned(ref, s.Sources) }); concerned {
 		c.carries(ref, s, f)
-		f.Policy = c.policy(ref, s) // how long it has to be well
 	}
 	return f
 }
 
-// decide gives the plan the facts, and what it wants to be read beside them.
-func (c *Controller) decide(ctx context.Context, ref workload.Ref, s *Workload, f *rollout.Facts, look func(*rollout.Plan, workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) (verdict rollout.Verdict, err error) {
-	for {
-		c.planned(func(p *rollout.Plan) { verdict = look(p, ref, f, c.options.Clock.Now()) })
-		switch verdict.Do {
-		case rollout.ReadPods:
-			if f.Pods, err = c.podsOf(ctx, ref, s, verdict.Selector); f.Pods.Access == rollout.Forbidden {
-				c.sayUnseen(ref, s, err)
-				err = nil
-			}
-		case rollout.ReadNodes:
-			if err := c.readNodes(ctx, f, verdict.Nodes); err != nil {
-				return verdict, err
-			}
-		case rollout.ReadMuted:
-			body, err := c.api.get(ctx, ref)
-			if err != nil {
-				return verdict, fmt.Errorf("finding out why its status does not report its rollout: %w", err)
-			}
-			muted := ref.Kind.Muted(body)
-			f.Muted = &muted
-		case rollout.Nothing, rollout.Roll:
-			switch {
-			case verdict.Retry:
-				return verdict, err
-			case err != nil && verdict.Blind:
-				c.sayUnseen(ref, s, err)
-			}
-			return verdict, nil
+// decide gives the planner the facts, and what it wants to be read beside them.
+func (c *Controller) decide(ctx context.Context, ref workload.Ref, s *Workload, f *rollout.Facts) (verdict rollout.Verdict, err error) {
+	var need rollout.Needs
+	for c.planned(func(p *rollout.Planner) { need = p.Needs(ref) }); ; need = verdict.Needs() {
+		err := c.read(ctx, ref, s, f, need)
+		if err != nil && (f.Pods == nil || f.Pods.Access != rollout.Unread) {
+			return verdict, err
+		}
+		c.plans(func(p *rollout.Planner) { verdict = p.Look(ref, f, c.options.Clock.Now()) })
+		if err != nil || verdict.Do == rollout.Nothing || verdict.Do == rollout.Roll {
+			return verdict, err
 		}
 	}
+}
+
+// read reads what is needed beside a workload. That pods could not be listed is for the planner to
+// know.
+func (c *Controller) read(ctx context.Context, ref workload.Ref, s *Workload, f *rollout.Facts, need rollout.Needs) (err error) {
+	if need.Pods {
+		switch f.Pods, err = c.podsOf(ctx, ref, s, need.Selector); {
+		case f.Pods.Access == rollout.Forbidden:
+			c.sayUnseen(ref, s, err)
+		case err != nil:
+			return fmt.Errorf("following a rollout: %w", err)
+		}
+	}
+	if need.Muted {
+		body, err := c.api.get(ctx, ref)
+		if err != nil {
+			return fmt.Errorf("finding out why its status does not report its rollout: %w", err)
+		}
+		muted := ref.Kind.Muted(body)
+		f.Muted = &muted
+	}
+	return c.readNodes(ctx, f, need.Nodes)
 }
 
 // readNodes reads whether nodes are ready.
@@ -231,26 +231,18 @@ func (c *Controller) readNodes(ctx context.Context, f *rollout.Facts, names []st
 	return nil
 }
 
-// follow looks after the rollout of a workload, if it has one, and tells what becomes
-// of it. It returns how long to wait before looking again.
-func (c *Controller) follow(ctx context.Context, ref workload.Ref, s *Workload) (time.Duration, error) {
-	facts := c.facts(ref, s)
-	verdict, err := c.decide(ctx, ref, s, facts, (*rollout.Plan).Followed)
-	if err != nil {
-		return 0, fmt.Errorf("following a rollout: %w", err)
+// tellEnded tells what became of a rollout.
+func (c *Controller) tellEnded(ctx context.Context, e rollout.Ended) {
+	c.metrics.rollouts.WithLabelValues(e.How.Label()).Inc()
+	if e.How != checksum.RolloutFailed {
+		klog.FromContext(ctx).Info("Settled", "workload", e.Workload.String(), "healthy", e.How == checksum.Healthy)
+		return
 	}
-	switch verdict.Ended {
-	case checksum.NoReason:
-		return verdict.Wait, nil
-	case checksum.RolloutFailed:
-		klog.FromContext(ctx).Info("Rollout failed", "workload", ref.String(), "why", verdict.Failed)
-		c.say(ref, s, checksum.RolloutFailed, "the rollout has failed: "+verdict.Failed+
-			". kubectl describe shows more. Put the old content back, or fix it: "+rollsThen(ref, facts.Broken())+". "+back(s))
-	default:
-		klog.FromContext(ctx).Info("Settled", "workload", ref.String(), "healthy", verdict.Ended == checksum.Healthy)
+	klog.FromContext(ctx).Info("Rollout failed", "workload", e.Workload.String(), "why", e.Why)
+	if s := c.index.Get(e.Workload); s != nil {
+		c.say(e.Workload, s, checksum.RolloutFailed, "the rollout has failed: "+e.Why+
+			". kubectl describe shows more. Put the old content back, or fix it: "+rollsThen(e.Workload, e.Broken)+". "+back(s))
 	}
-	c.metrics.rollouts.WithLabelValues(verdict.Ended.Label()).Inc()
-	return verdict.Wait, nil
 }
 
 // podsOf are the pods of a workload, of every revision. What cannot be read as a
@@ -281,17 +273,26 @@ func (c *Controller) podsOf(ctx context.Context, ref workload.Ref, s *Workload, 
 	return pods, err
 }
 
-// planned asks the plan something, or tells it something, under its lock, and queues the
-// workloads that it wants looked at.
-func (c *Controller) planned(do func(*rollout.Plan)) {
-	requeues := func() []rollout.Requeue {
-		c.planLock.Lock()
-		defer c.planLock.Unlock()
-		do(c.plan)
-		return c.plan.Requeues()
-	}()
-	for _, requeue := range requeues {
-		c.queue.AddAfter(requeue.Workload, requeue.After)
+// planned asks the planner something, or tells it something of which nothing follows, under its
+// lock.
+func (c *Controller) planned(do func(*rollout.Planner)) {
+	c.planLock.Lock()
+	defer c.planLock.Unlock()
+	do(c.plan)
+}
+
+// cycleEvery is how far apart cycles of the planner are at least.
+const cycleEvery = 100 * time.Millisecond
+
+// plans tells the planner something, and has it do a cycle soon.
+func (c *Controller) plans(do func(*rollout.Planner)) {
+	busy, wait := false, time.Duration(0)
+	c.planned(func(p *rollout.Planner) {
+		do(p)
+		busy, wait = p.Busy(), cycleEvery-c.options.Clock.Since(c.cycled)
+	})
+	if busy {
+		c.queue.AddAfter(workload.Ref{}, wait)
 	}
 }
 
@@ -328,5 +329,5 @@ func (l lookup) Copies(of checksum.Source) (copies []rollout.SourceRef) {
 // again reports whether a workload is to be tried again, or stands in line to be.
 func (c *Controller) again(ref workload.Ref) (again bool) {
 	c.permits(func(t *throttle.Throttle) []workload.Ref { again = t.Stands(ref); return nil })
-	return again || c.asks(ref, (*rollout.Plan).Again)
+	return again || c.asks(ref, (*rollout.Planner).Again)
 }

@@ -664,6 +664,7 @@ func TestRoll_OneThatWasHeldIsNoRoll(t *testing.T) {
 		"in steps": func(h *house, d workload.Ref) {
 			h.stepwise()
 			h.mustSync(t, d)
+			h.clock.Step(time.Minute) // by then it is known whether it is down
 			h.takeTurns(t.Context())
 		},
 	} {
@@ -724,8 +725,8 @@ func TestRecord_OvertakesNobody(t *testing.T) {
 func (h *house) stepwise() {
 	h.options.Limits = rollout.Limits{Step: 1, Unsettled: rollout.Number(10), UnsettledPerNamespace: 9, RolloutDeadline: time.Hour}
 	h.options.Limits.Settle = h.options.Settle
-	h.plan = rollout.New(h.options.Limits, lookup{h.Controller})
-	h.planned(func(p *rollout.Plan) { p.Lead(nil, h.clock.Now()) })
+	h.plan = rollout.NewPlanner(h.options.Limits, lookup{h.Controller})
+	h.planned(func(p *rollout.Planner) { p.Lead(nil, h.clock.Now()) })
 	h.clock.Step(h.options.Settle)
 }
 

@@ -14,16 +14,32 @@ import (
 // has no kind.
 func isTurn(ref workload.Ref) bool { return ref.Kind == nil }
 
-// takeTurns wakes those whose turn has come, and tells what has become of changes.
+// takeTurns has the planner do a cycle, and does what it orders.
 func (c *Controller) takeTurns(ctx context.Context) {
 	var out rollout.Orders
-	c.planned(func(p *rollout.Plan) { out = p.Next(c.options.Clock.Now()) })
+	c.planned(func(p *rollout.Planner) {
+		c.cycled = c.options.Clock.Now()
+		p.Watched(func(ref workload.Ref, f *rollout.Facts) {
+			if s := c.index.Get(ref); s != nil {
+				f.Status, f.Standstill = s.Status, s.Standstill
+			}
+		})
+		out = p.Cycle(c.cycled)
+	})
 	for _, ref := range append(out.Roll, out.Held...) {
 		c.queue.Add(ref)
 	}
 	if !out.At.IsZero() {
 		c.queue.AddAfter(workload.Ref{}, out.At.Sub(c.options.Clock.Now()))
 	}
+	for _, e := range out.Ended {
+		c.tellEnded(ctx, e)
+	}
+	c.tellNews(ctx, &out)
+}
+
+// tellNews tells what has become of changes.
+func (c *Controller) tellNews(ctx context.Context, out *rollout.Orders) {
 	// What is halted is told once, until it goes on or the source holds something else.
 	tell := func(all []rollout.News, why checksum.Reason, text func(rollout.News, rollout.SourceRef) string) {
 		for _, one := range all {

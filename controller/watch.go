@@ -85,7 +85,7 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 		c.told.forget(ref)
 	}
 	c.options.Limits.Settle = options.Settle
-	c.plan = rollout.New(c.options.Limits, lookup{c})
+	c.plan = rollout.NewPlanner(c.options.Limits, lookup{c})
 	c.metrics = newMetrics(registry)
 	registry.MustRegister(gauges{c})
 	return c

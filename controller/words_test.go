@@ -88,7 +88,7 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 			}, c, c, c, c, h.events, h.scraped)
 			h.see(t, d)
 			h.leads.Store(true)
-			h.planned(func(p *rollout.Plan) { p.Lead(h.index.All(), h.clock.Now()) })
+			h.planned(func(p *rollout.Planner) { p.Lead(h.index.All(), h.clock.Now()) })
 			h.mustSync(t, d) // it is on record
 			c.write("c", map[string]string{"k": "new"})
 			h.Changed("shop", configMap("c"))

@@ -257,7 +257,7 @@ func (w *world) lead() {
 	w.controller.index.Refresh()
 	w.controller.full.Store(true)
 	w.controller.leads.Store(true)
-	w.controller.planned(func(p *rollout.Plan) { p.Lead(w.controller.index.All(), w.clock.Now()) })
+	w.controller.planned(func(p *rollout.Planner) { p.Lead(w.controller.index.All(), w.clock.Now()) })
 	w.controller.Reconsider()
 }
 
@@ -598,6 +598,6 @@ func (w *world) Written(ns string, s checksum.Source) (written, created time.Tim
 
 // counts are the plan's.
 func (w *world) counts() (n rollout.Counts) {
-	w.controller.planned(func(p *rollout.Plan) { n = p.Counts() })
+	w.controller.planned(func(p *rollout.Planner) { n = p.Counts() })
 	return n
 }

@@ -12,10 +12,13 @@ import (
 // the turns that have come. It counts everything anew.
 func (p *Planner) Cycle(now time.Time) (out Orders) {
 	if p.Off() {
+		p.forget(now)
 		return out
 	}
-	p.slots = p.limits.Unsettled.Slots(p.cluster.Workloads())
-	p.slotsIn = PerNamespace(p.slots, p.limits.UnsettledPerNamespace)
+	if now.Sub(p.budgeted) >= budgetEvery { // it asks for all workloads
+		p.budgeted, p.slots = now, p.limits.Unsettled.Slots(p.cluster.Workloads())
+		p.slotsIn = PerNamespace(p.slots, p.limits.UnsettledPerNamespace)
+	}
 	out.Held, p.toLook = p.toLook, nil
 	p.expire(now, &out)
 	p.countAll(now)
@@ -42,6 +45,9 @@ func (p *Planner) Cycle(now time.Time) (out Orders) {
 	return out
 }
 
+// budgetEvery is how often the slots are counted anew.
+const budgetEvery = time.Minute
+
 // expire takes back what lasted for too long: turns that were not taken, and what is kept of
 // workloads that are gone. It says when the next is due.
 func (p *Planner) expire(now time.Time, out *Orders) {
@@ -54,8 +60,7 @@ func (p *Planner) expire(now time.Time, out *Orders) {
 			if until := t.turn.at.Add(lookWithin); until.After(now) {
 				out.again(until)
 			} else if !t.uncertain {
-				t.turn, t.retry = nil, now.Add(retryAfter(t.tries))
-				t.tries++
+				t.giveBack(now)
 				out.again(t.retry)
 				out.Held = append(out.Held, t.ref)
 			}
@@ -170,11 +175,14 @@ func (p *Planner) slotIsFree(namespace string) bool {
 
 // first is the workload of a change that may roll now, nil when none may.
 func (p *Planner) first(c *opened, now time.Time, out *Orders) *track {
+	free := p.slotIsFree(c.at.Namespace)
+	if c.stop != nil && c.mending == 0 || !free && c.joining == 0 && !c.waitingSince.IsZero() {
+		return nil
+	}
 	if !c.sorted {
 		slices.SortFunc(c.queue, (*part).compare)
 		c.sorted = true
 	}
-	free := p.slotIsFree(c.at.Namespace)
 	for _, its := range c.queue[:min(len(c.queue), mostTried)] {
 		t := its.track
 		if !p.fits(t, now, out) {
@@ -190,10 +198,11 @@ func (p *Planner) first(c *opened, now time.Time, out *Orders) *track {
 	return nil
 }
 
-// fits reports whether all changes of a workload let it roll.
+// fits reports whether all changes of a workload let it roll. One of which a source was edited since
+// it was looked at may wait for that as well.
 func (p *Planner) fits(t *track, now time.Time, out *Orders) bool {
 	for _, its := range t.parts {
-		if its.waits() == Waiting && !p.admits(its, now, out) {
+		if t.facts.Mark < its.change.number || its.waits() == Waiting && !p.admits(its, now, out) {
 			return false
 		}
 	}

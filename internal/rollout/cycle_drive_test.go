@@ -58,10 +58,11 @@ func (d *cycleDriver) see(ref workload.Ref) {
 	if d.take(a) {
 		d.queue.add(ref)
 	}
-	d.planner.Told(ref, d.known[ref].status, d.known[ref].Standstill)
-	if d.planner.Watches(ref) {
-		d.queue.add(workload.Ref{})
-	}
+	d.planner.Watched(func(watched workload.Ref, _ *rollout.Facts) {
+		if watched == ref {
+			d.queue.add(workload.Ref{})
+		}
+	})
 }
 
 // work looks at one workload, or does a cycle.
@@ -114,15 +115,10 @@ func (d *cycleDriver) look(ref workload.Ref) (v rollout.Verdict, err error) {
 // observe tells the planner how a workload is.
 func (d *cycleDriver) observe(a *app) (v rollout.Verdict) {
 	f := d.facts(a)
-	need := d.planner.Needs(a.ref)
-	d.read(a, f, need)
-	for {
-		switch v = d.planner.Look(a.ref, f, d.w.now); v.Do {
-		case rollout.ReadPods:
-			d.read(a, f, rollout.Needs{Pods: true})
-		case rollout.ReadNodes:
-			d.read(a, f, rollout.Needs{Nodes: v.Nodes})
-		default:
+	for need := d.planner.Needs(a.ref); ; need = v.Needs() {
+		d.read(a, f, need)
+		if v = d.planner.Look(a.ref, f, d.w.now); v.Do == rollout.Nothing || v.Do == rollout.Roll {
+			v.Retry = v.Retry || f.Pods != nil && f.Pods.Access == rollout.Unread
 			return v
 		}
 	}
@@ -163,6 +159,7 @@ func (d *cycleDriver) read(a *app, f *rollout.Facts, need rollout.Needs) {
 func (d *cycleDriver) roll(a *app) error {
 	was := d.known[a.ref].records
 	d.sent[a.ref] = was
+	d.planner.Sent(a.ref)
 	answer := d.w.patch(a)
 	if answer != stored {
 		d.planner.Refused(a.ref, answer == refused, rollout.LastRetry, d.w.now)
@@ -188,6 +185,11 @@ func (d *cycleDriver) noteRolled(a *app) {
 
 // cycle does what the orders say.
 func (d *cycleDriver) cycle() {
+	d.planner.Watched(func(ref workload.Ref, f *rollout.Facts) {
+		if s := d.known[ref]; s != nil {
+			f.Status, f.Standstill = s.status, s.Standstill
+		}
+	})
 	out := d.planner.Cycle(d.w.now)
 	if err := d.planner.Check(); err != nil {
 		d.w.errorf("%v", err)

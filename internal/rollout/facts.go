@@ -117,6 +117,11 @@ type Verdict struct {
 	Failed string          // why; "": it has not, or people know
 }
 
+// Needs is what has to be read before the next look.
+func (v *Verdict) Needs() Needs {
+	return Needs{Pods: v.Do == ReadPods, Selector: v.Selector, Nodes: v.Nodes, Muted: v.Do == ReadMuted}
+}
+
 // carries reports whether the template has a stamp of a content of a source.
 func (f *Facts) carries(source checksum.Source, content *checksum.Content) bool {
 	its, known := f.Carried[source]

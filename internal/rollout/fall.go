@@ -22,16 +22,19 @@ func (p *Planner) watchFirst(now time.Time, out *Orders) (fell bool) {
 				continue
 			}
 			t := its.track
+			if t.facts.Pods != nil {
+				t.needs = Needs{}
+			}
 			switch pods := t.facts.Pods; {
 			case t.rereads.After(now):
 				out.again(t.rereads)
 			case pods == nil:
 				nodes := t.needs.Nodes
-				p.asks(t, Needs{Pods: true, Nodes: nodes}, false, now, out)
+				t.asks(Needs{Pods: true, Nodes: nodes}, out)
 			case pods.Access == Seen:
 				served, ask := its.served()
 				if len(ask) > 0 {
-					p.asks(t, Needs{Pods: true, Nodes: ask}, false, now, out)
+					t.asks(Needs{Pods: true, Nodes: ask}, out)
 					continue
 				}
 				if served {

@@ -21,13 +21,17 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 	}
 	t.uncertain = false
 	var took []*take
-	t.leaves(func(its *part) bool { return !slices.Contains(f.Sources, its.change.at.Source) }) // its template names others now
+	t.leaves(func(its *part) bool { // its template names others now; what it failed with stays
+		return !slices.Contains(f.Sources, its.change.at.Source) && (!its.open() || its.take.state != Failed)
+	})
 	for _, source := range f.Sources {
 		c := p.changes[SourceRef{t.ref.Namespace, source}]
 		if c == nil {
 			continue
 		}
 		its := t.join(c)
+		waited := its.untrue
+		its.untrue = slices.Contains(f.Review.Untrue, source)
 		switch declined, declines := f.Declined[source]; {
 		case declines && declined.SameEntries(c.content):
 			if its.take == nil || !its.declined || its.content != c.content {
@@ -41,13 +45,14 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 			if its.unsure = false; its.take != nil && its.declined {
 				its.take = nil
 			}
+			its.ahead = rolled && waited || its.ahead && !its.untrue
 		case its.take != nil && its.content == c.content && !its.declined:
-		case its.take != nil || rolled:
+		case its.take != nil || rolled || its.ahead:
 			lacked := its.take != nil && its.lacked
 			its.takes(now, now)
-			its.lacked = lacked
+			its.lacked, its.ahead = lacked, false
 			took = append(took, its.take)
-		case was == nil || c.found && was.Mark < c.number:
+		case was == nil || was.Mark < c.number:
 			its.unsure = true
 		}
 	}

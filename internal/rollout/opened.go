@@ -46,6 +46,8 @@ type opened struct {
 	stop   *part // that halts it
 	queue  []*part
 	sorted bool
+	// joining are those of the queue that need no slot, mending those that carry over.
+	joining, mending int
 	// first is the least order of those that wait and lack nothing; none does: serves is false.
 	first  int
 	serves bool
@@ -121,8 +123,9 @@ func (p *Planner) countAll(now time.Time) {
 	}
 	for _, c := range p.open {
 		c.counted, c.stop, c.queue, c.sorted, c.serves, c.failed = counted{proven: c.before}, nil, c.queue[:0], false, false, time.Time{}
+		c.joining, c.mending = 0, 0
 		for _, its := range c.parts {
-			c.count(its, now)
+			c.count(its, &p.limits, now)
 		}
 	}
 	p.group()
@@ -139,20 +142,25 @@ func (p *Planner) countAll(now time.Time) {
 }
 
 // count counts one workload.
-func (c *opened) count(its *part, now time.Time) {
+func (c *opened) count(its *part, limits *Limits, now time.Time) {
 	n, t := &c.counted, its.track
 	state, over := its.state()
 	waits := state == Waiting || over && its.waits() == Waiting
 	switch {
 	case waits && t.turn != nil && !t.turn.mute:
 		n.tries(t.turn.lacked)
+	case its.ahead:
+		n.tries(false)
 	case over && its.mayTake():
 		n.carried++
 		n.lackCarried += one(its.lacked)
 	}
 	if waits {
+		n.unseen += one(!over && its.maybeDown(now))
 		if n.waiting++; t.turn == nil && !t.due.After(now) && !t.retry.After(now) {
 			c.queue = append(c.queue, its)
+			c.joining += one(!t.needsSlot(limits, now))
+			c.mending += one(over)
 		}
 	}
 	if over {
@@ -228,7 +236,7 @@ func (p *Planner) stops(c *opened) {
 		if g := c.copies; g != nil && its.began.After(g.proved) && (c.failed.IsZero() || its.began.Before(c.failed)) {
 			c.failed = its.began // who fails again and again makes no foreign halt longer
 		}
-		if p.resumed(c.at, its.began) {
+		if its.resumed = its.resumed || p.resumed(c.at, its.began); its.resumed {
 			continue
 		}
 		c.failures++

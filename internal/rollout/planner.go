@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"hash/maphash"
-	"maps"
 	"slices"
 	"time"
 
@@ -37,7 +36,8 @@ type Planner struct {
 	toLook  []workload.Ref
 
 	// Of one cycle.
-	slots, slotsIn int
+	slots, slotsIn int // as of budgeted
+	budgeted       time.Time
 	under          int
 	underIn        map[string]int
 }
@@ -149,12 +149,17 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 	was, proven := c.content, c.all().proven
 	*c = opened{at: at, number: p.number, content: is, born: now, parts: c.parts}
 	p.open = append(p.open, c)
+	uses := map[*part]bool{}
 	for _, ref := range refs {
-		p.track(ref).join(c)
+		uses[p.track(ref).join(c)] = true
 	}
-	for _, its := range c.parts {
+	for _, its := range slices.Clone(c.parts) {
+		if !uses[its] && its.track.gone.IsZero() {
+			its.track.leaves(func(part *part) bool { return part == its })
+			continue
+		}
 		its.carriesOver(its.take != nil && its.content == was && proven > 0)
-		if t := its.track; t.turn != nil && slices.Contains(t.facts.Review.Untrue, at.Source) {
+		if t := its.track; t.turn != nil && its.untrue {
 			t.turn = nil // that was for what it held before
 		}
 	}
@@ -223,11 +228,20 @@ func (p *Planner) Needs(ref workload.Ref) Needs {
 	return Needs{}
 }
 
-// Told notes the status of a workload, as a watch tells it.
-func (p *Planner) Told(ref workload.Ref, status workload.Status, stands Standstill) {
-	if t := p.tracks[ref]; t != nil && t.facts != nil {
-		t.facts.Status, t.facts.Standstill = status, stands
+// Watched calls yield with each workload whose status matters for a cycle, and the facts that are
+// known of it, which yield brings up to date.
+func (p *Planner) Watched(yield func(workload.Ref, *Facts)) {
+	for _, t := range p.all {
+		if t.facts != nil && t.gone.IsZero() && t.watched() {
+			yield(t.ref, t.facts)
+		}
 	}
+}
+
+// watched reports whether a rollout of a workload is judged, or it is one of the first that took
+// something.
+func (t *track) watched() bool {
+	return t.trial != nil || t.some(func(its *part) bool { return its.take != nil && its.first })
 }
 
 // Look notes how a workload is, and tells whether it may roll now, or what it waits for. What
@@ -243,26 +257,29 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 		return verdict
 	}
 	if waits {
+		newest := f.Mark == p.number
 		for _, source := range f.Review.Untrue {
 			if at := (SourceRef{ref.Namespace, source}); p.changes[at] == nil {
 				p.find(at, now)
-				p.toLook = append(p.toLook, ref) // its facts are older than that
 			}
+		}
+		if newest { // what is found now was known
+			f.Mark = p.number
 		}
 	}
 	_, isNew := p.unexamined[ref]
 	past := isNew && f.Served && f.Status.Phase == workload.Rolling
 	delete(p.unexamined, ref)
-	if t = p.tracks[ref]; t == nil && !past && !p.concerns(ref, f) {
+	if t = p.tracks[ref]; t == nil && !past && !p.concerns(ref, f.Sources) {
 		return verdict
 	}
 	t = p.track(ref)
 	t.past = t.past || past
+	if t.turn != nil && !t.uncertain && !slices.Equal(t.facts.Review.Untrue, f.Review.Untrue) && len(f.Review.Untrue) > 0 {
+		t.turn = nil // that was for something else
+	}
 	p.observe(t, f, isNew, now)
 	t.facts, t.hold = f, verdict.Why
-	if f.Pods != nil || f.Muted != nil {
-		t.needs = Needs{}
-	}
 	if !waits {
 		if t.since = (time.Time{}); t.turn != nil && !t.uncertain {
 			t.turn = nil
@@ -287,48 +304,17 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 }
 
 // concerns reports whether a workload uses a source that has an open change.
-func (p *Planner) concerns(ref workload.Ref, f *Facts) bool {
-	return slices.ContainsFunc(f.Sources, func(source checksum.Source) bool { return p.changes[SourceRef{ref.Namespace, source}] != nil })
+func (p *Planner) concerns(ref workload.Ref, sources []checksum.Source) bool {
+	return slices.ContainsFunc(sources, func(source checksum.Source) bool { return p.changes[SourceRef{ref.Namespace, source}] != nil })
 }
 
-// Concerned reports whether anything depends on what a workload carries.
-func (p *Planner) Concerned(ref workload.Ref) bool { return p.tracks[ref] != nil }
-
-// Refused notes that what was sent did not come, or, unless that is certain, that it is not known
-// whether it came. The workload is tried again after a while, which grows up to most.
-func (p *Planner) Refused(ref workload.Ref, certain bool, most time.Duration, now time.Time) {
-	t := p.tracks[ref]
-	if t == nil {
-		return
-	}
-	if t.uncertain = !certain; certain {
-		t.turn = nil
-	}
-	t.retry = now.Add(min(retryAfter(t.tries), most))
-	t.tries++
+// Concerned reports whether anything depends on what a workload carries, and on what it declines.
+func (p *Planner) Concerned(ref workload.Ref, sources []checksum.Source) bool {
+	return p.tracks[ref] != nil || p.concerns(ref, sources)
 }
 
-// Uncertain reports whether it is not known if what was sent has come. Then a look has to read
-// the workload anew.
-func (p *Planner) Uncertain(ref workload.Ref) bool {
-	t := p.tracks[ref]
-	return t != nil && t.uncertain
-}
-
-// Again reports whether a workload is to be tried again.
-func (p *Planner) Again(ref workload.Ref) bool {
-	t := p.tracks[ref]
-	return t != nil && (t.uncertain || t.tries > 0 && !t.since.IsZero())
-}
-
-// Rolled notes that a workload was rolled by us for some sources.
-func (p *Planner) Rolled(ref workload.Ref, uid string, sources []checksum.Source, now time.Time) {
-	t := p.track(ref)
-	if t.pace == nil || t.pace.uid != uid {
-		t.pace = &pace{uid: uid}
-	}
-	t.pace.rolled(sources, p.limits.Settle, now)
-}
+// Busy reports whether there is anything that a cycle may have to do.
+func (p *Planner) Busy() bool { return len(p.all) > 0 || len(p.toLook) > 0 }
 
 // Forget drops a workload that is gone. What it has yet to show of content that it took is kept
 // for a while: it may be made again.
@@ -352,35 +338,10 @@ func (p *Planner) Follows(ref workload.Ref) bool {
 	return t != nil && t.trial != nil
 }
 
-// Watches reports whether the status of a workload matters for a cycle.
-func (p *Planner) Watches(ref workload.Ref) bool {
-	t := p.tracks[ref]
-	return t != nil && (t.trial != nil || t.some(func(its *part) bool { return its.take != nil && its.first }))
-}
-
 // Granted are the workloads whose turn has come, and that have not taken it yet.
 func (p *Planner) Granted() (refs []workload.Ref) {
 	for _, t := range p.sortedTracks(func(t *track) bool { return t.turn != nil }) {
 		refs = append(refs, t.ref)
 	}
 	return refs
-}
-
-// Hot are the sources for which a workload has rolled more than once of late, sorted. tell are
-// those that people are to be told of now: each at most once in LongestPause.
-func (p *Planner) Hot(ref workload.Ref, now time.Time) (hot, tell []checksum.Source) {
-	t := p.tracks[ref]
-	if t == nil || t.pace == nil {
-		return nil, nil
-	}
-	hot = t.pace.hot()
-	maps.DeleteFunc(p.warned, func(_ SourceRef, when time.Time) bool { return now.Sub(when) >= LongestPause })
-	for _, source := range hot {
-		at := SourceRef{ref.Namespace, source}
-		if _, told := p.warned[at]; !told {
-			p.warned[at] = now
-			tell = append(tell, source)
-		}
-	}
-	return hot, tell
 }

@@ -28,10 +28,11 @@ const (
 type part struct {
 	track  *track
 	change *opened
-	// unsure tells that it is not known yet whether the workload took what it carries by this
-	// change.
-	unsure bool
-	*take  // nil: it took nothing
+	// untrue tells that it does not carry what the source holds, and shall; unsure that it is not
+	// known yet whether it took what it carries by this change.
+	untrue, unsure bool
+	ahead          bool // it took content that is newer than what we know
+	*take               // nil: it took nothing
 }
 
 // take is content of a source that a workload took, and what became of that. Where the
@@ -49,6 +50,7 @@ type take struct {
 	// none for long, or cannot tell how it is: its failure halts nothing.
 	lacked, down bool
 	declined     bool // by an undo
+	resumed      bool // somebody has said that its failure halts nothing
 	// first tells that it was one of the first that took the content, level how many replicas were
 	// available then, and fallen how often it fell since it had proven it.
 	first  bool
@@ -59,7 +61,7 @@ type take struct {
 // open reports whether it is not known yet that the workload is well: it holds the room of
 // later content too.
 func (t *take) open() bool {
-	return t != nil && !t.declined && !t.down && (t.state == OnTrial || t.fell())
+	return t != nil && !t.declined && !t.down && !t.resumed && (t.state == OnTrial || t.fell())
 }
 
 // fell reports whether the workload has failed, with this content or older one, and was not well
@@ -109,11 +111,10 @@ type track struct {
 	uncertain  bool      // it is not known whether its roll came
 	turn       *turn     // that has come, and was not taken yet
 
-	trial    *trial // the rollout that is watched
-	past     bool   // it is not known yet whether it rolls by a change that is over
-	needs    Needs
-	readings int       // of pods that were not answered, one after the other
-	rereads  time.Time // not before
+	trial   *trial // the rollout that is watched
+	past    bool   // it is not known yet whether it rolls by a change that is over
+	needs   Needs
+	rereads time.Time // of pods that show no fall; not before
 
 	pace    *pace
 	finding *finding
@@ -171,6 +172,12 @@ func (p *part) suspect() bool {
 	return p.change.found && p.track.class == lacking && !status.PerNode && status.Phase != workload.Failed
 }
 
+// maybeDown reports whether a suspect has nothing available, and it is not known yet for how long.
+func (p *part) maybeDown(now time.Time) bool {
+	f := p.track.facts
+	return p.suspect() && f.Status.Wanted > 0 && f.Status.Available == 0 && !f.empty(now)
+}
+
 // waits is the state of a workload that took nothing.
 func (p *part) waits() State {
 	switch t := p.track; {
@@ -178,7 +185,7 @@ func (p *part) waits() State {
 		return Current
 	case t.facts == nil || t.facts.Mark < p.change.number || p.unsure:
 		return Unseen
-	case !slices.Contains(t.facts.Review.Untrue, p.change.at.Source):
+	case !p.untrue:
 		return Current
 	case t.hold != checksum.NoReason:
 		return Held

@@ -13,14 +13,12 @@ func (p *Planner) watchAll(now time.Time, out *Orders) (fell bool) {
 	for _, t := range p.sortedTracks(func(t *track) bool {
 		return t.facts != nil && t.gone.IsZero() && (t.trial != nil || t.unsure())
 	}) {
-		if t.rereads.After(now) {
-			out.again(t.rereads)
-			continue
+		if t.facts.Pods != nil {
+			t.needs = Needs{} // they are there, or cannot be had
 		}
 		if t.unsure() {
-			unread := t.facts.Pods != nil && t.facts.Pods.Access == Unread
 			if need := p.infer(t, now); need.Any() {
-				p.asks(t, need, unread, now, out)
+				t.asks(need, out)
 				continue
 			}
 			fell = true
@@ -35,19 +33,13 @@ func (p *Planner) watchAll(now time.Time, out *Orders) (fell bool) {
 // unsure reports whether it is not known yet what a workload took.
 func (t *track) unsure() bool { return t.past || t.some(func(its *part) bool { return its.unsure }) }
 
-// asks has a workload looked at, with what has to be read. What was not answered is asked again
-// after a while.
-func (p *Planner) asks(t *track, need Needs, unread bool, now time.Time, out *Orders) {
-	if unread {
-		t.rereads = now.Add(retryAfter(t.readings))
-		t.readings++
-		t.needs = need
-		out.again(t.rereads)
-		t.facts.Pods = nil
-		return
+// asks has a workload looked at, with what has to be read. Who cannot read it tries again.
+func (t *track) asks(need Needs, out *Orders) {
+	tried := t.facts.Pods != nil && t.facts.Pods.Access == Unread
+	if !tried && !t.needs.Any() {
+		out.Held = append(out.Held, t.ref)
 	}
 	t.needs = need
-	out.Held = append(out.Held, t.ref)
 }
 
 // watch judges one rollout, and reports whether a verdict has fallen.
@@ -56,11 +48,8 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 	r.health.soak = p.soakOf(t)
 	how, why, need := r.judge(f, &p.limits, now)
 	if need.Do != Nothing || need.Retry {
-		p.asks(t, Needs{Pods: true, Selector: r.health.selector, Nodes: need.Nodes}, need.Retry, now, out)
+		t.asks(Needs{Pods: true, Selector: r.health.selector, Nodes: need.Nodes}, out)
 		return false
-	}
-	if f.Pods != nil && f.Pods.Access != Unread {
-		t.readings = 0
 	}
 	if how == untold && !r.failed && r.health.trouble != "" && f.Status.Waits != "" && now.Sub(r.health.troubled) >= p.limits.CrashDeadline/looksDuring {
 		how, why = failed, r.health.trouble+"; since then "+f.Status.Waits // somebody has scaled it to nothing, or paused it
@@ -78,7 +67,7 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 		return true
 	case untold:
 		t.tellsNothing(now)
-		out.Ended = append(out.Ended, Ended{t.ref, checksum.CannotTell, ""})
+		out.Ended = append(out.Ended, Ended{Workload: t.ref, How: checksum.CannotTell})
 		if t.trial = nil; t.halts() {
 			r.failed, t.trial = true, r // by what it failed with before
 		}
@@ -87,7 +76,7 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 		if !r.failed {
 			r.failed, fell = true, true
 			if told := t.failTakes(why, now); told || !r.found {
-				out.Ended = append(out.Ended, Ended{t.ref, checksum.RolloutFailed, why})
+				out.Ended = append(out.Ended, Ended{t.ref, checksum.RolloutFailed, why, f.Broken()})
 			}
 		}
 	case underWay:
@@ -131,7 +120,7 @@ func (p *Planner) provesWell(t *track, now time.Time, out *Orders) {
 	}
 	t.trial, t.needs = nil, Needs{}
 	if ended {
-		out.Ended = append(out.Ended, Ended{t.ref, checksum.Healthy, ""})
+		out.Ended = append(out.Ended, Ended{Workload: t.ref, How: checksum.Healthy})
 	}
 }
 
@@ -207,4 +196,5 @@ type Ended struct {
 	Workload workload.Ref
 	How      checksum.Reason // Healthy, RolloutFailed or CannotTell
 	Why      string          // it has failed
+	Broken   string          // the pod for which its StatefulSet waits; "": none that is known
 }

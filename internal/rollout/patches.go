@@ -1,0 +1,145 @@
+package rollout
+
+import (
+	"maps"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Stands notes that a workload whose turn has come stands in line for a permit: it does not lose
+// its turn by that.
+func (p *Planner) Stands(ref workload.Ref, now time.Time) {
+	if t := p.tracks[ref]; t != nil && t.turn != nil {
+		t.turn.at = now
+	}
+}
+
+// Postpone delays the workloads that wait for some sources: the API server has newer content of
+// these than we know, and the watch will bring it.
+func (p *Planner) Postpone(namespace string, sources []checksum.Source, now time.Time) {
+	for _, source := range sources {
+		c := p.changes[SourceRef{namespace, source}]
+		if c == nil {
+			continue
+		}
+		for _, its := range c.parts {
+			if t := its.track; its.waits() == Waiting && !t.uncertain {
+				t.turn, t.retry = nil, latest(t.retry, now.Add(postponedFor))
+			}
+		}
+	}
+}
+
+// Sent notes that a workload whose turn has come is about to be patched: from then on until a look,
+// or Refused, it is not known whether it rolls.
+func (p *Planner) Sent(ref workload.Ref) {
+	if t := p.tracks[ref]; t != nil && t.turn != nil {
+		t.uncertain = true
+	}
+}
+
+// Panicked is about a workload at which a look panicked. A turn that had come, and was not taken, is
+// given back. After RolloutDeadline without progress its rollout has failed, as nobody can know
+// whether it is healthy.
+func (p *Planner) Panicked(ref workload.Ref, now time.Time) {
+	const why = "configstamp fails to look at it (a panic), so whether it is healthy is not known"
+	t := p.tracks[ref]
+	if t == nil {
+		return
+	}
+	switch r := t.trial; {
+	case t.turn != nil && !t.uncertain:
+		t.giveBack(now)
+	case t.turn != nil && now.Sub(t.turn.at) >= p.limits.RolloutDeadline:
+		for _, its := range t.parts {
+			if its.waits() == Waiting {
+				its.takes(t.turn.at, now)
+				its.fails(t.turn.at, why, now)
+			}
+		}
+		t.turn, t.uncertain = nil, false
+	case r != nil && !r.failed && now.Sub(r.progressed()) >= p.limits.RolloutDeadline:
+		r.failed = true
+		t.failTakes(why, now)
+	}
+}
+
+// giveBack takes the turn of a workload back; it waits for another one.
+func (t *track) giveBack(now time.Time) {
+	t.turn, t.retry = nil, now.Add(retryAfter(t.tries))
+	t.tries++
+}
+
+// LastRoll is when we last rolled a workload, zero when that is not known.
+func (p *Planner) LastRoll(ref workload.Ref, uid string) time.Time {
+	if t := p.tracks[ref]; t != nil && t.pace != nil && t.pace.uid == uid {
+		return t.pace.last()
+	}
+	return time.Time{}
+}
+
+// Settles is how long the last of some sources has to settle yet: one that is missing may be about
+// to be put back.
+func (p *Planner) Settles(ref workload.Ref, missing []checksum.Finding, now time.Time) (wait time.Duration) {
+	for _, finding := range missing {
+		wait = max(wait, p.settling.wait(SourceRef{ref.Namespace, finding.Source}, now))
+	}
+	return wait
+}
+
+// Refused notes that what was sent did not come, or, unless that is certain, that it is not known
+// whether it came. The workload is tried again after a while, which grows up to most.
+func (p *Planner) Refused(ref workload.Ref, certain bool, most time.Duration, now time.Time) {
+	t := p.tracks[ref]
+	if t == nil {
+		return
+	}
+	if t.uncertain = !certain; certain {
+		t.turn = nil
+	}
+	t.retry = now.Add(min(retryAfter(t.tries), most))
+	t.tries++
+}
+
+// Uncertain reports whether it is not known if what was sent has come. Then a look has to read
+// the workload anew.
+func (p *Planner) Uncertain(ref workload.Ref) bool {
+	t := p.tracks[ref]
+	return t != nil && t.uncertain
+}
+
+// Again reports whether a workload is to be tried again.
+func (p *Planner) Again(ref workload.Ref) bool {
+	t := p.tracks[ref]
+	return t != nil && (t.uncertain || t.tries > 0 && !t.since.IsZero())
+}
+
+// Rolled notes that a workload was rolled by us for some sources.
+func (p *Planner) Rolled(ref workload.Ref, uid string, sources []checksum.Source, now time.Time) {
+	t := p.track(ref)
+	if t.pace == nil || t.pace.uid != uid {
+		t.pace = &pace{uid: uid}
+	}
+	t.pace.rolled(sources, p.limits.Settle, now)
+}
+
+// Hot are the sources for which a workload has rolled more than once of late, sorted. tell are
+// those that people are to be told of now: each at most once in LongestPause.
+func (p *Planner) Hot(ref workload.Ref, now time.Time) (hot, tell []checksum.Source) {
+	t := p.tracks[ref]
+	if t == nil || t.pace == nil {
+		return nil, nil
+	}
+	hot = t.pace.hot()
+	maps.DeleteFunc(p.warned, func(_ SourceRef, when time.Time) bool { return now.Sub(when) >= LongestPause })
+	for _, source := range hot {
+		at := SourceRef{ref.Namespace, source}
+		if _, told := p.warned[at]; !told {
+			p.warned[at] = now
+			tell = append(tell, source)
+		}
+	}
+	return hot, tell
+}
