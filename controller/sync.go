@@ -159,7 +159,7 @@ func (c *Controller) due(ctx context.Context, ref workload.Ref, s *Workload, mar
 		return 0, false, fmt.Errorf("finding out how it is: %w", err)
 	case len(r.Untrue) == 0:
 		return verdict.Wait, false, nil
-	case verdict.Do == rollout.Roll:
+	case verdict.Roll:
 		return 0, true, nil
 	}
 	return c.tellHeld(ctx, ref, s, &r, verdict), false, nil
@@ -179,13 +179,13 @@ func (c *Controller) facts(ref workload.Ref, s *Workload, mark uint64, r *review
 // decide gives the planner the facts, and what it wants to be read beside them.
 func (c *Controller) decide(ctx context.Context, ref workload.Ref, s *Workload, f *rollout.Facts) (verdict rollout.Verdict, err error) {
 	var need rollout.Needs
-	for c.planned(func(p *rollout.Planner) { need = p.Needs(ref) }); ; need = verdict.Needs() {
+	for c.planned(func(p *rollout.Planner) { need = p.Needs(ref) }); ; need = verdict.Needs {
 		err := c.read(ctx, ref, s, f, need)
 		if err != nil && (f.Pods == nil || f.Pods.Access != rollout.Unread) {
 			return verdict, err
 		}
 		c.plans(func(p *rollout.Planner) { verdict = p.Look(ref, f, c.options.Clock.Now()) })
-		if err != nil || verdict.Do == rollout.Nothing || verdict.Do == rollout.Roll {
+		if err != nil || !verdict.Needs.Any() {
 			return verdict, err
 		}
 	}

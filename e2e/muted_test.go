@@ -39,7 +39,7 @@ func TestMuted_WhatTheClusterTells(t *testing.T) {
 			s.Kubectl(mute...)
 			if sentence == "kubectl scale" {
 				if got := muted(); !got.Since.IsZero() {
-					t.Errorf("%+v: the API server notes a time by now, and docs/rollouts-flags.md is to say so", got)
+					t.Errorf("%+v: the API server notes a time by now, and docs/rollouts.md is to say so", got)
 				}
 				return
 			}

@@ -50,7 +50,7 @@ func TestWhatWasUnhealthyBeforeTriesAndHaltsNothing(t *testing.T) {
 				}
 				return strict(i)
 			})
-			time.Sleep(65 * time.Second) // one that makes no progress for a minute is not healthy (docs/rollouts-rules.md)
+			time.Sleep(65 * time.Second) // one that makes no progress for a minute is not healthy (docs/rollouts.md)
 			f.edit("good")
 			f.wantAllRoll()
 			f.wantServing()

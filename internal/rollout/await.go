@@ -75,10 +75,10 @@ func (p *Planner) holds(t *track, f *Facts, now time.Time) (held Verdict) {
 const brokenPause = time.Minute
 
 // classify finds out how a workload that waits stands in the order. again is when to look again.
-func (p *Planner) classify(t *track, now time.Time) (again time.Duration, need Verdict) {
+func (p *Planner) classify(t *track, now time.Time) (again time.Duration, need Needs) {
 	f := t.facts
 	phase, again, need := p.phaseOf(t, now)
-	if need.Do != Nothing || need.Retry {
+	if need.Any() {
 		return again, need
 	}
 	fell := phase == workload.RolledOut && f.Relapsed && now.Sub(f.Calm) < CalmAfter
@@ -97,42 +97,42 @@ func (p *Planner) classify(t *track, now time.Time) (again time.Duration, need V
 	default:
 		t.class = lacking
 	}
-	return again, Verdict{}
+	return again, Needs{}
 }
 
 // phaseOf is how far a workload is that waits for its turn. One that lacks nothing, but on nodes
 // that are not ready, is rolled out.
-func (p *Planner) phaseOf(t *track, now time.Time) (phase workload.Phase, again time.Duration, need Verdict) {
+func (p *Planner) phaseOf(t *track, now time.Time) (phase workload.Phase, again time.Duration, need Needs) {
 	f := t.facts
 	phase = f.Status.Phase
 	if phase != workload.Rolling {
-		return phase, 0, Verdict{}
+		return phase, 0, Needs{}
 	}
 	stands := now.Sub(f.Since)
 	again = max(0, unhealthyAfter-stands)
 	if !f.Status.PerNode || f.Status.Missing == 0 {
-		return phase, again, Verdict{}
+		return phase, again, Needs{}
 	}
 	if soak := min(p.limits.soak(f), unhealthyAfter); stands < soak {
-		return phase, soak - stands, Verdict{}
+		return phase, soak - stands, Needs{}
 	}
 	if known := t.finding; known == nil || now.Sub(known.when) >= findingFor || known.status != f.Status || !known.since.Equal(f.Since) {
 		if f.Pods == nil {
-			return phase, 0, Verdict{Do: ReadPods}
+			return phase, 0, Needs{Pods: true}
 		}
 		if f.Pods.Access == Unread {
-			return phase, 0, Verdict{Retry: true}
+			return phase, 0, Needs{Pods: true}
 		}
 		_, alone, ask := f.nodesOf()
 		if len(ask) > 0 {
-			return phase, 0, Verdict{Do: ReadNodes, Nodes: ask}
+			return phase, 0, Needs{Nodes: ask}
 		}
 		t.finding = &finding{f.Status, f.Since, now, alone}
 	}
 	if t.finding.alone {
-		return workload.RolledOut, 0, Verdict{}
+		return workload.RolledOut, 0, Needs{}
 	}
-	return phase, again, Verdict{}
+	return phase, again, Needs{}
 }
 
 // why is what a workload waits for that nothing but its turn keeps.
@@ -151,4 +151,37 @@ func (p *Planner) why(t *track, again time.Duration) Verdict {
 		}
 	}
 	return verdict
+}
+
+// Barred tells what keeps a workload from rolling at any time: something that it requires is
+// missing, or a setting cannot be read. NoReason: nothing does.
+func (f *Facts) Barred() checksum.Reason {
+	switch {
+	case len(f.Review.Missing) > 0:
+		return f.Review.Missing[0].Reason
+	case !f.Review.MayRoll() || len(f.Policy.Faults) > 0:
+		return checksum.UnreadableSetting
+	}
+	return checksum.NoReason
+}
+
+// Held is the setting that holds a workload, and until when; of NoReason when none does.
+// last is our own last roll of it.
+func (f *Facts) Held(last, now time.Time) checksum.Hold {
+	if f.Policy.Observe {
+		return checksum.Hold{Reason: checksum.ObserveMode}
+	}
+	current := f.Status.Current // as its status tells, and no sooner than our own last roll
+	if last.After(current) {
+		current = last
+	}
+	if hold, holds := f.Policy.HoldAt(now, current); holds {
+		return hold
+	}
+	return checksum.Hold{}
+}
+
+// empty reports whether a workload has had no available replica for so long that it is down.
+func (f *Facts) empty(now time.Time) bool {
+	return f.Status.Available == 0 && !f.Empty.IsZero() && now.Sub(f.Empty) >= unhealthyAfter
 }

@@ -365,3 +365,11 @@ func (p *Planner) Counts() (n Counts) {
 	n.Held = len(held)
 	return n
 }
+
+const (
+	// mostTried bounds how many workloads of a change are tried at once. The others are tried when
+	// something has happened.
+	mostTried = 64
+	// mostEnded is how many changes that have ended are known of.
+	mostEnded = 4096
+)

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -13,50 +12,209 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// driver has workloads roll, as the controller does, for a simulated cluster. There is one for
-// each of the two planners. Nothing else in the simulation calls them.
-type driver interface {
-	// see has the watch of workloads tell how one is, or that it is gone.
-	see(workload.Ref)
-	// edited has the watch of sources tell of an edit.
-	edited(at rollout.SourceRef, was *content)
-	// work looks at one workload, or, of the zero Ref, at whose turn it is.
-	work(workload.Ref)
-	items() *queue
-	// follows reports whether a rollout of a workload is followed.
-	follows(workload.Ref) bool
-	granted() []workload.Ref
-	counts() rollout.Counts
-	// podLists is how often pods were listed.
-	podLists() int
-	// value is the planner for those who look into it.
-	value() reflect.Value
+// driver drives a Planner as the controller does, for a simulated cluster. Nothing else in the
+// simulation calls the Planner.
+type driver struct {
+	watched
+	planner *rollout.Planner
+	sent    map[workload.Ref]checksum.Records // what was on record when a patch was sent
+	queue   *queue
 }
 
 // lead begins with a new leader, who knows nothing but the cluster.
-func lead(w *world) driver {
-	if w.cycles() {
-		return leadCycles(w)
+func lead(w *world) *driver {
+	d := &driver{watched: watched{w: w, known: map[workload.Ref]*seen{}}, sent: map[workload.Ref]checksum.Records{}, queue: newQueue(w)}
+	d.planner = rollout.NewPlanner(w.limits, lookup{w})
+	refs := w.refs()
+	d.planner.Lead(refs, w.now)
+	for _, ref := range refs {
+		d.take(w.apps[ref])
+		d.queue.add(ref)
 	}
-	return leadPlan(w)
+	return d
 }
 
-// cycles reports whether the Planner is driven.
-func (w *world) cycles() bool { return strings.HasPrefix(w.t.Name(), "TestCycle") }
+func (d *driver) follows(ref workload.Ref) bool { return d.planner.Follows(ref) }
+
+func (d *driver) counts() rollout.Counts { return d.planner.Counts() }
+
+// value is the planner for those who look into it.
+func (d *driver) value() reflect.Value { return reflect.ValueOf(d.planner).Elem() }
+
+func (d *driver) edited(at rollout.SourceRef, was *content) {
+	d.planner.Edited(at, was.plain(), d.w.contents[at].plain(), d.w.now)
+	for _, ref := range d.w.using(at) {
+		d.queue.add(ref)
+	}
+	d.queue.add(workload.Ref{})
+}
+
+func (d *driver) see(ref workload.Ref) {
+	a := d.w.apps[ref]
+	if a == nil {
+		delete(d.known, ref)
+		d.queue.add(ref)
+		return
+	}
+	if d.take(a) {
+		d.queue.add(ref)
+	}
+	d.planner.Watched(func(watched workload.Ref, _ *rollout.Facts) {
+		if watched == ref {
+			d.queue.add(workload.Ref{})
+		}
+	})
+}
+
+// work looks at one workload, or does a cycle.
+func (d *driver) work(ref workload.Ref) {
+	if ref.Kind == nil {
+		d.cycle()
+		return
+	}
+	verdict, err := d.look(ref)
+	d.queue.add(workload.Ref{})
+	switch {
+	case err != nil:
+		d.queue.addRateLimited(ref)
+	case verdict.Wait > 0:
+		d.queue.addAfter(ref, verdict.Wait)
+		fallthrough
+	default:
+		if !d.planner.Again(ref) {
+			d.queue.forget(ref)
+		}
+	}
+}
+
+// look is observe, decide, act.
+func (d *driver) look(ref workload.Ref) (v rollout.Verdict, err error) {
+	a := d.w.apps[ref]
+	if a == nil || d.known[ref] == nil {
+		delete(d.known, ref)
+		delete(d.sent, ref)
+		d.planner.Forget(ref, d.w.now)
+		return v, nil
+	}
+	if d.planner.Uncertain(ref) {
+		d.take(a)
+	}
+	d.noteRolled(a)
+	v, unread := d.observe(a)
+	if unread {
+		return v, errAgain
+	}
+	switch {
+	case v.Roll:
+		d.w.waits(a, checksum.NoReason, false)
+		return rollout.Verdict{}, d.roll(a)
+	case d.known[ref].served && len(d.untrue(a, d.known[ref])) > 0:
+		d.w.waits(a, v.Why, v.Settles)
+	}
+	return v, nil
+}
+
+// observe tells the planner how a workload is. unread tells that its pods could not be listed.
+func (d *driver) observe(a *app) (v rollout.Verdict, unread bool) {
+	f := d.facts(a)
+	for need := d.planner.Needs(a.ref); ; need = v.Needs {
+		d.read(a, f, need)
+		v = d.planner.Look(a.ref, f, d.w.now)
+		if unread := f.Pods != nil && f.Pods.Access == rollout.Unread; unread || !v.Needs.Any() {
+			return v, unread
+		}
+	}
+}
+
+func (d *driver) facts(a *app) *rollout.Facts {
+	s := d.known[a.ref]
+	f := d.factsAt(a, s, d.planner.Mark())
+	f.Carried = d.carries(a, s)
+	if s.served {
+		f.Review.Untrue = d.untrue(a, s)
+		f.Policy.Pause.On = s.paused
+		if a.order != nil {
+			f.Policy.Order = checksum.Order{Place: *a.order, Given: true}
+		}
+	}
+	return f
+}
+
+// read reads what is needed beside the workload.
+func (d *driver) read(a *app, f *rollout.Facts, need rollout.Needs) {
+	if need.Pods {
+		f.Pods = d.podsOf(a)
+	}
+	if need.Muted {
+		muted := a.mutedFacts()
+		f.Muted = &muted
+	}
+	for _, name := range need.Nodes {
+		if f.Nodes == nil {
+			f.Nodes = map[string]bool{}
+		}
+		f.Nodes[name] = true
+	}
+}
+
+// roll has a workload patched, and tells the planner what came of it.
+func (d *driver) roll(a *app) error {
+	was := d.known[a.ref].records
+	d.sent[a.ref] = was
+	d.planner.Sent(a.ref)
+	answer := d.w.patch(a)
+	if answer != stored {
+		d.planner.Refused(a.ref, answer == refused, rollout.LastRetry, d.w.now)
+		return errAgain
+	}
+	d.take(a)
+	if rollout.RolledBetween(was, d.known[a.ref].records) {
+		d.observe(a)
+	} else {
+		d.planner.Refused(a.ref, true, rollout.LastRetry, d.w.now)
+	}
+	d.noteRolled(a)
+	return nil
+}
+
+// noteRolled notes the roll of a patch, when a workload first shows it.
+func (d *driver) noteRolled(a *app) {
+	if was, sent := d.sent[a.ref]; sent && rollout.RolledBetween(was, d.known[a.ref].records) {
+		delete(d.sent, a.ref)
+		d.planner.Rolled(a.ref, a.uid, a.sources, d.w.now)
+	}
+}
+
+// cycle does what the orders say.
+func (d *driver) cycle() {
+	d.planner.Watched(func(ref workload.Ref, f *rollout.Facts) {
+		if s := d.known[ref]; s != nil {
+			f.Status, f.Standstill = s.status, s.Standstill
+		}
+	})
+	out := d.planner.Cycle(d.w.now)
+	if err := d.planner.Check(); err != nil {
+		d.w.errorf("%v", err)
+	}
+	for _, ref := range append(out.Roll, out.Held...) {
+		d.queue.add(ref)
+	}
+	if !out.At.IsZero() {
+		d.queue.addAfter(workload.Ref{}, out.At.Sub(d.w.now))
+	}
+	for _, e := range out.Ended {
+		if a := d.w.apps[e.Workload]; a != nil {
+			d.w.ended(a, e.How, e.Why)
+		}
+	}
+	d.w.told(&out)
+}
 
 // watched is what the watch of workloads has shown.
 type watched struct {
 	w     *world
 	known map[workload.Ref]*seen
 	lists int // of pods
-}
-
-// planDriver drives a Plan.
-type planDriver struct {
-	watched
-	plan  *rollout.Plan
-	sent  map[workload.Ref]checksum.Records // what was on record when a patch was sent
-	queue *queue
 }
 
 // seen is a workload as the watch has shown it.
@@ -74,21 +232,6 @@ type seen struct {
 }
 
 var errAgain = errors.New("to be tried again")
-
-func leadPlan(w *world) *planDriver {
-	d := &planDriver{watched: watched{w: w, known: map[workload.Ref]*seen{}}, sent: map[workload.Ref]checksum.Records{}, queue: newQueue(w)}
-	d.plan = rollout.New(w.limits, lookup{w})
-	refs := w.refs()
-	for _, ref := range refs {
-		d.take(w.apps[ref])
-	}
-	d.plan.Lead(refs, w.now)
-	for _, ref := range refs {
-		d.queue.add(ref)
-	}
-	d.requeue()
-	return d
-}
 
 // lookup is what the plan looks up.
 type lookup struct{ w *world }
@@ -120,39 +263,6 @@ func (c *content) plain() *checksum.Content {
 		return nil
 	}
 	return c.Content
-}
-
-// requeue queues whom the plan wants looked at.
-func (d *planDriver) requeue() {
-	for _, requeue := range d.plan.Requeues() {
-		d.queue.addAfter(requeue.Workload, requeue.After)
-	}
-}
-
-// edited has the watch of sources tell of an edit.
-func (d *planDriver) edited(at rollout.SourceRef, was *content) {
-	refs := d.w.using(at)
-	if len(refs) == 0 {
-		return
-	}
-	d.plan.Edited(at, was.plain(), d.w.contents[at].plain(), d.w.now)
-	d.requeue()
-	for _, ref := range refs {
-		d.queue.add(ref)
-	}
-}
-
-// see has the watch of workloads tell how one is, or that it is gone.
-func (d *planDriver) see(ref workload.Ref) {
-	a := d.w.apps[ref]
-	if a == nil {
-		delete(d.known, ref)
-		d.queue.add(ref)
-		return
-	}
-	if d.take(a) {
-		d.queue.add(ref)
-	}
 }
 
 // take takes a workload as it is, and reports whether that is news.
@@ -199,127 +309,6 @@ func (d *watched) untrue(a *app, s *seen) (untrue []checksum.Source) {
 	return untrue
 }
 
-// work looks at one workload, or at whose turn it is.
-func (d *planDriver) work(ref workload.Ref) {
-	if ref.Kind == nil {
-		d.turns()
-		return
-	}
-	wait, err := d.look(ref)
-	d.requeue()
-	switch {
-	case err != nil:
-		d.queue.addRateLimited(ref)
-	case wait > 0:
-		d.queue.addAfter(ref, wait)
-		fallthrough
-	default:
-		if !d.plan.Again(ref) {
-			d.queue.forget(ref)
-		}
-	}
-}
-
-func (d *planDriver) look(ref workload.Ref) (time.Duration, error) {
-	s, a := d.known[ref], d.w.apps[ref]
-	if s == nil || a == nil {
-		delete(d.known, ref)
-		delete(d.sent, ref)
-		return d.plan.Forget(ref, d.w.now), nil
-	}
-	if d.plan.Uncertain(ref) {
-		d.take(a)
-		s = d.known[ref]
-		d.plan.Confirmed(ref, s.records, a.sources, d.w.now)
-	}
-	if !s.served {
-		d.plan.Withdraw(ref, d.w.now)
-		return d.follow(a, s)
-	}
-	d.noteRolled(a, s)
-	wait, err := d.act(a, s)
-	again, followErr := d.follow(a, d.known[ref])
-	if again > 0 && (wait == 0 || again < wait) {
-		wait = again
-	}
-	return wait, errors.Join(err, followErr)
-}
-
-// act rolls a workload whose turn has come.
-func (d *planDriver) act(a *app, s *seen) (time.Duration, error) {
-	untrue := d.untrue(a, s)
-	if len(untrue) == 0 {
-		d.plan.RolledByOthers(a.ref, d.facts(a, s), d.w.now)
-		return 0, nil
-	}
-	f := d.facts(a, s)
-	f.Policy.Pause.On = s.paused
-	if a.order != nil {
-		f.Policy.Order = checksum.Order{Place: *a.order, Given: true}
-	}
-	f.Review.Untrue = untrue
-	v, err := d.decide(a, f, d.plan.Looked)
-	if err != nil {
-		return 0, err
-	}
-	if v.Do != rollout.Roll {
-		d.w.waits(a, v.Why, v.Settles)
-		return v.Wait, nil
-	}
-	d.w.waits(a, checksum.NoReason, false)
-	return 0, d.roll(a, s)
-}
-
-func (d *planDriver) roll(a *app, s *seen) error {
-	d.sent[a.ref] = s.records
-	d.plan.Sent(a.ref, d.w.now)
-	switch d.w.patch(a) {
-	case refused:
-		d.plan.Refused(a.ref, true, rollout.LastRetry, d.w.now)
-		return errAgain
-	case lost:
-		d.plan.Refused(a.ref, false, rollout.LastRetry, d.w.now)
-		return errAgain
-	case stored:
-	}
-	was := s.records
-	d.take(a)
-	s = d.known[a.ref]
-	if rollout.RolledBetween(was, s.records) {
-		d.plan.Answered(a.ref, d.facts(a, s), d.w.now)
-	} else {
-		d.plan.Refused(a.ref, true, rollout.LastRetry, d.w.now)
-	}
-	d.noteRolled(a, s)
-	return nil
-}
-
-// noteRolled notes the roll of a patch, when a workload first shows it.
-func (d *planDriver) noteRolled(a *app, s *seen) {
-	if was, sent := d.sent[a.ref]; sent && rollout.RolledBetween(was, s.records) {
-		delete(d.sent, a.ref)
-		d.plan.Rolled(a.ref, a.uid, a.sources, d.w.now)
-	}
-}
-
-// follow looks after the rollout of a workload, if it has one.
-func (d *planDriver) follow(a *app, s *seen) (time.Duration, error) {
-	f := d.facts(a, s)
-	if d.plan.Concerned(a.ref) {
-		f.Carried = d.carries(a, s)
-	}
-	v, err := d.decide(a, f, d.plan.Followed)
-	if err != nil {
-		return 0, err
-	}
-	d.w.ended(a, v.Ended, v.Failed)
-	return v.Wait, nil
-}
-
-func (d *planDriver) facts(a *app, s *seen) *rollout.Facts {
-	return d.factsAt(a, s, d.plan.Mark())
-}
-
 // factsAt are the facts of a workload at some mark.
 func (d *watched) factsAt(a *app, s *seen, mark uint64) *rollout.Facts {
 	declined := map[checksum.Source]*checksum.Content{}
@@ -344,31 +333,6 @@ func (d *watched) carries(a *app, s *seen) map[checksum.Source]*checksum.Content
 	return carried
 }
 
-// decide gives the plan the facts, and what it wants to be read beside them.
-func (d *planDriver) decide(a *app, f *rollout.Facts, look func(workload.Ref, *rollout.Facts, time.Time) rollout.Verdict) (v rollout.Verdict, err error) {
-	for {
-		switch v = look(a.ref, f, d.w.now); v.Do {
-		case rollout.ReadPods:
-			f.Pods = d.podsOf(a)
-		case rollout.ReadNodes:
-			if f.Nodes == nil {
-				f.Nodes = map[string]bool{}
-			}
-			for _, name := range v.Nodes {
-				f.Nodes[name] = true
-			}
-		case rollout.ReadMuted:
-			muted := a.mutedFacts()
-			f.Muted = &muted
-		default:
-			if v.Retry {
-				err = errAgain
-			}
-			return v, err
-		}
-	}
-}
-
 // podsOf lists the pods of a workload.
 func (d *watched) podsOf(a *app) *rollout.Pods {
 	d.lists++
@@ -386,22 +350,6 @@ func (d *watched) podsOf(a *app) *rollout.Pods {
 	return pods
 }
 
-// turns wakes those whose turn has come, and tells what has become of changes.
-func (d *planDriver) turns() {
-	out := d.plan.Next(d.w.now)
-	if err := d.plan.Check(d.w.now); err != nil {
-		d.w.errorf("%v", err)
-	}
-	d.requeue()
-	for _, ref := range append(out.Roll, out.Held...) {
-		d.queue.add(ref)
-	}
-	if !out.At.IsZero() {
-		d.queue.addAfter(workload.Ref{}, out.At.Sub(d.w.now))
-	}
-	d.w.told(&out)
-}
-
 // told is what people are told.
 func (w *world) told(out *rollout.Orders) {
 	for _, n := range out.Halted {
@@ -415,18 +363,6 @@ func (w *world) told(out *rollout.Orders) {
 		w.rolledOut += n.Settled
 	}
 }
-
-func (d *planDriver) follows(ref workload.Ref) bool { return d.plan.Follows(ref) }
-
-func (d *planDriver) counts() rollout.Counts { return d.plan.Counts() }
-
-func (d *planDriver) items() *queue { return d.queue }
-
-func (d *planDriver) granted() []workload.Ref { return d.plan.Granted() }
-
-func (d *planDriver) podLists() int { return d.lists }
-
-func (d *planDriver) value() reflect.Value { return reflect.ValueOf(d.plan).Elem() }
 
 // slots is how many may roll at once.
 func (w *world) slots() int { return w.limits.Unsettled.Slots(len(w.apps)) }

@@ -5,48 +5,31 @@ import (
 	"time"
 )
 
-// Check reports a tally, a slot or a queue that is not what the records say.
-func (p *Plan) Check(now time.Time) error {
-	tallies, under, waiting := map[*change]tally{}, 0, 0
-	for ref, r := range p.records {
-		if r.ref != ref {
-			return fmt.Errorf("%s has the record of %s", ref, r.ref)
-		}
-		counts, slot := p.counts(r)
-		if slot {
-			under++
-		}
-		if slot != r.slot {
-			return fmt.Errorf("%s holds a slot: %t, and it counts %t", ref, slot, r.slot)
-		}
-		for _, n := range counts {
-			t := tallies[n.change]
-			t.add(n.tally, 1)
-			tallies[n.change] = t
-		}
-		if w := r.waits; w != nil {
-			waiting++
-			if asleep := w.queue == nil; asleep != (!w.granted.IsZero() || w.due.After(now)) {
-				return fmt.Errorf("%s stands in a queue: %t; granted %s, due %s", ref, !asleep, w.granted, w.due)
-			}
-		}
-	}
-	if under != p.under || waiting != p.waiting {
-		return fmt.Errorf("%d slots are taken and %d wait, and %d and %d are counted", under, waiting, p.under, p.waiting)
-	}
-	for _, c := range p.open {
-		if c.tally != tallies[c] {
-			return fmt.Errorf("change %d of %v: %+v, want %+v", c.number, c.sources(), c.tally, tallies[c])
-		}
-		for _, g := range c.groups {
-			var sum tally
-			for its := range g.changes {
-				sum.add(its.tally, 1)
-			}
-			if g.tally != sum {
-				return fmt.Errorf("group of %v: %+v, want %+v", c.sources(), g.tally, sum)
+// Check reports a workload that would be on trial for ever.
+func (p *Planner) Check() error {
+	for _, t := range p.all {
+		for _, its := range t.parts {
+			if t.gone.IsZero() && t.trial == nil && its.tries() {
+				return fmt.Errorf("%s is on trial for %v, and nobody watches it", t.ref, its.change.at)
 			}
 		}
 	}
 	return nil
+}
+
+// Dump is what is known of open changes, for those who look for a fault.
+func (p *Planner) Dump(now time.Time) (text string) {
+	for _, c := range p.open {
+		text += fmt.Sprintf("%v found %t born %s %+v foreign %t\n", c.at, c.found, c.born.Format(time.TimeOnly), *c.all(), c.foreign)
+		for _, its := range c.parts {
+			state, over := its.state()
+			t := its.track
+			text += fmt.Sprintf("  %s state %d over %t waits %d hold %v turn %v trial %t due %s retry %s take %+v needs %v\n",
+				t.ref, state, over, its.waits(), t.hold, t.turn, t.trial != nil, t.due.Sub(now), t.retry.Sub(now), its.take, t.needs)
+		}
+	}
+	for _, t := range p.sortedTracks(func(t *track) bool { return t.trial != nil || t.turn != nil }) {
+		text += fmt.Sprintf("%s rolls %t turn %v class %d trial %+v\n", t.ref, t.rolls(&p.limits, now), t.turn, t.class, t.trial)
+	}
+	return text
 }

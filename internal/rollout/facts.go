@@ -1,12 +1,24 @@
 package rollout
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
+
+// SourceRef is a source in its namespace.
+type SourceRef struct {
+	Namespace string
+	Source    checksum.Source
+}
+
+// Compare orders sources: by namespace, kind and name.
+func (s SourceRef) Compare(other SourceRef) int {
+	return cmp.Or(cmp.Compare(s.Namespace, other.Namespace), s.Source.Compare(other.Source))
+}
 
 // Facts are what is known of a workload at a look.
 type Facts struct {
@@ -79,27 +91,26 @@ const (
 	Unread            // the API server did not answer
 )
 
-// Action is what a Verdict asks for.
-type Action int
+// Needs is what has to be read beside a workload, before the next look at it.
+type Needs struct {
+	Pods     bool
+	Selector *string // of the pods; nil: it is not known yet
+	Nodes    []string
+	Muted    bool
+}
 
-// The actions. After one of the last three, look again with what was read.
-const (
-	Nothing Action = iota
-	Roll
-	ReadPods
-	ReadNodes // those of Verdict.Nodes
-	ReadMuted
-)
+// Any reports whether anything has to be read.
+func (n *Needs) Any() bool { return n.Pods || n.Muted || len(n.Nodes) > 0 }
 
 // Verdict is what comes of a look.
 type Verdict struct {
-	Do       Action
-	Nodes    []string
-	Selector *string // of the pods to read; nil: it is not known yet
+	Roll  bool  // now
+	Needs Needs // look again with that
 	// Why is what it waits for, if anything. Hold is the setting that holds it. Halted is
 	// the workload that has failed with its change, the zero Ref when that was in another
-	// namespace, and HaltedWhy says why; "": an undo of it has declined the content. It has waited for its turn since Since. Settles
-	// tells that its sources are being written, so that people are told nothing yet.
+	// namespace, and HaltedWhy says why; "": an undo of it has declined the content. It has
+	// waited for its turn since Since. Settles tells that its sources are being written, so
+	// that people are told nothing yet.
 	Why       checksum.Reason
 	Hold      checksum.Hold
 	Halted    workload.Ref
@@ -108,18 +119,6 @@ type Verdict struct {
 	Settles   bool
 	// Wait is how long to wait before the next look; 0: until something happens.
 	Wait time.Duration
-	// Blind tells that the status alone decided, as pods could not be looked at.
-	Blind bool
-	// Retry tells that pods could not be read, and are to be read again soon.
-	Retry bool
-	// Ended and failed tell what became of a rollout.
-	Ended  checksum.Reason // healthy, RolloutFailed or CannotTell; NoReason: it has not
-	Failed string          // why; "": it has not, or people know
-}
-
-// Needs is what has to be read before the next look.
-func (v *Verdict) Needs() Needs {
-	return Needs{Pods: v.Do == ReadPods, Selector: v.Selector, Nodes: v.Nodes, Muted: v.Do == ReadMuted}
 }
 
 // carries reports whether the template has a stamp of a content of a source.

@@ -411,19 +411,18 @@ func (p *patient) judge(second int) (condition, string) {
 	for f.Status = p.status; ; {
 		p.trial.health.soak = p.limits.soak(&f)
 		how, why, need := p.trial.judge(&f, &p.limits, start.Add(time.Duration(second)*time.Second))
-		switch need.Do {
-		case ReadPods:
+		if !need.Any() {
+			return how, why
+		}
+		if f.Pods == nil {
 			p.lists++
 			if f.Pods = (&Pods{All: p.pods}); p.blind {
 				f.Pods.Access = Unselected
 			}
-		case ReadNodes:
-			f.Nodes = map[string]bool{}
-			for _, name := range need.Nodes {
-				f.Nodes[name] = !p.down[name]
-			}
-		default:
-			return how, why
+		}
+		f.Nodes = map[string]bool{}
+		for _, name := range need.Nodes {
+			f.Nodes[name] = !p.down[name]
 		}
 	}
 }

@@ -208,3 +208,46 @@ func (p *Planner) soakOf(t *track) time.Duration {
 	}
 	return soak
 }
+
+// wellSince reports whether the status alone tells that a workload is well, and was for the
+// soak: one that crashes again and again is rolled out for moments. One that may not tell, or
+// stands at a pause, is not under way.
+func (f *Facts) wellSince(soak time.Duration, now time.Time) bool {
+	switch current := f.Status.Current; f.Status.Phase {
+	case workload.Rolling, workload.Failed:
+		return false
+	case workload.RolledOut:
+		return !current.IsZero() && now.Sub(current) >= soak
+	}
+	return true
+}
+
+// recent is when the last of some sources was written, zero when that was before a time.
+func recent[K comparable](written map[K]time.Time, after time.Time) (last time.Time) {
+	for _, at := range written {
+		if at.After(after) && at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// ending is when the last of the pods with other stamps was told to end, zero when none was.
+func ending(pods []workload.Pod, stamps map[string]string) (last time.Time) {
+	for i := range pods {
+		if pod := &pods[i]; pod.Deleting && !pod.Carries(stamps) && pod.Ending.After(last) {
+			last = pod.Ending
+		}
+	}
+	return last
+}
+
+// wasHealthy reports whether a workload was rolled out, and available for long enough,
+// when somebody scaled or paused it.
+func wasHealthy(muted *workload.Muted, soak time.Duration) bool {
+	return !muted.RolledOut.IsZero() && muted.RolledOut.Before(muted.Since) && !muted.Available.After(muted.Since.Add(-soak))
+}
+
+// afterMuting is how long the status of a workload that was scaled to nothing takes
+// to say that it is rolled out, as nothing is left to roll.
+const afterMuting = 10 * time.Second

@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // Limits bound how much rolls at once.
 type Limits struct {
@@ -53,8 +56,6 @@ const (
 	// servedWithin is how many times RolloutDeadline a namespace may wait for a turn, before
 	// those who have waited longest go first, whatever they have under way.
 	servedWithin = 2
-	// recountEvery is how often all tallies are made anew, should one be wrong.
-	recountEvery = 5 * time.Minute
 )
 
 // A workload that was refused is tried again after a while, twice as long each time.
@@ -65,3 +66,32 @@ const (
 
 // retryAfter is how long to wait after so many tries.
 func retryAfter(tries int) time.Duration { return min(FirstRetry<<min(tries, 20), LastRetry) }
+
+// room reports whether the steps of a content have room for one more workload, beside some that are
+// under way; proven are those that have proven it.
+func (l *Limits) room(under, proven int) bool { return under < l.allowed(proven)-proven }
+
+// allowed is how many workloads may have begun when some are proven: the first
+// step, and twice as many more with each step that is complete.
+func (l *Limits) allowed(proven int) int {
+	complete := bits.Len(uint(proven/l.Step+1)) - 1 // #nosec G115 -- neither is negative
+	return l.Step * (1<<(complete+1) - 1)
+}
+
+// soak is how long a rollout has to stay well, where no first soak counts and no setting
+// says otherwise.
+func (l *Limits) soak(f *Facts) time.Duration { return max(l.Soak, f.Status.MinReady) }
+
+// firstSoak is how long a rollout has to stay well while nobody has proven a content that
+// concerns some workloads: the more these are, the more a bad content costs.
+func (l *Limits) firstSoak(concerned int) time.Duration {
+	switch {
+	case concerned >= 100:
+		return 10 * l.FirstSoak
+	case concerned >= 10:
+		return 2 * l.FirstSoak
+	case concerned >= 3:
+		return l.FirstSoak
+	}
+	return 0
+}

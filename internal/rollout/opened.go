@@ -351,3 +351,6 @@ func (p *Planner) sortedTracks(which func(*track) bool) (sorted []*track) {
 	slices.SortFunc(sorted, func(a, b *track) int { return a.ref.Compare(b.ref) })
 	return sorted
 }
+
+// mostTrials is how many try at once after the third foreign halt, and after each later one.
+const mostTrials = 4

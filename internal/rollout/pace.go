@@ -1,12 +1,10 @@
 package rollout
 
 import (
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // A workload rolls paceRolls times within paceWindow before it has to wait between
@@ -36,14 +34,6 @@ type roll struct {
 }
 
 func (p *pace) last() time.Time { return p.rolls[(p.next+paceRolls-1)%paceRolls].at }
-
-// paceOf is the pace of a workload, nil when it has none.
-func (p *Plan) paceOf(ref workload.Ref, uid string) *pace {
-	if r := p.records[ref]; r != nil && r.pace != nil && r.pace.uid == uid {
-		return r.pace
-	}
-	return nil
-}
 
 // rolled notes a roll. The first pause is so long as sources may take to settle, twice.
 func (p *pace) rolled(sources []checksum.Source, settle time.Duration, now time.Time) {
@@ -80,50 +70,4 @@ func (p *pace) hot() (hot []checksum.Source) {
 	}
 	slices.SortFunc(hot, checksum.Source.Compare)
 	return hot
-}
-
-// Rolled notes that a workload was rolled by us for some sources.
-func (p *Plan) Rolled(ref workload.Ref, uid string, sources []checksum.Source, now time.Time) {
-	r, its := p.of(ref), p.paceOf(ref, uid)
-	if its == nil {
-		its = &pace{uid: uid}
-	}
-	its.rolled(sources, p.limits.Settle, now)
-	p.update(r, now, func() { r.pace = its })
-}
-
-// LastRoll is when we last rolled a workload, zero when that is not known.
-func (p *Plan) LastRoll(ref workload.Ref, uid string) time.Time {
-	if its := p.paceOf(ref, uid); its != nil {
-		return its.last()
-	}
-	return time.Time{}
-}
-
-// Slowed is how long the next roll of a workload has to wait yet for its pace.
-func (p *Plan) Slowed(ref workload.Ref, uid string, now time.Time) time.Duration {
-	its := p.paceOf(ref, uid)
-	if its == nil {
-		return 0
-	}
-	return its.slowed(now)
-}
-
-// Hot are the sources for which a workload has rolled more than once of late, sorted.
-// tell are those that people are to be told of now: each at most once in LongestPause.
-func (p *Plan) Hot(ref workload.Ref, uid string, now time.Time) (hot, tell []checksum.Source) {
-	its := p.paceOf(ref, uid)
-	if its == nil {
-		return nil, nil
-	}
-	hot = its.hot()
-	maps.DeleteFunc(p.told, func(_ SourceRef, when time.Time) bool { return now.Sub(when) >= LongestPause })
-	for _, source := range hot {
-		at := SourceRef{ref.Namespace, source}
-		if _, told := p.told[at]; !told {
-			p.told[at] = now
-			tell = append(tell, source)
-		}
-	}
-	return hot, tell
 }

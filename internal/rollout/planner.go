@@ -9,9 +9,23 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
+// Cluster is what the plan looks up. It must not call the plan.
+type Cluster interface {
+	// Using are the workloads that a source concerns.
+	Using(at SourceRef) []workload.Ref
+	// Content is what a source holds, nil when it does not exist.
+	Content(at SourceRef) *checksum.Content
+	// Written is when a source's data was last written, zero when that is not known.
+	Written(at SourceRef) time.Time
+	// Copies are the sources of one kind and name, in all namespaces.
+	Copies(of checksum.Source) []SourceRef
+	// Workloads is how many workloads can roll.
+	Workloads() int
+}
+
 // Planner decides when workloads roll. It is told of edits, of looks at workloads, and of what
-// became of patches, and remembers little. Cycle counts everything anew, and gives orders. It
-// takes the place of Plan, and is not wired yet. It is not safe for concurrent use.
+// became of patches, and remembers little. Cycle counts everything anew, and gives orders. It is not
+// safe for concurrent use.
 type Planner struct {
 	limits   Limits
 	cluster  Cluster
@@ -252,7 +266,7 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	waits := len(f.Review.Untrue) > 0 && verdict.Why == checksum.NoReason
 	if p.Off() {
 		if waits && !verdict.Settles {
-			verdict.Do = Roll
+			verdict.Roll = true
 		}
 		return verdict
 	}
@@ -287,8 +301,8 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 		return verdict
 	}
 	again, need := p.classify(t, now)
-	if need.Do != Nothing || need.Retry {
-		return need
+	if need.Any() {
+		return Verdict{Needs: need}
 	}
 	if t.since.IsZero() {
 		t.since = now
@@ -298,7 +312,7 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 		return verdict
 	}
 	if t.turn != nil {
-		return Verdict{Do: Roll}
+		return Verdict{Roll: true}
 	}
 	return p.why(t, again)
 }
@@ -344,4 +358,10 @@ func (p *Planner) Granted() (refs []workload.Ref) {
 		refs = append(refs, t.ref)
 	}
 	return refs
+}
+
+// ended is a change that has ended well.
+type ended struct {
+	content *checksum.Content
+	proven  int
 }

@@ -59,3 +59,6 @@ func (s *settling) sweep(now time.Time) {
 	maps.DeleteFunc(s.edits, func(_ SourceRef, e edit) bool { return !now.Before(s.due(e)) })
 	s.many = max(many, 2*len(s.edits))
 }
+
+// many is from how many on things that are over are forgotten: when they have doubled.
+const many = 1024

@@ -176,7 +176,7 @@ func (w *world) underWay(a *app) bool {
 	if a.canary {
 		return false // a person may have it go on at any time
 	}
-	if w.cycles() && (a.mends || a.failed || w.now.Sub(a.began) > w.limits.RolloutDeadline-time.Second) { // some know seconds alone
+	if a.mends || a.failed || w.now.Sub(a.began) > w.limits.RolloutDeadline-time.Second { // some know seconds alone
 		return false // who is broken needs no slot, and nobody holds one for longer
 	}
 	if !a.byUs || !a.reports() || !a.counts() || a.suspended(w.now) || !a.promoted.IsZero() || !a.aborted.IsZero() {

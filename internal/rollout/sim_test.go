@@ -29,7 +29,7 @@ const (
 	calm  = 12 * time.Hour
 )
 
-// TestSimulation has a Plan serve clusters in which everything happens that may: see
+// TestSimulation has a Planner serve clusters in which everything happens that may: see
 // world.populate for who is there, world.disturb for what goes wrong, and world.everyday for
 // what is nobody's fault. It checks that
 //   - in the end all that may roll carries what is true, and nothing is left over;
@@ -276,11 +276,11 @@ func (w *world) checkEnd() {
 	}
 }
 
-// keeps are the maps of a Plan that may hold something of workloads and sources that
+// keeps are the maps of a Planner that may hold something of workloads and sources that
 // are there, when nothing is to do.
-var keeps = []string{"edits", "records", "told", "done", "groups", "fell", "decliners", "changes", "ended", "tracks", "warned"}
+var keeps = []string{"edits", "changes", "ended", "tracks", "warned"}
 
-// leftovers are what a Plan holds of workloads that are gone, and what it holds that
+// leftovers are what a Planner holds of workloads that are gone, and what it holds that
 // should be empty when nothing is to do.
 func (w *world) leftovers() (left []string) {
 	var walk func(v reflect.Value)

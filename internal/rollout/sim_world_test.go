@@ -29,7 +29,7 @@ type world struct {
 	later  agenda
 	n      int
 	limits rollout.Limits
-	driver driver
+	driver *driver
 	// rolledOut is to how many workloads changes are said to have rolled out.
 	rolledOut int
 
@@ -81,7 +81,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 func (w *world) errorf(format string, args ...any) {
 	w.t.Helper()
 	const most = 5
-	if d, is := w.driver.(*cycleDriver); is && *printLog && w.errors == 0 {
+	if d := w.driver; *printLog && d != nil && w.errors == 0 {
 		w.t.Log("\n" + d.planner.Dump(w.now))
 	}
 	if w.errors++; w.errors <= most {
@@ -288,7 +288,7 @@ func (w *world) forgive() {
 func (w *world) until(end time.Time) {
 	for {
 		for n := 0; ; n++ {
-			ref, found := w.driver.items().get()
+			ref, found := w.driver.queue.get()
 			if !found {
 				break
 			}
@@ -300,8 +300,8 @@ func (w *world) until(end time.Time) {
 			}
 			w.driver.work(ref)
 		}
-		next := w.driver.items().wake()
-		if len(w.driver.items().line) > 0 {
+		next := w.driver.queue.wake()
+		if len(w.driver.queue.line) > 0 {
 			continue
 		}
 		if len(w.later) > 0 && (next.IsZero() || !w.later[0].at.After(next)) {

@@ -9,8 +9,7 @@ import (
 )
 
 func TestMinReadySecondsIsALowerBoundOfEachSoak(t *testing.T) {
-	ref := workload.Ref{Namespace: "shop", Name: "web-app"}
-	p := New(Limits{Step: 1, Soak: 10 * time.Second}, single{ref})
+	p := NewPlanner(Limits{Step: 1, Soak: 10 * time.Second}, nil)
 	for _, c := range []struct {
 		minReady time.Duration
 		setting  checksum.Soak
@@ -23,7 +22,7 @@ func TestMinReadySecondsIsALowerBoundOfEachSoak(t *testing.T) {
 		{0, checksum.Soak{Given: true}, 0},
 	} {
 		f := &Facts{Status: workload.Status{MinReady: c.minReady}, Policy: checksum.Policy{Soak: c.setting}}
-		if soak := p.soak(p.of(ref), f); soak != c.want {
+		if soak := p.soakOf(&track{facts: f}); soak != c.want {
 			t.Errorf("minReadySeconds %s, setting %+v: soak %s, want %s", c.minReady, c.setting, soak, c.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -127,17 +128,6 @@ type turn struct {
 	lacked, down bool
 	mute         bool // it holds no slot
 }
-
-// Needs is what a look at a workload has to read beside it.
-type Needs struct {
-	Pods     bool
-	Selector *string // of the pods; nil: it is not known yet
-	Nodes    []string
-	Muted    bool
-}
-
-// Any reports whether anything has to be read.
-func (n *Needs) Any() bool { return n.Pods || n.Muted }
 
 // class is the order of workloads in a change, after that of their setting.
 type class int
@@ -270,3 +260,6 @@ func (t *track) idle(now time.Time) bool {
 	return len(t.parts) == 0 && t.trial == nil && t.turn == nil && !t.past && !t.uncertain &&
 		(t.pace == nil || now.Sub(t.pace.last()) > remembered) && (t.finding == nil || now.Sub(t.finding.when) >= findingFor)
 }
+
+// unordered is the order of those that have none: they go after the others.
+const unordered = math.MaxInt

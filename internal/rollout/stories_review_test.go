@@ -206,9 +206,9 @@ func TestStory_PodsOfWhatWasGivenUpAreSeldomListed(t *testing.T) {
 	a.creating = true
 	w.lose(a, 1)
 	w.pass(90 * time.Second)
-	before := w.driver.podLists()
+	before := w.driver.lists
 	w.pass(5 * time.Minute)
-	if lists := w.driver.podLists() - before; lists > 10 {
+	if lists := w.driver.lists - before; lists > 10 {
 		w.errorf("pods were listed %d times in five minutes, want 10 at most", lists)
 	}
 }

@@ -110,11 +110,7 @@ func TestStory_MendedForward(t *testing.T) {
 	w.pass(time.Hour)
 	w.checkRolled(4)
 	w.checkHalts(1)
-	if w.cycles() {
-		w.checkSteps(1, 2, 1)
-	} else {
-		w.checkSteps(1, 3)
-	}
+	w.checkSteps(1, 2, 1)
 }
 
 func TestStory_Resumed(t *testing.T) {

@@ -47,8 +47,8 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 	f, r := t.facts, t.trial
 	r.health.soak = p.soakOf(t)
 	how, why, need := r.judge(f, &p.limits, now)
-	if need.Do != Nothing || need.Retry {
-		t.asks(Needs{Pods: true, Selector: r.health.selector, Nodes: need.Nodes}, out)
+	if need.Any() {
+		t.asks(need, out)
 		return false
 	}
 	if how == untold && !r.failed && r.health.trouble != "" && f.Status.Waits != "" && now.Sub(r.health.troubled) >= p.limits.CrashDeadline/looksDuring {

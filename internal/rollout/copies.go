@@ -1,0 +1,69 @@
+package rollout
+
+import (
+	"crypto/sha256"
+	"hash/maphash"
+	"slices"
+
+	"github.com/configstamp/configstamp/checksum"
+)
+
+// groupKey is what the copies of a replicated ConfigMap have in common: their name, and
+// hashes of their old and new content. A new leader does not know the old one.
+type groupKey struct {
+	name    string
+	was, is uint64
+}
+
+// copyKeys makes the keys of copies.
+type copyKeys struct {
+	seed maphash.Seed
+	each bool // each copy is a change of its own: there are no keys
+}
+
+// keyOf is the key of a source that goes from one content to another. Only ConfigMaps
+// are replicated, and what is made or deleted is not. Where the text changes, binary keys
+// count by their names alone: trust-manager writes beside each copy of its certificates a
+// store that is encrypted with other salt.
+func (k *copyKeys) keyOf(at SourceRef, was, is *checksum.Content) (key groupKey, replicable bool) {
+	if k.each || at.Source.Kind != checksum.ConfigMap || is == nil || was.SameEntries(is) {
+		return groupKey{}, false
+	}
+	key = groupKey{at.Source.Name, k.hashOfText(was), k.hashOfText(is)}
+	if key.was == key.is || !hasText(is) {
+		key.was, key.is = k.hash(was), k.hash(is)
+	}
+	return key, true
+}
+
+// hash is equal for equal contents, and different for others.
+func (k *copyKeys) hash(content *checksum.Content) uint64 {
+	return k.hashOf(content, func(checksum.Entry) bool { return true })
+}
+
+// hashOfText is hash of contents that are equal but for what binary keys hold.
+func (k *copyKeys) hashOfText(content *checksum.Content) uint64 {
+	return k.hashOf(content, func(e checksum.Entry) bool { return !e.Binary })
+}
+
+// hashOf is that of all names, and of the values that count.
+func (k *copyKeys) hashOf(content *checksum.Content, counts func(checksum.Entry) bool) uint64 {
+	if content == nil {
+		return 0
+	}
+	var hash maphash.Hash
+	hash.SetSeed(k.seed)
+	for i := range content.Entries {
+		e, sum := content.Entries[i], [sha256.Size]byte{}
+		if counts(e) {
+			sum = e.Sum
+		}
+		_, _ = hash.WriteString(e.Name)
+		_, _ = hash.Write(sum[:]) // as long as any other
+	}
+	return hash.Sum64()
+}
+
+func hasText(content *checksum.Content) bool {
+	return slices.ContainsFunc(content.Entries, func(e checksum.Entry) bool { return !e.Binary })
+}

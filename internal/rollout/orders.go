@@ -1,0 +1,47 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// Orders are what has come of looking at everything.
+type Orders struct {
+	// Roll are the workloads whose turn has come. Held wait for a change that has just been
+	// halted. Look at all of them.
+	Roll, Held []workload.Ref
+	// Halted, Resumed and Finished are for people.
+	Halted, Resumed, Finished []News
+	// Ended is what became of rollouts.
+	Ended []Ended
+	// At is when to ask again; zero: when something happens.
+	At time.Time
+}
+
+// News is what has become of a change.
+type News struct {
+	Sources []SourceRef
+	By      workload.Ref // the workload that has failed with it, or declined it
+	Foreign bool         // it is in another namespace, and By is not told
+	Why     string       // it has failed; "": an undo of it has declined the content
+	Settled int          // how many have rolled for it, but for those of Broken
+	Broken  int          // how many had nothing available before, and have failed with it
+}
+
+func (o *Orders) again(at time.Time) {
+	if !at.IsZero() && (o.At.IsZero() || at.Before(o.At)) {
+		o.At = at
+	}
+}
+
+// againAfter asks for that, if it is still to come.
+func (o *Orders) againAfter(at, now time.Time) {
+	if at.After(now) {
+		o.again(at)
+	}
+}
+
+// Counts are the numbers of changes by state, of rollouts under way, and of workloads
+// that a halt holds.
+type Counts struct{ Rolling, Waiting, Halted, Unsettled, Held int }
