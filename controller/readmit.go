@@ -101,19 +101,20 @@ func (c *Controller) roll(ctx context.Context, ref workload.Ref, s *Workload, re
 		c.plans(func(p *rollout.Planner) { p.Refused(ref, refused(err), againWithin(err), c.options.Clock.Now()) })
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
-	after := answer.workload
-	c.index.Renew(ref, after)
+	c.index.Renew(ref, answer.workload)
+	after := *answer.workload
+	after.Sources = s.Sources // where the watch was first, the index did not take it
 	rolled := rollout.RolledBetween(s.Records, after.Records)
 	now := c.options.Clock.Now()
 	mark := c.mark()
-	left, err := c.review(ctx, ref, after)
+	left, err := c.review(ctx, ref, &after)
 	if rolled { // also when it is not known what it carries
-		facts := c.facts(ref, after, mark, &left)
+		facts := c.facts(ref, &after, mark, &left)
 		c.plans(func(p *rollout.Planner) { p.Look(ref, facts, now) })
 	} else {
 		c.plans(func(p *rollout.Planner) { p.Refused(ref, true, againWithin(answer.away()), now) })
 	}
-	c.noteRolled(ctx, ref, after)
+	c.noteRolled(ctx, ref, &after)
 	c.notes.of(ref).held = nil
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -761,5 +762,44 @@ func TestSync_ADialectsAnnotationOnALiveWorkload(t *testing.T) {
 	h.rest()
 	if calls := work(); !slices.Equal(calls, []string{"configstamp d"}) {
 		t.Errorf("calls: %q, want a roll", calls)
+	}
+}
+
+// watched is a cluster whose watch tells of a re-admission before its answer comes.
+type watched struct {
+	*cluster
+	tell func(ref workload.Ref)
+}
+
+func (w watched) readmit(ctx context.Context, ref workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
+	body, warnings, err := w.cluster.readmit(ctx, ref, manager, dryRun)
+	if err == nil && !dryRun {
+		w.tell(ref)
+	}
+	return body, warnings, err
+}
+
+// A roll is known as one, whoever tells of it first.
+func TestRoll_TheWatchTellsOfItBeforeTheAnswer(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	h.stepwise()
+	c.write("c", map[string]string{"k": "new"})
+	h.rest()
+	h.mustSync(t, d)
+	h.clock.Step(time.Minute) // by then it is known whether it is down
+	h.takeTurns(t.Context())
+	h.api = watched{c, func(ref workload.Ref) { // its own controller has written its status by then
+		c.objects[ref]["metadata"].(map[string]any)["resourceVersion"] = "1000"
+		h.see(t, ref)
+	}}
+	h.mustSync(t, d)
+	if calls, _ := h.happened(); !slices.Contains(calls, "configstamp d") {
+		t.Fatalf("calls %q: nothing was rolled, and the test shows nothing", calls)
+	}
+	if !h.plan.Follows(d) {
+		t.Error("it rolls, and its rollout is not followed")
 	}
 }
