@@ -155,7 +155,7 @@ type Controller struct {
 func (c *Controller) Edited(namespace string, source checksum.Source, was *checksum.Content) {
 	at, is := rollout.SourceRef{Namespace: namespace, Source: source}, c.sources.Content(namespace, source)
 	if !was.SameEntries(is) {
-		c.told.over(at, checksum.ChangeHalted, "")
+		c.told.over(subject{source: at}, checksum.ChangeHalted, "")
 	}
 	c.plans(func(p *rollout.Planner) { p.Edited(at, was, is, c.options.Clock.Now()) })
 	for _, ref := range c.index.Using(namespace, source) {
@@ -272,7 +272,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	default:
 		if !c.again(ref) { // else it has failed, and waits for its turn
 			c.queue.Forget(ref)
-			c.told.over(ref, checksum.Retry, "")
+			c.told.over(subject{workload: ref}, checksum.Retry, "")
 		}
 	}
 	return true

@@ -36,7 +36,7 @@ func (c *Controller) tellHeld(ctx context.Context, ref workload.Ref, s *Workload
 	case checksum.Paced:
 		c.sayPace(ctx, ref, s, r, now.Add(v.Wait))
 	case checksum.Halted:
-		c.told.over(ref, checksum.Turn, later(r)) // no setting does any more
+		c.told.over(subject{workload: ref}, checksum.Turn, later(r)) // no setting does any more
 		text, about := changed(r.Untrue)+", but this workload does not roll out: "+failedElsewhere+". "+meanwhile(s.Records, r.Untrue)+". "+
 			"It rolls out at once when the source changes again, or when somebody sets the annotation configstamp.dev/resume on the source", list(r.Untrue)
 		if v.Halted != (workload.Ref{}) {
@@ -47,12 +47,12 @@ func (c *Controller) tellHeld(ctx context.Context, ref workload.Ref, s *Workload
 			text, about = fmt.Sprintf("%s, but this workload does not roll out: %s. %s. The change goes on when the source changes again, "+
 				"%s, or when somebody sets the annotation configstamp.dev/resume on the source", changed(r.Untrue), why, meanwhile(s.Records, r.Untrue), when), list(r.Untrue)+" by "+v.Halted.People()
 		}
-		if c.told.first(ref, checksum.Halted, text) {
+		if c.told.first(subject{workload: ref}, checksum.Halted, text) {
 			c.sayAbout(ref, s, checksum.Halted, text, about, r.Untrue...)
 		}
 	case checksum.Turn:
-		c.told.over(ref, checksum.Turn, later(r))
-		c.told.over(ref, checksum.Halted, "")
+		c.told.over(subject{workload: ref}, checksum.Turn, later(r))
+		c.told.over(subject{workload: ref}, checksum.Halted, "")
 		if c.again(ref) { // it had its turn: what was refused then is told
 			return v.Wait
 		}
@@ -63,7 +63,7 @@ func (c *Controller) tellHeld(ctx context.Context, ref workload.Ref, s *Workload
 	case checksum.Paused, checksum.OutsideWindow, checksum.TooSoon:
 		// While it rolls, the end of an interval moves on: that is not news.
 		why := changed(r.Untrue) + ", and this workload rolls out later: "
-		if text := why + c.because(&r.policy, v.Hold); c.told.news(ref, v.Why, words{why + v.Why.String(), text}) {
+		if text := why + c.because(&r.policy, v.Hold); c.told.news(subject{workload: ref}, v.Why, words{why + v.Why.String(), text}) {
 			c.say(ref, s, v.Why, text, r.Untrue...)
 		}
 	default:
@@ -130,7 +130,7 @@ func (c *Controller) sayGone(ref workload.Ref, s *Workload, r *review) (wait tim
 		}
 	}
 	if len(gone) == 0 {
-		c.told.over(ref, checksum.SourceGone, "")
+		c.told.over(subject{workload: ref}, checksum.SourceGone, "")
 		return 0
 	}
 	c.planned(func(p *rollout.Planner) { wait = p.Settles(ref, gone, c.options.Clock.Now()) })
@@ -209,7 +209,7 @@ func (c *Controller) sayUnreadable(ref workload.Ref, s *Workload, r review) {
 		}
 	}
 	if len(texts) == 0 {
-		c.told.over(ref, checksum.UnreadableSetting, "")
+		c.told.over(subject{workload: ref}, checksum.UnreadableSetting, "")
 		return
 	}
 	c.sayOnce(ref, s, checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
@@ -282,5 +282,5 @@ func (c *Controller) sayWithdrawn(ctx context.Context, ref workload.Ref, s *Work
 // its pods cannot be listed, or lack something to start, stays true.
 func (c *Controller) atRest(ref workload.Ref) {
 	c.notes.of(ref).settle()
-	c.told.forget(ref, checksum.PodsUnseen, checksum.SourceGone)
+	c.told.forget(subject{workload: ref}, checksum.PodsUnseen, checksum.SourceGone)
 }

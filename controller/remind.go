@@ -37,7 +37,7 @@ func (c *Controller) remind(ctx context.Context) {
 
 func (c *Controller) tellStanding(ctx context.Context) {
 	defer c.caught(klog.FromContext(ctx), inRemind, "Reminding people of what waits panicked", func() {})
-	words := func(ref workload.Ref, why checksum.Reason) string { return c.told.text(ref, why) }
+	words := func(ref workload.Ref, why checksum.Reason) string { return c.told.text(subject{workload: ref}, why) }
 	for _, stands := range c.waits.Standing(words, c.options.Clock.Now()) {
 		c.logStanding(ctx, &stands)
 		if stands.Again {

@@ -20,7 +20,7 @@ func (c *Controller) serves(ref workload.Ref, s *Workload) bool {
 	served, why := c.served(ref, s)
 	switch {
 	case served:
-		c.told.over(ref.Namespace, checksum.ServedElsewhere, "")
+		c.told.over(subject{source: rollout.SourceRef{Namespace: ref.Namespace}}, checksum.ServedElsewhere, "")
 	case why == checksum.ServedElsewhere:
 		c.onNamespace(ref.Namespace, checksum.ServedElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
 			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")

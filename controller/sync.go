@@ -46,7 +46,7 @@ func (c *Controller) sync(ctx context.Context, ref workload.Ref) (wait time.Dura
 // forget drops a workload that is gone.
 func (c *Controller) forget(ref workload.Ref) {
 	c.notes.forget(ref)
-	c.told.forget(ref)
+	c.told.forget(subject{workload: ref})
 	c.waits.Older.Forget(ref)
 	c.plans(func(p *rollout.Planner) { p.Forget(ref, c.options.Clock.Now()) })
 }
@@ -140,11 +140,11 @@ func (c *Controller) lookOn(ctx context.Context, ref workload.Ref, s *Workload, 
 	} else {
 		c.notes.forget(ref)
 		c.waits.Older.Forget(ref)
-		c.told.forget(ref, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
+		c.told.forget(subject{workload: ref}, checksum.PodsUnseen, checksum.Retry) // as its rollout is followed
 	}
 	verdict, err := c.decide(ctx, ref, s, c.facts(ref, s, c.mark(), &review{policy: c.policy(ref, s)}))
 	if !served && err == nil && !c.asks(ref, (*rollout.Planner).Follows) {
-		c.told.forget(ref)
+		c.told.forget(subject{workload: ref})
 	}
 	return verdict.Wait, err
 }

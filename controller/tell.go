@@ -28,24 +28,29 @@ type Recorder interface {
 	Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any)
 }
 
-// told remembers what people were told last about a workload (workload.Ref), a source
-// (rollout.SourceRef) or a Namespace (its name), so that they are told once. Losing it
-// (a restart) costs events that are repeated.
+// subject is what people are told of: a workload, a source, or, without a source in it, a Namespace.
+type subject struct {
+	workload workload.Ref
+	source   rollout.SourceRef
+}
+
+// told remembers what people were told last, so that they are told once. Losing it (a restart)
+// costs events that are repeated.
 type told struct {
 	mu    sync.Mutex
-	texts map[any]map[string]words // by what it is about, and the reason of the event
+	texts map[subject]map[string]words // by the reason of the event
 }
 
 // words are what people were told. It is news when its sense changes.
 type words struct{ sense, text string }
 
 // first reports whether a text is news, and remembers it.
-func (t *told) first(about any, why checksum.Reason, text string) bool {
+func (t *told) first(about subject, why checksum.Reason, text string) bool {
 	return t.news(about, why, words{text, text})
 }
 
 // news reports whether words are news, and remembers them.
-func (t *told) news(about any, why checksum.Reason, is words) bool {
+func (t *told) news(about subject, why checksum.Reason, is words) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	was, known := t.texts[about][why.Event()]
@@ -57,25 +62,25 @@ func (t *told) news(about any, why checksum.Reason, is words) bool {
 }
 
 // text is what people were told last, "" when that was nothing, or is over.
-func (t *told) text(about any, why checksum.Reason) string {
+func (t *told) text(about subject, why checksum.Reason) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.texts[about][why.Event()].text
 }
 
 // over forgets what has ended, unless it says but.
-func (t *told) over(about any, why checksum.Reason, but string) {
+func (t *told) over(about subject, why checksum.Reason, but string) {
 	t.drop(about, func(event, text string) bool { return event == why.Event() && text != but })
 }
 
 // forget forgets what people were told, but for some reasons.
-func (t *told) forget(about any, but ...checksum.Reason) {
+func (t *told) forget(about subject, but ...checksum.Reason) {
 	t.drop(about, func(event, _ string) bool {
 		return !slices.ContainsFunc(but, func(why checksum.Reason) bool { return why.Event() == event })
 	})
 }
 
-func (t *told) drop(about any, ended func(event, text string) bool) {
+func (t *told) drop(about subject, ended func(event, text string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if maps.DeleteFunc(t.texts[about], func(event string, was words) bool { return ended(event, was.text) }); len(t.texts[about]) == 0 {
@@ -113,7 +118,7 @@ func (c *Controller) sayAbout(ref workload.Ref, s *Workload, why checksum.Reason
 
 // sayOnce tells something about a workload, once for each text.
 func (c *Controller) sayOnce(ref workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
-	if c.told.first(ref, why, text) {
+	if c.told.first(subject{workload: ref}, why, text) {
 		c.say(ref, s, why, text, about...)
 	}
 }
@@ -132,7 +137,7 @@ func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, why che
 // onNamespace tells something about a Namespace, where its users can read it, once
 // until it is over.
 func (c *Controller) onNamespace(name string, why checksum.Reason, text string) {
-	if c.told.first(name, why, "once") {
+	if c.told.first(subject{source: rollout.SourceRef{Namespace: name}}, why, "once") {
 		c.tell(namespaceRef(name), nil, why, text)
 	}
 }

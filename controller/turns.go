@@ -51,12 +51,12 @@ func (c *Controller) tellNews(ctx context.Context, out *rollout.Orders) {
 			for _, at := range one.Sources {
 				text := text(one, at)
 				if why != checksum.ChangeHalted {
-					c.told.over(at, checksum.ChangeHalted, "")
+					c.told.over(subject{source: at}, checksum.ChangeHalted, "")
 				}
 				if why == checksum.ChangeRolledOut && c.sources.MadeAnew(at.Namespace, at.Source) {
 					continue // new pods may have the old content, which is told
 				}
-				if why == checksum.ChangeHalted && !c.told.first(at, why, text) {
+				if why == checksum.ChangeHalted && !c.told.first(subject{source: at}, why, text) {
 					continue
 				}
 				halts = why == checksum.ChangeHalted && !one.Foreign

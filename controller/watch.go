@@ -75,14 +75,14 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 			})}),
 		line:     queued,
 		throttle: throttle.New(options.Workers),
-		told:     told{texts: map[any]map[string]words{}},
+		told:     told{texts: map[subject]map[string]words{}},
 		notes:    notes{made: map[workload.Ref]*note{}},
 		waits:    waiting.New(),
 	}
 	c.index = index.New(c.wake, c.concern, options.Clock.Now)
 	c.index.Remade = func(ref workload.Ref) {
 		c.notes.forget(ref)
-		c.told.forget(ref)
+		c.told.forget(subject{workload: ref})
 	}
 	c.options.Limits.Settle = options.Settle
 	c.plan = rollout.NewPlanner(c.options.Limits, lookup{c})

@@ -43,25 +43,6 @@ func TestResumeReleasesAHaltedChange(t *testing.T) {
 	f.wantTruth()
 }
 
-func TestDeletingTheFailedWorkloadReleasesAHaltedChange(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, 4, strict)
-	f.edit("bad")
-	first := f.wantHalt()
-
-	f.heard = time.Now()
-	harness.Must(t, f.Delete(first))
-	f.names = slices.DeleteFunc(f.names, func(name string) bool { return name == first })
-	second := f.wantHalt(first)
-	f.wantSaid(source, "ChangeResumed", "")
-
-	f.takeBack()
-	f.wantServing()
-	f.wantStill(first, second)
-	f.wantServed()
-	f.wantTruth()
-}
-
 // What the new content needs comes later: the app that crashed for the want of
 // it recovers, and the others follow.
 func TestARecoveryReleasesAHaltedChange(t *testing.T) {

@@ -181,7 +181,9 @@ func (f *Facts) Held(last, now time.Time) checksum.Hold {
 	return checksum.Hold{}
 }
 
-// empty reports whether a workload has had no available replica for so long that it is down.
+// empty reports whether a workload has had no available replica for so long that it is down. One that
+// crashes again and again has some for moments, which do not count.
 func (f *Facts) empty(now time.Time) bool {
-	return f.Status.Available == 0 && !f.Empty.IsZero() && now.Sub(f.Empty) >= unhealthyAfter
+	none := f.Status.Available == 0 || now.Sub(f.Filled) < CalmAfter
+	return none && !f.Empty.IsZero() && now.Sub(f.Empty) >= unhealthyAfter
 }

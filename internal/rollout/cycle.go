@@ -146,8 +146,7 @@ func (p *Planner) grant(t *track, now time.Time, out *Orders) {
 		p.under++
 		p.underIn[t.ref.Namespace]++
 	}
-	lacks := t.class == lacking || t.class == down
-	t.turn = &turn{at: now, level: t.facts.Status.Available, lacked: lacks, down: t.class == down || t.class == untells, mute: t.mute()}
+	t.turn = t.turnAt(now)
 	for _, its := range t.parts {
 		c := its.change
 		if its.waits() != Waiting {
@@ -156,11 +155,11 @@ func (p *Planner) grant(t *track, now time.Time, out *Orders) {
 		c.waitingSince, c.turn = time.Time{}, now
 		c.queue = slices.DeleteFunc(c.queue, func(other *part) bool { return other == its })
 		if !t.turn.mute {
-			c.tries(lacks)
+			c.tries(t.turn.lacked)
 		}
 		if g := c.copies; g != nil {
 			if g.turn = now; !t.turn.mute {
-				g.tries(lacks)
+				g.tries(t.turn.lacked)
 			}
 		}
 	}
@@ -234,9 +233,10 @@ func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 	under, proven := n.trials+c.carried, n.proven
 	switch {
 	case over:
-		return c.failures == 0 && most != 0 && (n.trials == 0 || most < 0 && p.limits.room(n.trials, proven))
+		room := n.trials == 0 || most < 0 && p.limits.room(n.trials, proven)
+		return room && c.failures == 0 && most != 0 && !its.followed()
 	case t.class == lacking || t.class == down: // others first, unless they may wait for it elsewhere
-		if c.serves && c.first <= t.order() && !t.mends() && !its.suspect() || proven == 0 && n.trials > n.lackTrials {
+		if c.serves && c.first <= t.order() && !t.mends() && !its.suspect() || proven == 0 && under > n.lackTrials+c.lackCarried {
 			return false
 		}
 		under, proven = n.lackTrials+c.lackCarried, n.lackProven

@@ -312,6 +312,7 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 		return verdict
 	}
 	if t.turn != nil {
+		t.turn = t.turnAt(t.turn.at)
 		return Verdict{Roll: true}
 	}
 	return p.why(t, again)

@@ -147,10 +147,12 @@ func (w *world) disturb(n int) {
 		}
 	case 4:
 		a.optedOut, a.held = true, true
+		w.excuses(a)
 		w.see(a)
 		later(func() { a.optedOut = false; w.see(a) })
 	case 5:
 		a.paused, a.held = true, true
+		w.excuses(a)
 		w.see(a)
 		later(func() { a.paused = false; w.see(a) })
 	case 6:
@@ -226,6 +228,7 @@ func (w *world) mute(a *app) {
 			w.forgiven[c.number]++
 		}
 	}
+	w.excuses(a)
 	a.muted, a.harmless = w.now, false // a new leader may not know how it was
 	a.generation++
 	w.say(a.name(), "somebody scales it to nothing")

@@ -99,6 +99,9 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 		a.declined = nil // it may need the new content
 	}
 	a.stamp(w.holds)
+	if !byUs {
+		w.excuses(a) // somebody else has put it on trial
+	}
 	how, until := w.fateOf(a), time.Time{}
 	if draw := w.draw(a); w.flaky && how == fine && draw.IntN(25) == 0 { // it fails for a while by itself
 		how = []fate{crashes, waits}[draw.IntN(2)]
@@ -138,7 +141,9 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 		if c.bad == fine || c.resumed {
 			continue
 		}
-		was := w.before[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]
+		at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
+		w.extends(at, a)
+		was := w.before[at]
 		w.victims[c.number] = append(w.victims[c.number], victim{a, w.now, was})
 		all := slices.DeleteFunc(slices.Clone(w.victims[c.number]), func(v victim) bool { return v.was != was })
 		per := map[string]int{}
@@ -295,6 +300,7 @@ func (w *world) ended(a *app, how checksum.Reason, why string) {
 	switch how {
 	case checksum.Healthy:
 		a.hadFailed, a.open = false, false
+		w.proves(a)
 		w.say(a.name(), "is healthy")
 	case checksum.RolloutFailed:
 		a.failed = true

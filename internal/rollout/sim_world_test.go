@@ -50,8 +50,9 @@ type world struct {
 	copyOf func(*content, rollout.SourceRef) *content
 
 	stats
-	log  *log
-	slow func(workload.Ref) bool // whose look does not begin
+	streaks map[rollout.SourceRef]*streak // nil: nobody looks
+	log     *log
+	slow    func(workload.Ref) bool // whose look does not begin
 }
 
 // everywhere is all namespaces.
@@ -169,6 +170,7 @@ func (w *world) remove(a *app) {
 			w.forgiven[w.contents[at].number]++ // who has declined it is gone
 		}
 	}
+	w.excuses(a)
 	w.say(a.name(), "is deleted")
 	w.driver.see(a.ref)
 }
@@ -212,6 +214,7 @@ func (w *world) resume(at rollout.SourceRef) {
 	next := *was
 	next.Content, next.resumed = configMap(was.number, map[string]string{"configstamp.dev/resume": w.now.Format(time.RFC3339)}), true
 	w.all[was.number].resumed = true
+	delete(w.streaks, at)
 	w.contents[at] = &next
 	w.say(at.Namespace+" "+at.Source.String(), "configstamp.dev/resume")
 	w.driver.edited(at, was)
@@ -267,6 +270,7 @@ func (w *world) lead() {
 		w.say("", "a new leader")
 		w.leaders++
 		w.forgive()
+		clear(w.streaks) // a new leader does not know who has failed with older content
 	}
 	w.driver = lead(w)
 }

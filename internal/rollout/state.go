@@ -129,6 +129,15 @@ type turn struct {
 	mute         bool // it holds no slot
 }
 
+// turnAt is the turn of a workload as it is now, that came at some moment.
+func (t *track) turnAt(at time.Time) *turn {
+	its := &turn{at: at, level: t.facts.Status.Available, lacked: t.class == lacking || t.class == down, down: t.class == down || t.class == untells, mute: t.mute()}
+	if t.class == down {
+		its.level = 0 // what it has for a moment
+	}
+	return its
+}
+
 // class is the order of workloads in a change, after that of their setting.
 type class int
 
@@ -197,6 +206,14 @@ func (p *part) mayTake() bool {
 		return p.track.hold == checksum.Paced
 	}
 	return false
+}
+
+// followed reports whether another one took newer content than this one, and has not shown either how
+// it does: that goes first, with the next.
+func (p *part) followed() bool {
+	return slices.ContainsFunc(p.change.parts, func(other *part) bool {
+		return other.over() && other.content != p.content && other.began.After(p.began) && other.mayTake()
+	})
 }
 
 // some reports whether something is true of a part of a workload.

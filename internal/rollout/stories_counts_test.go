@@ -109,6 +109,26 @@ func TestStory_WhatIsDownHaltsNothing(t *testing.T) {
 	}
 }
 
+// What is ready for a moment each time it starts is down all the same.
+func TestStory_WhatIsReadyForMomentsIsDown(t *testing.T) {
+	for offset := range 13 {
+		w := fleet(t, 4)
+		w.tell(fmt.Sprintf("One of four Deployments is ready for three seconds, and crashes for ten. An edit comes %d s later.", offset), false)
+		ill := w.deployment("shop", "app-002")
+		ill.broken, ill.fate, ill.up, ill.began = true, flaps, 3*time.Second, w.now
+		w.follow(ill)
+		w.lead()
+		w.pass(time.Hour + time.Duration(offset)*time.Second)
+		w.edit(web, w.content(fine))
+		w.pass(24 * time.Hour)
+		w.checkRolled(4)
+		w.checkHalts(0)
+		if w.rolledOut != 3 {
+			w.errorf("it is said to have rolled out to %d workloads, want 3", w.rolledOut)
+		}
+	}
+}
+
 // Leaders change while the old pods of the first end, so that no new one is there yet.
 func TestStory_LeadersChangeWhileOldPodsEnd(t *testing.T) {
 	twins(t, "Of twelve Deployments with strategy Recreate, the first has old pods that end slowly. A new leader comes each twenty seconds.", func(_ *testing.T, w *world, is *content) {

@@ -113,7 +113,7 @@ func (p *Planner) provesWell(t *track, now time.Time, out *Orders) {
 				its.change.proved = latest(its.change.proved, proved)
 			}
 		case !its.fell():
-			its.take = nil // it is well with what the source held before
+			its.take, ended = nil, true // it is well with what the source held before
 		default:
 			its.enters(Failed, now)
 		}
