@@ -113,7 +113,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	}
 	a.begin(w.now, how, until)
 	a.harmless = harmless && !a.generates && !a.jammed(w.now)
-	a.byUs, a.leader, a.mends, a.open = byUs, w.leaders, a.hadFailed || a.open, true
+	a.byUs, a.leader, a.mends, a.open = byUs, w.leaders, a.hadFailed || a.open || w.driver != nil && w.driver.follows(a.ref), true
 	if a.driven { // by others for long, by us as quickly as others
 		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
 	}

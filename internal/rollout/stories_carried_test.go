@@ -2,10 +2,12 @@ package rollout_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // Stories of a failure that belongs to its source: whoever is broken takes what comes next, and
@@ -153,6 +155,41 @@ func TestStory_LateHarm(t *testing.T) {
 			if n := rolled(w); n != want[i] {
 				w.errorf("content that crashes after %d s has reached %d of %d, want %d", up, n, workloads, want[i])
 			}
+		}
+	}
+}
+
+// A turn is for the sources for which it came: one that is edited before the patch is sent has room
+// of its own.
+func TestStory_ASourceIsEditedBetweenTheTurnAndThePatch(t *testing.T) {
+	for _, wait := range []time.Duration{0, 300 * time.Millisecond} {
+		w := newWorld(t, 1)
+		for _, name := range []string{"api", "mailer", "web-app", "worker"} {
+			w.add(deployment("shop", name, "web", "extra"))
+		}
+		w.lead()
+		w.pass(time.Minute)
+		w.tell("The second step of a good edit has its turn, and another source is edited badly before it rolls.", false)
+		held := map[workload.Ref]bool{}
+		w.slow = func(ref workload.Ref) bool {
+			if w.rolls == 1 && ref.Kind != nil && slices.Contains(w.driver.planner.Granted(), ref) && len(held) < 2 {
+				if held[ref] = true; len(held) == 2 {
+					w.at(wait, func() {
+						w.slow = nil
+						w.edit(place("shop", "extra"), w.content(crashes))
+					})
+				}
+			}
+			return held[ref]
+		}
+		w.edit(web, w.content(fine))
+		w.pass(time.Hour)
+		took := 0
+		for _, a := range w.apps {
+			took += map[bool]int{true: 1}[a.harm() != nil]
+		}
+		if len(held) != 2 || took != 1 {
+			w.errorf("%d had their turn, and the bad content reached %d, want 2 and 1", len(held), took)
 		}
 	}
 }
