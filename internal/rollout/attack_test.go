@@ -368,20 +368,6 @@ func TestAttack_FailuresOfNamespacesThatAreGone(t *testing.T) {
 	}
 }
 
-// A source that is edited all the time, of a workload that nobody can look at, costs a
-// bounded amount.
-func TestAttack_EditsOfOneThatCannotBeLookedAt(t *testing.T) {
-	w := shop(t)
-	w.slow = func(ref workload.Ref) bool { return ref.Name == "api" }
-	for n := range 2000 {
-		w.at(time.Duration(n)*10*time.Second, func() { w.edit(web, w.content(fine)) })
-	}
-	w.pass(6 * time.Hour)
-	if n := w.driver.value().FieldByName("changes").Len(); n > 1 {
-		t.Errorf("%d changes are open, want one at most", n)
-	}
-}
-
 // Those whose pauses end one after the other cost one look each at the others, and not
 // each a list of everybody's pods.
 func TestAttack_PausesThatEndOneAfterTheOther(t *testing.T) {

@@ -3,6 +3,8 @@ package rollout
 import (
 	"fmt"
 	"time"
+
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // Check reports a workload that would be on trial for ever.
@@ -32,4 +34,12 @@ func (p *Planner) Dump(now time.Time) (text string) {
 		text += fmt.Sprintf("%s rolls %t turn %v class %d trial %+v\n", t.ref, t.rolls(&p.limits, now), t.turn, t.class, t.trial)
 	}
 	return text
+}
+
+// Granted are the workloads whose turn has come, and that have not taken it yet.
+func (p *Planner) Granted() (refs []workload.Ref) {
+	for _, t := range p.sortedTracks(func(t *track) bool { return t.turn != nil }) {
+		refs = append(refs, t.ref)
+	}
+	return refs
 }

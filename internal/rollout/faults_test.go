@@ -238,3 +238,25 @@ func TestFaults_WhoFailsAgainHasFailedWithBoth(t *testing.T) {
 	w.pass(time.Hour)
 	w.checkRolled(1)
 }
+
+// What was refused for one edit makes nobody go behind with the next.
+func TestFaults_ARefusalIsOverWithItsEdit(t *testing.T) {
+	w := shop(t)
+	w.edit(web, w.content(fine))
+	w.pass(10 * time.Minute) // it is known since
+	api, was := w.deployment("shop", "api"), w.contents[web]
+	api.refusals = 1000
+	w.edit(web, w.content(fine))
+	w.pass(time.Minute)
+	if !w.driver.planner.Again(api.ref) {
+		t.Fatal("its patch was not refused: the test shows nothing")
+	}
+	w.edit(web, was)
+	w.pass(time.Minute)
+	api.refusals = 0
+	w.edit(web, w.content(fine))
+	w.pass(time.Second)
+	if w.driver.planner.Again(api.ref) {
+		t.Error("it is said to be tried again, and nothing was tried")
+	}
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Cluster is what the plan looks up. It must not call the plan.
+// Cluster is what the planner looks up. It must not call the planner.
 type Cluster interface {
 	// Using are the workloads that a source concerns.
 	Using(at SourceRef) []workload.Ref
@@ -129,15 +129,14 @@ func (t *track) leaves(which func(*part) bool) {
 // Edited notes that a source holds other content than before, or says something else. All who
 // use it are to be looked at.
 func (p *Planner) Edited(at SourceRef, was, is *checksum.Content, now time.Time) {
-	refs := p.cluster.Using(at)
-	if len(refs) == 0 {
+	refs, c := p.cluster.Using(at), p.changes[at]
+	if len(refs) == 0 && c == nil {
 		return
 	}
 	p.settling.edited(at, now)
 	if p.Off() || !p.leads {
 		return
 	}
-	c := p.changes[at]
 	if c != nil && c.content.SameEntries(is) {
 		return
 	}
@@ -295,8 +294,8 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	p.observe(t, f, isNew, now)
 	t.facts, t.hold = f, verdict.Why
 	if !waits {
-		if t.since = (time.Time{}); t.turn != nil && !t.uncertain {
-			t.turn = nil
+		if t.since = (time.Time{}); !t.uncertain {
+			t.turn, t.tries, t.retry = nil, 0, time.Time{}
 		}
 		return verdict
 	}
@@ -351,14 +350,6 @@ func (p *Planner) Forget(ref workload.Ref, now time.Time) {
 func (p *Planner) Follows(ref workload.Ref) bool {
 	t := p.tracks[ref]
 	return t != nil && t.trial != nil
-}
-
-// Granted are the workloads whose turn has come, and that have not taken it yet.
-func (p *Planner) Granted() (refs []workload.Ref) {
-	for _, t := range p.sortedTracks(func(t *track) bool { return t.turn != nil }) {
-		refs = append(refs, t.ref)
-	}
-	return refs
 }
 
 // ended is a change that has ended well.
