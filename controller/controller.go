@@ -12,12 +12,12 @@
 // Read it in this order:
 //   - What it works on: controller.go (who leads, the queue) and watch.go (the caches, which
 //     fill package controller/internal/index: the workloads, and which of them use a source).
-//   - What it does: sync.go (facts, the plan's verdict, action), with review.go (what is
-//     true now), turns.go (whose turn has come), readmit.go (rolls), record.go
-//     (recordings) and api.go (all requests).
-//   - What it tells: tell.go (events), held.go (why a workload waits), remind.go (what still
-//     waits), findings.go (of Namespaces and sources), metrics.go.
-//   - What it remembers: notes.go (of workloads).
+//   - What it does: look.go (one workload: observe, decide, report, act), with review.go (what
+//     is true now), pods.go (what the planner wants to be read), readmit.go (rolls), record.go
+//     (recordings), api.go (all requests) and notes.go (what is remembered of it); and cycle.go
+//     (the planner: whose turn has come).
+//   - What it tells: held.go (why a workload waits), news.go (what becomes of changes), tell.go
+//     (events), remind.go (what still waits), findings.go (of Namespaces and sources), metrics.go.
 //   - What it foresees of an edit that somebody is about to make: foresee.go.
 package controller
 
@@ -137,15 +137,16 @@ type Controller struct {
 	throttleLock sync.Mutex
 	throttle     *throttle.Throttle // of re-admissions, under throttleLock
 	queue        workqueue.TypedRateLimitingInterface[workload.Ref]
-	line         *fair.Queue   // what waits in the queue
-	looks        watchdog.Work // under way
-	ended        atomic.Int32  // workers that have ended before they were told to
+	cycles       workqueue.TypedRateLimitingInterface[struct{}] // the one that is due
+	line         *fair.Queue                                    // what waits in the queue
+	looks        watchdog.Work                                  // under way
+	ended        atomic.Int32                                   // workers that have ended before they were told to
 	watches      []watch
 	customs      *discovery.Resources
 	full         atomic.Bool // the caches
 	leads        atomic.Bool // workloads that wake up are for us
 	notes        notes
-	told         told
+	told         *waiting.Told
 	waits        *waiting.Waits
 	leading      []func(context.Context)
 }
@@ -155,7 +156,7 @@ type Controller struct {
 func (c *Controller) Edited(namespace string, source checksum.Source, was *checksum.Content) {
 	at, is := rollout.SourceRef{Namespace: namespace, Source: source}, c.sources.Content(namespace, source)
 	if !was.SameEntries(is) {
-		c.told.over(subject{source: at}, checksum.ChangeHalted, "")
+		c.told.Over(waiting.OfSource(at), checksum.ChangeHalted, "")
 	}
 	c.plans(func(p *rollout.Planner) { p.Edited(at, was, is, c.options.Clock.Now()) })
 	for _, ref := range c.index.Using(namespace, source) {
@@ -221,24 +222,44 @@ func (c *Controller) work(ctx context.Context) {
 	c.Reconsider()
 	c.metrics.leads.Store(true) // what is to do is in the queue by now
 	defer context.AfterFunc(ctx, c.queue.ShutDown)()
+	defer context.AfterFunc(ctx, c.cycles.ShutDown)()
 	var workers sync.WaitGroup
-	for range c.options.Workers {
+	worker := func(next func(context.Context) bool) {
 		workers.Go(func() {
 			defer func() {
 				if ctx.Err() == nil {
 					c.ended.Add(1)
 				}
 			}()
-			for c.next(ctx) {
+			for next(ctx) {
 			}
 		})
 	}
-	workers.Go(func() { c.tellFindings(ctx) })
-	workers.Go(func() { c.remind(ctx) })
+	for range c.options.Workers {
+		worker(c.next)
+	}
+	worker(c.nextCycle)
+	told := remarks{}
+	workers.Go(func() { c.every(ctx, findingsEvery, func() { c.tellNewFindings(ctx, told) }) })
+	workers.Go(func() { c.every(ctx, standingEvery, func() { c.tellStanding(ctx) }) })
 	for _, run := range c.leading {
 		workers.Go(func() { run(ctx) })
 	}
 	workers.Wait()
+}
+
+// every has something done now and then, until ctx ends.
+func (c *Controller) every(ctx context.Context, period time.Duration, do func()) {
+	ticker := c.options.Clock.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			do()
+		}
+	}
 }
 
 // next handles one workload. This is the one place that puts it back.
@@ -249,14 +270,6 @@ func (c *Controller) next(ctx context.Context) bool {
 	}
 	defer c.queue.Done(ref)
 	defer c.looks.Begin(c.options.Clock.Now())()
-	if isTurn(ref) {
-		if err := c.tryTurns(ctx); err != nil {
-			c.queue.AddRateLimited(ref)
-		} else {
-			c.queue.Forget(ref)
-		}
-		return true
-	}
 	wait, err := c.tryLook(ctx, ref)
 	switch {
 	case err != nil:
@@ -272,13 +285,13 @@ func (c *Controller) next(ctx context.Context) bool {
 	default:
 		if !c.again(ref) { // else it has failed, and waits for its turn
 			c.queue.Forget(ref)
-			c.told.over(subject{workload: ref}, checksum.Retry, "")
+			c.told.Over(waiting.Of(ref), checksum.Retry, "")
 		}
 	}
 	return true
 }
 
-// longestLook bounds one look at a workload, or one round of turns, with all its
+// longestLook bounds one look at a workload, or one cycle of the planner, with all its
 // requests; each request has its own bound too. A look that takes longer than stuckAfter
 // hangs by a fault of ours: no API server can cause that.
 const (
@@ -323,16 +336,6 @@ func (c *Controller) tryLook(ctx context.Context, ref workload.Ref) (wait time.D
 	return c.sync(ctx, ref)
 }
 
-// tryTurns finds out whose turn it is. After a panic that is done again; those whose
-// turn has come are not forgotten.
-func (c *Controller) tryTurns(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, longestLook)
-	defer cancel()
-	defer c.caught(klog.FromContext(ctx), inTurns, "The planner of turns panicked", func() { err = errPanicked })
-	c.takeTurns(ctx)
-	return nil
-}
-
 // tryRead reads a workload as it arrives.
 func (c *Controller) tryRead(kind *workload.Kind, form workload.Reader, data []byte) (object *workload.Object, s *Workload, err error) {
 	defer c.caught(klog.Background(), inWatch, "Reading a workload panicked", func() { err = errPanicked }, "kind", kind)
@@ -345,7 +348,7 @@ func (c *Controller) Healthy(now time.Time) error {
 	began, last, waits := c.looks.Oldest(), c.looks.Latest(), c.line.Oldest()
 	switch {
 	case c.ended.Load() > 0:
-		return fmt.Errorf("%d of %d workers have ended", c.ended.Load(), c.options.Workers)
+		return fmt.Errorf("%d of %d workers have ended", c.ended.Load(), c.options.Workers+1)
 	case !began.IsZero() && now.Sub(began) > stuckAfter:
 		return fmt.Errorf("a look at a workload has been under way for %s", now.Sub(began).Round(time.Second))
 	case c.leads.Load() && !waits.IsZero() && now.Sub(waits) > stuckAfter && now.Sub(last) > stuckAfter:

@@ -81,6 +81,7 @@ func TestCustomKinds_OneThatNobodyTellsOfIsNotWaitedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := customs(t, discovered{errors.New("the server is currently unable to handle the request")}, nil)
 		defer c.queue.ShutDown() // Run would
+		defer c.cycles.ShutDown()
 		filled := make(chan bool, 1)
 		go func() { filled <- c.fill(t.Context()) }()
 		time.Sleep(customsWithin - time.Second)

@@ -16,37 +16,23 @@ import (
 // findingsEvery is how often Namespaces and sources are gone through, whose admissions we do not see.
 const findingsEvery = 5 * time.Second
 
-// remarks are texts about a Namespace (its name) or a source (rollout.SourceRef), one for each event.
+// remarks are texts about a Namespace (its name alone) or a source, one for each event.
 type remarks map[remark]string
 
 type remark struct {
-	about any
+	about rollout.SourceRef
 	why   checksum.Reason // the first of those with its event
 }
 
 // add notes findings about one thing: one text for each event.
-func (r remarks) add(about any, found []checksum.Finding) {
+func (r remarks) add(about rollout.SourceRef, found []checksum.Finding) {
 	for why, text := range checksum.ByEvent(found) {
 		r[remark{about, why}] = text
 	}
 }
 
-// tellFindings tells people of settings that cannot be read, and the like, until ctx ends.
-func (c *Controller) tellFindings(ctx context.Context) {
-	ticker := c.options.Clock.NewTicker(findingsEvery)
-	defer ticker.Stop()
-	told := remarks{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-			c.tellNewFindings(ctx, told)
-		}
-	}
-}
-
-// tellNewFindings tells of each once, until it changes.
+// tellNewFindings tells people of settings that cannot be read, and the like: of each once, until
+// it changes.
 func (c *Controller) tellNewFindings(ctx context.Context, told remarks) {
 	defer c.caught(klog.FromContext(ctx), inFindings, "Telling of Namespaces and sources panicked", func() {})
 	found := c.findings()
@@ -55,12 +41,7 @@ func (c *Controller) tellNewFindings(ctx context.Context, told remarks) {
 			continue
 		}
 		told[at] = text
-		switch about := at.about.(type) {
-		case string:
-			c.tell(namespaceRef(about), nil, at.why, text)
-		case rollout.SourceRef:
-			c.onSource(ctx, about, at.why, text, "")
-		}
+		c.onSource(ctx, at.about, at.why, text, "")
 	}
 	maps.DeleteFunc(told, func(at remark, _ string) bool { return found[at] == "" })
 }
@@ -70,7 +51,7 @@ func (c *Controller) findings() remarks {
 	found := remarks{}
 	c.namespaces.Each(func(name string, says checksum.Namespace) {
 		if !says.Ending && !checksum.LeftToAnother(says, c.options.Installation) {
-			found.add(name, says.Findings)
+			found.add(rollout.SourceRef{Namespace: name}, says.Findings)
 		}
 	})
 	c.sources.Findings(func(namespace string, source checksum.Source, findings []checksum.Finding) {

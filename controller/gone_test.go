@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/controller/internal/waiting"
 )
 
 // gone is what is said of a Deployment whose ConfigMap was deleted.
@@ -118,14 +119,14 @@ func TestHalt_IsNotToldAgainWhenABadResumeIsCleared(t *testing.T) {
 	worse := w.newContent()
 	w.bad[worse] = true
 	w.edit(at, worse)
-	if w.controller.told.text(subject{source: at}, checksum.ChangeHalted) != "" {
+	if w.controller.told.Text(waiting.OfSource(at), checksum.ChangeHalted) != "" {
 		t.Error("a halt by another content would not be told of, if the same workload failed in the same words")
 	}
 	w.pass(10 * time.Minute)
 	w.wantHeard("ChangeHalted", 2)
 	w.resume(at)
 	w.pass(time.Second)
-	if w.controller.told.text(subject{source: at}, checksum.ChangeHalted) != "" {
+	if w.controller.told.Text(waiting.OfSource(at), checksum.ChangeHalted) != "" {
 		t.Error("people know of a halt that is over")
 	}
 	w.pass(10 * time.Minute)

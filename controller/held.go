@@ -13,30 +13,36 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// tellHeld tells, on the workload and in metrics, what it waits for.
-func (c *Controller) tellHeld(ctx context.Context, ref workload.Ref, s *Workload, r *review, v rollout.Verdict) (wait time.Duration) {
-	now := c.options.Clock.Now()
-	if v.Why != checksum.NoReason {
-		c.notes.of(ref).holds = waiting.Found{Why: v.Why, About: concerned(ref, r, v)}
+// reportVerdict tells, on the workload and in metrics, what it waits for. It returns how long to
+// wait before the next look, zero when something else will wake it.
+func (l *look) reportVerdict(ctx context.Context, v rollout.Verdict) (wait time.Duration) {
+	ref, s, r, now := l.ref, l.s, &l.review, l.options.Clock.Now()
+	switch {
+	case v.Roll:
+		return 0
+	case len(r.Untrue) == 0:
+		return v.Wait
+	case v.Why != checksum.NoReason:
+		l.holds = waiting.Found{Why: v.Why, About: concerned(ref, r, v)}
 	}
 	if v.Settles {
 		return v.Wait
 	}
 	missing := v.Why == checksum.MissingSource || v.Why == checksum.MissingKey
 	if !missing && v.Why != checksum.UnreadableSetting {
-		c.notes.of(ref).hold(now.Add(-c.options.Settle), r.Untrue, s.Records)
+		l.note.hold(now.Add(-l.options.Settle), r.Untrue, s.Records)
 	}
 	switch v.Why {
 	case checksum.NoReason, checksum.UnreadableSetting:
 	case checksum.MissingSource, checksum.MissingKey:
-		c.sayOnce(ref, s, r.Missing[0].Reason, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
+		l.sayOnce(r.Missing[0].Reason, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
 			append(slices.Clone(r.Untrue), r.Missing[0].Source)...)
 	case checksum.ObserveMode:
-		c.sayObserved(ref, s, r)
+		l.sayObserved()
 	case checksum.Paced:
-		c.sayPace(ctx, ref, s, r, now.Add(v.Wait))
+		l.sayPace(ctx, now.Add(v.Wait))
 	case checksum.Halted:
-		c.told.over(subject{workload: ref}, checksum.Turn, later(r)) // no setting does any more
+		l.told.Over(waiting.Of(ref), checksum.Turn, later(r)) // no setting does any more
 		text, about := changed(r.Untrue)+", but this workload does not roll out: "+failedElsewhere+". "+meanwhile(s.Records, r.Untrue)+". "+
 			"It rolls out at once when the source changes again, or when somebody sets the annotation configstamp.dev/resume on the source", list(r.Untrue)
 		if v.Halted != (workload.Ref{}) {
@@ -47,27 +53,27 @@ func (c *Controller) tellHeld(ctx context.Context, ref workload.Ref, s *Workload
 			text, about = fmt.Sprintf("%s, but this workload does not roll out: %s. %s. The change goes on when the source changes again, "+
 				"%s, or when somebody sets the annotation configstamp.dev/resume on the source", changed(r.Untrue), why, meanwhile(s.Records, r.Untrue), when), list(r.Untrue)+" by "+v.Halted.People()
 		}
-		if c.told.first(subject{workload: ref}, checksum.Halted, text) {
-			c.sayAbout(ref, s, checksum.Halted, text, about, r.Untrue...)
+		if l.told.First(waiting.Of(ref), checksum.Halted, text) {
+			l.sayAbout(checksum.Halted, text, about, r.Untrue...)
 		}
 	case checksum.Turn:
-		c.told.over(subject{workload: ref}, checksum.Turn, later(r))
-		c.told.over(subject{workload: ref}, checksum.Halted, "")
-		if c.again(ref) { // it had its turn: what was refused then is told
+		l.told.Over(waiting.Of(ref), checksum.Turn, later(r))
+		l.told.Over(waiting.Of(ref), checksum.Halted, "")
+		if l.again(ref) { // it had its turn: what was refused then is told
 			return v.Wait
 		}
 		if waited := now.Sub(v.Since); waited < longTurn {
 			return sooner(v.Wait, longTurn-waited)
 		}
-		c.sayOnce(ref, s, checksum.Turn, later(r), r.Untrue...)
+		l.sayOnce(checksum.Turn, later(r), r.Untrue...)
 	case checksum.Paused, checksum.OutsideWindow, checksum.TooSoon:
 		// While it rolls, the end of an interval moves on: that is not news.
 		why := changed(r.Untrue) + ", and this workload rolls out later: "
-		if text := why + c.because(&r.policy, v.Hold); c.told.news(subject{workload: ref}, v.Why, words{why + v.Why.String(), text}) {
-			c.say(ref, s, v.Why, text, r.Untrue...)
+		if text := why + because(&r.policy, v.Hold); l.told.News(waiting.Of(ref), v.Why, why+v.Why.String(), text) {
+			l.say(v.Why, text, r.Untrue...)
 		}
 	default:
-		c.sayOnce(ref, s, v.Why, changed(r.Untrue)+", and this workload rolls out later: "+checksum.Finding{Reason: v.Why}.String(), r.Untrue...)
+		l.sayOnce(v.Why, changed(r.Untrue)+", and this workload rolls out later: "+checksum.Finding{Reason: v.Why}.String(), r.Untrue...)
 	}
 	return v.Wait
 }
@@ -122,18 +128,19 @@ func missing(ref workload.Ref, found []checksum.Finding) []rollout.SourceRef {
 
 // sayGone tells of sources and keys that a workload requires and that are gone for longer
 // than a replacement takes. It returns how long to wait until that is known.
-func (c *Controller) sayGone(ref workload.Ref, s *Workload, r *review) (wait time.Duration) {
+func (l *look) sayGone() (wait time.Duration) {
+	ref := l.ref
 	var gone []checksum.Finding
-	for _, finding := range r.Missing {
-		if _, known := s.Records.Of(finding.Source); known { // else nothing could have started with it
+	for _, finding := range l.review.Missing {
+		if _, known := l.s.Records.Of(finding.Source); known { // else nothing could have started with it
 			gone = append(gone, finding)
 		}
 	}
 	if len(gone) == 0 {
-		c.told.over(subject{workload: ref}, checksum.SourceGone, "")
+		l.told.Over(waiting.Of(ref), checksum.SourceGone, "")
 		return 0
 	}
-	c.planned(func(p *rollout.Planner) { wait = p.Settles(ref, gone, c.options.Clock.Now()) })
+	l.planned(func(p *rollout.Planner) { wait = p.Settles(ref, gone, l.options.Clock.Now()) })
 	if wait > 0 {
 		return wait
 	}
@@ -143,8 +150,8 @@ func (c *Controller) sayGone(ref workload.Ref, s *Workload, r *review) (wait tim
 			names[i] = fmt.Sprintf("%s has no key %s any more", finding.Source, finding.Key)
 		}
 	}
-	c.notes.of(ref).holds = waiting.Found{Why: checksum.SourceGone, About: missing(ref, gone)}
-	c.sayOnce(ref, s, checksum.SourceGone, joined(names)+": running pods keep running, but no new pod of this "+ref.Kind.Name+" can start, and nothing rolls out. "+
+	l.holds = waiting.Found{Why: checksum.SourceGone, About: missing(ref, gone)}
+	l.sayOnce(checksum.SourceGone, joined(names)+": running pods keep running, but no new pod of this "+ref.Kind.Name+" can start, and nothing rolls out. "+
 		"If "+one(sources, "it comes", "they come")+" back with the same content, nothing restarts; other content rolls out", sources...)
 	return 0
 }
@@ -160,23 +167,23 @@ const longTurn = 30 * time.Second
 
 // sayPace tells that a workload rolls less and less often, and of the sources that
 // are to blame: those that it has rolled for again and again.
-func (c *Controller) sayPace(ctx context.Context, ref workload.Ref, s *Workload, r *review, until time.Time) {
+func (l *look) sayPace(ctx context.Context, until time.Time) {
 	var hot, tell []checksum.Source
-	c.planned(func(p *rollout.Planner) { hot, tell = p.Hot(ref, c.options.Clock.Now()) })
+	l.planned(func(p *rollout.Planner) { hot, tell = p.Hot(l.ref, l.options.Clock.Now()) })
 	whose := "its sources"
 	if len(hot) > 0 {
 		whose = list(hot)
 	}
-	c.sayOnce(ref, s, checksum.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and each later one waits longer, up to %s; "+
-		"to set a pace of your own, use configstamp.dev/min-interval", whose, until.UTC().Format(time.RFC3339), rollout.LongestPause), r.Untrue...)
+	l.sayOnce(checksum.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and each later one waits longer, up to %s; "+
+		"to set a pace of your own, use configstamp.dev/min-interval", whose, until.UTC().Format(time.RFC3339), rollout.LongestPause), l.review.Untrue...)
 	for _, source := range tell {
-		c.onSource(ctx, rollout.SourceRef{Namespace: ref.Namespace, Source: source}, checksum.SourceChangesOften, "it is written again and again: workloads that use it roll less and less often, in the end once an hour; "+
+		l.onSource(ctx, rollout.SourceRef{Namespace: l.ref.Namespace, Source: source}, checksum.SourceChangesOften, "it is written again and again: workloads that use it roll less and less often, in the end once an hour; "+
 			"to set a pace of your own, use configstamp.dev/min-interval on the workloads; to leave out keys that do not matter, use configstamp.dev/ignore-keys on this object", "")
 	}
 }
 
 // because says which setting holds a workload, and where it is set.
-func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string {
+func because(policy *checksum.Policy, hold checksum.Hold) string {
 	text := "configstamp.dev/" + hold.Reason.String()
 	switch origin, _ := policy.OriginOf(hold.Reason.String()); origin {
 	case checksum.OfNamespace:
@@ -193,7 +200,8 @@ func (c *Controller) because(policy *checksum.Policy, hold checksum.Hold) string
 
 // sayUnreadable tells of settings that cannot be read: of those of the Namespace and of
 // sources while they hold the workload. Where they stand, they are told of by tellFindings.
-func (c *Controller) sayUnreadable(ref workload.Ref, s *Workload, r review) {
+func (l *look) sayUnreadable() {
+	r := &l.review
 	texts := make([]string, 0, len(r.policy.Faults))
 	var sources []checksum.Source
 	held := len(r.Untrue) > 0
@@ -209,61 +217,61 @@ func (c *Controller) sayUnreadable(ref workload.Ref, s *Workload, r review) {
 		}
 	}
 	if len(texts) == 0 {
-		c.told.over(subject{workload: ref}, checksum.UnreadableSetting, "")
+		l.told.Over(waiting.Of(l.ref), checksum.UnreadableSetting, "")
 		return
 	}
-	c.sayOnce(ref, s, checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
+	l.sayOnce(checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
 }
 
 // sayObserved tells, once for each content, what would roll.
-func (c *Controller) sayObserved(ref workload.Ref, s *Workload, r *review) {
+func (l *look) sayObserved() {
+	r := &l.review
 	contents := make(map[checksum.Source]*checksum.Content, len(r.Untrue))
 	for _, source := range r.Untrue {
-		contents[source] = c.sources.Content(ref.Namespace, source)
+		contents[source] = l.sources.Content(l.ref.Namespace, source)
 	}
-	if c.notes.of(ref).observes(contents) {
-		c.metrics.observed.Inc()
-		c.say(ref, s, checksum.ObserveMode, changed(r.Untrue)+": this workload would roll out, but its mode is observe", r.Untrue...)
+	if l.note.observes(contents) {
+		l.metrics.observed.Inc()
+		l.say(checksum.ObserveMode, changed(r.Untrue)+": this workload would roll out, but its mode is observe", r.Untrue...)
 	}
 }
 
-func (c *Controller) sayUnseen(ref workload.Ref, s *Workload, why error) {
-	c.sayOnce(ref, s, checksum.PodsUnseen, "its pods cannot be listed, so only its status tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
+func (l *look) sayUnseen(why error) {
+	l.sayOnce(checksum.PodsUnseen, "its pods cannot be listed, so only its status tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
 }
 
 // withdrawn tells, of a workload that has waited and carries what is true again, of
 // pods that started with content that has been taken back since.
-func (c *Controller) withdrawn(ctx context.Context, ref workload.Ref, s *Workload, r review) error {
-	note := c.notes.of(ref)
-	if note.held == nil || len(r.Untrue) > 0 {
+func (l *look) withdrawn(ctx context.Context) error {
+	if l.note.held == nil || len(l.review.Untrue) > 0 {
 		return nil
 	}
-	if ref.Kind.Restarts && !rollout.RolledBetween(note.held.records, s.Records) {
-		if err := c.sayWithdrawn(ctx, ref, s, note.held); err != nil {
+	if l.ref.Kind.Restarts && !rollout.RolledBetween(l.note.held.records, l.s.Records) {
+		if err := l.sayWithdrawn(ctx, l.note.held); err != nil {
 			return fmt.Errorf("looking for pods that started with withdrawn content: %w", err)
 		}
 	}
-	note.held = nil
+	l.note.held = nil
 	return nil
 }
 
-func (c *Controller) sayWithdrawn(ctx context.Context, ref workload.Ref, s *Workload, was *held) error {
+func (l *look) sayWithdrawn(ctx context.Context, was *held) error {
 	var until time.Time
 	for _, source := range was.sources {
-		if written, _ := c.sources.Written(ref.Namespace, source); written.After(until) {
+		if written, _ := l.sources.Written(l.ref.Namespace, source); written.After(until) {
 			until = written
 		}
 	}
-	seen, err := c.podsOf(ctx, ref, s, nil)
+	seen, err := l.pods(ctx, nil)
 	if seen.Access == rollout.Forbidden {
-		c.sayUnseen(ref, s, err)
+		l.sayUnseen(err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	var names []string
-	pods := rollout.Made(seen.All, s.Records.Stamps)
+	pods := rollout.Made(seen.All, l.s.Records.Stamps)
 	for i := range pods {
 		// The times of pods and sources are whole seconds.
 		if started := pods[i].Started; !started.Before(was.since.Truncate(time.Second)) && (until.IsZero() || !started.After(until)) {
@@ -272,15 +280,8 @@ func (c *Controller) sayWithdrawn(ctx context.Context, ref workload.Ref, s *Work
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		c.say(ref, s, checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s %s, but pods started in between: %s. "+
+		l.say(checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s %s, but pods started in between: %s. "+
 			"These pods keep the withdrawn content until they are restarted", list(was.sources), one(was.sources, "was put back as it was", "were put back as they were"), joined(names)), was.sources...)
 	}
 	return nil
-}
-
-// atRest forgets what people were told of a workload, as nothing is due any more. Only that
-// its pods cannot be listed, or lack something to start, stays true.
-func (c *Controller) atRest(ref workload.Ref) {
-	c.notes.of(ref).settle()
-	c.told.forget(subject{workload: ref}, checksum.PodsUnseen, checksum.SourceGone)
 }

@@ -77,7 +77,7 @@ func (h *house) next2(t *testing.T, u workload.Ref) {
 	h.queue.Add(u)
 	h.next(t.Context())
 	h.clock.Step(time.Minute) // by then it is known whether it is down
-	h.takeTurns(t.Context())
+	h.cycle(t.Context())
 	for h.queue.Len() > 0 {
 		x, _ := h.queue.Get()
 		h.queue.Done(x)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/controller/internal/waiting"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -22,8 +21,6 @@ type notes struct {
 
 // note is about one workload. Only the look at it reads and writes it.
 type note struct {
-	// holds is what the present look has found to hold the workload.
-	holds waiting.Found
 	// missing are the sources that the workload was seen to lack, with the
 	// first content that came, nil until then.
 	missing map[checksum.Source]*checksum.Content
@@ -78,26 +75,19 @@ func (n *notes) forget(ref workload.Ref) {
 	delete(n.made, ref)
 }
 
-// end ends a look at a workload, and returns what it has found to hold it. A note that
-// says nothing is dropped.
-func (n *notes) end(ref workload.Ref) (holds waiting.Found) {
+// end ends a look at a workload. A note that says nothing is dropped.
+func (n *notes) end(ref workload.Ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m := n.made[ref]
-	if m == nil {
-		return holds
-	}
-	holds, m.holds = m.holds, waiting.Found{}
-	if len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil && m.renewed.IsZero() {
+	if m := n.made[ref]; m != nil && len(m.missing) == 0 && m.observed == nil && m.changed == nil && m.record == nil && m.held == nil && m.renewed.IsZero() {
 		delete(n.made, ref)
 	}
-	return holds
 }
 
 // settle keeps what is still true of a workload for which nothing is due: a roll that
 // was asked for and did not come is not needed any more.
 func (n *note) settle() {
-	if *n = (note{holds: n.holds, missing: n.missing, held: n.held, renewed: n.renewed}); len(n.missing) == 0 {
+	if *n = (note{missing: n.missing, held: n.held, renewed: n.renewed}); len(n.missing) == 0 {
 		n.held = nil
 	}
 }

@@ -191,7 +191,7 @@ func TestRun_HealthIsThatTheQueueMoves(t *testing.T) {
 		<-done
 		healthy(h, "") // it was told to end
 		h.ended.Add(1)
-		healthy(h, "1 of 2 workers have ended")
+		healthy(h, "1 of 3 workers have ended")
 	})
 	t.Run("an API server that is away", func(t *testing.T) {
 		h := newHouse(t, c)

@@ -35,17 +35,17 @@ var errLate = errors.New("the API server or the webhook takes too long: reduce i
 
 // throttled has a workload re-admitted if it gets a permit; else it stands in line. There
 // are fewer permits while re-admissions fail for want of time.
-func (c *Controller) throttled(ref workload.Ref, readmit func() (time.Duration, error)) (again time.Duration, err error) {
+func (l *look) throttled(readmit func() (time.Duration, error)) (again time.Duration, err error) {
 	permit := false
-	c.permits(func(t *throttle.Throttle) []workload.Ref { permit = t.Begin(ref); return nil })
+	l.permits(func(t *throttle.Throttle) []workload.Ref { permit = t.Begin(l.ref); return nil })
 	if !permit {
-		c.notes.of(ref).holds.Why = checksum.Turn
-		c.planned(func(p *rollout.Planner) { p.Stands(ref, c.options.Clock.Now()) })
+		l.holds.Why = checksum.Turn
+		l.planned(func(p *rollout.Planner) { p.Stands(l.ref, l.options.Clock.Now()) })
 		return permitAgain, nil
 	}
 	defer func() {
 		late := errors.Is(err, errLate)
-		c.permits(func(t *throttle.Throttle) []workload.Ref { return t.End(ref, late, c.options.Clock.Now()) })
+		l.permits(func(t *throttle.Throttle) []workload.Ref { return t.End(l.ref, late, l.options.Clock.Now()) })
 	}()
 	return readmit()
 }
@@ -86,79 +86,80 @@ var errAway = errors.New("re-admission left checksums that are out of date: the 
 
 // roll has the webhook stamp a workload again, and checks that the answer is true. So a
 // race between the caches of both processes does no harm.
-func (c *Controller) roll(ctx context.Context, ref workload.Ref, s *Workload, review review) (time.Duration, error) {
-	note := c.notes.of(ref)
-	note.changed, note.asked = review.Untrue, s.Records
-	c.planned(func(p *rollout.Planner) { p.Sent(ref) })
-	answer, err := c.readmit(ctx, ref, checksum.RollingManager, false)
+func (l *look) roll(ctx context.Context) (time.Duration, error) {
+	ref, was, changes := l.ref, l.s, l.review.Untrue
+	l.note.changed, l.note.asked = changes, was.Records
+	l.planned(func(p *rollout.Planner) { p.Sent(ref) })
+	answer, err := l.readmit(ctx, ref, checksum.RollingManager, false)
 	if fields := refusal.Forbidden(err); len(fields) > 0 {
-		c.plans(func(p *rollout.Planner) { p.Refused(ref, true, lastRetry, c.options.Clock.Now()) })
-		return c.blocked(ref, s, rolling, checksum.Blocked, fmt.Sprintf("%s, but this workload does not roll out: configstamp's patch would let another webhook change %s as well; "+
-			"to accept that and roll out, apply the manifest again or restart the workload", changed(review.Untrue), joined(fields)), review.Untrue...)
+		l.plans(func(p *rollout.Planner) { p.Refused(ref, true, lastRetry, l.options.Clock.Now()) })
+		return l.blocked(rolling, checksum.Blocked, fmt.Sprintf("%s, but this workload does not roll out: configstamp's patch would let another webhook change %s as well; "+
+			"to accept that and roll out, apply the manifest again or restart the workload", changed(changes), joined(fields)), changes...)
 	}
 	if err != nil {
-		c.metrics.readmitted(rolling, resultOf(err))
-		c.plans(func(p *rollout.Planner) { p.Refused(ref, refused(err), againWithin(err), c.options.Clock.Now()) })
+		l.metrics.readmitted(rolling, resultOf(err))
+		l.plans(func(p *rollout.Planner) { p.Refused(ref, refused(err), againWithin(err), l.options.Clock.Now()) })
 		return 0, fmt.Errorf("rolling: %w", err)
 	}
-	c.index.Renew(ref, answer.workload)
+	l.index.Renew(ref, answer.workload)
 	after := *answer.workload
-	after.Sources = s.Sources // where the watch was first, the index did not take it
-	rolled := rollout.RolledBetween(s.Records, after.Records)
-	now := c.options.Clock.Now()
-	mark := c.mark()
-	left, err := c.review(ctx, ref, &after)
+	after.Sources = was.Sources // where the watch was first, the index did not take it
+	l.s = &after
+	rolled := rollout.RolledBetween(was.Records, after.Records)
+	now := l.options.Clock.Now()
+	l.planned(func(p *rollout.Planner) { l.mark = p.Mark() })
+	l.review, err = l.reviewOf(ctx, ref, l.s)
 	if rolled { // also when it is not known what it carries
-		facts := c.facts(ref, &after, mark, &left)
-		c.plans(func(p *rollout.Planner) { p.Look(ref, facts, now) })
+		facts := l.facts()
+		l.plans(func(p *rollout.Planner) { p.Look(ref, facts, now) })
 	} else {
-		c.plans(func(p *rollout.Planner) { p.Refused(ref, true, againWithin(answer.away()), now) })
+		l.plans(func(p *rollout.Planner) { p.Refused(ref, true, againWithin(answer.away()), now) })
 	}
-	c.noteRolled(ctx, ref, &after)
-	c.notes.of(ref).held = nil
+	l.noteRolled(ctx)
+	l.note.held = nil
 	switch {
 	case err != nil:
 		return 0, err
-	case len(left.Untrue) == 0:
-		c.metrics.readmitted(rolling, checksum.Done)
-		c.atRest(ref)
+	case len(l.review.Untrue) == 0:
+		l.metrics.readmitted(rolling, checksum.Done)
+		l.settled()
 		return 0, nil
 	case rolled && !answer.warned(checksum.TooLarge):
-		c.planned(func(p *rollout.Planner) { p.Postpone(ref.Namespace, left.Untrue, now) })
+		l.planned(func(p *rollout.Planner) { p.Postpone(ref.Namespace, l.review.Untrue, now) })
 	}
-	return c.untrue(ref, s, rolling, answer)
+	return l.untrue(rolling, answer)
 }
 
 // blocked is about a re-admission along which another webhook would change fields.
-func (c *Controller) blocked(ref workload.Ref, s *Workload, manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
-	c.metrics.readmitted(manner, checksum.Blocked)
-	c.notes.of(ref).holds.Why = why
-	c.sayOnce(ref, s, why, text, about...)
+func (l *look) blocked(manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
+	l.metrics.readmitted(manner, checksum.Blocked)
+	l.holds.Why = why
+	l.sayOnce(why, text, about...)
 	return noHurry, nil
 }
 
 // untrue is about an answer that does not have everything on record.
-func (c *Controller) untrue(ref workload.Ref, s *Workload, manner string, answer answer) (time.Duration, error) {
+func (l *look) untrue(manner string, answer answer) (time.Duration, error) {
 	if !answer.warned(checksum.TooLarge) {
-		c.metrics.readmitted(manner, checksum.WebhookAway)
+		l.metrics.readmitted(manner, checksum.WebhookAway)
 		return 0, answer.away()
 	}
-	c.metrics.readmitted(manner, checksum.TooLarge)
-	c.notes.of(ref).holds.Why = checksum.TooLarge
-	c.sayOnce(ref, s, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
+	l.metrics.readmitted(manner, checksum.TooLarge)
+	l.holds.Why = checksum.TooLarge
+	l.sayOnce(checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
 	return noHurry, nil
 }
 
 // noteRolled counts and tells of a roll that a workload shows: now, or, when the
 // answer to the patch was lost, when the watch brings it.
-func (c *Controller) noteRolled(ctx context.Context, ref workload.Ref, s *Workload) {
-	sources, adopted := c.notes.of(ref).rolled(s.Records)
+func (l *look) noteRolled(ctx context.Context) {
+	sources, adopted := l.note.rolled(l.s.Records)
 	if len(sources) == 0 {
 		return
 	}
-	c.planned(func(p *rollout.Planner) { p.Rolled(ref, string(s.UID), sources, c.options.Clock.Now()) })
-	klog.FromContext(ctx).Info("Rolling out", "workload", ref.String(), "changed", list(sources))
-	c.sayRolling(ref, s, sources, adopted)
+	l.planned(func(p *rollout.Planner) { p.Rolled(l.ref, string(l.s.UID), sources, l.options.Clock.Now()) })
+	klog.FromContext(ctx).Info("Rolling out", "workload", l.ref.String(), "changed", list(sources))
+	l.sayRolling(sources, adopted)
 }
 
 // answer is what came back of a re-admission.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller/internal/waiting"
-	"github.com/configstamp/configstamp/internal/workload"
 )
 
 const (
@@ -20,43 +19,29 @@ const (
 	mostLogged = 100
 )
 
-// remind tells of what still waits, until ctx ends: many workloads at once, in one line of
-// the log, and every half hour in one event on the source or Namespace.
-func (c *Controller) remind(ctx context.Context) {
-	ticker := c.options.Clock.NewTicker(standingEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-			c.tellStanding(ctx)
-		}
-	}
-}
-
+// tellStanding tells of what still waits: many workloads at once, in one line of the log, and
+// every half hour in one event on the source or Namespace.
 func (c *Controller) tellStanding(ctx context.Context) {
 	defer c.caught(klog.FromContext(ctx), inRemind, "Reminding people of what waits panicked", func() {})
-	words := func(ref workload.Ref, why checksum.Reason) string { return c.told.text(subject{workload: ref}, why) }
-	for _, stands := range c.waits.Standing(words, c.options.Clock.Now()) {
-		c.logStanding(ctx, &stands)
+	for _, stands := range c.waits.Standing(c.options.Clock.Now()) {
+		names := make([]string, len(stands.Workloads))
+		for i, ref := range stands.Workloads {
+			names[i] = ref.People()
+		}
+		logStanding(ctx, &stands, names[:min(len(names), mostLogged)])
 		if stands.Again {
-			c.tellAgain(ctx, &stands)
+			c.tellAgain(ctx, &stands, names)
 		}
 	}
 	for _, stale := range c.waits.Older.Due(c.options.Clock.Now()) {
 		if s := c.index.Get(stale.Workload); s != nil {
-			c.say(stale.Workload, s, checksum.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
+			c.lookAt(stale.Workload, s).say(checksum.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
 				"To take what is there now: %s", changed(stale.Declined), duration.HumanDuration(c.options.Clock.Since(stale.Since)), accepts(stale.Workload)), stale.Declined...)
 		}
 	}
 }
 
-func (c *Controller) logStanding(ctx context.Context, stands *waiting.Standing) {
-	names := make([]string, min(len(stands.Workloads), mostLogged))
-	for i := range names {
-		names[i] = stands.Workloads[i].People()
-	}
+func logStanding(ctx context.Context, stands *waiting.Standing, names []string) {
 	source := "" // the Namespace itself
 	if stands.About.Source != (checksum.Source{}) {
 		source = stands.About.Source.String()
@@ -65,11 +50,7 @@ func (c *Controller) logStanding(ctx context.Context, stands *waiting.Standing) 
 		"workloads", len(stands.Workloads), "since", stands.Since.UTC().Format(time.RFC3339), "names", names, "first", stands.Text)
 }
 
-func (c *Controller) tellAgain(ctx context.Context, stands *waiting.Standing) {
-	names := make([]string, len(stands.Workloads))
-	for i, ref := range stands.Workloads {
-		names[i] = ref.People()
-	}
+func (c *Controller) tellAgain(ctx context.Context, stands *waiting.Standing, names []string) {
 	many := "1 workload is"
 	if len(names) > 1 {
 		many = fmt.Sprintf("%d workloads are", len(names))
@@ -79,10 +60,6 @@ func (c *Controller) tellAgain(ctx context.Context, stands *waiting.Standing) {
 	why := stands.Why
 	if why == checksum.Halted { // on a source
 		why = checksum.ChangeHalted
-	}
-	if stands.About.Source == (checksum.Source{}) {
-		c.tell(namespaceRef(stands.About.Namespace), nil, why, text)
-		return
 	}
 	c.onSource(ctx, stands.About, why, text, "")
 }

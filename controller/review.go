@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/controller/internal/waiting"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -18,11 +19,12 @@ var errNoKey = errors.New("there is no digest key yet")
 // another installation.
 func (c *Controller) serves(ref workload.Ref, s *Workload) bool {
 	served, why := c.served(ref, s)
+	namespace := waiting.OfSource(rollout.SourceRef{Namespace: ref.Namespace})
 	switch {
 	case served:
-		c.told.over(subject{source: rollout.SourceRef{Namespace: ref.Namespace}}, checksum.ServedElsewhere, "")
-	case why == checksum.ServedElsewhere:
-		c.onNamespace(ref.Namespace, checksum.ServedElsewhere, "the installation of configstamp in the namespace "+c.options.Installation+
+		c.told.Over(namespace, checksum.ServedElsewhere, "")
+	case why == checksum.ServedElsewhere && c.told.First(namespace, why, "once"):
+		c.tell(referenceTo(rollout.SourceRef{Namespace: ref.Namespace}), nil, why, "the installation of configstamp in the namespace "+c.options.Installation+
 			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
 	}
 	return served
@@ -31,16 +33,11 @@ func (c *Controller) serves(ref workload.Ref, s *Workload) bool {
 // served is serves, and tells nobody.
 func (c *Controller) served(ref workload.Ref, s *Workload) (served bool, why checksum.Reason) {
 	namespace := c.namespaces.Get(ref.Namespace)
-	return checksum.Served(c.candidate(ref, s, namespace), namespace, c.options.Installation)
-}
-
-// candidate is what decides whether a workload is served, beside its Namespace.
-func (c *Controller) candidate(ref workload.Ref, s *Workload, namespace checksum.Namespace) checksum.Candidate {
-	return checksum.Candidate{
+	return checksum.Served(checksum.Candidate{
 		Inject: s.Inject, Foreign: s.Foreign, Owned: s.Owned,
 		Ending:   s.Deleting || namespace.Ending,
 		Excluded: slices.Contains(c.options.Excluded, ref.Namespace),
-	}
+	}, namespace, c.options.Installation)
 }
 
 // review is the state of a workload's references under its policy.
@@ -79,25 +76,20 @@ func (c *Controller) PolicyOf(some []workload.Ref) (policy checksum.Policy, serv
 // next look at it will tell.
 func (c *Controller) concern(ref workload.Ref, s *Workload) (sources []checksum.Source) {
 	defer c.caught(klog.Background(), inWatch, "Finding the sources of a workload panicked", func() { sources = nil }, "workload", ref)
-	selections := checksum.Selections(s.References, c.policy(ref, s))
-	sources = make([]checksum.Source, len(selections))
-	for i := range selections {
-		sources[i] = selections[i].Source
+	for _, selection := range checksum.Selections(s.References, c.policy(ref, s)) {
+		sources = append(sources, selection.Source)
 	}
-	chosen := sources
 	for key := range s.Records.Stamps {
-		if source, ok := checksum.StampedSource(key); ok && !checksum.Among(chosen, source) {
+		if source, ok := checksum.StampedSource(key); ok {
 			sources = append(sources, source)
 		}
 	}
-	if len(sources) > len(chosen) {
-		slices.SortFunc(sources, checksum.Source.Compare)
-	}
-	return sources
+	slices.SortFunc(sources, checksum.Source.Compare)
+	return slices.Clone(slices.Compact(sources)) // without room to grow, as it is kept
 }
 
-// review compares what is on record with what the sources hold, by memory.
-func (c *Controller) review(ctx context.Context, ref workload.Ref, s *Workload) (review, error) {
+// reviewOf compares what is on record with what the sources hold, by memory.
+func (c *Controller) reviewOf(ctx context.Context, ref workload.Ref, s *Workload) (review, error) {
 	ring := c.keys.Ring()
 	if ring == nil {
 		return review{}, errNoKey

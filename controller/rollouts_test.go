@@ -67,7 +67,7 @@ func (w *world) wantRolls(want ...int) {
 func (w *world) wantAllTrue() {
 	w.t.Helper()
 	for _, ref := range w.names {
-		if review, err := w.controller.review(w.t.Context(), ref, w.controller.index.Get(ref)); err != nil || len(review.Untrue) > 0 {
+		if review, err := w.controller.reviewOf(w.t.Context(), ref, w.controller.index.Get(ref)); err != nil || len(review.Untrue) > 0 {
 			w.t.Errorf("%s does not carry what is true: %v, %v", ref.Name, review.Untrue, err)
 		}
 		if !w.isWell(w.apps[ref]) {

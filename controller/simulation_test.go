@@ -97,7 +97,7 @@ func (w *world) check() {
 		app := w.apps[ref]
 		rolls += app.rolls
 		s := w.controller.index.Get(ref)
-		if review, err := w.controller.review(w.t.Context(), ref, s); err != nil || len(review.Untrue) > 0 {
+		if review, err := w.controller.reviewOf(w.t.Context(), ref, s); err != nil || len(review.Untrue) > 0 {
 			w.t.Errorf("%s was forgotten: %v is not what it carries (%v)", ref, review.Untrue, err)
 		}
 	}

@@ -666,7 +666,7 @@ func TestRoll_OneThatWasHeldIsNoRoll(t *testing.T) {
 			h.stepwise()
 			h.mustSync(t, d)
 			h.clock.Step(time.Minute) // by then it is known whether it is down
-			h.takeTurns(t.Context())
+			h.cycle(t.Context())
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -790,7 +790,7 @@ func TestRoll_TheWatchTellsOfItBeforeTheAnswer(t *testing.T) {
 	h.rest()
 	h.mustSync(t, d)
 	h.clock.Step(time.Minute) // by then it is known whether it is down
-	h.takeTurns(t.Context())
+	h.cycle(t.Context())
 	h.api = watched{c, func(ref workload.Ref) { // its own controller has written its status by then
 		c.objects[ref]["metadata"].(map[string]any)["resourceVersion"] = "1000"
 		h.see(t, ref)

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/controller/internal/waiting"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -28,104 +27,48 @@ type Recorder interface {
 	Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any)
 }
 
-// subject is what people are told of: a workload, a source, or, without a source in it, a Namespace.
-type subject struct {
-	workload workload.Ref
-	source   rollout.SourceRef
-}
-
-// told remembers what people were told last, so that they are told once. Losing it (a restart)
-// costs events that are repeated.
-type told struct {
-	mu    sync.Mutex
-	texts map[subject]map[string]words // by the reason of the event
-}
-
-// words are what people were told. It is news when its sense changes.
-type words struct{ sense, text string }
-
-// first reports whether a text is news, and remembers it.
-func (t *told) first(about subject, why checksum.Reason, text string) bool {
-	return t.news(about, why, words{text, text})
-}
-
-// news reports whether words are news, and remembers them.
-func (t *told) news(about subject, why checksum.Reason, is words) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	was, known := t.texts[about][why.Event()]
-	if !known && t.texts[about] == nil {
-		t.texts[about] = map[string]words{}
-	}
-	t.texts[about][why.Event()] = is
-	return !known || was.sense != is.sense
-}
-
-// text is what people were told last, "" when that was nothing, or is over.
-func (t *told) text(about subject, why checksum.Reason) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.texts[about][why.Event()].text
-}
-
-// over forgets what has ended, unless it says but.
-func (t *told) over(about subject, why checksum.Reason, but string) {
-	t.drop(about, func(event, text string) bool { return event == why.Event() && text != but })
-}
-
-// forget forgets what people were told, but for some reasons.
-func (t *told) forget(about subject, but ...checksum.Reason) {
-	t.drop(about, func(event, _ string) bool {
-		return !slices.ContainsFunc(but, func(why checksum.Reason) bool { return why.Event() == event })
-	})
-}
-
-func (t *told) drop(about subject, ended func(event, text string) bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if maps.DeleteFunc(t.texts[about], func(event string, was words) bool { return ended(event, was.text) }); len(t.texts[about]) == 0 {
-		delete(t.texts, about)
-	}
-}
-
 // tell puts something into an event, in words. They never hold content or digests.
 func (c *Controller) tell(regarding *corev1.ObjectReference, related runtime.Object, why checksum.Reason, text string) {
 	c.recorder.Eventf(regarding, related, why.EventType(), why.Event(), actionReadmit, "%s", text)
 }
 
-// say tells something about a workload, at its version. It names the sources, because our
+// say tells something about the workload, at its version. It names the sources, because our
 // event queue and kubectl fold two events of one reason about one thing into one. told
 // prevents that an event is repeated.
-func (c *Controller) say(ref workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
-	c.sayAbout(ref, s, why, text, list(about), about...)
+func (l *look) say(why checksum.Reason, text string, about ...checksum.Source) {
+	l.sayAbout(why, text, list(about), about...)
 }
 
-func (c *Controller) sayAbout(ref workload.Ref, s *Workload, why checksum.Reason, text, about string, sources ...checksum.Source) {
+func (l *look) sayAbout(why checksum.Reason, text, about string, sources ...checksum.Source) {
 	var related runtime.Object // a nil pointer would not be nil
 	if len(sources) == 1 {
-		related = referenceTo(rollout.SourceRef{Namespace: ref.Namespace, Source: sources[0]})
+		related = referenceTo(rollout.SourceRef{Namespace: l.ref.Namespace, Source: sources[0]})
 	}
-	c.tell(&corev1.ObjectReference{
-		APIVersion:      ref.Kind.GroupVersionKind().GroupVersion().String(),
-		Kind:            ref.Kind.Name,
-		Namespace:       ref.Namespace,
-		Name:            ref.Name,
-		UID:             s.UID,
-		ResourceVersion: s.ResourceVersion,
+	l.tell(&corev1.ObjectReference{
+		APIVersion:      l.ref.Kind.GroupVersionKind().GroupVersion().String(),
+		Kind:            l.ref.Kind.Name,
+		Namespace:       l.ref.Namespace,
+		Name:            l.ref.Name,
+		UID:             l.s.UID,
+		ResourceVersion: l.s.ResourceVersion,
 		FieldPath:       about,
 	}, related, why, text)
 }
 
-// sayOnce tells something about a workload, once for each text.
-func (c *Controller) sayOnce(ref workload.Ref, s *Workload, why checksum.Reason, text string, about ...checksum.Source) {
-	if c.told.first(subject{workload: ref}, why, text) {
-		c.say(ref, s, why, text, about...)
+// sayOnce tells something about the workload, once for each text.
+func (l *look) sayOnce(why checksum.Reason, text string, about ...checksum.Source) {
+	if l.told.First(waiting.Of(l.ref), why, text) {
+		l.say(why, text, about...)
 	}
 }
 
-// onSource tells something about a source, as it is now.
+// onSource tells something about a source, as it is now, or about a Namespace.
 func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, why checksum.Reason, text, about string) {
 	regarding := referenceTo(at)
+	if at.Source == (checksum.Source{}) {
+		c.tell(regarding, nil, why, text)
+		return
+	}
 	uid, err := c.api.sourceUID(ctx, at)
 	if err != nil { // kubectl get events shows it all the same
 		klog.FromContext(ctx).V(1).Info("Writing an event about a source whose uid is not known", "source", at.Source.String(), "namespace", at.Namespace, "reason", err.Error())
@@ -134,16 +77,11 @@ func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, why che
 	c.tell(regarding, nil, why, text)
 }
 
-// onNamespace tells something about a Namespace, where its users can read it, once
-// until it is over.
-func (c *Controller) onNamespace(name string, why checksum.Reason, text string) {
-	if c.told.first(subject{source: rollout.SourceRef{Namespace: name}}, why, "once") {
-		c.tell(namespaceRef(name), nil, why, text)
-	}
-}
-
-// referenceTo is how an event names a source.
+// referenceTo is how an event names a source, or a Namespace: in itself, where its users can read it.
 func referenceTo(at rollout.SourceRef) *corev1.ObjectReference {
+	if at.Source == (checksum.Source{}) {
+		return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: at.Namespace, Name: at.Namespace}
+	}
 	reference := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: at.Namespace, Name: at.Source.Name}
 	switch at.Source.Kind {
 	case checksum.Secret:
@@ -155,12 +93,12 @@ func referenceTo(at rollout.SourceRef) *corev1.ObjectReference {
 	return reference
 }
 
-func (c *Controller) sayRolling(ref workload.Ref, s *Workload, sources []checksum.Source, adopted bool) {
+func (l *look) sayRolling(sources []checksum.Source, adopted bool) {
 	why := changed(sources)
 	if adopted {
 		why = "no checksums were recorded for " + list(sources) + ", and configstamp.dev/adopt is restart"
 	}
-	c.say(ref, s, checksum.ConfigChanged, why+": "+rolls(ref, s), sources...)
+	l.say(checksum.ConfigChanged, why+": "+rolls(l.ref, l.s), sources...)
 }
 
 // rolls is what a workload does with new stamps.
@@ -193,20 +131,20 @@ func back(s *Workload) string {
 
 // sayRecorded tells of sources that are recorded for the first time, of those of them
 // that pods may have older content of, and of those whose record could not be compared.
-func (c *Controller) sayRecorded(ref workload.Ref, s *Workload, adopted, stale, lost []checksum.Source) {
+func (l *look) sayRecorded(adopted, stale, lost []checksum.Source) {
 	if len(adopted) > 0 {
 		when := "this workload rolls out when " + one(adopted, "it changes", "they change")
-		if !ref.Kind.Restarts {
+		if !l.ref.Kind.Restarts {
 			when = "later runs are stamped anew when " + one(adopted, "it changes", "they change")
 		}
-		c.say(ref, s, checksum.Recorded, list(adopted)+one(adopted, " is recorded as it is", " are recorded as they are")+" now: "+when, adopted...)
+		l.say(checksum.Recorded, list(adopted)+one(adopted, " is recorded as it is", " are recorded as they are")+" now: "+when, adopted...)
 	}
 	if len(stale) > 0 {
-		c.say(ref, s, checksum.ConfigMaybeStale, fmt.Sprintf("%s %s edited after the newest revision of this %s: its pods may run older content; "+
-			"kubectl rollout restart makes them read the new content", list(stale), one(stale, "was", "were"), ref.Kind.Name), stale...)
+		l.say(checksum.ConfigMaybeStale, fmt.Sprintf("%s %s edited after the newest revision of this %s: its pods may run older content; "+
+			"kubectl rollout restart makes them read the new content", list(stale), one(stale, "was", "were"), l.ref.Kind.Name), stale...)
 	}
 	if len(lost) > 0 {
-		c.say(ref, s, checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its digest key is lost, or other keys of the source count now): "+
+		l.say(checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its digest key is lost, or other keys of the source count now): "+
 			"the present content is recorded anew, and nothing restarts; whether it changed meanwhile is not known. If two installations of configstamp serve this Namespace, "+
 			"annotate it with configstamp.dev/installation and the name of the namespace of one of them", list(lost)), lost...)
 	}
@@ -233,7 +171,7 @@ func (c *Controller) reportFailure(ref workload.Ref, err error) {
 	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
 		text = "the API server does not answer"
 	}
-	c.sayOnce(ref, s, checksum.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
+	c.lookAt(ref, s).sayOnce(checksum.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
 }
 
 // one is a word about sources: of one, or of several.
@@ -266,9 +204,4 @@ func joined(all []string) string {
 		return strings.Join(names[:last], ", ") + " and " + names[last]
 	}
 	return strings.Join(names, "")
-}
-
-// namespaceRef is how an event names a Namespace: in itself, where its users can read it.
-func namespaceRef(name string) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}
 }

@@ -73,16 +73,18 @@ func newController(options Options, sources Sources, namespaces Namespaces, keys
 				Clock: options.Clock,
 				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[workload.Ref]{Clock: options.Clock, Queue: queued}),
 			})}),
+		cycles: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[struct{}](firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[struct{}]{Clock: options.Clock}),
 		line:     queued,
 		throttle: throttle.New(options.Workers),
-		told:     told{texts: map[subject]map[string]words{}},
 		notes:    notes{made: map[workload.Ref]*note{}},
 		waits:    waiting.New(),
 	}
+	c.told = &c.waits.Told
 	c.index = index.New(c.wake, c.concern, options.Clock.Now)
 	c.index.Remade = func(ref workload.Ref) {
 		c.notes.forget(ref)
-		c.told.forget(subject{workload: ref})
+		c.told.Forget(waiting.Of(ref))
 	}
 	c.options.Limits.Settle = options.Settle
 	c.plan = rollout.NewPlanner(c.options.Limits, lookup{c})

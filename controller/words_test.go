@@ -94,7 +94,7 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 			h.Changed("shop", configMap("c"))
 			test.happens(c, d)
 			for range 60 {
-				h.queue.Add(workload.Ref{})
+				h.cycle(ctx)
 				h.queue.Add(d)
 				for h.queue.Len() > 0 {
 					h.next(ctx)

@@ -35,8 +35,42 @@ type simulatedQueue struct {
 	queued  map[workload.Ref]bool
 	later   map[workload.Ref]time.Time
 	retries map[workload.Ref]int
-	turns   bool // the planner works now
 }
+
+// simulatedCycles is the queue of cycles, at a simulated time.
+type simulatedCycles struct {
+	world *world
+	due   time.Time // zero: none is
+	tries int
+	works bool // one is under way
+}
+
+func (q *simulatedCycles) Add(cycle struct{}) { q.AddAfter(cycle, 0) }
+
+func (q *simulatedCycles) AddAfter(_ struct{}, wait time.Duration) {
+	if due := q.world.clock.Now().Add(max(wait, 0)); q.due.IsZero() || due.Before(q.due) {
+		q.due = due
+	}
+}
+
+func (q *simulatedCycles) AddRateLimited(cycle struct{}) {
+	q.AddAfter(cycle, min(firstRetry<<min(q.tries, 20), lastRetry))
+	q.tries++
+}
+
+func (q *simulatedCycles) Get() (struct{}, bool) {
+	q.due, q.works = time.Time{}, true
+	return struct{}{}, false
+}
+
+func (q *simulatedCycles) Done(struct{})            { q.works = false }
+func (q *simulatedCycles) Forget(struct{})          { q.tries = 0 }
+func (q *simulatedCycles) NumRequeues(struct{}) int { return q.tries }
+func (q *simulatedCycles) isDue() bool              { return !q.due.IsZero() && !q.due.After(q.world.clock.Now()) }
+func (*simulatedCycles) Len() int                   { return 0 }
+func (*simulatedCycles) ShutDown()                  {}
+func (*simulatedCycles) ShutDownWithDrain()         {}
+func (*simulatedCycles) ShuttingDown() bool         { return false }
 
 func (q *simulatedQueue) Add(ref workload.Ref) {
 	if !q.queued[ref] {
@@ -64,7 +98,6 @@ func (q *simulatedQueue) AddRateLimited(ref workload.Ref) {
 func (q *simulatedQueue) Get() (workload.Ref, bool) {
 	ref := q.fair.Pop()
 	delete(q.queued, ref)
-	q.turns = isTurn(ref)
 	return ref, false
 }
 
@@ -109,6 +142,7 @@ type world struct {
 	controller *Controller
 	told       remarks
 	queue      *simulatedQueue
+	cycles     *simulatedCycles
 	apps       map[workload.Ref]*simulatedApp
 	names      []workload.Ref
 	contents   map[rollout.SourceRef]*checksum.Content
@@ -249,7 +283,8 @@ func (w *world) lead() {
 	w.queue = &simulatedQueue{world: w, fair: fair.New(w.clock.Now), queued: map[workload.Ref]bool{}, later: map[workload.Ref]time.Time{}, retries: map[workload.Ref]int{}}
 	w.controller = newController(Options{Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(), Dialects: w.dialects, Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
 		w, w, w, w, w, prometheus.NewRegistry())
-	w.controller.queue = w.queue
+	w.cycles = &simulatedCycles{world: w}
+	w.controller.queue, w.controller.cycles = w.queue, w.cycles
 	w.told = remarks{}
 	for _, ref := range w.names {
 		w.see(ref)
@@ -273,6 +308,9 @@ func (w *world) until(end time.Time) {
 		next := w.queue.wake(w.clock.Now())
 		if w.queue.Len() > 0 {
 			continue
+		}
+		if due := w.cycles.due; !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
 		}
 		for due := range w.plan {
 			if next.IsZero() || due.Before(next) {
@@ -300,11 +338,16 @@ func (w *world) pass(time time.Duration) {
 
 // drain has the controller do all that is due now.
 func (w *world) drain() {
-	for n := 0; w.queue.Len() > 0; n++ {
+	for n := 0; w.queue.Len() > 0 || w.cycles.isDue(); n++ {
 		if n > 100*simulatedApps {
 			w.t.Fatal("the controller is busy for ever at one moment")
 		}
-		w.controller.next(w.t.Context())
+		if w.cycles.isDue() {
+			w.controller.nextCycle(w.t.Context())
+		}
+		if w.queue.Len() > 0 {
+			w.controller.next(w.t.Context())
+		}
 	}
 }
 
@@ -582,7 +625,7 @@ func (w *world) Namespaces(of checksum.Source) (namespaces []string) {
 func (*world) Names(string, checksum.Kind) []string   { return nil }
 func (*world) Version(string, checksum.Source) string { return "" }
 func (w *world) Content(ns string, s checksum.Source) *checksum.Content {
-	if w.panics > 0 && w.queue.turns {
+	if w.panics > 0 && w.cycles.works {
 		w.panics--
 		panic("at a halt")
 	}

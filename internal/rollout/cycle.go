@@ -82,14 +82,13 @@ func (p *Planner) expire(now time.Time, out *Orders) {
 
 // announce says whether a change has halted, or goes on.
 func (p *Planner) announce(c *opened, now time.Time, out *Orders) {
-	sources := []SourceRef{c.at}
 	switch {
 	case c.stop != nil && c.halted != c.stop.track.ref && c.waiting > 0:
 		c.halted = c.stop.track.ref
 		c.hold(out)
-		out.Halted = append(out.Halted, News{Sources: sources, By: c.halted, Why: c.stop.why})
+		out.Halted = append(out.Halted, News{Source: c.at, By: c.halted, Why: c.stop.why})
 	case c.stop == nil && c.halted != workload.Ref{}:
-		out.Resumed = append(out.Resumed, News{Sources: sources, By: c.halted})
+		out.Resumed = append(out.Resumed, News{Source: c.at, By: c.halted})
 		c.halted = workload.Ref{}
 	}
 	_, until := p.trials(c, now)
@@ -98,7 +97,7 @@ func (p *Planner) announce(c *opened, now time.Time, out *Orders) {
 		return
 	}
 	c.foreign = foreign
-	news := News{Sources: sources, Foreign: true}
+	news := News{Source: c.at, Foreign: true}
 	if foreign {
 		c.hold(out)
 		out.Halted = append(out.Halted, news)
@@ -304,7 +303,7 @@ func (p *Planner) finish(now time.Time, out *Orders) {
 			p.ended[c.at] = ended{c.content, c.proven}
 		}
 		if settled := c.settled() + c.broken; settled > 1 && c.before == 0 {
-			out.Finished = append(out.Finished, News{Sources: []SourceRef{c.at}, Settled: c.settled(), Broken: c.broken})
+			out.Finished = append(out.Finished, News{Source: c.at, Settled: c.settled(), Broken: c.broken})
 		}
 		for _, its := range c.parts {
 			its.track.parts = slices.DeleteFunc(its.track.parts, func(other *part) bool { return other == its })

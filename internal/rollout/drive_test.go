@@ -353,13 +353,13 @@ func (d *watched) podsOf(a *app) *rollout.Pods {
 // told is what people are told.
 func (w *world) told(out *rollout.Orders) {
 	for _, n := range out.Halted {
-		w.halted(n.Sources, n.By, n.Why)
+		w.halted([]rollout.SourceRef{n.Source}, n.By, n.Why)
 	}
 	for _, n := range out.Resumed {
-		w.resumed(n.Sources, n.By)
+		w.resumed([]rollout.SourceRef{n.Source}, n.By)
 	}
 	for _, n := range out.Finished {
-		w.finished(n.Sources, n.Settled)
+		w.finished([]rollout.SourceRef{n.Source}, n.Settled)
 		w.rolledOut += n.Settled
 	}
 }

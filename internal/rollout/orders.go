@@ -21,7 +21,7 @@ type Orders struct {
 
 // News is what has become of a change.
 type News struct {
-	Sources []SourceRef
+	Source  SourceRef
 	By      workload.Ref // the workload that has failed with it, or declined it
 	Foreign bool         // it is in another namespace, and By is not told
 	Why     string       // it has failed; "": an undo of it has declined the content

@@ -14,29 +14,33 @@ const (
 // of as many as there are permits. If one in eight of a window is late, and two at least
 // are, there are half as many permits from then on; if none or one is late, there is one
 // more. So one alone that is always late changes nothing.
-type limit struct {
+//
+// Who is late is a namespace, or a workload of one.
+type limit[Who comparable] struct {
 	permits, most int
 	out           int // under way
 
 	answers, lates int          // of this window
-	late           map[any]bool // who was late in it
+	late           map[Who]bool // who was late in it
 	window         int          // counts the decreases
 	wasLate        bool         // the last answer
 	last           time.Time    // when it came
 }
 
-func newLimit(most int) *limit { return &limit{permits: most, most: most, late: map[any]bool{}} }
+func newLimit[Who comparable](most int) *limit[Who] {
+	return &limit[Who]{permits: most, most: most, late: map[Who]bool{}}
+}
 
-func (l *limit) room() bool { return l.out < l.permits }
+func (l *limit[Who]) room() bool { return l.out < l.permits }
 
 // tellsNothing reports whether a new limit would be the same.
-func (l *limit) tellsNothing(now time.Time) bool {
+func (l *limit[Who]) tellsNothing(now time.Time) bool {
 	return now.Sub(l.last) > remembered || l.permits == l.most && !l.wasLate && len(l.late) == 0
 }
 
 // answered counts an answer to what was begun in a window. Before a decrease there were
 // more at once, which tells nothing of now.
-func (l *limit) answered(who any, window int, late bool, now time.Time) {
+func (l *limit[Who]) answered(who Who, window int, late bool, now time.Time) {
 	if now.Sub(l.last) > remembered {
 		l.permits, l.answers, l.lates = l.most, 0, 0
 		clear(l.late)

@@ -21,7 +21,7 @@ import (
 // lines take turns. Make it with New.
 type Throttle struct {
 	most       int
-	all        *limit
+	all        *limit[string]
 	namespaces map[string]*namespace // of which there is something to know
 	places     map[workload.Ref]place
 	turns      []string // the namespaces that have a line, the next one first
@@ -29,7 +29,7 @@ type Throttle struct {
 
 // namespace is what there is to know of one.
 type namespace struct {
-	*limit
+	*limit[workload.Ref]
 	line list.List // of workload.Ref, the first to ask first
 }
 
@@ -53,7 +53,7 @@ const (
 // New makes a Throttle of most permits, at least one.
 func New(most int) *Throttle {
 	most = max(most, 1)
-	return &Throttle{most: most, all: newLimit(most), namespaces: map[string]*namespace{}, places: map[workload.Ref]place{}}
+	return &Throttle{most: most, all: newLimit[string](most), namespaces: map[string]*namespace{}, places: map[workload.Ref]place{}}
 }
 
 // Permits is how many there are in all now.
@@ -63,7 +63,7 @@ func (t *Throttle) Permits() int { return t.all.permits }
 func (t *Throttle) Begin(ref workload.Ref) bool {
 	in := t.namespaces[ref.Namespace]
 	if in == nil {
-		in = &namespace{limit: newLimit(t.most)}
+		in = &namespace{limit: newLimit[workload.Ref](t.most)}
 		t.namespaces[ref.Namespace] = in
 	}
 	at, known := t.places[ref]

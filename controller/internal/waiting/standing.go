@@ -14,14 +14,14 @@ import (
 // for an hour, unless it is told otherwise.
 const Every = 30 * time.Minute
 
-// subject is what workloads wait for, and because of what: they are told of together.
-type subject struct {
+// cause is what workloads wait for, and because of what: they are told of together.
+type cause struct {
 	label, event string // of the reason
 	about        rollout.SourceRef
 }
 
-func (s subject) compare(other subject) int {
-	return cmp.Or(cmp.Compare(s.about.Namespace, other.about.Namespace), s.about.Source.Compare(other.about.Source), cmp.Compare(s.label, other.label), cmp.Compare(s.event, other.event))
+func (c cause) compare(other cause) int {
+	return cmp.Or(cmp.Compare(c.about.Namespace, other.about.Namespace), c.about.Source.Compare(other.about.Source), cmp.Compare(c.label, other.label), cmp.Compare(c.event, other.event))
 }
 
 // group is what people know of one subject: when they were last told.
@@ -40,16 +40,16 @@ type Standing struct {
 }
 
 // Standing tells what stands that people do not know yet, or were told of half an hour ago,
-// in order. It is to be asked more often than that. words is what people were told of a
-// workload; one of which they were told nothing is left out.
-func (w *Waits) Standing(words func(workload.Ref, checksum.Reason) string, now time.Time) (due []Standing) {
+// in order. It is to be asked more often than that. A workload of which they were told nothing is
+// left out.
+func (w *Waits) Standing(now time.Time) (due []Standing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	stands := map[subject]*Standing{}
+	stands := map[cause]*Standing{}
 	texts := map[workload.Ref]string{}
 	for ref, one := range w.all {
 		why, since := one.now()
-		if texts[ref] = words(ref, why); texts[ref] == "" {
+		if texts[ref] = w.Told.Text(Of(ref), why); texts[ref] == "" {
 			continue
 		}
 		about := one.about
@@ -57,7 +57,7 @@ func (w *Waits) Standing(words func(workload.Ref, checksum.Reason) string, now t
 			about = []rollout.SourceRef{{Namespace: ref.Namespace}}
 		}
 		for _, at := range about {
-			of := subject{why.Label(), why.Event(), at}
+			of := cause{why.Label(), why.Event(), at}
 			s := stands[of]
 			if s == nil {
 				s = &Standing{Why: why, About: at, Since: since}
@@ -84,7 +84,7 @@ func (w *Waits) Standing(words func(workload.Ref, checksum.Reason) string, now t
 		due = append(due, *s)
 	}
 	slices.SortFunc(due, func(a, b Standing) int {
-		return subject{a.Why.Label(), a.Why.Event(), a.About}.compare(subject{b.Why.Label(), b.Why.Event(), b.About})
+		return cause{a.Why.Label(), a.Why.Event(), a.About}.compare(cause{b.Why.Label(), b.Why.Event(), b.About})
 	})
 	return due
 }

@@ -4,8 +4,8 @@
 // It must not know why they wait, nor how people are told: the rules stand in packages
 // checksum and internal/rollout. It has no client, no goroutine and no clock.
 //
-// Start reading here, then standing.go (of what people are to be reminded) and older.go (who
-// keeps older content, and for how long).
+// Start reading here, then told.go (what people were told), standing.go (of what they are to be
+// reminded) and older.go (who keeps older content, and for how long).
 package waiting
 
 import (
@@ -22,14 +22,16 @@ import (
 type Waits struct {
 	mu     sync.Mutex
 	all    map[workload.Ref]wait
-	groups map[subject]*group
+	groups map[cause]*group
+	// Told is what people were told.
+	Told Told
 	// Older are those that have older content meanwhile, or wait for nothing.
 	Older Older
 }
 
 // New knows of none.
 func New() *Waits {
-	return &Waits{all: map[workload.Ref]wait{}, groups: map[subject]*group{}, Older: Older{all: map[workload.Ref]older{}}}
+	return &Waits{all: map[workload.Ref]wait{}, groups: map[cause]*group{}, Told: Told{texts: map[Subject]map[string]words{}}, Older: Older{all: map[workload.Ref]older{}}}
 }
 
 // wait is about one workload.

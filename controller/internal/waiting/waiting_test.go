@@ -67,12 +67,14 @@ func TestStanding_ManyAreOneAndEveryHalfHour(t *testing.T) {
 	}
 	w.Looked(ref(100), Found{checksum.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
 	w.Looked(ref(101), Found{checksum.Turn, []rollout.SourceRef{source}}, false, false, began)
-	words := func(ref workload.Ref, why checksum.Reason) string {
-		if why == checksum.Turn {
-			return "" // people were told nothing yet
-		}
-		return why.String() + " of " + ref.Name
+	tell := func(i int, why checksum.Reason) {
+		w.Told.First(Of(ref(i)), why, why.String()+" of "+ref(i).Name)
 	}
+	for i := range 100 {
+		tell(i, checksum.Paused)
+	}
+	tell(100, checksum.Halted)
+	tell(100, checksum.Retry) // of the other one people were told nothing yet
 	paused := "pause /shop 100 pause of d00 since 00:00:00"
 	halted := "halted c/shop 1 halted of d100 since 23:59:00"
 	for _, step := range []struct {
@@ -95,7 +97,7 @@ func TestStanding_ManyAreOneAndEveryHalfHour(t *testing.T) {
 	} {
 		step.do()
 		var got []string
-		for _, s := range w.Standing(words, began.Add(step.after)) {
+		for _, s := range w.Standing(began.Add(step.after)) {
 			text := fmt.Sprintf("%s %s/%s %d %s since %s", s.Why.Label(), s.About.Source.Name, s.About.Namespace, len(s.Workloads), s.Text, s.Since.Format(time.TimeOnly))
 			if s.Again {
 				text += " again"
@@ -121,8 +123,11 @@ func TestStanding_EachEventByItself(t *testing.T) {
 	w.Looked(ref("blocked"), Found{Why: checksum.RecordingBlocked}, false, false, now)
 	w.Looked(ref("fails"), Found{checksum.Turn, source}, false, false, now)
 	w.Looked(ref("fails"), Found{}, true, true, now)
+	for name, why := range map[string]checksum.Reason{"gone": checksum.SourceGone, "held": checksum.MissingSource, "blocked": checksum.RecordingBlocked, "fails": checksum.Retry} {
+		w.Told.First(Of(ref(name)), why, "words")
+	}
 	var got []string
-	for _, s := range w.Standing(func(workload.Ref, checksum.Reason) string { return "words" }, now) {
+	for _, s := range w.Standing(now) {
 		got = append(got, fmt.Sprint(s.Why.Event(), " ", s.About.Source.Name, " ", s.Workloads[0].Name, " ", len(s.Workloads)))
 	}
 	if want := []string{"RecordingBlocked  blocked 1", "RolloutHeld c held 1", "SourceMissing c gone 1", "ReadmissionFailing c fails 1"}; !slices.Equal(got, want) {

@@ -5,69 +5,52 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/klog/v2"
+
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/controller/internal/waiting"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// isTurn reports whether an item of the queue asks whose turn it is: no workload
-// has no kind.
-func isTurn(ref workload.Ref) bool { return ref.Kind == nil }
-
-// takeTurns has the planner do a cycle, and does what it orders.
-func (c *Controller) takeTurns(ctx context.Context) {
-	var out rollout.Orders
-	c.planned(func(p *rollout.Planner) {
-		c.cycled = c.options.Clock.Now()
-		p.Watched(func(ref workload.Ref, f *rollout.Facts) {
-			if s := c.index.Get(ref); s != nil {
-				f.Status, f.Standstill = s.Status, s.Standstill
-			}
-		})
-		out = p.Cycle(c.cycled)
-	})
-	for _, ref := range append(out.Roll, out.Held...) {
-		c.queue.Add(ref)
+// tellEnded tells what became of a rollout.
+func (c *Controller) tellEnded(ctx context.Context, e rollout.Ended) {
+	c.metrics.rollouts.WithLabelValues(e.How.Label()).Inc()
+	if e.How != checksum.RolloutFailed {
+		klog.FromContext(ctx).Info("Settled", "workload", e.Workload.String(), "healthy", e.How == checksum.Healthy)
+		return
 	}
-	if !out.At.IsZero() {
-		c.queue.AddAfter(workload.Ref{}, out.At.Sub(c.options.Clock.Now()))
+	klog.FromContext(ctx).Info("Rollout failed", "workload", e.Workload.String(), "why", e.Why)
+	if s := c.index.Get(e.Workload); s != nil {
+		c.lookAt(e.Workload, s).say(checksum.RolloutFailed, "the rollout has failed: "+e.Why+
+			". kubectl describe shows more. Put the old content back, or fix it: "+rollsThen(e.Workload, e.Broken)+". "+back(s))
 	}
-	for _, e := range out.Ended {
-		c.tellEnded(ctx, e)
-	}
-	c.tellNews(ctx, &out)
 }
 
 // tellNews tells what has become of changes.
 func (c *Controller) tellNews(ctx context.Context, out *rollout.Orders) {
 	// What is halted is told once, until it goes on or the source holds something else.
-	tell := func(all []rollout.News, why checksum.Reason, text func(rollout.News, rollout.SourceRef) string) {
+	tell := func(all []rollout.News, why checksum.Reason, words func(rollout.News) string) {
 		for _, one := range all {
-			about := "" // by whom; else a second halt would be counted up under the words of the first
+			about, text := "", words(one) // by whom; else a second halt would be counted up under the words of the first
 			if one.By != (workload.Ref{}) {
 				about = one.By.People()
 			}
-			halts := false
-			for _, at := range one.Sources {
-				text := text(one, at)
-				if why != checksum.ChangeHalted {
-					c.told.over(subject{source: at}, checksum.ChangeHalted, "")
-				}
-				if why == checksum.ChangeRolledOut && c.sources.MadeAnew(at.Namespace, at.Source) {
-					continue // new pods may have the old content, which is told
-				}
-				if why == checksum.ChangeHalted && !c.told.first(subject{source: at}, why, text) {
-					continue
-				}
-				halts = why == checksum.ChangeHalted && !one.Foreign
-				c.onSource(ctx, at, why, text, about)
-			}
-			if halts {
+			of := waiting.OfSource(one.Source)
+			if why != checksum.ChangeHalted {
+				c.told.Over(of, checksum.ChangeHalted, "")
+			} else if !c.told.First(of, why, text) {
+				continue
+			} else if !one.Foreign {
 				c.metrics.halts.Inc()
 			}
+			if why == checksum.ChangeRolledOut && c.sources.MadeAnew(one.Source.Namespace, one.Source.Source) {
+				continue // new pods may have the old content, which is told
+			}
+			c.onSource(ctx, one.Source, why, text, about)
 		}
 	}
-	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News, at rollout.SourceRef) string {
+	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News) string {
 		why := "the change stops in this namespace too: " + failedElsewhere
 		switch {
 		case n.Foreign:
@@ -77,15 +60,15 @@ func (c *Controller) tellNews(ctx context.Context, out *rollout.Orders) {
 			why = fmt.Sprintf("the change stops, because %s has failed with it: %s", n.By.People(), n.Why)
 		}
 		return fmt.Sprintf("%s. Workloads that wait keep their pods and checksums; a pod that starts meanwhile reads the new content, unless it is pinned. "+
-			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, at.Source.Kind, at.Source.Name)
+			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, n.Source.Source.Kind, n.Source.Source.Name)
 	})
-	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News, _ rollout.SourceRef) string {
+	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News) string {
 		if n.Foreign {
 			return "the change goes on: what has failed in other namespaces does not halt it any more"
 		}
 		return fmt.Sprintf("the change goes on: %s does not halt it any more", n.By.People())
 	})
-	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News, _ rollout.SourceRef) string {
+	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News) string {
 		if n.Broken > 0 {
 			return fmt.Sprintf("the change has rolled out, to %d of %d workloads; the others had no pod available before, and have failed", n.Settled, n.Settled+n.Broken)
 		}
