@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -136,7 +137,9 @@ func (l *look) decide(ctx context.Context) (verdict rollout.Verdict, err error) 
 		if err != nil && (f.Pods == nil || f.Pods.Access != rollout.Unread) {
 			return rollout.Verdict{}, err
 		}
-		l.plans(func(p *rollout.Planner) { verdict = p.Look(l.ref, f, l.options.Clock.Now()) })
+		given := *f // the planner keeps it, and forgets what was read beside the workload with its next cycle
+		given.Nodes = maps.Clone(f.Nodes)
+		l.plans(func(p *rollout.Planner) { verdict = p.Look(l.ref, &given, l.options.Clock.Now()) })
 		switch {
 		case err != nil:
 			return rollout.Verdict{}, err

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/configstamp/configstamp/internal/cache/follow"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -220,6 +222,25 @@ func TestNodes_OneThatIsNotReadyIsDiscountedBeforeATurn(t *testing.T) {
 		w.wantRolls(repeated(6, 1)...)
 		w.wantHeard("ChangeHalted", 0)
 	})
+}
+
+// The planner does a cycle while a look at a workload reads what it asked for.
+func TestNodes_ACycleMeanwhile(t *testing.T) {
+	w, at := daemons(t, 6, true)
+	w.meanwhile = func() { w.controller.cycle(t.Context()) }
+	w.asked = 0
+	w.spoil(at)
+	w.pass(3 * time.Minute)
+	if panics := testutil.ToFloat64(w.controller.metrics.panics.WithLabelValues(inLook)); panics > 0 || w.asked == 0 {
+		t.Errorf("%v looks panicked, and nodes were asked for %d times", panics, w.asked)
+	}
+	rolls := 0
+	for _, app := range w.apps {
+		rolls += app.rolls
+	}
+	if rolls != 1 {
+		t.Errorf("%d have rolled, want one, which fails", rolls)
+	}
 }
 
 // Whether nodes alone are lacking is asked while something waits, once a minute.

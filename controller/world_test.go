@@ -167,6 +167,7 @@ type world struct {
 	dialects   []checksum.Dialect
 	refusal    error                        // what is said to a patch that is refused
 	asked      int                          // how often nodes were
+	meanwhile  func()                       // happens while a node is asked for
 	records    bool                         // workloads may be without records, and be recorded
 	settings   map[string]map[string]string // of the namespaces
 	// before is what happens before a patch is stored.
@@ -591,7 +592,9 @@ const deadNode = "dead"
 
 // nodeReady implements api.
 func (w *world) nodeReady(_ context.Context, name string) (bool, error) {
-	w.asked++
+	if w.asked++; w.meanwhile != nil {
+		w.meanwhile()
+	}
 	return name != deadNode, nil
 }
 
