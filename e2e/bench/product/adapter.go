@@ -23,6 +23,8 @@ type Adapter struct {
 	Webhook bool
 	// FromCache tells that its webhook can be told to ask nobody.
 	FromCache bool
+	// Follows tells that it follows rollouts to their end, and has metrics of that.
+	Follows bool
 	// Forgets tells that it does not find edits made while it was stopped.
 	Forgets bool
 	// Install creates what has to be in the cluster, and returns the token of
@@ -41,6 +43,8 @@ type Options struct {
 	// Immediate has it act at once on a change, without waiting for more and at no
 	// pace of its own, where it can be told so.
 	Immediate bool
+	// Following has it follow each rollout to its end, and begin all at once.
+	Following bool
 	// FromCache has its webhook ask nobody for what it needs to know.
 	FromCache bool
 	// Counted puts a proxy that counts between each process and the API server.

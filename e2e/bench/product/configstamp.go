@@ -17,6 +17,7 @@ func configstamp() *Adapter {
 		NamespaceLabels: map[string]string{harness.InjectLabel: "enabled"},
 		Webhook:         true,
 		FromCache:       true,
+		Follows:         true,
 		Install: func(ctx context.Context, l *lab.Lab, urls harness.URLs) (string, error) {
 			if err := harness.InstallManifests(ctx, l.Dynamic, urls, l.Authority.PEM); err != nil {
 				return "", err
@@ -40,7 +41,11 @@ func configstamp() *Adapter {
 					args := []string{
 						"controller", "--kubeconfig=" + p.Kubeconfig, "--metrics-address=" + local(p.MetricsPort),
 						"--impact-address=" + local(p.ImpactPort), "--tls-cert-file=" + p.CertFile, "--tls-key-file=" + p.KeyFile,
-						"--step=off", // without nodes no rollout becomes healthy
+					}
+					if o.Following {
+						args = append(args, "--step=100000", "--max-unsettled=100000", "--soak=1s", "--first-soak=0s", "--rollout-deadline=1h")
+					} else {
+						args = append(args, "--step=off") // without nodes no rollout becomes healthy
 					}
 					if o.Immediate {
 						args = append(args, "--settle=0s")

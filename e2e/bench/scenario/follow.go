@@ -1,0 +1,166 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/configstamp/configstamp/e2e/bench/lab"
+	"github.com/configstamp/configstamp/e2e/bench/product"
+	"github.com/configstamp/configstamp/e2e/bench/report"
+)
+
+func follow() Scenario {
+	const span = 30 * time.Second
+	return Scenario{
+		Name: "follow", Title: "One source, 1,000 workloads that roll",
+		Method: "Who measures writes the status of Deployments, as their controller would. CPU of each process over " + span.String() + " at rest; for an edit that concerns one workload; " +
+			"for an edit that concerns all, which begin at once, until each has begun; over " + span.String() + " in which all roll and make no progress; and from when all are rolled out until no rollout is followed. " +
+			"Memory is VmHWM at the end.",
+		Run: func(ctx context.Context, b *Bench, r *report.Result) error {
+			if !b.Product.Adapter.Follows {
+				r.Skip("%s follows no rollouts", b.Product.Adapter.Name)
+				return nil
+			}
+			f := &followed{Bench: b, r: r, n: b.Size(1000, 100), span: span}
+			return b.Started(ctx, product.Options{Immediate: true, Following: true}, func() error { return f.measure(ctx) })
+		},
+	}
+}
+
+// followed is a namespace whose workloads roll, as far as their statuses tell.
+type followed struct {
+	*Bench
+	r    *report.Result
+	n    int
+	span time.Duration
+}
+
+const oursFollowed = "follow"
+
+func (f *followed) measure(ctx context.Context) error {
+	if err := f.fill(ctx); err != nil {
+		return err
+	}
+	templates, err := f.Templates(ctx, oursFollowed)
+	if err != nil {
+		return err
+	}
+	defer templates.Stop()
+	rolls := func(source string, n int) func() error {
+		return func() error {
+			before := templates.Changes()
+			if err := f.Edit(ctx, oursFollowed, source, "1"); err != nil {
+				return err
+			}
+			_, err := templates.Wait(ctx, before, n, 4*time.Minute)
+			return err
+		}
+	}
+	rest := func() error { return lab.Pause(ctx, f.span) }
+	for _, step := range []struct {
+		what string
+		each int // "CPU for each"; 0: over a span
+		do   func() error
+	}{
+		{"at rest", 0, rest},
+		{"for an edit of one", 1, func() error {
+			return errors.Join(rolls("one", 1)(), f.statuses(ctx, 1, true), f.settled(ctx))
+		}},
+		{"until each has begun", f.n, rolls("shared", f.n)},
+		{"while all roll", 0, func() error { return errors.Join(f.statuses(ctx, f.n, false), rest()) }},
+		{"until each has ended", f.n, func() error { return errors.Join(f.statuses(ctx, f.n, true), f.settled(ctx)) }},
+	} {
+		f.Say("%s", step.what)
+		before, err := cpuOf(f.Product)
+		if err != nil {
+			return err
+		}
+		if err := step.do(); err != nil {
+			return err
+		}
+		spent, err := cpuSince(f.Product, before)
+		if err != nil {
+			return err
+		}
+		for _, role := range roles(f.Product) {
+			if step.each == 0 {
+				f.r.Add(report.New(fmt.Sprintf("%s: CPU of the %s in %s", step.what, role, f.span), "ms", report.Of(1000*spent[role])))
+			} else {
+				f.r.Add(report.New(fmt.Sprintf("%s: CPU of the %s for each", step.what, role), "ms", report.Of(1000*spent[role]/float64(step.each))))
+			}
+		}
+	}
+	for role, process := range f.Product.Processes() {
+		peak, err := process.Cost.PeakMiB()
+		if err != nil {
+			return err
+		}
+		f.r.Add(report.New(role+": peak memory", "MiB", report.Of(peak)))
+	}
+	return nil
+}
+
+// fill makes the workloads, all of which are rolled out. All use one source, and the first of them
+// another one.
+func (f *followed) fill(ctx context.Context) error {
+	if err := f.Product.Namespace(ctx, oursFollowed); err != nil {
+		return err
+	}
+	if err := errors.Join(f.ConfigMap(ctx, oursFollowed, "shared", "0"), f.ConfigMap(ctx, oursFollowed, "one", "0")); err != nil {
+		return err
+	}
+	err := lab.Fill(ctx, f.n, func(ctx context.Context, i int) error {
+		sources := []string{"configmap/shared"}
+		if i == 0 {
+			sources = append(sources, "configmap/one")
+		}
+		return f.Create(ctx, f.Product.Workload(lab.Workload{Namespace: oursFollowed, Name: nameOf(i), Sources: sources, Rolling: true}))
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.statuses(ctx, f.n, true), lab.Pause(ctx, 10*time.Second))
+}
+
+func nameOf(i int) string { return fmt.Sprintf("app-%04d", i) }
+
+// statuses tells of the first workloads that they are rolled out, or are on their way.
+func (f *followed) statuses(ctx context.Context, n int, out bool) error {
+	client := f.Client.AppsV1().Deployments(oursFollowed)
+	return lab.Fill(ctx, n, func(ctx context.Context, i int) error {
+		deployment, err := client.Get(ctx, nameOf(i), metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("reading a Deployment whose status is written: %w", err)
+		}
+		deployment.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: deployment.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+			Conditions: []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"},
+				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+			},
+		}
+		if !out {
+			deployment.Status.Replicas, deployment.Status.UnavailableReplicas = 2, 1
+			deployment.Status.Conditions[1].Reason = "ReplicaSetUpdated"
+		}
+		_, err = client.UpdateStatus(ctx, deployment, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// settled waits until the product follows no rollout.
+func (f *followed) settled(ctx context.Context) error {
+	return lab.Until(ctx, "all rollouts to be over", 4*time.Minute, func(ctx context.Context) error {
+		values, err := f.Product.Metrics(ctx, "controller")
+		if err == nil && values["configstamp_unsettled_rollouts"] > 0 {
+			err = fmt.Errorf("%v are under way", values["configstamp_unsettled_rollouts"])
+		}
+		return err
+	})
+}
