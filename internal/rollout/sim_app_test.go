@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -108,8 +109,9 @@ func (a *app) name() string { return a.ref.Namespace + "/" + a.ref.Name }
 // sort says what is special about it.
 func (a *app) sort() string {
 	text := a.ref.Kind.Name
-	for name, is := range map[string]bool{"recreate": a.recreate, "broken": a.broken, "allergic": a.allergic, "hangs": a.hangs, "canary": a.canary, "ordered": a.ordered, "mute": !a.muted.IsZero(), "generates": a.generates, "outside": a.neverServed} {
-		if is {
+	sorts := map[string]bool{"recreate": a.recreate, "broken": a.broken, "allergic": a.allergic, "hangs": a.hangs, "canary": a.canary, "ordered": a.ordered, "mute": !a.muted.IsZero(), "generates": a.generates, "outside": a.neverServed}
+	for _, name := range slices.Sorted(maps.Keys(sorts)) {
+		if sorts[name] {
 			text += " " + name
 		}
 	}
