@@ -9,63 +9,51 @@ import (
 
 // mayWait tells what keeps a workload with changed sources from waiting for its turn, or for how
 // long its sources have yet to settle.
-func (p *Planner) mayWait(t *track, ref workload.Ref, f *Facts, now time.Time) Verdict {
+func (p *Planner) mayWait(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	if len(f.Review.Untrue) == 0 {
 		return Verdict{}
 	}
-	settles := func(of func(yield func(checksum.Source))) (wait time.Duration) {
-		of(func(source checksum.Source) { wait = max(wait, p.settling.wait(SourceRef{ref.Namespace, source}, now)) })
-		return wait
-	}
 	if why := f.Barred(); why != checksum.NoReason {
-		wait := settles(func(yield func(checksum.Source)) { // it may be about to be put back
-			for i := range f.Review.Missing {
-				yield(f.Review.Missing[i].Source)
-			}
-		})
+		wait := p.Settles(ref, f.Review.Missing, now)
 		return Verdict{Why: why, Settles: wait > 0, Wait: wait}
 	}
-	wait := settles(func(yield func(checksum.Source)) {
-		for _, source := range f.Review.Untrue {
-			yield(source)
+	held := p.known(ref).holds(f, now)
+	for _, source := range f.Review.Untrue {
+		if wait := p.settling.wait(SourceRef{ref.Namespace, source}, now); wait > 0 && (!held.Settles || wait > held.Wait) {
+			held.Settles, held.Wait = true, wait
 		}
-	})
-	held := p.holds(t, f, now)
-	if held.Settles = wait > 0; held.Settles {
-		held.Wait = wait
 	}
 	return held
 }
 
+// Settles is how long the last of some sources has to settle yet: one that is missing may be about
+// to be put back.
+func (p *Planner) Settles(ref workload.Ref, missing []checksum.Finding, now time.Time) (wait time.Duration) {
+	for _, finding := range missing {
+		wait = max(wait, p.settling.wait(SourceRef{ref.Namespace, finding.Source}, now))
+	}
+	return wait
+}
+
 // holds is what holds a workload, of settings and the pace of its sources. What is broken waits
 // for its pace for a minute at most, so that it can be mended.
-func (p *Planner) holds(t *track, f *Facts, now time.Time) (held Verdict) {
-	var its *pace
-	if t != nil && t.pace != nil && t.pace.uid == f.UID {
-		its = t.pace
-	}
-	var last time.Time
-	if its != nil {
-		last = its.last()
-	}
-	facts, broken := *f, t != nil && t.broken()
+func (t *track) holds(f *Facts, now time.Time) Verdict {
+	pace, facts, broken := t.paceOf(f.UID), *f, t.broken()
 	if broken {
 		facts.Policy.MinInterval = 0
 	}
-	if hold := facts.Held(last, now); hold.Reason != checksum.NoReason {
-		if held = (Verdict{Why: hold.Reason, Hold: hold}); !hold.Until.IsZero() {
+	if hold := facts.Held(pace.last(), now); hold.Reason != checksum.NoReason {
+		held := Verdict{Why: hold.Reason, Hold: hold}
+		if !hold.Until.IsZero() {
 			held.Wait = hold.Until.Sub(now)
 		}
 		return held
 	}
-	if its == nil || f.Policy.MinInterval > 0 {
-		return Verdict{}
-	}
-	wait := its.slowed(now)
+	wait := pace.slowed(now)
 	if broken {
-		wait = min(wait, last.Add(brokenPause).Sub(now))
+		wait = min(wait, pace.last().Add(brokenPause).Sub(now))
 	}
-	if wait > 0 {
+	if wait > 0 && f.Policy.MinInterval == 0 {
 		return Verdict{Why: checksum.Paced, Wait: wait}
 	}
 	return Verdict{}

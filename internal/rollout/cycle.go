@@ -60,7 +60,8 @@ func (p *Planner) expire(now time.Time, out *Orders) {
 			if until := t.turn.at.Add(lookWithin); until.After(now) {
 				out.again(until)
 			} else if !t.uncertain {
-				t.giveBack(now)
+				t.turn = nil
+				t.triesAgain(LastRetry, now)
 				out.again(t.retry)
 				out.Held = append(out.Held, t.ref)
 			}

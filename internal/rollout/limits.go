@@ -58,14 +58,11 @@ const (
 	servedWithin = 2
 )
 
-// A workload that was refused is tried again after a while, twice as long each time.
+// How soon a workload that was refused is tried again, and after how long at the latest.
 const (
 	FirstRetry = 200 * time.Millisecond
 	LastRetry  = time.Minute
 )
-
-// retryAfter is how long to wait after so many tries.
-func retryAfter(tries int) time.Duration { return min(FirstRetry<<min(tries, 20), LastRetry) }
 
 // room reports whether the steps of a content have room for one more workload, beside some that are
 // under way; proven are those that have proven it.

@@ -33,6 +33,14 @@ type roll struct {
 	sources []checksum.Source
 }
 
+// paceOf is how we have rolled a workload, or not at all.
+func (t *track) paceOf(uid string) *pace {
+	if t.pace == nil || t.pace.uid != uid {
+		return &pace{uid: uid}
+	}
+	return t.pace
+}
+
 func (p *pace) last() time.Time { return p.rolls[(p.next+paceRolls-1)%paceRolls].at }
 
 // rolled notes a roll. The first pause is so long as sources may take to settle, twice.

@@ -11,7 +11,7 @@ import (
 // Stands notes that a workload whose turn has come stands in line for a permit: it does not lose
 // its turn by that.
 func (p *Planner) Stands(ref workload.Ref, now time.Time) {
-	if t := p.tracks[ref]; t != nil && t.turn != nil {
+	if t := p.known(ref); t.turn != nil {
 		t.turn.at = now
 	}
 }
@@ -35,7 +35,7 @@ func (p *Planner) Postpone(namespace string, sources []checksum.Source, now time
 // Sent notes that a workload whose turn has come is about to be patched: from then on until a look,
 // or Refused, it is not known whether it rolls.
 func (p *Planner) Sent(ref workload.Ref) {
-	if t := p.tracks[ref]; t != nil && t.turn != nil {
+	if t := p.known(ref); t.turn != nil {
 		t.uncertain = true
 	}
 }
@@ -45,13 +45,11 @@ func (p *Planner) Sent(ref workload.Ref) {
 // whether it is healthy.
 func (p *Planner) Panicked(ref workload.Ref, now time.Time) {
 	const why = "configstamp fails to look at it (a panic), so whether it is healthy is not known"
-	t := p.tracks[ref]
-	if t == nil {
-		return
-	}
+	t := p.known(ref)
 	switch r := t.trial; {
 	case t.turn != nil && !t.uncertain:
-		t.giveBack(now)
+		t.turn = nil
+		t.triesAgain(LastRetry, now)
 	case t.turn != nil && now.Sub(t.turn.at) >= p.limits.RolloutDeadline:
 		for _, its := range t.parts {
 			if its.waits() == Waiting {
@@ -66,73 +64,51 @@ func (p *Planner) Panicked(ref workload.Ref, now time.Time) {
 	}
 }
 
-// giveBack takes the turn of a workload back; it waits for another one.
-func (t *track) giveBack(now time.Time) {
-	t.turn, t.retry = nil, now.Add(retryAfter(t.tries))
-	t.tries++
-}
-
 // LastRoll is when we last rolled a workload, zero when that is not known.
 func (p *Planner) LastRoll(ref workload.Ref, uid string) time.Time {
-	if t := p.tracks[ref]; t != nil && t.pace != nil && t.pace.uid == uid {
-		return t.pace.last()
-	}
-	return time.Time{}
-}
-
-// Settles is how long the last of some sources has to settle yet: one that is missing may be about
-// to be put back.
-func (p *Planner) Settles(ref workload.Ref, missing []checksum.Finding, now time.Time) (wait time.Duration) {
-	for _, finding := range missing {
-		wait = max(wait, p.settling.wait(SourceRef{ref.Namespace, finding.Source}, now))
-	}
-	return wait
+	return p.known(ref).paceOf(uid).last()
 }
 
 // Refused notes that what was sent did not come, or, unless that is certain, that it is not known
 // whether it came. The workload is tried again after a while, which grows up to most.
 func (p *Planner) Refused(ref workload.Ref, certain bool, most time.Duration, now time.Time) {
-	t := p.tracks[ref]
-	if t == nil {
-		return
-	}
+	t := p.known(ref)
 	if t.uncertain = !certain; certain {
 		t.turn = nil
 	}
-	t.retry = now.Add(min(retryAfter(t.tries), most))
+	t.triesAgain(most, now)
+}
+
+// triesAgain has a workload tried again after a while, twice as long each time, up to most.
+func (t *track) triesAgain(most time.Duration, now time.Time) {
+	after := min(FirstRetry<<min(t.tries, 20), LastRetry, most)
+	t.retry = now.Add(after)
 	t.tries++
 }
 
 // Uncertain reports whether it is not known if what was sent has come. Then a look has to read
 // the workload anew.
-func (p *Planner) Uncertain(ref workload.Ref) bool {
-	t := p.tracks[ref]
-	return t != nil && t.uncertain
-}
+func (p *Planner) Uncertain(ref workload.Ref) bool { return p.known(ref).uncertain }
 
 // Again reports whether a workload is to be tried again.
 func (p *Planner) Again(ref workload.Ref) bool {
-	t := p.tracks[ref]
-	return t != nil && (t.uncertain || t.tries > 0 && !t.since.IsZero())
+	t := p.known(ref)
+	return t.uncertain || t.tries > 0 && !t.since.IsZero()
 }
 
 // Rolled notes that a workload was rolled by us for some sources.
 func (p *Planner) Rolled(ref workload.Ref, uid string, sources []checksum.Source, now time.Time) {
 	t := p.track(ref)
-	if t.pace == nil || t.pace.uid != uid {
-		t.pace = &pace{uid: uid}
-	}
+	t.pace = t.paceOf(uid)
 	t.pace.rolled(sources, p.limits.Settle, now)
 }
 
 // Hot are the sources for which a workload has rolled more than once of late, sorted. tell are
 // those that people are to be told of now: each at most once in LongestPause.
 func (p *Planner) Hot(ref workload.Ref, now time.Time) (hot, tell []checksum.Source) {
-	t := p.tracks[ref]
-	if t == nil || t.pace == nil {
-		return nil, nil
+	if t := p.known(ref); t.pace != nil {
+		hot = t.pace.hot()
 	}
-	hot = t.pace.hot()
 	maps.DeleteFunc(p.warned, func(_ SourceRef, when time.Time) bool { return now.Sub(when) >= LongestPause })
 	for _, source := range hot {
 		at := SourceRef{ref.Namespace, source}

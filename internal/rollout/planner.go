@@ -95,6 +95,14 @@ func (p *Planner) track(ref workload.Ref) *track {
 	return t
 }
 
+// known is what is remembered of a workload: nothing, of one that nobody has told of.
+func (p *Planner) known(ref workload.Ref) *track {
+	if t := p.tracks[ref]; t != nil {
+		return t
+	}
+	return &track{}
+}
+
 // drop forgets a workload.
 func (p *Planner) drop(t *track) {
 	last := p.all[len(p.all)-1]
@@ -234,12 +242,7 @@ func (p *Planner) found(at SourceRef, content *checksum.Content, now time.Time) 
 }
 
 // Needs is what the next look at a workload has to read beside it.
-func (p *Planner) Needs(ref workload.Ref) Needs {
-	if t := p.tracks[ref]; t != nil {
-		return t.needs
-	}
-	return Needs{}
-}
+func (p *Planner) Needs(ref workload.Ref) Needs { return p.known(ref).needs }
 
 // Watched calls yield with each workload whose status matters for a cycle, and the facts that are
 // known of it, which yield brings up to date.
@@ -260,8 +263,7 @@ func (t *track) watched() bool {
 // Look notes how a workload is, and tells whether it may roll now, or what it waits for. What
 // had come and is held now, is given back.
 func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
-	t := p.tracks[ref]
-	verdict := p.mayWait(t, ref, f, now)
+	verdict := p.mayWait(ref, f, now)
 	waits := len(f.Review.Untrue) > 0 && verdict.Why == checksum.NoReason
 	if p.Off() {
 		if waits && !verdict.Settles {
@@ -283,10 +285,10 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	_, isNew := p.unexamined[ref]
 	past := isNew && f.Served && f.Status.Phase == workload.Rolling
 	delete(p.unexamined, ref)
-	if t = p.tracks[ref]; t == nil && !past && !p.concerns(ref, f.Sources) {
+	if p.tracks[ref] == nil && !past && !p.concerns(ref, f.Sources) {
 		return verdict
 	}
-	t = p.track(ref)
+	t := p.track(ref)
 	t.past = t.past || past
 	if t.turn != nil && !t.uncertain && !slices.Equal(t.facts.Review.Untrue, f.Review.Untrue) && len(f.Review.Untrue) > 0 {
 		t.turn = nil // that was for something else
@@ -347,10 +349,7 @@ func (p *Planner) Forget(ref workload.Ref, now time.Time) {
 }
 
 // Follows reports whether a rollout of a workload is watched.
-func (p *Planner) Follows(ref workload.Ref) bool {
-	t := p.tracks[ref]
-	return t != nil && t.trial != nil
-}
+func (p *Planner) Follows(ref workload.Ref) bool { return p.known(ref).trial != nil }
 
 // ended is a change that has ended well.
 type ended struct {
