@@ -21,19 +21,19 @@ type copyKeys struct {
 	each bool // each copy is a change of its own: there are no keys
 }
 
-// keyOf is the key of a source that goes from one content to another. Only ConfigMaps
-// are replicated, and what is made or deleted is not. Where the text changes, binary keys
+// keyOf is the key of a source that goes from one content to another, the zero key when it has no
+// copies. Only ConfigMaps are replicated, and what is made or deleted is not. Where the text changes, binary keys
 // count by their names alone: trust-manager writes beside each copy of its certificates a
 // store that is encrypted with other salt.
-func (k *copyKeys) keyOf(at SourceRef, was, is *checksum.Content) (key groupKey, replicable bool) {
+func (k *copyKeys) keyOf(at SourceRef, was, is *checksum.Content) groupKey {
 	if k.each || at.Source.Kind != checksum.ConfigMap || is == nil || was.SameEntries(is) {
-		return groupKey{}, false
+		return groupKey{}
 	}
-	key = groupKey{at.Source.Name, k.hashOfText(was), k.hashOfText(is)}
+	key := groupKey{at.Source.Name, k.hashOfText(was), k.hashOfText(is)}
 	if key.was == key.is || !hasText(is) {
 		key.was, key.is = k.hash(was), k.hash(is)
 	}
-	return key, true
+	return key
 }
 
 // hash is equal for equal contents, and different for others.

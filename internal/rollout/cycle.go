@@ -33,9 +33,7 @@ func (p *Planner) Cycle(now time.Time) (out Orders) {
 	for _, c := range slices.Clone(p.open) {
 		p.announce(c, now, &out)
 	}
-	if len(p.unexamined) > 0 && p.opens.After(now) {
-		out.again(p.opens)
-	} else {
+	if len(p.unexamined) == 0 || !out.again(p.opens, now) {
 		p.grantAll(now, &out)
 	}
 	p.finish(now, &out)
@@ -53,31 +51,22 @@ const budgetEvery = time.Minute
 func (p *Planner) expire(now time.Time, out *Orders) {
 	for _, t := range p.all {
 		if !t.since.IsZero() {
-			out.againAfter(t.due, now)
-			out.againAfter(t.retry, now)
+			out.again(t.due, now)
+			out.again(t.retry, now)
 		}
-		if t.turn != nil {
-			if until := t.turn.at.Add(lookWithin); until.After(now) {
-				out.again(until)
-			} else if !t.uncertain {
-				t.turn = nil
-				t.triesAgain(LastRetry, now)
-				out.again(t.retry)
-				out.Held = append(out.Held, t.ref)
-			}
+		if t.turn != nil && !out.again(t.turn.at.Add(lookWithin), now) && !t.uncertain {
+			t.turn = nil
+			t.triesAgain(LastRetry, now)
+			out.again(t.retry, now)
+			out.Held = append(out.Held, t.ref)
 		}
-		if r := t.trial; r != nil && r.slotEnds(&p.limits).After(now) {
-			out.again(r.slotEnds(&p.limits))
+		if t.trial != nil {
+			out.again(t.trial.slotEnds(&p.limits), now)
 		}
-		if t.gone.IsZero() {
-			continue
+		if !t.gone.IsZero() && !out.again(t.gone.Add(p.limits.RolloutDeadline), now) {
+			t.trial, t.facts = nil, nil
+			t.leaves(func(its *part) bool { return its.take == nil || its.take.state != Proven })
 		}
-		if until := t.gone.Add(p.limits.RolloutDeadline); until.After(now) {
-			out.again(until)
-			continue
-		}
-		t.trial, t.facts = nil, nil
-		t.leaves(func(its *part) bool { return its.take == nil || its.take.state != Proven })
 	}
 }
 
@@ -165,7 +154,7 @@ func (p *Planner) grant(t *track, now time.Time, out *Orders) {
 	}
 	p.turns[t.ref.Namespace] = now
 	out.Roll = append(out.Roll, t.ref)
-	out.again(now.Add(lookWithin))
+	out.again(now.Add(lookWithin), now)
 }
 
 func (p *Planner) slotIsFree(namespace string) bool {
@@ -211,11 +200,7 @@ func (p *Planner) fits(t *track, now time.Time, out *Orders) bool {
 // admits reports whether a change lets a workload roll.
 func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 	c, t := its.change, its.track
-	if opens := p.opensAt(c, now); !opens.IsZero() {
-		out.again(opens)
-		return false
-	}
-	if c.stop != nil && !its.over() {
+	if out.again(p.opensAt(c, now), now) || c.stop != nil && !its.over() {
 		return false
 	}
 	n, over := c.all(), its.over()
@@ -223,11 +208,7 @@ func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 		return c.trials == 0 || p.limits.room(n.trials, n.proven)
 	}
 	most, until := p.trials(c, now)
-	if until.After(now) {
-		out.again(until)
-		return false
-	}
-	if n.fallen > 0 {
+	if out.again(until, now) || n.fallen > 0 {
 		return false
 	}
 	under, proven := n.trials+c.carried, n.proven
@@ -318,28 +299,20 @@ func (p *Planner) finish(now time.Time, out *Orders) {
 
 // isOver reports whether nothing is left to do of a change. A copy may follow within a while.
 func (c *opened) isOver(now time.Time, out *Orders) bool {
-	n := c.all()
-	until := time.Time{}
-	switch {
-	case n.waiting+n.trials+n.standing+n.failures > 0 || c.stillCarried() > 0:
+	switch n := c.all(); {
+	case n.waiting+n.trials+n.standing+n.failures > 0 || c.stillCarried():
 		return false
 	case n.unseen > 0:
-		until = c.born.Add(openWithin)
-	case c.copied:
-		until = c.born.Add(replicatedWithin)
+		return !out.again(c.born.Add(openWithin), now)
+	case c.copied():
+		return !out.again(c.born.Add(replicatedWithin), now)
 	}
-	out.againAfter(until, now)
-	return !until.After(now)
+	return true
 }
 
-// stillCarried is how many workloads are open with older content, whether they may take newer or not.
-func (c *opened) stillCarried() (n int) {
-	for _, other := range c.together() {
-		for _, its := range other.parts {
-			n += one(its.over())
-		}
-	}
-	return n
+// stillCarried reports whether a workload is open with older content, whether it may take newer or not.
+func (c *opened) stillCarried() bool {
+	return slices.ContainsFunc(c.together(), func(other *opened) bool { return slices.ContainsFunc(other.parts, (*part).over) })
 }
 
 // Counts counts.

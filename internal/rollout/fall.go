@@ -26,8 +26,7 @@ func (p *Planner) watchFirst(now time.Time, out *Orders) (fell bool) {
 				t.needs = Needs{}
 			}
 			switch pods := t.facts.Pods; {
-			case t.rereads.After(now):
-				out.again(t.rereads)
+			case out.again(t.rereads, now):
 			case pods == nil:
 				nodes := t.needs.Nodes
 				t.asks(Needs{Pods: true, Nodes: nodes}, out)
@@ -45,7 +44,7 @@ func (p *Planner) watchFirst(now time.Time, out *Orders) (fell bool) {
 				fallthrough
 			default: // nothing shows that it is by its content
 				t.rereads = now.Add(failedLooks * p.limits.lookEvery())
-				out.again(t.rereads)
+				out.again(t.rereads, now)
 			}
 		}
 	}

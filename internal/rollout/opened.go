@@ -23,11 +23,9 @@ type opened struct {
 	// found tells that it was there before us, or had ended: who carries the content may have
 	// taken it by this change.
 	found bool
-	// key is what copies have in common, full the hash of all that it holds; copied tells
-	// that it may have any.
-	key    groupKey
-	full   uint64
-	copied bool
+	// key is what copies have in common; zero: it has none. full is the hash of all that it holds.
+	key  groupKey
+	full uint64
 	// before is how many have proven the content, as was known when it was opened.
 	before int
 	taken  int       // how many took the content
@@ -102,6 +100,9 @@ func (c *opened) all() *counted {
 	}
 	return &c.counted
 }
+
+// copied reports whether there may be copies of it.
+func (c *opened) copied() bool { return c.key != groupKey{} }
 
 // together are the changes that roll in common steps.
 func (c *opened) together() []*opened {
@@ -203,7 +204,7 @@ func one(is bool) int {
 func (p *Planner) group() {
 	groups := map[groupKey]*copies{}
 	for _, c := range p.open {
-		if c.copies = nil; !c.copied {
+		if c.copies = nil; !c.copied() {
 			continue
 		}
 		its := groups[c.key]
@@ -262,26 +263,20 @@ func (p *Planner) resumed(at SourceRef, began time.Time) bool {
 func (c *opened) halts() bool { return c.stop != nil || c.foreign }
 
 // opensAt is until when a change waits for workloads to be looked at, those of its copies as
-// well, or for copies that are about to follow others to newer content; zero: it does not.
-func (p *Planner) opensAt(c *opened, now time.Time) (opens time.Time) {
-	if c.copied {
-		if until := p.left[c.key].Add(replicatedWithin); until.After(now) {
-			opens = until
+// well, or for copies that are about to follow others to newer content.
+func (p *Planner) opensAt(c *opened, now time.Time) time.Time {
+	if c.all().unseen > 0 {
+		born := c.born
+		for _, other := range c.together() {
+			if other.unseen > 0 {
+				born = latest(born, other.born)
+			}
+		}
+		if until := born.Add(openWithin); until.After(now) {
+			return until
 		}
 	}
-	if c.all().unseen == 0 {
-		return opens
-	}
-	born := c.born
-	for _, other := range c.together() {
-		if other.unseen > 0 {
-			born = latest(born, other.born)
-		}
-	}
-	if until := born.Add(openWithin); until.After(now) {
-		return until
-	}
-	return opens
+	return p.left[c.key].Add(replicatedWithin)
 }
 
 // trials is how many workloads may try a change at once, for what has failed in other

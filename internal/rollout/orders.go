@@ -29,17 +29,15 @@ type News struct {
 	Broken  int          // how many had nothing available before, and have failed with it
 }
 
-func (o *Orders) again(at time.Time) {
-	if !at.IsZero() && (o.At.IsZero() || at.Before(o.At)) {
+// again has the planner asked again at a moment, and reports whether that is still to come.
+func (o *Orders) again(at, now time.Time) bool {
+	if !at.After(now) {
+		return false
+	}
+	if o.At.IsZero() || at.Before(o.At) {
 		o.At = at
 	}
-}
-
-// againAfter asks for that, if it is still to come.
-func (o *Orders) againAfter(at, now time.Time) {
-	if at.After(now) {
-		o.again(at)
-	}
+	return true
 }
 
 // Counts are the numbers of changes by state, of rollouts under way, and of workloads

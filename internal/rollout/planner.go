@@ -148,12 +148,12 @@ func (p *Planner) Edited(at SourceRef, was, is *checksum.Content, now time.Time)
 	if c != nil && c.content.SameEntries(is) {
 		return
 	}
-	if c != nil && c.copies != nil && len(c.copies.changes) > 1 && now.Sub(p.left[c.key]) >= 10*replicatedWithin {
+	if c != nil && len(c.together()) > 1 && now.Sub(p.left[c.key]) >= 10*replicatedWithin {
 		p.left[c.key] = now // not again soon, as one copy may leave and join all the time
 	}
 	next := p.begin(at, is, refs, now)
-	if next.key, next.copied = p.keys.keyOf(at, was, is); was == nil {
-		next.copied = false
+	if was != nil {
+		next.key = p.keys.keyOf(at, was, is)
 	}
 }
 
@@ -212,7 +212,7 @@ func (p *Planner) find(at SourceRef, now time.Time) {
 	}
 	written := p.cluster.Written(at)
 	c := p.found(at, content, now)
-	if !c.copied || written.IsZero() {
+	if !c.copied() || written.IsZero() {
 		return
 	}
 	for _, copied := range p.cluster.Copies(at.Source) {
@@ -220,7 +220,7 @@ func (p *Planner) find(at SourceRef, now time.Time) {
 		if p.changes[copied] != nil || written.Sub(p.cluster.Written(copied)).Abs() > replicatedWithin {
 			continue
 		}
-		if key, replicable := p.keys.keyOf(copied, nil, its); !replicable || key != c.key {
+		if p.keys.keyOf(copied, nil, its) != c.key {
 			continue
 		}
 		if known, ended := p.ended[copied]; ended && known.content.SameEntries(its) {
@@ -236,7 +236,7 @@ func (p *Planner) found(at SourceRef, content *checksum.Content, now time.Time) 
 	p.toLook = append(p.toLook, refs...)
 	c := p.begin(at, content, refs, now)
 	c.found = true
-	c.key, c.copied = p.keys.keyOf(at, nil, content)
+	c.key = p.keys.keyOf(at, nil, content)
 	c.full = p.keys.hash(content)
 	return c
 }

@@ -89,7 +89,7 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 	if !r.health.well.IsZero() && !r.standing {
 		wait = min(wait, max(r.health.soak-r.health.wellFor(now), soonestLook))
 	}
-	out.again(now.Add(wait))
+	out.again(now.Add(wait), now)
 	return fell
 }
 
