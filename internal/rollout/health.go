@@ -70,16 +70,13 @@ func (h *health) wellFor(now time.Time) time.Duration {
 	return now.Sub(h.well)
 }
 
-// condition is how a rollout is.
-type condition int
-
-// The conditions.
-const (
-	underWay condition = iota
-	healthy            // rolled out, and well for the soak
-	failed             // its own controller says so, or its pods show it, or it makes no progress
-	untold             // it cannot tell
-)
+// judgement is how a rollout is: OnTrial, Proven, Failed or Untold, and why it has failed; or what
+// has to be read before that can be told.
+type judgement struct {
+	state State
+	why   string
+	need  Needs
+}
 
 // A rollout that has failed is looked at less often than one under way.
 const (
@@ -92,9 +89,8 @@ func (l *Limits) lookEvery() time.Duration {
 	return min(max(l.Soak/failedLooks, soonestLook), latestLook)
 }
 
-// judge tells how a rollout is, and why it has failed; or what has to be read before
-// that can be told. Its pods are listed only when the status asks for it: see looks.
-func (t *trial) judge(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Needs) {
+// judge tells how a rollout is. Its pods are listed only when the status asks for it: see looks.
+func (t *trial) judge(f *Facts, limits *Limits, now time.Time) judgement {
 	state, status := &t.health, &f.Status
 	if state.progressed.IsZero() {
 		state.progressed, state.best = t.began, NoExtent()
@@ -109,11 +105,11 @@ func (t *trial) judge(f *Facts, limits *Limits, now time.Time) (how condition, w
 		state.status = 0 // nor does it when it is the same again later
 	}
 	if unchanged && status.Waits == "" && now.Sub(t.began) < limits.RolloutDeadline {
-		return underWay, "", Needs{}
+		return judgement{state: OnTrial}
 	}
 	if unchanged || status.Phase == workload.Unreported {
 		state.well = time.Time{}
-		return untold, "", Needs{}
+		return judgement{state: Untold}
 	}
 	if !state.well.IsZero() && state.wellFor(now) >= limits.Soak {
 		state.lastWell = now
@@ -124,19 +120,19 @@ func (t *trial) judge(f *Facts, limits *Limits, now time.Time) (how condition, w
 	}
 	if f.Pods == nil {
 		if t.asksForPods(status, limits, now) || t.givenUp(status) && !t.failed && state.well.IsZero() && *status != state.looks.status {
-			return underWay, "", Needs{Pods: true, Selector: state.selector}
+			return judgement{need: Needs{Pods: true}}
 		}
 		return t.stuck(f, limits, now)
 	}
 	state.selector = &f.Pods.Selector
 	if f.Pods.Access == Unread && now.Sub(t.progressed()) < limits.RolloutDeadline {
-		return underWay, "", Needs{Pods: true, Selector: state.selector}
+		return judgement{need: Needs{Pods: true}}
 	}
 	return t.judgePods(f, limits, now)
 }
 
 // judgePods is judge with the pods at hand.
-func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Needs) {
+func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) judgement {
 	state, status, soak := &t.health, &f.Status, t.health.soak
 	all, rolledOut, stands := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut, status.Phase == workload.Suspended
 	pods := slices.DeleteFunc(slices.Clone(all), func(pod workload.Pod) bool { return pod.Node == "" }) // which no content can help
@@ -146,7 +142,7 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) (how conditio
 	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= limits.soak(f)) {
 		down, alone, ask := f.nodesOf()
 		if len(ask) > 0 {
-			return underWay, "", Needs{Pods: true, Selector: t.health.selector, Nodes: ask}
+			return judgement{need: Needs{Pods: true, Nodes: ask}}
 		}
 		rolledOut = alone
 		pods = slices.DeleteFunc(pods, func(pod workload.Pod) bool { return down[pod.Node] })
@@ -166,9 +162,9 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) (how conditio
 	}
 	switch {
 	case trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline:
-		return failed, trouble, Needs{}
+		return judgement{state: Failed, why: trouble}
 	case t.givenUp(status) && !rolledOut:
-		return failed, "its controller says " + status.Why + f.lacks(now), Needs{}
+		return judgement{state: Failed, why: "its controller says " + status.Why + f.lacks(now)}
 	}
 	if len(pods) == 0 && f.Pods.Access == Seen && !stands {
 		up = false // none has been made yet; a canary may stand before its first
@@ -181,7 +177,7 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) (how conditio
 	}
 	state.started = started
 	if !stands && !state.well.IsZero() && now.Sub(state.well) >= soak {
-		return healthy, "", Needs{}
+		return judgement{state: Proven}
 	}
 	return t.stuck(f, limits, now)
 }
@@ -214,31 +210,31 @@ func (t *trial) asBefore(status *workload.Status, pods []workload.Pod, waiting i
 }
 
 // stuck tells whether a rollout has failed because it makes no progress.
-func (t *trial) stuck(f *Facts, limits *Limits, now time.Time) (how condition, why string, need Needs) {
+func (t *trial) stuck(f *Facts, limits *Limits, now time.Time) judgement {
 	stands := now.Sub(t.health.progressed)
 	if well := t.health.lastWell; well.After(t.health.progressed) {
 		stands = now.Sub(well)
 	}
 	carried := now.Sub(t.began)
 	if stands < limits.RolloutDeadline || carried < limits.CrashDeadline || t.failed || !t.health.well.IsZero() {
-		return underWay, "", Needs{}
+		return judgement{state: OnTrial}
 	}
 	if f.Pods == nil {
-		return underWay, "", Needs{Pods: true, Selector: t.health.selector}
+		return judgement{need: Needs{Pods: true}}
 	}
 	if carried < limits.RolloutDeadline && f.starts(limits.CrashDeadline, now) {
-		return underWay, "", Needs{} // what stood still for so long is older content
+		return judgement{state: OnTrial} // what stood still for so long is older content
 	}
 	if f.Status.PerNode {
 		down, _, ask := f.nodesOf()
 		if len(ask) > 0 {
-			return underWay, "", Needs{Pods: true, Selector: t.health.selector, Nodes: ask}
+			return judgement{need: Needs{Pods: true, Nodes: ask}}
 		}
 		if f.stalledByNodes(down) {
-			return untold, "", Needs{}
+			return judgement{state: Untold}
 		}
 	}
-	return failed, fmt.Sprintf("it has made no progress for %s%s", stands.Round(time.Second), f.lacks(now)), Needs{}
+	return judgement{state: Failed, why: fmt.Sprintf("it has made no progress for %s%s", stands.Round(time.Second), f.lacks(now))}
 }
 
 // stands reports whether a rollout stands at a pause of its own, with new pods that have

@@ -59,7 +59,7 @@ func TestHealth(t *testing.T) {
 		// level is how many were available at its turn. blind tells that its pods have no selector.
 		level int32
 		blind bool
-		want  condition
+		want  State
 		when  int // in seconds
 		why   string
 	}{
@@ -69,14 +69,14 @@ func TestHealth(t *testing.T) {
 					return now{rolling, []workload.Pod{old, up(1)}}
 				}
 				return now{done, []workload.Pod{up(1), up(4)}}
-			}, want: healthy, when: 15,
+			}, want: Proven, when: 15,
 		},
 		"and no less than minReadySeconds": {
 			then: func(int) now {
 				slow := done
 				slow.MinReady = 25 * time.Second
 				return now{slow, []workload.Pod{up(0)}}
-			}, want: healthy, when: 25,
+			}, want: Proven, when: 25,
 		},
 		"pods that are ready get further, if minReadySeconds is longer than the deadline": {
 			then: func(s int) now {
@@ -86,33 +86,33 @@ func TestHealth(t *testing.T) {
 				slow := done
 				slow.MinReady = 400 * time.Second
 				return now{slow, []workload.Pod{up(0)}}
-			}, want: healthy, when: 800,
+			}, want: Proven, when: 800,
 		},
 		"what ends slowly is told": {
 			then: func(int) now {
 				slow := old
 				slow.Name, slow.Deleting, slow.Ending, slow.Grace = "web-1", true, at(10), time.Hour
 				return now{rolling, []workload.Pod{slow}}
-			}, want: failed, when: 300, why: "it has made no progress for 5m0s: pod web-1 has been ending for 4m50s, and may for 1h0m0s",
+			}, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod web-1 has been ending for 4m50s, and may for 1h0m0s",
 		},
 		"but not those that never become ready": {
 			then: func(int) now {
 				return now{workload.Status{Phase: workload.Rolling, Wanted: 1, Updated: 1, Missing: 1, MinReady: 400 * time.Second}, []workload.Pod{starting}}
-			}, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
+			}, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
 		},
 		"what fails is told with how its container has ended": {
 			then: func(int) now {
 				killed := crashing
 				killed.Ended = "OOMKilled with exit code 137"
 				return now{rolling, []workload.Pod{old, killed}}
-			}, want: failed, when: 35, why: "container app: CrashLoopBackOff, after OOMKilled with exit code 137 (1 of 1 new pods)",
+			}, want: Failed, when: 35, why: "container app: CrashLoopBackOff, after OOMKilled with exit code 137 (1 of 1 new pods)",
 		},
 		"however long they are": {
 			then: func(int) now {
 				slow := done
 				slow.MinReady = 400 * time.Second
 				return now{slow, []workload.Pod{up(0)}}
-			}, want: healthy, when: 400,
+			}, want: Proven, when: 400,
 		},
 		"a container that restarts begins the soak anew": {
 			then: func(s int) now {
@@ -121,7 +121,7 @@ func TestHealth(t *testing.T) {
 					pod.Started, pod.Restarted = at(8), true
 				}
 				return now{done, []workload.Pod{pod, up(1)}}
-			}, want: healthy, when: 20, // seen when the first soak was over
+			}, want: Proven, when: 20, // seen when the first soak was over
 		},
 		"an app without a probe that crashes after three seconds fails": {
 			then: func(s int) now {
@@ -129,11 +129,11 @@ func TestHealth(t *testing.T) {
 					return now{done, []workload.Pod{pod, pod}}
 				}
 				return now{workload.Status{Phase: workload.Rolling, Updated: 2, Missing: 2, Deadline: true}, []workload.Pod{crashing, crashing}}
-			}, want: failed, when: 35, why: "container app: CrashLoopBackOff (2 of 2 new pods)",
+			}, want: Failed, when: 35, why: "container app: CrashLoopBackOff (2 of 2 new pods)",
 		},
 		"and so it does though the status never tells": {
 			then: func(s int) now { return now{done, []workload.Pod{late(s), late(s)}} },
-			want: failed, when: 40, why: "its container restarts (2 of 2 new pods)",
+			want: Failed, when: 40, why: "its container restarts (2 of 2 new pods)",
 		},
 		"one of two that crashes is left to the controller": {
 			then: func(s int) now {
@@ -141,10 +141,10 @@ func TestHealth(t *testing.T) {
 					return now{rolling, []workload.Pod{up(0), crashing}}
 				}
 				return now{workload.Status{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(200)}, []workload.Pod{up(0), crashing}}
-			}, want: failed, when: 200, why: "its controller says ProgressDeadlineExceeded: pod new: container app: CrashLoopBackOff",
+			}, want: Failed, when: 200, why: "its controller says ProgressDeadlineExceeded: pod new: container app: CrashLoopBackOff",
 		},
 		"a deadline of its own that is longer does not count": {
-			then: func(int) now { return now{rolling, []workload.Pod{up(0), crashing}} }, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new: container app: CrashLoopBackOff",
+			then: func(int) now { return now{rolling, []workload.Pod{up(0), crashing}} }, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new: container app: CrashLoopBackOff",
 		},
 		"one that stands at a pause of its own is waited for": {
 			then: func(s int) now {
@@ -152,12 +152,12 @@ func TestHealth(t *testing.T) {
 					return now{workload.Status{Phase: workload.Suspended, Updated: 1, Available: 2, Missing: 1, Deadline: true}, []workload.Pod{up(0)}}
 				}
 				return now{workload.Status{Phase: workload.Failed, Why: "Degraded"}, []workload.Pod{up(0)}}
-			}, want: failed, when: 900, why: "its controller says Degraded",
+			}, want: Failed, when: 900, why: "its controller says Degraded",
 		},
 		"one that crashes at a pause of its own has failed": {
 			then: func(s int) now {
 				return now{workload.Status{Phase: workload.Suspended, Updated: 1, Available: 2, Missing: 1, Deadline: true}, []workload.Pod{late(s)}}
-			}, want: failed, when: 35, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+			}, want: Failed, when: 35, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
 		},
 		"a failure of the revision before does not count": {
 			then: func(s int) now {
@@ -165,17 +165,17 @@ func TestHealth(t *testing.T) {
 					return now{workload.Status{Phase: workload.Failed, FailedAt: at(-100)}, nil}
 				}
 				return now{done, []workload.Pod{up(1)}}
-			}, want: healthy, when: 14,
+			}, want: Proven, when: 14,
 		},
 		"images that cannot be pulled fail by the same deadline": {
 			then: func(int) now {
 				return now{rolling, []workload.Pod{old, {Name: "new", Node: "n", Stamps: stamps, Trouble: "container app: ImagePullBackOff"}}}
-			}, want: failed, when: 35, why: "container app: ImagePullBackOff (1 of 1 new pods)",
+			}, want: Failed, when: 35, why: "container app: ImagePullBackOff (1 of 1 new pods)",
 		},
 		"what has no deadline of its own fails without progress": {
 			then: func(s int) now {
 				return now{workload.Status{Phase: workload.Rolling, Updated: int32(min(s, 100))}, []workload.Pod{old}}
-			}, want: failed, when: 400, why: "it has made no progress for 5m0s: no new pod has been made",
+			}, want: Failed, when: 400, why: "it has made no progress for 5m0s: no new pod has been made",
 		},
 		"nodes that go away bring nothing to a standstill": {
 			then: func(s int) now { // one in twelve seconds is new; of a hundred, thirty old ones go
@@ -187,7 +187,7 @@ func TestHealth(t *testing.T) {
 					return now{workload.Status{Phase: workload.RolledOut, PerNode: true, Updated: nodes, Available: nodes}, []workload.Pod{up(0)}}
 				}
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: nodes - 1, Missing: nodes - updated}, []workload.Pod{up(0)}}
-			}, want: healthy, when: 850,
+			}, want: Proven, when: 850,
 		},
 		"nor does what the status tells of the revision before": {
 			then: func(s int) now { // one in eight seconds
@@ -198,7 +198,7 @@ func TestHealth(t *testing.T) {
 					return now{daemons(2, updated, 99), []workload.Pod{up(0)}}
 				}
 				return now{daemons(2, 100, 100), []workload.Pod{up(0)}}
-			}, want: healthy, when: 810,
+			}, want: Proven, when: 810,
 		},
 		"what was rolled out and never lasted fails without progress": {
 			then: func(s int) now {
@@ -206,10 +206,10 @@ func TestHealth(t *testing.T) {
 					return now{done, []workload.Pod{up(s)}}
 				}
 				return now{rolling, []workload.Pod{up(s)}}
-			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+			}, want: Failed, when: 300, why: "it has made no progress for 5m0s",
 		},
 		"what cannot tell is settled at once": {
-			then: func(int) now { return now{workload.Status{Waits: "it is paused"}, nil} }, want: untold,
+			then: func(int) now { return now{workload.Status{Waits: "it is paused"}, nil} }, want: Untold,
 		},
 		"a status that is the same again after a change speaks of the new revision": {
 			then: func(s int) now {
@@ -220,45 +220,45 @@ func TestHealth(t *testing.T) {
 					return now{workload.Status{Phase: workload.Rolling, StatusHash: 2}, nil}
 				}
 				return now{workload.Status{Phase: workload.RolledOut, StatusHash: 1}, nil}
-			}, blind: true, want: healthy, when: 20,
+			}, blind: true, want: Proven, when: 20,
 		},
 		"a failure that may be of the revision before does not count": {
-			then: func(int) now { return now{workload.Status{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: untold, when: 300,
+			then: func(int) now { return now{workload.Status{Phase: workload.Failed, StatusHash: 1}, nil} }, blind: true, want: Untold, when: 300,
 		},
 		"nodes that are not ready are discounted": {
 			then: func(int) now {
 				pod, gone := up(0), old
 				pod.Node, gone.Node, gone.Ready = "a", "b", false
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
-			}, down: map[string]bool{"b": true}, want: healthy, when: 20,
+			}, down: map[string]bool{"b": true}, want: Proven, when: 20,
 		},
 		"nodes that are ready are not": {
 			then: func(int) now {
 				pod, gone := up(0), old
 				pod.Node, gone.Node, gone.Ready = "a", "b", false
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone}}
-			}, want: failed, when: 300, why: "it has made no progress for 5m0s",
+			}, want: Failed, when: 300, why: "it has made no progress for 5m0s",
 		},
 		"nodes that are ready are not, though others lack as many": {
 			then: func(int) now {
 				pod, gone, slow := up(0), old, old
 				pod.Node, gone.Node, gone.Ready, slow.Node = "a", "b", false, "c"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1}, []workload.Pod{pod, gone, slow}}
-			}, down: map[string]bool{"b": true}, want: untold, when: 300, // they keep it from going on
+			}, down: map[string]bool{"b": true}, want: Untold, when: 300, // they keep it from going on
 		},
 		"a rollout that nodes keep from beginning cannot tell": {
 			then: func(int) now {
 				gone, slow := old, old
 				gone.Node, gone.Ready, slow.Node = "b", false, "c"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{gone, slow}}
-			}, down: map[string]bool{"b": true}, want: untold, when: 300,
+			}, down: map[string]bool{"b": true}, want: Untold, when: 300,
 		},
 		"but not when something new is not ready elsewhere": {
 			then: func(int) now {
 				hangs, gone := up(0), old
 				hangs.Node, hangs.Ready, gone.Node, gone.Ready = "a", false, "b", false
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{hangs, gone}}
-			}, down: map[string]bool{"b": true}, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
+			}, down: map[string]bool{"b": true}, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
 		},
 		"a pod that is never made on a node that is not ready is no matter": {
 			then: func(int) now {
@@ -266,7 +266,7 @@ func TestHealth(t *testing.T) {
 				pod.Node = "a"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1},
 					[]workload.Pod{pod, {Name: "new", Node: "b", Stamps: stamps}}}
-			}, down: map[string]bool{"b": true}, want: healthy, when: 20,
+			}, down: map[string]bool{"b": true}, want: Proven, when: 20,
 		},
 		"nor is one that cannot pull its image there, while others still roll": {
 			then: func(s int) now {
@@ -279,7 +279,7 @@ func TestHealth(t *testing.T) {
 				pod := up(100)
 				pod.Node = "a"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 2, Available: 1}, []workload.Pod{pod, stuck}}
-			}, down: map[string]bool{"b": true}, want: healthy, when: 120,
+			}, down: map[string]bool{"b": true}, want: Proven, when: 120,
 		},
 		"and it hides no crash on a node that is ready": {
 			then: func(int) now {
@@ -287,25 +287,25 @@ func TestHealth(t *testing.T) {
 				here.Node = "a"
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2, Updated: 2},
 					[]workload.Pod{here, {Name: "new", Node: "b", Stamps: stamps}}}
-			}, down: map[string]bool{"b": true}, want: failed, when: 40, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+			}, down: map[string]bool{"b": true}, want: Failed, when: 40, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
 		},
 		"when no node is ready, nobody can tell": {
 			then: func(int) now {
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 1, Updated: 1}, []workload.Pod{{Name: "new", Node: "b", Stamps: stamps}}}
-			}, down: map[string]bool{"b": true}, want: untold, when: 300,
+			}, down: map[string]bool{"b": true}, want: Untold, when: 300,
 		},
 		"other kinds are held to their pods, wherever they are": {
 			then: func(int) now {
 				here := crashing
 				here.Node = "b"
 				return now{rolling, []workload.Pod{here}}
-			}, down: map[string]bool{"b": true}, want: failed, when: 35, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
+			}, down: map[string]bool{"b": true}, want: Failed, when: 35, why: "container app: CrashLoopBackOff (1 of 1 new pods)",
 		},
 		"kinds whose pods nobody finds are healthy by what they say": {
-			then: func(int) now { return now{done, nil} }, blind: true, want: healthy, when: 10,
+			then: func(int) now { return now{done, nil} }, blind: true, want: Proven, when: 10,
 		},
 		"as many as before are enough, as no content keeps a pod from a node": {
-			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), waiting}} }, level: 2, want: healthy, when: 15,
+			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), waiting}} }, level: 2, want: Proven, when: 15,
 		},
 		"whatever its own controller says of that": {
 			then: func(s int) now {
@@ -313,40 +313,40 @@ func TestHealth(t *testing.T) {
 					return now{workload.Status{Phase: workload.Rolling, Wanted: 3, Updated: 2, Old: true, Available: 2, Missing: 2}, []workload.Pod{up(0), waiting, old}}
 				}
 				return now{fell, []workload.Pod{up(0), up(0), waiting}}
-			}, level: 2, want: healthy, when: 30,
+			}, level: 2, want: Proven, when: 30,
 		},
 		"who lost one more waits for a node with that as well": {
 			then: func(int) now {
 				lost := short
 				lost.Available, lost.Missing = 1, 2
 				return now{lost, []workload.Pod{up(0), waiting, waiting}}
-			}, level: 2, want: healthy, when: 15,
+			}, level: 2, want: Proven, when: 15,
 		},
 		"fewer than before are not enough": {
-			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), starting}} }, level: 3, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
+			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), starting}} }, level: 3, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
 		},
 		"nor are as many of which one is in trouble": {
-			then: func(int) now { return now{fell, []workload.Pod{up(0), up(0), crashing}} }, level: 2, want: failed, when: 0, why: "its controller says ProgressDeadlineExceeded: pod new: container app: CrashLoopBackOff",
+			then: func(int) now { return now{fell, []workload.Pod{up(0), up(0), crashing}} }, level: 2, want: Failed, when: 0, why: "its controller says ProgressDeadlineExceeded: pod new: container app: CrashLoopBackOff",
 		},
 		"nor some of the revision before": {
 			then: func(int) now {
 				left := short
 				left.Old = true
 				return now{left, []workload.Pod{up(0), old, waiting}}
-			}, level: 2, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new waits for a node",
+			}, level: 2, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new waits for a node",
 		},
 		"of one that had none, its own controller alone decides": {
-			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), waiting}} }, want: failed, when: 300, why: "it has made no progress for 5m0s: pod new waits for a node",
+			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), waiting}} }, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new waits for a node",
 		},
 		"more are not wanted than are wanted now": {
 			then: func(int) now {
 				scaled := short
 				scaled.Wanted = 2
 				return now{scaled, []workload.Pod{up(0), up(0)}}
-			}, level: 5, want: healthy, when: 15,
+			}, level: 5, want: Proven, when: 15,
 		},
 		"whose pods nobody finds is as before by its status": {
-			then: func(int) now { return now{fell, nil} }, level: 2, blind: true, want: healthy, when: 10,
+			then: func(int) now { return now{fell, nil} }, level: 2, blind: true, want: Proven, when: 10,
 		},
 		"pods that are not made yet are waited for": {
 			then: func(s int) now {
@@ -354,7 +354,7 @@ func TestHealth(t *testing.T) {
 					return now{done, []workload.Pod{old}}
 				}
 				return now{done, []workload.Pod{up(20)}}
-			}, want: healthy, when: 30,
+			}, want: Proven, when: 30,
 		},
 		"one early restart is no failure, however long the soak": {
 			then: func(int) now {
@@ -363,7 +363,7 @@ func TestHealth(t *testing.T) {
 				slow := done
 				slow.MinReady = time.Minute
 				return now{slow, []workload.Pod{pod}}
-			}, want: healthy, when: 60,
+			}, want: Proven, when: 60,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -373,7 +373,7 @@ func TestHealth(t *testing.T) {
 				is := c.then(second)
 				p.status, p.pods = is.status, is.pods
 				how, why := p.judge(second)
-				if how == underWay {
+				if how == OnTrial {
 					continue
 				}
 				if how != c.want || second != c.when || why != c.why {
@@ -406,13 +406,13 @@ func newPatient() *patient {
 }
 
 // judge tells how it is after some seconds.
-func (p *patient) judge(second int) (condition, string) {
+func (p *patient) judge(second int) (State, string) {
 	f := p.facts
 	for f.Status = p.status; ; {
 		p.trial.health.soak = p.limits.soak(&f)
-		how, why, need := p.trial.judge(&f, &p.limits, start.Add(time.Duration(second)*time.Second))
-		if !need.Any() {
-			return how, why
+		is := p.trial.judge(&f, &p.limits, start.Add(time.Duration(second)*time.Second))
+		if !is.need.Any() {
+			return is.state, is.why
 		}
 		if f.Pods == nil {
 			p.lists++
@@ -421,7 +421,7 @@ func (p *patient) judge(second int) (condition, string) {
 			}
 		}
 		f.Nodes = map[string]bool{}
-		for _, name := range need.Nodes {
+		for _, name := range is.need.Nodes {
 			f.Nodes[name] = !p.down[name]
 		}
 	}
@@ -442,10 +442,10 @@ func TestAFailedDaemonSetThatRecoversIsFoundSoon(t *testing.T) {
 			p.status.Available, p.status.Missing = 0, 2
 		}
 		how, _ := p.judge(second)
-		if how == failed {
+		if how == Failed {
 			p.trial.failed = true
 		}
-		if how == healthy {
+		if how == Proven {
 			if !p.trial.failed || second < 1800 || second > 1800+60 {
 				t.Errorf("healthy after %d seconds (it failed: %t), want it within a minute from 1800", second, p.trial.failed)
 			}
@@ -481,9 +481,9 @@ func TestACanaryStandsWhenItsPodsHaveBeenUp(t *testing.T) {
 				how, _ := p.judge(second)
 				p.facts.Status = p.status
 				switch {
-				case how == failed && c.when < 0 && stood < 0:
+				case how == Failed && c.when < 0 && stood < 0:
 					return
-				case how != underWay:
+				case how != OnTrial:
 					t.Fatalf("judged %v after %d seconds", how, second)
 				case stood < 0 && p.trial.stands(&p.facts, start.Add(time.Duration(second)*time.Second)):
 					stood, p.trial.standing = second, true
@@ -506,7 +506,7 @@ func TestPodsOfASlowRolloutAreSeldomListed(t *testing.T) {
 		updated := int32(second / 20)
 		p.pods = []workload.Pod{{Name: "first", Node: "a", Stamps: stamps, Ready: second >= 20, Created: start}}
 		p.status = workload.Status{Phase: workload.Rolling, PerNode: true, Updated: updated, Available: 499, Missing: 500 - updated}
-		if how, why := p.judge(second); how != underWay {
+		if how, why := p.judge(second); how != OnTrial {
 			t.Fatalf("judged %v (%s) after %d seconds", how, why, second)
 		}
 	}

@@ -46,40 +46,41 @@ func (t *track) asks(need Needs, out *Orders) {
 func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 	f, r := t.facts, t.trial
 	r.health.soak = p.soakOf(t)
-	how, why, need := r.judge(f, &p.limits, now)
-	if need.Any() {
-		t.asks(need, out)
+	is := r.judge(f, &p.limits, now)
+	if is.need.Any() {
+		is.need.Selector = r.health.selector
+		t.asks(is.need, out)
 		return false
 	}
-	if how == untold && !r.failed && r.health.trouble != "" && f.Status.Waits != "" && now.Sub(r.health.troubled) >= p.limits.CrashDeadline/looksDuring {
-		how, why = failed, r.health.trouble+"; since then "+f.Status.Waits // somebody has scaled it to nothing, or paused it
-	}
 	switch {
-	case how == untold && r.failed:
-		how = failed // nothing says that it would be healthy
-	case how == failed && !r.failed && r.endsWatch():
-		how = healthy
+	case is.state == Untold && r.failed:
+		is.state = Failed // nothing says that it would be healthy
+	case is.state == Untold && r.health.trouble != "" && f.Status.Waits != "" && now.Sub(r.health.troubled) >= p.limits.CrashDeadline/looksDuring:
+		is = judgement{state: Failed, why: r.health.trouble + "; since then " + f.Status.Waits} // somebody has scaled it to nothing, or paused it
+	}
+	if is.state == Failed && !r.failed && r.endsWatch() {
+		is.state = Proven
 		t.unwatch()
 	}
-	switch how {
-	case healthy:
+	switch is.state {
+	case Proven:
 		p.provesWell(t, now, out)
 		return true
-	case untold:
+	case Untold:
 		t.tellsNothing(now)
 		out.Ended = append(out.Ended, Ended{Workload: t.ref, How: checksum.CannotTell})
 		if t.trial = nil; t.halts() {
 			r.failed, t.trial = true, r // by what it failed with before
 		}
 		return true
-	case failed:
+	case Failed:
 		if !r.failed {
 			r.failed, fell = true, true
-			if told := t.failTakes(why, now); told || !r.found {
-				out.Ended = append(out.Ended, Ended{t.ref, checksum.RolloutFailed, why, f.Broken()})
+			if told := t.failTakes(is.why, now); told || !r.found {
+				out.Ended = append(out.Ended, Ended{t.ref, checksum.RolloutFailed, is.why, f.Broken()})
 			}
 		}
-	case underWay:
+	case OnTrial:
 		fell = t.goesOn(now)
 	}
 	wait := p.limits.lookEvery()
