@@ -141,15 +141,11 @@ func (p *Planner) grant(t *track, now time.Time, out *Orders) {
 		if its.waits() != Waiting {
 			continue
 		}
-		c.waitingSince, c.turn = time.Time{}, now
+		c.waitingSince, c.turn, c.copies.turn = time.Time{}, now, now
 		c.queue = slices.DeleteFunc(c.queue, func(other *part) bool { return other == its })
 		if !t.turn.mute {
 			c.tries(t.turn.lacked)
-		}
-		if g := c.copies; g != nil {
-			if g.turn = now; !t.turn.mute {
-				g.tries(t.turn.lacked)
-			}
+			c.all().tries(t.turn.lacked)
 		}
 	}
 	p.turns[t.ref.Namespace] = now
@@ -217,7 +213,7 @@ func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 		room := n.trials == 0 || most < 0 && p.limits.room(n.trials, proven)
 		return room && c.failures == 0 && most != 0 && !its.followed()
 	case t.class == lacking || t.class == down: // others first, unless they may wait for it elsewhere
-		if c.serves && c.first <= t.order() && !t.mends() && !its.suspect() || proven == 0 && under > n.lackTrials+c.lackCarried {
+		if c.first <= t.order() && !t.mends() && !its.suspect() || proven == 0 && under > n.lackTrials+c.lackCarried {
 			return false
 		}
 		under, proven = n.lackTrials+c.lackCarried, n.lackProven
@@ -312,7 +308,7 @@ func (c *opened) isOver(now time.Time, out *Orders) bool {
 
 // stillCarried reports whether a workload is open with older content, whether it may take newer or not.
 func (c *opened) stillCarried() bool {
-	return slices.ContainsFunc(c.together(), func(other *opened) bool { return slices.ContainsFunc(other.parts, (*part).over) })
+	return slices.ContainsFunc(c.copies.changes, func(other *opened) bool { return slices.ContainsFunc(other.parts, (*part).over) })
 }
 
 // Counts counts.

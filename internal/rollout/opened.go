@@ -37,21 +37,24 @@ type opened struct {
 	// waitingSince is since when somebody could roll, were it its turn; turn when somebody last had one.
 	waitingSince, turn time.Time
 
-	// Of one cycle.
+	copies *copies // with itself
+	round
+}
+
+// round is what is counted of a change in each cycle.
+type round struct {
 	counted
-	copies *copies // with itself, nil: it has none
-	failed time.Time
-	stop   *part // that halts it
+	failed time.Time // when that happened which halts other namespaces
+	stop   *part     // that halts it
 	queue  []*part
 	sorted bool
 	// joining are those of the queue that need no slot, mending those that carry over.
 	joining, mending int
-	// first is the least order of those that wait and lack nothing; none does: serves is false.
-	first  int
-	serves bool
+	first            int // the least order of those that wait and lack nothing
 }
 
-// copies are the open changes of a replicated ConfigMap, which roll in common steps.
+// copies are the open changes of a replicated ConfigMap, which roll in common steps. A change
+// that has none is alone.
 type copies struct {
 	counted
 	changes []*opened
@@ -94,23 +97,10 @@ func (n *counted) concerns() int {
 func (n *counted) settled() int { return n.proven + n.untold }
 
 // all is what is counted of a change, with its copies.
-func (c *opened) all() *counted {
-	if c.copies != nil {
-		return &c.copies.counted
-	}
-	return &c.counted
-}
+func (c *opened) all() *counted { return &c.copies.counted }
 
 // copied reports whether there may be copies of it.
 func (c *opened) copied() bool { return c.key != groupKey{} }
-
-// together are the changes that roll in common steps.
-func (c *opened) together() []*opened {
-	if c.copies != nil {
-		return c.copies.changes
-	}
-	return []*opened{c}
-}
 
 // countAll counts everything anew: the states of each change, the slots that are taken, and
 // who waits in which queue.
@@ -123,8 +113,7 @@ func (p *Planner) countAll(now time.Time) {
 		}
 	}
 	for _, c := range p.open {
-		c.counted, c.stop, c.queue, c.sorted, c.serves, c.failed = counted{proven: c.before}, nil, c.queue[:0], false, false, time.Time{}
-		c.joining, c.mending = 0, 0
+		c.round = round{counted: counted{proven: c.before}, queue: c.queue[:0], first: nobody}
 		for _, its := range c.parts {
 			c.count(its, &p.limits, now)
 		}
@@ -135,8 +124,8 @@ func (p *Planner) countAll(now time.Time) {
 	}
 	for _, c := range p.open {
 		for _, its := range c.queue {
-			if t := its.track; t.class < lacking && !t.stopped() && (!c.serves || t.order() < c.first) {
-				c.serves, c.first = true, t.order()
+			if t := its.track; t.class < lacking && !t.stopped() {
+				c.first = min(c.first, t.order())
 			}
 		}
 	}
@@ -204,26 +193,34 @@ func one(is bool) int {
 func (p *Planner) group() {
 	groups := map[groupKey]*copies{}
 	for _, c := range p.open {
-		if c.copies = nil; !c.copied() {
-			continue
+		its := &copies{}
+		if c.copied() {
+			its = c.among(groups)
 		}
-		its := groups[c.key]
-		for _, key := range []groupKey{{c.key.name, 0, c.key.is}, {c.key.name, 0, c.full}} { // of copies that were found nobody knows what they held before
-			if other := groups[key]; its == nil && other != nil && (c.found || other.changes[0].found) {
-				its = other
-			}
-		}
-		if its == nil {
-			its = &copies{}
-			groups[groupKey{c.key.name, 0, c.key.is}] = its
-			if c.found {
-				groups[groupKey{c.key.name, 0, c.full}] = its
-			}
-		}
-		groups[c.key], c.copies = its, its
+		c.copies = its
 		its.add(&c.counted)
 		its.changes, its.proved, its.turn = append(its.changes, c), latest(its.proved, c.proved), latest(its.turn, c.turn)
 	}
+}
+
+// among is that of some groups which a copy belongs to, or a new one. Of copies that were found nobody
+// knows what they held before.
+func (c *opened) among(groups map[groupKey]*copies) *copies {
+	its, found, full := groups[c.key], groupKey{c.key.name, 0, c.key.is}, groupKey{c.key.name, 0, c.full}
+	for _, key := range []groupKey{found, full} {
+		if other := groups[key]; its == nil && other != nil && (c.found || other.changes[0].found) {
+			its = other
+		}
+	}
+	if its == nil {
+		its = &copies{}
+		groups[found] = its
+		if c.found {
+			groups[full] = its
+		}
+	}
+	groups[c.key] = its
+	return its
 }
 
 // stops finds out what halts a change: who has failed with its content, and nobody has said since
@@ -234,7 +231,7 @@ func (p *Planner) stops(c *opened) {
 		if state, over := its.state(); state != Failed || over || its.down && !its.declined {
 			continue
 		}
-		if g := c.copies; g != nil && its.began.After(g.proved) && (c.failed.IsZero() || its.began.Before(c.failed)) {
+		if its.began.After(c.copies.proved) && (c.failed.IsZero() || its.began.Before(c.failed)) {
 			c.failed = its.began // who fails again and again makes no foreign halt longer
 		}
 		if its.resumed = its.resumed || p.resumed(c.at, its.began); its.resumed {
@@ -245,10 +242,8 @@ func (p *Planner) stops(c *opened) {
 			c.stop = its
 		}
 	}
-	if g := c.copies; g != nil {
-		if g.failures += c.failures; !c.failed.IsZero() {
-			g.failing = append(g.failing, c)
-		}
+	if c.copies.failures += c.failures; !c.failed.IsZero() {
+		c.copies.failing = append(c.copies.failing, c)
 	}
 }
 
@@ -267,7 +262,7 @@ func (c *opened) halts() bool { return c.stop != nil || c.foreign }
 func (p *Planner) opensAt(c *opened, now time.Time) time.Time {
 	if c.all().unseen > 0 {
 		born := c.born
-		for _, other := range c.together() {
+		for _, other := range c.copies.changes {
 			if other.unseen > 0 {
 				born = latest(born, other.born)
 			}
@@ -284,9 +279,6 @@ func (p *Planner) opensAt(c *opened, now time.Time) time.Time {
 // all stop, and when the foreign halt ends one more tries, then two, then four, while each time
 // those fail as well. until is when the foreign halt ends.
 func (p *Planner) trials(c *opened, now time.Time) (trials int, until time.Time) {
-	if c.copies == nil {
-		return -1, time.Time{}
-	}
 	failed, last := 0, time.Time{}
 	for _, other := range c.copies.failing {
 		if other != c {
@@ -322,12 +314,7 @@ func (p *part) compare(other *part) int {
 }
 
 // waitsSince is since when a change waits for a turn, or another copy had one.
-func (c *opened) waitsSince() time.Time {
-	if c.copies != nil {
-		return latest(c.waitingSince, c.copies.turn)
-	}
-	return c.waitingSince
-}
+func (c *opened) waitsSince() time.Time { return latest(c.waitingSince, c.copies.turn) }
 
 // tieBreak is a number by which equals are told apart, that nobody can choose.
 func (c *opened) tieBreak() uint64 {

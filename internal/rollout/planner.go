@@ -148,7 +148,7 @@ func (p *Planner) Edited(at SourceRef, was, is *checksum.Content, now time.Time)
 	if c != nil && c.content.SameEntries(is) {
 		return
 	}
-	if c != nil && len(c.together()) > 1 && now.Sub(p.left[c.key]) >= 10*replicatedWithin {
+	if c != nil && len(c.copies.changes) > 1 && now.Sub(p.left[c.key]) >= 10*replicatedWithin {
 		p.left[c.key] = now // not again soon, as one copy may leave and join all the time
 	}
 	next := p.begin(at, is, refs, now)
@@ -162,13 +162,13 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 	p.number++
 	c := p.changes[at]
 	if c == nil {
-		c = &opened{at: at}
+		c = &opened{copies: &copies{}}
 		p.changes[at] = c
 	} else {
 		p.open = slices.DeleteFunc(p.open, func(other *opened) bool { return other == c })
 	}
 	was, proven := c.content, c.all().proven
-	*c = opened{at: at, number: p.number, content: is, born: now, parts: c.parts}
+	*c = opened{at: at, number: p.number, content: is, born: now, parts: c.parts, copies: &copies{changes: []*opened{c}}}
 	p.open = append(p.open, c)
 	uses := map[*part]bool{}
 	for _, ref := range refs {

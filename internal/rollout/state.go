@@ -278,5 +278,8 @@ func (t *track) idle(now time.Time) bool {
 		(t.pace == nil || now.Sub(t.pace.last()) > remembered) && (t.finding == nil || now.Sub(t.finding.when) >= findingFor)
 }
 
-// unordered is the order of those that have none: they go after the others.
-const unordered = math.MaxInt
+// The order of those that have none: they go after the others; and of nobody.
+const (
+	unordered = math.MaxInt - 1
+	nobody    = math.MaxInt
+)
