@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -109,143 +108,6 @@ func (c *opened) hold(out *Orders) {
 	}
 }
 
-// grantAll gives turns while there are slots and steps allow.
-func (p *Planner) grantAll(now time.Time, out *Orders) {
-	for {
-		var best *track
-		var home *opened
-		for _, c := range p.open {
-			if len(c.queue) == 0 {
-				continue
-			}
-			if t := p.first(c, now, out); t != nil && (best == nil || p.precedes(t, c, best, home, now)) {
-				best, home = t, c
-			}
-		}
-		if best == nil {
-			return
-		}
-		p.grant(best, now, out)
-	}
-}
-
-// grant gives a workload its turn.
-func (p *Planner) grant(t *track, now time.Time, out *Orders) {
-	if t.needsSlot(&p.limits, now) {
-		p.under++
-		p.underIn[t.ref.Namespace]++
-	}
-	t.turn = t.turnAt(now)
-	for _, its := range t.parts {
-		c := its.change
-		if its.waits() != Waiting {
-			continue
-		}
-		c.waitingSince, c.turn, c.copies.turn = time.Time{}, now, now
-		c.queue = slices.DeleteFunc(c.queue, func(other *part) bool { return other == its })
-		if !t.turn.mute {
-			c.tries(t.turn.lacked)
-			c.all().tries(t.turn.lacked)
-		}
-	}
-	p.turns[t.ref.Namespace] = now
-	out.Roll = append(out.Roll, t.ref)
-	out.again(now.Add(lookWithin), now)
-}
-
-func (p *Planner) slotIsFree(namespace string) bool {
-	return p.under < p.slots && p.underIn[namespace] < p.slotsIn
-}
-
-// first is the workload of a change that may roll now, nil when none may.
-func (p *Planner) first(c *opened, now time.Time, out *Orders) *track {
-	free := p.slotIsFree(c.at.Namespace)
-	if c.stop != nil && c.mending == 0 || !free && c.joining == 0 && !c.waitingSince.IsZero() {
-		return nil
-	}
-	if !c.sorted {
-		slices.SortFunc(c.queue, (*part).compare)
-		c.sorted = true
-	}
-	for _, its := range c.queue[:min(len(c.queue), mostTried)] {
-		t := its.track
-		if !p.fits(t, now, out) {
-			continue
-		}
-		if c.waitingSince.IsZero() {
-			c.waitingSince = now
-		}
-		if free || !t.needsSlot(&p.limits, now) {
-			return t
-		}
-	}
-	return nil
-}
-
-// fits reports whether all changes of a workload let it roll. One of which a source was edited since
-// it was looked at may wait for that as well.
-func (p *Planner) fits(t *track, now time.Time, out *Orders) bool {
-	for _, its := range t.parts {
-		if t.facts.Mark < its.change.number || its.waits() == Waiting && !p.admits(its, now, out) {
-			return false
-		}
-	}
-	return true
-}
-
-// admits reports whether a change lets a workload roll.
-func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
-	c, t := its.change, its.track
-	if out.again(p.opensAt(c, now), now) || c.stop != nil && !its.over() {
-		return false
-	}
-	n, over := c.all(), its.over()
-	if over && its.fell() { // it takes nothing from others
-		return c.trials == 0 || p.limits.room(n.trials, n.proven)
-	}
-	most, until := p.trials(c, now)
-	if out.again(until, now) || n.fallen > 0 {
-		return false
-	}
-	under, proven := n.trials+c.carried, n.proven
-	switch {
-	case over:
-		room := n.trials == 0 || most < 0 && p.limits.room(n.trials, proven)
-		return room && c.failures == 0 && most != 0 && !its.followed()
-	case t.class == lacking || t.class == down: // others first, unless they may wait for it elsewhere
-		if c.first <= t.order() && !t.mends() && !its.suspect() || proven == 0 && under > n.lackTrials+c.lackCarried {
-			return false
-		}
-		under, proven = n.lackTrials+c.lackCarried, n.lackProven
-	case t.silent() && n.trials > 0:
-		return false
-	}
-	if most >= 0 {
-		return under < most && c.trials+c.carried == 0
-	}
-	return p.limits.room(under, proven)
-}
-
-// precedes orders those that are first in their changes: by namespaces that have waited for a
-// turn for longer than any should; then the namespace with the fewest rollouts under way, the
-// change that has waited longest since it had a turn, and, of equals, neither the alphabet nor the
-// order in which the API server tells of them.
-func (p *Planner) precedes(a *track, of *opened, b *track, other *opened, now time.Time) bool {
-	waits := func(t *track, c *opened) time.Time { return latest(c.waitingSince, p.turns[t.ref.Namespace]) }
-	long := func(t *track, c *opened) bool { return now.Sub(waits(t, c)) > servedWithin*p.limits.RolloutDeadline }
-	longA, longB := long(a, of), long(b, other)
-	if longA != longB {
-		return longA
-	}
-	if few := cmp.Compare(p.underIn[a.ref.Namespace], p.underIn[b.ref.Namespace]); few != 0 && !longA {
-		return few < 0
-	}
-	if longest := of.waitsSince().Compare(other.waitsSince()); longest != 0 {
-		return longest < 0
-	}
-	return of.tieBreak() < other.tieBreak()
-}
-
 // forget drops what is over: what carries over, and was not tried for a day, and failures of what
 // was down.
 func (p *Planner) forget(now time.Time) {
@@ -335,10 +197,5 @@ func (p *Planner) Counts() (n Counts) {
 	return n
 }
 
-const (
-	// mostTried bounds how many workloads of a change are tried at once. The others are tried when
-	// something has happened.
-	mostTried = 64
-	// mostEnded is how many changes that have ended are known of.
-	mostEnded = 4096
-)
+// mostEnded is how many changes that have ended are known of.
+const mostEnded = 4096

@@ -5,6 +5,13 @@
 // many each time those have become healthy, and halts when one fails. All changes together
 // keep within a budget of rollouts that are under way.
 //
+// Begin here:
+//   - Why does this workload wait? waits.go: Look answers, by mayWait (its sources rest: settle.go;
+//     a setting holds it; it has rolled too often: pace.go) and by why (a halt, or its turn).
+//   - Who is next? turns.go: grantAll, next, then admits. class.go has the order.
+//   - How does one do that rolls? watch.go, and judge in health.go.
+//   - What happens each time? cycle.go.
+//
 // The words:
 //   - A workload waits for its turn. When that comes, its patch is sent. What it takes then it
 //     is on trial with, until it has proven it, failed with it, or cannot tell.
@@ -17,18 +24,14 @@
 //
 // Nothing is counted from one cycle to the next: each counts everything anew.
 //
+// The rest:
+//   - What goes in and comes out: facts.go, orders.go, limits.go and budget.go.
+//   - What is remembered: state.go (the states, and of a workload), opened.go (of a change, what
+//     is counted, and what halts it), copies.go.
+//   - What it is told: planner.go (edits, deletions), patches.go, and observe.go (what a look shows).
+//   - When pods are listed, and what they and nodes show: looks.go, pods.go, nodes.go.
+//   - Rare cases: fall.go (the first ten), infer.go (what others rolled, or who led before).
+//
 // It knows package checksum and the types of package workload alone. It never speaks to
 // the API server, tells people nothing and counts no metrics.
-//
-// Read it in this order:
-//   - What goes in and comes out: facts.go, orders.go, limits.go and budget.go.
-//   - What is remembered: state.go (the states, and of a workload), opened.go (of a change, and
-//     what is counted), copies.go.
-//   - What it is told: planner.go (edits, looks, deletions), patches.go, and observe.go (what a
-//     look shows).
-//   - What a workload waits for: await.go, with settle.go (its sources rest), pace.go (it has not
-//     rolled too often) and nodes.go (it lacks nothing but nodes).
-//   - What is done each time: cycle.go. It gives the turns.
-//   - How does it do? watch.go, with health.go, looks.go and pods.go (when pods are listed, and
-//     what they show), fall.go (the first ten) and infer.go (what others rolled, or who led before).
 package rollout

@@ -3,7 +3,6 @@ package rollout
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -51,16 +50,3 @@ func (f *Facts) stalledByNodes(down map[string]bool) bool {
 	})
 	return !inVain && slices.Contains(slices.Collect(maps.Values(down)), true)
 }
-
-// finding is what was found of the nodes of a workload that waits for its turn, as each
-// look at it wants to know: it counts for a while, and as long as the workload stands
-// as it did.
-type finding struct {
-	status workload.Status
-	since  time.Time
-	when   time.Time
-	alone  bool
-}
-
-// findingFor is how long a finding counts.
-const findingFor = time.Minute

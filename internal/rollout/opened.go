@@ -1,11 +1,7 @@
 package rollout
 
 import (
-	"cmp"
-	"hash/fnv"
-	"math/bits"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -257,70 +253,12 @@ func (p *Planner) resumed(at SourceRef, began time.Time) bool {
 // halts reports whether a change gives no turns, as somebody has failed with its content.
 func (c *opened) halts() bool { return c.stop != nil || c.foreign }
 
-// opensAt is until when a change waits for workloads to be looked at, those of its copies as
-// well, or for copies that are about to follow others to newer content.
-func (p *Planner) opensAt(c *opened, now time.Time) time.Time {
-	if c.all().unseen > 0 {
-		born := c.born
-		for _, other := range c.copies.changes {
-			if other.unseen > 0 {
-				born = latest(born, other.born)
-			}
-		}
-		if until := born.Add(openWithin); until.After(now) {
-			return until
-		}
-	}
-	return p.left[c.key].Add(replicatedWithin)
-}
-
-// trials is how many workloads may try a change at once, for what has failed in other
-// namespaces; -1: as many as the steps allow. After one failure one workload tries. After two
-// all stop, and when the foreign halt ends one more tries, then two, then four, while each time
-// those fail as well. until is when the foreign halt ends.
-func (p *Planner) trials(c *opened, now time.Time) (trials int, until time.Time) {
-	failed, last := 0, time.Time{}
-	for _, other := range c.copies.failing {
-		if other != c {
-			failed, last = failed+1, latest(last, other.failed)
-		}
-	}
-	switch {
-	case failed == 0 || p.resumed(c.at, last):
-		return -1, time.Time{}
-	case failed == 1:
-		return 1, time.Time{}
-	}
-	if until = last.Add(p.limits.ForeignHalt); until.After(now) {
-		return 0, until
-	}
-	return min(mostTrials, 1<<(bits.Len(uint(failed-1))-1)), until // #nosec G115 -- it is positive
-}
-
 // latest is the later of two moments.
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
-}
-
-// compare is the order of those that wait for one change: who is broken, or may be, by tries, by order, by
-// class, the smaller ones.
-func (p *part) compare(other *part) int {
-	a, b := p.track, other.track
-	return cmp.Or(one(other.over())-one(p.over()), one(other.suspect())-one(p.suspect()), cmp.Compare(a.tries, b.tries), cmp.Compare(a.order(), b.order()), cmp.Compare(a.class, b.class),
-		cmp.Compare(a.facts.Status.Wanted, b.facts.Status.Wanted), cmp.Compare(a.ref.Name, b.ref.Name), cmp.Compare(a.ref.Kind.Resource, b.ref.Kind.Resource))
-}
-
-// waitsSince is since when a change waits for a turn, or another copy had one.
-func (c *opened) waitsSince() time.Time { return latest(c.waitingSince, c.copies.turn) }
-
-// tieBreak is a number by which equals are told apart, that nobody can choose.
-func (c *opened) tieBreak() uint64 {
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(c.at.Namespace + strconv.FormatInt(c.born.UnixNano(), 36) + strconv.FormatUint(c.number, 36)))
-	return hash.Sum64()
 }
 
 // sortedTracks are some tracks in the order of their workloads.
@@ -333,6 +271,3 @@ func (p *Planner) sortedTracks(which func(*track) bool) (sorted []*track) {
 	slices.SortFunc(sorted, func(a, b *track) int { return a.ref.Compare(b.ref) })
 	return sorted
 }
-
-// mostTrials is how many try at once after the third foreign halt, and after each later one.
-const mostTrials = 4

@@ -260,65 +260,6 @@ func (t *track) watched() bool {
 	return t.trial != nil || t.some(func(its *part) bool { return its.take != nil && its.first })
 }
 
-// Look notes how a workload is, and tells whether it may roll now, or what it waits for. What
-// had come and is held now, is given back.
-func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
-	verdict := p.mayWait(ref, f, now)
-	waits := len(f.Review.Untrue) > 0 && verdict.Why == checksum.NoReason
-	if p.Off() {
-		if waits && !verdict.Settles {
-			verdict.Roll = true
-		}
-		return verdict
-	}
-	if waits {
-		newest := f.Mark == p.number
-		for _, source := range f.Review.Untrue {
-			if at := (SourceRef{ref.Namespace, source}); p.changes[at] == nil {
-				p.find(at, now)
-			}
-		}
-		if newest { // what is found now was known
-			f.Mark = p.number
-		}
-	}
-	_, isNew := p.unexamined[ref]
-	past := isNew && f.Served && f.Status.Phase == workload.Rolling
-	delete(p.unexamined, ref)
-	if p.tracks[ref] == nil && !past && !p.concerns(ref, f.Sources) {
-		return verdict
-	}
-	t := p.track(ref)
-	t.past = t.past || past
-	if t.turn != nil && !t.uncertain && !slices.Equal(t.facts.Review.Untrue, f.Review.Untrue) && len(f.Review.Untrue) > 0 {
-		t.turn = nil // that was for something else
-	}
-	p.observe(t, f, isNew, now)
-	t.facts, t.hold = f, verdict.Why
-	if !waits {
-		if t.since = (time.Time{}); !t.uncertain {
-			t.turn, t.tries, t.retry = nil, 0, time.Time{}
-		}
-		return verdict
-	}
-	again, need := p.classify(t, now)
-	if need.Any() {
-		return Verdict{Needs: need}
-	}
-	if t.since.IsZero() {
-		t.since = now
-	}
-	t.due = now.Add(verdict.Wait) // until when it settles
-	if verdict.Settles {
-		return verdict
-	}
-	if t.turn != nil {
-		t.turn = t.turnAt(t.turn.at)
-		return Verdict{Roll: true}
-	}
-	return p.why(t, again)
-}
-
 // concerns reports whether a workload uses a source that has an open change.
 func (p *Planner) concerns(ref workload.Ref, sources []checksum.Source) bool {
 	return slices.ContainsFunc(sources, func(source checksum.Source) bool { return p.changes[SourceRef{ref.Namespace, source}] != nil })

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -131,23 +130,12 @@ type turn struct {
 
 // turnAt is the turn of a workload as it is now, that came at some moment.
 func (t *track) turnAt(at time.Time) *turn {
-	its := &turn{at: at, level: t.facts.Status.Available, lacked: t.class == lacking || t.class == down, down: t.class == down || t.class == untells, mute: t.mute()}
+	its := &turn{at: at, level: t.facts.Status.Available, lacked: t.lacks(), down: t.class == down || t.class == untells, mute: t.mute()}
 	if t.class == down {
 		its.level = 0 // what it has for a moment
 	}
 	return its
 }
-
-// class is the order of workloads in a change, after that of their setting.
-type class int
-
-const (
-	gentle  class = iota // pods are replaced while others serve
-	careful              // it may serve nobody meanwhile
-	lacking              // it lacks replicas, or rolls for another reason
-	down                 // it has none, and nothing to lose
-	untells              // it cannot tell how it is
-)
 
 // state is where the workload is on the way to what the source holds, and over whether that is
 // with older content of the source.
@@ -239,20 +227,6 @@ func (t *track) stopped() bool {
 	return t.some(func(p *part) bool { return p.change.halts() && p.waits() == Waiting })
 }
 
-// mute reports whether a workload cannot tell how it is, and changes nothing by its roll.
-func (t *track) mute() bool { return t.class == untells && t.facts.Status.Waits != "" }
-
-// silent reports whether a workload rolls, and tells nothing.
-func (t *track) silent() bool { return t.class == untells && !t.mute() }
-
-// order is its place in a change.
-func (t *track) order() int {
-	if its := t.facts.Policy.Order; its.Given {
-		return its.Place
-	}
-	return unordered
-}
-
 // rolls reports whether a workload holds a slot: its turn has come, or its pods are replaced,
 // for the deadline at most.
 func (t *track) rolls(limits *Limits, now time.Time) bool {
@@ -277,9 +251,3 @@ func (t *track) idle(now time.Time) bool {
 	return len(t.parts) == 0 && t.trial == nil && t.turn == nil && !t.past && !t.uncertain &&
 		(t.pace == nil || now.Sub(t.pace.last()) > remembered) && (t.finding == nil || now.Sub(t.finding.when) >= findingFor)
 }
-
-// The order of those that have none: they go after the others; and of nobody.
-const (
-	unordered = math.MaxInt - 1
-	nobody    = math.MaxInt
-)

@@ -1,11 +1,71 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
+
+// Look notes how a workload is, and tells whether it may roll now, or what it waits for. What
+// had come and is held now, is given back.
+func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
+	verdict := p.mayWait(ref, f, now)
+	waits := len(f.Review.Untrue) > 0 && verdict.Why == checksum.NoReason
+	if p.Off() {
+		if waits && !verdict.Settles {
+			verdict.Roll = true
+		}
+		return verdict
+	}
+	if waits {
+		newest := f.Mark == p.number
+		for _, source := range f.Review.Untrue {
+			if at := (SourceRef{ref.Namespace, source}); p.changes[at] == nil {
+				p.find(at, now)
+			}
+		}
+		if newest { // what is found now was known
+			f.Mark = p.number
+		}
+	}
+	_, isNew := p.unexamined[ref]
+	past := isNew && f.Served && f.Status.Phase == workload.Rolling
+	delete(p.unexamined, ref)
+	if p.tracks[ref] == nil && !past && !p.concerns(ref, f.Sources) {
+		return verdict
+	}
+	t := p.track(ref)
+	t.past = t.past || past
+	if t.turn != nil && !t.uncertain && !slices.Equal(t.facts.Review.Untrue, f.Review.Untrue) && len(f.Review.Untrue) > 0 {
+		t.turn = nil // that was for something else
+	}
+	p.observe(t, f, isNew, now)
+	t.facts, t.hold = f, verdict.Why
+	if !waits {
+		if t.since = (time.Time{}); !t.uncertain {
+			t.turn, t.tries, t.retry = nil, 0, time.Time{}
+		}
+		return verdict
+	}
+	again, need := p.classify(t, now)
+	if need.Any() {
+		return Verdict{Needs: need}
+	}
+	if t.since.IsZero() {
+		t.since = now
+	}
+	t.due = now.Add(verdict.Wait) // until when it settles
+	if verdict.Settles {
+		return verdict
+	}
+	if t.turn != nil {
+		t.turn = t.turnAt(t.turn.at)
+		return Verdict{Roll: true}
+	}
+	return p.why(t, again)
+}
 
 // mayWait tells what keeps a workload with changed sources from waiting for its turn, or for how
 // long its sources have yet to settle.
@@ -62,67 +122,6 @@ func (t *track) holds(f *Facts, now time.Time) Verdict {
 // brokenPause is the longest pause of a workload that is broken.
 const brokenPause = time.Minute
 
-// classify finds out how a workload that waits stands in the order. again is when to look again.
-func (p *Planner) classify(t *track, now time.Time) (again time.Duration, need Needs) {
-	f := t.facts
-	phase, again, need := p.phaseOf(t, now)
-	if need.Any() {
-		return again, need
-	}
-	fell := phase == workload.RolledOut && f.Relapsed && now.Sub(f.Calm) < CalmAfter
-	if fell {
-		again = CalmAfter - now.Sub(f.Calm)
-	}
-	switch {
-	case phase == workload.Unreported:
-		t.class = untells
-	case phase == workload.RolledOut && !fell:
-		if t.class = gentle; !f.Status.Gentle {
-			t.class = careful
-		}
-	case f.Status.Wanted > 0 && f.empty(now) && !t.open():
-		t.class = down
-	default:
-		t.class = lacking
-	}
-	return again, Needs{}
-}
-
-// phaseOf is how far a workload is that waits for its turn. One that lacks nothing, but on nodes
-// that are not ready, is rolled out.
-func (p *Planner) phaseOf(t *track, now time.Time) (phase workload.Phase, again time.Duration, need Needs) {
-	f := t.facts
-	phase = f.Status.Phase
-	if phase != workload.Rolling {
-		return phase, 0, Needs{}
-	}
-	stands := now.Sub(f.Since)
-	again = max(0, unhealthyAfter-stands)
-	if !f.Status.PerNode || f.Status.Missing == 0 {
-		return phase, again, Needs{}
-	}
-	if soak := min(p.limits.soak(f), unhealthyAfter); stands < soak {
-		return phase, soak - stands, Needs{}
-	}
-	if known := t.finding; known == nil || now.Sub(known.when) >= findingFor || known.status != f.Status || !known.since.Equal(f.Since) {
-		if f.Pods == nil {
-			return phase, 0, Needs{Pods: true}
-		}
-		if f.Pods.Access == Unread {
-			return phase, 0, Needs{Pods: true}
-		}
-		_, alone, ask := f.nodesOf()
-		if len(ask) > 0 {
-			return phase, 0, Needs{Nodes: ask}
-		}
-		t.finding = &finding{f.Status, f.Since, now, alone}
-	}
-	if t.finding.alone {
-		return workload.RolledOut, 0, Needs{}
-	}
-	return phase, again, Needs{}
-}
-
 // why is what a workload waits for that nothing but its turn keeps.
 func (p *Planner) why(t *track, again time.Duration) Verdict {
 	verdict := Verdict{Why: checksum.Turn, Wait: again, Since: t.since}
@@ -167,11 +166,4 @@ func (f *Facts) Held(last, now time.Time) checksum.Hold {
 		return hold
 	}
 	return checksum.Hold{}
-}
-
-// empty reports whether a workload has had no available replica for so long that it is down. One that
-// crashes again and again has some for moments, which do not count.
-func (f *Facts) empty(now time.Time) bool {
-	none := f.Status.Available == 0 || now.Sub(f.Filled) < CalmAfter
-	return none && !f.Empty.IsZero() && now.Sub(f.Empty) >= unhealthyAfter
 }
