@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"crypto/sha256"
 	"hash/maphash"
 	"slices"
 
@@ -29,34 +28,26 @@ func (k *copyKeys) keyOf(at SourceRef, was, is *checksum.Content) groupKey {
 	if k.each || at.Source.Kind != checksum.ConfigMap || is == nil || was.SameEntries(is) {
 		return groupKey{}
 	}
-	key := groupKey{at.Source.Name, k.hashOfText(was), k.hashOfText(is)}
+	key := groupKey{at.Source.Name, k.hash(was, true), k.hash(is, true)}
 	if key.was == key.is || !hasText(is) {
-		key.was, key.is = k.hash(was), k.hash(is)
+		key.was, key.is = k.hash(was, false), k.hash(is, false)
 	}
 	return key
 }
 
-// hash is equal for equal contents, and different for others.
-func (k *copyKeys) hash(content *checksum.Content) uint64 {
-	return k.hashOf(content, func(checksum.Entry) bool { return true })
-}
-
-// hashOfText is hash of contents that are equal but for what binary keys hold.
-func (k *copyKeys) hashOfText(content *checksum.Content) uint64 {
-	return k.hashOf(content, func(e checksum.Entry) bool { return !e.Binary })
-}
-
-// hashOf is that of all names, and of the values that count.
-func (k *copyKeys) hashOf(content *checksum.Content, counts func(checksum.Entry) bool) uint64 {
+// hash is equal for equal contents, and different for others; of text, it is equal also for those
+// that are equal but for what binary keys hold.
+func (k *copyKeys) hash(content *checksum.Content, ofText bool) uint64 {
 	if content == nil {
 		return 0
 	}
 	var hash maphash.Hash
 	hash.SetSeed(k.seed)
 	for i := range content.Entries {
-		e, sum := content.Entries[i], [sha256.Size]byte{}
-		if counts(e) {
-			sum = e.Sum
+		e := &content.Entries[i]
+		sum := e.Sum
+		if ofText && e.Binary {
+			clear(sum[:])
 		}
 		_, _ = hash.WriteString(e.Name)
 		_, _ = hash.Write(sum[:]) // as long as any other

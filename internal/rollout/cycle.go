@@ -111,7 +111,7 @@ func (c *opened) hold(out *Orders) {
 // forget drops what is over: what carries over, and was not tried for a day, and failures of what
 // was down.
 func (p *Planner) forget(now time.Time) {
-	for _, t := range slices.Clone(p.all) {
+	p.all = slices.DeleteFunc(p.all, func(t *track) bool {
 		for _, its := range t.parts {
 			if its.over() && now.Sub(its.since) >= remembered {
 				its.take = nil
@@ -120,20 +120,20 @@ func (p *Planner) forget(now time.Time) {
 		if t.trial != nil && t.trial.failed && !t.halts() {
 			t.trial = nil // its failure halts nothing
 		}
-		if t.idle(now) {
-			p.drop(t)
+		if !t.idle(now) {
+			return false
 		}
-	}
+		delete(p.tracks, t.ref)
+		return true
+	})
 }
 
 // finish closes the changes for which nothing is left to do: nobody waits, and all who took the
 // content have shown how they do. Copies are closed together.
 func (p *Planner) finish(now time.Time, out *Orders) {
-	var left []*opened
-	for _, c := range p.open {
+	p.open = slices.DeleteFunc(p.open, func(c *opened) bool {
 		if !c.isOver(now, out) {
-			left = append(left, c)
-			continue
+			return false
 		}
 		delete(p.changes, c.at)
 		if c.proven > 0 {
@@ -148,8 +148,9 @@ func (p *Planner) finish(now time.Time, out *Orders) {
 		for _, its := range c.parts {
 			its.track.parts = slices.DeleteFunc(its.track.parts, func(other *part) bool { return other == its })
 		}
-	}
-	if p.open = left; len(left) == 0 {
+		return true
+	})
+	if len(p.open) == 0 {
 		clear(p.turns)
 		clear(p.left)
 	}

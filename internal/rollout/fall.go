@@ -18,37 +18,38 @@ func (p *Planner) watchFirst(now time.Time, out *Orders) (fell bool) {
 			continue
 		}
 		for _, its := range c.parts {
-			if state, _ := its.state(); state != Proven || !its.first || !its.low() {
-				continue
-			}
-			t := its.track
-			if t.facts.Pods != nil {
-				t.needs = Needs{}
-			}
-			switch pods := t.facts.Pods; {
-			case out.again(t.rereads, now):
-			case pods == nil:
-				nodes := t.needs.Nodes
-				t.asks(Needs{Pods: true, Nodes: nodes}, out)
-			case pods.Access == Seen:
-				served, ask := its.served()
-				if len(ask) > 0 {
-					t.asks(Needs{Pods: true, Nodes: ask}, out)
-					continue
-				}
-				if served {
-					its.falls(now)
-					fell = true
-					continue
-				}
-				fallthrough
-			default: // nothing shows that it is by its content
-				t.rereads = now.Add(failedLooks * p.limits.lookEvery())
-				out.again(t.rereads, now)
+			if state, _ := its.state(); state == Proven && its.first && its.low() && p.falls(its, now, out) {
+				fell = true
 			}
 		}
 	}
 	return fell
+}
+
+// falls reports whether a workload that is low has fallen by its content: then it is on trial again.
+func (p *Planner) falls(its *part, now time.Time, out *Orders) bool {
+	t := its.track
+	if t.facts.Pods != nil {
+		t.needs = Needs{}
+	}
+	if out.again(t.rereads, now) {
+		return false
+	}
+	if t.facts.Pods == nil {
+		t.asks(Needs{Pods: true, Nodes: t.needs.Nodes}, out)
+		return false
+	}
+	served, ask := its.served()
+	switch {
+	case len(ask) > 0:
+		t.asks(Needs{Pods: true, Nodes: ask}, out)
+	case served:
+		its.triesAgain(now)
+	default: // nothing shows that it is by its content
+		t.rereads = now.Add(failedLooks * p.limits.lookEvery())
+		out.again(t.rereads, now)
+	}
+	return served
 }
 
 // low reports whether a workload has fewer than nine tenths of what was available when its turn
@@ -67,6 +68,9 @@ func (p *part) low() bool {
 // tell nothing.
 func (p *part) served() (served bool, ask []string) {
 	f := p.track.facts
+	if f.Pods.Access != Seen {
+		return false, nil
+	}
 	for _, pod := range Made(f.Pods.All, f.Records.Stamps) {
 		if pod.Created.After(p.since) || pod.Node == "" {
 			continue
@@ -89,8 +93,8 @@ func (p *part) served() (served bool, ask []string) {
 	return false, ask
 }
 
-// falls puts a workload on trial again, and for longer each time. Nobody begins meanwhile.
-func (p *part) falls(now time.Time) {
+// triesAgain puts a workload on trial again, and for longer each time. Nobody begins meanwhile.
+func (p *part) triesAgain(now time.Time) {
 	p.fallen++
 	p.enters(OnTrial, now)
 	p.track.trial = &trial{began: now, level: p.level, found: true, fallen: true}

@@ -23,12 +23,7 @@ type trial struct {
 }
 
 // progressed is when a rollout last got further than ever.
-func (t *trial) progressed() time.Time {
-	if t.health.progressed.After(t.began) {
-		return t.health.progressed
-	}
-	return t.began
-}
+func (t *trial) progressed() time.Time { return latest(t.began, t.health.progressed) }
 
 // health is what is remembered of a rollout between two looks at it.
 type health struct {
@@ -211,11 +206,7 @@ func (t *trial) asBefore(status *workload.Status, pods []workload.Pod, waiting i
 
 // stuck tells whether a rollout has failed because it makes no progress.
 func (t *trial) stuck(f *Facts, limits *Limits, now time.Time) judgement {
-	stands := now.Sub(t.health.progressed)
-	if well := t.health.lastWell; well.After(t.health.progressed) {
-		stands = now.Sub(well)
-	}
-	carried := now.Sub(t.began)
+	stands, carried := now.Sub(latest(t.health.progressed, t.health.lastWell)), now.Sub(t.began)
 	if stands < limits.RolloutDeadline || carried < limits.CrashDeadline || t.failed || !t.health.well.IsZero() {
 		return judgement{state: OnTrial}
 	}

@@ -64,12 +64,11 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 // begins has the rollout of a workload watched that took some contents: by its turn, or as
 // anybody's admission stamped it. One that has not shown how it does with older content goes on.
 func (p *Planner) begins(t *track, f *Facts, took []*take, now time.Time) {
-	r, was, by := &trial{began: now, level: f.Status.Available}, t.trial, t.turn
+	was, by := t.trial, t.turn
 	if by == nil { // others rolled it
-		by = &turn{level: r.level}
+		by = &turn{level: f.Status.Available}
 	}
-	r.level = by.level
-	lacked := by.lacked
+	r, lacked := &trial{began: now, level: by.level}, by.lacked
 	if was != nil {
 		if r.level = max(r.level, was.level); !was.failed {
 			lacked = t.some(func(its *part) bool { return its.take != nil && its.lacked }) // what it lacks now may be by its own rollout

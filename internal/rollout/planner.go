@@ -89,7 +89,7 @@ func (p *Planner) Lead(refs []workload.Ref, now time.Time) {
 func (p *Planner) track(ref workload.Ref) *track {
 	t := p.tracks[ref]
 	if t == nil {
-		t = &track{ref: ref, index: len(p.all)}
+		t = &track{ref: ref}
 		p.tracks[ref], p.all = t, append(p.all, t)
 	}
 	return t
@@ -101,14 +101,6 @@ func (p *Planner) known(ref workload.Ref) *track {
 		return t
 	}
 	return &track{}
-}
-
-// drop forgets a workload.
-func (p *Planner) drop(t *track) {
-	last := p.all[len(p.all)-1]
-	p.all[t.index], last.index = last, t.index
-	p.all = p.all[:len(p.all)-1]
-	delete(p.tracks, t.ref)
 }
 
 // join gives a workload a part in a change, if it has none.
@@ -203,15 +195,7 @@ func (p *part) carriesOver(othersProved bool) {
 
 // find opens a change that was there before us, or has ended already.
 func (p *Planner) find(at SourceRef, now time.Time) {
-	content := p.cluster.Content(at)
-	if known, ended := p.ended[at]; ended && known.content.SameEntries(content) {
-		refs := p.cluster.Using(at) // somebody may have declined it since
-		p.toLook = append(p.toLook, refs...)
-		p.begin(at, content, refs, now).before = known.proven
-		return
-	}
-	written := p.cluster.Written(at)
-	c := p.found(at, content, now)
+	c, written := p.found(at, p.cluster.Content(at), now), p.cluster.Written(at)
 	if !c.copied() || written.IsZero() {
 		return
 	}
@@ -220,25 +204,34 @@ func (p *Planner) find(at SourceRef, now time.Time) {
 		if p.changes[copied] != nil || written.Sub(p.cluster.Written(copied)).Abs() > replicatedWithin {
 			continue
 		}
-		if p.keys.keyOf(copied, nil, its) != c.key {
-			continue
+		switch proven, ended := p.provenBefore(copied, its); {
+		case p.keys.keyOf(copied, nil, its) != c.key:
+		case ended:
+			c.before += proven
+		default:
+			p.found(copied, its, now)
 		}
-		if known, ended := p.ended[copied]; ended && known.content.SameEntries(its) {
-			c.before += known.proven
-			continue
-		}
-		p.found(copied, its, now)
 	}
 }
 
+// found opens one change that was there before us, or has ended: then somebody may have declined
+// the content since.
 func (p *Planner) found(at SourceRef, content *checksum.Content, now time.Time) *opened {
 	refs := p.cluster.Using(at)
 	p.toLook = append(p.toLook, refs...)
 	c := p.begin(at, content, refs, now)
-	c.found = true
-	c.key = p.keys.keyOf(at, nil, content)
-	c.full = p.keys.hash(content)
+	if proven, ended := p.provenBefore(at, content); ended {
+		c.before = proven
+		return c
+	}
+	c.found, c.key, c.full = true, p.keys.keyOf(at, nil, content), p.keys.hash(content, false)
 	return c
+}
+
+// provenBefore is how many have proven a content whose change has ended.
+func (p *Planner) provenBefore(at SourceRef, content *checksum.Content) (proven int, ended bool) {
+	known, ended := p.ended[at]
+	return known.proven, ended && known.content.SameEntries(content)
 }
 
 // Needs is what the next look at a workload has to read beside it.

@@ -43,11 +43,7 @@ func (s *settling) wait(at SourceRef, now time.Time) time.Duration {
 }
 
 func (s *settling) due(e edit) time.Time {
-	due, latest := e.last.Add(s.window), e.first.Add(longestSettle*s.window)
-	if latest.Before(due) {
-		return latest
-	}
-	return due
+	return e.first.Add(min(e.last.Sub(e.first)+s.window, longestSettle*s.window))
 }
 
 // sweep forgets what has settled, now and then, so that memory follows what changes at

@@ -97,7 +97,6 @@ func (t *take) fails(began time.Time, why string, now time.Time) {
 // track is what is remembered of one workload, and how it was at its last look.
 type track struct {
 	ref   workload.Ref
-	index int       // in Planner.all
 	facts *Facts    // nil: it was not looked at yet
 	gone  time.Time // since when it is deleted; zero: it is there
 	parts []*part   // one in each open change of its sources

@@ -158,12 +158,6 @@ func (f *Facts) Held(last, now time.Time) checksum.Hold {
 	if f.Policy.Observe {
 		return checksum.Hold{Reason: checksum.ObserveMode}
 	}
-	current := f.Status.Current // as its status tells, and no sooner than our own last roll
-	if last.After(current) {
-		current = last
-	}
-	if hold, holds := f.Policy.HoldAt(now, current); holds {
-		return hold
-	}
-	return checksum.Hold{}
+	hold, _ := f.Policy.HoldAt(now, latest(f.Status.Current, last)) // what its status tells may be older
+	return hold
 }
