@@ -183,17 +183,13 @@ func (t *trial) givenUp(status *workload.Status) bool {
 	return status.Phase == workload.Failed && (status.FailedAt.IsZero() || !status.FailedAt.Before(t.began.Truncate(time.Second)))
 }
 
-// mayBeWell reports whether a rollout may be as well as the workload was, as far as the status
-// tells: controllers call those failed that lack a replica, whoever is to blame.
-func (t *trial) mayBeWell(status *workload.Status) bool {
-	return t.level > 0 && !status.Old && status.Available > 0
-}
-
 // asBefore reports whether a workload has as many replicas as when its turn came, or as are
 // wanted by now: none is old, none that has a node is in trouble, and all that lack to the
-// level wait for a node, from which no content keeps them.
+// level wait for a node, from which no content keeps them. Controllers call those failed that lack a
+// replica, whoever is to blame.
 func (t *trial) asBefore(status *workload.Status, pods []workload.Pod, waiting int, now time.Time, brief time.Duration) bool {
-	if !t.mayBeWell(status) || int(status.Available)+waiting < int(min(t.level, status.Wanted)) {
+	few := int(status.Available)+waiting < int(min(t.level, status.Wanted))
+	if few || t.level <= 0 || status.Old || status.Available <= 0 {
 		return false
 	}
 	for i := range pods {

@@ -253,14 +253,10 @@ func (t *track) watched() bool {
 	return t.trial != nil || t.some(func(its *part) bool { return its.take != nil && its.first })
 }
 
-// concerns reports whether a workload uses a source that has an open change.
-func (p *Planner) concerns(ref workload.Ref, sources []checksum.Source) bool {
-	return slices.ContainsFunc(sources, func(source checksum.Source) bool { return p.changes[SourceRef{ref.Namespace, source}] != nil })
-}
-
 // Concerned reports whether anything depends on what a workload carries, and on what it declines.
 func (p *Planner) Concerned(ref workload.Ref, sources []checksum.Source) bool {
-	return p.tracks[ref] != nil || p.concerns(ref, sources)
+	changes := func(source checksum.Source) bool { return p.changes[SourceRef{ref.Namespace, source}] != nil }
+	return p.tracks[ref] != nil || slices.ContainsFunc(sources, changes)
 }
 
 // Busy reports whether there is anything that a cycle may have to do.

@@ -33,7 +33,7 @@ func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	_, isNew := p.unexamined[ref]
 	past := isNew && f.Served && f.Status.Phase == workload.Rolling
 	delete(p.unexamined, ref)
-	if p.tracks[ref] == nil && !past && !p.concerns(ref, f.Sources) {
+	if !past && !p.Concerned(ref, f.Sources) {
 		return verdict
 	}
 	t := p.track(ref)

@@ -180,13 +180,13 @@ func (t *track) goesOn(now time.Time) (changed bool) {
 		return false
 	}
 	t.trial.standing = is
+	state := OnTrial
+	if is {
+		state = Standing
+	}
 	for _, its := range t.parts {
-		switch {
-		case !its.tries():
-		case is:
-			its.enters(Standing, now)
-		default:
-			its.enters(OnTrial, now)
+		if its.tries() {
+			its.enters(state, now)
 		}
 	}
 	return true
