@@ -100,8 +100,17 @@ func (p *part) triesAgain(now time.Time) {
 	p.track.trial = &trial{began: now, level: p.level, found: true, fallen: true}
 }
 
-// endsWatch reports whether a workload that has fallen, and does not get up, is no longer watched:
-// nothing shows that its content is to blame.
-func (r *trial) endsWatch() bool {
-	return r.fallen && r.health.trouble == "" && r.health.started.IsZero()
+// endsWatch has a workload that has fallen, and does not get up, no longer be watched, and reports
+// whether that is so: nothing shows that its content is to blame.
+func (t *track) endsWatch() bool {
+	r := t.trial
+	if !r.fallen || r.health.trouble != "" || !r.health.started.IsZero() {
+		return false
+	}
+	for _, its := range t.parts {
+		if its.take != nil && its.fallen > 0 {
+			its.first = false
+		}
+	}
+	return true
 }

@@ -84,6 +84,33 @@ func (l *Limits) lookEvery() time.Duration {
 	return min(max(l.Soak/failedLooks, soonestLook), latestLook)
 }
 
+// soakOf is how long a workload has to stay well before that proves anything: its setting, or
+// Limits.Soak; while nobody has proven a content that it carries, no less than the first soak of
+// that. minReadySeconds is a lower bound of all.
+func (p *Planner) soakOf(t *track) time.Duration {
+	f := t.facts
+	if its := f.Policy.Soak; its.Given {
+		return max(its.For, f.Status.MinReady)
+	}
+	soak := p.limits.soak(f)
+	for _, its := range t.parts {
+		c, tries := its.change, its.unsure
+		state, over := its.state()
+		if state == OnTrial || state == Standing || state == Failed {
+			tries = !its.declined
+		}
+		first := p.limits.firstSoak(c.all().concerns())
+		switch {
+		case !tries || !over && !f.carries(c.at.Source, c.content):
+		case its.take != nil && its.fallen > 0:
+			soak = max(soak, max(first, p.limits.soak(f))<<min(its.fallen, 5))
+		case c.all().proven == 0:
+			soak = max(soak, first)
+		}
+	}
+	return soak
+}
+
 // judge tells how a rollout is. Its pods are listed only when the status asks for it: see looks.
 func (t *trial) judge(f *Facts, limits *Limits, now time.Time) judgement {
 	state, status := &t.health, &f.Status

@@ -13,25 +13,22 @@ import (
 func (p *Planner) infer(t *track, now time.Time) Needs {
 	f, status := t.facts, &t.facts.Status
 	if len(f.Records.Stamps) == 0 {
-		t.sure()
 		return Needs{}
 	}
 	concerned := p.maybeTaken(t, now)
 	past := t.past && t.trial == nil && status.Phase == workload.Rolling && f.Served
 	switch {
 	case len(concerned) == 0 && !past:
-		t.sure()
 		return Needs{}
 	case status.Phase == workload.Unreported:
 		return p.inferMuted(t, concerned, now)
 	case f.Pods == nil:
 		return Needs{Pods: true}
 	}
-	defer t.sure()
-	began, proves := p.beganAt(f, concerned, p.soakOf(t), now)
+	soak := p.soakOf(t)
+	began, proves := p.beganAt(f, concerned, soak, now)
 	maps.DeleteFunc(concerned, func(_ *part, written time.Time) bool { return began.Before(written) })
 	past = past && now.Sub(began) < p.limits.RolloutDeadline && p.byAChange(t.ref.Namespace, f, began)
-	soak := p.soakOf(t)
 	if t.trial == nil && status.Phase == workload.RolledOut && !f.blind(soak, now) && last(Made(f.Pods.All, f.Records.Stamps), soak, now) {
 		for its, written := range concerned { // its pods may have been made anew since
 			its.takes(began, now)
@@ -42,17 +39,9 @@ func (p *Planner) infer(t *track, now time.Time) Needs {
 		return Needs{}
 	}
 	if len(concerned) > 0 || past {
-		t.adopt(began, slices.Collect(maps.Keys(concerned)), proves, now)
+		t.adopt(began, concerned, proves, now)
 	}
 	return Needs{}
-}
-
-// sure notes that it is known what a workload took.
-func (t *track) sure() {
-	t.past = false
-	for _, its := range t.parts {
-		its.unsure = false
-	}
 }
 
 // maybeTaken are the sources of which it is not known whether a workload took what it carries by
@@ -123,15 +112,13 @@ func (p *Planner) byAChange(namespace string, f *Facts, began time.Time) bool {
 
 // adopt has a rollout watched that others have begun, and that may prove some contents, or fail
 // with them.
-func (t *track) adopt(began time.Time, parts []*part, proves bool, now time.Time) {
+func (t *track) adopt(began time.Time, concerned map[*part]time.Time, proves bool, now time.Time) {
 	if t.trial == nil {
 		t.trial = &trial{began: began, found: true, level: t.facts.Status.Available}
 	}
-	if t.facts.Pods != nil {
-		t.trial.health.selector = &t.facts.Pods.Selector
-	}
+	t.trial.health.selector = &t.facts.Pods.Selector
 	why := t.whyFailed()
-	for _, its := range parts {
+	for its := range concerned {
 		its.takes(began, now)
 		if its.level, its.down = t.trial.level, !proves; t.trial.failed { // with something that it reads beside
 			its.fails(began, why, now)
@@ -144,11 +131,10 @@ func (t *track) adopt(began time.Time, parts []*part, proves bool, now time.Time
 // has failed.
 func (p *Planner) inferMuted(t *track, concerned map[*part]time.Time, now time.Time) Needs {
 	f := t.facts
-	done := func() Needs { t.sure(); return Needs{} }
-	if t.trial != nil {
-		return done()
-	}
-	if f.Muted == nil || f.Pods == nil {
+	switch {
+	case t.trial != nil:
+		return Needs{}
+	case f.Muted == nil || f.Pods == nil:
 		return Needs{Muted: true, Pods: true}
 	}
 	muted := *f.Muted
@@ -158,55 +144,27 @@ func (p *Planner) inferMuted(t *track, concerned map[*part]time.Time, now time.T
 	began, proves := beginning(pods, f.Records.Stamps)
 	switch {
 	case len(concerned) == 0 || f.Pods.Access == Forbidden:
-		return done()
+		return Needs{}
 	case f.Pods.Access == Unread:
 		return Needs{Muted: true, Pods: true}
 	case trouble != "":
 		maps.DeleteFunc(concerned, func(_ *part, written time.Time) bool { return began.Before(written) })
 	case slices.ContainsFunc(pods, func(pod workload.Pod) bool { return alive(&pod) }):
-		return done()
+		return Needs{}
 	case wasHealthy(&muted, soak) || muted.RolledOut.After(muted.Since.Add(afterMuting)):
-		return done() // so it was before that, or it has rolled since
+		return Needs{} // so it was before that, or it has rolled since
 	default:
 		trouble = f.Status.Waits + ", and nothing shows that it was healthy before"
 		for _, written := range concerned {
 			began = latest(began, written) // nobody knows when it began, but for that
 		}
 	}
-	if len(concerned) == 0 {
-		return done()
+	if len(concerned) > 0 {
+		t.adopt(began, concerned, proves, now)
+		t.trial.failed = true
+		t.failTakes(trouble, now)
 	}
-	t.adopt(began, slices.Collect(maps.Keys(concerned)), proves, now)
-	t.trial.failed = true
-	t.failTakes(trouble, now)
-	return done()
-}
-
-// soakOf is how long a workload has to stay well before that proves anything: its setting, or
-// Limits.Soak; while nobody has proven a content that it carries, no less than the first soak of
-// that. minReadySeconds is a lower bound of all.
-func (p *Planner) soakOf(t *track) time.Duration {
-	f := t.facts
-	if its := f.Policy.Soak; its.Given {
-		return max(its.For, f.Status.MinReady)
-	}
-	soak := p.limits.soak(f)
-	for _, its := range t.parts {
-		c, tries := its.change, its.unsure
-		state, over := its.state()
-		if state == OnTrial || state == Standing || state == Failed {
-			tries = !its.declined
-		}
-		first := p.limits.firstSoak(c.all().concerns())
-		switch {
-		case !tries || !over && !f.carries(c.at.Source, c.content):
-		case its.take != nil && its.fallen > 0:
-			soak = max(soak, max(first, p.limits.soak(f))<<min(its.fallen, 5))
-		case c.all().proven == 0:
-			soak = max(soak, first)
-		}
-	}
-	return soak
+	return Needs{}
 }
 
 // wellSince reports whether the status alone tells that a workload is well, and was for the
@@ -223,10 +181,10 @@ func (f *Facts) wellSince(soak time.Duration, now time.Time) bool {
 }
 
 // recent is when the last of some sources was written, zero when that was before a time.
-func recent[K comparable](written map[K]time.Time, after time.Time) (last time.Time) {
+func recent(written map[*part]time.Time, after time.Time) (last time.Time) {
 	for _, at := range written {
-		if at.After(after) && at.After(last) {
-			last = at
+		if at.After(after) {
+			last = latest(last, at)
 		}
 	}
 	return last

@@ -21,6 +21,7 @@ func (p *Planner) watchAll(now time.Time, out *Orders) (fell bool) {
 				t.asks(need, out)
 				continue
 			}
+			t.sure()
 			fell = true
 		}
 		if t.trial != nil && p.watch(t, now, out) {
@@ -32,6 +33,14 @@ func (p *Planner) watchAll(now time.Time, out *Orders) (fell bool) {
 
 // unsure reports whether it is not known yet what a workload took.
 func (t *track) unsure() bool { return t.past || t.some(func(its *part) bool { return its.unsure }) }
+
+// sure notes that it is known.
+func (t *track) sure() {
+	t.past = false
+	for _, its := range t.parts {
+		its.unsure = false
+	}
+}
 
 // asks has a workload looked at, with what has to be read. Who cannot read it tries again.
 func (t *track) asks(need Needs, out *Orders) {
@@ -58,9 +67,8 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 	case is.state == Untold && r.health.trouble != "" && f.Status.Waits != "" && now.Sub(r.health.troubled) >= p.limits.CrashDeadline/looksDuring:
 		is = judgement{state: Failed, why: r.health.trouble + "; since then " + f.Status.Waits} // somebody has scaled it to nothing, or paused it
 	}
-	if is.state == Failed && !r.failed && r.endsWatch() {
+	if is.state == Failed && !r.failed && t.endsWatch() {
 		is.state = Proven
-		t.unwatch()
 	}
 	switch is.state {
 	case Proven:
@@ -122,15 +130,6 @@ func (p *Planner) provesWell(t *track, now time.Time, out *Orders) {
 	t.trial, t.needs = nil, Needs{}
 	if ended {
 		out.Ended = append(out.Ended, Ended{Workload: t.ref, How: checksum.Healthy})
-	}
-}
-
-// unwatch has a workload that has fallen no longer be watched.
-func (t *track) unwatch() {
-	for _, its := range t.parts {
-		if its.take != nil && its.fallen > 0 {
-			its.first = false
-		}
 	}
 }
 
