@@ -120,7 +120,7 @@ func Decide(ring *Ring, a Admission) Decision {
 	a.Fresh = a.Fresh && !a.UndoUnknown
 	decision := decide(ring, &a)
 	if decision.NewPins != nil && templateBytes(&a, decision.Records) > annotationRoom {
-		decision.dropPins()
+		decision.dropPins(noRoom)
 	}
 	stamps, baseline := oversize(&a, decision.Records)
 	declined := decision.Records.Declined != a.Held.Declined && workloadBytes(&a, Records{Declined: decision.Records.Declined}) > annotationRoom

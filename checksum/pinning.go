@@ -11,6 +11,7 @@ const (
 	notProven    = "what it holds now could not be proven in time"
 	whileObserve = "mode is observe"
 	noRoom       = "with its pins the annotations would exceed 240 KiB"
+	notYet       = "nothing but this request says that it pins; its next rollout pins it"
 )
 
 // Unpin takes a pin off again, of which the snapshot could not be made, and says why: one
@@ -23,14 +24,18 @@ func (d *Decision) Unpin(source Source, why Reason) {
 	d.Findings = append(d.Findings, Finding{Reason: NotPinned, Source: source, Text: why.row().Sentence})
 }
 
-// dropPins takes all pins off that are new.
-func (d *Decision) dropPins() {
+// PinLater takes all pins off that are new, of a workload of which nothing but its request
+// says that it pins.
+func (d *Decision) PinLater() { d.dropPins(notYet) }
+
+// dropPins takes all pins off that are new, and says why.
+func (d *Decision) dropPins(why string) {
 	pins := d.Records.PinnedAt()
 	for source := range d.NewPins {
 		delete(pins, source)
 	}
 	d.Records.Pins, d.NewPins = pinsOnRecord(pins), nil
-	d.Findings = append(d.Findings, Finding{Reason: NotPinned, Text: noRoom})
+	d.Findings = append(d.Findings, Finding{Reason: NotPinned, Text: why})
 }
 
 // pin pins a source that has been stamped. What is not proven is not pinned anew, but a

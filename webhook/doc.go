@@ -11,6 +11,8 @@
 //   - with --pins, undo.go finds out whether a request goes back to a revision, and pins.go
 //     has package archive make the snapshots that an answer names; pin.go is the entry for
 //     new Pods, whose references get the names of snapshots.
+//   - witness.go asks others than the request before anything is written, a snapshot or an
+//     event: a review may be invented.
 //
 // The package never denies, and does not know that there is a controller. It writes nothing
 // to the cluster but those snapshots.

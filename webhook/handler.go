@@ -95,7 +95,8 @@ type Handler struct {
 	// bound beyond that of People and Keys. What our own account asks for is bounded by
 	// Own, and by the time that the API server waits for us.
 	Patience time.Duration
-	// Revisions tell what a creation or an undo brings back.
+	// Revisions tell what a creation or an undo brings back, and what is stored of a workload
+	// before anything is written for it.
 	Revisions Revisions
 	// Snapshots make and read those that pods are pinned to; nil: nothing is pinned.
 	Snapshots Snapshots
@@ -183,15 +184,17 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 
 // serves reports whether a workload is ours, and else why not. A Namespace that does not
 // opt it in is asked for again where that decides: it may have been labelled a moment ago.
-func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace checksum.Namespace) (served bool, why checksum.Reason) {
-	if served, _ := checksum.Served(candidate, namespace, h.Installation); served {
+func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace *checksum.Namespace) (served bool, why checksum.Reason) {
+	if served, _ := checksum.Served(candidate, *namespace, h.Installation); served {
 		return true, checksum.NoReason
 	}
-	namespace.OptedIn = true
-	if served, why := checksum.Served(candidate, namespace, h.Installation); !served {
+	labelled := *namespace
+	labelled.OptedIn = true
+	if served, why := checksum.Served(candidate, labelled, h.Installation); !served {
 		return false, why
 	}
 	in, err := h.Namespaces.OptedIn(ctx, name)
+	namespace.OptedIn = in && err == nil
 	return in || err != nil, checksum.OptedOut
 }
 
@@ -204,7 +207,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	admission, warnings := h.asked(request, object, old)
 	candidate.Foreign = object.Foreign(h.Dialects)
 	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
-	if served, why := h.serves(ctx, request.Namespace, candidate, namespace); !served {
+	if served, why := h.serves(ctx, request.Namespace, candidate, &namespace); !served {
 		return Answer{Outcome: checksum.OptedOut, found: []checksum.Reason{why}}, nil
 	}
 	admission.Policy = h.Policy.With(
@@ -215,7 +218,8 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	defer left.end()
 	unreferenced := object.OnlyUnreferenced(candidate.Foreign)
 	warnings = append(warnings, said(unreferenced)...)
-	h.undo(ctx, request, object, old, &admission)
+	known := &witness{h: h, request: request, old: old, namespace: namespace}
+	h.undo(ctx, request, object, known, &admission)
 
 	var ring *checksum.Ring
 	if admission.NeedsContent() {
@@ -241,10 +245,10 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	ring = h.bringBack(ctx, request, left, &admission, ring)
 	decision := checksum.Decide(ring, admission)
 	decision.Findings = append(decision.Findings, h.mayBeStale(request.Namespace, left.revision, admission.Held, decision.Records)...)
-	h.makeSnapshots(ctx, request, &decision)
-	h.announcePins(request, old.UID, decision.Findings)
+	h.makeSnapshots(ctx, request, known, &decision)
+	h.announcePins(ctx, request, known, decision.Findings)
 	if decision.Outcome == checksum.Restored {
-		h.watchStripping(request, old.UID, admission.Sent, admission.Held) // a request need not carry the uid
+		h.watchStripping(ctx, request, known, admission.Sent, admission.Held)
 	}
 	answer := Answer{
 		Outcome: decision.Outcome, Reason: cmp.Or(reasonOf(decision.Findings), reasonOf(unreferenced)), Patch: patchFor(object, admission.Sent, decision.Records),

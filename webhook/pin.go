@@ -13,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -39,6 +40,8 @@ type Pods struct {
 	Metrics *PodMetrics
 	// Announce hears of references that could not be pinned; nil: nobody does.
 	Announce Announcer
+	// Owners are asked for before Announce is told of one.
+	Owners Stored
 	// Now is the clock; nil is the real one.
 	Now func() time.Time
 
@@ -97,7 +100,7 @@ func (p *Pods) admit(ctx context.Context, request *admissionv1.AdmissionRequest)
 	if err != nil {
 		findings, result = []checksum.Finding{{Reason: checksum.NotPinned, Text: err.Error()}}, podUnpinned
 	}
-	p.tell(request, owner, findings)
+	p.tell(ctx, request, owner, findings)
 	return allow(request, result, patchOf(pod, &found), said(findings)), result
 }
 
@@ -190,12 +193,12 @@ func notPinned(all []pinning.NotPinned) (findings []checksum.Finding) {
 
 // tell says on a Pod's owner what could not be pinned, now and then: who creates the Pod is
 // a controller, which reads no warnings.
-func (p *Pods) tell(request *admissionv1.AdmissionRequest, owner *metav1.OwnerReference, findings []checksum.Finding) {
+func (p *Pods) tell(ctx context.Context, request *admissionv1.AdmissionRequest, owner *metav1.OwnerReference, findings []checksum.Finding) {
 	now := time.Now()
 	if p.Now != nil {
 		now = p.Now()
 	}
-	if len(findings) == 0 || p.Announce == nil || isDryRun(request) || !p.told.again(owner.UID, now) {
+	if len(findings) == 0 || p.Announce == nil || isDryRun(request) || !p.told.again(owner.UID, now) || !p.pins(ctx, request, owner) {
 		return
 	}
 	sentences := make([]string, 0, len(findings))
@@ -205,6 +208,24 @@ func (p *Pods) tell(request *admissionv1.AdmissionRequest, owner *metav1.OwnerRe
 	p.Announce(corev1.ObjectReference{
 		APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: request.Namespace, Name: owner.Name, UID: owner.UID,
 	}, checksum.NotPinned, "a new Pod: "+strings.Join(sentences, "; "))
+}
+
+// pins reports whether there is an owner of that uid whose template has pins: a review may
+// be invented.
+func (p *Pods) pins(ctx context.Context, request *admissionv1.AdmissionRequest, owner *metav1.OwnerReference) bool {
+	for _, kind := range workload.Builtin() {
+		if kind.GroupVersionKind() != schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, storedWithin)
+		defer cancel()
+		stored, err := p.Owners.Stored(ctx, kind, request.Namespace, owner.Name)
+		if err != nil {
+			logOf(ctx, request).Info("The owner of a Pod could not be read; nobody is told that it is not pinned", "reason", err.Error())
+		}
+		return err == nil && stored != nil && stored.UID == owner.UID && stored.TemplateAnnotations()[checksum.PinsAnnotation] != ""
+	}
+	return false
 }
 
 // toldKept bounds how many owners are remembered.

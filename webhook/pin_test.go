@@ -29,7 +29,8 @@ func podEntry(t testing.TB) (*Pods, *store, string) {
 	s := &store{ring: checksum.NewRing(newKey), snapshots: map[string]kept{}}
 	name := s.put(webMessage, checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"MESSAGE": "hello"}}))
 	registry := prometheus.NewRegistry()
-	return &Pods{Archive: s, Metrics: NewPodMetrics(registry, NewMetrics(registry))}, s, name
+	owner := fmt.Appendf(nil, `{"metadata":{"name":"web-app-5d4f","uid":"u-rs"},"spec":{"template":{"metadata":{"annotations":{%q:"{}"}}}}}`, checksum.PinsAnnotation)
+	return &Pods{Archive: s, Metrics: NewPodMetrics(registry, NewMetrics(registry)), Owners: &revisions{stored: owner}}, s, name
 }
 
 // podRequest creates a Pod; SNAPSHOT in the text is the name of the snapshot.
@@ -217,6 +218,34 @@ func TestPods_TellTheOwner(t *testing.T) {
 	admit(silent(t), t, pods, podRequest(t, name, podMetadata+podSpec))
 	if len(told) != 2 {
 		t.Errorf("told %d times after two hours", len(told))
+	}
+}
+
+// Nobody is told of a Pod that may be invented: its owner is not there, is another one, has
+// no pins, or cannot be read.
+func TestPods_AnInventedOwnerIsNotToldOf(t *testing.T) {
+	for about, change := range map[string]func(*admissionv1.AdmissionRequest, *revisions){
+		"it is not there": func(_ *admissionv1.AdmissionRequest, owners *revisions) { owners.stored = nil },
+		"it has another uid": func(r *admissionv1.AdmissionRequest, _ *revisions) {
+			r.Object.Raw = []byte(strings.ReplaceAll(string(r.Object.Raw), "u-rs", "u-invented"))
+		},
+		"it has no pins": func(_ *admissionv1.AdmissionRequest, owners *revisions) {
+			owners.stored = []byte(`{"metadata":{"name":"web-app-5d4f","uid":"u-rs"},"spec":{"template":{}}}`)
+		},
+		"it cannot be read": func(_ *admissionv1.AdmissionRequest, owners *revisions) { owners.unread = errUnproven },
+		"it is of no kind that makes Pods": func(r *admissionv1.AdmissionRequest, _ *revisions) {
+			r.Object.Raw = []byte(strings.ReplaceAll(string(r.Object.Raw), `"ReplicaSet"`, `"Invention"`))
+		},
+	} {
+		pods, store, name := podEntry(t)
+		clear(store.snapshots)
+		told := 0
+		pods.Announce = func(corev1.ObjectReference, checksum.Reason, string) { told++ }
+		request := podRequest(t, name, podMetadata+podSpec)
+		change(request, pods.Owners.(*revisions))
+		if response := admit(silent(t), t, pods, request); len(response.Warnings) != 1 || told != 0 {
+			t.Errorf("%s: warned %q, told %d times", about, response.Warnings, told)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/snapshot/archive"
@@ -41,9 +40,15 @@ func (h *Handler) pins(request *admissionv1.AdmissionRequest, object, old *workl
 }
 
 // makeSnapshots sees to it that the snapshots exist that a decision names, and takes back
-// the pins of those that could not be made. A dry run makes none.
-func (h *Handler) makeSnapshots(ctx context.Context, request *admissionv1.AdmissionRequest, decision *checksum.Decision) {
-	if len(decision.NewPins) == 0 || isDryRun(request) {
+// the pins of those that could not be made. A dry run makes none, and a review's word none either.
+func (h *Handler) makeSnapshots(ctx context.Context, request *admissionv1.AdmissionRequest, known *witness, decision *checksum.Decision) {
+	switch {
+	case len(decision.NewPins) == 0:
+		return
+	case !known.pins(ctx):
+		decision.PinLater()
+		return
+	case isDryRun(request):
 		return
 	}
 	for source, err := range h.Snapshots.EnsureAll(ctx, request.Namespace, namesOf(decision.NewPins)) {
@@ -63,7 +68,7 @@ func namesOf(pins checksum.Pins) map[checksum.Source]string {
 // announcePins puts into an event what the workload's owners should hear of even if somebody
 // else sent the request: an undo and who asked for it, declined content that is taken after
 // all, and, now and then, what could not be pinned.
-func (h *Handler) announcePins(request *admissionv1.AdmissionRequest, uid types.UID, findings []checksum.Finding) {
+func (h *Handler) announcePins(ctx context.Context, request *admissionv1.AdmissionRequest, known *witness, findings []checksum.Finding) {
 	if h.Announce == nil || isDryRun(request) || request.Operation == admissionv1.Create {
 		return
 	}
@@ -73,10 +78,10 @@ func (h *Handler) announcePins(request *admissionv1.AdmissionRequest, uid types.
 	}
 	for _, why := range []checksum.Reason{checksum.UndoTaken, checksum.DeclinedCleared, checksum.NotPinned} {
 		of := sentences[why]
-		if len(of) == 0 || why == checksum.NotPinned && !h.unpinned.again(uid, h.now()) {
+		if len(of) == 0 || why == checksum.NotPinned && !h.unpinned.again(known.old.UID, h.now()) || !known.serves(ctx) {
 			continue
 		}
-		h.Announce(workloadOf(request, uid), why, clientOf(request)+": "+strings.Join(of[:min(len(of), maxAnnounced)], "; "))
+		h.Announce(workloadOf(request, known.stored.UID), why, clientOf(request)+": "+strings.Join(of[:min(len(of), maxAnnounced)], "; "))
 	}
 }
 

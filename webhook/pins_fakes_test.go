@@ -93,6 +93,19 @@ type revisions struct {
 	pods    []string // the names of those that have pods
 	unknown error
 	asked   int
+	// stored is the workload, nil: there is none; unread is why it cannot be read, and reads
+	// counts the questions for it.
+	stored []byte
+	unread error
+	reads  int
+}
+
+func (r *revisions) Stored(_ context.Context, kind *workload.Kind, _, _ string) (*workload.Object, error) {
+	r.reads++
+	if r.stored == nil || r.unread != nil {
+		return nil, r.unread
+	}
+	return kind.Decode(r.stored)
 }
 
 func (r *revisions) HasPods(_ context.Context, _, _ string, of *workload.Revision) (bool, error) {
@@ -133,7 +146,10 @@ func (c *testCase) pinning(t testing.TB, handler *Handler) *store {
 // kept are the revisions that a case says there are.
 func (c *testCase) kept(t testing.TB) *revisions {
 	t.Helper()
-	told := &revisions{pods: c.Pods}
+	told := &revisions{pods: c.Pods, stored: c.Stored}
+	if c.Invented {
+		told.stored = nil
+	}
 	for _, raw := range c.Revisions {
 		read, err := workload.DecodeRevision(raw)
 		if err != nil {
@@ -171,6 +187,8 @@ type pinsCase struct {
 	// Unmade are sources of which no snapshot can be made, and why: quota, forbidden,
 	// foreign, changed or late.
 	Unmade map[string]string
+	// Invented: the API server does not know the workload of an update.
+	Invented bool
 	// Revisions are ReplicaSets and ControllerRevisions; NoRevisions: they cannot be listed.
 	Revisions   []json.RawMessage
 	NoRevisions bool

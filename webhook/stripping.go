@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -73,11 +74,11 @@ func (t *stripping) of(uid types.UID) *stripped {
 
 // watchStripping counts an update that lacked records which were put back, and
 // announces the client that does so again and again.
-func (h *Handler) watchStripping(request *admissionv1.AdmissionRequest, uid types.UID, sent, held checksum.Records) {
-	if h.Announce == nil || isDryRun(request) || !lacks(sent, held) || !h.stripping.count(uid, h.now()) {
+func (h *Handler) watchStripping(ctx context.Context, request *admissionv1.AdmissionRequest, known *witness, sent, held checksum.Records) {
+	if h.Announce == nil || isDryRun(request) || !lacks(sent, held) || !h.stripping.count(known.old.UID, h.now()) || !known.serves(ctx) {
 		return
 	}
-	h.Announce(workloadOf(request, uid), checksum.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
+	h.Announce(workloadOf(request, known.stored.UID), checksum.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
 		clientOf(request), checksum.InjectLabel, checksum.InjectDisabled))
 }
 

@@ -25,6 +25,7 @@ type fight struct {
 func newFight(t *testing.T, name string) (*fight, *admissionv1.AdmissionRequest) {
 	handler, request := caseRequest(t, name)
 	request.OldObject.Raw = []byte(strings.Replace(string(request.OldObject.Raw), `"name":"web-app"`, `"name":"web-app","uid":"`+string(stolen)+`"`, 1))
+	handler.Revisions.(*revisions).stored = request.OldObject.Raw
 	f := &fight{Handler: handler, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	handler.Now = func() time.Time { return f.clock }
 	handler.Announce = func(workload corev1.ObjectReference, _ checksum.Reason, sentence string) {

@@ -12,8 +12,9 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Revisions tells which revisions a workload has.
+// Revisions tells which revisions a workload has, and what is stored of itself.
 type Revisions interface {
+	Stored
 	// Of lists those that a workload controls at this moment; owner "": that nobody controls.
 	// selector is the workload's own.
 	Of(ctx context.Context, kind *workload.Kind, namespace, selector string, owner types.UID) ([]*workload.Revision, error)
@@ -28,11 +29,12 @@ const revisionsWithin = 700 * time.Millisecond
 // undo finds out whether a request brings the template back to one of its revisions, as
 // kubectl rollout undo does. Only a request is asked about that may: it names no field
 // manager, carries pins, and would change something.
-func (h *Handler) undo(ctx context.Context, request *admissionv1.AdmissionRequest, object, old *workload.Object, admission *checksum.Admission) {
+func (h *Handler) undo(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object, known *witness, admission *checksum.Admission) {
 	sent := admission.Sent.PinnedAt()
 	if !mayUndo(request, admission) || len(sent) == 0 {
 		return
 	}
+	old := known.old
 	ctx, cancel := context.WithTimeout(ctx, revisionsWithin)
 	defer cancel()
 	selector, err := old.Kind.Selector(request.OldObject.Raw)
@@ -51,7 +53,7 @@ func (h *Handler) undo(ctx context.Context, request *admissionv1.AdmissionReques
 			continue
 		}
 		if object.Template.IsOf(revision) {
-			lost := h.lost(ctx, request, sent)
+			lost := h.lost(ctx, request, known, sent)
 			admission.Undo, admission.UndoLost = !lost, lost
 			admission.MadeAt = func(source checksum.Source) time.Time {
 				return h.Snapshots.MadeAt(request.Namespace, sent[source].Snapshot)
@@ -88,8 +90,8 @@ func sameOf(pins checksum.Pins, a, b *checksum.Records) bool {
 
 // lost reports whether a snapshot that a request names is not there, or is not ours. One
 // that somebody has deleted is made again if its source still holds the same.
-func (h *Handler) lost(ctx context.Context, request *admissionv1.AdmissionRequest, pins checksum.Pins) bool {
-	if !isDryRun(request) {
+func (h *Handler) lost(ctx context.Context, request *admissionv1.AdmissionRequest, known *witness, pins checksum.Pins) bool {
+	if !isDryRun(request) && known.pins(ctx) {
 		return len(h.Snapshots.EnsureAll(ctx, request.Namespace, namesOf(pins))) > 0
 	}
 	for source, pin := range pins {

@@ -145,7 +145,7 @@ func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
 // pinning has the handler pin workloads, and serves Pods beside it.
 func pinning(p *process, handler *webhook.Handler) (serves http.Handler, healthy func(time.Time) error) {
 	handler.Snapshots = p.archive
-	pods := &webhook.Pods{Archive: p.archive, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce}
+	pods := &webhook.Pods{Archive: p.archive, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce, Owners: handler.Revisions}
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)
 	mux.Handle(webhook.PodPath, pods)

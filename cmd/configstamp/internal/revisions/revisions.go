@@ -1,12 +1,15 @@
-// Package revisions reads the revisions that the API server keeps of a workload: its
-// ReplicaSets, or its ControllerRevisions. Each question is one consistent LIST; nothing is
-// remembered.
+// Package revisions reads the revisions that the API server keeps of a workload, its
+// ReplicaSets or its ControllerRevisions, and the workload itself. Each question is one
+// consistent LIST; nothing is remembered.
 package revisions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -89,20 +92,56 @@ func (c *Client) HasPods(ctx context.Context, namespace, selector string, of *wo
 	return len(list.Items) > 0, nil
 }
 
-func (c *Client) list(ctx context.Context, request *rest.Request) (*metav1.List, error) {
+// Stored is an object as it is now; nil without an error: there is none of that name. It is
+// listed by its name, because we have no right to get ReplicaSets.
+func (c *Client) Stored(ctx context.Context, kind *workload.Kind, namespace, name string) (*workload.Object, error) {
+	at := c.rest.Get().AbsPath("/apis", kind.Group, kind.Version)
+	if kind.Group == "" {
+		at = c.rest.Get().AbsPath("/api", kind.Version)
+	}
+	var found *workload.Object
+	err := c.ask(ctx, at.Namespace(namespace).Resource(kind.Resource).Param("fieldSelector", "metadata.name="+name), func(answer rest.Result) error {
+		body, err := answer.Raw()
+		if err != nil {
+			return err
+		}
+		var list struct {
+			Items []jsontext.Value `json:"items"`
+		}
+		if err := json.Unmarshal(body, &list, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil || len(list.Items) > 1 {
+			return errors.New("the API server's answer is no list of one")
+		}
+		for _, one := range list.Items {
+			found, err = kind.Decode(one)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading a %s of namespace %q: %w", kind.Name, namespace, err)
+	}
+	return found, nil
+}
+
+func (c *Client) list(ctx context.Context, request *rest.Request) (list *metav1.List, err error) {
+	return list, c.ask(ctx, request, func(answer rest.Result) error {
+		object, err := answer.Get()
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if list, ok = object.(*metav1.List); !ok {
+			return fmt.Errorf("the API server answered with %T", object)
+		}
+		return nil
+	})
+}
+
+func (c *Client) ask(ctx context.Context, request *rest.Request, read func(rest.Result) error) error {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	answer, err := request.Do(ctx).Get()
-	if err != nil {
-		return nil, refusal.Plain(err)
-	}
-	list, ok := answer.(*metav1.List)
-	if !ok {
-		return nil, fmt.Errorf("the API server answered with %T", answer)
-	}
-	return list, nil
+	return refusal.Plain(read(request.Do(ctx)))
 }

@@ -16,7 +16,7 @@ import (
 
 func kind(t *testing.T, resource string) *workload.Kind {
 	t.Helper()
-	for _, group := range []string{"apps", "batch"} {
+	for _, group := range []string{"apps", "batch", ""} {
 		if found, ok := workload.Builtin().Find(group, resource); ok {
 			return found
 		}
@@ -95,6 +95,34 @@ func TestHasPods(t *testing.T) {
 			if want := "/api/v1/namespaces/shop/pods?labelSelector=app%3Dweb%2C" + label + "&limit=1"; (*asked)[0] != want {
 				t.Errorf("asked %s, want %s", (*asked)[0], want)
 			}
+		}
+	}
+}
+
+// An object is found by its name alone, whatever its kind.
+func TestStored(t *testing.T) {
+	item := `{"metadata":{"name":"web","uid":"mine","labels":{"a":"b"}},"spec":{"template":{"metadata":{"annotations":{"configstamp.dev/pins":"{}"}},"spec":{}}}}`
+	for resource, path := range map[string]string{"deployments": "/apis/apps/v1", "replicasets": "/apis/apps/v1", "cronjobs": "/apis/batch/v1", "replicationcontrollers": "/api/v1"} {
+		client, asked := answering(t, http.StatusOK, `{"kind":"AnyList","items":[`+item+`]}`)
+		found, err := client.Stored(t.Context(), kind(t, resource), "shop", "web")
+		if err != nil || found == nil || found.UID != "mine" || found.Labels["a"] != "b" {
+			t.Errorf("%s: %+v, %v", resource, found, err)
+		}
+		if want := path + "/namespaces/shop/" + resource + "?fieldSelector=metadata.name%3Dweb"; (*asked)[0] != want {
+			t.Errorf("asked %s, want %s", (*asked)[0], want)
+		}
+	}
+	client, _ := answering(t, http.StatusOK, `{"kind":"AnyList","items":[]}`)
+	if found, err := client.Stored(t.Context(), kind(t, "deployments"), "shop", "web"); found != nil || err != nil {
+		t.Errorf("none: %+v, %v", found, err)
+	}
+	for status, body := range map[int]string{
+		http.StatusOK:        `{"kind":"AnyList","items":[` + item + `,` + item + `]}`,
+		http.StatusForbidden: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"the secret is swordfish"}`,
+	} {
+		client, _ := answering(t, status, body)
+		if found, err := client.Stored(t.Context(), kind(t, "deployments"), "shop", "web"); found != nil || err == nil || strings.Contains(err.Error(), "swordfish") {
+			t.Errorf("%d: %+v, %v", status, found, err)
 		}
 	}
 }
