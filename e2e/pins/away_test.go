@@ -106,7 +106,6 @@ func TestEveryPodStartsWithoutQuotaOrRights(t *testing.T) {
 	r.space.WantNote("deployment/web", "NotPinned: ")
 	harness.Must(t, quotas.Delete(t.Context(), "full", metav1.DeleteOptions{}))
 
-	time.Sleep(35 * time.Second) // after a denial nothing is asked of a namespace for half a minute
 	r.write("three")
 	r.wantAll("three")
 	r.wantPins(true)
@@ -117,7 +116,6 @@ func TestEveryPodStartsWithoutQuotaOrRights(t *testing.T) {
 		r.wantPins(false)
 		r.replace("four", false)
 	})
-	time.Sleep(35 * time.Second)
 	r.write("five")
 	r.wantAll("five")
 	r.wantPins(true)

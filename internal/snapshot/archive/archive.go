@@ -78,9 +78,8 @@ type Archive struct {
 	making  *calls[bool]
 	looking *calls[*snapshot.Snapshot]
 
-	mu      sync.Mutex
-	recent  map[types.NamespacedName]recent
-	refused map[string]refused // by namespace
+	mu     sync.Mutex
+	recent map[types.NamespacedName]recent
 }
 
 // recent is what an answer of the API server told of a snapshot that memory does not know
@@ -88,12 +87,6 @@ type Archive struct {
 type recent struct {
 	snapshot *snapshot.Snapshot
 	until    time.Time
-}
-
-// refused is why no snapshot is to be made in a namespace for a while.
-type refused struct {
-	why   error
-	until time.Time
 }
 
 const (
@@ -105,8 +98,6 @@ const (
 	// The watch brings within these what an answer has told.
 	recentFor = 10 * time.Second
 	absentFor = time.Second
-	// refusedFor is for how long nothing is made where that was denied.
-	refusedFor = 30 * time.Second
 	// mostRecent bounds what is remembered of answers.
 	mostRecent = 4096
 )
@@ -127,7 +118,7 @@ func newArchive(client func(namespace string) configMaps, options Options) *Arch
 	a := &Archive{
 		options: options, client: client,
 		making: newCalls[bool](makingAtOnce), looking: newCalls[*snapshot.Snapshot](lookingAtOnce),
-		recent: map[types.NamespacedName]recent{}, refused: map[string]refused{},
+		recent: map[types.NamespacedName]recent{},
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "configstamp_snapshots_made_total",
 			Help: "Snapshots of ConfigMaps that had to be there, by what came of it. Only with --pins.",

@@ -178,11 +178,11 @@ func TestWhyThereIsNoSnapshot(t *testing.T) {
 	}{
 		"quota": {func(c *cluster, _ string) {
 			c.refusal = forbidden(`configmaps "x" is forbidden: exceeded quota: small, requested: count/configmaps=1`)
-		}, ErrQuota, checksum.SnapshotQuota, ""},
-		"rights": {func(c *cluster, _ string) { c.refusal = forbidden(`configmaps is forbidden: User "x" cannot create`) }, ErrForbidden, checksum.SnapshotForbidden, ""},
+		}, ErrQuota, checksum.SnapshotQuota, "GET web, POST "},
+		"rights": {func(c *cluster, _ string) { c.refusal = forbidden(`configmaps is forbidden: User "x" cannot create`) }, ErrForbidden, checksum.SnapshotForbidden, "GET web, POST "},
 		"policy": {func(c *cluster, _ string) {
 			c.refusal = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "SECRET"}}
-		}, ErrForbidden, checksum.SnapshotForbidden, ""},
+		}, ErrForbidden, checksum.SnapshotForbidden, "GET web, POST "},
 		"the API server fails": {func(c *cluster, _ string) { c.refusal = apierrors.NewInternalError(errors.New("SECRET")) }, nil, checksum.SnapshotFailed, "GET web, POST "},
 		"changed":              {func(c *cluster, _ string) { c.maps["web"].Data["a"] = "2" }, ErrChanged, checksum.SnapshotOvertaken, "GET web"},
 		"gone":                 {func(c *cluster, _ string) { delete(c.maps, "web") }, ErrChanged, checksum.SnapshotOvertaken, "GET web"},
@@ -211,6 +211,25 @@ func TestWhyThereIsNoSnapshot(t *testing.T) {
 				t.Errorf("the next try asks %q, want %q", got, test.again)
 			}
 		})
+	}
+}
+
+// TestARefusalIsOfItsOwnSource, and of the moment: another source of the namespace is tried at
+// once, and so is this one when its quota or a right has changed.
+func TestARefusalIsOfItsOwnSource(t *testing.T) {
+	c, a, ring, name := stand(t)
+	big := checksum.Source{Kind: checksum.ConfigMap, Name: "big"}
+	c.hold(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: big.Name}, Data: map[string]string{"a": "1"}})
+	refused := ring.SnapshotName("shop", big, checksum.ContentOfConfigMap(c.maps[big.Name]))
+	c.refusal = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "exceeded quota: small"}}
+	if err := a.Ensure(t.Context(), "shop", big, refused); !errors.Is(err, ErrQuota) {
+		t.Fatalf("%v, want that the quota is full", err)
+	}
+	c.refusal = nil
+	for of, name := range map[checksum.Source]string{web: name, big: refused} {
+		if err := a.Ensure(t.Context(), "shop", of, name); err != nil {
+			t.Errorf("%s: %v", of, err)
+		}
 	}
 }
 

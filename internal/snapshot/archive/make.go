@@ -17,9 +17,6 @@ import (
 // write makes a snapshot of a source, if the source holds what the name stands for. Else the
 // snapshot may be there all the same, and memory late.
 func (a *Archive) write(ctx context.Context, ring *checksum.Ring, namespace string, of checksum.Source, name string) (made bool, err error) {
-	if err := a.refusedIn(namespace); err != nil {
-		return false, err
-	}
 	cm, err := a.client(namespace).Get(ctx, of.Name)
 	if err != nil && !isAbsent(err) {
 		return false, refusal.Plain(err)
@@ -32,7 +29,7 @@ func (a *Archive) write(ctx context.Context, ring *checksum.Ring, namespace stri
 		return false, a.stored(ctx, ring, namespace, of, name)
 	}
 	if err != nil {
-		return false, a.denied(namespace, err)
+		return false, denied(err)
 	}
 	found, is := snapshot.From(stored)
 	if !is || ours(ring, &found, of) != nil { // somebody's admission has changed it
@@ -54,26 +51,19 @@ func (a *Archive) stored(ctx context.Context, ring *checksum.Ring, namespace str
 	return ours(ring, found, of)
 }
 
-// denied says what a refusal to create means. Where it would be repeated, nothing is asked
-// for a while.
-func (a *Archive) denied(namespace string, err error) error {
+// denied says what a refusal to create means. It is not remembered: the next stamp tries again,
+// as a quota or a right may have changed.
+func denied(err error) error {
 	answer := refusal.Plain(err)
-	var why error
 	switch code := codeOf(err); {
 	case code == http.StatusForbidden && strings.Contains(err.Error(), "exceeded quota: "):
-		why = ErrQuota
+		return fmt.Errorf("%w: %w", ErrQuota, answer)
 	case code == http.StatusNotFound || code == http.StatusConflict || code == http.StatusTooManyRequests:
 		return answer
 	case code >= http.StatusBadRequest && code < http.StatusInternalServerError:
-		why = ErrForbidden
-	default:
-		return answer
+		return fmt.Errorf("%w: %w", ErrForbidden, answer)
 	}
-	why = fmt.Errorf("%w: %w", why, answer)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.refused[namespace] = refused{why, a.options.Clock.Now().Add(refusedFor)}
-	return why
+	return answer
 }
 
 // codeOf is the status code of an answer, 0 when an error is none.
@@ -83,16 +73,4 @@ func codeOf(err error) int32 {
 		return 0
 	}
 	return answer.Status().Code
-}
-
-// refusedIn is why nothing is made in a namespace now, nil when it may be tried.
-func (a *Archive) refusedIn(namespace string) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	last, ok := a.refused[namespace]
-	if ok && a.options.Clock.Now().Before(last.until) {
-		return last.why
-	}
-	delete(a.refused, namespace)
-	return nil
 }
