@@ -64,6 +64,9 @@ type Admission struct {
 	// what the requested template names, each place for itself, for PinUses.
 	Pinning    bool
 	References []Reference
+	// SnapshotOf gives what a snapshot of ours of a source holds, by its name, nil when that is
+	// not known; nil where the process does not pin.
+	SnapshotOf func(of Source, name string) *Content
 	// Undo tells that the request brings the template back to a revision of its own (stamps
 	// and pins of the sources that were pinned there included), and that all snapshots of
 	// Sent's pins are there, ours, and without a mark. MadeAt says when they were made, for
@@ -179,6 +182,8 @@ func decide(ring *Ring, a *Admission) Decision {
 		return Decision{Records: a.Held, Outcome: NotProvenFresh, Findings: []Finding{{Reason: NotProvenFresh}}}
 	}
 	review := ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content)
+	misled := ring.Misled(a.Namespace, a.Selections, a.Held, a.Content, a.SnapshotOf)
+	review.Untrue = append(review.Untrue, misled...)
 	if a.Asker != Roller || len(review.Untrue) == 0 {
 		decision := record(ring, a, review)
 		if a.Asker == Roller && len(review.Declined) > 0 {
@@ -188,7 +193,7 @@ func decide(ring *Ring, a *Admission) Decision {
 	}
 	free := review.MayRoll() && len(a.Policy.Faults) == 0
 	if free && !a.Policy.Observe {
-		return stampAll(ring, a)
+		return stampAll(ring, a, misled...)
 	}
 	decision := record(ring, a, review)
 	decision.Outcome = OnHold

@@ -11,6 +11,7 @@ const (
 	notProven    = "what it holds now could not be proven in time"
 	whileObserve = "mode is observe"
 	noRoom       = "with its pins the annotations would exceed 240 KiB"
+	wasMisled    = "its pin named other content than its stamp; its next rollout pins it again"
 	notYet       = "nothing but this request says that it pins; its next rollout pins it"
 )
 
@@ -85,6 +86,44 @@ func (w *stamping) pin(s *Selection, content *Content) {
 		w.decision.NewPins = Pins{}
 	}
 	w.pinned[s.Source], w.decision.NewPins[s.Source] = Pin{name, uses}, Pin{name, uses}
+}
+
+// Misled are the sources whose stamps are true and whose pins are not: what the snapshot
+// holds is not what is on record, so that pods start with something else. snapshotOf is
+// Admission.SnapshotOf.
+func (r *Ring) Misled(namespace string, selections []Selection, held Records, contentOf func(Source) *Content, snapshotOf func(of Source, name string) *Content) (misled []Source) {
+	if snapshotOf == nil || len(held.Pins) == 0 {
+		return nil
+	}
+	pins := held.PinnedAt()
+	for i := range selections {
+		source := selections[i].Source
+		pin, pinned := pins[source]
+		value, recorded := held.Of(source)
+		if !pinned || !recorded {
+			continue
+		}
+		content, has := contentOf(source), snapshotOf(source, pin.Snapshot)
+		s := selections[i].of(content)
+		if has != nil && r.assess(namespace, &s, value, true, content) == True && r.assessFreely(namespace, s, value, has) == Untrue {
+			misled = append(misled, source)
+		}
+	}
+	return misled
+}
+
+// misleads leaves a source of Misled without stamp and pin, if its stamp would stay: pins
+// change together with a stamp, and never alone. What is on record of it is the baseline.
+func (w *stamping) misleads(s *Selection, held string) bool {
+	if !slices.Contains(w.misled, s.Source) || w.a.Held.Stamps[StampKey(s.Source)] != held {
+		return false
+	}
+	if w.decision.Records.Baseline == nil {
+		w.decision.Records.Baseline = map[Source]string{}
+	}
+	w.decision.Records.Baseline[s.Source] = held
+	w.decision.Findings = append(w.decision.Findings, Finding{Reason: NotPinned, Source: s.Source, Text: wasMisled})
+	return true
 }
 
 // left are the uses that count and are not pinned, where others are; else "".

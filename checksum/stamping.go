@@ -1,26 +1,31 @@
 package checksum
 
+import "maps"
+
 // stampAll stamps every reference with what is true now. Where that is not
 // proven, what is on record stays, if it covers what is referenced now: at worst
 // the controller finds it untrue, and no change is lost. A value on record
 // that still verifies stays as it is written, under whatever key. What is
 // missing goes unstamped, as does what nobody reports: its first content will be
 // the baseline. What somebody has declined stays at what is on record, where the
-// template changes for our sake, or in annotations alone.
-func stampAll(ring *Ring, a *Admission) Decision {
+// template changes for our sake, or in annotations alone. misled are the sources of Misled.
+func stampAll(ring *Ring, a *Admission, misled ...Source) Decision {
 	w := newStamping(ring, a)
-	w.pins = a.Pinning && a.Policy.Pin
+	w.pins, w.misled = a.Pinning && a.Policy.Pin, misled
 	for _, s := range a.Selections {
 		w.stamp(s)
 	}
 	decision := w.decision
-	if a.Policy.RestartUnstamped && len(decision.Records.Stamps) == 0 {
+	if a.Policy.RestartUnstamped && len(decision.Records.Stamps) == 0 && decision.Records.Baseline == nil {
 		// The pods start with nothing that counts, which is known: what counts later
 		// is no reason to take the workload for one that was found without stamps.
 		decision.Records.Baseline = map[Source]string{}
 	}
-	if decision.Records.Pins = pinsOnRecord(w.pinned); !a.Pinning {
+	switch decision.Records.Pins = pinsOnRecord(w.pinned); {
+	case !a.Pinning:
 		decision.Records.Pins = a.Held.pinsBeside(decision.Records.Stamps)
+	case !a.TemplateChanged && maps.Equal(decision.Records.Stamps, a.Held.Stamps): // they never roll by themselves
+		decision.Records.Pins, decision.NewPins = a.Held.Pins, nil
 	}
 	if a.binds() {
 		decision.Records.Declined = ring.declinedAnew(a)
@@ -42,6 +47,7 @@ type stamping struct {
 	pins         bool
 	pinned, held Pins
 	declined     Declined
+	misled       []Source
 	// undo tells that what somebody declines now is all that stays away.
 	undo bool
 }
@@ -79,7 +85,7 @@ func (w *stamping) stamp(s Selection) {
 		}
 		return
 	case True:
-		if s.HoldOnly {
+		if s.HoldOnly || w.misleads(&s, held) {
 			return
 		}
 		stamps[key] = held

@@ -102,6 +102,9 @@ type Options struct {
 	Namespaces []string
 	// Excluded namespaces are never served, whatever their label says.
 	Excluded []string
+	// SnapshotOf gives what a snapshot of ours of a source holds, by memory, nil when that does
+	// not know; nil: the process does not pin.
+	SnapshotOf func(namespace, name string, of checksum.Source) *checksum.Content
 	// Settle is how long a source must have rested before a roll; several
 	// edits within ten times that make one.
 	Settle time.Duration

@@ -108,9 +108,14 @@ func (c *Controller) reviewOf(ctx context.Context, ref workload.Ref, s *Workload
 		}
 	}
 	c.confirm(ctx, ref, selections, s.Records)
-	return review{policy: policy, Review: ring.Review(ref.Namespace, &policy, selections, s.Records, func(source checksum.Source) *checksum.Content {
-		return c.sources.Content(ref.Namespace, source)
-	})}, nil
+	contentOf := func(source checksum.Source) *checksum.Content { return c.sources.Content(ref.Namespace, source) }
+	found := review{policy: policy, Review: ring.Review(ref.Namespace, &policy, selections, s.Records, contentOf)}
+	if c.options.SnapshotOf != nil {
+		found.Untrue = append(found.Untrue, ring.Misled(ref.Namespace, selections, s.Records, contentOf, func(of checksum.Source, name string) *checksum.Content {
+			return c.options.SnapshotOf(ref.Namespace, name, of)
+		})...)
+	}
+	return found, nil
 }
 
 // confirm asks for Secrets that memory lacks, and that are not on record as absent: what is missing holds

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -29,6 +30,39 @@ func TestSync_WhoIsServed(t *testing.T) {
 		if got := h.serves(workload.Ref{Kind: h.cluster.kind, Namespace: c.namespace, Name: "d"}, &c.s); got != c.want {
 			t.Errorf("%s: served: %t, want %t", about, got, c.want)
 		}
+	}
+}
+
+// A workload whose pin has pods start with something else than its stamp says is out of date, for
+// a process that pins.
+func TestReview_APinOfOtherContentIsUntrue(t *testing.T) {
+	w, at := fleet(t, 1)
+	app := w.apps[w.names[0]]
+	old := w.contents[at]
+	w.edit(at, w.newContent())
+	w.pass(time.Minute)
+	w.wantAllTrue()
+	name := w.ring.SnapshotName("shop", at.Source, old)
+	pinned := &Workload{References: w.controller.index.Get(app.ref).References, Records: app.records}
+	pinned.Records.Pins = map[string]string{checksum.PinsAnnotation: checksum.Pins{at.Source: {Snapshot: name, Uses: []checksum.Use{checksum.Startup}}}.String()}
+	untrue := func() []checksum.Source {
+		review, err := w.controller.reviewOf(t.Context(), app.ref, pinned)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return review.Untrue
+	}
+	if found := untrue(); len(found) > 0 {
+		t.Errorf("without pins %v are out of date", found)
+	}
+	w.controller.options.SnapshotOf = func(namespace, of string, source checksum.Source) *checksum.Content {
+		if namespace != "shop" || of != name || source != at.Source {
+			t.Errorf("asked for snapshot %s of %s in %s", of, source, namespace)
+		}
+		return old
+	}
+	if found := untrue(); !slices.Equal(found, []checksum.Source{at.Source}) {
+		t.Errorf("out of date are %v", found)
 	}
 }
 

@@ -18,6 +18,8 @@ type Snapshots interface {
 	// EnsureAll sees to it, in a bounded time, that the snapshots of some sources are there,
 	// by name, and gives an error for each source of which that failed.
 	EnsureAll(ctx context.Context, namespace string, names map[checksum.Source]string) map[checksum.Source]error
+	// Known is Content by memory alone: nil also where that does not know.
+	Known(namespace, name string, of checksum.Source) *checksum.Content
 	// MadeAt is when a snapshot was made, zero if that is not known.
 	MadeAt(namespace, name string) time.Time
 }
@@ -35,6 +37,11 @@ func keepsRevisions(kind *workload.Kind) bool {
 // pins is what the request alone says of an admission where the process pins.
 func (h *Handler) pins(request *admissionv1.AdmissionRequest, object, old *workload.Object, admission *checksum.Admission) {
 	admission.Pinning = h.Snapshots != nil && keepsRevisions(object.Kind)
+	if h.Snapshots != nil {
+		admission.SnapshotOf = func(of checksum.Source, name string) *checksum.Content {
+			return h.Snapshots.Known(request.Namespace, name, of)
+		}
+	}
 	admission.Accepts = !admission.Create && fieldManager(request) == checksum.AcceptManager
 	admission.AnnotationsOnly = admission.TemplateChanged && object.Template.SameButAnnotations(&old.Template)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller"
 	"github.com/configstamp/configstamp/internal/cache/objects"
 	"github.com/configstamp/configstamp/internal/lease"
@@ -138,6 +139,10 @@ func (o *controllerOptions) controller(p *process, rules rules) (*controller.Con
 	if err != nil {
 		return nil, err
 	}
+	var snapshotOf func(namespace, name string, of checksum.Source) *checksum.Content
+	if p.archive != nil {
+		snapshotOf = p.archive.Known
+	}
 	return controller.New(p.config, p.served, controller.Options{
 		Kinds:        rules.kinds,
 		Policy:       rules.policy,
@@ -145,6 +150,7 @@ func (o *controllerOptions) controller(p *process, rules rules) (*controller.Con
 		Dialects:     rules.dialects,
 		Namespaces:   o.namespaces,
 		Excluded:     o.never(),
+		SnapshotOf:   snapshotOf,
 		Settle:       o.settle,
 		Limits:       o.limits,
 		Workers:      o.workers,

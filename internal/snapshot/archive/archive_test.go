@@ -214,6 +214,30 @@ func TestWhyThereIsNoSnapshot(t *testing.T) {
 	}
 }
 
+// TestKnown_AsksNobody: what memory does not know, or what is no snapshot of ours, is nil.
+func TestKnown_AsksNobody(t *testing.T) {
+	c, a, _, name := stand(t)
+	if content := a.Known("shop", name, web); content != nil {
+		t.Errorf("nobody made it: %v", content)
+	}
+	c.hold(snapshot.Of(c.maps["web"], name, time.Now()))
+	c.watch(name)
+	if content := a.Known("shop", name, web); content == nil || len(content.Entries) != 1 {
+		t.Errorf("it holds %v", content)
+	}
+	if content := a.Known("shop", name, checksum.Source{Kind: checksum.ConfigMap, Name: "other"}); content != nil {
+		t.Errorf("of another source it is %v", content)
+	}
+	if asked := c.took(); asked != "" {
+		t.Errorf("it asks %s", asked)
+	}
+	c.maps[name].Data["a"] = "forged"
+	c.watch(name)
+	if content := a.Known("shop", name, web); content != nil {
+		t.Errorf("forged, it is %v", content)
+	}
+}
+
 // TestARefusalIsOfItsOwnSource, and of the moment: another source of the namespace is tried at
 // once, and so is this one when its quota or a right has changed.
 func TestARefusalIsOfItsOwnSource(t *testing.T) {
