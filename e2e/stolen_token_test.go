@@ -24,6 +24,7 @@ import (
 const (
 	byPolicy = "configstamp may change its own annotations alone"
 	byOptIn  = "configstamp may change workloads that are opted in, and no others"
+	byPins   = "configstamp changes pins together with a stamp, and never alone"
 	byRoles  = `User "` + harness.Account + `" cannot `
 )
 
@@ -198,7 +199,6 @@ func (k attacked) allowed() []change {
 		{"the stamp of a ConfigMap", inTemplate(k, "metadata", "annotations", harness.StampKey("configmap/c")), "v1:absent"},
 		{"the stamp of a Secret", inTemplate(k, "metadata", "annotations", harness.StampKey("secret/c")), "v1:absent"},
 		// A later release's, whose webhook may answer an empty patch of this one.
-		{"pins", inTemplate(k, "metadata", "annotations", "configstamp.dev/pins"), "{}"},
 		{"the mark of a pinned Pod", inTemplate(k, "metadata", "annotations", "configstamp.dev/pinned"), "{}"},
 	}
 	for _, key := range checksum.OursOnWorkload() {
@@ -324,6 +324,7 @@ func (k attacked) attack(t *testing.T, s *harness.Space, thief kubernetes.Interf
 			})
 		}
 	}
+	k.attackPins(t, s, thief)
 	object := asJSON(t, s.Get(k.short()+"/web").Object)
 	for what, q := range map[string]request{
 		"created":             {verb: "POST", path: k.path, contentType: asObject, body: object},
@@ -338,6 +339,43 @@ func (k attacked) attack(t *testing.T, s *harness.Space, thief kubernetes.Interf
 	}
 	if diff := cmp.Diff(before, k.foreign(s.Get(k.short()+"/web"))); diff != "" {
 		t.Errorf("the thief has changed it:\n%s", diff)
+	}
+}
+
+// attackPins has a thief change pins, which new pods are started by, one after the other.
+func (k attacked) attackPins(t *testing.T, s *harness.Space, thief kubernetes.Interface) {
+	const pins = "configstamp.dev/pins"
+	stamp, other := harness.StampKey("configmap/c"), harness.StampKey("secret/c")
+	for _, test := range []struct {
+		what    string
+		writes  map[string]any
+		refused string
+	}{
+		{"new pins alone", map[string]any{pins: "{}"}, byPins},
+		{"new pins beside the mark of a Pod", map[string]any{pins: "{}", "configstamp.dev/pinned": "other"}, byPins},
+		{"new pins and another stamp", map[string]any{pins: "{}", stamp: "v1:other"}, ""},
+		{"other pins alone", map[string]any{pins: "other"}, byPins},
+		{"other pins, and a stamp that was there", map[string]any{pins: "other", stamp: "v1:other"}, byPins},
+		{"no pins", map[string]any{pins: nil}, byPins},
+		{"another stamp alone", map[string]any{stamp: "v1:absent"}, ""},
+		{"other pins, and a stamp less", map[string]any{pins: "other", other: nil}, ""},
+		{"no pins, and a stamp more", map[string]any{pins: nil, other: "v1:absent"}, ""},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			c := change{at: inTemplate(k, "metadata", "annotations"), value: test.writes}
+			err := request{verb: "PATCH", path: k.path + "/web", contentType: asMerge, body: asJSON(t, c.document())}.send(t, thief)
+			if test.refused != "" {
+				wantRefused(t, err, test.refused)
+				return
+			}
+			harness.Must(t, err)
+			annotations, _, _ := unstructured.NestedMap(s.In(t).Get(k.short()+"/web").Object, c.at...)
+			for key, want := range test.writes {
+				if annotations[key] != want {
+					t.Errorf("stored is %s: %v, want %v", key, annotations[key], want)
+				}
+			}
+		})
 	}
 }
 

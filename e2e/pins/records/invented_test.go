@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -94,6 +95,45 @@ func TestAlone_IsPinnedFromTheFirstRoll(t *testing.T) {
 	}
 	s.Edit(source, "MESSAGE", "hello KodeKloud")
 	s.WantRolls(before, rolls{web: 1})
+	wantPin(t, s, web)
+}
+
+// While no webhook answers, a thief of our token pins a workload to old content: together with a
+// stamp, as it cannot do it otherwise. It is found out, and taken away.
+func TestStolenToken_PinsAreComparedWithStamps(t *testing.T) {
+	product := run.Exclusive(t)
+	s := space(t)
+	s.Set(source, "MESSAGE", "hello world")
+	s.Create(manifest("Deployment", "web-app", ""))
+	before := s.Settled(web)
+	was := wantPin(t, s, web)
+	s.Edit(source, "MESSAGE", "hello KodeKloud")
+	s.WantRolls(before, rolls{web: 1})
+	wantPin(t, s, web)
+	harness.Must(t, product.Stop())
+	thief := run.Stolen(t).AppsV1().Deployments(s.Namespace)
+	stamp := s.Stamp(web, source)
+	for _, steals := range []map[string]string{
+		{harness.StampKey(source): "v1:absent", "configstamp.dev/pins": fmt.Sprintf(`{%q:"%s startup,live"}`, source, was)},
+		{harness.StampKey(source): stamp},
+	} {
+		_, err := thief.Patch(t.Context(), "web-app", types.MergePatchType, []byte(asJSON(t, map[string]any{
+			"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": steals}}},
+		})), metav1.PatchOptions{})
+		harness.Must(t, err)
+	}
+	wantPinnedTo(t, s, was)
+	harness.Must(t, product.Start(t.Context()))
+	s.Eventually("waiting for the pin to go", func() error {
+		if pinned, _ := pinOf(s, web); pinned != "" {
+			return fmt.Errorf("it is pinned to %s", pinned)
+		}
+		return nil
+	})
+	if s.Record(web, source) != s.Digest(source) {
+		t.Error("what is on record is not what the source holds")
+	}
+	s.Edit(source, "MESSAGE", "hello again")
 	wantPin(t, s, web)
 }
 
