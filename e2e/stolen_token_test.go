@@ -192,7 +192,7 @@ func (k attacked) changes() []change {
 	}, misplaced...)
 }
 
-// allowed are what configstamp itself may do.
+// allowed are what webhooks may add to a patch of configstamp's.
 func (k attacked) allowed() []change {
 	changes := []change{
 		{"nothing", nil, nil},
@@ -249,8 +249,9 @@ func TestStolenToken_ChangesNothingOfAWorkloadButOurAnnotations(t *testing.T) {
 	}
 }
 
-// A stamp in a template restarts what it is written into. What is not opted in gets none
-// by our token, whoever opts it in with that.
+// A stamp in a template restarts what it is written into. Nothing gets one by our token but
+// by what the webhook answers, and only what is opted in is patched at all, whoever opts it
+// in with that token.
 func TestStolenToken_RestartsNothingThatIsNotOptedIn(t *testing.T) {
 	t.Parallel()
 	thief := run.Stolen(t)
@@ -293,12 +294,14 @@ func TestStolenToken_RestartsNothingThatIsNotOptedIn(t *testing.T) {
 			if test.steals != "" {
 				stamp["metadata"] = json.RawMessage(test.steals)
 			}
-			err := request{verb: "PATCH", path: path, contentType: asMerge, body: asJSON(t, stamp)}.send(t, thief)
-			if test.refused == "" {
-				harness.Must(t, err)
+			q := request{verb: "PATCH", path: path, contentType: asMerge, body: asJSON(t, stamp)}
+			if test.refused != "" {
+				wantRefused(t, q.send(t, thief), test.refused)
 				return
 			}
-			wantRefused(t, err, test.refused)
+			wantRefused(t, q.send(t, thief), byPolicy+", and this request would change metadata.managedFields")
+			q.body = "{}"
+			harness.Must(t, q.send(t, thief))
 		})
 	}
 }
@@ -314,8 +317,12 @@ func (k attacked) attack(t *testing.T, s *harness.Space, thief kubernetes.Interf
 			t.Run(c.what+" by "+way, func(t *testing.T) { wantRefused(t, q.send(t, thief), byPolicy) })
 		}
 	}
+	// What nobody owns is as if a webhook had added it; of an object that was reset the API server says so.
+	s.Patch(k.short()+"/web", `{"metadata":{"managedFields":[{}]}}`)
 	for _, c := range k.allowed() {
-		for way, q := range c.patches(t, k, "web") {
+		ways := c.patches(t, k, "web")
+		delete(ways, "apply") // always owns what it says
+		for way, q := range ways {
 			t.Run(c.what+" by "+way, func(t *testing.T) {
 				harness.Must(t, q.send(t, thief))
 				if got, _, _ := unstructured.NestedString(s.In(t).Get(k.short()+"/web").Object, c.at...); len(c.at) > 0 && got != c.value {

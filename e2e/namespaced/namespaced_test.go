@@ -103,16 +103,16 @@ func TestNothingElsewhereCanBeRead(t *testing.T) {
 // The list of namespaces opts in, and no label does: whatever rights the account has.
 func TestOurTokenRestartsNothingElsewhere(t *testing.T) {
 	thief := run.Stolen(t).Discovery().RESTClient()
-	stamped := func(s *harness.Space) error {
-		return thief.Verb(http.MethodPatch).RequestURI("/apis/apps/v1/namespaces/"+s.Namespace+"/deployments/stolen").SetHeader("Content-Type", "application/merge-patch+json").
-			Body([]byte(`{"spec":{"template":{"metadata":{"annotations":{"configmap.configstamp.dev/web-message":"v1:absent"}}}}}`)).Do(t.Context()).Error()
+	patched := func(s *harness.Space) error {
+		return thief.Verb(http.MethodPatch).RequestURI("/apis/apps/v1/namespaces/"+s.Namespace+"/deployments/stolen").
+			SetHeader("Content-Type", "application/merge-patch+json").Body([]byte(`{}`)).Do(t.Context()).Error()
 	}
 	const refused = "configstamp may change workloads that are opted in, and no others"
 	listed, other := run.Existing(t, "team-a"), run.Existing(t, "team-c")
 	listed.Apply(strings.ReplaceAll(web, "web-app", "stolen"))
-	harness.Must(t, stamped(listed))
+	harness.Must(t, patched(listed))
 	listed.Patch("deployment/stolen", `{"metadata":{"labels":{"configstamp.dev/inject":"disabled"}}}`)
-	if err := stamped(listed); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), refused) {
+	if err := patched(listed); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), refused) {
 		t.Errorf("what has opted out: %v, want it forbidden by the policy", err)
 	}
 
@@ -121,13 +121,13 @@ func TestOurTokenRestartsNothingElsewhere(t *testing.T) {
 	other.Kubectl("create", "rolebinding", "too-much", "--clusterrole=admin", "--serviceaccount=configstamp:configstamp")
 	defer other.Kubectl("delete", "rolebinding", "too-much")
 	other.Eventually("waiting until the role counts", func() error {
-		err := stamped(other)
+		err := patched(other)
 		if err == nil || strings.Contains(err.Error(), refused) {
 			return nil
 		}
 		return err
 	})
-	if err := stamped(other); !apierrors.IsForbidden(err) {
+	if err := patched(other); !apierrors.IsForbidden(err) {
 		t.Errorf("another namespace, with a role for it: %v, want it forbidden by the policy", err)
 	}
 }
