@@ -22,5 +22,7 @@
 // known is looked for).
 //
 // Rights needed, in configstamp's namespace: create on secrets; get, list,
-// watch and update on secrets with the resource name configstamp-key.
+// watch and update on secrets with the resource name configstamp-key. The chart's
+// ValidatingAdmissionPolicy configstamp-secrets holds these to what this package does:
+// a key is added or mended, and none is changed, retired or taken away.
 package keyring
