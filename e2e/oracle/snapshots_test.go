@@ -56,6 +56,7 @@ var (
 func TestThePolicyHoldsOurAccountToSnapshots(t *testing.T) {
 	const notOne = "configstamp may create and delete its snapshots"
 	const more = "configstamp may create snapshots that have its own label"
+	const elsewhere = "configstamp may create snapshots where the Namespace"
 	long := strings.Repeat("a", 253)
 	plain := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}, Data: map[string]string{"a": "1"}}
 	for name, c := range map[string]struct {
@@ -91,8 +92,8 @@ func TestThePolicyHoldsOurAccountToSnapshots(t *testing.T) {
 		"with a mark of ours":                {nil, snapshot(annotated("configstamp.dev/unused-since", "x")), more},
 		"with an owner":                      {nil, snapshot(owned), more},
 		"with a finalizer":                   {nil, snapshot(func(c *corev1.ConfigMap) { c.Finalizers = []string{"a/b"} }), more},
-		"in kube-system":                     {nil, snapshot(func(c *corev1.ConfigMap) { c.Namespace = "kube-system" }), more},
-		"in our own namespace":               {nil, snapshot(func(c *corev1.ConfigMap) { c.Namespace = "configstamp" }), more},
+		"in kube-system":                     {nil, snapshot(func(c *corev1.ConfigMap) { c.Namespace = "kube-system" }), elsewhere},
+		"in our own namespace":               {nil, snapshot(func(c *corev1.ConfigMap) { c.Namespace = "configstamp" }), elsewhere},
 		"nothing is changed":                 {snapshot(), snapshot(), notOne},
 		"an annotation is added":             {snapshot(), snapshot(annotated("a", "b")), notOne},
 		"its label goes":                     {snapshot(), snapshot(unmarked), notOne},
@@ -106,16 +107,42 @@ func TestThePolicyHoldsOurAccountToSnapshots(t *testing.T) {
 		"one that can be changed is deleted": {snapshot(mutable), nil, notOne},
 	} {
 		for _, kubernetes := range []string{"1.30", "1.37"} {
-			if said := snapshotPolicy(t, "pins.yaml", kubernetes)(c.was, c.is); !strings.HasPrefix(said, c.refused) || c.refused == "" && said != "" {
+			if said := snapshotPolicy(t, "pins.yaml", kubernetes, optedIn)(c.was, c.is); !strings.HasPrefix(said, c.refused) || c.refused == "" && said != "" {
 				t.Errorf("Kubernetes %s, %s: it says %q, want %q", kubernetes, name, said, c.refused)
 			}
 		}
 	}
 }
 
+// What the Namespace says decides where one is made. Where one goes nobody asks.
+func TestThePolicyHoldsSnapshotsToWhereSomebodyOptedIn(t *testing.T) {
+	const label, pin = "configstamp.dev/inject", "configstamp.dev/pin"
+	for name, c := range map[string]struct {
+		labels, annotations map[string]string
+		may                 bool
+	}{
+		"nothing":                  {nil, nil, false},
+		"opted in":                 {map[string]string{label: "enabled"}, nil, true},
+		"opted out":                {map[string]string{label: "disabled"}, nil, false},
+		"a label that says little": {map[string]string{label: "true"}, nil, false},
+		"pins":                     {nil, map[string]string{pin: "true"}, true},
+		"pins not":                 {nil, map[string]string{pin: "false"}, false},
+		"pins not, opted in":       {map[string]string{label: "enabled"}, map[string]string{pin: "false"}, true},
+		"in the wrong places":      {map[string]string{pin: "true"}, map[string]string{label: "enabled"}, false},
+	} {
+		asked := snapshotPolicy(t, "pins.yaml", "1.30", metav1.ObjectMeta{Labels: c.labels, Annotations: c.annotations})
+		if said := asked(nil, snapshot()); (said == "") != c.may {
+			t.Errorf("%s: it says %q", name, said)
+		}
+		if said := asked(snapshot(), nil); said != "" {
+			t.Errorf("%s, one is deleted: it says %q", name, said)
+		}
+	}
+}
+
 // In namespaced mode the list decides, as it does for workloads.
 func TestThePolicyHoldsOurAccountToSnapshotsInTheListedNamespaces(t *testing.T) {
-	asked := snapshotPolicy(t, "namespaced.yaml", "1.30")
+	asked := snapshotPolicy(t, "namespaced.yaml", "1.30", metav1.ObjectMeta{})
 	for namespace, may := range map[string]bool{"team-a": true, "team-b": true, "team-c": false, "kube-system": false} {
 		if said := asked(nil, snapshot(func(c *corev1.ConfigMap) { c.Namespace = namespace })); (said == "") != may {
 			t.Errorf("%s: it says %q", namespace, said)
@@ -123,8 +150,11 @@ func TestThePolicyHoldsOurAccountToSnapshotsInTheListedNamespaces(t *testing.T) 
 	}
 }
 
-// snapshotPolicy asks the policy of a manifest about a write; "" is: it may be.
-func snapshotPolicy(t *testing.T, manifest, kubernetes string) func(was, is *corev1.ConfigMap) string {
+// optedIn is a Namespace as most are where pins are used.
+var optedIn = metav1.ObjectMeta{Labels: map[string]string{"configstamp.dev/inject": "enabled"}}
+
+// snapshotPolicy asks the policy of a manifest about a write in a Namespace; "" is: it may be.
+func snapshotPolicy(t *testing.T, manifest, kubernetes string, namespace metav1.ObjectMeta) func(was, is *corev1.ConfigMap) string {
 	t.Helper()
 	all := policies(t, manifest)
 	at := slices.IndexFunc(all, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool {
@@ -136,7 +166,7 @@ func snapshotPolicy(t *testing.T, manifest, kubernetes string) func(was, is *cor
 	validator := validatorOf(t, all[at], kubernetes)
 	return func(was, is *corev1.ConfigMap) string {
 		attributes := configMapWrite(was, is)
-		for _, decision := range validator.Validate(t.Context(), attributes.GetResource(), attributes, nil, &corev1.Namespace{}, celconfig.RuntimeCELCostBudget, nil).Decisions {
+		for _, decision := range validator.Validate(t.Context(), attributes.GetResource(), attributes, nil, &corev1.Namespace{ObjectMeta: namespace}, celconfig.RuntimeCELCostBudget, nil).Decisions {
 			if decision.Action == validating.ActionDeny {
 				return decision.Message // the API server answers with the first
 			}
