@@ -22,6 +22,8 @@ type Policy struct {
 	Ignored []Source
 	// SecretProviderClasses tells that sources of this kind count.
 	SecretProviderClasses bool
+	// ConfigMapsAlone tells that no Secret counts, and that none can be read.
+	ConfigMapsAlone bool
 	// Observe tells that nothing rolls.
 	Observe bool
 	// RestartUnstamped tells that a workload that is found without stamps rolls.
@@ -160,9 +162,17 @@ func (p *Policy) OriginOf(setting string) (Origin, bool) {
 	return "", false
 }
 
-// Serves reports whether sources of a kind count at all.
+// Serves reports whether sources of a kind count at all. What holds those that do not is
+// not known.
 func (p *Policy) Serves(kind Kind) bool {
-	return kind != SecretProviderClass || p.SecretProviderClasses
+	switch kind {
+	case Secret:
+		return !p.ConfigMapsAlone
+	case SecretProviderClass:
+		return p.SecretProviderClasses
+	default:
+		return true
+	}
 }
 
 // counts reports whether a source counts, as far as the workload's side decides;

@@ -98,7 +98,7 @@ func Selections(references []Reference, policy Policy) []Selection {
 // selectionOf joins all references to one source.
 func selectionOf(references []*Reference, policy *Policy) (Selection, bool) {
 	source := references[0].Source
-	if !source.Nameable() {
+	if !source.Nameable() || !policy.Serves(source.Kind) {
 		return Selection{}, false
 	}
 	s := Selection{Source: source, HoldOnly: true}

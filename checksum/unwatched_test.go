@@ -6,6 +6,40 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
+// Where no Secret can be read, none is asked for, stamped, or missing; what was stamped once
+// restarts nothing.
+func TestWhereConfigMapsAloneCount(t *testing.T) {
+	password := checksum.Source{Kind: checksum.Secret, Name: "password"}
+	references := []checksum.Reference{
+		{Source: message, Use: checksum.Startup, All: true},
+		{Source: password, Use: checksum.Startup, Keys: []string{"k"}, RequiredKeys: []string{"k"}},
+	}
+	ring := checksum.NewRing(key(1))
+	policy := checksum.DefaultPolicy()
+	policy.ConfigMapsAlone, policy.Also = true, []checksum.Source{password}
+	admission := checksum.Admission{
+		Namespace: "shop", Create: true, Fresh: true, Policy: policy, Selections: checksum.Selections(references, policy),
+		Content: func(source checksum.Source) *checksum.Content {
+			if source == password {
+				t.Error("the Secret is asked for")
+			}
+			return &checksum.Content{}
+		},
+	}
+	made := checksum.Decide(ring, admission)
+	if _, stamped := made.Records.Of(password); stamped || len(made.Records.Stamps) != 1 || len(made.Findings) != 0 {
+		t.Errorf("on record: %v, and found %v", made.Records, made.Findings)
+	}
+	made.Records.Stamps[checksum.StampKey(password)] = "v1:absent"
+	if review := ring.Review("shop", &policy, admission.Selections, made.Records, admission.Content); len(review.Untrue) != 0 || review.Records() || !review.MayRoll() {
+		t.Errorf("with a stamp of before it is %+v", review)
+	}
+	admission.Create, admission.Held = false, made.Records
+	if kept := checksum.Decide(ring, admission); kept.Records.Stamps[checksum.StampKey(password)] != "v1:absent" {
+		t.Errorf("on record after another admission: %v", kept.Records)
+	}
+}
+
 // A Secret of Helm's type is there, and nobody watches it: it is not stamped, and holds nothing.
 func TestASecretThatIsNotWatched(t *testing.T) {
 	release := checksum.Source{Kind: checksum.Secret, Name: "release"}

@@ -303,6 +303,37 @@ func TestNamespacedModeHasNoRightToASecretElsewhere(t *testing.T) {
 	}
 }
 
+// Who wants no right to read Secrets has none but to configstamp's own.
+func TestWithConfigMapsAloneNoSecretCanBeRead(t *testing.T) {
+	t.Parallel()
+	for name, values := range variants {
+		if slices.ContainsFunc(values, func(value string) bool { return strings.Contains(value, "impact.secrets=true") }) {
+			continue
+		}
+		objects := rendered(t, append(slices.Clone(values), "sources={configmaps}")...)
+		for _, role := range all[*rbacv1.ClusterRole](objects) {
+			for _, rule := range role.Rules {
+				if slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.Resources, "*") {
+					t.Errorf("%s: ClusterRole %s has %v", name, role.Name, rule)
+				}
+			}
+		}
+		for _, role := range all[*rbacv1.Role](objects) {
+			for _, rule := range role.Rules {
+				own := role.Namespace == "configstamp" && (len(rule.ResourceNames) > 0 || slices.Equal(rule.Verbs, []string{"create"}))
+				if slices.Contains(rule.Resources, "secrets") && !own || slices.Contains(rule.Resources, "*") {
+					t.Errorf("%s: Role %s of %s has %v", name, role.Name, role.Namespace, rule)
+				}
+			}
+		}
+		for _, container := range only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers {
+			if !slices.Contains(container.Args, "--sources=configmaps") {
+				t.Errorf("%s: %s has %v", name, container.Name, container.Args)
+			}
+		}
+	}
+}
+
 // Under server-side apply an entry that goes away leaves the caBundle of another
 // manager behind, and the upgrade fails. That for Pods comes with pins, and stays where Helm
 // finds it in the cluster (e2e/pods, WithPins).
@@ -422,36 +453,38 @@ func TestImage(t *testing.T) {
 func TestWrongValuesAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
-		"replicas=0":                                  "/replicas",
-		"replicas=many":                               "/replicas",
-		"failurePolicy=Fail":                          "failurePolicy",
-		"webhook.failurePolicy=Maybe":                 "'Ignore', 'Fail'",
-		"webhook.timeoutSeconds=31":                   "/webhook/timeoutSeconds",
-		"rollouts.step=none":                          "/rollouts/step",
-		"rollouts.soak=soon":                          "/rollouts/soak",
-		"rollouts.firstSoak=soon":                     "/rollouts/firstSoak",
-		"rollouts.replicated=alone":                   "'together', 'each'",
-		"rollouts.foreignHalt=1":                      "/rollouts/foreignHalt",
-		"policy.mode=dry":                             "/policy/mode",
-		"policy.adopt=now":                            "/policy/adopt",
-		"dialects={flux}":                             "'reloader', 'wave'",
-		"namespaces={A_B}":                            "/namespaces/0",
-		"namespaces={configstamp}":                    "configstamp's own namespace",
-		"certificates.mode=none":                      "'cert-manager', 'self-managed'",
-		"certificates.issuer=x":                       "issuer",
-		"metrics.exposure=public":                     "/metrics/exposure",
-		"image.digest=sha256:abc":                     "/image/digest",
-		"workloads[0].group=example.com":              "missing properties",
-		"controller.extraArgs={settle=1s}":            "/controller/extraArgs/0",
-		"log.verbosity=8":                             "/log/verbosity",
-		"webhook.port=443":                            "/webhook/port",
-		"webhook.metricsPort=null":                    "give your values file instead",
-		"dnsPolicy=None-at-all":                       "/dnsPolicy",
-		"controller.metricsPort=8443":                 "webhook.port and controller.metricsPort are both 8443",
-		"commonLabels.helm\\.sh/chart=x":              "a label that the chart sets",
-		"hostNetwork=true,webhook.port=10250":         "the kubelet's own port",
-		"hostNetwork=true,networkPolicy.enabled=true": "does nothing for Pods with hostNetwork",
-		"metrics.exposure=loopback,metrics.podMonitor.enabled=true":           "loopback cannot be scraped",
+		"replicas=0":                                                "/replicas",
+		"replicas=many":                                             "/replicas",
+		"failurePolicy=Fail":                                        "failurePolicy",
+		"webhook.failurePolicy=Maybe":                               "'Ignore', 'Fail'",
+		"webhook.timeoutSeconds=31":                                 "/webhook/timeoutSeconds",
+		"rollouts.step=none":                                        "/rollouts/step",
+		"rollouts.soak=soon":                                        "/rollouts/soak",
+		"rollouts.firstSoak=soon":                                   "/rollouts/firstSoak",
+		"rollouts.replicated=alone":                                 "'together', 'each'",
+		"rollouts.foreignHalt=1":                                    "/rollouts/foreignHalt",
+		"policy.mode=dry":                                           "/policy/mode",
+		"policy.adopt=now":                                          "/policy/adopt",
+		"dialects={flux}":                                           "'reloader', 'wave'",
+		"sources={secrets}":                                         "/sources",
+		"sources={configmaps},impact.secrets=true":                  "nothing is known of Secrets",
+		"namespaces={A_B}":                                          "/namespaces/0",
+		"namespaces={configstamp}":                                  "configstamp's own namespace",
+		"certificates.mode=none":                                    "'cert-manager', 'self-managed'",
+		"certificates.issuer=x":                                     "issuer",
+		"metrics.exposure=public":                                   "/metrics/exposure",
+		"image.digest=sha256:abc":                                   "/image/digest",
+		"workloads[0].group=example.com":                            "missing properties",
+		"controller.extraArgs={settle=1s}":                          "/controller/extraArgs/0",
+		"log.verbosity=8":                                           "/log/verbosity",
+		"webhook.port=443":                                          "/webhook/port",
+		"webhook.metricsPort=null":                                  "give your values file instead",
+		"dnsPolicy=None-at-all":                                     "/dnsPolicy",
+		"controller.metricsPort=8443":                               "webhook.port and controller.metricsPort are both 8443",
+		"commonLabels.helm\\.sh/chart=x":                            "a label that the chart sets",
+		"hostNetwork=true,webhook.port=10250":                       "the kubelet's own port",
+		"hostNetwork=true,networkPolicy.enabled=true":               "does nothing for Pods with hostNetwork",
+		"metrics.exposure=loopback,metrics.podMonitor.enabled=true": "loopback cannot be scraped",
 		"metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true": "twice",
 		"impact.port=443":                      "/impact/port",
 		"impact.port=null":                     "give your values file instead",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ type common struct {
 	keySecret     string
 	keyGrace      time.Duration
 	namespaces    []string
+	sources       []string
 	ignoreSources []string
 	settings      map[string]*string // by name
 	dialects      []string
@@ -51,6 +53,7 @@ func (o *common) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.keySecret, "key-secret", "configstamp-key", "Secret in that namespace with the digest keys; created on the first start")
 	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long configstamp waits after a newer key appears before it makes digests with that key")
 	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve only these namespaces, all opted in, without any right outside them; empty: all namespaces, opted in by label")
+	flags.StringSliceVar(&o.sources, "sources", []string{"configmaps", "secrets"}, "what counts; with configmaps alone, no right to read Secrets is needed but to configstamp's own, and a change of a Secret restarts nothing")
 	flags.StringSliceVar(&o.ignoreSources, "ignore-sources", []string{"configmap/kube-root-ca.crt", "configmap/openshift-service-ca.crt"}, "sources that never count, in any namespace")
 	o.settings = map[string]*string{}
 	for _, setting := range checksum.Settings() {
@@ -78,6 +81,9 @@ func (o *common) check() error {
 			errs = append(errs, fmt.Errorf("--namespace(s): %q cannot be a namespace: %s", namespace, strings.Join(problems, "; ")))
 		}
 	}
+	if sources := slices.Sorted(slices.Values(o.sources)); !slices.Equal(sources, []string{"configmaps"}) && !slices.Equal(sources, []string{"configmaps", "secrets"}) {
+		errs = append(errs, fmt.Errorf("--sources=%s: want configmaps,secrets or configmaps", strings.Join(o.sources, ",")))
+	}
 	if _, err := o.rules(); err != nil {
 		errs = append(errs, err)
 	}
@@ -92,6 +98,8 @@ func (o *common) check() error {
 	}
 	return errors.Join(errs...)
 }
+
+func (o *common) configMapsAlone() bool { return !slices.Contains(o.sources, "secrets") }
 
 // rules are what both processes judge workloads by.
 type rules struct {
@@ -124,7 +132,7 @@ func (o *common) policy() (checksum.Policy, error) {
 		}
 	}
 	policy := checksum.DefaultPolicy(ignored...).With(checksum.Level{Origin: checksum.OfFlag, Annotations: given})
-	policy.SecretProviderClasses = o.providers
+	policy.SecretProviderClasses, policy.ConfigMapsAlone = o.providers, o.configMapsAlone()
 	var errs []error
 	for _, fault := range policy.Faults {
 		errs = append(errs, fault)

@@ -61,7 +61,7 @@ func newProcess(o *common, name string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	following := source.Options{Namespaces: o.namespaces}
+	following := source.Options{Namespaces: o.namespaces, ConfigMapsAlone: o.configMapsAlone()}
 	if o.providers {
 		following.Classes = served
 	}

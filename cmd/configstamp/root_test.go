@@ -33,6 +33,7 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 		"profiles for everybody":         {args: []string{"controller", "--pprof-address=:6060"}, want: "--pprof-address=:6060: want a loopback address"},
 		"profiles for the network":       {args: []string{"webhook", "--self-managed-certificate", "--pprof-address=10.0.0.1:6060"}, want: "--pprof-address=10.0.0.1:6060"},
 		"a namespace that cannot be":     {args: []string{"controller", "--namespaces=A_B"}, want: `"A_B"`},
+		"Secrets alone":                  {args: []string{"controller", "--sources=secrets"}, want: "--sources=secrets: want configmaps,secrets or configmaps"},
 		"a source that cannot be":        {args: []string{"controller", "--ignore-sources=pod/x"}, want: "pod/x"},
 		"two pod templates of a kind":    {args: []string{"webhook", "--self-managed-certificate", "--workload=example.com/v1/sets=spec.leader", "--workload=example.com/v2/sets=spec.worker"}, want: "--workload: sets.example.com is given twice, with the pod templates spec.leader and spec.worker"},
 		"a log format":                   {args: []string{"controller", "--log-format=xml"}, want: "--log-format=xml"},

@@ -129,8 +129,12 @@ func policyWords(why *answer.Why) string {
 	var parts []string
 	for _, setting := range why.Policy {
 		text := setting.Name + "=" + setting.Value
-		if setting.On != "workload" {
+		switch setting.On {
+		case checksum.OfNamespace:
 			text += " (on the Namespace)"
+		case checksum.OfFlag:
+			text += " (in the whole cluster: its Secrets do not count)"
+		case checksum.OfWorkload, checksum.OfSource:
 		}
 		parts = append(parts, text)
 	}

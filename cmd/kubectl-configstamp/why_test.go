@@ -31,6 +31,14 @@ func TestWhy_WithFewRights(t *testing.T) {
 	golden(t, "why-few-rights", server, "why", "deployment/failed")
 }
 
+// Where Secrets do not count it is said to who looks at what reads one.
+func TestWhy_ConfigMapsAlone(t *testing.T) {
+	server := incident(t)
+	server.Apply(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: configstamp-settings, namespace: configstamp}, data: {sources: configmaps}}`)
+	golden(t, "why-configmaps", server, "why", "deployment/in-step")
+	golden(t, "users-configmaps", server, "users", "secret/db")
+}
+
 // What is gone is told by name.
 func TestWhy_Gone(t *testing.T) {
 	server := fakecluster.New(t, "testdata/gone.yaml")

@@ -28,6 +28,8 @@ var ErrNotWatched = errors.New("not watched")
 type Options struct {
 	// Namespaces to watch; none means all, which needs cluster-wide rights.
 	Namespaces []string
+	// ConfigMapsAlone leaves Secrets out: none is watched, and none can be read.
+	ConfigMapsAlone bool
 	// Classes tells whether the API server serves what the pods of
 	// SecretProviderClasses report; nil: that is not watched.
 	Classes discovery.Client
@@ -84,8 +86,12 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
 		namespaces, s.all = []string{metav1.NamespaceAll}, true
 	}
+	kinds := []checksum.Kind{checksum.ConfigMap, checksum.Secret}
+	if options.ConfigMapsAlone {
+		kinds = kinds[:1]
+	}
 	for _, namespace := range namespaces {
-		for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
+		for _, kind := range kinds {
 			sink := newSink(kind, options.Clock, s.changed)
 			sink.Namespace = namespace
 			sink.snapshotChanged = s.snapshotChanged

@@ -53,6 +53,9 @@ labels:
 {{- if and .Values.hostNetwork .Values.networkPolicy.enabled }}
 {{- fail "networkPolicy: a NetworkPolicy does nothing for Pods with hostNetwork; limit the ports in the firewall of the nodes" }}
 {{- end }}
+{{- if and (.Values.impact).secrets (not (include "configstamp.secrets" .)) }}
+{{- fail "impact.secrets: nothing is known of Secrets with sources: [configmaps]; leave one of the two out" }}
+{{- end }}
 {{- range $key, $_ := .Values.commonLabels }}
 {{- if or (hasPrefix "app.kubernetes.io/" $key) (hasPrefix "helm.sh/" $key) }}
 {{- fail (printf "commonLabels: %s is a label that the chart sets itself; choose another one" $key) }}
@@ -77,6 +80,11 @@ labels:
 {{/* Whether anybody is told of the impact of an edit; "" is no. Values of an earlier chart (--reuse-values) have none of it. */}}
 {{- define "configstamp.impact" -}}
 {{- if or (.Values.impact).configMaps (.Values.impact).secrets }}on{{ end -}}
+{{- end }}
+
+{{/* Whether Secrets count; "" is no. */}}
+{{- define "configstamp.secrets" -}}
+{{- if has "secrets" (.Values.sources | default (list "secrets")) }}on{{ end -}}
 {{- end }}
 
 {{/* Whether pods are pinned; "" is no. */}}
@@ -139,6 +147,9 @@ caBundle would stay alone, and the API server refuses such an entry.
 {{- end }}
 {{- if .Values.dialects }}
 - --dialects={{ join "," .Values.dialects }}
+{{- end }}
+{{- if not (include "configstamp.secrets" .) }}
+- --sources=configmaps
 {{- end }}
 {{- if .Values.secretProviderClasses }}
 - --secret-provider-classes

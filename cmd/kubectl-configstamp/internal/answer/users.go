@@ -218,6 +218,8 @@ func leftOut(policy *checksum.Policy, source checksum.Source, uses []Usage) (why
 	switch {
 	case !source.Nameable():
 		return "no object can have that name", ""
+	case !policy.Serves(source.Kind) && source.Kind == checksum.Secret:
+		return "Secrets do not count here (--sources=configmaps)", ""
 	case !policy.Serves(source.Kind):
 		return "SecretProviderClasses do not count here (--secret-provider-classes)", ""
 	case slices.ContainsFunc(policy.Ignore, matches):

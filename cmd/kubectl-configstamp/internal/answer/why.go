@@ -43,7 +43,7 @@ type Why struct {
 type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	// On is workload or Namespace.
+	// On is workload, Namespace, or flag: what holds in the whole cluster.
 	On checksum.Origin `json:"on"`
 }
 
@@ -119,6 +119,9 @@ func WhyOf(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, pod *seen.Pod, now 
 	}
 	policy := f.Policy(w)
 	why.Policy = settingsOf(w, namespace)
+	if policy.ConfigMapsAlone && slices.ContainsFunc(w.References, func(r checksum.Reference) bool { return r.Source.Kind == checksum.Secret }) {
+		why.Policy = append(why.Policy, Setting{"sources", "configmaps", checksum.OfFlag})
+	}
 	for _, fault := range policy.Faults {
 		why.Faults = append(why.Faults, fault.Error())
 	}

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +65,7 @@ func (c *Cluster) Settings(ctx context.Context) (*seen.Settings, error) {
 // defaults are what the server does without flags; docs/reference.md lists them.
 func defaults() map[string]string {
 	return map[string]string{
+		"sources":             "configmaps,secrets",
 		"ignore-sources":      "configmap/kube-root-ca.crt,configmap/openshift-service-ca.crt",
 		"excluded-namespaces": "kube-system",
 		"settle":              "2s", "step": "1", "max-unsettled": "default", "soak": "10s", "first-soak": "30s",
@@ -90,6 +92,7 @@ func settingsOf(texts map[string]string) (*seen.Settings, error) {
 	}
 	s.Policy = checksum.DefaultPolicy(ignored...).With(checksum.Level{Origin: checksum.OfFlag, Annotations: given})
 	s.Policy.SecretProviderClasses = r.text("secret-provider-classes") == "true"
+	s.Policy.ConfigMapsAlone = !slices.Contains(r.list("sources"), "secrets")
 	for _, text := range r.list("dialects") {
 		dialect, err := checksum.ParseDialect(text)
 		r.note("dialects", err)
