@@ -303,6 +303,18 @@ func TestNamespacedModeHasNoRightToASecretElsewhere(t *testing.T) {
 	}
 }
 
+// Both processes speak the same TLS, the newest by default.
+func TestTheOldestTLSIsSetForBothProcesses(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]bool{"": false, "certificates.minTLSVersion=1.3": false, "certificates.minTLSVersion=1.2": true, "certificates.minTLSVersion=1.2,certificates.mode=self-managed": true} {
+		for _, container := range only[*appsv1.Deployment](t, rendered(t, values)).Spec.Template.Spec.Containers {
+			if got := slices.Contains(container.Args, "--tls-min-version=1.2"); got != want {
+				t.Errorf("%q: %s has %v", values, container.Name, container.Args)
+			}
+		}
+	}
+}
+
 // Who wants no right to read Secrets has none but to configstamp's own.
 func TestWithConfigMapsAloneNoSecretCanBeRead(t *testing.T) {
 	t.Parallel()
@@ -466,6 +478,7 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"policy.mode=dry":                                           "/policy/mode",
 		"policy.adopt=now":                                          "/policy/adopt",
 		"dialects={flux}":                                           "'reloader', 'wave'",
+		"certificates.minTLSVersion=1.1":                            "/certificates/minTLSVersion",
 		"sources={secrets}":                                         "/sources",
 		"sources={configmaps},impact.secrets=true":                  "nothing is known of Secrets",
 		"namespaces={A_B}":                                          "/namespaces/0",

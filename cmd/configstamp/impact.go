@@ -60,7 +60,7 @@ func (o *controllerOptions) serverCertificate(p *process) (certificate *certs.So
 const impactDrain = time.Second
 
 // open listens for edits, if that is asked for, and returns what serves them.
-func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.Foreseer, certificate *certs.Source) (serve func(context.Context) error, err error) {
+func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.Foreseer, certificate *certs.Source, minTLS uint16) (serve func(context.Context) error, err error) {
 	if !o.on() {
 		return func(context.Context) error { return nil }, nil
 	}
@@ -71,6 +71,6 @@ func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.F
 	klog.FromContext(ctx).Info("Serving impact warnings", "address", listener.Addr().String())
 	mux := http.NewServeMux()
 	mux.Handle(warning.Path, warning.New(foresees, warning.NewMetrics(p.registry)))
-	server := &admission.Server{Handler: mux, GetCertificate: certificate.GetCertificate, Drain: impactDrain}
+	server := &admission.Server{Handler: mux, GetCertificate: certificate.GetCertificate, MinVersion: minTLS, Drain: impactDrain}
 	return func(ctx context.Context) error { return server.Serve(ctx, listener) }, nil
 }

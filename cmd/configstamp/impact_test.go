@@ -19,7 +19,7 @@ func TestImpactWarningsAreServed(t *testing.T) {
 			t.Errorf("%s answers with %d, want %d", path, got, want)
 		}
 	}
-	wantTLS(t, trust, address)
+	wantTLS(t, trust, address, tls.VersionTLS13)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}}}
 	review := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"7","namespace":"shop","operation":"DELETE","resource":{"version":"v1","resource":"configmaps"},"oldObject":{"metadata":{"name":"web"},"data":{"a":"1"}}}}`
 	response, err := client.Post("https://"+address+"/impact?timeout=30s", "application/json", strings.NewReader(review))

@@ -30,6 +30,7 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 		"metrics by TLS, probes too":     {args: []string{"controller", "--metrics-tls", "--self-managed-certificate"}, want: "--health-address"},
 		"metrics by TLS, no certificate": {args: []string{"controller", "--metrics-tls", "--health-address=:8082"}, want: "--tls-cert-file"},
 		"metrics by TLS, half of one":    {args: []string{"controller", "--metrics-tls", "--health-address=:8082", "--tls-cert-file=a"}, want: "--tls-key-file"},
+		"a TLS of long ago":              {args: []string{"webhook", "--self-managed-certificate", "--tls-min-version=1.1"}, want: "--tls-min-version=1.1: want 1.2 or 1.3"},
 		"profiles for everybody":         {args: []string{"controller", "--pprof-address=:6060"}, want: "--pprof-address=:6060: want a loopback address"},
 		"profiles for the network":       {args: []string{"webhook", "--self-managed-certificate", "--pprof-address=10.0.0.1:6060"}, want: "--pprof-address=10.0.0.1:6060"},
 		"a namespace that cannot be":     {args: []string{"controller", "--namespaces=A_B"}, want: `"A_B"`},

@@ -27,6 +27,7 @@ type serving struct {
 	healthAddress  string
 	pprofAddress   string
 
+	tlsMinVersion string
 	certFile      string
 	keyFile       string
 	selfManaged   bool
@@ -40,6 +41,7 @@ func (s *serving) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.metricsTLS, "metrics-tls", false, "serve /metrics with TLS and the serving certificate; needs --health-address")
 	flags.StringVar(&s.healthAddress, "health-address", "", "separate address of /healthz and /readyz, without TLS; needed if the kubelet cannot reach --metrics-address")
 	flags.StringVar(&s.pprofAddress, "pprof-address", "", "loopback address of Go's profiles (/debug/pprof/), such as 127.0.0.1:6060; empty: no profiles")
+	flags.StringVar(&s.tlsMinVersion, "tls-min-version", "1.3", "oldest version of TLS that is spoken to callers: 1.2 or 1.3")
 	flags.StringVar(&s.certFile, "tls-cert-file", "", "certificate (PEM) to serve with, such as cert-manager's mounted tls.crt; reloaded when it changes")
 	flags.StringVar(&s.keyFile, "tls-key-file", "", "its private key (PEM)")
 	flags.BoolVar(&s.selfManaged, "self-managed-certificate", false, "sign the certificate ourselves and maintain the caBundle of our webhook configuration, for clusters without cert-manager")
@@ -58,11 +60,22 @@ func (s *serving) check() error {
 			errs = append(errs, fmt.Errorf("--metrics-tls: %w", err))
 		}
 	}
+	if s.tlsMinVersion != "1.2" && s.tlsMinVersion != "1.3" {
+		errs = append(errs, fmt.Errorf("--tls-min-version=%s: want 1.2 or 1.3", s.tlsMinVersion))
+	}
 	if s.pprofAddress != "" && !loopback(s.pprofAddress) {
 		errs = append(errs, fmt.Errorf("--pprof-address=%s: want a loopback address with a port, such as 127.0.0.1:6060: profiles are for those alone who may enter the Pod "+
 			"(kubectl port-forward reaches it)", s.pprofAddress))
 	}
 	return errors.Join(errs...)
+}
+
+// minTLS is the oldest version of TLS that is spoken.
+func (s *serving) minTLS() uint16 {
+	if s.tlsMinVersion == "1.2" {
+		return tls.VersionTLS12
+	}
+	return tls.VersionTLS13
 }
 
 // checkCertificate checks that it is known which certificate to serve with.
@@ -96,7 +109,7 @@ func (p *process) serve(ctx context.Context, s *serving, certificate *certs.Sour
 	metrics.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{Registry: p.registry}))
 	doors := []*door{{what: "metrics and probes", flag: "metrics-address", address: s.metricsAddress, handler: metrics, answers: answerTimeout}}
 	if s.metricsTLS {
-		doors[0].tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.GetCertificate}
+		doors[0].tls = &tls.Config{MinVersion: s.minTLS(), GetCertificate: certificate.GetCertificate}
 	}
 	probes := metrics
 	if s.healthAddress != "" {

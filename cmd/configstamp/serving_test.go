@@ -38,7 +38,7 @@ func TestWhatIsServedWhere(t *testing.T) {
 			map[string]map[string]int{"metrics": metrics, "probes": probes}, true},
 		"profiles": {[]string{"--pprof-address=127.0.0.1:0"},
 			map[string]map[string]int{"metrics and probes": both, "profiles": profiles}, false},
-		"everything": {[]string{"--health-address=127.0.0.1:0", "--metrics-tls", "--pprof-address=localhost:0"},
+		"everything": {[]string{"--health-address=127.0.0.1:0", "--metrics-tls", "--pprof-address=localhost:0", "--tls-min-version=1.2"},
 			map[string]map[string]int{"metrics": metrics, "probes": probes, "profiles": profiles}, true},
 	} {
 		for _, name := range []string{"webhook", "controller"} {
@@ -74,7 +74,11 @@ func TestWhatIsServedWhere(t *testing.T) {
 					}
 				}
 				if test.tls {
-					wantTLS(t, trust, served["metrics"])
+					least := uint16(tls.VersionTLS13)
+					if slices.Contains(test.flags, "--tls-min-version=1.2") {
+						least = tls.VersionTLS12
+					}
+					wantTLS(t, trust, served["metrics"], least)
 				}
 			})
 		}
@@ -103,21 +107,21 @@ func get(t *testing.T, trust *x509.CertPool, url string) (status int, body strin
 	}
 }
 
-// wantTLS checks that an address speaks TLS 1.2 and later, and nothing else.
-func wantTLS(t *testing.T, trust *x509.CertPool, address string) {
+// wantTLS checks that an address speaks TLS from a version on, and nothing else.
+func wantTLS(t *testing.T, trust *x509.CertPool, address string, least uint16) {
 	t.Helper()
 	if status, body := get(t, trust, "http://"+address+"/metrics"); status != http.StatusBadRequest || strings.Contains(body, "configstamp_") {
 		t.Errorf("without TLS it answers with %d: %.100s", status, body)
 	}
-	if connection, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
-		connection.Close()
-		t.Error("it speaks TLS 1.1")
+	for _, version := range []uint16{tls.VersionTLS11, tls.VersionTLS12, tls.VersionTLS13} {
+		connection, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trust, MinVersion: version, MaxVersion: version})
+		if (err == nil) != (version >= least) {
+			t.Errorf("%s and newer, asked by %s: %v", tls.VersionName(least), tls.VersionName(version), err)
+		}
+		if err == nil {
+			connection.Close()
+		}
 	}
-	connection, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trust, MaxVersion: tls.VersionTLS12})
-	if err != nil {
-		t.Fatalf("TLS 1.2: %v", err)
-	}
-	connection.Close()
 }
 
 func TestWhoReachesProfiles(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 var plumbing = []string{
 	"address", "ca-secret", "excluded-namespaces", "health-address", "impact-address", "impact-configuration", "key-grace", "key-secret", "kubeconfig", "leader-elect", "lease", "log-format",
 	"metrics-address", "metrics-tls", "namespace", "namespaces", "pprof-address", "self-managed-certificate", "service", "shutdown-drain",
-	"shutdown-linger", "tls-cert-file", "tls-key-file", "v", "webhook-configuration", "workers",
+	"shutdown-linger", "tls-cert-file", "tls-key-file", "tls-min-version", "v", "webhook-configuration", "workers",
 }
 
 // published are the defaults of the flags that the chart publishes.

@@ -89,7 +89,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	if err != nil {
 		return fmt.Errorf("listening for admissions: %w; choose another --address", err)
 	}
-	server := &admission.Server{Handler: serves, GetCertificate: certificate.GetCertificate, Linger: o.linger, Drain: o.drain}
+	server := &admission.Server{Handler: serves, GetCertificate: certificate.GetCertificate, MinVersion: o.minTLS(), Linger: o.linger, Drain: o.drain}
 	ready := func() error { return p.ableToAdmit(ctx, certificate) }
 
 	// What the server needs outlives it: requests under way still read the

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -13,12 +14,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Server serves a handler by HTTP/1.1 over TLS 1.2 or newer. It knows nothing
+// Server serves a handler by HTTP/1.1 over TLS. It knows nothing
 // of what the handler does.
 type Server struct {
 	Handler http.Handler
 	// GetCertificate gives the certificate of each handshake.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// MinVersion is the oldest version of TLS that is spoken; 0: 1.3.
+	MinVersion uint16
 	// Linger is how long the server goes on accepting after it was told to
 	// stop, while endpoints and proxies learn that it leaves.
 	Linger time.Duration
@@ -46,7 +49,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           closing(s.Handler, &draining, &underWay),
 		Protocols:         protocols,
-		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate},
+		TLSConfig:         &tls.Config{MinVersion: cmp.Or(s.MinVersion, tls.VersionTLS13), GetCertificate: s.GetCertificate},
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

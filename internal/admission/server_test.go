@@ -128,12 +128,12 @@ func TestServerSpeaksHTTP1OverModernTLS(t *testing.T) {
 		if response.Proto != "HTTP/1.1" {
 			t.Errorf("speaks %s", response.Proto)
 		}
-		if _, err := server.get(server.client(t, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })); err == nil {
-			t.Error("speaks TLS 1.1")
-		}
-		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-			if _, err := server.get(server.client(t, func(c *tls.Config) { c.MinVersion, c.MaxVersion = version, version })); err != nil {
-				t.Errorf("%s: %v", tls.VersionName(version), err)
+		for least, server := range map[uint16]*serving{tls.VersionTLS13: server, tls.VersionTLS12: serve(t, &Server{MinVersion: tls.VersionTLS12})} {
+			for _, version := range []uint16{tls.VersionTLS11, tls.VersionTLS12, tls.VersionTLS13} {
+				_, err := server.get(server.client(t, func(c *tls.Config) { c.MinVersion, c.MaxVersion = version, version }))
+				if (err == nil) != (version >= least) {
+					t.Errorf("%s and newer, asked by %s: %v", tls.VersionName(least), tls.VersionName(version), err)
+				}
 			}
 		}
 	})

@@ -199,6 +199,9 @@ caBundle would stay alone, and the API server refuses such an entry.
 - --tls-cert-file=/certificate/tls.crt
 - --tls-key-file=/certificate/tls.key
 {{- end }}
+{{- if eq (toString .Values.certificates.minTLSVersion) "1.2" }}
+- --tls-min-version=1.2
+{{- end }}
 {{- end }}
 
 {{/* Where a process tells of itself; takes its own values as .process, and the chart's as .root. */}}
