@@ -79,7 +79,8 @@ func (m *Metrics) freshness(proven bool, took time.Duration) {
 	m.checking.Observe(took.Seconds())
 }
 
-func (m *Metrics) refused(status int) { m.malformed.WithLabelValues(strconv.Itoa(status)).Inc() }
+// Refused counts a request that is no admission review, by its HTTP status.
+func (m *Metrics) Refused(status int) { m.malformed.WithLabelValues(strconv.Itoa(status)).Inc() }
 
 // PodMetrics counts what becomes of Pods that name snapshots.
 type PodMetrics struct {

@@ -21,27 +21,26 @@ type bodies = admission.Bodies
 
 // ServeHTTP implements the admission protocol (admission.k8s.io/v1): a review
 // with a uid always gets a review that allows. What is no review at all gets an
-// HTTP error, which the API server treats as its failurePolicy says.
+// HTTP error, which the API server treats as its failurePolicy says. It is to be served by
+// an admission.Server, which bounds what is read.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	serve(w, r, &h.bodies, h.Metrics.refused, func(ctx context.Context, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	serve(w, r, &h.bodies, h.Metrics.Refused, func(ctx context.Context, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		return h.Admit(ctx, request).response(request)
 	})
 }
 
 func serve(w http.ResponseWriter, r *http.Request, bodies *bodies, refused func(status int), admit func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) {
-	log := klog.FromContext(r.Context())
 	body := bodies.Get()
 	defer bodies.Put(body)
 	request, status, err := admission.Read(w, r, body)
 	if err != nil {
 		refused(status)
-		log.Info("Not an admission review", "status", status, "reason", err.Error())
 		http.Error(w, "configstamp: "+err.Error(), status)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), admission.Within(r))
 	defer cancel()
-	admission.Write(w, log, admit(ctx, request))
+	admission.Write(w, klog.FromContext(ctx), admit(ctx, request))
 }
 
 // response is the answer in the API's form.

@@ -70,7 +70,8 @@ func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.F
 	}
 	klog.FromContext(ctx).Info("Serving impact warnings", "address", listener.Addr().String())
 	mux := http.NewServeMux()
-	mux.Handle(warning.Path, warning.New(foresees, warning.NewMetrics(p.registry)))
-	server := &admission.Server{Handler: mux, GetCertificate: certificate.GetCertificate, MinVersion: minTLS, Drain: impactDrain}
+	handler := warning.New(foresees, warning.NewMetrics(p.registry))
+	mux.Handle(warning.Path, handler)
+	server := &admission.Server{Handler: mux, GetCertificate: certificate.GetCertificate, MinVersion: minTLS, Drain: impactDrain, Refused: handler.Refused}
 	return func(ctx context.Context) error { return server.Serve(ctx, listener) }, nil
 }

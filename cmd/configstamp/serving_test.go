@@ -54,6 +54,11 @@ func TestWhatIsServedWhere(t *testing.T) {
 					args = append(args, certificate...)
 				}
 				served := start(t, doors, args...)
+				if admissions := served["admissions"]; admissions != "" {
+					if got, _ := get(t, trust, "https://"+admissions+"/other"); got != http.StatusNotFound {
+						t.Errorf("admissions: /other answers with %d", got)
+					}
+				}
 				delete(served, "admissions")
 				if got, want := slices.Sorted(maps.Keys(served)), slices.Sorted(maps.Keys(test.want)); !slices.Equal(got, want) {
 					t.Fatalf("serves %v, want %v", got, want)

@@ -81,15 +81,16 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	if err != nil {
 		return err
 	}
-	serves, healthy := http.Handler(handler), handler.Healthy
+	serves, healthy := http.NewServeMux(), handler.Healthy
+	serves.Handle("/{$}", handler)
 	if o.pins {
-		serves, healthy = pinning(p, handler)
+		healthy = pinning(p, handler, serves)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {
 		return fmt.Errorf("listening for admissions: %w; choose another --address", err)
 	}
-	server := &admission.Server{Handler: serves, GetCertificate: certificate.GetCertificate, MinVersion: o.minTLS(), Linger: o.linger, Drain: o.drain}
+	server := &admission.Server{Handler: serves, GetCertificate: certificate.GetCertificate, MinVersion: o.minTLS(), Linger: o.linger, Drain: o.drain, Refused: handler.Metrics.Refused}
 	ready := func() error { return p.ableToAdmit(ctx, certificate) }
 
 	// What the server needs outlives it: requests under way still read the
@@ -143,13 +144,11 @@ func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
 }
 
 // pinning has the handler pin workloads, and serves Pods beside it.
-func pinning(p *process, handler *webhook.Handler) (serves http.Handler, healthy func(time.Time) error) {
+func pinning(p *process, handler *webhook.Handler, serves *http.ServeMux) (healthy func(time.Time) error) {
 	handler.Snapshots = p.archive
 	pods := &webhook.Pods{Archive: p.archive, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce, Owners: handler.Revisions}
-	mux := http.NewServeMux()
-	mux.Handle("/", handler)
-	mux.Handle(webhook.PodPath, pods)
-	return mux, func(now time.Time) error { return errors.Join(handler.Healthy(now), pods.Healthy(now)) }
+	serves.Handle(webhook.PodPath, pods)
+	return func(now time.Time) error { return errors.Join(handler.Healthy(now), pods.Healthy(now)) }
 }
 
 // ableToAdmit says what keeps the webhook from answering well, nil when nothing does.

@@ -8,8 +8,12 @@ import "bytes"
 // places; the objects are parts of the text, nil where there is none. Nothing is
 // carved out of what is not JSON or writes those names with escapes: then the
 // envelope is the text. Whoever reads envelope and objects finds what is wrong
-// with them.
-func carve(review []byte) (envelope, object, oldObject []byte) {
+// with them. values is no less than the text has, and no more than twice that: a
+// bracket counts for one, and so does what a comma is before.
+func carve(review []byte) (envelope, object, oldObject []byte, values int) {
+	valueEnd := func(text []byte, at int) (end int) {
+		return valueEnd(text, at, &values)
+	}
 	envelope = make([]byte, 0, usualEnvelope)
 	at := 0 // all before it is in the envelope
 	take := func(start int) (end int) {
@@ -20,6 +24,7 @@ func carve(review []byte) (envelope, object, oldObject []byte) {
 		return end
 	}
 	inRequest := func(name []byte, start int) (end int) {
+		values++
 		switch {
 		case review[start] != '{':
 		case string(name) == `"object"`:
@@ -36,15 +41,16 @@ func carve(review []byte) (envelope, object, oldObject []byte) {
 		return valueEnd(review, start)
 	}
 	walk(review, skipSpace(review, 0), func(name []byte, start int) (end int) {
+		values++
 		if string(name) == `"request"` && review[start] == '{' {
 			return walk(review, start, inRequest)
 		}
 		return valueEnd(review, start)
 	})
 	if at == 0 {
-		return review, nil, nil
+		return review, nil, nil, values
 	}
-	return append(envelope, review[at:]...), object, oldObject
+	return append(envelope, review[at:]...), object, oldObject, values
 }
 
 // usualEnvelope is what most reviews take without their objects, in bytes.
@@ -62,7 +68,7 @@ func walk(text []byte, at int, visit func(name []byte, start int) (end int)) (en
 		if at < len(text) && text[at] == '}' {
 			return at + 1
 		}
-		nameEnd := valueEnd(text, at)
+		nameEnd := valueEnd(text, at, new(int))
 		if nameEnd < 0 || text[at] != '"' {
 			return -1
 		}
@@ -93,8 +99,8 @@ func skipSpace(text []byte, at int) int {
 }
 
 // valueEnd is where the JSON value that begins at byte at ends, negative when
-// it does not.
-func valueEnd(text []byte, at int) int {
+// it does not. The values in it are added to values.
+func valueEnd(text []byte, at int, values *int) int {
 	depth := 0
 	for i := at; i < len(text); i++ {
 		switch text[i] {
@@ -107,6 +113,7 @@ func valueEnd(text []byte, at int) int {
 			}
 		case '{', '[':
 			depth++
+			*values++
 		case '}', ']':
 			if depth--; depth == 0 {
 				return i + 1
@@ -114,6 +121,9 @@ func valueEnd(text []byte, at int) int {
 		case ',', ' ', '\n', '\t', '\r', ':':
 			if depth == 0 && i > at {
 				return i
+			}
+			if text[i] == ',' {
+				*values++
 			}
 		}
 		if depth < 0 { // the end of what a number or a word stands in

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -23,7 +24,7 @@ func carved(t *testing.T, text []byte) {
 	valid := func(text []byte) bool {
 		return jsontext.Value(text).IsValid(jsontext.AllowInvalidUTF8(true))
 	}
-	envelope, object, oldObject := carve(text)
+	envelope, object, oldObject, _ := carve(text)
 	if !valid(text) {
 		if valid(envelope) && (object == nil || valid(object)) && (oldObject == nil || valid(oldObject)) {
 			t.Fatalf("%s is not JSON, but all that is made of it is: %s, %s, %s", text, envelope, object, oldObject)
@@ -64,12 +65,27 @@ func TestCarve(t *testing.T) {
 		"broken off":                           {`{"request":{"object":{"a":"`, `{"request":{"object":{"a":"`, ``, ``},
 	} {
 		t.Run(about, func(t *testing.T) {
-			envelope, object, oldObject := carve([]byte(c.text))
+			envelope, object, oldObject, _ := carve([]byte(c.text))
 			if string(envelope) != c.envelope || string(object) != c.object || string(oldObject) != c.oldObject {
 				t.Errorf("%s, %s, %s", envelope, object, oldObject)
 			}
 			carved(t, []byte(c.text))
 		})
+	}
+}
+
+// No fewer values are counted than a review has, wherever they are, and none that only seems one.
+func TestCarveCountsValues(t *testing.T) {
+	for text, has := range map[string]int{
+		`{"request":{"object":{"a":[` + strings.Repeat("{},", 999) + `{}]}}}`:        1000,
+		`{"request":{"userInfo":{"groups":["` + strings.Repeat(`","`, 999) + `"]}}}`: 1000,
+		`{` + strings.Repeat(`"a":1,`, 999) + `"a":1}`:                               1000,
+		`{"request":{"oldObject":{` + strings.Repeat(`"a":null,`, 999) + `"a":1}}}`:  1000,
+		`{"request":{"object":{"a":"` + strings.Repeat(`{[,\\\"`, 1000) + `"}}}`:     3,
+	} {
+		if _, _, _, values := carve([]byte(text)); values < has || values > 2*has+5 {
+			t.Errorf("%.50s…: %d values are counted of %d", text, values, has)
+		}
 	}
 }
 

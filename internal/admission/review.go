@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,17 +22,27 @@ const (
 	// MaxBytes bounds a review: an object and its old version, of the
 	// 3 MiB that the API server accepts each, and room for the rest.
 	MaxBytes = 8 << 20
+	// MaxValues bounds the JSON values of a review, as carve counts them: once it is read, each
+	// may take some 280 bytes. Two objects of a megabyte seldom have as many.
+	MaxValues = 150_000
+	// maxEnvelope bounds what a review is beside its objects.
+	maxEnvelope = 1 << 20
 	// creditBytes is how much is allocated on the word of a Content-Length, and
 	// how large a body's room may be to be kept for the next one.
 	creditBytes = 256 << 10
 )
 
-// usualTimeout is what the API server waits for a webhook that names no timeoutSeconds.
-const usualTimeout = 10 * time.Second
+const (
+	// usualTimeout is what the API server waits for a webhook that names no timeoutSeconds.
+	usualTimeout = 10 * time.Second
+	// longestTimeout is the longest timeoutSeconds that a webhook can have.
+	longestTimeout = 30 * time.Second
+)
 
 // Within is how long all that an answer needs may take: three quarters of what the API
 // server waits, so that it gets an answer. It says how long by the parameter timeout of its
-// request (a Go duration), rounded up to a second: half a second of it may not be there.
+// request (a Go duration), rounded up to a second: half a second of it may not be there. More
+// than 30 s count as 30 s.
 func Within(r *http.Request) time.Duration {
 	_, query, _ := strings.Cut(r.URL.RawQuery, "timeout=")
 	text, _, _ := strings.Cut(query, "&")
@@ -39,8 +50,12 @@ func Within(r *http.Request) time.Duration {
 	if err != nil || waits <= 0 {
 		waits = usualTimeout
 	}
-	return max(waits-500*time.Millisecond, 500*time.Millisecond) / 4 * 3
+	return max(min(waits, longestTimeout)-500*time.Millisecond, 500*time.Millisecond) / 4 * 3
 }
+
+var errBusy = errors.New("too many reviews at once")
+
+var errTooLarge = fmt.Errorf("the review is larger than %d bytes", MaxBytes)
 
 // Bodies are buffers for the next reviews.
 type Bodies struct{ pool sync.Pool }
@@ -75,14 +90,21 @@ func Read(w http.ResponseWriter, r *http.Request, body *bytes.Buffer) (request *
 	// Room is made at once for what is announced, but not on credit for much.
 	body.Grow(int(bytes.MinRead + min(max(r.ContentLength, 0), creditBytes)))
 	_, err = body.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBytes))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the answer may take longer; a recorder in a test has none
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than %d bytes", MaxBytes)
+		return nil, http.StatusRequestEntityTooLarge, errTooLarge
 	} else if err != nil {
 		return nil, http.StatusBadRequest, errors.New("the review could not be read to its end")
 	}
 	// object and oldObject are most of a review; a library would read each byte
 	// of them twice.
-	envelope, object, oldObject := carve(body.Bytes())
+	envelope, object, oldObject, values := carve(body.Bytes())
+	if len(envelope) > maxEnvelope || values > MaxValues {
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review has more than %d values, or more than %d bytes beside its objects", MaxValues, maxEnvelope)
+	}
+	if err := weigh(r.Context(), values); err != nil {
+		return nil, http.StatusServiceUnavailable, errBusy
+	}
 	var review admissionv1.AdmissionReview
 	if err := jsonv2.Unmarshal(envelope, &review, jsontext.AllowInvalidUTF8(true)); err != nil {
 		return nil, http.StatusBadRequest, errors.New("the body is not an AdmissionReview in JSON")
@@ -102,7 +124,7 @@ func Read(w http.ResponseWriter, r *http.Request, body *bytes.Buffer) (request *
 	return review.Request, http.StatusOK, nil
 }
 
-// Write answers a review.
+// Write answers a review, at once: the handler may have to wait for something afterwards.
 func Write(w http.ResponseWriter, log klog.Logger, response *admissionv1.AdmissionResponse) {
 	text, err := jsonv2.Marshal(&admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
@@ -114,7 +136,9 @@ func Write(w http.ResponseWriter, log klog.Logger, response *admissionv1.Admissi
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if _, err := w.Write(text); err != nil {
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	_, err = w.Write(text)
+	if err = errors.Join(err, http.NewResponseController(w).Flush()); err != nil {
 		log.V(1).Info("The API server hung up before the answer", "reason", err.Error())
 	}
 }

@@ -27,11 +27,13 @@ type Server struct {
 	Linger time.Duration
 	// Drain is how long requests under way may take after that.
 	Drain time.Duration
+	// Refused hears of requests for which there is no room, or of no or too large a length,
+	// by their HTTP status; nil: nobody does.
+	Refused func(status int)
 }
 
 const (
-	readTimeout  = 15 * time.Second // a review of 8 MiB over a slow link
-	writeTimeout = 30 * time.Second // the longest timeoutSeconds of a webhook
+	writeTimeout = longestTimeout
 	// idleTimeout is longer than the API server's own 90 s, so that it is
 	// never we who close a connection on which it just sends.
 	idleTimeout = 3 * time.Minute
@@ -46,8 +48,10 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	protocols.SetHTTP1(true)
 	var draining atomic.Bool
 	var underWay atomic.Int64
+	bad := &complaints{log: log}
+	connections := &crowd{most: mostConnections, guests: map[net.Conn]*guest{}, full: func() { bad.add("too many connections: an idle one is closed") }}
 	server := &http.Server{
-		Handler:           closing(s.Handler, &draining, &underWay),
+		Handler:           closing(bad.heard(s.bounded(s.Handler)), &draining, &underWay),
 		Protocols:         protocols,
 		TLSConfig:         &tls.Config{MinVersion: cmp.Or(s.MinVersion, tls.VersionTLS13), GetCertificate: s.GetCertificate},
 		ReadHeaderTimeout: readTimeout,
@@ -57,7 +61,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    64 << 10,
 		// Requests keep their values, and go on when ctx ends.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		ErrorLog:    serverLog(log),
+		ConnContext: connections.enter,
+		ConnState:   connections.changed,
+		ErrorLog:    bad.logger(),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(listener, "", "") }()

@@ -35,6 +35,12 @@ type serving struct {
 
 func serve(t *testing.T, s *Server) *serving {
 	t.Helper()
+	return serveTo(silent(t), t, s)
+}
+
+// serveTo has a log in its context.
+func serveTo(ctx context.Context, t *testing.T, s *Server) *serving {
+	t.Helper()
 	certificate, roots := selfSigned(t)
 	if s.GetCertificate == nil {
 		s.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil }
@@ -42,7 +48,7 @@ func serve(t *testing.T, s *Server) *serving {
 	if s.Handler == nil {
 		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })
 	}
-	ctx, stop := context.WithCancel(silent(t))
+	ctx, stop := context.WithCancel(ctx)
 	running := &serving{Listener: piped.Listen(), roots: roots, stop: stop, done: make(chan error, 1)}
 	running.address = running.Addr().String()
 	go func() { running.done <- s.Serve(ctx, running) }()

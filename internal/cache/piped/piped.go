@@ -44,7 +44,15 @@ func Listen() *Listener {
 
 // Dial is the other side of Accept, whatever address is named.
 func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return l.DialFrom(ctx, nil)
+}
+
+// DialFrom is Dial from an address of the caller's; nil is that of a pipe.
+func (l *Listener) DialFrom(ctx context.Context, peer net.IP) (net.Conn, error) {
 	ours, theirs := net.Pipe()
+	if peer != nil {
+		theirs = &from{theirs, &net.TCPAddr{IP: peer, Port: 1}}
+	}
 	select {
 	case l.dialled <- theirs:
 		return ours, nil
@@ -54,6 +62,15 @@ func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, ctx.Err()
 	}
 }
+
+// from is a connection from an address.
+type from struct {
+	net.Conn
+	peer net.Addr
+}
+
+// RemoteAddr implements net.Conn.
+func (f *from) RemoteAddr() net.Addr { return f.peer }
 
 // Accept implements net.Listener.
 func (l *Listener) Accept() (net.Conn, error) {

@@ -3,11 +3,9 @@ package warning
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/klog/v2"
 
@@ -19,13 +17,6 @@ import (
 // Path is where the handler is called.
 const Path = "/impact"
 
-const (
-	// room is how many bytes of reviews are in memory at once, and leastRoom what one takes:
-	// checksums and workloads take some too.
-	room      = 16 << 20
-	leastRoom = 512 << 10
-)
-
 // Foreseer foresees what an edit does; false: it does not know enough yet.
 type Foreseer interface {
 	Foresee(edit impact.Edit) (impact.Answer, bool)
@@ -35,13 +26,12 @@ type Foreseer interface {
 type Handler struct {
 	foresees Foreseer
 	metrics  *Metrics
-	room     *semaphore.Weighted
 	bodies   admission.Bodies
 }
 
 // New makes a handler.
 func New(foresees Foreseer, metrics *Metrics) *Handler {
-	return &Handler{foresees: foresees, metrics: metrics, room: semaphore.NewWeighted(room)}
+	return &Handler{foresees: foresees, metrics: metrics}
 }
 
 // answer is what a review comes to; whatever that is, it is allowed.
@@ -51,53 +41,46 @@ type answer struct {
 }
 
 // ServeHTTP implements the admission protocol (admission.k8s.io/v1): a review with a uid
-// always gets a review that allows, before the API server gives up. What is no review, or
-// one too many, gets an HTTP error, which the API server ignores (failurePolicy).
+// always gets a review that allows, before the API server gives up. What is no review gets an
+// HTTP error, which the API server ignores (failurePolicy). It is to be served by an
+// admission.Server, which bounds what is read.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	start, within := time.Now(), admission.Within(r)
-	ctx, cancel := context.WithTimeout(r.Context(), within)
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(r.Context(), admission.Within(r))
 	defer cancel()
 	said := answer{result: late}
 	defer func() { h.metrics.reviewed(said.result, time.Since(start)) }()
 
-	if r.ContentLength < 0 || r.ContentLength > admission.MaxBytes { // room is made for what is announced
-		said.result = unreadable
-		http.Error(w, fmt.Sprintf("configstamp: an admission review needs a Content-Length of at most %d bytes", admission.MaxBytes), http.StatusLengthRequired)
-		return
-	}
-	takes := max(r.ContentLength, leastRoom)
-	if h.room.Acquire(ctx, takes) != nil {
-		said.result = busy
-		http.Error(w, "configstamp: too many reviews at once", http.StatusServiceUnavailable)
-		return
-	}
 	body := h.bodies.Get()
-	forget := func() {
-		h.bodies.Put(body)
-		h.room.Release(takes)
-	}
-	body.Grow(int(r.ContentLength) + bytes.MinRead) // once: what is left behind would not be wiped
-	reading := http.NewResponseController(w)
-	_ = reading.SetReadDeadline(start.Add(within)) // a recorder in a test has none
+	defer h.bodies.Put(body)
+	body.Grow(int(min(max(r.ContentLength, 0), admission.MaxBytes)) + bytes.MinRead) // once: what is left behind would not be wiped
 	request, status, err := admission.Read(w, r, body)
-	_ = reading.SetReadDeadline(time.Time{})
 	if err != nil {
-		forget()
 		said.result = unreadable
-		klog.FromContext(ctx).Info("Not an admission review", "status", status, "reason", err.Error())
+		if status == http.StatusServiceUnavailable {
+			said.result = busy
+		}
 		http.Error(w, "configstamp: "+err.Error(), status)
 		return
 	}
-	uid, judged := request.UID, make(chan answer, 1)
-	go func() {
-		defer forget()
-		judged <- h.judge(ctx, request)
-	}()
+	judged := make(chan answer, 1)
+	go func() { judged <- h.judge(ctx, request) }()
 	select {
 	case said = <-judged:
+		judged <- said
 	case <-ctx.Done():
 	}
-	admission.Write(w, klog.FromContext(ctx), &admissionv1.AdmissionResponse{UID: uid, Allowed: true, Warnings: said.warnings})
+	admission.Write(w, klog.FromContext(ctx), &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true, Warnings: said.warnings})
+	<-judged // what is still read has its room
+}
+
+// Refused counts a request that the server refuses, by its HTTP status.
+func (h *Handler) Refused(status int) {
+	said := unreadable
+	if status == http.StatusServiceUnavailable {
+		said = busy
+	}
+	h.metrics.reviewed(said, 0)
 }
 
 // judge looks at what an edit does.

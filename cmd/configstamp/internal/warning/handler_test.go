@@ -107,8 +107,7 @@ func TestNoReviews(t *testing.T) {
 		"a GET":        {http.MethodGet, "", 0, http.StatusMethodNotAllowed},
 		"no JSON":      {http.MethodPost, "{", 1, http.StatusBadRequest},
 		"two objects":  {http.MethodPost, strings.Replace(good, `"object":{`, `"object":{},"object":{`, 1), int64(len(good)) + 12, http.StatusBadRequest},
-		"no length":    {http.MethodPost, good, -1, http.StatusLengthRequired},
-		"a huge one":   {http.MethodPost, good, admission.MaxBytes + 1, http.StatusLengthRequired},
+		"a huge one":   {http.MethodPost, good + strings.Repeat(" ", admission.MaxBytes), -1, http.StatusRequestEntityTooLarge},
 		"no uid":       {http.MethodPost, strings.Replace(good, `"uid":"1"`, `"uid":""`, 1), int64(len(good)) - 1, http.StatusBadRequest},
 		"not in a uid": {http.MethodPost, strings.Replace(good, `"request"`, `"question"`, 1), int64(len(good)) + 1, http.StatusBadRequest},
 	} {
@@ -124,48 +123,47 @@ func TestNoReviews(t *testing.T) {
 	}
 }
 
-// An answer comes before the API server gives up, and what came too late gives its room back.
+// An answer comes before the API server gives up. What comes too late has its room until then:
+// the request lasts as long.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fate{answer: oneRolls, waits: make(chan struct{})}
 		h := newHandler(f)
 		body := review(t, asks(t, configMap(nil), configMap(map[string]string{"a": "2"})))
-		began := time.Now()
-		if warnings := allowed(t, post(silent(t), h, body)); len(warnings) > 0 || time.Since(began) > 900*time.Millisecond {
-			t.Errorf("%q after %s", warnings, time.Since(began))
+		r := httptest.NewRequestWithContext(silent(t), http.MethodPost, Path+"?timeout=1s", bytes.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w, ended := httptest.NewRecorder(), make(chan struct{})
+		go func() {
+			defer close(ended)
+			h.ServeHTTP(w, r)
+		}()
+		time.Sleep(900 * time.Millisecond)
+		synctest.Wait()
+		if warnings := allowed(t, w); len(warnings) > 0 || !w.Flushed {
+			t.Errorf("%q, sent: %t", warnings, w.Flushed)
 		}
-		if h.room.TryAcquire(room) {
-			t.Error("there is room, though a review is under way")
+		select {
+		case <-ended:
+			t.Error("the request is over, though its edit is still looked at")
+		default:
 		}
 		close(f.waits)
-		synctest.Wait()
-		if !h.room.TryAcquire(room) {
-			t.Error("the room is not given back")
-		}
+		<-ended
 		if want := (map[result]int{late: 1}); !maps.Equal(h.counted(), want) {
 			t.Errorf("counted %v", h.counted())
 		}
 	})
 }
 
-// Reviews beyond what there is room for wait, and then are done without.
-func TestBusy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHandler(&fate{answer: oneRolls})
-		if !h.room.TryAcquire(room - leastRoom + 1) {
-			t.Fatal("no room")
-		}
-		body := review(t, asks(t, configMap(nil), configMap(map[string]string{"a": "2"})))
-		if w := post(silent(t), h, body); w.Code != http.StatusServiceUnavailable || !maps.Equal(h.counted(), map[result]int{busy: 1}) {
-			t.Errorf("%d, counted %v", w.Code, h.counted())
-		}
-		h.room.Release(room - leastRoom + 1)
-		allowed(t, post(silent(t), h, body))
-		synctest.Wait()
-		if !h.room.TryAcquire(room) {
-			t.Error("the room is not given back")
-		}
-	})
+// What the server refuses is counted, too.
+func TestRefused(t *testing.T) {
+	h := newHandler(&fate{})
+	h.Refused(http.StatusServiceUnavailable)
+	h.Refused(http.StatusLengthRequired)
+	h.Refused(http.StatusRequestEntityTooLarge)
+	if want := (map[result]int{busy: 1, unreadable: 2}); !maps.Equal(h.counted(), want) {
+		t.Errorf("counted %v", h.counted())
+	}
 }
 
 // Content is neither in an answer, nor in a log of any verbosity, nor kept in memory.
@@ -205,10 +203,6 @@ func TestNothingLeaks(t *testing.T) {
 				ctx, log := captured(t)
 				w := post(ctx, h, body)
 				allowed(t, w)
-				synctest.Wait()
-				if !h.room.TryAcquire(room) {
-					t.Error("the room is not given back")
-				}
 				if strings.Contains(log.String(), secret) || strings.Contains(w.Body.String(), secret) || log.Len() == 0 {
 					t.Errorf("log %q, answer %q", log, w.Body)
 				}
