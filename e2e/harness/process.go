@@ -103,6 +103,14 @@ func (p *Process) Running() bool {
 	return p.running()
 }
 
+// Address is where the process is called, "" while it has not said so: for who calls it
+// without the API server.
+func (p *Process) Address() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.address
+}
+
 var addressLine = regexp.MustCompile(`"msg":"(Serving [^"]+)","address":"([^"]+)"`)
 
 // findAddresses reads from the log where the process listens.
