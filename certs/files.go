@@ -9,8 +9,6 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
-
-	"k8s.io/klog/v2"
 )
 
 // readEvery is the time between two reads of the files. The kubelet itself takes up to a minute or so
@@ -49,23 +47,11 @@ func (f *filePair) source() *Source {
 
 // follow reads the files until ctx ends, and at least once.
 func (f *filePair) follow(ctx context.Context) {
-	var said reminder
-	ticker := time.NewTicker(f.every)
-	defer ticker.Stop()
-	for {
-		if err := f.read(); err != nil && said.due(err) {
-			klog.FromContext(ctx).Error(err, "The serving certificate cannot be read, will try again")
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	again(ctx, f.every, f.read, "The serving certificate cannot be read, will try again")
 }
 
 // read's errors name a path and a reason of the operating system, and nothing that was read.
-func (f *filePair) read() error {
+func (f *filePair) read(context.Context) error {
 	keyPEM, err := os.ReadFile(f.keyFile)
 	if err != nil {
 		return err

@@ -13,7 +13,9 @@
 // to whatever TLS server asks. It registers no metric and opens no port. No key, and no byte of a
 // file that was meant to hold one, is ever logged.
 //
-// Start reading at source.go. Then files.go; or authority.go, sign.go, trust.go.
+// [Authorities] are whose certificates clients have to show, where they have to.
+//
+// Start reading at source.go. Then files.go; or authority.go, sign.go, trust.go. Then authorities.go.
 package certs
 
 import (

@@ -172,8 +172,14 @@ func TestNoUserIsNamed(t *testing.T) {
 					}
 				}
 				for _, volume := range spec.Volumes {
-					if volume.Secret == nil || *volume.Secret.DefaultMode&0o004 == 0 {
-						t.Errorf("volume %s: want a Secret that whatever user can read", volume.Name)
+					mode := int32(0)
+					if volume.Secret != nil {
+						mode = *volume.Secret.DefaultMode
+					} else if volume.ConfigMap != nil {
+						mode = *volume.ConfigMap.DefaultMode
+					}
+					if mode&0o004 == 0 {
+						t.Errorf("volume %s: want what whatever user can read", volume.Name)
 					}
 				}
 			}

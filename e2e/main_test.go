@@ -20,5 +20,5 @@ var audit = harness.Audit{Whole: true, Except: []rights.Exception{
 }}
 
 func TestMain(m *testing.M) {
-	os.Exit(harness.Wanted{Audit: &audit, Alone: 2}.Main(m, func(r *harness.Run) error { run = r; return nil }))
+	os.Exit(harness.Wanted{Audit: &audit, Identified: true, Alone: 2}.Main(m, func(r *harness.Run) error { run = r; return nil }))
 }

@@ -40,6 +40,7 @@ type checkOptions struct {
 	configuration string
 	server        string
 	patience      time.Duration
+	refused       bool
 }
 
 func checkCommand() *cobra.Command {
@@ -60,6 +61,7 @@ func checkCommand() *cobra.Command {
 	flags.StringVar(&o.configuration, "webhook-configuration", "configstamp", "name of the MutatingWebhookConfiguration, and of the ValidatingWebhookConfiguration if there is one; needs the right to get both")
 	flags.StringVar(&o.server, "server", "", "host of its Service, without a port; empty: by DNS")
 	flags.DurationVar(&o.patience, "patience", 30*time.Second, "how long to go on asking until every webhook has answered")
+	flags.BoolVar(&o.refused, "client-certificates", false, "the webhooks have --client-ca-file, and nobody but the API server has a certificate for them: check that they refuse this command")
 	describeEnvironment(command)
 	return command
 }
@@ -92,7 +94,11 @@ func (o *checkOptions) check(ctx context.Context, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("asking webhook %s: %w", webhook.Name, err)
 		}
-		if _, err := fmt.Fprintf(out, "%s answers; its certificate is trusted, and valid until %s\n", webhook.Name, until.Format(time.DateTime)); err != nil {
+		does := "answers"
+		if o.refused {
+			does = "refuses whoever has no client certificate, so whether it answers the API server is not asked here"
+		}
+		if _, err := fmt.Fprintf(out, "%s %s; its certificate is trusted, and valid until %s\n", webhook.Name, does, until.Format(time.DateTime)); err != nil {
 			return fmt.Errorf("printing: %w", err)
 		}
 	}
@@ -148,6 +154,12 @@ func (o *checkOptions) ask(ctx context.Context, webhook *admissionregistrationv1
 	}
 	name := service.Name + "." + service.Namespace + ".svc"
 	server := net.JoinHostPort(cmp.Or(o.server, name), fmt.Sprint(*service.Port))
+	trust := &tls.Config{RootCAs: authorities, ServerName: name, MinVersion: tls.VersionTLS12}
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	if o.refused {
+		return refuses(ctx, server, trust)
+	}
 	review := admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
@@ -163,14 +175,12 @@ func (o *checkOptions) ask(ctx context.Context, webhook *admissionregistrationv1
 	if err != nil {
 		return time.Time{}, fmt.Errorf("writing an AdmissionReview: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkWithin)
-	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+server+*service.Path, bytes.NewReader(body))
 	if err != nil {
 		return time.Time{}, fmt.Errorf("asking %s: %w", server, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, ServerName: name, MinVersion: tls.VersionTLS12}}
+	transport := &http.Transport{TLSClientConfig: trust}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
@@ -178,6 +188,33 @@ func (o *checkOptions) ask(ctx context.Context, webhook *admissionregistrationv1
 	}
 	defer func() { _ = response.Body.Close() }()
 	return response.TLS.PeerCertificates[0].NotAfter, answered(response, review.Request)
+}
+
+// refuses reports why a server does not end a handshake without a client certificate by an
+// alert, and how long its own certificate is valid.
+func refuses(ctx context.Context, server string, trust *tls.Config) (until time.Time, err error) {
+	trust = trust.Clone()
+	trust.VerifyConnection = func(state tls.ConnectionState) error {
+		until = state.PeerCertificates[0].NotAfter
+		return nil
+	}
+	connection, err := (&tls.Dialer{Config: trust}).DialContext(ctx, "tcp", server)
+	if err == nil { // in TLS 1.3 the alert comes after the handshake
+		defer func() { _ = connection.Close() }()
+		if deadline, ok := ctx.Deadline(); ok {
+			_ = connection.SetDeadline(deadline)
+		}
+		if _, err = fmt.Fprint(connection, "GET / HTTP/1.1\r\nHost: configstamp\r\n\r\n"); err == nil {
+			_, err = connection.Read(make([]byte, 1))
+		}
+	}
+	if alert := new(net.OpError); errors.As(err, &alert) && alert.Op == "remote error" {
+		return until, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Time{}, errors.New("it answers whoever has no client certificate")
 }
 
 // answered reports why an answer is not that of a webhook that works.

@@ -176,7 +176,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
-	warns, err := o.impact.open(ctx, p, c, certificate, o.minTLS())
+	warns, err := o.impact.open(ctx, p, c, certificate, &o.serving)
 	if err != nil {
 		return err
 	}

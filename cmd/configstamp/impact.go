@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -60,7 +61,7 @@ func (o *controllerOptions) serverCertificate(p *process) (certificate *certs.So
 const impactDrain = time.Second
 
 // open listens for edits, if that is asked for, and returns what serves them.
-func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.Foreseer, certificate *certs.Source, minTLS uint16) (serve func(context.Context) error, err error) {
+func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.Foreseer, certificate *certs.Source, s *serving) (serve func(context.Context) error, err error) {
 	if !o.on() {
 		return func(context.Context) error { return nil }, nil
 	}
@@ -72,6 +73,14 @@ func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.F
 	mux := http.NewServeMux()
 	handler := warning.New(foresees, warning.NewMetrics(p.registry))
 	mux.Handle(warning.Path, handler)
-	server := &admission.Server{Handler: mux, GetCertificate: certificate.GetCertificate, MinVersion: minTLS, Drain: impactDrain, Refused: handler.Refused}
-	return func(ctx context.Context) error { return server.Serve(ctx, listener) }, nil
+	clients, follow := s.clients(ctx)
+	server := &admission.Server{Handler: mux, GetCertificate: certificate.GetCertificate, MinVersion: s.minTLS(), Clients: clients, Drain: impactDrain, Refused: handler.Refused}
+	return func(ctx context.Context) error {
+		ctx, stop := context.WithCancel(ctx)
+		var following sync.WaitGroup
+		following.Go(func() { follow(ctx) })
+		defer following.Wait()
+		defer stop()
+		return server.Serve(ctx, listener)
+	}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/certs"
+	"github.com/configstamp/configstamp/internal/admission"
 )
 
 // serving is where a process tells how it is, and the certificate it serves with.
@@ -34,6 +36,9 @@ type serving struct {
 	service       string
 	configuration string
 	caSecret      string
+
+	clientCAFile string
+	clientNames  []string
 }
 
 func (s *serving) add(flags *pflag.FlagSet) {
@@ -48,6 +53,8 @@ func (s *serving) add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.service, "service", "configstamp", "name of the Service through which the API server calls us; with --self-managed-certificate")
 	flags.StringVar(&s.configuration, "webhook-configuration", "configstamp", "name of our MutatingWebhookConfiguration; with --self-managed-certificate")
 	flags.StringVar(&s.caSecret, "ca-secret", certs.DefaultSecretName, "Secret in configstamp's own namespace with the authority that signs; with --self-managed-certificate; created on the first start")
+	flags.StringVar(&s.clientCAFile, "client-ca-file", "", "certificates (PEM) of the authorities that sign the API server's client certificate; nobody without one is answered where the API server calls us; reloaded when it changes. Empty: anybody is answered")
+	flags.StringSliceVar(&s.clientNames, "client-names", nil, "common names or DNS names, of which the client certificate has to have one; needed with --client-ca-file")
 }
 
 func (s *serving) check() error {
@@ -62,6 +69,9 @@ func (s *serving) check() error {
 	}
 	if s.tlsMinVersion != "1.2" && s.tlsMinVersion != "1.3" {
 		errs = append(errs, fmt.Errorf("--tls-min-version=%s: want 1.2 or 1.3", s.tlsMinVersion))
+	}
+	if (s.clientCAFile == "") != (len(s.clientNames) == 0) || slices.Contains(s.clientNames, "") {
+		errs = append(errs, errors.New("give --client-ca-file and --client-names, or neither: other clients may have a certificate of the same authority"))
 	}
 	if s.pprofAddress != "" && !loopback(s.pprofAddress) {
 		errs = append(errs, fmt.Errorf("--pprof-address=%s: want a loopback address with a port, such as 127.0.0.1:6060: profiles are for those alone who may enter the Pod "+
@@ -98,6 +108,16 @@ func (o *common) certificate(p *process, called certs.Configuration) (*certs.Sou
 		return certs.FromAuthority(certs.Authority{RESTConfig: p.config, Namespace: o.namespace, Service: o.service, Configuration: called, SecretName: o.caSecret})
 	}
 	return certs.FromFiles(o.certFile, o.keyFile), nil
+}
+
+// clients are those who may call where the API server calls us, and what follows their
+// authorities until its context ends.
+func (s *serving) clients(ctx context.Context) (clients *admission.Clients, follow func(context.Context)) {
+	if s.clientCAFile == "" {
+		return nil, func(context.Context) {}
+	}
+	authorities := certs.AuthoritiesFrom(ctx, s.clientCAFile)
+	return &admission.Clients{Authorities: authorities.Pool, Names: s.clientNames}, authorities.Run
 }
 
 // serve serves metrics, probes and, where asked for, profiles until ctx ends.

@@ -90,6 +90,35 @@ func TestWhatIsServedWhere(t *testing.T) {
 	}
 }
 
+// Where the API server calls, nobody without a certificate is answered; probes and metrics are
+// elsewhere, and ask for none.
+func TestClientCertificatesAreDemandedWhereTheAPIServerCalls(t *testing.T) {
+	t.Parallel()
+	certificate, trust := certificateFiles(t)
+	file := strings.TrimPrefix(certificate[0], "--tls-cert-file=")
+	args := append([]string{"--metrics-address=127.0.0.1:0", "--health-address=127.0.0.1:0", "--metrics-tls", "--client-ca-file=" + file, "--client-names=kube-apiserver"}, certificate...)
+	for door, process := range map[string][]string{
+		"admissions":      {"webhook", "--address=127.0.0.1:0"},
+		"impact warnings": {"controller", "--impact-address=127.0.0.1:0"},
+	} {
+		served := start(t, 3, append(process, args...)...)
+		for address, want := range map[string]int{"https://" + served["metrics"] + "/metrics": 200, "http://" + served["probes"] + "/healthz": 200} {
+			if got, _ := get(t, trust, address); got != want {
+				t.Errorf("%s: %s answers with %d", door, address, got)
+			}
+		}
+		if _, err := refuses(t.Context(), served[door], &tls.Config{RootCAs: trust, ServerName: "127.0.0.1"}); err != nil {
+			t.Errorf("%s: %v", door, err)
+		}
+		if _, err := refuses(t.Context(), served["metrics"], &tls.Config{RootCAs: trust, ServerName: "127.0.0.1"}); err == nil {
+			t.Error("a server that answers everybody is said to refuse")
+		}
+		if _, err := refuses(t.Context(), "127.0.0.1:1", &tls.Config{RootCAs: trust, ServerName: "127.0.0.1"}); err == nil {
+			t.Error("a port that nobody listens at is said to refuse")
+		}
+	}
+}
+
 // get waits for an answer of what may be about to serve; a certificate is read after
 // the port is open.
 func get(t *testing.T, trust *x509.CertPool, url string) (status int, body string) {

@@ -90,7 +90,8 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	if err != nil {
 		return fmt.Errorf("listening for admissions: %w; choose another --address", err)
 	}
-	server := &admission.Server{Handler: serves, GetCertificate: certificate.GetCertificate, MinVersion: o.minTLS(), Linger: o.linger, Drain: o.drain, Refused: handler.Metrics.Refused}
+	clients, followClients := o.clients(ctx)
+	server := &admission.Server{Handler: serves, GetCertificate: certificate.GetCertificate, MinVersion: o.minTLS(), Clients: clients, Linger: o.linger, Drain: o.drain, Refused: handler.Metrics.Refused}
 	ready := func() error { return p.ableToAdmit(ctx, certificate) }
 
 	// What the server needs outlives it: requests under way still read the
@@ -102,6 +103,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 		group.Go(run)
 	}
 	group.Go(func() error { certificate.Run(background); return nil })
+	group.Go(func() error { followClients(background); return nil })
 	group.Go(func() error { return p.serve(background, &o.serving, certificate, ready, healthy) })
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()

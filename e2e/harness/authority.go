@@ -58,16 +58,18 @@ func NewAuthority(addresses ...string) (*Authority, error) {
 
 // Pair makes a serving certificate, valid until notAfter, and its key, in PEM.
 func (a *Authority) Pair(notAfter time.Time) (certificate, key []byte, err error) {
+	return a.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "127.0.0.1"}, NotAfter: notAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: []string{"localhost"}, IPAddresses: a.addresses,
+	})
+}
+
+func (a *Authority) sign(template *x509.Certificate) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a certificate: %w", err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "127.0.0.1"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames: []string{"localhost"}, IPAddresses: a.addresses,
-	}
+	template.SerialNumber, template.NotBefore, template.KeyUsage = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour), x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &private.PublicKey, a.key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a certificate: %w", err)

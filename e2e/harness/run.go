@@ -162,6 +162,13 @@ func (r *Run) begin(ctx context.Context) error {
 	}
 	var err error
 	wanted := r.wanted
+	if r.wanted.Identified {
+		args, err := r.identityArgs()
+		if err != nil {
+			return err
+		}
+		wanted.Up = slices.Concat(wanted.Up, args)
+	}
 	if r.wanted.Audit != nil {
 		args, err := r.auditArgs()
 		if err != nil {

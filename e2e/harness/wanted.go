@@ -41,6 +41,9 @@ type Wanted struct {
 	AsShipped bool
 	// Audit is what is to be proven of the service account's rights, if anything.
 	Audit *Audit
+	// Identified: the API server shows webhooks that ask for it a client certificate of
+	// APIServerName, which ClientAuthority signs.
+	Identified bool
 	// Alone is how many clusters more exclusive tests may have (see Run.Exclusive). They
 	// are made when they are needed.
 	Alone int

@@ -2,5 +2,6 @@
 // (admission.k8s.io/v1). It does not know what is decided.
 //
 //   - server.go serves HTTPS; bounds.go and crowd.go bound what it holds, and log.go is its log.
+//   - clients.go demands certificates of clients.
 //   - review.go reads reviews and writes answers; carve.go cuts the objects out of a body.
 package admission

@@ -22,6 +22,8 @@ type Server struct {
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// MinVersion is the oldest version of TLS that is spoken; 0: 1.3.
 	MinVersion uint16
+	// Clients says who may call; nil: anybody.
+	Clients *Clients
 	// Linger is how long the server goes on accepting after it was told to
 	// stop, while endpoints and proxies learn that it leaves.
 	Linger time.Duration
@@ -53,7 +55,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           closing(bad.heard(s.bounded(s.Handler)), &draining, &underWay),
 		Protocols:         protocols,
-		TLSConfig:         &tls.Config{MinVersion: cmp.Or(s.MinVersion, tls.VersionTLS13), GetCertificate: s.GetCertificate},
+		TLSConfig:         s.Clients.demand(&tls.Config{MinVersion: cmp.Or(s.MinVersion, tls.VersionTLS13), NextProtos: []string{"http/1.1"}, GetCertificate: s.GetCertificate}),
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

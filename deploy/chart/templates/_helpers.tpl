@@ -56,6 +56,9 @@ labels:
 {{- if and (.Values.impact).secrets (not (include "configstamp.secrets" .)) }}
 {{- fail "impact.secrets: nothing is known of Secrets with sources: [configmaps]; leave one of the two out" }}
 {{- end }}
+{{- if ne (empty (.Values.clientCertificates).ca) (empty (.Values.clientCertificates).names) }}
+{{- fail "clientCertificates: give ca and names, or neither: others may have a certificate of the same authority" }}
+{{- end }}
 {{- range $key, $_ := .Values.commonLabels }}
 {{- if or (hasPrefix "app.kubernetes.io/" $key) (hasPrefix "helm.sh/" $key) }}
 {{- fail (printf "commonLabels: %s is a label that the chart sets itself; choose another one" $key) }}
@@ -201,6 +204,28 @@ caBundle would stay alone, and the API server refuses such an entry.
 {{- end }}
 {{- if eq (toString .Values.certificates.minTLSVersion) "1.2" }}
 - --tls-min-version=1.2
+{{- end }}
+{{- end }}
+
+{{/* Who may call a process where the API server calls it. */}}
+{{- define "configstamp.clients" -}}
+{{- if (.Values.clientCertificates).ca }}
+- --client-ca-file=/clients/ca.crt
+- --client-names={{ join "," .Values.clientCertificates.names }}
+{{- end }}
+{{- end }}
+
+{{/* What a container mounts of the Pod's volumes. */}}
+{{- define "configstamp.mounts" -}}
+{{- if eq .Values.certificates.mode "cert-manager" }}
+- name: certificate
+  mountPath: /certificate
+  readOnly: true
+{{- end }}
+{{- if (.Values.clientCertificates).ca }}
+- name: clients
+  mountPath: /clients
+  readOnly: true
 {{- end }}
 {{- end }}
 
