@@ -3,7 +3,6 @@ package controller
 import (
 	"slices"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/impact"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -20,9 +19,7 @@ func (c *Controller) Foresee(edit impact.Edit) (answer impact.Answer, ready bool
 	refs := c.index.Using(edit.At.Namespace, edit.At.Source)
 	slices.SortFunc(refs, workload.Ref.Compare)
 	q.Workloads = c.foreseen(refs)
-	if edit.At.Source.Kind == checksum.Secret {
-		q.TakeAsRecorded() // who reaches our port could test guesses at a Secret otherwise
-	}
+	q.TakeAsRecorded() // who reaches our port could test guesses otherwise
 	return q.Answer(), true
 }
 

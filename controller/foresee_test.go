@@ -84,8 +84,8 @@ func TestForesee_TheLeaderKnowsItsLastRoll(t *testing.T) {
 }
 
 // Who reaches the port of impact warnings may say what an edit is. An answer that told a true
-// guess at a Secret from others would give it away. Of a ConfigMap the answer is exact.
-func TestForesee_NobodyTestsGuessesAtASecret(t *testing.T) {
+// guess at what a source holds, or held, from others would give it away.
+func TestForesee_NobodyTestsGuesses(t *testing.T) {
 	for _, kind := range []checksum.Kind{checksum.ConfigMap, checksum.Secret} {
 		c := newCluster(t)
 		source, holds := checksum.Source{Kind: kind, Name: "db"}, func(value string) *checksum.Content {
@@ -94,10 +94,12 @@ func TestForesee_NobodyTestsGuessesAtASecret(t *testing.T) {
 		c.contents[source] = holds("swordfish")
 		h := newHouse(t, c)
 		ref := workload.Ref{Kind: c.kind, Namespace: "shop", Name: "web"}
-		h.index.Told(ref, stampedWorkload(c, source))
+		stamped := stampedWorkload(c, source)
+		stamped.Records.Declined = checksum.Declined{source: {c.ring.Digest("shop", checksum.Selections(stamped.References, c.policy)[0], holds("declined"))}}.String()
+		h.index.Told(ref, stamped)
 		h.full.Store(true)
 		rolls := map[string]int{}
-		for _, guess := range []string{"swordfish", "password"} {
+		for _, guess := range []string{"swordfish", "password", "declined"} {
 			for _, was := range []string{"swordfish", "else"} {
 				edit := impact.Edit{At: rollout.SourceRef{Namespace: "shop", Source: source}, Was: holds(was), Is: holds(guess)}
 				if was != guess {
@@ -106,7 +108,7 @@ func TestForesee_NobodyTestsGuessesAtASecret(t *testing.T) {
 				}
 			}
 		}
-		if quiet := rolls["swordfish"] == 0; quiet != (kind == checksum.ConfigMap) || rolls["password"] != 2 {
+		if rolls["swordfish"] != 1 || rolls["password"] != 2 || rolls["declined"] != 2 { // an edit for each that it says it was before
 			t.Errorf("%s: %v", kind, rolls)
 		}
 	}

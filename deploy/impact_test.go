@@ -55,7 +55,23 @@ func TestImpact_IsAskedWhereNamespacesHaveOptedIn(t *testing.T) {
 		"namespaces={shop,b},impact.secrets=true":                            {listed, listed},
 		"namespaces={shop,b},dialects={wave},certificates.mode=self-managed": {listed, ""},
 	} {
-		webhooks := only[*validating](t, rendered(t, values)).Webhooks
+		objects := rendered(t, values)
+		kinds := []string{}
+		for i, kind := range []string{"configmaps", "secrets"} {
+			if want[i] != "" {
+				kinds = append(kinds, kind)
+			}
+		}
+		for _, container := range only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers {
+			if answers := "--impact-kinds=" + strings.Join(kinds, ","); slices.Contains(container.Args, answers) != (container.Name == "controller") {
+				t.Errorf("%s: %s has %q, want %s", values, container.Name, container.Args, answers)
+			}
+			excludes := slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, "--excluded-namespaces=") })
+			if excludes == strings.Contains(values, "namespaces={shop,b}") {
+				t.Errorf("%s: %s excludes namespaces: %t", values, container.Name, excludes)
+			}
+		}
+		webhooks := only[*validating](t, objects).Webhooks
 		if len(webhooks) != 2 || webhooks[0].Name != "configmaps.configstamp.dev" || webhooks[1].Name != "secrets.configstamp.dev" {
 			t.Fatalf("%s: the entries are others: %v", values, webhooks)
 		}

@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,6 +120,48 @@ func TestStrangers_WithoutAClientCertificateGetAnAlert(t *testing.T) {
 		attempt++
 		return answered(attempt)
 	})
+}
+
+// An invented edit is answered alike whether it is to what a source holds, and its workload runs
+// with, or to anything else.
+func TestStrangers_TestNoGuesses(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	controllers := run.Of(t).Product.Controllers
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		name := strings.ToLower(kind)
+		s.Set(name+"/pin", "k", "4711")
+		s.Create(deployment(name, name+"/pin"))
+		s.Settled("deployment/" + name)
+		value := func(plain string) string {
+			if kind == "Secret" {
+				plain = base64.StdEncoding.EncodeToString([]byte(plain))
+			}
+			return fmt.Sprintf(`{"metadata":{"name":"pin"},"data":{"k":%q}}`, plain)
+		}
+		for _, controller := range controllers {
+			answer := func(guess string) string {
+				review := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"UPDATE","namespace":%q,"resource":{"version":"v1","resource":"%ss"},"oldObject":%s,"object":%s}}`,
+					s.Namespace, name, value("0000"), value(guess))
+				client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+				response, err := client.Post("https://"+controller.Address()+"/impact?timeout=30s", "application/json", strings.NewReader(review))
+				harness.Must(t, err)
+				defer response.Body.Close()
+				text, err := io.ReadAll(response.Body)
+				harness.Must(t, err)
+				return string(text)
+			}
+			s.Eventually("waiting until "+controller.Name+" knows deployment/"+name, func() error {
+				if said := answer("1234"); !strings.Contains(said, "rolls out deployment/"+name) {
+					return errors.New(said)
+				}
+				return nil
+			})
+			if right, wrong := answer("4711"), answer("1234"); right != wrong {
+				t.Errorf("%s of a %s: the right guess is answered by\n%s, a wrong one by\n%s", controller.Name, kind, right, wrong)
+			}
+		}
+	}
 }
 
 // knock asks something by TLS, with certificates to show, and gives the answer.

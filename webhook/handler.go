@@ -82,6 +82,9 @@ type Handler struct {
 	// Installation is our own namespace, by which other installations tell us apart;
 	// "": there are none.
 	Installation string
+	// Serves reports whether anything in a namespace can be opted in; nil: in each. Of others
+	// nothing is read: an invented review may be of one.
+	Serves func(namespace string) bool
 	// Dialects are those of other products whose annotations count, and opt in.
 	Dialects   []checksum.Dialect
 	Namespaces Namespaces
@@ -161,6 +164,9 @@ func logOf(ctx context.Context, request *admissionv1.AdmissionRequest) klog.Logg
 }
 
 func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionRequest) (Answer, error) {
+	if h.Serves != nil && !h.Serves(request.Namespace) {
+		return Answer{Outcome: checksum.NotServed}, nil
+	}
 	kind, ok := h.Kinds.Find(request.Resource.Group, request.Resource.Resource)
 	create := request.Operation == admissionv1.Create
 	if !ok || request.SubResource != "" || (!create && (request.Operation != admissionv1.Update || kind.CreateOnly)) {

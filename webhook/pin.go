@@ -38,6 +38,8 @@ type Archive interface {
 type Pods struct {
 	Archive Archive
 	Metrics *PodMetrics
+	// Serves is Handler's.
+	Serves func(namespace string) bool
 	// Announce hears of references that could not be pinned; nil: nobody does.
 	Announce Announcer
 	// Owners are asked for before Announce is told of one.
@@ -79,7 +81,7 @@ func (p *Pods) Healthy(now time.Time) error { return hanging(&p.underWay, now) }
 // admit gives the answer, and the result to count, "" for none.
 func (p *Pods) admit(ctx context.Context, request *admissionv1.AdmissionRequest) (response *admissionv1.AdmissionResponse, result string) {
 	isPod := request.Resource.Group == "" && request.Resource.Resource == "pods" && request.SubResource == ""
-	if !isPod || request.Operation != admissionv1.Create {
+	if !isPod || request.Operation != admissionv1.Create || p.Serves != nil && !p.Serves(request.Namespace) {
 		return allow(request, checksum.NotServed.Label(), nil, nil), ""
 	}
 	pod, err := workload.DecodeNewPod(request.Object.Raw)

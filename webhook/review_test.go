@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/configstamp/configstamp/internal/admission"
@@ -130,6 +132,30 @@ func TestOddRequests(t *testing.T) {
 				t.Errorf("warnings %q, patch %s", response.Warnings, response.Patch)
 			}
 		})
+	}
+}
+
+// An invented review of a namespace that is never served is answered as one that is not ours,
+// and nothing of it is read.
+func TestExcludedNamespaces(t *testing.T) {
+	handler, request := caseRequest(t, "create-deployment")
+	excluded := request.Namespace
+	handler.Serves = func(namespace string) bool { return namespace != excluded }
+	pods := &Pods{Metrics: NewPodMetrics(prometheus.NewRegistry(), handler.Metrics), Serves: handler.Serves}
+	pod := *request
+	pod.Resource = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
+	for about, c := range map[string]struct {
+		serves  http.Handler
+		request *admissionv1.AdmissionRequest
+	}{"a workload": {handler, request}, "a Pod": {pods, &pod}} {
+		c.request.Object.Raw = []byte(`"cannot be read"`)
+		for namespace, want := range map[string]string{excluded: "not-served", "another": "un"} {
+			c.request.Namespace = namespace
+			response := allowed(t, post(silent(t), c.serves, review(t, c.request)), c.request)
+			if got := response.AuditAnnotations["outcome"]; !strings.HasPrefix(got, want) || (len(response.Warnings) == 0) != (namespace == excluded) {
+				t.Errorf("%s in %s: outcome %s, %q", about, namespace, got, response.Warnings)
+			}
+		}
 	}
 }
 

@@ -25,7 +25,6 @@ type controllerOptions struct {
 	common
 	settle      time.Duration
 	workers     int
-	excluded    []string
 	snapshots   snapshotOptions
 	leaderElect bool
 	lease       string
@@ -57,7 +56,6 @@ func controllerCommand() *cobra.Command {
 	flags.DurationVar(&o.limits.ForeignHalt, "foreign-halt", time.Hour, "how long a failed change of a replicated ConfigMap is halted in the namespaces in which nothing failed, before one more of them tries it")
 	o.impact.add(flags)
 	flags.IntVar(&o.workers, "workers", 16, "how many workloads are handled at once")
-	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces that are never served, in addition to configstamp's own; ignored with --namespaces. The webhook configuration has to say the same")
 	o.snapshots.add(flags)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while this replica holds the lease; needed with several replicas")
 	flags.StringVar(&o.lease, "lease", "configstamp-controller", "name of the leader's Lease, in configstamp's own namespace")
@@ -108,15 +106,6 @@ func (o *controllerOptions) checkLimits() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// never are the namespaces that are not served. A list of namespaces is an opt-in
-// by name, which no default overrules.
-func (o *controllerOptions) never() []string {
-	if len(o.namespaces) > 0 {
-		return []string{o.namespace}
-	}
-	return append([]string{o.namespace}, o.excluded...)
 }
 
 func (o *controllerOptions) lock(p *process) (*lease.Lock, error) {
@@ -176,7 +165,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
-	warns, err := o.impact.open(ctx, p, c, certificate, &o.serving)
+	warns, err := o.impact.open(ctx, p, c, certificate, &o.common)
 	if err != nil {
 		return err
 	}

@@ -20,16 +20,23 @@ import (
 type impactOptions struct {
 	address       string
 	configuration string
+	kinds         []string
 }
 
 func (o *impactOptions) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.address, "impact-address", "", "address at which the API server asks what an edit of a ConfigMap or Secret rolls out, such as :8444; empty: no impact warnings")
+	flags.StringSliceVar(&o.kinds, "impact-kinds", []string{"configmaps"}, "of which sources an edit is answered: configmaps, secrets. The ValidatingWebhookConfiguration has to say the same")
 	flags.StringVar(&o.configuration, "impact-configuration", "configstamp", "name of our ValidatingWebhookConfiguration; with --impact-address and --self-managed-certificate")
 }
 
 func (o *impactOptions) on() bool { return o.address != "" }
 
 func (o *impactOptions) check(s *serving) error {
+	for _, kind := range o.kinds {
+		if kind != "configmaps" && kind != "secrets" {
+			return fmt.Errorf("--impact-kinds=%s: want configmaps, secrets, or both", kind)
+		}
+	}
 	if !o.on() || s.metricsTLS { // then the certificate has been checked
 		return nil
 	}
@@ -61,7 +68,7 @@ func (o *controllerOptions) serverCertificate(p *process) (certificate *certs.So
 const impactDrain = time.Second
 
 // open listens for edits, if that is asked for, and returns what serves them.
-func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.Foreseer, certificate *certs.Source, s *serving) (serve func(context.Context) error, err error) {
+func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.Foreseer, certificate *certs.Source, common *common) (serve func(context.Context) error, err error) {
 	if !o.on() {
 		return func(context.Context) error { return nil }, nil
 	}
@@ -71,10 +78,10 @@ func (o *impactOptions) open(ctx context.Context, p *process, foresees warning.F
 	}
 	klog.FromContext(ctx).Info("Serving impact warnings", "address", listener.Addr().String())
 	mux := http.NewServeMux()
-	handler := warning.New(foresees, warning.NewMetrics(p.registry))
+	handler := warning.New(foresees, warning.NewMetrics(p.registry), warning.Scope{Resources: o.kinds, Serves: common.mayServe})
 	mux.Handle(warning.Path, handler)
-	clients, follow := s.clients(ctx)
-	server := &admission.Server{Handler: mux, GetCertificate: certificate.GetCertificate, MinVersion: s.minTLS(), Clients: clients, Drain: impactDrain, Refused: handler.Refused}
+	clients, follow := common.clients(ctx)
+	server := &admission.Server{Handler: mux, GetCertificate: certificate.GetCertificate, MinVersion: common.minTLS(), Clients: clients, Drain: impactDrain, Refused: handler.Refused}
 	return func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		var following sync.WaitGroup

@@ -6,12 +6,18 @@ import (
 )
 
 func TestAListOfNamespacesOverrulesThoseExcluded(t *testing.T) {
-	o := controllerOptions{excluded: []string{"kube-system"}}
+	o := controllerOptions{common: common{excluded: []string{"kube-system"}}}
 	o.namespace = "configstamp"
 	if got := o.never(); !slices.Equal(got, []string{"configstamp", "kube-system"}) {
 		t.Errorf("in the whole cluster: %v", got)
 	}
+	if o.mayServe("configstamp") || o.mayServe("kube-system") || !o.mayServe("shop") {
+		t.Error("in the whole cluster, others may be served")
+	}
 	o.namespaces = []string{"kube-system", "shop"}
+	if o.mayServe("configstamp") || !o.mayServe("kube-system") || o.mayServe("blog") {
+		t.Error("in some namespaces, others may be served")
+	}
 	if got := o.never(); !slices.Equal(got, []string{"configstamp"}) {
 		t.Errorf("in some namespaces: %v", got)
 	}

@@ -37,6 +37,7 @@ type common struct {
 	keyGrace      time.Duration
 	namespaces    []string
 	sources       []string
+	excluded      []string
 	ignoreSources []string
 	settings      map[string]*string // by name
 	dialects      []string
@@ -54,6 +55,7 @@ func (o *common) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.keyGrace, "key-grace", time.Minute, "how long configstamp waits after a newer key appears before it makes digests with that key")
 	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "serve only these namespaces, all opted in, without any right outside them; empty: all namespaces, opted in by label")
 	flags.StringSliceVar(&o.sources, "sources", []string{"configmaps", "secrets"}, "what counts; with configmaps alone, no right to read Secrets is needed but to configstamp's own, and a change of a Secret restarts nothing")
+	flags.StringSliceVar(&o.excluded, "excluded-namespaces", []string{"kube-system"}, "namespaces that are never served, in addition to configstamp's own; ignored with --namespaces. The webhook configuration has to say the same")
 	flags.StringSliceVar(&o.ignoreSources, "ignore-sources", []string{"configmap/kube-root-ca.crt", "configmap/openshift-service-ca.crt"}, "sources that never count, in any namespace")
 	o.settings = map[string]*string{}
 	for _, setting := range checksum.Settings() {
@@ -100,6 +102,20 @@ func (o *common) check() error {
 }
 
 func (o *common) configMapsAlone() bool { return !slices.Contains(o.sources, "secrets") }
+
+// never are the namespaces that are not served. A list of namespaces is an opt-in
+// by name, which no default overrules.
+func (o *common) never() []string {
+	if len(o.namespaces) > 0 {
+		return []string{o.namespace}
+	}
+	return append([]string{o.namespace}, o.excluded...)
+}
+
+// mayServe reports whether anything in a namespace can be opted in.
+func (o *common) mayServe(namespace string) bool {
+	return !slices.Contains(o.never(), namespace) && (len(o.namespaces) == 0 || slices.Contains(o.namespaces, namespace))
+}
 
 // rules are what both processes judge workloads by.
 type rules struct {

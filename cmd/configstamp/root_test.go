@@ -34,6 +34,7 @@ func TestWrongFlagsAreErrorsThatNameThem(t *testing.T) {
 		"authorities without a name":     {args: []string{"webhook", "--self-managed-certificate", "--client-ca-file=a"}, want: "--client-names"},
 		"names without an authority":     {args: []string{"webhook", "--self-managed-certificate", "--client-names=a"}, want: "--client-ca-file"},
 		"a name that is empty":           {args: []string{"webhook", "--self-managed-certificate", "--client-ca-file=a", "--client-names=a,"}, want: "--client-names"},
+		"impact of what is no source":    {args: []string{"controller", "--impact-address=:8444", "--impact-kinds=pods"}, want: "--impact-kinds=pods"},
 		"profiles for everybody":         {args: []string{"controller", "--pprof-address=:6060"}, want: "--pprof-address=:6060: want a loopback address"},
 		"profiles for the network":       {args: []string{"webhook", "--self-managed-certificate", "--pprof-address=10.0.0.1:6060"}, want: "--pprof-address=10.0.0.1:6060"},
 		"a namespace that cannot be":     {args: []string{"controller", "--namespaces=A_B"}, want: `"A_B"`},

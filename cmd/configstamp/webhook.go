@@ -132,6 +132,7 @@ func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
 		Kinds:        rules.kinds,
 		Policy:       rules.policy,
 		Installation: o.namespace,
+		Serves:       o.mayServe,
 		Dialects:     rules.dialects,
 		Namespaces:   p.spaces,
 		Sources:      p.store,
@@ -148,7 +149,7 @@ func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
 // pinning has the handler pin workloads, and serves Pods beside it.
 func pinning(p *process, handler *webhook.Handler, serves *http.ServeMux) (healthy func(time.Time) error) {
 	handler.Snapshots = p.archive
-	pods := &webhook.Pods{Archive: p.archive, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce, Owners: handler.Revisions}
+	pods := &webhook.Pods{Archive: p.archive, Serves: handler.Serves, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce, Owners: handler.Revisions}
 	serves.Handle(webhook.PodPath, pods)
 	return func(now time.Time) error { return errors.Join(handler.Healthy(now), pods.Healthy(now)) }
 }

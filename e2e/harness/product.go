@@ -145,7 +145,7 @@ func (p *Product) Args(process *Process) []string {
 	}
 	// Without nodes no rollout ever ends; package rollouts has nodes, and steps. Without a
 	// first soak, three workloads are as quick as one.
-	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String(), "--step=off", "--first-soak=0s", "--impact-address=127.0.0.1:0"}, p.options.Controller)
+	return slices.Concat([]string{"controller"}, common, []string{"--settle=" + p.options.Settle.String(), "--step=off", "--first-soak=0s", "--impact-address=127.0.0.1:0", "--impact-kinds=configmaps,secrets"}, p.options.Controller)
 }
 
 // Start starts every process that does not run, and waits until all are ready.

@@ -124,11 +124,13 @@ func entry(name, holds string) checksum.Entry {
 }
 
 // TakeAsRecorded supposes that what is on record of the edited sources is what they held
-// before the edits: so the answer tells nothing of what is on record.
+// before the edits, and that nobody has declined anything: so the answer tells nothing of what
+// is on record.
 func (q *Question) TakeAsRecorded() {
 	for i := range q.Workloads {
 		w := &q.Workloads[i]
 		records := w.Records
+		records.Declined = ""
 		records.Stamps, records.Baseline = maps.Clone(records.Stamps), maps.Clone(records.Baseline)
 		for _, selection := range checksum.Selections(w.References, w.Policy) {
 			source := selection.Source

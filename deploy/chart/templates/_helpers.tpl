@@ -147,6 +147,8 @@ caBundle would stay alone, and the API server refuses such an entry.
 - --key-secret={{ include "configstamp.name" . }}-key
 {{- if .Values.namespaces }}
 - --namespaces={{ join "," .Values.namespaces }}
+{{- else }}
+- --excluded-namespaces={{ join "," .Values.excludedNamespaces }}
 {{- end }}
 {{- if .Values.dialects }}
 - --dialects={{ join "," .Values.dialects }}

@@ -42,7 +42,12 @@ func (f *fate) Foresee(edit impact.Edit) (impact.Answer, bool) {
 	return f.answer, !f.notReady
 }
 
-func newHandler(f *fate) *Handler { return New(f, NewMetrics(prometheus.NewRegistry())) }
+func newHandler(f *fate, resources ...string) *Handler {
+	if len(resources) == 0 {
+		resources = []string{"configmaps", "secrets"}
+	}
+	return New(f, NewMetrics(prometheus.NewRegistry()), Scope{Resources: resources, Serves: func(namespace string) bool { return namespace != "kube-system" }})
+}
 
 // counted are the results that were counted.
 func (h *Handler) counted() map[result]int {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -22,16 +23,30 @@ type Foreseer interface {
 	Foresee(edit impact.Edit) (impact.Answer, bool)
 }
 
+// Scope is what is answered of: nothing else is read, since whoever reaches the port may ask
+// of anything.
+type Scope struct {
+	// Resources are configmaps, secrets or both.
+	Resources []string
+	// Serves reports whether anything in a namespace can be opted in.
+	Serves func(namespace string) bool
+}
+
+func (s Scope) has(request *admissionv1.AdmissionRequest) bool {
+	return slices.Contains(s.Resources, request.Resource.Resource) && s.Serves(request.Namespace)
+}
+
 // Handler answers reviews of edits. Make it with New.
 type Handler struct {
 	foresees Foreseer
+	scope    Scope
 	metrics  *Metrics
 	bodies   admission.Bodies
 }
 
 // New makes a handler.
-func New(foresees Foreseer, metrics *Metrics) *Handler {
-	return &Handler{foresees: foresees, metrics: metrics}
+func New(foresees Foreseer, metrics *Metrics, scope Scope) *Handler {
+	return &Handler{foresees: foresees, metrics: metrics, scope: scope}
 }
 
 // answer is what a review comes to; whatever that is, it is allowed.
@@ -92,6 +107,9 @@ func (h *Handler) judge(ctx context.Context, request *admissionv1.AdmissionReque
 			said = answer{result: panicked}
 		}
 	}()
+	if !h.scope.has(request) {
+		return answer{result: quiet}
+	}
 	scratch := h.bodies.Get()
 	defer h.bodies.Put(scratch)
 	edit, err := editOf(request, scratch)

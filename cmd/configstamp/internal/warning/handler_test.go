@@ -96,6 +96,31 @@ func TestReviews(t *testing.T) {
 	}
 }
 
+// Of what is out of scope nothing is read, whatever it is: it comes from somebody who is not the
+// API server.
+func TestOutOfScope(t *testing.T) {
+	edit := func(object any, namespace string) *admissionv1.AdmissionRequest {
+		request := asks(t, object, nil)
+		request.Namespace, request.OldObject.Raw = namespace, []byte(`"cannot be read"`)
+		return request
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "config"}}
+	for about, c := range map[string]struct {
+		request *admissionv1.AdmissionRequest
+		want    result
+	}{
+		"a Secret":             {edit(secret, "shop"), quiet},
+		"an excluded one":      {edit(configMap(nil), "kube-system"), quiet},
+		"one that is in scope": {edit(configMap(nil), "shop"), unreadable},
+	} {
+		h := newHandler(&fate{answer: oneRolls}, "configmaps")
+		warnings := allowed(t, post(silent(t), h, review(t, c.request)))
+		if want := (map[result]int{c.want: 1}); !maps.Equal(h.counted(), want) || len(warnings) > 0 {
+			t.Errorf("%s: counted %v, want %v; %q", about, h.counted(), want, warnings)
+		}
+	}
+}
+
 // What is no review gets an HTTP error: the API server goes on without us.
 func TestNoReviews(t *testing.T) {
 	good := string(review(t, asks(t, configMap(nil), configMap(map[string]string{"a": "2"}))))
