@@ -86,8 +86,9 @@ func TestServerDemandsCertificates(t *testing.T) {
 		expired.NotAfter = time.Now().Add(-time.Minute)
 		var called atomic.Int32
 		server := serve(t, &Server{
-			Clients: &Clients{Authorities: authority.pool, Names: []string{"other", "api-server"}},
-			Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called.Add(1) }),
+			MinVersion: tls.VersionTLS12,
+			Clients:    &Clients{Authorities: authority.pool, Names: []string{"other", "api-server"}},
+			Handler:    http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called.Add(1) }),
 		})
 		for about, c := range map[string]struct {
 			shows  func(*tls.Config)

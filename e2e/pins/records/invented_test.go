@@ -26,6 +26,7 @@ func TestAPeer_HasNothingCopied(t *testing.T) {
 	t.Parallel()
 	s := run.PlainSpace(t)
 	s.WaitServiceAccount()
+	s.SetPolicy("namespace", map[string]string{"pin": "true"}) // else the policy lets us make none
 	s.Set(source, "MESSAGE", "hello world")
 	s.Create(manifest("Deployment", "web-app", "") + manifest("Deployment", "alone", opted))
 	uid := func(name string) types.UID { return s.Get(name).GetUID() }
@@ -82,11 +83,13 @@ func ask(t *testing.T, s *harness.Space, operation admissionv1.Operation, name s
 	return answer.Response.AuditAnnotations["outcome"]
 }
 
-// A workload that opts in alone is not pinned when it is created, and is from its first roll on.
+// A workload that opts in alone is not pinned when it is created, and is from its first roll on,
+// where the Namespace lets us make snapshots.
 func TestAlone_IsPinnedFromTheFirstRoll(t *testing.T) {
 	t.Parallel()
 	s := run.PlainSpace(t)
 	s.WaitServiceAccount()
+	s.SetPolicy("namespace", map[string]string{"pin": "true"})
 	s.Set(source, "MESSAGE", "hello world")
 	wantSaid(t, s.KubectlInput(manifest("Deployment", "web-app", opted), "create", "-f", "-"), "its next rollout pins it")
 	before := s.Settled(web)
@@ -113,6 +116,7 @@ func TestStolenToken_PinsAreComparedWithStamps(t *testing.T) {
 	harness.Must(t, product.Stop())
 	thief := run.Stolen(t).AppsV1().Deployments(s.Namespace)
 	stamp := s.Stamp(web, source)
+	s.Patch(string(web), `{"metadata":{"managedFields":[{}]}}`) // else the policy refuses what the token owns
 	for _, steals := range []map[string]string{
 		{harness.StampKey(source): "v1:absent", "configstamp.dev/pins": fmt.Sprintf(`{%q:"%s startup,live"}`, source, was)},
 		{harness.StampKey(source): stamp},
