@@ -74,7 +74,7 @@ func (k *kept) before(ctx context.Context, cluster *inspect.Cluster, settings *s
 		return nil, err
 	}
 	for _, snapshot := range k.snapshots {
-		if len(used[snapshot.Name]) > 0 && !k.isNow(snapshot) {
+		if len(texts(used[snapshot.Name])) > 0 && !k.isNow(snapshot) {
 			return snapshot, nil
 		}
 	}
@@ -83,22 +83,31 @@ func (k *kept) before(ctx context.Context, cluster *inspect.Cluster, settings *s
 
 func (p *plugin) snapshotsCommand() *cobra.Command {
 	var output format
+	var purge purgeFlags
 	command := &cobra.Command{
 		Use:   "snapshots SOURCE",
 		Short: "List the snapshots of a ConfigMap, and what uses them",
 		Long: "Lists the snapshots of a ConfigMap, the newest first: how old each is, whether\n" +
 			"the ConfigMap still holds the same, how many pods read it, and which workloads and\n" +
 			"revisions name it.\n" +
-			"Snapshots are made for workloads with configstamp.dev/pin: \"true\".",
+			"Snapshots are made for workloads with configstamp.dev/pin: \"true\".\n" +
+			"With --purge it deletes those whose content the ConfigMap does not hold any more,\n" +
+			"for good, such as after a password was put into it by mistake. Those that pods\n" +
+			"read, or would, stay: their containers could not start again.",
 		Example: "  kubectl configstamp snapshots configmap/web-message\n" +
-			"  kubectl configstamp snapshots cm/web-message -n shop -o json",
+			"  kubectl configstamp snapshots cm/web-message -n shop -o json\n" +
+			"  kubectl configstamp snapshots cm/web-message -n shop --purge --yes",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: p.completeConfigMap,
 		RunE: func(command *cobra.Command, args []string) error {
+			if purge.on {
+				return p.purge(command.Context(), args, &purge, output)
+			}
 			return p.snapshots(command.Context(), args, output)
 		},
 	}
 	addFormat(command, &output)
+	p.addPurgeFlags(command, &purge)
 	return command
 }
 
@@ -127,17 +136,13 @@ func (p *plugin) snapshots(ctx context.Context, args []string, output format) er
 	if err != nil {
 		return err
 	}
-	pods, err := cluster.Pods(ctx, namespace, "")
+	reading, err := readers(ctx, cluster, k)
 	if err != nil {
 		return err
 	}
-	reading := map[string]int{}
-	for i := range pods {
-		reading[pods[i].Pinned[k.source]]++
-	}
 	lines := []snapshotLine{}
 	for _, snapshot := range k.snapshots {
-		lines = append(lines, snapshotLine{snapshot.Name, inspect.MadeAt(snapshot), k.isNow(snapshot), reading[snapshot.Name], append([]string{}, used[snapshot.Name]...)})
+		lines = append(lines, snapshotLine{snapshot.Name, inspect.MadeAt(snapshot), k.isNow(snapshot), reading[snapshot.Name], append([]string{}, texts(used[snapshot.Name])...)})
 	}
 	return p.print(output, lines, cluster.Gaps(), func(to io.Writer) {
 		if output == names {
@@ -167,7 +172,7 @@ func (p *plugin) snapshots(ctx context.Context, args []string, output format) er
 }
 
 // usersOf are the workloads and revisions whose pods read each snapshot of a source.
-func usersOf(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, k *kept) (map[string][]string, error) {
+func usersOf(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, k *kept) (map[string]order.Uses, error) {
 	workloads, err := cluster.Workloads(ctx, settings, inspect.Which{Namespace: k.namespace})
 	if err != nil {
 		return nil, err
@@ -176,22 +181,52 @@ func usersOf(ctx context.Context, cluster *inspect.Cluster, settings *seen.Setti
 	if err != nil {
 		return nil, err
 	}
-	used := map[string][]string{}
+	used := map[string]order.Uses{}
 	for _, w := range workloads {
 		now := w.Records.PinnedAt()[k.source].Snapshot
 		if now != "" {
-			used[now] = append(used[now], w.Text())
+			uses := used[now]
+			uses.Workloads, uses.Bring = append(uses.Workloads, w.Text()), append(uses.Bring, bring(w))
+			used[now] = uses
 		}
 		for _, revision := range revisions[w.Object.UID] {
 			if then := revision.Pins[k.source].Snapshot; then != "" && then != now {
-				used[then] = append(used[then], fmt.Sprintf("%s revision %d", w.Text(), revision.Number))
+				uses := used[then]
+				uses.Revisions = append(uses.Revisions, fmt.Sprintf("%s revision %d", w.Text(), revision.Number))
+				used[then] = uses
 			}
 		}
 	}
-	for _, texts := range used {
-		slices.Sort(texts)
-	}
 	return used, nil
+}
+
+// bring is what has a workload take the present content.
+func bring(w *seen.Workload) string {
+	verb := "roll"
+	if w.Records.Declined != "" {
+		verb = "accept"
+	}
+	return "kubectl configstamp " + verb + " " + w.Text() + " -n " + w.Namespace
+}
+
+// texts are all users, for a table.
+func texts(uses order.Uses) []string {
+	return slices.Sorted(slices.Values(slices.Concat(uses.Workloads, uses.Revisions)))
+}
+
+// readers are how many pods read each snapshot of a source.
+func readers(ctx context.Context, cluster *inspect.Cluster, k *kept) (map[string]int, error) {
+	pods, err := cluster.Pods(ctx, k.namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	reading := map[string]int{}
+	for i := range pods {
+		if !pods[i].Finished {
+			reading[pods[i].Pinned[k.source]]++
+		}
+	}
+	return reading, nil
 }
 
 func (p *plugin) restoreCommand() *cobra.Command {

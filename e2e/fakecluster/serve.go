@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -69,7 +70,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	to := parsePath(r.URL.Path)
-	verb := map[string]string{http.MethodGet: "get", http.MethodPatch: "patch", http.MethodPost: "create"}[r.Method]
+	verb := map[string]string{http.MethodGet: "get", http.MethodPatch: "patch", http.MethodPost: "create", http.MethodDelete: "delete"}[r.Method]
 	if verb == "get" && to.name == "" {
 		verb = "list"
 	}
@@ -122,7 +123,28 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, to *target, metadat
 		s.patch(w, r, to, metadata)
 		return
 	}
+	if r.Method == http.MethodDelete {
+		s.delete(w, r, object)
+		return
+	}
 	answer(w, http.StatusOK, part(object, metadata))
+}
+
+// delete takes an object away, if it still is the one of the preconditions.
+func (s *Server) delete(w http.ResponseWriter, r *http.Request, object *unstructured.Unstructured) {
+	var options metav1.DeleteOptions
+	if err := json.NewDecoder(r.Body).Decode(&options); err != nil || options.Preconditions == nil {
+		fail(w, http.StatusBadRequest, "BadRequest", "the options have no preconditions")
+		return
+	}
+	if p := options.Preconditions; *p.UID != object.GetUID() || *p.ResourceVersion != object.GetResourceVersion() {
+		fail(w, http.StatusConflict, "Conflict", "the preconditions do not hold")
+		return
+	}
+	s.mu.Lock()
+	delete(s.objects, r.URL.Path)
+	s.mu.Unlock()
+	answer(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 }
 
 // part is an object, or its metadata.

@@ -2,11 +2,16 @@ package records
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/e2e/harness"
 )
@@ -80,5 +85,24 @@ func TestPlugin(t *testing.T) {
 	s.WantRollsBack(before, rolls{web: 1}) // the others have it
 	if got, _ := pinOf(s, web); got != was {
 		t.Errorf("web-app is pinned to %s, want %s", got, was)
+	}
+
+	// The mistake goes for good, and nothing is missed: a revision alone named it.
+	s.Kubectl("scale", web, "--replicas=0")
+	s.Eventually("waiting until no pod reads the mistake", func() error {
+		pods, err := run.Client.CoreV1().Pods(s.Namespace).List(t.Context(), metav1.ListOptions{})
+		if err == nil && slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return strings.Contains(pod.Annotations["configstamp.dev/pinned"], is) }) {
+			return errors.New("one does")
+		}
+		return err
+	})
+	before = s.Counts()
+	want(ask("snapshots", source, "--purge", "--yes"), "configmap/"+is+" in namespace "+s.Namespace+" deleted", "configmap/"+was+" in namespace "+s.Namespace+" kept")
+	if left := snapshots(t, s); len(left) != 1 || left[was].Name != was {
+		t.Errorf("after a purge there are %v, want %s alone", left, was)
+	}
+	s.Unchanged(before)
+	for name := range all {
+		s.WantNoNote(name, "SnapshotLost")
 	}
 }

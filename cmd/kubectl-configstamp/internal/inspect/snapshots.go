@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -51,6 +52,17 @@ func (c *Cluster) Snapshots(ctx context.Context, namespace string, of checksum.S
 		return cmp.Or(MadeAt(b).Compare(MadeAt(a)), cmp.Compare(a.Name, b.Name))
 	})
 	return all, err
+}
+
+// Delete deletes a ConfigMap as it was read, with the rights of the user; the errors are the
+// API server's.
+func (c *Cluster) Delete(ctx context.Context, cm *corev1.ConfigMap) error {
+	body, err := json.Marshal(metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &cm.UID, ResourceVersion: &cm.ResourceVersion}})
+	if err != nil {
+		return fmt.Errorf("writing the deletion of %s: %w", cm.Name, err)
+	}
+	q := query{gvr: v1("", "configmaps"), namespace: cm.Namespace, name: cm.Name}
+	return c.client.Delete().AbsPath(q.path()).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
 }
 
 // MadeAt is when a snapshot was made.

@@ -36,6 +36,7 @@ const (
 	Undone    Result = "undone"
 	Accepted  Result = "accepted"
 	Restored  Result = "restored"
+	Purged    Result = "deleted"
 	// Unchanged needed nothing, Kept is left as it is though the order was about it.
 	Unchanged Result = "unchanged"
 	Kept      Result = "kept"
@@ -46,7 +47,7 @@ const (
 // Changed reports whether something was written, or would have been.
 func (r Result) Changed() bool {
 	switch r {
-	case Paused, Unpaused, Resumed, Rolled, Restarted, Undone, Accepted, Restored:
+	case Paused, Unpaused, Resumed, Rolled, Restarted, Undone, Accepted, Restored, Purged:
 		return true
 	case Unchanged, Kept, Refused:
 	}
