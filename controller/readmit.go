@@ -124,8 +124,6 @@ func (l *look) roll(ctx context.Context) (time.Duration, error) {
 		l.metrics.readmitted(rolling, checksum.Done)
 		l.settled()
 		return 0, nil
-	case rolled && !answer.warned(checksum.TooLarge):
-		l.planned(func(p *rollout.Planner) { p.Postpone(ref.Namespace, l.review.Untrue, now) })
 	}
 	return l.untrue(rolling, answer)
 }

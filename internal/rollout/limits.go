@@ -45,8 +45,6 @@ const (
 	// lookWithin is how long a workload whose turn has come may take to be looked at,
 	// and a rollout that holds a slot longer than it may to be judged.
 	lookWithin = time.Minute
-	// postponedFor is how long a watch may be behind what a re-admission has shown.
-	postponedFor = 5 * time.Second
 	// unhealthyAfter is how long a workload may roll for another reason, without any
 	// progress, before it counts as not healthy.
 	unhealthyAfter = time.Minute

@@ -16,22 +16,6 @@ func (p *Planner) Stands(ref workload.Ref, now time.Time) {
 	}
 }
 
-// Postpone delays the workloads that wait for some sources: the API server has newer content of
-// these than we know, and the watch will bring it.
-func (p *Planner) Postpone(namespace string, sources []checksum.Source, now time.Time) {
-	for _, source := range sources {
-		c := p.changes[SourceRef{namespace, source}]
-		if c == nil {
-			continue
-		}
-		for _, its := range c.parts {
-			if t := its.track; its.waits() == Waiting && !t.uncertain {
-				t.turn, t.retry = nil, latest(t.retry, now.Add(postponedFor))
-			}
-		}
-	}
-}
-
 // Sent notes that a workload whose turn has come is about to be patched: from then on until a look,
 // or Refused, it is not known whether it rolls.
 func (p *Planner) Sent(ref workload.Ref) {
