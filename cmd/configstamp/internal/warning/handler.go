@@ -63,28 +63,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(r.Context(), admission.Within(r))
 	defer cancel()
-	said := answer{result: late}
-	defer func() { h.metrics.reviewed(said.result, time.Since(start)) }()
 
 	body := h.bodies.Get()
 	defer h.bodies.Put(body)
 	body.Grow(int(min(max(r.ContentLength, 0), admission.MaxBytes)) + bytes.MinRead) // once: what is left behind would not be wiped
 	request, status, err := admission.Read(w, r, body)
 	if err != nil {
-		said.result = unreadable
-		if status == http.StatusServiceUnavailable {
-			said.result = busy
-		}
+		h.Refused(status)
 		http.Error(w, "configstamp: "+err.Error(), status)
 		return
 	}
-	judged := make(chan answer, 1)
+	said, judged := answer{result: late}, make(chan answer, 1)
 	go func() { judged <- h.judge(ctx, request) }()
 	select {
 	case said = <-judged:
 		judged <- said
 	case <-ctx.Done():
 	}
+	h.metrics.reviewed(said.result, time.Since(start)) // before anybody has the answer
 	admission.Write(w, klog.FromContext(ctx), &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true, Warnings: said.warnings})
 	<-judged // what is still read has its room
 }
