@@ -1,5 +1,7 @@
 package checksum
 
+import "slices"
+
 // Carried are, of some sources, those of which a template has a true stamp, with what they
 // hold, whatever a policy says of them; and Declined those whose content of now an undo has
 // sent back, which the template does not carry.
@@ -11,7 +13,7 @@ func (r *Ring) Carried(namespace string, references []Reference, sources []Sourc
 	policy := DefaultPolicy()
 	policy.SecretProviderClasses = true
 	policy.Also = sources // they count, whether the template names them or not
-	stamps, back := Records{Stamps: held.Stamps}, held.declined()
+	stamps, back := Records{Stamps: held.Stamps}, held.undone()
 	for _, s := range Selections(references, policy) {
 		stamp, stamped := stamps.Of(s.Source)
 		if !stamped || !Among(sources, s.Source) {
@@ -23,7 +25,7 @@ func (r *Ring) Carried(namespace string, references []Reference, sources []Sourc
 			continue
 		}
 		s = s.of(content)
-		if len(back) > 0 && r.judge(namespace, &s, &held, back, content).declined {
+		if len(back.declined) > 0 && r.judge(namespace, &s, &held, back, content).declined {
 			declined[s.Source] = content
 		}
 	}
@@ -33,10 +35,10 @@ func (r *Ring) Carried(namespace string, references []Reference, sources []Sourc
 // Older are the sources of which new pods of a workload get older content than they hold
 // now: what an undo has declined, and what a template with pins has not taken yet.
 func (r *Review) Older(held Records) []Source {
-	older, pins := r.Declined, held.PinnedAt()
+	older, pins := slices.Clip(r.Declined), held.PinnedAt()
 	for _, source := range r.Untrue {
 		if _, pinned := pins[source]; pinned {
-			older = append(older[:len(older):len(older)], source)
+			older = append(older, source)
 		}
 	}
 	return older

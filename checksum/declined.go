@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // AcceptManager is the field manager by which somebody takes declined content after all.
@@ -61,6 +62,15 @@ func (r *Records) declined() Declined {
 	return declined
 }
 
+// undone is what is on record of an undo.
+type undone struct {
+	declined Declined
+	pins     func() Pins // of the template
+}
+
+// undone is what is on record, read once.
+func (r *Records) undone() undone { return undone{r.declined(), sync.OnceValue(r.PinnedAt)} }
+
 // judgement is a verdict in the light of what somebody has declined.
 type judgement struct {
 	verdict Verdict
@@ -73,10 +83,10 @@ type judgement struct {
 
 // judge assesses a reference. Where something declined cannot be compared any more, the
 // content of now is taken for it, because that restarts nothing.
-func (r *Ring) judge(namespace string, s *Selection, held *Records, declined Declined, content *Content) judgement {
+func (r *Ring) judge(namespace string, s *Selection, held *Records, back undone, content *Content) judgement {
 	value, recorded := held.Of(s.Source)
 	j := judgement{verdict: r.assess(namespace, s, value, recorded, content)}
-	values := declined[s.Source]
+	values := back.declined[s.Source]
 	if len(values) == 0 || j.verdict == Unreported {
 		return j
 	}
@@ -99,7 +109,7 @@ func (r *Ring) judge(namespace string, s *Selection, held *Records, declined Dec
 	case j.outdated:
 		j.declined = true
 	case j.verdict == Unverifiable: // it differs from what was declined, and pods do not have that
-		if j.verdict = Untrue; r.NamesSnapshot(namespace, s.Source, content, held.PinnedAt()[s.Source].Snapshot) {
+		if j.verdict = Untrue; r.NamesSnapshot(namespace, s.Source, content, back.pins()[s.Source].Snapshot) {
 			j.verdict = True
 		}
 	}
@@ -121,25 +131,25 @@ func (r *Ring) holds(namespace string, s Selection, value string, content *Conte
 // declinedAnew is the text of what is declined, with what cannot be compared any more
 // written anew: as what is there now if that is held by it, else not at all.
 func (r *Ring) declinedAnew(a *Admission) string {
-	declined, outdated := a.Held.declined(), false
+	back, outdated := a.Held.undone(), false
 	for _, s := range a.Selections {
 		content := a.Content(s.Source)
 		s = s.of(content)
-		j := r.judge(a.Namespace, &s, &a.Held, declined, content)
+		j := r.judge(a.Namespace, &s, &a.Held, back, content)
 		if !j.outdated {
 			continue
 		}
 		outdated = true
-		values := slices.DeleteFunc(slices.Clone(declined[s.Source]), func(value string) bool {
+		values := slices.DeleteFunc(slices.Clone(back.declined[s.Source]), func(value string) bool {
 			return r.assessFreely(a.Namespace, s, value, content) == Unverifiable
 		})
 		if j.declined && !slices.ContainsFunc(values, func(value string) bool { return r.holds(a.Namespace, s, value, content) }) {
 			values = slices.Insert(values, 0, r.Digest(a.Namespace, s, content))
 		}
-		declined[s.Source] = values
+		back.declined[s.Source] = values
 	}
 	if !outdated {
 		return a.Held.Declined
 	}
-	return declined.String()
+	return back.declined.String()
 }

@@ -1,7 +1,6 @@
 package checksum
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -45,10 +44,13 @@ func OnlyUnreferenced(annotations map[string]string, references []Reference, for
 		return nil // which is told of as a Fault
 	}
 	also, _ := parseSources(annotations[alsoSetting])
+	named := make(map[Source]bool, len(references))
+	for i := range references {
+		named[references[i].Source] = true
+	}
 	for _, pattern := range only {
 		source := Source(pattern)
-		if !isGlob(pattern.Name) && !slices.Contains(also, source) && !foreign.Named(source) &&
-			!slices.ContainsFunc(references, func(r Reference) bool { return r.Source == source }) {
+		if !isGlob(pattern.Name) && !Among(also, source) && !foreign.Named(source) && !named[source] {
 			found = append(found, Finding{Reason: Unreferenced, Source: source})
 		}
 	}

@@ -159,7 +159,7 @@ func (m *model) remember(declined checksum.Declined, known map[checksum.Source]b
 func (m *model) snapshots(d *checksum.Decision) {
 	for source, pin := range maps.Clone(d.NewPins) {
 		if m.chance.IntN(8) == 0 {
-			d.Unpin(source, checksum.SnapshotQuota)
+			d.Unpin(map[checksum.Source]checksum.Reason{source: checksum.SnapshotQuota})
 			continue
 		}
 		if before, made := m.pinning.snapshots[pin.Snapshot]; made && !maps.Equal(before, m.now[source]) {

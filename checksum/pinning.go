@@ -1,6 +1,7 @@
 package checksum
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -15,14 +16,16 @@ const (
 	notYet       = "nothing but this request says that it pins; its next rollout pins it"
 )
 
-// Unpin takes a pin off again, of which the snapshot could not be made, and says why: one
-// of the reasons of SnapshotResults.
-func (d *Decision) Unpin(source Source, why Reason) {
+// Unpin takes pins off again, of which the snapshots could not be made, and says why: of each
+// one of the reasons of SnapshotResults.
+func (d *Decision) Unpin(unmade map[Source]Reason) {
 	pins := d.Records.PinnedAt()
-	delete(pins, source)
+	for _, source := range slices.SortedFunc(maps.Keys(unmade), Source.Compare) {
+		delete(pins, source)
+		delete(d.NewPins, source)
+		d.Findings = append(d.Findings, Finding{Reason: NotPinned, Source: source, Text: unmade[source].row().Sentence})
+	}
 	d.Records.Pins = pinsOnRecord(pins)
-	delete(d.NewPins, source)
-	d.Findings = append(d.Findings, Finding{Reason: NotPinned, Source: source, Text: why.row().Sentence})
 }
 
 // PinLater takes all pins off that are new, of a workload of which nothing but its request
@@ -52,20 +55,22 @@ func (w *stamping) pin(s *Selection, content *Content) {
 	}
 	not := func(finding Finding) {
 		finding.Reason = NotPinned
-		if !slices.Contains(w.decision.Findings, finding) {
-			w.decision.Findings = append(w.decision.Findings, finding)
-		}
+		w.decision.Findings = append(w.decision.Findings, finding)
 	}
 	if content != nil && content.Policy != nil && content.Policy.Unpinned {
 		return
 	}
 	if a.Policy.Observe {
-		not(Finding{Text: whileObserve})
+		if !w.observed {
+			not(Finding{Text: whileObserve})
+		}
+		w.observed = true
 		return
 	}
-	uses, why := PinUses(a.References, &a.Policy, s.Source, content)
+	references := w.referencesTo(s.Source)
+	uses, why := PinUses(references, &a.Policy, s.Source, content)
 	if why != "" {
-		not(Finding{Source: s.Source, Key: left(a.References, &a.Policy, s.Source, uses), Text: why})
+		not(Finding{Source: s.Source, Key: left(references, &a.Policy, s.Source, uses), Text: why})
 	}
 	if len(uses) == 0 {
 		return
@@ -115,7 +120,7 @@ func (r *Ring) Misled(namespace string, selections []Selection, held Records, co
 // misleads leaves a source of Misled without stamp and pin, if its stamp would stay: pins
 // change together with a stamp, and never alone. What is on record of it is the baseline.
 func (w *stamping) misleads(s *Selection, held string) bool {
-	if !slices.Contains(w.misled, s.Source) || w.a.Held.Stamps[StampKey(s.Source)] != held {
+	if !Among(w.misled, s.Source) || w.a.Held.Stamps[StampKey(s.Source)] != held {
 		return false
 	}
 	if w.decision.Records.Baseline == nil {
@@ -124,6 +129,21 @@ func (w *stamping) misleads(s *Selection, held string) bool {
 	w.decision.Records.Baseline[s.Source] = held
 	w.decision.Findings = append(w.decision.Findings, Finding{Reason: NotPinned, Source: s.Source, Text: wasMisled})
 	return true
+}
+
+// referencesTo are those of the template to one source.
+func (w *stamping) referencesTo(source Source) []Reference {
+	compare := func(r Reference, source Source) int { return r.Source.Compare(source) }
+	if w.sorted == nil {
+		w.sorted = slices.Clone(w.a.References)
+		slices.SortStableFunc(w.sorted, func(a, b Reference) int { return a.Source.Compare(b.Source) })
+	}
+	first, _ := slices.BinarySearchFunc(w.sorted, source, compare)
+	after := first
+	for after < len(w.sorted) && w.sorted[after].Source == source {
+		after++
+	}
+	return w.sorted[first:after]
 }
 
 // left are the uses that count and are not pinned, where others are; else "".
@@ -145,7 +165,13 @@ func left(references []Reference, policy *Policy, source Source, pinned []Use) s
 // others that count; "": there is nothing to tell. What a Pod does with a pin is decided by
 // uses alone, so a volume that cannot be pinned takes with it all uses that it serves.
 func PinUses(references []Reference, policy *Policy, source Source, content *Content) (uses []Use, why string) {
-	counted := false
+	counted, serves := false, map[string][]Use{} // by volume
+	for i := range references {
+		if r := &references[i]; r.Source == source && r.Where != nil && !slices.Contains(serves[r.Where.Volume], r.Use) {
+			serves[r.Where.Volume] = append(serves[r.Where.Volume], r.Use)
+		}
+	}
+	ignores := ignoresAny(content)
 	var left []Use
 	for i := range references {
 		r := &references[i]
@@ -153,8 +179,8 @@ func PinUses(references []Reference, policy *Policy, source Source, content *Con
 			continue
 		}
 		counted = true
-		if not := unpinnable(references, policy, r, content); not != "" {
-			why, left = not, append(left, usesOf(references, r)...)
+		if not := unpinnable(policy, r, serves, content, ignores); not != "" {
+			why, left = not, append(left, serves[r.Where.Volume]...)
 		} else if !slices.Contains(uses, r.Use) {
 			uses = append(uses, r.Use)
 		}
@@ -167,36 +193,26 @@ func PinUses(references []Reference, policy *Policy, source Source, content *Con
 }
 
 // unpinnable says why the volume of a reference cannot be pinned, "" when it can, or when it
-// is none.
-func unpinnable(references []Reference, policy *Policy, r *Reference, content *Content) string {
+// is none. serves are the uses that each volume serves, ignores is ignoresAny.
+func unpinnable(policy *Policy, r *Reference, serves map[string][]Use, content *Content, ignores bool) string {
 	if r.Where == nil || r.Where.Volume == "" {
 		return ""
 	}
-	if slices.ContainsFunc(usesOf(references, r), func(use Use) bool { return !slices.Contains(policy.Uses, use) }) {
+	if slices.ContainsFunc(serves[r.Where.Volume], func(use Use) bool { return !slices.Contains(policy.Uses, use) }) {
 		return "volume " + r.Where.Volume + " also serves a use that restart-on leaves out"
 	}
-	if showsIgnored(r, content) {
+	if r.All && ignores || content != nil && slices.ContainsFunc(r.Keys, content.ignores) {
 		return "volume " + r.Where.Volume + " shows a key that ignore-keys leaves out"
 	}
 	return ""
 }
 
-// usesOf are the uses that the volume of a reference serves.
-func usesOf(references []Reference, r *Reference) (uses []Use) {
-	for i := range references {
-		if o := &references[i]; o.Source == r.Source && o.Where != nil && o.Where.Volume == r.Where.Volume {
-			uses = append(uses, o.Use)
-		}
-	}
-	return uses
+// ignores reports whether a source has a key ignored.
+func (c *Content) ignores(key string) bool {
+	return c.Policy != nil && matchesAny(c.Policy.IgnoreKeys, key)
 }
 
-// showsIgnored reports whether a reference sees a key that its source has ignored.
-func showsIgnored(r *Reference, content *Content) bool {
-	if content == nil || content.Policy == nil {
-		return false
-	}
-	ignored := func(key string) bool { return matchesAny(content.Policy.IgnoreKeys, key) }
-	return slices.ContainsFunc(r.Keys, ignored) ||
-		r.All && slices.ContainsFunc(content.Entries, func(e Entry) bool { return ignored(e.Name) })
+// ignoresAny reports whether a source has a key that it ignores.
+func ignoresAny(content *Content) bool {
+	return content != nil && slices.ContainsFunc(content.Entries, func(e Entry) bool { return content.ignores(e.Name) })
 }

@@ -139,12 +139,19 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	if pin := got.NewPins[message]; len(got.NewPins) != 1 || !slices.Equal(pin.Uses, []checksum.Use{checksum.Startup}) {
 		t.Errorf("pinned %s", got.NewPins)
 	}
-	got.Unpin(message, checksum.SnapshotQuota)
+	got.Unpin(map[checksum.Source]checksum.Reason{message: checksum.SnapshotQuota})
 	if got.Records.Pins != nil || len(got.NewPins) > 0 {
 		t.Errorf("taken off again, there is %v", got.Records.Pins)
 	}
 	if warnings := warningsOf(got.Findings); !strings.HasSuffix(warnings[2], "configmap/web-message: the quota of its namespace has no room for a snapshot; containers that start later read what is there then") {
 		t.Errorf("told %q", warnings)
+	}
+	two := checksum.Decision{NewPins: checksum.Pins{message: {}, extra: {}}, Records: checksum.Records{Pins: map[string]string{
+		checksum.PinsAnnotation: `{"configmap/web-extra":"web-extra-3f2a91c07d5e8b4416aa live","configmap/web-message":"web-message-3f2a91c07d5e8b4416aa live"}`,
+	}}}
+	two.Unpin(map[checksum.Source]checksum.Reason{message: checksum.SnapshotQuota, extra: checksum.SnapshotForeign})
+	if two.Records.Pins != nil || len(two.NewPins) > 0 || len(two.Findings) != 2 || two.Findings[0].Source != extra {
+		t.Errorf("of two that are taken off there are %v, %v", two.Records.Pins, two.Findings)
 	}
 	a.Content = func(s checksum.Source) *checksum.Content { return world{message: left}[s] }
 	if got := checksum.Decide(ring, a); len(got.NewPins) > 0 || len(got.Findings) > 0 {

@@ -15,7 +15,7 @@ type Policy struct {
 	Uses []Use
 	// Only, unless empty, names the sources that count, Ignore those that do not.
 	Only, Ignore []SourcePattern
-	// Also are sources that the pod template need not name.
+	// Also are sources that the pod template need not name, sorted.
 	Also []Source
 	// Ignored are sources that the platform brings; they count for who names them
 	// in Also.
@@ -182,7 +182,7 @@ func (p *Policy) counts(source Source) (counts, ifMarked bool) {
 	switch {
 	case !p.Serves(source.Kind), anyMatches(p.Ignore, source):
 		return false, false
-	case slices.Contains(p.Also, source):
+	case Among(p.Also, source):
 		return true, false
 	case len(p.Only) > 0 && !anyMatches(p.Only, source), slices.Contains(p.Ignored, source):
 		return false, false

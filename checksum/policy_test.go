@@ -328,3 +328,15 @@ func TestHolds(t *testing.T) {
 		}
 	}
 }
+
+// What is wrong with a setting may quote what somebody has written, which may be very long.
+func TestFaultsAreShort(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	for setting, value := range map[string]string{"also": "configmap/" + long, "window": long + " 1:00-2:00 UTC", "only": long, "pause": long} {
+		for _, fault := range checksum.DefaultPolicy().With(onWorkload(setting, value)).Faults {
+			if text := fault.Error(); len(text) > 600 {
+				t.Errorf("%s: %d bytes are told", setting, len(text))
+			}
+		}
+	}
+}

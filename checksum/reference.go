@@ -118,8 +118,8 @@ type mount struct {
 	// whole tells that one of them shows the whole volume. Else paths are what they
 	// show of it, each with a slash behind it; names are how those begin, once
 	// somebody has asked.
-	whole        bool
-	paths, names []string
+	whole, settled bool
+	paths, names   []string
 }
 
 type finder struct {
@@ -223,6 +223,10 @@ func (f *finder) mountsOf(volume string) []*mount {
 
 // settle brings paths in order once all are known: sorted, and none in another.
 func (m *mount) settle() {
+	if m.settled {
+		return
+	}
+	m.settled = true
 	slices.Sort(m.paths)
 	outermost := m.paths[:0]
 	for _, p := range m.paths {

@@ -11,7 +11,7 @@ type Review struct {
 	// Lost are those of ToRecord that had a record which cannot be compared.
 	Lost []Source
 	// OtherKeys are the ids of keys that values of Lost were made with, and that the
-	// ring does not hold: they are lost, or another installation's.
+	// ring does not hold: they are lost, or another installation's. There are no more than a few.
 	OtherKeys []string
 	// Declined are the sources that have changed, and whose content an undo has declined:
 	// whatever is on record of them stays. ToDecline are those of which something declined
@@ -21,6 +21,9 @@ type Review struct {
 	// settings of sources cannot be read.
 	Missing, Faults []Finding
 }
+
+// mostOtherKeys is how many ids of keys OtherKeys has.
+const mostOtherKeys = 8
 
 // Records reports whether a recording would write anything.
 func (r *Review) Records() bool { return len(r.ToRecord) > 0 || len(r.ToDecline) > 0 }
@@ -32,12 +35,12 @@ func (r *Review) MayRoll() bool { return len(r.Missing) == 0 && len(r.Faults) ==
 // Review assesses every reference of a workload.
 func (r *Ring) Review(namespace string, policy *Policy, selections []Selection, held Records, contentOf func(Source) *Content) Review {
 	var review Review
-	declined := held.declined()
+	back := held.undone()
 	for _, s := range selections {
 		content := contentOf(s.Source)
 		s = s.of(content)
 		review.Faults = append(review.Faults, s.faults(content)...)
-		j := r.judge(namespace, &s, &held, declined, content)
+		j := r.judge(namespace, &s, &held, back, content)
 		if j.outdated {
 			review.ToDecline = append(review.ToDecline, s.Source)
 		}
@@ -61,7 +64,7 @@ func (r *Ring) review(review *Review, policy *Policy, s Selection, held *Records
 	case Unverifiable:
 		review.Lost = append(review.Lost, s.Source)
 		value, _ := held.Of(s.Source)
-		if id, unknown := r.UnknownKey(value); unknown && !slices.Contains(review.OtherKeys, id) {
+		if id, unknown := r.UnknownKey(value); unknown && len(review.OtherKeys) < mostOtherKeys && !slices.Contains(review.OtherKeys, id) {
 			review.OtherKeys = append(review.OtherKeys, id)
 		}
 		review.ToRecord = append(review.ToRecord, s)

@@ -176,12 +176,16 @@ func (f Fault) Error() string {
 		where = "--" + strings.TrimPrefix(f.Key, settingPrefix)
 	case OfWorkload, OfSource:
 	}
-	return fmt.Sprintf("%s: %q: %s", where, shortened(f.Value), f.Want)
+	return fmt.Sprintf("%s: %q: %s", where, shortened(f.Value), cut(f.Want, mostOfWant))
 }
 
 // shortened keeps somebody's text short enough for a warning.
-func shortened(text string) string {
-	const enough = 80
+func shortened(text string) string { return cut(text, 80) }
+
+// mostOfWant is how much is told of what is wrong, in bytes: it may quote what is written.
+const mostOfWant = 400
+
+func cut(text string, enough int) string {
 	if len(text) <= enough {
 		return text
 	}

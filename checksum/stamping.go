@@ -48,6 +48,8 @@ type stamping struct {
 	pinned, held Pins
 	declined     Declined
 	misled       []Source
+	sorted       []Reference // the template's, by source, once somebody has asked
+	observed     bool        // it was told that nothing is pinned while mode is observe
 	// undo tells that what somebody declines now is all that stays away.
 	undo bool
 }
@@ -69,7 +71,7 @@ func (w *stamping) stamp(s Selection) {
 	}
 	s = s.of(content)
 	w.decision.Findings = append(w.decision.Findings, s.faults(content)...)
-	j := w.ring.judge(a.Namespace, &s, &a.Held, w.declined, content)
+	j := w.ring.judge(a.Namespace, &s, &a.Held, undone{w.declined, w.pinsHeld}, content)
 	if j.declined && !w.undo && w.keepDeclined(s.Source, key) {
 		return
 	}
@@ -99,6 +101,8 @@ func (w *stamping) stamp(s Selection) {
 	}
 	w.pin(&s, content)
 }
+
+func (w *stamping) pinsHeld() Pins { return w.held }
 
 // keepDeclined keeps stamp and pin on record of a source whose content somebody has
 // declined, if that binds the request.

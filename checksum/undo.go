@@ -1,7 +1,6 @@
 package checksum
 
 import (
-	"maps"
 	"slices"
 	"time"
 )
@@ -58,7 +57,6 @@ func (w *stamping) goBack(s Selection, pin Pin) {
 		values = slices.Insert(values, 0, w.ring.Digest(a.Namespace, s, content))
 		w.decision.Findings = append(w.decision.Findings, Finding{Reason: UndoTaken, Source: s.Source, Text: a.madeAt(s.Source)})
 	}
-	w.declined = maps.Clone(w.declined)
 	w.declined[s.Source] = values[:min(len(values), declinedKept)]
 }
 

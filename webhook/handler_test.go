@@ -3,6 +3,7 @@ package webhook
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"reflect"
@@ -189,6 +190,21 @@ func TestLostKeyIsLookedForOnce(t *testing.T) {
 	admit(silent(t), t, handler, c.request(t, c.requested(t)))
 	if got, want := handler.Keys.(*keyring).lookups, []string{lostKey.ID()}; !reflect.DeepEqual(got, want) {
 		t.Errorf("looked for %v, want %v", got, want)
+	}
+}
+
+// Of values that were made with many keys a few are looked for: each look-up is a request.
+func TestManyLostKeysAreNotAllLookedFor(t *testing.T) {
+	a := &checksum.Admission{Held: checksum.Records{Baseline: map[checksum.Source]string{}}}
+	for i := range 100 {
+		source := checksum.Source{Kind: checksum.ConfigMap, Name: fmt.Sprint("c-", i)}
+		a.Selections = append(a.Selections, checksum.Selection{Source: source, All: true})
+		a.Held.Baseline[source] = fmt.Sprintf("v1:%08x:all:%032d", i, 0)
+	}
+	keys := &keyring{}
+	handler := &Handler{Keys: keys}
+	if ring, err := handler.ring(silent(t), a); ring == nil || err != nil || len(keys.lookups) != mostLookups {
+		t.Errorf("%d look-ups, want %d: %v", len(keys.lookups), mostLookups, err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -176,6 +175,7 @@ func patchOf(pod *workload.NewPod, found *pinning.Result) []jsonpatch.Operation 
 
 // notPinned are the findings of what could not be pinned, each told once.
 func notPinned(all []pinning.NotPinned) (findings []checksum.Finding) {
+	told := map[checksum.Finding]bool{}
 	for _, one := range all {
 		text := "its snapshot is gone, is not ours, or could not be read in time"
 		switch one.Why {
@@ -184,9 +184,12 @@ func notPinned(all []pinning.NotPinned) (findings []checksum.Finding) {
 			text = "a container mounts a volume that serves another use, too"
 		case pinning.LacksKey:
 			text = fmt.Sprintf("a container names key %q, which its snapshot lacks", one.Key)
+		case pinning.TooMany:
+			text = "containers read ConfigMaps in more than 100,000 places: mount volumes of many sources less often"
 		}
 		finding := checksum.Finding{Reason: checksum.NotPinned, Source: one.Source, Text: text}
-		if !slices.Contains(findings, finding) {
+		if !told[finding] {
+			told[finding] = true
 			findings = append(findings, finding)
 		}
 	}

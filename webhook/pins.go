@@ -58,9 +58,13 @@ func (h *Handler) makeSnapshots(ctx context.Context, request *admissionv1.Admiss
 	case isDryRun(request):
 		return
 	}
+	unmade := map[checksum.Source]checksum.Reason{}
 	for source, err := range h.Snapshots.EnsureAll(ctx, request.Namespace, namesOf(decision.NewPins)) {
 		logOf(ctx, request).Info("A source is not pinned", "source", source.String(), "reason", err.Error())
-		decision.Unpin(source, archive.Reason(err))
+		unmade[source] = archive.Reason(err)
+	}
+	if len(unmade) > 0 {
+		decision.Unpin(unmade)
 	}
 }
 

@@ -110,22 +110,26 @@ func proveChanges(ctx context.Context, checker Checker, ring *checksum.Ring, adm
 	}
 }
 
-// vanished reports whether an optional source that was read beside others, and that memory
-// holds, does not exist. One that is required holds the roll anyway.
+// vanished reports whether an optional source that was read beside others, which are sorted, and
+// that memory holds, does not exist. One that is required holds the roll anyway.
 func vanished(admission *checksum.Admission, beside []checksum.Source, fresh, remembered checksum.Contents) bool {
 	for i := range admission.Selections {
 		s := &admission.Selections[i]
 		content, read := fresh[s.Source]
-		if read && content == nil && remembered[s.Source] != nil && !s.Required && slices.Contains(beside, s.Source) {
+		if read && content == nil && remembered[s.Source] != nil && !s.Required && checksum.Among(beside, s.Source) {
 			return true
 		}
 	}
 	return false
 }
 
+// mostLookups is how many keys that the ring lacks an admission looks for.
+const mostLookups = 8
+
 // ring is the ring of now, nil while there is none. It looks for the keys that values on
 // record were made with and that the ring lacks; one that is lost is looked for once,
-// however many stamps it made.
+// however many stamps it made. Where values were made with more than a few, the rest is called
+// lost without a look.
 func (h *Handler) ring(ctx context.Context, admission *checksum.Admission) (ring *checksum.Ring, err error) {
 	var asked []string
 	ring = h.Keys.Ring()
@@ -134,7 +138,7 @@ func (h *Handler) ring(ctx context.Context, admission *checksum.Admission) (ring
 			return nil, err
 		}
 		value, _ := admission.Held.Of(s.Source)
-		if id, unknown := ring.UnknownKey(value); unknown && !slices.Contains(asked, id) {
+		if id, unknown := ring.UnknownKey(value); unknown && len(asked) < mostLookups && !slices.Contains(asked, id) {
 			asked = append(asked, id)
 			_, lookup := h.Keys.Refresh(ctx, id)
 			err = errors.Join(err, lookup)

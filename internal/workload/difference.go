@@ -34,25 +34,44 @@ func (k *Kind) OtherChanges(before, after []byte) ([]string, error) {
 		// The status is not ours to compare: controllers write it all the time.
 		delete(objects[i], "status")
 	}
-	return differences("", objects[0], objects[1]), nil
+	var d difference
+	d.compare(objects[0], objects[1])
+	return d.paths, nil
 }
 
-// differences lists the paths at which two values differ, in order, never the
-// values themselves.
-func differences(path string, was, is any) (paths []string) {
-	if reflect.DeepEqual(was, is) {
-		return nil
-	}
+// difference is what differs between two values: paths, in order, never the values themselves.
+type difference struct {
+	at    []byte // the path under way, "." before each name
+	paths []string
+}
+
+// longestPath is how much of a path is told, in bytes: values may lie deep in each other.
+const longestPath = 512
+
+func (d *difference) compare(was, is any) {
 	left, leftOK := was.(map[string]any)
 	right, rightOK := is.(map[string]any)
 	if !leftOK || !rightOK {
-		return []string{strings.TrimPrefix(path, ".")}
+		if !reflect.DeepEqual(was, is) {
+			d.paths = append(d.paths, d.path())
+		}
+		return
 	}
 	either := map[string]any{}
 	maps.Copy(either, left)
 	maps.Copy(either, right)
+	above := len(d.at)
 	for _, key := range slices.Sorted(maps.Keys(either)) {
-		paths = append(paths, differences(path+"."+key, left[key], right[key])...)
+		d.at = append(append(d.at[:above], '.'), key...)
+		d.compare(left[key], right[key])
 	}
-	return paths
+	d.at = d.at[:above]
+}
+
+func (d *difference) path() string {
+	text := strings.TrimPrefix(string(d.at[:min(len(d.at), longestPath)]), ".")
+	if len(d.at) > longestPath {
+		text = strings.ToValidUTF8(text, "") + "…"
+	}
+	return text
 }

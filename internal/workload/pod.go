@@ -181,33 +181,30 @@ func (f *podForm) pod() Pod {
 // zero when one of them does not run.
 func (f *podForm) started() time.Time {
 	var last time.Time
-	for _, container := range f.Spec.Containers {
-		since := runningSince(f.Status.Containers, container.Name)
-		if since.IsZero() {
-			return time.Time{}
+	all := func(containers []containerForm, statuses []containerStatus, wanted func(*containerForm) bool) bool {
+		since := make(map[string]time.Time, len(statuses))
+		for i := range statuses {
+			if status := &statuses[i]; status.State.Running != nil {
+				since[status.Name] = status.State.Running.Since.UTC()
+			}
 		}
-		last = later(last, since)
+		for i := range containers {
+			if !wanted(&containers[i]) {
+				continue
+			}
+			at := since[containers[i].Name]
+			if at.IsZero() {
+				return false
+			}
+			last = later(last, at)
+		}
+		return true
 	}
-	for _, container := range f.Spec.InitContainers {
-		if container.RestartPolicy != "Always" {
-			continue
-		}
-		since := runningSince(f.Status.InitContainers, container.Name)
-		if since.IsZero() {
-			return time.Time{}
-		}
-		last = later(last, since)
+	if !all(f.Spec.Containers, f.Status.Containers, func(*containerForm) bool { return true }) ||
+		!all(f.Spec.InitContainers, f.Status.InitContainers, func(c *containerForm) bool { return c.RestartPolicy == "Always" }) {
+		return time.Time{}
 	}
 	return last
-}
-
-func runningSince(statuses []containerStatus, name string) time.Time {
-	for i := range statuses {
-		if statuses[i].Name == name && statuses[i].State.Running != nil {
-			return statuses[i].State.Running.Since.UTC()
-		}
-	}
-	return time.Time{}
 }
 
 func later(a, b time.Time) time.Time {

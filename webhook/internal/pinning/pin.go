@@ -1,6 +1,7 @@
 package pinning
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -31,7 +32,7 @@ type Change struct {
 // pin's is none.
 type NotPinned struct {
 	Source checksum.Source
-	// Path is where it names the source, as a JSON pointer.
+	// Path is where it names the source, as a JSON pointer; "" for all places.
 	Path string
 	Why  Why
 	// Key is what the snapshot lacks, where that is why.
@@ -49,6 +50,8 @@ const (
 	OtherUse
 	// LacksKey: a container that reads it names a key that the snapshot lacks.
 	LacksKey
+	// TooMany: the Pod reads ConfigMaps in so many places that they are not looked at.
+	TooMany
 )
 
 // Pin decides for each reference of a Pod that a pin is for whether it names the snapshot.
@@ -64,24 +67,38 @@ func Pin(pod *corev1.PodSpec, pins checksum.Pins, content func(checksum.Source) 
 	if len(pins) == 0 {
 		return result
 	}
-	places := placesIn(pod)
+	places, named, left := placesIn(pod), map[string][]int{}, mostReads
+	for i := range places {
+		if len(places[i].readers) > 0 {
+			named[places[i].name] = append(named[places[i].name], i)
+		}
+	}
 	for _, source := range slices.SortedFunc(maps.Keys(pins), checksum.Source.Compare) {
 		if source.Kind != checksum.ConfigMap {
 			continue
 		}
 		pin := pins[source]
-		var of []*place
-		for i := range places {
-			if name := places[i].name; len(places[i].readers) > 0 && (name == source.Name || name == pin.Snapshot) {
-				of = append(of, &places[i])
-			}
+		at := slices.Concat(named[source.Name], named[pin.Snapshot])
+		slices.Sort(at)
+		of := make([]*place, 0, len(at))
+		for _, i := range at {
+			of = append(of, &places[i])
+			left -= len(places[i].readers)
 		}
-		if len(of) > 0 {
+		switch {
+		case len(of) == 0:
+		case left < 0:
+			result.NotPinned = append(result.NotPinned, NotPinned{Source: source, Why: TooMany})
+		default:
 			result.judge(source, pin, of, content(source))
 		}
 	}
 	return result
 }
+
+// mostReads is in how many places containers may read ConfigMaps, all together. Few Pods have
+// fifty; but N sources in a volume that is mounted M times are N times M.
+const mostReads = 100_000
 
 // judge decides for all references to one source.
 func (r *Result) judge(source checksum.Source, pin checksum.Pin, places []*place, content *checksum.Content) {
@@ -121,31 +138,45 @@ type cause struct {
 }
 
 // causes are those of containers, by name.
-type causes map[string]cause
+type causes struct {
+	of    map[string]cause
+	order []string // in which they were found
+}
 
 // exclude finds the containers that keep the source's name in all their references, and
 // those that share a volume with one of them, and so on.
 func exclude(places []*place, uses []checksum.Use, content *checksum.Content) causes {
-	excluded := causes{}
+	excluded := causes{of: map[string]cause{}}
 	if content == nil {
 		return excluded
 	}
+	read := map[string][]*place{} // by container
 	for _, p := range places {
+		key, served := p.lacks(content), p.served(uses)
+		for i := range p.readers {
+			if key := cmp.Or(key, p.lacksFor(&p.readers[i], content)); key != "" {
+				excluded.add(p.readers[i].container, cause{LacksKey, key})
+			}
+		}
 		for _, reader := range p.readers {
-			if key := p.lacks(content, reader.container); key != "" {
-				excluded.add(reader.container, cause{LacksKey, key})
-			} else if p.served(uses) && !slices.Contains(uses, reader.use) {
+			if served && !slices.Contains(uses, reader.use) {
 				excluded.add(reader.container, cause{why: OtherUse})
+			}
+			if served {
+				read[reader.container] = append(read[reader.container], p)
 			}
 		}
 	}
-	for known := -1; known != len(excluded); {
-		known = len(excluded)
-		for _, p := range places {
-			if why, free := excluded.among(p.readers); p.served(uses) && !free {
-				for _, reader := range p.readers {
-					excluded.add(reader.container, why)
-				}
+	shared := map[*place]bool{}
+	for i := 0; i < len(excluded.order); i++ { // which grows
+		container := excluded.order[i]
+		for _, p := range read[container] {
+			if shared[p] {
+				continue
+			}
+			shared[p] = true
+			for _, reader := range p.readers {
+				excluded.add(reader.container, excluded.of[container])
 			}
 		}
 	}
@@ -153,16 +184,17 @@ func exclude(places []*place, uses []checksum.Use, content *checksum.Content) ca
 }
 
 // add keeps the first cause.
-func (c causes) add(container string, why cause) {
-	if _, known := c[container]; !known {
-		c[container] = why
+func (c *causes) add(container string, why cause) {
+	if _, known := c.of[container]; !known {
+		c.of[container] = why
+		c.order = append(c.order, container)
 	}
 }
 
 // among is the cause of the first reader that has one, or true when none has.
-func (c causes) among(readers []reader) (why cause, free bool) {
+func (c *causes) among(readers []reader) (why cause, free bool) {
 	for _, reader := range readers {
-		if why, excluded := c[reader.container]; excluded {
+		if why, excluded := c.of[reader.container]; excluded {
 			return why, false
 		}
 	}

@@ -43,6 +43,10 @@ func told(r Result) string {
 		lines = append(lines, strings.TrimPrefix(change.Path, "/spec/")+" = "+strings.Trim(strings.ReplaceAll(toText(value), "\n", ""), `"`))
 	}
 	for _, not := range r.NotPinned {
+		if not.Why == TooMany {
+			lines = append(lines, "not "+not.Source.String()+": too many")
+			continue
+		}
 		lines = append(lines, "not "+strings.TrimPrefix(not.Path, "/spec/")+": "+[]string{"no snapshot", "other use", "lacks " + not.Key}[not.Why])
 	}
 	return strings.Join(lines, "\n")
@@ -51,6 +55,31 @@ func told(r Result) string {
 func toText(value any) string {
 	text, _ := yaml.Marshal(value)
 	return string(text)
+}
+
+// A volume of N sources that is mounted M times is N times M reads. What is left over pins the
+// source that comes first.
+func TestPodsThatReadInTooManyPlaces(t *testing.T) {
+	other := checksum.Source{Kind: checksum.ConfigMap, Name: "web-other"}
+	pins := checksum.Pins{message: both[message], other: {Snapshot: "web-other-3f2a91c07d5e8b4416aa", Uses: []checksum.Use{checksum.Live}}}
+	reading := func(sources, mounts int) *corev1.PodSpec {
+		spec := podSpec(t, `{containers: [{name: web, envFrom: [{configMapRef: {name: web-message}}]}], volumes: [{name: files, projected: {sources: []}}]}`)
+		for range sources {
+			of := corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: other.Name}}}
+			spec.Volumes[0].Projected.Sources = append(spec.Volumes[0].Projected.Sources, of)
+		}
+		for range mounts {
+			spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "files"})
+		}
+		return spec
+	}
+	if got := Pin(reading(300, 300), pins, holding); len(got.Pinned) != 2 || len(got.NotPinned) > 0 {
+		t.Errorf("of 90,000 reads %v is pinned", got.Pinned)
+	}
+	got := Pin(reading(400, 400), pins, holding)
+	if want := "containers/0/envFrom/0/configMapRef/name = snapshot\nnot configmap/web-other: too many"; told(got) != want {
+		t.Errorf("of 160,000 reads:\n%s", told(got))
+	}
 }
 
 func TestPin(t *testing.T) {

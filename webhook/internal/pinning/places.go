@@ -21,38 +21,55 @@ type place struct {
 	// volume is the name of the volume; "" for environment variables.
 	volume string
 	// keys are those that the place names itself; none if it shows all.
-	keys    []string
+	keys []string
+	// named tells that a file's name is its key: the place is a volume without items.
+	named bool
+	*audience
+}
+
+// audience is who reads a place. The places of one volume have the same.
+type audience struct {
 	readers []reader
+	uses    []checksum.Use // for which they read it
+}
+
+func (a *audience) add(r reader) {
+	a.readers = append(a.readers, r)
+	if !slices.Contains(a.uses, r.use) {
+		a.uses = append(a.uses, r.use)
+	}
 }
 
 // reader is a container that reads a place.
 type reader struct {
 	container string
 	use       checksum.Use
-	// file is the key that a subPath names in a volume without items; "" for none.
+	// file is the first part of a subPath; "" for none.
 	file string
 }
 
 // served reports whether a place is read for one of some uses.
 func (p *place) served(uses []checksum.Use) bool {
-	return slices.ContainsFunc(p.readers, func(r reader) bool { return slices.Contains(uses, r.use) })
+	return slices.ContainsFunc(p.uses, func(use checksum.Use) bool { return slices.Contains(uses, use) })
 }
 
-// lacks is the first key that a place names for a container and a snapshot lacks; "" for
-// none. An optional variable may lack its key: it is unset, as when the snapshot was made.
-// An optional volume may not, because a pinned volume is made required.
-func (p *place) lacks(content *checksum.Content, container string) string {
+// lacks is the first key that a place names and a snapshot lacks; "" for none. An optional
+// variable may lack its key: it is unset, as when the snapshot was made. An optional volume may
+// not, because a pinned volume is made required.
+func (p *place) lacks(content *checksum.Content) string {
 	for _, key := range p.keys {
 		if entry, ok := content.Entry(key); p.volume == "" && !isTrue(p.optional) && (!ok || entry.Binary) || p.volume != "" && !ok {
 			return key
 		}
 	}
-	for _, reader := range p.readers {
-		if reader.container == container && reader.file != "" {
-			if _, ok := content.Entry(reader.file); !ok {
-				return reader.file
-			}
-		}
+	return ""
+}
+
+// lacksFor is the key that a reader names by the subPath of its mount and a snapshot lacks; ""
+// for none.
+func (p *place) lacksFor(r *reader, content *checksum.Content) string {
+	if _, ok := content.Entry(r.file); p.named && r.file != "" && !ok {
+		return r.file
 	}
 	return ""
 }
@@ -60,7 +77,13 @@ func (p *place) lacks(content *checksum.Content, container string) string {
 // placesIn lists the places of a Pod that name a ConfigMap, in the order of the spec.
 func placesIn(spec *corev1.PodSpec) []place {
 	var found []place
-	mounts := map[string][]reader{}
+	mounts := map[string]*audience{}
+	mounted := func(volume string) *audience {
+		if mounts[volume] == nil {
+			mounts[volume] = &audience{}
+		}
+		return mounts[volume]
+	}
 	each := func(list string, containers []corev1.Container, init bool) {
 		for i := range containers {
 			c := &containers[i]
@@ -68,7 +91,7 @@ func placesIn(spec *corev1.PodSpec) []place {
 			found = append(found, variables(c, at)...)
 			keepsRunning := !init || c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 			for _, mount := range c.VolumeMounts {
-				mounts[mount.Name] = append(mounts[mount.Name], readerOf(c.Name, &mount, keepsRunning))
+				mounted(mount.Name).add(readerOf(c.Name, &mount, keepsRunning))
 			}
 		}
 	}
@@ -78,14 +101,14 @@ func placesIn(spec *corev1.PodSpec) []place {
 		v := &spec.Volumes[i]
 		at := "/spec/volumes/" + strconv.Itoa(i)
 		if s := v.ConfigMap; s != nil {
-			found = append(found, files(at+"/configMap", v.Name, s.Name, s.Optional, s.Items, mounts[v.Name]))
+			found = append(found, files(at+"/configMap", v.Name, s.Name, s.Optional, s.Items, mounted(v.Name)))
 		}
 		if v.Projected == nil {
 			continue
 		}
 		for j := range v.Projected.Sources {
 			if s := v.Projected.Sources[j].ConfigMap; s != nil {
-				found = append(found, files(at+"/projected/sources/"+strconv.Itoa(j)+"/configMap", v.Name, s.Name, s.Optional, s.Items, mounts[v.Name]))
+				found = append(found, files(at+"/projected/sources/"+strconv.Itoa(j)+"/configMap", v.Name, s.Name, s.Optional, s.Items, mounted(v.Name)))
 			}
 		}
 	}
@@ -95,35 +118,30 @@ func placesIn(spec *corev1.PodSpec) []place {
 // variables are the places of a container's env and envFrom.
 func variables(c *corev1.Container, at string) []place {
 	var found []place
-	readers := []reader{{container: c.Name, use: checksum.Startup}}
+	alone := &audience{}
+	alone.add(reader{container: c.Name, use: checksum.Startup})
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil && from.ConfigMapKeyRef != nil {
 			ref := from.ConfigMapKeyRef
 			found = append(found, place{
 				path: at + "/env/" + strconv.Itoa(i) + "/valueFrom/configMapKeyRef", name: ref.Name, optional: ref.Optional,
-				keys: []string{ref.Key}, readers: readers,
+				keys: []string{ref.Key}, audience: alone,
 			})
 		}
 	}
 	for i := range c.EnvFrom {
 		if ref := c.EnvFrom[i].ConfigMapRef; ref != nil {
-			found = append(found, place{path: at + "/envFrom/" + strconv.Itoa(i) + "/configMapRef", name: ref.Name, optional: ref.Optional, readers: readers})
+			found = append(found, place{path: at + "/envFrom/" + strconv.Itoa(i) + "/configMapRef", name: ref.Name, optional: ref.Optional, audience: alone})
 		}
 	}
 	return found
 }
 
 // files is the place of a volume, or of one source of a projected volume.
-func files(at, volume, name string, optional *bool, items []corev1.KeyToPath, readers []reader) place {
-	p := place{path: at, name: name, optional: optional, volume: volume, readers: readers}
+func files(at, volume, name string, optional *bool, items []corev1.KeyToPath, readers *audience) place {
+	p := place{path: at, name: name, optional: optional, volume: volume, named: len(items) == 0, audience: readers}
 	for _, item := range items {
 		p.keys = append(p.keys, item.Key)
-	}
-	if len(items) > 0 { // a file's name is not its key
-		p.readers = slices.Clone(readers)
-		for i := range p.readers {
-			p.readers[i].file = ""
-		}
 	}
 	return p
 }
