@@ -63,7 +63,7 @@ long: ## What takes an hour: before a release and each night; PARTS="rollouts pi
 # What is long and in one goroutine, such as the rules of rollouts and the controller at a
 # simulated time, runs without the race detector, which -short spares. Debugging information
 # is left out, and so is the second in which the race detector waits at the end of each package.
-UNITS = $(shell go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline | grep -v '/internal/rollout$$')
+UNITS = $(shell go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/cost ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline | grep -v '/internal/rollout$$')
 unit: unit-race unit-plain unit-cluster ## Unit tests with the race detector, and the seeds of the fuzz targets
 unit-race: export GORACE := atexit_sleep_ms=50
 unit-race: $(GOTESTSUM)
@@ -187,7 +187,7 @@ chart-arguments: $(HELM) $(GOTESTSUM)
 	@HELM=$(HELM) RERUNS=0 $(TESTS) chart-arguments 1 ./cmd/configstamp -run '^TestPublished'
 
 fuzz: ## Fuzz every target for FUZZ_SECONDS
-	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/...); do \
+	@for package in $$(go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./e2e/cost); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_SECONDS)s $$package || exit 1; \
 		done; \
