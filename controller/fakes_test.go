@@ -30,12 +30,13 @@ import (
 // cluster is an API server with our webhook, in memory: objects of one kind,
 // and what the sources hold. The webhook part is checksum.Decide itself.
 type cluster struct {
-	mu       sync.Mutex
-	kind     *workload.Kind
-	ring     *checksum.Ring
-	objects  map[workload.Ref]map[string]any
-	contents map[checksum.Source]*checksum.Content
-	times    map[checksum.Source][2]time.Time
+	confirms, refreshes int // how often these were asked
+	mu                  sync.Mutex
+	kind                *workload.Kind
+	ring                *checksum.Ring
+	objects             map[workload.Ref]map[string]any
+	contents            map[checksum.Source]*checksum.Content
+	times               map[checksum.Source][2]time.Time
 
 	away     bool           // the webhook is not called
 	rider    string         // another webhook sets this label in any patch
@@ -286,7 +287,10 @@ func (c *cluster) sourceUID(context.Context, rollout.SourceRef) (types.UID, erro
 
 func (c *cluster) Namespaces(checksum.Source) []string { return nil }
 
-func (*cluster) Confirm(context.Context, string, checksum.Source) error { return nil }
+func (c *cluster) Confirm(context.Context, string, checksum.Source) error {
+	c.confirms++
+	return nil
+}
 
 func (*cluster) MadeAnew(string, checksum.Source) bool { return false }
 
@@ -337,7 +341,10 @@ func (c *cluster) annotate(ref workload.Ref, pairs ...string) {
 
 func (c *cluster) Ring() *checksum.Ring { return c.ring }
 
-func (c *cluster) Refresh(context.Context, string) (bool, error) { return false, nil }
+func (c *cluster) Refresh(context.Context, string) (bool, error) {
+	c.refreshes++
+	return false, nil
+}
 
 // house is a controller over a cluster.
 type house struct {

@@ -123,7 +123,7 @@ func (l *look) noteRecorded(ctx context.Context, now *Workload) {
 		_, known := asked.of.Records.Of(source)
 		switch {
 		case !asked.has(source, now.Records):
-		case slices.Contains(asked.review.Lost, source):
+		case checksum.Among(asked.review.Lost, source):
 			lost = append(lost, source)
 		case !known: // else recorded for another selection, and still true
 			adopted = append(adopted, source)

@@ -88,6 +88,10 @@ func (c *Controller) concern(ref workload.Ref, s *Workload) (sources []checksum.
 	return slices.Clone(slices.Compact(sources)) // without room to grow, as it is kept
 }
 
+// mostAsked is how many keys, and how many Secrets, that memory lacks a look asks the API server
+// for. Whoever may write a workload may name thousands.
+const mostAsked = 16
+
 // reviewOf compares what is on record with what the sources hold, by memory.
 func (c *Controller) reviewOf(ctx context.Context, ref workload.Ref, s *Workload) (review, error) {
 	ring := c.keys.Ring()
@@ -96,9 +100,11 @@ func (c *Controller) reviewOf(ctx context.Context, ref workload.Ref, s *Workload
 	}
 	policy := c.policy(ref, s)
 	selections := checksum.Selections(s.References, policy)
+	var asked []string
 	for i := range selections {
 		value, _ := s.Records.Of(selections[i].Source)
-		if id, unknown := ring.UnknownKey(value); unknown {
+		if id, unknown := ring.UnknownKey(value); unknown && len(asked) < mostAsked && !slices.Contains(asked, id) {
+			asked = append(asked, id)
 			if _, err := c.keys.Refresh(ctx, id); err != nil {
 				return review{}, err
 			}
@@ -123,10 +129,14 @@ func (c *Controller) reviewOf(ctx context.Context, ref workload.Ref, s *Workload
 func (c *Controller) confirm(ctx context.Context, ref workload.Ref, selections []checksum.Selection, held checksum.Records) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	asked := 0
 	for i := range selections {
 		source := selections[i].Source
 		if value, _ := held.Of(source); source.Kind != checksum.Secret || value == checksum.Absent || c.sources.Content(ref.Namespace, source) != nil {
 			continue
+		}
+		if asked++; asked > mostAsked {
+			return
 		}
 		if err := c.sources.Confirm(ctx, ref.Namespace, source); err != nil {
 			klog.FromContext(ctx).V(1).Info("It is not known whether a Secret is missing", "workload", ref.String(), "source", source.String(), "reason", err.Error())

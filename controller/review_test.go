@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,23 @@ func TestSync_WhoIsServed(t *testing.T) {
 		if got := h.serves(workload.Ref{Kind: h.cluster.kind, Namespace: c.namespace, Name: "d"}, &c.s); got != c.want {
 			t.Errorf("%s: served: %t, want %t", about, got, c.want)
 		}
+	}
+}
+
+// Who may write a workload may name thousands of Secrets and keys that there are not.
+func TestReview_AsksForFewOfManyThatAreMissing(t *testing.T) {
+	h := newHouse(t, newCluster(t))
+	s := &Workload{Records: checksum.Records{Stamps: map[string]string{}}}
+	for i := range 100 {
+		source := checksum.Source{Kind: checksum.Secret, Name: fmt.Sprintf("s-%03d", i)}
+		s.References = append(s.References, checksum.Reference{Source: source, All: true, Use: checksum.Startup})
+		s.Records.Stamps[checksum.StampKey(source)] = fmt.Sprintf("v1:%08x:all:%032d", i, 0)
+	}
+	if _, err := h.reviewOf(t.Context(), workload.Ref{Kind: h.cluster.kind, Namespace: "shop", Name: "d"}, s); err != nil {
+		t.Fatal(err)
+	}
+	if h.cluster.refreshes != mostAsked || h.cluster.confirms != mostAsked {
+		t.Errorf("it asked for %d keys and %d Secrets, want %d of each", h.cluster.refreshes, h.cluster.confirms, mostAsked)
 	}
 }
 
