@@ -34,7 +34,7 @@ FUZZ_SECONDS     ?= 30
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-cluster vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults soak install oracle observability snippets simulation oldest fuzz bench microbench helm generate goldens transcripts rendered chart-lint chart-tests chart-arguments stale cluster-up cluster-down image release release-check release-install
+.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-cluster vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults hostile soak install oracle observability snippets simulation oldest fuzz bench microbench helm generate goldens transcripts rendered chart-lint chart-tests chart-arguments stale cluster-up cluster-down image release release-check release-install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -56,7 +56,7 @@ docs: $(HUGO) ## Make the documentation's site, dist/site, and look for links th
 test: ## What has to pass before anything lands, in minutes: lint, unit tests, chart, the promises on the real API server, a bad edit on real containers
 	@.ci/parts "make test" lint unit chart e2e-short bad-edit
 
-PARTS ?= e2e-long gitops rollouts pins faults install soak oracle observability snippets docs demo simulation oldest
+PARTS ?= e2e-long gitops rollouts pins faults hostile install soak oracle observability snippets docs demo simulation oldest
 long: ## What takes an hour: before a release and each night; PARTS="rollouts pins" makes some
 	@.ci/parts "make long" $(PARTS)
 
@@ -121,6 +121,9 @@ oldest: $(GOTESTSUM) ## The oldest Kubernetes that is supported, 1.30, built onc
 FAULTS_ARGS ?= -short -run 'Random|Killed(Before|Around)|EveryResponse|ALeaderThatIsBehind' -args -runs=40
 faults: $(GOTESTSUM) ## Forty perturbed runs and some faults, judged; FAULTS_ARGS="-args -runs=2000" has all of them: half an hour
 	@$(TESTS) faults 1 ./e2e/faults -timeout 90m $(FAULTS_ARGS)
+
+hostile: $(GOTESTSUM) ## A tenant fuzzes its namespace for five minutes, beside another's edits; HOSTILE_ARGS="-args -seed=2 -phase=1h"
+	@RERUNS=0 FORMAT=standard-verbose $(TESTS) hostile 1 ./e2e/hostile -timeout 90m $(HOSTILE_ARGS)
 
 SOAK_ARGS ?= -short
 soak: $(GOTESTSUM) ## Never in the way: admissions with failurePolicy: Fail while configstamp is rolled out and killed (needs root); SOAK_ARGS= has 50,000 of them: 20 minutes

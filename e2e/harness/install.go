@@ -145,16 +145,22 @@ func kubeconfig(file, server string, ca []byte, token string) error {
 	return nil
 }
 
-// As makes a client of a service account that is there, under an agent's name,
-// with no proxy between.
-func (r *Run) As(t testing.TB, namespace, account, agent string) kubernetes.Interface {
+// ConfigOf is how a service account that is there reaches the API server, under an
+// agent's name, with no proxy between.
+func (r *Run) ConfigOf(t testing.TB, namespace, account, agent string) *rest.Config {
 	t.Helper()
 	r = r.Of(t)
 	identity, err := tokenOf(t.Context(), r.Client, namespace, account)
 	Must(t, err)
 	config := rest.AnonymousClientConfig(r.Config)
 	config.BearerToken, config.UserAgent, config.QPS, config.WarningHandler = identity, agent, -1, rest.NoWarnings{}
-	client, err := kubernetes.NewForConfig(config)
+	return config
+}
+
+// As makes a client of ConfigOf.
+func (r *Run) As(t testing.TB, namespace, account, agent string) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(r.ConfigOf(t, namespace, account, agent))
 	Must(t, err)
 	return client
 }

@@ -215,6 +215,12 @@ func (p *Process) waitReady(ctx context.Context, bound time.Duration) error {
 	}
 }
 
+// Healthy reports whether /healthz answers, as a kubelet asks it.
+func (p *Process) Healthy(ctx context.Context) bool {
+	_, err := p.get(ctx, "/healthz")
+	return err == nil
+}
+
 func (p *Process) get(ctx context.Context, path string) (string, error) {
 	p.mu.Lock()
 	address := p.metrics

@@ -152,9 +152,12 @@ func Begin(ctx context.Context, wanted Wanted) (*Run, error) {
 func (r *Run) begin(ctx context.Context) error {
 	driver, binary := filepath.Join(r.Dir, "cluster"), filepath.Join(r.Dir, "configstamp")
 	built := make(chan error, 1)
-	if r.wanted.Pods {
+	switch {
+	case r.wanted.Pods:
 		built <- nil // it comes as an image
-	} else {
+	case r.wanted.Plain:
+		go func() { built <- r.BuildShipped(ctx, binary, "e2e") }()
+	default:
 		go func() { built <- r.BuildProduct(ctx, binary) }()
 	}
 	if err := build(ctx, "e2e/cluster", "./cmd/cluster", driver); err != nil {
@@ -209,7 +212,7 @@ func (r *Run) BuildProduct(ctx context.Context, binary string, flags ...string) 
 	return build(ctx, ".", "./cmd/configstamp", binary, append([]string{"-race"}, flags...)...)
 }
 
-// BuildShipped builds configstamp as it is shipped, for an image.
+// BuildShipped builds configstamp as it is shipped.
 func (r *Run) BuildShipped(ctx context.Context, binary, version string) error {
 	return build(ctx, ".", "./cmd/configstamp", binary, "-trimpath", "-ldflags", "-s -w -X main.version="+version)
 }

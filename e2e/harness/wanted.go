@@ -39,6 +39,9 @@ type Wanted struct {
 	// AsShipped: webhooks get as little time as the chart gives them, for who judges
 	// what their silence costs; see atEase.
 	AsShipped bool
+	// Plain: processes are built without the race detector, which takes several times as
+	// much memory, for who judges that.
+	Plain bool
 	// Audit is what is to be proven of the service account's rights, if anything.
 	Audit *Audit
 	// Identified: the API server shows webhooks that ask for it a client certificate of

@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -192,5 +193,34 @@ func TestLeader_WhatEndsAllPodsFirstKeepsItsSlot(t *testing.T) {
 			w.pass(24 * time.Hour)
 			w.checkRolled(2)
 		})
+	}
+}
+
+// A tenant rolls its own workloads, more than there are slots, and none becomes healthy. What it
+// takes beyond the slots of its namespace is nobody else's.
+func TestARolloutBeyondTheSlotsOfItsNamespaceTakesNoOther(t *testing.T) {
+	w := newWorld(t, 1)
+	other := w.add(deployment("shop", "web-app", "web"))
+	var crowd []*app
+	for i := range 12 {
+		one := w.add(deployment("crowd", fmt.Sprint("crowd-", i), "hot"))
+		one.hangs = true
+		crowd = append(crowd, one)
+	}
+	w.lead()
+	w.pass(2 * time.Minute)
+	w.edit(place("crowd", "hot"), w.content(fine))
+	w.pass(30 * time.Second)
+	for _, one := range crowd {
+		if len(w.untrue(one)) > 0 {
+			w.roll(one, nil, false)
+			w.see(one)
+		}
+	}
+	w.pass(10 * time.Second)
+	w.edit(web, w.content(fine))
+	w.pass(time.Minute)
+	if len(w.untrue(other)) > 0 {
+		w.errorf("it waits for a slot of another namespace")
 	}
 }

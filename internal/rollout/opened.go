@@ -104,8 +104,9 @@ func (p *Planner) countAll(now time.Time) {
 	p.under, p.underIn = 0, map[string]int{}
 	for _, t := range p.all {
 		if t.rolls(&p.limits, now) {
-			p.under++
-			p.underIn[t.ref.Namespace]++
+			if p.underIn[t.ref.Namespace]++; p.underIn[t.ref.Namespace] <= p.slotsIn {
+				p.under++
+			}
 		}
 	}
 	for _, c := range p.open {
