@@ -43,7 +43,7 @@ func configstamp() *Adapter {
 						"--impact-address=" + local(p.ImpactPort), "--tls-cert-file=" + p.CertFile, "--tls-key-file=" + p.KeyFile,
 					}
 					if o.Following {
-						args = append(args, "--step=1000", "--max-unsettled=1000", "--max-unsettled-per-namespace=1000", "--soak=1s", "--first-soak=0s", "--rollout-deadline=1h")
+						args = append(args, "--step=1000", "--max-unsettled=2000", "--max-unsettled-per-namespace=2000", "--soak=1s", "--first-soak=0s", "--rollout-deadline=1h")
 					} else {
 						args = append(args, "--step=off") // without nodes no rollout becomes healthy
 					}
