@@ -68,11 +68,7 @@ func (c *Controller) findings() remarks {
 // concerns reports whether a workload that is served uses a source.
 func (c *Controller) concerns(namespace string, source checksum.Source) bool {
 	return slices.ContainsFunc(c.index.Using(namespace, source), func(ref workload.Ref) bool {
-		s := c.index.Get(ref)
-		if s == nil {
-			return false
-		}
-		served, _ := c.served(ref, s)
+		_, served := c.PolicyOf([]workload.Ref{ref})
 		return served
 	})
 }

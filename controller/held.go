@@ -94,7 +94,7 @@ func concerned(ref workload.Ref, r *review, v rollout.Verdict) []rollout.SourceR
 	ofNamespace := false
 	switch v.Why {
 	case checksum.MissingSource, checksum.MissingKey:
-		return missing(ref, r.Missing)
+		return at(ref, sourcesOf(r.Missing))
 	case checksum.UnreadableSetting:
 		ofNamespace = slices.ContainsFunc(r.policy.Faults, func(f checksum.Fault) bool { return f.Origin == checksum.OfNamespace })
 	case checksum.Paused, checksum.OutsideWindow, checksum.TooSoon:
@@ -117,13 +117,13 @@ func at(ref workload.Ref, sources []checksum.Source) []rollout.SourceRef {
 	return all
 }
 
-// missing are the sources of which a workload lacks something.
-func missing(ref workload.Ref, found []checksum.Finding) []rollout.SourceRef {
+// sourcesOf are those that were found to lack something.
+func sourcesOf(found []checksum.Finding) []checksum.Source {
 	sources := make([]checksum.Source, len(found))
 	for i := range found {
 		sources[i] = found[i].Source
 	}
-	return at(ref, sources)
+	return sources
 }
 
 // sayGone tells of sources and keys that a workload requires and that are gone for longer
@@ -144,13 +144,13 @@ func (l *look) sayGone() (wait time.Duration) {
 	if wait > 0 {
 		return wait
 	}
-	names, sources := make([]string, len(gone)), make([]checksum.Source, len(gone))
+	names, sources := make([]string, len(gone)), sourcesOf(gone)
 	for i, finding := range gone {
-		if sources[i], names[i] = finding.Source, finding.Source.String()+" does not exist any more"; finding.Reason == checksum.MissingKey {
+		if names[i] = finding.Source.String() + " does not exist any more"; finding.Reason == checksum.MissingKey {
 			names[i] = fmt.Sprintf("%s has no key %s any more", finding.Source, finding.Key)
 		}
 	}
-	l.holds = waiting.Found{Why: checksum.SourceGone, About: missing(ref, gone)}
+	l.holds = waiting.Found{Why: checksum.SourceGone, About: at(ref, sources)}
 	l.sayOnce(checksum.SourceGone, joined(names)+": running pods keep running, but no new pod of this "+ref.Kind.Name+" can start, and nothing rolls out. "+
 		"If "+one(sources, "it comes", "they come")+" back with the same content, nothing restarts; other content rolls out", sources...)
 	return 0

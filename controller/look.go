@@ -84,8 +84,8 @@ func (l *look) all(ctx context.Context) (time.Duration, error) {
 		wait = sooner(wait, l.reportVerdict(ctx, verdict))
 	}
 	again, actErr := l.act(ctx, verdict.Roll)
-	if err = errors.Join(err, actErr, reportErr); err == nil {
-		l.atRest()
+	if err = errors.Join(err, actErr, reportErr); err == nil && l.atRest() {
+		l.settled()
 	}
 	return sooner(wait, again), err
 }
@@ -152,7 +152,7 @@ func (l *look) decide(ctx context.Context) (verdict rollout.Verdict, err error) 
 // facts are what is known of the workload.
 func (l *look) facts() *rollout.Facts {
 	s := l.s
-	f := &rollout.Facts{UID: string(s.UID), Records: s.Records, Sources: s.Sources, Served: l.serves(l.ref, s), Status: s.Status,
+	f := &rollout.Facts{UID: string(s.UID), Records: s.Records, Sources: s.Sources, Served: l.serves(l.ref, s), Status: s.Status, Nodes: map[string]bool{},
 		Standstill: s.Standstill, Mark: l.mark, Review: l.review.Review, Policy: l.review.policy}
 	concerned := false
 	if l.planned(func(p *rollout.Planner) { concerned = p.Concerned(l.ref, s.Sources) }); concerned {
@@ -196,15 +196,9 @@ func (l *look) act(ctx context.Context, rolls bool) (time.Duration, error) {
 	return 0, nil
 }
 
-// atRest forgets what people were told of a workload for which nothing is due any more.
-func (l *look) atRest() {
-	switch {
-	case l.asks(l.ref, (*rollout.Planner).Follows):
-	case !l.served:
-		l.told.Forget(waiting.Of(l.ref))
-	case l.s.Fault == "" && l.review.rests():
-		l.settled()
-	}
+// atRest reports whether nothing is due any more.
+func (l *look) atRest() bool {
+	return l.served && l.s.Fault == "" && l.review.rests() && !l.asks(l.ref, (*rollout.Planner).Follows)
 }
 
 // settled forgets what people were told. Only that its pods cannot be listed, or lack something

@@ -30,17 +30,15 @@ func (l *look) read(ctx context.Context, f *rollout.Facts, need rollout.Needs) (
 		muted := l.ref.Kind.Muted(body)
 		f.Muted = &muted
 	}
-	if f.Nodes == nil {
-		f.Nodes = map[string]bool{}
-	}
 	for _, name := range need.Nodes {
 		if _, known := f.Nodes[name]; known {
 			continue
 		}
-		if f.Nodes[name], err = l.api.nodeReady(ctx, name); err != nil {
-			delete(f.Nodes, name)
+		ready, err := l.api.nodeReady(ctx, name)
+		if err != nil {
 			return err
 		}
+		f.Nodes[name] = ready
 	}
 	return nil
 }

@@ -128,9 +128,9 @@ func (l *look) roll(ctx context.Context) (time.Duration, error) {
 	return l.untrue(rolling, answer)
 }
 
-// blocked is about a re-admission along which another webhook would change fields.
+// blocked is about a re-admission that a person has to make possible.
 func (l *look) blocked(manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
-	l.metrics.readmitted(manner, checksum.Blocked)
+	l.metrics.readmitted(manner, why)
 	l.holds.Why = why
 	l.sayOnce(why, text, about...)
 	return noHurry, nil
@@ -138,14 +138,11 @@ func (l *look) blocked(manner string, why checksum.Reason, text string, about ..
 
 // untrue is about an answer that does not have everything on record.
 func (l *look) untrue(manner string, answer answer) (time.Duration, error) {
-	if !answer.warned(checksum.TooLarge) {
-		l.metrics.readmitted(manner, checksum.WebhookAway)
-		return 0, answer.away()
+	if answer.warned(checksum.TooLarge) {
+		return l.blocked(manner, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
 	}
-	l.metrics.readmitted(manner, checksum.TooLarge)
-	l.holds.Why = checksum.TooLarge
-	l.sayOnce(checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
-	return noHurry, nil
+	l.metrics.readmitted(manner, checksum.WebhookAway)
+	return 0, answer.away()
 }
 
 // noteRolled counts and tells of a roll that a workload shows: now, or, when the

@@ -32,6 +32,7 @@ func (p *Planner) Cycle(now time.Time) (out Orders) {
 	for _, c := range slices.Clone(p.open) {
 		p.announce(c, now, &out)
 	}
+	p.sum()
 	if len(p.unexamined) == 0 || !out.again(p.opens, now) {
 		p.grantAll(now, &out)
 	}
@@ -145,11 +146,12 @@ func (p *Planner) finish(now time.Time, out *Orders) {
 		if settled := c.settled() + c.broken; settled > 1 && c.before == 0 {
 			out.Finished = append(out.Finished, News{Source: c.at, Settled: c.settled(), Broken: c.broken})
 		}
-		for _, its := range c.parts {
-			its.track.parts = slices.DeleteFunc(its.track.parts, func(other *part) bool { return other == its })
-		}
+		c.closed = true
 		return true
 	})
+	for _, t := range p.all {
+		t.parts = slices.DeleteFunc(t.parts, func(its *part) bool { return its.change.closed })
+	}
 	if len(p.open) == 0 {
 		clear(p.turns)
 		clear(p.left)

@@ -2,8 +2,9 @@ package rollout
 
 import (
 	"math"
-	"slices"
 	"time"
+
+	"github.com/configstamp/configstamp/checksum"
 )
 
 // observe notes what a look shows that a workload has taken, or declined. isNew tells that it is
@@ -21,8 +22,9 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 	}
 	t.uncertain = false
 	var took []*take
+	uses, untrue := setOf(f.Sources), setOf(f.Review.Untrue)
 	t.leaves(func(its *part) bool { // its template names others now; what it failed with stays
-		return !slices.Contains(f.Sources, its.change.at.Source) && (!its.open() || its.take.state != Failed)
+		return !uses[its.change.at.Source] && (!its.open() || its.take.state != Failed)
 	})
 	for _, source := range f.Sources {
 		c := p.changes[SourceRef{t.ref.Namespace, source}]
@@ -31,7 +33,7 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 		}
 		its := t.join(c)
 		waited := its.untrue
-		its.untrue = slices.Contains(f.Review.Untrue, source)
+		its.untrue = untrue[source]
 		switch declined, declines := f.Declined[source]; {
 		case declines && declined.SameEntries(c.content):
 			if its.take == nil || !its.declined || its.content != c.content {
@@ -59,6 +61,14 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 	if len(took) > 0 {
 		p.begins(t, f, took, now)
 	}
+}
+
+func setOf(sources []checksum.Source) map[checksum.Source]bool {
+	set := make(map[checksum.Source]bool, len(sources))
+	for _, source := range sources {
+		set[source] = true
+	}
+	return set
 }
 
 // begins has the rollout of a workload watched that took some contents: by its turn, or as

@@ -25,6 +25,7 @@ type opened struct {
 	// before is how many have proven the content, as was known when it was opened.
 	before int
 	taken  int       // how many took the content
+	closed bool      // nothing is left to do
 	proved time.Time // when a workload was last found well with the content
 
 	// What people were told: the workload that halts it, and whether other namespaces do.
@@ -102,6 +103,7 @@ func (c *opened) copied() bool { return c.key != groupKey{} }
 // who waits in which queue.
 func (p *Planner) countAll(now time.Time) {
 	p.under, p.underIn = 0, map[string]int{}
+	p.sum()
 	for _, t := range p.all {
 		if t.rolls(&p.limits, now) {
 			if p.underIn[t.ref.Namespace]++; p.underIn[t.ref.Namespace] <= p.slotsIn {
@@ -118,12 +120,27 @@ func (p *Planner) countAll(now time.Time) {
 	p.group()
 	for _, c := range p.open {
 		p.stops(c)
+		for _, its := range c.parts {
+			its.track.stopped = its.track.stopped || c.halts() && its.waits() == Waiting
+		}
 	}
 	for _, c := range p.open {
 		for _, its := range c.queue {
-			if t := its.track; t.class < lacking && !t.stopped() {
+			if t := its.track; t.class < lacking && !t.stopped {
 				c.first = min(c.first, t.order())
 			}
+		}
+	}
+}
+
+// sum finds out what the parts of each workload say together.
+func (p *Planner) sum() {
+	for _, t := range p.all {
+		t.sums = sums{}
+		for _, its := range t.parts {
+			over, c := its.over(), its.change
+			t.mends = t.mends || over
+			t.blocked = t.blocked || !over && (c.foreign || c.halted != workload.Ref{}) && its.waits() == Waiting
 		}
 	}
 }

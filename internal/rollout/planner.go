@@ -105,8 +105,12 @@ func (p *Planner) known(ref workload.Ref) *track {
 
 // join gives a workload a part in a change, if it has none.
 func (t *track) join(c *opened) *part {
-	for _, its := range t.parts {
-		if its.change == c {
+	known := t.parts
+	if len(c.parts) < len(known) { // either may be long
+		known = c.parts
+	}
+	for _, its := range known {
+		if its.track == t && its.change == c {
 			return its
 		}
 	}

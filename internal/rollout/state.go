@@ -117,6 +117,17 @@ type track struct {
 
 	pace    *pace
 	finding *finding
+
+	sums
+}
+
+// sums are what the parts of a workload say together, in one cycle: each may have thousands.
+type sums struct {
+	mends   bool // it has yet to show that it is well with older content
+	blocked bool // it waits for something that people know to be halted
+	stopped bool // a change halts for which it waits, so that it waits for that and not for its turn
+	fits    bool // all its changes let it roll, as of fitted
+	fitted  int  // how many turns there had been; 0: it is not known
 }
 
 // turn is one that has come.
@@ -186,9 +197,7 @@ func (p *part) mayTake() bool {
 	case Unseen:
 		return true
 	case Waiting: // for nothing that others halt
-		return !slices.ContainsFunc(p.track.parts, func(other *part) bool {
-			return (other.change.foreign || other.change.halted != workload.Ref{}) && other.waits() == Waiting && !other.over()
-		})
+		return !p.track.blocked
 	case Held:
 		return p.track.hold == checksum.Paced
 	}
@@ -212,18 +221,9 @@ func (t *track) broken() bool { return t.some(func(p *part) bool { return p.open
 // open reports whether a workload has yet to show that it is well with anything that it took.
 func (t *track) open() bool { return t.some(func(p *part) bool { return p.open() }) }
 
-// mends reports whether a workload has yet to show that it is well with older content.
-func (t *track) mends() bool { return t.some((*part).over) }
-
 // halts reports whether a workload has failed with something.
 func (t *track) halts() bool {
 	return t.some(func(p *part) bool { return p.take != nil && p.take.state == Failed && !p.declined })
-}
-
-// stopped reports whether a change for which a workload waits is halted, so that it waits for
-// that and not for its turn.
-func (t *track) stopped() bool {
-	return t.some(func(p *part) bool { return p.change.halts() && p.waits() == Waiting })
 }
 
 // rolls reports whether a workload holds a slot: its turn has come, or its pods are replaced,
@@ -242,7 +242,7 @@ func (r *trial) slotEnds(limits *Limits) time.Time { return r.began.Add(limits.R
 // needsSlot reports whether a roll of a workload is one more: what is broken, or rolls already,
 // takes newer content without.
 func (t *track) needsSlot(limits *Limits, now time.Time) bool {
-	return !t.mute() && !t.rolls(limits, now) && !t.mends()
+	return !t.mute() && !t.rolls(limits, now) && !t.mends
 }
 
 // idle reports whether nothing is known of a workload that has to be kept.

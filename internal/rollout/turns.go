@@ -102,12 +102,13 @@ func (p *part) compare(other *part) int {
 // fits reports whether all changes of a workload let it roll. One of which a source was edited since
 // it was looked at may wait for that as well.
 func (p *Planner) fits(t *track, now time.Time, out *Orders) bool {
-	for _, its := range t.parts {
-		if t.facts.Mark < its.change.number || its.waits() == Waiting && !p.admits(its, now, out) {
-			return false
-		}
+	if turns := len(out.Roll) + 1; t.fitted != turns {
+		t.fitted = turns
+		t.fits = !t.some(func(its *part) bool {
+			return t.facts.Mark < its.change.number || its.waits() == Waiting && !p.admits(its, now, out)
+		})
 	}
-	return true
+	return t.fits
 }
 
 // admits reports whether a change lets a workload roll.
@@ -130,7 +131,7 @@ func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 		room := n.trials == 0 || most < 0 && p.limits.room(n.trials, proven)
 		return room && c.failures == 0 && most != 0 && !its.followed()
 	case t.lacks(): // others first, unless they may wait for it elsewhere
-		if c.first <= t.order() && !t.mends() && !its.suspect() || proven == 0 && under > n.lackTrials+c.lackCarried {
+		if c.first <= t.order() && !t.mends && !its.suspect() || proven == 0 && under > n.lackTrials+c.lackCarried {
 			return false
 		}
 		under, proven = n.lackTrials+c.lackCarried, n.lackProven

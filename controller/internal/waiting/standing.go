@@ -14,6 +14,9 @@ import (
 // for an hour, unless it is told otherwise.
 const Every = 30 * time.Minute
 
+// mostNamed is of how many things in one namespace people are reminded at once.
+const mostNamed = 20
+
 // cause is what workloads wait for, and because of what: they are told of together.
 type cause struct {
 	label, event string // of the reason
@@ -41,7 +44,7 @@ type Standing struct {
 
 // Standing tells what stands that people do not know yet, or were told of half an hour ago,
 // in order. It is to be asked more often than that. A workload of which they were told nothing is
-// left out.
+// left out, and of a namespace all but the first twenty: who may write there could fill the log.
 func (w *Waits) Standing(now time.Time) (due []Standing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,5 +89,9 @@ func (w *Waits) Standing(now time.Time) (due []Standing) {
 	slices.SortFunc(due, func(a, b Standing) int {
 		return cause{a.Why.Label(), a.Why.Event(), a.About}.compare(cause{b.Why.Label(), b.Why.Event(), b.About})
 	})
-	return due
+	named := map[string]int{}
+	return slices.DeleteFunc(due, func(s Standing) bool {
+		named[s.About.Namespace]++
+		return named[s.About.Namespace] > mostNamed
+	})
 }

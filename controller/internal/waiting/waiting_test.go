@@ -134,3 +134,22 @@ func TestStanding_EachEventByItself(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// Who may write in one namespace names thousands of sources, and fills no log by that.
+func TestStanding_ANamespaceIsNotToldOfWithoutEnd(t *testing.T) {
+	now, w, told := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), New(), map[string]int{}
+	for namespace, sources := range map[string]int{"loud": 5000, "shop": 1} {
+		ref, found := workload.Ref{Namespace: namespace, Name: "web"}, Found{Why: checksum.MissingSource}
+		for i := range sources {
+			found.About = append(found.About, rollout.SourceRef{Namespace: namespace, Source: checksum.Source{Kind: checksum.ConfigMap, Name: fmt.Sprint(i)}})
+		}
+		w.Looked(ref, found, false, false, now)
+		w.Told.First(Of(ref), checksum.MissingSource, "words")
+	}
+	for _, s := range w.Standing(now) {
+		told[s.About.Namespace]++
+	}
+	if told["loud"] != mostNamed || told["shop"] != 1 {
+		t.Errorf("told %v", told)
+	}
+}

@@ -57,6 +57,7 @@ func (w *world) reads() (all []read) {
 		read{"watch", len(w.stored), func() { w.watch(deployments(), w.stored) }},
 		read{"watch protobuf", len(w.message), func() { w.watch(deployments().Protobuf(), w.message) }},
 		read{"look", len(w.stored) + held, w.look},
+		read{"plan", len(w.stored) + held, w.plan},
 		read{"foresee", len(w.stored) + held, w.foresee},
 		read{"compare", len(w.stored) + len(w.changed), func() { _, _ = deployments().OtherChanges(w.stored, w.changed) }},
 		read{"pods", len(w.pods), func() { _, _, _ = workload.Pods(w.pods) }},
