@@ -2,30 +2,45 @@ package install
 
 import (
 	"context"
+	"encoding/json"
+	"os"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/configstamp/configstamp/e2e/harness"
 )
 
-// helm upgrade changes one way to have certificates into the other, and back. Not
-// one admission fails meanwhile, though failurePolicy is Fail, and nothing restarts.
+// helm upgrade changes one way to have certificates into the other, and back, and another
+// authority of client certificates joins the first. Not one admission fails meanwhile, though failurePolicy is
+// Fail and who shows no certificate is not answered, and nothing restarts.
 func TestHelm_CertificatesChangeHands(t *testing.T) {
 	const selfManaged, certManager = "--set=certificates.mode=self-managed", "--set=certificates.mode=cert-manager"
 	s := openShop(t)
-	install(t, selfManaged, "--set=webhook.failurePolicy=Fail")
+	cluster.Kubectl(t, "create", "namespace", harness.OwnNamespace)
+	cluster.Own(t, "create", "configmap", "apiserver-clients", "--from-file=ca.crt="+cluster.Run.ClientAuthority())
+	install(t, selfManaged, "--set=webhook.failurePolicy=Fail", "--set=clientCertificates.ca.configMap=apiserver-clients", "--set=clientCertificates.names={"+harness.APIServerName+"}")
 	cluster.WaitServing(t)
+	t.Log(helm(t, "test", "configstamp"))
 	s.Label("enabled")
 	s.EventuallyRecorded()
 	// Earlier versions kept this key, which is of another kind, where cert-manager's is today.
 	key := cluster.Own(t, "get", "secret", "configstamp-authority", "-o", `jsonpath={.data.tls\.key}`)
 	cluster.Own(t, "patch", "secret", "configstamp-ca", "--patch", `{"data":{"tls.key":"`+key+`"}}`)
+	joins, err := harness.NewAuthority()
+	harness.Must(t, err)
+	first, err := os.ReadFile(cluster.Run.ClientAuthority())
+	harness.Must(t, err)
+	both, err := json.Marshal(map[string]any{"data": map[string]string{"ca.crt": string(joins.PEM) + string(first)}})
+	harness.Must(t, err)
 
 	for _, step := range []struct{ mode, content string }{{certManager, "1"}, {selfManaged, "2"}} {
 		s.still(step.mode, func() {
 			s.unfailing(func() {
+				cluster.Own(t, "patch", "configmap", "apiserver-clients", "--patch", string(both))
 				helm(t, "upgrade", "configstamp", "deploy/chart", "--wait", "--timeout=3m", "--reuse-values", step.mode)
 				cluster.WaitServing(t)
 			})

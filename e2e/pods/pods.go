@@ -43,7 +43,7 @@ type Cluster struct{ *harness.Run }
 // returns the exit code. What runs no containers, because it is not root, says
 // which tests it skips.
 func (w Wanted) Main(m *testing.M, use func(*Cluster) error) int {
-	wanted := harness.Wanted{Node: harness.Kubelet, Pods: true, Up: w.Up}
+	wanted := harness.Wanted{Node: harness.Kubelet, Pods: true, Identified: true, Up: w.Up}
 	return wanted.Main(m, func(run *harness.Run) error {
 		c := &Cluster{run}
 		if err := c.prepare(context.Background(), w); err != nil {

@@ -6,8 +6,8 @@
 //
 // Each event is a write to the API server, like a rollout, so they go out at a
 // pace. Warnings go before Normal events. Events of one type and reason about one
-// source or Namespace stand in one line, and the lines take turns: whoever comes
-// last does not wait behind ten thousand others.
+// source or Namespace stand in one line. The namespaces take turns, and the lines of each:
+// whoever comes last does not wait behind ten thousand others.
 //
 // Memory is bounded. What finds no room, and what waits when the process ends, is
 // folded: one event stands for its whole line, with the count and the first names.

@@ -14,6 +14,7 @@ import (
 const (
 	mostWhole = 5000
 	mostLines = 5000
+	mostOfOne = 100 // lines of one namespace; a few more, of the Namespace itself
 )
 
 // waiting is an event that waits to be written.
@@ -73,27 +74,26 @@ func (f *fold) event(about corev1.ObjectReference) waiting {
 	return waiting{Event: one, stands: f.count}
 }
 
-// lines are all events of one type that wait.
+// lines are all events of one type that wait. The namespaces take turns, and the lines of each.
 type lines struct {
-	of    map[subject]*line
-	turns []subject // those that have a line, the next one first
-	whole int
+	of     map[subject]*line
+	turns  map[string][]subject // those of a namespace that have a line, the next one first
+	spaces []string             // those that have lines, the next one first
+	whole  int
 }
 
-func newLines() *lines { return &lines{of: map[subject]*line{}} }
+func newLines() *lines { return &lines{of: map[subject]*line{}, turns: map[string][]subject{}} }
 
-// add has an event wait in the line of its subject, and reports false when there
-// is no room, not even for a folded one.
+// add has an event wait in the line of its subject, or in that of its Namespace where many
+// have one, and reports false when there is no room, not even for a folded one.
 func (l *lines) add(about subject, w waiting) bool {
-	one := l.of[about]
-	if one == nil {
-		if len(l.of) >= mostLines {
-			return false
-		}
-		one = &line{}
-		l.of[about] = one
-		l.turns = append(l.turns, about)
+	if namespace := about.about.Namespace; l.of[about] == nil && len(l.turns[namespace]) >= mostOfOne {
+		about.about = aboutNamespace(namespace)
 	}
+	if l.of[about] == nil && len(l.of) >= mostLines {
+		return false
+	}
+	one := l.line(about)
 	if l.whole < mostWhole {
 		one.whole = append(one.whole, w)
 		l.whole++
@@ -103,29 +103,59 @@ func (l *lines) add(about subject, w waiting) bool {
 	return true
 }
 
-// back puts an event that could not be written where it was.
-func (l *lines) back(about subject, w waiting) {
+// line is that of a subject, the last of its namespace if it is new.
+func (l *lines) line(about subject) *line {
 	one := l.of[about]
 	if one == nil {
 		one = &line{}
-		l.of[about] = one
-	} else {
-		l.turns = slices.DeleteFunc(l.turns, func(s subject) bool { return s == about })
+		l.push(about, one)
 	}
-	l.turns = slices.Insert(l.turns, 0, about)
+	return one
+}
+
+// push puts a line behind the others of its namespace.
+func (l *lines) push(about subject, one *line) {
+	namespace := about.about.Namespace
+	if len(l.turns[namespace]) == 0 {
+		l.spaces = append(l.spaces, namespace)
+	}
+	l.of[about], l.turns[namespace] = one, append(l.turns[namespace], about)
+}
+
+// pop takes the next line out, nil when there is none.
+func (l *lines) pop() (about subject, one *line) {
+	if len(l.spaces) == 0 {
+		return subject{}, nil
+	}
+	namespace := l.spaces[0]
+	l.spaces = l.spaces[1:]
+	turns := l.turns[namespace]
+	about, one = turns[0], l.of[turns[0]]
+	delete(l.of, about)
+	if l.turns[namespace] = turns[1:]; len(turns) > 1 {
+		l.spaces = append(l.spaces, namespace)
+	} else {
+		delete(l.turns, namespace)
+	}
+	return about, one
+}
+
+// back puts an event that could not be written where it was.
+func (l *lines) back(about subject, w waiting) {
+	one, namespace := l.line(about), about.about.Namespace
+	is := func(other subject) bool { return other == about }
+	l.turns[namespace] = slices.Insert(slices.DeleteFunc(l.turns[namespace], is), 0, about)
+	l.spaces = slices.Insert(slices.DeleteFunc(l.spaces, func(other string) bool { return other == namespace }), 0, namespace)
 	one.whole = slices.Insert(one.whole, 0, w)
 	l.whole++
 }
 
 // take takes the next event, false when there is none.
-func (l *lines) take() (subject, waiting, bool) {
-	if len(l.turns) == 0 {
+func (l *lines) take() (about subject, w waiting, some bool) {
+	about, one := l.pop()
+	if one == nil {
 		return subject{}, waiting{}, false
 	}
-	about := l.turns[0]
-	l.turns = l.turns[1:]
-	one := l.of[about]
-	var w waiting
 	if len(one.whole) > 0 {
 		w, one.whole[0] = one.whole[0], waiting{}
 		one.whole = one.whole[1:]
@@ -134,17 +164,14 @@ func (l *lines) take() (subject, waiting, bool) {
 		w, one.rest = one.rest.event(about.about), fold{}
 	}
 	if len(one.whole) > 0 || one.rest.count > 0 {
-		l.turns = append(l.turns, about)
-	} else {
-		delete(l.of, about)
+		l.push(about, one)
 	}
 	return about, w, true
 }
 
 // folded takes everything, one event for each line.
 func (l *lines) folded() (all []waiting) {
-	for _, about := range l.turns {
-		one := l.of[about]
+	for about, one := l.pop(); one != nil; about, one = l.pop() {
 		var f fold
 		for _, w := range one.whole {
 			f.add(w)
@@ -162,6 +189,6 @@ func (l *lines) folded() (all []waiting) {
 		}
 		all = append(all, f.event(about.about))
 	}
-	*l = *newLines()
+	l.whole = 0
 	return all
 }

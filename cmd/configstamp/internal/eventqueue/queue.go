@@ -112,7 +112,7 @@ func nameOf(object string, now time.Time) string {
 
 // subjectOf is the source that an event is about, else its Namespace.
 func subjectOf(event *eventsv1.Event) subject {
-	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: event.Namespace, Name: event.Namespace}
+	about := aboutNamespace(event.Namespace)
 	switch {
 	case event.Related != nil:
 		about = *event.Related
@@ -121,6 +121,10 @@ func subjectOf(event *eventsv1.Event) subject {
 	}
 	about.ResourceVersion, about.FieldPath = "", ""
 	return subject{event.Reason, about}
+}
+
+func aboutNamespace(name string) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: name, Name: name}
 }
 
 func (q *Queue) linesOf(eventType string) *lines {
@@ -166,7 +170,7 @@ func (q *Queue) Run(ctx context.Context) {
 func (q *Queue) waits() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.warnings.turns)+len(q.normals.turns) > 0
+	return len(q.warnings.of)+len(q.normals.of) > 0
 }
 
 // try writes an event. One that is to be tried again is put back, and try returns

@@ -154,6 +154,29 @@ func TestTheNewestSubjectDoesNotStarve(t *testing.T) {
 	}
 }
 
+// A namespace that has thousands of sources of which something is told delays no other one, and
+// takes no other one's room.
+func TestALoudNamespaceDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		q, _, _, stop := running(t, s)
+		for i := range 2 * mostLines {
+			tell(q, corev1.EventTypeWarning, "SettingUnreadable", "loud", "d", fmt.Sprint("c", i))
+		}
+		time.Sleep(time.Second)
+		said := time.Now()
+		tell(q, corev1.EventTypeWarning, "RolloutFailed", "shop", "d", "c")
+		time.Sleep(time.Minute)
+		if at, times := s.at("RolloutFailed"); times != 1 || at.Sub(said) > time.Second {
+			t.Errorf("it was written %d times, after %s", times, at.Sub(said))
+		}
+		if rest := q.warnings.folded(); len(rest) > mostOfOne+1 {
+			t.Errorf("%d lines of one namespace wait", len(rest))
+		}
+		stop()
+	})
+}
+
 func TestWhatWaitsAtTheEndIsFoldedAndSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{takes: 20 * time.Millisecond}
