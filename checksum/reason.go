@@ -49,7 +49,7 @@ type Row struct {
 	In    Metrics
 	Label string
 	// Sentence is what an admission warning says (words in braces are of a Finding), and what the
-	// pages say of the event. What an event itself says stands in package controller: tellHeld, say.
+	// pages say of the event. What an event itself says stands in package controller: reportVerdict, say.
 	Sentence string
 }
 

@@ -16,7 +16,7 @@
 //     is true now), pods.go (what the planner wants to be read), readmit.go (rolls), record.go
 //     (recordings), api.go (all requests) and notes.go (what is remembered of it); and cycle.go
 //     (the planner: whose turn has come).
-//   - What it tells: held.go (why a workload waits), news.go (what becomes of changes), tell.go
+//   - What it tells: held.go (of what a workload waits for), news.go (what becomes of changes), tell.go
 //     (events), remind.go (what still waits), findings.go (of Namespaces and sources), metrics.go.
 //   - What it foresees of an edit that somebody is about to make: foresee.go.
 package controller
@@ -163,7 +163,7 @@ func (c *Controller) Edited(namespace string, source checksum.Source, was *check
 	}
 	c.plans(func(p *rollout.Planner) { p.Edited(at, was, is, c.options.Clock.Now()) })
 	for _, ref := range c.index.Using(namespace, source) {
-		c.wake(ref) // a recording waits for nothing; a roll waits in sync
+		c.wake(ref) // a recording needs no turn
 	}
 }
 

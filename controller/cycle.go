@@ -76,7 +76,7 @@ func (c *Controller) cycle(ctx context.Context) {
 		})
 		out = p.Cycle(c.cycled)
 	})
-	for _, ref := range append(out.Roll, out.Held...) {
+	for _, ref := range append(out.Roll, out.Look...) {
 		c.queue.Add(ref)
 	}
 	if !out.At.IsZero() {

@@ -199,7 +199,7 @@ func because(policy *checksum.Policy, hold checksum.Hold) string {
 }
 
 // sayUnreadable tells of settings that cannot be read: of those of the Namespace and of
-// sources while they hold the workload. Where they stand, they are told of by tellFindings.
+// sources while they hold the workload. Where they stand, they are told of by tellNewFindings.
 func (l *look) sayUnreadable() {
 	r := &l.review
 	texts := make([]string, 0, len(r.policy.Faults))

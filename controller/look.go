@@ -39,7 +39,7 @@ type look struct {
 func (c *Controller) sync(ctx context.Context, ref workload.Ref) (wait time.Duration, err error) {
 	err = errPanicked // unless it returns
 	defer c.permits(func(t *throttle.Throttle) []workload.Ref { return t.Looked(ref, c.options.Clock.Now()) })
-	l := c.lookAt(ref, c.index.Get(ref))
+	l := c.newLook(ref, c.index.Get(ref))
 	l.note = c.notes.of(ref)
 	defer func() {
 		c.notes.end(ref)
@@ -58,8 +58,8 @@ func (c *Controller) sync(ctx context.Context, ref workload.Ref) (wait time.Dura
 	return wait, err
 }
 
-// lookAt is a look at a workload as it is.
-func (c *Controller) lookAt(ref workload.Ref, s *Workload) *look {
+// newLook is a look at a workload as it is.
+func (c *Controller) newLook(ref workload.Ref, s *Workload) *look {
 	return &look{Controller: c, ref: ref, s: s}
 }
 

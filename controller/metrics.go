@@ -12,14 +12,14 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Manners of re-admissions, as metric labels; rolling workloads are counted by namespace, too.
+// Manners of re-admissions, as metric labels.
 const (
 	rolling   = "rolling"
 	recording = "recording"
 )
 
 // Metrics counts what the controller does. Its labels have few values: never a name, never a
-// namespace but for bySpace.
+// namespace.
 type Metrics struct {
 	readmissions *prometheus.CounterVec
 	lost         prometheus.Counter

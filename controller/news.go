@@ -22,7 +22,7 @@ func (c *Controller) tellEnded(ctx context.Context, e rollout.Ended) {
 	}
 	klog.FromContext(ctx).Info("Rollout failed", "workload", e.Workload.String(), "why", e.Why)
 	if s := c.index.Get(e.Workload); s != nil {
-		c.lookAt(e.Workload, s).say(checksum.RolloutFailed, "the rollout has failed: "+e.Why+
+		c.newLook(e.Workload, s).say(checksum.RolloutFailed, "the rollout has failed: "+e.Why+
 			". kubectl describe shows more. Put the old content back, or fix it: "+rollsThen(e.Workload, e.Broken)+". "+back(s))
 	}
 }

@@ -35,7 +35,7 @@ func (c *Controller) tellStanding(ctx context.Context) {
 	}
 	for _, stale := range c.waits.Older.Due(c.options.Clock.Now()) {
 		if s := c.index.Get(stale.Workload); s != nil {
-			c.lookAt(stale.Workload, s).say(checksum.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
+			c.newLook(stale.Workload, s).say(checksum.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
 				"To take what is there now: %s", changed(stale.Declined), duration.HumanDuration(c.options.Clock.Since(stale.Since)), accepts(stale.Workload)), stale.Declined...)
 		}
 	}

@@ -171,7 +171,7 @@ func (c *Controller) reportFailure(ref workload.Ref, err error) {
 	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
 		text = "the API server does not answer"
 	}
-	c.lookAt(ref, s).sayOnce(checksum.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
+	c.newLook(ref, s).sayOnce(checksum.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
 }
 
 // one is a word about sources: of one, or of several.

@@ -7,7 +7,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// class is the order of workloads in a change, after that of their setting.
+// class is how a workload stands; who stands better goes first: see compare.
 type class int
 
 const (

@@ -8,7 +8,7 @@ import (
 )
 
 // Cycle does what is due: it judges rollouts, says which changes halt and which go on, and gives
-// the turns that have come. It counts everything anew.
+// the turns that have come. It counts anew how many are in each state.
 func (p *Planner) Cycle(now time.Time) (out Orders) {
 	if p.Off() {
 		p.forget(now)
@@ -18,7 +18,7 @@ func (p *Planner) Cycle(now time.Time) (out Orders) {
 		p.budgeted, p.slots = now, p.limits.Unsettled.Slots(p.cluster.Workloads())
 		p.slotsIn = PerNamespace(p.slots, p.limits.UnsettledPerNamespace)
 	}
-	out.Held, p.toLook = p.toLook, nil
+	out.Look, p.toLook = p.toLook, nil
 	p.expire(now, &out)
 	p.countAll(now)
 	for p.watchAll(now, &out) || p.watchFirst(now, &out) {
@@ -38,8 +38,8 @@ func (p *Planner) Cycle(now time.Time) (out Orders) {
 	}
 	p.finish(now, &out)
 	p.forget(now)
-	slices.SortFunc(out.Held, workload.Ref.Compare)
-	out.Held = slices.Compact(out.Held)
+	slices.SortFunc(out.Look, workload.Ref.Compare)
+	out.Look = slices.Compact(out.Look)
 	return out
 }
 
@@ -56,9 +56,9 @@ func (p *Planner) expire(now time.Time, out *Orders) {
 		}
 		if t.turn != nil && !out.again(t.turn.at.Add(lookWithin), now) && !t.uncertain {
 			t.turn = nil
-			t.triesAgain(LastRetry, now)
+			t.retriesAfter(LastRetry, now)
 			out.again(t.retry, now)
-			out.Held = append(out.Held, t.ref)
+			out.Look = append(out.Look, t.ref)
 		}
 		if t.trial != nil {
 			out.again(t.trial.slotEnds(&p.limits), now)
@@ -81,7 +81,7 @@ func (p *Planner) announce(c *opened, now time.Time, out *Orders) {
 		out.Resumed = append(out.Resumed, News{Source: c.at, By: c.halted})
 		c.halted = workload.Ref{}
 	}
-	_, until := p.trials(c, now)
+	_, until := p.foreignLimit(c, now)
 	foreign := !until.IsZero() && c.stop == nil
 	if foreign == c.foreign || foreign && c.waiting == 0 {
 		return
@@ -105,7 +105,7 @@ func (c *opened) hold(out *Orders) {
 		if t := its.track; t.turn != nil && !t.uncertain && !its.over() {
 			t.turn = nil
 		}
-		out.Held = append(out.Held, its.track.ref)
+		out.Look = append(out.Look, its.track.ref)
 	}
 }
 

@@ -6,9 +6,12 @@
 // keep within a budget of rollouts that are under way.
 //
 // Begin here:
-//   - Why does this workload wait? waits.go: Look answers, by mayWait (its sources rest: settle.go;
-//     a setting holds it; it has rolled too often: pace.go) and by why (a halt, or its turn).
-//   - Who is next? turns.go: grantAll, next, then admits. class.go has the order.
+//   - Why does this workload wait? waits.go: Look answers, by mayWait (something that it requires
+//     is missing; a setting holds it; it has rolled too often: pace.go; its sources have yet to
+//     rest: settle.go) and by why (a halt, which stops in opened.go and announce in cycle.go find;
+//     or its turn: admits in turns.go says what for).
+//   - Who is next? turns.go, from grantAll on: precedes orders the changes, compare the workloads
+//     of one, and admits says who may.
 //   - How does one do that rolls? watch.go, and judge in health.go.
 //   - What happens each time? cycle.go.
 //
@@ -22,12 +25,12 @@
 //     open change.
 //   - Copies are the changes of a replicated ConfigMap, which roll in common steps.
 //
-// Nothing is counted from one cycle to the next: each counts everything anew.
+// No state is counted from one cycle to the next: each counts them anew.
 //
 // The rest:
 //   - What goes in and comes out: facts.go, orders.go, limits.go and budget.go.
 //   - What is remembered: state.go (the states, and of a workload), opened.go (of a change, what
-//     is counted, and what halts it), copies.go.
+//     is counted, what halts it, and its copies); copies.go tells by what copies are known.
 //   - What it is told: planner.go (edits, deletions), patches.go, and observe.go (what a look shows).
 //   - When pods are listed, and what they and nodes show: looks.go, pods.go, nodes.go.
 //   - Rare cases: fall.go (the first ten), infer.go (what others rolled, or who led before).

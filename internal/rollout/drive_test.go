@@ -196,7 +196,7 @@ func (d *driver) cycle() {
 	if err := d.planner.Check(); err != nil {
 		d.w.errorf("%v", err)
 	}
-	for _, ref := range append(out.Roll, out.Held...) {
+	for _, ref := range append(out.Roll, out.Look...) {
 		d.queue.add(ref)
 	}
 	if !out.At.IsZero() {

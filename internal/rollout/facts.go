@@ -38,7 +38,7 @@ type Facts struct {
 	// Declined are the sources whose content of now an undo of it has sent back, with that
 	// content, whatever its policy says.
 	Declined map[checksum.Source]*checksum.Content
-	// Mark is Plan.Mark of the moment at which all this was found out.
+	// Mark is Planner.Mark of the moment at which all this was found out.
 	Mark   uint64
 	Status workload.Status
 	Standstill

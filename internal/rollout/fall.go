@@ -39,17 +39,17 @@ func (p *Planner) falls(its *part, now time.Time, out *Orders) bool {
 		t.asks(Needs{Pods: true, Nodes: t.needs.Nodes}, out)
 		return false
 	}
-	served, ask := its.served()
+	fell, ask := its.podsFell()
 	switch {
 	case len(ask) > 0:
 		t.asks(Needs{Pods: true, Nodes: ask}, out)
-	case served:
-		its.triesAgain(now)
+	case fell:
+		its.backOnTrial(now)
 	default: // nothing shows that it is by its content
 		t.rereads = now.Add(failedLooks * p.limits.lookEvery())
 		out.again(t.rereads, now)
 	}
-	return served
+	return fell
 }
 
 // low reports whether a workload has fewer than nine tenths of what was available when its turn
@@ -63,10 +63,10 @@ func (p *part) low() bool {
 	return 10*status.Available < 9*min(p.level, status.Wanted)
 }
 
-// served reports whether a pod that served before has restarted, is in trouble, or is not ready on
+// podsFell reports whether a pod that served before has restarted, is in trouble, or is not ready on
 // a node that is. ask are the nodes for which that has to be read first. Pods that are new, or end,
 // tell nothing.
-func (p *part) served() (served bool, ask []string) {
+func (p *part) podsFell() (fell bool, ask []string) {
 	f := p.track.facts
 	if f.Pods.Access != Seen {
 		return false, nil
@@ -85,16 +85,16 @@ func (p *part) served() (served bool, ask []string) {
 		if !known && len(ask) < mostNodes && !slices.Contains(ask, pod.Node) {
 			ask = append(ask, pod.Node)
 		}
-		served = served || ready
+		fell = fell || ready
 	}
-	if served {
+	if fell {
 		return true, nil
 	}
 	return false, ask
 }
 
-// triesAgain puts a workload on trial again, and for longer each time. Nobody begins meanwhile.
-func (p *part) triesAgain(now time.Time) {
+// backOnTrial puts a workload on trial again, and for longer each time. Nobody begins meanwhile.
+func (p *part) backOnTrial(now time.Time) {
 	p.fallen++
 	p.enters(OnTrial, now)
 	p.track.trial = &trial{began: now, level: p.level, found: true, fallen: true}

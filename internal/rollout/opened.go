@@ -9,7 +9,7 @@ import (
 )
 
 // opened is an open change: a source holds content that somebody does not carry yet, or has
-// not shown how it does with. Nothing in it is counted from one cycle to the next.
+// not shown how it does with. How many are in each state is counted anew in each cycle.
 type opened struct {
 	at      SourceRef
 	number  uint64 // of all that were opened: a look that began later knows its content
@@ -28,7 +28,7 @@ type opened struct {
 	closed bool      // nothing is left to do
 	proved time.Time // when a workload was last found well with the content
 
-	// What people were told: the workload that halts it, and whether other namespaces do.
+	// What halts it, as people were told: the workload, and whether other namespaces do.
 	halted  workload.Ref
 	foreign bool
 	// waitingSince is since when somebody could roll, were it its turn; turn when somebody last had one.
@@ -268,7 +268,8 @@ func (p *Planner) resumed(at SourceRef, began time.Time) bool {
 	return content != nil && content.Policy.Resumes().After(began)
 }
 
-// halts reports whether a change gives no turns, as somebody has failed with its content.
+// halts reports whether a change gives no turns, but to those that carry over, as somebody has failed
+// with its content.
 func (c *opened) halts() bool { return c.stop != nil || c.foreign }
 
 // latest is the later of two moments.

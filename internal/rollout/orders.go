@@ -8,9 +8,9 @@ import (
 
 // Orders are what has come of looking at everything.
 type Orders struct {
-	// Roll are the workloads whose turn has come. Held wait for a change that has just been
-	// halted. Look at all of them.
-	Roll, Held []workload.Ref
+	// Roll are the workloads whose turn has come. Look are others to be looked at: they wait for
+	// a change that has just been halted, have lost their turn, or something is to be read.
+	Roll, Look []workload.Ref
 	// Halted, Resumed and Finished are for people.
 	Halted, Resumed, Finished []News
 	// Ended is what became of rollouts.

@@ -33,7 +33,7 @@ func (p *Planner) Panicked(ref workload.Ref, now time.Time) {
 	switch r := t.trial; {
 	case t.turn != nil && !t.uncertain:
 		t.turn = nil
-		t.triesAgain(LastRetry, now)
+		t.retriesAfter(LastRetry, now)
 	case t.turn != nil && now.Sub(t.turn.at) >= p.limits.RolloutDeadline:
 		for _, its := range t.parts {
 			if its.waits() == Waiting {
@@ -60,11 +60,11 @@ func (p *Planner) Refused(ref workload.Ref, certain bool, most time.Duration, no
 	if t.uncertain = !certain; certain {
 		t.turn = nil
 	}
-	t.triesAgain(most, now)
+	t.retriesAfter(most, now)
 }
 
-// triesAgain has a workload tried again after a while, twice as long each time, up to most.
-func (t *track) triesAgain(most time.Duration, now time.Time) {
+// retriesAfter has a workload tried again after a while, twice as long each time, up to most.
+func (t *track) retriesAfter(most time.Duration, now time.Time) {
 	after := min(FirstRetry<<min(t.tries, 20), LastRetry, most)
 	t.retry = now.Add(after)
 	t.tries++

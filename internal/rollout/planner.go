@@ -175,7 +175,7 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 			its.track.leaves(func(part *part) bool { return part == its })
 			continue
 		}
-		its.carriesOver(its.take != nil && its.content == was && proven > 0)
+		its.carryOver(its.take != nil && its.content == was && proven > 0)
 		if t := its.track; t.turn != nil && its.untrue {
 			t.turn = nil // that was for what it held before
 		}
@@ -183,10 +183,10 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 	return c
 }
 
-// carriesOver says what is left of what a workload took, now that the source holds something
+// carryOver says what is left of what a workload took, now that the source holds something
 // else. Who failed where others were well is broken for a reason of its own. Who is gone is
 // not waited for.
-func (p *part) carriesOver(othersProved bool) {
+func (p *part) carryOver(othersProved bool) {
 	p.unsure = false
 	switch {
 	case p.take == nil:

@@ -175,7 +175,7 @@ func (p *part) maybeDown(now time.Time) bool {
 	return p.suspect() && f.Status.Wanted > 0 && f.Status.Available == 0 && !f.empty(now)
 }
 
-// waits is the state of a workload that took nothing.
+// waits is the state of a workload as a look shows it, whatever it took before.
 func (p *part) waits() State {
 	switch t := p.track; {
 	case !t.gone.IsZero():

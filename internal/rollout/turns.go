@@ -91,8 +91,8 @@ func (p *Planner) next(c *opened, now time.Time, out *Orders) *track {
 // something has happened.
 const mostTried = 64
 
-// compare is the order of those that wait for one change: who is broken, or may be, by tries, by order, by
-// class, the smaller ones.
+// compare is the order of those that wait for one change: who carries over, or may; then by tries, by
+// order, by class, the smaller ones.
 func (p *part) compare(other *part) int {
 	a, b := p.track, other.track
 	return cmp.Or(one(other.over())-one(p.over()), one(other.suspect())-one(p.suspect()), cmp.Compare(a.tries, b.tries), cmp.Compare(a.order(), b.order()), cmp.Compare(a.class, b.class),
@@ -121,7 +121,7 @@ func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 	if over && its.fell() { // it takes nothing from others
 		return c.trials == 0 || p.limits.room(n.trials, n.proven)
 	}
-	most, until := p.trials(c, now)
+	most, until := p.foreignLimit(c, now)
 	if out.again(until, now) || n.fallen > 0 {
 		return false
 	}
@@ -161,11 +161,11 @@ func (p *Planner) opensAt(c *opened, now time.Time) time.Time {
 	return p.left[c.key].Add(replicatedWithin)
 }
 
-// trials is how many workloads may try a change at once, for what has failed in other
-// namespaces; -1: as many as the steps allow. After one failure one workload tries. After two
-// all stop, and when the foreign halt ends one more tries, then two, then four, while each time
-// those fail as well. until is when the foreign halt ends.
-func (p *Planner) trials(c *opened, now time.Time) (trials int, until time.Time) {
+// foreignLimit is how many workloads may try a change at once, for what has failed in other
+// namespaces; -1: as many as the steps allow. After failures in one of them one workload tries. After
+// those in two all stop, and when the foreign halt ends one more tries, then two, then four, while
+// each time those fail as well. until is when the foreign halt ends.
+func (p *Planner) foreignLimit(c *opened, now time.Time) (trials int, until time.Time) {
 	failed, last := 0, time.Time{}
 	for _, other := range c.copies.failing {
 		if other != c {

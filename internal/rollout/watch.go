@@ -46,7 +46,7 @@ func (t *track) sure() {
 func (t *track) asks(need Needs, out *Orders) {
 	tried := t.facts.Pods != nil && t.facts.Pods.Access == Unread
 	if !tried && !t.needs.Any() {
-		out.Held = append(out.Held, t.ref)
+		out.Look = append(out.Look, t.ref)
 	}
 	t.needs = need
 }
