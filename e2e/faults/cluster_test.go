@@ -2,34 +2,14 @@ package faults_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/e2e/faults"
 	"github.com/configstamp/configstamp/e2e/harness"
 )
-
-// The API server is killed in the midst of a fan-out, and starts again.
-func TestTheAPIServerIsKilled(t *testing.T) {
-	_, trial := scenario(t)
-	fanOut(t, trial, 12)
-	stop := court.Supervise()
-	defer stop()
-	for i := range 2 {
-		end := court.Outages.Begin()
-		harness.Must(t, trial.Set("configmap/c", value(2*i+1)))
-		time.Sleep(time.Duration(300+100*i) * time.Millisecond)
-		harness.Must(t, court.Run.RestartCluster(t.Context(), "kube-apiserver"))
-		end()
-		eventually(t, func() error { return trial.Set("configmap/c", value(2*i+2)) })
-		time.Sleep(time.Second)
-	}
-	trial.Judge(t, 100*time.Second)
-}
 
 // etcd too: nothing is lost, and everybody begins anew.
 func TestEtcdIsKilled(t *testing.T) {
@@ -75,36 +55,6 @@ func TestRightsAreTakenAway(t *testing.T) {
 	time.Sleep(4 * time.Second)
 	give()
 	trial.Judge(t, 100*time.Second)
-}
-
-// A policy and a quota refuse some workloads: the others roll, and those follow
-// when they may. (A quota counts new objects, which no patch of ours makes.)
-func TestAPolicyRefusesSomeWorkloads(t *testing.T) {
-	_, trial := scenario(t)
-	fanOut(t, trial, 8)
-	t.Run("refused", func(t *testing.T) {
-		court.Run.DenyUpdates(t, trial.Namespace, "w0", "nothing may touch w0")
-		eventually(t, func() error {
-			_, err := court.Run.Client.AppsV1().Deployments(trial.Namespace).Patch(t.Context(), "w0", types.MergePatchType,
-				[]byte(`{"metadata":{"labels":{"probe":"x"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-			if err == nil {
-				return fmt.Errorf("the policy is not in force")
-			}
-			return nil
-		})
-		harness.Must(t, trial.Set("configmap/c", value(1)))
-		eventually(t, func() error {
-			untrue, err := trial.Converge(t.Context(), 0)
-			if err != nil {
-				return err
-			}
-			if len(untrue) != 1 || untrue[0].Object != "deployment/w0" {
-				return fmt.Errorf("untrue: %v, want w0 alone", untrue)
-			}
-			return nil
-		})
-	})
-	trial.Judge(t, 90*time.Second)
 }
 
 func eventually(t *testing.T, ok func() error) {

@@ -18,7 +18,6 @@ func TestEtcdRestoredFromAnOlderSnapshot(t *testing.T) {
 	long(t, "it restarts the whole control plane")
 	product := court.Run.Exclusive(t)
 	run, ctx := court.Run, t.Context()
-	court.Tally.Scenario()
 	plane := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 	s := run.Space(t)
 	s.Set("configmap/c", "k", "1")

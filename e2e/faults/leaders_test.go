@@ -26,17 +26,3 @@ func TestALeaderThatWakesUpBesideAnother(t *testing.T) {
 	harness.Must(t, trial.Set("configmap/c", value(3)))
 	trial.Judge(t, soon)
 }
-
-// The lease is taken away again and again: for some seconds, two lead each time.
-func TestTheLeaseIsTakenAway(t *testing.T) {
-	_, trial := scenario(t)
-	fanOut(t, trial, 8)
-	stop := court.Supervise()
-	defer stop()
-	for i := range 5 {
-		harness.Must(t, court.Run.ForgetLeader(t.Context()))
-		harness.Must(t, trial.Set("configmap/c", value(i+1)))
-		time.Sleep(1500 * time.Millisecond)
-	}
-	trial.Judge(t, 2*soon)
-}

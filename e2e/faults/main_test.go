@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 
@@ -20,12 +19,9 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return err
 		}
-		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}, Tally: faults.NewTally()}
+		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}}
 		return nil
 	})
 	stop()
-	if court != nil {
-		fmt.Fprintln(os.Stderr, "faults:", court.Tally)
-	}
 	os.Exit(code)
 }

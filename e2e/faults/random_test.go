@@ -44,7 +44,6 @@ func TestRandom(t *testing.T) {
 		b := &faults.Batch{Court: court, Seed: uint64(first + batch), Runs: min(*together, *runs-done), Options: options}
 		failures, err := b.Run(t.Context())
 		done += b.Runs
-		court.Tally.Batch(b)
 		if err != nil {
 			failures = append(failures, err.Error())
 		}

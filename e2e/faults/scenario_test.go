@@ -33,7 +33,6 @@ func scenario(t *testing.T) (*harness.Product, *faults.Trial) {
 func long(t *testing.T, why string) {
 	t.Helper()
 	if testing.Short() {
-		court.Tally.Skip(t.Name(), "in the short form: "+why)
 		t.Skipf("SKIPPED in the short form: %s", why)
 	}
 }

@@ -25,7 +25,6 @@ type Court struct {
 	Witness *Witness
 	// Outages are the spans of time in which a webhook may not have answered.
 	Outages *Outages
-	Tally   *Tally
 
 	supervisor supervisor
 }
@@ -72,8 +71,6 @@ func (o *Outages) Meets(from, to time.Time) bool {
 type Trial struct {
 	*User
 	Court *Court
-	// Others tells that other webhooks change what the user sends.
-	Others bool
 }
 
 // Open makes a namespace; value is that of the label that opts it in.
@@ -93,7 +90,6 @@ var notInNames = regexp.MustCompile("[^a-z0-9]+")
 // Trial opens one for a scenario, which deletes it at its end.
 func (c *Court) Trial(t testing.TB) *Trial {
 	t.Helper()
-	c.Tally.Scenario()
 	name := notInNames.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
 	trial, err := c.Open(t.Context(), strings.Trim(name[:min(len(name), 40)], "-")+"-"+rand.String(5), "enabled")
 	harness.Must(t, err)
@@ -129,7 +125,7 @@ func (t *Trial) History() (*judge.History, string, error) {
 		return nil, "", err
 	}
 	return &judge.History{
-		Namespace: t.Namespace, Events: events, Writes: t.Writes(t.Court.Outages.Meets), Keys: keys, Others: t.Others,
+		Namespace: t.Namespace, Events: events, Writes: t.Writes(t.Court.Outages.Meets), Keys: keys,
 		Notes: t.Court.Witness.Notes(t.Namespace), Removed: t.Removed(), Unserved: t.Court.Outages.Meets,
 	}, said, nil
 }

@@ -171,21 +171,6 @@ func (u *User) Readmit(name string) error {
 	})
 }
 
-// Note takes it as his that a tool has written a version; began is when the tool
-// was started.
-func (u *User) Note(what, version string, began time.Time) error {
-	number, err := strconv.ParseInt(version, 10, 64)
-	if err != nil {
-		return fmt.Errorf("%s: %q is no version: %w", what, version, err)
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if _, known := u.writes[number]; !known {
-		u.writes[number] = noted{judge.Write{What: what, Began: began}, time.Now()}
-	}
-	return nil
-}
-
 // Delete deletes an object.
 func (u *User) Delete(name string) error {
 	kind, bare, _ := strings.Cut(name, "/")

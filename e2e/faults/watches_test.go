@@ -42,36 +42,3 @@ func TestHalfOpenWatchesAreLeft(t *testing.T) {
 	harness.Must(t, trial.Set("configmap/c", value(1)))
 	trial.Judge(t, 4*time.Minute)
 }
-
-// Watches that expire over and over, without bookmarks, at an API server that
-// knows no WatchList.
-func TestExpiringWatchesWithoutBookmarks(t *testing.T) {
-	product, trial := scenario(t)
-	fanOut(t, trial, 4)
-	for _, process := range product.All() {
-		process.Proxy.Add(proxy.RefuseWatchList())
-		process.Proxy.Add(proxy.Rule{Match: watches, Event: proxy.Hide(proxy.Bookmarks)})
-	}
-	for i := range 6 {
-		for _, process := range product.All() {
-			process.Proxy.Expire(nil)
-		}
-		harness.Must(t, trial.Set("configmap/c", value(i+1)))
-		time.Sleep(500 * time.Millisecond)
-	}
-	trial.Judge(t, relisted)
-}
-
-// The API server answers 410 to every other watch, and 429 to every list, for
-// some seconds.
-func TestRequestsForWatchesAreRefused(t *testing.T) {
-	product, trial := scenario(t)
-	fanOut(t, trial, 4)
-	for _, process := range product.All() {
-		process.Proxy.Add(proxy.Rule{Match: watches, Before: proxy.FailTimes(6, 410, "Expired", "made by the test")})
-		process.Proxy.Add(proxy.Rule{Match: proxy.Matching("list", ""), Before: proxy.FailTimes(3, 429, "TooManyRequests", "made by the test")})
-		process.Proxy.Cut(watches)
-	}
-	harness.Must(t, trial.Set("configmap/c", value(1)))
-	trial.Judge(t, relisted)
-}

@@ -3,7 +3,6 @@ package faults_test
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"testing"
 	"time"
 
@@ -97,60 +96,4 @@ func TestNoWebhookUnderFail(t *testing.T) {
 	trial.Judge(t, 2*soon)
 	wantTemplates(t, trial, "deployment/w0", 2)
 	undo()
-}
-
-// The webhooks take connections and answer nothing, for longer than the API
-// server waits.
-func TestWebhooksSlowerThanTheirTimeout(t *testing.T) {
-	product, trial := scenario(t)
-	fanOut(t, trial, 4)
-	end := court.Outages.Begin()
-	product.Balancer.Hold()
-	live(t, trial, 1)
-	product.Balancer.Release()
-	end()
-	trial.Judge(t, 2*soon)
-}
-
-func TestAWrongCABundle(t *testing.T) {
-	_, trial := scenario(t)
-	fanOut(t, trial, 4)
-	wrong, err := harness.NewAuthority()
-	harness.Must(t, err)
-	end := court.Outages.Begin()
-	undo := configure(t, map[string]any{"clientConfig/caBundle": wrong.Base64()})
-	for i := range court.Run.Product.Webhooks {
-		court.Run.Product.Balancer.Cut(i) // connections that stand would be used on
-	}
-	live(t, trial, 1)
-	undo()
-	end()
-	trial.Judge(t, 2*soon)
-}
-
-// The certificate expires, and the new one comes late.
-func TestAnExpiredCertificate(t *testing.T) {
-	product, trial := scenario(t)
-	fanOut(t, trial, 4)
-	end := court.Outages.Begin()
-	put := func(notAfter time.Time) {
-		certificate, key, err := court.Run.Authority.Pair(notAfter)
-		harness.Must(t, err)
-		harness.Must(t, os.WriteFile(product.CertificateFile(), certificate, 0o600))
-		harness.Must(t, os.WriteFile(product.KeyFile(), key, 0o600))
-	}
-	for _, webhook := range product.Webhooks {
-		harness.Must(t, webhook.Stop())
-	}
-	put(time.Now().Add(-time.Minute))
-	t.Cleanup(func() { put(time.Now().Add(24 * time.Hour)) })
-	for _, webhook := range product.Webhooks {
-		harness.Must(t, webhook.Start(product.Args(webhook)))
-		harness.Must(t, webhook.WaitListening(t.Context()))
-	}
-	live(t, trial, 1)
-	put(time.Now().Add(24 * time.Hour))
-	time.Sleep(2 * time.Second)
-	end()
-	trial.Judge(t, 100*time.Second) // certificates are read anew once a minute, or when told
 }

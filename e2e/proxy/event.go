@@ -21,25 +21,9 @@ type Event struct {
 	// Namespace, Name and ResourceVersion are of the object; a bookmark has the
 	// last alone.
 	Namespace, Name, ResourceVersion string
-	// EndsList marks the bookmark after the last of the initial events.
-	EndsList bool
 
 	frame []byte
 }
-
-// Hide keeps the events that match accepts from the process.
-func Hide(match func(*Event) bool) func(*Request, *Event) []*Event {
-	return func(_ *Request, event *Event) []*Event {
-		if match(event) {
-			return nil
-		}
-		return []*Event{event}
-	}
-}
-
-// Bookmarks accepts bookmarks, but for the one that ends a list: without that no
-// client would ever have read anything.
-func Bookmarks(event *Event) bool { return event.Type == watch.Bookmark && !event.EndsList }
 
 // format is the encoding of a watch.
 type format int
@@ -99,7 +83,6 @@ func (f format) read(frame []byte) (*Event, error) {
 		return nil, errors.New("reading an event of an unknown encoding")
 	}
 	event.Namespace, event.Name, event.ResourceVersion = meta.Namespace, meta.Name, meta.ResourceVersion
-	event.EndsList = event.Type == watch.Bookmark && meta.Annotations[metav1.InitialEventsAnnotationKey] == "true"
 	return event, nil
 }
 

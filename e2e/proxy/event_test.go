@@ -104,7 +104,7 @@ func TestEventsAreHiddenRepeatedAndExpiredInBothEncodings(t *testing.T) {
 			var first *proxy.Event
 			p.Add(proxy.Rule{Match: proxy.Matching("watch", "configmaps"), Event: func(_ *proxy.Request, event *proxy.Event) []*proxy.Event {
 				switch {
-				case event.Name == "hidden", proxy.Bookmarks(event):
+				case event.Name == "hidden", event.Type == watch.Bookmark:
 					return nil
 				case first == nil:
 					first = event

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		if err = errors.Join(err, run.LoadImage(ctx, "./e2e/rollouts/app", appImage)); err != nil {
 			return err
 		}
-		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}, Tally: faults.NewTally()}
+		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}}
 		return nil
 	})
 	stop()

@@ -71,9 +71,6 @@ type History struct {
 	Removed map[types.UID]bool
 	// Unserved tells of a span of time in which a webhook may not have answered; nil: never.
 	Unserved func(from, to time.Time) bool
-	// Others tells that other webhooks change objects, so that what a user sent
-	// need not be what is stored.
-	Others bool
 }
 
 // Note is what a Kubernetes Event says about an object.

@@ -146,7 +146,7 @@ func (c *court) workload(event Event) {
 		}
 	}
 	created := was.object == nil
-	if byUser && !c.Others && !event.Gap {
+	if byUser && !event.Gap {
 		if unwanted := write.unwanted(was.object, event.Object); len(unwanted) > 0 {
 			c.violated("I4", event, "%s was stored with other changes: %s", write.What, strings.Join(unwanted, "; "))
 		}

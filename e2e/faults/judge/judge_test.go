@@ -202,9 +202,6 @@ func TestContentIsSeenInEveryForm(t *testing.T) {
 	if found := Leaks("log", []byte("v1:0c3d:all:00ff"), Marker); len(found) > 0 {
 		t.Error(found)
 	}
-	if found := Unkeyed("stamp", []byte("2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"), []byte("foo")); len(found) != 1 {
-		t.Error(found)
-	}
 }
 
 // mixed carries a stamp of one content and a baseline of another.

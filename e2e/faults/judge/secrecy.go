@@ -2,7 +2,6 @@ package judge
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -26,19 +25,6 @@ func Leaks(where string, text []byte, markers ...string) []Violation {
 			if i := bytes.Index(text, []byte(looked)); i >= 0 {
 				found = append(found, Violation{Invariant: "I6", Object: where, Text: fmt.Sprintf("content is there, %s, after %q", form, text[max(0, i-100):i])})
 			}
-		}
-	}
-	return found
-}
-
-// Unkeyed tells where a text holds the plain hash of a content, by which a guess
-// could be tested.
-func Unkeyed(where string, text []byte, contents ...[]byte) []Violation {
-	var found []Violation
-	for _, content := range contents {
-		sum := sha256.Sum256(content)
-		if bytes.Contains(text, []byte(hex.EncodeToString(sum[:])[:32])) {
-			found = append(found, Violation{Invariant: "I6", Object: where, Text: "a plain hash of content is there"})
 		}
 	}
 	return found

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return err
 		}
-		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}, Tally: faults.NewTally()}
+		court = &faults.Court{Run: run, Witness: witness, Outages: &faults.Outages{}}
 		return nil
 	})
 	stop()
