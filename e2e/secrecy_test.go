@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/configstamp/configstamp/e2e/faults/judge"
 	"github.com/configstamp/configstamp/e2e/harness"
 	"github.com/configstamp/configstamp/e2e/proxy"
 )
@@ -24,32 +25,14 @@ import (
 // No source content leaves the processes, in any form (I6), and none stays in
 // them.
 
-// forms are the ways in which content could show up: as it is, in hex, and in
-// base64 at any of three alignments, without the characters that depend on what
-// stands beside it.
-func forms(content []byte) map[string][]byte {
-	found := map[string][]byte{
-		"raw": content,
-		"hex": []byte(hex.EncodeToString(content)),
-		"HEX": []byte(strings.ToUpper(hex.EncodeToString(content))),
-	}
-	for shift := range 3 {
-		encoded := base64.StdEncoding.EncodeToString(append(bytes.Repeat([]byte{'x'}, shift), content...))
-		found[fmt.Sprintf("base64+%d", shift)] = []byte(encoded[(shift*8+5)/6 : len(encoded)-4])
-	}
-	return found
-}
-
 // wantNowhere checks that a text holds a marker in no form.
 func wantNowhere(t *testing.T, where string, text []byte, marker []byte) {
 	t.Helper()
 	if len(text) == 0 {
 		t.Errorf("%s: there is nothing to look through", where)
 	}
-	for form, looked := range forms(marker) {
-		if i := bytes.Index(text, looked); i >= 0 {
-			t.Errorf("%s: the marker is there (%s), after %q", where, form, text[max(0, i-120):i])
-		}
+	for _, leak := range judge.Leaks(where, text, string(marker)) {
+		t.Error(leak)
 	}
 }
 
@@ -104,17 +87,12 @@ func wantForgotten(t *testing.T, process *harness.Process, marker, key []byte) {
 		if !bytes.Contains(heap, key) {
 			t.Errorf("the heap of %s, %d bytes, does not even show its key: nothing is proven", process.Name, len(heap))
 		}
-		found := ""
-		for form, looked := range forms(marker) {
-			if i := bytes.Index(heap, looked); i >= 0 {
-				found = fmt.Sprintf("%s, after %q", form, heap[max(0, i-120):i])
-			}
-		}
-		if found == "" {
+		found := judge.Leaks("heap of "+process.Name, heap, string(marker))
+		if len(found) == 0 {
 			return
 		}
 		if time.Since(began) > 3*time.Minute {
-			t.Fatalf("heap of %s: the marker is there: %s", process.Name, found)
+			t.Fatal(found)
 		}
 		time.Sleep(5 * time.Second)
 	}
