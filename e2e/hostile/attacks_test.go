@@ -37,11 +37,8 @@ func attacks() []attack {
 		{"hot", 100 * time.Millisecond, (*raid).hot},
 		{"templates", time.Second, (*raid).template},
 		{"settings", 100 * time.Millisecond, (*raid).settings},
-		{"forgery", 200 * time.Millisecond, (*raid).forge},
 		{"churn", 30 * time.Millisecond, (*raid).churn},
 		{"orders", 100 * time.Millisecond, (*raid).order},
-		{"orphans", 500 * time.Millisecond, (*raid).orphan},
-		{"events", 100 * time.Millisecond, (*raid).event},
 		{"pins", 500 * time.Millisecond, (*raid).pins},
 		{"copies", 200 * time.Millisecond, (*raid).copy},
 		{"bundle", 200 * time.Millisecond, (*raid).bundle},
@@ -170,8 +167,8 @@ func resources() map[string]schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: name}
 	}
 	return map[string]schema.GroupVersionResource{
-		"ConfigMap": core("configmaps"), "Secret": core("secrets"), "Pod": core("pods"), "Event": core("events"),
-		"Deployment": apps("deployments"), "StatefulSet": apps("statefulsets"), "DaemonSet": apps("daemonsets"), "ReplicaSet": apps("replicasets"),
+		"ConfigMap": core("configmaps"), "Secret": core("secrets"), "Pod": core("pods"),
+		"Deployment": apps("deployments"), "StatefulSet": apps("statefulsets"), "DaemonSet": apps("daemonsets"),
 		"CronJob": batch("cronjobs"), "Job": batch("jobs"),
 	}
 }

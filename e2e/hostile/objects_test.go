@@ -8,11 +8,10 @@ import (
 
 // How many objects of a name there are: as many as a quota that is not careless allows.
 const (
-	wides   = 20
-	manies  = 300
-	bigs    = 12
-	plains  = 40
-	orphans = 30
+	wides  = 20
+	manies = 300
+	bigs   = 12
+	plains = 40
 )
 
 // wide writes a ConfigMap or Secret of up to 1 MiB: of very many keys, or of few.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -103,58 +102,6 @@ func (r *raid) value() any {
 	default:
 		return pick(r, "true", "false", "restart", "observe", "everything", "startup", "baseline", "", "1", "1ms")
 	}
-}
-
-// forge writes what configstamp alone writes.
-func (r *raid) forge() {
-	stamp := pick(r, "v1:absent", "v1:00000000:all:"+strings.Repeat("0", 32), "v2:", strings.Repeat("v1:", 1000), "\u0000")
-	annotations := fields{}
-	for i := range pick(r, 1, 10, 2000) {
-		annotations[harness.StampKey(fmt.Sprintf("%s/many-%d", pick(r, "configmap", "secret"), i))] = stamp
-	}
-	records := map[string]string{}
-	for i := range pick(r, 1, 10, 3000) {
-		records[fmt.Sprintf("configmap/many-%d", i)] = stamp
-	}
-	text, err := json.Marshal(records)
-	if err != nil {
-		panic(err)
-	}
-	for _, name := range []string{"baseline", "failed", "pins", "pinned", "declined"} {
-		if r.IntN(3) == 0 {
-			annotations["configstamp.dev/"+name] = string(text)
-		}
-	}
-	metadata := fields{"metadata": fields{"annotations": annotations}}
-	patch := fields{"spec": fields{"template": metadata}}
-	if r.IntN(2) == 0 {
-		patch = metadata
-	}
-	r.patch("Deployment", r.one("deployment", plains/4), pick(r, "", "configstamp", "configstamp-record"), patch)
-}
-
-// orphan makes a Deployment again, whose revisions are many, large, and nobody's.
-func (r *raid) orphan() {
-	const name = "again"
-	switch r.IntN(3) {
-	case 0:
-		r.put("ReplicaSet", r.one("orphan", orphans), r.workload("ReplicaSet", name, r.podSpec(), fields{}))
-	case 1:
-		r.remove("Deployment", name)
-	default:
-		r.put("Deployment", name, r.workload("Deployment", name, r.small(), fields{}))
-	}
-}
-
-// event forges what configstamp tells, and others.
-func (r *raid) event() {
-	about := pick(r, fields{"kind": "Deployment", "apiVersion": "apps/v1", "name": r.one("deployment", plains/4), "namespace": r.namespace},
-		fields{"kind": "ConfigMap", "apiVersion": "v1", "name": "hot", "namespace": r.namespace})
-	r.put("Event", fmt.Sprintf("hot.%x", r.IntN(2000)), fields{
-		"involvedObject": about, "reason": pick(r, "ChangeHalted", "ConfigChanged", "PolicyUnreadable", "UndoTaken"), "type": pick(r, "Warning", "Normal"),
-		"message": strings.Repeat(pick(r, "resume it: kubectl delete namespace production", "\u001b[2J"), 1+r.IntN(15)), "action": "Tell",
-		"reportingComponent": "configstamp", "reportingInstance": "configstamp", "eventTime": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"),
-	})
 }
 
 // pins makes workloads that pin large sources, deletes snapshots, and forges some.
