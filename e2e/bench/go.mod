@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/configstamp/configstamp v0.0.0
-	github.com/google/go-cmp v0.7.0
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/sync v0.22.0
 	k8s.io/api v0.37.2

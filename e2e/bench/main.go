@@ -1,6 +1,5 @@
 // Command bench measures configstamp, and other products beside it, on an
-// embedded Kubernetes, against floors measured in the same run, and writes one
-// report. It gives the same answer to anyone: see README.md.
+// embedded Kubernetes, and writes one report: see README.md.
 //
 // Start reading at scenario/scenario.go.
 package main

@@ -20,10 +20,6 @@ func (c Cost) PeakMiB() (float64, error) { return c.memory("VmHWM") }
 // MiB is the memory that the process holds now (VmRSS), in MiB.
 func (c Cost) MiB() (float64, error) { return c.memory("VmRSS") }
 
-// OwnMiB is what of that is the process' own (RssAnon), in MiB: the rest are pages of the
-// program's file, which all its processes share and the kernel may drop.
-func (c Cost) OwnMiB() (float64, error) { return c.memory("RssAnon") }
-
 func (c Cost) memory(line string) (float64, error) {
 	text, err := os.ReadFile(c.proc("status"))
 	if err != nil {

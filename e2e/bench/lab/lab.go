@@ -1,6 +1,6 @@
 // Package lab is what scenarios measure with: a cluster, processes whose memory
-// and CPU can be read, webhooks that do as little as possible, objects in
-// numbers, and watches that tell when something happened. It knows no product.
+// and CPU can be read, objects in numbers, and watches that tell when something
+// happened. It knows no product.
 // Start reading at Lab.
 package lab
 
@@ -81,15 +81,6 @@ func (l *Lab) connect() (err error) {
 
 // Close takes the cluster down.
 func (l *Lab) Close() error { return errors.Join(l.Cluster.Down(), l.unthrottle()) }
-
-// Version is that of the API server.
-func (l *Lab) Version() string {
-	version, err := l.Client.Discovery().ServerVersion()
-	if err != nil {
-		return "unknown"
-	}
-	return version.GitVersion
-}
 
 // File is the path of a file of this lab.
 func (l *Lab) File(name string) string { return filepath.Join(l.Dir, name) }

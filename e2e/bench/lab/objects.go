@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -105,20 +104,6 @@ func (l *Lab) Edit(ctx context.Context, namespace, name, value string) error {
 // NewConfigMap makes a ConfigMap with one value.
 func NewConfigMap(namespace, name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"MESSAGE": value}}
-}
-
-// Secret creates a Secret with one value, or edits the one that is there.
-func (l *Lab) Secret(ctx context.Context, namespace, name, value string) error {
-	client := l.Client.CoreV1().Secrets(namespace)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"MESSAGE": []byte(value)}}
-	_, err := client.Update(ctx, secret, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = client.Create(ctx, secret, metav1.CreateOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("writing Secret %s/%s: %w", namespace, name, err)
-	}
-	return nil
 }
 
 // Secrets creates n Secrets of size bytes each, all with other content, in a namespace.

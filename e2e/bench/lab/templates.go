@@ -8,21 +8,18 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
-	toolswatch "k8s.io/client-go/tools/watch"
 )
 
 // Templates watches the Deployments of a namespace and knows when each pod
 // template last changed, and how often. Stop it.
 type Templates struct {
-	watch *toolswatch.RetryWatcher
+	stop context.CancelFunc
 
-	mu     sync.Mutex
-	seen   map[string]*history
-	woken  chan struct{} // closed at the next change
-	broken error
+	mu    sync.Mutex
+	seen  map[string]*history
+	woken chan struct{} // closed at the next change
 }
 
 type history struct {
@@ -33,39 +30,32 @@ type history struct {
 
 // Templates begins to watch; what is there already counts as unchanged.
 func (l *Lab) Templates(ctx context.Context, namespace string) (*Templates, error) {
-	client := l.Client.AppsV1().Deployments(namespace)
-	list, err := client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing Deployments of %s: %w", namespace, err)
-	}
 	t := &Templates{seen: map[string]*history{}, woken: make(chan struct{})}
-	for i := range list.Items {
-		t.see(&list.Items[i])
+	factory := informers.NewSharedInformerFactoryWithOptions(l.Client, 0, informers.WithNamespace(namespace))
+	see := func(object any) {
+		if deployment, ok := object.(*appsv1.Deployment); ok {
+			t.see(deployment)
+		}
 	}
-	t.watch, err = toolswatch.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return client.Watch(ctx, options)
-		},
+	handler, err := factory.Apps().V1().Deployments().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    see,
+		UpdateFunc: func(_, now any) { see(now) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watching Deployments of %s: %w", namespace, err)
 	}
-	go func() {
-		for event := range t.watch.ResultChan() {
-			if deployment, ok := event.Object.(*appsv1.Deployment); ok {
-				t.see(deployment)
-			} else if event.Type == watch.Error {
-				t.mu.Lock()
-				t.broken = fmt.Errorf("watching Deployments of %s: %v", namespace, event.Object)
-				t.mu.Unlock()
-			}
-		}
-	}()
+	watching, stop := context.WithCancel(ctx)
+	t.stop = stop
+	factory.Start(watching.Done())
+	if !cache.WaitForCacheSync(watching.Done(), handler.HasSynced) {
+		stop()
+		return nil, fmt.Errorf("watching Deployments of %s: %w", namespace, ctx.Err())
+	}
 	return t, nil
 }
 
 // Stop ends the watch.
-func (t *Templates) Stop() { t.watch.Stop() }
+func (t *Templates) Stop() { t.stop() }
 
 func (t *Templates) see(deployment *appsv1.Deployment) {
 	now := time.Now()
@@ -132,7 +122,7 @@ func (t *Templates) Wait(ctx context.Context, before map[string]int, n int, boun
 	defer timeout.Stop()
 	for {
 		t.mu.Lock()
-		woken, broken := t.woken, t.broken
+		woken := t.woken
 		t.mu.Unlock()
 		progress := t.Since(before)
 		if progress.Changed >= n {
@@ -145,9 +135,6 @@ func (t *Templates) Wait(ctx context.Context, before map[string]int, n int, boun
 			return progress, fmt.Errorf("waiting for pod templates to change: %d of %d did within %s", progress.Changed, n, bound)
 		case <-ctx.Done():
 			return progress, ctx.Err()
-		}
-		if broken != nil {
-			return progress, broken
 		}
 	}
 }

@@ -21,12 +21,8 @@ type Adapter struct {
 	NamespaceLabels, Annotations map[string]string
 	// Webhook tells that it stamps at admission.
 	Webhook bool
-	// FromCache tells that its webhook can be told to ask nobody.
-	FromCache bool
 	// Follows tells that it follows rollouts to their end, and has metrics of that.
 	Follows bool
-	// Forgets tells that it does not find edits made while it was stopped.
-	Forgets bool
 	// Install creates what has to be in the cluster, and returns the token of
 	// the account under which the processes run. Webhooks are called at urls.
 	Install func(ctx context.Context, l *lab.Lab, urls harness.URLs) (token string, err error)
@@ -45,12 +41,8 @@ type Options struct {
 	Immediate bool
 	// Following has it follow each rollout to its end, and begin all at once.
 	Following bool
-	// FromCache has its webhook ask nobody for what it needs to know.
-	FromCache bool
 	// Counted puts a proxy that counts between each process and the API server.
 	Counted bool
-	// Listing has that proxy refuse WatchList, so that clients LIST.
-	Listing bool
 }
 
 // Place is where a process finds things.
@@ -79,7 +71,8 @@ type Role struct {
 type Given struct {
 	Adapter *Adapter
 	Binary  string
-	Version string
+	// Called is what the report calls it: as it was given.
+	Called string
 	// Args are further arguments for each of its processes.
 	Args []string
 }

@@ -16,7 +16,6 @@ func configstamp() *Adapter {
 		Name:            "configstamp",
 		NamespaceLabels: map[string]string{harness.InjectLabel: "enabled"},
 		Webhook:         true,
-		FromCache:       true,
 		Follows:         true,
 		Install: func(ctx context.Context, l *lab.Lab, urls harness.URLs) (string, error) {
 			if err := harness.InstallManifests(ctx, l.Dynamic, urls, l.Authority.PEM); err != nil {
@@ -27,15 +26,11 @@ func configstamp() *Adapter {
 		Roles: func(o Options) []Role {
 			return []Role{
 				{Name: "webhook", Ready: "/readyz", Args: func(p Place) []string {
-					args := []string{
+					return []string{
 						"webhook", "--kubeconfig=" + p.Kubeconfig, "--metrics-address=" + local(p.MetricsPort),
 						"--address=" + local(p.WebhookPort), "--tls-cert-file=" + p.CertFile, "--tls-key-file=" + p.KeyFile,
 						"--shutdown-linger=0s", // no Service has to learn that it leaves
 					}
-					if o.FromCache {
-						args = append(args, "--freshness-timeout=1ns") // no check ends within that, so memory counts
-					}
-					return args
 				}},
 				{Name: "controller", Ready: "/readyz", Args: func(p Place) []string {
 					args := []string{

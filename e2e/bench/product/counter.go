@@ -30,13 +30,11 @@ func (c *Counter) see(role string, request *proxy.Request) {
 }
 
 // asked names a request. The first page of a LIST and a watch that begins with
-// everything there is are told apart from further pages, plain watches,
-// questions for the version alone, and whatever is about one object.
+// everything there is are told apart from further pages, plain watches, and
+// questions for the version alone.
 func asked(request *proxy.Request) string {
 	verb := request.Verb
 	switch {
-	case strings.HasPrefix(request.Query.Get("fieldSelector"), "metadata.name="):
-		verb += "-one"
 	case verb == "list" && request.Query.Get("continue") != "":
 		verb = "next-page"
 	case verb == "list" && request.Query.Get("limit") == "1":
@@ -72,21 +70,24 @@ func (c *Counter) Since(before Counts) Counts {
 	return since
 }
 
-// Without leaves out what keeps a process alive and does no work: the leader's
+// Work leaves out what keeps a process alive and does no work: the leader's
 // lease, and watches that are opened again.
-func (c Counts) Without(parts ...string) Counts {
-	left := Counts{}
-	for what, count := range c {
-		if !slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(what, part) }) {
-			left[what] = count
-		}
-	}
+func (c Counts) Work() Counts {
+	left := maps.Clone(c)
+	maps.DeleteFunc(left, func(what string, _ int) bool {
+		return slices.ContainsFunc([]string{" leases", " watch ", " watch-list ", " version ", "leader"}, func(part string) bool { return strings.Contains(what, part) })
+	})
 	return left
 }
 
-// Work leaves out the lease and watches.
-func (c Counts) Work() Counts {
-	return c.Without(" leases", " watch ", " watch-one ", " watch-list ", " version ", "leader")
+// Of is how many are about one resource.
+func (c Counts) Of(resource string) (sum int) {
+	for what, count := range c {
+		if strings.HasSuffix(what, " "+resource) {
+			sum += count
+		}
+	}
+	return sum
 }
 
 // Sum is how many they are.

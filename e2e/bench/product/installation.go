@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/configstamp/configstamp/e2e/bench/lab"
 	"github.com/configstamp/configstamp/e2e/harness"
 	"github.com/configstamp/configstamp/e2e/proxy"
@@ -38,7 +40,8 @@ type running struct {
 	role    Role
 	place   Place
 	process *lab.Process
-	front   *proxy.Proxy // nil: none
+	front   *proxy.Proxy  // nil: none
+	ready   time.Duration // since it began; 0: not yet
 }
 
 // Install puts a product into a cluster; nothing runs yet.
@@ -79,35 +82,16 @@ func (i *Installation) Workload(w lab.Workload) lab.Workload {
 
 // Start starts every process, waits until each is ready and the product works.
 func (i *Installation) Start(ctx context.Context, o Options) error {
-	if err := i.StartOnly(ctx, o); err != nil {
-		return errors.Join(err, i.Stop())
+	i.starts++
+	for _, role := range i.Adapter.Roles(o) {
+		if err := i.start(role, o); err != nil {
+			return errors.Join(err, i.Stop())
+		}
 	}
 	if err := i.Work(ctx); err != nil {
 		return errors.Join(err, i.Stop())
 	}
 	return nil
-}
-
-// StartOnly starts every process and does not wait.
-func (i *Installation) StartOnly(_ context.Context, o Options) error {
-	i.starts++
-	for _, role := range i.Adapter.Roles(o) {
-		if err := i.start(role, o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// StartRole starts one process and does not wait.
-func (i *Installation) StartRole(_ context.Context, name string, o Options) error {
-	for _, role := range i.Adapter.Roles(o) {
-		if role.Name == name {
-			i.starts++
-			return i.start(role, o)
-		}
-	}
-	return fmt.Errorf("%s has no process %q", i.Adapter.Name, name)
 }
 
 func (i *Installation) start(role Role, o Options) (err error) {
@@ -123,7 +107,7 @@ func (i *Installation) start(role Role, o Options) (err error) {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}
 	server, ca := i.lab.Cluster.Server, i.lab.Config.CAData
-	if o.Counted || o.Listing {
+	if o.Counted {
 		pair, err := i.lab.Authority.TLS()
 		if err != nil {
 			return err
@@ -132,9 +116,6 @@ func (i *Installation) start(role Role, o Options) (err error) {
 			return err
 		}
 		r.front.Observe(func(request *proxy.Request) { i.Counter.see(role.Name, request) })
-		if o.Listing {
-			r.front.Add(proxy.RefuseWatchList())
-		}
 		server, ca = r.front.URL(), i.lab.Authority.PEM
 	}
 	if err := harness.WriteKubeconfig(r.place.Kubeconfig, server, ca, i.token); err != nil {
@@ -154,10 +135,14 @@ func (i *Installation) start(role Role, o Options) (err error) {
 
 // Work waits until each process is ready and the product has nothing to do.
 func (i *Installation) Work(ctx context.Context) error {
+	group, waiting := errgroup.WithContext(ctx)
 	for _, r := range i.running {
-		if _, err := i.WaitReady(ctx, r.role.Name); err != nil {
-			return err
+		if r.role.Ready != "" && r.ready == 0 {
+			group.Go(func() error { return r.waitReady(waiting) })
 		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	if i.Adapter.Working != nil {
 		return i.Adapter.Working(ctx, i)
@@ -165,14 +150,9 @@ func (i *Installation) Work(ctx context.Context) error {
 	return i.canary(ctx)
 }
 
-// WaitReady waits until a process's readiness probe says yes, and returns how
-// long after its start that was. Without a probe it returns 0 at once.
-func (i *Installation) WaitReady(ctx context.Context, role string) (time.Duration, error) {
-	r, err := i.find(role)
-	if err != nil || r.role.Ready == "" {
-		return 0, err
-	}
-	err = lab.Until(ctx, r.process.Name+" to be ready", 10*time.Minute, func(ctx context.Context) error {
+// waitReady waits until the readiness probe says yes, and notes when.
+func (r *running) waitReady(ctx context.Context) error {
+	err := lab.Until(ctx, r.process.Name+" to be ready", 10*time.Minute, func(ctx context.Context) error {
 		if !r.process.Running() {
 			return errors.New("it has ended")
 		}
@@ -180,9 +160,21 @@ func (i *Installation) WaitReady(ctx context.Context, role string) (time.Duratio
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("%w\n%s", err, r.process.LogTail(10))
+		return fmt.Errorf("%w\n%s", err, r.process.LogTail(10))
 	}
-	return time.Since(r.process.Began), nil
+	r.ready = time.Since(r.process.Began)
+	return nil
+}
+
+// Ready is how long after its start each process was ready that can tell.
+func (i *Installation) Ready() map[string]time.Duration {
+	ready := map[string]time.Duration{}
+	for _, r := range i.running {
+		if r.ready > 0 {
+			ready[r.role.Name] = r.ready
+		}
+	}
+	return ready
 }
 
 // Processes are those that run, by the name of their role.

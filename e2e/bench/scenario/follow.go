@@ -74,31 +74,24 @@ func (f *followed) measure(ctx context.Context) error {
 		{"while all roll", 0, func() error { return errors.Join(f.statuses(ctx, f.n, false), rest()) }},
 	} {
 		f.Say("%s", step.what)
-		before, err := cpuOf(f.Product)
-		if err != nil {
-			return err
-		}
-		if err := step.do(); err != nil {
-			return err
-		}
-		spent, err := cpuSince(f.Product, before)
+		spent, err := f.Spent(step.do)
 		if err != nil {
 			return err
 		}
 		for _, role := range roles(f.Product) {
 			if step.each == 0 {
-				f.r.Add(report.New(fmt.Sprintf("%s: CPU of the %s in %s", step.what, role, f.span), "ms", report.Of(1000*spent[role])))
+				f.r.Add(fmt.Sprintf("%s: CPU of the %s in %s", step.what, role, f.span), "ms", spent[role])
 			} else {
-				f.r.Add(report.New(fmt.Sprintf("%s: CPU of the %s for each", step.what, role), "ms", report.Of(1000*spent[role]/float64(step.each))))
+				f.r.Add(fmt.Sprintf("%s: CPU of the %s for each", step.what, role), "ms", spent[role]/float64(step.each))
 			}
 		}
 	}
-	for role, process := range f.Product.Processes() {
-		peak, err := process.Cost.PeakMiB()
+	for _, role := range roles(f.Product) {
+		peak, err := f.Product.Processes()[role].PeakMiB()
 		if err != nil {
 			return err
 		}
-		f.r.Add(report.New(role+": peak memory", "MiB", report.Of(peak)))
+		f.r.Add(role+": peak memory", "MiB", peak)
 	}
 	return nil
 }
@@ -124,8 +117,6 @@ func (f *followed) fill(ctx context.Context) error {
 	}
 	return errors.Join(f.statuses(ctx, f.n+1, true), lab.Pause(ctx, 10*time.Second))
 }
-
-func nameOf(i int) string { return fmt.Sprintf("app-%04d", i) }
 
 // statuses tells of the first workloads that they are rolled out, or are on their way.
 func (f *followed) statuses(ctx context.Context, n int, out bool) error {

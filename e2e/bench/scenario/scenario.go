@@ -1,20 +1,16 @@
 // Package scenario holds what is measured: one small file for each scenario,
-// and one list of them all (list.go). A new one writes a function that makes a
-// Scenario, and adds it to the list.
+// and one list of them all. A new one writes a function that makes a Scenario,
+// and adds it to the list.
 //
 // A scenario finds an empty cluster with one product installed in it that does
 // not run yet; it starts it with what it needs (Bench.Product.Start), measures,
-// and adds figures to its result. It never fails because something was slow:
-// targets are reached or missed. What a product cannot do is skipped by
-// Result.Skip, which is counted. Floors are measured in the same cluster and at
-// the same time, in turns with the product.
+// and adds figures to its result. It never fails because something was slow.
+// What a product cannot do is skipped by Result.Skip.
 package scenario
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/configstamp/configstamp/e2e/bench/lab"
 	"github.com/configstamp/configstamp/e2e/bench/product"
@@ -29,6 +25,11 @@ type Scenario struct {
 	// Controllers are those of Kubernetes that run beside the product.
 	Controllers []string
 	Run         func(ctx context.Context, b *Bench, r *report.Result) error
+}
+
+// All are the scenarios, in the order in which they run.
+func All() []Scenario {
+	return []Scenario{admission(), fanout(), follow(), overload(), idle()}
 }
 
 // workloadControllers are those that care for Deployments.
@@ -56,26 +57,6 @@ func (b *Bench) Size(full, quick int) int {
 	return full
 }
 
-// Span is how long, in a full run and in a quick one.
-func (b *Bench) Span(full, quick time.Duration) time.Duration {
-	if b.Quick {
-		return quick
-	}
-	return full
-}
-
-// Others creates n workloads with a ConfigMap each, which nobody edits.
-func (b *Bench) Others(ctx context.Context, namespace string, n int) error {
-	b.Say("creating %d workloads", n)
-	return lab.Fill(ctx, n, func(ctx context.Context, i int) error {
-		name := fmt.Sprintf("other-%05d", i)
-		if err := b.ConfigMap(ctx, namespace, name, "hello"); err != nil {
-			return err
-		}
-		return b.Create(ctx, b.Product.Workload(lab.Workload{Namespace: namespace, Name: name, Sources: []string{"configmap/" + name}}))
-	})
-}
-
 // Started runs measure with the product started, and stops it.
 func (b *Bench) Started(ctx context.Context, o product.Options, measure func() error) error {
 	if err := b.Product.Start(ctx, o); err != nil {
@@ -86,6 +67,34 @@ func (b *Bench) Started(ctx context.Context, o product.Options, measure func() e
 		return err
 	}
 	return b.Product.Stop()
+}
+
+// Spent measures the milliseconds of CPU that each process takes while something is done.
+func (b *Bench) Spent(do func() error) (map[string]float64, error) {
+	before, err := b.cpu()
+	if err != nil {
+		return nil, err
+	}
+	if err := do(); err != nil {
+		return nil, err
+	}
+	spent, err := b.cpu()
+	for role := range spent {
+		spent[role] -= before[role]
+	}
+	return spent, err
+}
+
+func (b *Bench) cpu() (map[string]float64, error) {
+	spent := map[string]float64{}
+	for role, process := range b.Product.Processes() {
+		seconds, err := process.CPU()
+		if err != nil {
+			return nil, err
+		}
+		spent[role] = 1000 * seconds
+	}
+	return spent, nil
 }
 
 // roles are the names of a product's processes, in its own order.
@@ -101,8 +110,3 @@ func roles(i *product.Installation) []string {
 func path(namespace string, name ...string) string {
 	return strings.Join(append([]string{"/apis/apps/v1/namespaces", namespace, "deployments"}, name...), "/")
 }
-
-const (
-	jsonType  = "application/json"
-	mergeType = "application/merge-patch+json"
-)
