@@ -24,7 +24,7 @@ import (
 func sidecar(name string, port int, late bool) corev1.Container {
 	reference := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
 	container := corev1.Container{
-		Name: name, Image: images[0], ImagePullPolicy: corev1.PullNever, Args: []string{"lenient", fmt.Sprint(port)},
+		Name: name, Image: image, ImagePullPolicy: corev1.PullNever, Args: []string{"lenient", fmt.Sprint(port)},
 		EnvFrom: []corev1.EnvFromSource{
 			{Prefix: "FROM_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: reference("settings")}},
 			{Prefix: "OWN_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: reference("sidecar")}},

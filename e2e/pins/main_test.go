@@ -4,7 +4,7 @@
 // process).
 //
 // Begin at TestHeldPodsKeepTheirContent (held_test.go). room_test.go has a namespace of
-// workloads, act_test.go what befalls their pods, undo_test.go the way back, away_test.go
+// workloads, act_test.go what befalls their pods, away_test.go
 // what happens while the product, or its rights, are away; node_test.go what befalls the node
 // and the snapshots; injector_test.go has a webhook that is not ours. What needs no container is in package pins/records.
 package pins
@@ -25,8 +25,8 @@ var (
 	seed  = flag.Uint64("seed", 1, "which pods these are follows from it")
 )
 
-// The images are all e2e/pins/app: workloads that are given another one roll.
-var images = []string{"pins-app:1", "pins-app:2", "pins-app:3"}
+// image is e2e/pins/app.
+const image = "pins-app:1"
 
 // run is the cluster and the product of this test binary.
 var run *harness.Run
@@ -42,11 +42,6 @@ func TestMain(m *testing.M) {
 	wanted := harness.Wanted{Node: harness.Kubelet, Manifest: "pins.yaml", Options: options()}
 	os.Exit(wanted.Main(m, func(r *harness.Run) error {
 		run = r
-		for _, image := range images {
-			if err := run.LoadImage(context.Background(), "./e2e/pins/app", image); err != nil {
-				return err
-			}
-		}
-		return nil
+		return run.LoadImage(context.Background(), "./e2e/pins/app", image)
 	}))
 }

@@ -76,7 +76,7 @@ func TestADrainedNode(t *testing.T) {
 	product := run.Exclusive(t)
 	r := newRoom(t, "old", append(each(), member{kind: "Deployment", app: "lax", ways: ways, optional: true}, member{kind: "StatefulSet", app: "store", ways: ways})...)
 	plain := &member{kind: "Deployment", app: "plain", ways: ways}
-	r.space.Create(strings.Replace(plain.manifest(images[0]), "annotations: {", `annotations: {configstamp.dev/pin: "false", `, 1))
+	r.space.Create(strings.Replace(plain.manifest(), "annotations: {", `annotations: {configstamp.dev/pin: "false", `, 1))
 	r.want(plain, "old")
 	r.space.SetPolicy("namespace", map[string]string{"pause": "true"})
 	time.Sleep(2 * time.Second)
@@ -178,7 +178,7 @@ func (r *room) restartKubelet() {
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: new(int64),
-			Containers:                    []corev1.Container{{Name: "app", Image: images[0], ImagePullPolicy: corev1.PullNever, Args: []string{"lenient", "3000"}}},
+			Containers:                    []corev1.Container{{Name: "app", Image: image, ImagePullPolicy: corev1.PullNever, Args: []string{"lenient", "3000"}}},
 		},
 	}, metav1.CreateOptions{})
 	harness.Must(r.t, err)

@@ -61,7 +61,7 @@ func newRoom(t *testing.T, word string, members ...member) *room {
 	r.write(word)
 	time.Sleep(2 * time.Second) // the namespace's settings are known to all processes
 	for i := range members {
-		r.space.Create(members[i].manifest(images[0]))
+		r.space.Create(members[i].manifest())
 	}
 	r.wantAll(word)
 	return r
@@ -78,7 +78,7 @@ func (r *room) write(word string) {
 }
 
 // manifest is a workload of one replica.
-func (m *member) manifest(image string) string {
+func (m *member) manifest() string {
 	manner, spec := m.manner, map[string]string{
 		"Deployment":  "replicas: 1, strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}",
 		"StatefulSet": "replicas: 1, serviceName: none",
