@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/faults/judge"
-	"github.com/configstamp/configstamp/e2e/harness"
 )
 
 // Batch is some perturbed runs at once, each in a namespace of its own.
@@ -18,8 +17,6 @@ type Batch struct {
 	// Seed decides what users do, which mishaps come, and what each rule's dice show.
 	Seed uint64
 	Runs int
-	// Options are what the product runs with, with pins or without.
-	Options harness.Options
 
 	hiding   bool
 	mishaps  []string
@@ -94,13 +91,7 @@ func (b *Batch) Run(ctx context.Context) (failures []string, err error) {
 	if err != nil {
 		return failures, err
 	}
-	failures = append(failures, b.leaks()...)
-	if random.IntN(3) == 0 {
-		rewritten, err := b.switched(ctx)
-		lap("switched off and on")
-		return append(failures, rewritten...), err
-	}
-	return failures, nil
+	return append(failures, b.leaks()...), nil
 }
 
 func (b *Batch) open(ctx context.Context) error {

@@ -41,7 +41,7 @@ func TestRandom(t *testing.T) {
 	harness.Must(t, product.Restart(t.Context(), options))
 	began, done, failed := time.Now(), 0, 0
 	for batch := int64(0); done < *runs && failed < 3; batch++ {
-		b := &faults.Batch{Court: court, Seed: uint64(first + batch), Runs: min(*together, *runs-done), Options: options}
+		b := &faults.Batch{Court: court, Seed: uint64(first + batch), Runs: min(*together, *runs-done)}
 		failures, err := b.Run(t.Context())
 		done += b.Runs
 		if err != nil {

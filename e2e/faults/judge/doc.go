@@ -1,5 +1,5 @@
-// Package judge proves the invariants I1 to I6 of the design, and P1 to P5 of pins, on what an API
-// server told of a run, after the fact. It knows neither cluster nor product:
+// Package judge proves the invariants I1 to I6 of the design, and P1, P2, P4 and P5 of pins, on
+// what an API server told of a run, after the fact. It knows neither cluster nor product:
 // the digests that are right, and what a template references, are worked out
 // here and in package harness from the design alone.
 //

@@ -35,9 +35,6 @@ type Counts struct {
 	Pinned, Left int
 	// Undone are undos that were believed, of those Asked for.
 	Undone, Asked int
-	// Doubted are undos that were not believed, although the revision and all its snapshots were
-	// there throughout.
-	Doubted int
 	// Collected are snapshots that the product has deleted.
 	Collected int
 }
@@ -46,13 +43,12 @@ type Counts struct {
 func (c *Counts) Add(other Counts) {
 	c.Pinned, c.Left = c.Pinned+other.Pinned, c.Left+other.Left
 	c.Undone, c.Asked = c.Undone+other.Undone, c.Asked+other.Asked
-	c.Doubted += other.Doubted
 	c.Collected += other.Collected
 }
 
 // String implements fmt.Stringer.
 func (c Counts) String() string {
-	return fmt.Sprintf("%d Pods pinned, %d not, %d of %d undos believed (%d not for want of an answer), %d snapshots collected", c.Pinned, c.Left, c.Undone, c.Asked, c.Doubted, c.Collected)
+	return fmt.Sprintf("%d Pods pinned, %d not, %d of %d undos believed, %d snapshots collected", c.Pinned, c.Left, c.Undone, c.Asked, c.Collected)
 }
 
 // textsIn reads an annotation that is a JSON object of texts.

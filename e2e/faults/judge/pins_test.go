@@ -174,15 +174,6 @@ func TestEachPromiseOfPinsIsSeenToBeBroken(t *testing.T) {
 	if _, unpinned := s.h.Pins(); len(unpinned) != 1 {
 		t.Errorf("a Pod is not pinned, and nobody said why: %v", unpinned)
 	}
-	s = pinnedStory()
-	before := s.version
-	s.event(watch.Modified, s.deployment("d", "1", s.stamp("b"), nil))
-	if found := s.h.Rewritten(before); len(found) != 1 || found[0].Invariant != "P3" {
-		t.Errorf("pins go, and nobody wrote: %v", found)
-	}
-	if found := s.h.Rewritten(s.version); len(found) != 0 {
-		t.Errorf("nothing was written: %v", found)
-	}
 }
 
 func annotated(pod map[string]any, changes map[string]any) map[string]any {

@@ -1,11 +1,9 @@
 package judge
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/configstamp/configstamp/e2e/harness"
 )
@@ -62,7 +60,6 @@ func (c *court) undo(now *life, event Event, write Write) {
 	c.counts.Asked++
 	stamps, pins, declined := harness.Stamps(event.Object), pinsOf(event.Object), declinedBy(event.Object)
 	if !equal(sent, pins) {
-		c.doubt(now, event, sent)
 		return
 	}
 	for source, snapshot := range sent {
@@ -85,37 +82,6 @@ func (c *court) undo(now *life, event Event, write Write) {
 	if len(now.back) > 0 {
 		c.counts.Undone++
 	}
-}
-
-// doubt counts an undo that was not believed, unless a snapshot or its revision may have been
-// gone. What is left is for faults to explain: revisions could not be listed in time.
-func (c *court) doubt(now *life, event Event, sent map[string]string) {
-	for source, snapshot := range sent {
-		of := c.source("configmap/" + snapshot)
-		there := of.at(event.Version)
-		if _, reads := now.selections[source]; !reads || there.data == nil || c.forged(there.object, source) != "" || c.removed(snapshot) || len(of.states) > 2 {
-			return
-		}
-	}
-	if !c.keeps(event, sent) {
-		return
-	}
-	c.counts.Doubted++
-}
-
-// keeps reports whether the cluster still had a revision that names some snapshots when an
-// event came: old revisions go at any time.
-func (c *court) keeps(event Event, pins map[string]string) bool {
-	there := map[string]bool{}
-	for _, one := range c.Events {
-		path := map[string][]string{"ReplicaSet": {"spec", "template"}, "ControllerRevision": {"data", "spec", "template"}}[one.Object.GetKind()]
-		if path == nil || one.Version > event.Version {
-			continue
-		}
-		annotations, _, _ := unstructured.NestedStringMap(one.Object.Object, append(path, "metadata", "annotations")...)
-		there[Name(one.Object)] = one.Type != watch.Deleted && one.Object.GetDeletionTimestamp() == nil && equal(firstWords(textsIn(annotations, pinsAnnotation)), pins)
-	}
-	return slices.Contains(slices.Collect(maps.Values(there)), true)
 }
 
 // moved reports whether a source has held anything else since.
@@ -159,21 +125,4 @@ func shortly(declined map[string][]string) map[string][]string {
 		}
 	}
 	return declined
-}
-
-// Rewritten lists the templates that were written after a version, when nobody wrote.
-func (h *History) Rewritten(since int64) []Violation {
-	c := h.court()
-	last := map[string]*unstructured.Unstructured{}
-	for _, event := range h.Events {
-		if !isWorkload(event.Object.GetKind()) {
-			continue
-		}
-		was, name := last[Name(event.Object)], Name(event.Object)
-		last[name] = event.Object
-		if event.Version > since && was != nil && (!equal(stampsAndPins(was), stampsAndPins(event.Object)) || !equal(template(was), template(event.Object))) {
-			c.violated("P3", event, "its template is written, and pins were but switched off and on")
-		}
-	}
-	return c.found
 }
