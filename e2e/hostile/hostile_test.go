@@ -25,7 +25,6 @@ var (
 	seed   = flag.Uint64("seed", 1, "what the hostile tenant makes is the same for the same seed; in which order it arrives is not")
 	length = flag.Duration("phase", 5*time.Minute, "how long each of the two phases is")
 	only   = flag.String("only", "", "names of attacks, to have no others: hot,pins")
-	but    = flag.String("but", "bundle", "names of attacks that are left out")
 )
 
 var run *harness.Run

@@ -23,7 +23,6 @@ type neighbour struct {
 
 	mu        sync.Mutex
 	templates map[string]template // by the name of the Deployment
-	value     string              // of the ConfigMap; the hostile tenant copies it
 }
 
 // template is what a pod template carries, and since when.
@@ -114,11 +113,8 @@ func (n *neighbour) edit(t *testing.T, f *figures) {
 	t.Helper()
 	n.round++
 	n.space.Warnings() // of the edit before
-	n.mu.Lock()
-	n.value = fmt.Sprint("message ", n.round)
-	n.mu.Unlock()
 	began := time.Now()
-	n.space.Edit(source, "MESSAGE", n.value)
+	n.space.Edit(source, "MESSAGE", fmt.Sprint("message ", n.round))
 	edited := time.Now()
 	if len(n.space.Warnings()) == 0 {
 		f.unwarned++
@@ -186,11 +182,4 @@ func (n *neighbour) wait(t *testing.T, since time.Time) time.Duration {
 			return time.Since(since)
 		}
 	}
-}
-
-// now is what the neighbour's ConfigMap holds.
-func (n *neighbour) now() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.value
 }

@@ -121,14 +121,9 @@ func (r *raid) pins() {
 
 // copy has a ConfigMap of the neighbour's name, with other content, for workloads that
 // never become healthy with it.
-func (r *raid) copy() { r.settingsOf(pick(r, "", "bad", "message 0")) }
-
-// bundle has it with the same content, as a bundle that is replicated.
-func (r *raid) bundle() { r.settingsOf(r.other.now()) }
-
-func (r *raid) settingsOf(message string) {
+func (r *raid) copy() {
 	if r.IntN(10) > 0 {
-		r.put("ConfigMap", "settings", fields{"data": fields{"MESSAGE": message}})
+		r.put("ConfigMap", "settings", fields{"data": fields{"MESSAGE": pick(r, "", "bad", "message 0")}})
 		return
 	}
 	name := r.one("copy", 3)
