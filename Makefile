@@ -63,7 +63,7 @@ long: ## What takes an hour: before a release and each night; PARTS="rollouts pi
 # What is long and in one goroutine, such as the rules of rollouts and the controller at a
 # simulated time, runs without the race detector, which -short spares. Debugging information
 # is left out, and so is the second in which the race detector waits at the end of each package.
-UNITS = $(shell go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/harness ./e2e/cost ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline | grep -v '/internal/rollout$$')
+UNITS = $(shell go list ./checksum/... ./internal/... ./webhook/... ./controller/... ./certs/... ./cmd/... ./docs ./e2e/proxy ./e2e/cost ./e2e/faults/judge ./e2e/rights ./e2e/rollouts/timeline | grep -v '/internal/rollout$$')
 unit: unit-race unit-plain unit-cluster ## Unit tests with the race detector, and the seeds of the fuzz targets
 unit-race: export GORACE := atexit_sleep_ms=50
 unit-race: $(GOTESTSUM)
