@@ -21,7 +21,7 @@ func TestHelm_CertificatesChangeHands(t *testing.T) {
 	const selfManaged, certManager = "--set=certificates.mode=self-managed", "--set=certificates.mode=cert-manager"
 	s := openShop(t)
 	cluster.Kubectl(t, "create", "namespace", harness.OwnNamespace)
-	cluster.Own(t, "create", "configmap", "apiserver-clients", "--from-file=ca.crt="+cluster.Run.ClientAuthority())
+	cluster.Own(t, "create", "configmap", "apiserver-clients", "--from-file=ca.crt="+cluster.ClientAuthority())
 	install(t, selfManaged, "--set=webhook.failurePolicy=Fail", "--set=clientCertificates.ca.configMap=apiserver-clients", "--set=clientCertificates.names={"+harness.APIServerName+"}")
 	cluster.WaitServing(t)
 	t.Log(helm(t, "test", "configstamp"))
@@ -32,7 +32,7 @@ func TestHelm_CertificatesChangeHands(t *testing.T) {
 	cluster.Own(t, "patch", "secret", "configstamp-ca", "--patch", `{"data":{"tls.key":"`+key+`"}}`)
 	joins, err := harness.NewAuthority()
 	harness.Must(t, err)
-	first, err := os.ReadFile(cluster.Run.ClientAuthority())
+	first, err := os.ReadFile(cluster.ClientAuthority())
 	harness.Must(t, err)
 	both, err := json.Marshal(map[string]any{"data": map[string]string{"ca.crt": string(joins.PEM) + string(first)}})
 	harness.Must(t, err)
