@@ -170,9 +170,11 @@ func TestALoudNamespaceDelaysNoOther(t *testing.T) {
 		if at, times := s.at("RolloutFailed"); times != 1 || at.Sub(said) > time.Second {
 			t.Errorf("it was written %d times, after %s", times, at.Sub(said))
 		}
+		q.mu.Lock()
 		if rest := q.warnings.folded(); len(rest) > mostOfOne+1 {
 			t.Errorf("%d lines of one namespace wait", len(rest))
 		}
+		q.mu.Unlock()
 		stop()
 	})
 }
