@@ -270,29 +270,3 @@ func TestOurSettingsBesideADialect(t *testing.T) {
 		t.Errorf("%v", selections)
 	}
 }
-
-// FuzzDialect: whatever a workload that was written for another product carries,
-// it is read without a panic, and names that count match as a whole.
-func FuzzDialect(f *testing.F) {
-	for _, seed := range [][2]string{
-		{"reloader.stakater.com/auto", "true"}, {"configmap.reloader.stakater.com/reload", "web-.*, a|b"}, {"reloader.stakater.com/match", "configmap=a|secret=b"},
-		{"secrets.exclude.reloader.stakater.com/reload", "a,b"}, {"wave.pusher.com/extra-secrets", "shop/a,b"}, {"deployment.reloader.stakater.com/pause-period", "5m"},
-		{"configmap.reloader.stakater.com/reload", "(?i)WEB"}, {"configmap.reloader.stakater.com/reload", "a)(b"},
-	} {
-		f.Add(seed[0], seed[1], "web")
-	}
-	f.Fuzz(func(t *testing.T, key, value, name string) {
-		foreign := checksum.Translate(bothDialects, namespace, map[string]string{key: value, "wave.pusher.com/update-on-config-change": "true"}, map[string]string{key: value})
-		for _, fault := range foreign.Faults {
-			if fault.Want == "" {
-				t.Fatalf("%v says nothing", fault)
-			}
-		}
-		policy := checksum.DefaultPolicy().Translated(foreign, func(checksum.Kind) []string { return []string{name} })
-		for _, s := range checksum.Selections(nil, policy) {
-			if s.Source.Name != name || !foreign.Named(s.Source) {
-				t.Fatalf("%q names %v", value, s.Source)
-			}
-		}
-	})
-}

@@ -17,8 +17,10 @@ func TestPinsAreReadAndWritten(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", ""},
 		{"{}", ""},
+		{"null", ""},
 		{somePins, somePins},
 		{`{"configmap/web-message":"web-message-3f2a91c07d5e8b4416aa live,startup"}`, `{"configmap/web-message":"web-message-3f2a91c07d5e8b4416aa startup,live"}`},
+		{`{"configmap/a":"a-00112233445566778899 live","configmap\/a":"a-99887766554433221100 startup"}`, `{"configmap/a":"a-99887766554433221100 startup"}`},
 		// A newer version may pin Secrets, and other kinds.
 		{`{"secret/db":"x y","feature/a":"b"}`, ""},
 	} {
@@ -29,7 +31,10 @@ func TestPinsAreReadAndWritten(t *testing.T) {
 	for _, text := range []string{
 		"{", "[]", "null x", `{"configmap/a":1}`, `{"configmap/web-message":""}`,
 		`{"configmap/web-message":"web-message-3f2a91c07d5e8b4416aa"}`,
+		`{"configmap/web-message":"web-message-3f2a91c07d5e8b4416aa "}`,
+		`{"configmap/web-message":"web-message-3F2A91C07D5E8B4416AA startup"}`,
 		`{"configmap/web-message":"web-message-3f2a91c07d5e8b4416aa node"}`,
+		`{"configmap/web-message":"web-message-3f2a91c07d5e8b4416aa startup,node"}`,
 		`{"configmap/web-message":"web-message-3f2a91c07d5e8b4416aa startup,startup"}`,
 		`{"configmap/web-message":"web-message-3f2a91c07d5e8b4416aa startup live"}`,
 		`{"configmap/web-message":"web-extra-3f2a91c07d5e8b4416aa startup"}`, // somebody else's
@@ -45,7 +50,7 @@ func TestPinsAreReadAndWritten(t *testing.T) {
 
 func TestDeclinedIsReadAndWritten(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "{}": "", `{"configmap/a":" "}`: "", `{"feature/a":"x"}`: "",
+		"": "", "{}": "", "null": "", `{"configmap/a":" "}`: "", `{"configmap/a":" \u00a0\n"}`: "", `{"feature/a":"x"}`: "",
 		`{"configmap/b":"v1:absent","configmap/a":"x  y"}`: `{"configmap/a":"x y","configmap/b":"v1:absent"}`,
 		`{"configmap/a":"1 2 3 4"}`:                        `{"configmap/a":"1 2 3"}`,
 	} {

@@ -117,7 +117,11 @@ func TestParseBaseline(t *testing.T) {
 		"an empty object":             {"{}", nil},
 		"each kind":                   {`{"configmap/web-message":"v1:absent","secret/db-password":"x","secretproviderclass/web-vault":"y"}`, map[checksum.Source]string{message: "v1:absent", password: "x", vault: "y"}},
 		"a kind of a newer version":   {`{"configmap/web-message":"x","volume/v":"y"}`, map[checksum.Source]string{message: "x"}},
-		"names that no object has":    {`{"configmap/":"x","secret/A":"y","configmap":"z","secret/a/b":"w"}`, nil},
+		"names that no object has":    {`{"configmap/":"x","secret/A":"y","configmap":"z","secret/a/b":"w","Secret/a":"v","secret/ a":"u","configmap/a..b":"t","secret/\u0000":"s","/":"r","":"q","secret/` + strings.Repeat("a", 254) + `":"p"}`, nil},
+		"a name of 253 characters":    {`{"secret/` + strings.Repeat("a", 253) + `":"x"}`, map[checksum.Source]string{{Kind: checksum.Secret, Name: strings.Repeat("a", 253)}: "x"}},
+		"a name twice":                {`{"secret/a":"1","secret\/a":"2"}`, map[checksum.Source]string{{Kind: checksum.Secret, Name: "a"}: "2"}},
+		"a value that is null":        {`{"secret/db-password":null}`, map[checksum.Source]string{password: ""}},
+		"a value that is no text":     {`{"secret/db-password":"\ud800"}`, map[checksum.Source]string{password: "\ufffd"}},
 		"blanks between, as by hand":  {"{ \"secret/db-password\" :\n\"x\" }", map[checksum.Source]string{password: "x"}},
 		"a value of any text is kept": {`{"secret/db-password":"\u0000<&é"}`, map[checksum.Source]string{password: "\x00<&é"}},
 	} {
