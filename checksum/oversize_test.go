@@ -1,10 +1,6 @@
 package checksum_test
 
 import (
-	"math"
-	"sort"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -77,30 +73,5 @@ func TestDecideOversize(t *testing.T) {
 		},
 	} {
 		t.Run(about, c.run)
-	}
-}
-
-// The Deployment controller copies a Deployment's annotations to its ReplicaSets, and
-// adds these. What does not fit there then keeps the Deployment from being scaled.
-func TestABaselineLeavesRoomForWhatTheDeploymentControllerAdds(t *testing.T) {
-	added := 0
-	for key, value := range map[string]string{
-		"deployment.kubernetes.io/revision":         strconv.Itoa(math.MaxInt64),
-		"deployment.kubernetes.io/revision-history": strings.Repeat("1", 2000), // its maxRevHistoryLengthInChars
-		"deployment.kubernetes.io/desired-replicas": strconv.Itoa(math.MaxInt32),
-		"deployment.kubernetes.io/max-replicas":     strconv.Itoa(math.MaxInt32),
-	} {
-		added += len(key) + len(value)
-	}
-	baseline := present.values(key(2), message, password, extra)
-	recorded := func(bytes int) bool {
-		a := checksum.Admission{Namespace: namespace, Asker: checksum.Recorder, Fresh: true, WorkloadBytes: bytes}
-		a.Selections = checksum.Selections(reads, checksum.DefaultPolicy())
-		a.Content = func(s checksum.Source) *checksum.Content { return present[s] }
-		return checksum.Decide(ring, a).Outcome == checksum.Recorded
-	}
-	most := sort.Search(hardLimit, func(bytes int) bool { return !recorded(bytes) }) - 1
-	if total := most + sizeOfBaseline(baseline) + added; most <= 0 || total > hardLimit {
-		t.Errorf("a baseline is recorded beside %d bytes: a ReplicaSet gets %d, and %d fit", most, total, hardLimit)
 	}
 }
