@@ -2,13 +2,11 @@ package warning
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -82,66 +80,6 @@ func TestManyKeys(t *testing.T) {
 	data["one-more"] = ""
 	if _, err := editOf(asks(t, configMap(data), nil), new(bytes.Buffer)); err == nil {
 		t.Error("it was read")
-	}
-}
-
-// go test ./cmd/configstamp/internal/warning -run '^$' -fuzz FuzzEdit -fuzztime 1m
-//
-// Whatever an object is, what is read of it is what a library reads, or nothing.
-func FuzzEdit(f *testing.F) {
-	f.Add([]byte(`{"metadata":{"name":"config","annotations":{"configstamp.dev/ignore":"true"}},"data":{"a":"1\n","b":"\ud83d\ude00"},"binaryData":{"c":"AAE="}}`), true)
-	f.Add([]byte(`{"metadata":{"name":"db"},"type":"Opaque","data":{"password":"c3dvcmRmaXNo"}}`), false)
-	f.Add([]byte(`{"metadata":{"name":"config"},"data":null,"binaryData":{}}`), true)
-	f.Fuzz(func(t *testing.T, text []byte, plain bool) {
-		var want *checksum.Content
-		var known error
-		var name string
-		kind := checksum.ConfigMap
-		if plain {
-			var object corev1.ConfigMap
-			known = json.Unmarshal(text, &object)
-			want, name = checksum.ContentOfConfigMap(&object), object.Name
-		} else {
-			var object corev1.Secret
-			kind, known = checksum.Secret, json.Unmarshal(text, &object)
-			want, name = checksum.ContentOfSecret(&object), object.Name
-		}
-		got, err := read(kind, text, new(bytes.Buffer))
-		if err != nil || known != nil || !utf8.Valid(text) || bytes.ContainsAny(text, "\ufffd") || odd(text) {
-			return // the API server never sends what only one of them reads
-		}
-		if got.Metadata.Name != name || !got.content().SameEntries(want) {
-			t.Errorf("%s: %v, want %v", text, got.content(), want)
-		}
-	})
-}
-
-// odd reports whether a text has what the two libraries read in two ways: names that come
-// twice, or in another case, and null for a value.
-func odd(text []byte) bool {
-	lower := bytes.ToLower(text)
-	for _, name := range []string{`data"`, `"metadata"`, `"name"`, `"type"`, `"annotations"`} {
-		if bytes.Count(lower, []byte(name)) != bytes.Count(text, []byte(name)) {
-			return true
-		}
-	}
-	return bytes.Contains(text, []byte("null")) || bytes.Contains(text, []byte(`\u`)) || twice(text)
-}
-
-func twice(text []byte) bool {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	seen := map[string]bool{}
-	for {
-		token, err := decoder.Token()
-		if err != nil {
-			return false
-		}
-		if name, ok := token.(string); ok {
-			if seen[name] {
-				return true
-			}
-			seen[name] = true
-		}
 	}
 }
 
