@@ -75,21 +75,6 @@ func TestWhatAStatusReports(t *testing.T) {
 	}
 }
 
-func FuzzReport(f *testing.F) {
-	f.Add([]byte(status("7", "web-1", "vault", "1")))
-	f.Add([]byte(`{"metadata":{"name":"a"},"status":[7]}`))
-	f.Add([]byte(`{"metadata":{"name":"a"},"status":{"mounted":true,"secretProviderClassName":"x","objects":[{"id":"a","version":"1"},{"id":"a","version":"2"}]}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		obj, err := (&condenser{}).report(data)
-		if err != nil {
-			return
-		}
-		if r := obj.(*report); r.class != "" && r.content == nil {
-			t.Fatalf("class %q without content", r.class)
-		}
-	})
-}
-
 // Two pods of one class, and what comes of what they report.
 func TestAClassHoldsWhatIsReportedLast(t *testing.T) {
 	put := func(version, pod, objectVersion string) func(*testing.T, *reportSink) {

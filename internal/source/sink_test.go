@@ -2,7 +2,6 @@ package source
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,42 +79,6 @@ func TestSinkNeverGoesBack(t *testing.T) {
 				t.Errorf("count %d, want %d", s.len(), want)
 			}
 		})
-	}
-}
-
-// Whatever old events come in between, the sink holds what the newest say.
-func TestSinkFollowsAnyHistory(t *testing.T) {
-	for seed := range uint64(50) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		truth, past := map[string]string{}, []func(s *sink){}
-		s := newSink(checksum.ConfigMap, clock.RealClock{}, func(string, checksum.Source, *checksum.Content) {})
-		fill(s, "1000")
-		for version := 1001; version < 1200; version++ {
-			name, value := fmt.Sprint("s", random.IntN(5)), []string{"old", "now", "new"}[random.IntN(3)]
-			o := func() *object { return at(strconv.Itoa(version), name, value) }
-			event := func(s *sink) { _ = s.Update(o()) }
-			truth[name] = value
-			if random.IntN(4) == 0 {
-				event = func(s *sink) { _ = s.Delete(o()) }
-				delete(truth, name)
-			}
-			event(s)
-			past = append(past, event)
-			past[random.IntN(len(past))](s)
-		}
-		for i := range 5 {
-			name := fmt.Sprint("s", i)
-			want, ok := truth[name]
-			if !ok {
-				want = "absent"
-			}
-			if got := value(s, name); got != want {
-				t.Fatalf("seed %d: %s is %s, want %s", seed, name, got, want)
-			}
-		}
-		if s.len() != len(truth) {
-			t.Fatalf("seed %d: count %d, want %d", seed, s.len(), len(truth))
-		}
 	}
 }
 
