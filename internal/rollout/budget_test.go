@@ -52,7 +52,7 @@ func TestBudget_ZeroIsTheDefault(t *testing.T) {
 }
 
 func TestBudget_BadTextSaysWhatIsRightAndChangesNothing(t *testing.T) {
-	for _, text := range []string{"", "0", "-1", "+5", "1000001", "99999999999999999999", "2.5", "many", "off", " 25", "0%", "101%", "%", "-2%", "0.5%", "2 %", "2%%", "Default"} {
+	for _, text := range []string{"", "0", "-1", "+5", "1000001", "99999999999999999999", "2.5", "many", "off", " 25", "0%", "101%", "%", "-2%", "0.5%", "2 %", "2%%", "２%", "٣", "1e3", "2147483648", "Default"} {
 		var b rollout.Budget
 		if err := b.Set("3%"); err != nil {
 			t.Fatal(err)
@@ -87,33 +87,4 @@ func TestBudget_PerNamespace(t *testing.T) {
 			t.Errorf("%d of %d slots, where %d are set; want %d", got, c.slots, c.set, c.want)
 		}
 	}
-}
-
-// What can be read is written as it is read, gives each number of workloads at least
-// one slot, and gives more workloads no fewer.
-// go test ./internal/rollout -run '^$' -fuzz FuzzBudget -fuzztime 1m
-func FuzzBudget(f *testing.F) {
-	for _, text := range []string{"default", "1", "25", "1000000", "007", "1%", "2%", "100%", "", "0", "-1", "+1", "0%", "101%", "%", "2147483648", "1e3", "٣", "2%%", "２%"} {
-		f.Add(text, 1_000)
-	}
-	f.Fuzz(func(t *testing.T, text string, workloads int) {
-		workloads = min(max(workloads, 0), 1<<24)
-		var b, again rollout.Budget
-		if err := b.Set(text); err != nil {
-			if b != again {
-				t.Fatalf("%q: %v, and %s", text, err, b)
-			}
-			return
-		}
-		if err := again.Set(b.String()); err != nil || again != b {
-			t.Fatalf("%q is written as %s, which is read as %s, %v", text, b, again, err)
-		}
-		slots := b.Slots(workloads)
-		if slots < 1 || slots > b.Slots(workloads+1) {
-			t.Fatalf("%q: %d slots of %d workloads, %d of one more", text, slots, workloads, b.Slots(workloads+1))
-		}
-		if one := rollout.PerNamespace(slots, 0); one < 1 || slots > 1 && one >= slots {
-			t.Fatalf("%d of %d slots for one namespace", one, slots)
-		}
-	})
 }

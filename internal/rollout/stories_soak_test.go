@@ -55,15 +55,6 @@ func (w *world) checkGaps(want ...time.Duration) {
 	}
 }
 
-func TestStory_ABadEditThatCrashesLate(t *testing.T) {
-	w := fleet(t, 10)
-	w.tell("Ten Deployments take an edit whose pods crash after fifteen seconds. It reaches one of them.", false)
-	w.edit(web, w.content(fades))
-	w.pass(24 * time.Hour)
-	w.checkRolled(1)
-	w.checkHalts(1)
-}
-
 func TestStory_AGoodEditIsWatchedForLongOnce(t *testing.T) {
 	w := fleet(t, 10)
 	w.tell("Ten Deployments take a good edit. The second begins when the first was well for a minute; each later step ten seconds after the one before.", false)
