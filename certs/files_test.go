@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,67 +83,6 @@ func handshake(address string, bundle []byte) (*x509.Certificate, error) {
 func serving(s *Source, p pair) bool {
 	cert, err := s.GetCertificate(nil)
 	return err == nil && cert.Leaf.Equal(p.Leaf)
-}
-
-func TestReloadUnderLoadFailsNoRequest(t *testing.T) {
-	ca, m := newCA(t), newMount(t)
-	first := ca.leaf(t)
-	m.hold(first.certPEM, first.keyPEM)
-	source := m.source()
-	start(t.Context(), t, source)
-	eventually(t, "ready", source.Ready)
-	address := serve(t, source)
-
-	pool := x509.NewCertPool()
-	pool.AddCert(ca.Leaf)
-	transport := &http.Transport{
-		TLSClientConfig:     &tls.Config{RootCAs: pool, ServerName: serverName},
-		MaxIdleConnsPerHost: 200,
-	}
-	defer transport.CloseIdleConnections()
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	stop := make(chan struct{})
-	defer close(stop)
-	var requests [200]atomic.Int32
-	for id := range requests {
-		clients.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(50 * time.Millisecond):
-				}
-				resp, err := (&http.Client{Transport: transport}).Get("https://" + address)
-				if err != nil {
-					t.Errorf("request %d of client %d: %v", requests[id].Load(), id, err)
-					return
-				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				_ = resp.Body.Close()
-				requests[id].Add(1)
-			}
-		})
-	}
-	for round := range int32(4) {
-		next := ca.leaf(t)
-		m.hold(next.certPEM, next.keyPEM)
-		eventually(t, "a new connection sees the new certificate", func() bool {
-			seen, err := handshake(address, ca.certPEM)
-			if err != nil {
-				t.Fatalf("a new connection: %v", err)
-			}
-			return seen.Equal(next.Leaf)
-		})
-		eventually(t, "every client goes on", func() bool {
-			for id := range requests {
-				if requests[id].Load() <= round && !t.Failed() {
-					return false
-				}
-			}
-			return true
-		})
-	}
 }
 
 func TestBrokenPairKeepsTheOldAndIsSaidOnceWithoutContent(t *testing.T) {
