@@ -12,61 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// FuzzProtobufDecoder: the same of what comes in protobuf.
-func FuzzProtobufDecoder(f *testing.F) {
-	scheme, err := newScheme(corev1.SchemeGroupVersion)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := corev1.AddToScheme(scheme); err != nil {
-		f.Fatal(err)
-	}
-	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
-	protobuf, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
-	text, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeJSON)
-	encoder := codecs.EncoderForVersion(protobuf.Serializer, corev1.SchemeGroupVersion)
-	one := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "7"}, Data: map[string]string{"a": "1"}}
-	more := int64(3)
-	for _, obj := range []runtime.Object{
-		&one,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{"k8s.io/initial-events-end": "true"}}},
-		&corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: "x", RemainingItemCount: &more}, Items: []corev1.ConfigMap{one, one}},
-		&metav1.Status{Status: "Failure", Reason: "Expired", Code: 410},
-	} {
-		data, err := runtime.Encode(encoder, obj)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-		f.Add(data[:len(data)-2])
-	}
-	f.Add([]byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"web"}},{"metadata":{"name":"db"}}]}`))
-	f.Add([]byte("k8s\x00"))
-	f.Add([]byte(`<html>502 Bad Gateway</html>`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, inner := range []runtime.Decoder{protobuf.Serializer, text.Serializer} {
-			handed := 0
-			decoder := protobufDecoder{inner: inner, encoder: encoder, condense: func(string, []byte) (runtime.Object, error) {
-				handed++
-				return &metav1.PartialObjectMetadata{}, nil
-			}}
-			obj, gvk, err := decoder.Decode(data, nil, nil)
-			if err != nil {
-				continue
-			}
-			if obj == nil || gvk == nil {
-				t.Fatalf("neither an object nor an error: %v, %v", obj, gvk)
-			}
-			if list, ok := obj.(*metav1.List); ok && len(list.Items) != handed || !ok && handed > 1 {
-				t.Fatalf("%T: %d were handed out", obj, handed)
-			}
-		}
-		for _, open := range []func([]byte, *metav1.WatchEvent) error{openProtobuf, openJSON} {
-			_ = open(data, &metav1.WatchEvent{})
-		}
-	})
-}
-
 // Frames are read as Kubernetes' own decoders read them, and those of protobuf where they lie.
 func TestFramesAreReadAsKubernetesReadsThem(t *testing.T) {
 	scheme, err := newScheme(corev1.SchemeGroupVersion)
