@@ -78,31 +78,6 @@ func TestRun_OneBrokenWorkloadDoesNotStopTheOthers(t *testing.T) {
 	eventually(t, "the broken one is on record too", func() bool { return c.stampedTrue(refs[0]) })
 }
 
-func TestRun_EachWorkloadThatUsesASourceRollsOnce(t *testing.T) {
-	c := newCluster(t)
-	c.write("c", map[string]string{"k": "old"})
-	c.write("other", nil)
-	for i := range 20 {
-		c.deploy(fmt.Sprintf("d%02d", i), "c")
-	}
-	bystander := c.deploy("bystander", "other")
-	h := realTime(t, c)
-	started(t, h)
-	all := h.index.All()
-	eventually(t, "adopted", func() bool { return !slices.ContainsFunc(all, func(u workload.Ref) bool { return !c.stampedTrue(u) }) })
-	h.happened()
-	for i := range 5 {
-		c.write("c", map[string]string{"k": fmt.Sprint("new", i)})
-		h.Changed("shop", configMap("c"))
-	}
-	eventually(t, "rolled", func() bool { return !slices.ContainsFunc(all, func(u workload.Ref) bool { return !c.stampedTrue(u) }) })
-	calls, _ := h.happened()
-	slices.Sort(calls)
-	if len(slices.Compact(slices.Clone(calls))) != 20 || slices.Contains(calls, checksum.RollingManager+" "+bystander.Name) {
-		t.Errorf("calls: %v, want one for each of 20 users and none for the bystander", calls)
-	}
-}
-
 func TestRecord_DoesNotWaitForSettling(t *testing.T) {
 	c := newCluster(t)
 	d := c.deploy("d", "c")
