@@ -53,6 +53,12 @@ func TestSame(t *testing.T) {
 		"false and absent are not the same":            {`{"metadata":{"x":false}}`, `{"metadata":{}}`, false},
 		"a number and its text":                        {`{"spec":{"x":1}}`, `{"spec":{"x":"1"}}`, false},
 		"large numbers":                                {`{"spec":{"x":9007199254740993}}`, `{"spec":{"x":9007199254740992}}`, false},
+		"a number in another form":                     {`{"spec":{"x":1}}`, `{"spec":{"x":1.0}}`, false},
+		"a name with escapes":                          {`{"spec":{"\u0061":1}}`, `{"spec":{"a":1}}`, true},
+		"a name that comes twice":                      {`{"spec":{"a":1,"a":2}}`, `{"spec":{"a":2}}`, true},
+		"metadata that comes twice":                    {`{"metadata":{"x":1},"metadata":{"y":1}}`, `{"metadata":{"y":1}}`, false},
+		"a template that is null":                      {`{}`, `null`, true},
+		"over several lines":                           {"{\n\t\"spec\": {\n\t\t\"x\": [1, {\"y\": null}]\n\t}\n}", `{"spec":{"x":[1,{"y":null}]}}`, true},
 		"the case of a name":                           {`{"spec":{"x":1}}`, `{"spec":{"X":1}}`, false},
 		"fields outside metadata and spec":             {`{"x":1}`, `{"x":2}`, true},
 	} {
