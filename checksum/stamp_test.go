@@ -91,22 +91,6 @@ func TestStampsPicksOurs(t *testing.T) {
 	}
 }
 
-func TestTheBaselineIsTheLaterKnowledge(t *testing.T) {
-	records := checksum.Records{
-		Stamps:   map[string]string{checksum.StampKey(message): "stamp", checksum.StampKey(password): "other"},
-		Baseline: map[checksum.Source]string{message: "baseline"},
-	}
-	if value, ok := records.Of(message); !ok || value != "baseline" {
-		t.Errorf("with both: %q, %v", value, ok)
-	}
-	if value, ok := records.Of(password); !ok || value != "other" {
-		t.Errorf("with a stamp alone: %q, %v", value, ok)
-	}
-	if value, ok := records.Of(checksum.Source{Kind: checksum.Secret, Name: message.Name}); ok {
-		t.Errorf("with neither: %q", value)
-	}
-}
-
 func TestParseBaseline(t *testing.T) {
 	for about, c := range map[string]struct {
 		text string
