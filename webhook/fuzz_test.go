@@ -16,10 +16,14 @@ import (
 )
 
 func fuzzedHandler(t testing.TB) *Handler {
-	return newHandler(&cluster{contents: contents(t, map[string]map[string]string{
+	all := contents(t, map[string]map[string]string{
 		"configmap/web-message": {"MESSAGE": "hello"},
 		"secret/db":             {"password": "swordfish"},
-	})})
+	})
+	handler := newHandler(&cluster{contents: all})
+	handler.Dialects = []checksum.Dialect{checksum.Reloader, checksum.Wave}
+	handler.Snapshots = &store{ring: checksum.NewRing(newKey, oldKey), snapshots: map[string]kept{}, sources: all}
+	return handler
 }
 
 // FuzzServeHTTP: whatever comes as a body, the answer is an HTTP error of the

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -98,51 +97,4 @@ type stuckRevisions struct{ Revisions }
 func (stuckRevisions) Of(ctx context.Context, _ *workload.Kind, _, _ string, _ types.UID) ([]*workload.Revision, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
-}
-
-// FuzzUndo: whatever a workload and its revision are, an undo changes nothing but our
-// annotations, and asking again about what came of it changes nothing more.
-func FuzzUndo(f *testing.F) {
-	for _, file := range caseFiles(f) {
-		if c, _ := readCase(f, file); c.Pins && c.PadTemplate == 0 && len(c.Revisions) > 0 {
-			f.Add([]byte(c.requested(f)), []byte(c.Stored), true)
-			f.Add([]byte(c.requested(f)), []byte(c.Stored), false)
-		}
-	}
-	kind := workload.Builtin()[0]
-	ctx := silent(f)
-	f.Fuzz(func(t *testing.T, object, stored []byte, revised bool) {
-		object, ok := rewritten(object)
-		stored, too := rewritten(stored)
-		if !ok || !too {
-			return
-		}
-		c, _ := readCase(t, "testdata/cases/undo-roll.yaml")
-		handler := c.handler(t)
-		if read, err := kind.Decode(object); err == nil && revised {
-			old, err := kind.Decode(stored)
-			if err != nil {
-				return
-			}
-			handler.Revisions.(*revisions).all = []*workload.Revision{{Owner: old.UID, Template: read.Template}}
-		}
-		request := c.request(t, c.requested(t))
-		request.Operation = admissionv1.Update
-		request.Object.Raw, request.OldObject.Raw = object, stored
-		response := admit(ctx, t, handler, request)
-		if response.AuditAnnotations["outcome"] == checksum.AdmissionFailed.Label() {
-			t.Fatalf("failed: %v", response.Warnings)
-		}
-		if response.Patch == nil {
-			return
-		}
-		result := apply(t, object, response.Patch)
-		if !sameButOurs(t, kind, object, result) {
-			t.Fatalf("something that is not ours changed:\nbefore %s\nafter  %s", object, result)
-		}
-		request.Object.Raw = result
-		if again := admit(ctx, t, handler, request); again.Patch != nil {
-			t.Fatalf("asked again about\n%s\nit answers %s, after %s", result, again.Patch, response.AuditAnnotations["outcome"])
-		}
-	})
 }
