@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rollout"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // Stories of workloads that hold up others, where nothing may be held up without end.
@@ -258,5 +262,35 @@ func TestFaults_ARefusalIsOverWithItsEdit(t *testing.T) {
 	w.pass(time.Second)
 	if w.driver.planner.Again(api.ref) {
 		t.Error("it is said to be tried again, and nothing was tried")
+	}
+}
+
+// A setting that comes between a turn and its patch takes the turn back; it comes again.
+func TestAPauseTakesATurnBack(t *testing.T) {
+	c, at := &big{now: time.Unix(1e9, 0), bySource: map[rollout.SourceRef][]workload.Ref{}, contents: map[rollout.SourceRef]*checksum.Content{}, facts: map[workload.Ref]*rollout.Facts{}}, web
+	c.add(at, "web")
+	ref := c.all[0]
+	c.planner = rollout.NewPlanner(benchLimits(), c)
+	c.planner.Lead(c.all, c.now)
+	c.look(ref, false)
+	was := c.content()
+	c.contents[at] = c.content()
+	c.planner.Edited(at, was, c.contents[at], c.now)
+	c.now = c.now.Add(time.Minute)
+	looks := func(paused bool) rollout.Verdict {
+		f := *c.facts[ref]
+		f.Mark, f.Review.Untrue, f.Policy.Pause.On = c.planner.Mark(), f.Sources, paused
+		return c.planner.Look(ref, &f, c.now)
+	}
+	for range 2 {
+		if v := looks(false); v.Roll {
+			t.Error("it rolls without a turn")
+		}
+		if out := c.planner.Cycle(c.now); len(out.Roll) != 1 {
+			t.Errorf("its turn does not come: %v", out)
+		}
+		if v := looks(true); v.Roll || v.Why != checksum.Paused {
+			t.Errorf("paused since its turn came, it gets %v", v)
+		}
 	}
 }
