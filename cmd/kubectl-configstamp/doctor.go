@@ -38,9 +38,8 @@ func (p *plugin) doctorCommand() *cobra.Command {
 		Example: "  kubectl configstamp doctor\n" +
 			"  kubectl configstamp doctor -A\n" +
 			"  kubectl configstamp doctor -n shop -o json",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(command *cobra.Command, _ []string) error { return p.doctor(command.Context(), all, output) },
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return p.doctor(command.Context(), all, output) },
 	}
 	addFormat(command, &output)
 	command.Flags().BoolVarP(&all, "all-namespaces", "A", false, "look at all namespaces")

@@ -46,8 +46,7 @@ func (p *plugin) impactCommand() *cobra.Command {
 			"  kubectl configstamp impact cm/payment-api-config --key LOG_LEVEL\n" +
 			"  kubectl configstamp impact secret/db --delete -n shop\n" +
 			"  kubectl configstamp impact -f config.yaml --exit-code",
-		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: p.completeSource,
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.impact(command.Context(), args, &flags)
 		},

@@ -47,8 +47,7 @@ func (p *plugin) pauseCommand() *cobra.Command {
 			"  kubectl configstamp pause deployment/web-app\n" +
 			"  kubectl configstamp pause -l app=web-app\n" +
 			"  kubectl configstamp pause -A --reason INC-42 --dry-run=server",
-		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: p.completeWorkloadOrNamespace,
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.pause(command.Context(), args, &flags)
 		},
@@ -117,8 +116,7 @@ func (p *plugin) unpauseCommand() *cobra.Command {
 		Example: "  kubectl configstamp unpause namespace/shop\n" +
 			"  kubectl configstamp unpause deployment/web-app\n" +
 			"  kubectl configstamp unpause -A",
-		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: p.completeWorkloadOrNamespace,
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.unpause(command.Context(), args, &flags)
 		},
@@ -235,21 +233,4 @@ func (p *plugin) optedIn(ctx context.Context, o *order.Orders) ([]string, error)
 		return nil, err
 	}
 	return order.OptedIn(o.Settings, namespaces, workloads), nil
-}
-
-// completeWorkloadOrNamespace completes both.
-func (p *plugin) completeWorkloadOrNamespace(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	word, _, found := strings.Cut(typed, "/")
-	if found && len(args) == 0 && (word == "namespace" || word == "ns") {
-		names, directive := p.completeNamespace(command, args, "")
-		for i := range names {
-			names[i] = word + "/" + names[i]
-		}
-		return names, directive
-	}
-	words, directive := p.completeWorkload(command, args, typed)
-	if !found && len(args) == 0 {
-		words = append(words, "namespace/")
-	}
-	return words, directive
 }

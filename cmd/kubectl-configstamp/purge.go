@@ -17,15 +17,10 @@ type purgeFlags struct {
 	only    []string
 }
 
-func (p *plugin) addPurgeFlags(command *cobra.Command, flags *purgeFlags) {
+func addPurgeFlags(command *cobra.Command, flags *purgeFlags) {
 	command.Flags().BoolVar(&flags.on, "purge", false, "delete the snapshots whose content the ConfigMap does not hold any more; without --yes, only say which")
 	command.Flags().BoolVar(&flags.yes, "yes", false, "with --purge: delete them, which cannot be undone")
 	command.Flags().StringSliceVar(&flags.only, "only", nil, "with --purge: only this snapshot, by its name or the digits at its end; may be repeated")
-	if err := command.RegisterFlagCompletionFunc("only", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return p.completeSnapshot(args)
-	}); err != nil {
-		panic(err) // the flag stands above
-	}
 }
 
 // purge deletes snapshots of a source, those of its present content aside: these would be

@@ -22,8 +22,7 @@ func (p *plugin) resumeCommand() *cobra.Command {
 			"workloads go on by themselves.",
 		Example: "  kubectl configstamp resume configmap/payment-api-config\n" +
 			"  kubectl configstamp resume secret/db -n shop --dry-run=server",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeSource,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.resume(command.Context(), args, &flags)
 		},

@@ -20,8 +20,7 @@ func (p *plugin) rollCommand() *cobra.Command {
 			"workload is restarted, as with kubectl rollout restart, and gets the new content.",
 		Example: "  kubectl configstamp roll deployment/web-app\n" +
 			"  kubectl configstamp roll sts/db -n shop --dry-run=server",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeWorkload,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.roll(command.Context(), args, &flags)
 		},

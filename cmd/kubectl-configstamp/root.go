@@ -91,17 +91,12 @@ func rootCommand(p *plugin) *cobra.Command {
 	flags := root.PersistentFlags()
 	p.config.AddFlags(flags)
 	flags.StringVar(&p.installation, "configstamp-namespace", "configstamp", "namespace in which configstamp itself runs")
-	for flag, complete := range map[string]cobra.CompletionFunc{"namespace": p.completeNamespace, "configstamp-namespace": p.completeNamespace} {
-		if err := root.RegisterFlagCompletionFunc(flag, complete); err != nil {
-			panic(err) // the flag stands above
-		}
-	}
 	root.SetUsageTemplate(usage(root.UsageTemplate()))
 	root.AddCommand(p.usersCommand(), p.impactCommand(), p.statusCommand(), p.whyCommand(), p.waitCommand(), p.versionCommand())
 	root.AddCommand(p.pauseCommand(), p.unpauseCommand(), p.resumeCommand(), p.rollCommand())
 	root.AddCommand(p.undoCommand(), p.acceptCommand(), p.snapshotsCommand(), p.restoreCommand())
 	root.AddCommand(p.doctorCommand())
-	describeCompletion(root)
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	return root
 }
 

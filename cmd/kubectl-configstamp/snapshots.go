@@ -97,8 +97,7 @@ func (p *plugin) snapshotsCommand() *cobra.Command {
 		Example: "  kubectl configstamp snapshots configmap/web-message\n" +
 			"  kubectl configstamp snapshots cm/web-message -n shop -o json\n" +
 			"  kubectl configstamp snapshots cm/web-message -n shop --purge --yes",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeConfigMap,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			if purge.on {
 				return p.purge(command.Context(), args, &purge, output)
@@ -107,7 +106,7 @@ func (p *plugin) snapshotsCommand() *cobra.Command {
 		},
 	}
 	addFormat(command, &output)
-	p.addPurgeFlags(command, &purge)
+	addPurgeFlags(command, &purge)
 	return command
 }
 
@@ -241,19 +240,13 @@ func (p *plugin) restoreCommand() *cobra.Command {
 			"workload or a revision names. If Git or Helm owns the ConfigMap, change it there.",
 		Example: "  kubectl configstamp restore configmap/web-message --dry-run=server\n" +
 			"  kubectl configstamp restore cm/web-message --to 3f2a91c07d5e8b4416aa -n shop",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeConfigMap,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.restore(command.Context(), args, to, &flags)
 		},
 	}
 	addOrderFlags(command, &flags)
 	command.Flags().StringVar(&to, "to", "", "name of the snapshot, or the digits at its end")
-	if err := command.RegisterFlagCompletionFunc("to", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return p.completeSnapshot(args)
-	}); err != nil {
-		panic(err) // the flag stands above
-	}
 	return command
 }
 

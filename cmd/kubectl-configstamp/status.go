@@ -37,8 +37,7 @@ func (p *plugin) statusCommand() *cobra.Command {
 			"  kubectl configstamp status -A --watch\n" +
 			"  kubectl configstamp status deployment/web-app\n" +
 			"  kubectl configstamp status -l app=web-app -o wide",
-		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: p.completeWorkload,
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.status(command.Context(), args, &flags)
 		},

@@ -22,8 +22,7 @@ func (p *plugin) undoCommand() *cobra.Command {
 			"configstamp accept.",
 		Example: "  kubectl configstamp undo deployment/web-app --dry-run=server\n" +
 			"  kubectl configstamp undo sts/db -n shop --to-revision 3 --dry-run=client",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeWorkload,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.orderWorkload(command.Context(), args, &flags, func(ctx context.Context, o *order.Orders, w *seen.Workload) order.Did {
 				return o.Undo(ctx, w, revision)
@@ -44,8 +43,7 @@ func (p *plugin) acceptCommand() *cobra.Command {
 			"ConfigMaps and rolls out now. It does not wait for its turn, as with roll.",
 		Example: "  kubectl configstamp accept deployment/web-app\n" +
 			"  kubectl configstamp accept sts/db -n shop --dry-run=server",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeWorkload,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.orderWorkload(command.Context(), args, &flags, func(ctx context.Context, o *order.Orders, w *seen.Workload) order.Did {
 				return o.Accept(ctx, w)

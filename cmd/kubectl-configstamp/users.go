@@ -27,8 +27,7 @@ func (p *plugin) usersCommand() *cobra.Command {
 		Example: "  kubectl configstamp users configmap/payment-api-config\n" +
 			"  kubectl configstamp users cm/payment-api-config -n shop -o wide\n" +
 			"  kubectl configstamp users secret/db -o json",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeSource,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.users(command, args, output)
 		},

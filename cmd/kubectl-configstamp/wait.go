@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,8 +61,7 @@ func (p *plugin) waitCommand() *cobra.Command {
 		Example: "  kubectl configstamp wait configmap/payment-api-config --timeout=15m\n" +
 			"  kubectl configstamp wait deployment/web-app -n shop\n" +
 			"  kubectl configstamp wait secret/db -o json",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeSourceOrWorkload,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			err := p.wait(command.Context(), args, &flags)
 			if nothing := blind(""); errors.As(err, &nothing) {
@@ -294,17 +292,4 @@ func (p *plugin) printWait(to io.Writer, wait *answer.Wait, output format) {
 	default:
 		paragraph(to, "", of+" is in step and rolled out.")
 	}
-}
-
-// completeSourceOrWorkload completes both.
-func (p *plugin) completeSourceOrWorkload(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if namesSource([]string{typed}) {
-		return p.completeSource(command, args, typed)
-	}
-	found, directive := p.completeWorkload(command, args, typed)
-	if !strings.Contains(typed, "/") {
-		sources, _ := p.completeSource(command, args, typed)
-		found = append(sources, found...)
-	}
-	return found, directive
 }

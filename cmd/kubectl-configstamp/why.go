@@ -27,8 +27,7 @@ func (p *plugin) whyCommand() *cobra.Command {
 		Example: "  kubectl configstamp why deployment/web-app\n" +
 			"  kubectl configstamp why pod/web-app-5d4f9-x2x9l\n" +
 			"  kubectl configstamp why sts/db -n shop -o yaml",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: p.completeWorkload,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.why(command.Context(), args, output)
 		},

@@ -112,14 +112,3 @@ func KnownKinds() workload.Table { return workload.Builtin().With(workload.Known
 func Ref(kind *workload.Kind, namespace, name string) workload.Ref {
 	return workload.Ref{Kind: kind, Namespace: namespace, Name: name}
 }
-
-// Names lists the names of the objects of a resource, for completion: what cannot be read
-// has none.
-func (c *Cluster) Names(ctx context.Context, of schema.GroupVersionResource, namespace string) []string {
-	var names []string
-	_ = c.each(ctx, query{gvr: of, namespace: namespace, metadata: true}, func(raw []byte) error {
-		names = append(names, metadataOf(raw).Name)
-		return nil
-	})
-	return names
-}
