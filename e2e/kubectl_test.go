@@ -252,3 +252,20 @@ func TestKubectl_WarningsTellWhatIsMissing(t *testing.T) {
 	s.Set("secret/nowhere", "k", "1")
 	wantNoWarnings(t, s.Kubectl("set", "image", "deployment/d", "app=registry.example/app:3"))
 }
+
+// Who scales to what is there leaves two entries of one owner in managedFields, of which the API
+// server keeps one with the next write. That may be ours, and our token may change no owners.
+func TestKubectl_ScaledToWhatIsThere(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	s.Set("configmap/c", "k", "1")
+	s.Create(workload("StatefulSet", "w", envFrom("configmap/c")))
+	before := s.Settled("statefulset/w")
+	s.Kubectl("scale", "statefulset/w", "--replicas=1")
+	const fields = "-o=jsonpath={.metadata.managedFields}"
+	if s.Kubectl("get", "statefulset/w", fields).Stdout == s.Kubectl("patch", "statefulset/w", "-p={}", "--dry-run=server", fields).Stdout {
+		t.Error("an empty patch changes no owner, so this shows nothing")
+	}
+	s.Set("configmap/c", "k", "2")
+	s.WantRolls(before, rolls{"statefulset/w": 1})
+}
