@@ -136,9 +136,9 @@ func table(found map[string]*metric) string {
 		}
 		var labels []string
 		for _, label := range slices.Sorted(maps.Keys(m.labels)) {
-			switch values := slices.Sorted(maps.Keys(m.labels[label])); label {
-			case "le": // of a histogram
-			case "version", "namespace": // any
+			switch values := slices.Sorted(maps.Keys(m.labels[label])); {
+			case label == "le": // of a histogram
+			case label == "version", label == "namespace", name == "configstamp_api_requests_total": // any
 				labels = append(labels, "`"+label+"`")
 			default:
 				labels = append(labels, "`"+label+"`: "+strings.TrimPrefix(strings.Join(values, ", "), ", "))
