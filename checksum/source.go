@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -113,6 +115,8 @@ type Content struct {
 	// of HelmReleaseType. What it holds is not known.
 	Unwatched bool
 	digests   digestCache
+	print     atomic.Pointer[[sha256.Size]byte] // of the entries; nil: nobody has asked yet
+	shadow    bool                              // it has nothing but the print
 }
 
 // Contents is what some sources of one namespace hold: nil for those that do not exist.
@@ -201,7 +205,41 @@ func (c *Content) SameEntries(other *Content) bool {
 	if c == nil || other == nil {
 		return c == other
 	}
+	if c.shadow || other.shadow {
+		return c.Unwatched == other.Unwatched && *c.printed() == *other.printed()
+	}
 	return c.Unwatched == other.Unwatched && slices.EqualFunc(c.Entries, other.Entries, func(a, b Entry) bool {
 		return a.Name == b.Name && a.Binary == b.Binary && bytes.Equal(a.Sum[:], b.Sum[:])
 	})
+}
+
+// Shadow is small, whatever the content holds: SameEntries tells it from others as it tells the
+// content, and nothing else is known of it. Who remembers what a source held keeps that.
+func (c *Content) Shadow() *Content {
+	if c == nil || c.shadow {
+		return c
+	}
+	shadow := &Content{Unwatched: c.Unwatched, shadow: true}
+	shadow.print.Store(c.printed())
+	return shadow
+}
+
+// printed is the SHA-256 of the entries.
+func (c *Content) printed() *[sha256.Size]byte {
+	if known := c.print.Load(); known != nil {
+		return known
+	}
+	hash, made := sha256.New(), [sha256.Size]byte{}
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		head := byte(0)
+		if e.Binary {
+			head = 1
+		}
+		_, _ = hash.Write(append(binary.AppendUvarint([]byte{head}, uint64(len(e.Name))), e.Name...))
+		_, _ = hash.Write(e.Sum[:])
+	}
+	hash.Sum(made[:0])
+	c.print.Store(&made)
+	return &made
 }

@@ -228,7 +228,7 @@ func (l *look) sayObserved() {
 	r := &l.review
 	contents := make(map[checksum.Source]*checksum.Content, len(r.Untrue))
 	for _, source := range r.Untrue {
-		contents[source] = l.sources.Content(l.ref.Namespace, source)
+		contents[source] = l.sources.Content(l.ref.Namespace, source).Shadow()
 	}
 	if l.note.observes(contents) {
 		l.metrics.observed.Inc()

@@ -164,7 +164,7 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 		p.open = slices.DeleteFunc(p.open, func(other *opened) bool { return other == c })
 	}
 	was, proven := c.content, c.all().proven
-	*c = opened{at: at, number: p.number, content: is, born: now, parts: c.parts, copies: &copies{changes: []*opened{c}}}
+	*c = opened{at: at, number: p.number, content: is.Shadow(), born: now, parts: c.parts, copies: &copies{changes: []*opened{c}}}
 	p.open = append(p.open, c)
 	uses := map[*part]bool{}
 	for _, ref := range refs {

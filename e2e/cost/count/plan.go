@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -32,7 +33,7 @@ func (w *world) plan() {
 		if out := look(workload.RolledOut, sources); stamp == "1" && len(sources) > 0 && len(out.Roll) != 1 {
 			panic("nothing rolls")
 		}
-		f.Carried, f.Records.Stamps = w.contents, map[string]string{"stamp": stamp}
+		f.Carried, f.Records.Stamps = maps.Clone(w.contents), map[string]string{"stamp": stamp}
 		look(workload.Rolling, nil)
 		look(workload.Failed, nil)
 	}
