@@ -92,8 +92,7 @@ func (c *Controller) concern(ref workload.Ref, s *Workload) (sources []checksum.
 // for. Whoever may write a workload may name thousands.
 const mostAsked = 16
 
-// reviewOf compares what is on record with what the sources hold, by memory. It asks for some of what
-// memory lacks.
+// reviewOf compares what is on record with what the sources hold, by memory; it asks for little that lacks.
 func (c *Controller) reviewOf(ctx context.Context, ref workload.Ref, s *Workload) (review, error) {
 	ring := c.keys.Ring()
 	if ring == nil {
