@@ -123,7 +123,7 @@ func (n *note) missed(missing []checksum.Finding) {
 // it was missed counts.
 func (n *note) came(source checksum.Source, content *checksum.Content) {
 	if first, missed := n.missing[source]; missed && first == nil {
-		n.missing[source] = content
+		n.missing[source] = content.Shadow()
 	}
 }
 

@@ -37,7 +37,7 @@ func (i *immutable) gone(at types.NamespacedName, held *checksum.Content) {
 		if len(i.were) >= mostGone {
 			clear(i.were) // people are not told then
 		}
-		i.were[at] = held
+		i.were[at] = held.Shadow()
 	}
 	delete(i.are, at)
 }
