@@ -132,7 +132,7 @@ func (p *Planner) why(t *track, again time.Duration) Verdict {
 	verdict := Verdict{Why: checksum.Turn, Wait: again, Since: t.since}
 	for _, its := range t.parts {
 		switch c := its.change; {
-		case its.waits() != Waiting, its.over():
+		case its.waits() != Waiting:
 		case c.halted != workload.Ref{}:
 			verdict.Why, verdict.Halted = checksum.Halted, c.halted
 			if c.stop != nil {
