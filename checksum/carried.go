@@ -5,8 +5,8 @@ import "slices"
 // Carried are, of some sources, those of which a template has a true stamp, with what they
 // hold, whatever a policy says of them; and Declined those whose content of now an undo has
 // sent back, which the template does not carry.
-func (r *Ring) Carried(namespace string, references []Reference, sources []Source, held Records, contentOf func(Source) *Content) (carried, declined map[Source]*Content) {
-	carried, declined = map[Source]*Content{}, map[Source]*Content{}
+func (r *Ring) Carried(namespace string, references []Reference, sources []Source, held Records, contentOf func(Source) *Content) (carried, declined map[Source]Fingerprint) {
+	carried, declined = map[Source]Fingerprint{}, map[Source]Fingerprint{}
 	if r == nil {
 		return carried, declined
 	}
@@ -21,12 +21,12 @@ func (r *Ring) Carried(namespace string, references []Reference, sources []Sourc
 		}
 		content := contentOf(s.Source)
 		if verdict := r.Assess(namespace, s, stamp, true, content); verdict == True || verdict == Reselected {
-			carried[s.Source] = content
+			carried[s.Source] = content.Fingerprint()
 			continue
 		}
 		s = s.of(content)
 		if len(back.declined) > 0 && r.judge(namespace, &s, &held, back, content).declined {
-			declined[s.Source] = content
+			declined[s.Source] = content.Fingerprint()
 		}
 	}
 	return carried, declined

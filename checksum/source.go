@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -115,8 +116,7 @@ type Content struct {
 	// of HelmReleaseType. What it holds is not known.
 	Unwatched bool
 	digests   digestCache
-	print     atomic.Pointer[[sha256.Size]byte] // of the entries; nil: nobody has asked yet
-	shadow    bool                              // it has nothing but the print
+	print     atomic.Pointer[Fingerprint] // nil: nobody has asked yet
 }
 
 // Contents is what some sources of one namespace hold: nil for those that do not exist.
@@ -205,31 +205,32 @@ func (c *Content) SameEntries(other *Content) bool {
 	if c == nil || other == nil {
 		return c == other
 	}
-	if c.shadow || other.shadow {
-		return c.Unwatched == other.Unwatched && *c.printed() == *other.printed()
-	}
 	return c.Unwatched == other.Unwatched && slices.EqualFunc(c.Entries, other.Entries, func(a, b Entry) bool {
 		return a.Name == b.Name && a.Binary == b.Binary && bytes.Equal(a.Sum[:], b.Sum[:])
 	})
 }
 
-// Shadow is small, whatever the content holds: SameEntries tells it from others as it tells the
-// content, and nothing else is known of it. Who remembers what a source held keeps that.
-func (c *Content) Shadow() *Content {
-	if c == nil || c.shadow {
-		return c
-	}
-	shadow := &Content{Unwatched: c.Unwatched, shadow: true}
-	shadow.print.Store(c.printed())
-	return shadow
+// Fingerprint is equal for contents that hold the same, whatever the policies of their sources say,
+// and for no others. Whoever remembers what a source held keeps that: it is small, whatever
+// the content holds. The zero Fingerprint is that of a source that does not exist. It is no digest
+// that may be shown: it is not keyed.
+type Fingerprint struct{ of unique.Handle[imprint] }
+
+// imprint is behind a handle, so that whatever prints a Fingerprint prints an address.
+type imprint struct {
+	unwatched bool
+	sum       [sha256.Size]byte // of the entries
 }
 
-// printed is the SHA-256 of the entries.
-func (c *Content) printed() *[sha256.Size]byte {
-	if known := c.print.Load(); known != nil {
-		return known
+// Fingerprint is worked out once.
+func (c *Content) Fingerprint() Fingerprint {
+	if c == nil {
+		return Fingerprint{}
 	}
-	hash, made := sha256.New(), [sha256.Size]byte{}
+	if known := c.print.Load(); known != nil {
+		return *known
+	}
+	hash, is := sha256.New(), imprint{unwatched: c.Unwatched}
 	for i := range c.Entries {
 		e := &c.Entries[i]
 		head := byte(0)
@@ -239,7 +240,8 @@ func (c *Content) printed() *[sha256.Size]byte {
 		_, _ = hash.Write(append(binary.AppendUvarint([]byte{head}, uint64(len(e.Name))), e.Name...))
 		_, _ = hash.Write(e.Sum[:])
 	}
-	hash.Sum(made[:0])
+	hash.Sum(is.sum[:0])
+	made := Fingerprint{unique.Make(is)}
 	c.print.Store(&made)
-	return &made
+	return made
 }

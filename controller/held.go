@@ -226,9 +226,9 @@ func (l *look) sayUnreadable() {
 // sayObserved tells, once for each content, what would roll.
 func (l *look) sayObserved() {
 	r := &l.review
-	contents := make(map[checksum.Source]*checksum.Content, len(r.Untrue))
+	contents := make(map[checksum.Source]checksum.Fingerprint, len(r.Untrue))
 	for _, source := range r.Untrue {
-		contents[source] = l.sources.Content(l.ref.Namespace, source).Shadow()
+		contents[source] = l.sources.Content(l.ref.Namespace, source).Fingerprint()
 	}
 	if l.note.observes(contents) {
 		l.metrics.observed.Inc()

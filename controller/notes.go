@@ -23,9 +23,9 @@ type notes struct {
 type note struct {
 	// missing are the sources that the workload was seen to lack, with the
 	// first content that came, nil until then.
-	missing map[checksum.Source]*checksum.Content
+	missing map[checksum.Source]checksum.Fingerprint
 	// observed is what the workload would have rolled for, when people were told.
-	observed map[checksum.Source]*checksum.Content
+	observed map[checksum.Source]checksum.Fingerprint
 	// changed are the sources for which a roll was asked for, and asked is what
 	// was on record then; none when no roll is to be told of.
 	changed []checksum.Source
@@ -93,8 +93,8 @@ func (n *note) settle() {
 }
 
 // observes reports whether it is news what a workload would roll for.
-func (n *note) observes(contents map[checksum.Source]*checksum.Content) bool {
-	if maps.EqualFunc(n.observed, contents, (*checksum.Content).SameEntries) {
+func (n *note) observes(contents map[checksum.Source]checksum.Fingerprint) bool {
+	if maps.Equal(n.observed, contents) {
 		return false
 	}
 	n.observed = contents
@@ -113,17 +113,17 @@ func (n *note) hold(since time.Time, sources []checksum.Source, records checksum
 func (n *note) missed(missing []checksum.Finding) {
 	for _, finding := range missing {
 		if n.missing == nil {
-			n.missing = map[checksum.Source]*checksum.Content{}
+			n.missing = map[checksum.Source]checksum.Fingerprint{}
 		}
-		n.missing[finding.Source] = nil
+		n.missing[finding.Source] = checksum.Fingerprint{}
 	}
 }
 
 // came notes the content of a source that is there; the first that came after
 // it was missed counts.
 func (n *note) came(source checksum.Source, content *checksum.Content) {
-	if first, missed := n.missing[source]; missed && first == nil {
-		n.missing[source] = content.Shadow()
+	if first, missed := n.missing[source]; missed && first == (checksum.Fingerprint{}) {
+		n.missing[source] = content.Fingerprint()
 	}
 }
 

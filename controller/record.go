@@ -150,7 +150,7 @@ func (l *look) mayBeStale(source checksum.Source, templateWritten time.Time) boo
 	}
 	if first, was := l.note.missing[source]; was {
 		// No pod has started before it came; but it may have changed since.
-		return first != nil && !first.SameEntries(l.sources.Content(l.ref.Namespace, source))
+		return first != (checksum.Fingerprint{}) && first != l.sources.Content(l.ref.Namespace, source).Fingerprint()
 	}
 	written, created := l.sources.Written(l.ref.Namespace, source)
 	return written.After(created) && !templateWritten.IsZero() && written.After(templateWritten)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -261,11 +262,14 @@ func TestKubectl_ScaledToWhatIsThere(t *testing.T) {
 	s.Set("configmap/c", "k", "1")
 	s.Create(workload("StatefulSet", "w", envFrom("configmap/c")))
 	before := s.Settled("statefulset/w")
-	s.Kubectl("scale", "statefulset/w", "--replicas=1")
 	const fields = "-o=jsonpath={.metadata.managedFields}"
-	if s.Kubectl("get", "statefulset/w", fields).Stdout == s.Kubectl("patch", "statefulset/w", "-p={}", "--dry-run=server", fields).Stdout {
-		t.Error("an empty patch changes no owner, so this shows nothing")
-	}
+	s.Eventually("having an owner with two entries", func() error {
+		s.Kubectl("scale", "statefulset/w", "--replicas=1")
+		if s.Kubectl("get", "statefulset/w", fields).Stdout == s.Kubectl("patch", "statefulset/w", "-p={}", "--dry-run=server", fields).Stdout {
+			return errors.New("an empty patch changes no owner: somebody has written since")
+		}
+		return nil
+	})
 	s.Set("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"statefulset/w": 1})
 }

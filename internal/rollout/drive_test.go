@@ -311,10 +311,10 @@ func (d *watched) untrue(a *app, s *seen) (untrue []checksum.Source) {
 
 // factsAt are the facts of a workload at some mark.
 func (d *watched) factsAt(a *app, s *seen, mark uint64) *rollout.Facts {
-	declined := map[checksum.Source]*checksum.Content{}
+	declined := map[checksum.Source]checksum.Fingerprint{}
 	for source, its := range s.carried {
 		if is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; is != nil && is.number != its.number && slices.Contains(s.declined[source], is.number) {
-			declined[source] = is.Content
+			declined[source] = is.Fingerprint()
 		}
 	}
 	f := &rollout.Facts{Declined: declined, UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: mark, Status: s.status, Standstill: s.Standstill}
@@ -323,11 +323,11 @@ func (d *watched) factsAt(a *app, s *seen, mark uint64) *rollout.Facts {
 }
 
 // carries are the contents of now that a workload carries.
-func (d *watched) carries(a *app, s *seen) map[checksum.Source]*checksum.Content {
-	carried := map[checksum.Source]*checksum.Content{}
+func (d *watched) carries(a *app, s *seen) map[checksum.Source]checksum.Fingerprint {
+	carried := map[checksum.Source]checksum.Fingerprint{}
 	for source, its := range s.carried {
 		if is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; is != nil && is.number == its.number {
-			carried[source] = is.Content
+			carried[source] = is.Fingerprint()
 		}
 	}
 	return carried

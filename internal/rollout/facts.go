@@ -34,10 +34,10 @@ type Facts struct {
 	Policy checksum.Policy
 	// Carried are the sources of which its template has a stamp of what they hold now,
 	// with that content, whatever its policy says.
-	Carried map[checksum.Source]*checksum.Content
+	Carried map[checksum.Source]checksum.Fingerprint
 	// Declined are the sources whose content of now an undo of it has sent back, with that
 	// content, whatever its policy says.
-	Declined map[checksum.Source]*checksum.Content
+	Declined map[checksum.Source]checksum.Fingerprint
 	// Mark is Planner.Mark of the moment at which all this was found out.
 	Mark   uint64
 	Status workload.Status
@@ -122,9 +122,9 @@ type Verdict struct {
 }
 
 // carries reports whether the template has a stamp of a content of a source.
-func (f *Facts) carries(source checksum.Source, content *checksum.Content) bool {
+func (f *Facts) carries(source checksum.Source, content checksum.Fingerprint) bool {
 	its, known := f.Carried[source]
-	return known && its.SameEntries(content)
+	return known && its == content
 }
 
 // RolledBetween reports whether a workload has rolled between two records: a recording

@@ -2,10 +2,8 @@ package rollout_test
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
-	"weak"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/rollout"
@@ -294,41 +292,5 @@ func TestAPauseTakesATurnBack(t *testing.T) {
 		if v := looks(true); v.Roll || v.Why != checksum.Paused {
 			t.Errorf("paused since its turn came, it gets %v", v)
 		}
-	}
-}
-
-// What a source held is not kept, however much that was: whoever writes it again and again, beside
-// workloads that never become healthy, could fill the memory.
-func TestContentIsNotKept(t *testing.T) {
-	c, at := &big{now: time.Unix(1e9, 0), bySource: map[rollout.SourceRef][]workload.Ref{}, contents: map[rollout.SourceRef]*checksum.Content{}, facts: map[workload.Ref]*rollout.Facts{}}, web
-	c.add(at, "web")
-	ref := c.all[0]
-	c.planner = rollout.NewPlanner(benchLimits(), c)
-	c.planner.Lead(c.all, c.now)
-	c.look(ref, false)
-	var kept []weak.Pointer[checksum.Content]
-	for range 3 {
-		was := c.contents[at]
-		c.contents[at] = c.content()
-		kept = append(kept, weak.Make(c.contents[at]))
-		c.planner.Edited(at, was, c.contents[at], c.now)
-		c.now = c.now.Add(time.Minute)
-		c.look(ref, true)
-		c.planner.Cycle(c.now)
-		f := *c.facts[ref] // it takes it, and does not become healthy
-		f.Mark, f.Carried, f.Status.Phase = c.planner.Mark(), map[checksum.Source]*checksum.Content{at.Source: c.contents[at]}, workload.Rolling
-		f.Records.Stamps = map[string]string{"stamp": fmt.Sprint(len(kept))}
-		c.planner.Look(ref, &f, c.now)
-		c.planner.Cycle(c.now)
-	}
-	c.contents[at] = c.content()
-	runtime.GC()
-	for i := range kept {
-		if kept[i].Value() != nil {
-			t.Errorf("content %d is still there", i)
-		}
-	}
-	if !c.planner.Follows(ref) {
-		t.Error("it is not followed, so this shows nothing")
 	}
 }

@@ -35,7 +35,7 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 		waited := its.untrue
 		its.untrue = untrue[source]
 		switch declined, declines := f.Declined[source]; {
-		case declines && declined.SameEntries(c.content):
+		case declines && declined == c.content:
 			if its.take == nil || !its.declined || its.content != c.content {
 				seen := now
 				if isNew {

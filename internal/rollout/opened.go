@@ -13,7 +13,7 @@ import (
 type opened struct {
 	at      SourceRef
 	number  uint64 // of all that were opened: a look that began later knows its content
-	content *checksum.Content
+	content checksum.Fingerprint
 	born    time.Time
 	parts   []*part // of all that use the source
 	// found tells that it was there before us, or had ended: who carries the content may have

@@ -141,7 +141,7 @@ func (p *Planner) Edited(at SourceRef, was, is *checksum.Content, now time.Time)
 	if p.Off() || !p.leads {
 		return
 	}
-	if c != nil && c.content.SameEntries(is) {
+	if c != nil && c.content == is.Fingerprint() {
 		return
 	}
 	if c != nil && len(c.copies.changes) > 1 && now.Sub(p.left[c.key]) >= 10*replicatedWithin {
@@ -164,7 +164,7 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 		p.open = slices.DeleteFunc(p.open, func(other *opened) bool { return other == c })
 	}
 	was, proven := c.content, c.all().proven
-	*c = opened{at: at, number: p.number, content: is.Shadow(), born: now, parts: c.parts, copies: &copies{changes: []*opened{c}}}
+	*c = opened{at: at, number: p.number, content: is.Fingerprint(), born: now, parts: c.parts, copies: &copies{changes: []*opened{c}}}
 	p.open = append(p.open, c)
 	uses := map[*part]bool{}
 	for _, ref := range refs {
@@ -189,9 +189,7 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 func (p *part) carryOver(othersProved bool) {
 	p.unsure = false
 	switch {
-	case p.take == nil:
-	case p.content.SameEntries(p.change.content):
-		p.content = p.change.content
+	case p.take == nil, p.content == p.change.content:
 	case !p.open(), !p.track.gone.IsZero(), p.take.state == Failed && othersProved:
 		p.take = nil
 	}
@@ -235,7 +233,7 @@ func (p *Planner) found(at SourceRef, content *checksum.Content, now time.Time) 
 // provenBefore is how many have proven a content whose change has ended.
 func (p *Planner) provenBefore(at SourceRef, content *checksum.Content) (proven int, ended bool) {
 	known, ended := p.ended[at]
-	return known.proven, ended && known.content.SameEntries(content)
+	return known.proven, ended && known.content == content.Fingerprint()
 }
 
 // Needs is what the next look at a workload has to read beside it.
@@ -287,6 +285,6 @@ func (p *Planner) Follows(ref workload.Ref) bool { return p.known(ref).trial != 
 
 // ended is a change that has ended well.
 type ended struct {
-	content *checksum.Content
+	content checksum.Fingerprint
 	proven  int
 }

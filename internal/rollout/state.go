@@ -39,7 +39,7 @@ type part struct {
 // source holds other content by now, a take that is open carries over to that: its workload
 // goes first.
 type take struct {
-	content *checksum.Content
+	content checksum.Fingerprint
 	state   State     // OnTrial, or one of those after it
 	began   time.Time // when it took it, or declined it
 	since   time.Time // since when it is in its state

@@ -11,11 +11,6 @@ import (
 // Look notes how a workload is, and tells whether it may roll now, or what it waits for. What
 // had come and is held now, is given back.
 func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
-	for _, contents := range []map[checksum.Source]*checksum.Content{f.Carried, f.Declined} { // they are kept
-		for source, content := range contents {
-			contents[source] = content.Shadow()
-		}
-	}
 	verdict := p.mayWait(ref, f, now)
 	waits := len(f.Review.Untrue) > 0 && verdict.Why == checksum.NoReason
 	if p.Off() {

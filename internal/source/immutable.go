@@ -12,14 +12,14 @@ import (
 type immutable struct {
 	are map[types.NamespacedName]bool
 	// were is what the first of its name held that is gone.
-	were map[types.NamespacedName]*checksum.Content
+	were map[types.NamespacedName]checksum.Fingerprint
 }
 
 // mostGone bounds what is known of those that are gone.
 const mostGone = 1024
 
 func newImmutable() immutable {
-	return immutable{are: map[types.NamespacedName]bool{}, were: map[types.NamespacedName]*checksum.Content{}}
+	return immutable{are: map[types.NamespacedName]bool{}, were: map[types.NamespacedName]checksum.Fingerprint{}}
 }
 
 // put notes a source, and reports whether it has taken the name of one that held something else.
@@ -27,17 +27,17 @@ func (i *immutable) put(at types.NamespacedName, o *object) (anew bool) {
 	if delete(i.are, at); o.immutable {
 		i.are[at] = true
 	}
-	was := i.were[at]
-	return was != nil && !was.SameEntries(o.content)
+	was, known := i.were[at]
+	return known && was != o.content.Fingerprint()
 }
 
 // gone notes that a source is gone, or has been made anew, and what it held.
 func (i *immutable) gone(at types.NamespacedName, held *checksum.Content) {
-	if i.were[at] == nil && i.are[at] {
+	if _, known := i.were[at]; !known && i.are[at] {
 		if len(i.were) >= mostGone {
 			clear(i.were) // people are not told then
 		}
-		i.were[at] = held.Shadow()
+		i.were[at] = held.Fingerprint()
 	}
 	delete(i.are, at)
 }

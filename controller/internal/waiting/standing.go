@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // for an hour, unless it is told otherwise.
 const Every = 30 * time.Minute
 
-// mostNamed is of how many things in one namespace people are reminded at once.
+// mostNamed is of how many things in one namespace people are told at once.
 const mostNamed = 20
 
 // cause is what workloads wait for, and because of what: they are told of together.
@@ -26,9 +27,6 @@ type cause struct {
 func (c cause) compare(other cause) int {
 	return cmp.Or(cmp.Compare(c.about.Namespace, other.about.Namespace), c.about.Source.Compare(other.about.Source), cmp.Compare(c.label, other.label), cmp.Compare(c.event, other.event))
 }
-
-// group is what people know of one subject: when they were last told.
-type group struct{ told time.Time }
 
 // Standing is what people are to be told: workloads that wait for one thing, because of one
 // source or Namespace.
@@ -44,7 +42,8 @@ type Standing struct {
 
 // Standing tells what stands that people do not know yet, or were told of half an hour ago,
 // in order. It is to be asked more often than that. A workload of which they were told nothing is
-// left out, and of a namespace all but the first twenty: who may write there could fill the log.
+// left out. Of a namespace it tells twenty things, as who may write there could fill the log: the
+// others stay due, and those of which people know least come first.
 func (w *Waits) Standing(now time.Time) (due []Standing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,27 +70,26 @@ func (w *Waits) Standing(now time.Time) (due []Standing) {
 			}
 		}
 	}
-	for of := range w.groups {
+	for of := range w.reminded {
 		if stands[of] == nil {
-			delete(w.groups, of)
+			delete(w.reminded, of)
 		}
 	}
-	for of, s := range stands {
-		known := w.groups[of]
-		if known != nil && now.Sub(known.told) < Every {
-			continue
-		}
-		slices.SortFunc(s.Workloads, workload.Ref.Compare)
-		s.Text, s.Again = texts[s.Workloads[0]], known != nil
-		w.groups[of] = &group{now}
-		due = append(due, *s)
-	}
-	slices.SortFunc(due, func(a, b Standing) int {
-		return cause{a.Why.Label(), a.Why.Event(), a.About}.compare(cause{b.Why.Label(), b.Why.Event(), b.About})
+	causes := slices.SortedFunc(maps.Keys(stands), func(a, b cause) int {
+		return cmp.Or(w.reminded[a].Compare(w.reminded[b]), a.compare(b))
 	})
 	named := map[string]int{}
-	return slices.DeleteFunc(due, func(s Standing) bool {
-		named[s.About.Namespace]++
-		return named[s.About.Namespace] > mostNamed
-	})
+	for _, of := range causes {
+		s, namespace := stands[of], of.about.Namespace
+		told, known := w.reminded[of]
+		if known && now.Sub(told) < Every || named[namespace] == mostNamed {
+			continue
+		}
+		named[namespace]++
+		slices.SortFunc(s.Workloads, workload.Ref.Compare)
+		s.Text, s.Again = texts[s.Workloads[0]], known
+		w.reminded[of] = now
+		due = append(due, *s)
+	}
+	return due
 }

@@ -20,9 +20,9 @@ import (
 // Waits are the workloads that wait. Its methods may be called at any time, from any
 // goroutine.
 type Waits struct {
-	mu     sync.Mutex
-	all    map[workload.Ref]wait
-	groups map[cause]*group
+	mu       sync.Mutex
+	all      map[workload.Ref]wait
+	reminded map[cause]time.Time // when people were last told
 	// Told is what people were told.
 	Told Told
 	// Older are those that have older content meanwhile, or wait for nothing.
@@ -31,7 +31,7 @@ type Waits struct {
 
 // New knows of none.
 func New() *Waits {
-	return &Waits{all: map[workload.Ref]wait{}, groups: map[cause]*group{}, Told: Told{texts: map[Subject]map[string]words{}}, Older: Older{all: map[workload.Ref]older{}}}
+	return &Waits{all: map[workload.Ref]wait{}, reminded: map[cause]time.Time{}, Told: Told{texts: map[Subject]map[string]words{}}, Older: Older{all: map[workload.Ref]older{}}}
 }
 
 // wait is about one workload.

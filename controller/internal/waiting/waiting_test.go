@@ -135,10 +135,11 @@ func TestStanding_EachEventByItself(t *testing.T) {
 	}
 }
 
-// Who may write in one namespace names thousands of sources, and fills no log by that.
-func TestStanding_ANamespaceIsNotToldOfWithoutEnd(t *testing.T) {
-	now, w, told := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), New(), map[string]int{}
-	for namespace, sources := range map[string]int{"loud": 5000, "shop": 1} {
+// Who may write in one namespace names many sources: people are told of some at a time, of each in
+// its turn, and of other namespaces at once.
+func TestStanding_ANamespaceTakesTurnsWithItself(t *testing.T) {
+	now, w, told := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), New(), map[rollout.SourceRef]int{}
+	for namespace, sources := range map[string]int{"loud": 50, "shop": 1} {
 		ref, found := workload.Ref{Namespace: namespace, Name: "web"}, Found{Why: checksum.MissingSource}
 		for i := range sources {
 			found.About = append(found.About, rollout.SourceRef{Namespace: namespace, Source: checksum.Source{Kind: checksum.ConfigMap, Name: fmt.Sprint(i)}})
@@ -146,10 +147,19 @@ func TestStanding_ANamespaceIsNotToldOfWithoutEnd(t *testing.T) {
 		w.Looked(ref, found, false, false, now)
 		w.Told.First(Of(ref), checksum.MissingSource, "words")
 	}
-	for _, s := range w.Standing(now) {
-		told[s.About.Namespace]++
+	for at := range 30 {
+		named := map[string]int{}
+		for _, s := range w.Standing(now.Add(time.Duration(at) * (Every + time.Minute))) {
+			named[s.About.Namespace]++
+			told[s.About]++
+		}
+		if named["loud"] > mostNamed || named["shop"] != 1 {
+			t.Errorf("told %v", named)
+		}
 	}
-	if told["loud"] != mostNamed || told["shop"] != 1 {
-		t.Errorf("told %v", told)
+	for about, times := range told {
+		if least := 30 / 3; len(told) != 51 || times < least {
+			t.Errorf("%v was told of %d times of %d", about, times, least)
+		}
 	}
 }

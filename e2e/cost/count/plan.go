@@ -1,7 +1,6 @@
 package main
 
 import (
-	"maps"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -33,7 +32,10 @@ func (w *world) plan() {
 		if out := look(workload.RolledOut, sources); stamp == "1" && len(sources) > 0 && len(out.Roll) != 1 {
 			panic("nothing rolls")
 		}
-		f.Carried, f.Records.Stamps = maps.Clone(w.contents), map[string]string{"stamp": stamp}
+		f.Carried, f.Records.Stamps = map[checksum.Source]checksum.Fingerprint{}, map[string]string{"stamp": stamp}
+		for source, content := range w.contents {
+			f.Carried[source] = content.Fingerprint()
+		}
 		look(workload.Rolling, nil)
 		look(workload.Failed, nil)
 	}
