@@ -147,16 +147,16 @@ func checkGlob(glob, what string, valid func(plain string) bool) error {
 	if _, err := path.Match(glob, ""); err != nil {
 		return fmt.Errorf("%q is not a valid glob: check its brackets and backslashes", glob)
 	}
-	plain := strings.Map(func(r rune) rune {
-		if strings.ContainsRune(globSigns, r) {
+	characters := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(globSigns+"-.", r) { // where these may stand depends on what matches the signs
 			return -1
 		}
 		return r
 	}, glob)
 	switch {
-	case !isGlob(glob) && !valid(plain):
+	case !isGlob(glob) && !valid(glob):
 		return fmt.Errorf("%q: no object can have this %s", glob, what)
-	case isGlob(glob) && strings.Trim(plain, "-._") != "" && !valid("a"+plain+"a"):
+	case isGlob(glob) && !valid("a"+characters+"a"):
 		return fmt.Errorf("%q: no %s can contain these characters", glob, what)
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestTheNearestSettingCountsAlone(t *testing.T) {
 
 func TestWhatCannotBeReadIsAFaultAndCountsAsUnset(t *testing.T) {
 	for setting, values := range map[string]map[string]string{ // value: what the error names
-		"only":         {"": "the list is empty", "web": `"web"`, "pod/x": `"pod/x"`, "configmap/A": `"A"`, "configmap/[": `"["`, "configmap/a b*": "characters", ",": "the list is empty", "configmap/": `""`},
+		"only":         {"": "the list is empty", "web": `"web"`, "pod/x": `"pod/x"`, "configmap/A": `"A"`, "configmap/[": `"["`, "configmap/a b*": "characters", "configmap/a_*": "characters", ",": "the list is empty", "configmap/": `""`},
 		"ignore":       {"true": `"true"`, "secret/": `""`},
 		"also":         {"configmap/web-*": "web-*", "": "the list is empty"},
 		"restart-on":   {"live": "startup", "Startup": "startup"},
@@ -119,6 +119,7 @@ func TestWhatCounts(t *testing.T) {
 	}{
 		"by default":                        {nil, "configmap/web-message secret/db-password"},
 		"only one":                          {[]string{"only", "configmap/web-message"}, "configmap/web-message"},
+		"a sign beside a dot":               {[]string{"only", "secret/*.db-password,secret/db-*.example.com,secret/app.*-config,secret/*.*,configmap/*-*"}, "configmap/web-message"},
 		"only by a glob, blanks around":     {[]string{"only", " secret/db-* , configmap/none "}, "secret/db-password"},
 		"all but":                           {[]string{"ignore", "secret/*"}, "configmap/web-message"},
 		"ignore before only":                {[]string{"ignore", "secret/*", "only", "secret/db-password"}, ""},

@@ -449,6 +449,7 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"controller.extraArgs={settle=1s}":                          "/controller/extraArgs/0",
 		"log.verbosity=8":                                           "/log/verbosity",
 		"webhook.port=443":                                          "/webhook/port",
+		"excludedNamespaces=null":                                   "missing property 'excludedNamespaces'",
 		"webhook.metricsPort=null":                                  "give your values file instead",
 		"dnsPolicy=None-at-all":                                     "/dnsPolicy",
 		"controller.metricsPort=8443":                               "webhook.port and controller.metricsPort are both 8443",

@@ -75,3 +75,32 @@ func TestWhatATestMakesBelongsToTheRelease(t *testing.T) {
 		}
 	}
 }
+
+// Prometheus trusts the authority of our certificates, and calls the job by the name that alerts know.
+func TestMonitorsKnowUs(t *testing.T) {
+	t.Parallel()
+	for mode, authority := range map[string]string{"cert-manager": "configstamp-tls", "self-managed": "configstamp-authority"} {
+		for monitor, endpoints := range map[string]string{"podMonitor": "podMetricsEndpoints", "serviceMonitor": "endpoints"} {
+			found := 0
+			for _, custom := range all[*unstructured.Unstructured](rendered(t, "certificates.mode="+mode, "metrics.exposure=tls", "metrics."+monitor+".enabled=true")) {
+				scraped, monitors, _ := unstructured.NestedSlice(custom.Object, "spec", endpoints)
+				if !monitors {
+					continue
+				}
+				found++
+				if job, _, _ := unstructured.NestedString(custom.Object, "spec", "jobLabel"); job != "app.kubernetes.io/name" {
+					t.Errorf("%s: the job is called by %q", monitor, job)
+				}
+				for _, endpoint := range scraped {
+					ca, _, _ := unstructured.NestedStringMap(endpoint.(map[string]any), "tlsConfig", "ca", "secret")
+					if ca["name"] != authority || ca["key"] != "ca.crt" {
+						t.Errorf("%s, %s: it trusts %v", mode, monitor, ca)
+					}
+				}
+			}
+			if found != 1 {
+				t.Errorf("%s: %d monitors", monitor, found)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -184,11 +185,13 @@ func TestNothingIsDoneOnTheWordOfAMemoryThatIsBehind(t *testing.T) {
 func TestNothingRollsIntoASourceThatIsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(server *fakeapi.Server)
+		edited    string // "": a
 		optional  bool
 		rolls     bool
 	}{
-		"deleted":               {meanwhile: func(s *fakeapi.Server) { s.Delete("configmaps", caseNamespace, "b") }},
-		"deleted, and optional": {meanwhile: func(s *fakeapi.Server) { s.Delete("configmaps", caseNamespace, "c") }, optional: true},
+		"deleted":                            {meanwhile: func(s *fakeapi.Server) { s.Delete("configmaps", caseNamespace, "b") }},
+		"deleted, and optional":              {meanwhile: func(s *fakeapi.Server) { s.Delete("configmaps", caseNamespace, "c") }, optional: true},
+		"edited, then deleted, and optional": {edited: "c", meanwhile: func(s *fakeapi.Server) { s.Delete("configmaps", caseNamespace, "c") }, optional: true},
 		"replaced with other content": {meanwhile: func(s *fakeapi.Server) {
 			s.Delete("configmaps", caseNamespace, "b")
 			put(s, "b", "other")
@@ -211,7 +214,7 @@ func TestNothingRollsIntoASourceThatIsGone(t *testing.T) {
 						uses = []byte(strings.Replace(string(deployment("a", "c")), `{"name":"c"}`, `{"name":"c","optional":true}`, 1))
 					}
 					object, _ := asked(t, replica(t, server), admissionv1.Create, uses)
-					put(server, "a", "1")
+					put(server, cmp.Or(c.edited, "a"), "1")
 					behind := replica(t, server)
 					c.meanwhile(server)
 					stored, rolled := asked(t, behind, admissionv1.Update, object)

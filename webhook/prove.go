@@ -104,19 +104,19 @@ func proveChanges(ctx context.Context, checker Checker, ring *checksum.Ring, adm
 		for source := range fresh {
 			proven[source] = true
 		}
-		if vanished(admission, beside, fresh, remembered) {
+		if vanished(admission, fresh, remembered) {
 			return known, errVanished
 		}
 	}
 }
 
-// vanished reports whether an optional source that was read beside others, which are sorted, and
-// that memory holds, does not exist. One that is required holds the roll anyway.
-func vanished(admission *checksum.Admission, beside []checksum.Source, fresh, remembered checksum.Contents) bool {
+// vanished reports whether an optional source that memory holds does not exist. One that is
+// required holds the roll anyway.
+func vanished(admission *checksum.Admission, fresh, remembered checksum.Contents) bool {
 	for i := range admission.Selections {
 		s := &admission.Selections[i]
 		content, read := fresh[s.Source]
-		if read && content == nil && remembered[s.Source] != nil && !s.Required && checksum.Among(beside, s.Source) {
+		if read && content == nil && remembered[s.Source] != nil && !s.Required {
 			return true
 		}
 	}

@@ -126,6 +126,7 @@ func (c *counting) judge(t testing.TB, shape cost.Shape) (complaints []string) {
 		for _, of := range counts() {
 			if all := float64(of.in(is)) / float64(is.Size+usual); all > mostOfAll {
 				complaints = append(complaints, fmt.Sprintf("%s: %.0f %s for each of %d bytes", is.Name, all, of.what, is.Size))
+				continue // the next step could take minutes
 			}
 			if !of.grow(suspicious, small[i], medium[i], is) {
 				continue

@@ -105,7 +105,8 @@ func Known() Table {
 		// github.com/openshift/library-go/pkg/apps/appsutil, NewRcAvailableReason
 		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template).
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicationControllerAvailable", Trigger: "ConfigChange"}),
-		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template).telling("", Signs{Counts: CountsReplicas}),
+		// A UnitedDeployment, which nobody rolls for us, owns Deployments and StatefulSets.
+		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template).ownedBy("CloneSet").telling("", Signs{Counts: CountsReplicas}),
 		custom("serving.knative.dev", "v1", "services", "Service", template).telling("Ready", Signs{Deadline: true}),
 	}
 }

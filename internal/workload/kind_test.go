@@ -60,11 +60,13 @@ func TestATableHasOneRowForEachResource(t *testing.T) {
 		t.Errorf("%v of %d", found, len(table))
 	}
 	for owner, want := range map[schema.GroupKind]bool{
-		{Group: "serving.knative.dev", Kind: "Revision"}: true,
-		{Group: "argoproj.io", Kind: "Rollout"}:          true,
-		{Group: "argoproj.io", Kind: "ArgoCD"}:           false, // its operator makes Argo CD's own Deployments
-		{Group: "apps", Kind: "ReplicaSet"}:              false,
-		{Group: "example.com", Kind: "Rollout"}:          false,
+		{Group: "serving.knative.dev", Kind: "Revision"}:    true,
+		{Group: "argoproj.io", Kind: "Rollout"}:             true,
+		{Group: "argoproj.io", Kind: "ArgoCD"}:              false, // its operator makes Argo CD's own Deployments
+		{Group: "apps.kruise.io", Kind: "CloneSet"}:         true,
+		{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: false, // it makes Deployments and StatefulSets
+		{Group: "apps", Kind: "ReplicaSet"}:                 false,
+		{Group: "example.com", Kind: "Rollout"}:             false,
 	} {
 		if table.Rolls(owner) != want {
 			t.Errorf("%s rolls what it owns: %v", owner, !want)

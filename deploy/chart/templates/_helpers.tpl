@@ -250,7 +250,7 @@ which would be root's. It cannot be named for the Pod: containerd makes no sandb
 group and without a user.
 */}}
 {{- define "configstamp.restricted" -}}
-{{- if not .Values.podSecurityContext.runAsGroup }}
+{{- if not (.Values.podSecurityContext).runAsGroup }}
 runAsGroup: 65532
 {{- end }}
 allowPrivilegeEscalation: false
