@@ -72,7 +72,8 @@ func (h *Handler) left(ctx context.Context, request *admissionv1.AdmissionReques
 		return nil, err
 	}
 	revisions = slices.DeleteFunc(revisions, func(one *workload.Revision) bool {
-		return one.DeletionTimestamp != nil || !object.Template.IsOf(one) // what is being deleted is adopted by nobody
+		// What is being deleted is adopted by nobody. With the stamps of an old one it would roll twice.
+		return one.DeletionTimestamp != nil || one.Idle || !object.Template.IsOf(one)
 	})
 	if len(revisions) == 0 {
 		return nil, nil

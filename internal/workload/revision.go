@@ -23,12 +23,15 @@ type Revision struct {
 	// Owner is the workload that controls it, "" for none.
 	Owner    types.UID
 	Template Template
+	// Idle tells that it is a ReplicaSet that is to have no pods.
+	Idle bool
 }
 
 // DecodeRevision reads a ReplicaSet or a ControllerRevision, and keeps nothing of raw.
 func DecodeRevision(raw []byte) (*Revision, error) {
 	type of struct {
 		Template sparingTemplate `json:"template"`
+		Replicas *int32          `json:"replicas"`
 	}
 	var read struct {
 		Metadata struct {
@@ -51,6 +54,7 @@ func DecodeRevision(raw []byte) (*Revision, error) {
 	revision := &Revision{
 		Metadata: read.Metadata.Metadata, Number: read.Revision, Created: read.Metadata.Created.UTC(),
 		Template: Template{Metadata: template.Metadata, Spec: template.Spec.of(raw).Clone()},
+		Idle:     read.Spec.Replicas != nil && *read.Spec.Replicas == 0,
 	}
 	if number, err := strconv.ParseInt(read.Metadata.Annotations["deployment.kubernetes.io/revision"], 10, 64); err == nil {
 		revision.Number = number
