@@ -64,6 +64,9 @@ func newRoom(t *testing.T, word string, members ...member) *room {
 		r.space.Create(members[i].manifest())
 	}
 	r.wantAll(word)
+	for i := range members { // one that lacks a pod takes the next word after the others
+		r.space.Kubectl("rollout", "status", strings.ToLower(members[i].kind)+"/"+members[i].app, "--timeout=2m")
+	}
 	return r
 }
 
