@@ -79,6 +79,8 @@ func authorityIn(data map[string][]byte, now time.Time) (authority *tls.Certific
 		return nil, caKey + " and " + corev1.TLSCertKey + " differ"
 	case !pair.Leaf.IsCA:
 		return nil, "it is not an authority"
+	case now.Before(pair.Leaf.NotBefore): // who made it has a clock that is ahead
+		return nil, "it is not valid yet"
 	case aging(pair.Leaf, now):
 		return nil, "it is two thirds through its life"
 	}

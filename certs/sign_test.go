@@ -33,6 +33,7 @@ func TestAnAuthorityIsFitUntilTwoThirdsOfItsLife(t *testing.T) {
 		"new":                                {data, now, true},
 		"before two thirds":                  {data, now.Add(life*2/3 - 5*time.Minute), true},
 		"after two thirds":                   {data, now.Add(life*2/3 + time.Minute), false},
+		"of a clock that is ahead":           {data, now.Add(-time.Hour), false},
 		"expired":                            {data, now.Add(life + time.Minute), false},
 		"nothing":                            {nil, now, false},
 		"no key":                             {with("tls.key", nil), now, false},

@@ -262,14 +262,17 @@ func TestKubectl_ScaledToWhatIsThere(t *testing.T) {
 	s.Set("configmap/c", "k", "1")
 	s.Create(workload("StatefulSet", "w", envFrom("configmap/c")))
 	before := s.Settled("statefulset/w")
-	const fields = "-o=jsonpath={.metadata.managedFields}"
-	s.Eventually("having an owner with two entries", func() error {
-		s.Kubectl("scale", "statefulset/w", "--replicas=1")
-		if s.Kubectl("get", "statefulset/w", fields).Stdout == s.Kubectl("patch", "statefulset/w", "-p={}", "--dry-run=server", fields).Stdout {
-			return errors.New("an empty patch changes no owner: somebody has written since")
+	s.Eventually("having said all that its controller says of a pod", func() error {
+		if said := s.Kubectl("get", "statefulset/w", "-o=jsonpath={.status.observedGeneration} {.status.replicas} {.status.updatedReplicas}").Stdout; said != "1 1 1" {
+			return errors.New(said)
 		}
 		return nil
 	})
+	s.Kubectl("scale", "statefulset/w", "--replicas=1")
+	const fields = "-o=jsonpath={.metadata.managedFields}"
+	if s.Kubectl("get", "statefulset/w", fields).Stdout == s.Kubectl("patch", "statefulset/w", "-p={}", "--dry-run=server", fields).Stdout {
+		t.Error("an empty patch changes no owner, so this shows nothing")
+	}
 	s.Set("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"statefulset/w": 1})
 }

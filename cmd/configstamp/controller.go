@@ -172,6 +172,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.tellProgress("workloads", c.LastProgress)
 	p.signs["workloads"] = c.LastSign
 	p.store.OnChange(c.Edited)
+	p.store.OnFilled(c.NamespaceChanged)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
 	if err := o.collectSnapshots(p, c); err != nil {

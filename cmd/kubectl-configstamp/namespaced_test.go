@@ -76,6 +76,9 @@ func TestServed_WhereNoLabelSaysSo(t *testing.T) {
 					t.Errorf("%s: asked %q", args, asked)
 				}
 			}
+			if out, _, code := run(t, server, "pause", "-A"); code == 0 { // no label tells which these are
+				t.Errorf("pause -A says\n%s", out)
+			}
 		})
 	}
 }

@@ -76,7 +76,7 @@ func TestPause(t *testing.T) {
 	golden(t, "unpause-all-again", server, "unpause", "-A")
 	golden(t, "pause-nothing", server, "pause")
 	golden(t, "pause-too-much", server, "pause", "deployment/stale", "-A")
-	golden(t, "pause-name", server, "pause", "-l", "app=stale", "-o", "name")
+	golden(t, "pause-name", server, "pause", "-l", "app=goes-on", "-o", "name")
 }
 
 // What Git says of a pause, its tool writes again.
@@ -125,6 +125,7 @@ func TestUnpause_LeavesWhatPauseFound(t *testing.T) {
 		before := server.Get(t, path).GetAnnotations()
 		run(t, server, "pause", target, "--for=1h")
 		run(t, server, "pause", target, "--for=2h") // the second is its own predecessor
+		run(t, server, "pause", target, "--for=1h") // and ends no sooner by this
 		if value := server.Get(t, path).GetAnnotations()["configstamp.dev/pause"]; value != "2026-11-22T05:00:00Z" {
 			t.Errorf("%s: paused until %q", target, value)
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -207,6 +208,7 @@ func (p *plugin) aside(ctx context.Context, o *order.Orders, dids []order.Did, d
 		if err != nil {
 			return err
 		}
+		o.Cluster.AskNamespaces(ctx, o.Settings, namespaces, workloads)
 		do(at, namespaces[name], workloads)
 	}
 	return nil
@@ -232,5 +234,9 @@ func (p *plugin) optedIn(ctx context.Context, o *order.Orders) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	return order.OptedIn(o.Settings, namespaces, workloads), nil
+	names := order.OptedIn(o.Settings, namespaces, workloads)
+	if len(names) == 0 {
+		return nil, errors.New("nothing says that a namespace is opted in; where the installation lists its namespaces, name them, as in namespace/shop")
+	}
+	return names, nil
 }

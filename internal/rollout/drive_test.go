@@ -318,7 +318,7 @@ func (d *watched) factsAt(a *app, s *seen, mark uint64) *rollout.Facts {
 		}
 	}
 	f := &rollout.Facts{Declined: declined, UID: s.uid, Records: s.records, Sources: a.sources, Served: s.served, Mark: mark, Status: s.status, Standstill: s.Standstill}
-	f.Policy.Soak = a.soak
+	f.Policy.Soak, f.Policy.MinInterval = a.soak, a.interval
 	return f
 }
 

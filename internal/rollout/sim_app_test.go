@@ -53,6 +53,7 @@ type app struct {
 	deadline        time.Duration // of its own controller; 0: it has none
 	order           *int
 	soak            checksum.Soak // its own setting
+	interval        time.Duration // its min-interval
 	neverServed     bool          // it was never opted in
 	optedOut        bool          // somebody has opted it out
 	paused          bool          // by its own setting

@@ -89,6 +89,22 @@ func TestStory_TheFixAfterEightBadTries(t *testing.T) {
 	w.checkRolled(12)
 }
 
+// Who asks for a slower pace gets no faster one while it is broken.
+func TestStory_AnIntervalIsNoHurry(t *testing.T) {
+	w := fleet(t, 12)
+	w.tell("The first has an interval of an hour. A bot writes bad content each six seconds, for an hour. It is tried once a minute.", false)
+	app := w.deployment("shop", "web-app")
+	app.interval = time.Hour
+	w.writes(web, 600, 6*time.Second, crashes)
+	if app.rolls > 70 {
+		w.errorf("it has rolled %d times within an hour", app.rolls)
+	}
+	w.checkTouched(1)
+	w.edit(web, w.content(fine))
+	w.pass(2 * time.Hour)
+	w.checkRolled(12)
+}
+
 func TestStory_CIDeletesTheFailedOneAndMakesItAgain(t *testing.T) {
 	for _, after := range []time.Duration{3 * time.Second, 5 * time.Minute} {
 		w := fleet(t, 20)

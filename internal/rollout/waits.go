@@ -113,7 +113,7 @@ func (t *track) holds(f *Facts, now time.Time) Verdict {
 	if broken {
 		wait = min(wait, pace.last().Add(brokenPause).Sub(now))
 	}
-	if wait > 0 && f.Policy.MinInterval == 0 {
+	if wait > 0 && facts.Policy.MinInterval == 0 {
 		return Verdict{Why: checksum.Paced, Wait: wait}
 	}
 	return Verdict{}

@@ -54,6 +54,7 @@ type Store struct {
 	unwatched sync.Map // of place: when it was read (time.Time); see Confirm
 
 	onSnapshot []func(namespace, name string)
+	onFilled   []func(namespace string)
 }
 
 // cache holds all sources of one kind, of one namespace or of all.
@@ -95,6 +96,9 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 			sink := newSink(kind, options.Clock, s.changed)
 			sink.Namespace = namespace
 			sink.snapshotChanged = s.snapshotChanged
+			if namespace != metav1.NamespaceAll {
+				sink.First = func() { s.filled(namespace) }
+			}
 			s.sinks[sinkKey{kind, namespace}] = sink
 		}
 	}
@@ -111,7 +115,7 @@ func NewStore(cfg *rest.Config, options Options) (*Store, error) {
 // state, or a later one, by then.
 //
 // There is no call during the initial fill of a kind (and namespace, when only
-// some are watched): whoever needs that looks at everything once HasSynced.
+// some are watched): whoever needs that looks at everything once HasSynced, and OnFilled.
 // What changes while the API server could not be watched is called for after
 // the next fill. Of SecretProviderClasses there is a call for the first report too,
 // as HasSynced does not wait for it. It must be called before Run.
@@ -125,6 +129,17 @@ func (s *Store) OnChange(call func(namespace string, source checksum.Source, was
 func (s *Store) changed(namespace string, source checksum.Source, was *checksum.Content) {
 	for _, call := range s.onChange {
 		call(namespace, source, was)
+	}
+}
+
+// OnFilled has call called when the initial fill of a kind is complete in one of given namespaces: it
+// may come after HasSynced, which does not wait for one that the API server refuses. It must be
+// called before Run.
+func (s *Store) OnFilled(call func(namespace string)) { s.onFilled = append(s.onFilled, call) }
+
+func (s *Store) filled(namespace string) {
+	for _, call := range s.onFilled {
+		call(namespace)
 	}
 }
 

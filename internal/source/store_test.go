@@ -258,6 +258,12 @@ func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
 	server.Put("configmaps", configMap("shop", "web", map[string]string{"a": "1"}))
 	server.Put("configmaps", configMap("gone", "web", map[string]string{"a": "2"}))
 	store, _ := newStore(t, server, "shop", "gone")
+	var filled atomic.Int32
+	store.OnFilled(func(namespace string) {
+		if namespace == "gone" {
+			filled.Add(1)
+		}
+	})
 	run(t, store)
 	if view, err := store.Cached("shop", []checksum.Source{web}); err != nil || view[web] == nil {
 		t.Errorf("shop: %v, %v", view, err)
@@ -268,7 +274,7 @@ func TestStoreOfANamespaceThatIsRefused(t *testing.T) {
 	granted.Store(true)
 	fakeapi.Eventually(t, "it is read once the right is there", func() bool {
 		_, err := store.Cached("gone", []checksum.Source{web})
-		return err == nil
+		return err == nil && filled.Load() == 2
 	})
 }
 

@@ -11,21 +11,27 @@ import (
 // Progress is when a watch last told anything, and when it was last asked to. A
 // healthy API server sends a bookmark about once a minute, so more than some minutes
 // mean that what is held is behind.
-type Progress struct{ made, asked atomic.Int64 }
+type Progress struct{ made, asked atomic.Pointer[time.Time] }
 
 // Made notes progress.
-func (p *Progress) Made(now time.Time) { p.made.Store(now.UnixNano()) }
+func (p *Progress) Made(now time.Time) { p.made.Store(&now) }
 
 // Last is when there was any, zero when never.
-func (p *Progress) Last() time.Time { return at(p.made.Load()) }
+func (p *Progress) Last() time.Time { return at(&p.made) }
 
 // Asked notes that the API server is asked for something.
-func (p *Progress) Asked(now time.Time) { p.asked.Store(now.UnixNano()) }
+func (p *Progress) Asked(now time.Time) { p.asked.Store(&now) }
 
 // Sign is when there was progress, or the API server was asked for it. A Reflector
 // that works asks anew every few minutes, whatever the API server does: each of its
 // requests has a bound, and a silent watch is given up. One that does not hangs.
-func (p *Progress) Sign() time.Time { return at(max(p.made.Load(), p.asked.Load())) }
+func (p *Progress) Sign() time.Time {
+	made, asked := at(&p.made), at(&p.asked)
+	if made.After(asked) {
+		return made
+	}
+	return asked
+}
 
 // asking is a client whose requests are noted.
 type asking struct {
@@ -39,9 +45,11 @@ func (a asking) Get() *rest.Request {
 	return a.Getter.Get()
 }
 
-func at(nanoseconds int64) time.Time {
-	if nanoseconds != 0 {
-		return time.Unix(0, nanoseconds)
+// at is a time as it was noted, with the reading of the monotonic clock: a wall clock that is set
+// makes no watch look silent.
+func at(noted *atomic.Pointer[time.Time]) time.Time {
+	if known := noted.Load(); known != nil {
+		return *known
 	}
 	return time.Time{}
 }

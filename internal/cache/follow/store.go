@@ -31,6 +31,8 @@ type Store[T any] struct {
 	// Forbidden is called each time that the API server refuses the list (403); it may end
 	// the context of Run. nil: it is asked again for ever.
 	Forbidden func()
+	// First is called once, when all objects were listed for the first time; nil: nobody asks.
+	First func()
 	// Clock is what progress is told by; nil is the real one.
 	Clock clock.PassiveClock
 
@@ -45,8 +47,11 @@ func (s *Store[T]) Run(ctx context.Context, client cache.Getter) {
 	list := lw.ListWithContextFunc
 	lw.ListWithContextFunc = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		found, err := list(ctx, options)
-		s.refused.Store(apierrors.IsForbidden(err))
-		if s.Refused() && s.Forbidden != nil {
+		forbidden := apierrors.IsForbidden(err)
+		if forbidden || err == nil { // what else fails says nothing of rights
+			s.refused.Store(forbidden)
+		}
+		if forbidden && s.Forbidden != nil {
 			s.Forbidden()
 		}
 		return found, err
@@ -102,7 +107,9 @@ func (s *Store[T]) Replace(objects []any, resourceVersion string) error {
 		}
 	}
 	s.All(all, resourceVersion)
-	s.filled.Store(true)
+	if first := !s.filled.Swap(true); first && s.First != nil {
+		s.First()
+	}
 	return nil
 }
 

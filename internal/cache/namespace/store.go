@@ -134,7 +134,7 @@ func (s *Store) Run(ctx context.Context) error {
 // of the whole cluster, so that a Role within it gives the right to read it by
 // name, and none to watch.
 func (s *Store) readGiven(ctx context.Context) {
-	refused := map[string]bool{}
+	refused, answered := map[string]bool{}, map[string]bool{}
 	for {
 		s.sink.Progress.Asked(time.Now())
 		var reading sync.WaitGroup
@@ -147,6 +147,9 @@ func (s *Store) readGiven(ctx context.Context) {
 		for i, namespace := range s.given {
 			if apierrors.IsForbidden(errs[i]) {
 				s.sink.Progress.Made(time.Now()) // there is no more to be known
+			}
+			if errs[i] == nil || apierrors.IsForbidden(errs[i]) || apierrors.IsNotFound(errs[i]) {
+				answered[namespace] = true
 			}
 			switch err := errs[i]; {
 			case err == nil:
@@ -161,11 +164,16 @@ func (s *Store) readGiven(ctx context.Context) {
 				klog.FromContext(ctx).Info("This Namespace could not be read; its last known policy stays in force", "namespace", namespace, "reason", err.Error())
 			}
 		}
-		s.sink.full.Store(true)
+		pause := readEvery
+		if len(answered) == len(s.given) { // else a policy, such as a pause, may be there that is not known
+			s.sink.full.Store(true)
+		} else {
+			pause = time.Second
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(readEvery):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,5 +189,23 @@ func TestGivenNamespacesAreOptedInAndReadOneByOne(t *testing.T) {
 		if !strings.Contains(request, "/api/v1/namespaces/shop") && !strings.Contains(request, "/api/v1/namespaces/closed") {
 			t.Errorf("unexpected request %s", request)
 		}
+	}
+}
+
+// What a Namespace says is not taken for nothing because it could not be read.
+func TestGivenNamespacesAreWaitedFor(t *testing.T) {
+	server := fakeapi.New(t)
+	server.Put("namespaces", labelled("shop", "", "pause", "true"))
+	var asked atomic.Int32
+	server.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+		if asked.Add(1) > 1 {
+			return false
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		return true
+	}
+	store, _ := start(t, server, "shop")
+	if shop := store.Get("shop"); shop.Settings["configstamp.dev/pause"] != "true" {
+		t.Errorf("%+v", shop)
 	}
 }

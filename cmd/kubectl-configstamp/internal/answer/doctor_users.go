@@ -70,7 +70,7 @@ func (v *visit) pause(namespace, about string, annotations map[string]string, wr
 	switch {
 	case !policy.Pause.On:
 	case !until.IsZero() && until.Before(v.now):
-		v.tell(Note, namespace, about, fmt.Sprintf("the pause ended %s ago, and no longer holds anything", Ago(v.now, until)), remedy)
+		v.tell(Note, namespace, about, fmt.Sprintf("the pause ended %s ago, and no longer holds anything; it overrules a pause of what is around it, as false does", Ago(v.now, until)), remedy)
 	case until.IsZero() && !written.IsZero() && v.now.Sub(written) > forgotten:
 		v.tell(Warning, namespace, about, fmt.Sprintf("paused for %s or longer: no edit rolls anything out", Ago(v.now, written)), remedy)
 	}

@@ -186,6 +186,6 @@ func (wait *Wait) Words() string {
 func superseded(f *seen.Fleet, w *seen.Workload, event *seen.Event) bool {
 	return slices.ContainsFunc(SourcesIn(event.About), func(of checksum.Source) bool {
 		source := f.Source(w.Namespace, of)
-		return source.Edited().At.After(event.Last) || source.Policy != nil && source.Policy.Resume.After(event.Last)
+		return source.Edited().At.After(event.Last) || source.Policy.Resumes().After(event.Last)
 	})
 }

@@ -74,7 +74,8 @@ func (c *Cluster) readAgain(ctx context.Context, was *seen.Fleet, which Which) (
 	f.Outcomes = map[workload.Ref]seen.Outcome{}
 	asks := slices.DeleteFunc(servedOf(f), func(w *seen.Workload) bool {
 		outcome, known := was.Outcomes[w.Ref]
-		if known = known && asBefore(was, f, w); known {
+		answered := outcome.Lasting || outcome.Code != seen.Unknown && outcome.Code != seen.Deferred
+		if known = known && answered && asBefore(was, f, w); known {
 			f.Outcomes[w.Ref] = outcome
 		}
 		return known

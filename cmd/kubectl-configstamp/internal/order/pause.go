@@ -33,7 +33,10 @@ func (o *Orders) Pause(ctx context.Context, of inspect.Target, order Pause) Did 
 		wanted, _ := pauseIn(value)
 		before, held := meta.Annotations[pauseKey]
 		mine := noteOf(meta.Annotations)
-		if there, readable := pauseIn(before); held && mine == nil && readable && outlasts(there, wanted, now) {
+		if there, readable := pauseIn(before); held && readable && outlasts(there, wanted, now) {
+			if mine != nil {
+				return nil, did.with(Unchanged, fmt.Sprintf("it is paused already by %s=%s%s; unpause ends that", pauseKey, before, mine.Words()))
+			}
 			return nil, did.with(Unchanged, fmt.Sprintf("it is paused already by %s=%s%s; unpause leaves that alone", pauseKey, before, by(meta, now)))
 		}
 		n := checksum.PauseNote{Wrote: value, At: now.Format(time.RFC3339), By: order.By, Reason: order.Reason}

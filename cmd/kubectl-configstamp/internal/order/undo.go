@@ -32,6 +32,9 @@ func (o *Orders) Undo(ctx context.Context, w *seen.Workload, number int64) Did {
 	if len(to.Pins) == 0 {
 		what += "; that revision names no snapshots, so its pods read the present content"
 	}
+	if w.Status.Waits != "" {
+		what += "; no pod starts by that: " + w.Status.Waits
+	}
 	did = did.with(Undone, what)
 	did.Next = "kubectl rollout status " + target(of)
 	if o.DryRun == Client {
