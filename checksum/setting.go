@@ -72,7 +72,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	},
 	{
 		key: PauseAnnotation, On: onWorkload,
-		Value:   "`true`, `false` (overrules the Namespace), or a time such as `2027-01-02T06:00:00Z` (RFC 3339) until which",
+		Value:   "`true`, `false` (overrules the Namespace), or a time such as `2027-01-02T06:00:00Z` (RFC 3339) until which; one that has passed counts as `false`",
 		Meaning: "hold rollouts; what changed meanwhile rolls once when it ends",
 		set:     func(p *Policy, text string) error { return assign(&p.Pause, text, parsePause) },
 	},

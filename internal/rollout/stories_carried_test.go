@@ -95,6 +95,9 @@ func TestStory_AnIntervalIsNoHurry(t *testing.T) {
 	w.tell("The first has an interval of an hour. A bot writes bad content each six seconds, for an hour. It is tried once a minute.", false)
 	app := w.deployment("shop", "web-app")
 	app.interval = time.Hour
+	w.pass(2 * time.Hour) // since it rolled
+	w.edit(web, w.content(crashes))
+	w.pass(2 * time.Minute)
 	w.writes(web, 600, 6*time.Second, crashes)
 	if app.rolls > 70 {
 		w.errorf("it has rolled %d times within an hour", app.rolls)
