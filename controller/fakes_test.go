@@ -49,6 +49,7 @@ type cluster struct {
 	gone     bool   // the API server does not know the workload
 	refusal  error  // what is said to each patch
 	slow     func() // what goes by while a patch is under way
+	prunes   bool   // the API server keeps no annotations of templates
 	denies   bool   // somebody's webhook denies patches, with a status code that means another thing
 	// policy is by flags, settings are those of the namespace.
 	unseen   error // why nobody may list pods
@@ -173,6 +174,9 @@ func (c *cluster) readmit(_ context.Context, ref workload.Ref, manager string, d
 	}
 	if !c.away {
 		c.admit(ref, manager)
+	}
+	if c.prunes {
+		delete(c.objects[ref]["spec"].(map[string]any)["template"].(map[string]any), "metadata")
 	}
 	after := c.body(ref)
 	if c.lose && !dryRun {

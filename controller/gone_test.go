@@ -132,3 +132,22 @@ func TestHalt_IsNotToldAgainWhenABadResumeIsCleared(t *testing.T) {
 	w.pass(10 * time.Minute)
 	w.wantHeard("ChangeHalted", 3) // the next one has failed
 }
+
+// Pods that are pinned start all the same.
+func TestGone_PinnedPodsGoOn(t *testing.T) {
+	c := newCluster(t)
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	template := c.objects[d]["spec"].(map[string]any)["template"].(map[string]any)
+	template["metadata"] = map[string]any{"annotations": map[string]any{checksum.PinsAnnotation: `{"configmap/c":"c-0123456789abcdef0123 startup"}`}}
+	h := adopted(t, c)
+	h.options.SnapshotOf = func(string, string, checksum.Source) *checksum.Content { return nil }
+	h.clock.Step(time.Hour)
+	delete(c.contents, configMap("c"))
+	h.Changed("shop", configMap("c"))
+	h.clock.Step(settle)
+	h.mustSync(t, d)
+	if _, said := h.happened(); len(said) != 1 || !strings.Contains(said[0], "SourceMissing configmap/c does not exist any more: pods read what is pinned, new ones too") {
+		t.Errorf("said %q", said)
+	}
+}

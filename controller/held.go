@@ -80,14 +80,20 @@ func (l *look) reportVerdict(ctx context.Context, v rollout.Verdict) (wait time.
 
 // meanwhile says what pods read that start before a workload rolls.
 func meanwhile(records checksum.Records, untrue []checksum.Source) string {
-	pins := records.PinnedAt()
-	for _, source := range untrue {
-		if pins[source].Snapshot == "" {
-			return "Any pod that starts meanwhile reads the new content"
-		}
+	if len(unpinned(records, untrue)) > 0 {
+		return "Any pod that starts meanwhile reads the new content"
 	}
 	return "While pins are on, a pod that starts meanwhile reads the old content"
 }
+
+// unpinned are those of some sources that no template pins: pods that start read what they hold.
+func unpinned(records checksum.Records, sources []checksum.Source) []checksum.Source {
+	pins := records.PinnedAt()
+	return slices.DeleteFunc(slices.Clone(sources), func(source checksum.Source) bool { return pins[source].Snapshot != "" })
+}
+
+// pins reports whether this process pins.
+func (l *look) pins() bool { return l.options.SnapshotOf != nil }
 
 // concerned is because of what a workload waits: a Namespace that holds it, else sources.
 func concerned(ref workload.Ref, r *review, v rollout.Verdict) []rollout.SourceRef {
@@ -151,7 +157,11 @@ func (l *look) sayGone() (wait time.Duration) {
 		}
 	}
 	l.holds = waiting.Found{Why: checksum.SourceGone, About: at(ref, sources)}
-	l.sayOnce(checksum.SourceGone, joined(names)+": running pods keep running, but no new pod of this "+ref.Kind.Name+" can start, and nothing rolls out. "+
+	pods := "running pods keep running, but no new pod of this " + ref.Kind.Name + " can start"
+	if l.pins() && len(unpinned(l.s.Records, sources)) == 0 {
+		pods = "pods read what is pinned, new ones too"
+	}
+	l.sayOnce(checksum.SourceGone, joined(names)+": "+pods+", and nothing rolls out. "+
 		"If "+one(sources, "it comes", "they come")+" back with the same content, nothing restarts; other content rolls out", sources...)
 	return 0
 }
@@ -257,7 +267,14 @@ func (l *look) withdrawn(ctx context.Context) error {
 
 func (l *look) sayWithdrawn(ctx context.Context, was *held) error {
 	var until time.Time
-	for _, source := range was.sources {
+	sources := was.sources
+	if l.pins() {
+		sources = unpinned(was.records, sources)
+	}
+	if len(sources) == 0 {
+		return nil
+	}
+	for _, source := range sources {
 		if written, _ := l.sources.Written(l.ref.Namespace, source); written.After(until) {
 			until = written
 		}
@@ -281,7 +298,7 @@ func (l *look) sayWithdrawn(ctx context.Context, was *held) error {
 	if len(names) > 0 {
 		slices.Sort(names)
 		l.say(checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s %s, but pods started in between: %s. "+
-			"These pods keep the withdrawn content until they are restarted", list(was.sources), one(was.sources, "was put back as it was", "were put back as they were"), joined(names)), was.sources...)
+			"These pods keep the withdrawn content until they are restarted", list(sources), one(sources, "was put back as it was", "were put back as they were"), joined(names)), sources...)
 	}
 	return nil
 }

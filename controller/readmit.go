@@ -117,9 +117,13 @@ func (l *look) roll(ctx context.Context) (time.Duration, error) {
 	}
 	l.noteRolled(ctx)
 	l.note.held = nil
+	dropped := func(s checksum.Selection) bool { return checksum.Among(changes, s.Source) }
 	switch {
 	case err != nil:
 		return 0, err
+	case !rolled && slices.ContainsFunc(l.review.ToRecord, dropped):
+		return l.blocked(rolling, checksum.Blocked, fmt.Sprintf("%s, but this workload does not roll out: the API server dropped the checksums that were put on its pod template. "+
+			"Its CustomResourceDefinition must keep annotations there (controller-gen: generateEmbeddedObjectMeta=true)", changed(changes)), changes...)
 	case len(l.review.Untrue) == 0:
 		l.metrics.readmitted(rolling, checksum.Done)
 		l.settled()

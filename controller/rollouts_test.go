@@ -252,6 +252,25 @@ func TestTell_PodsThatStartedWithWithdrawnContentAreNamed(t *testing.T) {
 	w.wantRolls(2, 0, 0)
 }
 
+// Pods that are pinned have not read what was withdrawn.
+func TestTell_PinnedPodsReadNothingThatIsWithdrawn(t *testing.T) {
+	w, at := fleet(t, 3)
+	was := w.contents[at]
+	w.controller.options.SnapshotOf = func(string, string, checksum.Source) *checksum.Content { return was }
+	pins := checksum.Pins{at.Source: {Snapshot: w.ring.SnapshotName("shop", at.Source, was), Uses: []checksum.Use{checksum.Startup}}}
+	for _, name := range w.names {
+		w.apps[name].records.Pins = map[string]string{checksum.PinsAnnotation: pins.String()}
+		w.see(w.apps[name].ref)
+	}
+	good := w.spoil(at)
+	w.pass(time.Minute)
+	w.apps[w.names[1]].podStarted = w.clock.Now()
+	w.pass(time.Minute)
+	w.edit(at, good)
+	w.pass(2 * time.Minute)
+	w.wantHeard("PodsRunWithdrawnContent", 0)
+}
+
 func TestTurns_StepsOff(t *testing.T) {
 	w, at := fleet(t, 5)
 	w.limits.Step = 0

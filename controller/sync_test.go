@@ -693,6 +693,24 @@ func TestRoll_OneThatWasHeldIsNoRoll(t *testing.T) {
 	}
 }
 
+// A custom resource whose definition prunes the annotations of its template cannot be rolled: people
+// are told so.
+func TestRoll_StampsThatAreNotKept(t *testing.T) {
+	c := newCluster(t)
+	c.prunes = true
+	c.write("c", map[string]string{"k": "old"})
+	d := c.deploy("d", "c")
+	h := adopted(t, c)
+	c.write("c", map[string]string{"k": "new"})
+	h.rest()
+	h.mustSync(t, d)
+	if _, said := h.happened(); !slices.ContainsFunc(said, func(text string) bool {
+		return strings.HasPrefix(text, "Warning RolloutBlocked") && strings.Contains(text, "CustomResourceDefinition")
+	}) {
+		t.Errorf("events %q, want one of what is not kept", said)
+	}
+}
+
 // Who waits for its turn while another source is recorded, and is put back then, has
 // not been rolled by anybody.
 func TestRecord_OvertakesNobody(t *testing.T) {

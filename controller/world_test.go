@@ -492,7 +492,7 @@ func (w *world) body(app *simulatedApp) []byte {
 		return encoded(map[string]any{
 			"metadata": metadata,
 			"spec": map[string]any{"template": map[string]any{
-				"metadata": map[string]any{"annotations": app.records.Stamps},
+				"metadata": map[string]any{"annotations": app.records.OnTemplate()},
 				"spec":     map[string]any{"containers": containers},
 			}},
 			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": status}}, "looked": app.looked},
@@ -501,7 +501,7 @@ func (w *world) body(app *simulatedApp) []byte {
 	return encoded(map[string]any{
 		"metadata": metadata,
 		"spec": map[string]any{"replicas": replicas, "paused": app.paused, "selector": map[string]any{"matchLabels": map[string]any{"app": app.ref.Name}}, "template": map[string]any{
-			"metadata": map[string]any{"annotations": app.records.Stamps},
+			"metadata": map[string]any{"annotations": app.records.OnTemplate()},
 			"spec":     map[string]any{"containers": containers},
 		}},
 		"status": map[string]any{
