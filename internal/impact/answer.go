@@ -47,6 +47,8 @@ type Stay struct {
 	// Before tells that its containers could not start without what the source lacked
 	// before the edit either.
 	Before bool
+	// Pinned tells that its template pins the source: pods that start read what is pinned.
+	Pinned bool
 }
 
 // Answer foresees what comes of the edits. It costs about 10 µs for each workload that uses them.

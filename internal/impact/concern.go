@@ -55,7 +55,7 @@ func (q *Question) concerned() (all []*app, stays []Stay) {
 		a.review = q.Ring.Review(w.Ref.Namespace, &w.Policy, selections, w.Records, q.of(w))
 		for _, e := range uses {
 			if why, finding := q.stays(a, e); why != checksum.NoReason {
-				stays = append(stays, Stay{Workload: w.Ref, Source: e.At.Source, Why: why, Finding: finding, Before: a.lacked(e)})
+				stays = append(stays, Stay{Workload: w.Ref, Source: e.At.Source, Why: why, Finding: finding, Before: a.lacked(e), Pinned: w.Records.PinnedAt()[e.At.Source].Snapshot != ""})
 			} else {
 				a.rollsFor = append(a.rollsFor, e.At.Source)
 			}

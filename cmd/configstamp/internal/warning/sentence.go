@@ -38,8 +38,9 @@ func sentences(edit *impact.Edit, answer *impact.Answer) (all []string) {
 	if edit.Is == nil {
 		this = "this deletion"
 	}
-	needy, lost := whoNeeds(edit, answer)
+	needy, pinned, lost := whoNeeds(edit, answer)
 	add(needy, "without "+lost+" no new pod of {who} can start")
+	add(pinned, "{who} stay{s} at what is pinned, new pods too; without "+lost+" nothing rolls out")
 	now, later, unseen := timed(answer)
 	if edit.Is == nil && edit.Immutable {
 		add(slices.Concat(needy, now, unseen), "made again with other content, an immutable "+string(edit.At.Source.Kind)+
@@ -74,8 +75,9 @@ func staying(answer *impact.Answer, of func(*impact.Stay) bool) (refs []workload
 	return refs
 }
 
-// whoNeeds are the workloads that need what an edit takes away, and what that is.
-func whoNeeds(edit *impact.Edit, answer *impact.Answer) (refs []workload.Ref, lost string) {
+// whoNeeds are the workloads that need what an edit takes away, those of them that pin it, and what
+// that is.
+func whoNeeds(edit *impact.Edit, answer *impact.Answer) (refs, pinned []workload.Ref, lost string) {
 	lost = "this " + string(edit.At.Source.Kind)
 	var keys []string
 	refs = staying(answer, func(s *impact.Stay) bool {
@@ -83,7 +85,10 @@ func whoNeeds(edit *impact.Edit, answer *impact.Answer) (refs []workload.Ref, lo
 		if needs && s.Why == checksum.MissingKey && !slices.Contains(keys, s.Finding.Key) {
 			keys = append(keys, s.Finding.Key)
 		}
-		return needs
+		if needs && s.Pinned {
+			pinned = append(pinned, s.Workload)
+		}
+		return needs && !s.Pinned
 	})
 	if slices.Sort(keys); len(keys) > 0 {
 		lost = "the key " + strconv.Quote(cut(keys[0]))
@@ -91,7 +96,7 @@ func whoNeeds(edit *impact.Edit, answer *impact.Answer) (refs []workload.Ref, lo
 	if more := len(keys) - 1; more > 0 {
 		lost = fmt.Sprintf("%s and %d more", lost, more)
 	}
-	return refs, lost
+	return refs, pinned, lost
 }
 
 // later are workloads that roll when something ends.
