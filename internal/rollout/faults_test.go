@@ -243,6 +243,42 @@ func TestFaults_WhoFailsAgainHasFailedWithBoth(t *testing.T) {
 	w.checkRolled(1)
 }
 
+// A halt holds those that wait for it, however many these are, and nobody else.
+func TestFaults_AHaltOfOneChangeStarvesNoOther(t *testing.T) {
+	w := newWorld(t, 1)
+	for n := range 70 {
+		w.add(deployment("shop", fmt.Sprintf("both-%02d", n), "web", "flags"))
+	}
+	for n := range 5 {
+		w.add(deployment("shop", fmt.Sprintf("web-%02d", n), "web"))
+	}
+	w.lead()
+	w.pass(time.Minute)
+	w.edit(place("shop", "flags"), w.content(crashes))
+	w.pass(10 * time.Minute)
+	w.edit(web, w.content(fine))
+	w.pass(time.Hour)
+	for n := range 5 {
+		if a := w.deployment("shop", fmt.Sprintf("web-%02d", n)); a.rolls != 1 {
+			t.Errorf("%s has rolled %d times", a.name(), a.rolls)
+		}
+	}
+}
+
+// Nobody waits for a broken one that is not let take the fix.
+func TestFaults_OneThatIsRefusedTheFix(t *testing.T) {
+	w := fleet(t, 12)
+	w.edit(web, w.content(crashes))
+	w.pass(5 * time.Minute)
+	w.deployment("shop", "web-app").refusals = 1e6
+	w.edit(web, w.content(fine))
+	w.pass(time.Hour)
+	if a := w.deployment("shop", "app-011"); a.rolls != 1 {
+		t.Errorf("the last has rolled %d times", a.rolls)
+	}
+	w.checkHalts(1)
+}
+
 // What was refused for one edit makes nobody go behind with the next.
 func TestFaults_ARefusalIsOverWithItsEdit(t *testing.T) {
 	w := shop(t)

@@ -196,13 +196,17 @@ func (p *part) mayTake() bool {
 	switch p.waits() {
 	case Unseen:
 		return true
-	case Waiting: // for nothing that others halt
-		return !p.track.blocked
+	case Waiting: // for nothing that others halt, and it is not refused for ever
+		return !p.track.blocked && p.track.tries < refusedForLong
 	case Held:
 		return p.track.hold == checksum.Paced
 	}
 	return false
 }
+
+// refusedForLong is after how many tries, in ten minutes, others do not wait any more for one whose
+// patches are refused.
+const refusedForLong = 18
 
 // followed reports whether another one took newer content than this one, and has not shown either how
 // it does: that goes first, with the next.

@@ -88,14 +88,14 @@ func (p *Planner) next(c *opened, now time.Time, out *Orders) *track {
 }
 
 // mostTried bounds how many workloads of a change are tried at once. The others are tried when
-// something has happened.
+// something has happened to those: what another change halts is behind the others.
 const mostTried = 64
 
-// compare is the order of those that wait for one change: who carries over, or may; then by tries, by
-// order, by class, the smaller ones.
+// compare is the order of those that wait for one change: who carries over, or may; who waits for
+// nothing that is halted; then by tries, by order, by class, the smaller ones.
 func (p *part) compare(other *part) int {
 	a, b := p.track, other.track
-	return cmp.Or(one(other.over())-one(p.over()), one(other.suspect())-one(p.suspect()), cmp.Compare(a.tries, b.tries), cmp.Compare(a.order(), b.order()), cmp.Compare(a.class, b.class),
+	return cmp.Or(one(other.over())-one(p.over()), one(other.suspect())-one(p.suspect()), one(a.blocked)-one(b.blocked), cmp.Compare(a.tries, b.tries), cmp.Compare(a.order(), b.order()), cmp.Compare(a.class, b.class),
 		cmp.Compare(a.facts.Status.Wanted, b.facts.Status.Wanted), cmp.Compare(a.ref.Name, b.ref.Name), cmp.Compare(a.ref.Kind.Resource, b.ref.Kind.Resource))
 }
 
