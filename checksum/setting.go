@@ -137,6 +137,8 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 const (
 	// PauseAnnotation holds rollouts, on a workload or its Namespace.
 	PauseAnnotation = settingPrefix + "pause"
+	// ResumeAnnotation releases what has halted, on a source.
+	ResumeAnnotation = settingPrefix + "resume"
 	// OnlyAnnotation lists the sources that count.
 	OnlyAnnotation = settingPrefix + "only"
 )

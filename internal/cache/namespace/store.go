@@ -165,7 +165,7 @@ func (s *Store) readGiven(ctx context.Context) {
 			}
 		}
 		pause := readEvery
-		if len(answered) == len(s.given) { // else a policy, such as a pause, may be there that is not known
+		if !slices.ContainsFunc(s.given, func(name string) bool { return !answered[name] }) { // else a policy, such as a pause, may be there that is not known
 			s.sink.full.Store(true)
 		} else {
 			pause = time.Second

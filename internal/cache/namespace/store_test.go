@@ -204,7 +204,7 @@ func TestGivenNamespacesAreWaitedFor(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 		return true
 	}
-	store, _ := start(t, server, "shop")
+	store, _ := start(t, server, "shop", "shop")
 	if shop := store.Get("shop"); shop.Settings["configstamp.dev/pause"] != "true" {
 		t.Errorf("%+v", shop)
 	}

@@ -40,7 +40,7 @@ func sentences(edit *impact.Edit, answer *impact.Answer) (all []string) {
 	}
 	needy, pinned, lost := whoNeeds(edit, answer)
 	add(needy, "without "+lost+" no new pod of {who} can start")
-	add(pinned, "{who} stay{s} at what is pinned, new pods too; without "+lost+" nothing rolls out")
+	add(pinned, "{who} stay{s} at what is pinned, new pods too while pins are on; without "+lost+" nothing rolls out")
 	now, later, unseen := timed(answer)
 	if edit.Is == nil && edit.Immutable {
 		add(slices.Concat(needy, now, unseen), "made again with other content, an immutable "+string(edit.At.Source.Kind)+

@@ -118,7 +118,7 @@ func TestSentences(t *testing.T) {
 			"this deletion rolls out deployment/b"}},
 		"nobody uses it": {&frozen, impact.Answer{}, nil},
 		"it is pinned": {&deleted, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.MissingSource, func(s *impact.Stay) { s.Pinned = true })}}, []string{
-			"deployment/web stays at what is pinned, new pods too; without this configmap nothing rolls out"}},
+			"deployment/web stays at what is pinned, new pods too while pins are on; without this configmap nothing rolls out"}},
 		"a key is required":     {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting")), stay("deployment/b", checksum.MissingKey, lacks("greeting"))}}, []string{`without the key "greeting" no new pod of deployment/a and deployment/b can start`}},
 		"keys are required":     {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting")), stay("deployment/b", checksum.MissingKey, lacks("color"))}}, []string{`without the key "color" and 1 more no new pod of deployment/a and deployment/b can start`}},
 		"it lacked that before": {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/a", checksum.MissingKey, lacks("greeting"), already)}}, nil},

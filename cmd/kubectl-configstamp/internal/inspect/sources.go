@@ -64,9 +64,6 @@ func (c *Cluster) Sources(ctx context.Context, settings *seen.Settings, namespac
 	return all, err
 }
 
-// resumeKey is the annotation of a source that releases what has halted.
-const resumeKey = "configstamp.dev/resume"
-
 func sourceOf(kind checksum.Kind, raw []byte) *seen.Source {
 	meta := metadataOf(raw)
 	s := &seen.Source{
@@ -74,7 +71,7 @@ func sourceOf(kind checksum.Kind, raw []byte) *seen.Source {
 		Created: meta.Created.UTC(), Policy: checksum.SourcePolicyOf(meta.Annotations),
 		Writers: meta.writers([]string{"data"}, []string{"binaryData"}, []string{"stringData"}, []string{"spec"}),
 	}
-	if written := meta.writer(resumeKey).At; s.Policy != nil && !written.IsZero() {
+	if written := meta.writer(checksum.ResumeAnnotation).At; s.Policy != nil && !written.IsZero() {
 		s.Policy.ResumeWritten(written)
 	}
 	s.Keys, s.Wrote = meta.keys()

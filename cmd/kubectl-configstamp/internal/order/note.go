@@ -9,7 +9,7 @@ import (
 // The annotations that orders are about, beside checksum.PausedByAnnotation.
 const (
 	pauseKey  = checksum.PauseAnnotation
-	resumeKey = "configstamp.dev/resume"
+	resumeKey = checksum.ResumeAnnotation
 )
 
 // noteOf reads the note beside a pause; nil where pause has not written what is there.
