@@ -9,6 +9,9 @@
 // source or Namespace stand in one line. The namespaces take turns, and the lines of each:
 // whoever comes last does not wait behind ten thousand others.
 //
+// A namespace whose event the API server does not take rests, and the others go on: somebody else's webhook on
+// events may fail, or hang, in one namespace alone. While the API server takes no event at all, none is given up.
+//
 // Memory is bounded. What finds no room, and what waits when the process ends, is
 // folded: one event stands for its whole line, with the count and the first names.
 // What cannot be written is counted in the log, by its reason.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -21,7 +22,8 @@ const (
 type waiting struct {
 	*eventsv1.Event
 	stands int // for how many events
-	tries  int
+	tries  int // failed writes that count, see Queue.try
+	after  int // Queue.written at the last of them
 }
 
 // subject is what the events of one line have in common.
@@ -74,15 +76,24 @@ func (f *fold) event(about corev1.ObjectReference) waiting {
 	return waiting{Event: one, stands: f.count}
 }
 
-// lines are all events of one type that wait. The namespaces take turns, and the lines of each.
+// lines are all waiting events of one type. The namespaces take turns, and so do the lines of each. At most one
+// event of a namespace is written at a time.
 type lines struct {
 	of     map[subject]*line
-	turns  map[string][]subject // those of a namespace that have a line, the next one first
-	spaces []string             // those that have lines, the next one first
+	turns  map[string][]subject // the subjects of a namespace that have a line, the next one first
+	spaces []string             // the namespaces that have lines, the next one first
 	whole  int
+	// busy has the namespaces that take no turn: one of their events is being written, or could not be.
+	busy map[string]bool
+	// failed counts the failed writes of a namespace since the last one that succeeded.
+	failed map[string]int
+	// writes counts the events being written.
+	writes int
 }
 
-func newLines() *lines { return &lines{of: map[subject]*line{}, turns: map[string][]subject{}} }
+func newLines() *lines {
+	return &lines{of: map[subject]*line{}, turns: map[string][]subject{}, busy: map[string]bool{}, failed: map[string]int{}}
+}
 
 // add has an event wait in the line of its subject, or in that of its Namespace where many
 // have one, and reports false when there is no room, not even for a folded one.
@@ -122,13 +133,22 @@ func (l *lines) push(about subject, one *line) {
 	l.of[about], l.turns[namespace] = one, append(l.turns[namespace], about)
 }
 
+// next returns the place in spaces of the namespace whose turn it is, -1 if there is none.
+func (l *lines) next() int {
+	return slices.IndexFunc(l.spaces, func(namespace string) bool { return !l.busy[namespace] })
+}
+
+// ready reports whether take returns an event.
+func (l *lines) ready() bool { return l.writes < mostWrites && l.next() >= 0 }
+
 // pop takes the next line out, nil when there is none.
 func (l *lines) pop() (about subject, one *line) {
-	if len(l.spaces) == 0 {
+	next := l.next()
+	if next < 0 {
 		return subject{}, nil
 	}
-	namespace := l.spaces[0]
-	l.spaces = l.spaces[1:]
+	namespace := l.spaces[next]
+	l.spaces = slices.Delete(l.spaces, next, next+1)
 	turns := l.turns[namespace]
 	about, one = turns[0], l.of[turns[0]]
 	delete(l.of, about)
@@ -140,18 +160,18 @@ func (l *lines) pop() (about subject, one *line) {
 	return about, one
 }
 
-// back puts an event that could not be written where it was.
-func (l *lines) back(about subject, w waiting) {
-	one, namespace := l.line(about), about.about.Namespace
-	is := func(other subject) bool { return other == about }
-	l.turns[namespace] = slices.Insert(slices.DeleteFunc(l.turns[namespace], is), 0, about)
-	l.spaces = slices.Insert(slices.DeleteFunc(l.spaces, func(other string) bool { return other == namespace }), 0, namespace)
-	one.whole = slices.Insert(one.whole, 0, w)
-	l.whole++
+// rest returns how long a namespace rests after one more failed write, at most longest.
+func (l *lines) rest(namespace string, longest time.Duration) time.Duration {
+	rest := min(firstRest<<min(l.failed[namespace], 10), longest)
+	l.failed[namespace]++
+	return rest
 }
 
-// take takes the next event, false when there is none.
+// take takes the next event, false when there is none. Its namespace is busy from then on.
 func (l *lines) take() (about subject, w waiting, some bool) {
+	if l.writes >= mostWrites {
+		return subject{}, waiting{}, false
+	}
 	about, one := l.pop()
 	if one == nil {
 		return subject{}, waiting{}, false
@@ -166,29 +186,39 @@ func (l *lines) take() (about subject, w waiting, some bool) {
 	if len(one.whole) > 0 || one.rest.count > 0 {
 		l.push(about, one)
 	}
+	l.busy[about.about.Namespace] = true
+	l.writes++
 	return about, w, true
 }
 
-// folded takes everything, one event for each line.
-func (l *lines) folded() (all []waiting) {
+// folded takes everything, and returns lines with one event in place of each line. No namespace is busy in them.
+func (l *lines) folded() *lines {
+	clear(l.busy)
+	all := newLines()
 	for about, one := l.pop(); one != nil; about, one = l.pop() {
-		var f fold
-		for _, w := range one.whole {
-			f.add(w)
-		}
-		if one.rest.count > 0 {
-			f.count += one.rest.count
-			if f.first == nil {
-				f.first = one.rest.first
-			}
-			for _, name := range one.rest.names {
-				if len(f.names) < named && !slices.Contains(f.names, name) {
-					f.names = append(f.names, name)
-				}
-			}
-		}
-		all = append(all, f.event(about.about))
+		all.line(about).whole = []waiting{one.folded(about.about)}
+		all.whole++
 	}
 	l.whole = 0
 	return all
+}
+
+// folded returns one event for the whole line.
+func (one *line) folded(about corev1.ObjectReference) waiting {
+	var f fold
+	for _, w := range one.whole {
+		f.add(w)
+	}
+	if one.rest.count > 0 {
+		f.count += one.rest.count
+		if f.first == nil {
+			f.first = one.rest.first
+		}
+		for _, name := range one.rest.names {
+			if len(f.names) < named && !slices.Contains(f.names, name) {
+				f.names = append(f.names, name)
+			}
+		}
+	}
+	return f.event(about)
 }

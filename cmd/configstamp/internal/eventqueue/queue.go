@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,14 +29,14 @@ const (
 )
 
 // An event that the API server does not take is tried again, as often and about as
-// long as client-go does it.
+// long as client-go does it. Its namespace rests meanwhile.
 const (
 	writeWithin = 10 * time.Second
 	mostTries   = 12
-	firstPause  = time.Second
-	lastPause   = 10 * time.Second
-	// atTheEnd is how many are written at once when the process ends.
-	atTheEnd = 4
+	firstRest   = time.Second
+	longestRest = 10 * time.Second
+	// mostWrites is how many events of one type are being written at any time.
+	mostWrites = 20
 	// reportEvery is how often the log tells of events that were lost.
 	reportEvery = time.Minute
 )
@@ -52,6 +51,7 @@ type Queue struct {
 	mu       sync.Mutex
 	warnings *lines
 	normals  *lines
+	written  int                       // events that the API server has taken
 	lost     map[string]map[string]int // how many, by why and by the event's reason
 	reported time.Time
 	woken    chan struct{} // holds one when something waits
@@ -97,9 +97,17 @@ func (q *Queue) Eventf(regarding, related runtime.Object, eventType, reason, act
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.linesOf(eventType).add(subjectOf(w.Event), w) {
-		q.count("the queue was full", reason, 1)
+		q.count(queueFull, reason, 1)
 		return
 	}
+	q.wake()
+}
+
+// queueFull is why an event was lost that found no room.
+const queueFull = "the queue was full"
+
+// wake has write look whether there is something to write, or whether it is done.
+func (q *Queue) wake() {
 	select {
 	case q.woken <- struct{}{}:
 	default:
@@ -134,65 +142,102 @@ func (q *Queue) linesOf(eventType string) *lines {
 	return q.normals
 }
 
-func (q *Queue) take() (about subject, w waiting, some bool) {
+// take takes the next event out of its lines, nil when there is none.
+func (q *Queue) take() (from *lines, about subject, w waiting) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if about, w, some = q.warnings.take(); some {
-		return about, w, true
+	for _, from := range []*lines{q.warnings, q.normals} {
+		if about, w, some := from.take(); some {
+			return from, about, w
+		}
 	}
-	return q.normals.take()
+	return nil, subject{}, waiting{}
 }
 
 // Run writes events until ctx ends; Finish is for what waits then.
 func (q *Queue) Run(ctx context.Context) {
 	limiter := flowcontrol.NewTokenBucketRateLimiter(perSecond, atOnce)
 	defer limiter.Stop()
-	for {
+	q.send(ctx, limiter, longestRest, func() bool { return false })
+}
+
+// send writes events until ctx ends, or done reports true. A namespace whose event is not taken rests, at most
+// for longest, and the others go on.
+func (q *Queue) send(ctx context.Context, limiter flowcontrol.RateLimiter, longest time.Duration, done func() bool) {
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	for !done() {
+		// Which one is the next is known when its time has come.
+		for q.ready() && limiter.Wait(ctx) == nil {
+			from, about, w := q.take()
+			if from == nil {
+				break
+			}
+			writers.Go(func() {
+				q.try(ctx, from, about, w, longest)
+				q.report(ctx, reportEvery)
+			})
+		}
 		select {
 		case <-q.woken:
 		case <-ctx.Done():
 			return
 		}
-		// Which one is the next is known when its time has come.
-		for q.waits() && limiter.Wait(ctx) == nil {
-			about, w, some := q.take()
-			if !some {
-				break
-			}
-			if pause := q.try(ctx, about, w); pause > 0 && !sleep(ctx, pause) {
-				return
-			}
-			q.report(ctx, reportEvery)
+	}
+}
+
+// ready reports whether an event can be written now.
+func (q *Queue) ready() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.warnings.ready() || q.normals.ready()
+}
+
+// empty reports whether nothing waits and nothing is being written.
+func (q *Queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.warnings.of)+len(q.normals.of)+q.warnings.writes+q.normals.writes == 0
+}
+
+// try writes an event. One that is to be tried again waits behind the other lines of its namespace, which rests.
+//
+// A failed try counts if the API server has taken another event since the last one that counted: while it takes
+// none at all, no event is to blame, and none is given up.
+func (q *Queue) try(ctx context.Context, from *lines, about subject, w waiting, longest time.Duration) {
+	why, again := q.create(ctx, w.Event)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.wake()
+	from.writes--
+	namespace := about.about.Namespace
+	switch {
+	case why == "":
+		q.written++
+	case q.written > w.after:
+		w.tries, w.after = w.tries+1, q.written
+	}
+	if why == "" || !again || w.tries >= mostTries {
+		if why != "" {
+			q.count(why, w.Reason, w.stands)
 		}
+		delete(from.failed, namespace)
+		delete(from.busy, namespace)
+		return
 	}
+	if !from.add(about, w) {
+		q.count(queueFull, w.Reason, w.stands)
+	}
+	time.AfterFunc(from.rest(namespace, longest), func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		delete(from.busy, namespace)
+		q.wake()
+	})
 }
 
-func (q *Queue) waits() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.warnings.of)+len(q.normals.of) > 0
-}
-
-// try writes an event. One that is to be tried again is put back, and try returns
-// after which pause.
-func (q *Queue) try(ctx context.Context, about subject, w waiting) (pause time.Duration) {
-	why, again := q.send(ctx, w.Event)
-	if why == "" {
-		return 0
-	}
-	w.tries++
-	if !again || w.tries >= mostTries {
-		q.lose(why, w.Reason, w.stands)
-		return 0
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.linesOf(w.Type).back(about, w)
-	return min(firstPause<<(w.tries-1), lastPause)
-}
-
-// send writes an event, or says why it could not and whether another try may help.
-func (q *Queue) send(ctx context.Context, event *eventsv1.Event) (why string, again bool) {
+// create writes an event, or returns why it could not and whether another try may help.
+func (q *Queue) create(ctx context.Context, event *eventsv1.Event) (why string, again bool) {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
 	err := q.write(ctx, event)
@@ -211,38 +256,19 @@ func (q *Queue) send(ctx context.Context, event *eventsv1.Event) (why string, ag
 // within some time. The log counts the rest. Run has ended by then.
 func (q *Queue) Finish(ctx context.Context, within time.Duration) {
 	q.mu.Lock()
-	warnings, normals := q.warnings.folded(), q.normals.folded()
+	q.warnings, q.normals = q.warnings.folded(), q.normals.folded()
 	q.mu.Unlock()
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	q.flush(bounded, warnings)
-	q.flush(bounded, normals)
-	q.report(ctx, 0)
-}
-
-// flush writes some events, a few at once.
-func (q *Queue) flush(ctx context.Context, all []waiting) {
-	var writers errgroup.Group
-	writers.SetLimit(atTheEnd)
-	for _, w := range all {
-		writers.Go(func() error {
-			q.insist(ctx, w)
-			return nil
-		})
-	}
-	_ = writers.Wait() // they return no error
-}
-
-// insist writes an event, again and again until ctx ends.
-func (q *Queue) insist(ctx context.Context, w waiting) {
-	why := "the process ended first"
-	for again := true; again && ctx.Err() == nil; {
-		if why, again = q.send(ctx, w.Event); why == "" {
-			return
+	q.send(bounded, flowcontrol.NewFakeAlwaysRateLimiter(), firstRest, q.empty)
+	q.mu.Lock()
+	for _, left := range []*lines{q.warnings, q.normals} {
+		for about, one := range left.folded().of {
+			q.count("the process ended first", about.reason, one.whole[0].stands)
 		}
-		again = again && sleep(ctx, firstPause)
 	}
-	q.lose(why, w.Reason, w.stands)
+	q.mu.Unlock()
+	q.report(ctx, 0)
 }
 
 func (q *Queue) lose(why, reason string, events int) {
@@ -271,16 +297,6 @@ func (q *Queue) report(ctx context.Context, every time.Duration) {
 	}
 	clear(q.lost)
 	q.reported = now
-}
-
-// sleep waits, and reports false when ctx ended before.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-time.After(pause):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // shorten keeps a note within what an event holds, 1 kB.

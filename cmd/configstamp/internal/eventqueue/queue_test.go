@@ -27,10 +27,18 @@ type server struct {
 	times  []time.Time
 	answer func(*eventsv1.Event) error // nil: it takes all
 	takes  time.Duration
+	// hangs selects the events that are never answered.
+	hangs func(*eventsv1.Event) bool
 }
 
 func (s *server) write(ctx context.Context, event *eventsv1.Event) error {
-	if !sleep(ctx, s.takes) {
+	takes := s.takes
+	if s.hangs != nil && s.hangs(event) {
+		takes = time.Hour
+	}
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
 		return ctx.Err()
 	}
 	s.mu.Lock()
@@ -171,7 +179,7 @@ func TestALoudNamespaceDelaysNoOther(t *testing.T) {
 			t.Errorf("it was written %d times, after %s", times, at.Sub(said))
 		}
 		q.mu.Lock()
-		if rest := q.warnings.folded(); len(rest) > mostOfOne+1 {
+		if rest := q.warnings.folded().of; len(rest) > mostOfOne+1 {
 			t.Errorf("%d lines of one namespace wait", len(rest))
 		}
 		q.mu.Unlock()
@@ -200,10 +208,11 @@ func TestWhatWaitsAtTheEndIsFoldedAndSent(t *testing.T) {
 		for _, event := range s.events {
 			said = append(said, fmt.Sprintf("%s %s %s/%s: %s", event.Type, event.Regarding.Kind, event.Regarding.Namespace, event.Regarding.Name, event.Note))
 		}
-		if len(said) != 4 || said[0] != "Warning Deployment shop/d7: RolloutFailed of d7" {
-			t.Fatalf("there are %d events, or the Warning is not the first: %s", len(said), strings.Join(said, "\n"))
+		if at, _ := s.at("RolloutFailed"); len(said) != 4 || at.Sub(began) != s.takes {
+			t.Fatalf("there are %d events, or the Warning waited: %s", len(said), strings.Join(said, "\n"))
 		}
 		for _, want := range []string{
+			"Warning Deployment shop/d7: RolloutFailed of d7",
 			"Normal ConfigMap shop/c: 200 events in one, because they could not be sent one by one: " +
 				"about Deployment d0, Deployment d1, Deployment d2, Deployment d3, Deployment d4 and others. The first said: ConfigRecorded of d0",
 			"Normal Namespace shop/shop: 2 events in one, because they could not be sent one by one: about Deployment two, Deployment three. The first said: ConfigRecorded of two",
@@ -326,8 +335,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d events take %d MiB", all, more)
 	}
 	counted := 0
-	for _, w := range q.normals.folded() {
-		counted += w.stands
+	for _, one := range q.normals.folded().of {
+		counted += one.whole[0].stands
 	}
 	if counted != all {
 		t.Errorf("%d of %d are known of", counted, all)
