@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -48,6 +49,31 @@ func TestOptIn_KindsThatAreStampedAtCreation(t *testing.T) {
 			}
 			if len(harness.Baseline(now)) > 0 || now.GetGeneration() > version+1 {
 				t.Errorf("it was written to: %s", state(now))
+			}
+		})
+	}
+}
+
+// The API server refuses an update of a Job that drops a stamp: "field is immutable". So the webhook puts it back,
+// also while the content is another one.
+func TestOptIn_AnUnchangedJobCanBePutAgain(t *testing.T) {
+	t.Parallel()
+	for _, running := range []bool{true, false} {
+		t.Run(fmt.Sprintf("running %t", running), func(t *testing.T) {
+			t.Parallel()
+			s := run.Space(t)
+			s.Set("configmap/c", "k", "1")
+			s.WaitServiceAccount()
+			manifest := strings.Replace(workload("Job", "w", envFrom("configmap/c")), "suspend: true", fmt.Sprintf(
+				"suspend: %t\n  manualSelector: true\n  selector: {matchLabels: {app: w}}", !running), 1)
+			before := harness.Stamps(s.Create(manifest)[0])
+			s.Set("configmap/c", "k", "2")
+			put := s.Put(strings.Replace(manifest, "labels: {app:", "labels: {team: a, app:", 1))
+			if stamps := harness.Stamps(put); len(before) != 1 || !maps.Equal(stamps, before) {
+				t.Errorf("stamps went from %v to %v", before, stamps)
+			}
+			if put.GetLabels()["team"] != "a" {
+				t.Errorf("labels: %v", put.GetLabels())
 			}
 		})
 	}

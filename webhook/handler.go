@@ -169,7 +169,7 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 	}
 	kind, ok := h.Kinds.Find(request.Resource.Group, request.Resource.Resource)
 	create := request.Operation == admissionv1.Create
-	if !ok || request.SubResource != "" || (!create && (request.Operation != admissionv1.Update || kind.CreateOnly)) {
+	if !ok || request.SubResource != "" || (!create && (request.Operation != admissionv1.Update || kind.CreateOnly && !kind.Immutable)) {
 		return Answer{Outcome: checksum.NotServed}, nil
 	}
 	object, err := kind.Decode(request.Object.Raw)
@@ -181,6 +181,9 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 		return Answer{Outcome: checksum.TemplateUnreadable}, errors.New("the object has no name")
 	}
 	object.Namespace = request.Namespace
+	if kind.Immutable && !create {
+		return restore(request, object)
+	}
 	candidate := checksum.Candidate{Inject: object.Labels[checksum.InjectLabel], Owned: object.RolledByOwner(h.Kinds)}
 	if why, declines := candidate.Declines(); declines {
 		return Answer{Outcome: why}, nil
@@ -300,6 +303,22 @@ func (h *Handler) asked(request *admissionv1.AdmissionRequest, object, old *work
 	h.pins(request, object, old, &admission)
 	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
 	return admission, warnings
+}
+
+// restore answers an update of a kind whose template is immutable. It puts our annotations back
+// as they are stored, whoever is opted in: the API server refuses the update without them.
+func restore(request *admissionv1.AdmissionRequest, object *workload.Object) (Answer, error) {
+	old, err := stored(request, object)
+	if err != nil {
+		return Answer{Outcome: checksum.TemplateUnreadable}, err
+	}
+	sent, _ := object.Records() // an unreadable baseline counts as none
+	held, _ := old.Records()
+	decision := checksum.Decide(nil, checksum.Admission{Sent: sent, Held: held})
+	if decision.Outcome == checksum.Kept {
+		return Answer{Outcome: checksum.NotServed}, nil
+	}
+	return Answer{Outcome: decision.Outcome, Reason: reasonOf(decision.Findings), Patch: patchFor(object, sent, held), Warnings: said(decision.Findings)}, nil
 }
 
 // stored is the object before the request; for a creation, or an empty patch, it is the

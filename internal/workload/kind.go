@@ -30,6 +30,9 @@ type Kind struct {
 	// CreateOnly kinds are stamped when they are created and never again: a
 	// template that changes later restarts nothing, or may not change at all.
 	CreateOnly bool
+	// Immutable tells that the API server refuses every change of the template, so that an
+	// update which drops a stamp would fail.
+	Immutable bool
 	// Restarts tells that a change of the template restarts pods; else it
 	// counts for later runs.
 	Restarts bool
@@ -80,7 +83,7 @@ func Builtin() Table {
 		kind("apps", "statefulsets", "StatefulSet", template, false, true).in(reflect.TypeFor[appsv1.StatefulSet]()).telling("", Signs{Counts: CountsReplicas, Ordered: true}),
 		kind("apps", "daemonsets", "DaemonSet", template, false, true).in(reflect.TypeFor[appsv1.DaemonSet]()).telling("", Signs{Counts: CountsNodes}),
 		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false).in(reflect.TypeFor[batchv1.CronJob]()),
-		kind("batch", "jobs", "Job", template, true, false),
+		kind("batch", "jobs", "Job", template, true, false).immutable(),
 		kind("apps", "replicasets", "ReplicaSet", template, true, false),
 		kind("", "replicationcontrollers", "ReplicationController", template, true, false),
 		kind("", "pods", "Pod", nil, true, false),
@@ -118,6 +121,12 @@ func custom(group, version, resource, name string, template []string) *Kind {
 // telling is the row with what tells of its rollouts.
 func (k *Kind) telling(progress string, signs Signs) *Kind {
 	k.Progress, k.Signs = progress, signs
+	return k
+}
+
+// immutable is the row of a kind whose template is immutable.
+func (k *Kind) immutable() *Kind {
+	k.Immutable = true
 	return k
 }
 
