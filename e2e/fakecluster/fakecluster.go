@@ -33,6 +33,9 @@ type Server struct {
 	// Forbid reports whether the user may not do something: verb is get, list, watch, patch
 	// or create. nil: all may be done.
 	Forbid func(verb, resource, namespace string) bool
+	// Dead reports whether a group has no backend, as an aggregated API may: what it serves,
+	// "" for resource, or one of its resources. nil: none is.
+	Dead func(group, resource string) bool
 	// Dry gives the warnings with which a dry run of a patch is answered; an error is
 	// what the API server says instead (400). nil: no warnings.
 	// It is not asked where no label opts in, unless Everywhere is set, as --namespaces does.

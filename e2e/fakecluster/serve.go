@@ -79,6 +79,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.Intercept(to.resource, r.Header.Get("Accept"))
 	}
 	switch {
+	case s.Dead != nil && s.Dead(to.group, to.resource):
+		fail(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the server is currently unable to handle the request")
 	case to.resource == "":
 		s.discover(w, to)
 	case to.resource == "selfsubjectreviews":

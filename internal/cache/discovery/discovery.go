@@ -7,6 +7,7 @@ package discovery
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,11 +40,8 @@ type Resource struct {
 
 // Resources are watched while they are served. Make it with New.
 type Resources struct {
-	client Client
 	list   []Resource
-
-	watched map[schema.GroupVersionResource]func() // what ends the watch
-	told    map[schema.GroupVersionResource]string
+	groups []*group
 
 	mu sync.Mutex
 	// read tells of each resource of which the API server has said whether it
@@ -51,9 +49,34 @@ type Resources struct {
 	read map[schema.GroupVersionResource]func() bool
 }
 
+// group holds the resources of one group and version. Each is asked for by itself: one that
+// does not answer, such as an aggregated API without a backend, delays no other.
+type group struct {
+	*Resources
+	client  Client
+	version schema.GroupVersion
+	list    []Resource
+
+	watched map[schema.GroupVersionResource]func() // what ends the watch
+	told    map[schema.GroupVersionResource]string
+}
+
 // New makes Resources; nothing is asked until Run.
 func New(client Client, list ...Resource) *Resources {
-	return &Resources{client: client, list: list, watched: map[schema.GroupVersionResource]func(){}, told: map[schema.GroupVersionResource]string{}, read: map[schema.GroupVersionResource]func() bool{}}
+	r := &Resources{list: list, read: map[schema.GroupVersionResource]func() bool{}}
+	for _, resource := range list {
+		version := resource.GroupVersion()
+		i := slices.IndexFunc(r.groups, func(g *group) bool { return g.version == version })
+		if i < 0 {
+			i = len(r.groups)
+			r.groups = append(r.groups, &group{
+				Resources: r, client: client, version: version,
+				watched: map[schema.GroupVersionResource]func(){}, told: map[schema.GroupVersionResource]string{},
+			})
+		}
+		r.groups[i].list = append(r.groups[i].list, resource)
+	}
+	return r
 }
 
 // Unread names the resources of which it is not known yet what there is: the API
@@ -83,14 +106,19 @@ func nothing() bool { return true }
 // Run looks for resources, and has them watched, until ctx ends. It must be
 // called once.
 func (r *Resources) Run(ctx context.Context) {
-	if len(r.list) == 0 {
-		return
+	var running sync.WaitGroup
+	for _, g := range r.groups {
+		running.Go(func() { g.run(ctx) })
 	}
+	running.Wait()
+}
+
+func (g *group) run(ctx context.Context) {
 	for {
-		r.look(ctx)
+		g.look(ctx)
 		select {
 		case <-ctx.Done():
-			for _, end := range r.watched {
+			for _, end := range g.watched {
 				end()
 			}
 			return
@@ -101,48 +129,46 @@ func (r *Resources) Run(ctx context.Context) {
 
 // look starts and ends watches by what is served now. Where the API server does
 // not tell, everything stays as it is.
-func (r *Resources) look(ctx context.Context) {
-	lists := map[schema.GroupVersion]*metav1.APIResourceList{}
-	for _, resource := range r.list {
-		gv := resource.GroupVersion()
-		list, asked := lists[gv]
-		if !asked {
-			found, err := r.client.ServerResourcesForGroupVersion(gv.String())
-			switch {
-			case apierrors.IsNotFound(err):
-				found = &metav1.APIResourceList{}
-			case err != nil:
-				r.tell(ctx, resource, "The API server does not say whether it serves this resource", refusal.Plain(err))
-				found = nil
-			}
-			lists[gv], list = found, found
+func (g *group) look(ctx context.Context) {
+	list, err := g.client.ServerResourcesForGroupVersion(g.version.String())
+	switch {
+	case apierrors.IsNotFound(err):
+		list = &metav1.APIResourceList{}
+	case err != nil:
+		for _, resource := range g.list {
+			g.tell(ctx, resource, "The API server does not say whether it serves this resource", refusal.Plain(err))
 		}
-		if list == nil {
-			continue
-		}
-		kind, namespaced := kindOf(list, resource.Resource)
-		filled := resource.Filled
-		if kind == "" || !namespaced {
-			filled = nothing
-		}
-		r.note(resource, filled)
-		end, watched := r.watched[resource.GroupVersionResource]
-		switch {
-		case kind == "" && watched:
-			klog.FromContext(ctx).Info("The cluster no longer serves this resource", "resource", resource.GroupResource().String())
-			end()
-			delete(r.watched, resource.GroupVersionResource)
-		case kind != "" && !namespaced:
-			r.tell(ctx, resource, "This resource cannot be watched", errors.New("it is not namespaced"))
-		case kind != "" && !watched:
-			klog.FromContext(ctx).Info("The cluster serves this resource", "resource", resource.GroupResource().String(), "version", resource.Version)
-			r.watched[resource.GroupVersionResource] = r.watch(ctx, resource, kind)
-		}
+		return
+	}
+	for _, resource := range g.list {
+		g.follow(ctx, resource, list)
+	}
+}
+
+// follow starts or ends the watch of a resource by what its group serves now.
+func (g *group) follow(ctx context.Context, resource Resource, list *metav1.APIResourceList) {
+	kind, namespaced := kindOf(list, resource.Resource)
+	filled := resource.Filled
+	if kind == "" || !namespaced {
+		filled = nothing
+	}
+	g.note(resource, filled)
+	end, watched := g.watched[resource.GroupVersionResource]
+	switch {
+	case kind == "" && watched:
+		klog.FromContext(ctx).Info("The cluster no longer serves this resource", "resource", resource.GroupResource().String())
+		end()
+		delete(g.watched, resource.GroupVersionResource)
+	case kind != "" && !namespaced:
+		g.tell(ctx, resource, "This resource cannot be watched", errors.New("it is not namespaced"))
+	case kind != "" && !watched:
+		klog.FromContext(ctx).Info("The cluster serves this resource", "resource", resource.GroupResource().String(), "version", resource.Version)
+		g.watched[resource.GroupVersionResource] = watch(ctx, resource, kind)
 	}
 }
 
 // watch begins to watch a resource, and returns what ends that.
-func (r *Resources) watch(ctx context.Context, resource Resource, kind string) (end func()) {
+func watch(ctx context.Context, resource Resource, kind string) (end func()) {
 	watching, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -157,11 +183,11 @@ func (r *Resources) watch(ctx context.Context, resource Resource, kind string) (
 }
 
 // tell logs something about a resource once.
-func (r *Resources) tell(ctx context.Context, resource Resource, what string, err error) {
-	if r.told[resource.GroupVersionResource] == err.Error() {
+func (g *group) tell(ctx context.Context, resource Resource, what string, err error) {
+	if g.told[resource.GroupVersionResource] == err.Error() {
 		return
 	}
-	r.told[resource.GroupVersionResource] = err.Error()
+	g.told[resource.GroupVersionResource] = err.Error()
 	klog.FromContext(ctx).Info(what, "resource", resource.GroupResource().String(), "reason", err.Error())
 }
 

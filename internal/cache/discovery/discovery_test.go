@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,13 @@ func (k *keeper) resource(group, name string, begun chan<- struct{}) Resource {
 	}}
 }
 
+// look asks for each group once.
+func look(t *testing.T, r *Resources) {
+	for _, g := range r.groups {
+		g.look(t.Context())
+	}
+}
+
 func TestWhatIsServedIsLookedAfter(t *testing.T) {
 	discovery := answers{}
 	var k keeper
@@ -83,7 +91,7 @@ func TestWhatIsServedIsLookedAfter(t *testing.T) {
 	} {
 		discovery["a/v1"], discovery["b/v1"] = step.a, step.b
 		before := k.count
-		r.look(t.Context())
+		look(t, r)
 		for range step.begin {
 			<-begun
 		}
@@ -111,16 +119,49 @@ func TestWhatIsNotReadYet(t *testing.T) {
 		}
 	}
 	want("nobody has looked", "apples.a", "pears.a", "nodes.b", "plums.c")
-	r.look(t.Context())
+	look(t, r)
 	want("the API server does not tell of a group", "apples.a", "pears.a")
 	discovery["a/v1"] = serves("apples")
-	r.look(t.Context())
+	look(t, r)
 	want("one is served", "apples.a")
 	full = true
 	want("and filled")
 	discovery["a/v1"] = errors.New("busy")
-	r.look(t.Context())
+	look(t, r)
 	want("the API server does not tell any more")
+}
+
+// hanging does not answer for one group.
+type hanging struct {
+	answers
+	group string
+	end   <-chan struct{}
+}
+
+func (h hanging) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+	if groupVersion == h.group {
+		<-h.end
+	}
+	return h.answers.ServerResourcesForGroupVersion(groupVersion)
+}
+
+func TestAGroupThatDoesNotAnswerDelaysNoOther(t *testing.T) {
+	var k keeper
+	begun := make(chan struct{}, 2)
+	ctx, stop := context.WithCancel(t.Context())
+	r := New(hanging{answers{"b/v1": serves("pears")}, "a/v1", ctx.Done()}, k.resource("a", "apples", begun), k.resource("b", "pears", begun))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Run(ctx)
+	}()
+	select {
+	case <-begun:
+	case <-time.After(10 * time.Second):
+		t.Error("the other is not watched")
+	}
+	stop()
+	<-done
 }
 
 func TestTheEndOfRunIsTheEndOfAll(t *testing.T) {

@@ -2,11 +2,13 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -134,7 +136,7 @@ func (c *Cluster) each(ctx context.Context, q query, do func(object []byte) erro
 		case apierrors.IsForbidden(err):
 			c.miss(q.String(), "forbidden")
 			return nil
-		case apierrors.IsNotFound(err):
+		case apierrors.IsNotFound(err), c.refused(&q, err):
 			return nil
 		case err != nil:
 			return fmt.Errorf("listing %s: %w", q.String(), err)
@@ -148,6 +150,23 @@ func (c *Cluster) each(ctx context.Context, q query, do func(object []byte) erro
 			return nil
 		}
 	}
+}
+
+// refused reports whether a query of a group that is not the API server's own was refused, and notes that. An
+// aggregated API without a backend, or a definition whose conversion webhook fails, ends no answer about other kinds.
+func (c *Cluster) refused(q *query, err error) bool {
+	group := q.gvr.Group
+	if !refuses(err) || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") {
+		return false
+	}
+	c.miss(q.String(), apiText(err))
+	return true
+}
+
+// refuses reports whether an error is an answer of the API server.
+func refuses(err error) bool {
+	var refusal apierrors.APIStatus
+	return errors.As(err, &refusal)
 }
 
 type page struct {
@@ -198,7 +217,7 @@ func (c *Cluster) look(ctx context.Context, q query) (object []byte, forbidden b
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, true, nil
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), c.refused(&q, err):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, fmt.Errorf("reading %s: %w", q.String(), err)

@@ -44,7 +44,8 @@ func (c *Cluster) served(ctx context.Context, table workload.Table) (workload.Ta
 	return kinds, nil
 }
 
-// nameOf is what the cluster calls the objects of a kind, "" when it serves none.
+// nameOf is what the cluster calls the objects of a kind, "" when it serves none. A kind whose group does not
+// answer keeps its name in the table.
 func (c *Cluster) nameOf(ctx context.Context, kind *workload.Kind) (string, error) {
 	version := schema.GroupVersion{Group: kind.Group, Version: kind.Version}.String()
 	result := c.client.Get().AbsPath("/apis/" + version).Do(ctx)
@@ -54,6 +55,8 @@ func (c *Cluster) nameOf(ctx context.Context, kind *workload.Kind) (string, erro
 	case apierrors.IsForbidden(err):
 		c.miss("what "+version+" serves", "forbidden")
 		return "", nil
+	case refuses(err):
+		return kind.Name, nil // a list of it is refused, too, and noted
 	case err != nil:
 		return "", fmt.Errorf("asking what %s serves: %w", version, err)
 	}

@@ -37,7 +37,7 @@ func (c *Cluster) Source(ctx context.Context, namespace string, source checksum.
 		c.miss(q.String(), "forbidden")
 		fallthrough
 	case raw == nil:
-		return &seen.Source{Namespace: namespace, Source: source, Looked: !forbidden}, nil
+		return &seen.Source{Namespace: namespace, Source: source, Looked: !forbidden && !c.missed(q.String())}, nil
 	}
 	return sourceOf(source.Kind, raw), nil
 }

@@ -117,8 +117,9 @@ func (c *Cluster) FindWorkload(ctx context.Context, settings *seen.Settings, nam
 	var mu sync.Mutex
 	var found []*seen.Workload
 	err := inParallel(ctx, settings.Kinds.Readmitted(), func(ctx context.Context, kind *workload.Kind) error {
-		raw, err := c.get(ctx, query{gvr: kind.GroupVersionResource(), namespace: namespace, name: name})
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		q := query{gvr: kind.GroupVersionResource(), namespace: namespace, name: name}
+		raw, err := c.get(ctx, q)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || c.refused(&q, err) {
 			return nil
 		}
 		if err != nil {
