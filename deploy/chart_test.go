@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // template runs helm template with values, as --set takes them.
@@ -241,10 +242,15 @@ func TestEveryKindIsInRulesRightsAndPolicy(t *testing.T) {
 	policy := all[*admissionregistrationv1.ValidatingAdmissionPolicy](objects)[0]
 	for _, webhook := range configuration.Webhooks {
 		for _, rule := range webhook.Rules {
-			if !slices.Contains(rule.Operations, admissionregistrationv1.Update) {
-				continue // stamped once, and never patched
-			}
+			updated := slices.Contains(rule.Operations, admissionregistrationv1.Update)
 			for _, resource := range rule.Resources {
+				kind, builtin := workload.Builtin().Find(rule.APIGroups[0], resource)
+				if builtin && updated != (!kind.CreateOnly || kind.Immutable) {
+					t.Errorf("%s in %s: asked about updates: %t", kind, webhook.Name, updated)
+				}
+				if builtin && kind.CreateOnly {
+					continue // stamped once, and never patched
+				}
 				patched := slices.ContainsFunc(role.Rules, func(right rbacv1.PolicyRule) bool {
 					return slices.Equal(right.APIGroups, rule.APIGroups) && slices.Contains(right.Resources, resource) && slices.Contains(right.Verbs, "patch")
 				})
