@@ -112,7 +112,7 @@ func (p Policy) With(levels ...Level) Policy {
 			}
 			if err := setting.set(&p, text); err != nil {
 				fault := Fault{Origin: level.Origin, Key: setting.Key(), Value: text, Want: err.Error()}
-				if setting.key == pinSetting {
+				if setting.key == PinAnnotation {
 					p.Pin, p.PinFault = false, &fault
 				} else {
 					p.Faults = append(slices.Clone(p.Faults), fault)
@@ -266,7 +266,7 @@ func SourcePolicyOf(annotations map[string]string) *SourcePolicy {
 		found = true
 		if err := setting.setOnSource(&p, text); err != nil {
 			fault := Fault{Origin: OfSource, Key: setting.Key(), Value: text, Want: err.Error()}
-			if setting.key == pinSetting {
+			if setting.key == PinAnnotation {
 				p.PinFault = &fault
 			} else {
 				p.Faults = append(p.Faults, fault)

@@ -115,7 +115,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		},
 	},
 	{
-		key: pinSetting, On: onWorkload + ", source",
+		key: PinAnnotation, On: onWorkload + ", source",
 		Value:   "`true`, `false` (overrules the Namespace); on a source `false`",
 		Meaning: "pods of Deployments, StatefulSets and DaemonSets keep the content of ConfigMaps that they were rolled out with, whenever they start; `kubectl rollout undo` brings it back; on a source `false`: it is never pinned",
 		set:     func(p *Policy, text string) error { return assign(&p.Pin, text, parseTruth) },
@@ -141,12 +141,13 @@ const (
 	ResumeAnnotation = settingPrefix + "resume"
 	// OnlyAnnotation lists the sources that count.
 	OnlyAnnotation = settingPrefix + "only"
+	// PinAnnotation pins pods, on a workload or its Namespace.
+	PinAnnotation = settingPrefix + "pin"
 )
 
 // Settings that other rules name.
 const (
 	alsoSetting = settingPrefix + "also"
-	pinSetting  = settingPrefix + "pin"
 )
 
 // Where a setting can stand: on objects, and as a flag as well.

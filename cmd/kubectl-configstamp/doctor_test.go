@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -167,7 +168,17 @@ func TestDoctor(t *testing.T) {
 		"defaults-absent": {remove(ourSettings)},
 		"defaults-held":   {set(ourSettings, map[string]any{"pause": "true", "mode": "observe"}, "data")},
 
-		"unreadable":                {set(webDeploy, "Mon 25:00-26:00 UTC", "metadata", "annotations", "configstamp.dev/window"), set(shop, "soon", "metadata", "annotations", "configstamp.dev/min-interval"), set(webConfig, "yes", "metadata", "annotations", "configstamp.dev/ignore"), says("configstamp: unreadable: a setting or the pod template cannot be read; nothing restarts until it is fixed")},
+		"unreadable": {set(webDeploy, "Mon 25:00-26:00 UTC", "metadata", "annotations", "configstamp.dev/window"), set(shop, "soon", "metadata", "annotations", "configstamp.dev/min-interval"), set(webConfig, "yes", "metadata", "annotations", "configstamp.dev/ignore"), says("configstamp: unreadable: a setting or the pod template cannot be read; nothing restarts until it is fixed")},
+		"misplaced": {
+			set(shop, "true", "metadata", "labels", "configstamp.dev/inject"), set(shop, "enabled", "metadata", "annotations", "configstamp.dev/inject"),
+			set(webDeploy, "true", "metadata", "labels", "configstamp.dev/pause"), set(webDeploy, "*.md", "metadata", "annotations", "configstamp.dev/ignore-keys"),
+			set(webDeploy, "true", "metadata", "annotations", "configstamp.dev/pin"), set(webDeploy, "observe", "spec", "template", "metadata", "annotations", "configstamp.dev/mode"),
+			set(webConfig, "true", "metadata", "annotations", "configstamp.dev/pause"),
+		},
+		"pins-on":                   {set(ourSettings, "true", "data", "pins"), podEntry(nil), set(webDeploy, "true", "metadata", "annotations", "configstamp.dev/pin")},
+		"dialect-off":               {set(webDeploy, "true", "metadata", "annotations", "reloader.stakater.com/auto")},
+		"dialect-off-but-runs":      {set(webDeploy, "true", "metadata", "annotations", "reloader.stakater.com/auto"), peer("reloader", "ghcr.io/stakater/reloader:v1.4.0", "")},
+		"dialect-on":                {set(ourSettings, "reloader", "data", "dialects"), set(webDeploy, "true", "metadata", "annotations", "reloader.stakater.com/auto")},
 		"pause-over":                {set(shop, "2026-11-20T03:00:00Z", "metadata", "annotations", "configstamp.dev/pause")},
 		"pause-forgotten":           {pausedSince("2026-11-01T03:00:00Z")},
 		"pause-of-late":             {pausedSince("2026-11-20T03:00:00Z")},
@@ -195,7 +206,22 @@ func TestDoctor(t *testing.T) {
 				change(t, server)
 			}
 			golden(t, "doctor/"+name, server, "doctor")
+			out, _, _ := run(t, server, "doctor", "-o", "json")
+			wantOverwrite(t, out)
 		})
+	}
+}
+
+// sets is a command that gives a label or an annotation a value.
+var sets = regexp.MustCompile(`kubectl (label|annotate) [^"]*configstamp\.dev/[a-z-]+=`)
+
+// wantOverwrite fails if advice would be refused where there is a value already.
+func wantOverwrite(t *testing.T, advice string) {
+	t.Helper()
+	for _, command := range sets.FindAllString(advice, -1) {
+		if !strings.Contains(command, "--overwrite") {
+			t.Errorf("%q fails where there is a value already", command)
+		}
 	}
 }
 
@@ -268,6 +294,10 @@ func TestDoctor_NothingIsOptedIn(t *testing.T) {
 	}
 	golden(t, "doctor/opted-in-nothing", bare(), "doctor")
 	golden(t, "doctor/opted-in-nothing-all", bare(), "doctor", "-A")
+	for _, args := range [][]string{{"doctor", "-o", "json"}, {"doctor", "-A", "-o", "json"}} {
+		out, _, _ := run(t, bare(), args...)
+		wantOverwrite(t, out)
+	}
 	golden(t, "doctor/opted-in-empty", bare(apply("{apiVersion: v1, kind: Namespace, metadata: {name: other, labels: {configstamp.dev/inject: enabled}}}")), "doctor", "-A")
 	golden(t, "doctor/opted-in-never", bare(), "doctor", "-n", "configstamp")
 	for _, args := range [][]string{{"doctor"}, {"doctor", "-A"}} {

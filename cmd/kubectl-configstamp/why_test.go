@@ -51,3 +51,10 @@ func TestWhy_Gone(t *testing.T) {
 	golden(t, "why-gone", server, "why", "deployment/gone")
 	golden(t, "status-gone", server, "status")
 }
+
+// Annotations for Reloader do not count unless --dialects lists it, whatever else opts the workload in.
+func TestWhy_AnotherProductsAnnotations(t *testing.T) {
+	server := healthy(t)
+	set(webDeploy, "true", "metadata", "annotations", "reloader.stakater.com/auto")(t, server)
+	golden(t, "why-dialect-off", server, "why", "deployment/web")
+}

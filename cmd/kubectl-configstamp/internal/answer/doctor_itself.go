@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
@@ -155,12 +154,12 @@ func (v *visit) nothingOptedIn() (unlooked string) {
 		}
 	}
 	v.skipped = true
-	const label, all = checksum.InjectLabel + "=" + checksum.InjectEnabled, "kubectl configstamp doctor -A"
+	const all = "kubectl configstamp doctor -A"
 	if v.Namespace == "" {
-		text, remedy := "nothing is opted in yet, so the webhook was not asked. To opt a namespace in (nothing restarts):", "kubectl label namespace NAME "+label
+		text, remedy := "nothing is opted in yet, so the webhook was not asked. To opt a namespace in (nothing restarts):", "kubectl label namespace NAME --overwrite "+optIn
 		for name, namespace := range v.Namespaces {
 			if v.Settings.OptsIn(name, namespace) {
-				text, remedy = "namespaces are opted in, but have no workloads yet, so the webhook was not asked. To see these namespaces:", "kubectl get namespaces -l "+label
+				text, remedy = "namespaces are opted in, but have no workloads yet, so the webhook was not asked. To see these namespaces:", "kubectl get namespaces -l "+optIn
 			}
 		}
 		v.tell(Note, "", "the cluster", text, remedy)
@@ -175,7 +174,7 @@ func (v *visit) nothingOptedIn() (unlooked string) {
 	case !v.Settings.OptsIn(v.Namespace, could):
 		v.tell(Note, "", about, "configstamp does not serve this namespace, so the webhook was not asked. To look at all namespaces:", all)
 	default:
-		v.tell(Note, "", about, "nothing in it is opted in, so the webhook was not asked. Look at another namespace with -n, at all with -A, or opt this one in (nothing restarts):", "kubectl label "+about+" "+label)
+		v.tell(Note, "", about, "nothing in it is opted in, so the webhook was not asked. Look at another namespace with -n, at all with -A, or opt this one in (nothing restarts):", "kubectl label "+about+" --overwrite "+optIn)
 	}
 	return ""
 }

@@ -98,8 +98,9 @@ func (v *visit) events() string {
 }
 
 // peers looks for other products that restart workloads, for workloads that both look after,
-// and for what such a product has left behind.
+// and for annotations for such a product that do not count.
 func (v *visit) peers() string {
+	v.dialects()
 	for i := range v.Peers.All {
 		peer := &v.Peers.All[i]
 		if peer.Replicas == 0 {

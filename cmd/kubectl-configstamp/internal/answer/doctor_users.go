@@ -13,19 +13,23 @@ import (
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
-// settings looks for settings that cannot be read: everywhere, opted in or not.
+// settings looks for settings that cannot be read, or have no effect where they stand: everywhere, opted in or not.
 func (v *visit) settings() string {
 	for _, w := range v.Workloads {
 		v.unreadable(w.Namespace, w.Text(), checksum.Unreadable(checksum.OfWorkload, checksum.SettingsOf(w.Object.Annotations)))
+		v.misplaced(onWorkload, w.Namespace, w.Text(), w.Object.Labels, w.Object.Annotations)
+		v.onTemplate(w)
 		if w.Fault != "" {
 			v.tell(Warning, w.Namespace, w.Text(), "its pod template cannot be read, so nothing is stamped: "+w.Fault, "kubectl get {of} -o yaml")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.Namespaces)) {
 		v.unreadable("", "namespace/"+name, v.Namespaces[name].Findings)
+		v.misplaced(onNamespace, "", "namespace/"+name, v.Namespaces[name].Labels, v.Namespaces[name].Annotations)
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(v.Sources), rollout.SourceRef.Compare) {
 		v.unreadable(at.Namespace, at.Source.String(), v.Sources[at].Policy.Findings(checksum.Source{}))
+		v.misplaced(onSource, at.Namespace, at.Source.String(), nil, v.Sources[at].Ours)
 	}
 	return cmp.Or(v.unlooked("namespaces"), v.lists(append(v.kinds(), kindsOfSources()...)...))
 }

@@ -117,6 +117,9 @@ func WhyOf(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, pod *seen.Pod, now 
 	case seen.MaybeServed:
 		why.Because = "its Namespace could not be read, and may opt in or out"
 	}
+	for _, dialect := range unheard(f.Settings, w) {
+		why.Because += "; its annotations for " + string(dialect) + " do not count, because --dialects does not list " + string(dialect)
+	}
 	policy := f.Policy(w)
 	why.Policy = settingsOf(w, namespace)
 	if policy.ConfigMapsAlone && slices.ContainsFunc(w.References, func(r checksum.Reference) bool { return r.Source.Kind == checksum.Secret }) {

@@ -68,7 +68,7 @@ func sourceOf(kind checksum.Kind, raw []byte) *seen.Source {
 	meta := metadataOf(raw)
 	s := &seen.Source{
 		Namespace: meta.Namespace, Source: checksum.Source{Kind: kind, Name: meta.Name}, Looked: true, Exists: true, Version: meta.Version,
-		Created: meta.Created.UTC(), Policy: checksum.SourcePolicyOf(meta.Annotations),
+		Created: meta.Created.UTC(), Policy: checksum.SourcePolicyOf(meta.Annotations), Ours: checksum.SettingsOf(meta.Annotations),
 		Writers: meta.writers([]string{"data"}, []string{"binaryData"}, []string{"stringData"}, []string{"spec"}),
 	}
 	if written := meta.writer(checksum.ResumeAnnotation).At; s.Policy != nil && !written.IsZero() {

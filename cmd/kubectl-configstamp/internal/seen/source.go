@@ -16,6 +16,8 @@ type Source struct {
 	// Version is its resourceVersion.
 	Version string
 	Created time.Time
+	// Ours are its annotations that are settings, those without effect too.
+	Ours map[string]string
 	// Policy is what its annotations say, nil is nothing.
 	Policy *checksum.SourcePolicy
 	// Writers are its managedFields, newest first.
