@@ -60,8 +60,9 @@ func (o *common) add(flags *pflag.FlagSet) {
 	o.settings = map[string]*string{}
 	for _, setting := range checksum.Settings() {
 		if setting.OnFlag() {
-			o.settings[setting.Name()] = flags.String(setting.Name(), "", fmt.Sprintf("%s, where neither the workload nor its Namespace has the annotation %s: %s",
-				setting.Meaning, setting.Key(), strings.ReplaceAll(setting.Value, "`", "")))
+			usage := fmt.Sprintf("%s, where neither the workload nor its Namespace has the annotation %s: %s", setting.Meaning, setting.Key(), setting.Value)
+			// pflag would take a word in backquotes as the name of the value.
+			o.settings[setting.Name()] = flags.String(setting.Name(), "", strings.ReplaceAll(usage, "`", ""))
 		}
 	}
 	flags.StringSliceVar(&o.dialects, "dialects", nil, "other products whose annotations count too, and opt in: reloader, wave; the webhook configuration then needs the entry dialects.configstamp.dev")
@@ -236,7 +237,9 @@ func envName(flag *pflag.Flag) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 }
 
-// describeEnvironment adds its environment variable to each flag's help.
+// describeEnvironment adds its environment variable to each flag's help. It lists flags as they are declared,
+// because their texts refer to their neighbours.
 func describeEnvironment(command *cobra.Command) {
+	command.Flags().SortFlags = false
 	command.Flags().VisitAll(func(flag *pflag.Flag) { flag.Usage += " [$" + envName(flag) + "]" })
 }

@@ -2,8 +2,14 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 func execute(t *testing.T, args ...string) (string, error) {
@@ -79,5 +85,69 @@ func TestAFlagOverrulesItsEnvironmentVariable(t *testing.T) {
 	}
 	if _, err := execute(t, "controller"); err == nil || !strings.Contains(err.Error(), "--workers=0") {
 		t.Errorf("error %v: the environment variable did not count", err)
+	}
+}
+
+// pflag takes a word in backquotes as the name of the flag's value.
+func TestHelpNamesNoValueAfterAWordOfItsText(t *testing.T) {
+	for _, command := range rootCommand().Commands() {
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if strings.Contains(flag.Usage, "`") {
+				t.Errorf("%s --%s: %s", command.Name(), flag.Name, flag.Usage)
+			}
+		})
+	}
+}
+
+// The texts of flags refer to the flag above.
+func TestHelpListsFlagsAsTheyAreDeclared(t *testing.T) {
+	for command, order := range map[string][]string{
+		"controller": {"--tls-cert-file", "--tls-key-file", "--max-unsettled ", "--max-unsettled-per-namespace", "--soak", "--first-soak", "--crash-deadline"},
+		"webhook":    {"--namespace ", "--key-secret", "--only", "--ignore ", "--shutdown-linger", "--shutdown-drain"},
+		"check":      {"--webhook-configuration", "--server"},
+	} {
+		help, err := execute(t, command, "--help")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := -1
+		for _, flag := range order {
+			next := strings.Index(help, " "+flag)
+			if next <= at {
+				t.Errorf("%s --help: %s is not where it belongs, after the flags %q before it", command, flag, order)
+			}
+			at = next
+		}
+	}
+}
+
+// A developer's environment is the product's, too: no tool of the tests reads a variable that gives a flag its value.
+func TestToolsReadNoVariableOfAFlag(t *testing.T) {
+	flags := map[string]bool{}
+	for _, command := range rootCommand().Commands() {
+		command.Flags().VisitAll(func(flag *pflag.Flag) { flags[envName(flag)] = true })
+	}
+	reads := regexp.MustCompile(`(?i)(?:getenv|lookupenv)\("(` + envPrefix + `\w+)"\)`)
+	read := 0
+	for _, dir := range []string{"e2e", "site", ".ci"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, found := range reads.FindAllStringSubmatch(string(text), -1) {
+				read++
+				if flags[found[1]] {
+					t.Errorf("%s reads %s", path, found[1])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read == 0 {
+		t.Error("no tool reads a variable: look for another form")
 	}
 }

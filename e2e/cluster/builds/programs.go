@@ -19,7 +19,7 @@ type Sources string
 
 // FindSources looks for a checkout around the current directory and around this very program.
 func FindSources(getenv func(string) string) (Sources, error) {
-	if dir := getenv("CONFIGSTAMP_SOURCES"); dir != "" {
+	if dir := getenv("CONFIGSTAMP_E2E_DIR"); dir != "" {
 		return Sources(dir), nil
 	}
 	var starts []string
@@ -36,7 +36,7 @@ func FindSources(getenv func(string) string) (Sources, error) {
 			}
 		}
 	}
-	return "", errors.New("no checkout of configstamp around this directory: run inside one, or set CONFIGSTAMP_SOURCES to its e2e directory")
+	return "", errors.New("no checkout of configstamp around this directory: run inside one, or set CONFIGSTAMP_E2E_DIR to its e2e directory")
 }
 
 // DefaultKubernetes is the minor version that the module of Kubernetes itself has.
