@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,14 @@ type Pod struct {
 	// kubelet's own word and the exit code, such as "OOMKilled with exit code 137"; "" when
 	// none has ended. Never a message: that may quote what the container was given.
 	Ended string
+	// Unscheduled is the reason of the condition PodScheduled while that is False, such as
+	// Unschedulable; else "".
+	Unscheduled string
+	// Gate is the condition type of the first readiness gate that is not True while the containers
+	// are ready; else "".
+	Gate string
+	// Reason is status.reason: the word of a node that refuses or evicts the pod, such as OutOfcpu.
+	Reason string
 	// Created is metadata.creationTimestamp.
 	Created time.Time
 	// Started is when the last of its containers started, sidecars too (init
@@ -69,11 +78,13 @@ type podForm struct {
 	} `json:"metadata"`
 	Spec struct {
 		Node           string          `json:"nodeName"`
+		Gates          []gateForm      `json:"readinessGates"`
 		InitContainers []containerForm `json:"initContainers"`
 		Containers     []containerForm `json:"containers"`
 	} `json:"spec"`
 	Status struct {
 		Phase          string            `json:"phase"`
+		Reason         string            `json:"reason"`
 		Conditions     []podCondition    `json:"conditions"`
 		InitContainers []containerStatus `json:"initContainerStatuses"`
 		Containers     []containerStatus `json:"containerStatuses"`
@@ -85,9 +96,14 @@ type containerForm struct {
 	RestartPolicy string `json:"restartPolicy"`
 }
 
+type gateForm struct {
+	Condition string `json:"conditionType"`
+}
+
 type podCondition struct {
 	Type   string `json:"type"`
 	Status string `json:"status"`
+	Reason string `json:"reason"`
 }
 
 type containerStatus struct {
@@ -150,6 +166,7 @@ func (f *podForm) pod() Pod {
 		Created:  f.Metadata.Created.UTC(),
 		Started:  f.started(),
 		Finished: f.Status.Phase == "Succeeded" || f.Status.Phase == "Failed",
+		Reason:   qualified(f.Status.Reason),
 	}
 	if ends := f.Metadata.Deleted; ends != nil {
 		pod.Deleting, pod.Grace = true, time.Duration(f.Metadata.Grace)*time.Second
@@ -158,11 +175,7 @@ func (f *podForm) pod() Pod {
 	if owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: f.Metadata.Owners}); owner != nil {
 		pod.Owner = *owner
 	}
-	for _, condition := range f.Status.Conditions {
-		if condition.Type == "Ready" {
-			pod.Ready = condition.Status == "True"
-		}
-	}
+	f.readConditions(&pod)
 	for _, statuses := range [][]containerStatus{f.Status.InitContainers, f.Status.Containers} {
 		for i := range statuses {
 			container := &statuses[i]
@@ -175,6 +188,32 @@ func (f *podForm) pod() Pod {
 		}
 	}
 	return pod
+}
+
+// readConditions reads whether a pod is ready, and what keeps it from a node or from being ready.
+func (f *podForm) readConditions(pod *Pod) {
+	isTrue := make(map[string]bool, len(f.Status.Conditions))
+	for _, condition := range f.Status.Conditions {
+		if isTrue[condition.Type] = condition.Status == "True"; condition.Type == "PodScheduled" && condition.Status == "False" {
+			pod.Unscheduled = qualified(condition.Reason)
+		}
+	}
+	pod.Ready = isTrue["Ready"]
+	if i := slices.IndexFunc(f.Spec.Gates, func(gate gateForm) bool { return !isTrue[gate.Condition] }); i >= 0 && isTrue["ContainersReady"] {
+		pod.Gate = qualified(f.Spec.Gates[i].Condition)
+	}
+}
+
+// qualified returns a text that has the form of a qualified name, such as OutOfcpu or example.com/ready,
+// and else "": it may be anything.
+func qualified(text string) string {
+	const longest = 128
+	if len(text) > longest || strings.IndexFunc(text, func(r rune) bool {
+		return (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("-._/", r)
+	}) >= 0 {
+		return ""
+	}
+	return text
 }
 
 // started is when the last container of those that shall keep running started,

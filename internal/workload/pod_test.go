@@ -53,6 +53,16 @@ func waiting(reason string, init ...int) func(*corev1.Pod) {
 	}
 }
 
+// gate gives the pod two readiness gates, of which the first is set; containers is the condition
+// ContainersReady.
+func gate(containers corev1.ConditionStatus) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/first"}, {ConditionType: "example.com/second"}}
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "example.com/first", Status: corev1.ConditionTrue},
+			corev1.PodCondition{Type: corev1.ContainersReady, Status: containers})
+	}
+}
+
 // ended has the container that runs be restarted, after one that ended so.
 func ended(reason string, code int32) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
@@ -91,6 +101,18 @@ func TestPods(t *testing.T) {
 			want(func(p *workload.Pod) { p.Stamps = nil })},
 		"new, on no node": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}}, Status: corev1.PodStatus{Phase: corev1.PodPending}},
 			workload.Pod{Name: "web-1"}},
+		"no node has room": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}},
+			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "hunter2"}}}},
+			workload.Pod{Name: "web-1", Unscheduled: "Unschedulable"}},
+		"its node refuses it": {running(func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "OutOfnvidia.com/gpu", "hunter2"
+		}),
+			want(func(p *workload.Pod) { p.Finished, p.Reason = true, "OutOfnvidia.com/gpu" })},
+		"a reason that is no word": {running(func(p *corev1.Pod) { p.Status.Reason = "hunter2 was wrong" }), well},
+		"a readiness gate is not set": {running(gate(corev1.ConditionTrue), func(p *corev1.Pod) { p.Status.Conditions[1].Status = corev1.ConditionFalse }),
+			want(func(p *workload.Pod) { p.Ready, p.Gate = false, "example.com/second" })},
+		"nor is a container ready": {running(gate(corev1.ConditionFalse), func(p *corev1.Pod) { p.Status.Conditions[1].Status = corev1.ConditionFalse }),
+			want(func(p *workload.Pod) { p.Ready = false })},
 		"a container starts": {running(waiting("ContainerCreating")), want(func(p *workload.Pod) { p.Started = time.Time{} })},
 		"a container crashes": {running(waiting("CrashLoopBackOff"), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 }),
 			want(func(p *workload.Pod) {

@@ -82,6 +82,9 @@ type Status struct {
 	Deadline bool
 	// PerNode tells that there is one replica for each node.
 	PerNode bool
+	// Refused tells that the condition ReplicaFailure is True with the reason FailedCreate: the API
+	// server refuses the pods, for example because of a quota or PodSecurity.
+	Refused bool
 	// Ordered tells that a StatefulSet replaces no pod while another one is not ready
 	// (podManagementPolicy OrderedReady): also not one that is broken, by a template that
 	// is mended.
@@ -276,6 +279,7 @@ func (k *Kind) status(o *report) (Status, error) {
 		Recreates: o.Spec.recreates(),
 		Deadline:  k.Signs.Deadline && o.Spec.hasDeadline() && (k.Signs.Over == "" || progress.Reason != k.Signs.Over),
 		PerNode:   k.Signs.Counts == CountsNodes,
+		Refused:   k.Signs.Counts == CountsReplicas && o.Status.refused(),
 		Ordered:   k.Signs.Ordered && o.Spec.PodManagementPolicy != "Parallel",
 	}
 	if status.Waits = k.waits(o, number); status.Waits != "" || k.Signs.Counts == NoCounts && k.Progress == "" {
@@ -363,6 +367,12 @@ func (k *Kind) phase(o *report, progress condition, number numbers) Phase {
 		return RolledOut
 	}
 	return Rolling
+}
+
+// refused returns whether the API server refuses pods of the object.
+func (s *rolloutStatus) refused() bool {
+	failure := s.condition("ReplicaFailure")
+	return failure.Status == "True" && failure.Reason == "FailedCreate"
 }
 
 // condition is the first condition of a type; empty when there is none.

@@ -80,6 +80,12 @@ func progressing(status corev1.ConditionStatus, reason string) func(*appsv1.Depl
 	}
 }
 
+func replicaFailure(reason string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: reason, Message: "hunter2"})
+	}
+}
+
 // has sets how many replicas there are, of the newest revision and available.
 func has(total, updated, available int32) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
@@ -168,6 +174,10 @@ func TestStatus(t *testing.T) {
 			status{Wanted: 1, Phase: workload.Failed, Available: 1, Missing: 1, Old: true, Current: noon, FailedAt: later, Why: "ReplicaSetCreateError", MinReady: minReady, Deadline: true}},
 		"Deployment: its progress is unknown, as after a pause": {"Deployment", deployment(2, has(2, 1, 2), progressing("Unknown", "DeploymentResumed")),
 			status{Wanted: 2, Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1, Old: true, Current: noon, MinReady: minReady, Deadline: true}},
+		"Deployment: its pods are refused": {"Deployment", deployment(3, has(0, 0, 0), progressing("True", "ReplicaSetUpdated"), replicaFailure("FailedCreate")),
+			status{Wanted: 3, Phase: workload.Rolling, Missing: 3, Current: noon, MinReady: minReady, Deadline: true, Refused: true}},
+		"Deployment: its pods cannot be deleted": {"Deployment", deployment(3, replicaFailure("FailedDelete")),
+			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
 		"Deployment: paused, and failed before": {"Deployment", deployment(3, progressing("False", "ProgressDeadlineExceeded"), func(d *appsv1.Deployment) { d.Spec.Paused = true }),
 			status{Wanted: 3, Waits: "it is paused", Gentle: true, Available: 3, Updated: 3, Current: noon, MinReady: minReady, Deadline: true}},
 		"Deployment: paused, and not looked at": {"Deployment", deployment(3, func(d *appsv1.Deployment) { d.Spec.Paused, d.Generation = true, 3 }),
