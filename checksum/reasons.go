@@ -94,6 +94,7 @@ const (
 	ChangeHalted
 	ChangeResumed
 	ChangeRolledOut
+	ChangeIncomplete
 	SourceChangesOften
 	// and of Namespaces.
 	ServedElsewhere
@@ -216,9 +217,11 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 		"it was immutable, and was deleted and made again with other content: a node on which a pod uses it never reads it again, so new pods there start with the old content; give the new one another name, or scale what uses it to zero first"},
 	ResumeAhead: {"resume-ahead", Warning, "PolicyUnreadable", 0, "",
 		"configstamp.dev/resume: {value}: this time was more than a minute in the future when it was written, so it releases nothing; write the present time, as $(date -u +%FT%TZ) gives it"},
-	ChangeHalted:       {"change-halted", Warning, "ChangeHalted", 0, "", "a workload has failed with the change, or an undo of it declined the content; the event names it, and says why and how to go on"},
-	ChangeResumed:      {"change-resumed", Normal, "ChangeResumed", 0, "", "nothing halts the change any more"},
-	ChangeRolledOut:    {"change-rolled-out", Normal, "ChangeRolledOut", 0, "", "all workloads that the change concerns, and that may roll, have rolled out"},
+	ChangeHalted:    {"change-halted", Warning, "ChangeHalted", 0, "", "a workload has failed with the change, or an undo of it declined the content; the event names it, and says why and how to go on"},
+	ChangeResumed:   {"change-resumed", Normal, "ChangeResumed", 0, "", "nothing halts the change any more"},
+	ChangeRolledOut: {"change-rolled-out", Normal, "ChangeRolledOut", 0, "", "all workloads that the change concerns, and that may roll, have rolled out"},
+	ChangeIncomplete: {"change-incomplete", Warning, "ChangeIncomplete", 0, "",
+		"the change has ended, but workloads that had no pod available before have failed with it; the event says how many of all"},
 	SourceChangesOften: {"source-changes-often", Warning, "SourceChangesOften", 0, "", "the source is written again and again"},
 
 	ServedElsewhere: {"served-elsewhere", Normal, "ServedElsewhere", 0, "",

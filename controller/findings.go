@@ -56,19 +56,14 @@ func (c *Controller) findings() remarks {
 	})
 	c.sources.Findings(func(namespace string, source checksum.Source, findings []checksum.Finding) {
 		findings = slices.DeleteFunc(slices.Clone(findings), func(f checksum.Finding) bool {
-			return f.Reason == checksum.MadeAnew && !c.concerns(namespace, source)
+			return f.Reason == checksum.MadeAnew && !slices.ContainsFunc(c.index.Using(namespace, source), func(ref workload.Ref) bool {
+				_, served := c.PolicyOf([]workload.Ref{ref})
+				return served
+			})
 		})
 		if !checksum.LeftToAnother(c.namespaces.Get(namespace), c.options.Installation) {
 			found.add(rollout.SourceRef{Namespace: namespace, Source: source}, findings)
 		}
 	})
 	return found
-}
-
-// concerns reports whether a workload that is served uses a source.
-func (c *Controller) concerns(namespace string, source checksum.Source) bool {
-	return slices.ContainsFunc(c.index.Using(namespace, source), func(ref workload.Ref) bool {
-		_, served := c.PolicyOf([]workload.Ref{ref})
-		return served
-	})
 }

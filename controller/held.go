@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +29,7 @@ func (l *look) reportVerdict(ctx context.Context, v rollout.Verdict) (wait time.
 	if v.Settles {
 		return v.Wait
 	}
-	missing := v.Why == checksum.MissingSource || v.Why == checksum.MissingKey
-	if !missing && v.Why != checksum.UnreadableSetting {
+	if !slices.Contains([]checksum.Reason{checksum.MissingSource, checksum.MissingKey, checksum.UnreadableSetting}, v.Why) {
 		l.note.hold(now.Add(-l.options.Settle), r.Untrue, s.Records)
 	}
 	switch v.Why {
@@ -43,16 +43,15 @@ func (l *look) reportVerdict(ctx context.Context, v rollout.Verdict) (wait time.
 		l.sayPace(ctx, now.Add(v.Wait))
 	case checksum.Halted:
 		l.told.Over(waiting.Of(ref), checksum.Turn, later(r)) // no setting does any more
-		text, about := changed(r.Untrue)+", but this workload does not roll out: "+failedElsewhere+". "+meanwhile(s.Records, r.Untrue)+". "+
-			"It rolls out at once when the source changes again, or when somebody sets the annotation configstamp.dev/resume on the source", list(r.Untrue)
+		why, about, when := failedElsewhere, list(r.Untrue), ""
 		if v.Halted != (workload.Ref{}) {
-			why, when := v.Halted.People()+" has failed with this change: "+v.HaltedWhy, "when the workload that failed becomes healthy with it or is deleted"
-			if v.HaltedWhy == "" {
-				why, when = declinedBy(v.Halted), "when somebody accepts the content there (kubectl configstamp accept)"
+			why, about, when = v.HaltedWhy.HaltReason(v.Halted, "this change"), about+" by "+v.Halted.People(), ", when the workload that failed becomes healthy with it or is deleted"
+			if v.HaltedWhy.Cause == rollout.Declined {
+				when = ", when somebody accepts the content there (kubectl configstamp accept)"
 			}
-			text, about = fmt.Sprintf("%s, but this workload does not roll out: %s. %s. The change goes on when the source changes again, "+
-				"%s, or when somebody sets the annotation configstamp.dev/resume on the source", changed(r.Untrue), why, meanwhile(s.Records, r.Untrue), when), list(r.Untrue)+" by "+v.Halted.People()
 		}
+		text := fmt.Sprintf("%s, but this workload does not roll out: %s. %s. The change goes on when the source changes again%s, "+
+			"or when somebody sets the annotation configstamp.dev/resume on the source", changed(r.Untrue), why, meanwhile(s.Records, r.Untrue), when)
 		if l.told.First(waiting.Of(ref), checksum.Halted, text) {
 			l.sayAbout(checksum.Halted, text, about, r.Untrue...)
 		}
@@ -91,9 +90,6 @@ func unpinned(records checksum.Records, sources []checksum.Source) []checksum.So
 	pins := records.PinnedAt()
 	return slices.DeleteFunc(slices.Clone(sources), func(source checksum.Source) bool { return pins[source].Snapshot != "" })
 }
-
-// pins reports whether this process pins.
-func (l *look) pins() bool { return l.options.SnapshotOf != nil }
 
 // concerned is because of what a workload waits: a Namespace that holds it, else sources.
 func concerned(ref workload.Ref, r *review, v rollout.Verdict) []rollout.SourceRef {
@@ -158,7 +154,7 @@ func (l *look) sayGone() (wait time.Duration) {
 	}
 	l.holds = waiting.Found{Why: checksum.SourceGone, About: at(ref, sources)}
 	pods := "running pods keep running, but no new pod of this " + ref.Kind.Name + " can start"
-	if l.pins() && len(unpinned(l.s.Records, sources)) == 0 {
+	if l.options.SnapshotOf != nil && len(unpinned(l.s.Records, sources)) == 0 {
 		pods = "pods read what is pinned, new ones too"
 	}
 	l.sayOnce(checksum.SourceGone, joined(names)+": "+pods+", and nothing rolls out. "+
@@ -240,7 +236,8 @@ func (l *look) sayObserved() {
 	for _, source := range r.Untrue {
 		contents[source] = l.sources.Content(l.ref.Namespace, source).Fingerprint()
 	}
-	if l.note.observes(contents) {
+	if !maps.Equal(l.note.observed, contents) {
+		l.note.observed = contents
 		l.metrics.observed.Inc()
 		l.say(checksum.ObserveMode, changed(r.Untrue)+": this workload would roll out, but its mode is observe", r.Untrue...)
 	}
@@ -268,7 +265,7 @@ func (l *look) withdrawn(ctx context.Context) error {
 func (l *look) sayWithdrawn(ctx context.Context, was *held) error {
 	var until time.Time
 	sources := was.sources
-	if l.pins() {
+	if l.options.SnapshotOf != nil { // this process pins
 		sources = unpinned(was.records, sources)
 	}
 	if len(sources) == 0 {

@@ -39,8 +39,7 @@ type look struct {
 func (c *Controller) sync(ctx context.Context, ref workload.Ref) (wait time.Duration, err error) {
 	err = errPanicked // unless it returns
 	defer c.permits(func(t *throttle.Throttle) []workload.Ref { return t.Looked(ref, c.options.Clock.Now()) })
-	l := c.newLook(ref, c.index.Get(ref))
-	l.note = c.notes.of(ref)
+	l := &look{Controller: c, ref: ref, s: c.index.Get(ref), note: c.notes.of(ref)}
 	defer func() {
 		c.notes.end(ref)
 		c.waits.Looked(ref, l.holds, err != nil, c.again(ref), c.options.Clock.Now())
@@ -56,11 +55,6 @@ func (c *Controller) sync(ctx context.Context, ref workload.Ref) (wait time.Dura
 		return 0, nil
 	}
 	return wait, err
-}
-
-// newLook is a look at a workload as it is.
-func (c *Controller) newLook(ref workload.Ref, s *Workload) *look {
-	return &look{Controller: c, ref: ref, s: s}
 }
 
 // forget drops a workload that is gone.
@@ -156,7 +150,8 @@ func (l *look) facts() *rollout.Facts {
 		Standstill: s.Standstill, Mark: l.mark, Review: l.review.Review, Policy: l.review.policy}
 	concerned := false
 	if l.planned(func(p *rollout.Planner) { concerned = p.Concerned(l.ref, s.Sources) }); concerned {
-		l.carries(l.ref, s, f)
+		contentOf := func(source checksum.Source) *checksum.Content { return l.sources.Content(l.ref.Namespace, source) }
+		f.Carried, f.Declined = l.keys.Ring().Carried(l.ref.Namespace, s.References, s.Sources, s.Records, contentOf)
 	}
 	return f
 }

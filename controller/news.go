@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/klog/v2"
 
@@ -20,10 +19,14 @@ func (c *Controller) tellEnded(ctx context.Context, e rollout.Ended) {
 		klog.FromContext(ctx).Info("Settled", "workload", e.Workload.String(), "healthy", e.How == checksum.Healthy)
 		return
 	}
-	klog.FromContext(ctx).Info("Rollout failed", "workload", e.Workload.String(), "why", e.Why)
+	klog.FromContext(ctx).Info("Rollout failed", "workload", e.Workload.String(), "why", e.Why.String())
 	if s := c.index.Get(e.Workload); s != nil {
-		c.newLook(e.Workload, s).say(checksum.RolloutFailed, "the rollout has failed: "+e.Why+
-			". kubectl describe shows more. Put the old content back, or fix it: "+rollsThen(e.Workload, e.Broken)+". "+back(s))
+		advice, _ := e.Why.Advice(e.Workload)
+		undo := "kubectl rollout undo does not bring back old content"
+		if len(s.Records.PinnedAt()) > 0 {
+			undo = "kubectl rollout undo brings back the revision before, with the content that was pinned there"
+		}
+		(&look{Controller: c, ref: e.Workload, s: s}).say(checksum.RolloutFailed, "the rollout has failed: "+e.Why.String()+". kubectl describe shows more. "+advice+". "+undo)
 	}
 }
 
@@ -32,6 +35,10 @@ func (c *Controller) tellNews(ctx context.Context, out *rollout.Orders) {
 	// What is halted is told once, until it goes on or the source holds something else.
 	tell := func(all []rollout.News, why checksum.Reason, words func(rollout.News) string) {
 		for _, one := range all {
+			why := why
+			if one.Broken > 0 {
+				why = checksum.ChangeIncomplete
+			}
 			about, text := "", words(one) // by whom; else a second halt would be counted up under the words of the first
 			if one.By != (workload.Ref{}) {
 				about = one.By.People()
@@ -51,16 +58,13 @@ func (c *Controller) tellNews(ctx context.Context, out *rollout.Orders) {
 		}
 	}
 	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News) string {
-		why := "the change stops in this namespace too: " + failedElsewhere
-		switch {
-		case n.Foreign:
-		case n.Why == "":
-			why = fmt.Sprintf("the change stops, because %s. To take the content there too: %s", declinedBy(n.By), accepts(n.By))
-		default:
-			why = fmt.Sprintf("the change stops, because %s has failed with it: %s", n.By.People(), n.Why)
+		why, advice := "the change stops in this namespace too: "+failedElsewhere, rollout.Mend
+		if !n.Foreign {
+			why = "the change stops, because " + n.Why.HaltReason(n.By, "it")
+			advice, _ = n.Why.Advice(n.By)
 		}
 		return fmt.Sprintf("%s. Workloads that wait keep their pods and checksums; a pod that starts meanwhile reads the new content, unless it is pinned. "+
-			"Put the old content back, or fix it: either way it rolls out by itself. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, n.Source.Source.Kind, n.Source.Source.Name)
+			"%s. To go on all the same: kubectl annotate --overwrite %s %s configstamp.dev/resume=$(date -u +%%FT%%TZ)", why, advice, n.Source.Source.Kind, n.Source.Source.Name)
 	})
 	tell(out.Resumed, checksum.ChangeResumed, func(n rollout.News) string {
 		if n.Foreign {
@@ -70,20 +74,10 @@ func (c *Controller) tellNews(ctx context.Context, out *rollout.Orders) {
 	})
 	tell(out.Finished, checksum.ChangeRolledOut, func(n rollout.News) string {
 		if n.Broken > 0 {
-			return fmt.Sprintf("the change has rolled out, to %d of %d workloads; the others had no pod available before, and have failed", n.Settled, n.Settled+n.Broken)
+			return fmt.Sprintf("the change has ended: %d of %d workloads have rolled out; the others had no pod available before, and have failed with it", n.Settled, n.Settled+n.Broken)
 		}
 		return fmt.Sprintf("the change has rolled out, to %d workloads", n.Settled)
 	})
-}
-
-// declinedBy says that an undo of a workload has sent content back.
-func declinedBy(ref workload.Ref) string {
-	return "an undo of " + ref.People() + " declined its content"
-}
-
-// accepts is the command that takes declined content.
-func accepts(ref workload.Ref) string {
-	return "kubectl configstamp accept " + strings.ToLower(ref.Kind.Name) + "/" + ref.Name + " -n " + ref.Namespace
 }
 
 // failedElsewhere is why a change of a replicated ConfigMap stops where nothing failed.

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -90,15 +89,6 @@ func (n *note) settle() {
 	if *n = (note{missing: n.missing, held: n.held, renewed: n.renewed}); len(n.missing) == 0 {
 		n.held = nil
 	}
-}
-
-// observes reports whether it is news what a workload would roll for.
-func (n *note) observes(contents map[checksum.Source]checksum.Fingerprint) bool {
-	if maps.Equal(n.observed, contents) {
-		return false
-	}
-	n.observed = contents
-	return true
 }
 
 // hold notes that a workload does not roll yet, since when it is first said.

@@ -142,7 +142,7 @@ func (l *look) blocked(manner string, why checksum.Reason, text string, about ..
 
 // untrue is about an answer that does not have everything on record.
 func (l *look) untrue(manner string, answer answer) (time.Duration, error) {
-	if answer.warned(checksum.TooLarge) {
+	if slices.Contains(answer.warnings, checksum.Finding{Reason: checksum.TooLarge}.Warning()) {
 		return l.blocked(manner, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
 	}
 	l.metrics.readmitted(manner, checksum.WebhookAway)
@@ -175,11 +175,6 @@ func (a answer) away() error {
 		return fmt.Errorf("%w: %w", errLate, errAway)
 	}
 	return errAway
-}
-
-// warned reports whether the webhook gave a reason in a warning.
-func (a answer) warned(reason checksum.Reason) bool {
-	return slices.Contains(a.warnings, checksum.Finding{Reason: reason}.Warning())
 }
 
 // readmit has the webhook look at a workload again. That the workload is gone is

@@ -130,10 +130,8 @@ func (l *look) noteRecorded(ctx context.Context, now *Workload) {
 			if l.mayBeStale(source, asked.written) {
 				stale = append(stale, source)
 			}
+			delete(l.note.missing, source)
 		}
-	}
-	for _, source := range adopted {
-		delete(l.note.missing, source)
 	}
 	if len(lost) > 0 {
 		klog.FromContext(ctx).Info("Recorded anew", "workload", l.ref.String(), "sources", list(lost), "why", checksum.LostRecord.String())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller/internal/waiting"
+	"github.com/configstamp/configstamp/internal/rollout"
 )
 
 const (
@@ -24,30 +25,26 @@ const (
 func (c *Controller) tellStanding(ctx context.Context) {
 	defer c.caught(klog.FromContext(ctx), inRemind, "Reminding people of what waits panicked", func() {})
 	for _, stands := range c.waits.Standing(c.options.Clock.Now()) {
-		names := make([]string, len(stands.Workloads))
+		names, source := make([]string, len(stands.Workloads)), "" // the Namespace itself
 		for i, ref := range stands.Workloads {
 			names[i] = ref.People()
 		}
-		logStanding(ctx, &stands, names[:min(len(names), mostLogged)])
+		if stands.About.Source != (checksum.Source{}) {
+			source = stands.About.Source.String()
+		}
+		klog.FromContext(ctx).Info("Workloads wait", "why", stands.Why.Label(), "namespace", stands.About.Namespace, "source", source,
+			"workloads", len(names), "since", stands.Since.UTC().Format(time.RFC3339), "names", names[:min(len(names), mostLogged)], "first", stands.Text)
 		if stands.Again {
 			c.tellAgain(ctx, &stands, names)
 		}
 	}
 	for _, stale := range c.waits.Older.Due(c.options.Clock.Now()) {
 		if s := c.index.Get(stale.Workload); s != nil {
-			c.newLook(stale.Workload, s).say(checksum.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
-				"To take what is there now: %s", changed(stale.Declined), duration.HumanDuration(c.options.Clock.Since(stale.Since)), accepts(stale.Workload)), stale.Declined...)
+			_, accept := rollout.Failure{}.Advice(stale.Workload)
+			(&look{Controller: c, ref: stale.Workload, s: s}).say(checksum.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
+				"To take what is there now: %s", changed(stale.Declined), duration.HumanDuration(c.options.Clock.Since(stale.Since)), accept), stale.Declined...)
 		}
 	}
-}
-
-func logStanding(ctx context.Context, stands *waiting.Standing, names []string) {
-	source := "" // the Namespace itself
-	if stands.About.Source != (checksum.Source{}) {
-		source = stands.About.Source.String()
-	}
-	klog.FromContext(ctx).Info("Workloads wait", "why", stands.Why.Label(), "namespace", stands.About.Namespace, "source", source,
-		"workloads", len(stands.Workloads), "since", stands.Since.UTC().Format(time.RFC3339), "names", names, "first", stands.Text)
 }
 
 func (c *Controller) tellAgain(ctx context.Context, stands *waiting.Standing, names []string) {

@@ -143,9 +143,3 @@ func (c *Controller) confirm(ctx context.Context, ref workload.Ref, selections [
 		}
 	}
 }
-
-// carries finds which contents a workload carries, and which an undo of it has declined.
-func (c *Controller) carries(ref workload.Ref, s *Workload, f *rollout.Facts) {
-	contentOf := func(source checksum.Source) *checksum.Content { return c.sources.Content(ref.Namespace, source) }
-	f.Carried, f.Declined = c.keys.Ring().Carried(ref.Namespace, s.References, s.Sources, s.Records, contentOf)
-}

@@ -94,39 +94,17 @@ func referenceTo(at rollout.SourceRef) *corev1.ObjectReference {
 }
 
 func (l *look) sayRolling(sources []checksum.Source, adopted bool) {
-	why := changed(sources)
+	why, what := changed(sources), "rolling out"
 	if adopted {
 		why = "no checksums were recorded for " + list(sources) + ", and configstamp.dev/adopt is restart"
 	}
-	l.say(checksum.ConfigChanged, why+": "+rolls(l.ref, l.s), sources...)
-}
-
-// rolls is what a workload does with new stamps.
-func rolls(ref workload.Ref, s *Workload) string {
 	switch {
-	case !ref.Kind.Restarts:
-		return "later runs start with it"
-	case s.Status.Waits != "":
-		return "stamped, but no pod restarts: " + s.Status.Waits
+	case !l.ref.Kind.Restarts:
+		what = "later runs start with it"
+	case l.s.Status.Waits != "":
+		what = "stamped, but no pod restarts: " + l.s.Status.Waits
 	}
-	return "rolling out"
-}
-
-// rollsThen says what happens when content is mended that a workload has failed with, and a pod
-// of it is broken for which its StatefulSet waits; "" is none.
-func rollsThen(ref workload.Ref, broken string) string {
-	if broken == "" {
-		return "either way it rolls out by itself"
-	}
-	return fmt.Sprintf("either way its StatefulSet waits for the broken pod, so delete that then: kubectl delete pod %s -n %s", broken, ref.Namespace)
-}
-
-// back says how the content of before comes back.
-func back(s *Workload) string {
-	if len(s.Records.PinnedAt()) > 0 {
-		return "kubectl rollout undo brings back the revision before, with the content that was pinned there"
-	}
-	return "kubectl rollout undo does not bring back old content"
+	l.say(checksum.ConfigChanged, why+": "+what, sources...)
 }
 
 // sayRecorded tells of sources that are recorded for the first time, of those of them
@@ -171,7 +149,7 @@ func (c *Controller) reportFailure(ref workload.Ref, err error) {
 	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
 		text = "the API server does not answer"
 	}
-	c.newLook(ref, s).sayOnce(checksum.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
+	(&look{Controller: c, ref: ref, s: s}).sayOnce(checksum.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
 }
 
 // one is a word about sources: of one, or of several.

@@ -38,37 +38,61 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 	denial := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReason(quoted),
 		Message: `admission webhook "teams.example.com" denied the request: ` + quoted,
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: quoted, Field: "spec.template.spec.containers[0].env[0].value"}}}}}
+	// hangs has a rollout fail by its own controller, with one new pod that is so.
+	hangs := func(pod string) func(*cluster, workload.Ref) {
+		page, _, err := workload.Pods([]byte(`{"items": [{"metadata": {"name": "new"}, ` + strings.ReplaceAll(pod, "QUOTED", quoted) + `}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(c *cluster, ref workload.Ref) {
+			c.pod = page[0]
+			c.objects[ref]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0, "conditions": []any{
+				map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": quoted, "lastTransitionTime": "2100-01-01T00:00:00Z"},
+			}}
+		}
+	}
+	const mended = "either way it rolls out by itself" // which is untrue where the content is not at fault
 	for sentence, test := range map[string]struct {
 		happens func(c *cluster, ref workload.Ref)
 		want    string // an event
+		not     string // in any event of a failure
 	}{
 		"a webhook denies": {func(c *cluster, _ workload.Ref) { c.refusal = fmt.Errorf("PATCH: %w", denial) },
-			`ReadmissionFailing re-admission keeps failing, and configstamp keeps trying: admission webhook "teams.example.com" refused: status code 403, at spec.template.spec.containers[0].env[0].value`},
+			`ReadmissionFailing re-admission keeps failing, and configstamp keeps trying: admission webhook "teams.example.com" refused: status code 403, at spec.template.spec.containers[0].env[0].value`, ""},
 		"a policy denies": {func(c *cluster, _ workload.Ref) {
 			c.refusal = apierrors.NewForbidden(deployments, "d", errors.New("ValidatingAdmissionPolicy 'no-env' with binding 'everywhere' denied request: "+quoted))
-		}, `ValidatingAdmissionPolicy "no-env" refused: Forbidden (403)`},
+		}, `ValidatingAdmissionPolicy "no-env" refused: Forbidden (403)`, ""},
 		"a conversion fails": {func(c *cluster, _ workload.Ref) {
 			c.refusal = apierrors.NewInternalError(errors.New("conversion webhook failed: " + quoted))
 		},
-			"the API server failed: InternalError (500)"},
+			"the API server failed: InternalError (500)", ""},
 		"its controller says that it has failed": {func(c *cluster, ref workload.Ref) {
 			c.objects[ref]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0, "conditions": []any{
 				map[string]any{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": quoted},
 				map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": quoted, "lastTransitionTime": "2100-01-01T00:00:00Z"},
 			}}
-		}, "RolloutFailed the rollout has failed: its controller says ProgressDeadlineExceeded"},
+		}, "ReplicaFailure: FailedCreate", mended},
+		"its pods have no node": {hangs(`"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "QUOTED"}]}`),
+			"Unschedulable", mended},
+		"a readiness gate holds its pods": {hangs(`"spec": {"nodeName": "n", "readinessGates": [{"conditionType": "example.com/ready"}], "containers": [{"name": "app"}]},
+			"status": {"conditions": [{"type": "ContainersReady", "status": "True", "message": "QUOTED"}, {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady"}],
+			"containerStatuses": [{"name": "app", "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]}`),
+			"example.com/ready", mended},
+		"its pods crash until its controller gives up": {hangs(`"spec": {"nodeName": "n", "containers": [{"name": "app"}]}, "status": {"containerStatuses": [{"name": "app", "restartCount": 6,
+			"state": {"running": {"startedAt": "2100-01-01T00:00:00Z"}}, "lastState": {"terminated": {"reason": "Error", "exitCode": 2, "message": "QUOTED"}}}]}`),
+			"Error with exit code 2", ""},
 		"its controller has a word of its own": {func(c *cluster, ref workload.Ref) {
 			c.objects[ref]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0, "conditions": []any{
 				map[string]any{"type": "Progressing", "status": "False", "reason": quoted, "message": quoted, "lastTransitionTime": "2100-01-01T00:00:00Z"},
 			}}
-		}, "RolloutFailed the rollout has failed: its controller says"},
+		}, "pods are missing", mended},
 		"its containers crash": {func(c *cluster, ref workload.Ref) {
 			c.pod = page[0]
 			c.objects[ref]["status"] = map[string]any{"observedGeneration": 100.0, "replicas": 2.0, "updatedReplicas": 1.0}
-		}, "RolloutFailed the rollout has failed: container app: CrashLoopBackOff"},
+		}, "RolloutFailed the rollout has failed: container app: CrashLoopBackOff", ""},
 		"its pods may not be listed": {func(c *cluster, _ workload.Ref) {
 			c.unseen = fmt.Errorf("LIST pods in shop: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(quoted)))
-		}, "PodsUnseen"},
+		}, "PodsUnseen", ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var log bytes.Buffer
@@ -107,6 +131,9 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 			if !slices.ContainsFunc(said, func(event string) bool { return strings.Contains(event, test.want) }) {
 				t.Errorf("no event says %q: %q", test.want, said)
 			}
+			if text := strings.Join(said, "\n"); test.not != "" && strings.Contains(text, test.not) {
+				t.Errorf("an event says %q: %s", test.not, text)
+			}
 			metrics, err := h.scraped.Gather()
 			if err != nil {
 				t.Fatal(err)
@@ -120,13 +147,22 @@ func TestWords_NobodysAreRepeated(t *testing.T) {
 	}
 }
 
-// A StatefulSet that waits for its broken pod is told with the command that helps.
-func TestWords_AStatefulSetWaitsForItsBrokenPod(t *testing.T) {
-	ref := workload.Ref{Namespace: "shop", Name: "db"}
-	if got := rollsThen(ref, "db-2"); !strings.Contains(got, "kubectl delete pod db-2 -n shop") || strings.Contains(got, "by itself") {
-		t.Errorf("it is told: %s", got)
-	}
-	if got := rollsThen(ref, ""); !strings.Contains(got, "by itself") {
-		t.Errorf("what rolls by itself is told: %s", got)
+// A change that some or all workloads failed with is no good news.
+func TestTellNews_AChangeThatEndsWithFailuresWarns(t *testing.T) {
+	for name, test := range map[string]struct {
+		settled, broken int
+		rolledOut       int
+		words           []string
+	}{
+		"all are healthy": {settled: 2, rolledOut: 1},
+		"some failed":     {settled: 1, broken: 2, words: []string{"1 of 3"}},
+		"all failed":      {broken: 2, words: []string{"0 of 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, at := fleet(t, 2)
+			w.controller.tellNews(t.Context(), &rollout.Orders{Finished: []rollout.News{{Source: at, Settled: test.settled, Broken: test.broken}}})
+			w.wantHeard("ChangeRolledOut", test.rolledOut)
+			w.wantHeard("ChangeIncomplete", 1-test.rolledOut, test.words...)
+		})
 	}
 }

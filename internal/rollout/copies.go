@@ -29,7 +29,7 @@ func (k *copyKeys) keyOf(at SourceRef, was, is *checksum.Content) groupKey {
 		return groupKey{}
 	}
 	key := groupKey{at.Source.Name, k.hash(was, true), k.hash(is, true)}
-	if key.was == key.is || !hasText(is) {
+	if key.was == key.is || !slices.ContainsFunc(is.Entries, func(e checksum.Entry) bool { return !e.Binary }) {
 		key.was, key.is = k.hash(was, false), k.hash(is, false)
 	}
 	return key
@@ -53,8 +53,4 @@ func (k *copyKeys) hash(content *checksum.Content, ofText bool) uint64 {
 		_, _ = hash.Write(sum[:]) // as long as any other
 	}
 	return hash.Sum64()
-}
-
-func hasText(content *checksum.Content) bool {
-	return slices.ContainsFunc(content.Entries, func(e checksum.Entry) bool { return !e.Binary })
 }

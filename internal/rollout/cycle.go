@@ -76,7 +76,7 @@ func (p *Planner) announce(c *opened, now time.Time, out *Orders) {
 	case c.stop != nil && c.halted != c.stop.track.ref && c.waiting > 0:
 		c.halted = c.stop.track.ref
 		c.hold(out)
-		out.Halted = append(out.Halted, News{Source: c.at, By: c.halted, Why: c.stop.why})
+		out.Halted = append(out.Halted, News{Source: c.at, By: c.halted, Why: c.stop.failure()})
 	case c.stop == nil && c.halted != workload.Ref{}:
 		out.Resumed = append(out.Resumed, News{Source: c.at, By: c.halted})
 		c.halted = workload.Ref{}

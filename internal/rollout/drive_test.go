@@ -204,7 +204,7 @@ func (d *driver) cycle() {
 	}
 	for _, e := range out.Ended {
 		if a := d.w.apps[e.Workload]; a != nil {
-			d.w.ended(a, e.How, e.Why)
+			d.w.ended(a, e.How, e.Why.String())
 		}
 	}
 	d.w.told(&out)
@@ -353,7 +353,7 @@ func (d *watched) podsOf(a *app) *rollout.Pods {
 // told is what people are told.
 func (w *world) told(out *rollout.Orders) {
 	for _, n := range out.Halted {
-		w.halted([]rollout.SourceRef{n.Source}, n.By, n.Why)
+		w.halted([]rollout.SourceRef{n.Source}, n.By, n.Why.String())
 	}
 	for _, n := range out.Resumed {
 		w.resumed([]rollout.SourceRef{n.Source}, n.By)

@@ -108,13 +108,12 @@ type Verdict struct {
 	Needs Needs // look again with that
 	// Why is what it waits for, if anything. Hold is the setting that holds it. Halted is
 	// the workload that has failed with its change, the zero Ref when that was in another
-	// namespace, and HaltedWhy says why; "": an undo of it has declined the content. It has
-	// waited for its turn since Since. Settles tells that its sources are being written, so
-	// that people are told nothing yet.
+	// namespace, and HaltedWhy says why. It has waited for its turn since Since. Settles tells
+	// that its sources are being written, so that people are told nothing yet.
 	Why       checksum.Reason
 	Hold      checksum.Hold
 	Halted    workload.Ref
-	HaltedWhy string
+	HaltedWhy Failure
 	Since     time.Time
 	Settles   bool
 	// Wait is how long to wait before the next look; 0: until something happens.

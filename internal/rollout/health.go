@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -69,7 +70,7 @@ func (h *health) wellFor(now time.Time) time.Duration {
 // has to be read before that can be told.
 type judgement struct {
 	state State
-	why   string
+	why   *Failure // Failed
 	need  Needs
 }
 
@@ -184,9 +185,9 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) judgement {
 	}
 	switch {
 	case trouble != "" && now.Sub(state.troubled) >= limits.CrashDeadline:
-		return judgement{state: Failed, why: trouble}
+		return judgement{state: Failed, why: f.fails(trouble, "", now)}
 	case t.givenUp(status) && !rolledOut:
-		return judgement{state: Failed, why: "its controller says " + status.Why + f.lacks(now)}
+		return judgement{state: Failed, why: f.fails("", "its controller says "+cmp.Or(status.Why, "that it has failed"), now)}
 	}
 	if len(pods) == 0 && f.Pods.Access == Seen && !stands {
 		up = false // none has been made yet; a canary may stand before its first
@@ -248,7 +249,7 @@ func (t *trial) stuck(f *Facts, limits *Limits, now time.Time) judgement {
 			return judgement{state: Untold}
 		}
 	}
-	return judgement{state: Failed, why: fmt.Sprintf("it has made no progress for %s%s", stands.Round(time.Second), f.lacks(now))}
+	return judgement{state: Failed, why: f.fails("", fmt.Sprintf("it has made no progress for %s", stands.Round(time.Second)), now)}
 }
 
 // stands reports whether a rollout stands at a pause of its own, with new pods that have

@@ -93,12 +93,12 @@ func TestHealth(t *testing.T) {
 				slow := old
 				slow.Name, slow.Deleting, slow.Ending, slow.Grace = "web-1", true, at(10), time.Hour
 				return now{rolling, []workload.Pod{slow}}
-			}, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod web-1 has been ending for 4m50s, and may for 1h0m0s",
+			}, want: Failed, when: 300, why: "pod web-1 has been ending for 4m50s, and may for 1h0m0s; it has made no progress for 5m0s",
 		},
 		"but not those that never become ready": {
 			then: func(int) now {
 				return now{workload.Status{Phase: workload.Rolling, Wanted: 1, Updated: 1, Missing: 1, MinReady: 400 * time.Second}, []workload.Pod{starting}}
-			}, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
+			}, want: Failed, when: 300, why: "the containers of pod new have not started; it has made no progress for 5m0s",
 		},
 		"what fails is told with how its container has ended": {
 			then: func(int) now {
@@ -141,10 +141,10 @@ func TestHealth(t *testing.T) {
 					return now{rolling, []workload.Pod{up(0), crashing}}
 				}
 				return now{workload.Status{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", FailedAt: at(200)}, []workload.Pod{up(0), crashing}}
-			}, want: Failed, when: 200, why: "its controller says ProgressDeadlineExceeded: pod new: container app: CrashLoopBackOff",
+			}, want: Failed, when: 200, why: "pod new: container app: CrashLoopBackOff; its controller says ProgressDeadlineExceeded",
 		},
 		"a deadline of its own that is longer does not count": {
-			then: func(int) now { return now{rolling, []workload.Pod{up(0), crashing}} }, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new: container app: CrashLoopBackOff",
+			then: func(int) now { return now{rolling, []workload.Pod{up(0), crashing}} }, want: Failed, when: 300, why: "pod new: container app: CrashLoopBackOff; it has made no progress for 5m0s",
 		},
 		"one that stands at a pause of its own is waited for": {
 			then: func(s int) now {
@@ -175,7 +175,7 @@ func TestHealth(t *testing.T) {
 		"what has no deadline of its own fails without progress": {
 			then: func(s int) now {
 				return now{workload.Status{Phase: workload.Rolling, Updated: int32(min(s, 100))}, []workload.Pod{old}}
-			}, want: Failed, when: 400, why: "it has made no progress for 5m0s: no new pod has been made",
+			}, want: Failed, when: 400, why: "pods are missing and none is created; it has made no progress for 5m0s",
 		},
 		"nodes that go away bring nothing to a standstill": {
 			then: func(s int) now { // one in twelve seconds is new; of a hundred, thirty old ones go
@@ -258,7 +258,7 @@ func TestHealth(t *testing.T) {
 				hangs, gone := up(0), old
 				hangs.Node, hangs.Ready, gone.Node, gone.Ready = "a", false, "b", false
 				return now{workload.Status{Phase: workload.Rolling, PerNode: true, Missing: 2}, []workload.Pod{hangs, gone}}
-			}, down: map[string]bool{"b": true}, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
+			}, down: map[string]bool{"b": true}, want: Failed, when: 300, why: "pod new is not ready; it has made no progress for 5m0s",
 		},
 		"a pod that is never made on a node that is not ready is no matter": {
 			then: func(int) now {
@@ -323,20 +323,20 @@ func TestHealth(t *testing.T) {
 			}, level: 2, want: Proven, when: 15,
 		},
 		"fewer than before are not enough": {
-			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), starting}} }, level: 3, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new is not ready",
+			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), starting}} }, level: 3, want: Failed, when: 300, why: "the containers of pod new have not started; it has made no progress for 5m0s",
 		},
 		"nor are as many of which one is in trouble": {
-			then: func(int) now { return now{fell, []workload.Pod{up(0), up(0), crashing}} }, level: 2, want: Failed, when: 0, why: "its controller says ProgressDeadlineExceeded: pod new: container app: CrashLoopBackOff",
+			then: func(int) now { return now{fell, []workload.Pod{up(0), up(0), crashing}} }, level: 2, want: Failed, when: 0, why: "pod new: container app: CrashLoopBackOff; its controller says ProgressDeadlineExceeded",
 		},
 		"nor some of the revision before": {
 			then: func(int) now {
 				left := short
 				left.Old = true
 				return now{left, []workload.Pod{up(0), old, waiting}}
-			}, level: 2, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new waits for a node",
+			}, level: 2, want: Failed, when: 300, why: "pod new waits for a node (no reason is given); it has made no progress for 5m0s",
 		},
 		"of one that had none, its own controller alone decides": {
-			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), waiting}} }, want: Failed, when: 300, why: "it has made no progress for 5m0s: pod new waits for a node",
+			then: func(int) now { return now{short, []workload.Pod{up(0), up(0), waiting}} }, want: Failed, when: 300, why: "pod new waits for a node (no reason is given); it has made no progress for 5m0s",
 		},
 		"more are not wanted than are wanted now": {
 			then: func(int) now {
@@ -412,7 +412,11 @@ func (p *patient) judge(second int) (State, string) {
 		p.trial.health.soak = p.limits.soak(&f)
 		is := p.trial.judge(&f, &p.limits, start.Add(time.Duration(second)*time.Second))
 		if !is.need.Any() {
-			return is.state, is.why
+			why := ""
+			if is.why != nil {
+				why = is.why.String()
+			}
+			return is.state, why
 		}
 		if f.Pods == nil {
 			p.lists++
@@ -516,27 +520,3 @@ func TestPodsOfASlowRolloutAreSeldomListed(t *testing.T) {
 }
 
 // A DaemonSet with a node that is not ready has failed, and is as well again as it was
-
-// A StatefulSet that replaces one pod after the other waits for one that is broken.
-func TestFacts_Broken(t *testing.T) {
-	crashing := workload.Pod{Name: "db-2", Node: "n", Trouble: "container app: CrashLoopBackOff"}
-	for sentence, c := range map[string]struct {
-		ordered bool
-		change  func(*workload.Pod)
-		want    string
-	}{
-		"it crashes":                  {true, func(*workload.Pod) {}, "db-2"},
-		"it is well":                  {true, func(p *workload.Pod) { p.Trouble = "" }, ""},
-		"it is being deleted already": {true, func(p *workload.Pod) { p.Deleting = true }, ""},
-		"nothing waits for it":        {false, func(*workload.Pod) {}, ""},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			pod := crashing
-			c.change(&pod)
-			f := Facts{Status: workload.Status{Ordered: c.ordered}, Pods: &Pods{All: []workload.Pod{{Name: "db-0", Ready: true}, pod}}}
-			if got := f.Broken(); got != c.want {
-				t.Errorf("it waits for %q, want %q", got, c.want)
-			}
-		})
-	}
-}

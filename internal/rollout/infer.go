@@ -29,7 +29,10 @@ func (p *Planner) infer(t *track, now time.Time) Needs {
 	began, proves := p.beganAt(f, concerned, soak, now)
 	maps.DeleteFunc(concerned, func(_ *part, written time.Time) bool { return began.Before(written) })
 	past = past && now.Sub(began) < p.limits.RolloutDeadline && p.byAChange(t.ref.Namespace, f, began)
-	if t.trial == nil && status.Phase == workload.RolledOut && !f.blind(soak, now) && last(Made(f.Pods.All, f.Records.Stamps), soak, now) {
+	young := func(pod workload.Pod) bool {
+		return pod.Trouble != "" || pod.Started.IsZero() || now.Sub(pod.Started) < soak
+	}
+	if t.trial == nil && status.Phase == workload.RolledOut && !f.blind(soak, now) && !slices.ContainsFunc(Made(f.Pods.All, f.Records.Stamps), young) {
 		for its, written := range concerned { // its pods may have been made anew since
 			its.takes(began, now)
 			its.level = status.Available
@@ -89,10 +92,18 @@ func (p *Planner) beganAt(f *Facts, concerned map[*part]time.Time, soak time.Dur
 	}
 	if began = status.Current; began.IsZero() || status.Phase == workload.Rolling { // which may be of the revision before
 		after := now.Add(-p.limits.RolloutDeadline)
-		if blind && status.Phase != workload.RolledOut || f.Broken() != "" || slices.ContainsFunc(f.Pods.All, func(pod workload.Pod) bool { return pod.Deleting }) {
+		delays := func(pod workload.Pod) bool {
+			return pod.Deleting || f.Status.Ordered && alive(&pod) && pod.Trouble != ""
+		}
+		if blind && status.Phase != workload.RolledOut || slices.ContainsFunc(f.Pods.All, delays) {
 			after = time.Time{} // nor does it tell how long ago
 		}
-		began = recent(concerned, after) // it may be by what changed
+		began = time.Time{}
+		for _, written := range concerned { // it may be by what changed
+			if written.After(after) {
+				began = latest(began, written)
+			}
+		}
 	}
 	return began, wasWell
 }
@@ -140,6 +151,7 @@ func (p *Planner) inferMuted(t *track, concerned map[*part]time.Time, now time.T
 	muted := *f.Muted
 	maps.DeleteFunc(concerned, func(_ *part, written time.Time) bool { return muted.Since.Before(written) })
 	pods, soak := f.Pods.All, p.limits.soak(f) // no first soak: nothing is proven here
+	verdict, wasHealthy := "", !muted.RolledOut.IsZero() && muted.RolledOut.Before(muted.Since) && !muted.Available.After(muted.Since.Add(-soak))
 	trouble, _, _ := troubleOf(Made(pods, f.Records.Stamps), now, soak)
 	began, proves := beginning(pods, f.Records.Stamps)
 	switch {
@@ -151,10 +163,10 @@ func (p *Planner) inferMuted(t *track, concerned map[*part]time.Time, now time.T
 		maps.DeleteFunc(concerned, func(_ *part, written time.Time) bool { return began.Before(written) })
 	case slices.ContainsFunc(pods, func(pod workload.Pod) bool { return alive(&pod) }):
 		return Needs{}
-	case wasHealthy(&muted, soak) || muted.RolledOut.After(muted.Since.Add(afterMuting)):
+	case wasHealthy || muted.RolledOut.After(muted.Since.Add(afterMuting)):
 		return Needs{} // so it was before that, or it has rolled since
 	default:
-		trouble = f.Status.Waits + ", and nothing shows that it was healthy before"
+		verdict = f.Status.Waits + ", and nothing shows that it was healthy before"
 		for _, written := range concerned {
 			began = latest(began, written) // nobody knows when it began, but for that
 		}
@@ -162,7 +174,7 @@ func (p *Planner) inferMuted(t *track, concerned map[*part]time.Time, now time.T
 	if len(concerned) > 0 {
 		t.adopt(began, concerned, proves, now)
 		t.trial.failed = true
-		t.failTakes(trouble, now)
+		t.failTakes(f.fails(trouble, verdict, now), now)
 	}
 	return Needs{}
 }
@@ -180,16 +192,6 @@ func (f *Facts) wellSince(soak time.Duration, now time.Time) bool {
 	return true
 }
 
-// recent is when the last of some sources was written, zero when that was before a time.
-func recent(written map[*part]time.Time, after time.Time) (last time.Time) {
-	for _, at := range written {
-		if at.After(after) {
-			last = latest(last, at)
-		}
-	}
-	return last
-}
-
 // ending is when the last of the pods with other stamps was told to end, zero when none was.
 func ending(pods []workload.Pod, stamps map[string]string) (last time.Time) {
 	for i := range pods {
@@ -198,12 +200,6 @@ func ending(pods []workload.Pod, stamps map[string]string) (last time.Time) {
 		}
 	}
 	return last
-}
-
-// wasHealthy reports whether a workload was rolled out, and available for long enough,
-// when somebody scaled or paused it.
-func wasHealthy(muted *workload.Muted, soak time.Duration) bool {
-	return !muted.RolledOut.IsZero() && muted.RolledOut.Before(muted.Since) && !muted.Available.After(muted.Since.Add(-soak))
 }
 
 // afterMuting is how long the status of a workload that was scaled to nothing takes

@@ -41,7 +41,7 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 				if isNew {
 					seen = p.cluster.Written(c.at) // somebody who has resumed since may have done so before the undo, or after it
 				}
-				its.take = &take{content: c.content, state: Failed, began: seen, since: now, declined: true}
+				its.take = &take{content: c.content, state: Failed, began: seen, since: now, declined: true, why: &Failure{}}
 			}
 		case !f.carries(source, c.content):
 			if its.unsure = false; its.take != nil && its.declined {

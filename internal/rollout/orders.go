@@ -24,7 +24,7 @@ type News struct {
 	Source  SourceRef
 	By      workload.Ref // the workload that has failed with it, or declined it
 	Foreign bool         // it is in another namespace, and By is not told
-	Why     string       // it has failed; "": an undo of it has declined the content
+	Why     Failure      // of By
 	Settled int          // how many have rolled for it, but for those of Broken
 	Broken  int          // how many had nothing available before, and have failed with it
 }

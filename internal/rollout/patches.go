@@ -28,7 +28,7 @@ func (p *Planner) Sent(ref workload.Ref) {
 // given back. After RolloutDeadline without progress its rollout has failed, as nobody can know
 // whether it is healthy.
 func (p *Planner) Panicked(ref workload.Ref, now time.Time) {
-	const why = "configstamp fails to look at it (a panic), so whether it is healthy is not known"
+	why := &Failure{Cause: Unexplained, Verdict: "configstamp fails to look at it (a panic), so whether it is healthy is not known"}
 	t := p.known(ref)
 	switch r := t.trial; {
 	case t.turn != nil && !t.uncertain:

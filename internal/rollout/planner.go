@@ -274,7 +274,7 @@ func (p *Planner) Forget(ref workload.Ref, now time.Time) {
 	}
 	t.gone, t.turn, t.uncertain, t.past, t.pace, t.finding, t.since = now, nil, false, false, nil, nil, time.Time{}
 	if r := t.trial; r != nil && r.health.trouble != "" && !r.failed {
-		t.failTakes(r.health.trouble+"; since then it was deleted", now)
+		t.failTakes(&Failure{Cause: Crashes, Word: r.health.trouble, Verdict: "since then it was deleted"}, now)
 		r.failed = true
 	}
 	t.leaves(func(its *part) bool { return its.take == nil })

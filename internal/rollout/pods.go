@@ -38,13 +38,8 @@ func isMade(pod *workload.Pod, stamps map[string]string) bool {
 
 // Made are the pods that were made from a template with stamps and run, or are to;
 // without stamps, all that do.
-func Made(pods []workload.Pod, stamps map[string]string) (from []workload.Pod) {
-	for i := range pods {
-		if isMade(&pods[i], stamps) {
-			from = append(from, pods[i])
-		}
-	}
-	return from
+func Made(pods []workload.Pod, stamps map[string]string) []workload.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod workload.Pod) bool { return !isMade(&pod, stamps) })
 }
 
 // troubleOf says what every one of the pods suffers from, "" when one of them does
@@ -97,62 +92,10 @@ func (f *Facts) starts(within time.Duration, now time.Time) bool {
 	})
 }
 
-// lacks says what a rollout that does not get on waits for, as far as its pods show it, in words
-// that follow a failure; "" when they do not.
-func (f *Facts) lacks(now time.Time) string {
-	if f.Pods.Access != Seen {
-		return ""
-	}
-	made := Made(f.Pods.All, f.Records.Stamps)
-	for i := range f.Pods.All {
-		if pod := &f.Pods.All[i]; pod.Deleting && !pod.Finished {
-			return fmt.Sprintf(": pod %s has been ending for %s, and may for %s", pod.Name, now.Sub(pod.Ending).Round(time.Second), pod.Grace)
-		}
-	}
-	for i := range made {
-		switch pod := &made[i]; {
-		case pod.Trouble != "":
-			return fmt.Sprintf(": pod %s: %s", pod.Name, withEnd(pod.Trouble, pod))
-		case pod.Node == "":
-			return fmt.Sprintf(": pod %s waits for a node", pod.Name)
-		case !pod.Ready:
-			return fmt.Sprintf(": pod %s is not ready", pod.Name)
-		}
-	}
-	if len(made) == 0 {
-		return ": no new pod has been made"
-	}
-	return ""
-}
-
-// Broken is a pod that is in trouble, by its name: a StatefulSet waits for it, whatever its
-// template holds by now. "": there is none, or nothing waits for it.
-func (f *Facts) Broken() string {
-	if !f.Status.Ordered || f.Pods == nil {
-		return ""
-	}
-	for i := range f.Pods.All {
-		if pod := &f.Pods.All[i]; alive(pod) && pod.Trouble != "" {
-			return pod.Name
-		}
-	}
-	return ""
-}
-
 // withEnd adds to what a pod suffers from how its container has ended.
 func withEnd(trouble string, pod *workload.Pod) string {
 	if pod.Ended == "" {
 		return trouble
 	}
 	return trouble + ", after " + pod.Ended
-}
-
-// last reports whether pods have run for long enough to be healthy.
-func last(pods []workload.Pod, soak time.Duration, now time.Time) bool {
-	for i := range pods {
-		if pods[i].Trouble != "" || pods[i].Started.IsZero() || now.Sub(pods[i].Started) < soak {
-			return false
-		}
-	}
-	return true
 }

@@ -43,7 +43,7 @@ type take struct {
 	state   State     // OnTrial, or one of those after it
 	began   time.Time // when it took it, or declined it
 	since   time.Time // since when it is in its state
-	why     string    // it failed; "": an undo has declined the content
+	why     *Failure  // it failed, or an undo has declined the content
 	// broken tells that the workload has failed with older content, and was not well since.
 	broken bool
 	// lacked tells that the workload lacked replicas when its turn came. down tells that it had
@@ -84,12 +84,12 @@ func (p *part) takes(began, now time.Time) {
 
 // proves notes that the workload was well for its soak.
 func (t *take) proves(now time.Time) {
-	t.broken, t.why = false, ""
+	t.broken, t.why = false, nil
 	t.enters(Proven, now)
 }
 
 // fails notes that the workload has failed.
-func (t *take) fails(began time.Time, why string, now time.Time) {
+func (t *take) fails(began time.Time, why *Failure, now time.Time) {
 	t.began, t.why = began, why
 	t.enters(Failed, now)
 }

@@ -131,7 +131,7 @@ func (p *Planner) why(t *track, again time.Duration) Verdict {
 		case c.halted != workload.Ref{}:
 			verdict.Why, verdict.Halted = checksum.Halted, c.halted
 			if c.stop != nil {
-				verdict.HaltedWhy = c.stop.why
+				verdict.HaltedWhy = c.stop.failure()
 			}
 		case c.foreign && verdict.Halted == workload.Ref{}:
 			verdict.Why = checksum.Halted

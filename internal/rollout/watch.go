@@ -65,7 +65,7 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 	case is.state == Untold && r.failed:
 		is.state = Failed // nothing says that it would be healthy
 	case is.state == Untold && r.health.trouble != "" && f.Status.Waits != "" && now.Sub(r.health.troubled) >= p.limits.CrashDeadline/looksDuring:
-		is = judgement{state: Failed, why: r.health.trouble + "; since then " + f.Status.Waits} // somebody has scaled it to nothing, or paused it
+		is = judgement{state: Failed, why: f.fails(r.health.trouble, "since then "+f.Status.Waits, now)} // somebody has scaled it to nothing, or paused it
 	}
 	if is.state == Failed && !r.failed && t.endsWatch() {
 		is.state = Proven
@@ -85,7 +85,7 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 		if !r.failed {
 			r.failed, fell = true, true
 			if told := t.failTakes(is.why, now); told || !r.found {
-				out.Ended = append(out.Ended, Ended{t.ref, checksum.RolloutFailed, is.why, f.Broken()})
+				out.Ended = append(out.Ended, Ended{t.ref, checksum.RolloutFailed, *is.why})
 			}
 		}
 	case OnTrial:
@@ -146,19 +146,19 @@ func (t *track) tellsNothing(now time.Time) {
 	}
 }
 
-// whyFailed is why a workload has failed, "" when it has not.
-func (t *track) whyFailed() (why string) {
+// whyFailed is why a workload has failed, nil when it has not.
+func (t *track) whyFailed() *Failure {
 	for _, its := range t.parts {
-		if its.take != nil && its.take.state == Failed && (why == "" || its.why < why) {
-			why = its.why
+		if its.take != nil && its.take.state == Failed && its.why != nil {
+			return its.why
 		}
 	}
-	return why
+	return nil
 }
 
 // failTakes notes that a workload has failed with what it took, and reports whether that halts
 // anything.
-func (t *track) failTakes(why string, now time.Time) (counts bool) {
+func (t *track) failTakes(why *Failure, now time.Time) (counts bool) {
 	for _, its := range t.parts {
 		if its.tries() {
 			began := t.trial.began
@@ -195,6 +195,5 @@ func (t *track) goesOn(now time.Time) (changed bool) {
 type Ended struct {
 	Workload workload.Ref
 	How      checksum.Reason // Healthy, RolloutFailed or CannotTell
-	Why      string          // it has failed
-	Broken   string          // the pod for which its StatefulSet waits; "": none that is known
+	Why      Failure         // of RolloutFailed
 }

@@ -67,15 +67,6 @@ func (x *Index) Find(ref workload.Ref) (workload.Ref, *Workload) {
 	return ref, x.workloads[ref]
 }
 
-// Each calls yield, which must not use the Index, with each workload.
-func (x *Index) Each(yield func(workload.Ref, *Workload)) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for ref, s := range x.workloads {
-		yield(ref, s)
-	}
-}
-
 // Len is how many workloads there are.
 func (x *Index) Len() int {
 	x.mu.RLock()
@@ -281,10 +272,7 @@ func (x *Index) Replace(kind *workload.Kind, namespace string, list map[workload
 
 // Refresh indexes every workload under its present policy.
 func (x *Index) Refresh() {
-	x.update(func() []workload.Ref {
-		x.refreshed("")
-		return nil
-	})
+	x.update(func() []workload.Ref { x.refreshed(""); return nil })
 }
 
 // Reconsider indexes the workloads of a namespace under their present policy, and wakes

@@ -92,15 +92,6 @@ type Queued struct {
 	Since time.Time
 }
 
-// and is both together.
-func (q Queued) and(other Queued) Queued {
-	if q.Count == 0 || other.Count > 0 && other.Since.Before(q.Since) {
-		q.Since = other.Since
-	}
-	q.Count += other.Count
-	return q
-}
-
 // Tally counts the workloads that wait, by the label of what they wait for.
 func (w *Waits) Tally() map[string]Queued {
 	w.mu.Lock()
@@ -108,7 +99,11 @@ func (w *Waits) Tally() map[string]Queued {
 	found := map[string]Queued{}
 	for _, one := range w.all {
 		why, since := one.now()
-		found[why.Label()] = found[why.Label()].and(Queued{1, since})
+		q := found[why.Label()]
+		if q.Count == 0 || since.Before(q.Since) {
+			q.Since = since
+		}
+		found[why.Label()] = Queued{q.Count + 1, q.Since}
 	}
 	return found
 }
