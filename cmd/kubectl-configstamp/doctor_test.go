@@ -188,6 +188,7 @@ func TestDoctor(t *testing.T) {
 		"source-also-missing":       {set(webDeploy, "configmap/routes", "metadata", "annotations", "configstamp.dev/also")},
 		"records-never":             {set(webDeploy, map[string]any{}, "spec", "template", "metadata", "annotations")},
 		"records-taken":             {set(webDeploy, map[string]any{}, "spec", "template", "metadata", "annotations"), set(webDeploy, []any{map[string]any{"manager": "acme-operator", "time": "2026-11-22T02:00:00Z", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:template": map[string]any{}}}}}, "metadata", "managedFields"), apply(olderRevision)},
+		"pods-refused":              {set(webDeploy, []any{map[string]any{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"}}, "status", "conditions")},
 		"others-reinvoked":          {otherWebhook("mesh.example.com", "mesh", "IfNeeded")},
 		"others-never-again":        {otherWebhook("mesh.example.com", "mesh", "Never")},
 		"events-taken-away":         {event("ChecksumsTakenAway", "acme-operator takes the checksums away again and again. Label it configstamp.dev/inject=disabled")},

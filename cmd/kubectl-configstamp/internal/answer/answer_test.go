@@ -236,3 +236,47 @@ func TestProgress_WhatCannotBeReadIsEdited(t *testing.T) {
 		}
 	}
 }
+
+// A failure keeps its reason and its advice after its own controller has given up, and after its event is gone.
+func TestProgress_SaysWhatFailed(t *testing.T) {
+	const said = "the rollout has failed: container app: CrashLoopBackOff, after Error with exit code 2 (1 of 1 new pods). kubectl describe shows more. " +
+		"Put the old content back, or fix it: either way it rolls out by itself. kubectl rollout undo does not bring back old content"
+	failed := workload.Status{Phase: workload.Failed, Why: "ProgressDeadlineExceeded", Wanted: 2, Missing: 2}
+	refused, rolling := failed, workload.Status{Phase: workload.Rolling, Wanted: 2, Missing: 2, Refused: true}
+	refused.Refused = true
+	homeless := seen.Pod{Pod: workload.Pod{Name: "app-1", Unscheduled: "Unschedulable", Stamps: map[string]string{webStamp: value("a", "all", "1")}}}
+	for sentence, c := range map[string]struct {
+		status workload.Status
+		event  string
+		pods   []seen.Pod
+		state  answer.State
+		words  []string
+		not    string
+	}{
+		"the crash stays":                     {failed, said, nil, answer.Failed, []string{"CrashLoopBackOff", "exit code 2", "put the old content back"}, "ProgressDeadlineExceeded"},
+		"it is refused, and nothing is said":  {refused, "", nil, answer.Failed, []string{"FailedCreate", "{.status.conditions"}, "by itself"},
+		"it is refused, and not given up":     {rolling, "", nil, answer.Rolling, []string{"0 of 2", "FailedCreate", "{.status.conditions"}, "by itself"},
+		"it has no node, and nothing is said": {failed, "", []seen.Pod{homeless}, answer.Failed, []string{"Unschedulable", "kubectl describe pod app-1 -n shop"}, "by itself"},
+		"the controller has said that":        {failed, "the rollout has failed: pod app-1 waits for a node (Unschedulable). The content need not be at fault: kubectl describe pod app-1 -n shop shows why", nil, answer.Failed, []string{"Unschedulable", "the content need not be at fault"}, "by itself"},
+		"nothing shows why":                   {failed, "", nil, answer.Failed, []string{"ProgressDeadlineExceeded", "put the old content back"}, "FailedCreate"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f, w := fleet(t, "")
+			f.Outcomes[w.Ref] = seen.Outcome{Code: seen.InStep}
+			w.Status, w.Records.Stamps = c.status, map[string]string{webStamp: value("a", "all", "1")}
+			if c.event != "" {
+				f.Events = []seen.Event{{Kind: "Deployment", Namespace: "shop", Name: "app", Reason: "RolloutFailed", Message: c.event, Warning: true, First: now(), Last: now()}}
+			}
+			p := answer.WhyOf(f, w, c.pods, nil, now()).Now
+			text := p.Why + " NEXT " + p.Next
+			for _, word := range c.words {
+				if !strings.Contains(text, word) {
+					t.Errorf("it does not say %q: %s", word, text)
+				}
+			}
+			if p.State != c.state || strings.Contains(text, c.not) {
+				t.Errorf("it is %s, and says %s; want %s, and not %q", p.State, text, c.state, c.not)
+			}
+		})
+	}
+}

@@ -113,6 +113,7 @@ func checks() []struct {
 		{"pauses", (*visit).pauses},
 		{"sources", (*visit).sources},
 		{"records", (*visit).records},
+		{"pods", (*visit).refusedPods},
 		{"other webhooks", (*visit).otherWebhooks},
 		{"events", (*visit).events},
 		{"peers", (*visit).peers},

@@ -166,6 +166,18 @@ func (v *visit) records() string {
 	return cmp.Or(v.unlooked("namespaces"), v.lists(append(v.kinds(), kindsOfSources()...)...))
 }
 
+// refusedPods looks for workloads whose pods the API server refuses.
+func (v *visit) refusedPods() string {
+	v.served(func(w *seen.Workload) {
+		if w.Status.Refused {
+			shown := (&rollout.Facts{Status: w.Status}).Shown(v.now)
+			_, command := shown.Advice(w.Ref)
+			v.tell(Warning, w.Namespace, w.Text(), shown.String()+": no content helps before a quota, a policy or a webhook admits them. What refuses them:", command)
+		}
+	})
+	return cmp.Or(v.unlooked("namespaces"), v.lists(v.kinds()...))
+}
+
 // lastWriter names the newest field manager of a workload's template.
 func lastWriter(w *seen.Workload) string {
 	for _, write := range w.Writers {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -54,6 +55,11 @@ type Progress struct {
 
 // ProgressOf says where a workload stands.
 func ProgressOf(f *seen.Fleet, w *seen.Workload, now time.Time) Progress {
+	return progressOf(f, w, nil, now)
+}
+
+// progressOf returns where a workload stands, as far as its pods show it too; nil if they were not read.
+func progressOf(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, now time.Time) Progress {
 	p := Progress{Namespace: w.Namespace, Workload: w.Text()}
 	standing, why := f.Serves(w)
 	if standing == seen.NotServed {
@@ -66,7 +72,7 @@ func ProgressOf(f *seen.Fleet, w *seen.Workload, now time.Time) Progress {
 	in := " -n " + w.Namespace
 	switch outcome.Code {
 	case seen.InStep:
-		p.rolled(f, w)
+		p.rolled(f, w, pods, now)
 	case seen.WouldRoll, seen.Held:
 		if p.Because = declinedSources(w, &outcome); len(p.Because) > 0 {
 			p.State, p.Since, p.Declined = Held, lastEdit(f, w, p.Because), true
@@ -94,7 +100,7 @@ func ProgressOf(f *seen.Fleet, w *seen.Workload, now time.Time) Progress {
 	case seen.OptedOut:
 		p.State, p.Why = Unserved, outcome.Sentence
 	case seen.Unknown, seen.Deferred, seen.Declined:
-		p.unknown(f, w, outcome.Sentence)
+		p.unknown(f, w, pods, outcome.Sentence, now)
 	}
 	return p
 }
@@ -116,8 +122,8 @@ func (p *Progress) lacks(f *seen.Fleet, w *seen.Workload) {
 // unknown is the state of a workload of which the webhook has said nothing: what its own
 // status tells, and what the controller has said of it within the hour, is told all the
 // same.
-func (p *Progress) unknown(f *seen.Fleet, w *seen.Workload, why string) {
-	if p.rolled(f, w); p.State == Rolling || p.State == Failed {
+func (p *Progress) unknown(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, why string, now time.Time) {
+	if p.rolled(f, w, pods, now); p.State == Rolling || p.State == Failed {
 		p.Unasked = why
 		return
 	}
@@ -140,7 +146,7 @@ func heldWords(message string) string {
 }
 
 // rolled is the state of a workload that carries what is true.
-func (p *Progress) rolled(f *seen.Fleet, w *seen.Workload) {
+func (p *Progress) rolled(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, now time.Time) {
 	p.State = Done
 	revisions := RevisionsOf(f, w)
 	if newest := Newest(revisions); newest != nil && len(newest.Sources) > 0 {
@@ -154,15 +160,49 @@ func (p *Progress) rolled(f *seen.Fleet, w *seen.Workload) {
 		p.Next = "kubectl configstamp wait " + w.Text() + " -n " + w.Namespace
 	case workload.Failed:
 		p.State, p.Why = Failed, w.Status.Why
-		p.Next = "put the old content back, or fix it: either way it rolls by itself"
 	case workload.Suspended:
 		p.State, p.Why = Suspended, "its own strategy has paused it"
 	case workload.RolledOut, workload.Unreported:
 	}
-	if event := failure(f, w); event != nil && p.State == Rolling {
-		p.State, p.Why = Failed, strings.TrimPrefix(firstSentence(event.Message), "the rollout has failed: ")
-		p.Next = "put the old content back, or fix it: either way it rolls by itself"
+	if p.State == Rolling || p.State == Failed {
+		p.fails(f, w, pods, now)
 	}
+}
+
+// fails says why a workload that rolls does not become well: as the controller has said it, else as the
+// status and the pods show it.
+func (p *Progress) fails(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, now time.Time) {
+	if event := failure(f, w); event != nil {
+		why, advice, _ := strings.Cut(strings.TrimPrefix(event.Message, "the rollout has failed: "), ". ")
+		advice, _, _ = strings.Cut(strings.TrimPrefix(advice, "kubectl describe shows more. "), ". kubectl rollout undo")
+		p.State, p.Why, p.Next = Failed, why, lowered(advice)
+		return
+	}
+	facts := rollout.Facts{Status: w.Status, Records: w.Records}
+	if pods != nil {
+		facts.Pods = &rollout.Pods{}
+		for i := range pods {
+			facts.Pods.All = append(facts.Pods.All, pods[i].Pod)
+		}
+	}
+	shown := facts.Shown(now)
+	advice, _ := shown.Advice(w.Ref)
+	switch shown.Cause {
+	case rollout.Crashes, rollout.Refused, rollout.Unscheduled, rollout.Gated, rollout.Rejected:
+		p.Why, p.Next = shown.String()+"; "+p.Why, lowered(advice)
+	default: // it may be under way
+		if p.State == Failed {
+			p.Next = lowered(advice)
+		}
+	}
+}
+
+// lowered returns advice as it continues a line.
+func lowered(advice string) string {
+	if advice == "" {
+		advice = rollout.Mend
+	}
+	return strings.ToLower(advice[:1]) + advice[1:]
 }
 
 // failure is the event that tells that the newest revision of a workload has failed, nil

@@ -114,8 +114,10 @@ func nextOf(change *Change) string {
 	first := change.Workloads[0]
 	moves := slices.ContainsFunc(change.Workloads, func(p Progress) bool { return p.State == Rolling || p.State == Waiting })
 	switch {
-	case first.State == Failed || first.State == Halted:
-		return "fix " + change.Source.String() + ", or put it back: either way it rolls by itself. To go on anyway: kubectl configstamp resume " + of
+	case first.State == Failed:
+		return first.Next + ". To go on anyway: kubectl configstamp resume " + of
+	case first.State == Halted:
+		return "fix " + change.Source.String() + ", or put it back. To go on anyway: kubectl configstamp resume " + of
 	case moves:
 		return "kubectl configstamp wait " + of
 	}

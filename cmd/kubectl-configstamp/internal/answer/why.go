@@ -128,7 +128,7 @@ func WhyOf(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, pod *seen.Pod, now 
 	for _, fault := range policy.Faults {
 		why.Faults = append(why.Faults, fault.Error())
 	}
-	why.Now = ProgressOf(f, w, now)
+	why.Now = progressOf(f, w, pods, now)
 	stale := why.Now.Because
 	if why.Now.Declined {
 		stale = nil
