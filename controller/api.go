@@ -12,9 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/refusal"
-	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -28,9 +26,6 @@ const (
 // podsAtOnce is how many pods are read with one request: about 1 MiB.
 const podsAtOnce = 100
 
-// metadataAlone has the API server send no more of an object than its metadata.
-const metadataAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-
 // api is what the controller asks of the API server. Its errors repeat no word of the
 // API server's, so that none comes into an event or the log.
 type api interface {
@@ -43,8 +38,6 @@ type api interface {
 	pods(ctx context.Context, namespace, selector string) ([]workload.Pod, error)
 	// nodeReady reports whether a node is ready; one that is gone is not.
 	nodeReady(ctx context.Context, name string) (bool, error)
-	// sourceUID reads metadata.uid of a source, and nothing else of it.
-	sourceUID(ctx context.Context, at rollout.SourceRef) (types.UID, error)
 }
 
 // restAPI has a client for each kind that is watched.
@@ -154,19 +147,4 @@ func (a *restAPI) nodeReady(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	return workload.NodeReady(body)
-}
-
-func (a *restAPI) sourceUID(ctx context.Context, at rollout.SourceRef) (types.UID, error) {
-	if at.Source.Kind == checksum.SecretProviderClass {
-		return "", nil // there is no right to read it
-	}
-	body, err := send(ctx, "GET the metadata of "+at.Source.String(), a.core.Get().SetHeader("Accept", metadataAlone).Namespace(at.Namespace).Resource(string(at.Source.Kind)+"s").Name(at.Source.Name))
-	if err != nil {
-		return "", err
-	}
-	object, err := (&workload.Kind{}).DecodeMetadata(body)
-	if err != nil {
-		return "", err
-	}
-	return object.UID, nil
 }

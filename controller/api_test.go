@@ -23,7 +23,6 @@ import (
 	"github.com/configstamp/configstamp/internal/cache/follow"
 	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
 	"github.com/configstamp/configstamp/internal/refusal"
-	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -51,14 +50,10 @@ func TestWords_NoRequestRepeatsTheAnswer(t *testing.T) {
 		version(client)
 	}
 	for request, ask := range map[string]func() error{
-		"get":       func() error { _, err := api.get(t.Context(), d); return err },
-		"readmit":   func() error { _, _, err := api.readmit(t.Context(), d, "configstamp", false); return err },
-		"pods":      func() error { _, err := api.pods(t.Context(), "shop", "app=d"); return err },
-		"nodeReady": func() error { _, err := api.nodeReady(t.Context(), "n"); return err },
-		"sourceUID": func() error {
-			_, err := api.sourceUID(t.Context(), rollout.SourceRef{Namespace: "shop", Source: configMap("c")})
-			return err
-		},
+		"get":                        func() error { _, err := api.get(t.Context(), d); return err },
+		"readmit":                    func() error { _, _, err := api.readmit(t.Context(), d, "configstamp", false); return err },
+		"pods":                       func() error { _, err := api.pods(t.Context(), "shop", "app=d"); return err },
+		"nodeReady":                  func() error { _, err := api.nodeReady(t.Context(), "n"); return err },
 		"a kind that is not watched": func() error { _, err := api.get(t.Context(), unknown); return err },
 	} {
 		err := ask()

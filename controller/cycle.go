@@ -56,15 +56,14 @@ func (c *Controller) nextCycle(ctx context.Context) bool {
 	}
 	defer c.cycles.Done(cycle)
 	defer c.looks.Begin(c.options.Clock.Now())()
-	ctx, cancel := context.WithTimeout(ctx, longestLook)
-	defer cancel()
 	defer c.caught(klog.FromContext(ctx), inTurns, "The planner of turns panicked", func() { c.cycles.AddRateLimited(cycle) })
 	c.cycle(ctx)
 	c.cycles.Forget(cycle)
 	return true
 }
 
-// cycle has the planner do a cycle, and does what it orders.
+// cycle has the planner do a cycle, and does what it orders. It makes no API request: workers do, and the
+// event queue.
 func (c *Controller) cycle(ctx context.Context) {
 	var out rollout.Orders
 	c.planned(func(p *rollout.Planner) {
@@ -85,7 +84,7 @@ func (c *Controller) cycle(ctx context.Context) {
 	for _, e := range out.Ended {
 		c.tellEnded(ctx, e)
 	}
-	c.tellNews(ctx, &out)
+	c.tellNews(&out)
 }
 
 // lookup is what the planner looks up: it implements rollout.Cluster.

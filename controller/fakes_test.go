@@ -16,14 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/refusal"
-	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -286,8 +284,6 @@ func (c *cluster) pods(context.Context, string, string) ([]workload.Pod, error) 
 }
 
 func (c *cluster) nodeReady(context.Context, string) (bool, error) { return true, nil }
-
-func (c *cluster) sourceUID(context.Context, rollout.SourceRef) (types.UID, error) { return "uid", nil }
 
 func (c *cluster) Namespaces(checksum.Source) []string { return nil }
 

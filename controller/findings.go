@@ -41,7 +41,7 @@ func (c *Controller) tellNewFindings(ctx context.Context, told remarks) {
 			continue
 		}
 		told[at] = text
-		c.onSource(ctx, at.about, at.why, text, "")
+		c.onSource(at.about, at.why, text, "")
 	}
 	maps.DeleteFunc(told, func(at remark, _ string) bool { return found[at] == "" })
 }

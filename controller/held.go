@@ -16,7 +16,7 @@ import (
 
 // reportVerdict tells, on the workload and in metrics, what it waits for. It returns how long to
 // wait before the next look, zero when something else will wake it.
-func (l *look) reportVerdict(ctx context.Context, v rollout.Verdict) (wait time.Duration) {
+func (l *look) reportVerdict(v rollout.Verdict) (wait time.Duration) {
 	ref, s, r, now := l.ref, l.s, &l.review, l.options.Clock.Now()
 	switch {
 	case v.Roll:
@@ -40,7 +40,7 @@ func (l *look) reportVerdict(ctx context.Context, v rollout.Verdict) (wait time.
 	case checksum.ObserveMode:
 		l.sayObserved()
 	case checksum.Paced:
-		l.sayPace(ctx, now.Add(v.Wait))
+		l.sayPace(now.Add(v.Wait))
 	case checksum.Halted:
 		l.told.Over(waiting.Of(ref), checksum.Turn, later(r)) // no setting does any more
 		why, about, when := failedElsewhere, list(r.Untrue), ""
@@ -173,7 +173,7 @@ const longTurn = 30 * time.Second
 
 // sayPace tells that a workload rolls less and less often, and of the sources that
 // are to blame: those that it has rolled for again and again.
-func (l *look) sayPace(ctx context.Context, until time.Time) {
+func (l *look) sayPace(until time.Time) {
 	var hot, tell []checksum.Source
 	l.planned(func(p *rollout.Planner) { hot, tell = p.Hot(l.ref, l.options.Clock.Now()) })
 	whose := "its sources"
@@ -183,7 +183,7 @@ func (l *look) sayPace(ctx context.Context, until time.Time) {
 	l.sayOnce(checksum.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and each later one waits longer, up to %s; "+
 		"to set a pace of your own, use configstamp.dev/min-interval", whose, until.UTC().Format(time.RFC3339), rollout.LongestPause), l.review.Untrue...)
 	for _, source := range tell {
-		l.onSource(ctx, rollout.SourceRef{Namespace: l.ref.Namespace, Source: source}, checksum.SourceChangesOften, "it is written again and again: workloads that use it roll less and less often, in the end once an hour; "+
+		l.onSource(rollout.SourceRef{Namespace: l.ref.Namespace, Source: source}, checksum.SourceChangesOften, "it is written again and again: workloads that use it roll less and less often, in the end once an hour; "+
 			"to set a pace of your own, use configstamp.dev/min-interval on the workloads; to leave out keys that do not matter, use configstamp.dev/ignore-keys on this object", "")
 	}
 }

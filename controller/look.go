@@ -75,7 +75,7 @@ func (l *look) all(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		err = fmt.Errorf("finding out how it is: %w", err)
 	} else {
-		wait = sooner(wait, l.reportVerdict(ctx, verdict))
+		wait = sooner(wait, l.reportVerdict(verdict))
 	}
 	again, actErr := l.act(ctx, verdict.Roll)
 	if err = errors.Join(err, actErr, reportErr); err == nil && l.atRest() {

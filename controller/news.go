@@ -31,7 +31,7 @@ func (c *Controller) tellEnded(ctx context.Context, e rollout.Ended) {
 }
 
 // tellNews tells what has become of changes.
-func (c *Controller) tellNews(ctx context.Context, out *rollout.Orders) {
+func (c *Controller) tellNews(out *rollout.Orders) {
 	// What is halted is told once, until it goes on or the source holds something else.
 	tell := func(all []rollout.News, why checksum.Reason, words func(rollout.News) string) {
 		for _, one := range all {
@@ -54,7 +54,7 @@ func (c *Controller) tellNews(ctx context.Context, out *rollout.Orders) {
 			if why == checksum.ChangeRolledOut && c.sources.MadeAnew(one.Source.Namespace, one.Source.Source) {
 				continue // new pods may have the old content, which is told
 			}
-			c.onSource(ctx, one.Source, why, text, about)
+			c.onSource(one.Source, why, text, about)
 		}
 	}
 	tell(out.Halted, checksum.ChangeHalted, func(n rollout.News) string {

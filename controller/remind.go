@@ -35,7 +35,7 @@ func (c *Controller) tellStanding(ctx context.Context) {
 		klog.FromContext(ctx).Info("Workloads wait", "why", stands.Why.Label(), "namespace", stands.About.Namespace, "source", source,
 			"workloads", len(names), "since", stands.Since.UTC().Format(time.RFC3339), "names", names[:min(len(names), mostLogged)], "first", stands.Text)
 		if stands.Again {
-			c.tellAgain(ctx, &stands, names)
+			c.tellAgain(&stands, names)
 		}
 	}
 	for _, stale := range c.waits.Older.Due(c.options.Clock.Now()) {
@@ -47,7 +47,7 @@ func (c *Controller) tellStanding(ctx context.Context) {
 	}
 }
 
-func (c *Controller) tellAgain(ctx context.Context, stands *waiting.Standing, names []string) {
+func (c *Controller) tellAgain(stands *waiting.Standing, names []string) {
 	many := "1 workload is"
 	if len(names) > 1 {
 		many = fmt.Sprintf("%d workloads are", len(names))
@@ -58,5 +58,5 @@ func (c *Controller) tellAgain(ctx context.Context, stands *waiting.Standing, na
 	if why == checksum.Halted { // on a source
 		why = checksum.ChangeHalted
 	}
-	c.onSource(ctx, stands.About, why, text, "")
+	c.onSource(stands.About, why, text, "")
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller/internal/waiting"
@@ -62,18 +60,13 @@ func (l *look) sayOnce(why checksum.Reason, text string, about ...checksum.Sourc
 	}
 }
 
-// onSource tells something about a source, as it is now, or about a Namespace.
-func (c *Controller) onSource(ctx context.Context, at rollout.SourceRef, why checksum.Reason, text, about string) {
+// onSource emits an event about a source, as it is now, or about a Namespace. The writer of events
+// completes its metadata.uid.
+func (c *Controller) onSource(at rollout.SourceRef, why checksum.Reason, text, about string) {
 	regarding := referenceTo(at)
-	if at.Source == (checksum.Source{}) {
-		c.tell(regarding, nil, why, text)
-		return
+	if at.Source != (checksum.Source{}) {
+		regarding.ResourceVersion, regarding.FieldPath = c.sources.Version(at.Namespace, at.Source), about
 	}
-	uid, err := c.api.sourceUID(ctx, at)
-	if err != nil { // kubectl get events shows it all the same
-		klog.FromContext(ctx).V(1).Info("Writing an event about a source whose uid is not known", "source", at.Source.String(), "namespace", at.Namespace, "reason", err.Error())
-	}
-	regarding.UID, regarding.ResourceVersion, regarding.FieldPath = uid, c.sources.Version(at.Namespace, at.Source), about
 	c.tell(regarding, nil, why, text)
 }
 

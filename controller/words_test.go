@@ -160,7 +160,7 @@ func TestTellNews_AChangeThatEndsWithFailuresWarns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, at := fleet(t, 2)
-			w.controller.tellNews(t.Context(), &rollout.Orders{Finished: []rollout.News{{Source: at, Settled: test.settled, Broken: test.broken}}})
+			w.controller.tellNews(&rollout.Orders{Finished: []rollout.News{{Source: at, Settled: test.settled, Broken: test.broken}}})
 			w.wantHeard("ChangeRolledOut", test.rolledOut)
 			w.wantHeard("ChangeIncomplete", 1-test.rolledOut, test.words...)
 		})

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -147,9 +146,12 @@ type world struct {
 	names      []workload.Ref
 	contents   map[rollout.SourceRef]*checksum.Content
 	written    map[rollout.SourceRef]time.Time
+	behind     map[rollout.SourceRef]*checksum.Content // what the watch has delivered last, where it is late
+	late       time.Duration                           // by how much it is
 	bad        map[*checksum.Content]bool
 	edited     map[*checksum.Content]time.Time
-	victims    map[*checksum.Content][]string // healthy workloads that a bad content has reached
+	victims    map[*checksum.Content]map[workload.Ref]victim // healthy workloads that a bad content has reached
+	forgiven   map[*checksum.Content]int                     // how many more it may reach
 	plan       map[time.Time][]func()
 	versions   int
 	most       int // rollouts under way at once
@@ -174,6 +176,13 @@ type world struct {
 	before func()
 	// answers is what becomes of the answer to a patch that was stored.
 	answers func(app *simulatedApp) error
+}
+
+// victim is a workload that a bad content has reached, and under which leader.
+type victim struct {
+	ref    workload.Ref
+	at     string
+	leader int
 }
 
 // said is an event.
@@ -209,9 +218,10 @@ type simulatedApp struct {
 	paused     bool
 	muted      time.Time // when somebody scaled or paused it; zero: nobody did
 	deleting   bool
-	shares     bool  // its labels with a workload whose pods crash
-	conditions []any // of its status
-	unreadable bool  // its template is
+	shares     bool      // its labels with a workload whose pods crash
+	conditions []any     // of its status
+	illegible  bool      // its template is
+	unreadable time.Time // until when each PATCH and GET of it is answered with an error
 }
 
 // inOneGoroutine is for tests at a simulated time, which do one thing after the other: the
@@ -237,8 +247,8 @@ func newWorld(t *testing.T) *world {
 		t: t, random: rand.New(rand.NewPCG(1, 1)), kind: kind, ring: checksum.NewRing(key),
 		clock:  clocktesting.NewFakeClock(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)),
 		limits: rollout.Limits{Step: 1, Unsettled: rollout.Number(30), UnsettledPerNamespace: 29, Soak: 10 * time.Second, CrashDeadline: 30 * time.Second, RolloutDeadline: 5 * time.Minute},
-		apps:   map[workload.Ref]*simulatedApp{}, contents: map[rollout.SourceRef]*checksum.Content{}, written: map[rollout.SourceRef]time.Time{},
-		bad: map[*checksum.Content]bool{}, edited: map[*checksum.Content]time.Time{}, victims: map[*checksum.Content][]string{}, plan: map[time.Time][]func(){},
+		apps:   map[workload.Ref]*simulatedApp{}, contents: map[rollout.SourceRef]*checksum.Content{}, written: map[rollout.SourceRef]time.Time{}, behind: map[rollout.SourceRef]*checksum.Content{},
+		bad: map[*checksum.Content]bool{}, edited: map[*checksum.Content]time.Time{}, victims: map[*checksum.Content]map[workload.Ref]victim{}, forgiven: map[*checksum.Content]int{}, plan: map[time.Time][]func(){},
 	}
 }
 
@@ -268,6 +278,7 @@ func (w *world) at(wait time.Duration, do func()) {
 
 // edit gives a source a content.
 func (w *world) edit(at rollout.SourceRef, content *checksum.Content) {
+	was, leader := w.contents[at], w.leaders
 	w.contents[at], w.written[at] = content, w.clock.Now().Truncate(time.Second)
 	w.edited[content] = w.clock.Now()
 	for _, app := range w.apps {
@@ -275,12 +286,24 @@ func (w *world) edit(at rollout.SourceRef, content *checksum.Content) {
 			app.edits++
 		}
 	}
-	w.controller.Changed(at.Namespace, at.Source)
+	if _, behind := w.behind[at]; w.late == 0 && !behind {
+		w.controller.Changed(at.Namespace, at.Source)
+		return
+	} else if !behind {
+		w.behind[at] = was
+	}
+	w.at(w.late, func() {
+		if w.contents[at] == content && w.leaders == leader { // else a later message comes, or was listed
+			delete(w.behind, at)
+			w.controller.Changed(at.Namespace, at.Source)
+		}
+	})
 }
 
 // lead begins with a new leader, who knows nothing but the cluster.
 func (w *world) lead() {
 	w.leaders++
+	clear(w.behind)
 	w.queue = &simulatedQueue{world: w, fair: fair.New(w.clock.Now), queued: map[workload.Ref]bool{}, later: map[workload.Ref]time.Time{}, retries: map[workload.Ref]int{}}
 	w.controller = newController(Options{Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(), Dialects: w.dialects, Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
 		w, w, w, w, w, prometheus.NewRegistry())
@@ -376,7 +399,12 @@ func (w *world) rolled(app *simulatedApp) {
 		if w.bad[content] {
 			bad = true
 			if wasWell && !app.mute {
-				w.victims[content] = append(w.victims[content], fmt.Sprintf("%s at %s under leader %d", app.ref.Name, now.Format(time.TimeOnly), w.leaders))
+				if w.victims[content] == nil {
+					w.victims[content] = map[workload.Ref]victim{}
+				}
+				if _, known := w.victims[content][app.ref]; !known {
+					w.victims[content][app.ref] = victim{app.ref, now.Format(time.TimeOnly), w.leaders}
+				}
 			}
 		}
 	}
@@ -484,7 +512,7 @@ func (w *world) body(app *simulatedApp) []byte {
 			"fieldsV1": map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}}}}}
 	}
 	var containers any = []any{container}
-	if app.unreadable {
+	if app.illegible {
 		containers = "none"
 	}
 	if app.ref.Kind.Custom { // which has no selector, and a status that does not say which generation it speaks of
@@ -513,17 +541,33 @@ func (w *world) body(app *simulatedApp) []byte {
 
 var (
 	errUncertain = errors.New("connection reset by peer")
+	errUnread    = refusal.Plain(apierrors.NewInternalError(errors.New("its conversion webhook is away")))
 	errDenied    = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "app", errors.New("somebody's policy"))
 )
 
 // get implements api.
 func (w *world) get(_ context.Context, ref workload.Ref) ([]byte, error) {
+	w.outsideCycles()
+	if w.clock.Now().Before(w.apps[ref].unreadable) {
+		return nil, errUnread
+	}
 	return w.body(w.apps[ref]), nil
+}
+
+// outsideCycles checks that a request does not come from a cycle: while it waits, nothing is judged.
+func (w *world) outsideCycles() {
+	if w.cycles.works {
+		w.t.Error("a cycle makes an API request")
+	}
 }
 
 // readmit implements api.
 func (w *world) readmit(_ context.Context, ref workload.Ref, manager string, dryRun bool) ([]byte, []string, error) {
 	app := w.apps[ref]
+	w.outsideCycles()
+	if w.clock.Now().Before(app.unreadable) {
+		return nil, nil, errUnread
+	}
 	w.patches++
 	if manager == checksum.RecordingManager {
 		return w.recorded(app, dryRun), nil, nil
@@ -555,6 +599,7 @@ func (w *world) readmit(_ context.Context, ref workload.Ref, manager string, dry
 // pods implements api.
 func (w *world) pods(_ context.Context, namespace, selector string) ([]workload.Pod, error) {
 	w.lists++
+	w.outsideCycles()
 	if w.unseen != nil {
 		return nil, refusal.Plain(w.unseen)
 	}
@@ -592,17 +637,17 @@ const deadNode = "dead"
 
 // nodeReady implements api.
 func (w *world) nodeReady(_ context.Context, name string) (bool, error) {
+	w.outsideCycles()
 	if w.asked++; w.meanwhile != nil {
 		w.meanwhile()
 	}
 	return name != deadNode, nil
 }
 
-func (*world) sourceUID(context.Context, rollout.SourceRef) (types.UID, error) { return "", nil }
-func (*world) HasSynced() bool                                                 { return true }
-func (w *world) Each(func(string, checksum.Namespace))                         {}
-func (*world) Confirm(context.Context, string, checksum.Source) error          { return nil }
-func (w *world) MadeAnew(string, checksum.Source) bool                         { return w.anew }
+func (*world) HasSynced() bool                                        { return true }
+func (w *world) Each(func(string, checksum.Namespace))                {}
+func (*world) Confirm(context.Context, string, checksum.Source) error { return nil }
+func (w *world) MadeAnew(string, checksum.Source) bool                { return w.anew }
 func (w *world) Findings(yield func(string, checksum.Source, []checksum.Finding)) {
 	for at, content := range w.contents {
 		if content != nil {
@@ -634,6 +679,9 @@ func (w *world) Content(ns string, s checksum.Source) *checksum.Content {
 	}
 	if w.poison == (rollout.SourceRef{Namespace: ns, Source: s}) {
 		panic("at the content S3CR3T")
+	}
+	if was, behind := w.behind[rollout.SourceRef{Namespace: ns, Source: s}]; behind {
+		return was
 	}
 	return w.contents[rollout.SourceRef{Namespace: ns, Source: s}]
 }

@@ -92,8 +92,8 @@ func TestStory_ABundleIn200NamespacesBad(t *testing.T) {
 		w.errorf("a bad bundle has reached %d workloads in %d namespaces, want two in two", workloads, namespaces)
 	}
 	w.pass(4 * time.Hour)
-	if workloads, _ := w.reached(bad); workloads > 2+1+2+4+8 {
-		w.errorf("after five hours a bad bundle has reached %d workloads, want 17 at most", workloads)
+	if workloads, _ := w.reached(bad); workloads > 2+4 {
+		w.errorf("after five hours a bad bundle has reached %d workloads, want 6 at most", workloads)
 	}
 	w.bundle(w.content(fine))
 	w.pass(time.Hour)

@@ -32,7 +32,7 @@ func (p *Planner) Cycle(now time.Time) (out Orders) {
 	for _, c := range slices.Clone(p.open) {
 		p.announce(c, now, &out)
 	}
-	p.sum()
+	p.sum(now)
 	if len(p.unexamined) == 0 || !out.again(p.opens, now) {
 		p.grantAll(now, &out)
 	}
@@ -53,8 +53,9 @@ func (p *Planner) expire(now time.Time, out *Orders) {
 		if !t.since.IsZero() {
 			out.again(t.due, now)
 			out.again(t.retry, now)
+			out.again(t.since.Add(longestTrial*p.limits.RolloutDeadline), now)
 		}
-		if t.turn != nil && !out.again(t.turn.at.Add(lookWithin), now) && !t.uncertain {
+		if t.turn != nil && !out.again(t.turn.at.Add(lookWithin), now) && (!t.uncertain || !out.again(t.turn.at.Add(p.limits.RolloutDeadline), now)) {
 			t.turn = nil
 			t.retriesAfter(LastRetry, now)
 			out.again(t.retry, now)
@@ -112,6 +113,7 @@ func (c *opened) hold(out *Orders) {
 // forget drops what is over: what carries over, and was not tried for a day, and failures of what
 // was down.
 func (p *Planner) forget(now time.Time) {
+	p.forgetAttempts(now)
 	p.all = slices.DeleteFunc(p.all, func(t *track) bool {
 		for _, its := range t.parts {
 			if its.over() && now.Sub(its.since) >= remembered {
@@ -164,7 +166,7 @@ func (c *opened) isOver(now time.Time, out *Orders) bool {
 	case n.waiting+n.trials+n.standing+n.failures > 0 || c.stillCarried():
 		return false
 	case n.unseen > 0:
-		return !out.again(c.born.Add(openWithin), now)
+		return !out.again(c.readBy, now)
 	case c.copied():
 		return !out.again(c.born.Add(replicatedWithin), now)
 	}

@@ -34,7 +34,8 @@
 //   - What it is told: planner.go (edits, deletions), patches.go, and observe.go (what a look shows).
 //   - When pods are listed, and what they and nodes show: looks.go, pods.go, nodes.go.
 //   - Why a workload has failed, in Kubernetes' own words, and what to do about it: failure.go.
-//   - Rare cases: fall.go (the first ten), infer.go (what others rolled, or who led before).
+//   - Rare cases: fall.go (the first ten), returns.go (content that comes again), infer.go (what others
+//     rolled, or who led before).
 //
 // It knows package checksum and the types of package workload alone. It never speaks to
 // the API server, tells people nothing and counts no metrics.

@@ -42,7 +42,7 @@ func (d *driver) counts() rollout.Counts { return d.planner.Counts() }
 func (d *driver) value() reflect.Value { return reflect.ValueOf(d.planner).Elem() }
 
 func (d *driver) edited(at rollout.SourceRef, was *content) {
-	d.planner.Edited(at, was.plain(), d.w.contents[at].plain(), d.w.now)
+	d.planner.Edited(at, was.plain(), d.w.received(at).content.plain(), d.w.now)
 	for _, ref := range d.w.using(at) {
 		d.queue.add(ref)
 	}
@@ -95,6 +95,9 @@ func (d *driver) look(ref workload.Ref) (v rollout.Verdict, err error) {
 		delete(d.sent, ref)
 		d.planner.Forget(ref, d.w.now)
 		return v, nil
+	}
+	if d.w.now.Before(a.unreadable) && d.planner.Uncertain(ref) {
+		return v, errAgain
 	}
 	if d.planner.Uncertain(ref) {
 		d.take(a)
@@ -233,16 +236,25 @@ type seen struct {
 
 var errAgain = errors.New("to be tried again")
 
+// justBack reports whether a workload had no replica for long, and has some for moments: then it is down.
+func (d *driver) justBack(ref workload.Ref) bool {
+	if d == nil || d.known[ref] == nil {
+		return false
+	}
+	s := d.known[ref]
+	return !s.Empty.IsZero() && (s.status.Available == 0 || d.w.now.Sub(s.Filled) < rollout.CalmAfter)
+}
+
 // lookup is what the plan looks up.
 type lookup struct{ w *world }
 
 func (l lookup) Using(at rollout.SourceRef) []workload.Ref { return l.w.using(at) }
 
 func (l lookup) Content(at rollout.SourceRef) *checksum.Content {
-	return l.w.contents[at].plain()
+	return l.w.received(at).content.plain()
 }
 
-func (l lookup) Written(at rollout.SourceRef) time.Time { return l.w.written[at] }
+func (l lookup) Written(at rollout.SourceRef) time.Time { return l.w.received(at).written }
 
 // Copies are the sources of one name.
 func (l lookup) Copies(of checksum.Source) (copies []rollout.SourceRef) {
@@ -301,7 +313,7 @@ func (d *watched) take(a *app) (news bool) {
 // untrue are the sources whose content a workload does not carry.
 func (d *watched) untrue(a *app, s *seen) (untrue []checksum.Source) {
 	for _, source := range a.sources {
-		is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]
+		is := d.w.received(rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}).content
 		if its := s.carried[source]; its != nil && is != nil && its.number != is.number && !slices.Contains(s.declined[source], is.number) {
 			untrue = append(untrue, source)
 		}
@@ -313,7 +325,7 @@ func (d *watched) untrue(a *app, s *seen) (untrue []checksum.Source) {
 func (d *watched) factsAt(a *app, s *seen, mark uint64) *rollout.Facts {
 	declined := map[checksum.Source]checksum.Fingerprint{}
 	for source, its := range s.carried {
-		if is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; is != nil && is.number != its.number && slices.Contains(s.declined[source], is.number) {
+		if is := d.w.received(rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}).content; is != nil && is.number != its.number && slices.Contains(s.declined[source], is.number) {
 			declined[source] = is.Fingerprint()
 		}
 	}
@@ -326,7 +338,7 @@ func (d *watched) factsAt(a *app, s *seen, mark uint64) *rollout.Facts {
 func (d *watched) carries(a *app, s *seen) map[checksum.Source]checksum.Fingerprint {
 	carried := map[checksum.Source]checksum.Fingerprint{}
 	for source, its := range s.carried {
-		if is := d.w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}]; is != nil && is.number == its.number {
+		if is := d.w.received(rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}).content; is != nil && is.number == its.number {
 			carried[source] = is.Fingerprint()
 		}
 	}

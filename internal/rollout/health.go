@@ -13,6 +13,8 @@ import (
 // trial is a rollout that is watched, until it is known how its workload does.
 type trial struct {
 	began time.Time
+	// unproven is since when the workload was not well for a whole soak, over all contents that it took.
+	unproven time.Time
 	// level is how many replicas were available when its turn came: it is well when it has
 	// as many again. 0: only its own controller says so.
 	level    int32
@@ -42,6 +44,8 @@ type health struct {
 	started  time.Time // when a container last started, by its node's clock
 	// status is workload.Status.StatusHash at the patch, until it changes.
 	status uint64
+	// crashed reports that a container has ended with an error. Its pods may look well between two crashes.
+	crashed bool
 }
 
 // Extent is how far a rollout has been at best: the most replicas that were new, and
@@ -89,11 +93,14 @@ func (l *Limits) lookEvery() time.Duration {
 // Limits.Soak; while nobody has proven a content that it carries, no less than the first soak of
 // that. minReadySeconds is a lower bound of all.
 func (p *Planner) soakOf(t *track) time.Duration {
-	f := t.facts
-	if its := f.Policy.Soak; its.Given {
-		return max(its.For, f.Status.MinReady)
+	f, least := t.facts, time.Duration(0)
+	if t.trial != nil && t.trial.health.crashed {
+		least = crashSoak * p.limits.CrashDeadline
 	}
-	soak := p.limits.soak(f)
+	if its := f.Policy.Soak; its.Given {
+		return max(its.For, f.Status.MinReady, least)
+	}
+	soak := max(p.limits.soak(f), least)
 	for _, its := range t.parts {
 		c, tries := its.change, its.unsure
 		state, over := its.state()
@@ -105,18 +112,25 @@ func (p *Planner) soakOf(t *track) time.Duration {
 		case !tries || !over && !f.carries(c.at.Source, c.content):
 		case its.take != nil && its.fallen > 0:
 			soak = max(soak, max(first, p.limits.soak(f))<<min(its.fallen, 5))
-		case c.all().proven == 0:
+		case c.all().proven == 0 || c.ahead > 0:
 			soak = max(soak, first)
 		}
 	}
 	return soak
 }
 
+// crashSoak is for how many crash deadlines a workload has to stay well after a container has ended with
+// an error: kubelets wait ever longer between two starts.
+const crashSoak = 2
+
 // judge tells how a rollout is. Its pods are listed only when the status asks for it: see looks.
 func (t *trial) judge(f *Facts, limits *Limits, now time.Time) judgement {
 	state, status := &t.health, &f.Status
 	if state.progressed.IsZero() {
 		state.progressed, state.best = t.began, NoExtent()
+		if t.unproven.IsZero() {
+			t.unproven = now
+		}
 		state.looks.begin(t, limits)
 		if state.status == 0 && !t.found { // the answer to the patch was lost
 			state.status = status.StatusHash
@@ -137,9 +151,9 @@ func (t *trial) judge(f *Facts, limits *Limits, now time.Time) judgement {
 	if !state.well.IsZero() && state.wellFor(now) >= limits.Soak {
 		state.lastWell = now
 	}
-	state.hear(status, limits, now)
+	state.hear(status, t.level, limits, now)
 	if status.Phase == workload.Suspended && t.standing {
-		state.progressed = now // it waits for a person; its new pods may still crash
+		state.progressed, t.unproven = now, now // it waits for a user; its new pods may still crash
 	}
 	if f.Pods == nil {
 		if t.asksForPods(status, limits, now) || t.givenUp(status) && !t.failed && state.well.IsZero() && *status != state.looks.status {
@@ -156,12 +170,17 @@ func (t *trial) judge(f *Facts, limits *Limits, now time.Time) judgement {
 
 // judgePods is judge with the pods at hand.
 func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) judgement {
-	state, status, soak := &t.health, &f.Status, t.health.soak
+	state, status := &t.health, &f.Status
 	all, rolledOut, stands := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut, status.Phase == workload.Suspended
 	pods := slices.DeleteFunc(slices.Clone(all), func(pod workload.Pod) bool { return pod.Node == "" }) // which no content can help
-	brief := min(soak, limits.CrashDeadline/2)
+	if !state.crashed && slices.ContainsFunc(pods, func(pod workload.Pod) bool { return pod.Crashed }) {
+		state.crashed, state.soak = true, max(state.soak, crashSoak*limits.CrashDeadline)
+	}
+	brief := min(state.soak, limits.CrashDeadline/2)
 	trouble, started, up := troubleOf(pods, now, brief)
-	rolledOut = rolledOut || t.asBefore(status, pods, len(all)-len(pods)+lost(f.Pods.All, f.Records.Stamps, now), now, brief)
+	if t.asBefore(status, pods, len(all)-len(pods)+lost(f.Pods.All, f.Records.Stamps, now), now, brief) {
+		rolledOut, up = true, true // pods beyond its level may yet start
+	}
 	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= limits.soak(f)) {
 		down, alone, ask := f.nodesOf()
 		if len(ask) > 0 {
@@ -195,11 +214,11 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) judgement {
 	switch {
 	case !rolledOut && !stands || !up:
 		state.well = time.Time{}
-	case state.well.IsZero(), !started.Equal(state.started), status.Current.After(state.well) && !status.Current.After(now):
+	case state.well.IsZero(), started.After(state.started), status.Current.After(state.well) && !status.Current.After(now):
 		state.well = now // it is, or a container has restarted, or it has rolled once more meanwhile
 	}
-	state.started = started
-	if !stands && !state.well.IsZero() && now.Sub(state.well) >= soak {
+	state.started = latest(state.started, started)
+	if !stands && !state.well.IsZero() && now.Sub(state.well) >= state.soak {
 		return judgement{state: Proven}
 	}
 	return t.stuck(f, limits, now)
@@ -231,6 +250,9 @@ func (t *trial) asBefore(status *workload.Status, pods []workload.Pod, waiting i
 // stuck tells whether a rollout has failed because it makes no progress.
 func (t *trial) stuck(f *Facts, limits *Limits, now time.Time) judgement {
 	stands, carried := now.Sub(latest(t.health.progressed, t.health.lastWell)), now.Sub(t.began)
+	if now.Sub(t.unproven) >= longestTrial*limits.RolloutDeadline+t.health.soak && now.Sub(t.health.progressed) >= limits.RolloutDeadline && !t.standing && !t.failed {
+		return judgement{state: Failed, why: f.fails("", fmt.Sprintf("it has been well now and then for %s, but never for %s", now.Sub(t.unproven).Round(time.Second), t.health.soak), now)}
+	}
 	if stands < limits.RolloutDeadline || carried < limits.CrashDeadline || t.failed || !t.health.well.IsZero() {
 		return judgement{state: OnTrial}
 	}
@@ -251,6 +273,10 @@ func (t *trial) stuck(f *Facts, limits *Limits, now time.Time) judgement {
 	}
 	return judgement{state: Failed, why: f.fails("", fmt.Sprintf("it has made no progress for %s", stands.Round(time.Second)), now)}
 }
+
+// longestTrial is for how many rollout deadlines a trial may last that makes no progress and is well now
+// and then, but never for its soak.
+const longestTrial = 6
 
 // stands reports whether a rollout stands at a pause of its own, with new pods that have
 // been up for the soak. Else one that crashes soon after it has come there would let the

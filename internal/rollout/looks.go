@@ -46,21 +46,25 @@ func (l *looks) begin(t *trial, limits *Limits) {
 }
 
 // hear takes what the status says now.
-func (h *health) hear(status *workload.Status, limits *Limits, now time.Time) {
+func (h *health) hear(status *workload.Status, level int32, limits *Limits, now time.Time) {
 	l, done := &h.looks, status.Phase == workload.RolledOut
 	progress := h.best.Grows(status)
+	// A workload that has its level and no old pod is being scaled: that does not end its soak.
+	scales := level > 0 && status.Available >= max(1, min(level, status.Wanted)) && !status.Old &&
+		status.Phase != workload.Suspended && l.status.Phase != workload.Suspended
 	if progress {
 		h.progressed, l.since = now, now
 	}
 	switch {
 	case done != l.done:
-		l.done, l.since, l.patience = done, now, 0
-		h.well = time.Time{} // that at a pause does not count for the rest
+		if l.done, l.since, l.patience = done, now, 0; !scales {
+			h.well = time.Time{} // that at a pause does not count for the rest
+		}
 	case !l.sound && (progress || status.Missing < l.status.Missing): // the latter when it recovers what it had
 		l.patience = min(l.patience, limits.moment())
 	}
 	worse := status.Missing > l.status.Missing || status.Old || status.Phase == workload.Suspended
-	if !done && worse && *status != l.status { // else what it lacks does not count
+	if !done && worse && !scales && *status != l.status { // else what it lacks does not count
 		h.well = time.Time{}
 	}
 }

@@ -27,7 +27,15 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 		return !uses[its.change.at.Source] && (!its.open() || its.take.state != Failed)
 	})
 	for _, source := range f.Sources {
-		c := p.changes[SourceRef{t.ref.Namespace, source}]
+		at := SourceRef{t.ref.Namespace, source}
+		c := p.changes[at]
+		unknown := f.tookUnknown(was, source, c)
+		if c == nil && unknown {
+			newest := f.Mark == p.number
+			if c = p.found(at, p.cluster.Content(at), now); newest { // what is found now was known
+				f.Mark = p.number
+			}
+		}
 		if c == nil {
 			continue
 		}
@@ -47,12 +55,16 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 			if its.unsure = false; its.take != nil && its.declined {
 				its.take = nil
 			}
-			its.ahead = rolled && waited || its.ahead && !its.untrue
-		case its.take != nil && its.content == c.content && !its.declined:
-		case its.take != nil || rolled || its.ahead:
+			failed := its.isCurrent() && its.take.state == Failed // which stays, whatever it carries
+			if unknown && !failed && (waited || was.Mark >= c.number || c.number == p.number) {
+				its.takesUnknown(now)
+				took = append(took, its.take)
+			}
+		case its.isCurrent() && !its.declined:
+		case its.take != nil || rolled:
 			lacked := its.take != nil && its.lacked
 			its.takes(now, now)
-			its.lacked, its.ahead = lacked, false
+			its.lacked = lacked
 			took = append(took, its.take)
 		case was == nil || was.Mark < c.number:
 			its.unsure = true
@@ -61,6 +73,18 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 	if len(took) > 0 {
 		p.begins(t, f, took, now)
 	}
+}
+
+// tookUnknown reports whether a workload has a new stamp of a source since it was read last, and not of what
+// the source is known to hold: the webhook reads it live, and the watch may be late. c is the open change of
+// the source, or nil.
+func (f *Facts) tookUnknown(was *Facts, source checksum.Source, c *opened) bool {
+	key := checksum.StampKey(source)
+	content, carried := f.Carried[source]
+	_, declined := f.Declined[source]
+	known := carried && (c == nil || content == c.content)
+	stamp := f.Records.Stamps[key]
+	return was != nil && !known && !declined && stamp != "" && stamp != was.Records.Stamps[key]
 }
 
 func setOf(sources []checksum.Source) map[checksum.Source]bool {
@@ -81,6 +105,7 @@ func (p *Planner) begins(t *track, f *Facts, took []*take, now time.Time) {
 	r, lacked := &trial{began: now, level: by.level}, by.lacked
 	if was != nil {
 		if r.level = max(r.level, was.level); !was.failed {
+			r.unproven = was.unproven
 			lacked = t.some(func(its *part) bool { return its.take != nil && its.lacked }) // what it lacks now may be by its own rollout
 		}
 		r.health.selector = was.health.selector

@@ -31,6 +31,8 @@ type opened struct {
 	// What halts it, as people were told: the workload, and whether other namespaces do.
 	halted  workload.Ref
 	foreign bool
+	// again is the workload that took the content when the source held it before, and nothing has proven it.
+	again workload.Ref
 	// waitingSince is since when somebody could roll, were it its turn; turn when somebody last had one.
 	waitingSince, turn time.Time
 
@@ -47,7 +49,10 @@ type round struct {
 	sorted bool
 	// joining are those of the queue that need no slot, mending those that carry over.
 	joining, mending int
-	first            int // the least order of those that wait and lack nothing
+	first            int       // the least order of those that wait and lack nothing
+	tried            int       // how many of queue do not fit in this cycle
+	readBy           time.Time // until when it waits for workloads that are to be read
+	ahead            int       // workloads with content that the watch has not delivered yet
 }
 
 // copies are the open changes of a replicated ConfigMap, which roll in common steps. A change
@@ -64,7 +69,8 @@ type copies struct {
 type counted struct {
 	unseen, waiting, trials, standing, proven, failures int
 	carried                                             int // open with older content
-	untold, broken                                      int // broken: was down, and has failed
+	held                                                int // by a setting, but for mode observe, or as something is missing
+	untold, broken                                      int // broken: was down, and has failed with content that others have proven
 	fallen                                              int // of trials, those that had proven it before
 	lackTrials, lackProven, lackCarried                 int // of trials, proven and carried, those that lacked replicas
 }
@@ -77,6 +83,7 @@ func (n *counted) add(other *counted) {
 	n.proven += other.proven
 	n.failures += other.failures
 	n.carried += other.carried
+	n.held += other.held
 	n.untold += other.untold
 	n.broken += other.broken
 	n.fallen += other.fallen
@@ -85,9 +92,9 @@ func (n *counted) add(other *counted) {
 	n.lackCarried += other.lackCarried
 }
 
-// concerns is how many workloads a content concerns. What a setting holds does not count.
+// concerns returns how many workloads a content concerns, including held ones: they roll later.
 func (n *counted) concerns() int {
-	return n.unseen + n.waiting + n.trials + n.standing + n.proven + n.failures + n.carried + n.untold + n.broken
+	return n.unseen + n.waiting + n.trials + n.standing + n.proven + n.failures + n.carried + n.held + n.untold + n.broken
 }
 
 // settled is how many took a content and hold no room any more.
@@ -103,7 +110,7 @@ func (c *opened) copied() bool { return c.key != groupKey{} }
 // who waits in which queue.
 func (p *Planner) countAll(now time.Time) {
 	p.under, p.underIn = 0, map[string]int{}
-	p.sum()
+	p.sum(now)
 	for _, t := range p.all {
 		if t.rolls(&p.limits, now) {
 			if p.underIn[t.ref.Namespace]++; p.underIn[t.ref.Namespace] <= p.slotsIn {
@@ -119,7 +126,7 @@ func (p *Planner) countAll(now time.Time) {
 	}
 	p.group()
 	for _, c := range p.open {
-		p.stops(c)
+		p.stops(c, now)
 		for _, its := range c.parts {
 			its.track.stopped = its.track.stopped || c.halts() && its.waits() == Waiting
 		}
@@ -134,9 +141,9 @@ func (p *Planner) countAll(now time.Time) {
 }
 
 // sum finds out what the parts of each workload say together.
-func (p *Planner) sum() {
+func (p *Planner) sum(now time.Time) {
 	for _, t := range p.all {
-		t.sums = sums{}
+		t.sums = sums{late: !t.since.IsZero() && now.Sub(t.since) >= longestTrial*p.limits.RolloutDeadline}
 		for _, its := range t.parts {
 			over, c := its.over(), its.change
 			t.mends = t.mends || over
@@ -149,19 +156,22 @@ func (p *Planner) sum() {
 func (c *opened) count(its *part, limits *Limits, now time.Time) {
 	n, t := &c.counted, its.track
 	state, over := its.state()
-	waits := state == Waiting || over && its.waits() == Waiting
+	waits, ahead := state == Waiting || over && its.waits() == Waiting, its.isAhead(limits, now)
+	c.ahead += one(ahead)
 	switch {
 	case waits && t.turn != nil && !t.turn.mute:
 		n.tries(t.turn.lacked)
-	case its.ahead:
+	case ahead:
 		n.tries(false)
 	case over && its.mayTake():
 		n.carried++
 		n.lackCarried += one(its.lacked)
 	}
 	if waits {
-		n.unseen += one(!over && its.maybeDown(now))
-		if n.waiting++; t.turn == nil && !t.due.After(now) && !t.retry.After(now) {
+		if !over && its.maybeDown(now) {
+			c.reads(c.born, now)
+		}
+		if n.waiting++; t.turn == nil && !t.uncertain && !t.due.After(now) && !t.retry.After(now) {
 			c.queue = append(c.queue, its)
 			c.joining += one(!t.needsSlot(limits, now))
 			c.mending += one(over)
@@ -172,7 +182,7 @@ func (c *opened) count(its *part, limits *Limits, now time.Time) {
 	}
 	switch state {
 	case Unseen:
-		n.unseen++
+		c.reads(its.asked, now)
 	case OnTrial:
 		n.tries(its.lacked)
 		n.fallen += one(its.fallen > 0)
@@ -181,11 +191,19 @@ func (c *opened) count(its *part, limits *Limits, now time.Time) {
 	case Proven:
 		n.proven++
 		n.lackProven += one(its.lacked)
-	case Failed:
-		n.broken += one(its.down && !its.declined)
+	case Held:
+		n.held += one(t.hold != checksum.ObserveMode)
 	case Untold:
 		n.untold++
-	case Current, Held, Waiting:
+	case Current, Waiting, Failed:
+	}
+}
+
+// reads counts a workload that has had to be read since some moment, for a minute at most.
+func (c *opened) reads(since, now time.Time) {
+	if until := since.Add(openWithin); until.After(now) {
+		c.unseen++
+		c.readBy = latest(c.readBy, until)
 	}
 }
 
@@ -240,10 +258,18 @@ func (c *opened) among(groups map[groupKey]*copies) *copies {
 // stops finds out what halts a change: who has failed with its content, and nobody has said since
 // that it is to go on. Of several it is always the same one, so that people are told once. What
 // somebody has resumed halts other namespaces all the same.
-func (p *Planner) stops(c *opened) {
+func (p *Planner) stops(c *opened, now time.Time) {
 	for _, its := range c.parts {
-		if state, over := its.state(); state != Failed || over || its.down && !its.declined {
+		state, over := its.state()
+		switch proven := c.all().proven > 0; {
+		case state != Failed || over:
 			continue
+		case proven && its.down && !its.declined: // its fault is its own
+			c.broken++
+			c.copies.broken++
+			continue
+		case !its.declined:
+			its.began = p.firstTook(c, its)
 		}
 		if its.began.After(c.copies.proved) && (c.failed.IsZero() || its.began.Before(c.failed)) {
 			c.failed = its.began // who fails again and again makes no foreign halt longer
@@ -255,6 +281,9 @@ func (p *Planner) stops(c *opened) {
 		if ref := its.track.ref; c.stop == nil || ref == c.halted || c.stop.track.ref != c.halted && ref.Compare(c.stop.track.ref) < 0 {
 			c.stop = its
 		}
+	}
+	if c.stop != nil && c.all().proven == 0 && !c.stop.declined {
+		p.remembers(c.stop, c.content, now)
 	}
 	if c.copies.failures += c.failures; !c.failed.IsZero() {
 		c.copies.failing = append(c.copies.failing, c)

@@ -34,7 +34,7 @@ func (p *Planner) Panicked(ref workload.Ref, now time.Time) {
 	case t.turn != nil && !t.uncertain:
 		t.turn = nil
 		t.retriesAfter(LastRetry, now)
-	case t.turn != nil && now.Sub(t.turn.at) >= p.limits.RolloutDeadline:
+	case t.turn != nil && now.Sub(t.turn.at) >= max(p.limits.RolloutDeadline-lookWithin, p.limits.RolloutDeadline/2): // before the turn ends
 		for _, its := range t.parts {
 			if its.waits() == Waiting {
 				its.takes(t.turn.at, now)

@@ -48,6 +48,8 @@ type Planner struct {
 	all     []*track             // the same
 	turns   map[string]time.Time // when a namespace last had a turn
 	toLook  []workload.Ref
+	// attempts are with contents that nothing has proven yet, the oldest first.
+	attempts map[SourceRef][]attempt
 
 	// Of one cycle.
 	slots, slotsIn int // as of budgeted
@@ -62,7 +64,7 @@ func NewPlanner(limits Limits, cluster Cluster) *Planner {
 		limits: limits, cluster: cluster, keys: copyKeys{maphash.MakeSeed(), limits.ReplicatedEach},
 		settling: settling{window: limits.Settle, edits: map[SourceRef]edit{}}, warned: map[SourceRef]time.Time{},
 		unexamined: map[workload.Ref]struct{}{}, changes: map[SourceRef]*opened{}, ended: map[SourceRef]ended{}, left: map[groupKey]time.Time{},
-		tracks: map[workload.Ref]*track{}, turns: map[string]time.Time{}, underIn: map[string]int{},
+		tracks: map[workload.Ref]*track{}, turns: map[string]time.Time{}, attempts: map[SourceRef][]attempt{}, underIn: map[string]int{},
 	}
 }
 
@@ -163,24 +165,43 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 	} else {
 		p.open = slices.DeleteFunc(p.open, func(other *opened) bool { return other == c })
 	}
-	was, proven := c.content, c.all().proven
+	was, proven, before := c.content, c.all().proven, c.number
 	*c = opened{at: at, number: p.number, content: is.Fingerprint(), born: now, parts: c.parts, copies: &copies{changes: []*opened{c}}}
 	p.open = append(p.open, c)
+	if a := p.attemptOf(at, c.content); a != nil && !p.resumed(at, a.began) {
+		c.again = a.ref
+	}
 	uses := map[*part]bool{}
 	for _, ref := range refs {
-		uses[p.track(ref).join(c)] = true
+		its := p.track(ref).join(c)
+		if uses[its] = true; its.asked.IsZero() || its.track.facts != nil && its.track.facts.Mark >= before && !its.unsure {
+			its.asked = now // it was read since it was asked for last
+		}
 	}
 	for _, its := range slices.Clone(c.parts) {
 		if !uses[its] && its.track.gone.IsZero() {
 			its.track.leaves(func(part *part) bool { return part == its })
 			continue
 		}
-		its.carryOver(its.take != nil && its.content == was && proven > 0)
+		its.carryOver(p.tookOf(its, was, proven, now) && proven > 0)
+		if its.take == nil && its.track.ref == c.again {
+			its.take = &take{returned: true, state: Failed, began: now, since: now}
+		}
 		if t := its.track; t.turn != nil && its.untrue {
 			t.turn = nil // that was for what it held before
 		}
 	}
 	return c
+}
+
+// tookOf reports whether a workload took what its source held before. While nothing has proven that, it
+// is remembered.
+func (p *Planner) tookOf(its *part, was checksum.Fingerprint, proven int, now time.Time) bool {
+	took := its.take != nil && its.ahead == 0 && !its.returned && its.content == was
+	if took && proven == 0 && its.tries() {
+		p.remembers(its, was, now)
+	}
+	return took
 }
 
 // carryOver says what is left of what a workload took, now that the source holds something
@@ -189,8 +210,8 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 func (p *part) carryOver(othersProved bool) {
 	p.unsure = false
 	switch {
-	case p.take == nil, p.content == p.change.content:
-	case !p.open(), !p.track.gone.IsZero(), p.take.state == Failed && othersProved:
+	case p.take == nil, p.isCurrent():
+	case !p.open(), p.returned, !p.track.gone.IsZero(), (p.take.state == Failed || p.down) && othersProved:
 		p.take = nil
 	}
 }

@@ -89,6 +89,10 @@ type app struct {
 	mends      bool      // it had failed, or was open, when its newest revision began
 	serving    bool      // pods of an older revision serve
 	loses      bool      // the answer to the next patch is lost
+	unreadable time.Time // until when the API server answers each PATCH and GET of it with an error
+	unsteady   bool      // its pods are not ready now and then, and nothing restarts
+	away       bool      // its nodes are
+	grown      time.Time // when it was last scaled up, which makes a new pod
 	disturbed  time.Time // until when it lacks a pod for other reasons
 	muted      time.Time // when somebody scaled it to nothing; zero: it has replicas
 	mutedWell  time.Time // since when it was well then
@@ -334,6 +338,7 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 	if a.flaps() && up {
 		p := pod("new")
 		p.Ready, p.Started, p.Restarted = true, from.Truncate(time.Second), from.After(a.starts())
+		p.Crashed = p.Restarted
 		return []workload.Pod{p}
 	}
 	if a.drained.After(since) {
@@ -346,20 +351,23 @@ func (a *app) pods(now time.Time) (pods []workload.Pod) {
 		}
 		p.Ready, p.Started = true, since.Truncate(time.Second)
 		if !a.restarted.IsZero() && !now.Before(a.restarted) && a.restarted.After(since) {
-			p.Started, p.Restarted = a.restarted.Truncate(time.Second), true
+			p.Started, p.Restarted, p.Crashed = a.restarted.Truncate(time.Second), true, true
 		}
 		pods = append(pods, p)
 	}
 	if n < a.replicas && !a.suspended(now) && !a.ending(now) || now.Before(a.disturbed) {
 		p := pod("next")
-		if p.Created = since.Truncate(time.Second); a.fate == waits && n == 0 || (a.lacks > 0 || a.generates) && n == a.replicas-a.lacks {
+		if p.Created = since.Truncate(time.Second); a.grown.After(since) && now.Before(a.disturbed) {
+			p.Created = a.grown
+		}
+		if a.fate == waits && n == 0 || (a.lacks > 0 || a.generates) && n == a.replicas-a.lacks {
 			p.Node = "" // it waits for one
 		}
 		if ready := since.Add(a.pace - a.minReady); a.minReady > 0 && !now.Before(ready) && n < a.replicas-a.lacks {
 			p.Ready, p.Started = true, ready.Truncate(time.Second)
 		}
 		if a.fate == crashes && n == 0 && (a.until.IsZero() || now.Before(a.until)) || a.flaps() {
-			p.Trouble, p.Restarted = "container app: CrashLoopBackOff", true
+			p.Trouble, p.Restarted, p.Crashed = "container app: CrashLoopBackOff", true, true
 		}
 		if a.nodeDied && now.Before(a.disturbed) && n == a.replicas {
 			p.Deleting, p.Node, p.Ending, p.Grace = true, "dead", a.began, 30*time.Second

@@ -64,7 +64,8 @@ func (w *world) extends(at rollout.SourceRef, a *app) {
 		s = &streak{reached: map[*app]bool{}}
 		w.streaks[at] = s
 	}
-	for b := range s.reached { // who stands at a pause, or cannot take it for another source, is not waited for
+	s.excused = s.excused || len(w.behind) > 0 // what the watch has not delivered, the planner does not know
+	for b := range s.reached {                 // who stands at a pause, or cannot take it for another source, is not waited for
 		s.excused = s.excused || b.canary || slices.ContainsFunc(w.untrue(b), func(other checksum.Source) bool {
 			return other != at.Source && w.halts[rollout.SourceRef{Namespace: at.Namespace, Source: other}]
 		})
@@ -80,10 +81,14 @@ func (w *world) extends(at rollout.SourceRef, a *app) {
 	}
 }
 
-// proves ends the streaks of what a workload carries.
+// proves ends the streaks of what a workload carries, in all namespaces that have copies of it.
 func (w *world) proves(a *app) {
-	for source := range a.carried {
-		delete(w.streaks, rollout.SourceRef{Namespace: a.ref.Namespace, Source: source})
+	for source, c := range a.carried {
+		for at := range w.streaks {
+			if at.Source == source && (at.Namespace == a.ref.Namespace || w.contents[at].number == c.number) {
+				delete(w.streaks, at)
+			}
+		}
 	}
 }
 

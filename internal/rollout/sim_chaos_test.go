@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -85,8 +86,24 @@ func (w *world) write(n int, at rollout.SourceRef, c *content) {
 			w.edit(at, w.content(fine))
 		default:
 			w.edit(at, was)
+			w.restores(draw, at, c, was)
 		}
 	})
+}
+
+// restores has a tool put bad content back where people took it away, up to three times.
+func (w *world) restores(draw *rand.Rand, at rollout.SourceRef, bad, good *content) {
+	every := time.Duration(20+draw.IntN(600)) * time.Second
+	for i := range 2 * draw.IntN(4) {
+		w.at(time.Duration(1+i)*every, func() {
+			switch is := w.contents[at]; {
+			case i%2 == 0 && is == good:
+				w.edit(at, bad)
+			case i%2 == 1 && is == bad:
+				w.edit(at, good)
+			}
+		})
+	}
 }
 
 // replicate writes a content into all copies of a replicated ConfigMap, within some
@@ -132,7 +149,9 @@ func (w *world) disturb(n int) {
 	later := func(do func()) {
 		w.at(time.Duration(1+draw.IntN(3600))*time.Second, do)
 	}
-	switch draw.IntN(10) {
+	switch draw.IntN(11) {
+	case 10:
+		w.unreadableFor(a, time.Duration(1+draw.IntN(30))*time.Minute)
 	case 0, 1:
 		w.lead()
 	case 2:
@@ -175,7 +194,17 @@ func (w *world) everyday(n int) {
 	if a.ref.Kind != deploymentKind && a.ref.Kind != statefulSetKind || a.driven || !a.muted.IsZero() {
 		return
 	}
-	switch draw.IntN(5) {
+	switch draw.IntN(9) {
+	case 5:
+		w.autoscale(a, time.Duration(20+draw.IntN(130))*time.Second)
+	case 6:
+		w.flap(a, time.Duration(15+draw.IntN(220))*time.Second)
+	case 7:
+		w.holdMost(a.ref.Namespace, time.Duration(1+draw.IntN(120))*time.Minute)
+	case 8:
+		if draw.IntN(4) == 0 {
+			w.allAway(time.Duration(1+draw.IntN(60)) * time.Minute)
+		}
 	case 0:
 		w.evict(a, time.Duration(5+draw.IntN(100))*time.Second)
 	case 1:
@@ -185,13 +214,94 @@ func (w *world) everyday(n int) {
 	case 3: // somebody rolls another image
 		w.roll(a, w.untrue(a), false)
 		w.see(a)
-	case 4: // a zone goes, and comes back
+	case 4: // a zone goes, and comes back; but not while all are away
 		for _, ref := range w.order {
-			if a := w.apps[ref]; a.ref.Kind == deploymentKind && a.lacks == 0 && a.replicas > 1 && w.random("zone "+ref.String(), n).IntN(3) == 0 {
+			if a := w.apps[ref]; a.ref.Kind == deploymentKind && !a.away && a.lacks == 0 && a.replicas > 1 && w.random("zone "+ref.String(), n).IntN(3) == 0 {
 				w.lose(a, 1)
-				w.at(time.Duration(draw.IntN(3600))*time.Second, func() { w.lose(a, 0) })
+				w.at(time.Duration(draw.IntN(3600))*time.Second, func() {
+					if !a.away {
+						w.lose(a, 0)
+					}
+				})
 			}
 		}
+	}
+}
+
+// isLate has the watch of sources be late for a while.
+func (w *world) isLate(n int) {
+	draw := w.random("is late", n)
+	w.late = time.Duration(1+draw.IntN(20000)) * time.Millisecond
+	w.at(time.Duration(1+draw.IntN(20))*time.Minute, func() { w.late = 0 })
+}
+
+// unreadableFor has the API server answer each PATCH and GET of a workload with an error for a while.
+func (w *world) unreadableFor(a *app, lasts time.Duration) {
+	a.unreadable, a.held = w.now.Add(lasts), true
+	w.excuses(a)
+	w.at(lasts, func() {
+		a.unreadable = time.Time{}
+		w.see(a)
+	})
+}
+
+// autoscale has an autoscaler change how many replicas a workload has, for an hour. New ones take some
+// seconds until they are available.
+func (w *world) autoscale(a *app, every time.Duration) {
+	few := a.replicas
+	for step := range int(time.Hour / every) {
+		w.at(time.Duration(step)*every, func() {
+			if w.apps[a.ref] != a || !a.muted.IsZero() || a.away || w.mended {
+				return
+			}
+			if step%2 == 0 {
+				a.disturbed, a.grown = w.now.Add(8*time.Second), w.now
+			}
+			w.scale(a, few+1-step%2)
+		})
+	}
+}
+
+// flap has the pods of a workload be not ready for some seconds, again and again for two hours, and
+// nothing restarts.
+func (w *world) flap(a *app, every time.Duration) {
+	a.unsteady, a.harmless = true, false
+	for step := range int(2 * time.Hour / every) {
+		w.at(time.Duration(step)*every, func() {
+			if w.apps[a.ref] == a && a.muted.IsZero() && !w.mended {
+				a.disturbed = w.now.Add(5 * time.Second)
+				w.follow(a)
+			}
+		})
+	}
+	w.at(2*time.Hour, func() { a.unsteady = false })
+}
+
+// holdMost has somebody pause most workloads of a namespace for a while.
+func (w *world) holdMost(namespace string, lasts time.Duration) {
+	for _, ref := range w.refs() {
+		a := w.apps[ref]
+		if ref.Namespace != namespace || a.paused || w.random("hold "+ref.String(), w.n).IntN(5) == 0 {
+			continue
+		}
+		a.paused, a.held = true, true
+		w.excuses(a)
+		w.see(a)
+		w.at(lasts, func() { a.paused = false; w.see(a) })
+	}
+}
+
+// allAway has the nodes of all be away for a while: each pod waits for one.
+func (w *world) allAway(lasts time.Duration) {
+	for _, ref := range w.refs() {
+		a := w.apps[ref]
+		if a.ref.Kind != deploymentKind || a.away || !a.muted.IsZero() {
+			continue
+		}
+		lacked := a.lacks
+		a.away, a.harmless = true, false
+		w.lose(a, a.replicas)
+		w.at(lasts, func() { a.away = false; w.lose(a, lacked) })
 	}
 }
 

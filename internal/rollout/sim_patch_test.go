@@ -38,9 +38,10 @@ type stats struct {
 }
 
 type victim struct {
-	a   *app
-	at  time.Time
-	was int // the number of the content before: copies have the same one
+	a      *app
+	at     time.Time
+	was    int // the number of the content before: copies have the same one
+	leader int
 }
 
 // fateOf is what becomes of a new revision of a workload.
@@ -69,6 +70,18 @@ func (w *world) patch(a *app) answer {
 		return refused
 	}
 	answer := stored
+	if w.now.Before(a.unreadable) {
+		a.held = true
+		w.say(a.name(), "the API server answers with an error")
+		if untrue := w.untrue(a); w.draw(a).IntN(2) == 0 && len(untrue) > 0 {
+			w.roll(a, untrue, true) // it was stored all the same
+			for _, c := range a.carried {
+				w.forgiven[c.number]++
+			}
+		}
+		w.at(a.unreadable.Sub(w.now), func() { w.see(a) })
+		return lost
+	}
 	if w.flaky && w.draw(a).IntN(30) == 0 {
 		answer = lost
 		w.say(a.name(), "the answer to its patch is lost")
@@ -94,7 +107,7 @@ func (w *world) patch(a *app) answer {
 // changes its template.
 func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	a.level = a.status(w.now).Available
-	serves := a.level > 0 && w.now.Sub(a.made) > 5*time.Minute && !a.flaps() && !a.hadFailed
+	serves := (a.level > 0 || a.away) && w.now.Sub(a.made) > 5*time.Minute && !a.flaps() && !a.hadFailed
 	if !byUs && a.served() {
 		a.declined = nil // it may need the new content
 	}
@@ -112,7 +125,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 		how, until = crashes, w.now.Add(a.stumbles)
 	}
 	a.begin(w.now, how, until)
-	a.harmless = harmless && !a.generates && !a.jammed(w.now)
+	a.harmless = harmless && !a.generates && !a.jammed(w.now) && !a.unsteady && !a.away && !w.driver.justBack(a.ref)
 	a.byUs, a.leader, a.mends, a.open = byUs, w.leaders, a.hadFailed || a.open || w.driver != nil && w.driver.follows(a.ref), true
 	if a.driven { // by others for long, by us as quickly as others
 		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
@@ -144,8 +157,8 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 		at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
 		w.extends(at, a)
 		was := w.before[at]
-		w.victims[c.number] = append(w.victims[c.number], victim{a, w.now, was})
-		all := slices.DeleteFunc(slices.Clone(w.victims[c.number]), func(v victim) bool { return v.was != was })
+		w.victims[c.number] = append(w.victims[c.number], victim{a, w.now, was, w.leaders})
+		all := w.victimsOf(c, was)
 		per := map[string]int{}
 		for _, v := range all {
 			per[v.a.ref.Namespace]++
@@ -175,6 +188,18 @@ func (w *world) reaches(a *app, untrue []checksum.Source) {
 	}
 }
 
+// victimsOf are the healthy workloads that a bad content has reached within a day, each once: a content may
+// come again and again. Copies are told apart by what they held before.
+func (w *world) victimsOf(c *content, was int) (all []victim) {
+	for _, v := range w.victims[c.number] {
+		known := slices.ContainsFunc(all, func(other victim) bool { return other.a == v.a })
+		if !known && w.now.Sub(v.at) < 24*time.Hour && (c.copies <= 1 || v.was == was) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
 // underWay reports whether a workload rolls by us, and neither stands still nor has
 // failed.
 func (w *world) underWay(a *app) bool {
@@ -201,9 +226,9 @@ func (w *world) underWay(a *app) bool {
 		return false // it has what it had
 	}
 	switch a.fate {
-	case fades: // one that is up for longer than the soak is well until then
-		return age < w.limits.CrashDeadline && (a.up < w.limits.Soak || age < w.limits.Soak)
-	case crashes, flaps:
+	case flaps, fades: // its pods are replaced at once: it gives its slot back while it is up
+		return false
+	case crashes:
 		return age < w.limits.CrashDeadline
 	case waits:
 		return age < w.limits.RolloutDeadline && (a.deadline == 0 || age < a.deadline)

@@ -36,8 +36,9 @@ const (
 //   - nothing waits for its turn for longer than world.bound;
 //   - nothing rolls more often than its content has changed, or from outside;
 //   - no more roll at once than the limits allow;
-//   - a bad content reaches one workload that has replicas to lose, a replicated one two
-//     in two namespaces before others try again;
+//   - of one content of a source, one healthy workload a day: also if that content comes again, or
+//     the nodes of all are away; of a replicated one two in two namespaces before others try again.
+//     What may reach one more is counted in stats.forgiven;
 //   - what has replicas, and nothing wrong with it or with what it carries, does not fail.
 //
 // go test ./internal/rollout -run TestSimulation -seed=17 -seeds=1 repeats a seed.
@@ -107,6 +108,9 @@ func simulateWith(t *testing.T, seed uint64, more func(*world)) *world {
 	}
 	for n := range 15 {
 		w.at(time.Duration(draw.Int64N(int64(chaos))), func() { w.disturb(n) })
+	}
+	for n := range 4 {
+		w.at(time.Duration(w.random("late", n).Int64N(int64(chaos))), func() { w.isLate(n) })
 	}
 	for n := range 25 {
 		w.at(time.Duration(w.random("day", n).Int64N(int64(chaos))), func() { w.everyday(n) })
@@ -278,7 +282,7 @@ func (w *world) checkEnd() {
 
 // keeps are the maps of a Planner that may hold something of workloads and sources that
 // are there, when nothing is to do.
-var keeps = []string{"edits", "changes", "ended", "tracks", "warned"}
+var keeps = []string{"edits", "changes", "ended", "tracks", "warned", "attempts"}
 
 // leftovers are what a Planner holds of workloads that are gone, and what it holds that
 // should be empty when nothing is to do.

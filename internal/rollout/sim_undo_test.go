@@ -126,7 +126,7 @@ func (w *world) checkDeclined(a *app, untrue []checksum.Source) {
 	for _, source := range untrue {
 		at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
 		for _, ref := range w.bySource[at] {
-			if other := w.apps[ref]; w.declinesNow(other, source) && w.now.Sub(other.declinedSince[source]) > seen {
+			if other := w.apps[ref]; other.unreadable.IsZero() && w.declinesNow(other, source) && w.now.Sub(other.declinedSince[source]) > seen {
 				w.errorf("%s rolls onto %s, which %s has declined at %s", a.name(), source, other.name(), clock(other.declinedSince[source].Sub(w.zero)))
 			}
 		}

@@ -39,6 +39,11 @@ type world struct {
 	contents map[rollout.SourceRef]*content
 	written  map[rollout.SourceRef]time.Time
 	all      map[int]*content
+	// behind is what the controller's watch has delivered last, of sources that hold something else by
+	// now. late is by how much it is late, and due when the last of its messages comes.
+	behind map[rollout.SourceRef]version
+	late   time.Duration
+	due    map[rollout.SourceRef]time.Time
 
 	unread    time.Time // until when no pods can be listed
 	forbidden string    // a namespace in which they never can; everywhere
@@ -53,6 +58,47 @@ type world struct {
 	streaks map[rollout.SourceRef]*streak // nil: nobody looks
 	log     *log
 	slow    func(workload.Ref) bool // whose look does not begin
+}
+
+// version is a content, and when it was written.
+type version struct {
+	content *content
+	written time.Time
+}
+
+// received is what a source holds, as the controller's watch has delivered it.
+func (w *world) received(at rollout.SourceRef) version {
+	if was, late := w.behind[at]; late {
+		return was
+	}
+	return version{w.contents[at], w.written[at]}
+}
+
+// stores has a source hold a content, and the watch deliver that when it is due. The webhook reads it at once.
+func (w *world) stores(at rollout.SourceRef, c *content, written time.Time) {
+	was, leader := w.received(at), w.leaders
+	w.contents[at], w.written[at] = c, written
+	is := version{c, written}
+	deliver := func() {
+		if leader != w.leaders {
+			return // the new leader has listed it
+		}
+		was := w.received(at)
+		if w.behind[at] = is; w.contents[at] == c && w.written[at].Equal(written) {
+			delete(w.behind, at)
+		}
+		w.driver.edited(at, was.content)
+	}
+	due := w.now.Add(w.late)
+	if w.due[at].After(due) {
+		due = w.due[at]
+	}
+	if !due.After(w.now) {
+		w.driver.edited(at, was.content)
+		return
+	}
+	w.behind[at], w.due[at] = was, due
+	w.at(due.Sub(w.now), deliver)
 }
 
 // everywhere is all namespaces.
@@ -71,7 +117,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		limits: rollout.Limits{Step: 1, Unsettled: rollout.Number(10), UnsettledPerNamespace: 9, Settle: settle, Soak: 10 * time.Second,
 			CrashDeadline: 30 * time.Second, RolloutDeadline: 10 * time.Minute, ForeignHalt: time.Hour},
 		apps: map[workload.Ref]*app{}, bySource: map[rollout.SourceRef][]workload.Ref{}, contents: map[rollout.SourceRef]*content{},
-		written: map[rollout.SourceRef]time.Time{}, all: map[int]*content{},
+		written: map[rollout.SourceRef]time.Time{}, all: map[int]*content{}, behind: map[rollout.SourceRef]version{}, due: map[rollout.SourceRef]time.Time{},
 	}
 	w.before = map[rollout.SourceRef]int{}
 	w.victims, w.forgiven, w.halts = map[int][]victim{}, map[int]int{}, map[rollout.SourceRef]bool{}
@@ -191,7 +237,6 @@ func (w *world) remake(a *app) {
 // edit gives a source a content.
 func (w *world) edit(at rollout.SourceRef, c *content) {
 	was := w.contents[at]
-	w.contents[at], w.written[at] = c, w.now.Truncate(time.Second)
 	if was == nil || was.number != c.number {
 		w.changes++
 		if was != nil {
@@ -204,8 +249,20 @@ func (w *world) edit(at rollout.SourceRef, c *content) {
 			a.edits++
 			w.frees(a)
 		}
+		w.returns(c)
 	}
-	w.driver.edited(at, was)
+	w.stores(at, c, w.now.Truncate(time.Second))
+}
+
+// returns allows a bad content that comes again one more workload if the one that it has reached
+// cannot take it, or if that was under another leader, or if the watch delivers it late.
+func (w *world) returns(c *content) {
+	for _, v := range w.victims[c.number] {
+		if w.late > 0 || v.leader < w.leaders || w.apps[v.a.ref] != v.a || !v.a.served() || v.a.held || v.a.paused || !v.a.reports() || v.a.refusals > 0 {
+			w.forgiven[c.number]++
+			return
+		}
+	}
 }
 
 // resume lets a halted change go on.
@@ -215,9 +272,8 @@ func (w *world) resume(at rollout.SourceRef) {
 	next.Content, next.resumed = configMap(was.number, map[string]string{"configstamp.dev/resume": w.now.Format(time.RFC3339)}), true
 	w.all[was.number].resumed = true
 	delete(w.streaks, at)
-	w.contents[at] = &next
 	w.say(at.Namespace+" "+at.Source.String(), "configstamp.dev/resume")
-	w.driver.edited(at, was)
+	w.stores(at, &next, w.written[at])
 }
 
 // see has everybody see how a workload is now, by somebody's edit or its own doing.
@@ -271,6 +327,7 @@ func (w *world) lead() {
 		w.leaders++
 		w.forgive()
 		clear(w.streaks) // a new leader does not know who has failed with older content
+		clear(w.behind)
 	}
 	w.driver = lead(w)
 }

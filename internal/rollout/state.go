@@ -31,8 +31,10 @@ type part struct {
 	// untrue tells that it does not carry what the source holds, and shall; unsure that it is not
 	// known yet whether it took what it carries by this change.
 	untrue, unsure bool
-	ahead          bool // it took content that is newer than what we know
-	*take               // nil: it took nothing
+	// asked is since when the workload has had to be read for its source, over later edits too, until
+	// it was read.
+	asked time.Time
+	*take // nil: it took nothing
 }
 
 // take is content of a source that a workload took, and what became of that. Where the
@@ -40,14 +42,21 @@ type part struct {
 // goes first.
 type take struct {
 	content checksum.Fingerprint
-	state   State     // OnTrial, or one of those after it
-	began   time.Time // when it took it, or declined it
-	since   time.Time // since when it is in its state
-	why     *Failure  // it failed, or an undo has declined the content
+	// ahead is not 0 if the watch had not delivered the content when the workload took it: it is then
+	// the number of the change that was open, and content is not set.
+	ahead uint64
+	// returned reports that the workload took, some time before, what the source holds again now, and has
+	// not taken it again yet.
+	returned bool
+	state    State     // OnTrial, or one of those after it
+	began    time.Time // when it took it, or declined it
+	since    time.Time // since when it is in its state
+	why      *Failure  // it failed, or an undo has declined the content
 	// broken tells that the workload has failed with older content, and was not well since.
 	broken bool
-	// lacked tells that the workload lacked replicas when its turn came. down tells that it had
-	// none for long, or cannot tell how it is: its failure halts nothing.
+	// lacked reports that the workload was missing replicas when its turn came. down reports that it
+	// had none for long, or cannot report its health: once another workload has proven the content,
+	// its failure halts nothing.
 	lacked, down bool
 	declined     bool // by an undo
 	resumed      bool // somebody has said that its failure halts nothing
@@ -61,7 +70,7 @@ type take struct {
 // open reports whether it is not known yet that the workload is well: it holds the room of
 // later content too.
 func (t *take) open() bool {
-	return t != nil && !t.declined && !t.down && !t.resumed && (t.state == OnTrial || t.fell())
+	return t != nil && !t.declined && !t.resumed && (t.state == OnTrial || t.fell())
 }
 
 // fell reports whether the workload has failed, with this content or older one, and was not well
@@ -80,6 +89,25 @@ func (t *take) enters(state State, now time.Time) {
 func (p *part) takes(began, now time.Time) {
 	p.take = &take{content: p.change.content, state: OnTrial, began: began, since: now, broken: p.open() && p.fell(), first: p.change.taken < firstWatched}
 	p.change.taken++
+}
+
+// takesUnknown has the workload take content that the watch of the source has not delivered yet. Turns of
+// others that use the source are taken back, if they were not taken yet: the webhook would give them that
+// content too.
+func (p *part) takesUnknown(now time.Time) {
+	c := p.change
+	p.take = &take{ahead: c.number, state: OnTrial, began: now, since: now, broken: p.open() && p.fell()}
+	for _, other := range c.parts {
+		if t := other.track; t != p.track && t.turn != nil && !t.uncertain {
+			t.turn = nil
+		}
+	}
+}
+
+// isAhead reports whether the workload carries content that is newer than what the source is known to
+// hold. A stamp that stays unknown for the deadline does not count any more.
+func (p *part) isAhead(limits *Limits, now time.Time) bool {
+	return p.take != nil && p.ahead == p.change.number && now.Sub(p.began) < limits.RolloutDeadline
 }
 
 // proves notes that the workload was well for its soak.
@@ -125,6 +153,7 @@ type track struct {
 type sums struct {
 	mends   bool // it has yet to show that it is well with older content
 	blocked bool // it waits for something that people know to be halted
+	late    bool // it has waited for as long as any trial lasts, such as for a workload that waits for it
 	stopped bool // a change halts for which it waits, so that it waits for that and not for its turn
 	fits    bool // all its changes let it roll, as of fitted
 	fitted  int  // how many turns there had been; 0: it is not known
@@ -151,7 +180,7 @@ func (t *track) turnAt(at time.Time) *turn {
 // with older content of the source.
 func (p *part) state() (state State, over bool) {
 	switch {
-	case p.take != nil && p.content == p.change.content:
+	case p.isCurrent():
 		return p.take.state, false
 	case p.open():
 		return p.take.state, true
@@ -159,8 +188,13 @@ func (p *part) state() (state State, over bool) {
 	return p.waits(), false
 }
 
-// over reports whether the workload is open with older content of the source.
-func (p *part) over() bool { return p.take != nil && p.content != p.change.content && p.open() }
+// isCurrent reports whether what the workload took is what the source holds.
+func (p *part) isCurrent() bool {
+	return p.take != nil && p.ahead == 0 && !p.returned && p.content == p.change.content
+}
+
+// over reports whether the workload is open with other content of the source.
+func (p *part) over() bool { return p.open() && !p.isCurrent() }
 
 // suspect reports whether the workload is not well, and waits for a change that was there before
 // us: it may be on trial with older content, which nobody has judged.
@@ -196,8 +230,9 @@ func (p *part) mayTake() bool {
 	switch p.waits() {
 	case Unseen:
 		return true
-	case Waiting: // for nothing that others halt, and it is not refused for ever
-		return !p.track.blocked && p.track.tries < refusedForLong
+	case Waiting: // not for what others halt, and not for long
+		t := p.track
+		return !t.blocked && !t.late && t.tries < refusedForLong && (!t.uncertain || t.turn != nil)
 	case Held:
 		return p.track.hold == checksum.Paced
 	}

@@ -81,20 +81,6 @@ func TestStory_TheFirstSoakFollowsHowManyThereAre(t *testing.T) {
 	}
 }
 
-// What a setting holds is not concerned.
-func TestStory_WhatIsHeldDoesNotCount(t *testing.T) {
-	w := fleet(t, 4)
-	w.tell("Two of four Deployments are paused: there is no first soak.", false)
-	for _, name := range []string{"app-002", "app-003"} {
-		w.deployment("shop", name).paused = true
-		w.see(w.deployment("shop", name))
-	}
-	w.edit(web, w.content(fine))
-	w.pass(time.Hour)
-	w.checkRolled(2)
-	w.checkGaps(takes + w.limits.Soak)
-}
-
 func TestStory_AReplicatedEditIsWatchedForAllNamespaces(t *testing.T) {
 	w := newWorld(t, 1)
 	w.limits.FirstSoak = firstSoak

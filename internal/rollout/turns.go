@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"hash/fnv"
-	"math/bits"
 	"slices"
 	"strconv"
 	"time"
@@ -72,9 +71,9 @@ func (p *Planner) next(c *opened, now time.Time, out *Orders) *track {
 		slices.SortFunc(c.queue, (*part).compare)
 		c.sorted = true
 	}
-	for _, its := range c.queue[:min(len(c.queue), mostTried)] {
-		t := its.track
-		if !p.fits(t, now, out) {
+	for ; c.tried < len(c.queue); c.tried++ { // a turn leaves less room: what does not fit now does not fit in this cycle
+		t := c.queue[c.tried].track
+		if t.turn != nil || !p.fits(t, now, out) {
 			continue
 		}
 		if c.waitingSince.IsZero() {
@@ -87,25 +86,23 @@ func (p *Planner) next(c *opened, now time.Time, out *Orders) *track {
 	return nil
 }
 
-// mostTried bounds how many workloads of a change are tried at once. The others are tried when
-// something has happened to those: what another change halts is behind the others.
-const mostTried = 64
-
-// compare is the order of those that wait for one change: who carries over, or may; who waits for
-// nothing that is halted; then by tries, by order, by class, the smaller ones.
+// compare orders the workloads waiting for one change: carried-over ones first, and of these the one that
+// took the content before; then those that may carry over, and those not blocked by another halt; then by
+// tries, order, class and size.
 func (p *part) compare(other *part) int {
 	a, b := p.track, other.track
-	return cmp.Or(one(other.over())-one(p.over()), one(other.suspect())-one(p.suspect()), one(a.blocked)-one(b.blocked), cmp.Compare(a.tries, b.tries), cmp.Compare(a.order(), b.order()), cmp.Compare(a.class, b.class),
+	return cmp.Or(one(other.over())-one(p.over()), one(b.ref == other.change.again)-one(a.ref == p.change.again), one(other.suspect())-one(p.suspect()), one(a.blocked)-one(b.blocked), cmp.Compare(a.tries, b.tries), cmp.Compare(a.order(), b.order()), cmp.Compare(a.class, b.class),
 		cmp.Compare(a.facts.Status.Wanted, b.facts.Status.Wanted), cmp.Compare(a.ref.Name, b.ref.Name), cmp.Compare(a.ref.Kind.Resource, b.ref.Kind.Resource))
 }
 
-// fits reports whether all changes of a workload let it roll. One of which a source was edited since
-// it was looked at may wait for that as well.
+// fits reports whether all changes of a workload let it roll, those too for which it does not wait if the
+// webhook would give it content that the watch has not delivered. One of which a source was edited since it
+// was looked at may wait for that as well.
 func (p *Planner) fits(t *track, now time.Time, out *Orders) bool {
 	if turns := len(out.Roll) + 1; t.fitted != turns {
 		t.fitted = turns
 		t.fits = !t.some(func(its *part) bool {
-			return t.facts.Mark < its.change.number || its.waits() == Waiting && !p.admits(its, now, out)
+			return t.facts.Mark < its.change.number || (its.waits() == Waiting || its.change.ahead > 0) && !p.admits(its, now, out)
 		})
 	}
 	return t.fits
@@ -114,11 +111,14 @@ func (p *Planner) fits(t *track, now time.Time, out *Orders) bool {
 // admits reports whether a change lets a workload roll.
 func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 	c, t := its.change, its.track
-	if out.again(p.opensAt(c, now), now) || c.stop != nil && !its.over() {
+	if out.again(p.opensAt(c, now), now) || c.stop != nil && (!its.over() || its.returned && c.stop.declined) {
 		return false
 	}
 	n, over := c.all(), its.over()
 	if over && its.fell() { // it takes nothing from others
+		if its.returned && c.failures > 0 { // another one has shown already what the content does
+			return false
+		}
 		return c.trials == 0 || p.limits.room(n.trials, n.proven)
 	}
 	most, until := p.foreignLimit(c, now)
@@ -126,7 +126,12 @@ func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 		return false
 	}
 	under, proven := n.trials+c.carried, n.proven
+	if c.ahead > 0 { // the next one would take that content too, which nothing has proven
+		proven = 0
+	}
 	switch {
+	case over && its.isAhead(&p.limits, now): // its stamp may be older after all
+		return n.trials <= 1 && c.failures == 0
 	case over:
 		room := n.trials == 0 || most < 0 && p.limits.room(n.trials, proven)
 		return room && c.failures == 0 && most != 0 && !its.followed()
@@ -134,7 +139,7 @@ func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 		if c.first <= t.order() && !t.mends && !its.suspect() || proven == 0 && under > n.lackTrials+c.lackCarried {
 			return false
 		}
-		under, proven = n.lackTrials+c.lackCarried, n.lackProven
+		under, proven = n.lackTrials+c.lackCarried, min(proven, n.lackProven)
 	case t.silent() && n.trials > 0:
 		return false
 	}
@@ -146,25 +151,19 @@ func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 
 // opensAt is until when a change waits for workloads to be looked at, those of its copies as
 // well, or for copies that are about to follow others to newer content.
-func (p *Planner) opensAt(c *opened, now time.Time) time.Time {
-	if c.all().unseen > 0 {
-		born := c.born
-		for _, other := range c.copies.changes {
-			if other.unseen > 0 {
-				born = latest(born, other.born)
-			}
-		}
-		if until := born.Add(openWithin); until.After(now) {
-			return until
-		}
+func (p *Planner) opensAt(c *opened, now time.Time) (until time.Time) {
+	for _, other := range c.copies.changes {
+		until = latest(until, other.readBy)
+	}
+	if until.After(now) {
+		return until
 	}
 	return p.left[c.key].Add(replicatedWithin)
 }
 
-// foreignLimit is how many workloads may try a change at once, for what has failed in other
-// namespaces; -1: as many as the steps allow. After failures in one of them one workload tries. After
-// those in two all stop, and when the foreign halt ends one more tries, then two, then four, while
-// each time those fail as well. until is when the foreign halt ends.
+// foreignLimit returns how many workloads may try a change at once after failures in other namespaces;
+// -1: as many as the steps allow. After failures in one namespace one more workload tries. After
+// failures in two, all wait for the foreign halt, until which is returned, and then one more tries.
 func (p *Planner) foreignLimit(c *opened, now time.Time) (trials int, until time.Time) {
 	failed, last := 0, time.Time{}
 	for _, other := range c.copies.failing {
@@ -181,11 +180,8 @@ func (p *Planner) foreignLimit(c *opened, now time.Time) (trials int, until time
 	if until = last.Add(p.limits.ForeignHalt); until.After(now) {
 		return 0, until
 	}
-	return min(mostTrials, 1<<(bits.Len(uint(failed-1))-1)), until // #nosec G115 -- it is positive
+	return 1, until
 }
-
-// mostTrials is how many try at once after the third foreign halt, and after each later one.
-const mostTrials = 4
 
 func (p *Planner) slotIsFree(namespace string) bool {
 	return p.under < p.slots && p.underIn[namespace] < p.slotsIn
@@ -204,7 +200,6 @@ func (p *Planner) grant(t *track, now time.Time, out *Orders) {
 			continue
 		}
 		c.waitingSince, c.turn, c.copies.turn = time.Time{}, now, now
-		c.queue = slices.DeleteFunc(c.queue, func(other *part) bool { return other == its })
 		if !t.turn.mute {
 			c.tries(t.turn.lacked)
 			c.all().tries(t.turn.lacked)

@@ -51,15 +51,17 @@ func (t *track) asks(need Needs, out *Orders) {
 	t.needs = need
 }
 
-// watch judges one rollout, and reports whether a verdict has fallen.
+// watch judges one rollout, and reports whether a verdict has fallen, or it uses a slot again or no longer.
 func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 	f, r := t.facts, t.trial
 	r.health.soak = p.soakOf(t)
+	used := r.health.well.IsZero()
 	is := r.judge(f, &p.limits, now)
+	fell = used != r.health.well.IsZero()
 	if is.need.Any() {
 		is.need.Selector = r.health.selector
 		t.asks(is.need, out)
-		return false
+		return fell
 	}
 	switch {
 	case is.state == Untold && r.failed:
@@ -89,7 +91,7 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 			}
 		}
 	case OnTrial:
-		fell = t.goesOn(now)
+		fell = t.goesOn(now) || fell
 	}
 	wait := p.limits.lookEvery()
 	if r.failed {
@@ -119,6 +121,7 @@ func (p *Planner) provesWell(t *track, now time.Time, out *Orders) {
 		case !over && t.facts.carries(its.change.at.Source, its.change.content):
 			if ended = ended || state != Proven; state != Untold || r.failed {
 				its.proves(now)
+				p.provesContent(its.change)
 				its.change.proved = latest(its.change.proved, proved)
 			}
 		case !its.fell():

@@ -56,6 +56,8 @@ type Pod struct {
 	Finished bool
 	// Restarted tells that a container of any sort has been restarted.
 	Restarted bool
+	// Crashed reports that a container of any sort has ended last with an exit code other than 0.
+	Crashed bool
 }
 
 // Carries reports whether the pod was made from a template with exactly these
@@ -116,13 +118,22 @@ type containerStatus struct {
 		Running *struct {
 			Since metav1.Time `json:"startedAt"`
 		} `json:"running"`
+		Terminated *termination `json:"terminated"`
 	} `json:"state"`
 	LastState struct {
-		Terminated *struct {
-			Reason   string `json:"reason"`
-			ExitCode int32  `json:"exitCode"`
-		} `json:"terminated"`
+		Terminated *termination `json:"terminated"`
 	} `json:"lastState"`
+}
+
+type termination struct {
+	Reason   string `json:"reason"`
+	ExitCode int32  `json:"exitCode"`
+}
+
+// crashed reports whether a container ended last with an error.
+func (c *containerStatus) crashed() bool {
+	last := cmp.Or(c.State.Terminated, c.LastState.Terminated)
+	return last != nil && last.ExitCode != 0
 }
 
 // ended says how a container ended last.
@@ -179,6 +190,7 @@ func (f *podForm) pod() Pod {
 	for _, statuses := range [][]containerStatus{f.Status.InitContainers, f.Status.Containers} {
 		for i := range statuses {
 			container := &statuses[i]
+			pod.Crashed = pod.Crashed || container.crashed()
 			if container.Restarts > 0 {
 				pod.Restarted, pod.Ended = true, cmp.Or(pod.Ended, container.ended())
 			}

@@ -120,10 +120,10 @@ func TestPods(t *testing.T) {
 			})},
 		"and how it ended last": {running(waiting("CrashLoopBackOff"), ended("OOMKilled", 137)),
 			want(func(p *workload.Pod) {
-				p.Started, p.Trouble, p.Restarted, p.Ended = time.Time{}, "container web: CrashLoopBackOff", true, "OOMKilled with exit code 137"
+				p.Started, p.Trouble, p.Restarted, p.Crashed, p.Ended = time.Time{}, "container web: CrashLoopBackOff", true, true, "OOMKilled with exit code 137"
 			})},
-		"a container has ended, and runs again":      {running(ended("Error", 1)), want(func(p *workload.Pod) { p.Restarted, p.Ended = true, "Error with exit code 1" })},
-		"it ended for a reason that is not one word": {running(ended("hunter2 was wrong", 2)), want(func(p *workload.Pod) { p.Restarted, p.Ended = true, "exit code 2" })},
+		"a container has ended, and runs again":      {running(ended("Error", 1)), want(func(p *workload.Pod) { p.Restarted, p.Crashed, p.Ended = true, true, "Error with exit code 1" })},
+		"it ended for a reason that is not one word": {running(ended("hunter2 was wrong", 2)), want(func(p *workload.Pod) { p.Restarted, p.Crashed, p.Ended = true, true, "exit code 2" })},
 		"a word that is not the kubelet's":           {running(waiting("hunter2")), want(func(p *workload.Pod) { p.Started = time.Time{} })},
 		"an init container lacks its source": {running(waiting("CreateContainerConfigError", 0), waiting("PodInitializing")),
 			want(func(p *workload.Pod) {

@@ -72,10 +72,10 @@ type Status struct {
 	// Old tells that replicas of an older revision are left that shall go, or, of nodes, that
 	// some have none of the newest one; false when rolled out, and for kinds that count none.
 	Old bool
-	// Gentle tells of a rolling update with two or more available replicas: pods are
-	// replaced while others serve.
+	// Gentle tells of a rolling update that keeps some of two or more available replicas.
 	Gentle bool
-	// Recreates tells that all pods end before new ones come, so that it is down meanwhile.
+	// Recreates tells that all pods may end before new ones come (Recreate, or a maxUnavailable of all),
+	// so that it may be unavailable meanwhile.
 	Recreates bool
 	// Deadline tells that the object's own controller says so when the rollout under
 	// way takes too long.
@@ -275,8 +275,8 @@ func (k *Kind) status(o *report) (Status, error) {
 		Wanted:    clamp(max(number.wanted, 0)),
 		Available: int32(number.available), //nolint:gosec // it was one
 		Updated:   int32(number.updated),   //nolint:gosec // it was one
-		Gentle:    number.available >= 2 && o.Spec.rolls(),
-		Recreates: o.Spec.recreates(),
+		Gentle:    number.available >= 2 && o.Spec.rolls() && !o.Spec.interrupts(number.wanted),
+		Recreates: o.Spec.interrupts(number.wanted),
 		Deadline:  k.Signs.Deadline && o.Spec.hasDeadline() && (k.Signs.Over == "" || progress.Reason != k.Signs.Over),
 		PerNode:   k.Signs.Counts == CountsNodes,
 		Refused:   k.Signs.Counts == CountsReplicas && o.Status.refused(),

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/configstamp/configstamp/internal/workload"
@@ -144,6 +145,11 @@ func TestStatus(t *testing.T) {
 		return text
 	}
 	const minReady = 5 * time.Second
+	unavailable := func(most intstr.IntOrString) func(*appsv1.Deployment) {
+		return func(d *appsv1.Deployment) {
+			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &most}
+		}
+	}
 	type status = workload.Status
 	for about, c := range map[string]struct {
 		kind   string
@@ -188,6 +194,12 @@ func TestStatus(t *testing.T) {
 			status{Wanted: 1, Phase: workload.RolledOut, Available: 1, Updated: 1, Current: noon, MinReady: minReady}},
 		"Deployment: Recreate is not gentle": {"Deployment", deployment(3, func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }),
 			status{Recreates: true, Wanted: 3, Phase: workload.RolledOut, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
+		"Deployment: maxUnavailable takes all": {"Deployment", deployment(3, unavailable(intstr.FromString("100%"))),
+			status{Recreates: true, Wanted: 3, Phase: workload.RolledOut, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
+		"Deployment: maxUnavailable takes more than there are": {"Deployment", deployment(3, unavailable(intstr.FromInt32(5))),
+			status{Recreates: true, Wanted: 3, Phase: workload.RolledOut, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
+		"Deployment: maxUnavailable leaves one": {"Deployment", deployment(3, unavailable(intstr.FromString("99%"))),
+			status{Gentle: true, Wanted: 3, Phase: workload.RolledOut, Available: 3, Updated: 3, Current: noon, MinReady: minReady}},
 		"Deployment: it switched its deadline off": {"Deployment", deployment(2, has(3, 1, 2), func(d *appsv1.Deployment) {
 			d.Spec.ProgressDeadlineSeconds, d.Status.Conditions = ptr.To[int32](2147483647), nil
 		}), status{Wanted: 2, Phase: workload.Rolling, Gentle: true, Available: 2, Updated: 1, Missing: 1, Old: true, MinReady: minReady}},
@@ -202,12 +214,15 @@ func TestStatus(t *testing.T) {
 			status{Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3}},
 		"StatefulSet: all pods go at once": {"StatefulSet", statefulSet(3, func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy.Type = appsv1.RecreateStatefulSetStrategyType }),
 			status{Ordered: true, Recreates: true, Wanted: 3, Phase: workload.RolledOut, Available: 3, Updated: 3}},
+		"StatefulSet: maxUnavailable takes all": {"StatefulSet", statefulSet(3, func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(3))}
+		}), status{Ordered: true, Recreates: true, Wanted: 3, Phase: workload.RolledOut, Available: 3, Updated: 3}},
 		"StatefulSet: half way": {"StatefulSet", statefulSet(3, func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }),
 			status{Ordered: true, Wanted: 3, Phase: workload.Rolling, Gentle: true, Available: 3, Updated: 1, Missing: 2, Old: true}},
 		"StatefulSet: not looked at yet": {"StatefulSet", statefulSet(1, func(s *appsv1.StatefulSet) { s.Generation = 3 }),
-			status{Ordered: true, Wanted: 1, Phase: workload.Rolling, Available: 1, Missing: 1, Old: true}},
+			status{Ordered: true, Recreates: true, Wanted: 1, Phase: workload.Rolling, Available: 1, Missing: 1, Old: true}},
 		"StatefulSet: new, without a status": {"StatefulSet", statefulSet(1, func(s *appsv1.StatefulSet) { s.Status = appsv1.StatefulSetStatus{} }),
-			status{Ordered: true, Wanted: 1, Phase: workload.Rolling, Missing: 1}},
+			status{Ordered: true, Recreates: true, Wanted: 1, Phase: workload.Rolling, Missing: 1}},
 		"StatefulSet: a partition of nothing": {"StatefulSet", statefulSet(3, partition(0)),
 			status{Ordered: true, Wanted: 3, Phase: workload.RolledOut, Gentle: true, Available: 3, Updated: 3}},
 		"StatefulSet: all that its partition lets go": {"StatefulSet", statefulSet(3, partition(2), func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }),
@@ -234,7 +249,10 @@ func TestStatus(t *testing.T) {
 		"DaemonSet: one node does not answer": {"DaemonSet", daemonSet(10, 9, 9),
 			status{Wanted: 10, Phase: workload.Rolling, Gentle: true, Available: 9, Updated: 9, Missing: 1, Old: true, MinReady: time.Second, PerNode: true}},
 		"DaemonSet: one node": {"DaemonSet", daemonSet(1, 1, 1),
-			status{Wanted: 1, Phase: workload.RolledOut, Available: 1, Updated: 1, MinReady: time.Second, PerNode: true}},
+			status{Recreates: true, Wanted: 1, Phase: workload.RolledOut, Available: 1, Updated: 1, MinReady: time.Second, PerNode: true}},
+		"DaemonSet: maxUnavailable takes all": {"DaemonSet", daemonSet(3, 3, 3, func(d *appsv1.DaemonSet) {
+			d.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: ptr.To(intstr.FromString("67%"))}
+		}), status{Recreates: true, Wanted: 3, Phase: workload.RolledOut, Available: 3, Updated: 3, MinReady: time.Second, PerNode: true}},
 		"DaemonSet: no node": {"DaemonSet", daemonSet(0, 0, 0),
 			status{Waits: "it runs on no node", MinReady: time.Second, PerNode: true}},
 		"DaemonSet: no node yet, as far as its controller has looked": {"DaemonSet", daemonSet(0, 0, 0, func(d *appsv1.DaemonSet) { d.Status.ObservedGeneration = 0 }),

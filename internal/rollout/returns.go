@@ -1,0 +1,72 @@
+package rollout
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// attempt records which workload was the first to take a content of a source that nothing has proven: it
+// failed with it, or the source was edited before that was known. When that content comes again, such as
+// from Git, the same workload takes it first, as if it had failed.
+type attempt struct {
+	content checksum.Fingerprint
+	ref     workload.Ref
+	began   time.Time // when it first took the content: a later resume counts each time the content comes
+	seen    time.Time // when the source last held the content
+}
+
+// mostAttempts bounds what is kept of one source; the oldest is dropped first.
+const mostAttempts = 16
+
+// attemptOf returns what is known of a content of a source, or nil.
+func (p *Planner) attemptOf(at SourceRef, content checksum.Fingerprint) *attempt {
+	for i := range p.attempts[at] {
+		if a := &p.attempts[at][i]; a.content == content {
+			return a
+		}
+	}
+	return nil
+}
+
+// firstTook returns when a workload first took what its source holds.
+func (p *Planner) firstTook(c *opened, its *part) time.Time {
+	if a := p.attemptOf(c.at, c.content); a != nil && a.ref == its.track.ref {
+		return a.began
+	}
+	return its.began
+}
+
+// remembers keeps that a workload took what its source holds, or has held until now: of several
+// workloads the first, as long as it uses the source.
+func (p *Planner) remembers(its *part, content checksum.Fingerprint, now time.Time) {
+	at := its.change.at
+	known, is := p.attemptOf(at, content), attempt{content, its.track.ref, its.began, now}
+	switch {
+	case known == nil:
+		all := p.attempts[at]
+		p.attempts[at] = append(all[max(0, len(all)+1-mostAttempts):], is)
+	case known.ref == is.ref, slices.Contains(p.cluster.Using(at), known.ref):
+		known.seen = now
+	default:
+		*known = is
+	}
+}
+
+// provesContent drops the attempt with a content that a workload has proven.
+func (p *Planner) provesContent(c *opened) {
+	if known, some := p.attempts[c.at]; some {
+		p.attempts[c.at] = slices.DeleteFunc(known, func(a attempt) bool { return a.content == c.content })
+	}
+}
+
+// forgetAttempts drops attempts with contents that no source has held for a day.
+func (p *Planner) forgetAttempts(now time.Time) {
+	for at, known := range p.attempts {
+		p.attempts[at] = slices.DeleteFunc(known, func(a attempt) bool { return now.Sub(a.seen) >= remembered })
+	}
+	maps.DeleteFunc(p.attempts, func(_ SourceRef, known []attempt) bool { return len(known) == 0 })
+}
