@@ -173,8 +173,8 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) judgement {
 	state, status := &t.health, &f.Status
 	all, rolledOut, stands := Made(f.Pods.All, f.Records.Stamps), status.Phase == workload.RolledOut, status.Phase == workload.Suspended
 	pods := slices.DeleteFunc(slices.Clone(all), func(pod workload.Pod) bool { return pod.Node == "" }) // which no content can help
-	if !state.crashed && slices.ContainsFunc(pods, func(pod workload.Pod) bool { return pod.Crashed }) {
-		state.crashed, state.soak = true, max(state.soak, crashSoak*limits.CrashDeadline)
+	if state.crashed = state.crashed || slices.ContainsFunc(pods, func(pod workload.Pod) bool { return pod.Crashed }); state.crashed {
+		state.soak = max(state.soak, crashSoak*limits.CrashDeadline)
 	}
 	brief := min(state.soak, limits.CrashDeadline/2)
 	trouble, started, up := troubleOf(pods, now, brief)

@@ -71,6 +71,16 @@ func TestHealth(t *testing.T) {
 				return now{done, []workload.Pod{up(1), up(4)}}
 			}, want: Proven, when: 15,
 		},
+		"but for twice the crash deadline, once a container has ended with an error": {
+			then: func(s int) now {
+				pod := up(5)
+				if pod.Restarted, pod.Crashed = true, true; s < 5 {
+					pod.Ready, pod.Started = false, time.Time{}
+					return now{rolling, []workload.Pod{old, pod}}
+				}
+				return now{done, []workload.Pod{pod}}
+			}, want: Proven, when: 65,
+		},
 		"and no less than minReadySeconds": {
 			then: func(int) now {
 				slow := done
