@@ -31,7 +31,7 @@ func (c *Controller) foreseen(refs []workload.Ref) []impact.Workload {
 		if s == nil {
 			continue // it is gone by now
 		}
-		w := impact.Workload{Ref: ref, Policy: c.policy(ref, s), References: s.References, Unreadable: s.Fault != "", Records: s.Records, Status: s.Status}
+		w := impact.Workload{Ref: ref, Policy: c.policy(ref, s), References: s.References, Unreadable: s.Fault != "", Unprobed: s.Unprobed, Records: s.Records, Status: s.Status}
 		if w.Served, w.Why = c.served(ref, s); c.leads.Load() { // else nobody here knows of rolls that a status does not tell
 			c.planned(func(p *rollout.Planner) {
 				if last := p.LastRoll(ref, string(s.UID)); last.After(w.Status.Current) {

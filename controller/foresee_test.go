@@ -30,6 +30,8 @@ func TestForesee_NothingBeforeAllIsKnown(t *testing.T) {
 	h.full.Store(true)
 	if answer, ready := h.Foresee(c.editOf("c", "new")); !ready || len(answer.Rolls) != 1 || answer.Rolls[0].Workload != ref {
 		t.Errorf("%v, %t", answer, ready)
+	} else if len(answer.Unguarded) != 1 || answer.Unguarded[0] != ref { // its container has no readiness probe
+		t.Errorf("unguarded: %v", answer.Unguarded)
 	}
 	if answer, ready := h.Foresee(c.editOf("nobodys", "new")); !ready || len(answer.Rolls)+len(answer.Stays) > 0 {
 		t.Errorf("%v, %t", answer, ready)

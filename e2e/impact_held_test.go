@@ -28,7 +28,7 @@ func TestImpact_AsShipped(t *testing.T) {
 	s.Kubectl("create", "rolebinding", "writers", "--clusterrole=edit", "--group=writers")
 	s.Set("secret/s", "k", "1")
 	s.Set("configmap/c", "k", "1")
-	s.Create(deployment("d", "secret/s", "configmap/c"))
+	s.Create(workload("Deployment", "d", "readinessProbe: {tcpSocket: {port: 80}}\n"+envFrom("secret/s", "configmap/c")))
 	s.Settled("deployment/d")
 	deploys := append([]string{"patch", "configmap/c", "-p", `{"data":{"k":"2"}}`, "--dry-run=server"}, deployer...)
 	const rollsD = "configstamp: this change rolls out deployment/d"

@@ -46,11 +46,14 @@ func twoKeys(name, value string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {k: %q, unused: \"1\"}\n", name, value)
 }
 
-// readerOf is a Deployment that reads one key of a source.
+// unguarded is what is said of the first workload if its controller would accept pods that crash.
+const unguarded = "has neither a readiness probe nor minReadySeconds: new pods that crash can replace all old ones"
+
+// readerOf is a Deployment with a readiness probe that reads one key of a source.
 func readerOf(name, source, key string) string {
 	kind, bare, _ := strings.Cut(source, "/")
 	ref := map[string]string{"configmap": "configMapKeyRef", "secret": "secretKeyRef"}[kind]
-	return workload("Deployment", name, fmt.Sprintf("env:\n- {name: K, valueFrom: {%s: {name: %s, key: %s}}}\n", ref, bare, key))
+	return workload("Deployment", name, fmt.Sprintf("readinessProbe: {tcpSocket: {port: 80}}\nenv:\n- {name: K, valueFrom: {%s: {name: %s, key: %s}}}\n", ref, bare, key))
 }
 
 // wantSaid checks that kubectl showed these warnings, word by word, and no others.
@@ -82,21 +85,21 @@ func TestImpact_IsSaidByEveryVerbOfKubectl(t *testing.T) {
 		}
 	}
 	before := s.Settled(users...)
-	text := func(verb impactVerb) string {
+	texts := func(verb impactVerb) []string {
 		both := fmt.Sprintf("deployment/%[1]s-a and deployment/%[1]s-b", verb.name)
 		if verb.name == "delete" {
-			return "configstamp: without this configmap no new pod of " + both + " can start"
+			return []string{"configstamp: without this configmap no new pod of " + both + " can start"}
 		}
-		return "configstamp: this change rolls out " + both
+		return []string{"configstamp: this change rolls out " + both, "configstamp: deployment/" + verb.name + "-a " + unguarded}
 	}
 	for _, verb := range verbs {
 		if !verb.noDry {
-			wantSaid(t, verb.name+" --dry-run=server", verb.change(s, "--dry-run=server"), text(verb))
+			wantSaid(t, verb.name+" --dry-run=server", verb.change(s, "--dry-run=server"), texts(verb)...)
 		}
 	}
 	s.Unchanged(before)
 	for _, verb := range verbs {
-		wantSaid(t, verb.name, verb.change(s), text(verb))
+		wantSaid(t, verb.name, verb.change(s), texts(verb)...)
 	}
 	s.WantRolls(before, want)
 }

@@ -2,6 +2,7 @@ package impact
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -18,6 +19,9 @@ type Answer struct {
 	// First is how many of those that nothing holds begin at once, of those whose pods are
 	// replaced.
 	First int
+	// Unguarded are those of the First that have neither a readiness probe nor minReadySeconds, in
+	// the order of their turns: new pods that crash can replace all of their old ones.
+	Unguarded []workload.Ref
 	// Stays are the others, sorted, once for each edited source that they use.
 	Stays []Stay
 }
@@ -55,7 +59,7 @@ type Stay struct {
 func (q *Question) Answer() Answer {
 	concerned, stays := q.concerned()
 	declined := slices.DeleteFunc(slices.Clone(stays), func(s Stay) bool { return s.Why != checksum.DeclinedKept })
-	answer, now := Answer{Stays: stays}, 0
+	answer, now := Answer{Stays: stays}, []*app(nil)
 	for _, a := range concerned {
 		hold := q.hold(a, declined)
 		if hold.Reason != checksum.NoReason && hold.Until.IsZero() {
@@ -66,10 +70,16 @@ func (q *Question) Answer() Answer {
 		}
 		answer.Rolls = append(answer.Rolls, Roll{Workload: a.Ref, For: a.rollsFor, Held: hold, Waits: a.Status.Waits, Recreates: a.Status.Recreates})
 		if hold.Reason == checksum.NoReason && a.Status.Waits == "" {
-			now++
+			now = append(now, a)
 		}
 	}
-	answer.First = q.first(now)
+	answer.First = q.first(len(now))
+	slices.SortStableFunc(now, (*app).compare)
+	for _, a := range now[:answer.First] {
+		if a.unguarded() {
+			answer.Unguarded = append(answer.Unguarded, a.Ref)
+		}
+	}
 	slices.SortStableFunc(answer.Stays, Stay.compare)
 	slices.SortFunc(answer.Rolls, func(a, b Roll) int {
 		return cmp.Or(a.Held.Until.Compare(b.Held.Until), a.Workload.Compare(b.Workload))
@@ -100,6 +110,40 @@ func (q *Question) first(of int) int {
 	}
 	slots := q.Limits.Unsettled.Slots(q.CanRoll)
 	return min(of, q.Limits.Step, slots, rollout.PerNamespace(slots, q.Limits.UnsettledPerNamespace))
+}
+
+// compare orders workloads as package rollout gives turns to those of a change that has not failed:
+// by configstamp.dev/order, then those that serve while they roll, then the smaller ones.
+func (a *app) compare(b *app) int {
+	return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.risk(), b.risk()), cmp.Compare(a.Status.Wanted, b.Status.Wanted),
+		cmp.Compare(a.Ref.Name, b.Ref.Name), cmp.Compare(a.Ref.Kind.Resource, b.Ref.Kind.Resource))
+}
+
+// place is the workload's configstamp.dev/order; those that have none go last.
+func (a *app) place() int {
+	if order := a.Policy.Order; order.Given {
+		return order.Place
+	}
+	return math.MaxInt
+}
+
+// risk is higher for workloads that may serve nobody while they roll.
+func (a *app) risk() int {
+	switch {
+	case a.Status.Phase == workload.Unreported:
+		return 3
+	case a.Status.Phase != workload.RolledOut:
+		return 2
+	case !a.Status.Gentle:
+		return 1
+	}
+	return 0
+}
+
+// unguarded returns whether the workload's own controller replaces old pods by new ones as soon as
+// they run.
+func (a *app) unguarded() bool {
+	return a.Unprobed && a.Status.MinReady == 0 && !a.Status.Recreates && a.Ref.Kind.Signs.Counts != workload.NoCounts
 }
 
 func (s Stay) compare(other Stay) int {

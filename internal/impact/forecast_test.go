@@ -3,6 +3,7 @@ package impact_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +129,44 @@ func TestForecast_HowManyGoFirst(t *testing.T) {
 		limited.Step = step
 		if answer := suppose(t, limited, nil, edited(), many(40)...).Answer(); answer.First != want || len(answer.Rolls) != 40 {
 			t.Errorf("--step=%d: %d of %d go first, want %d", step, answer.First, len(answer.Rolls), want)
+		}
+	}
+}
+
+// Of those that begin at once, the ones whose own controller would accept new pods that crash.
+func TestForecast_WhoGoesFirstAndIsUnguarded(t *testing.T) {
+	unprobed := func(w *impact.Workload) { w.Unprobed = true }
+	slow := func(w *impact.Workload) { w.Status.MinReady = time.Second }
+	small := func(w *impact.Workload) { w.Status.Wanted = 2 }
+	single := func(w *impact.Workload) { w.Status.Wanted, w.Status.Gentle = 1, false }
+	recreates := func(w *impact.Workload) { w.Status.Recreates, w.Status.Gentle = true, false }
+	for about, c := range map[string]struct {
+		workloads []impact.Workload
+		step      int
+		want      string
+	}{
+		"it has a probe":                        {[]impact.Workload{web("a"), web("b", unprobed)}, 1, ""},
+		"it has minReadySeconds":                {[]impact.Workload{web("a", unprobed, slow), web("b", unprobed)}, 1, ""},
+		"it has neither":                        {[]impact.Workload{web("b"), web("a", unprobed)}, 1, "a"},
+		"one with an order goes before":         {[]impact.Workload{web("a", unprobed), web("z", says("order", "1"))}, 1, ""},
+		"the lower order goes first":            {[]impact.Workload{web("a", says("order", "2")), web("z", unprobed, says("order", "1"))}, 1, "z"},
+		"the smaller one goes first":            {[]impact.Workload{web("a"), web("z", unprobed, small)}, 1, "z"},
+		"one that serves meanwhile goes before": {[]impact.Workload{web("a", unprobed, single), web("z")}, 1, ""},
+		"one that rolls already goes later":     {[]impact.Workload{web("a", unprobed, status(workload.Status{Phase: workload.Rolling, Wanted: 1})), web("z")}, 1, ""},
+		"of two":                                {[]impact.Workload{web("a", unprobed), web("b"), web("c", unprobed)}, 2, "a"},
+		"all at once":                           {[]impact.Workload{web("c", unprobed), web("b"), web("a", unprobed)}, 0, "a c"},
+		"a paused one does not roll":            {[]impact.Workload{web("a", unprobed, says("pause", "true")), web("b")}, 1, ""},
+		"all of its pods end first anyway":      {[]impact.Workload{web("a", unprobed, recreates)}, 1, ""},
+		"its kind counts no pods":               {[]impact.Workload{web("a", unprobed, of("Service"))}, 1, ""},
+	} {
+		limited := limits()
+		limited.Step = c.step
+		var got []string
+		for _, ref := range suppose(t, limited, nil, edited(), c.workloads...).Answer().Unguarded {
+			got = append(got, ref.Name)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %q", about, got, c.want)
 		}
 	}
 }

@@ -23,8 +23,10 @@ type Workload struct {
 	References []checksum.Reference
 	// Unreadable tells that its pod template could not be read.
 	Unreadable bool
-	Records    checksum.Records
-	Status     workload.Status
+	// Unprobed tells that no container of its pod template has a readiness probe.
+	Unprobed bool
+	Records  checksum.Records
+	Status   workload.Status
 }
 
 // Edit is a source going from one content to another; nil is a source that does not exist.

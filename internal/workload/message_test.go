@@ -122,6 +122,7 @@ type read struct {
 	Template      map[string]string
 	Records       checksum.Records
 	References    []checksum.Reference
+	Unprobed      bool
 	Foreign       *checksum.Foreign
 	RolledByOwner bool
 	Status        workload.Status
@@ -141,6 +142,7 @@ func readAs(form workload.Reader, data []byte) (read, error) {
 	var faults [2]error
 	found.Records, faults[0] = object.Records()
 	found.References, faults[1] = object.References()
+	found.Unprobed = object.Template.Unprobed()
 	found.Foreign = object.Foreign([]checksum.Dialect{checksum.Reloader, checksum.Wave})
 	found.Status, err = form.Status(data)
 	for _, fault := range faults {

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,13 +14,9 @@ import (
 // PodSpec reads the parts of the pod spec that can name a source. A template
 // without a spec (a custom resource may have none) names nothing.
 func (t *Template) PodSpec() (*corev1.PodSpec, error) {
-	var read podSpec
-	if t.read != nil {
-		read = *t.read
-	} else if len(t.Spec) > 0 {
-		if err := unmarshal(t.Spec, &read); err != nil {
-			return nil, plain(err)
-		}
+	read, err := t.podSpec()
+	if err != nil {
+		return nil, err
 	}
 	spec := &corev1.PodSpec{
 		Volumes:          read.Volumes,
@@ -33,6 +30,32 @@ func (t *Template) PodSpec() (*corev1.PodSpec, error) {
 		})
 	}
 	return spec, nil
+}
+
+// podSpec reads the spec once and keeps it.
+func (t *Template) podSpec() (*podSpec, error) {
+	if t.read != nil {
+		return t.read, nil
+	}
+	read := &podSpec{}
+	if len(t.Spec) > 0 {
+		if err := unmarshal(t.Spec, read); err != nil {
+			return nil, plain(err)
+		}
+	}
+	t.read = read
+	return read, nil
+}
+
+// Unprobed returns whether the template has containers, and none of them has a readiness
+// probe. It returns false for a spec that cannot be read.
+func (t *Template) Unprobed() bool {
+	read, err := t.podSpec()
+	if err != nil || len(read.Containers) == 0 {
+		return false
+	}
+	probed := func(c container) bool { return c.ReadinessProbe != nil }
+	return !slices.ContainsFunc(read.Containers, probed) && !slices.ContainsFunc(read.InitContainers, probed)
 }
 
 func containers(read []container) []corev1.Container {
@@ -59,6 +82,8 @@ type container struct {
 	Env           sourcedEnv                     `json:"env"`
 	EnvFrom       []corev1.EnvFromSource         `json:"envFrom"`
 	VolumeMounts  []corev1.VolumeMount           `json:"volumeMounts"`
+	// ReadinessProbe is nil when the container has none.
+	ReadinessProbe *struct{} `json:"readinessProbe"`
 }
 
 // sourcedEnv is those environment variables that take their value from

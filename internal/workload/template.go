@@ -17,7 +17,7 @@ type Template struct {
 	Metadata templateMetadata
 	Spec     jsontext.Value
 
-	read *podSpec // of what came as protobuf
+	read *podSpec // nil until a spec that came as JSON is read
 }
 
 // sparingTemplate is a Template whose spec is left where it is.

@@ -78,6 +78,23 @@ func TestSame(t *testing.T) {
 	}
 }
 
+func TestUnprobed(t *testing.T) {
+	const probed, bare = `{"name":"a","readinessProbe":{"httpGet":{"port":80}}}`, `{"name":"b","livenessProbe":{"httpGet":{"port":80}},"readinessProbe":null}`
+	for spec, want := range map[string]bool{
+		`{"containers":[` + bare + `]}`: true, `{"containers":[` + bare + `,` + bare + `]}`: true, `{"containers":[` + probed + `]}`: false, `{"containers":[` + bare + `,` + probed + `]}`: false,
+		`{"initContainers":[` + probed + `],"containers":[` + bare + `]}`: false, // a sidecar
+		`{"containers":[]}`: false, `{}`: false, `null`: false, `{"containers":7}`: false,
+	} {
+		for _, name := range []string{"Deployment", "CronJob"} {
+			kind := kindNamed(t, name)
+			template := decode(t, kind, string(wrap(kind, `{"name":"a"}`, `{"spec":`+spec+`}`))).Template
+			if got := template.Unprobed(); got != want {
+				t.Errorf("%s of %s: %t", name, spec, got)
+			}
+		}
+	}
+}
+
 // managedBy is an entry of managedFields.
 func managedBy(at, subresource, fields string) string {
 	return fmt.Sprintf(`{"manager":"m","operation":"Update","apiVersion":"apps/v1","time":%s,"subresource":%q,"fieldsType":"FieldsV1","fieldsV1":%s}`, at, subresource, fields)

@@ -20,6 +20,7 @@ type Workload struct {
 	Inject          string // value of the opt-in label
 	Deleting        bool
 	Owned           bool // its owner rolls it
+	Unprobed        bool // no container of the template has a readiness probe
 	Records         checksum.Records
 	Settings        map[string]string    // its annotations that are a policy
 	Foreign         *checksum.Foreign    // what they say in other products' dialects
@@ -50,7 +51,7 @@ func Read(form workload.Reader, body []byte, dialects []checksum.Dialect, kinds 
 	}
 	references, err := object.References()
 	s := Faulty(object, err)
-	s.References = checksum.Joined(references)
+	s.References, s.Unprobed = checksum.Joined(references), object.Template.Unprobed()
 	s.Foreign = object.Foreign(dialects)
 	s.Owned = object.RolledByOwner(kinds)
 	s.Status = status

@@ -47,6 +47,7 @@ func sentences(edit *impact.Edit, answer *impact.Answer) (all []string) {
 			" is not read by nodes that run pods of {who}: give the new one another name, or scale them to zero first")
 	}
 	add(now, this+" rolls out {who}"+first(answer.First, len(now)))
+	add(answer.Unguarded, "{who} {has} neither a readiness probe nor minReadySeconds: new pods that crash can replace all old ones")
 	for _, at := range later {
 		add(at.refs, "{who} roll{s} out "+at.when())
 	}
@@ -175,15 +176,15 @@ func first(n, of int) string {
 
 // fitting is a sentence with as many names as there is room for.
 func fitting(refs []workload.Ref, sentence string) (text string) {
-	named, plural := len(refs), ""
+	named, plural, has := len(refs), "", "have"
 	if named > fewNames {
 		named = 2
 	}
 	if len(refs) == 1 {
-		plural = "s"
+		plural, has = "s", "has"
 	}
 	for ; named >= 0; named-- {
-		text = speaker + strings.NewReplacer("{who}", list(refs, named), "{s}", plural).Replace(sentence)
+		text = speaker + strings.NewReplacer("{who}", list(refs, named), "{s}", plural, "{has}", has).Replace(sentence)
 		if utf8.RuneCountInString(text) <= mostRunes {
 			break
 		}

@@ -89,29 +89,31 @@ func TestSentences(t *testing.T) {
 		answer impact.Answer
 		want   []string
 	}{
-		"nothing":               {&edited, impact.Answer{}, nil},
-		"one":                   {&edited, impact.Answer{Rolls: rolls("deployment/web"), First: 1}, []string{"this change rolls out deployment/web"}},
-		"three, one first":      {&edited, impact.Answer{Rolls: rolls("deployment/b", "deployment/a", "daemonset/c"), First: 1}, []string{"this change rolls out deployment/b, deployment/a and daemonset/c, one first"}},
-		"three at once":         {&edited, impact.Answer{Rolls: rolls("deployment/b", "deployment/a", "daemonset/c"), First: 3}, []string{"this change rolls out deployment/b, deployment/a and daemonset/c"}},
-		"four":                  {&edited, impact.Answer{Rolls: rolls("deployment/payment-api", "deployment/legacy-app", "deployment/c", "deployment/d"), First: 1}, []string{"this change rolls out deployment/payment-api, deployment/legacy-app and 2 more, one first"}},
-		"four, three first":     {&edited, impact.Answer{Rolls: rolls("deployment/a", "deployment/b", "deployment/c", "deployment/d"), First: 3}, []string{"this change rolls out deployment/a, deployment/b and 2 more, three first"}},
-		"a custom kind":         {&edited, impact.Answer{Rolls: rolls("rollout/web"), First: 1}, []string{"this change rolls out rollout.argoproj.io/web"}},
-		"a deletion":            {&deleted, impact.Answer{Rolls: rolls("deployment/web"), First: 1}, []string{"this deletion rolls out deployment/web"}},
-		"at night":              {&edited, held(at(checksum.OutsideWindow, night)), []string{"deployment/held-0 rolls out when the window opens, 2026-07-01 22:00 Europe/Berlin"}},
-		"two at night":          {&edited, held(at(checksum.OutsideWindow, night), at(checksum.OutsideWindow, night)), []string{"deployment/held-0 and deployment/held-1 roll out when the window opens, 2026-07-01 22:00 Europe/Berlin"}},
-		"paused until a time":   {&edited, held(at(checksum.Paused, noon.In(time.FixedZone("", 7200)))), []string{"deployment/held-0 rolls out when the pause ends, 2026-07-02 12:00 UTC"}},
-		"too soon":              {&edited, held(at(checksum.TooSoon, noon.Add(7*time.Second).In(time.Local))), []string{"deployment/held-0 rolls out when the min-interval has passed, 2026-07-02 12:00:07 UTC"}},
-		"the soonest first":     {&edited, held(at(checksum.Paused, noon), at(checksum.OutsideWindow, night)), []string{"deployment/held-1 rolls out when the window opens, 2026-07-01 22:00 Europe/Berlin", "deployment/held-0 rolls out when the pause ends, 2026-07-02 12:00 UTC"}},
-		"many times":            {&edited, held(at(checksum.TooSoon, noon.Add(4*time.Hour)), at(checksum.TooSoon, noon.Add(3*time.Hour)), at(checksum.TooSoon, noon.Add(2*time.Hour)), at(checksum.TooSoon, noon.Add(time.Hour))), []string{"deployment/held-3 rolls out when the min-interval has passed, 2026-07-02 13:00 UTC", "deployment/held-2 rolls out when the min-interval has passed, 2026-07-02 14:00 UTC", "deployment/held-1 and deployment/held-0 roll out later, when their settings allow it"}},
-		"observed":              {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.ObserveMode, would)}}, []string{"deployment/web would roll out, but the mode is observe"}},
-		"an undo of another":    {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.Halted, would), stay("deployment/a", checksum.DeclinedKept)}}, []string{"deployment/web waits, because an undo of another workload declined this content", "deployment/a keeps older content, because an undo declined this content"}},
-		"paused":                {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.Paused, would)}}, []string{"deployment/web rolls out when somebody removes configstamp.dev/pause"}},
-		"two paused":            {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/a", checksum.Paused, would), stay("deployment/b", checksum.Paused, would)}}, []string{"deployment/a and deployment/b roll out when somebody removes configstamp.dev/pause"}},
-		"an unreadable setting": {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.UnreadableSetting, would)}}, []string{"deployment/web rolls out when a setting that cannot be read is fixed"}},
-		"another one missing":   {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.MissingSource, would)}}, []string{"deployment/web rolls out when everything else that new pods need exists"}},
-		"no pod starts":         {&edited, impact.Answer{Rolls: unseen("cronjob/report", "deployment/sleeps")}, []string{"no pod of cronjob/report and deployment/sleeps restarts now: pods that start later use the new content"}},
-		"nothing on record":     {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/new", checksum.Recorded)}}, []string{"no pod of deployment/new restarts: no checksum was on record, and the new content is recorded"}},
-		"it is required":        {&deleted, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.MissingSource)}, Rolls: rolls("deployment/b"), First: 1}, []string{"without this configmap no new pod of deployment/web can start", "this deletion rolls out deployment/b"}},
+		"nothing":                {&edited, impact.Answer{}, nil},
+		"one":                    {&edited, impact.Answer{Rolls: rolls("deployment/web"), First: 1}, []string{"this change rolls out deployment/web"}},
+		"three, one first":       {&edited, impact.Answer{Rolls: rolls("deployment/b", "deployment/a", "daemonset/c"), First: 1}, []string{"this change rolls out deployment/b, deployment/a and daemonset/c, one first"}},
+		"three at once":          {&edited, impact.Answer{Rolls: rolls("deployment/b", "deployment/a", "daemonset/c"), First: 3}, []string{"this change rolls out deployment/b, deployment/a and daemonset/c"}},
+		"four":                   {&edited, impact.Answer{Rolls: rolls("deployment/payment-api", "deployment/legacy-app", "deployment/c", "deployment/d"), First: 1}, []string{"this change rolls out deployment/payment-api, deployment/legacy-app and 2 more, one first"}},
+		"four, three first":      {&edited, impact.Answer{Rolls: rolls("deployment/a", "deployment/b", "deployment/c", "deployment/d"), First: 3}, []string{"this change rolls out deployment/a, deployment/b and 2 more, three first"}},
+		"the first is unguarded": {&edited, impact.Answer{Rolls: rolls("deployment/a", "deployment/b"), First: 1, Unguarded: []workload.Ref{ref("deployment/b")}}, []string{"this change rolls out deployment/a and deployment/b, one first", "deployment/b has neither a readiness probe nor minReadySeconds: new pods that crash can replace all old ones"}},
+		"two are unguarded":      {&edited, impact.Answer{Rolls: rolls("deployment/a", "deployment/b"), First: 2, Unguarded: []workload.Ref{ref("deployment/a"), ref("deployment/b")}}, []string{"this change rolls out deployment/a and deployment/b", "deployment/a and deployment/b have neither a readiness probe nor minReadySeconds: new pods that crash can replace all old ones"}},
+		"a custom kind":          {&edited, impact.Answer{Rolls: rolls("rollout/web"), First: 1}, []string{"this change rolls out rollout.argoproj.io/web"}},
+		"a deletion":             {&deleted, impact.Answer{Rolls: rolls("deployment/web"), First: 1}, []string{"this deletion rolls out deployment/web"}},
+		"at night":               {&edited, held(at(checksum.OutsideWindow, night)), []string{"deployment/held-0 rolls out when the window opens, 2026-07-01 22:00 Europe/Berlin"}},
+		"two at night":           {&edited, held(at(checksum.OutsideWindow, night), at(checksum.OutsideWindow, night)), []string{"deployment/held-0 and deployment/held-1 roll out when the window opens, 2026-07-01 22:00 Europe/Berlin"}},
+		"paused until a time":    {&edited, held(at(checksum.Paused, noon.In(time.FixedZone("", 7200)))), []string{"deployment/held-0 rolls out when the pause ends, 2026-07-02 12:00 UTC"}},
+		"too soon":               {&edited, held(at(checksum.TooSoon, noon.Add(7*time.Second).In(time.Local))), []string{"deployment/held-0 rolls out when the min-interval has passed, 2026-07-02 12:00:07 UTC"}},
+		"the soonest first":      {&edited, held(at(checksum.Paused, noon), at(checksum.OutsideWindow, night)), []string{"deployment/held-1 rolls out when the window opens, 2026-07-01 22:00 Europe/Berlin", "deployment/held-0 rolls out when the pause ends, 2026-07-02 12:00 UTC"}},
+		"many times":             {&edited, held(at(checksum.TooSoon, noon.Add(4*time.Hour)), at(checksum.TooSoon, noon.Add(3*time.Hour)), at(checksum.TooSoon, noon.Add(2*time.Hour)), at(checksum.TooSoon, noon.Add(time.Hour))), []string{"deployment/held-3 rolls out when the min-interval has passed, 2026-07-02 13:00 UTC", "deployment/held-2 rolls out when the min-interval has passed, 2026-07-02 14:00 UTC", "deployment/held-1 and deployment/held-0 roll out later, when their settings allow it"}},
+		"observed":               {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.ObserveMode, would)}}, []string{"deployment/web would roll out, but the mode is observe"}},
+		"an undo of another":     {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.Halted, would), stay("deployment/a", checksum.DeclinedKept)}}, []string{"deployment/web waits, because an undo of another workload declined this content", "deployment/a keeps older content, because an undo declined this content"}},
+		"paused":                 {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.Paused, would)}}, []string{"deployment/web rolls out when somebody removes configstamp.dev/pause"}},
+		"two paused":             {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/a", checksum.Paused, would), stay("deployment/b", checksum.Paused, would)}}, []string{"deployment/a and deployment/b roll out when somebody removes configstamp.dev/pause"}},
+		"an unreadable setting":  {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.UnreadableSetting, would)}}, []string{"deployment/web rolls out when a setting that cannot be read is fixed"}},
+		"another one missing":    {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.MissingSource, would)}}, []string{"deployment/web rolls out when everything else that new pods need exists"}},
+		"no pod starts":          {&edited, impact.Answer{Rolls: unseen("cronjob/report", "deployment/sleeps")}, []string{"no pod of cronjob/report and deployment/sleeps restarts now: pods that start later use the new content"}},
+		"nothing on record":      {&edited, impact.Answer{Stays: []impact.Stay{stay("deployment/new", checksum.Recorded)}}, []string{"no pod of deployment/new restarts: no checksum was on record, and the new content is recorded"}},
+		"it is required":         {&deleted, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.MissingSource)}, Rolls: rolls("deployment/b"), First: 1}, []string{"without this configmap no new pod of deployment/web can start", "this deletion rolls out deployment/b"}},
 		"it is immutable": {&frozen, impact.Answer{Stays: []impact.Stay{stay("deployment/web", checksum.MissingSource)}, Rolls: rolls("deployment/b"), First: 1}, []string{
 			"without this configmap no new pod of deployment/web can start",
 			"made again with other content, an immutable configmap is not read by nodes that run pods of deployment/web and deployment/b: give the new one another name, or scale them to zero first",
@@ -146,6 +148,7 @@ func TestSentencesFit(t *testing.T) {
 			hold := at(checksum.TooSoon, noon.Add(time.Duration(n)*time.Hour))
 			answer.Rolls = append(answer.Rolls, impact.Roll{Workload: ref(long("deployment", n))}, impact.Roll{Workload: ref(long("statefulset", n)), Held: hold})
 			answer.Rolls = append(answer.Rolls, unseen(long("cronjob", n))...)
+			answer.Unguarded = append(answer.Unguarded, ref(long("deployment", n)))
 			for _, why := range []checksum.Reason{checksum.ObserveMode, checksum.Paused, checksum.UnreadableSetting, checksum.MissingKey} {
 				answer.Stays = append(answer.Stays, stay(long("daemonset", n), why, would))
 			}
