@@ -34,7 +34,7 @@ FUZZ_SECONDS     ?= 30
 PLATFORM         ?= linux/$(shell go env GOARCH)
 IMAGE_TARBALL    := dist/configstamp-$(notdir $(PLATFORM)).tar
 
-.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-cluster vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults hostile soak install oracle observability snippets simulation oldest fuzz bench microbench helm generate goldens transcripts rendered chart-lint chart-tests chart-arguments stale cluster-up cluster-down image release release-check release-install
+.PHONY: help build demo docs test long unit unit-race unit-plain unit-cluster lint format tidy golangci vet-cluster vet-nested chart e2e-short e2e-long gitops bad-edit rollouts pins faults hostile soak install oracle observability snippets simulation oldest fuzz bench microbench helm generate goldens transcripts rendered chart-lint chart-tests chart-arguments stale cluster-up cluster-images cluster-env cluster-down image release release-check release-install
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -93,8 +93,8 @@ gitops: $(GOTESTSUM) ## What Argo CD, Flux and Helm see, with their own librarie
 bad-edit: $(GOTESTSUM) ## A bad edit stops at the first workload, on real containers (needs root)
 	@$(if $(ROOT),$(TESTS) bad-edit 1 ./e2e/rollouts -run '^TestGate' -timeout 10m,echo "SKIPPED (1 tests): a bad edit on real containers: it needs root")
 
-snippets: $(GOTESTSUM) ## Do what README, quick start and examples have people type, on a real cluster (needs root)
-	@$(TESTS) snippets $(if $(ROOT),1,0) ./e2e/snippets/... -timeout 30m
+snippets: $(GOTESTSUM) ## Type once what README, quick start and examples have people type, on a real cluster (needs root)
+	@RERUNS=0 $(TESTS) snippets $(if $(ROOT),1,0) ./e2e/snippets/... -timeout 60m
 
 rollouts: $(GOTESTSUM) ## One bad edit never takes a fleet down, on real containers; gates hold (needs root; ROLLOUTS_ARGS="-run LateCrash")
 	@$(TESTS) rollouts $(if $(ROOT),1,0) './e2e/rollouts ./e2e/rollouts/gates' -p 2 -timeout 30m $(ROLLOUTS_ARGS)
@@ -202,11 +202,21 @@ bench: ## Measure memory, CPU and time on an embedded Kubernetes, as e2e/bench/R
 microbench: ## Benchmarks of the planner alone
 	go test -run '^$$' -bench . -benchmem ./internal/rollout
 
-cluster-up: ## An embedded Kubernetes to play with
-	@cd e2e/cluster && go run ./cmd/cluster up --name $(CLUSTER)
+IN_CLUSTER = cd e2e/cluster && go run ./cmd/cluster --name $(CLUSTER)
+cluster-up: ## An embedded Kubernetes to play with: real containers as root, else nodes that only pretend
+	@$(IN_CLUSTER) up
+
+BUSYBOX ?= $(shell command -v busybox)
+cluster-images: build ## Load the images of the quick start into it: configstamp:dev, and busybox:1.37 made of a static busybox
+	@$(if $(BUSYBOX),,echo "busybox is not installed: apt-get install busybox-static" >&2; exit 1)
+	@$(IN_CLUSTER) image --load --image configstamp:dev --binary ../../bin/configstamp
+	@$(IN_CLUSTER) image --load --image busybox:1.37 --user 0 --binary $(BUSYBOX) $(foreach applet,sh cat env httpd ls ps sleep tee wget,--file $(BUSYBOX):/bin/$(applet))
+
+cluster-env: ## Print what a shell needs to use it: eval "$$(make --silent cluster-env)"
+	@$(IN_CLUSTER) env
 
 cluster-down: ## Take it down
-	@cd e2e/cluster && go run ./cmd/cluster down --name $(CLUSTER)
+	@$(IN_CLUSTER) down
 
 image: ## Build the container image into dist/ (a Docker engine, or buildah as root and no registry); PLATFORM=linux/arm64
 	@if docker info >/dev/null 2>&1; then \

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,9 @@ func imageCommand(c *common) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to == "" && !load {
 				return errors.New("nothing to do with the image: give --output FILE, or --load")
+			}
+			if err := wantStatic(binary); err != nil {
+				return err
 			}
 			inImage := "/" + filepath.Base(binary)
 			spec.Files = []image.File{{Source: binary, Destination: inImage, Executable: true}}
@@ -73,6 +78,19 @@ func imageCommand(c *common) *cobra.Command {
 		}
 	}
 	return cmd
+}
+
+// wantStatic refuses a program that needs a dynamic linker, which the image does not have.
+func wantStatic(binary string) error {
+	program, err := elf.Open(binary)
+	if err != nil {
+		return fmt.Errorf("reading the program %s: %w", binary, err)
+	}
+	defer program.Close()
+	if slices.ContainsFunc(program.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		return fmt.Errorf("%s is linked dynamically, and an image has nothing but the program: build it with CGO_ENABLED=0 (Debian's static busybox is the package busybox-static)", binary)
+	}
+	return nil
 }
 
 func executable(file string) bool {
