@@ -1,8 +1,8 @@
-// Package snippets runs what the pages for new users have people type, as they would: each
-// page from top to bottom, in a copy of the checkout, on a real cluster of its own with a
-// real node (needs root). It knows nothing of what the pages say; package page says how
-// snippets are found, and how a page marks one that cannot run here. A snippet is a shell's
-// (sh), an object or a file of values (yaml), or only to be read (text, mermaid).
+// Package snippets runs the commands of the pages for new users: each page from top to bottom, in a
+// copy of the checkout, on a real cluster with a real node (needs root). It types each command once,
+// and does nothing that the page does not say, except for what pages says was done before. Package
+// page finds the snippets, and says how a page marks one that cannot run here. A snippet is a
+// shell's (sh), an object or a file of values (yaml), or only to be read (text, mermaid).
 package snippets
 
 import (
@@ -16,25 +16,24 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/harness"
-	"github.com/configstamp/configstamp/e2e/pods"
 	"github.com/configstamp/configstamp/e2e/snippets/page"
 )
 
-// Each has a cluster with the image configstamp:dev, cert-manager, and nothing else,
-// unless a page says that configstamp is installed already.
+// cluster is what a page presupposes that says "in your cluster": nodes that can pull its images.
+const cluster = "apt-get update && apt-get install -y busybox-static\nmake cluster-up cluster-images\neval \"$(make --silent cluster-env)\"\n"
+
 var pages = []struct {
 	name  string
-	given string // what was done before
+	given string // the commands before the page's first one
 }{
-	{name: "docs/quick-start.md"},
-	{name: "README.md"},
-	{name: "examples/README.md", given: "kubectl apply -f deploy/install-self-managed.yaml\nkubectl -n configstamp rollout status deployment/configstamp --timeout=2m"},
+	{name: "docs/quick-start.md"}, // which brings its cluster
+	{name: "README.md", given: cluster + "(cd e2e/cluster && go run ./cmd/cluster --name \"$CLUSTER\" cert-manager)\n" +
+		"mkdir -p bin && ln -sf \"$(make --silent helm | tail -1)\" bin/helm && export PATH=\"$PWD/bin:$PATH\""},
+	{name: "examples/README.md", given: cluster + "kubectl apply -f deploy/install-self-managed.yaml\nkubectl -n configstamp rollout status deployment/configstamp --timeout=2m"},
 }
 
-const (
-	patience = 2 * time.Minute // until what a page says is printed
-	bound    = 10 * time.Minute
-)
+// bound is for one snippet. The first one may have to build Kubernetes.
+const bound = 25 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(harness.EnvEnabled) == "" {
@@ -43,10 +42,6 @@ func TestMain(m *testing.M) {
 	}
 	if os.Geteuid() != 0 {
 		fmt.Println("SKIPPED (1 check): the snippets of the pages: they run real containers, which needs root")
-		return
-	}
-	if _, err := os.Stat("/bin/busybox"); err != nil {
-		fmt.Println("SKIPPED (1 check): the snippets of the pages: they need Debian's busybox-static, of which the examples' image is made")
 		return
 	}
 	os.Exit(m.Run())
@@ -64,7 +59,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// reader is somebody who reads a page and types what it says.
+// reader reads a page and types its commands.
 type reader struct {
 	t           *testing.T
 	page        string
@@ -79,33 +74,23 @@ type reader struct {
 
 func newReader(t *testing.T, name string) *reader {
 	t.Helper()
-	run, err := harness.Begin(t.Context(), harness.Wanted{Node: harness.Kubelet, Pods: true})
-	harness.Must(t, err)
-	t.Cleanup(func() {
-		if err := run.End(); err != nil {
-			t.Error(err)
-		}
-	})
-	harness.Must(t, (&pods.Cluster{Run: run}).LoadImage(t.Context(), pods.Image, "e2e"))
-	for _, args := range [][]string{{"cert-manager"}, busybox} {
-		_, err = run.Driver(t.Context(), args...)
-		harness.Must(t, err)
-	}
 	root, err := harness.Root()
 	harness.Must(t, err)
 	r := &reader{t: t, page: name, dir: t.TempDir(), state: filepath.Join(t.TempDir(), "state")}
-	programs := t.TempDir()
-	r.shell(t.Context(), nil, fmt.Sprintf(`cd %q && git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory %q
-ln -s "$(make --silent --no-print-directory helm | tail -1)" %q`, root, r.dir, programs+"/helm"))
-	r.environment = append(os.Environ(), "KUBECONFIG="+run.Kubeconfig(), "KUBECACHEDIR="+run.Dir, "PATH="+programs+":"+run.Programs()+":"+os.Getenv("PATH"),
-		"HELM_CACHE_HOME="+run.Dir, "HELM_CONFIG_HOME="+run.Dir, "HELM_DATA_HOME="+run.Dir, "GOFLAGS=-buildvcs=false")
+	own := t.TempDir()
+	r.environment = append(os.Environ(), fmt.Sprintf("CLUSTER=snippets-%d", os.Getpid()), "GOFLAGS=-buildvcs=false", "KUBECACHEDIR="+own,
+		"HELM_CACHE_HOME="+own, "HELM_CONFIG_HOME="+own, "HELM_DATA_HOME="+own)
+	_, err = r.shell(t.Context(), fmt.Sprintf("cd %q && git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory %q", root, r.dir))
+	harness.Must(t, err)
+	t.Cleanup(func() { // also when the page failed halfway
+		if out, err := r.shell(context.Background(), fmt.Sprintf("make -C %q cluster-down", r.dir)); err != nil {
+			t.Errorf("taking the cluster down: %v\n%s", err, out)
+		}
+	})
 	return r
 }
 
-// busybox is the image of that name, as far as the examples need it, made of Debian's program.
-var busybox = []string{"image", "--image", "busybox:1.37", "--load", "--user", "0", "--binary", "/bin/busybox", "--file", "/bin/busybox:/bin/sh", "--file", "/bin/busybox:/bin/sleep"}
-
-// read does what the page says, and tells what of it was not done.
+// read does what the page says, and prints which snippets it left out.
 func (r *reader) read() {
 	r.t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.dir, r.page))
@@ -157,32 +142,31 @@ func (r *reader) must(s page.Snippet) {
 	r.ran++
 }
 
-// wantPrinted checks that the last snippet printed what the page shows. What takes its time is asked again.
+// wantPrinted checks that the last snippet printed what the page shows. A command is typed once: a
+// page says how to wait for what takes its time.
 func (r *reader) wantPrinted(s page.Snippet) {
 	r.t.Helper()
-	for until := time.Now().Add(patience); s.Missing(r.printed) != ""; time.Sleep(time.Second) {
-		if time.Now().After(until) {
-			r.t.Fatalf("%s:%d: %q is not printed by\n%s\nbut:\n%s", r.page, s.Line, s.Missing(r.printed), r.last.Text, r.printed)
-		}
-		r.printed, _ = r.try(r.last)
+	if missing := s.Missing(r.printed); missing != "" {
+		r.t.Fatalf("%s:%d: %q is not printed by\n%s\nbut:\n%s", r.page, s.Line, missing, r.last.Text, r.printed)
 	}
 }
 
 func (r *reader) try(s page.Snippet) (string, error) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), bound)
 	defer cancel()
-	editor := "KUBE_EDITOR=true" // it changes nothing
+	editor := "true" // it changes nothing
 	if s.Edit != "" {
-		editor = "KUBE_EDITOR=sed -i -e '" + s.Edit + "'"
+		editor = "sed -i -e '" + s.Edit + "'"
 	}
-	return r.shell(ctx, append(r.environment, editor), fmt.Sprintf(`if [ -e %[1]q ]; then . %[1]q; else cd %[2]q; fi
+	return r.shell(ctx, fmt.Sprintf(`if [ -e %[1]q ]; then . %[1]q; else cd %[2]q; fi
+export KUBE_EDITOR="$1"
 trap 'echo "cd \"$PWD\""> %[1]q; export -p >> %[1]q' EXIT
-%[3]s`, r.state, r.dir, s.Text))
+%[3]s`, r.state, r.dir, s.Text), editor)
 }
 
-func (r *reader) shell(ctx context.Context, environment []string, script string) (string, error) {
-	command := exec.CommandContext(ctx, "bash", "-c", "set -euo pipefail\n"+script)
-	command.Env = environment
+func (r *reader) shell(ctx context.Context, script string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "bash", append([]string{"-c", "set -euo pipefail\n" + script, "bash"}, args...)...)
+	command.Env = r.environment
 	out, err := command.CombinedOutput()
 	return string(out), err
 }
