@@ -47,6 +47,7 @@ func sentences(edit *impact.Edit, answer *impact.Answer) (all []string) {
 			" is not read by nodes that run pods of {who}: give the new one another name, or scale them to zero first")
 	}
 	add(now, this+" rolls out {who}"+first(answer.First, len(now)))
+	add(interrupted(answer), "{who} will be unavailable meanwhile: the strategy replaces all pods at once")
 	add(answer.Unguarded, "{who} {has} neither a readiness probe nor minReadySeconds: new pods that crash can replace all old ones")
 	for _, at := range later {
 		add(at.refs, "{who} roll{s} out "+at.when())
@@ -71,6 +72,16 @@ func staying(answer *impact.Answer, of func(*impact.Stay) bool) (refs []workload
 	for i := range answer.Stays {
 		if of(&answer.Stays[i]) {
 			refs = append(refs, answer.Stays[i].Workload)
+		}
+	}
+	return refs
+}
+
+// interrupted returns the workloads that roll now, and whose strategy may replace all pods at once.
+func interrupted(answer *impact.Answer) (refs []workload.Ref) {
+	for i := range answer.Rolls {
+		if r := &answer.Rolls[i]; r.Recreates && r.Waits == "" && r.Held.Reason == checksum.NoReason {
+			refs = append(refs, r.Workload)
 		}
 	}
 	return refs
