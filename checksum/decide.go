@@ -176,8 +176,6 @@ func decide(ring *Ring, a *Admission) Decision {
 			return Decision{Records: a.Held, Outcome: Kept}
 		}
 		return Decision{Records: a.Held, Outcome: Restored}
-	case a.Asker == Roller && a.answeredByAnother(ring):
-		return Decision{Records: a.Sent, Outcome: Kept, Findings: []Finding{{Reason: OtherKey}}}
 	case !a.Fresh:
 		return Decision{Records: a.Held, Outcome: NotProvenFresh, Findings: []Finding{{Reason: NotProvenFresh}}}
 	}

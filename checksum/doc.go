@@ -21,7 +21,7 @@
 //     carried.go (of what a template carries, whatever a policy says),
 //     prove.go (what must be known for certain before anything is decided), suppose.go (what
 //     would follow), decide.go (the table of the design), with stamping.go, pinning.go (what
-//     can be pinned, and why not) and undo.go, another.go (two installations), reason.go with reasons.go (why it came to that, in
+//     can be pinned, and why not) and undo.go, reason.go with reasons.go (why it came to that, in
 //     every word that people and metrics see), finding.go (what people are told) and
 //     outcome.go (in one word, where a dry run asks).
 package checksum

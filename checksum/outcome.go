@@ -63,8 +63,8 @@ var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // nothing chang
 	UnreadableSetting: OutcomeUnreadable, TemplateUnreadable: OutcomeUnreadable,
 	TooLarge:       OutcomeOversize,
 	NotProvenFresh: OutcomeDeferred, NoDigestKey: OutcomeDeferred, SourcesUnknown: OutcomeDeferred, AdmissionFailed: OutcomeDeferred,
-	LostRecord: OutcomeKeyLost, OtherKey: OutcomeKeyLost,
-	Kept: OutcomeInStep, Restored: OutcomeInStep,
+	LostRecord: OutcomeKeyLost,
+	Kept:       OutcomeInStep, Restored: OutcomeInStep,
 	Stamped: OutcomeWouldRoll, UndoTaken: OutcomeWouldRoll,
 	Recorded: OutcomeWouldRecord,
 	Observed: OutcomeObserved, ObserveMode: OutcomeObserved,
@@ -78,14 +78,10 @@ var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // nothing chang
 }
 
 // OutcomeOf is the most restrictive outcome of an admission's reasons: what it comes to,
-// and what was found. Where another installation serves the Namespace it is NoOutcome,
-// because that one answers.
+// and what was found.
 func OutcomeOf(reasons ...Reason) Outcome {
 	most := NoOutcome
 	for _, reason := range reasons {
-		if reason == ServedElsewhere {
-			return NoOutcome
-		}
 		most = max(most, outcomeOf[reason])
 	}
 	if most == NoOutcome {

@@ -44,7 +44,7 @@ func TestEveryReasonOfAnAdmissionHasOneOutcome(t *testing.T) {
 		"deferred":     {"not-proven-fresh", "no-key", "sources-unknown", "admission-failed"},
 		"oversize":     {"annotations-too-large"},
 		"opted-out":    {"opted-out"},
-		"key-lost":     {"lost-record", "other-key"},
+		"key-lost":     {"lost-record"},
 		"declined":     {"panic", "owned", "not-served"},
 	}
 	beside := []string{"invalid-name", "foreign-stamps", "unreferenced-name",
@@ -84,7 +84,6 @@ func TestOutcomesAreTheMostRestrictive(t *testing.T) {
 		{[]checksum.Reason{checksum.OnHold, checksum.MissingKey, checksum.UnreadableSetting}, checksum.OutcomeUnreadable},
 		{[]checksum.Reason{checksum.Kept, checksum.MissingSource, checksum.InvalidName}, checksum.OutcomeMissing},
 		{[]checksum.Reason{checksum.AdmissionFailed, checksum.Panicked}, checksum.OutcomeDeclined},
-		{[]checksum.Reason{checksum.OptedOut, checksum.ServedElsewhere}, checksum.NoOutcome},
 		{nil, checksum.OutcomeDeclined},
 		{[]checksum.Reason{checksum.NoReason}, checksum.OutcomeDeclined},
 	} {

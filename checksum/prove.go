@@ -1,5 +1,7 @@
 package checksum
 
+import "strings"
+
 // ToProve says what an admission may not be decided without, by what is known of the
 // sources, nil when nothing is: the present content of must has to be proven; beside is
 // read at the same time, and not waited for longer. Both come in the order of the
@@ -42,6 +44,12 @@ func (r *Review) changes(held, stamped Records) func(*Selection) bool {
 		now, stamps := stamped.Stamps[StampKey(s.Source)]
 		return holds[s.Source] || recorded != stamps || was != now
 	}
+}
+
+// IsOwn reports whether a user is a service account in configstamp's own namespace. An empty
+// namespace has none.
+func IsOwn(user, namespace string) bool {
+	return namespace != "" && strings.HasPrefix(user, "system:serviceaccount:"+namespace+":")
 }
 
 // ByOwnAccount reports whether a re-admission is asked for by our own account, for certain.

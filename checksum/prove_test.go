@@ -59,3 +59,20 @@ func TestToProve(t *testing.T) {
 		})
 	}
 }
+
+func TestIsOwn(t *testing.T) {
+	for user, want := range map[string]bool{
+		"system:serviceaccount:configstamp:configstamp": true,
+		"system:serviceaccount:other:configstamp":       false,
+		"system:serviceaccount:configstamp-2:x":         false,
+		"kubernetes-admin":                              false,
+		"":                                              false,
+	} {
+		if got := checksum.IsOwn(user, "configstamp"); got != want {
+			t.Errorf("%q is our own: %t, want %t", user, got, want)
+		}
+		if checksum.IsOwn(user, "") {
+			t.Errorf("%q is our own in no namespace", user)
+		}
+	}
+}

@@ -15,7 +15,6 @@ const (
 	InvalidName
 	ForeignStamps
 	Unreferenced
-	OtherKey
 	NoDigestKey
 	SourcesUnknown
 	Panicked
@@ -96,8 +95,6 @@ const (
 	ChangeRolledOut
 	ChangeIncomplete
 	SourceChangesOften
-	// and of Namespaces.
-	ServedElsewhere
 
 	// Why an edit of a source does not roll a workload that uses it, beside all of the
 	// above that holds one: a forecast tells of these, and nothing else.
@@ -125,9 +122,7 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	InvalidName: {"invalid-name", Silent, "", AdmissionReasons, "", "{kind}: no object can have the name {name}; the reference is not stamped"},
 	ForeignStamps: {"foreign-stamps", Silent, "", AdmissionReasons, "",
 		"the configstamp annotations in this request are ignored: the content of a ConfigMap or Secret is not versioned; to undo a change, put the old content back"},
-	Unreferenced: {"unreferenced-name", Silent, "", AdmissionReasons, "", "configstamp.dev/only names {source}, which nothing here references; correct the name, or remove it"},
-	OtherKey: {"other-key", Silent, "", AdmissionReasons, "",
-		"checksums that another installation of configstamp recorded, or whose key is lost, are left as they are; if the key is lost, the controller records new checksums"},
+	Unreferenced:   {"unreferenced-name", Silent, "", AdmissionReasons, "", "configstamp.dev/only names {source}, which nothing here references; correct the name, or remove it"},
 	NoDigestKey:    {"no-key", Silent, "", AdmissionReasons, "", "there is no digest key yet; the object is admitted unchanged"},
 	SourcesUnknown: {"sources-unknown", Silent, "", AdmissionReasons, "", "the caches are not filled yet, and the sources could not be read from the API server; the object is admitted unchanged"},
 	Panicked:       {"panic", Silent, "", AdmissionReasons, "", "internal error: admitted without checksums; the controller will add them"},
@@ -223,9 +218,6 @@ var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
 	ChangeIncomplete: {"change-incomplete", Warning, "ChangeIncomplete", 0, "",
 		"the change has ended, but workloads that had no pod available before have failed with it; the event says how many of all"},
 	SourceChangesOften: {"source-changes-often", Warning, "SourceChangesOften", 0, "", "the source is written again and again"},
-
-	ServedElsewhere: {"served-elsewhere", Normal, "ServedElsewhere", 0, "",
-		"configstamp.dev/installation does not name this installation, so it leaves everything in the Namespace alone"},
 
 	KeyNotUsed:    {"key-not-used", Silent, "", Forecasts, "", "it uses none of the keys that change"},
 	UseLeftOut:    {"use-left-out", Silent, "", Forecasts, "", "configstamp.dev/restart-on leaves out the way in which it uses them"},

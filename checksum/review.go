@@ -1,7 +1,5 @@
 package checksum
 
-import "slices"
-
 // Review is the state of all references of one workload.
 type Review struct {
 	// Untrue are the sources whose content has changed since it was recorded.
@@ -10,9 +8,8 @@ type Review struct {
 	ToRecord []Selection
 	// Lost are those of ToRecord that had a record which cannot be compared.
 	Lost []Source
-	// OtherKeys are the ids of keys that values of Lost were made with, and that the
-	// ring does not hold: they are lost, or another installation's. There are no more than a few.
-	OtherKeys []string
+	// KeyUnknown tells that a value of Lost was made with a key that the ring does not hold.
+	KeyUnknown bool
 	// Declined are the sources that have changed, and whose content an undo has declined:
 	// whatever is on record of them stays. ToDecline are those of which something declined
 	// cannot be compared any more: a recording writes it anew.
@@ -21,9 +18,6 @@ type Review struct {
 	// settings of sources cannot be read.
 	Missing, Faults []Finding
 }
-
-// mostOtherKeys is how many ids of keys OtherKeys has.
-const mostOtherKeys = 8
 
 // Records reports whether a recording would write anything.
 func (r *Review) Records() bool { return len(r.ToRecord) > 0 || len(r.ToDecline) > 0 }
@@ -64,8 +58,8 @@ func (r *Ring) review(review *Review, policy *Policy, s Selection, held *Records
 	case Unverifiable:
 		review.Lost = append(review.Lost, s.Source)
 		value, _ := held.Of(s.Source)
-		if id, unknown := r.UnknownKey(value); unknown && len(review.OtherKeys) < mostOtherKeys && !slices.Contains(review.OtherKeys, id) {
-			review.OtherKeys = append(review.OtherKeys, id)
+		if _, unknown := r.UnknownKey(value); unknown {
+			review.KeyUnknown = true
 		}
 		review.ToRecord = append(review.ToRecord, s)
 	case Unrecorded:

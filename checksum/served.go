@@ -1,8 +1,6 @@
 package checksum
 
 import (
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -58,32 +56,14 @@ func (c Candidate) Declines() (why Reason, declines bool) {
 	return NoReason, false
 }
 
-// Served reports whether an installation, which is known by its own namespace, serves a
-// workload, and else why not. The workload is opted in by its own label, else by that of
-// its Namespace, else by another product's annotations.
-func Served(c Candidate, n Namespace, installation string) (served bool, why Reason) {
+// Served reports whether a workload is served, and else why not. The workload is opted in by
+// its own label, else by that of its Namespace, else by another product's annotations.
+func Served(c Candidate, n Namespace) (served bool, why Reason) {
 	if why, declines := c.Declines(); declines {
 		return false, why
 	}
 	if c.Inject != InjectEnabled && !n.OptedIn && !c.Foreign.OptsIn() {
 		return false, OptedOut
 	}
-	if LeftToAnother(n, installation) {
-		return false, ServedElsewhere
-	}
 	return true, NoReason
-}
-
-// LeftToAnother reports whether a Namespace names another installation than ours.
-func LeftToAnother(n Namespace, installation string) bool {
-	_, written := n.Settings[installationSetting]
-	return written && installation != "" && !Names(n.Settings, installation)
-}
-
-// installationSetting names, on a Namespace, the installation that serves it.
-const installationSetting = settingPrefix + "installation"
-
-// Names reports whether the settings of a Namespace name an installation.
-func Names(settings map[string]string, installation string) bool {
-	return installation != "" && strings.TrimSpace(settings[installationSetting]) == installation
 }

@@ -18,10 +18,6 @@ func namespaceOf(inject string, annotations map[string]string) checksum.Namespac
 
 func TestServed(t *testing.T) {
 	in, out := namespaceOf("enabled", nil), namespaceOf("", nil)
-	named := func(installation string) checksum.Namespace {
-		return namespaceOf("enabled", map[string]string{"configstamp.dev/installation": installation})
-	}
-	elsewhere := namespaceOf("", map[string]string{"configstamp.dev/installation": "b"})
 	reloader := checksum.Translate([]checksum.Dialect{checksum.Reloader}, "shop", map[string]string{"reloader.stakater.com/auto": "true"}, nil)
 	silent := checksum.Translate([]checksum.Dialect{checksum.Reloader}, "shop", map[string]string{"reloader.stakater.com/auto": "false"}, nil)
 	for about, c := range map[string]struct {
@@ -45,14 +41,8 @@ func TestServed(t *testing.T) {
 		"it is opted out and owned":                          {checksum.Candidate{Inject: "disabled", Owned: true}, in, checksum.OptedOut},
 		"it is being deleted":                                {checksum.Candidate{Inject: "enabled", Ending: true}, in, checksum.OptedOut},
 		"its Namespace is excluded":                          {checksum.Candidate{Inject: "enabled", Excluded: true}, in, checksum.OptedOut},
-		"its Namespace names us":                             {checksum.Candidate{}, named("a"), checksum.NoReason},
-		"its Namespace names us, with blanks":                {checksum.Candidate{}, named(" a\n"), checksum.NoReason},
-		"its Namespace names another":                        {checksum.Candidate{}, named("b"), checksum.ServedElsewhere},
-		"its Namespace names another, and it opts in":        {checksum.Candidate{Inject: "enabled"}, elsewhere, checksum.ServedElsewhere},
-		"its Namespace names nobody":                         {checksum.Candidate{}, named(""), checksum.ServedElsewhere},
-		"its Namespace names another, and nothing opts in":   {checksum.Candidate{}, elsewhere, checksum.OptedOut},
 	} {
-		served, why := checksum.Served(c.candidate, c.namespace, "a")
+		served, why := checksum.Served(c.candidate, c.namespace)
 		if why != c.want || served != (c.want == checksum.NoReason) {
 			t.Errorf("%s: served: %t, %q; want %q", about, served, why, c.want)
 		}
@@ -60,8 +50,5 @@ func TestServed(t *testing.T) {
 		if want := c.candidate.Inject == "disabled" || c.candidate.Owned || c.candidate.Ending || c.candidate.Excluded; declines != want || declines && declined != c.want {
 			t.Errorf("%s: declines: %t, %q", about, declines, declined)
 		}
-	}
-	if served, why := checksum.Served(checksum.Candidate{}, named("b"), ""); !served {
-		t.Errorf("where there is one installation alone: %q", why)
 	}
 }

@@ -28,7 +28,7 @@ func (s *Setting) Key() string { return s.key }
 // Name is its flag.
 func (s *Setting) Name() string { return s.key[len(settingPrefix):] }
 
-const settingCount = 15
+const settingCount = 14
 
 // settings is the table. Nothing changes it; a function would make it anew at each
 // admission.
@@ -125,11 +125,6 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 			p.Unpinned = err != nil || !pinned
 			return err
 		},
-	},
-	{
-		key: installationSetting, On: "Namespace",
-		Value:   "namespace of an installation, such as `configstamp`",
-		Meaning: "if there are several installations of configstamp: only this one serves the Namespace; the others leave everything in it alone",
 	},
 }
 

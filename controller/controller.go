@@ -93,9 +93,6 @@ type Options struct {
 	Kinds workload.Table
 	// Policy is the cluster's, beneath those of Namespaces and workloads.
 	Policy checksum.Policy
-	// Installation is our own namespace, by which other installations tell us apart;
-	// "": there are none.
-	Installation string
 	// Dialects are those of other products whose annotations count, and opt in.
 	Dialects []checksum.Dialect
 	// Namespaces restricts the controller to these; empty: all namespaces.

@@ -105,8 +105,7 @@ func (l lookup) Written(at rollout.SourceRef) time.Time {
 
 func (l lookup) Workloads() int {
 	return l.index.Count(func(ref workload.Ref, s *Workload) bool {
-		served, _ := l.served(ref, s)
-		return served && ref.Kind.Restarts
+		return l.serves(ref, s) && ref.Kind.Restarts
 	})
 }
 

@@ -170,8 +170,9 @@ func (c *cluster) readmit(_ context.Context, ref workload.Ref, manager string, d
 	if c.rider != "" {
 		labels(c.objects[ref])["rider"] = c.rider
 	}
+	var warnings []string
 	if !c.away {
-		c.admit(ref, manager)
+		warnings = c.admit(ref, manager)
 	}
 	if c.prunes {
 		delete(c.objects[ref]["spec"].(map[string]any)["template"].(map[string]any), "metadata")
@@ -188,7 +189,7 @@ func (c *cluster) readmit(_ context.Context, ref workload.Ref, manager string, d
 		after = encoded(object)
 		c.objects[ref] = decoded(before)
 	}
-	return after, nil, nil
+	return after, warnings, nil
 }
 
 func decoded(raw []byte) (object map[string]any) {
@@ -217,7 +218,7 @@ func labels(object map[string]any) map[string]any {
 }
 
 // admit is what our webhook and the API server do with a patch.
-func (c *cluster) admit(ref workload.Ref, manager string) {
+func (c *cluster) admit(ref workload.Ref, manager string) (warnings []string) {
 	object, err := c.kind.Decode(c.body(ref))
 	if err != nil {
 		panic(err)
@@ -239,6 +240,10 @@ func (c *cluster) admit(ref workload.Ref, manager string) {
 	if !decision.Records.Equal(held) {
 		c.store(ref, decision.Records)
 	}
+	for _, finding := range decision.Findings {
+		warnings = append(warnings, finding.Warning())
+	}
+	return warnings
 }
 
 // store writes a workload with what it has on record.

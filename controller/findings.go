@@ -50,7 +50,7 @@ func (c *Controller) tellNewFindings(ctx context.Context, told remarks) {
 func (c *Controller) findings() remarks {
 	found := remarks{}
 	c.namespaces.Each(func(name string, says checksum.Namespace) {
-		if !says.Ending && !checksum.LeftToAnother(says, c.options.Installation) {
+		if !says.Ending {
 			found.add(rollout.SourceRef{Namespace: name}, says.Findings)
 		}
 	})
@@ -61,9 +61,7 @@ func (c *Controller) findings() remarks {
 				return served
 			})
 		})
-		if !checksum.LeftToAnother(c.namespaces.Get(namespace), c.options.Installation) {
-			found.add(rollout.SourceRef{Namespace: namespace, Source: source}, findings)
-		}
+		found.add(rollout.SourceRef{Namespace: namespace, Source: source}, findings)
 	})
 	return found
 }

@@ -51,14 +51,6 @@ func TestFindings_AreToldOnceWhereTheyStand(t *testing.T) {
 	if delete(c.findings, configMap("c")); len(h.tellsFindings(t, told)) > 0 || len(told) != 1 {
 		t.Errorf("remembered: %v", told)
 	}
-
-	// Another installation tells of what is left to it.
-	c.settings = map[string]string{"configstamp.dev/installation": "other"}
-	h.options.Installation = "configstamp"
-	c.findings = map[checksum.Source][]checksum.Finding{configMap("c"): {{Reason: checksum.NotASnapshot}}}
-	if said := h.tellsFindings(t, told); len(said) > 0 || len(told) > 0 {
-		t.Errorf("in a namespace that is left to another installation: %q, %v", said, told)
-	}
 }
 
 // What stands on the Namespace or on a source is told of there, and on a workload only

@@ -18,7 +18,7 @@ import (
 // how long to wait before the next try, zero when all is on record.
 func (l *look) record(ctx context.Context) (again time.Duration, err error) {
 	ref, review := l.ref, l.review
-	if len(review.OtherKeys) > 0 {
+	if review.KeyUnknown {
 		if keep := l.note.renewed.Add(renewEvery).Sub(l.options.Clock.Now()); keep > 0 {
 			return keep, nil
 		}
@@ -89,12 +89,13 @@ func (l *look) tryRecording(ctx context.Context, before []byte) (again time.Dura
 	return 0, err
 }
 
-// renewEvery is how often a record is written anew whose key we lack: two installations would for ever.
+// renewEvery is how often a record of an unknown key is written anew. Two installations that serve the
+// same namespace would otherwise take turns forever.
 const renewEvery = time.Hour
 
 // renewed notes that our webhook says that it has recorded a workload anew over such a key.
 func (l *look) renewed(answer answer) {
-	if len(l.review.OtherKeys) > 0 && slices.ContainsFunc(l.review.Lost, func(source checksum.Source) bool {
+	if l.review.KeyUnknown && slices.ContainsFunc(l.review.Lost, func(source checksum.Source) bool {
 		return slices.Contains(answer.warnings, checksum.Finding{Reason: checksum.LostRecord, Source: source}.Warning())
 	}) {
 		l.note.renewed = l.options.Clock.Now()

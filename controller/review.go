@@ -8,36 +8,25 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/controller/internal/waiting"
-	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
 var errNoKey = errors.New("there is no digest key yet")
 
-// serves reports whether a workload is ours, and tells of a Namespace that is left to
-// another installation.
+// serves reports whether a workload is served.
 func (c *Controller) serves(ref workload.Ref, s *Workload) bool {
-	served, why := c.served(ref, s)
-	namespace := waiting.OfSource(rollout.SourceRef{Namespace: ref.Namespace})
-	switch {
-	case served:
-		c.told.Over(namespace, checksum.ServedElsewhere, "")
-	case why == checksum.ServedElsewhere && c.told.First(namespace, why, "once"):
-		c.tell(referenceTo(rollout.SourceRef{Namespace: ref.Namespace}), nil, why, "the installation of configstamp in the namespace "+c.options.Installation+
-			" leaves everything here alone: configstamp.dev/installation on this Namespace does not name it")
-	}
+	served, _ := c.served(ref, s)
 	return served
 }
 
-// served is serves, and tells nobody.
+// served is serves, with the reason why not.
 func (c *Controller) served(ref workload.Ref, s *Workload) (served bool, why checksum.Reason) {
 	namespace := c.namespaces.Get(ref.Namespace)
 	return checksum.Served(checksum.Candidate{
 		Inject: s.Inject, Foreign: s.Foreign, Owned: s.Owned,
 		Ending:   s.Deleting || namespace.Ending,
 		Excluded: slices.Contains(c.options.Excluded, ref.Namespace),
-	}, namespace, c.options.Installation)
+	}, namespace)
 }
 
 // review is the state of a workload's references under its policy.
@@ -64,8 +53,7 @@ func (c *Controller) policy(ref workload.Ref, s *Workload) checksum.Policy {
 func (c *Controller) PolicyOf(some []workload.Ref) (policy checksum.Policy, served bool) {
 	for _, ref := range some {
 		if ref, s := c.index.Find(ref); s != nil {
-			served, _ = c.served(ref, s)
-			return c.policy(ref, s), served
+			return c.policy(ref, s), c.serves(ref, s)
 		}
 	}
 	return policy, false

@@ -116,8 +116,8 @@ func (l *look) sayRecorded(adopted, stale, lost []checksum.Source) {
 	}
 	if len(lost) > 0 {
 		l.say(checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its digest key is lost, or other keys of the source count now): "+
-			"the present content is recorded anew, and nothing restarts; whether it changed meanwhile is not known. If two installations of configstamp serve this Namespace, "+
-			"annotate it with configstamp.dev/installation and the name of the namespace of one of them", list(lost)), lost...)
+			"the present content is recorded anew, and nothing restarts; whether it changed meanwhile is not known. If this comes again, two installations of configstamp serve this namespace: "+
+			"their namespaces must be disjoint, by namespaces or excludedNamespaces", list(lost)), lost...)
 	}
 }
 

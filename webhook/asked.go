@@ -21,9 +21,7 @@ func (a Answer) withOutcome() Answer {
 	if a.rollsAnyway {
 		outcome = checksum.OutcomeWouldRoll
 	}
-	if outcome != checksum.NoOutcome {
-		a.Warnings = slices.Insert(a.Warnings, 0, outcome.Warning())
-	}
+	a.Warnings = slices.Insert(a.Warnings, 0, outcome.Warning())
 	return a
 }
 

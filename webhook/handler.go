@@ -79,9 +79,9 @@ type Handler struct {
 	Kinds workload.Table
 	// Policy is the cluster's, beneath those of Namespaces and workloads.
 	Policy checksum.Policy
-	// Installation is our own namespace, by which other installations tell us apart;
-	// "": there are none.
-	Installation string
+	// OwnNamespace is configstamp's own namespace: a re-admission by one of its service accounts
+	// is our controller's. "": none is.
+	OwnNamespace string
 	// Serves reports whether anything in a namespace can be opted in; nil: in each. Of others
 	// nothing is read: an invented review may be of one.
 	Serves func(namespace string) bool
@@ -191,20 +191,15 @@ func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionReque
 	return h.decide(ctx, request, object, candidate)
 }
 
-// serves reports whether a workload is ours, and else why not. A Namespace that does not
-// opt it in is asked for again where that decides: it may have been labelled a moment ago.
-func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace *checksum.Namespace) (served bool, why checksum.Reason) {
-	if served, _ := checksum.Served(candidate, *namespace, h.Installation); served {
-		return true, checksum.NoReason
-	}
-	labelled := *namespace
-	labelled.OptedIn = true
-	if served, why := checksum.Served(candidate, labelled, h.Installation); !served {
-		return false, why
+// serves reports whether a workload that does not decline is served. A Namespace that does not
+// opt it in is read again: it may have been labelled a moment ago.
+func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace *checksum.Namespace) bool {
+	if served, _ := checksum.Served(candidate, *namespace); served {
+		return true
 	}
 	in, err := h.Namespaces.OptedIn(ctx, name)
 	namespace.OptedIn = in && err == nil
-	return in || err != nil, checksum.OptedOut
+	return in || err != nil
 }
 
 // decide answers for a workload that may be ours to stamp.
@@ -216,8 +211,8 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	admission, warnings := h.asked(request, object, old)
 	candidate.Foreign = object.Foreign(h.Dialects)
 	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
-	if served, why := h.serves(ctx, request.Namespace, candidate, &namespace); !served {
-		return Answer{Outcome: checksum.OptedOut, found: []checksum.Reason{why}}, nil
+	if !h.serves(ctx, request.Namespace, candidate, &namespace) {
+		return Answer{Outcome: checksum.OptedOut}, nil
 	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
@@ -288,7 +283,7 @@ func reasonOf(findings []checksum.Finding) checksum.Reason {
 func (h *Handler) asked(request *admissionv1.AdmissionRequest, object, old *workload.Object) (admission checksum.Admission, warnings []string) {
 	admission = checksum.Admission{
 		Namespace: request.Namespace, Create: request.Operation == admissionv1.Create,
-		Own: checksum.IsOwn(request.UserInfo.Username, h.Installation),
+		Own: checksum.IsOwn(request.UserInfo.Username, h.OwnNamespace),
 	}
 	var err error
 	if admission.Sent, err = object.Records(); err != nil {

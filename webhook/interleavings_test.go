@@ -38,7 +38,7 @@ func replica(t *testing.T, server *fakeapi.Server) *Handler {
 	stop()
 	<-done
 	h := newHandler(&cluster{})
-	h.Installation, h.Sources = "configstamp", store
+	h.OwnNamespace, h.Sources = "configstamp", store
 	h.People = source.NewChecker(store, source.CheckerOptions{Timeout: 5 * time.Second})
 	h.Own = source.NewChecker(store, source.CheckerOptions{Timeout: 5 * time.Second})
 	return h

@@ -44,7 +44,7 @@ func TestPeopleAndWeHaveChecksOfOurOwn(t *testing.T) {
 			c := &cluster{contents: contents(t, map[string]map[string]string{"configmap/a": {"key": "1"}})}
 			people, own := &checks{cluster: c}, &checks{cluster: c}
 			h := newHandler(c)
-			h.Installation, h.People, h.Own, h.Patience = "configstamp", people, own, 250*time.Millisecond
+			h.OwnNamespace, h.People, h.Own, h.Patience = "configstamp", people, own, 250*time.Millisecond
 			asked := testCase{Operation: test.operation, Stored: deployment("a"), FieldManager: test.manager}
 			if test.operation == admissionv1.Create {
 				asked.Stored = nil

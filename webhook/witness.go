@@ -36,7 +36,7 @@ type witness struct {
 // stored of it. Of a creation the Namespace alone can tell.
 func (w *witness) pins(ctx context.Context) bool {
 	says := checksum.Level{Origin: checksum.OfNamespace, Annotations: w.namespace.Settings}
-	if served, _ := checksum.Served(checksum.Candidate{}, w.namespace, w.h.Installation); served && w.h.Policy.With(says).Pin {
+	if served, _ := checksum.Served(checksum.Candidate{}, w.namespace); served && w.h.Policy.With(says).Pin {
 		return true
 	}
 	return w.serves(ctx) && w.h.Policy.With(checksum.Level{Origin: checksum.OfWorkload, Annotations: w.stored.Annotations}, says).Pin
@@ -52,7 +52,7 @@ func (w *witness) serves(ctx context.Context) bool {
 	}
 	served, _ := checksum.Served(checksum.Candidate{
 		Inject: w.stored.Labels[checksum.InjectLabel], Foreign: w.stored.Foreign(w.h.Dialects), Owned: w.stored.RolledByOwner(w.h.Kinds),
-	}, w.namespace, w.h.Installation)
+	}, w.namespace)
 	return served
 }
 

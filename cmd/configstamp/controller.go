@@ -133,18 +133,17 @@ func (o *controllerOptions) controller(p *process, rules rules) (*controller.Con
 		snapshotOf = p.archive.Known
 	}
 	return controller.New(p.config, p.served, controller.Options{
-		Kinds:        rules.kinds,
-		Policy:       rules.policy,
-		Installation: o.namespace,
-		Dialects:     rules.dialects,
-		Namespaces:   o.namespaces,
-		Excluded:     o.never(),
-		SnapshotOf:   snapshotOf,
-		Settle:       o.settle,
-		Limits:       o.limits,
-		Workers:      o.workers,
-		Lease:        lock,
-		Clock:        clock.RealClock{},
+		Kinds:      rules.kinds,
+		Policy:     rules.policy,
+		Dialects:   rules.dialects,
+		Namespaces: o.namespaces,
+		Excluded:   o.never(),
+		SnapshotOf: snapshotOf,
+		Settle:     o.settle,
+		Limits:     o.limits,
+		Workers:    o.workers,
+		Lease:      lock,
+		Clock:      clock.RealClock{},
 	}, p.store, p.spaces, p.keys, p.events, p.registry)
 }
 

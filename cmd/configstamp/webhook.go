@@ -131,7 +131,7 @@ func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
 	return &webhook.Handler{
 		Kinds:        rules.kinds,
 		Policy:       rules.policy,
-		Installation: o.namespace,
+		OwnNamespace: o.namespace,
 		Serves:       o.mayServe,
 		Dialects:     rules.dialects,
 		Namespaces:   p.spaces,

@@ -27,10 +27,9 @@ func (p *plugin) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Find what is wrong with configstamp or with your settings for it, and how to fix it",
 		Long: "Checks configstamp itself (webhook, certificate, leader, key), what may be\n" +
-			"in its way (other webhooks, Reloader or wave, a second installation), and what\n" +
-			"people have written for it: labels, annotations and names that have no effect,\n" +
-			"settings that cannot be read, sources that are missing, pauses that were forgotten\n" +
-			"or taken back.\n\n" +
+			"in its way (other webhooks, Reloader or wave), and what people have written for\n" +
+			"it: labels, annotations and names that have no effect, settings that cannot be\n" +
+			"read, sources that are missing, pauses that were forgotten or taken back.\n\n" +
 			"Each finding has a command that fixes it, or that shows what to fix. Nothing is\n" +
 			"changed. The exit code is 0 when nothing is wrong (there may be notes); 1 when\n" +
 			"something is wrong; 5 when nothing wrong was found, but not everything could be\n" +

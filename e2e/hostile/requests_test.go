@@ -68,7 +68,7 @@ func (r *raid) order() {
 func (r *raid) settings() {
 	annotations := fields{}
 	for range 1 + r.IntN(4) {
-		name := pick(r, "only", "ignore", "ignore-keys", "also", "restart-on", "mode", "pause", "window", "min-interval", "order", "soak", "resume", "adopt", "pin", "installation")
+		name := pick(r, "only", "ignore", "ignore-keys", "also", "restart-on", "mode", "pause", "window", "min-interval", "order", "soak", "resume", "adopt", "pin")
 		annotations["configstamp.dev/"+name] = r.value()
 		dialect := pick(r, "reloader.stakater.com/auto", "configmap.reloader.stakater.com/reload", "secret.reloader.stakater.com/reload", "reloader.stakater.com/search",
 			"configmaps.exclude.reloader.stakater.com/reload", "wave.pusher.com/update-on-config-change", "wave.pusher.com/extra-configmaps", "wave.pusher.com/extra-secrets")

@@ -188,7 +188,7 @@ func (w *world) handler(object []byte) http.Handler {
 	}
 	c := cluster{w, revision, stored}
 	return &webhook.Handler{
-		Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(), Installation: "configstamp", Dialects: []checksum.Dialect{checksum.Reloader, checksum.Wave},
+		Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(), OwnNamespace: "configstamp", Dialects: []checksum.Dialect{checksum.Reloader, checksum.Wave},
 		Namespaces: c, Sources: c, People: c, Own: c, Keys: c, Revisions: c, Snapshots: c, Announce: announce,
 		Metrics: webhook.NewMetrics(prometheus.NewRegistry()),
 	}

@@ -192,7 +192,6 @@ func TestServed(t *testing.T) {
 		"its own no":               {label: "disabled", want: seen.NotServed},
 		"a list of namespaces":     {listed: []string{"shop"}, want: seen.Served},
 		"a list without it":        {label: "enabled", listed: []string{"other"}, want: seen.NotServed},
-		"left to another":          {namespace: seen.Namespace{Known: true, Namespace: checksum.Namespace{OptedIn: true, Settings: map[string]string{"configstamp.dev/installation": "other"}}}, want: seen.NotServed},
 		"a value that is no value": {label: "true", namespace: seen.Namespace{Known: true}, want: seen.NotServed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -117,7 +117,6 @@ func checks() []struct {
 		{"other webhooks", (*visit).otherWebhooks},
 		{"events", (*visit).events},
 		{"peers", (*visit).peers},
-		{"installations", (*visit).installations},
 	}
 }
 

@@ -236,7 +236,7 @@ func (s *Scene) staying(stay *impact.Stay) ImpactStay {
 	words := said.String()
 	if at := slices.IndexFunc(s.Workloads, func(w *seen.Workload) bool { return w.Ref == stay.Workload }); at >= 0 {
 		switch stay.Why {
-		case checksum.OptedOut, checksum.Owned, checksum.ServedElsewhere:
+		case checksum.OptedOut, checksum.Owned:
 			words, _ = NotServedWords(s.Settings, s.Namespaces[stay.Workload.Namespace], s.Workloads[at], stay.Why)
 		case checksum.TemplateUnreadable:
 			words = s.Workloads[at].Fault

@@ -271,8 +271,6 @@ func NotServedWords(settings *seen.Settings, namespace seen.Namespace, w *seen.W
 	case why == checksum.Owned:
 		owner := w.Object.Controller()
 		return "its owner " + strings.ToLower(owner.Kind) + "/" + owner.Name + " makes its template, and is looked after instead", ""
-	case why == checksum.ServedElsewhere:
-		return "its Namespace leaves it to another installation (configstamp.dev/installation)", ""
 	case w.Object.DeletionTimestamp != nil || namespace.Ending:
 		return "it is being deleted", ""
 	case w.Namespace == settings.Installation || slices.Contains(settings.Excluded, w.Namespace):

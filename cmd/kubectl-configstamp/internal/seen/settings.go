@@ -70,12 +70,13 @@ func (s *Settings) Serves(w *Workload, n Namespace) (Standing, checksum.Reason) 
 	if n.Listed {
 		n.OptedIn, known = true, true
 	}
-	served, why := checksum.Served(checksum.Candidate{
+	candidate := checksum.Candidate{
 		Inject: w.Object.Labels[checksum.InjectLabel], Foreign: w.Foreign, Owned: w.Owned,
 		Ending:   w.Object.DeletionTimestamp != nil || n.Ending,
 		Excluded: excluded,
-	}, n.Namespace, s.Installation)
-	declines := !served && (excluded || w.Owned || w.Object.Labels[checksum.InjectLabel] == checksum.InjectDisabled || w.Object.DeletionTimestamp != nil)
+	}
+	served, why := checksum.Served(candidate, n.Namespace)
+	_, declines := candidate.Declines()
 	switch {
 	case served && (known || w.Object.Labels[checksum.InjectLabel] == checksum.InjectEnabled):
 		return Served, checksum.NoReason
