@@ -27,12 +27,12 @@ func onNamespace(pairs ...string) checksum.Level { return level(checksum.OfNames
 
 func TestTheNearestSettingCountsAlone(t *testing.T) {
 	policy := checksum.DefaultPolicy().
-		With(level(checksum.OfFlag, "mode", "observe", "min-interval", "1h", "adopt", "restart")).
-		With(onWorkload("mode", "restart", "window", "10:00-11:00 UTC"), onNamespace("mode", "Observe", "min-interval", "30m", "window", "never", "soak", "1h"))
-	if policy.Observe || policy.Soak != (checksum.Soak{For: time.Hour, Given: true}) || policy.MinInterval != 30*time.Minute || !policy.RestartUnstamped || len(policy.Windows) != 1 || len(policy.Faults) > 0 {
+		With(level(checksum.OfFlag, "mode", "observe", "restart-on", "startup", "pin", "true")).
+		With(onWorkload("mode", "restart", "window", "10:00-11:00 UTC"), onNamespace("mode", "Observe", "restart-on", "all", "min-interval", "30m", "window", "never", "soak", "1h"))
+	if policy.Observe || policy.Soak != (checksum.Soak{For: time.Hour, Given: true}) || policy.MinInterval != 30*time.Minute || !policy.Pin || len(policy.Uses) != 2 || len(policy.Windows) != 1 || len(policy.Faults) > 0 {
 		t.Errorf("%+v", policy)
 	}
-	for setting, want := range map[string]checksum.Origin{"mode": checksum.OfWorkload, "min-interval": checksum.OfNamespace, "soak": checksum.OfNamespace, "adopt": checksum.OfFlag, "window": checksum.OfWorkload} {
+	for setting, want := range map[string]checksum.Origin{"mode": checksum.OfWorkload, "min-interval": checksum.OfNamespace, "restart-on": checksum.OfNamespace, "soak": checksum.OfNamespace, "pin": checksum.OfFlag, "window": checksum.OfWorkload} {
 		if origin, set := policy.OriginOf(setting); origin != want || !set {
 			t.Errorf("%s stands on %s, want %s", setting, origin, want)
 		}

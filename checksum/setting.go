@@ -34,13 +34,13 @@ const settingCount = 14
 // admission.
 var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 	{
-		key: OnlyAnnotation, On: onWorkload,
+		key: OnlyAnnotation, On: onObjects,
 		Value:   "list such as `configmap/web-message,secret/db-*` (globs)",
 		Meaning: "these sources alone count",
 		set:     func(p *Policy, text string) error { return assign(&p.Only, text, parseSourcePatterns) },
 	},
 	{
-		key: settingPrefix + "ignore", On: onWorkload + ", source",
+		key: settingPrefix + "ignore", On: onObjects + ", source",
 		Value:       "the same; on a source `true` or `false`",
 		Meaning:     "all but these; on a source: it never counts, for anybody",
 		set:         func(p *Policy, text string) error { return assign(&p.Ignore, text, parseSourcePatterns) },
@@ -53,37 +53,37 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.IgnoreKeys, text, parseKeyPatterns) },
 	},
 	{
-		key: alsoSetting, On: onWorkload,
+		key: alsoSetting, On: onObjects,
 		Value:   "list such as `configmap/routes,secret/api`, no globs",
 		Meaning: "sources that the pod template does not name (the app reads them by itself) count too: all keys; they are optional",
 		set:     func(p *Policy, text string) error { return assign(&p.Also, text, parseSources) },
 	},
 	{
-		key: settingPrefix + "restart-on", On: onWorkload,
+		key: settingPrefix + "restart-on", On: onFlagToo,
 		Value:   "`all` (default), `startup`, `everything`",
 		Meaning: "which uses restart: what containers read at their start and what they see while they run; the former alone; or also what nodes read, such as `imagePullSecrets`",
 		set:     func(p *Policy, text string) error { return assign(&p.Uses, text, parseUses) },
 	},
 	{
-		key: settingPrefix + "mode", On: onWorkload,
+		key: settingPrefix + "mode", On: onFlagToo,
 		Value:   "`restart` (default), `observe`",
 		Meaning: "`observe`: an event says what would roll, and nothing rolls",
 		set:     func(p *Policy, text string) error { return assign(&p.Observe, text, either("restart", "observe")) },
 	},
 	{
-		key: PauseAnnotation, On: onWorkload,
+		key: PauseAnnotation, On: onFlagToo,
 		Value:   "`true`, `false` (overrules the Namespace), or a time such as `2027-01-02T06:00:00Z` (RFC 3339) until which; one that has passed counts as `false`",
 		Meaning: "hold rollouts; what changed meanwhile rolls once when it ends",
 		set:     func(p *Policy, text string) error { return assign(&p.Pause, text, parsePause) },
 	},
 	{
-		key: settingPrefix + "window", On: onWorkload,
+		key: settingPrefix + "window", On: onObjects,
 		Value:   "such as `Mon-Fri 22:00-04:00 Europe/Berlin`, several separated by `;`",
 		Meaning: "roll only then; a window over midnight belongs to the day on which it starts",
 		set:     func(p *Policy, text string) error { return assign(&p.Windows, text, p.zones.parseWindows) },
 	},
 	{
-		key: settingPrefix + "min-interval", On: onWorkload,
+		key: settingPrefix + "min-interval", On: onObjects,
 		Value:   "duration such as `30m`; `0s` is none",
 		Meaning: "roll no sooner than this after the newest revision became current",
 		set:     func(p *Policy, text string) error { return assign(&p.MinInterval, text, parseInterval) },
@@ -107,7 +107,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		setOnSource: func(p *SourcePolicy, text string) error { return assign(&p.Resume, text, parseTime) },
 	},
 	{
-		key: settingPrefix + "adopt", On: onWorkload,
+		key: settingPrefix + "adopt", On: onObjects,
 		Value:   "`baseline` (default), `restart`",
 		Meaning: "what happens to a workload without stamps: the present content is recorded, or the workload rolls",
 		set: func(p *Policy, text string) error {
@@ -115,7 +115,7 @@ var settings = [settingCount]Setting{ //nolint:gochecknoglobals // see above
 		},
 	},
 	{
-		key: PinAnnotation, On: onWorkload + ", source",
+		key: PinAnnotation, On: onFlagToo + ", source",
 		Value:   "`true`, `false` (overrules the Namespace); on a source `false`",
 		Meaning: "pods of Deployments, StatefulSets and DaemonSets keep the content of ConfigMaps that they were rolled out with, whenever they start; `kubectl rollout undo` brings it back; on a source `false`: it is never pinned",
 		set:     func(p *Policy, text string) error { return assign(&p.Pin, text, parseTruth) },
@@ -147,15 +147,15 @@ const (
 
 // Where a setting can stand: on objects, and as a flag as well.
 const (
-	onObjects  = "workload, Namespace"
-	onWorkload = onObjects + ", flag"
+	onObjects = "workload, Namespace"
+	onFlagToo = onObjects + ", flag"
 )
 
 // Settings lists the table, for flags and documentation.
 func Settings() []Setting { return append([]Setting(nil), settings[:]...) }
 
 // OnFlag reports whether the setting has a flag, for the whole cluster.
-func (s *Setting) OnFlag() bool { return strings.HasPrefix(s.On, onWorkload) }
+func (s *Setting) OnFlag() bool { return strings.HasPrefix(s.On, onFlagToo) }
 
 // Fault is a setting that cannot be read. It is never guessed at.
 type Fault struct {

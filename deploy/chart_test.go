@@ -56,7 +56,7 @@ func template(t *testing.T, values ...string) (manifest []byte, complaint string
 var everything = []string{
 	"dialects={reloader,wave}", "secretProviderClasses=true", "networkPolicy.enabled=true", "flowControl.enabled=true",
 	"metrics.exposure=tls", "metrics.podMonitor.enabled=true", "metrics.rules.enabled=true", "metrics.dashboard.enabled=true",
-	"policy.restartOn=startup", "policy.minInterval=5m", "policy.pause=true", "log.format=text", "log.verbosity=2",
+	"policy.restartOn=startup", "policy.pause=true", "log.format=text", "log.verbosity=2",
 	"workloads[0].group=example.com", "workloads[0].version=v1", "workloads[0].resource=engines", "workloads[0].template=spec.deep.template", "workloads[0].rollout=Ready",
 	"webhook.extraArgs={--freshness-timeout=1s}", "priorityClassName=high", "imagePullSecrets[0].name=pull", "podLabels.team=x",
 	"impact.secrets=true", "impact.serviceAccounts={ci/deployer}",
@@ -440,7 +440,6 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"rollouts.replicated=alone":                                 "'together', 'each'",
 		"rollouts.foreignHalt=1":                                    "/rollouts/foreignHalt",
 		"policy.mode=dry":                                           "/policy/mode",
-		"policy.adopt=now":                                          "/policy/adopt",
 		"dialects={flux}":                                           "'reloader', 'wave'",
 		"certificates.minTLSVersion=1.1":                            "/certificates/minTLSVersion",
 		"sources={secrets}":                                         "/sources",

@@ -115,25 +115,22 @@ func TestPolicy_KeysThatAreIgnoredNeverCount(t *testing.T) {
 
 func TestPolicy_FlagsAreTheDefaultOfTheCluster(t *testing.T) {
 	product := run.Exclusive(t)
-	flags := []string{"--ignore=configmap/ignored", "--restart-on=everything", "--also=configmap/unnamed", "--pause=true"}
+	flags := []string{"--restart-on=everything", "--pause=true"}
 	harness.Must(t, product.Restart(t.Context(), harness.Options{Settle: harness.Settle, Webhook: flags, Controller: flags}))
 	s := run.Space(t)
-	for _, source := range []string{"configmap/ignored", "configmap/read", "configmap/unnamed", "secret/node"} {
-		s.Set(source, "k", "1")
-	}
+	s.Set("configmap/read", "k", "1")
+	s.Set("secret/node", "k", "1")
 	create := func(name string, settings settings) {
 		t.Helper()
-		s.Create(withPolicy(workload("Deployment", name, envFrom("configmap/read", "configmap/ignored"), "imagePullSecrets: [{name: node}]\n"), settings))
+		s.Create(withPolicy(workload("Deployment", name, envFrom("configmap/read"), "imagePullSecrets: [{name: node}]\n"), settings))
 	}
 	create("flags", nil)
-	create("own", settings{"ignore": "configmap/read", "restart-on": "all", "also": "configmap/ignored", "pause": "false"})
+	create("own", settings{"restart-on": "all", "pause": "false"})
 	create("goes", settings{"pause": "false"})
 	before := s.Settled("deployment/flags", "deployment/own", "deployment/goes")
-	wantStamps(t, s, "deployment/flags", "configmap/read", "configmap/unnamed", "secret/node")
-	wantStamps(t, s, "deployment/goes", "configmap/read", "configmap/unnamed", "secret/node")
-	wantStamps(t, s, "deployment/own", "configmap/ignored")
-	s.Set("configmap/ignored", "k", "2")
-	s.WantRolls(before, rolls{"deployment/own": 1})
+	wantStamps(t, s, "deployment/flags", "configmap/read", "secret/node")
+	wantStamps(t, s, "deployment/goes", "configmap/read", "secret/node")
+	wantStamps(t, s, "deployment/own", "configmap/read")
 	s.Set("configmap/read", "k", "2")
 	s.WantRolls(before, rolls{"deployment/own": 1, "deployment/goes": 1})
 	s.Set("secret/node", "k", "2")
@@ -144,9 +141,7 @@ func TestPolicy_FlagsAreTheDefaultOfTheCluster(t *testing.T) {
 	before = s.Counts()
 	harness.Must(t, product.Restart(t.Context(), harness.Usual()))
 	s.WantRolls(before, rolls{"deployment/flags": 1})
-	wantStamps(t, s, "deployment/flags", "configmap/ignored", "configmap/read")
-	wantRecord(t, s, "deployment/goes", "configmap/ignored")
-	wantRecord(t, s, "deployment/own", "configmap/ignored")
+	wantStamps(t, s, "deployment/flags", "configmap/read")
 }
 
 func TestPolicy_OfNamespacesThatAreGiven(t *testing.T) {

@@ -75,18 +75,6 @@ func start(t *testing.T, want int, args ...string) map[string]string {
 	return addresses
 }
 
-// The image has no local time zone.
-func TestTheFlagForWindowsTakesUTCWhereThereIsNoLocalZone(t *testing.T) {
-	for zone, want := range map[string]string{"UTC": "--kubeconfig", "Europe/Berlin": "--kubeconfig", "Local": `--window: "22:00-04:00 Local"`} {
-		command := exec.CommandContext(t.Context(), os.Args[0], "controller", "--window=22:00-04:00 "+zone)
-		command.Env = []string{asMain + "=1", "TZ="}
-		// Without a cluster around it ends once it has read its flags.
-		if output, err := command.CombinedOutput(); err == nil || !strings.Contains(string(output), want) {
-			t.Errorf("%s: %v, %s; want it to end with %s", zone, err, output, want)
-		}
-	}
-}
-
 // nowhere is a kubeconfig of a cluster that does not answer.
 func nowhere(t *testing.T) string {
 	t.Helper()
