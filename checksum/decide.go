@@ -3,6 +3,8 @@ package checksum
 import (
 	"maps"
 	"time"
+
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Asker says who wants a workload admitted.
@@ -98,7 +100,7 @@ func (a *Admission) NeedsContent() bool {
 type Decision struct {
 	Records Records
 	// Outcome is what the admission comes to, one of AdmissionOutcomes.
-	Outcome  Reason
+	Outcome  reason.Reason
 	Findings []Finding
 	// NewPins are those of the pins in Records whose snapshots must exist before the
 	// answer; see Unpin.
@@ -128,9 +130,9 @@ func Decide(ring *Ring, a Admission) Decision {
 	stamps, baseline := oversize(&a, decision.Records)
 	declined := decision.Records.Declined != a.Held.Declined && workloadBytes(&a, Records{Declined: decision.Records.Declined}) > annotationRoom
 	if stamps || baseline || declined {
-		decision.Outcome = TooLarge
+		decision.Outcome = reason.TooLarge
 		// First: a response has room for some warnings only.
-		decision.Findings = append([]Finding{{Reason: TooLarge}}, decision.Findings...)
+		decision.Findings = append([]Finding{{Reason: reason.TooLarge}}, decision.Findings...)
 		if a.Asker != Anyone && !a.TemplateChanged {
 			decision.Records = a.Held
 		} else { // only what does not fit goes: stamps taken from an unchanged template would roll it
@@ -149,12 +151,12 @@ func Decide(ring *Ring, a Admission) Decision {
 		decision.Findings = append(decision.Findings, fault.Finding())
 	}
 	if a.Policy.PinFault != nil {
-		decision.Findings = append(decision.Findings, Finding{Reason: PinUnreadable, Text: a.Policy.PinFault.Error()})
+		decision.Findings = append(decision.Findings, Finding{Reason: reason.PinUnreadable, Text: a.Policy.PinFault.Error()})
 	}
 	if a.AgainUnknown {
-		decision.Findings = append(decision.Findings, Finding{Reason: AgainUnknown})
+		decision.Findings = append(decision.Findings, Finding{Reason: reason.AgainUnknown})
 	}
-	if why := a.foreign(decision.Records); why != NoReason {
+	if why := a.foreign(decision.Records); why != reason.NoReason {
 		decision.Findings = append(decision.Findings, Finding{Reason: why})
 	}
 	return decision
@@ -166,18 +168,18 @@ func decide(ring *Ring, a *Admission) Decision {
 		return undo(ring, a)
 	case a.Again: // its pods would be replaced if another stamp were written
 		if !a.Fresh {
-			return Decision{Records: a.Held, Outcome: Kept, Findings: []Finding{{Reason: NotProvenFresh}}}
+			return Decision{Records: a.Held, Outcome: reason.Kept, Findings: []Finding{{Reason: reason.NotProvenFresh}}}
 		}
 		return record(ring, a, ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content))
 	case a.Create || a.TemplateChanged:
 		return stampAll(ring, a)
 	case a.Asker == Anyone:
 		if a.Sent.Equal(a.Held) {
-			return Decision{Records: a.Held, Outcome: Kept}
+			return Decision{Records: a.Held, Outcome: reason.Kept}
 		}
-		return Decision{Records: a.Held, Outcome: Restored}
+		return Decision{Records: a.Held, Outcome: reason.Restored}
 	case !a.Fresh:
-		return Decision{Records: a.Held, Outcome: NotProvenFresh, Findings: []Finding{{Reason: NotProvenFresh}}}
+		return Decision{Records: a.Held, Outcome: reason.NotProvenFresh, Findings: []Finding{{Reason: reason.NotProvenFresh}}}
 	}
 	review := ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content)
 	misled := ring.Misled(a.Namespace, a.Selections, a.Held, a.Content, a.SnapshotOf)
@@ -185,7 +187,7 @@ func decide(ring *Ring, a *Admission) Decision {
 	if a.Asker != Roller || len(review.Untrue) == 0 {
 		decision := record(ring, a, review)
 		if a.Asker == Roller && len(review.Declined) > 0 {
-			decision.Outcome = OnHold
+			decision.Outcome = reason.OnHold
 		}
 		return decision
 	}
@@ -194,10 +196,10 @@ func decide(ring *Ring, a *Admission) Decision {
 		return stampAll(ring, a, misled...)
 	}
 	decision := record(ring, a, review)
-	decision.Outcome = OnHold
+	decision.Outcome = reason.OnHold
 	if free {
-		decision.Outcome = Observed
-		decision.Findings = append(decision.Findings, Finding{Reason: ObserveMode})
+		decision.Outcome = reason.Observed
+		decision.Findings = append(decision.Findings, Finding{Reason: reason.ObserveMode})
 	}
 	return decision
 }
@@ -205,16 +207,16 @@ func decide(ring *Ring, a *Admission) Decision {
 // record gives a baseline to every reference that has no comparable record,
 // and touches nothing else.
 func record(ring *Ring, a *Admission, review Review) Decision {
-	decision := Decision{Records: a.Held, Outcome: Kept, Findings: append(review.Missing, review.Faults...)}
+	decision := Decision{Records: a.Held, Outcome: reason.Kept, Findings: append(review.Missing, review.Faults...)}
 	if a.Asker == Roller {
 		for _, source := range review.Declined {
-			decision.Findings = append(decision.Findings, Finding{Reason: DeclinedKept, Source: source})
+			decision.Findings = append(decision.Findings, Finding{Reason: reason.DeclinedKept, Source: source})
 		}
 	}
 	if !review.Records() {
 		return decision
 	}
-	decision.Outcome = Recorded
+	decision.Outcome = reason.Recorded
 	decision.Records.Declined = ring.declinedAnew(a)
 	if len(review.ToRecord) == 0 {
 		return decision
@@ -227,7 +229,7 @@ func record(ring *Ring, a *Admission, review Review) Decision {
 		baseline[s.Source] = ring.Digest(a.Namespace, s, a.Content(s.Source))
 	}
 	for _, source := range review.Lost {
-		decision.Findings = append(decision.Findings, Finding{Reason: LostRecord, Source: source})
+		decision.Findings = append(decision.Findings, Finding{Reason: reason.LostRecord, Source: source})
 	}
 	decision.Records.Baseline = baseline
 	return decision
@@ -236,21 +238,21 @@ func record(ring *Ring, a *Admission, review Review) Decision {
 // foreign says what a request is told that carries annotations of ours which are neither
 // what was stored nor what is stored now (a rollout undo, an exported manifest). A
 // reinvocation carries the latter.
-func (a *Admission) foreign(decided Records) Reason {
+func (a *Admission) foreign(decided Records) reason.Reason {
 	switch {
 	case a.undoes(): // it is told source by source
 	case a.UndoUnknown:
-		return UndoUnknown
+		return reason.UndoUnknown
 	case a.UndoLost:
-		return UndoLost
+		return reason.UndoLost
 	case a.UndoMixed:
-		return UndoMixed
+		return reason.UndoMixed
 	case others(a.Sent.Stamps, a.Held.Stamps, decided.Stamps) || others(a.Sent.Pins, a.Held.Pins, decided.Pins) ||
 		others(a.Sent.Baseline, a.Held.Baseline, decided.Baseline) ||
 		a.Sent.Declined != "" && a.Sent.Declined != a.Held.Declined && a.Sent.Declined != decided.Declined:
-		return ForeignStamps
+		return reason.ForeignStamps
 	}
-	return NoReason
+	return reason.NoReason
 }
 
 // others reports whether anything sent is neither held nor decided.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // world is a workload that reads all of message and key "password" of
@@ -58,7 +59,7 @@ type decideCase struct {
 	admission checksum.Admission // Selections, Content and Namespace are filled in
 	now       world
 	stale     bool // freshness could not be proven
-	want      checksum.Reason
+	want      reason.Reason
 	records   checksum.Records
 	findings  []checksum.Finding
 }
@@ -88,7 +89,7 @@ func (c *decideCase) run(t *testing.T) {
 	if again := checksum.Decide(ring, a); !again.Records.Equal(got.Records) {
 		t.Errorf("decided again, the records differ (-first +again):\n%s", cmp.Diff(got.Records, again.Records))
 	}
-	if got.Outcome == checksum.TooLarge {
+	if got.Outcome == reason.TooLarge {
 		return
 	}
 	// Stored, it stays: for anyone, and its stamps for a recording too.
@@ -109,11 +110,11 @@ func cloned(r checksum.Records) checksum.Records {
 }
 
 var (
-	messageMissing  = checksum.Finding{Reason: checksum.MissingSource, Source: message}
-	passwordMissing = checksum.Finding{Reason: checksum.MissingKey, Source: password, Key: "password"}
-	messageLost     = checksum.Finding{Reason: checksum.LostRecord, Source: message}
-	foreignStamps   = checksum.Finding{Reason: checksum.ForeignStamps}
-	notProven       = checksum.Finding{Reason: checksum.NotProvenFresh}
+	messageMissing  = checksum.Finding{Reason: reason.MissingSource, Source: message}
+	passwordMissing = checksum.Finding{Reason: reason.MissingKey, Source: password, Key: "password"}
+	messageLost     = checksum.Finding{Reason: reason.LostRecord, Source: message}
+	foreignStamps   = checksum.Finding{Reason: reason.ForeignStamps}
+	notProven       = checksum.Finding{Reason: reason.NotProvenFresh}
 )
 
 // The rows CREATE and "the requester changed the template" of the design's
@@ -123,81 +124,81 @@ func TestDecideStamps(t *testing.T) {
 	for about, c := range map[string]decideCase{
 		"CREATE stamps every reference, an absent optional source too": {
 			admission: checksum.Admission{Create: true}, now: present,
-			want: checksum.Stamped, records: present.all(),
+			want: reason.Stamped, records: present.all(),
 		},
 		"CREATE with a missing source leaves it out and says so": {
 			admission: checksum.Admission{Create: true}, now: noMessage,
-			want: checksum.Stamped, records: checksum.Records{Stamps: noMessage.stamps(signing, password, extra)}, findings: []checksum.Finding{messageMissing},
+			want: reason.Stamped, records: checksum.Records{Stamps: noMessage.stamps(signing, password, extra)}, findings: []checksum.Finding{messageMissing},
 		},
 		"CREATE with a missing key leaves the whole source out and says so": {
 			admission: checksum.Admission{Create: true}, now: noKey,
-			want: checksum.Stamped, records: checksum.Records{Stamps: noKey.stamps(signing, message, extra)}, findings: []checksum.Finding{passwordMissing},
+			want: reason.Stamped, records: checksum.Records{Stamps: noKey.stamps(signing, message, extra)}, findings: []checksum.Finding{passwordMissing},
 		},
 		"CREATE that cannot prove freshness takes the cache": {
 			admission: checksum.Admission{Create: true}, now: present, stale: true,
-			want: checksum.Stamped, records: present.all(),
+			want: reason.Stamped, records: present.all(),
 		},
 		"CREATE by kubectl --field-manager=configstamp is a CREATE": {
 			admission: checksum.Admission{Create: true, Asker: checksum.Roller}, now: present,
-			want: checksum.Stamped, records: present.all(),
+			want: reason.Stamped, records: present.all(),
 		},
 		"CREATE does not believe the stamps of an exported manifest": {
 			admission: checksum.Admission{Create: true, Sent: edited.all()}, now: present,
-			want: checksum.Stamped, records: present.all(), findings: []checksum.Finding{foreignStamps},
+			want: reason.Stamped, records: present.all(), findings: []checksum.Finding{foreignStamps},
 		},
 		"CREATE with stamps that happen to be true warns of nothing": {
 			admission: checksum.Admission{Create: true, Sent: present.all()}, now: present,
-			want: checksum.Stamped, records: present.all(),
+			want: reason.Stamped, records: present.all(),
 		},
 		"CREATE drops a baseline that was sent": {
 			admission: checksum.Admission{Create: true, Sent: checksum.Records{Baseline: present.values(signing, message)}}, now: present,
-			want: checksum.Stamped, records: present.all(), findings: []checksum.Finding{foreignStamps},
+			want: reason.Stamped, records: present.all(), findings: []checksum.Finding{foreignStamps},
 		},
 
 		"a changed template is stamped with what is true now, and the baseline is dropped": {
 			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Stamps: present.stamps(signing, password), Baseline: present.values(signing, message, extra)}}, now: edited,
-			want: checksum.Stamped, records: edited.all(),
+			want: reason.Stamped, records: edited.all(),
 		},
 		"a changed template drops an equal baseline too: its value becomes the stamp": {
 			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Baseline: present.values(old, message, password, extra)}}, now: present,
-			want: checksum.Stamped, records: checksum.Records{Stamps: present.stamps(old, message, password, extra)},
+			want: reason.Stamped, records: checksum.Records{Stamps: present.stamps(old, message, password, extra)},
 		},
 		"a changed template prunes what is no longer referenced": {
 			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{
 				Stamps:   map[string]string{"configmap.configstamp.dev/gone": checksum.Absent},
 				Baseline: map[checksum.Source]string{{Kind: checksum.Secret, Name: "gone"}: checksum.Absent},
 			}}, now: present,
-			want: checksum.Stamped, records: present.all(),
+			want: reason.Stamped, records: present.all(),
 		},
 		"a value that still verifies under an old key stays as it is; the others are signed anew": {
 			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Stamps: present.stamps(old, message, password)}}, now: edited,
-			want:    checksum.Stamped,
+			want:    reason.Stamped,
 			records: checksum.Records{Stamps: stampsOf(union(present.values(old, password), edited.values(signing, message, extra)))},
 		},
 		"a deleted source goes unstamped when the template changes": {
 			admission: checksum.Admission{TemplateChanged: true, Held: present.all()}, now: noMessage,
-			want: checksum.Stamped, records: checksum.Records{Stamps: present.stamps(signing, password, extra)}, findings: []checksum.Finding{messageMissing},
+			want: reason.Stamped, records: checksum.Records{Stamps: present.stamps(signing, password, extra)}, findings: []checksum.Finding{messageMissing},
 		},
 		"rollout undo to other stamps gets those of today, with a warning": {
 			admission: checksum.Admission{TemplateChanged: true, Held: edited.all(), Sent: present.all()}, now: edited,
-			want: checksum.Stamped, records: edited.all(), findings: []checksum.Finding{foreignStamps},
+			want: reason.Stamped, records: edited.all(), findings: []checksum.Finding{foreignStamps},
 		},
 		"a changed template without proof keeps what is on record and takes the cache for the rest": {
 			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Stamps: present.stamps(old, message), Baseline: present.values(signing, extra)}}, now: edited, stale: true,
-			want:    checksum.Stamped,
+			want:    reason.Stamped,
 			records: checksum.Records{Stamps: stampsOf(union(present.values(old, message), present.values(signing, extra), edited.values(signing, password)))},
 		},
 		"without proof the baseline on record wins over the stamp": {
 			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Stamps: present.all().Stamps, Baseline: edited.values(signing, message)}}, now: present, stale: true,
-			want: checksum.Stamped, records: edited.all(),
+			want: reason.Stamped, records: edited.all(),
 		},
 		"the controller's patch beside another webhook's change of the template stamps": {
 			admission: checksum.Admission{TemplateChanged: true, Asker: checksum.Roller, Held: present.all()}, now: edited,
-			want: checksum.Stamped, records: edited.all(),
+			want: reason.Stamped, records: edited.all(),
 		},
 		"an unreadable stamp is written anew when the template changes": {
 			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Stamps: map[string]string{checksum.StampKey(message): "junk"}}}, now: present,
-			want: checksum.Stamped, records: present.all(),
+			want: reason.Stamped, records: present.all(),
 		},
 	} {
 		t.Run(about, c.run)

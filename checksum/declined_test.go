@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // reviewed is a review in one line.
@@ -28,11 +29,11 @@ func recorded(t *testing.T, in *checksum.Ring, held checksum.Records, now world)
 	}
 	a.Selections = checksum.Selections(reads, a.Policy)
 	got := checksum.Decide(in, a)
-	if got.Outcome != checksum.Recorded || !maps.Equal(got.Records.Stamps, held.Stamps) || !maps.Equal(got.Records.Pins, held.Pins) {
+	if got.Outcome != reason.Recorded || !maps.Equal(got.Records.Stamps, held.Stamps) || !maps.Equal(got.Records.Pins, held.Pins) {
 		t.Errorf("the recording is %s, and leaves %v", got.Outcome, got.Records)
 	}
 	a.Held, a.Sent = got.Records, got.Records
-	if again := checksum.Decide(in, a); again.Outcome != checksum.Kept {
+	if again := checksum.Decide(in, a); again.Outcome != reason.Kept {
 		t.Errorf("a second recording is %s", again.Outcome)
 	}
 	return got.Records
@@ -145,7 +146,7 @@ func TestDeclinedThatDoesNotFit(t *testing.T) {
 	a.Selections = checksum.Selections(reads, a.Policy)
 	a.Content = func(s checksum.Source) *checksum.Content { return edited[s] }
 	got := checksum.Decide(ring, a)
-	if got.Records.Declined != "" || got.Outcome != checksum.TooLarge || !slices.ContainsFunc(got.Findings, func(f checksum.Finding) bool { return f.Reason == checksum.TooLarge }) {
+	if got.Records.Declined != "" || got.Outcome != reason.TooLarge || !slices.ContainsFunc(got.Findings, func(f checksum.Finding) bool { return f.Reason == reason.TooLarge }) {
 		t.Errorf("it is %s: %v, %v", got.Outcome, got.Records, got.Findings)
 	}
 }

@@ -2,9 +2,8 @@
 // references, how the content of a source becomes a digest, where digests are
 // written, whose workloads are served, and what an admission may change.
 //
-// It is pure. It knows no client, no clock, no log and no HTTP, and imports no
-// other package of this module; the webhook and the controller both call it,
-// so that a rule lives once.
+// It is pure: no client, no clock, no log and no HTTP. Of this module it imports only
+// internal/reason. The webhook and the controller both call it, so that a rule lives once.
 //
 // Read it in this order:
 //   - What there is: source.go (the words), reference.go (what a template names),
@@ -21,7 +20,6 @@
 //     carried.go (of what a template carries, whatever a policy says),
 //     prove.go (what must be known for certain before anything is decided), suppose.go (what
 //     would follow), decide.go (the table of the design), with stamping.go, pinning.go (what
-//     can be pinned, and why not) and undo.go, reason.go with reasons.go (why it came to that, in
-//     every word that people and metrics see), finding.go (what people are told) and
-//     outcome.go (in one word, where a dry run asks).
+//     can be pinned, and why not) and undo.go, and finding.go (a reason, and the source that it is
+//     about). The reasons and their texts are in internal/reason.
 package checksum

@@ -1,14 +1,13 @@
 package checksum
 
 import (
-	"strconv"
-	"strings"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Finding is one thing that a person should know, about one source where it concerns
 // one. It never holds content or digests.
 type Finding struct {
-	Reason Reason
+	Reason reason.Reason
 	Source Source
 	// Key is the missing key, for MissingKey; for NotPinned,
 	// the uses, where others are pinned.
@@ -19,7 +18,7 @@ type Finding struct {
 }
 
 // Finding is a fault as people are told of it.
-func (f Fault) Finding() Finding { return Finding{Reason: UnreadableSetting, Text: f.Error()} }
+func (f Fault) Finding() Finding { return Finding{Reason: reason.UnreadableSetting, Text: f.Error()} }
 
 // Unreadable tells which settings of an object cannot be read.
 func Unreadable(at Origin, settings map[string]string) (found []Finding) {
@@ -31,7 +30,7 @@ func Unreadable(at Origin, settings map[string]string) (found []Finding) {
 		found = append(found, fault.Finding())
 	}
 	if policy.PinFault != nil {
-		found = append(found, Finding{Reason: PinUnreadable, Text: policy.PinFault.Error()})
+		found = append(found, Finding{Reason: reason.PinUnreadable, Text: policy.PinFault.Error()})
 	}
 	return found
 }
@@ -51,15 +50,15 @@ func OnlyUnreferenced(annotations map[string]string, references []Reference, for
 	for _, pattern := range only {
 		source := Source(pattern)
 		if !isGlob(pattern.Name) && !Among(also, source) && !foreign.Named(source) && !named[source] {
-			found = append(found, Finding{Reason: Unreferenced, Source: source})
+			found = append(found, Finding{Reason: reason.Unreferenced, Source: source})
 		}
 	}
 	return found
 }
 
 // ByEvent is one text for each event that tells of findings, by the reason of the first.
-func ByEvent(found []Finding) map[Reason]string {
-	texts, first := map[Reason]string{}, map[string]Reason{}
+func ByEvent(found []Finding) map[reason.Reason]string {
+	texts, first := map[reason.Reason]string{}, map[string]reason.Reason{}
 	for _, finding := range found {
 		why, more := first[finding.Reason.Event()]
 		if more {
@@ -72,32 +71,16 @@ func ByEvent(found []Finding) map[Reason]string {
 	return texts
 }
 
-// speaker begins our admission warnings.
-const speaker = "configstamp: "
+// Warning returns the finding as an admission warning.
+func (f Finding) Warning() string { return f.Reason.Warning(f.values()) }
 
-// Warning is the finding as an admission warning, which tells who speaks.
-func (f Finding) Warning() string { return speaker + f.String() }
+// String returns the sentence, short enough for an admission warning.
+func (f Finding) String() string { return f.Reason.Sentence(f.values()) }
 
-// String is the sentence, short enough for an admission warning.
-func (f Finding) String() string {
-	fault, user := f.Text, ""
+func (f Finding) values() reason.Values {
+	of := reason.Values{Key: f.Key, Text: f.Text}
 	if f.Source != (Source{}) {
-		fault, user = f.Source.String()+": "+f.Text, "that uses it "
+		of.Source = f.Source.String()
 	}
-	pinned, when := "", " of that revision"
-	if f.Source != (Source{}) {
-		pinned = ": " + f.Source.String()
-	}
-	if f.Key != "" {
-		pinned += " (" + f.Key + ")"
-	}
-	if f.Text != "" {
-		when = " of " + f.Text
-	}
-	return strings.NewReplacer(
-		"{pinned}", pinned, "{of when and what}", f.Text, "{fault text}", f.Text, "{of when}", when,
-		"{source}", f.Source.String(), "{kind}", string(f.Source.Kind), "{name}", strconv.Quote(f.Source.Name),
-		"{key}", strconv.Quote(f.Key), "{keys}", f.Key, "{value}", f.Text,
-		"{fault}", fault, "{user}", user, "{installation}", f.Text,
-	).Replace(f.Reason.row().Sentence)
+	return of
 }

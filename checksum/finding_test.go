@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Of names in only the exact ones are told of that nothing else of the workload names.
@@ -41,7 +42,7 @@ func TestNamespacesTellOfWhatStandsThere(t *testing.T) {
 		Labels:      map[string]string{"kubernetes.io/metadata.name": "shop"},
 		Annotations: map[string]string{"configstamp.dev/mode": "dry-run", "example.com/pause": "secret"},
 	})
-	if len(n.Findings) != 1 || n.Findings[0].Reason != checksum.UnreadableSetting {
+	if len(n.Findings) != 1 || n.Findings[0].Reason != reason.UnreadableSetting {
 		t.Errorf("%v", n.Findings)
 	}
 	if plain := checksum.NamespaceOf(&metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}); plain.Findings != nil {

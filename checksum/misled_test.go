@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // snapshotsOf are the snapshots of messages in some worlds.
@@ -32,7 +33,7 @@ func TestPinsAreComparedWithStamps(t *testing.T) {
 		builds   = world{message: text("a", "1", "build", "1"), password: text("password", "p")}.ignoring("build")
 		rebuilt  = world{message: text("a", "1", "build", "2"), password: text("password", "p")}.ignoring("build")
 		healed   = checksum.Records{Stamps: edited.stamps(key(2), password, extra), Baseline: edited.values(key(2), message)}
-		misled   = checksum.Finding{Reason: checksum.NotPinned, Source: message, Text: "its pin named other content than its stamp; its next rollout pins it again"}
+		misled   = checksum.Finding{Reason: reason.NotPinned, Source: message, Text: "its pin named other content than its stamp; its next rollout pins it again"}
 		noStamp  = checksum.Records{Stamps: edited.stamps(key(2), password, extra), Baseline: edited.values(key(2), message), Pins: present.pinned().Pins}
 		released = checksum.Records{Stamps: present.all().Stamps, Baseline: edited.values(key(2), message)}
 	)
@@ -41,39 +42,39 @@ func TestPinsAreComparedWithStamps(t *testing.T) {
 	another.Stamps[checksum.StampKey(password)] = newPass.stamps(key(2), password)[checksum.StampKey(password)]
 	for about, c := range map[string]pinCase{
 		"a pin of other content than the stamp says goes, and its stamp with it": {
-			admission: held(rolling, with(edited.all(), present)), now: edited, want: checksum.Stamped, records: healed, findings: []checksum.Finding{misled},
+			admission: held(rolling, with(edited.all(), present)), now: edited, want: reason.Stamped, records: healed, findings: []checksum.Finding{misled},
 		},
-		"that is true then": {admission: held(rolling, healed), now: edited, want: checksum.Kept, records: healed},
+		"that is true then": {admission: held(rolling, healed), now: edited, want: reason.Kept, records: healed},
 		"and pinned by the next change": {
-			admission: held(rolling, healed), now: present, want: checksum.Stamped, records: present.pinned(), makes: []checksum.Source{message},
+			admission: held(rolling, healed), now: present, want: reason.Stamped, records: present.pinned(), makes: []checksum.Source{message},
 		},
 		"a stamp that is untrue as well takes the stamp of the other with it": {
-			admission: held(rolling, another), now: edited, want: checksum.Stamped, records: healed, findings: []checksum.Finding{misled},
+			admission: held(rolling, another), now: edited, want: reason.Stamped, records: healed, findings: []checksum.Finding{misled},
 		},
 		"where there is no stamp it is stamped and pinned": {
-			admission: held(rolling, noStamp), now: edited, want: checksum.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
+			admission: held(rolling, noStamp), now: edited, want: reason.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
 		},
 		"a changed template is stamped and pinned as ever": {
-			admission: held(changedTemplate, with(edited.all(), present)), now: edited, want: checksum.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
+			admission: held(changedTemplate, with(edited.all(), present)), now: edited, want: reason.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
 		},
 		"a process that does not pin compares nothing": {
-			admission: held(rolling, with(edited.all(), present)), now: edited, off: true, want: checksum.Kept, records: with(edited.all(), present),
+			admission: held(rolling, with(edited.all(), present)), now: edited, off: true, want: reason.Kept, records: with(edited.all(), present),
 		},
 		"a snapshot that is not there misleads nobody": {
-			admission: held(rolling, with(edited.all(), thirdly)), now: edited, want: checksum.Kept, records: with(edited.all(), thirdly),
+			admission: held(rolling, with(edited.all(), thirdly)), now: edited, want: reason.Kept, records: with(edited.all(), thirdly),
 		},
 		"a recording leaves it": {
-			admission: held(recording, with(edited.all(), present)), now: edited, want: checksum.Kept, records: with(edited.all(), present),
+			admission: held(recording, with(edited.all(), present)), now: edited, want: reason.Kept, records: with(edited.all(), present),
 		},
 		"what is held stays": {
-			admission: held(rolling, with(edited.all(), present)), now: edited, want: checksum.Observed, records: with(edited.all(), present),
-			policy: func(p *checksum.Policy) { p.Observe = true }, findings: []checksum.Finding{{Reason: checksum.ObserveMode}},
+			admission: held(rolling, with(edited.all(), present)), now: edited, want: reason.Observed, records: with(edited.all(), present),
+			policy: func(p *checksum.Policy) { p.Observe = true }, findings: []checksum.Finding{{Reason: reason.ObserveMode}},
 		},
 		"an older snapshot that differs in ignored keys alone is true": {
-			admission: held(rolling, builds.pinned()), now: rebuilt, want: checksum.Kept, records: builds.pinned(),
+			admission: held(rolling, builds.pinned()), now: rebuilt, want: reason.Kept, records: builds.pinned(),
 		},
 		"pins do not come because a baseline is over": {
-			admission: held(rolling, released), now: present, want: checksum.Stamped, records: present.all(),
+			admission: held(rolling, released), now: present, want: reason.Stamped, records: present.all(),
 		},
 	} {
 		t.Run(about, func(t *testing.T) {
@@ -111,9 +112,9 @@ func TestPinsThatMislead_AreOnRecordAfterwards(t *testing.T) {
 
 // Kinds whose pods are not pinned keep no pins either where one misleads.
 func TestPinsThatMislead_OnOtherKinds(t *testing.T) {
-	c := pinCase{admission: held(rolling, with(edited.all(), present)), off: true, now: edited, want: checksum.Stamped}
+	c := pinCase{admission: held(rolling, with(edited.all(), present)), off: true, now: edited, want: reason.Stamped}
 	c.admission.SnapshotOf = snapshotsOf(present)
 	c.records = checksum.Records{Stamps: edited.stamps(key(2), password, extra), Baseline: edited.values(key(2), message)}
-	c.findings = []checksum.Finding{{Reason: checksum.NotPinned, Source: message, Text: "its pin named other content than its stamp; its next rollout pins it again"}}
+	c.findings = []checksum.Finding{{Reason: reason.NotPinned, Source: message, Text: "its pin named other content than its stamp; its next rollout pins it again"}}
 	c.run(t)
 }

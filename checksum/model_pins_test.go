@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // pinningModel is what the naive observer knows of pins: the bytes that each snapshot
@@ -117,7 +118,7 @@ func (m *model) bound(a *checksum.Admission, d *checksum.Decision, known map[che
 // undone checks that an undo goes back to the bytes of then, and declines those of now.
 func (m *model) undone(a *checksum.Admission, d *checksum.Decision, known map[checksum.Source]bytesOf) {
 	m.pinning.undone++
-	if d.Outcome != checksum.UndoTaken || d.Records.Pins[checksum.PinsAnnotation] != a.Sent.Pins[checksum.PinsAnnotation] || len(d.Records.Baseline) > 0 {
+	if d.Outcome != reason.UndoTaken || d.Records.Pins[checksum.PinsAnnotation] != a.Sent.Pins[checksum.PinsAnnotation] || len(d.Records.Baseline) > 0 {
 		m.fail("an undo that is not believed: %s", d.Outcome)
 	}
 	declined, _ := checksum.ParseDeclined(d.Records.Declined)
@@ -159,7 +160,7 @@ func (m *model) remember(declined checksum.Declined, known map[checksum.Source]b
 func (m *model) snapshots(d *checksum.Decision) {
 	for source, pin := range maps.Clone(d.NewPins) {
 		if m.chance.IntN(8) == 0 {
-			d.Unpin(map[checksum.Source]checksum.Reason{source: checksum.SnapshotQuota})
+			d.Unpin(map[checksum.Source]reason.Reason{source: reason.SnapshotQuota})
 			continue
 		}
 		if before, made := m.pinning.snapshots[pin.Snapshot]; made && !maps.Equal(before, m.now[source]) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // admit sends one random request, applies the decision, and holds it against
@@ -59,7 +60,7 @@ func (m *model) admit() {
 		m.fail("somebody's update changed what is on record")
 	case retemplated && !mayRoll:
 		m.fail("a roll, but no content has changed since its record, or it is held")
-	case mayRoll && d.Outcome != checksum.Stamped:
+	case mayRoll && d.Outcome != reason.Stamped:
 		m.fail("content has changed since its record, but nothing rolls")
 	}
 
@@ -106,12 +107,12 @@ func (m *model) settled(ring *checksum.Ring, a checksum.Admission) {
 	if m.pods == nil {
 		return
 	}
-	kept := checksum.Kept
+	kept := reason.Kept
 	for _, source := range m.sources {
 		counting := m.counting(source)
 		if m.isDeclined(source, m.now[source]) {
 			if r := m.recorded[source]; !r.lost && seen(r.references, m.now[source]) != r.seen {
-				kept = checksum.OnHold
+				kept = reason.OnHold
 			}
 			continue
 		}

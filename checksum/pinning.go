@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Why something is not pinned, beside the reasons of SnapshotResults.
@@ -18,12 +20,12 @@ const (
 
 // Unpin takes pins off again, of which the snapshots could not be made, and says why: of each
 // one of the reasons of SnapshotResults.
-func (d *Decision) Unpin(unmade map[Source]Reason) {
+func (d *Decision) Unpin(unmade map[Source]reason.Reason) {
 	pins := d.Records.PinnedAt()
 	for _, source := range slices.SortedFunc(maps.Keys(unmade), Source.Compare) {
 		delete(pins, source)
 		delete(d.NewPins, source)
-		d.Findings = append(d.Findings, Finding{Reason: NotPinned, Source: source, Text: unmade[source].row().Sentence})
+		d.Findings = append(d.Findings, Finding{Reason: reason.NotPinned, Source: source, Text: unmade[source].Sentence(reason.Values{})})
 	}
 	d.Records.Pins = pinsOnRecord(pins)
 }
@@ -39,7 +41,7 @@ func (d *Decision) dropPins(why string) {
 		delete(pins, source)
 	}
 	d.Records.Pins, d.NewPins = pinsOnRecord(pins), nil
-	d.Findings = append(d.Findings, Finding{Reason: NotPinned, Text: why})
+	d.Findings = append(d.Findings, Finding{Reason: reason.NotPinned, Text: why})
 }
 
 // pin pins a source that has been stamped. What is not proven is not pinned anew, but a
@@ -54,7 +56,7 @@ func (w *stamping) pin(s *Selection, content *Content) {
 		return
 	}
 	not := func(finding Finding) {
-		finding.Reason = NotPinned
+		finding.Reason = reason.NotPinned
 		w.decision.Findings = append(w.decision.Findings, finding)
 	}
 	if content != nil && content.Policy != nil && content.Policy.Unpinned {
@@ -127,7 +129,7 @@ func (w *stamping) misleads(s *Selection, held string) bool {
 		w.decision.Records.Baseline = map[Source]string{}
 	}
 	w.decision.Records.Baseline[s.Source] = held
-	w.decision.Findings = append(w.decision.Findings, Finding{Reason: NotPinned, Source: s.Source, Text: wasMisled})
+	w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.NotPinned, Source: s.Source, Text: wasMisled})
 	return true
 }
 

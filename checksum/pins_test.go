@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 const somePins = `{"configmap/web-extra":"web-extra-00112233445566778899 live","configmap/web-message":"web-message-3f2a91c07d5e8b4416aa startup,live"}`
@@ -144,7 +145,7 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	if pin := got.NewPins[message]; len(got.NewPins) != 1 || !slices.Equal(pin.Uses, []checksum.Use{checksum.Startup}) {
 		t.Errorf("pinned %s", got.NewPins)
 	}
-	got.Unpin(map[checksum.Source]checksum.Reason{message: checksum.SnapshotQuota})
+	got.Unpin(map[checksum.Source]reason.Reason{message: reason.SnapshotQuota})
 	if got.Records.Pins != nil || len(got.NewPins) > 0 {
 		t.Errorf("taken off again, there is %v", got.Records.Pins)
 	}
@@ -154,7 +155,7 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	two := checksum.Decision{NewPins: checksum.Pins{message: {}, extra: {}}, Records: checksum.Records{Pins: map[string]string{
 		checksum.PinsAnnotation: `{"configmap/web-extra":"web-extra-3f2a91c07d5e8b4416aa live","configmap/web-message":"web-message-3f2a91c07d5e8b4416aa live"}`,
 	}}}
-	two.Unpin(map[checksum.Source]checksum.Reason{message: checksum.SnapshotQuota, extra: checksum.SnapshotForeign})
+	two.Unpin(map[checksum.Source]reason.Reason{message: reason.SnapshotQuota, extra: reason.SnapshotForeign})
 	if two.Records.Pins != nil || len(two.NewPins) > 0 || len(two.Findings) != 2 || two.Findings[0].Source != extra {
 		t.Errorf("of two that are taken off there are %v, %v", two.Records.Pins, two.Findings)
 	}

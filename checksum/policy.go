@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Policy says what may restart a workload, and when: the settings of the
@@ -193,7 +195,7 @@ func (p *Policy) counts(source Source) (counts, ifMarked bool) {
 // Hold says why a workload may not roll at some moment.
 type Hold struct {
 	// Reason is Paused, OutsideWindow or TooSoon: its code is the name of the setting.
-	Reason Reason
+	Reason reason.Reason
 	// Until is when to look again; zero: when somebody changes the setting.
 	Until time.Time
 }
@@ -204,15 +206,15 @@ type Hold struct {
 func (p *Policy) HoldAt(now, current time.Time) (hold Hold, held bool) {
 	if p.Pause.holds(now) {
 		if p.Pause.Until.IsZero() {
-			return Hold{Reason: Paused}, true
+			return Hold{Reason: reason.Paused}, true
 		}
-		hold, held = Hold{Paused, p.Pause.Until}, true
+		hold, held = Hold{reason.Paused, p.Pause.Until}, true
 	}
 	if open, next := anyOpen(p.Windows, now); !open && next.After(hold.Until) {
-		hold, held = Hold{OutsideWindow, next}, true
+		hold, held = Hold{reason.OutsideWindow, next}, true
 	}
 	if due := current.Add(p.MinInterval); p.MinInterval > 0 && !current.IsZero() && now.Before(due) && due.After(hold.Until) {
-		hold, held = Hold{TooSoon, due}, true
+		hold, held = Hold{reason.TooSoon, due}, true
 	}
 	return hold, held
 }
@@ -333,10 +335,10 @@ func (p *SourcePolicy) Findings(of Source) []Finding {
 	}
 	found := p.faults(of)
 	if p.Ahead {
-		found = append(found, Finding{Reason: ResumeAhead, Source: of, Text: strconv.Quote(p.Resume.Format(time.RFC3339))})
+		found = append(found, Finding{Reason: reason.ResumeAhead, Source: of, Text: strconv.Quote(p.Resume.Format(time.RFC3339))})
 	}
 	if p.PinFault != nil {
-		found = append(found, Finding{Reason: PinUnreadable, Source: of, Text: p.PinFault.Error()})
+		found = append(found, Finding{Reason: reason.PinUnreadable, Source: of, Text: p.PinFault.Error()})
 	}
 	return found
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 func level(origin checksum.Origin, pairs ...string) checksum.Level {
@@ -210,22 +211,22 @@ func TestPoliciesThatHoldARoll(t *testing.T) {
 	for about, c := range map[string]struct {
 		policy  checksum.Policy
 		content *checksum.Content
-		want    checksum.Reason
+		want    reason.Reason
 		says    string
 	}{
-		"nothing":                        {checksum.DefaultPolicy(), text("a", "2"), checksum.Stamped, ""},
-		"observe":                        {checksum.DefaultPolicy().With(onWorkload("mode", "observe")), text("a", "2"), checksum.Observed, "observe"},
-		"observe, nothing changed":       {checksum.DefaultPolicy().With(onWorkload("mode", "observe")), text("a", "1"), checksum.Kept, ""},
-		"a setting that nobody can read": {checksum.DefaultPolicy().With(onWorkload("pause", "maybe")), text("a", "2"), checksum.OnHold, "configstamp.dev/pause"},
-		"one of the source":              {checksum.DefaultPolicy(), described(map[string]string{"a": "2"}, "ignore", "maybe"), checksum.OnHold, "configmap/web-message: configstamp.dev/ignore"},
-		"a pause is the controller's":    {checksum.DefaultPolicy().With(onWorkload("pause", "true")), text("a", "2"), checksum.Stamped, ""},
+		"nothing":                        {checksum.DefaultPolicy(), text("a", "2"), reason.Stamped, ""},
+		"observe":                        {checksum.DefaultPolicy().With(onWorkload("mode", "observe")), text("a", "2"), reason.Observed, "observe"},
+		"observe, nothing changed":       {checksum.DefaultPolicy().With(onWorkload("mode", "observe")), text("a", "1"), reason.Kept, ""},
+		"a setting that nobody can read": {checksum.DefaultPolicy().With(onWorkload("pause", "maybe")), text("a", "2"), reason.OnHold, "configstamp.dev/pause"},
+		"one of the source":              {checksum.DefaultPolicy(), described(map[string]string{"a": "2"}, "ignore", "maybe"), reason.OnHold, "configmap/web-message: configstamp.dev/ignore"},
+		"a pause is the controller's":    {checksum.DefaultPolicy().With(onWorkload("pause", "true")), text("a", "2"), reason.Stamped, ""},
 	} {
 		t.Run(about, func(t *testing.T) {
 			got := rollingUnder(c.policy, held, c.content, envFrom(message))
 			if got.Outcome != c.want {
 				t.Errorf("%s, want %s", got.Outcome, c.want)
 			}
-			if (c.want == checksum.Stamped) == got.Records.Equal(held) {
+			if (c.want == reason.Stamped) == got.Records.Equal(held) {
 				t.Errorf("records %v", got.Records)
 			}
 			said := ""
@@ -254,13 +255,13 @@ func TestAtCreationEverythingIsStampedWhateverHolds(t *testing.T) {
 
 func TestAdoptByRestart(t *testing.T) {
 	policy := checksum.DefaultPolicy().With(onWorkload("adopt", "restart"))
-	if got := rollingUnder(policy, checksum.Records{}, text("a", "1"), envFrom(message)); got.Outcome != checksum.Stamped {
+	if got := rollingUnder(policy, checksum.Records{}, text("a", "1"), envFrom(message)); got.Outcome != reason.Stamped {
 		t.Errorf("without any record: %s", got.Outcome)
 	}
 	// A source that a policy newly includes restarts nothing.
 	selection := selected(t, checksum.DefaultPolicy(), envFrom(password))
 	held := checksum.Records{Stamps: map[string]string{checksum.StampKey(password): ring.Digest(namespace, selection, text("a", "1"))}}
-	if got := rollingUnder(policy, held, text("a", "1"), envFrom(message), envFrom(password)); got.Outcome != checksum.Recorded {
+	if got := rollingUnder(policy, held, text("a", "1"), envFrom(message), envFrom(password)); got.Outcome != reason.Recorded {
 		t.Errorf("with a record of another source: %s", got.Outcome)
 	}
 }
@@ -289,15 +290,15 @@ func TestAdoptByRestartOfWhatStartedWithNothing(t *testing.T) {
 				t.Fatalf("%s: %v, %v", about, held.Stamps, err)
 			}
 			a.Create, a.TemplateChanged, a.Held, a.Sent = false, false, held, checksum.Records{}
-			if got := checksum.Decide(ring, a); got.Outcome != checksum.Restored || !got.Records.Equal(held) {
+			if got := checksum.Decide(ring, a); got.Outcome != reason.Restored || !got.Records.Equal(held) {
 				t.Errorf("%s: a client that takes the baseline away: %s, %v", about, got.Outcome, got.Records)
 			}
 			got := rollingUnder(everything, checksum.Records{Baseline: baseline}, text("a", "1"), c.reference)
-			if _, recorded := got.Records.Of(message); got.Outcome != checksum.Recorded || !recorded {
+			if _, recorded := got.Records.Of(message); got.Outcome != reason.Recorded || !recorded {
 				t.Errorf("%s: %s, %v", about, got.Outcome, got.Records)
 			}
 			got = rollingUnder(everything, got.Records, text("a", "2"), c.reference)
-			if got.Outcome != checksum.Stamped || got.Records.Baseline != nil {
+			if got.Outcome != reason.Stamped || got.Records.Baseline != nil {
 				t.Errorf("%s, and an edit: %s, %v", about, got.Outcome, got.Records)
 			}
 		}

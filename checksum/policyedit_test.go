@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // What also adds to what the template reads of a source loses no restart that pends.
@@ -15,11 +16,11 @@ func TestDecideAfterAlsoNamesASourceOfTheTemplate(t *testing.T) {
 		held := checksum.Records{Stamps: map[string]string{checksum.StampKey(message): ring.Digest(namespace, selected(t, plain, reference), then)}}
 		for about, c := range map[string]struct {
 			content *checksum.Content
-			want    checksum.Reason
+			want    reason.Reason
 		}{
-			"nothing changed":     {then, checksum.Recorded},
-			"another key changed": {text("a", "1", "b", "2"), checksum.Recorded},
-			"a restart pends":     {text("a", "2", "b", "1"), checksum.Stamped},
+			"nothing changed":     {then, reason.Recorded},
+			"another key changed": {text("a", "1", "b", "2"), reason.Recorded},
+			"a restart pends":     {text("a", "2", "b", "1"), reason.Stamped},
 		} {
 			if got := rollingUnder(also, held, c.content, reference); got.Outcome != c.want || len(got.Findings) > 0 {
 				t.Errorf("%s: %s, %v, want %s", about, got.Outcome, got.Findings, c.want)

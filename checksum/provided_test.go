@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // What a SecretProviderClass holds is known while its pods report it, and it
@@ -121,22 +122,22 @@ func TestDecideWithAClass(t *testing.T) {
 		admission checksum.Admission
 		message   string
 		class     *checksum.Content
-		want      checksum.Reason
+		want      reason.Reason
 		records   checksum.Records
 	}{
-		"created before any pod: the rest is stamped":               {create, "hello", nil, checksum.Stamped, stamped("configmap", hello)},
-		"created beside pods that report":                           {create, "hello", versions("a", "1"), checksum.Stamped, stamped("configmap", hello, "secretproviderclass", one)},
-		"the first report is recorded":                              {asked(checksum.Recorder, stamped("configmap", hello)), "hello", versions("a", "1"), checksum.Recorded, based(stamped("configmap", hello), one)},
-		"and rolls nothing":                                         {asked(checksum.Roller, stamped("configmap", hello)), "hello", versions("a", "1"), checksum.Recorded, based(stamped("configmap", hello), one)},
-		"nor for who adopts by a restart":                           {adopting(asked(checksum.Roller, checksum.Records{})), "", versions("a", "1"), checksum.Recorded, based(checksum.Records{}, one)},
-		"another version rolls":                                     {asked(checksum.Roller, based(stamped("configmap", hello), one)), "hello", versions("a", "2"), checksum.Stamped, stamped("configmap", hello, "secretproviderclass", two)},
-		"and is no matter of a recording":                           {asked(checksum.Recorder, based(stamped("configmap", hello), one)), "hello", versions("a", "2"), checksum.Kept, based(stamped("configmap", hello), one)},
-		"the same version does nothing":                             {asked(checksum.Roller, stamped("configmap", hello, "secretproviderclass", one)), "hello", versions("a", "1"), checksum.Kept, stamped("configmap", hello, "secretproviderclass", one)},
-		"nobody reports any more: nothing":                          {asked(checksum.Roller, stamped("configmap", hello, "secretproviderclass", one)), "hello", nil, checksum.Kept, stamped("configmap", hello, "secretproviderclass", one)},
-		"nobody reports, the ConfigMap changed: the record is kept": {asked(checksum.Roller, based(stamped("configmap", hello), one)), "bye", nil, checksum.Stamped, stamped("configmap", bye, "secretproviderclass", one)},
-		"nobody reports, another image: the record is kept":         {edit(based(stamped("configmap", hello), one)), "hello", nil, checksum.Stamped, stamped("configmap", hello, "secretproviderclass", one)},
-		"nobody reports, another image, nothing on record":          {edit(stamped("configmap", hello)), "hello", nil, checksum.Stamped, stamped("configmap", hello)},
-		"nobody reports, what is on record cannot be read":          {edit(stamped("configmap", hello, "secretproviderclass", "junk")), "hello", nil, checksum.Stamped, stamped("configmap", hello, "secretproviderclass", "junk")},
+		"created before any pod: the rest is stamped":               {create, "hello", nil, reason.Stamped, stamped("configmap", hello)},
+		"created beside pods that report":                           {create, "hello", versions("a", "1"), reason.Stamped, stamped("configmap", hello, "secretproviderclass", one)},
+		"the first report is recorded":                              {asked(checksum.Recorder, stamped("configmap", hello)), "hello", versions("a", "1"), reason.Recorded, based(stamped("configmap", hello), one)},
+		"and rolls nothing":                                         {asked(checksum.Roller, stamped("configmap", hello)), "hello", versions("a", "1"), reason.Recorded, based(stamped("configmap", hello), one)},
+		"nor for who adopts by a restart":                           {adopting(asked(checksum.Roller, checksum.Records{})), "", versions("a", "1"), reason.Recorded, based(checksum.Records{}, one)},
+		"another version rolls":                                     {asked(checksum.Roller, based(stamped("configmap", hello), one)), "hello", versions("a", "2"), reason.Stamped, stamped("configmap", hello, "secretproviderclass", two)},
+		"and is no matter of a recording":                           {asked(checksum.Recorder, based(stamped("configmap", hello), one)), "hello", versions("a", "2"), reason.Kept, based(stamped("configmap", hello), one)},
+		"the same version does nothing":                             {asked(checksum.Roller, stamped("configmap", hello, "secretproviderclass", one)), "hello", versions("a", "1"), reason.Kept, stamped("configmap", hello, "secretproviderclass", one)},
+		"nobody reports any more: nothing":                          {asked(checksum.Roller, stamped("configmap", hello, "secretproviderclass", one)), "hello", nil, reason.Kept, stamped("configmap", hello, "secretproviderclass", one)},
+		"nobody reports, the ConfigMap changed: the record is kept": {asked(checksum.Roller, based(stamped("configmap", hello), one)), "bye", nil, reason.Stamped, stamped("configmap", bye, "secretproviderclass", one)},
+		"nobody reports, another image: the record is kept":         {edit(based(stamped("configmap", hello), one)), "hello", nil, reason.Stamped, stamped("configmap", hello, "secretproviderclass", one)},
+		"nobody reports, another image, nothing on record":          {edit(stamped("configmap", hello)), "hello", nil, reason.Stamped, stamped("configmap", hello)},
+		"nobody reports, what is on record cannot be read":          {edit(stamped("configmap", hello, "secretproviderclass", "junk")), "hello", nil, reason.Stamped, stamped("configmap", hello, "secretproviderclass", "junk")},
 	} {
 		t.Run(about, func(t *testing.T) {
 			a := c.admission

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // The rows "recording" and "rolling" of the design's table.
@@ -30,114 +31,114 @@ func TestDecideReadmissions(t *testing.T) {
 	for about, c := range map[string]decideCase{
 		"recording gives a baseline to what has no record": {
 			admission: recorder(checksum.Records{}), now: present,
-			want: checksum.Recorded, records: recorded(present.values(signing, message, password, extra)),
+			want: reason.Recorded, records: recorded(present.values(signing, message, password, extra)),
 		},
 		"recording leaves stamps and gives the rest a baseline": {
 			admission: recorder(partly), now: edited,
-			want: checksum.Recorded, records: checksum.Records{Stamps: partly.Stamps, Baseline: edited.values(signing, password, extra)},
+			want: reason.Recorded, records: checksum.Records{Stamps: partly.Stamps, Baseline: edited.values(signing, password, extra)},
 		},
 		"recording leaves an untrue record for the roll": {
 			admission: recorder(present.all()), now: edited,
-			want: checksum.Kept, records: present.all(),
+			want: reason.Kept, records: present.all(),
 		},
 		"recording leaves what is true": {
 			admission: recorder(recorded(present.values(old, message, password, extra))), now: present,
-			want: checksum.Kept, records: recorded(present.values(old, message, password, extra)),
+			want: reason.Kept, records: recorded(present.values(old, message, password, extra)),
 		},
 		"recording waits for a missing source and says so": {
 			admission: recorder(checksum.Records{}), now: noMessage,
-			want: checksum.Recorded, records: recorded(noMessage.values(signing, password, extra)), findings: []checksum.Finding{messageMissing},
+			want: reason.Recorded, records: recorded(noMessage.values(signing, password, extra)), findings: []checksum.Finding{messageMissing},
 		},
 		"recording waits for a missing key and says so": {
 			admission: recorder(checksum.Records{}), now: noKey,
-			want: checksum.Recorded, records: recorded(noKey.values(signing, message, extra)), findings: []checksum.Finding{passwordMissing},
+			want: reason.Recorded, records: recorded(noKey.values(signing, message, extra)), findings: []checksum.Finding{passwordMissing},
 		},
 		"recording replaces a record whose key is lost, with a warning": {
 			admission: recorder(stamped(present.values(lost, message), present.values(signing, password, extra))), now: edited,
-			want:     checksum.Recorded,
+			want:     reason.Recorded,
 			records:  checksum.Records{Stamps: stampsOf(union(present.values(lost, message), present.values(signing, password, extra))), Baseline: edited.values(signing, message)},
 			findings: []checksum.Finding{messageLost},
 		},
 		"recording without proof changes nothing": {
 			admission: recorder(checksum.Records{}), now: present, stale: true,
-			want: checksum.NotProvenFresh, findings: []checksum.Finding{notProven},
+			want: reason.NotProvenFresh, findings: []checksum.Finding{notProven},
 		},
 
 		"rolling with every record true is nothing at all": {
 			admission: roller(present.all()), now: present,
-			want: checksum.Kept, records: present.all(),
+			want: reason.Kept, records: present.all(),
 		},
 		"rolling with every record true under an old key is nothing at all": {
 			admission: roller(recorded(present.values(old, message, password, extra))), now: present,
-			want: checksum.Kept, records: recorded(present.values(old, message, password, extra)),
+			want: reason.Kept, records: recorded(present.values(old, message, password, extra)),
 		},
 		"rolling with one untrue stamps every reference, drops the baseline and prunes": {
 			admission: roller(untrueAndStale), now: edited,
-			want: checksum.Stamped, records: stamped(edited.values(signing, message, password), edited.values(old, extra)),
+			want: reason.Stamped, records: stamped(edited.values(signing, message, password), edited.values(old, extra)),
 		},
 		"rolling with an untrue baseline stamps, though the stamp is true again": {
 			admission: roller(checksum.Records{Stamps: present.all().Stamps, Baseline: edited.values(signing, message)}), now: present,
-			want: checksum.Stamped, records: present.all(),
+			want: reason.Stamped, records: present.all(),
 		},
 		"rolling when an optional source appears": {
 			admission: roller(present.all()), now: withExtra,
-			want: checksum.Stamped, records: withExtra.all(),
+			want: reason.Stamped, records: withExtra.all(),
 		},
 		"rolling when an optional source appears after adoption": {
 			admission: roller(recorded(present.values(signing, message, password, extra))), now: withExtra,
-			want: checksum.Stamped, records: withExtra.all(),
+			want: reason.Stamped, records: withExtra.all(),
 		},
 		"rolling when an optional source disappears": {
 			admission: roller(withExtra.all()), now: present,
-			want: checksum.Stamped, records: present.all(),
+			want: reason.Stamped, records: present.all(),
 		},
 		"rolling a reference without a record gives it a baseline": {
 			admission: roller(partly), now: present,
-			want: checksum.Recorded, records: checksum.Records{Stamps: partly.Stamps, Baseline: present.values(signing, password, extra)},
+			want: reason.Recorded, records: checksum.Records{Stamps: partly.Stamps, Baseline: present.values(signing, password, extra)},
 		},
 		"rolling when a required source appears gives it a baseline": {
 			admission: roller(stamped(present.values(signing, password, extra))), now: present,
-			want: checksum.Recorded, records: checksum.Records{Stamps: present.stamps(signing, password, extra), Baseline: present.values(signing, message)},
+			want: reason.Recorded, records: checksum.Records{Stamps: present.stamps(signing, password, extra), Baseline: present.values(signing, message)},
 		},
 		"rolling when a required key appears gives it a baseline": {
 			admission: roller(stamped(present.values(signing, message, extra))), now: present,
-			want: checksum.Recorded, records: checksum.Records{Stamps: present.stamps(signing, message, extra), Baseline: present.values(signing, password)},
+			want: reason.Recorded, records: checksum.Records{Stamps: present.stamps(signing, message, extra), Baseline: present.values(signing, password)},
 		},
 		"rolling when a required source was deleted keeps its last stamp": {
 			admission: roller(present.all()), now: noMessage,
-			want: checksum.Kept, records: present.all(), findings: []checksum.Finding{messageMissing},
+			want: reason.Kept, records: present.all(), findings: []checksum.Finding{messageMissing},
 		},
 		"rolling when a deleted source comes back as it was is nothing at all": {
 			admission: roller(present.all()), now: present,
-			want: checksum.Kept, records: present.all(),
+			want: reason.Kept, records: present.all(),
 		},
 		"rolling when a deleted source comes back with other content": {
 			admission: roller(present.all()), now: edited,
-			want: checksum.Stamped, records: edited.all(),
+			want: reason.Stamped, records: edited.all(),
 		},
 		"one untrue is held while a required source is missing": {
 			admission: roller(withExtra.all()), now: noMessage,
-			want: checksum.OnHold, records: withExtra.all(), findings: []checksum.Finding{messageMissing},
+			want: reason.OnHold, records: withExtra.all(), findings: []checksum.Finding{messageMissing},
 		},
 		"one untrue is held while a required key is missing; what has no record gets a baseline": {
 			admission: roller(stamped(edited.values(signing, message))), now: noKey,
-			want: checksum.OnHold, records: checksum.Records{Stamps: edited.stamps(signing, message), Baseline: present.values(signing, extra)}, findings: []checksum.Finding{passwordMissing},
+			want: reason.OnHold, records: checksum.Records{Stamps: edited.stamps(signing, message), Baseline: present.values(signing, extra)}, findings: []checksum.Finding{passwordMissing},
 		},
 		"rolling replaces a record whose key is lost and restarts nothing": {
 			admission: roller(recorded(present.values(lost, message), present.values(signing, password, extra))), now: edited,
-			want: checksum.Recorded, records: recorded(edited.values(signing, message, password, extra)), findings: []checksum.Finding{messageLost},
+			want: reason.Recorded, records: recorded(edited.values(signing, message, password, extra)), findings: []checksum.Finding{messageLost},
 		},
 		"a lost key beside an untrue record rolls": {
 			admission: roller(stamped(present.values(lost, password), present.values(signing, message, extra))), now: edited,
-			want: checksum.Stamped, records: edited.all(),
+			want: reason.Stamped, records: edited.all(),
 		},
 		"rolling without proof changes nothing, untrue or not": {
 			admission: roller(present.all()), now: edited, stale: true,
-			want: checksum.NotProvenFresh, records: present.all(), findings: []checksum.Finding{notProven},
+			want: reason.NotProvenFresh, records: present.all(), findings: []checksum.Finding{notProven},
 		},
 		"a person's empty patch carries no stamps of another time": {
 			admission: checksum.Admission{Asker: checksum.Roller, Held: present.all(), Sent: edited.all()}, now: present,
-			want: checksum.Kept, records: present.all(), findings: []checksum.Finding{foreignStamps},
+			want: reason.Kept, records: present.all(), findings: []checksum.Finding{foreignStamps},
 		},
 	} {
 		t.Run(about, c.run)
@@ -161,44 +162,44 @@ func TestDecideRestores(t *testing.T) {
 	for about, c := range map[string]decideCase{
 		"a label changes nothing of ours": {
 			admission: checksum.Admission{Held: held, Sent: held}, now: edited,
-			want: checksum.Kept, records: held,
+			want: reason.Kept, records: held,
 		},
 		"a workload without records gets none": {
-			now: edited, want: checksum.Kept,
+			now: edited, want: reason.Kept,
 		},
 		"a client that sends the template without our stamps (peers.md, 14) gets them back": {
 			admission: checksum.Admission{Held: held}, now: edited,
-			want: checksum.Restored, records: held,
+			want: reason.Restored, records: held,
 		},
 		"a client that sends no baseline gets it back": {
 			admission: checksum.Admission{Held: held, Sent: checksum.Records{Stamps: held.Stamps}}, now: edited,
-			want: checksum.Restored, records: held,
+			want: reason.Restored, records: held,
 		},
 		"stamps of another time are put back, with a warning": {
 			admission: checksum.Admission{Held: present.all(), Sent: edited.all()}, now: edited,
-			want: checksum.Restored, records: present.all(), findings: []checksum.Finding{foreignStamps},
+			want: reason.Restored, records: present.all(), findings: []checksum.Finding{foreignStamps},
 		},
 		"stamps for a workload that has none are taken away, with a warning": {
 			admission: checksum.Admission{Sent: edited.all()}, now: edited,
-			want: checksum.Restored, findings: []checksum.Finding{foreignStamps},
+			want: reason.Restored, findings: []checksum.Finding{foreignStamps},
 		},
 		"a baseline of another time is put back, with a warning": {
 			admission: checksum.Admission{Held: held, Sent: checksum.Records{Stamps: held.Stamps, Baseline: edited.values(signing, message)}}, now: edited,
-			want: checksum.Restored, records: held, findings: []checksum.Finding{foreignStamps},
+			want: reason.Restored, records: held, findings: []checksum.Finding{foreignStamps},
 		},
 		"records that are untrue, unreadable or of nothing are put back all the same": {
 			admission: checksum.Admission{Held: checksum.Records{
 				Stamps:   map[string]string{checksum.StampKey(message): "junk", "secret.configstamp.dev/gone": ""},
 				Baseline: map[checksum.Source]string{{Kind: checksum.Secret, Name: "gone"}: "junk"},
 			}}, now: edited,
-			want: checksum.Restored, records: checksum.Records{
+			want: reason.Restored, records: checksum.Records{
 				Stamps:   map[string]string{checksum.StampKey(message): "junk", "secret.configstamp.dev/gone": ""},
 				Baseline: map[checksum.Source]string{{Kind: checksum.Secret, Name: "gone"}: "junk"},
 			},
 		},
 		"no proof is needed": {
 			admission: checksum.Admission{Held: held}, now: edited, stale: true,
-			want: checksum.Restored, records: held,
+			want: reason.Restored, records: held,
 		},
 	} {
 		t.Run(about, c.run)
@@ -247,12 +248,12 @@ func TestDecideHoldsForWhatDoesNotCount(t *testing.T) {
 		Content: func(s checksum.Source) *checksum.Content { return now[s] },
 	}
 	held := checksum.Decide(ring, admission)
-	if held.Outcome != checksum.OnHold || !held.Records.Equal(present.all()) {
+	if held.Outcome != reason.OnHold || !held.Records.Equal(present.all()) {
 		t.Errorf("with %s missing: %s %v, want it held", unstamped, held.Outcome, held.Records)
 	}
 	now[unstamped] = text("k", "v")
 	rolled := checksum.Decide(ring, admission)
-	if rolled.Outcome != checksum.Stamped || !rolled.Records.Equal(edited.all()) {
+	if rolled.Outcome != reason.Stamped || !rolled.Records.Equal(edited.all()) {
 		t.Errorf("with %s there: %s %v, want the others stamped and it left out", unstamped, rolled.Outcome, rolled.Records)
 	}
 }

@@ -1,5 +1,7 @@
 package checksum
 
+import "github.com/configstamp/configstamp/internal/reason"
+
 // Review is the state of all references of one workload.
 type Review struct {
 	// Untrue are the sources whose content has changed since it was recorded.
@@ -85,7 +87,7 @@ func (s Selection) faults(content *Content) []Finding {
 
 func (s Selection) missingFinding(content *Content) Finding {
 	if key, _ := s.Missing(content); key != "" {
-		return Finding{Reason: MissingKey, Source: s.Source, Key: key}
+		return Finding{Reason: reason.MissingKey, Source: s.Source, Key: key}
 	}
-	return Finding{Reason: MissingSource, Source: s.Source}
+	return Finding{Reason: reason.MissingSource, Source: s.Source}
 }

@@ -2,6 +2,8 @@ package checksum
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Namespace is what a Namespace says of the workloads in it. The zero Namespace is one
@@ -46,24 +48,24 @@ type Candidate struct {
 }
 
 // Declines reports whether a workload is not served whatever its Namespace says, and why.
-func (c Candidate) Declines() (why Reason, declines bool) {
+func (c Candidate) Declines() (why reason.Reason, declines bool) {
 	switch {
 	case c.Inject == InjectDisabled, c.Ending, c.Excluded:
-		return OptedOut, true
+		return reason.OptedOut, true
 	case c.Owned:
-		return Owned, true
+		return reason.Owned, true
 	}
-	return NoReason, false
+	return reason.NoReason, false
 }
 
 // Served reports whether a workload is served, and else why not. The workload is opted in by
 // its own label, else by that of its Namespace, else by another product's annotations.
-func Served(c Candidate, n Namespace) (served bool, why Reason) {
+func Served(c Candidate, n Namespace) (served bool, why reason.Reason) {
 	if why, declines := c.Declines(); declines {
 		return false, why
 	}
 	if c.Inject != InjectEnabled && !n.OptedIn && !c.Foreign.OptsIn() {
-		return false, OptedOut
+		return false, reason.OptedOut
 	}
-	return true, NoReason
+	return true, reason.NoReason
 }

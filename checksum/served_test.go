@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 func namespaceOf(inject string, annotations map[string]string) checksum.Namespace {
@@ -23,27 +24,27 @@ func TestServed(t *testing.T) {
 	for about, c := range map[string]struct {
 		candidate checksum.Candidate
 		namespace checksum.Namespace
-		want      checksum.Reason
+		want      reason.Reason
 	}{
-		"its Namespace opts it in":                           {checksum.Candidate{}, in, checksum.NoReason},
-		"nothing opts it in":                                 {checksum.Candidate{}, out, checksum.OptedOut},
-		"nothing is known of its Namespace":                  {checksum.Candidate{}, checksum.Namespace{}, checksum.OptedOut},
-		"its Namespace says disabled":                        {checksum.Candidate{}, namespaceOf("disabled", nil), checksum.OptedOut},
-		"its Namespace says something else":                  {checksum.Candidate{}, namespaceOf("enable", nil), checksum.OptedOut},
-		"its own label opts it in":                           {checksum.Candidate{Inject: "enabled"}, out, checksum.NoReason},
-		"its own label opts it out":                          {checksum.Candidate{Inject: "disabled"}, in, checksum.OptedOut},
-		"its own label says something else":                  {checksum.Candidate{Inject: "true"}, out, checksum.OptedOut},
-		"its own label says something else, in one opted in": {checksum.Candidate{Inject: "true"}, in, checksum.NoReason},
-		"a dialect opts it in":                               {checksum.Candidate{Foreign: reloader}, out, checksum.NoReason},
-		"a dialect does not":                                 {checksum.Candidate{Foreign: silent}, out, checksum.OptedOut},
-		"its label overrules the dialect":                    {checksum.Candidate{Foreign: reloader, Inject: "disabled"}, out, checksum.OptedOut},
-		"its owner makes its template":                       {checksum.Candidate{Inject: "enabled", Owned: true}, in, checksum.Owned},
-		"it is opted out and owned":                          {checksum.Candidate{Inject: "disabled", Owned: true}, in, checksum.OptedOut},
-		"it is being deleted":                                {checksum.Candidate{Inject: "enabled", Ending: true}, in, checksum.OptedOut},
-		"its Namespace is excluded":                          {checksum.Candidate{Inject: "enabled", Excluded: true}, in, checksum.OptedOut},
+		"its Namespace opts it in":                           {checksum.Candidate{}, in, reason.NoReason},
+		"nothing opts it in":                                 {checksum.Candidate{}, out, reason.OptedOut},
+		"nothing is known of its Namespace":                  {checksum.Candidate{}, checksum.Namespace{}, reason.OptedOut},
+		"its Namespace says disabled":                        {checksum.Candidate{}, namespaceOf("disabled", nil), reason.OptedOut},
+		"its Namespace says something else":                  {checksum.Candidate{}, namespaceOf("enable", nil), reason.OptedOut},
+		"its own label opts it in":                           {checksum.Candidate{Inject: "enabled"}, out, reason.NoReason},
+		"its own label opts it out":                          {checksum.Candidate{Inject: "disabled"}, in, reason.OptedOut},
+		"its own label says something else":                  {checksum.Candidate{Inject: "true"}, out, reason.OptedOut},
+		"its own label says something else, in one opted in": {checksum.Candidate{Inject: "true"}, in, reason.NoReason},
+		"a dialect opts it in":                               {checksum.Candidate{Foreign: reloader}, out, reason.NoReason},
+		"a dialect does not":                                 {checksum.Candidate{Foreign: silent}, out, reason.OptedOut},
+		"its label overrules the dialect":                    {checksum.Candidate{Foreign: reloader, Inject: "disabled"}, out, reason.OptedOut},
+		"its owner makes its template":                       {checksum.Candidate{Inject: "enabled", Owned: true}, in, reason.Owned},
+		"it is opted out and owned":                          {checksum.Candidate{Inject: "disabled", Owned: true}, in, reason.OptedOut},
+		"it is being deleted":                                {checksum.Candidate{Inject: "enabled", Ending: true}, in, reason.OptedOut},
+		"its Namespace is excluded":                          {checksum.Candidate{Inject: "enabled", Excluded: true}, in, reason.OptedOut},
 	} {
 		served, why := checksum.Served(c.candidate, c.namespace)
-		if why != c.want || served != (c.want == checksum.NoReason) {
+		if why != c.want || served != (c.want == reason.NoReason) {
 			t.Errorf("%s: served: %t, %q; want %q", about, served, why, c.want)
 		}
 		declined, declines := c.candidate.Declines()

@@ -1,6 +1,10 @@
 package checksum
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/configstamp/configstamp/internal/reason"
+)
 
 // stampAll stamps every reference with what is true now. Where that is not
 // proven, what is on record stays, if it covers what is referenced now: at worst
@@ -56,7 +60,7 @@ type stamping struct {
 
 func newStamping(ring *Ring, a *Admission) *stamping {
 	return &stamping{
-		ring: ring, a: a, decision: Decision{Records: Records{Stamps: map[string]string{}}, Outcome: Stamped},
+		ring: ring, a: a, decision: Decision{Records: Records{Stamps: map[string]string{}}, Outcome: reason.Stamped},
 		pinned: Pins{}, held: a.Held.PinnedAt(), declined: a.Held.declined(),
 	}
 }
@@ -67,7 +71,7 @@ func (w *stamping) stamp(s Selection) {
 	held, recorded := a.Held.Of(s.Source)
 	content := a.Content(s.Source)
 	if content != nil && content.Unwatched && !s.HoldOnly {
-		w.decision.Findings = append(w.decision.Findings, Finding{Reason: NotWatched, Source: s.Source})
+		w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.NotWatched, Source: s.Source})
 	}
 	s = s.of(content)
 	w.decision.Findings = append(w.decision.Findings, s.faults(content)...)
@@ -108,7 +112,7 @@ func (w *stamping) pinsHeld() Pins { return w.held }
 // declined, if that binds the request.
 func (w *stamping) keepDeclined(source Source, key string) bool {
 	if !w.a.binds() {
-		w.decision.Findings = append(w.decision.Findings, Finding{Reason: DeclinedCleared, Source: source})
+		w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.DeclinedCleared, Source: source})
 		return false
 	}
 	stamp, stamped := w.a.Held.Stamps[key]
@@ -119,6 +123,6 @@ func (w *stamping) keepDeclined(source Source, key string) bool {
 	if pin, ok := w.held[source]; ok { // whatever the policy says now: pods are to have what the stamp says
 		w.pinned[source] = pin
 	}
-	w.decision.Findings = append(w.decision.Findings, Finding{Reason: DeclinedKept, Source: source})
+	w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.DeclinedKept, Source: source})
 	return true
 }

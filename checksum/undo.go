@@ -3,6 +3,8 @@ package checksum
 import (
 	"slices"
 	"time"
+
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // undoes reports whether an admission is an undo that is believed.
@@ -18,7 +20,7 @@ func (a *Admission) accepts() bool { return a.Accepts && !a.Create && !a.ByOwnAc
 // is not proven, it is what is known.
 func undo(ring *Ring, a *Admission) Decision {
 	w := newStamping(ring, a)
-	w.decision.Outcome, w.undo = UndoTaken, true
+	w.decision.Outcome, w.undo = reason.UndoTaken, true
 	if w.declined == nil {
 		w.declined = Declined{}
 	}
@@ -31,7 +33,7 @@ func undo(ring *Ring, a *Admission) Decision {
 		w.stamp(s)
 		sent, wanted := a.Sent.Stamps[StampKey(s.Source)]
 		if wanted && sent != w.decision.Records.Stamps[StampKey(s.Source)] {
-			w.decision.Findings = append(w.decision.Findings, Finding{Reason: NotUndone, Source: s.Source})
+			w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.NotUndone, Source: s.Source})
 		}
 	}
 	for source := range back { // also of what the policy leaves out today
@@ -55,7 +57,7 @@ func (w *stamping) goBack(s Selection, pin Pin) {
 	})
 	if !w.ring.NamesSnapshot(a.Namespace, s.Source, content, pin.Snapshot) && !w.ring.holds(a.Namespace, s, sent, content) {
 		values = slices.Insert(values, 0, w.ring.Digest(a.Namespace, s, content))
-		w.decision.Findings = append(w.decision.Findings, Finding{Reason: UndoTaken, Source: s.Source, Text: a.madeAt(s.Source)})
+		w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.UndoTaken, Source: s.Source, Text: a.madeAt(s.Source)})
 	}
 	w.declined[s.Source] = values[:min(len(values), declinedKept)]
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // The workload of decide_test.go, which pins: its message goes from present to edited, an
@@ -67,7 +68,7 @@ type pinCase struct {
 	off       bool // the process does not pin
 	now       world
 	stale     bool
-	want      checksum.Reason
+	want      reason.Reason
 	records   checksum.Records
 	findings  []checksum.Finding
 	// makes are the sources whose snapshots must exist before the answer.
@@ -133,7 +134,7 @@ func undoing(held, sent checksum.Records) checksum.Admission {
 	return checksum.Admission{Undo: true, Held: held, Sent: sent, MadeAt: func(checksum.Source) time.Time { return then }}
 }
 
-func told(reason checksum.Reason, source checksum.Source, text string) checksum.Finding {
+func told(reason reason.Reason, source checksum.Source, text string) checksum.Finding {
 	return checksum.Finding{Reason: reason, Source: source, Text: text}
 }
 
@@ -147,7 +148,7 @@ func extraAlone(message, extraOf world) checksum.Records {
 }
 
 func back(source checksum.Source) checksum.Finding {
-	return told(checksum.UndoTaken, source, "2026-11-22T03:04:05Z")
+	return told(reason.UndoTaken, source, "2026-11-22T03:04:05Z")
 }
 
 // "Undo", the page of pins.md.
@@ -157,100 +158,100 @@ func TestUndo(t *testing.T) {
 	mixed := stampsOf(union(present.values(key(2), message), newPass.values(key(2), password, extra)))
 	for about, c := range map[string]pinCase{
 		"an undo of our own roll goes back to its content, and declines that of today": {
-			admission: undoing(edited.pinned(), present.pinned()), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
+			admission: undoing(edited.pinned(), present.pinned()), now: edited, want: reason.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
 		},
 		"so does one that changes the image": {
 			admission: func() checksum.Admission {
 				a := undoing(edited.pinned(), present.pinned())
 				a.TemplateChanged = true
 				return a
-			}(), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
+			}(), now: edited, want: reason.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
 		},
 		"a held workload that is undone to equal stamps does not take the new content": {
 			admission: func() checksum.Admission {
 				a := undoing(present.pinned(), present.pinned())
 				a.TemplateChanged = true
 				return a
-			}(), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
+			}(), now: edited, want: reason.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
 		},
 		"what is not pinned is stamped with what is true now": {
-			admission: undoing(newPass.pinned(), present.pinned()), now: newPass, want: checksum.UndoTaken,
+			admission: undoing(newPass.pinned(), present.pinned()), now: newPass, want: reason.UndoTaken,
 			records:  declining(checksum.Records{Stamps: mixed, Pins: present.pinned().Pins}, edited),
-			findings: []checksum.Finding{back(message), {Reason: checksum.NotUndone, Source: password}},
+			findings: []checksum.Finding{back(message), {Reason: reason.NotUndone, Source: password}},
 		},
 		"a baseline is dropped: the stamp that went back counts": {
-			admission: undoing(baseline, present.pinned()), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
+			admission: undoing(baseline, present.pinned()), now: edited, want: reason.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
 		},
 		"what is declined in the request is not believed": {
-			admission: undoing(edited.pinned(), declining(present.pinned(), thirdly)), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited),
+			admission: undoing(edited.pinned(), declining(present.pinned(), thirdly)), now: edited, want: reason.UndoTaken, records: declining(present.pinned(), edited),
 			findings: []checksum.Finding{back(message)},
 		},
 		"an undo of an undo takes what was declined, and declines nothing": {
-			admission: undoing(declining(present.pinned(), edited), edited.pinned()), now: edited, want: checksum.UndoTaken, records: edited.pinned(),
+			admission: undoing(declining(present.pinned(), edited), edited.pinned()), now: edited, want: reason.UndoTaken, records: edited.pinned(),
 		},
 		"two steps back, the content of one step back stays declined": {
-			admission: undoing(declining(edited.pinned(), thirdly), present.pinned()), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited, thirdly),
+			admission: undoing(declining(edited.pinned(), thirdly), present.pinned()), now: edited, want: reason.UndoTaken, records: declining(present.pinned(), edited, thirdly),
 			findings: []checksum.Finding{back(message)},
 		},
 		"of a source the last three are kept": {
-			admission: undoing(declining(edited.pinned(), thirdly, fourthly, newPass), present.pinned()), now: world{message: text("a", "5"), password: text("password", "p")}, want: checksum.UndoTaken,
+			admission: undoing(declining(edited.pinned(), thirdly, fourthly, newPass), present.pinned()), now: world{message: text("a", "5"), password: text("password", "p")}, want: reason.UndoTaken,
 			records: declining(present.pinned(), world{message: text("a", "5")}, thirdly, fourthly), findings: []checksum.Finding{back(message)},
 		},
 		"what is declined already is declined once, and is the newest then": {
-			admission: undoing(declining(thirdly.pinned(), fourthly, edited), present.pinned()), now: edited, want: checksum.UndoTaken, records: declining(present.pinned(), edited, fourthly),
+			admission: undoing(declining(thirdly.pinned(), fourthly, edited), present.pinned()), now: edited, want: reason.UndoTaken, records: declining(present.pinned(), edited, fourthly),
 			findings: []checksum.Finding{back(message)},
 		},
 		"a source that is gone stays at the content of then": {
-			admission: undoing(edited.pinned(), present.pinned()), now: noMessage, want: checksum.UndoTaken, records: func() checksum.Records {
+			admission: undoing(edited.pinned(), present.pinned()), now: noMessage, want: reason.UndoTaken, records: func() checksum.Records {
 				records := present.pinned()
 				records.Declined = checksum.Declined{message: {checksum.Absent}}.String()
 				return records
 			}(), findings: []checksum.Finding{back(message)},
 		},
 		"without proof an undo is believed, and declines what memory holds": {
-			admission: undoing(thirdly.pinned(), present.pinned()), now: edited, stale: true, want: checksum.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
+			admission: undoing(thirdly.pinned(), present.pinned()), now: edited, stale: true, want: reason.UndoTaken, records: declining(present.pinned(), edited), findings: []checksum.Finding{back(message)},
 		},
 		"where nothing pins, an undo is not believed": {
-			admission: undoing(edited.pinned(), present.pinned()), now: edited, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Restored, records: edited.pinned(),
+			admission: undoing(edited.pinned(), present.pinned()), now: edited, policy: func(p *checksum.Policy) { p.Pin = false }, want: reason.Restored, records: edited.pinned(),
 			findings: []checksum.Finding{foreignStamps},
 		},
 		"an undo to a revision without pins is answered as without pins": {
-			admission: undoing(edited.pinned(), present.all()), now: edited, want: checksum.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
+			admission: undoing(edited.pinned(), present.all()), now: edited, want: reason.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
 		},
 		"in a process without pins, an undo is not believed": {
-			admission: undoing(edited.pinned(), present.pinned()), now: edited, off: true, want: checksum.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
+			admission: undoing(edited.pinned(), present.pinned()), now: edited, off: true, want: reason.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
 		},
 		"an undo to declined content ends that": {
-			admission: undoing(declining(edited.pinned(), present, fourthly), present.pinned()), now: thirdly, want: checksum.UndoTaken, records: declining(present.pinned(), thirdly, fourthly),
+			admission: undoing(declining(edited.pinned(), present, fourthly), present.pinned()), now: thirdly, want: reason.UndoTaken, records: declining(present.pinned(), thirdly, fourthly),
 			findings: []checksum.Finding{back(message)},
 		},
 		"declined content of a source that was not pinned then is taken": {
-			admission: undoing(declining(withExtra.pinned(), edited), extraAlone(withExtra, withExtra)), now: editedExtra, want: checksum.UndoTaken,
+			admission: undoing(declining(withExtra.pinned(), edited), extraAlone(withExtra, withExtra)), now: editedExtra, want: reason.UndoTaken,
 			records: func() checksum.Records {
 				records := extraAlone(editedExtra, withExtra)
 				values := editedExtra.values(key(2), message, extra)
 				records.Declined = checksum.Declined{message: {values[message]}, extra: {values[extra]}}.String()
 				return records
-			}(), findings: []checksum.Finding{back(extra), {Reason: checksum.NotUndone, Source: message}},
+			}(), findings: []checksum.Finding{back(extra), {Reason: reason.NotUndone, Source: message}},
 		},
 		"if a snapshot is gone, it is answered as without pins": {
-			admission: checksum.Admission{UndoLost: true, Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: checksum.Restored, records: edited.pinned(),
-			findings: []checksum.Finding{{Reason: checksum.UndoLost}},
+			admission: checksum.Admission{UndoLost: true, Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: reason.Restored, records: edited.pinned(),
+			findings: []checksum.Finding{{Reason: reason.UndoLost}},
 		},
 		"what is almost an undo is told so": {
-			admission: checksum.Admission{UndoMixed: true, TemplateChanged: true, Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: checksum.Stamped, records: edited.pinned(),
-			findings: []checksum.Finding{{Reason: checksum.UndoMixed}}, makes: []checksum.Source{message},
+			admission: checksum.Admission{UndoMixed: true, TemplateChanged: true, Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: reason.Stamped, records: edited.pinned(),
+			findings: []checksum.Finding{{Reason: reason.UndoMixed}}, makes: []checksum.Source{message},
 		},
 		"where the revisions cannot be read, all on record stays": {
-			admission: unproven(held(changedTemplate, declining(present.pinned(), edited))), now: edited, want: checksum.Stamped, records: declining(present.pinned(), edited),
-			findings: []checksum.Finding{{Reason: checksum.DeclinedKept, Source: message}, {Reason: checksum.UndoUnknown}},
+			admission: unproven(held(changedTemplate, declining(present.pinned(), edited))), now: edited, want: reason.Stamped, records: declining(present.pinned(), edited),
+			findings: []checksum.Finding{{Reason: reason.DeclinedKept, Source: message}, {Reason: reason.UndoUnknown}},
 		},
 		"also where nothing is declined": {
-			admission: unproven(held(changedTemplate, present.pinned())), now: edited, want: checksum.Stamped, records: present.pinned(),
-			findings: []checksum.Finding{{Reason: checksum.UndoUnknown}},
+			admission: unproven(held(changedTemplate, present.pinned())), now: edited, want: reason.Stamped, records: present.pinned(),
+			findings: []checksum.Finding{{Reason: reason.UndoUnknown}},
 		},
 		"stamps in a request that is no undo are ignored": {
-			admission: checksum.Admission{Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: checksum.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
+			admission: checksum.Admission{Held: edited.pinned(), Sent: present.pinned()}, now: edited, want: reason.Restored, records: edited.pinned(), findings: []checksum.Finding{foreignStamps},
 		},
 	} {
 		t.Run(about, c.run)
@@ -259,7 +260,7 @@ func TestUndo(t *testing.T) {
 
 // "Declined", the page of pins.md.
 func TestDeclined(t *testing.T) {
-	kept := checksum.Finding{Reason: checksum.DeclinedKept, Source: message}
+	kept := checksum.Finding{Reason: reason.DeclinedKept, Source: message}
 	undone := declining(present.pinned(), edited)
 	rolledBeside := checksum.Records{Stamps: stampsOf(union(present.values(key(2), message), newPass.values(key(2), password, extra))), Pins: present.pinned().Pins, Declined: undone.Declined}
 	bare := checksum.Records{Stamps: undone.Stamps, Declined: undone.Declined}
@@ -267,79 +268,79 @@ func TestDeclined(t *testing.T) {
 	garbage.Declined = "{"
 	for about, c := range map[string]pinCase{
 		"declined content is rolled by nobody, and a warning says how it is taken after all": {
-			admission: held(rolling, undone), now: edited, want: checksum.OnHold, records: undone, findings: []checksum.Finding{kept},
+			admission: held(rolling, undone), now: edited, want: reason.OnHold, records: undone, findings: []checksum.Finding{kept},
 		},
 		"a recording writes no baseline of it": {
-			admission: held(recording, undone), now: edited, want: checksum.Kept, records: undone,
+			admission: held(recording, undone), now: edited, want: reason.Kept, records: undone,
 		},
 		"a roll for another source leaves it where it is": {
-			admission: held(rolling, undone), now: newPass, want: checksum.Stamped, records: rolledBeside, findings: []checksum.Finding{kept},
+			admission: held(rolling, undone), now: newPass, want: reason.Stamped, records: rolledBeside, findings: []checksum.Finding{kept},
 		},
 		"so does a restart": {
-			admission: held(restarted, undone), now: newPass, want: checksum.Stamped, records: rolledBeside, findings: []checksum.Finding{kept},
+			admission: held(restarted, undone), now: newPass, want: reason.Stamped, records: rolledBeside, findings: []checksum.Finding{kept},
 		},
 		"a restart keeps it while its source is gone": {
 			admission: held(restarted, func() checksum.Records {
 				records := present.pinned()
 				records.Declined = checksum.Declined{message: {checksum.Absent}}.String()
 				return records
-			}()), now: noMessage, want: checksum.Stamped, records: func() checksum.Records {
+			}()), now: noMessage, want: reason.Stamped, records: func() checksum.Records {
 				records := present.pinned()
 				records.Declined = checksum.Declined{message: {checksum.Absent}}.String()
 				return records
 			}(), findings: []checksum.Finding{kept},
 		},
 		"any other changed template takes what is true now, and nothing is declined any more": {
-			admission: held(changedTemplate, undone), now: edited, want: checksum.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
-			findings: []checksum.Finding{{Reason: checksum.DeclinedCleared, Source: message}},
+			admission: held(changedTemplate, undone), now: edited, want: reason.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
+			findings: []checksum.Finding{{Reason: reason.DeclinedCleared, Source: message}},
 		},
 		"where the content has changed since, there is nothing to tell of": {
-			admission: held(changedTemplate, undone), now: thirdly, want: checksum.Stamped, records: thirdly.pinned(), makes: []checksum.Source{message},
+			admission: held(changedTemplate, undone), now: thirdly, want: reason.Stamped, records: thirdly.pinned(), makes: []checksum.Source{message},
 		},
 		"it ends when the content changes, and stays on record": {
-			admission: held(rolling, undone), now: thirdly, want: checksum.Stamped, records: declining(thirdly.pinned(), edited), makes: []checksum.Source{message},
+			admission: held(rolling, undone), now: thirdly, want: reason.Stamped, records: declining(thirdly.pinned(), edited), makes: []checksum.Source{message},
 		},
 		"content that comes back is refused again": {
-			admission: held(rolling, declining(thirdly.pinned(), edited)), now: edited, want: checksum.OnHold, records: declining(thirdly.pinned(), edited), findings: []checksum.Finding{kept},
+			admission: held(rolling, declining(thirdly.pinned(), edited)), now: edited, want: reason.OnHold, records: declining(thirdly.pinned(), edited), findings: []checksum.Finding{kept},
 		},
 		"content that is taken back to what is on record is true": {
-			admission: held(rolling, undone), now: present, want: checksum.Kept, records: undone,
+			admission: held(rolling, undone), now: present, want: reason.Kept, records: undone,
 		},
 		"somebody accepts it": {
-			admission: held(accepting, undone), now: edited, want: checksum.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
+			admission: held(accepting, undone), now: edited, want: reason.Stamped, records: edited.pinned(), makes: []checksum.Source{message},
 		},
 		"what was accepted stays so where the roll is held": {
-			admission: held(accepting, undone), now: edited, policy: func(p *checksum.Policy) { p.Faults = []checksum.Fault{{Key: "x"}} }, want: checksum.OnHold, records: present.pinned(),
+			admission: held(accepting, undone), now: edited, policy: func(p *checksum.Policy) { p.Faults = []checksum.Fault{{Key: "x"}} }, want: reason.OnHold, records: present.pinned(),
 			findings: []checksum.Finding{checksum.Fault{Key: "x"}.Finding()},
 		},
 		"what was accepted stays so where nothing is proven": {
-			admission: held(accepting, undone), now: edited, stale: true, want: checksum.NotProvenFresh, records: present.pinned(), findings: []checksum.Finding{notProven},
+			admission: held(accepting, undone), now: edited, stale: true, want: reason.NotProvenFresh, records: present.pinned(), findings: []checksum.Finding{notProven},
 		},
 		"our own account accepts nothing": {
-			admission: held(checksum.Admission{Asker: checksum.Roller, Accepts: true, Own: true}, undone), now: edited, want: checksum.OnHold, records: undone,
+			admission: held(checksum.Admission{Asker: checksum.Roller, Accepts: true, Own: true}, undone), now: edited, want: reason.OnHold, records: undone,
 			findings: []checksum.Finding{kept},
 		},
 		"it binds where pins are switched off": {
-			admission: held(rolling, undone), now: edited, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.OnHold, records: undone, findings: []checksum.Finding{kept},
+			admission: held(rolling, undone), now: edited, policy: func(p *checksum.Policy) { p.Pin = false }, want: reason.OnHold, records: undone, findings: []checksum.Finding{kept},
 		},
 		"a restart keeps its pin as well, though the policy pins no more: pods have what the stamp says": {
-			admission: held(restarted, undone), now: newPass, policy: func(p *checksum.Policy) { p.Pin = false }, want: checksum.Stamped, records: rolledBeside, findings: []checksum.Finding{kept},
+			admission: held(restarted, undone), now: newPass, policy: func(p *checksum.Policy) { p.Pin = false }, want: reason.Stamped, records: rolledBeside, findings: []checksum.Finding{kept},
 		},
 		"it holds a stamp that has no pin": {
-			admission: held(rolling, bare), now: edited, want: checksum.OnHold, records: bare, findings: []checksum.Finding{kept},
+			admission: held(rolling, bare), now: edited, want: reason.OnHold, records: bare, findings: []checksum.Finding{kept},
 		},
 		"what cannot be read declines nothing": {
-			admission: held(rolling, garbage), now: edited, want: checksum.Stamped, makes: []checksum.Source{message}, records: func() checksum.Records {
+			admission: held(rolling, garbage), now: edited, want: reason.Stamped, makes: []checksum.Source{message}, records: func() checksum.Records {
 				records := edited.pinned()
 				records.Declined = "{"
 				return records
 			}(),
 		},
 		"a missing source still holds all": {
-			admission: held(rolling, undone), now: world{message: nil, password: text("password", "q")}, want: checksum.OnHold, records: undone, findings: []checksum.Finding{messageMissing},
+			admission: held(rolling, undone), now: world{message: nil, password: text("password", "q")}, want: reason.OnHold, records: undone, findings: []checksum.Finding{messageMissing},
 		},
 		"an update of anything else leaves it alone": {
-			admission: checksum.Admission{Held: undone, Sent: present.pinned()}, now: edited, want: checksum.Restored, records: undone,
+			admission: checksum.Admission{Held: undone, Sent: present.pinned()}, now: edited, want: reason.Restored, records: undone,
 		},
 	} {
 		t.Run(about, c.run)

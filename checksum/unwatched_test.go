@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Where no Secret can be read, none is asked for, stamped, or missing; what was stamped once
@@ -62,7 +63,7 @@ func TestASecretThatIsNotWatched(t *testing.T) {
 	if _, stamped := made.Records.Of(release); stamped || len(made.Records.Stamps) != 1 {
 		t.Errorf("on record: %v", made.Records)
 	}
-	if len(made.Findings) != 1 || made.Findings[0] != (checksum.Finding{Reason: checksum.NotWatched, Source: release}) {
+	if len(made.Findings) != 1 || made.Findings[0] != (checksum.Finding{Reason: reason.NotWatched, Source: release}) {
 		t.Errorf("found %v", made.Findings)
 	}
 	held := checksum.Records{Stamps: map[string]string{checksum.StampKey(message): "v1:absent", checksum.StampKey(release): "v1:absent"}}

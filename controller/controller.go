@@ -41,6 +41,7 @@ import (
 	"github.com/configstamp/configstamp/internal/cache/discovery"
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -156,7 +157,7 @@ type Controller struct {
 func (c *Controller) Edited(namespace string, source checksum.Source, was *checksum.Content) {
 	at, is := rollout.SourceRef{Namespace: namespace, Source: source}, c.sources.Content(namespace, source)
 	if !was.SameEntries(is) {
-		c.told.Over(waiting.OfSource(at), checksum.ChangeHalted, "")
+		c.told.Over(waiting.OfSource(at), reason.ChangeHalted, "")
 	}
 	c.plans(func(p *rollout.Planner) { p.Edited(at, was, is, c.options.Clock.Now()) })
 	for _, ref := range c.index.Using(namespace, source) {
@@ -285,7 +286,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	default:
 		if !c.again(ref) { // else it has failed, and waits for its turn
 			c.queue.Forget(ref)
-			c.told.Over(waiting.Of(ref), checksum.Retry, "")
+			c.told.Over(waiting.Of(ref), reason.Retry, "")
 		}
 	}
 	return true

@@ -21,6 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -157,7 +158,7 @@ func (c *cluster) readmit(_ context.Context, ref workload.Ref, manager string, d
 			Status: metav1.StatusFailure, Code: http.StatusNotFound, Message: `admission webhook "teams.example.com" denied the request: no such team`}})
 	}
 	if c.oversize {
-		return c.body(ref), []string{"configstamp: " + checksum.Finding{Reason: checksum.TooLarge}.String()}, nil
+		return c.body(ref), []string{"configstamp: " + checksum.Finding{Reason: reason.TooLarge}.String()}, nil
 	}
 	if c.unserved {
 		return nil, nil, fmt.Errorf("PATCH %s: %w", ref, apierrors.NewForbidden(schema.GroupResource{Resource: ref.Kind.Resource}, ref.Name, errors.New(refusal.NotServed+"; this one is not")))

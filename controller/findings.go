@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -21,7 +22,7 @@ type remarks map[remark]string
 
 type remark struct {
 	about rollout.SourceRef
-	why   checksum.Reason // the first of those with its event
+	why   reason.Reason // the first of those with its event
 }
 
 // add notes findings about one thing: one text for each event.
@@ -56,7 +57,7 @@ func (c *Controller) findings() remarks {
 	})
 	c.sources.Findings(func(namespace string, source checksum.Source, findings []checksum.Finding) {
 		findings = slices.DeleteFunc(slices.Clone(findings), func(f checksum.Finding) bool {
-			return f.Reason == checksum.MadeAnew && !slices.ContainsFunc(c.index.Using(namespace, source), func(ref workload.Ref) bool {
+			return f.Reason == reason.MadeAnew && !slices.ContainsFunc(c.index.Using(namespace, source), func(ref workload.Ref) bool {
 				_, served := c.PolicyOf([]workload.Ref{ref})
 				return served
 			})

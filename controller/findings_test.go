@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 func (h *house) tellsFindings(t *testing.T, told remarks) (said []string) {
@@ -25,7 +26,7 @@ func TestFindings_AreToldOnceWhereTheyStand(t *testing.T) {
 	c := newCluster(t)
 	c.write("c", map[string]string{"k": "1"})
 	c.said = slices.Concat(unreadable(checksum.OfNamespace, "configstamp.dev/mode"), unreadable(checksum.OfNamespace, "configstamp.dev/order"), unreadable(checksum.OfNamespace, "configstamp.dev/pin"))
-	c.findings = map[checksum.Source][]checksum.Finding{configMap("c"): {{Reason: checksum.NotASnapshot}}}
+	c.findings = map[checksum.Source][]checksum.Finding{configMap("c"): {{Reason: reason.NotASnapshot}}}
 	h, told := newHouse(t, c), remarks{}
 	want := []string{
 		`Warning PolicyUnreadable configstamp.dev/mode on the Namespace: "?": want restart or observe; nothing restarts until it is fixed. configstamp.dev/order on the Namespace: "?": want a whole number such as 10; nothing restarts until it is fixed`,
@@ -82,8 +83,8 @@ func TestFindings_WhatIsMadeAnewIsToldWhereItConcernsSomebody(t *testing.T) {
 	c.deploy("d", "c")
 	h, told := adopted(t, c), remarks{}
 	h.happened()
-	c.findings = map[checksum.Source][]checksum.Finding{configMap("c"): {{Reason: checksum.MadeAnew}}, configMap("unused"): {{Reason: checksum.MadeAnew}}}
-	if said := h.tellsFindings(t, told); len(said) != 1 || !strings.Contains(said[0], checksum.MadeAnew.Event()) {
+	c.findings = map[checksum.Source][]checksum.Finding{configMap("c"): {{Reason: reason.MadeAnew}}, configMap("unused"): {{Reason: reason.MadeAnew}}}
+	if said := h.tellsFindings(t, told); len(said) != 1 || !strings.Contains(said[0], reason.MadeAnew.Event()) {
 		t.Errorf("said %q, want it of the one that is used", said)
 	}
 	c.optedOut = true

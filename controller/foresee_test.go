@@ -8,6 +8,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/impact"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -56,7 +57,7 @@ func TestForesee_ThePolicyOfANamespaceThatCameLate(t *testing.T) {
 	started(t, h)
 	eventually(t, "it is foreseen", func() bool {
 		answer, ready := h.Foresee(c.editOf("c", "new"))
-		return ready && len(answer.Stays) == 1 && answer.Stays[0].Workload == ref && answer.Stays[0].Why == checksum.Recorded
+		return ready && len(answer.Stays) == 1 && answer.Stays[0].Workload == ref && answer.Stays[0].Why == reason.Recorded
 	})
 }
 
@@ -76,7 +77,7 @@ func TestForesee_TheLeaderKnowsItsLastRoll(t *testing.T) {
 	h.see(t, ref)
 	h.full.Store(true)
 	edit := c.editOf("c", "newer")
-	for leads, want := range map[bool]checksum.Reason{true: checksum.TooSoon, false: checksum.NoReason} {
+	for leads, want := range map[bool]reason.Reason{true: reason.TooSoon, false: reason.NoReason} {
 		h.leads.Store(leads)
 		answer, _ := h.Foresee(edit)
 		if len(answer.Rolls) != 1 || answer.Rolls[0].Held.Reason != want {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller/internal/waiting"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // gone is what is said of a Deployment whose ConfigMap was deleted.
@@ -119,14 +120,14 @@ func TestHalt_IsNotToldAgainWhenABadResumeIsCleared(t *testing.T) {
 	worse := w.newContent()
 	w.bad[worse] = true
 	w.edit(at, worse)
-	if w.controller.told.Text(waiting.OfSource(at), checksum.ChangeHalted) != "" {
+	if w.controller.told.Text(waiting.OfSource(at), reason.ChangeHalted) != "" {
 		t.Error("a halt by another content would not be told of, if the same workload failed in the same words")
 	}
 	w.pass(10 * time.Minute)
 	w.wantHeard("ChangeHalted", 2)
 	w.resume(at)
 	w.pass(time.Second)
-	if w.controller.told.Text(waiting.OfSource(at), checksum.ChangeHalted) != "" {
+	if w.controller.told.Text(waiting.OfSource(at), reason.ChangeHalted) != "" {
 		t.Error("people know of a halt that is over")
 	}
 	w.pass(10 * time.Minute)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller/internal/waiting"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -23,26 +24,26 @@ func (l *look) reportVerdict(v rollout.Verdict) (wait time.Duration) {
 		return 0
 	case len(r.Untrue) == 0:
 		return v.Wait
-	case v.Why != checksum.NoReason:
+	case v.Why != reason.NoReason:
 		l.holds = waiting.Found{Why: v.Why, About: concerned(ref, r, v)}
 	}
 	if v.Settles {
 		return v.Wait
 	}
-	if !slices.Contains([]checksum.Reason{checksum.MissingSource, checksum.MissingKey, checksum.UnreadableSetting}, v.Why) {
+	if !slices.Contains([]reason.Reason{reason.MissingSource, reason.MissingKey, reason.UnreadableSetting}, v.Why) {
 		l.note.hold(now.Add(-l.options.Settle), r.Untrue, s.Records)
 	}
 	switch v.Why {
-	case checksum.NoReason, checksum.UnreadableSetting:
-	case checksum.MissingSource, checksum.MissingKey:
+	case reason.NoReason, reason.UnreadableSetting:
+	case reason.MissingSource, reason.MissingKey:
 		l.sayOnce(r.Missing[0].Reason, fmt.Sprintf("%s, but nothing rolls while %s", changed(r.Untrue), r.Missing[0]),
 			append(slices.Clone(r.Untrue), r.Missing[0].Source)...)
-	case checksum.ObserveMode:
+	case reason.ObserveMode:
 		l.sayObserved()
-	case checksum.Paced:
+	case reason.Paced:
 		l.sayPace(now.Add(v.Wait))
-	case checksum.Halted:
-		l.told.Over(waiting.Of(ref), checksum.Turn, later(r)) // no setting does any more
+	case reason.Halted:
+		l.told.Over(waiting.Of(ref), reason.Turn, later(r)) // no setting does any more
 		why, about, when := failedElsewhere, list(r.Untrue), ""
 		if v.Halted != (workload.Ref{}) {
 			why, about, when = v.HaltedWhy.HaltReason(v.Halted, "this change"), about+" by "+v.Halted.People(), ", when the workload that failed becomes healthy with it or is deleted"
@@ -52,20 +53,20 @@ func (l *look) reportVerdict(v rollout.Verdict) (wait time.Duration) {
 		}
 		text := fmt.Sprintf("%s, but this workload does not roll out: %s. %s. The change goes on when the source changes again%s, "+
 			"or when somebody sets the annotation configstamp.dev/resume on the source", changed(r.Untrue), why, meanwhile(s.Records, r.Untrue), when)
-		if l.told.First(waiting.Of(ref), checksum.Halted, text) {
-			l.sayAbout(checksum.Halted, text, about, r.Untrue...)
+		if l.told.First(waiting.Of(ref), reason.Halted, text) {
+			l.sayAbout(reason.Halted, text, about, r.Untrue...)
 		}
-	case checksum.Turn:
-		l.told.Over(waiting.Of(ref), checksum.Turn, later(r))
-		l.told.Over(waiting.Of(ref), checksum.Halted, "")
+	case reason.Turn:
+		l.told.Over(waiting.Of(ref), reason.Turn, later(r))
+		l.told.Over(waiting.Of(ref), reason.Halted, "")
 		if l.again(ref) { // it had its turn: what was refused then is told
 			return v.Wait
 		}
 		if waited := now.Sub(v.Since); waited < longTurn {
 			return sooner(v.Wait, longTurn-waited)
 		}
-		l.sayOnce(checksum.Turn, later(r), r.Untrue...)
-	case checksum.Paused, checksum.OutsideWindow, checksum.TooSoon:
+		l.sayOnce(reason.Turn, later(r), r.Untrue...)
+	case reason.Paused, reason.OutsideWindow, reason.TooSoon:
 		// While it rolls, the end of an interval moves on: that is not news.
 		why := changed(r.Untrue) + ", and this workload rolls out later: "
 		if text := why + because(&r.policy, v.Hold); l.told.News(waiting.Of(ref), v.Why, why+v.Why.String(), text) {
@@ -95,11 +96,11 @@ func unpinned(records checksum.Records, sources []checksum.Source) []checksum.So
 func concerned(ref workload.Ref, r *review, v rollout.Verdict) []rollout.SourceRef {
 	ofNamespace := false
 	switch v.Why {
-	case checksum.MissingSource, checksum.MissingKey:
+	case reason.MissingSource, reason.MissingKey:
 		return at(ref, sourcesOf(r.Missing))
-	case checksum.UnreadableSetting:
+	case reason.UnreadableSetting:
 		ofNamespace = slices.ContainsFunc(r.policy.Faults, func(f checksum.Fault) bool { return f.Origin == checksum.OfNamespace })
-	case checksum.Paused, checksum.OutsideWindow, checksum.TooSoon:
+	case reason.Paused, reason.OutsideWindow, reason.TooSoon:
 		origin, _ := r.policy.OriginOf(v.Why.String())
 		ofNamespace = origin == checksum.OfNamespace
 	default:
@@ -139,7 +140,7 @@ func (l *look) sayGone() (wait time.Duration) {
 		}
 	}
 	if len(gone) == 0 {
-		l.told.Over(waiting.Of(ref), checksum.SourceGone, "")
+		l.told.Over(waiting.Of(ref), reason.SourceGone, "")
 		return 0
 	}
 	l.planned(func(p *rollout.Planner) { wait = p.Settles(ref, gone, l.options.Clock.Now()) })
@@ -148,16 +149,16 @@ func (l *look) sayGone() (wait time.Duration) {
 	}
 	names, sources := make([]string, len(gone)), sourcesOf(gone)
 	for i, finding := range gone {
-		if names[i] = finding.Source.String() + " does not exist any more"; finding.Reason == checksum.MissingKey {
+		if names[i] = finding.Source.String() + " does not exist any more"; finding.Reason == reason.MissingKey {
 			names[i] = fmt.Sprintf("%s has no key %s any more", finding.Source, finding.Key)
 		}
 	}
-	l.holds = waiting.Found{Why: checksum.SourceGone, About: at(ref, sources)}
+	l.holds = waiting.Found{Why: reason.SourceGone, About: at(ref, sources)}
 	pods := "running pods keep running, but no new pod of this " + ref.Kind.Name + " can start"
 	if l.options.SnapshotOf != nil && len(unpinned(l.s.Records, sources)) == 0 {
 		pods = "pods read what is pinned, new ones too"
 	}
-	l.sayOnce(checksum.SourceGone, joined(names)+": "+pods+", and nothing rolls out. "+
+	l.sayOnce(reason.SourceGone, joined(names)+": "+pods+", and nothing rolls out. "+
 		"If "+one(sources, "it comes", "they come")+" back with the same content, nothing restarts; other content rolls out", sources...)
 	return 0
 }
@@ -180,10 +181,10 @@ func (l *look) sayPace(until time.Time) {
 	if len(hot) > 0 {
 		whose = list(hot)
 	}
-	l.sayOnce(checksum.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and each later one waits longer, up to %s; "+
+	l.sayOnce(reason.Paced, fmt.Sprintf("%s changed again and again: the next rollout waits until %s, and each later one waits longer, up to %s; "+
 		"to set a pace of your own, use configstamp.dev/min-interval", whose, until.UTC().Format(time.RFC3339), rollout.LongestPause), l.review.Untrue...)
 	for _, source := range tell {
-		l.onSource(rollout.SourceRef{Namespace: l.ref.Namespace, Source: source}, checksum.SourceChangesOften, "it is written again and again: workloads that use it roll less and less often, in the end once an hour; "+
+		l.onSource(rollout.SourceRef{Namespace: l.ref.Namespace, Source: source}, reason.SourceChangesOften, "it is written again and again: workloads that use it roll less and less often, in the end once an hour; "+
 			"to set a pace of your own, use configstamp.dev/min-interval on the workloads; to leave out keys that do not matter, use configstamp.dev/ignore-keys on this object", "")
 	}
 }
@@ -223,10 +224,10 @@ func (l *look) sayUnreadable() {
 		}
 	}
 	if len(texts) == 0 {
-		l.told.Over(waiting.Of(l.ref), checksum.UnreadableSetting, "")
+		l.told.Over(waiting.Of(l.ref), reason.UnreadableSetting, "")
 		return
 	}
-	l.sayOnce(checksum.UnreadableSetting, strings.Join(texts, ". "), sources...)
+	l.sayOnce(reason.UnreadableSetting, strings.Join(texts, ". "), sources...)
 }
 
 // sayObserved tells, once for each content, what would roll.
@@ -239,12 +240,12 @@ func (l *look) sayObserved() {
 	if !maps.Equal(l.note.observed, contents) {
 		l.note.observed = contents
 		l.metrics.observed.Inc()
-		l.say(checksum.ObserveMode, changed(r.Untrue)+": this workload would roll out, but its mode is observe", r.Untrue...)
+		l.say(reason.ObserveMode, changed(r.Untrue)+": this workload would roll out, but its mode is observe", r.Untrue...)
 	}
 }
 
 func (l *look) sayUnseen(why error) {
-	l.sayOnce(checksum.PodsUnseen, "its pods cannot be listed, so only its status tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
+	l.sayOnce(reason.PodsUnseen, "its pods cannot be listed, so only its status tells whether it is healthy; give configstamp's service account the right to list pods: "+why.Error())
 }
 
 // withdrawn tells, of a workload that has waited and carries what is true again, of
@@ -294,7 +295,7 @@ func (l *look) sayWithdrawn(ctx context.Context, was *held) error {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		l.say(checksum.PodsRunWithdrawnContent, fmt.Sprintf("%s %s, but pods started in between: %s. "+
+		l.say(reason.PodsRunWithdrawnContent, fmt.Sprintf("%s %s, but pods started in between: %s. "+
 			"These pods keep the withdrawn content until they are restarted", list(sources), one(sources, "was put back as it was", "were put back as they were"), joined(names)), sources...)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller/internal/throttle"
 	"github.com/configstamp/configstamp/controller/internal/waiting"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -162,10 +163,10 @@ func (l *look) report(ctx context.Context) (wait time.Duration, err error) {
 	case !l.served: // what it has failed with stays halted, and its rollout is followed
 		*l.note = note{}
 		l.waits.Older.Forget(l.ref)
-		l.told.Forget(waiting.Of(l.ref), checksum.PodsUnseen, checksum.Retry)
+		l.told.Forget(waiting.Of(l.ref), reason.PodsUnseen, reason.Retry)
 		return 0, nil
 	case l.s.Fault != "":
-		l.sayOnce(checksum.TemplateUnreadable, l.s.Fault)
+		l.sayOnce(reason.TemplateUnreadable, l.s.Fault)
 		return 0, nil
 	}
 	l.sayUnreadable()
@@ -200,7 +201,7 @@ func (l *look) atRest() bool {
 // to start, stays true.
 func (l *look) settled() {
 	l.note.settle()
-	l.told.Forget(waiting.Of(l.ref), checksum.PodsUnseen, checksum.SourceGone)
+	l.told.Forget(waiting.Of(l.ref), reason.PodsUnseen, reason.SourceGone)
 }
 
 // sooner is the shorter of two waits. Zero is no wait.

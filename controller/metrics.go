@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller/internal/throttle"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -49,18 +49,18 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 	for _, in := range []string{inLook, inTurns, inWatch, inRemind, inFindings} {
 		m.panics.WithLabelValues(in)
 	}
-	for _, result := range checksum.Labels(checksum.ReadmissionResults) {
+	for _, result := range reason.Labels(reason.ReadmissionResults) {
 		m.readmissions.WithLabelValues(rolling, result)
 		m.readmissions.WithLabelValues(recording, result)
 	}
-	for _, result := range checksum.Labels(checksum.RolloutResults) {
+	for _, result := range reason.Labels(reason.RolloutResults) {
 		m.rollouts.WithLabelValues(result)
 	}
 	registry.MustRegister(m.readmissions, m.lost, m.observed, m.rollouts, m.halts, m.panics)
 	return m
 }
 
-func (m *Metrics) readmitted(manner string, result checksum.Reason) {
+func (m *Metrics) readmitted(manner string, result reason.Reason) {
 	m.readmissions.WithLabelValues(manner, result.Label()).Inc()
 }
 
@@ -102,7 +102,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	waiting := g.waits.Tally()
 	workloads := gauge("waiting_workloads", "Workloads with something due that wait, by what they wait for.", "reason")
 	ages := gauge("waiting_age_seconds", "How long the first of them has waited for it; 0 when none does.", "reason")
-	for _, label := range checksum.Labels(checksum.Waiting) {
+	for _, label := range reason.Labels(reason.Waiting) {
 		workloads(float64(waiting[label].Count), label)
 		ages(age(waiting[label].Since, now), label)
 	}

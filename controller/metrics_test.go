@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -46,14 +47,14 @@ func scrape(t *testing.T, from *prometheus.Registry, name string) map[string]flo
 
 // wantWaiting checks that one workload waits, for one reason and so long, or,
 // for NoReason, none.
-func (h *house) wantWaiting(t *testing.T, why checksum.Reason, seconds float64) {
+func (h *house) wantWaiting(t *testing.T, why reason.Reason, seconds float64) {
 	t.Helper()
 	workloads, ages := scrape(t, h.scraped, "configstamp_waiting_workloads"), scrape(t, h.scraped, "configstamp_waiting_age_seconds")
-	if len(workloads) != len(checksum.Labels(checksum.Waiting)) || len(ages) != len(checksum.Labels(checksum.Waiting)) {
-		t.Errorf("%d and %d series, want one for each of %d reasons", len(workloads), len(ages), len(checksum.Labels(checksum.Waiting)))
+	if len(workloads) != len(reason.Labels(reason.Waiting)) || len(ages) != len(reason.Labels(reason.Waiting)) {
+		t.Errorf("%d and %d series, want one for each of %d reasons", len(workloads), len(ages), len(reason.Labels(reason.Waiting)))
 	}
 	wantCounts, wantAges := map[string]float64{}, map[string]float64{}
-	if why != checksum.NoReason {
+	if why != reason.NoReason {
 		wantCounts[why.Label()], wantAges[why.Label()] = 1, seconds
 	}
 	nothing := func(_ string, value float64) bool { return value == 0 }
@@ -66,17 +67,17 @@ func (h *house) wantWaiting(t *testing.T, why checksum.Reason, seconds float64) 
 }
 
 func TestWaits_ForWhat(t *testing.T) {
-	for want, settings := range map[checksum.Reason][]string{
-		checksum.Paused:            {"pause", "true"},
-		checksum.OutsideWindow:     {"window", "22:00-23:00 UTC"},
-		checksum.TooSoon:           {"min-interval", "1h"},
-		checksum.ObserveMode:       {"mode", "observe"},
-		checksum.UnreadableSetting: {"window", "some day"},
-		checksum.MissingSource:     nil,
-		checksum.Retry:             nil,
-		checksum.TooLarge:          nil,
-		checksum.Blocked:           nil,
-		checksum.NoReason:          nil,
+	for want, settings := range map[reason.Reason][]string{
+		reason.Paused:            {"pause", "true"},
+		reason.OutsideWindow:     {"window", "22:00-23:00 UTC"},
+		reason.TooSoon:           {"min-interval", "1h"},
+		reason.ObserveMode:       {"mode", "observe"},
+		reason.UnreadableSetting: {"window", "some day"},
+		reason.MissingSource:     nil,
+		reason.Retry:             nil,
+		reason.TooLarge:          nil,
+		reason.Blocked:           nil,
+		reason.NoReason:          nil,
 	} {
 		t.Run(want.String(), func(t *testing.T) {
 			c := newCluster(t)
@@ -91,18 +92,18 @@ func TestWaits_ForWhat(t *testing.T) {
 				h.next(t.Context())
 			}
 			h.happened()
-			h.wantWaiting(t, checksum.NoReason, 0)
+			h.wantWaiting(t, reason.NoReason, 0)
 			c.annotate(d, settings...)
 			h.see(t, d)
 			c.write("c", map[string]string{"k": "2"})
 			switch want {
-			case checksum.MissingSource:
+			case reason.MissingSource:
 				c.contents[configMap("other")] = nil
-			case checksum.Retry:
+			case reason.Retry:
 				c.fail["d"] = 2
-			case checksum.TooLarge:
+			case reason.TooLarge:
 				c.oversize = true
-			case checksum.Blocked:
+			case reason.Blocked:
 				c.rider, c.guarded = "was here", true
 			}
 			h.rest()
@@ -116,19 +117,19 @@ func TestWaits_ForWhat(t *testing.T) {
 			h.clock.Step(time.Minute)
 			look() // looking again does not make it younger
 			h.wantWaiting(t, want, 60)
-			if h.clock.Step(23 * time.Hour); want == checksum.Paused || want == checksum.ObserveMode || want == checksum.UnreadableSetting {
-				c.annotate(d, settings[0], map[checksum.Reason]string{checksum.Paused: "false", checksum.ObserveMode: "restart", checksum.UnreadableSetting: "00:00-23:59 UTC"}[want])
+			if h.clock.Step(23 * time.Hour); want == reason.Paused || want == reason.ObserveMode || want == reason.UnreadableSetting {
+				c.annotate(d, settings[0], map[reason.Reason]string{reason.Paused: "false", reason.ObserveMode: "restart", reason.UnreadableSetting: "00:00-23:59 UTC"}[want])
 				h.see(t, d)
 			}
-			if want == checksum.MissingSource {
+			if want == reason.MissingSource {
 				c.write("other", map[string]string{"k": "1"})
 			}
 			c.oversize, c.rider = false, ""
-			if want == checksum.OutsideWindow { // 23:01 by now
+			if want == reason.OutsideWindow { // 23:01 by now
 				h.clock.Step(23*time.Hour + 10*time.Minute)
 			}
 			look()
-			h.wantWaiting(t, checksum.NoReason, 0)
+			h.wantWaiting(t, reason.NoReason, 0)
 			if !c.stampedTrue(d) {
 				t.Error("it has not rolled in the end: the test shows nothing")
 			}
@@ -154,10 +155,10 @@ func TestWaits_NobodyWithoutAnythingDue(t *testing.T) {
 			c.write("c", map[string]string{"k": "2"})
 			h.rest()
 			h.mustSync(t, d)
-			h.wantWaiting(t, checksum.Paused, 0)
+			h.wantWaiting(t, reason.Paused, 0)
 			then(c)
 			h.mustSync(t, d)
-			h.wantWaiting(t, checksum.NoReason, 0)
+			h.wantWaiting(t, reason.NoReason, 0)
 		})
 	}
 }
@@ -166,7 +167,7 @@ func TestWaits_ThoseWhoWaitForOthersAreCounted(t *testing.T) {
 	w, at := fleet(t, 20)
 	w.edit(at, w.newContent())
 	w.pass(4 * time.Second) // one rolls
-	if got := w.controller.waits.Tally(); got[checksum.Turn.Label()].Count != 19 {
+	if got := w.controller.waits.Tally(); got[reason.Turn.Label()].Count != 19 {
 		t.Errorf("waiting: %v, want 19 for their turn", got)
 	}
 	w.pass(10 * time.Minute)
@@ -175,7 +176,7 @@ func TestWaits_ThoseWhoWaitForOthersAreCounted(t *testing.T) {
 	}
 	w.spoil(at)
 	w.pass(10 * time.Minute)
-	if got := w.controller.waits.Tally(); got[checksum.Halted.Label()].Count != 19 || len(got) != 1 {
+	if got := w.controller.waits.Tally(); got[reason.Halted.Label()].Count != 19 || len(got) != 1 {
 		t.Errorf("waiting: %v, want 19 for the halt", got)
 	}
 }
@@ -184,14 +185,14 @@ func TestWaits_ARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
 	w.edit(at, w.newContent())
 	w.pass(10 * time.Minute)
-	if got := w.controller.waits.Tally(); got[checksum.Retry.Label()].Count != 1 || len(got) != 1 || w.clock.Since(got[checksum.Retry.Label()].Since) < 9*time.Minute {
+	if got := w.controller.waits.Tally(); got[reason.Retry.Label()].Count != 1 || len(got) != 1 || w.clock.Since(got[reason.Retry.Label()].Since) < 9*time.Minute {
 		t.Errorf("waiting: %v, want one for the next retry, since it was refused first", got)
 	}
-	if got := testutil.ToFloat64(w.controller.metrics.readmissions.WithLabelValues(rolling, checksum.Refused.Label())); got < 5 {
+	if got := testutil.ToFloat64(w.controller.metrics.readmissions.WithLabelValues(rolling, reason.Refused.Label())); got < 5 {
 		t.Errorf("%v refusals counted", got)
 	}
 	for _, said := range w.said {
-		if said.reason == checksum.Turn.Event() {
+		if said.reason == reason.Turn.Event() {
 			t.Errorf("it had its turn, and is said to wait for it: %s", said.text)
 		}
 	}
@@ -212,7 +213,7 @@ func TestWaits_ABlockedRollSinceItsFirstTry(t *testing.T) {
 	if w.patches < 3 {
 		t.Fatalf("%d patches: it was not tried again, and the test shows nothing", w.patches)
 	}
-	if got := w.controller.waits.Tally(); got[checksum.Blocked.Label()].Count != 1 || len(got) != 1 || w.clock.Since(got[checksum.Blocked.Label()].Since) < 24*time.Minute {
+	if got := w.controller.waits.Tally(); got[reason.Blocked.Label()].Count != 1 || len(got) != 1 || w.clock.Since(got[reason.Blocked.Label()].Since) < 24*time.Minute {
 		t.Errorf("waiting: %v at %s, want one that is blocked since the first try", got, w.clock.Now())
 	}
 	w.apps[w.names[0]].refused = 0
@@ -251,7 +252,7 @@ func TestWaits_ARetryThatIsNotNeededIsForgotten(t *testing.T) {
 				then(w, app, good)
 				app.refused = 0
 				w.pass(5 * time.Minute)
-				if got := w.controller.waits.Tally(); got[checksum.Retry.Label()].Count != 0 || w.controller.asks(app.ref, (*rollout.Planner).Again) || w.queue.NumRequeues(app.ref) > 0 {
+				if got := w.controller.waits.Tally(); got[reason.Retry.Label()].Count != 0 || w.controller.asks(app.ref, (*rollout.Planner).Again) || w.queue.NumRequeues(app.ref) > 0 {
 					t.Errorf("waiting: %v, %d retries, %d tries of its queue; want none", got, map[bool]int{true: 1}[w.controller.asks(app.ref, (*rollout.Planner).Again)], w.queue.NumRequeues(app.ref))
 				}
 			})

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/klog/v2"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -41,7 +41,7 @@ func TestPanic_OfOneWorkloadIsItsOwn(t *testing.T) {
 	w.pass(10 * time.Minute)
 	w.wantRolls(0, 1, 1, 1, 1)
 	w.wantHeard("ReadmissionFailing", 1, "an internal error of configstamp (a panic)")
-	if waiting := w.controller.waits.Tally()[checksum.Retry.Label()]; waiting.Count != 1 || w.clock.Since(waiting.Since) < 9*time.Minute {
+	if waiting := w.controller.waits.Tally()[reason.Retry.Label()]; waiting.Count != 1 || w.clock.Since(waiting.Since) < 9*time.Minute {
 		t.Errorf("it is not known to be tried again since it panicked: %+v", waiting)
 	}
 	if got := testutil.ToFloat64(w.controller.metrics.panics.WithLabelValues(inLook)); got < 5 || got > 30 {

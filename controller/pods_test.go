@@ -23,7 +23,7 @@ import (
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 var errNoRight = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no right"))
@@ -104,7 +104,7 @@ func TestPods_ThatCannotBeListed(t *testing.T) {
 	w.wantHeard("ReadmissionFailing", 1, "the API server failed: InternalError (500)")
 	w.unseen = nil
 	w.pass(2 * time.Minute)
-	if failing := w.controller.waits.Tally()[checksum.Retry.Label()]; failing.Count > 0 {
+	if failing := w.controller.waits.Tally()[reason.Retry.Label()]; failing.Count > 0 {
 		t.Errorf("still tried again: %v", failing)
 	}
 }

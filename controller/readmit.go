@@ -15,6 +15,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller/internal/throttle"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -39,7 +40,7 @@ func (l *look) throttled(readmit func() (time.Duration, error)) (again time.Dura
 	permit := false
 	l.permits(func(t *throttle.Throttle) []workload.Ref { permit = t.Begin(l.ref); return nil })
 	if !permit {
-		l.holds.Why = checksum.Turn
+		l.holds.Why = reason.Turn
 		l.planned(func(p *rollout.Planner) { p.Stands(l.ref, l.options.Clock.Now()) })
 		return permitAgain, nil
 	}
@@ -93,7 +94,7 @@ func (l *look) roll(ctx context.Context) (time.Duration, error) {
 	answer, err := l.readmit(ctx, ref, checksum.RollingManager, false)
 	if fields := refusal.Forbidden(err); len(fields) > 0 {
 		l.plans(func(p *rollout.Planner) { p.Refused(ref, true, lastRetry, l.options.Clock.Now()) })
-		return l.blocked(rolling, checksum.Blocked, fmt.Sprintf("%s, but this workload does not roll out: configstamp's patch would let another webhook change %s as well; "+
+		return l.blocked(rolling, reason.Blocked, fmt.Sprintf("%s, but this workload does not roll out: configstamp's patch would let another webhook change %s as well; "+
 			"to accept that and roll out, apply the manifest again or restart the workload", changed(changes), joined(fields)), changes...)
 	}
 	if err != nil {
@@ -122,10 +123,10 @@ func (l *look) roll(ctx context.Context) (time.Duration, error) {
 	case err != nil:
 		return 0, err
 	case !rolled && slices.ContainsFunc(l.review.ToRecord, dropped):
-		return l.blocked(rolling, checksum.Blocked, fmt.Sprintf("%s, but this workload does not roll out: the API server dropped the checksums that were put on its pod template. "+
+		return l.blocked(rolling, reason.Blocked, fmt.Sprintf("%s, but this workload does not roll out: the API server dropped the checksums that were put on its pod template. "+
 			"Its CustomResourceDefinition must keep annotations there (controller-gen: generateEmbeddedObjectMeta=true)", changed(changes)), changes...)
 	case len(l.review.Untrue) == 0:
-		l.metrics.readmitted(rolling, checksum.Done)
+		l.metrics.readmitted(rolling, reason.Done)
 		l.settled()
 		return 0, nil
 	}
@@ -133,7 +134,7 @@ func (l *look) roll(ctx context.Context) (time.Duration, error) {
 }
 
 // blocked is about a re-admission that a person has to make possible.
-func (l *look) blocked(manner string, why checksum.Reason, text string, about ...checksum.Source) (time.Duration, error) {
+func (l *look) blocked(manner string, why reason.Reason, text string, about ...checksum.Source) (time.Duration, error) {
 	l.metrics.readmitted(manner, why)
 	l.holds.Why = why
 	l.sayOnce(why, text, about...)
@@ -142,10 +143,10 @@ func (l *look) blocked(manner string, why checksum.Reason, text string, about ..
 
 // untrue is about an answer that does not have everything on record.
 func (l *look) untrue(manner string, answer answer) (time.Duration, error) {
-	if slices.Contains(answer.warnings, checksum.Finding{Reason: checksum.TooLarge}.Warning()) {
-		return l.blocked(manner, checksum.TooLarge, checksum.Finding{Reason: checksum.TooLarge}.String())
+	if slices.Contains(answer.warnings, checksum.Finding{Reason: reason.TooLarge}.Warning()) {
+		return l.blocked(manner, reason.TooLarge, checksum.Finding{Reason: reason.TooLarge}.String())
 	}
-	l.metrics.readmitted(manner, checksum.WebhookAway)
+	l.metrics.readmitted(manner, reason.WebhookAway)
 	return 0, answer.away()
 }
 
@@ -206,14 +207,14 @@ func refused(err error) bool {
 }
 
 // resultOf is what came of a re-admission that failed.
-func resultOf(err error) checksum.Reason {
+func resultOf(err error) reason.Reason {
 	switch {
 	case apierrors.IsNotFound(err):
-		return checksum.Gone
+		return reason.Gone
 	case refusal.OptedOut(err):
-		return checksum.OptedOut
+		return reason.OptedOut
 	case refused(err):
-		return checksum.Refused
+		return reason.Refused
 	}
-	return checksum.NoAnswer
+	return reason.NoAnswer
 }

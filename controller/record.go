@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
@@ -51,7 +52,7 @@ func (l *look) record(ctx context.Context) (again time.Duration, err error) {
 	if left.Records() {
 		return l.untrue(recording, answer)
 	}
-	l.metrics.readmitted(recording, checksum.Done)
+	l.metrics.readmitted(recording, reason.Done)
 	l.noteRecorded(ctx, answer.workload)
 	if left.rests() { // else what people were told is true yet
 		l.settled()
@@ -96,7 +97,7 @@ const renewEvery = time.Hour
 // renewed notes that our webhook says that it has recorded a workload anew over such a key.
 func (l *look) renewed(answer answer) {
 	if l.review.KeyUnknown && slices.ContainsFunc(l.review.Lost, func(source checksum.Source) bool {
-		return slices.Contains(answer.warnings, checksum.Finding{Reason: checksum.LostRecord, Source: source}.Warning())
+		return slices.Contains(answer.warnings, checksum.Finding{Reason: reason.LostRecord, Source: source}.Warning())
 	}) {
 		l.note.renewed = l.options.Clock.Now()
 	}
@@ -104,7 +105,7 @@ func (l *look) renewed(answer answer) {
 
 // recordingBlocked tells of a recording along which another webhook would change fields.
 func (l *look) recordingBlocked(fields []string) (time.Duration, error) {
-	return l.blocked(recording, checksum.RecordingBlocked, fmt.Sprintf("checksums are not recorded: configstamp's patch would let another webhook change %s as well; "+
+	return l.blocked(recording, reason.RecordingBlocked, fmt.Sprintf("checksums are not recorded: configstamp's patch would let another webhook change %s as well; "+
 		"to accept that and get the checksums, apply the manifest again or restart the workload", joined(fields)))
 }
 
@@ -135,7 +136,7 @@ func (l *look) noteRecorded(ctx context.Context, now *Workload) {
 		}
 	}
 	if len(lost) > 0 {
-		klog.FromContext(ctx).Info("Recorded anew", "workload", l.ref.String(), "sources", list(lost), "why", checksum.LostRecord.String())
+		klog.FromContext(ctx).Info("Recorded anew", "workload", l.ref.String(), "sources", list(lost), "why", reason.LostRecord.String())
 	}
 	l.sayRecorded(adopted, stale, lost)
 	l.metrics.lost.Add(float64(len(lost)))

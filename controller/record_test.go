@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -47,7 +48,7 @@ func TestRecord_AnUnknownKeyIsReplacedOnceAnHour(t *testing.T) {
 	if writes != 5 {
 		t.Errorf("%d writes in five hours, want 5", writes)
 	}
-	if len(said) == 0 || !strings.Contains(said[0], checksum.LostRecord.Event()) || !strings.Contains(said[0], "two installations of configstamp serve this namespace") {
+	if len(said) == 0 || !strings.Contains(said[0], reason.LostRecord.Event()) || !strings.Contains(said[0], "two installations of configstamp serve this namespace") {
 		t.Errorf("said %q", said)
 	}
 }
@@ -66,7 +67,7 @@ func TestRecord_AnUnknownKeyIsReplacedSoonAfterTheWebhookIsBack(t *testing.T) {
 	}
 	c.away = false
 	h.mustSync(t, ref)
-	if _, said := h.happened(); len(said) != 1 || !strings.Contains(said[0], checksum.LostRecord.Event()) {
+	if _, said := h.happened(); len(said) != 1 || !strings.Contains(said[0], reason.LostRecord.Event()) {
 		t.Errorf("said %q", said)
 	}
 }

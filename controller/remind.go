@@ -10,6 +10,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller/internal/waiting"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
@@ -41,7 +42,7 @@ func (c *Controller) tellStanding(ctx context.Context) {
 	for _, stale := range c.waits.Older.Due(c.options.Clock.Now()) {
 		if s := c.index.Get(stale.Workload); s != nil {
 			_, accept := rollout.Failure{}.Advice(stale.Workload)
-			(&look{Controller: c, ref: stale.Workload, s: s}).say(checksum.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
+			(&look{Controller: c, ref: stale.Workload, s: s}).say(reason.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
 				"To take what is there now: %s", changed(stale.Declined), duration.HumanDuration(c.options.Clock.Since(stale.Since)), accept), stale.Declined...)
 		}
 	}
@@ -55,8 +56,8 @@ func (c *Controller) tellAgain(stands *waiting.Standing, names []string) {
 	text := fmt.Sprintf("%s waiting, the first for %s: %s. The event on %s said: %s", many,
 		duration.HumanDuration(c.options.Clock.Since(stands.Since)), joined(names), names[0], stands.Text)
 	why := stands.Why
-	if why == checksum.Halted { // on a source
-		why = checksum.ChangeHalted
+	if why == reason.Halted { // on a source
+		why = reason.ChangeHalted
 	}
 	c.onSource(stands.About, why, text, "")
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -20,7 +21,7 @@ func (c *Controller) serves(ref workload.Ref, s *Workload) bool {
 }
 
 // served is serves, with the reason why not.
-func (c *Controller) served(ref workload.Ref, s *Workload) (served bool, why checksum.Reason) {
+func (c *Controller) served(ref workload.Ref, s *Workload) (served bool, why reason.Reason) {
 	namespace := c.namespaces.Get(ref.Namespace)
 	return checksum.Served(checksum.Candidate{
 		Inject: s.Inject, Foreign: s.Foreign, Owned: s.Owned,

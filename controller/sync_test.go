@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -277,7 +278,7 @@ func TestTell_ASettingThatCannotBeReadOnce(t *testing.T) {
 		t.Fatal("nothing was recorded: the test shows nothing")
 	}
 	_, said := h.happened()
-	said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, checksum.UnreadableSetting.Event()) })
+	said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, reason.UnreadableSetting.Event()) })
 	if len(said) != 1 {
 		t.Errorf("events: %q, want a single one", said)
 	}
@@ -293,7 +294,7 @@ func TestRecord_ASourceThatWasMissingLeavesNoPodStale(t *testing.T) {
 	h.mustSync(t, d)
 	_, said := h.happened()
 	for _, event := range said {
-		if strings.Contains(event, checksum.ConfigMaybeStale.Event()) {
+		if strings.Contains(event, reason.ConfigMaybeStale.Event()) {
 			t.Errorf("event: %s", event)
 		}
 	}
@@ -312,7 +313,7 @@ func TestRecord_ContentThatChangedBeforeMayBeStale(t *testing.T) {
 	c.write("c", map[string]string{"k": "second"})
 	h.mustSync(t, d)
 	_, said := h.happened()
-	if !strings.Contains(strings.Join(said, "\n"), checksum.ConfigMaybeStale.Event()) {
+	if !strings.Contains(strings.Join(said, "\n"), reason.ConfigMaybeStale.Event()) {
 		t.Errorf("events: %q, want a warning that pods may have started with the first content", said)
 	}
 }
@@ -366,7 +367,7 @@ func TestTell_ARecordingWhoseAnswerWasLostOnce(t *testing.T) {
 	h.mustSync(t, d)
 	h.mustSync(t, d)
 	calls, said := h.happened()
-	if len(calls) != 3 || len(said) != 2 || !strings.Contains(said[0], checksum.Recorded.Event()) || !strings.Contains(said[1], checksum.ConfigMaybeStale.Event()) {
+	if len(calls) != 3 || len(said) != 2 || !strings.Contains(said[0], reason.Recorded.Event()) || !strings.Contains(said[1], reason.ConfigMaybeStale.Event()) {
 		t.Errorf("calls %q, events %q, want one recording, and that pods may be stale", calls, said)
 	}
 }
@@ -441,8 +442,8 @@ func TestSync_ADenialByTheCodeOfWhatIsGone(t *testing.T) {
 			if h.index.Get(d) == nil {
 				t.Fatal("it is forgotten")
 			}
-			h.wantWaiting(t, checksum.Retry, 0)
-			if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, checksum.Refused.Label())); got != patience {
+			h.wantWaiting(t, reason.Retry, 0)
+			if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, reason.Refused.Label())); got != patience {
 				t.Errorf("%v refusals counted, want %d", got, patience)
 			}
 			if _, said := h.happened(); !strings.Contains(strings.Join(said, "\n"), "Warning ReadmissionFailing re-admission keeps failing, and configstamp keeps trying: admission webhook \"teams.example.com\" refused: Forbidden (403). The whole answer: kubectl --namespace shop patch deployments.apps d ") {
@@ -485,7 +486,7 @@ func TestTell_ADenialAfterSomebodyOptedOutIsNoFailure(t *testing.T) {
 			if _, said := h.happened(); len(said) > 0 {
 				t.Errorf("events: %q, want none", said)
 			}
-			for result, want := range map[checksum.Reason]float64{checksum.OptedOut: 2 * patience, checksum.Refused: 0} {
+			for result, want := range map[reason.Reason]float64{reason.OptedOut: 2 * patience, reason.Refused: 0} {
 				if got := testutil.ToFloat64(h.metrics.readmissions.WithLabelValues(manner, result.Label())); got != want {
 					t.Errorf("%v patches are %s, want %v", got, result, want)
 				}
@@ -562,7 +563,7 @@ func TestTell_ASettingThatCannotBeReadAgainAgain(t *testing.T) {
 		c.settings = map[string]string{"configstamp.dev/pause": pause}
 		h.mustSync(t, d)
 		_, said := h.happened()
-		if told := len(said) == 1 && strings.Contains(said[0], checksum.UnreadableSetting.Event()); told != (pause == "yes") {
+		if told := len(said) == 1 && strings.Contains(said[0], reason.UnreadableSetting.Event()); told != (pause == "yes") {
 			t.Errorf("at %d events %q", i, said)
 		}
 	}
@@ -586,7 +587,7 @@ func TestTell_EachFailure(t *testing.T) {
 			h.next(t.Context())
 		}
 		_, said := h.happened()
-		said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, checksum.Retry.Event()) })
+		said = slices.DeleteFunc(said, func(text string) bool { return !strings.Contains(text, reason.Retry.Event()) })
 		if len(said) != failures {
 			t.Errorf("events %q, want %d", said, failures)
 		}
@@ -622,7 +623,7 @@ func TestTell_NothingLaterOfARollThatNeverCame(t *testing.T) {
 	h.mustSync(t, d)
 	_, said := h.happened()
 	for _, event := range said {
-		if strings.Contains(event, checksum.ConfigChanged.Event()) {
+		if strings.Contains(event, reason.ConfigChanged.Event()) {
 			t.Errorf("event: %s", event)
 		}
 	}
@@ -735,7 +736,7 @@ func TestRecord_OvertakesNobody(t *testing.T) {
 	if h.plan.Follows(d) {
 		t.Error("a rollout is followed, though nothing rolls")
 	}
-	if _, said := h.happened(); !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, checksum.PodsRunWithdrawnContent.Event()) }) {
+	if _, said := h.happened(); !slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, reason.PodsRunWithdrawnContent.Event()) }) {
 		t.Errorf("events %q, want one of the pod that started in between", said)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/controller/internal/waiting"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -26,18 +27,18 @@ type Recorder interface {
 }
 
 // tell puts something into an event, in words. They never hold content or digests.
-func (c *Controller) tell(regarding *corev1.ObjectReference, related runtime.Object, why checksum.Reason, text string) {
+func (c *Controller) tell(regarding *corev1.ObjectReference, related runtime.Object, why reason.Reason, text string) {
 	c.recorder.Eventf(regarding, related, why.EventType(), why.Event(), actionReadmit, "%s", text)
 }
 
 // say tells something about the workload, at its version. It names the sources, because our
 // event queue and kubectl fold two events of one reason about one thing into one. told
 // prevents that an event is repeated.
-func (l *look) say(why checksum.Reason, text string, about ...checksum.Source) {
+func (l *look) say(why reason.Reason, text string, about ...checksum.Source) {
 	l.sayAbout(why, text, list(about), about...)
 }
 
-func (l *look) sayAbout(why checksum.Reason, text, about string, sources ...checksum.Source) {
+func (l *look) sayAbout(why reason.Reason, text, about string, sources ...checksum.Source) {
 	var related runtime.Object // a nil pointer would not be nil
 	if len(sources) == 1 {
 		related = referenceTo(rollout.SourceRef{Namespace: l.ref.Namespace, Source: sources[0]})
@@ -54,7 +55,7 @@ func (l *look) sayAbout(why checksum.Reason, text, about string, sources ...chec
 }
 
 // sayOnce tells something about the workload, once for each text.
-func (l *look) sayOnce(why checksum.Reason, text string, about ...checksum.Source) {
+func (l *look) sayOnce(why reason.Reason, text string, about ...checksum.Source) {
 	if l.told.First(waiting.Of(l.ref), why, text) {
 		l.say(why, text, about...)
 	}
@@ -62,7 +63,7 @@ func (l *look) sayOnce(why checksum.Reason, text string, about ...checksum.Sourc
 
 // onSource emits an event about a source, as it is now, or about a Namespace. The writer of events
 // completes its metadata.uid.
-func (c *Controller) onSource(at rollout.SourceRef, why checksum.Reason, text, about string) {
+func (c *Controller) onSource(at rollout.SourceRef, why reason.Reason, text, about string) {
 	regarding := referenceTo(at)
 	if at.Source != (checksum.Source{}) {
 		regarding.ResourceVersion, regarding.FieldPath = c.sources.Version(at.Namespace, at.Source), about
@@ -97,7 +98,7 @@ func (l *look) sayRolling(sources []checksum.Source, adopted bool) {
 	case l.s.Status.Waits != "":
 		what = "stamped, but no pod restarts: " + l.s.Status.Waits
 	}
-	l.say(checksum.ConfigChanged, why+": "+what, sources...)
+	l.say(reason.ConfigChanged, why+": "+what, sources...)
 }
 
 // sayRecorded tells of sources that are recorded for the first time, of those of them
@@ -108,14 +109,14 @@ func (l *look) sayRecorded(adopted, stale, lost []checksum.Source) {
 		if !l.ref.Kind.Restarts {
 			when = "later runs are stamped anew when " + one(adopted, "it changes", "they change")
 		}
-		l.say(checksum.Recorded, list(adopted)+one(adopted, " is recorded as it is", " are recorded as they are")+" now: "+when, adopted...)
+		l.say(reason.Recorded, list(adopted)+one(adopted, " is recorded as it is", " are recorded as they are")+" now: "+when, adopted...)
 	}
 	if len(stale) > 0 {
-		l.say(checksum.ConfigMaybeStale, fmt.Sprintf("%s %s edited after the newest revision of this %s: its pods may run older content; "+
+		l.say(reason.ConfigMaybeStale, fmt.Sprintf("%s %s edited after the newest revision of this %s: its pods may run older content; "+
 			"kubectl rollout restart makes them read the new content", list(stale), one(stale, "was", "were"), l.ref.Kind.Name), stale...)
 	}
 	if len(lost) > 0 {
-		l.say(checksum.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its digest key is lost, or other keys of the source count now): "+
+		l.say(reason.LostRecord, fmt.Sprintf("the recorded checksum of %s cannot be compared any more (its digest key is lost, or other keys of the source count now): "+
 			"the present content is recorded anew, and nothing restarts; whether it changed meanwhile is not known. If this comes again, two installations of configstamp serve this namespace: "+
 			"their namespaces must be disjoint, by namespaces or excludedNamespaces", list(lost)), lost...)
 	}
@@ -142,7 +143,7 @@ func (c *Controller) reportFailure(ref workload.Ref, err error) {
 	case errors.As(err, &lost): // the words of each have the number of a port, or of a stream
 		text = "the API server does not answer"
 	}
-	(&look{Controller: c, ref: ref, s: s}).sayOnce(checksum.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
+	(&look{Controller: c, ref: ref, s: s}).sayOnce(reason.Retry, "re-admission keeps failing, and configstamp keeps trying: "+text)
 }
 
 // one is a word about sources: of one, or of several.

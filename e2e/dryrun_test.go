@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/e2e/harness"
 	"github.com/configstamp/configstamp/e2e/proxy"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // question is kubectl's dry run of a rolling re-admission of a Deployment.
@@ -32,8 +32,8 @@ func (q question) ask(t *testing.T, s *harness.Space) string {
 	result := s.Kubectl(args...)
 	var codes []string
 	for _, warning := range result.Warnings() {
-		if outcome, ok := checksum.ParseOutcome(warning); ok {
-			codes = append(codes, outcome.String())
+		if message, _ := reason.Parse(warning); message.Outcome() != reason.NoOutcome {
+			codes = append(codes, message.Code)
 			t.Logf("%s: %s", q.about, warning)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -127,7 +128,7 @@ func (h *Handler) mayBeStale(namespace string, of *workload.Revision, held, reco
 			continue
 		}
 		if written, created := h.Sources.Written(namespace, source); written.After(created) && written.After(of.Created) {
-			findings = append(findings, checksum.Finding{Reason: checksum.ConfigMaybeStale, Source: source})
+			findings = append(findings, checksum.Finding{Reason: reason.ConfigMaybeStale, Source: source})
 		}
 	}
 	slices.SortFunc(findings, func(a, b checksum.Finding) int { return a.Source.Compare(b.Source) })

@@ -6,6 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // asksWhatWouldRoll reports whether a request is the dry run of a rolling re-admission.
@@ -17,9 +18,9 @@ func asksWhatWouldRoll(request *admissionv1.AdmissionRequest) bool {
 // withOutcome is the answer with its outcome as the first warning: of many the last are
 // cut off. Silence would mean that nobody was asked.
 func (a Answer) withOutcome() Answer {
-	outcome := checksum.OutcomeOf(append(a.found, a.Outcome, a.Reason)...)
+	outcome := reason.OutcomeOf(append(a.found, a.Outcome, a.Reason)...)
 	if a.rollsAnyway {
-		outcome = checksum.OutcomeWouldRoll
+		outcome = reason.OutcomeWouldRoll
 	}
 	a.Warnings = slices.Insert(a.Warnings, 0, outcome.Warning())
 	return a

@@ -12,14 +12,15 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // told are the outcomes among warnings.
 func told(warnings []string) (codes []string) {
 	for _, warning := range warnings {
-		if outcome, ok := checksum.ParseOutcome(warning); ok {
-			codes = append(codes, outcome.String())
+		if message, _ := reason.Parse(warning); message.Outcome() != reason.NoOutcome {
+			codes = append(codes, message.Code)
 		}
 	}
 	return codes

@@ -12,6 +12,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/admission"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -51,7 +52,7 @@ func FuzzServeHTTP(f *testing.F) {
 			t.Fatalf("answered %d to no review: %v", w.Code, err)
 		}
 		response := allowed(t, w, request)
-		if response.AuditAnnotations["outcome"] == checksum.AdmissionFailed.Label() {
+		if response.AuditAnnotations["outcome"] == reason.AdmissionFailed.Label() {
 			t.Fatalf("failed: %v", response.Warnings)
 		}
 	})
@@ -87,7 +88,7 @@ func FuzzObject(f *testing.F) {
 			setManager(request, manager)
 		}
 		response := admit(ctx, t, handler, request)
-		if response.AuditAnnotations["outcome"] == checksum.AdmissionFailed.Label() {
+		if response.AuditAnnotations["outcome"] == reason.AdmissionFailed.Label() {
 			t.Fatalf("failed: %v", response.Warnings)
 		}
 		if response.Patch == nil {
@@ -101,7 +102,7 @@ func FuzzObject(f *testing.F) {
 		if again := admit(ctx, t, handler, request); again.Patch != nil {
 			t.Fatalf("a second admission of\n%s\nchanges it again: %s", result, again.Patch)
 		}
-		if response.AuditAnnotations["outcome"] != checksum.Stamped.Label() || kind.CreateOnly {
+		if response.AuditAnnotations["outcome"] != reason.Stamped.Label() || kind.CreateOnly {
 			return
 		}
 		request.Operation, request.OldObject.Raw = admissionv1.Update, result

@@ -16,6 +16,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -62,14 +63,14 @@ var errNoKey = errors.New("there is no digest key yet")
 // Answer is what an admission comes to. It never denies.
 type Answer struct {
 	// Outcome is what it comes to, one of checksum.AdmissionOutcomes.
-	Outcome checksum.Reason
+	Outcome reason.Reason
 	// Reason is why it came to that, or the first thing that is amiss.
-	Reason   checksum.Reason
+	Reason   reason.Reason
 	Patch    []jsonpatch.Operation
 	Warnings []string
 
 	// found is all that is amiss.
-	found []checksum.Reason
+	found []reason.Reason
 	// rollsAnyway: the request changes the pod template.
 	rollsAnyway bool
 }
@@ -123,7 +124,7 @@ func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionReque
 	defer func() {
 		if value := recover(); value != nil {
 			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", panics.What(value), "stack", panics.Where())
-			answer = Answer{Outcome: checksum.AdmissionFailed, Reason: checksum.Panicked, Warnings: []string{checksum.Finding{Reason: checksum.Panicked}.Warning()}}
+			answer = Answer{Outcome: reason.AdmissionFailed, Reason: reason.Panicked, Warnings: []string{checksum.Finding{Reason: reason.Panicked}.Warning()}}
 		}
 		if asksWhatWouldRoll(request) {
 			answer = answer.withOutcome()
@@ -165,20 +166,20 @@ func logOf(ctx context.Context, request *admissionv1.AdmissionRequest) klog.Logg
 
 func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionRequest) (Answer, error) {
 	if h.Serves != nil && !h.Serves(request.Namespace) {
-		return Answer{Outcome: checksum.NotServed}, nil
+		return Answer{Outcome: reason.NotServed}, nil
 	}
 	kind, ok := h.Kinds.Find(request.Resource.Group, request.Resource.Resource)
 	create := request.Operation == admissionv1.Create
 	if !ok || request.SubResource != "" || (!create && (request.Operation != admissionv1.Update || kind.CreateOnly && !kind.Immutable)) {
-		return Answer{Outcome: checksum.NotServed}, nil
+		return Answer{Outcome: reason.NotServed}, nil
 	}
 	object, err := kind.Decode(request.Object.Raw)
 	if err != nil {
-		return Answer{Outcome: checksum.TemplateUnreadable}, err
+		return Answer{Outcome: reason.TemplateUnreadable}, err
 	}
 	if object.Name == "" && object.GenerateName == "" {
 		// The API server refuses it anyway, and a patch must never fail: that would deny.
-		return Answer{Outcome: checksum.TemplateUnreadable}, errors.New("the object has no name")
+		return Answer{Outcome: reason.TemplateUnreadable}, errors.New("the object has no name")
 	}
 	object.Namespace = request.Namespace
 	if kind.Immutable && !create {
@@ -206,13 +207,13 @@ func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Ca
 func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object, candidate checksum.Candidate) (Answer, error) {
 	old, err := stored(request, object)
 	if err != nil {
-		return Answer{Outcome: checksum.TemplateUnreadable}, err
+		return Answer{Outcome: reason.TemplateUnreadable}, err
 	}
 	admission, warnings := h.asked(request, object, old)
 	candidate.Foreign = object.Foreign(h.Dialects)
 	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
 	if !h.serves(ctx, request.Namespace, candidate, &namespace) {
-		return Answer{Outcome: checksum.OptedOut}, nil
+		return Answer{Outcome: reason.OptedOut}, nil
 	}
 	admission.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
@@ -229,17 +230,17 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	if admission.NeedsContent() {
 		references, err := object.References()
 		if err != nil {
-			return Answer{Outcome: checksum.TemplateUnreadable, Warnings: warnings}, err
+			return Answer{Outcome: reason.TemplateUnreadable, Warnings: warnings}, err
 		}
 		warnings = append(warnings, unnameable(references, &admission.Policy)...)
 		admission.Selections = checksum.Selections(references, admission.Policy)
 		admission.References = references
 		if ring, err = h.look(ctx, request, &admission); err != nil {
-			why := checksum.SourcesUnknown
+			why := reason.SourcesUnknown
 			if errors.Is(err, errNoKey) {
-				why = checksum.NoDigestKey
+				why = reason.NoDigestKey
 			}
-			return Answer{Outcome: checksum.AdmissionFailed, Reason: why, Warnings: warnings}, err
+			return Answer{Outcome: reason.AdmissionFailed, Reason: why, Warnings: warnings}, err
 		}
 		if unknown != nil {
 			logOf(ctx, request).Info("The policy of the Namespace could not be read; this admission rolls nothing", "reason", unknown.Error())
@@ -251,7 +252,7 @@ func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequ
 	decision.Findings = append(decision.Findings, h.mayBeStale(request.Namespace, left.revision, admission.Held, decision.Records)...)
 	h.makeSnapshots(ctx, request, known, &decision)
 	h.announcePins(ctx, request, known, decision.Findings)
-	if decision.Outcome == checksum.Restored {
+	if decision.Outcome == reason.Restored {
 		h.watchStripping(ctx, request, known, admission.Sent, admission.Held)
 	}
 	answer := Answer{
@@ -272,9 +273,9 @@ func said(findings []checksum.Finding) (warnings []string) {
 	return warnings
 }
 
-func reasonOf(findings []checksum.Finding) checksum.Reason {
+func reasonOf(findings []checksum.Finding) reason.Reason {
 	if len(findings) == 0 {
-		return checksum.NoReason
+		return reason.NoReason
 	}
 	return findings[0].Reason
 }
@@ -305,13 +306,13 @@ func (h *Handler) asked(request *admissionv1.AdmissionRequest, object, old *work
 func restore(request *admissionv1.AdmissionRequest, object *workload.Object) (Answer, error) {
 	old, err := stored(request, object)
 	if err != nil {
-		return Answer{Outcome: checksum.TemplateUnreadable}, err
+		return Answer{Outcome: reason.TemplateUnreadable}, err
 	}
 	sent, _ := object.Records() // an unreadable baseline counts as none
 	held, _ := old.Records()
 	decision := checksum.Decide(nil, checksum.Admission{Sent: sent, Held: held})
-	if decision.Outcome == checksum.Kept {
-		return Answer{Outcome: checksum.NotServed}, nil
+	if decision.Outcome == reason.Kept {
+		return Answer{Outcome: reason.NotServed}, nil
 	}
 	return Answer{Outcome: decision.Outcome, Reason: reasonOf(decision.Findings), Patch: patchFor(object, sent, held), Warnings: said(decision.Findings)}, nil
 }
@@ -365,7 +366,7 @@ func unnameable(references []checksum.Reference, policy *checksum.Policy) []stri
 		source := references[i].Source
 		if policy.Serves(source.Kind) && !source.Nameable() && !warned[source] {
 			warned[source] = true
-			warnings = append(warnings, checksum.Finding{Reason: checksum.InvalidName, Source: source}.Warning())
+			warnings = append(warnings, checksum.Finding{Reason: reason.InvalidName, Source: source}.Warning())
 		}
 	}
 	return warnings

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 var update = flag.Bool("update", false, "write the answers of testdata/cases anew; read the difference before you commit it")
@@ -64,7 +65,7 @@ func TestCases(t *testing.T) {
 			if again.Patch != nil {
 				t.Errorf("a reinvocation changes it again: %s", again.Patch)
 			}
-			if got.Outcome == checksum.Stamped.Label() && !c.Unproven && !c.NoRevisions {
+			if got.Outcome == reason.Stamped.Label() && !c.Unproven && !c.NoRevisions {
 				rolling := testCase{Operation: admissionv1.Update, FieldManager: checksum.RollingManager, Stored: result}
 				if again := admit(silent(t), t, handler, rolling.request(t, result)); again.Patch != nil {
 					t.Errorf("what was stamped is not true: %s", again.Patch)
@@ -166,12 +167,12 @@ func TestCasesAreComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 		outcomes[answer.Outcome] = true
-		if c.Operation == admissionv1.Create && answer.Outcome == checksum.Stamped.Label() {
+		if c.Operation == admissionv1.Create && answer.Outcome == reason.Stamped.Label() {
 			kinds[kindOf(t, c.Object).Name] = true
 		}
 	}
-	for _, outcome := range checksum.Labels(checksum.AdmissionOutcomes) {
-		if !outcomes[outcome] && outcome != checksum.NotServed.Label() { // the API server does not ask
+	for _, outcome := range reason.Labels(reason.AdmissionOutcomes) {
+		if !outcomes[outcome] && outcome != reason.NotServed.Label() { // the API server does not ask
 			t.Errorf("no case ends as %s", outcome)
 		}
 	}

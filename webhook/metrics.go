@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Metrics counts what the webhook does. Its labels have few values: never a
@@ -49,14 +49,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, []string{"code"}),
 	}
 	for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
-		for _, outcome := range []checksum.Reason{checksum.Stamped, checksum.Kept, checksum.Restored} {
-			m.admissions.WithLabelValues(string(operation), outcome.Label(), checksum.NoReason.String())
+		for _, outcome := range []reason.Reason{reason.Stamped, reason.Kept, reason.Restored} {
+			m.admissions.WithLabelValues(string(operation), outcome.Label(), reason.NoReason.String())
 		}
-		for _, reason := range []checksum.Reason{checksum.NoDigestKey, checksum.SourcesUnknown, checksum.Panicked} {
-			m.admissions.WithLabelValues(string(operation), checksum.AdmissionFailed.Label(), reason.String())
+		for _, why := range []reason.Reason{reason.NoDigestKey, reason.SourcesUnknown, reason.Panicked} {
+			m.admissions.WithLabelValues(string(operation), reason.AdmissionFailed.Label(), why.String())
 		}
 	}
-	m.admissions.WithLabelValues(string(admissionv1.Update), checksum.Recorded.Label(), checksum.NoReason.String())
+	m.admissions.WithLabelValues(string(admissionv1.Update), reason.Recorded.Label(), reason.NoReason.String())
 	m.fresh.WithLabelValues("true")
 	m.fresh.WithLabelValues("false")
 	m.malformed.WithLabelValues("400")

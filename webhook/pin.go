@@ -17,6 +17,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 	"github.com/configstamp/configstamp/webhook/internal/pinning"
@@ -64,7 +65,7 @@ func (p *Pods) Admit(ctx context.Context, request *admissionv1.AdmissionRequest)
 	defer func() {
 		if value := recover(); value != nil {
 			logOf(ctx, request).Error(nil, "Pinning panicked; the Pod is admitted unchanged", "panic", panics.What(value), "stack", panics.Where())
-			result, response = podUnpinned, allow(request, podUnpinned, nil, []string{checksum.Finding{Reason: checksum.Panicked}.Warning()})
+			result, response = podUnpinned, allow(request, podUnpinned, nil, []string{checksum.Finding{Reason: reason.Panicked}.Warning()})
 		}
 		if result != "" {
 			p.Metrics.answered(result, time.Since(start))
@@ -81,7 +82,7 @@ func (p *Pods) Healthy(now time.Time) error { return hanging(&p.underWay, now) }
 func (p *Pods) admit(ctx context.Context, request *admissionv1.AdmissionRequest) (response *admissionv1.AdmissionResponse, result string) {
 	isPod := request.Resource.Group == "" && request.Resource.Resource == "pods" && request.SubResource == ""
 	if !isPod || request.Operation != admissionv1.Create || p.Serves != nil && !p.Serves(request.Namespace) {
-		return allow(request, checksum.NotServed.Label(), nil, nil), ""
+		return allow(request, reason.NotServed.Label(), nil, nil), ""
 	}
 	pod, err := workload.DecodeNewPod(request.Object.Raw)
 	if err != nil {
@@ -91,7 +92,7 @@ func (p *Pods) admit(ctx context.Context, request *admissionv1.AdmissionRequest)
 	owner := pod.Controller()
 	text, pinned := pod.Annotations[checksum.PinsAnnotation]
 	if owner == nil || !pinned {
-		return allow(request, checksum.NotServed.Label(), nil, nil), ""
+		return allow(request, reason.NotServed.Label(), nil, nil), ""
 	}
 	pins, err := checksum.ParsePins(text)
 	contents := p.contents(ctx, request, pins)
@@ -99,7 +100,7 @@ func (p *Pods) admit(ctx context.Context, request *admissionv1.AdmissionRequest)
 	findings := notPinned(found.NotPinned)
 	result = resultOf(&found)
 	if err != nil {
-		findings, result = []checksum.Finding{{Reason: checksum.NotPinned, Text: err.Error()}}, podUnpinned
+		findings, result = []checksum.Finding{{Reason: reason.NotPinned, Text: err.Error()}}, podUnpinned
 	}
 	p.tell(ctx, request, owner, findings)
 	return allow(request, result, patchOf(pod, &found), said(findings)), result
@@ -187,7 +188,7 @@ func notPinned(all []pinning.NotPinned) (findings []checksum.Finding) {
 		case pinning.TooMany:
 			text = "containers read ConfigMaps in more than 100,000 places: mount volumes of many sources less often"
 		}
-		finding := checksum.Finding{Reason: checksum.NotPinned, Source: one.Source, Text: text}
+		finding := checksum.Finding{Reason: reason.NotPinned, Source: one.Source, Text: text}
 		if !told[finding] {
 			told[finding] = true
 			findings = append(findings, finding)
@@ -212,7 +213,7 @@ func (p *Pods) tell(ctx context.Context, request *admissionv1.AdmissionRequest, 
 	}
 	p.Announce(corev1.ObjectReference{
 		APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: request.Namespace, Name: owner.Name, UID: owner.UID,
-	}, checksum.NotPinned, "a new Pod: "+strings.Join(sentences, "; "))
+	}, reason.NotPinned, "a new Pod: "+strings.Join(sentences, "; "))
 }
 
 // pins reports whether there is an owner of that uid whose template has pins: a review may

@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/snapshot/archive"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -58,7 +59,7 @@ func (h *Handler) makeSnapshots(ctx context.Context, request *admissionv1.Admiss
 	case isDryRun(request):
 		return
 	}
-	unmade := map[checksum.Source]checksum.Reason{}
+	unmade := map[checksum.Source]reason.Reason{}
 	for source, err := range h.Snapshots.EnsureAll(ctx, request.Namespace, namesOf(decision.NewPins)) {
 		logOf(ctx, request).Info("A source is not pinned", "source", source.String(), "reason", err.Error())
 		unmade[source] = archive.Reason(err)
@@ -83,13 +84,13 @@ func (h *Handler) announcePins(ctx context.Context, request *admissionv1.Admissi
 	if h.Announce == nil || isDryRun(request) || request.Operation == admissionv1.Create {
 		return
 	}
-	sentences := map[checksum.Reason][]string{}
+	sentences := map[reason.Reason][]string{}
 	for _, finding := range findings {
 		sentences[finding.Reason] = append(sentences[finding.Reason], finding.String())
 	}
-	for _, why := range []checksum.Reason{checksum.UndoTaken, checksum.DeclinedCleared, checksum.NotPinned} {
+	for _, why := range []reason.Reason{reason.UndoTaken, reason.DeclinedCleared, reason.NotPinned} {
 		of := sentences[why]
-		if len(of) == 0 || why == checksum.NotPinned && !h.unpinned.again(known.old.UID, h.now()) || !known.serves(ctx) {
+		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.again(known.old.UID, h.now()) || !known.serves(ctx) {
 			continue
 		}
 		h.Announce(workloadOf(request, known.stored.UID), why, clientOf(request)+": "+strings.Join(of[:min(len(of), maxAnnounced)], "; "))

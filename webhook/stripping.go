@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Announcer tells people something about a workload, as an event does that the reason
 // has. It is called while a request waits, so it must not block.
-type Announcer func(workload corev1.ObjectReference, why checksum.Reason, sentence string)
+type Announcer func(workload corev1.ObjectReference, why reason.Reason, sentence string)
 
 // A client that takes our records away strippingLimit times within
 // strippingWindow is a program that writes the whole object in a loop, not a
@@ -78,7 +79,7 @@ func (h *Handler) watchStripping(ctx context.Context, request *admissionv1.Admis
 	if h.Announce == nil || isDryRun(request) || !lacks(sent, held) || !h.stripping.count(known.old.UID, h.now()) || !known.serves(ctx) {
 		return
 	}
-	h.Announce(workloadOf(request, known.stored.UID), checksum.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
+	h.Announce(workloadOf(request, known.stored.UID), reason.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
 		clientOf(request), checksum.InjectLabel, checksum.InjectDisabled))
 }
 

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // fight is a handler with a clock of its own, and what it announced.
@@ -28,7 +28,7 @@ func newFight(t *testing.T, name string) (*fight, *admissionv1.AdmissionRequest)
 	handler.Revisions.(*revisions).stored = request.OldObject.Raw
 	f := &fight{Handler: handler, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	handler.Now = func() time.Time { return f.clock }
-	handler.Announce = func(workload corev1.ObjectReference, _ checksum.Reason, sentence string) {
+	handler.Announce = func(workload corev1.ObjectReference, _ reason.Reason, sentence string) {
 		f.workloads = append(f.workloads, workload)
 		f.sentences = append(f.sentences, sentence)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -55,7 +56,7 @@ func TestUndo_IsAnnounced(t *testing.T) {
 		handler, request := caseRequest(t, name)
 		request.UserInfo.Username = "ann"
 		var told []string
-		handler.Announce = func(about corev1.ObjectReference, why checksum.Reason, sentence string) {
+		handler.Announce = func(about corev1.ObjectReference, why reason.Reason, sentence string) {
 			told = append(told, fmt.Sprint(about.Kind, " ", about.Namespace, "/", about.Name, " ", about.UID, " ", why, ": ", sentence))
 		}
 		admit(silent(t), t, handler, request)
@@ -67,7 +68,7 @@ func TestUndo_IsAnnounced(t *testing.T) {
 
 // An API server that does not answer holds an undo, or a creation, up no longer than its bound.
 func TestRevisions_AreReadWithinABound(t *testing.T) {
-	for name, why := range map[string]checksum.Reason{"undo-roll": checksum.UndoUnknown, "again-unstamped": checksum.AgainUnknown} {
+	for name, why := range map[string]reason.Reason{"undo-roll": reason.UndoUnknown, "again-unstamped": reason.AgainUnknown} {
 		synctest.Test(t, func(t *testing.T) {
 			handler, request := caseRequest(t, name)
 			handler.Revisions = stuckRevisions{}
@@ -87,7 +88,7 @@ func TestRevisions_AreReadWithinABound(t *testing.T) {
 func TestRevisions_APanicStampsAsEver(t *testing.T) {
 	handler, request := caseRequest(t, "again-unstamped")
 	handler.Revisions = nil
-	if response := admit(silent(t), t, handler, request); response.AuditAnnotations["outcome"] != checksum.Stamped.Label() {
+	if response := admit(silent(t), t, handler, request); response.AuditAnnotations["outcome"] != reason.Stamped.Label() {
 		t.Errorf("it came to %q", response.AuditAnnotations["outcome"])
 	}
 }

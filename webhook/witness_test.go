@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -62,7 +62,7 @@ func TestWitness_OfEvents(t *testing.T) {
 		for _, name := range []string{"undo-roll", "declined-set-image", "pin-roll-late"} {
 			handler, request := caseRequest(t, name)
 			change(handler.Revisions.(*revisions))
-			handler.Announce = func(of corev1.ObjectReference, why checksum.Reason, _ string) {
+			handler.Announce = func(of corev1.ObjectReference, why reason.Reason, _ string) {
 				t.Errorf("%s, %s: told of %v, %v", name, about, of, why)
 			}
 			admit(silent(t), t, handler, request)
@@ -81,7 +81,7 @@ func TestWitness_OfANamespaceThatCannotBeRead(t *testing.T) {
 	handler, request := caseRequest(t, "pin-create-behind")
 	handler.Namespaces = unasked{handler.Namespaces}
 	response := admit(silent(t), t, handler, request)
-	if made := handler.Snapshots.(*store).made; len(made) != 0 || response.AuditAnnotations["outcome"] != checksum.Stamped.Label() {
+	if made := handler.Snapshots.(*store).made; len(made) != 0 || response.AuditAnnotations["outcome"] != reason.Stamped.Label() {
 		t.Errorf("made %v, and it came to %v", made, response.AuditAnnotations)
 	}
 }
@@ -109,7 +109,7 @@ func TestWitness_IsHeardWithinABound(t *testing.T) {
 		handler.Revisions = stuckStored{handler.Revisions}
 		began := time.Now()
 		response := admit(silent(t), t, handler, request)
-		if took := time.Since(began); took > storedWithin || response.AuditAnnotations["outcome"] != checksum.Stamped.Label() || len(handler.Snapshots.(*store).made) > 0 {
+		if took := time.Since(began); took > storedWithin || response.AuditAnnotations["outcome"] != reason.Stamped.Label() || len(handler.Snapshots.(*store).made) > 0 {
 			t.Errorf("it took %s and came to %v", took, response.AuditAnnotations)
 		}
 	})

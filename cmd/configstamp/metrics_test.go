@@ -18,7 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // TestReferenceOfMetrics compares docs/metrics.md with what the two processes
@@ -40,9 +40,9 @@ func TestReferenceOfMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := between(t, path, string(document), "metrics", table(found))
-	for name, of := range map[string]checksum.Metrics{
-		"outcomes": checksum.AdmissionOutcomes, "reasons": checksum.AdmissionReasons, "waits": checksum.Waiting,
-		"readmissions": checksum.ReadmissionResults, "rollouts": checksum.RolloutResults,
+	for name, of := range map[string]reason.Metrics{
+		"outcomes": reason.AdmissionOutcomes, "reasons": reason.AdmissionReasons, "waits": reason.Waiting,
+		"readmissions": reason.ReadmissionResults, "rollouts": reason.RolloutResults,
 	} {
 		text = between(t, path, text, name, labelTable(of))
 	}
@@ -161,9 +161,9 @@ func table(found map[string]*metric) string {
 }
 
 // labelTable tells what the labels of a metric mean.
-func labelTable(of checksum.Metrics) string {
+func labelTable(of reason.Metrics) string {
 	meanings := map[string][]string{}
-	for _, row := range checksum.Reasons() {
+	for _, row := range reason.Rows() {
 		if row.In&of == 0 {
 			continue
 		}
@@ -171,21 +171,21 @@ func labelTable(of checksum.Metrics) string {
 		if row.Event != "" {
 			meaning += " (event `" + row.Event + "`)"
 		}
-		if of == checksum.AdmissionReasons {
+		if of == reason.AdmissionReasons {
 			label = row.Code
 		}
 		meanings[label] = append(meanings[label], meaning)
 	}
 	var text strings.Builder
 	text.WriteString("| value | meaning |\n|---|---|\n")
-	for _, label := range checksum.Labels(of) {
+	for _, label := range reason.Labels(of) {
 		fmt.Fprintf(&text, "| `%s` | %s |\n", label, strings.Join(meanings[label], "; or: "))
 	}
 	return text.String()
 }
 
 // sentence is how the documentation writes that of a reason.
-func sentence(row checksum.Row) string {
+func sentence(row reason.Row) string {
 	return strings.NewReplacer("{user}", "", "{hint}", "", "{", "*", "}", "*").Replace(row.Sentence)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/reference.md and docs/metrics.md")
@@ -126,7 +127,7 @@ func settingsTable() string {
 func outcomeTable() string {
 	var table strings.Builder
 	table.WriteString("| code | sentence |\n|---|---|\n")
-	for _, row := range checksum.Outcomes() {
+	for _, row := range reason.Outcomes() {
 		fmt.Fprintf(&table, "| `%s` | %s |\n", row.Code, row.Sentence)
 	}
 	return table.String()
@@ -135,8 +136,8 @@ func outcomeTable() string {
 // eventTable is one row for each reason that an event tells of; those of one event
 // stand together.
 func eventTable() string {
-	rows := slices.DeleteFunc(checksum.Reasons(), func(row checksum.Row) bool { return row.Event == "" })
-	slices.SortStableFunc(rows, func(a, b checksum.Row) int { return cmp.Compare(a.Event, b.Event) })
+	rows := slices.DeleteFunc(reason.Rows(), func(row reason.Row) bool { return row.Event == "" })
+	slices.SortStableFunc(rows, func(a, b reason.Row) int { return cmp.Compare(a.Event, b.Event) })
 	var table strings.Builder
 	table.WriteString("| event | type | code | meaning |\n|---|---|---|---|\n")
 	for _, row := range rows {

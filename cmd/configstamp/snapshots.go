@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/configstamp/configstamp/checksum"
 	collection "github.com/configstamp/configstamp/cmd/configstamp/internal/collect"
 	"github.com/configstamp/configstamp/controller"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/snapshot"
 )
 
@@ -54,7 +54,7 @@ func (o *controllerOptions) collectSnapshots(p *process, c *controller.Controlle
 		Store:   p.store,
 		Archive: p.archive,
 		Ring:    p.keys.Ring,
-		Tell: func(about *corev1.ObjectReference, why checksum.Reason, text string) {
+		Tell: func(about *corev1.ObjectReference, why reason.Reason, text string) {
 			p.events.Eventf(about, nil, why.EventType(), why.Event(), "Collect", "%s", text)
 		},
 		Bounds:   o.snapshots.bounds,

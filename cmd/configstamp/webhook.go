@@ -14,10 +14,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/certs"
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/configstamp/internal/eventqueue"
 	"github.com/configstamp/configstamp/cmd/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/admission"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/webhook"
 )
@@ -192,7 +192,7 @@ func untilAble(ctx context.Context, able func() bool) {
 
 // announce puts what the webhook has to say about a workload into an event.
 func announce(recorder *eventqueue.Queue) webhook.Announcer {
-	return func(workload corev1.ObjectReference, why checksum.Reason, sentence string) {
+	return func(workload corev1.ObjectReference, why reason.Reason, sentence string) {
 		recorder.Eventf(&workload, nil, why.EventType(), why.Event(), "Admit", "%s", sentence)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
@@ -173,7 +173,7 @@ func exitOf(impact *answer.Impact, gaps []seen.Gap) error {
 		count(impact.Rolls[i].Unsure)
 	}
 	for i := range impact.Stays { // those that roll later; observe rolls never
-		if s := &impact.Stays[i]; s.Rolls && s.Code != checksum.ObserveMode.String() {
+		if s := &impact.Stays[i]; s.Rolls && s.Code != reason.ObserveMode.String() {
 			count(s.Unsure)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/e2e/fakecluster"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // pinned is a cluster in which pods are pinned to snapshots.
@@ -114,8 +115,8 @@ func TestStatus_Declined(t *testing.T) {
 		case "waiting":
 			return []string{wouldRoll}, nil
 		}
-		held := checksum.OutcomeOf(checksum.OnHold).Warning()
-		return []string{held, checksum.Finding{Reason: checksum.DeclinedKept, Source: checksum.Source{Kind: checksum.ConfigMap, Name: "web"}}.Warning()}, nil
+		held := reason.OutcomeOf(reason.OnHold).Warning()
+		return []string{held, checksum.Finding{Reason: reason.DeclinedKept, Source: checksum.Source{Kind: checksum.ConfigMap, Name: "web"}}.Warning()}, nil
 	}
 	golden(t, "status-declined", server, "status")
 	golden(t, "why-declined", server, "why", "deployment/undone")

@@ -5,8 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/e2e/fakecluster"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 func TestWhy(t *testing.T) {
@@ -44,7 +44,7 @@ func TestWhy_Gone(t *testing.T) {
 	server := fakecluster.New(t, "testdata/gone.yaml")
 	server.Dry = func(_ string, object *unstructured.Unstructured) ([]string, error) {
 		if object.GetName() == "gone" {
-			return []string{checksum.OutcomeMissing.Warning()}, nil
+			return []string{reason.OutcomeMissing.Warning()}, nil
 		}
 		return []string{inStep}, nil
 	}

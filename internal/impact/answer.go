@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -43,7 +44,7 @@ type Roll struct {
 type Stay struct {
 	Workload workload.Ref
 	Source   checksum.Source
-	Why      checksum.Reason
+	Why      reason.Reason
 	// Finding is what is missing, or cannot be read; its Reason is NoReason for all else.
 	Finding checksum.Finding
 	// Would tells that it would roll, were it not for Why: it does so when that ends.
@@ -58,18 +59,18 @@ type Stay struct {
 // Answer foresees what comes of the edits. It costs about 10 µs for each workload that uses them.
 func (q *Question) Answer() Answer {
 	concerned, stays := q.concerned()
-	declined := slices.DeleteFunc(slices.Clone(stays), func(s Stay) bool { return s.Why != checksum.DeclinedKept })
+	declined := slices.DeleteFunc(slices.Clone(stays), func(s Stay) bool { return s.Why != reason.DeclinedKept })
 	answer, now := Answer{Stays: stays}, []*app(nil)
 	for _, a := range concerned {
 		hold := q.hold(a, declined)
-		if hold.Reason != checksum.NoReason && hold.Until.IsZero() {
+		if hold.Reason != reason.NoReason && hold.Until.IsZero() {
 			for _, source := range a.rollsFor {
 				answer.Stays = append(answer.Stays, Stay{Workload: a.Ref, Source: source, Why: hold.Reason, Finding: a.finding(hold.Reason), Would: true})
 			}
 			continue
 		}
 		answer.Rolls = append(answer.Rolls, Roll{Workload: a.Ref, For: a.rollsFor, Held: hold, Waits: a.Status.Waits, Recreates: a.Status.Recreates})
-		if hold.Reason == checksum.NoReason && a.Status.Waits == "" {
+		if hold.Reason == reason.NoReason && a.Status.Waits == "" {
 			now = append(now, a)
 		}
 	}
@@ -91,14 +92,14 @@ func (q *Question) Answer() Answer {
 // somebody changes something.
 func (q *Question) hold(a *app, declined []Stay) checksum.Hold {
 	f := &rollout.Facts{Review: a.review, Policy: a.Policy, Status: a.Status}
-	if why := f.Barred(); why != checksum.NoReason {
+	if why := f.Barred(); why != reason.NoReason {
 		return checksum.Hold{Reason: why}
 	}
-	if hold := f.Held(time.Time{}, q.Now); hold.Reason != checksum.NoReason {
+	if hold := f.Held(time.Time{}, q.Now); hold.Reason != reason.NoReason {
 		return hold
 	}
 	if slices.ContainsFunc(declined, a.haltedBy) {
-		return checksum.Hold{Reason: checksum.Halted}
+		return checksum.Hold{Reason: reason.Halted}
 	}
 	return checksum.Hold{}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
@@ -21,11 +22,11 @@ func (a *app) haltedBy(s Stay) bool {
 }
 
 // finding is what is missing or cannot be read, if that is why it is held.
-func (a *app) finding(why checksum.Reason) checksum.Finding {
+func (a *app) finding(why reason.Reason) checksum.Finding {
 	switch why {
-	case checksum.MissingSource, checksum.MissingKey:
+	case reason.MissingSource, reason.MissingKey:
 		return a.review.Missing[0]
-	case checksum.UnreadableSetting:
+	case reason.UnreadableSetting:
 		if len(a.Policy.Faults) > 0 {
 			return a.Policy.Faults[0].Finding()
 		}
@@ -45,7 +46,7 @@ func (q *Question) concerned() (all []*app, stays []Stay) {
 		if len(uses) == 0 {
 			continue
 		}
-		if why := w.outside(); why != checksum.NoReason {
+		if why := w.outside(); why != reason.NoReason {
 			for _, e := range uses {
 				stays = append(stays, Stay{Workload: w.Ref, Source: e.At.Source, Why: why})
 			}
@@ -54,7 +55,7 @@ func (q *Question) concerned() (all []*app, stays []Stay) {
 		a := &app{Workload: w, selections: selections}
 		a.review = q.Ring.Review(w.Ref.Namespace, &w.Policy, selections, w.Records, q.of(w))
 		for _, e := range uses {
-			if why, finding := q.stays(a, e); why != checksum.NoReason {
+			if why, finding := q.stays(a, e); why != reason.NoReason {
 				stays = append(stays, Stay{Workload: w.Ref, Source: e.At.Source, Why: why, Finding: finding, Before: a.lacked(e), Pinned: w.Records.PinnedAt()[e.At.Source].Snapshot != ""})
 			} else {
 				a.rollsFor = append(a.rollsFor, e.At.Source)
@@ -124,21 +125,21 @@ func find(selections []checksum.Selection, source checksum.Source) *checksum.Sel
 }
 
 // outside tells why nothing ever rolls a workload; NoReason: something may.
-func (w *Workload) outside() checksum.Reason {
+func (w *Workload) outside() reason.Reason {
 	switch {
 	case w.Ref.Kind.CreateOnly:
-		return checksum.AfterCreation
+		return reason.AfterCreation
 	case !w.Served:
 		return w.Why
 	case w.Unreadable:
-		return checksum.TemplateUnreadable
+		return reason.TemplateUnreadable
 	}
-	return checksum.NoReason
+	return reason.NoReason
 }
 
 // stays tells why an edit rolls nothing of a workload; NoReason: it does, unless
 // something holds it.
-func (q *Question) stays(a *app, e *Edit) (why checksum.Reason, finding checksum.Finding) {
+func (q *Question) stays(a *app, e *Edit) (why reason.Reason, finding checksum.Finding) {
 	source := e.At.Source
 	selection := find(a.selections, source)
 	is := func(f checksum.Finding) bool { return f.Source == source }
@@ -150,15 +151,15 @@ func (q *Question) stays(a *app, e *Edit) (why checksum.Reason, finding checksum
 	case slices.Contains(a.review.Untrue, source):
 		value, recorded := a.Records.Of(source)
 		if q.Ring.Assess(a.Ref.Namespace, *selection, value, recorded, e.Was) != checksum.Untrue || differs() {
-			return checksum.NoReason, checksum.Finding{}
+			return reason.NoReason, checksum.Finding{}
 		} // else what it waits for already is another edit
 	case !differs():
 	case slices.ContainsFunc(a.review.ToRecord, func(s checksum.Selection) bool { return s.Source == source }):
-		return checksum.Recorded, checksum.Finding{}
+		return reason.Recorded, checksum.Finding{}
 	case slices.Contains(a.review.Declined, source):
-		return checksum.DeclinedKept, checksum.Finding{}
+		return reason.DeclinedKept, checksum.Finding{}
 	default:
-		return checksum.Kept, checksum.Finding{} // it carries already what the source is to hold
+		return reason.Kept, checksum.Finding{} // it carries already what the source is to hold
 	}
 	return a.blind(e), checksum.Finding{}
 }
@@ -175,7 +176,7 @@ func (a *app) lacked(e *Edit) bool {
 
 // blind tells why a workload sees nothing of an edit: what would have to be said otherwise
 // for it to see something.
-func (w *Workload) blind(e *Edit) checksum.Reason {
+func (w *Workload) blind(e *Edit) reason.Reason {
 	was, is := bare(e.Was), bare(e.Is)
 	sees := func(policy checksum.Policy) bool {
 		s := find(checksum.Selections(w.References, policy), e.At.Source)
@@ -183,22 +184,22 @@ func (w *Workload) blind(e *Edit) checksum.Reason {
 	}
 	mine := w.Policy
 	if sees(mine) {
-		return checksum.SourceLeftOut // by what the source says
+		return reason.SourceLeftOut // by what the source says
 	}
 	everyUse := []checksum.Use{checksum.Startup, checksum.Live, checksum.Node}
 	if mine.Uses = everyUse; sees(mine) {
-		return checksum.UseLeftOut
+		return reason.UseLeftOut
 	}
 	nobodys := checksum.DefaultPolicy()
 	nobodys.Uses, nobodys.SecretProviderClasses = everyUse, true
 	if sees(nobodys) {
-		return checksum.SourceLeftOut
+		return reason.SourceLeftOut
 	}
 	mounted := func(r checksum.Reference) bool { return r.Source == e.At.Source && r.Use != checksum.Unused }
 	if !slices.ContainsFunc(w.References, mounted) {
-		return checksum.NotMounted
+		return reason.NotMounted
 	}
-	return checksum.KeyNotUsed
+	return reason.KeyNotUsed
 }
 
 // bare is a content without what its source says of itself.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/impact"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
@@ -18,7 +19,7 @@ func TestForecast_DeclinedContentComesBack(t *testing.T) {
 	undone.Records.Declined = checksum.Declined{config: {q.Ring.Digest("shop", selection, edit.Is)}}.String()
 	check := func(stays []impact.Stay) {
 		t.Helper()
-		if len(stays) != 2 || stays[0].Why != checksum.Halted || !stays[0].Would || stays[1].Why != checksum.DeclinedKept {
+		if len(stays) != 2 || stays[0].Why != reason.Halted || !stays[0].Would || stays[1].Why != reason.DeclinedKept {
 			t.Errorf("stay %+v, want another halted, and the undone one with what it has", stays)
 		}
 	}

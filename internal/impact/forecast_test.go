@@ -11,6 +11,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/impact"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -28,7 +29,7 @@ func TestForecast_WhoStaysAndWhy(t *testing.T) {
 		web("not-mounted", uses(checksum.Reference{Source: config, Use: checksum.Unused, All: true})),
 		web("ignores", says("ignore", "configmap/payment-*")), web("others-only", says("only", "secret/db")),
 		web("observes", says("mode", "observe")), web("paused", says("pause", "true")), web("unreadable", says("pause", "maybe")),
-		web("opted-out", func(w *impact.Workload) { w.Served, w.Why = false, checksum.OptedOut }),
+		web("opted-out", func(w *impact.Workload) { w.Served, w.Why = false, reason.OptedOut }),
 		web("odd-template", func(w *impact.Workload) { w.Unreadable = true }),
 		web("job", of("Job")), web("new", func(w *impact.Workload) { w.Records = checksum.Records{} }),
 		web("odd-record", recordedAs("89abcdef")),
@@ -75,12 +76,12 @@ func TestForecast_WhatWaitsAlreadyIsNotOfThisEdit(t *testing.T) {
 	}
 	waits := web("waits", oneKey("greeting"))
 	waits.Records.Stamps[checksum.StampKey(config)] = ring.Digest("shop", checksum.Selections(waits.References, waits.Policy)[0], content("hi", "red"))
-	for is, want := range map[*checksum.Content]checksum.Reason{
-		content("ho", "blue"): checksum.KeyNotUsed, content("hi", "red"): checksum.Kept, content("hey", "red"): checksum.NoReason,
+	for is, want := range map[*checksum.Content]reason.Reason{
+		content("ho", "blue"): reason.KeyNotUsed, content("hi", "red"): reason.Kept, content("hey", "red"): reason.NoReason,
 	} {
 		q := impact.Question{Now: now, Limits: limits(), CanRoll: 1, Ring: ring, Workloads: []impact.Workload{waits},
 			Edits: []impact.Edit{{At: at("shop", config), Was: content("ho", "red"), Is: is}}, Content: func(rollout.SourceRef) *checksum.Content { return nil }}
-		answer, why := q.Answer(), checksum.NoReason
+		answer, why := q.Answer(), reason.NoReason
 		if len(answer.Stays) > 0 {
 			why = answer.Stays[0].Why
 		}

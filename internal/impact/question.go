@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -14,7 +15,7 @@ type Workload struct {
 	Ref workload.Ref
 	// Served tells that it is opted in; else Why tells why not (checksum.Served).
 	Served bool
-	Why    checksum.Reason
+	Why    reason.Reason
 	// Policy is what counts for it, and what holds it: its own settings over those of its
 	// Namespace over the flags.
 	Policy checksum.Policy

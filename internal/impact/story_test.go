@@ -11,6 +11,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/impact"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -117,7 +118,7 @@ func text(q *impact.Question) string {
 	for i := range answer.Rolls {
 		r := &answer.Rolls[i]
 		fmt.Fprintf(&b, "%s rolls", r.Workload)
-		if r.Held.Reason != checksum.NoReason {
+		if r.Held.Reason != reason.NoReason {
 			fmt.Fprintf(&b, "; held by %s until %s", r.Held.Reason, r.Held.Until.Format(time.RFC3339))
 		}
 		if r.Waits != "" {
@@ -127,7 +128,7 @@ func text(q *impact.Question) string {
 	}
 	for _, s := range answer.Stays {
 		said := checksum.Finding{Reason: s.Why, Source: s.Source}
-		if s.Finding.Reason != checksum.NoReason {
+		if s.Finding.Reason != reason.NoReason {
 			said = s.Finding
 		}
 		fmt.Fprintf(&b, "%s stays (%s): %s", s.Workload, s.Why, said)

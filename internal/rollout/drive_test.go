@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -109,7 +110,7 @@ func (d *driver) look(ref workload.Ref) (v rollout.Verdict, err error) {
 	}
 	switch {
 	case v.Roll:
-		d.w.waits(a, checksum.NoReason, false)
+		d.w.waits(a, reason.NoReason, false)
 		return rollout.Verdict{}, d.roll(a)
 	case d.known[ref].served && len(d.untrue(a, d.known[ref])) > 0:
 		d.w.waits(a, v.Why, v.Settles)

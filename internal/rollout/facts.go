@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -110,7 +111,7 @@ type Verdict struct {
 	// the workload that has failed with its change, the zero Ref when that was in another
 	// namespace, and HaltedWhy says why. It has waited for its turn since Since. Settles tells
 	// that its sources are being written, so that people are told nothing yet.
-	Why       checksum.Reason
+	Why       reason.Reason
 	Hold      checksum.Hold
 	Halted    workload.Ref
 	HaltedWhy Failure

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -325,7 +326,7 @@ func TestAPauseTakesATurnBack(t *testing.T) {
 		if out := c.planner.Cycle(c.now); len(out.Roll) != 1 {
 			t.Errorf("its turn does not come: %v", out)
 		}
-		if v := looks(true); v.Roll || v.Why != checksum.Paused {
+		if v := looks(true); v.Roll || v.Why != reason.Paused {
 			t.Errorf("paused since its turn came, it gets %v", v)
 		}
 	}

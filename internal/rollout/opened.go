@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -192,7 +193,7 @@ func (c *opened) count(its *part, limits *Limits, now time.Time) {
 		n.proven++
 		n.lackProven += one(its.lacked)
 	case Held:
-		n.held += one(t.hold != checksum.ObserveMode)
+		n.held += one(t.hold != reason.ObserveMode)
 	case Untold:
 		n.untold++
 	case Current, Waiting, Failed:

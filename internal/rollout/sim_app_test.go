@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -102,11 +103,11 @@ type app struct {
 	stamps, oldStamps map[string]string
 
 	rolls, edits, draws, refusals int
-	since                         time.Time       // since when nothing but its turn keeps it
-	held                          bool            // something else keeps it
-	why                           checksum.Reason // what the last look has found that it waits for
-	driven                        bool            // others roll it now and then, for long
-	generates                     bool            // something makes new generations all the time
+	since                         time.Time     // since when nothing but its turn keeps it
+	held                          bool          // something else keeps it
+	why                           reason.Reason // what the last look has found that it waits for
+	driven                        bool          // others roll it now and then, for long
+	generates                     bool          // something makes new generations all the time
 }
 
 func (a *app) name() string { return a.ref.Namespace + "/" + a.ref.Name }

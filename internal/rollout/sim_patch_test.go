@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -267,10 +268,10 @@ func (w *world) frees(a *app) {
 }
 
 // waits is what a look has found.
-func (w *world) waits(a *app, why checksum.Reason, settles bool) {
+func (w *world) waits(a *app, why reason.Reason, settles bool) {
 	a.why = why
 	switch {
-	case why == checksum.Turn, why == checksum.NoReason && !settles:
+	case why == reason.Turn, why == reason.NoReason && !settles:
 		switch {
 		case !a.held || a.refusals > 0 || a.failed:
 		case a.hadFailed: // one that has failed may always be mended: for it alone no halt counts
@@ -281,8 +282,8 @@ func (w *world) waits(a *app, why checksum.Reason, settles bool) {
 			}
 			w.frees(a)
 		}
-	case why != checksum.NoReason:
-		if !a.held && why == checksum.Halted {
+	case why != reason.NoReason:
+		if !a.held && why == reason.Halted {
 			w.say(a.name(), "waits: its change is halted")
 		}
 		a.held = true
@@ -321,17 +322,17 @@ func (w *world) checkTurn(a *app) {
 }
 
 // ended tells what has become of a rollout.
-func (w *world) ended(a *app, how checksum.Reason, why string) {
+func (w *world) ended(a *app, how reason.Reason, why string) {
 	switch how {
-	case checksum.Healthy:
+	case reason.Healthy:
 		a.hadFailed, a.open = false, false
 		w.proves(a)
 		w.say(a.name(), "is healthy")
-	case checksum.RolloutFailed:
+	case reason.RolloutFailed:
 		a.failed = true
 		w.fails(a, why)
 		w.say(a.name(), "has failed: "+why)
-	case checksum.CannotTell:
+	case reason.CannotTell:
 		a.open = false
 		w.say(a.name(), "cannot tell whether it is healthy")
 	default:

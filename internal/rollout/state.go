@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -130,7 +131,7 @@ type track struct {
 	parts []*part   // one in each open change of its sources
 
 	// hold is what keeps it from waiting for a turn. due is when its sources have settled.
-	hold       checksum.Reason
+	hold       reason.Reason
 	due, since time.Time
 	class      class
 	tries      int
@@ -218,7 +219,7 @@ func (p *part) waits() State {
 		return Unseen
 	case !p.untrue:
 		return Current
-	case t.hold != checksum.NoReason:
+	case t.hold != reason.NoReason:
 		return Held
 	}
 	return Waiting
@@ -234,7 +235,7 @@ func (p *part) mayTake() bool {
 		t := p.track
 		return !t.blocked && !t.late && t.tries < refusedForLong && (!t.uncertain || t.turn != nil)
 	case Held:
-		return p.track.hold == checksum.Paced
+		return p.track.hold == reason.Paced
 	}
 	return false
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -12,7 +13,7 @@ import (
 // had come and is held now, is given back.
 func (p *Planner) Look(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	verdict := p.mayWait(ref, f, now)
-	waits := len(f.Review.Untrue) > 0 && verdict.Why == checksum.NoReason
+	waits := len(f.Review.Untrue) > 0 && verdict.Why == reason.NoReason
 	if p.Off() {
 		if waits && !verdict.Settles {
 			verdict.Roll = true
@@ -73,7 +74,7 @@ func (p *Planner) mayWait(ref workload.Ref, f *Facts, now time.Time) Verdict {
 	if len(f.Review.Untrue) == 0 {
 		return Verdict{}
 	}
-	if why := f.Barred(); why != checksum.NoReason {
+	if why := f.Barred(); why != reason.NoReason {
 		wait := p.Settles(ref, f.Review.Missing, now)
 		return Verdict{Why: why, Settles: wait > 0, Wait: wait}
 	}
@@ -102,7 +103,7 @@ func (t *track) holds(f *Facts, now time.Time) Verdict {
 	if broken {
 		facts.Policy.MinInterval = 0
 	}
-	if hold := facts.Held(pace.last(), now); hold.Reason != checksum.NoReason {
+	if hold := facts.Held(pace.last(), now); hold.Reason != reason.NoReason {
 		held := Verdict{Why: hold.Reason, Hold: hold}
 		if !hold.Until.IsZero() {
 			held.Wait = hold.Until.Sub(now)
@@ -114,7 +115,7 @@ func (t *track) holds(f *Facts, now time.Time) Verdict {
 		wait = min(wait, pace.last().Add(brokenPause).Sub(now))
 	}
 	if wait > 0 && facts.Policy.MinInterval == 0 {
-		return Verdict{Why: checksum.Paced, Wait: wait}
+		return Verdict{Why: reason.Paced, Wait: wait}
 	}
 	return Verdict{}
 }
@@ -124,17 +125,17 @@ const brokenPause = time.Minute
 
 // why is what a workload waits for that nothing but its turn keeps.
 func (p *Planner) why(t *track, again time.Duration) Verdict {
-	verdict := Verdict{Why: checksum.Turn, Wait: again, Since: t.since}
+	verdict := Verdict{Why: reason.Turn, Wait: again, Since: t.since}
 	for _, its := range t.parts {
 		switch c := its.change; {
 		case its.waits() != Waiting:
 		case c.halted != workload.Ref{}:
-			verdict.Why, verdict.Halted = checksum.Halted, c.halted
+			verdict.Why, verdict.Halted = reason.Halted, c.halted
 			if c.stop != nil {
 				verdict.HaltedWhy = c.stop.failure()
 			}
 		case c.foreign && verdict.Halted == workload.Ref{}:
-			verdict.Why = checksum.Halted
+			verdict.Why = reason.Halted
 		}
 	}
 	return verdict
@@ -142,21 +143,21 @@ func (p *Planner) why(t *track, again time.Duration) Verdict {
 
 // Barred tells what keeps a workload from rolling at any time: something that it requires is
 // missing, or a setting cannot be read. NoReason: nothing does.
-func (f *Facts) Barred() checksum.Reason {
+func (f *Facts) Barred() reason.Reason {
 	switch {
 	case len(f.Review.Missing) > 0:
 		return f.Review.Missing[0].Reason
 	case !f.Review.MayRoll() || len(f.Policy.Faults) > 0:
-		return checksum.UnreadableSetting
+		return reason.UnreadableSetting
 	}
-	return checksum.NoReason
+	return reason.NoReason
 }
 
 // Held is the setting that holds a workload, and until when; of NoReason when none does.
 // last is our own last roll of it.
 func (f *Facts) Held(last, now time.Time) checksum.Hold {
 	if f.Policy.Observe {
-		return checksum.Hold{Reason: checksum.ObserveMode}
+		return checksum.Hold{Reason: reason.ObserveMode}
 	}
 	hold, _ := f.Policy.HoldAt(now, latest(f.Status.Current, last)) // what its status tells may be older
 	return hold

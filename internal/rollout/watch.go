@@ -3,7 +3,7 @@ package rollout
 import (
 	"time"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -78,7 +78,7 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 		return true
 	case Untold:
 		t.tellsNothing(now)
-		out.Ended = append(out.Ended, Ended{Workload: t.ref, How: checksum.CannotTell})
+		out.Ended = append(out.Ended, Ended{Workload: t.ref, How: reason.CannotTell})
 		if t.trial = nil; t.halts() {
 			r.failed, t.trial = true, r // by what it failed with before
 		}
@@ -87,7 +87,7 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 		if !r.failed {
 			r.failed, fell = true, true
 			if told := t.failTakes(is.why, now); told || !r.found {
-				out.Ended = append(out.Ended, Ended{t.ref, checksum.RolloutFailed, *is.why})
+				out.Ended = append(out.Ended, Ended{t.ref, reason.RolloutFailed, *is.why})
 			}
 		}
 	case OnTrial:
@@ -132,7 +132,7 @@ func (p *Planner) provesWell(t *track, now time.Time, out *Orders) {
 	}
 	t.trial, t.needs = nil, Needs{}
 	if ended {
-		out.Ended = append(out.Ended, Ended{Workload: t.ref, How: checksum.Healthy})
+		out.Ended = append(out.Ended, Ended{Workload: t.ref, How: reason.Healthy})
 	}
 }
 
@@ -197,6 +197,6 @@ func (t *track) goesOn(now time.Time) (changed bool) {
 // Ended is what became of a rollout.
 type Ended struct {
 	Workload workload.Ref
-	How      checksum.Reason // Healthy, RolloutFailed or CannotTell
-	Why      Failure         // of RolloutFailed
+	How      reason.Reason // Healthy, RolloutFailed or CannotTell
+	Why      Failure       // of RolloutFailed
 }

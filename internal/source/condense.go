@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/snapshot"
 	"github.com/configstamp/configstamp/internal/workload/wire"
 )
@@ -76,7 +77,7 @@ func (c *condenser) condense(kind string, message []byte) (runtime.Object, error
 	o := c.object(&meta, content)
 	o.immutable = immutable
 	if _, labelled := meta.labels[checksum.SnapshotLabel]; labelled && kind == "ConfigMap" {
-		o.findings = append(o.findings, checksum.Finding{Reason: checksum.NotASnapshot})
+		o.findings = append(o.findings, checksum.Finding{Reason: reason.NotASnapshot})
 	}
 	return o, nil
 }

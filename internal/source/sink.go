@@ -13,6 +13,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/follow"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // sink keeps what one watch brings: all sources of one kind, of one namespace or of
@@ -165,7 +166,7 @@ func (s *sink) put(o *object) {
 	byName[o.name] = o.held
 	at := types.NamespacedName{Namespace: o.namespace, Name: o.name}
 	if s.immutable.put(at, o) {
-		o.findings = append(slices.Clip(o.findings), checksum.Finding{Reason: checksum.MadeAnew})
+		o.findings = append(slices.Clip(o.findings), checksum.Finding{Reason: reason.MadeAnew})
 	}
 	if found := slices.Concat(o.findings, o.content.Policy.Findings(s.source(o.name))); len(found) > 0 {
 		s.findings[at] = found

@@ -14,6 +14,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/follow/fakeapi"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/snapshot"
 )
 
@@ -118,7 +119,7 @@ func TestTheLabelAloneMakesNoSnapshot(t *testing.T) {
 		store.Findings(func(_ string, _ checksum.Source, all []checksum.Finding) { found = all })
 		return len(found) > 0
 	})
-	if len(found) != 1 || found[0].Reason != checksum.NotASnapshot || store.Content("shop", at) == nil {
+	if len(found) != 1 || found[0].Reason != reason.NotASnapshot || store.Content("shop", at) == nil {
 		t.Errorf("%v", found)
 	}
 	if list := changes.take(); len(list) > 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/discovery"
 	"github.com/configstamp/configstamp/internal/cache/follow"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 
@@ -287,7 +288,7 @@ func (s *Store) Findings(yield func(namespace string, source checksum.Source, fo
 func (s *Store) MadeAnew(namespace string, source checksum.Source) bool {
 	sink, watched := s.cacheOf(namespace, source.Kind).(*sink)
 	return watched && slices.ContainsFunc(sink.found()[types.NamespacedName{Namespace: namespace, Name: source.Name}],
-		func(f checksum.Finding) bool { return f.Reason == checksum.MadeAnew })
+		func(f checksum.Finding) bool { return f.Reason == reason.MadeAnew })
 }
 
 // Names lists the sources of a kind in a namespace, as far as is known.

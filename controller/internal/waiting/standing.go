@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -31,7 +31,7 @@ func (c cause) compare(other cause) int {
 // Standing is what people are to be told: workloads that wait for one thing, because of one
 // source or Namespace.
 type Standing struct {
-	Why       checksum.Reason
+	Why       reason.Reason
 	About     rollout.SourceRef // of the zero Source: a Namespace
 	Workloads []workload.Ref    // in order
 	Since     time.Time         // when the first of them began to wait

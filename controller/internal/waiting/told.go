@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -34,12 +34,12 @@ type Told struct {
 type words struct{ sense, text string }
 
 // First reports whether a text is news, and remembers it.
-func (t *Told) First(about Subject, why checksum.Reason, text string) bool {
+func (t *Told) First(about Subject, why reason.Reason, text string) bool {
 	return t.News(about, why, text, text)
 }
 
 // News reports whether the sense of a text is news, and remembers them.
-func (t *Told) News(about Subject, why checksum.Reason, sense, text string) bool {
+func (t *Told) News(about Subject, why reason.Reason, sense, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	was, known := t.texts[about][why.Event()]
@@ -51,21 +51,21 @@ func (t *Told) News(about Subject, why checksum.Reason, sense, text string) bool
 }
 
 // Text is what people were told last, "" when that was nothing, or is over.
-func (t *Told) Text(about Subject, why checksum.Reason) string {
+func (t *Told) Text(about Subject, why reason.Reason) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.texts[about][why.Event()].text
 }
 
 // Over forgets what has ended, unless it says but.
-func (t *Told) Over(about Subject, why checksum.Reason, but string) {
+func (t *Told) Over(about Subject, why reason.Reason, but string) {
 	t.drop(about, func(event, text string) bool { return event == why.Event() && text != but })
 }
 
 // Forget forgets what people were told, but for some reasons.
-func (t *Told) Forget(about Subject, but ...checksum.Reason) {
+func (t *Told) Forget(about Subject, but ...reason.Reason) {
 	t.drop(about, func(event, _ string) bool {
-		return !slices.ContainsFunc(but, func(why checksum.Reason) bool { return why.Event() == event })
+		return !slices.ContainsFunc(but, func(why reason.Reason) bool { return why.Event() == event })
 	})
 }
 

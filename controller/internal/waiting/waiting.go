@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -36,7 +36,7 @@ func New() *Waits {
 
 // wait is about one workload.
 type wait struct {
-	why     checksum.Reason
+	why     reason.Reason
 	since   time.Time
 	failing time.Time // since when its looks fail, zero when they do not
 	about   []rollout.SourceRef
@@ -44,16 +44,16 @@ type wait struct {
 
 // now is what it waits for, and since when: one whose looks fail waits for its next try
 // alone.
-func (w *wait) now() (why checksum.Reason, since time.Time) {
+func (w *wait) now() (why reason.Reason, since time.Time) {
 	if w.failing.IsZero() {
 		return w.why, w.since
 	}
-	return checksum.Retry, w.failing
+	return reason.Retry, w.failing
 }
 
 // Found is what a look has found to hold a workload.
 type Found struct {
-	Why checksum.Reason // NoReason: nothing
+	Why reason.Reason // NoReason: nothing
 	// About are the sources because of which it waits; one of the zero Source is a Namespace.
 	About []rollout.SourceRef
 }
@@ -64,24 +64,24 @@ func (w *Waits) Looked(ref workload.Ref, found Found, failed, again bool, now ti
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	is := w.all[ref]
-	if found.Why != checksum.NoReason || len(found.About) > 0 { // else a failed look has found nothing
+	if found.Why != reason.NoReason || len(found.About) > 0 { // else a failed look has found nothing
 		is.about = found.About
 	}
 	switch {
 	case failed && is.failing.IsZero():
 		is.failing = now
 	case failed:
-	case again && found.Why == checksum.Turn && (is.why.Label() == checksum.Blocked.Label() || is.why == checksum.TooLarge):
+	case again && found.Why == reason.Turn && (is.why.Label() == reason.Blocked.Label() || is.why == reason.TooLarge):
 		// Only the next try can tell whether that has ended.
 	case is.why.Label() != found.Why.Label():
 		is.why, is.since = found.Why, now
 	default:
 		is.why = found.Why
 	}
-	if !failed && (!again || found.Why == checksum.Halted) { // nothing is tried while the change is halted
+	if !failed && (!again || found.Why == reason.Halted) { // nothing is tried while the change is halted
 		is.failing = time.Time{}
 	}
-	if w.all[ref] = is; is.why == checksum.NoReason && is.failing.IsZero() {
+	if w.all[ref] = is; is.why == reason.NoReason && is.failing.IsZero() {
 		delete(w.all, ref)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -15,14 +16,14 @@ import (
 func TestAHaltOutweighsARetry(t *testing.T) {
 	w, ref := New(), workload.Ref{Namespace: "shop", Name: "d"}
 	for _, step := range []struct {
-		hold   checksum.Reason
+		hold   reason.Reason
 		failed bool
-		want   checksum.Reason
+		want   reason.Reason
 	}{
-		{checksum.NoReason, true, checksum.Retry},
-		{checksum.Turn, false, checksum.Retry}, // its turn, and the time to try again
-		{checksum.Halted, false, checksum.Halted},
-		{checksum.Turn, false, checksum.Turn},
+		{reason.NoReason, true, reason.Retry},
+		{reason.Turn, false, reason.Retry}, // its turn, and the time to try again
+		{reason.Halted, false, reason.Halted},
+		{reason.Turn, false, reason.Turn},
 	} {
 		w.Looked(ref, Found{Why: step.hold}, step.failed, true, time.Now())
 		if got := w.Tally(); len(got) != 1 || got[step.want.Label()].Count != 1 {
@@ -37,12 +38,12 @@ func TestTally(t *testing.T) {
 	w := New()
 	for i, at := range []struct {
 		namespace string
-		why       checksum.Reason
+		why       reason.Reason
 		after     time.Duration
 		fails     bool
 	}{
-		{"a", checksum.Paused, 3, false}, {"a", checksum.Paused, 1, false}, {"a", checksum.OutsideWindow, 5, false},
-		{"b", checksum.Paused, 2, false}, {"b", checksum.Turn, 4, true},
+		{"a", reason.Paused, 3, false}, {"a", reason.Paused, 1, false}, {"a", reason.OutsideWindow, 5, false},
+		{"b", reason.Paused, 2, false}, {"b", reason.Turn, 4, true},
 	} {
 		w.Looked(workload.Ref{Namespace: at.namespace, Name: fmt.Sprint(i)}, Found{Why: at.why}, at.fails, at.fails, began.Add(at.after))
 	}
@@ -63,18 +64,18 @@ func TestStanding_ManyAreOneAndEveryHalfHour(t *testing.T) {
 	}
 	w := New()
 	for i := range 100 {
-		w.Looked(ref(i), Found{checksum.Paused, []rollout.SourceRef{namespace}}, false, false, began)
+		w.Looked(ref(i), Found{reason.Paused, []rollout.SourceRef{namespace}}, false, false, began)
 	}
-	w.Looked(ref(100), Found{checksum.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
-	w.Looked(ref(101), Found{checksum.Turn, []rollout.SourceRef{source}}, false, false, began)
-	tell := func(i int, why checksum.Reason) {
+	w.Looked(ref(100), Found{reason.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
+	w.Looked(ref(101), Found{reason.Turn, []rollout.SourceRef{source}}, false, false, began)
+	tell := func(i int, why reason.Reason) {
 		w.Told.First(Of(ref(i)), why, why.String()+" of "+ref(i).Name)
 	}
 	for i := range 100 {
-		tell(i, checksum.Paused)
+		tell(i, reason.Paused)
 	}
-	tell(100, checksum.Halted)
-	tell(100, checksum.Retry) // of the other one people were told nothing yet
+	tell(100, reason.Halted)
+	tell(100, reason.Retry) // of the other one people were told nothing yet
 	paused := "pause /shop 100 pause of d00 since 00:00:00"
 	halted := "halted c/shop 1 halted of d100 since 23:59:00"
 	for _, step := range []struct {
@@ -90,7 +91,7 @@ func TestStanding_ManyAreOneAndEveryHalfHour(t *testing.T) {
 		{59 * time.Minute, func() { w.Looked(ref(100), Found{}, false, false, began) }, nil},
 		{60 * time.Minute, func() {}, []string{paused + " again"}},
 		{61 * time.Minute, func() {
-			w.Looked(ref(100), Found{checksum.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
+			w.Looked(ref(100), Found{reason.Halted, []rollout.SourceRef{source}}, false, false, began.Add(-time.Minute))
 		}, []string{halted}}, // it had ended: it is new
 		{62 * time.Minute, func() { w.Looked(ref(100), Found{}, true, true, began.Add(time.Hour)) },
 			[]string{"retry c/shop 1 retry of d100 since 01:00:00"}},
@@ -117,13 +118,13 @@ func TestStanding_EachEventByItself(t *testing.T) {
 	source := []rollout.SourceRef{{Namespace: "shop", Source: checksum.Source{Kind: checksum.ConfigMap, Name: "c"}}}
 	ref := func(name string) workload.Ref { return workload.Ref{Namespace: "shop", Name: name} }
 	w := New()
-	w.Looked(ref("gone"), Found{checksum.SourceGone, source}, false, false, now)
-	w.Looked(ref("held"), Found{checksum.MissingSource, source}, false, false, now)
-	w.Looked(ref("blocked"), Found{checksum.Turn, source}, false, false, now)
-	w.Looked(ref("blocked"), Found{Why: checksum.RecordingBlocked}, false, false, now)
-	w.Looked(ref("fails"), Found{checksum.Turn, source}, false, false, now)
+	w.Looked(ref("gone"), Found{reason.SourceGone, source}, false, false, now)
+	w.Looked(ref("held"), Found{reason.MissingSource, source}, false, false, now)
+	w.Looked(ref("blocked"), Found{reason.Turn, source}, false, false, now)
+	w.Looked(ref("blocked"), Found{Why: reason.RecordingBlocked}, false, false, now)
+	w.Looked(ref("fails"), Found{reason.Turn, source}, false, false, now)
 	w.Looked(ref("fails"), Found{}, true, true, now)
-	for name, why := range map[string]checksum.Reason{"gone": checksum.SourceGone, "held": checksum.MissingSource, "blocked": checksum.RecordingBlocked, "fails": checksum.Retry} {
+	for name, why := range map[string]reason.Reason{"gone": reason.SourceGone, "held": reason.MissingSource, "blocked": reason.RecordingBlocked, "fails": reason.Retry} {
 		w.Told.First(Of(ref(name)), why, "words")
 	}
 	var got []string
@@ -140,12 +141,12 @@ func TestStanding_EachEventByItself(t *testing.T) {
 func TestStanding_ANamespaceTakesTurnsWithItself(t *testing.T) {
 	now, w, told := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), New(), map[rollout.SourceRef]int{}
 	for namespace, sources := range map[string]int{"loud": 50, "shop": 1} {
-		ref, found := workload.Ref{Namespace: namespace, Name: "web"}, Found{Why: checksum.MissingSource}
+		ref, found := workload.Ref{Namespace: namespace, Name: "web"}, Found{Why: reason.MissingSource}
 		for i := range sources {
 			found.About = append(found.About, rollout.SourceRef{Namespace: namespace, Source: checksum.Source{Kind: checksum.ConfigMap, Name: fmt.Sprint(i)}})
 		}
 		w.Looked(ref, found, false, false, now)
-		w.Told.First(Of(ref), checksum.MissingSource, "words")
+		w.Told.First(Of(ref), reason.MissingSource, "words")
 	}
 	for at := range 30 {
 		named := map[string]int{}

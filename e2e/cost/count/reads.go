@@ -18,6 +18,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/impact"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/snapshot"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -172,7 +173,7 @@ func post(h http.Handler, body []byte) {
 	}
 }
 
-func announce(corev1.ObjectReference, checksum.Reason, string) {}
+func announce(corev1.ObjectReference, reason.Reason, string) {}
 
 // handler is the webhook in a cluster in which nothing is but the workload, one revision of it,
 // and what it names.

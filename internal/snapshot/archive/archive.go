@@ -16,6 +16,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/objects"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/snapshot"
 )
@@ -32,22 +33,22 @@ var (
 var errNoKey = errors.New("the digest key is not there yet")
 
 // Reason is what an error of Ensure is called in metrics and warnings; nil is SnapshotKnown.
-func Reason(err error) checksum.Reason {
+func Reason(err error) reason.Reason {
 	for _, known := range []struct {
 		err    error
-		reason checksum.Reason
+		reason reason.Reason
 	}{
-		{ErrQuota, checksum.SnapshotQuota}, {ErrForbidden, checksum.SnapshotForbidden},
-		{ErrForeign, checksum.SnapshotForeign}, {ErrChanged, checksum.SnapshotOvertaken},
+		{ErrQuota, reason.SnapshotQuota}, {ErrForbidden, reason.SnapshotForbidden},
+		{ErrForeign, reason.SnapshotForeign}, {ErrChanged, reason.SnapshotOvertaken},
 	} {
 		if errors.Is(err, known.err) {
 			return known.reason
 		}
 	}
 	if err != nil {
-		return checksum.SnapshotFailed
+		return reason.SnapshotFailed
 	}
-	return checksum.SnapshotKnown
+	return reason.SnapshotKnown
 }
 
 // Store is what the cluster holds, as far as is known (package source).
@@ -124,11 +125,11 @@ func newArchive(client func(namespace string) configMaps, options Options) *Arch
 			Help: "Snapshots of ConfigMaps that had to be there, by what came of it. Only with --pins.",
 		}, []string{"result"}),
 	}
-	for _, reason := range []checksum.Reason{
-		checksum.SnapshotMade, checksum.SnapshotKnown, checksum.SnapshotQuota, checksum.SnapshotForbidden,
-		checksum.SnapshotForeign, checksum.SnapshotOvertaken, checksum.SnapshotFailed,
+	for _, result := range []reason.Reason{
+		reason.SnapshotMade, reason.SnapshotKnown, reason.SnapshotQuota, reason.SnapshotForbidden,
+		reason.SnapshotForeign, reason.SnapshotOvertaken, reason.SnapshotFailed,
 	} {
-		a.results.WithLabelValues(reason.Label())
+		a.results.WithLabelValues(result.Label())
 	}
 	if options.Registry != nil {
 		options.Registry.MustRegister(a.results)
@@ -142,11 +143,11 @@ func newArchive(client func(namespace string) configMaps, options Options) *Arch
 // a dry run. An error wraps one of ErrQuota, ErrForbidden, ErrForeign, ErrChanged, or else.
 func (a *Archive) Ensure(ctx context.Context, namespace string, of checksum.Source, name string) error {
 	made, err := a.ensure(ctx, namespace, of, name)
-	reason := Reason(err)
+	result := Reason(err)
 	if made {
-		reason = checksum.SnapshotMade
+		result = reason.SnapshotMade
 	}
-	a.results.WithLabelValues(reason.Label()).Inc()
+	a.results.WithLabelValues(result.Label()).Inc()
 	if err != nil {
 		return fmt.Errorf("making snapshot %s of %s in namespace %q: %w", name, of, namespace, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/snapshot"
 )
 
@@ -173,27 +174,27 @@ func TestWhyThereIsNoSnapshot(t *testing.T) {
 	for name, test := range map[string]struct {
 		before func(c *cluster, name string)
 		want   error
-		reason checksum.Reason
+		reason reason.Reason
 		again  string // requests of the next try
 	}{
 		"quota": {func(c *cluster, _ string) {
 			c.refusal = forbidden(`configmaps "x" is forbidden: exceeded quota: small, requested: count/configmaps=1`)
-		}, ErrQuota, checksum.SnapshotQuota, "GET web, POST "},
-		"rights": {func(c *cluster, _ string) { c.refusal = forbidden(`configmaps is forbidden: User "x" cannot create`) }, ErrForbidden, checksum.SnapshotForbidden, "GET web, POST "},
+		}, ErrQuota, reason.SnapshotQuota, "GET web, POST "},
+		"rights": {func(c *cluster, _ string) { c.refusal = forbidden(`configmaps is forbidden: User "x" cannot create`) }, ErrForbidden, reason.SnapshotForbidden, "GET web, POST "},
 		"policy": {func(c *cluster, _ string) {
 			c.refusal = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "SECRET"}}
-		}, ErrForbidden, checksum.SnapshotForbidden, "GET web, POST "},
-		"the API server fails": {func(c *cluster, _ string) { c.refusal = apierrors.NewInternalError(errors.New("SECRET")) }, nil, checksum.SnapshotFailed, "GET web, POST "},
-		"changed":              {func(c *cluster, _ string) { c.maps["web"].Data["a"] = "2" }, ErrChanged, checksum.SnapshotOvertaken, "GET web"},
-		"gone":                 {func(c *cluster, _ string) { delete(c.maps, "web") }, ErrChanged, checksum.SnapshotOvertaken, "GET web"},
+		}, ErrForbidden, reason.SnapshotForbidden, "GET web, POST "},
+		"the API server fails": {func(c *cluster, _ string) { c.refusal = apierrors.NewInternalError(errors.New("SECRET")) }, nil, reason.SnapshotFailed, "GET web, POST "},
+		"changed":              {func(c *cluster, _ string) { c.maps["web"].Data["a"] = "2" }, ErrChanged, reason.SnapshotOvertaken, "GET web"},
+		"gone":                 {func(c *cluster, _ string) { delete(c.maps, "web") }, ErrChanged, reason.SnapshotOvertaken, "GET web"},
 		"a ConfigMap has the name": {func(c *cluster, name string) {
 			c.maps[name] = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
-		}, ErrForeign, checksum.SnapshotForeign, "GET web, POST "},
+		}, ErrForeign, reason.SnapshotForeign, "GET web, POST "},
 		"a snapshot that can be written": {func(c *cluster, name string) {
 			c.maps[name] = snapshot.Of(c.maps["web"], name, time.Now())
 			c.maps[name].Immutable = nil
-		}, ErrForeign, checksum.SnapshotForeign, ""},
-		"somebody's admission changes it": {func(c *cluster, _ string) { c.alters = true }, ErrForeign, checksum.SnapshotForeign, "GET web, POST "},
+		}, ErrForeign, reason.SnapshotForeign, ""},
+		"somebody's admission changes it": {func(c *cluster, _ string) { c.alters = true }, ErrForeign, reason.SnapshotForeign, "GET web, POST "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, a, _, snap := stand(t)

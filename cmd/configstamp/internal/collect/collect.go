@@ -17,6 +17,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/objects"
 	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/snapshot"
 )
 
@@ -43,7 +44,7 @@ type Options struct {
 	Archive Archive
 	Ring    func() *checksum.Ring
 	// Tell tells people of an object.
-	Tell func(about *corev1.ObjectReference, why checksum.Reason, text string)
+	Tell func(about *corev1.ObjectReference, why reason.Reason, text string)
 	// Bounds say what stays although nothing names it.
 	Bounds snapshot.Bounds
 	// Interval is how often a namespace is looked at where something has happened.

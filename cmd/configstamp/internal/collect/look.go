@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/snapshot"
 	"github.com/configstamp/configstamp/internal/snapshot/archive"
@@ -160,7 +161,7 @@ func (c *Collector) lost(ctx context.Context, namespace, name string, of checksu
 		if len(names) > 0 {
 			text += fmt.Sprintf("; containers of %s may fail to start again: delete them, and they come back", list(names))
 		}
-		c.options.Tell(&corev1.ObjectReference{APIVersion: u.APIVersion, Kind: u.Kind, Namespace: namespace, Name: u.name, UID: u.uid}, checksum.SnapshotLost, text)
+		c.options.Tell(&corev1.ObjectReference{APIVersion: u.APIVersion, Kind: u.Kind, Namespace: namespace, Name: u.name, UID: u.uid}, reason.SnapshotLost, text)
 	}
 }
 
@@ -218,6 +219,6 @@ func (c *Collector) unverified(facts *snapshot.Facts) {
 	if count > 1 {
 		what = fmt.Sprintf("%s and %d more are", first, count-1)
 	}
-	c.options.Tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: facts.Namespace, Name: facts.Namespace}, checksum.SnapshotsUnverified,
+	c.options.Tell(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: facts.Namespace, Name: facts.Namespace}, reason.SnapshotsUnverified,
 		what+" labelled as a snapshot of configstamp's, and cannot be verified: made under a key that is lost, or in another cluster, or changed; not used, and never deleted by configstamp")
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/snapshot"
 	"github.com/configstamp/configstamp/internal/snapshot/archive"
 )
@@ -159,7 +160,7 @@ func TestPeopleAreToldOfWhatIsLost(t *testing.T) {
 	var told []string
 	c := newCollector(finder, func(string) configMaps { return store }, Options{
 		Store: store, Archive: absent{store}, Ring: func() *checksum.Ring { return checksum.NewRing(key) }, Clock: clock.RealClock{}, Interval: time.Minute,
-		Tell: func(about *corev1.ObjectReference, why checksum.Reason, text string) {
+		Tell: func(about *corev1.ObjectReference, why reason.Reason, text string) {
 			told = append(told, about.Kind+"/"+about.Name+" "+why.Event()+": "+text)
 		},
 	})

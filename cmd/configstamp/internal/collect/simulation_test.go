@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/snapshot"
 	"github.com/configstamp/configstamp/internal/snapshot/archive"
 )
@@ -98,7 +99,7 @@ func simulate(t *testing.T, seed uint64, sum map[string]int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tell := func(*corev1.ObjectReference, checksum.Reason, string) {}
+	tell := func(*corev1.ObjectReference, reason.Reason, string) {}
 	collector, err := New(w.config(), Options{
 		Store: leader, Archive: own, Ring: ring, Tell: tell, Clock: clock.RealClock{},
 		Bounds: snapshot.Bounds{Keep: int(seed % 2), Grace: simGrace}, Interval: simInterval,

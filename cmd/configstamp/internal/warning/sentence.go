@@ -11,6 +11,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/impact"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -52,17 +53,17 @@ func sentences(edit *impact.Edit, answer *impact.Answer) (all []string) {
 	for _, at := range later {
 		add(at.refs, "{who} roll{s} out "+at.when())
 	}
-	would := func(why ...checksum.Reason) []workload.Ref {
+	would := func(why ...reason.Reason) []workload.Ref {
 		return staying(answer, func(s *impact.Stay) bool { return s.Would && slices.Contains(why, s.Why) })
 	}
-	add(would(checksum.ObserveMode), "{who} would roll out, but the mode is observe")
-	add(would(checksum.Paused), "{who} roll{s} out when somebody removes configstamp.dev/pause")
-	add(would(checksum.UnreadableSetting), "{who} roll{s} out when a setting that cannot be read is fixed")
-	add(would(checksum.MissingSource, checksum.MissingKey), "{who} roll{s} out when everything else that new pods need exists")
-	add(would(checksum.Halted), "{who} wait{s}, because an undo of another workload declined this content")
-	add(staying(answer, func(s *impact.Stay) bool { return s.Why == checksum.DeclinedKept }), "{who} keep{s} older content, because an undo declined this content")
+	add(would(reason.ObserveMode), "{who} would roll out, but the mode is observe")
+	add(would(reason.Paused), "{who} roll{s} out when somebody removes configstamp.dev/pause")
+	add(would(reason.UnreadableSetting), "{who} roll{s} out when a setting that cannot be read is fixed")
+	add(would(reason.MissingSource, reason.MissingKey), "{who} roll{s} out when everything else that new pods need exists")
+	add(would(reason.Halted), "{who} wait{s}, because an undo of another workload declined this content")
+	add(staying(answer, func(s *impact.Stay) bool { return s.Why == reason.DeclinedKept }), "{who} keep{s} older content, because an undo declined this content")
 	add(unseen, "no pod of {who} restarts now: pods that start later use the new content")
-	add(staying(answer, func(s *impact.Stay) bool { return s.Why == checksum.Recorded }),
+	add(staying(answer, func(s *impact.Stay) bool { return s.Why == reason.Recorded }),
 		"no pod of {who} restarts: no checksum was on record, and the new content is recorded")
 	return all
 }
@@ -80,7 +81,7 @@ func staying(answer *impact.Answer, of func(*impact.Stay) bool) (refs []workload
 // interrupted returns the workloads that roll now, and whose strategy may replace all pods at once.
 func interrupted(answer *impact.Answer) (refs []workload.Ref) {
 	for i := range answer.Rolls {
-		if r := &answer.Rolls[i]; r.Recreates && r.Waits == "" && r.Held.Reason == checksum.NoReason {
+		if r := &answer.Rolls[i]; r.Recreates && r.Waits == "" && r.Held.Reason == reason.NoReason {
 			refs = append(refs, r.Workload)
 		}
 	}
@@ -93,8 +94,8 @@ func whoNeeds(edit *impact.Edit, answer *impact.Answer) (refs, pinned []workload
 	lost = "this " + string(edit.At.Source.Kind)
 	var keys []string
 	refs = staying(answer, func(s *impact.Stay) bool {
-		needs := !s.Would && !s.Before && (s.Why == checksum.MissingSource || s.Why == checksum.MissingKey)
-		if needs && s.Why == checksum.MissingKey && !slices.Contains(keys, s.Finding.Key) {
+		needs := !s.Would && !s.Before && (s.Why == reason.MissingSource || s.Why == reason.MissingKey)
+		if needs && s.Why == reason.MissingKey && !slices.Contains(keys, s.Finding.Key) {
 			keys = append(keys, s.Finding.Key)
 		}
 		if needs && s.Pinned {
@@ -127,7 +128,7 @@ func timed(answer *impact.Answer) (now []workload.Ref, held []*later, unseen []w
 			unseen = append(unseen, r.Workload)
 			continue
 		}
-		if r.Held.Reason == checksum.NoReason {
+		if r.Held.Reason == reason.NoReason {
 			now = append(now, r.Workload)
 			continue
 		}
@@ -153,9 +154,9 @@ func (l *later) when() string {
 	switch {
 	case l.mixed:
 		return "later, when their settings allow it"
-	case l.Reason == checksum.Paused:
+	case l.Reason == reason.Paused:
 		return "when the pause ends, " + clock(l.Until)
-	case l.Reason == checksum.OutsideWindow:
+	case l.Reason == reason.OutsideWindow:
 		return "when the window opens, " + clock(l.Until)
 	}
 	return "when the min-interval has passed, " + clock(l.Until)

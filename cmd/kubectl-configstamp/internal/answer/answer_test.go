@@ -11,6 +11,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -53,7 +54,7 @@ func fleet(t *testing.T, annotations string) (*seen.Fleet, *seen.Workload) {
 func TestProgress_DoneByTheWebhookAlone(t *testing.T) {
 	f, w := fleet(t, "")
 	states := map[answer.State][]seen.Code{}
-	for code := range seen.Code(len(checksum.Outcomes()) + 1) { // Unknown, and all that the webhook can say
+	for code := range seen.Code(len(reason.Outcomes()) + 1) { // Unknown, and all that the webhook can say
 		f.Outcomes[w.Ref] = seen.Outcome{Code: code, Sentence: "words"}
 		p := answer.ProgressOf(f, w, now())
 		states[p.State] = append(states[p.State], code)
@@ -77,7 +78,7 @@ func TestProgress_DoneByTheWebhookAlone(t *testing.T) {
 func TestProgress_WhatHolds(t *testing.T) {
 	for name, one := range map[string]struct {
 		annotations, namespace string
-		event                  checksum.Reason
+		event                  reason.Reason
 		state                  answer.State
 		next                   string
 	}{
@@ -86,9 +87,9 @@ func TestProgress_WhatHolds(t *testing.T) {
 		"pause of a namespace": {namespace: "true", state: answer.Held, next: "kubectl configstamp unpause namespace/shop"},
 		"pause that is over":   {annotations: `"configstamp.dev/pause":"2026-11-22T02:59:00Z"`, state: answer.Waiting},
 		"window":               {annotations: `"configstamp.dev/window":"Mon 04:00-05:00 UTC"`, state: answer.Held, next: "kubectl configstamp roll deployment/app -n shop"},
-		"halt":                 {event: checksum.Halted, state: answer.Halted, next: "kubectl configstamp resume configmap/web -n shop"},
-		"turn":                 {event: checksum.Turn, state: answer.Waiting},
-		"blocked":              {event: checksum.Blocked, state: answer.Held, next: "kubectl configstamp why deployment/app -n shop"},
+		"halt":                 {event: reason.Halted, state: answer.Halted, next: "kubectl configstamp resume configmap/web -n shop"},
+		"turn":                 {event: reason.Turn, state: answer.Waiting},
+		"blocked":              {event: reason.Blocked, state: answer.Held, next: "kubectl configstamp why deployment/app -n shop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, w := fleet(t, one.annotations)
@@ -96,7 +97,7 @@ func TestProgress_WhatHolds(t *testing.T) {
 			if one.namespace != "" {
 				f.Namespaces["shop"] = seen.Namespace{Known: true, Namespace: checksum.Namespace{OptedIn: true, Settings: map[string]string{"configstamp.dev/pause": one.namespace}}}
 			}
-			if one.event != checksum.NoReason {
+			if one.event != reason.NoReason {
 				f.Events = []seen.Event{{Kind: "Deployment", Namespace: "shop", Name: "app", About: "configmap/web by Deployment b", Reason: one.event.Event(), Last: now().Add(-time.Minute)}}
 			}
 			p := answer.ProgressOf(f, w, now())
@@ -112,11 +113,11 @@ func TestProgress_WhatHolds(t *testing.T) {
 func TestProgress_WhatIsGone(t *testing.T) {
 	f, w := fleet(t, "")
 	f.Outcomes[w.Ref] = seen.Outcome{Code: seen.Missing, Sentence: "something is missing"}
-	f.Events = []seen.Event{{Kind: "Deployment", Namespace: "shop", Name: "app", About: "configmap/web", Reason: checksum.Paused.Event(), Message: "a pause", Last: now()}}
+	f.Events = []seen.Event{{Kind: "Deployment", Namespace: "shop", Name: "app", About: "configmap/web", Reason: reason.Paused.Event(), Message: "a pause", Last: now()}}
 	if p := answer.ProgressOf(f, w, now()); p.State != answer.Held || p.Why != "something is missing" || len(p.Because) > 0 {
 		t.Errorf("it is %+v", p)
 	}
-	f.Events = []seen.Event{{Kind: "Deployment", Namespace: "shop", Name: "app", About: "configmap/web", Reason: checksum.SourceGone.Event(), Warning: true, First: now().Add(-time.Minute), Last: now(),
+	f.Events = []seen.Event{{Kind: "Deployment", Namespace: "shop", Name: "app", About: "configmap/web", Reason: reason.SourceGone.Event(), Warning: true, First: now().Add(-time.Minute), Last: now(),
 		Message: "configmap/web does not exist any more: running pods keep running. If it comes back with the same content, nothing restarts"}}
 	p := answer.ProgressOf(f, w, now())
 	if p.State != answer.Held || p.Why != "configmap/web does not exist any more: running pods keep running" || !strings.HasPrefix(p.Next, "put configmap/web back") || !slices.Equal(p.Because, []checksum.Source{web}) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // selects reports whether an entry of a webhook configuration is asked about updates of a
@@ -67,7 +68,7 @@ func (v *visit) otherWebhooks() string {
 		})
 		if count > 0 {
 			v.tell(Note, "", "mutatingwebhookconfiguration/"+entry.Configuration, fmt.Sprintf("its webhook %s may change %s that configstamp stamps, and is asked again after us: events say whether the two conflict", entry.Name, counted(count, "workload")),
-				"kubectl get events -A --field-selector reason="+checksum.RecordingBlocked.Event())
+				"kubectl get events -A --field-selector reason="+reason.RecordingBlocked.Event())
 		}
 	}
 	return v.unseen(v.Webhooks.Looked, listOfWebhooks)
@@ -76,11 +77,11 @@ func (v *visit) otherWebhooks() string {
 // events looks for what the controller has told of late, of which somebody must know.
 func (v *visit) events() string {
 	remedies := map[string]string{
-		checksum.ChecksumsTakenAway.Event(): "kubectl label --overwrite {of} " + checksum.InjectLabel + "=" + checksum.InjectDisabled,
-		checksum.RecordingBlocked.Event():   "kubectl rollout restart {of}",
-		checksum.Blocked.Event():            "kubectl rollout restart {of}",
-		checksum.Retry.Event():              v.logs("controller"),
-		checksum.PodsUnseen.Event():         v.install(),
+		reason.ChecksumsTakenAway.Event(): "kubectl label --overwrite {of} " + checksum.InjectLabel + "=" + checksum.InjectDisabled,
+		reason.RecordingBlocked.Event():   "kubectl rollout restart {of}",
+		reason.Blocked.Event():            "kubectl rollout restart {of}",
+		reason.Retry.Event():              v.logs("controller"),
+		reason.PodsUnseen.Event():         v.install(),
 	}
 	told := map[string]bool{}
 	for i := range v.Events { // the newest first

@@ -10,6 +10,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 )
 
@@ -38,7 +39,7 @@ func (v *visit) settings() string {
 func (v *visit) unreadable(namespace, about string, found []checksum.Finding) {
 	for _, finding := range found {
 		text := finding.String()
-		if finding.Reason == checksum.UnreadableSetting {
+		if finding.Reason == reason.UnreadableSetting {
 			text = finding.Text + "; until it is fixed, the workloads concerned do not restart"
 		}
 		v.tell(Warning, namespace, about, text, "kubectl edit {of}")

@@ -8,6 +8,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 	"github.com/configstamp/configstamp/internal/impact"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -230,21 +231,21 @@ func changedKeys(was, is *checksum.Content) (keys []string) {
 // staying says why a workload stays.
 func (s *Scene) staying(stay *impact.Stay) ImpactStay {
 	said := stay.Finding
-	if said.Reason == checksum.NoReason {
+	if said.Reason == reason.NoReason {
 		said = checksum.Finding{Reason: stay.Why, Source: stay.Source}
 	}
 	words := said.String()
 	if at := slices.IndexFunc(s.Workloads, func(w *seen.Workload) bool { return w.Ref == stay.Workload }); at >= 0 {
 		switch stay.Why {
-		case checksum.OptedOut, checksum.Owned:
+		case reason.OptedOut, reason.Owned:
 			words, _ = NotServedWords(s.Settings, s.Namespaces[stay.Workload.Namespace], s.Workloads[at], stay.Why)
-		case checksum.TemplateUnreadable:
+		case reason.TemplateUnreadable:
 			words = s.Workloads[at].Fault
-		case checksum.MissingSource:
+		case reason.MissingSource:
 			if !stay.Would { // the edit itself deletes it
 				words = "it needs " + stay.Source.String() + ": its pods keep running, but no new pod could start"
 			}
-		case checksum.Recorded:
+		case reason.Recorded:
 			words = "no checksum is recorded yet: the edit is recorded, and nothing restarts"
 		default:
 		}

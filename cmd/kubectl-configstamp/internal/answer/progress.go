@@ -7,6 +7,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -108,12 +109,12 @@ func progressOf(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, now time.Time)
 // lacks says what is missing or cannot be read, as the controller has told it. Events of the
 // same reason that are no warnings tell of something else.
 func (p *Progress) lacks(f *seen.Fleet, w *seen.Workload) {
-	event := lastEvent(f, w, checksum.SourceGone, checksum.MissingSource, checksum.UnreadableSetting, checksum.TooLarge)
+	event := lastEvent(f, w, reason.SourceGone, reason.MissingSource, reason.UnreadableSetting, reason.TooLarge)
 	if event == nil || !event.Warning {
 		return
 	}
 	p.Because, p.Why, p.Since = SourcesIn(event.About), event.Message, &event.First
-	if event.Reason == checksum.SourceGone.Event() {
+	if event.Reason == reason.SourceGone.Event() {
 		p.Why = firstSentence(event.Message)
 		p.Next = "put " + joined(p.Because, " and ") + " back: the old content restarts nothing, other content rolls out"
 	}
@@ -129,7 +130,7 @@ func (p *Progress) unknown(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, why
 	}
 	*p = Progress{Namespace: p.Namespace, Workload: p.Workload, Outcome: p.Outcome, State: Unknown, Why: why}
 	made := recordedAt(f, w)
-	event := lastEvent(f, w, checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ObserveMode, checksum.MissingSource, checksum.SourceGone, checksum.UnreadableSetting)
+	event := lastEvent(f, w, reason.Halted, reason.Paced, reason.Blocked, reason.Retry, reason.Turn, reason.ObserveMode, reason.MissingSource, reason.SourceGone, reason.UnreadableSetting)
 	if event != nil && event.Last.After(made) {
 		p.Because, p.Since = SourcesIn(event.About), &event.First
 		p.Why = "configstamp said earlier: " + heldWords(event.Message) + ". Now: " + why
@@ -151,7 +152,7 @@ func (p *Progress) rolled(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, now 
 	revisions := RevisionsOf(f, w)
 	if newest := Newest(revisions); newest != nil && len(newest.Sources) > 0 {
 		p.Because, p.Since = newest.Sources, &newest.At
-	} else if event := lastEvent(f, w, checksum.ConfigChanged); newest == nil && event != nil { // its kind keeps no revisions
+	} else if event := lastEvent(f, w, reason.ConfigChanged); newest == nil && event != nil { // its kind keeps no revisions
 		p.Because, p.Since = SourcesIn(event.About), &event.Last
 	}
 	switch w.Status.Phase {
@@ -208,7 +209,7 @@ func lowered(advice string) string {
 // failure is the event that tells that the newest revision of a workload has failed, nil
 // if there is none.
 func failure(f *seen.Fleet, w *seen.Workload) *seen.Event {
-	event := lastEvent(f, w, checksum.RolloutFailed)
+	event := lastEvent(f, w, reason.RolloutFailed)
 	if event == nil || event.Last.Before(recordedAt(f, w)) {
 		return nil
 	}
@@ -227,7 +228,7 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 			p.Why += " until " + hold.Until.UTC().Format(time.RFC3339)
 		}
 		p.Next = "kubectl configstamp roll " + of
-		if hold.Reason == checksum.Paused {
+		if hold.Reason == reason.Paused {
 			if p.Next = "kubectl configstamp unpause " + of; origin == checksum.OfNamespace {
 				p.Next = "kubectl configstamp unpause namespace/" + w.Namespace
 			}
@@ -236,19 +237,19 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	}
 	p.State, p.Why = Waiting, "it waits for its turn, or until its source has settled"
 	p.Next = "kubectl configstamp status " + of + " --watch"
-	reasons := []checksum.Reason{checksum.Halted, checksum.Paced, checksum.Blocked, checksum.Retry, checksum.Turn, checksum.ConfigChanged}
+	reasons := []reason.Reason{reason.Halted, reason.Paced, reason.Blocked, reason.Retry, reason.Turn, reason.ConfigChanged}
 	event := lastEvent(f, w, reasons...)
-	if event == nil || event.Reason == checksum.ConfigChanged.Event() || superseded(f, w, event) { // that was another change
+	if event == nil || event.Reason == reason.ConfigChanged.Event() || superseded(f, w, event) { // that was another change
 		return
 	}
 	p.Why, p.Since = heldWords(event.Message), &event.First
 	switch event.Reason {
-	case checksum.Halted.Event():
+	case reason.Halted.Event():
 		p.State = Halted
 		if p.Next = "fix the source, or put it back"; len(p.Because) > 0 {
 			p.Next += ", or go on anyway: kubectl configstamp resume " + p.Because[0].String() + " -n " + w.Namespace
 		}
-	case checksum.Paced.Event(), checksum.Blocked.Event(), checksum.Retry.Event():
+	case reason.Paced.Event(), reason.Blocked.Event(), reason.Retry.Event():
 		p.State, p.Next = Held, "kubectl configstamp why "+of
 	}
 }
@@ -261,7 +262,7 @@ func declinedSources(w *seen.Workload, outcome *seen.Outcome) (declined []checks
 		return nil
 	}
 	for source := range all {
-		if slices.Contains(outcome.Beside, (checksum.Finding{Reason: checksum.DeclinedKept, Source: source}).String()) {
+		if slices.Contains(outcome.Beside, (checksum.Finding{Reason: reason.DeclinedKept, Source: source}).String()) {
 			declined = append(declined, source)
 		}
 	}
@@ -273,7 +274,7 @@ func declinedSources(w *seen.Workload, outcome *seen.Outcome) (declined []checks
 // event about it names, else those that were edited after its newest revision was made.
 func staleSources(f *seen.Fleet, w *seen.Workload) []checksum.Source {
 	selected := f.Selected(w)
-	reasons := []checksum.Reason{checksum.Halted, checksum.Paced, checksum.Turn, checksum.ObserveMode, checksum.MissingSource, checksum.SourceGone, checksum.Retry}
+	reasons := []reason.Reason{reason.Halted, reason.Paced, reason.Turn, reason.ObserveMode, reason.MissingSource, reason.SourceGone, reason.Retry}
 	made := recordedAt(f, w)
 	if event := lastEvent(f, w, reasons...); event != nil && event.Last.After(made) {
 		if named := SourcesIn(event.About); len(named) > 0 {
@@ -328,9 +329,9 @@ func SourcesIn(about string) []checksum.Source {
 
 // lastEvent is the newest event of a workload for one of some reasons, nil if there is
 // none.
-func lastEvent(f *seen.Fleet, w *seen.Workload, reasons ...checksum.Reason) *seen.Event {
+func lastEvent(f *seen.Fleet, w *seen.Workload, reasons ...reason.Reason) *seen.Event {
 	for _, event := range f.EventsOf(w.Kind.Name, w.Namespace, w.Name) {
-		if slices.ContainsFunc(reasons, func(why checksum.Reason) bool { return why.Event() == event.Reason }) {
+		if slices.ContainsFunc(reasons, func(why reason.Reason) bool { return why.Event() == event.Reason }) {
 			return &event
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Uses tells who uses one source.
@@ -259,7 +260,7 @@ func origins(origin checksum.Origin) string {
 
 // NotServedWords says why configstamp leaves a workload alone, and what would change that.
 // why is what seen.Settings.Serves said.
-func NotServedWords(settings *seen.Settings, namespace seen.Namespace, w *seen.Workload, why checksum.Reason) (words, remedy string) {
+func NotServedWords(settings *seen.Settings, namespace seen.Namespace, w *seen.Workload, why reason.Reason) (words, remedy string) {
 	inject, labelled := w.Object.Labels[checksum.InjectLabel]
 	optIn := "kubectl label " + w.Text() + " -n " + w.Namespace + " --overwrite " + checksum.InjectLabel + "=" + checksum.InjectEnabled
 	of := namespace.Labels[checksum.InjectLabel]
@@ -268,7 +269,7 @@ func NotServedWords(settings *seen.Settings, namespace seen.Namespace, w *seen.W
 		hinges = ", unless the flag --namespaces lists its namespace: that is not published, and the webhook could not be asked"
 	}
 	switch {
-	case why == checksum.Owned:
+	case why == reason.Owned:
 		owner := w.Object.Controller()
 		return "its owner " + strings.ToLower(owner.Kind) + "/" + owner.Name + " makes its template, and is looked after instead", ""
 	case w.Object.DeletionTimestamp != nil || namespace.Ending:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -124,7 +125,7 @@ func (wait *Wait) resultOf(f *seen.Fleet, w *seen.Workload, p *Progress, now, un
 			wait.lookAt(hold.Until)
 			return Going, false
 		}
-		if event := lastEvent(f, w, checksum.Paced, checksum.Blocked, checksum.Retry); !held && event != nil && event.Reason == checksum.Retry.Event() {
+		if event := lastEvent(f, w, reason.Paced, reason.Blocked, reason.Retry); !held && event != nil && event.Reason == reason.Retry.Event() {
 			return Going, false // it is tried again for ever
 		}
 		return OnHold, false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Overruled are the workloads of a Namespace that go on rolling in spite of a pause that is
@@ -27,7 +28,7 @@ func Overruled(settings *seen.Settings, namespace seen.Namespace, workloads []*s
 			continue
 		}
 		policy := settings.PolicyOf(w, namespace, nil)
-		if origin, _ := policy.OriginOf(checksum.Paused.String()); origin == checksum.OfWorkload && !outlasts(policy.Pause, wanted, now) {
+		if origin, _ := policy.OriginOf(reason.Paused.String()); origin == checksum.OfWorkload && !outlasts(policy.Pause, wanted, now) {
 			goOn = append(goOn, fmt.Sprintf("%s -n %s: its own %s=%s", w.Text(), w.Namespace, pauseKey, w.Object.Annotations[pauseKey]))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -30,7 +31,7 @@ type Fleet struct {
 }
 
 // Serves reports whether a workload of the fleet is served, and else why not.
-func (f *Fleet) Serves(w *Workload) (Standing, checksum.Reason) {
+func (f *Fleet) Serves(w *Workload) (Standing, reason.Reason) {
 	return f.Settings.Serves(w, f.Namespaces[w.Namespace])
 }
 

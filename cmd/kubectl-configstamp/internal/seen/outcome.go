@@ -3,29 +3,29 @@ package seen
 import (
 	"strings"
 
-	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Code says in one word what a rolling re-admission of a workload would come to: the
 // webhook's own outcomes (package checksum has the table), under shorter names.
-type Code = checksum.Outcome
+type Code = reason.Outcome
 
 // The codes. Nothing but the webhook's own answer may become InStep: stamps alone prove
 // nothing.
 const (
-	Unknown     = checksum.NoOutcome
-	InStep      = checksum.OutcomeInStep
-	WouldRoll   = checksum.OutcomeWouldRoll
-	WouldRecord = checksum.OutcomeWouldRecord
-	Observed    = checksum.OutcomeObserved
-	Held        = checksum.OutcomeHeld
-	Missing     = checksum.OutcomeMissing
-	Unreadable  = checksum.OutcomeUnreadable
-	Deferred    = checksum.OutcomeDeferred
-	Oversize    = checksum.OutcomeOversize
-	OptedOut    = checksum.OutcomeOptedOut
-	KeyLost     = checksum.OutcomeKeyLost
-	Declined    = checksum.OutcomeDeclined
+	Unknown     = reason.NoOutcome
+	InStep      = reason.OutcomeInStep
+	WouldRoll   = reason.OutcomeWouldRoll
+	WouldRecord = reason.OutcomeWouldRecord
+	Observed    = reason.OutcomeObserved
+	Held        = reason.OutcomeHeld
+	Missing     = reason.OutcomeMissing
+	Unreadable  = reason.OutcomeUnreadable
+	Deferred    = reason.OutcomeDeferred
+	Oversize    = reason.OutcomeOversize
+	OptedOut    = reason.OutcomeOptedOut
+	KeyLost     = reason.OutcomeKeyLost
+	Declined    = reason.OutcomeDeclined
 )
 
 // Outcome is what the webhook has said of one workload.
@@ -68,14 +68,14 @@ const speaker = "configstamp: "
 // OutcomeIn is the outcome in the warnings of a dry run, in the webhook's own words. It is
 // Unknown, without words, when they hold none.
 func OutcomeIn(warnings []string) Outcome {
-	found := Outcome{Code: checksum.OutcomeIn(warnings)}
+	found := Outcome{Code: reason.OutcomeIn(warnings)}
 	for _, warning := range warnings {
 		text, ours := strings.CutPrefix(warning, speaker)
-		code, ok := checksum.ParseOutcome(warning)
-		switch {
-		case ok && code == found.Code && found.Sentence == "":
-			_, found.Sentence, _ = strings.Cut(text, ": ")
-		case ours && !ok:
+		message, _ := reason.Parse(warning)
+		switch outcome := message.Outcome(); {
+		case outcome != Unknown && outcome == found.Code && found.Sentence == "":
+			found.Sentence = message.Sentence
+		case ours && outcome == Unknown:
 			found.Beside = append(found.Beside, text)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -60,7 +61,7 @@ const (
 )
 
 // Serves reports whether a workload is served, and else why not.
-func (s *Settings) Serves(w *Workload, n Namespace) (Standing, checksum.Reason) {
+func (s *Settings) Serves(w *Workload, n Namespace) (Standing, reason.Reason) {
 	excluded := w.Namespace == s.Installation || slices.Contains(s.Excluded, w.Namespace)
 	known := n.Known
 	if len(s.Namespaces) > 0 {
@@ -79,9 +80,9 @@ func (s *Settings) Serves(w *Workload, n Namespace) (Standing, checksum.Reason) 
 	_, declines := candidate.Declines()
 	switch {
 	case served && (known || w.Object.Labels[checksum.InjectLabel] == checksum.InjectEnabled):
-		return Served, checksum.NoReason
+		return Served, reason.NoReason
 	case !known && !declines:
-		return MaybeServed, checksum.NoReason
+		return MaybeServed, reason.NoReason
 	}
 	return NotServed, why
 }

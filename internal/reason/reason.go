@@ -1,14 +1,13 @@
-package checksum
+package reason
 
-// Reason says why something rolls, waits, stops or is refused, or what came of it.
-// It is an index into the one table of reasons, which admission warnings, events,
-// metrics, log lines and the documentation are made from.
+// Reason says why something rolls, waits, stops or is refused, or what came of it. It is an index into
+// the table. The zero value is NoReason.
 type Reason int
 
 // EventType is the type of an event.
 type EventType string
 
-// The types of events; Silent is the type of a reason that no event tells of.
+// The types of events. Silent is the type of a reason that has no event.
 const (
 	Silent  EventType = ""
 	Normal  EventType = "Normal"
@@ -30,53 +29,50 @@ const (
 	RolloutResults
 	// SnapshotResults is configstamp_snapshots_made_total{result}.
 	SnapshotResults
-	// Forecasts is no metric: nothing counts what a forecast tells.
+	// Forecasts is no metric: forecasts are not counted.
 	Forecasts
 	// Waiting is configstamp_waiting_workloads{reason} and configstamp_waiting_age_seconds{reason}.
 	Waiting
 )
 
-// Row is one row of the table. Rows are written without the names of the columns,
-// so that a row that lacks one does not compile.
+// Row is one row of the table. Rows are written without the names of the columns, so that a missing
+// column does not compile.
 type Row struct {
-	// Code is stable: logs have it, and configstamp_admissions_total{reason}.
+	// Code is stable. It stands in logs, in texts that programs read, and in configstamp_admissions_total{reason}.
 	Code string
 	// Type is the type of the event, and Event its reason (CamelCase, stable).
 	Type  EventType
 	Event string
-	// In are the metrics that count it, and Label is what they call it, but for
-	// AdmissionReasons.
+	// In are the metrics that count it, and Label is its label there, except in AdmissionReasons.
 	In    Metrics
 	Label string
-	// Sentence is what an admission warning says (words in braces are of a Finding), and what the
-	// pages say of the event. What an event itself says stands in package controller: reportVerdict, say.
+	// Sentence is the text of an admission warning, with Values in braces, and the description of the
+	// event in the documentation. The text of an event itself is made in package controller.
 	Sentence string
 }
 
-// row is the row of a reason.
-func (r Reason) row() *Row { return &reasons[r] }
+func (r Reason) row() *Row { return &table[r] }
 
-// String is the code, "" for NoReason.
+// String returns the code, "" for NoReason.
 func (r Reason) String() string { return r.row().Code }
 
-// EventType is the type of the event that tells of the reason.
+// EventType returns the type of the event, "" if there is none.
 func (r Reason) EventType() string { return string(r.row().Type) }
 
-// Event is the reason of that event; "": there is none.
+// Event returns the reason of the event, "" if there is none.
 func (r Reason) Event() string { return r.row().Event }
 
-// Label is what metrics call the reason, but for AdmissionReasons, which have the
-// code.
+// Label returns the label in metrics, except in AdmissionReasons, where it is the code.
 func (r Reason) Label() string { return r.row().Label }
 
-// Reasons is the table.
-func Reasons() []Row { return append([]Row(nil), reasons[NoReason+1:]...) }
+// Rows returns the table, from the first reason after NoReason on.
+func Rows() []Row { return append([]Row(nil), table[NoReason+1:]...) }
 
-// Labels are the labels of a metric, each once, in the order of the table.
+// Labels returns the labels of a metric, each once, in the order of the table.
 func Labels(of Metrics) []string {
 	var labels []string
 	known := map[string]bool{}
-	for _, row := range Reasons() {
+	for _, row := range Rows() {
 		label := row.Label
 		if of == AdmissionReasons {
 			label = row.Code

@@ -1,10 +1,10 @@
-package checksum
+package reason
 
 // The reasons. Each has its row in the table below.
 const (
-	NoReason Reason = iota // nothing is amiss
+	NoReason Reason = iota // nothing is wrong
 
-	// What an admission finds.
+	// Findings of an admission.
 	MissingSource
 	MissingKey
 	UnreadableSetting
@@ -29,7 +29,7 @@ const (
 	AgainUnknown
 	NotWatched
 
-	// What an admission comes to. TooLarge and NotProvenFresh are outcomes too.
+	// Results of an admission, beside TooLarge and NotProvenFresh.
 	Stamped
 	UndoTaken
 	Kept
@@ -43,7 +43,7 @@ const (
 	TemplateUnreadable
 	AdmissionFailed
 
-	// What a workload with changed sources waits for, beside MissingSource,
+	// Why a workload with changed sources waits, beside MissingSource,
 	// MissingKey, UnreadableSetting, ObserveMode and TooLarge.
 	Paused
 	OutsideWindow
@@ -54,14 +54,14 @@ const (
 	Blocked
 	Retry
 
-	// What came of a re-admission, beside OptedOut, TooLarge and Blocked.
+	// Results of a re-admission, beside OptedOut, TooLarge and Blocked.
 	Done
 	WebhookAway
 	Refused
 	NoAnswer
 	Gone
 
-	// What came of making a snapshot: the first two are good, the others say why not.
+	// Results of making a snapshot. After the first two there is one.
 	SnapshotMade
 	SnapshotKnown
 	SnapshotQuota
@@ -70,12 +70,12 @@ const (
 	SnapshotOvertaken
 	SnapshotFailed
 
-	// What came of a rollout.
+	// Results of a rollout.
 	Healthy
 	RolloutFailed
 	CannotTell
 
-	// What else events tell of workloads,
+	// Further events on workloads.
 	ConfigChanged
 	ConfigMaybeStale
 	PodsRunWithdrawnContent
@@ -86,7 +86,7 @@ const (
 	StaleByUndo
 	SnapshotLost
 	SnapshotsUnverified
-	// of sources,
+	// Events on sources.
 	NotASnapshot
 	MadeAnew
 	ResumeAhead
@@ -96,8 +96,7 @@ const (
 	ChangeIncomplete
 	SourceChangesOften
 
-	// Why an edit of a source does not roll a workload that uses it, beside all of the
-	// above that holds one: a forecast tells of these, and nothing else.
+	// Why an edit of a source does not roll a workload that uses it, in forecasts alone.
 	KeyNotUsed
 	UseLeftOut
 	SourceLeftOut
@@ -107,8 +106,8 @@ const (
 	reasonCount
 )
 
-// reasons is the table. Nothing changes it.
-var reasons = [reasonCount]Row{ //nolint:gochecknoglobals // see above
+// table is never changed.
+var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 	MissingSource:     {"missing-source", Warning, "RolloutHeld", AdmissionReasons | Waiting, "missing", "{source} does not exist: pods cannot start without it; it will be stamped once it exists"},
 	MissingKey:        {"missing-key", Warning, "RolloutHeld", AdmissionReasons | Waiting, "missing", "{source} has no key {key}: pods cannot start without it; it will be stamped once it exists"},
 	UnreadableSetting: {"unreadable-setting", Warning, "PolicyUnreadable", AdmissionReasons | Waiting, "unreadable", "{fault}; nothing {user}restarts until it is fixed"},

@@ -1,24 +1,23 @@
-package checksum
+package reason
 
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
-// Outcome is what would come of a rolling re-admission: the answer to its dry run, which
-// people, scripts and the kubectl plugin read. Codes and order are stable.
+// Outcome is the answer to the dry run of a rolling re-admission. Users, scripts and the kubectl plugin
+// read it. Codes and order are stable.
 type Outcome int
 
 // The outcomes, the least restrictive first.
 const (
-	// NoOutcome is no answer. Nothing is known then: no webhook was asked, or none answered.
+	// NoOutcome is no answer: no webhook was asked, or none answered. Nothing is known.
 	NoOutcome Outcome = iota
 	OutcomeInStep
 	OutcomeWouldRoll
 	OutcomeWouldRecord
 	OutcomeObserved
-	// OutcomeHeld is that of a hold without a code of its own. There is none today.
+	// OutcomeHeld is the outcome of a hold without a code of its own, such as OnHold alone.
 	OutcomeHeld
 	OutcomeMissing
 	OutcomeUnreadable
@@ -33,12 +32,12 @@ const (
 
 // OutcomeRow is one row of the table of outcomes.
 type OutcomeRow struct {
-	// Code is stable. Sentence is what people read after it.
+	// Code is stable. Sentence is for people.
 	Code, Sentence string
 }
 
-// outcomes is the table. Nothing changes it.
-var outcomes = [outcomeCount]OutcomeRow{ //nolint:gochecknoglobals // see above
+// outcomes is never changed.
+var outcomes = [outcomeCount]OutcomeRow{ //nolint:gochecknoglobals // never changed
 	OutcomeInStep:      {"in-step", "every recorded checksum is up to date; nothing would change"},
 	OutcomeWouldRoll:   {"would-roll", "the workload would be stamped and roll out; an order by this field manager does not wait for pause, window or min-interval"},
 	OutcomeWouldRecord: {"would-record", "the present content would be recorded; nothing would restart"},
@@ -53,12 +52,11 @@ var outcomes = [outcomeCount]OutcomeRow{ //nolint:gochecknoglobals // see above
 	OutcomeDeclined:    {"declined", "configstamp does not stamp objects of this kind, or an error occurred; nothing would change"},
 }
 
-// outcomeBeside is that of a reason that is told beside the outcome and decides nothing.
+// outcomeBeside marks a reason that has a warning of its own beside the outcome, and decides nothing.
 const outcomeBeside = NoOutcome - 1
 
-// outcomeOf is the outcome of each reason that an admission can have. A new one belongs
-// here too. Of the others it is NoOutcome.
-var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // nothing changes it
+// outcomeOf is the outcome of each reason that an admission can have, NoOutcome for the others.
+var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // never changed
 	MissingSource: OutcomeMissing, MissingKey: OutcomeMissing,
 	UnreadableSetting: OutcomeUnreadable, TemplateUnreadable: OutcomeUnreadable,
 	TooLarge:       OutcomeOversize,
@@ -90,38 +88,32 @@ func OutcomeOf(reasons ...Reason) Outcome {
 	return most
 }
 
-// String is the code, "" for NoOutcome.
+// String returns the code, "" for NoOutcome.
 func (o Outcome) String() string { return outcomes[o].Code }
 
-// MarshalText is the code, "unknown" for NoOutcome.
+// MarshalText returns the code, "unknown" for NoOutcome.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(cmp.Or(o.String(), "unknown")), nil }
 
-// Warning is the outcome as an admission warning: "configstamp: <code>: <sentence>".
+// Warning returns the outcome as an admission warning.
 func (o Outcome) Warning() string { return speaker + outcomes[o].Code + ": " + outcomes[o].Sentence }
 
-// Outcomes is the table, the least restrictive first.
+// Outcomes returns the table, the least restrictive first.
 func Outcomes() []OutcomeRow { return slices.Clone(outcomes[NoOutcome+1:]) }
 
-// ParseOutcome reads an admission warning, if it is an outcome. The sentence may change.
-func ParseOutcome(warning string) (Outcome, bool) {
-	text, ours := strings.CutPrefix(warning, speaker)
-	code, _, found := strings.Cut(text, ": ")
-	if !ours || !found || code == "" {
-		return NoOutcome, false
-	}
-	i := slices.IndexFunc(outcomes[:], func(row OutcomeRow) bool { return row.Code == code })
-	return Outcome(max(i, 0)), i >= 0
+// Outcome returns the outcome that the message gives, NoOutcome if it gives none.
+func (m Message) Outcome() Outcome {
+	i := slices.IndexFunc(outcomes[:], func(row OutcomeRow) bool { return row.Code == m.Code })
+	return Outcome(max(i, 0))
 }
 
-// OutcomeIn is the outcome in the warnings of a dry run; NoOutcome is unknown. Where there
-// are several (another webhook changed the object, and ours was asked again) it is the most
+// OutcomeIn returns the outcome in the warnings of a dry run; NoOutcome is unknown. If there are
+// several, because another webhook changed the object and ours was called again, it is the most
 // restrictive.
 func OutcomeIn(warnings []string) Outcome {
 	most := NoOutcome
 	for _, warning := range warnings {
-		if outcome, ok := ParseOutcome(warning); ok {
-			most = max(most, outcome)
-		}
+		message, _ := Parse(warning)
+		most = max(most, message.Outcome())
 	}
 	return most
 }
