@@ -136,8 +136,8 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	}
 	got := checksum.Decide(ring, a)
 	want := []string{
-		"configstamp: not pinned: configmap/web-extra: the pod template does not name it; containers that start later read what is there then",
-		"configstamp: not pinned: configmap/web-message (live): volume config shows a key that ignore-keys leaves out; containers that start later read what is there then",
+		"configstamp: not-pinned: configmap/web-extra: not pinned: the pod template does not name it; containers that start later read what is there then",
+		"configstamp: not-pinned: configmap/web-message: not pinned (live): volume config shows a key that ignore-keys leaves out; containers that start later read what is there then",
 	}
 	if warnings := warningsOf(got.Findings); !slices.Equal(warnings, want) {
 		t.Errorf("told %q", warnings)
@@ -149,7 +149,7 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	if got.Records.Pins != nil || len(got.NewPins) > 0 {
 		t.Errorf("taken off again, there is %v", got.Records.Pins)
 	}
-	if warnings := warningsOf(got.Findings); !strings.HasSuffix(warnings[2], "configmap/web-message: the quota of its namespace has no room for a snapshot; containers that start later read what is there then") {
+	if warnings := warningsOf(got.Findings); !strings.HasSuffix(warnings[2], "configmap/web-message: not pinned: the quota of its namespace has no room for a snapshot; containers that start later read what is there then") {
 		t.Errorf("told %q", warnings)
 	}
 	two := checksum.Decision{NewPins: checksum.Pins{message: {}, extra: {}}, Records: checksum.Records{Pins: map[string]string{
@@ -168,7 +168,7 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 		t.Error("whether a source is pinned is no difference between policies, or one where there is none")
 	}
 	onNamespace := warningsOf(checksum.Unreadable(checksum.OfNamespace, map[string]string{"configstamp.dev/pin": "no"}))
-	if want := `configstamp: configstamp.dev/pin on the Namespace: "no": want false or true; nothing is pinned until it is fixed, and nothing is held by it`; len(onNamespace) != 1 || onNamespace[0] != want {
+	if want := `configstamp: pin-unreadable: configstamp.dev/pin on the Namespace: "no": want false or true; nothing is pinned until it is fixed, and nothing is held by it`; len(onNamespace) != 1 || onNamespace[0] != want {
 		t.Errorf("on a Namespace it is told %q", onNamespace)
 	}
 	if !unreadable.Unpinned || len(unreadable.Faults) > 0 || len(unreadable.Findings(message)) != 1 {

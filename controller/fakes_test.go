@@ -22,6 +22,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
+	"github.com/configstamp/configstamp/internal/reason/reasontest"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -41,7 +42,7 @@ type cluster struct {
 	rider    string         // another webhook sets this label in any patch
 	guarded  bool           // by our own policy, which lets nobody ride along
 	unserved bool           // by our own policy, nothing is opted in
-	oversize bool           // the webhook says that annotations do not fit
+	oversize string         // the warning of a webhook that says that annotations do not fit
 	fail     map[string]int // how many patches of an object of this name fail
 	calls    []string
 	lose     bool   // the answer to the next patch is lost, after it was stored
@@ -129,6 +130,9 @@ func (c *cluster) get(_ context.Context, ref workload.Ref) ([]byte, error) {
 
 var errLost = errors.New("connection reset by peer")
 
+// tooLarge is the warning of a webhook whose annotations do not fit, in words that nobody reads.
+func tooLarge() string { return reasontest.Scramble(reason.TooLarge.Warning(reason.Values{})) }
+
 var errRefused = errors.New("admission webhook of somebody's denied the request")
 
 func (c *cluster) readmit(_ context.Context, ref workload.Ref, manager string, dryRun bool) (_ []byte, _ []string, err error) {
@@ -157,8 +161,8 @@ func (c *cluster) readmit(_ context.Context, ref workload.Ref, manager string, d
 		return nil, nil, fmt.Errorf("PATCH %s: %w", ref, &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusNotFound, Message: `admission webhook "teams.example.com" denied the request: no such team`}})
 	}
-	if c.oversize {
-		return c.body(ref), []string{"configstamp: " + checksum.Finding{Reason: reason.TooLarge}.String()}, nil
+	if c.oversize != "" {
+		return c.body(ref), []string{c.oversize}, nil
 	}
 	if c.unserved {
 		return nil, nil, fmt.Errorf("PATCH %s: %w", ref, apierrors.NewForbidden(schema.GroupResource{Resource: ref.Kind.Resource}, ref.Name, errors.New(refusal.NotServed+"; this one is not")))

@@ -102,7 +102,7 @@ func TestWaits_ForWhat(t *testing.T) {
 			case reason.Retry:
 				c.fail["d"] = 2
 			case reason.TooLarge:
-				c.oversize = true
+				c.oversize = tooLarge()
 			case reason.Blocked:
 				c.rider, c.guarded = "was here", true
 			}
@@ -124,7 +124,7 @@ func TestWaits_ForWhat(t *testing.T) {
 			if want == reason.MissingSource {
 				c.write("other", map[string]string{"k": "1"})
 			}
-			c.oversize, c.rider = false, ""
+			c.oversize, c.rider = "", ""
 			if want == reason.OutsideWindow { // 23:01 by now
 				h.clock.Step(23*time.Hour + 10*time.Minute)
 			}

@@ -143,8 +143,8 @@ func (l *look) blocked(manner string, why reason.Reason, text string, about ...c
 
 // untrue is about an answer that does not have everything on record.
 func (l *look) untrue(manner string, answer answer) (time.Duration, error) {
-	if slices.Contains(answer.warnings, checksum.Finding{Reason: reason.TooLarge}.Warning()) {
-		return l.blocked(manner, reason.TooLarge, checksum.Finding{Reason: reason.TooLarge}.String())
+	if len(reason.TooLarge.Among(answer.warnings)) > 0 {
+		return l.blocked(manner, reason.TooLarge, reason.TooLarge.Sentence(reason.Values{}))
 	}
 	l.metrics.readmitted(manner, reason.WebhookAway)
 	return 0, answer.away()

@@ -94,10 +94,10 @@ func (l *look) tryRecording(ctx context.Context, before []byte) (again time.Dura
 // same namespace would otherwise take turns forever.
 const renewEvery = time.Hour
 
-// renewed notes that our webhook says that it has recorded a workload anew over such a key.
+// renewed remembers when our webhook recorded a workload anew over such a key.
 func (l *look) renewed(answer answer) {
-	if l.review.KeyUnknown && slices.ContainsFunc(l.review.Lost, func(source checksum.Source) bool {
-		return slices.Contains(answer.warnings, checksum.Finding{Reason: reason.LostRecord, Source: source}.Warning())
+	if l.review.KeyUnknown && slices.ContainsFunc(reason.LostRecord.Among(answer.warnings), func(m reason.Message) bool {
+		return slices.ContainsFunc(l.review.Lost, func(source checksum.Source) bool { return source.String() == m.Source })
 	}) {
 		l.note.renewed = l.options.Clock.Now()
 	}

@@ -118,12 +118,21 @@ func TestSync_WhatIsDone(t *testing.T) {
 		"if the annotations do not fit, people are told and there is no hurry": {
 			act: func(_ *testing.T, h *house, _ workload.Ref) {
 				h.cluster.write("c", map[string]string{"k": "new"})
-				h.cluster.oversize = true
+				h.cluster.oversize = tooLarge()
 				h.rest()
 			},
 			wait:   noHurry,
 			calls:  []string{"configstamp d"},
 			events: texts("Warning AnnotationsTooLarge checksums left out: with them the annotations would exceed 240 KiB, and the API server takes 256 KiB; remove large annotations"),
+		},
+		"if a webhook of a release without codes says so, it is an error, to be tried again": {
+			act: func(_ *testing.T, h *house, _ workload.Ref) {
+				h.cluster.write("c", map[string]string{"k": "new"})
+				h.cluster.oversize = "configstamp: " + reason.TooLarge.Sentence(reason.Values{})
+				h.rest()
+			},
+			fails: true,
+			calls: []string{"configstamp d"},
 		},
 		"if the namespace is opted out, nothing is asked": {
 			act: func(_ *testing.T, h *house, _ workload.Ref) {

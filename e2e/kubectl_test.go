@@ -245,7 +245,7 @@ func TestKubectl_WarningsTellWhatIsMissing(t *testing.T) {
 			manifest = strings.Replace(manifest, "app:1", "app:"+args[0]+fmt.Sprint(len(args)), 1)
 		}
 		result := s.KubectlInput(manifest, args...)
-		wantWarning(t, result, `configmap/c has no key "typo"`)
+		wantWarning(t, result, `configmap/c key "typo" does not exist`)
 		wantWarning(t, result, "secret/nowhere does not exist")
 		manifest = strings.Replace(manifest, "app:"+args[0]+fmt.Sprint(len(args)), "app:1", 1)
 	}

@@ -184,7 +184,7 @@ func TestPeersRow24_ARequiredKeyThatComesLaterRollsNothing(t *testing.T) {
 	s := run.Space(t)
 	s.Set("secret/s", "user", "pulp")
 	applied := s.Apply(workload("Deployment", "d", "env: [{name: PIN, valueFrom: {secretKeyRef: {name: s, key: pin}}}]\n"))
-	wantWarning(t, applied, `secret/s has no key "pin"`)
+	wantWarning(t, applied, `secret/s key "pin" does not exist`)
 	before := s.Settled("deployment/d")
 	s.Set("secret/s", "user", "pulp", "pin", "4711")
 	wantRecord(t, s, "deployment/d", "secret/s", "pin")

@@ -124,7 +124,7 @@ func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionReque
 	defer func() {
 		if value := recover(); value != nil {
 			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", panics.What(value), "stack", panics.Where())
-			answer = Answer{Outcome: reason.AdmissionFailed, Reason: reason.Panicked, Warnings: []string{checksum.Finding{Reason: reason.Panicked}.Warning()}}
+			answer = Answer{Outcome: reason.AdmissionFailed, Reason: reason.Panicked, Warnings: []string{reason.Panicked.Warning(reason.Values{})}}
 		}
 		if asksWhatWouldRoll(request) {
 			answer = answer.withOutcome()
@@ -135,7 +135,7 @@ func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionReque
 	if err != nil {
 		logOf(ctx, request).Error(err, "Admitted unchanged", "outcome", answer.Outcome.Label(), "reason", answer.Reason)
 		answer.Patch = nil
-		answer.Warnings = append(answer.Warnings, "configstamp: admitted without checksums: "+err.Error())
+		answer.Warnings = append(answer.Warnings, reason.AdmissionFailed.Warning(reason.Values{Text: err.Error()}))
 		return answer
 	}
 	if klog.FromContext(ctx).V(2).Enabled() {
@@ -288,7 +288,7 @@ func (h *Handler) asked(request *admissionv1.AdmissionRequest, object, old *work
 	}
 	var err error
 	if admission.Sent, err = object.Records(); err != nil {
-		warnings = append(warnings, "configstamp: "+err.Error()+"; the annotation is dropped")
+		warnings = append(warnings, reason.BaselineUnreadable.Warning(reason.Values{Text: err.Error()}))
 	}
 	if !admission.Create {
 		// An unreadable baseline counts as none, and was warned of above.

@@ -65,7 +65,7 @@ func (p *Pods) Admit(ctx context.Context, request *admissionv1.AdmissionRequest)
 	defer func() {
 		if value := recover(); value != nil {
 			logOf(ctx, request).Error(nil, "Pinning panicked; the Pod is admitted unchanged", "panic", panics.What(value), "stack", panics.Where())
-			result, response = podUnpinned, allow(request, podUnpinned, nil, []string{checksum.Finding{Reason: reason.Panicked}.Warning()})
+			result, response = podUnpinned, allow(request, podUnpinned, nil, []string{reason.Panicked.Warning(reason.Values{})})
 		}
 		if result != "" {
 			p.Metrics.answered(result, time.Since(start))
@@ -87,7 +87,7 @@ func (p *Pods) admit(ctx context.Context, request *admissionv1.AdmissionRequest)
 	pod, err := workload.DecodeNewPod(request.Object.Raw)
 	if err != nil {
 		logOf(ctx, request).Error(err, "A Pod is admitted unchanged")
-		return allow(request, podUnpinned, nil, []string{"configstamp: not pinned: " + err.Error()}), podUnpinned
+		return allow(request, podUnpinned, nil, []string{reason.NotPinned.Warning(reason.Values{Text: err.Error()})}), podUnpinned
 	}
 	owner := pod.Controller()
 	text, pinned := pod.Annotations[checksum.PinsAnnotation]

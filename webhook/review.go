@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/internal/admission"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // maxWarnings bounds an answer's warnings; the API server cuts them at
@@ -64,7 +65,7 @@ func allow(request *admissionv1.AdmissionRequest, outcome string, operations []j
 	}
 	patch, err := encode(operations)
 	if err != nil {
-		response.Warnings = append(response.Warnings, "configstamp: internal error: admitted without checksums")
+		response.Warnings = append(response.Warnings, reason.Panicked.Warning(reason.Values{}))
 		return response
 	}
 	patchType := admissionv1.PatchTypeJSONPatch

@@ -186,7 +186,7 @@ func labelTable(of reason.Metrics) string {
 
 // sentence is how the documentation writes that of a reason.
 func sentence(row reason.Row) string {
-	return strings.NewReplacer("{user}", "", "{hint}", "", "{", "*", "}", "*").Replace(row.Sentence)
+	return strings.NewReplacer("{user}", "", "{uses}", "", "{when}", "", "{", "*", "}", "*").Replace(row.Sentence)
 }
 
 func TestWhatBecomesOfEventsIsCounted(t *testing.T) {

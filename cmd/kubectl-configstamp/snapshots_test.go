@@ -6,9 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/e2e/fakecluster"
 	"github.com/configstamp/configstamp/internal/reason"
+	"github.com/configstamp/configstamp/internal/reason/reasontest"
 )
 
 // pinned is a cluster in which pods are pinned to snapshots.
@@ -24,7 +24,7 @@ func pinned(t *testing.T) *fakecluster.Server {
 			object.SetAnnotations(annotations)
 			return nil, unstructured.SetNestedField(object.Object, newStamp, "spec", "template", "metadata", "annotations", stampOfWeb)
 		case object.GetKind() == "Deployment" && manager == "":
-			return []string{"configstamp: configmap/web is back at its content of 2026-11-20T10:00:00Z; its present content is declined until it changes again, or until kubectl configstamp accept"}, nil
+			return []string{"configstamp: undo: configmap/web is back at its content of 2026-11-20T10:00:00Z; its present content is declined until it changes again, or until kubectl configstamp accept"}, nil
 		}
 		return nil, nil
 	}
@@ -116,7 +116,7 @@ func TestStatus_Declined(t *testing.T) {
 			return []string{wouldRoll}, nil
 		}
 		held := reason.OutcomeOf(reason.OnHold).Warning()
-		return []string{held, checksum.Finding{Reason: reason.DeclinedKept, Source: checksum.Source{Kind: checksum.ConfigMap, Name: "web"}}.Warning()}, nil
+		return []string{held, reasontest.Scramble(reason.DeclinedKept.Warning(reason.Values{Source: "configmap/web"}))}, nil
 	}
 	golden(t, "status-declined", server, "status")
 	golden(t, "why-declined", server, "why", "deployment/undone")

@@ -72,7 +72,7 @@ var outcomeOf = [reasonCount]Outcome{ //nolint:gochecknoglobals // never changed
 
 	InvalidName: outcomeBeside, ForeignStamps: outcomeBeside, Unreferenced: outcomeBeside,
 	PinUnreadable: outcomeBeside, NotPinned: outcomeBeside, UndoUnknown: outcomeBeside, UndoLost: outcomeBeside, UndoMixed: outcomeBeside,
-	NotUndone: outcomeBeside, DeclinedKept: outcomeBeside, DeclinedCleared: outcomeBeside, AgainUnknown: outcomeBeside, NotWatched: outcomeBeside, ConfigMaybeStale: outcomeBeside,
+	NotUndone: outcomeBeside, DeclinedKept: outcomeBeside, DeclinedCleared: outcomeBeside, AgainUnknown: outcomeBeside, NotWatched: outcomeBeside, BaselineUnreadable: outcomeBeside, ConfigMaybeStale: outcomeBeside,
 }
 
 // OutcomeOf is the most restrictive outcome of an admission's reasons: what it comes to,

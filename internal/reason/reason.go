@@ -47,7 +47,7 @@ type Row struct {
 	In    Metrics
 	Label string
 	// Sentence is the text of an admission warning, with Values in braces, and the description of the
-	// event in the documentation. The text of an event itself is made in package controller.
+	// event in the documentation. Parse finds {source} and {key} at its beginning. The text of an event itself is made in package controller.
 	Sentence string
 }
 

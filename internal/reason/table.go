@@ -28,6 +28,7 @@ const (
 	DeclinedCleared
 	AgainUnknown
 	NotWatched
+	BaselineUnreadable
 
 	// Results of an admission, beside TooLarge and NotProvenFresh.
 	Stamped
@@ -109,8 +110,8 @@ const (
 // table is never changed.
 var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 	MissingSource:     {"missing-source", Warning, "RolloutHeld", AdmissionReasons | Waiting, "missing", "{source} does not exist: pods cannot start without it; it will be stamped once it exists"},
-	MissingKey:        {"missing-key", Warning, "RolloutHeld", AdmissionReasons | Waiting, "missing", "{source} has no key {key}: pods cannot start without it; it will be stamped once it exists"},
-	UnreadableSetting: {"unreadable-setting", Warning, "PolicyUnreadable", AdmissionReasons | Waiting, "unreadable", "{fault}; nothing {user}restarts until it is fixed"},
+	MissingKey:        {"missing-key", Warning, "RolloutHeld", AdmissionReasons | Waiting, "missing", "{source} key {key} does not exist: pods cannot start without it; it will be stamped once it exists"},
+	UnreadableSetting: {"unreadable-setting", Warning, "PolicyUnreadable", AdmissionReasons | Waiting, "unreadable", "{source}: {fault}; nothing {user}restarts until it is fixed"},
 	ObserveMode:       {"observe-mode", Normal, "WouldRollOut", AdmissionReasons | Waiting, "observe", "mode is observe: checksums are out of date, and nothing restarts"},
 	TooLarge: {"annotations-too-large", Warning, "AnnotationsTooLarge", AdmissionReasons | AdmissionOutcomes | Waiting | ReadmissionResults, "oversize",
 		"checksums left out: with them the annotations would exceed 240 KiB, and the API server takes 256 KiB; remove large annotations"},
@@ -118,17 +119,17 @@ var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 		"the present content of the sources could not be read in time; the controller checks this workload again"},
 	LostRecord: {"lost-record", Warning, "ChecksumLost", AdmissionReasons, "",
 		"{source}: the recorded checksum cannot be compared any more; the present content is recorded anew and nothing restarts"},
-	InvalidName: {"invalid-name", Silent, "", AdmissionReasons, "", "{kind}: no object can have the name {name}; the reference is not stamped"},
+	InvalidName: {"invalid-name", Silent, "", AdmissionReasons, "", "no object can have the name {name}; this reference to a {kind} is not stamped"},
 	ForeignStamps: {"foreign-stamps", Silent, "", AdmissionReasons, "",
 		"the configstamp annotations in this request are ignored: the content of a ConfigMap or Secret is not versioned; to undo a change, put the old content back"},
-	Unreferenced:   {"unreferenced-name", Silent, "", AdmissionReasons, "", "configstamp.dev/only names {source}, which nothing here references; correct the name, or remove it"},
+	Unreferenced:   {"unreferenced-name", Silent, "", AdmissionReasons, "", "{source} is named by configstamp.dev/only, but nothing here references it; correct the name, or remove it"},
 	NoDigestKey:    {"no-key", Silent, "", AdmissionReasons, "", "there is no digest key yet; the object is admitted unchanged"},
 	SourcesUnknown: {"sources-unknown", Silent, "", AdmissionReasons, "", "the caches are not filled yet, and the sources could not be read from the API server; the object is admitted unchanged"},
 	Panicked:       {"panic", Silent, "", AdmissionReasons, "", "internal error: admitted without checksums; the controller will add them"},
 
-	PinUnreadable: {"pin-unreadable", Warning, "SettingHasNoEffect", AdmissionReasons, "", "{fault}; nothing is pinned until it is fixed, and nothing is held by it"},
+	PinUnreadable: {"pin-unreadable", Warning, "SettingHasNoEffect", AdmissionReasons, "", "{source}: {fault}; nothing is pinned until it is fixed, and nothing is held by it"},
 	NotPinned: {"not-pinned", Warning, "NotPinned", AdmissionReasons, "",
-		"not pinned{pinned}: {fault text}; containers that start later read what is there then"},
+		"{source}: not pinned{uses}: {why}; containers that start later read what is there then"},
 	UndoUnknown: {"undo-unknown", Silent, "", AdmissionReasons, "",
 		"the revisions could not be read in time, to see whether this is an undo; checksums on record stay, and the controller checks again"},
 	UndoLost: {"undo-lost", Silent, "", AdmissionReasons, "",
@@ -146,9 +147,11 @@ var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 	NotWatched: {"not-watched", Silent, "", AdmissionReasons, "",
 		"{source} has the type helm.sh/release.v1, which is Helm's own: it is not stamped, and its edits restart nothing; give it another type"},
 
+	BaselineUnreadable: {"baseline-unreadable", Silent, "", AdmissionReasons, "", "{fault}; the annotation is dropped"},
+
 	Stamped: {"stamped", Silent, "", AdmissionOutcomes, "stamped", "every reference was stamped with its present checksum"},
 	UndoTaken: {"undo", Normal, "UndoTaken", AdmissionReasons | AdmissionOutcomes, "undone",
-		"{source} is back at its content{of when}; its present content is declined until it changes again, or until kubectl configstamp accept"},
+		"{source} is back at its content{when}; its present content is declined until it changes again, or until kubectl configstamp accept"},
 	Kept:      {"kept", Silent, "", AdmissionOutcomes, "kept", "configstamp changed nothing"},
 	Restored:  {"restored", Silent, "", AdmissionOutcomes, "restored", "a client left out configstamp's annotations, or changed them; they were put back as they were"},
 	Recorded:  {"recorded", Normal, "ConfigRecorded", AdmissionOutcomes, "recorded", "the present content was recorded; nothing restarts"},
@@ -159,7 +162,7 @@ var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 	NotServed: {"not-served", Silent, "", AdmissionOutcomes, "not-served", "configstamp does not stamp objects of this kind, or not in this operation"},
 	TemplateUnreadable: {"template-unreadable", Warning, "TemplateUnreadable", AdmissionOutcomes, "unreadable",
 		"the pod template cannot be read: it does not have the form of its kind, or it selects too many keys"},
-	AdmissionFailed: {"admission-failed", Silent, "", AdmissionOutcomes, "failed", "configstamp failed; the object is admitted unchanged"},
+	AdmissionFailed: {"admission-failed", Silent, "", AdmissionOutcomes, "failed", "admitted without checksums: {fault}"},
 
 	Paused:        {"pause", Normal, "RolloutHeld", Waiting, "pause", "configstamp.dev/pause holds it"},
 	OutsideWindow: {"window", Normal, "RolloutHeld", Waiting, "window", "configstamp.dev/window holds it until the window opens"},
@@ -210,7 +213,7 @@ var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 	MadeAnew: {"made-anew", Warning, "ImmutableMadeAnew", 0, "",
 		"it was immutable, and was deleted and made again with other content: a node on which a pod uses it never reads it again, so new pods there start with the old content; give the new one another name, or scale what uses it to zero first"},
 	ResumeAhead: {"resume-ahead", Warning, "PolicyUnreadable", 0, "",
-		"configstamp.dev/resume: {value}: this time was more than a minute in the future when it was written, so it releases nothing; write the present time, as $(date -u +%FT%TZ) gives it"},
+		"configstamp.dev/resume: {time}: this time was more than a minute in the future when it was written, so it releases nothing; write the present time, as $(date -u +%FT%TZ) gives it"},
 	ChangeHalted:    {"change-halted", Warning, "ChangeHalted", 0, "", "a workload has failed with the change, or an undo of it declined the content; the event names it, and says why and how to go on"},
 	ChangeResumed:   {"change-resumed", Normal, "ChangeResumed", 0, "", "nothing halts the change any more"},
 	ChangeRolledOut: {"change-rolled-out", Normal, "ChangeRolledOut", 0, "", "all workloads that the change concerns, and that may roll, have rolled out"},

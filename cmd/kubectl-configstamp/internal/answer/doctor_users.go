@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -98,9 +98,9 @@ func (v *visit) sources() string {
 			}
 		}
 		outcome := v.Outcome(w)
-		for _, warning := range outcome.Beside {
-			if source, key, found := missingKey(warning); found && outcome.Code == seen.Missing {
-				v.tell(Warning, w.Namespace, w.Text(), "the key "+key+" of "+source+" is required, but does not exist: pods cannot start, and nothing rolls until it exists", "kubectl configstamp users "+inNamespace(source, w.Namespace)+" -o wide")
+		for _, beside := range outcome.Beside {
+			if beside.Code == reason.MissingKey.String() && outcome.Code == seen.Missing {
+				v.tell(Warning, w.Namespace, w.Text(), "the key "+strconv.Quote(beside.Key)+" of "+beside.Source+" is required, but does not exist: pods cannot start, and nothing rolls until it exists", "kubectl configstamp users "+inNamespace(beside.Source, w.Namespace)+" -o wide")
 			}
 		}
 	})
@@ -126,13 +126,6 @@ func (v *visit) unasked() (why string) {
 		}
 	})
 	return why
-}
-
-// missingKey reads the webhook's warning of a required key that is missing.
-func missingKey(warning string) (source, key string, found bool) {
-	source, rest, found := strings.Cut(warning, " has no key ")
-	key, _, ends := strings.Cut(rest, ": ")
-	return source, key, found && ends
 }
 
 // records looks for workloads that no webhook has ever seen, and for those that had

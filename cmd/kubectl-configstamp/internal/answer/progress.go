@@ -262,7 +262,10 @@ func declinedSources(w *seen.Workload, outcome *seen.Outcome) (declined []checks
 		return nil
 	}
 	for source := range all {
-		if slices.Contains(outcome.Beside, (checksum.Finding{Reason: reason.DeclinedKept, Source: source}).String()) {
+		kept := func(m reason.Message) bool {
+			return m.Code == reason.DeclinedKept.String() && m.Source == source.String()
+		}
+		if slices.ContainsFunc(outcome.Beside, kept) {
 			declined = append(declined, source)
 		}
 	}

@@ -3,11 +3,12 @@ package order
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
 )
 
 // Undo brings a workload back to one of its revisions, as kubectl rollout undo does: to the
@@ -97,11 +98,13 @@ func (o *Orders) Accept(ctx context.Context, w *seen.Workload) Did {
 	return did
 }
 
-// plain are warnings without our own name before them.
+// plain returns warnings, ours without name and code.
 func plain(warnings []string) []string {
-	said := make([]string, 0, len(warnings))
-	for _, warning := range warnings {
-		said = append(said, strings.TrimPrefix(warning, "configstamp: "))
+	said := slices.Clone(warnings)
+	for i, warning := range warnings {
+		if message, ours := reason.Parse(warning); ours {
+			said[i] = message.Sentence
+		}
 	}
 	return said
 }

@@ -1,8 +1,6 @@
 package seen
 
 import (
-	"strings"
-
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
@@ -36,8 +34,8 @@ type Outcome struct {
 	Sentence string `json:"sentence"`
 	// Cause is why nothing is known, of Unknown alone.
 	Cause Cause `json:"-"`
-	// Beside are the webhook's other warnings, without its name.
-	Beside []string `json:"-"`
+	// Beside are the webhook's other warnings.
+	Beside []reason.Message `json:"-"`
 	// Moved tells that the workload was changed between being read and being asked for:
 	// what was read is not what the webhook has answered for.
 	Moved bool `json:"-"`
@@ -62,21 +60,17 @@ const (
 	NotCalled
 )
 
-// speaker begins every warning of the webhook.
-const speaker = "configstamp: "
-
-// OutcomeIn is the outcome in the warnings of a dry run, in the webhook's own words. It is
-// Unknown, without words, when they hold none.
+// OutcomeIn returns the outcome in the warnings of a dry run, with the webhook's own sentence. It is
+// Unknown, without a sentence, if there is none.
 func OutcomeIn(warnings []string) Outcome {
 	found := Outcome{Code: reason.OutcomeIn(warnings)}
 	for _, warning := range warnings {
-		text, ours := strings.CutPrefix(warning, speaker)
-		message, _ := reason.Parse(warning)
+		message, ours := reason.Parse(warning)
 		switch outcome := message.Outcome(); {
 		case outcome != Unknown && outcome == found.Code && found.Sentence == "":
 			found.Sentence = message.Sentence
 		case ours && outcome == Unknown:
-			found.Beside = append(found.Beside, text)
+			found.Beside = append(found.Beside, message)
 		}
 	}
 	return found
