@@ -130,6 +130,12 @@ func (c *cluster) get(_ context.Context, ref workload.Ref) ([]byte, error) {
 
 var errLost = errors.New("connection reset by peer")
 
+// byOurPolicy is the API server's answer when our own policy refuses, in words that nobody reads.
+func byOurPolicy(message string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "d",
+		errors.New("ValidatingAdmissionPolicy 'configstamp' with binding 'configstamp' denied request: "+reasontest.Scramble(message)))
+}
+
 // tooLarge is the warning of a webhook whose annotations do not fit, in words that nobody reads.
 func tooLarge() string { return reasontest.Scramble(reason.TooLarge.Warning(reason.Values{})) }
 
@@ -165,12 +171,11 @@ func (c *cluster) readmit(_ context.Context, ref workload.Ref, manager string, d
 		return c.body(ref), []string{c.oversize}, nil
 	}
 	if c.unserved {
-		return nil, nil, fmt.Errorf("PATCH %s: %w", ref, apierrors.NewForbidden(schema.GroupResource{Resource: ref.Kind.Resource}, ref.Name, errors.New(refusal.NotServed+"; this one is not")))
+		return nil, nil, fmt.Errorf("PATCH %s: %w", ref, byOurPolicy("configstamp: opted-out: x"))
 	}
 	before := c.body(ref)
 	if c.rider != "" && c.guarded {
-		return nil, nil, apierrors.NewForbidden(schema.GroupResource{Resource: ref.Kind.Resource}, ref.Name,
-			errors.New(refusal.BeforeForbidden+"metadata.labels, spec.paused"+refusal.AfterForbidden+" adds that to it, or somebody uses its token"))
+		return nil, nil, byOurPolicy("configstamp: blocked: metadata.labels, spec.paused: x")
 	}
 	if c.rider != "" {
 		labels(c.objects[ref])["rider"] = c.rider

@@ -1,20 +1,16 @@
 package controller
 
 import (
-	"errors"
 	"maps"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
-	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -207,7 +203,7 @@ func TestWaits_ARefusalIsCountedAndWaitsForItsRetry(t *testing.T) {
 // for that since the first try.
 func TestWaits_ABlockedRollSinceItsFirstTry(t *testing.T) {
 	w, at := fleet(t, 1, func(_ int, app *simulatedApp) { app.refused = 1 << 30 })
-	w.refusal = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "app", errors.New(refusal.BeforeForbidden+"spec.paused"+refusal.AfterForbidden))
+	w.refusal = byOurPolicy("configstamp: blocked: spec.paused: x")
 	w.edit(at, w.newContent())
 	w.pass(25 * time.Minute)
 	if w.patches < 3 {

@@ -92,7 +92,7 @@ func (l *look) roll(ctx context.Context) (time.Duration, error) {
 	l.note.changed, l.note.asked = changes, was.Records
 	l.planned(func(p *rollout.Planner) { p.Sent(ref) })
 	answer, err := l.readmit(ctx, ref, checksum.RollingManager, false)
-	if fields := refusal.Forbidden(err); len(fields) > 0 {
+	if fields := refusal.Blocked(err); len(fields) > 0 {
 		l.plans(func(p *rollout.Planner) { p.Refused(ref, true, lastRetry, l.options.Clock.Now()) })
 		return l.blocked(rolling, reason.Blocked, fmt.Sprintf("%s, but this workload does not roll out: configstamp's patch would let another webhook change %s as well; "+
 			"to accept that and roll out, apply the manifest again or restart the workload", changed(changes), joined(fields)), changes...)

@@ -65,7 +65,7 @@ func (l *look) record(ctx context.Context) (again time.Duration, err error) {
 // is not zero.
 func (l *look) tryRecording(ctx context.Context, before []byte) (again time.Duration, err error) {
 	try, err := l.readmit(ctx, l.ref, checksum.RecordingManager, true)
-	if fields := refusal.Forbidden(err); len(fields) > 0 {
+	if fields := refusal.Blocked(err); len(fields) > 0 {
 		return l.recordingBlocked(fields)
 	}
 	if err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
-	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -511,21 +508,6 @@ func TestTell_ADenialAfterSomebodyOptedOutIsNoFailure(t *testing.T) {
 				t.Error("opted in again, it does not carry what is true")
 			}
 		})
-	}
-}
-
-// The words by which the controller knows what our own policy says.
-func TestSync_ThePolicyOfTheChartSpeaksAsWeUnderstand(t *testing.T) {
-	for _, file := range []string{"install.yaml", "install-self-managed.yaml"} {
-		manifest, err := os.ReadFile(filepath.Join("..", "deploy", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, words := range []string{refusal.BeforeForbidden, refusal.AfterForbidden, refusal.NotServed} {
-			if !strings.Contains(string(manifest), words) {
-				t.Errorf("deploy/%s does not say %q", file, words)
-			}
-		}
 	}
 }
 

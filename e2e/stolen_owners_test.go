@@ -46,7 +46,7 @@ func TestStolenToken_LeavesWhoOwnsWhatAsItIs(t *testing.T) {
 			} {
 				t.Run(what, func(t *testing.T) {
 					q.verb, q.path = "PATCH", path+q.path
-					wantRefused(t, q.send(t, thief), byPolicy+", and this request would change metadata.managedFields")
+					wantRefused(t, q.send(t, thief), "configstamp: blocked: metadata.managedFields: "+byPolicy)
 				})
 			}
 			err := request{verb: "PATCH", path: path + "?fieldManager=configstamp", contentType: asMerge, body: "{}"}.send(t, thief)

@@ -299,7 +299,7 @@ func TestStolenToken_RestartsNothingThatIsNotOptedIn(t *testing.T) {
 				wantRefused(t, q.send(t, thief), test.refused)
 				return
 			}
-			wantRefused(t, q.send(t, thief), byPolicy+", and this request would change metadata.managedFields")
+			wantRefused(t, q.send(t, thief), "configstamp: blocked: metadata.managedFields: "+byPolicy)
 			q.body = "{}"
 			harness.Must(t, q.send(t, thief))
 		})

@@ -22,7 +22,7 @@ import (
 
 const (
 	label     = "configstamp.dev/inject"
-	notServed = "configstamp may change workloads that are opted in, and no others"
+	notServed = "configstamp: opted-out: configstamp may change workloads that are opted in, and no others"
 )
 
 // stamping is an update that writes a stamp, and perhaps labels.

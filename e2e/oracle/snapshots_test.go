@@ -54,9 +54,9 @@ var (
 
 // A token of ours makes and deletes snapshots, and touches no other ConfigMap.
 func TestThePolicyHoldsOurAccountToSnapshots(t *testing.T) {
-	const notOne = "configstamp may create and delete its snapshots"
-	const more = "configstamp may create snapshots that have its own label"
-	const elsewhere = "configstamp may create snapshots where the Namespace"
+	const notOne = "configstamp: snapshot-forbidden: configstamp may create and delete its snapshots"
+	const more = "configstamp: snapshot-forbidden: configstamp may create snapshots that have its own label"
+	const elsewhere = "configstamp: snapshot-forbidden: configstamp may create snapshots where the Namespace"
 	long := strings.Repeat("a", 253)
 	plain := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}, Data: map[string]string{"a": "1"}}
 	for name, c := range map[string]struct {
