@@ -253,11 +253,12 @@ func TestProgress_SaysWhatFailed(t *testing.T) {
 		words  []string
 		not    string
 	}{
-		"the crash stays":                     {failed, said, nil, answer.Failed, []string{"CrashLoopBackOff", "exit code 2", "put the old content back"}, "ProgressDeadlineExceeded"},
+		"the crash stays":                     {failed, said, nil, answer.Failed, []string{"CrashLoopBackOff", "exit code 2", "follow the advice of its event RolloutFailed"}, "ProgressDeadlineExceeded"},
 		"it is refused, and nothing is said":  {refused, "", nil, answer.Failed, []string{"FailedCreate", "{.status.conditions"}, "by itself"},
 		"it is refused, and not given up":     {rolling, "", nil, answer.Rolling, []string{"0 of 2", "FailedCreate", "{.status.conditions"}, "by itself"},
 		"it has no node, and nothing is said": {failed, "", []seen.Pod{homeless}, answer.Failed, []string{"Unschedulable", "kubectl describe pod app-1 -n shop"}, "by itself"},
-		"the controller has said that":        {failed, "the rollout has failed: pod app-1 waits for a node (Unschedulable). The content need not be at fault: kubectl describe pod app-1 -n shop shows why", nil, answer.Failed, []string{"Unschedulable", "the content need not be at fault"}, "by itself"},
+		"the controller has said that":        {failed, "the rollout has failed: pod app-1 waits for a node (Unschedulable). The content need not be at fault: kubectl describe pod app-1 -n shop shows why", nil, answer.Failed, []string{"Unschedulable", "follow the advice of its event RolloutFailed"}, "by itself"},
+		"that, in words that nobody reads":    {failed, "lorem ipsum", []seen.Pod{homeless}, answer.Failed, []string{"lorem ipsum", "kubectl describe pod app-1 -n shop"}, "by itself"},
 		"nothing shows why":                   {failed, "", nil, answer.Failed, []string{"ProgressDeadlineExceeded", "put the old content back"}, "FailedCreate"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

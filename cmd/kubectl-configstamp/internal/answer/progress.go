@@ -133,17 +133,16 @@ func (p *Progress) unknown(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, why
 	event := lastEvent(f, w, reason.Halted, reason.Paced, reason.Blocked, reason.Retry, reason.Turn, reason.ObserveMode, reason.MissingSource, reason.SourceGone, reason.UnreadableSetting)
 	if event != nil && event.Last.After(made) {
 		p.Because, p.Since = SourcesIn(event.About), &event.First
-		p.Why = "configstamp said earlier: " + heldWords(event.Message) + ". Now: " + why
+		p.Why = "configstamp said earlier: " + wordsOf(event) + ". Now: " + why
 	}
 }
 
-// heldWords are the part of an event's message that says why nothing rolls.
-func heldWords(message string) string {
-	first := firstSentence(message)
-	if _, why, found := strings.Cut(first, ", but this workload does not roll out: "); found {
-		first, _, _ = strings.Cut(why, ": ")
+// wordsOf returns why nothing rolls, as an event says it, in few words.
+func wordsOf(event *seen.Event) string {
+	if event.Reason == reason.Halted.Event() {
+		return reason.Halted.Sentence(reason.Values{})
 	}
-	return first
+	return firstSentence(event.Message)
 }
 
 // rolled is the state of a workload that carries what is true.
@@ -170,14 +169,12 @@ func (p *Progress) rolled(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, now 
 	}
 }
 
-// fails says why a workload that rolls does not become well: as the controller has said it, else as the
-// status and the pods show it.
+// fails sets why a rolling workload does not become healthy. An event of the controller says that it has
+// failed. The advice depends on the cause, which status and pods show.
 func (p *Progress) fails(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, now time.Time) {
-	if event := failure(f, w); event != nil {
-		why, advice, _ := strings.Cut(strings.TrimPrefix(event.Message, "the rollout has failed: "), ". ")
-		advice, _, _ = strings.Cut(strings.TrimPrefix(advice, "kubectl describe shows more. "), ". kubectl rollout undo")
-		p.State, p.Why, p.Next = Failed, why, lowered(advice)
-		return
+	event := failure(f, w)
+	if event != nil {
+		p.State, p.Why, p.Next = Failed, firstSentence(event.Message), "follow the advice of its event "+event.Reason
 	}
 	facts := rollout.Facts{Status: w.Status, Records: w.Records}
 	if pods != nil {
@@ -190,9 +187,11 @@ func (p *Progress) fails(f *seen.Fleet, w *seen.Workload, pods []seen.Pod, now t
 	advice, _ := shown.Advice(w.Ref)
 	switch shown.Cause {
 	case rollout.Crashes, rollout.Refused, rollout.Unscheduled, rollout.Gated, rollout.Rejected:
-		p.Why, p.Next = shown.String()+"; "+p.Why, lowered(advice)
+		if p.Next = lowered(advice); event == nil {
+			p.Why = shown.String() + "; " + p.Why
+		}
 	default: // it may be under way
-		if p.State == Failed {
+		if p.State == Failed && event == nil {
 			p.Next = lowered(advice)
 		}
 	}
@@ -242,7 +241,7 @@ func (p *Progress) waits(f *seen.Fleet, w *seen.Workload, now time.Time) {
 	if event == nil || event.Reason == reason.ConfigChanged.Event() || superseded(f, w, event) { // that was another change
 		return
 	}
-	p.Why, p.Since = heldWords(event.Message), &event.First
+	p.Why, p.Since = wordsOf(event), &event.First
 	switch event.Reason {
 	case reason.Halted.Event():
 		p.State = Halted
@@ -341,6 +340,7 @@ func lastEvent(f *seen.Fleet, w *seen.Workload, reasons ...reason.Reason) *seen.
 	return nil
 }
 
+// firstSentence shortens a text for people. No answer depends on what it says.
 func firstSentence(text string) string {
 	first, _, _ := strings.Cut(text, ". ")
 	return first
