@@ -66,7 +66,7 @@ func TestPolicy_UnreadableOnASourceConcernsAllThatUseIt(t *testing.T) {
 				s.Create(deployment(user, sources...))
 				want := ""
 				if source, is := faulty[user]; is {
-					want = "configstamp: " + source + ": " + fault + "; nothing that uses it restarts until it is fixed"
+					want = "configstamp: unreadable-setting: " + source + ": " + fault + "; nothing that uses it restarts until it is fixed"
 				}
 				if got := strings.Join(s.Warnings(), "\n"); got != want {
 					t.Errorf("%s: warnings %q, want %q", user, got, want)

@@ -62,7 +62,7 @@ var errNoKey = errors.New("there is no digest key yet")
 
 // Answer is what an admission comes to. It never denies.
 type Answer struct {
-	// Outcome is what it comes to, one of checksum.AdmissionOutcomes.
+	// Outcome is what it comes to, one of reason.AdmissionOutcomes.
 	Outcome reason.Reason
 	// Reason is why it came to that, or the first thing that is amiss.
 	Reason   reason.Reason
