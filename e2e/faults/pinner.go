@@ -180,15 +180,12 @@ func (l *Life) kill(app string) error {
 	return l.to("pod").DeleteCollection(context.Background(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{LabelSelector: "app=" + app})
 }
 
-// scale does so beside the webhooks, as an autoscaler does.
+// scale changes how many replicas a workload has, if its kind can be scaled.
 func (l *Life) scale(p *plan) error {
 	if !p.scales || p.kind != "Deployment" && p.kind != "StatefulSet" {
 		return nil
 	}
-	patch := []byte(fmt.Sprintf(`{"spec":{"replicas":%d}}`, p.replicas))
-	return l.do(judge.Write{What: "scale " + p.ref(), Patch: patch}, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return l.to(strings.ToLower(p.kind)).Patch(ctx, p.name, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
-	})
+	return l.Scale(p.ref(), p.replicas)
 }
 
 // deleteSnapshot cleans up, as a tool does that takes snapshots for unused. It returns what

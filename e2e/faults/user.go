@@ -171,6 +171,15 @@ func (u *User) Readmit(name string) error {
 	})
 }
 
+// Scale changes how many replicas a workload has beside the webhooks, as an autoscaler does.
+func (u *User) Scale(name string, replicas int64) error {
+	kind, bare, _ := strings.Cut(name, "/")
+	patch := []byte(fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+	return u.do(judge.Write{What: "scale " + name, Patch: patch}, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return u.to(kind).Patch(ctx, bare, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
+	})
+}
+
 // Delete deletes an object.
 func (u *User) Delete(name string) error {
 	kind, bare, _ := strings.Cut(name, "/")

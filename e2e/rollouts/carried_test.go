@@ -17,13 +17,14 @@ func (f *fleet) sets(word string) {
 	harness.Must(f.t, f.Set(source, content(fmt.Sprintf("%s-%d", word, *f.edits))))
 }
 
-// wantMended gives the source good content, and waits until all of the fleet has rolled to it.
-func (f *fleet) wantMended() {
+// wantMended gives the source good content, and waits until all of the fleet has rolled to it. The Services
+// of the lost workloads may have been without an endpoint before.
+func (f *fleet) wantMended(lost ...string) {
 	f.t.Helper()
 	f.edit("good")
 	f.wantAllRoll()
 	f.wantServing()
-	f.wantServed()
+	f.wantServed(lost...)
 	f.wantTruth()
 }
 

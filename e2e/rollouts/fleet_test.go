@@ -3,6 +3,7 @@ package rollouts
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -85,8 +86,9 @@ func openFleet(t *testing.T) *fleet {
 			t.Log(f.report())
 		}
 	})
-	// Several edits within ten minutes are what these tests are made of.
-	harness.Must(t, f.Patch("namespace/"+f.Namespace, `{"metadata":{"annotations":{"configstamp.dev/min-interval":"1ms"}}}`))
+	// Several edits within ten minutes are what these tests are made of, and most need no first soak.
+	f.annotate("namespace/"+f.Namespace, "min-interval", "1ms")
+	f.annotate("namespace/"+f.Namespace, "soak", soak.String())
 	harness.Must(t, f.Set(source, content("good-0")))
 	f.space.WaitServiceAccount()
 	return f
@@ -109,6 +111,22 @@ func (f *fleet) fill(size int, like func(i int) member) {
 	f.wantServing()
 	f.began = f.now()
 	f.since = f.began
+}
+
+// keepFirstSoak has the first soak count. It is called before fill.
+func (f *fleet) keepFirstSoak() {
+	f.t.Helper()
+	f.annotate("namespace/"+f.Namespace, "soak", "")
+}
+
+// annotate writes one of configstamp's settings on an object; "" removes it.
+func (f *fleet) annotate(name, setting, value string) {
+	f.t.Helper()
+	text := "null"
+	if value != "" {
+		text = strconv.Quote(value)
+	}
+	harness.Must(f.t, f.Patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"configstamp.dev/%s":%s}}}`, setting, text)))
 }
 
 // in gives the same fleet to a subtest.

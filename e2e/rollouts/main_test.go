@@ -22,6 +22,7 @@ import (
 const (
 	settle        = 2 * time.Second // the usual: kubelets have to have seen the new content
 	soak          = 10 * time.Second
+	firstSoak     = 30 * time.Second // twice as long from ten workloads on; a fleet has it by keepFirstSoak
 	crashDeadline = 8 * time.Second
 	maxUnsettled  = 10
 )
@@ -34,7 +35,7 @@ var court *faults.Court
 
 func TestMain(m *testing.M) {
 	wanted := harness.Wanted{Node: harness.Kubelet, Audit: &harness.Audit{}, Options: harness.Options{Settle: settle, Controller: []string{"--step=1",
-		"--soak=" + soak.String(), "--crash-deadline=" + crashDeadline.String(),
+		"--soak=" + soak.String(), "--first-soak=" + firstSoak.String(), "--crash-deadline=" + crashDeadline.String(),
 		fmt.Sprintf("--max-unsettled=%d", maxUnsettled),
 	}}}
 	ctx, stop := context.WithCancel(context.Background())

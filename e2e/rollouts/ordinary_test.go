@@ -30,7 +30,7 @@ func TestACrashAfterFifteenSecondsStopsAtOne(t *testing.T) {
 	t.Parallel()
 	f := openFleet(t)
 	f.steady = 30 * time.Second
-	harness.Must(t, f.Patch("namespace/"+f.Namespace, fmt.Sprintf(`{"metadata":{"annotations":{"configstamp.dev/soak":%q}}}`, f.steady)))
+	f.annotate("namespace/"+f.Namespace, "soak", f.steady.String())
 	f.fill(4, func(int) member { return member{manner: "later"} })
 	for range rounds {
 		f.edit("bad")

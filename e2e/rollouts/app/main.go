@@ -4,6 +4,7 @@
 //	app strict    exits at once, as an application that checks its configuration
 //	app late      exits after three seconds, as one that uses it only then
 //	app later     exits after fifteen seconds
+//	app latest    exits after forty seconds
 //	app slow      exits at once; with a good one it takes fifteen seconds to end
 //	app needy     exits at once, unless the Service "dependency" answers
 //	app lenient   goes on
@@ -32,10 +33,10 @@ func main() {
 
 func run() error {
 	if len(os.Args) != 2 {
-		return errors.New("want one word: strict, late, later, slow, needy or lenient")
+		return errors.New("want one word: strict, late, later, latest, slow, needy or lenient")
 	}
 	manner, known := map[string]func() error{
-		"strict": exit, "late": exitAfter(3 * time.Second), "later": exitAfter(15 * time.Second), "slow": exit, "needy": ask, "lenient": goOn,
+		"strict": exit, "late": exitAfter(3 * time.Second), "later": exitAfter(15 * time.Second), "latest": exitAfter(40 * time.Second), "slow": exit, "needy": ask, "lenient": goOn,
 	}[os.Args[1]]
 	if !known {
 		return fmt.Errorf("there is no %q", os.Args[1])
