@@ -209,6 +209,9 @@ func (d *driver) cycle() {
 	for _, e := range out.Ended {
 		if a := d.w.apps[e.Workload]; a != nil {
 			d.w.ended(a, e.How, e.Why.String())
+			if e.How == reason.RolloutFailed && e.Why.Cause == rollout.Outdated {
+				d.w.restartsSoon(a)
+			}
 		}
 	}
 	d.w.told(&out)

@@ -32,6 +32,7 @@ const (
 	Rejected          // a node refuses or evicts a pod
 	Unstarted         // the containers of a pod have not started
 	Uncreated         // pods are missing, and nothing says why
+	Outdated          // the containers have read what the source held in between
 	Unexplained       // nothing is to be seen
 )
 
@@ -53,10 +54,12 @@ func (c Cause) words() (sentence, advice, command string) {
 		Unscheduled: {"pod {pod} waits for a node ({word})", wait, "kubectl describe pod {pod} -n {namespace}"},
 		Gated: {"pod {pod} is ready but for its readiness gate {word}",
 			"The content need not be at fault: the owner of the condition {word} has to set it. The change goes on then, or by configstamp.dev/resume on the source"},
-		Unready:     {"pod {pod} is not ready", Mend},
-		Rejected:    {"a node refused pod {pod}: {word}", wait, "kubectl describe pod {pod} -n {namespace}"},
-		Unstarted:   {"the containers of pod {pod} have not started", Mend},
-		Uncreated:   {"pods are missing and none is created", permit, "kubectl describe {ref} -n {namespace}"},
+		Unready:   {"pod {pod} is not ready", Mend},
+		Rejected:  {"a node refused pod {pod}: {word}", wait, "kubectl describe pod {pod} -n {namespace}"},
+		Unstarted: {"the containers of pod {pod} have not started", Mend},
+		Uncreated: {"pods are missing and none is created", permit, "kubectl describe {ref} -n {namespace}"},
+		Outdated: {"its containers may have started while the source held other content, so they show nothing of this one",
+			"Restart its pods: {command}. The change goes on when they are well, or by configstamp.dev/resume on the source", "kubectl rollout restart {ref} -n {namespace}"},
 		Unexplained: {"", Mend},
 	}[c]
 	return row[0], row[1], row[2]

@@ -99,6 +99,8 @@ func TestFailure_Words(t *testing.T) {
 		Unstarted: {"the containers of pod web-1 have not started; " + verdict, "Put the old content back, or fix it: either way it rolls out by itself", ""},
 		Uncreated: {"pods are missing and none is created; " + verdict, "The content is at fault only if it asks for more: a quota, a policy or a webhook refuses the pods, and " +
 			"kubectl describe deployment/web -n shop shows which. The rollout goes on once they are admitted", "kubectl describe deployment/web -n shop"},
+		Outdated: {"its containers may have started while the source held other content, so they show nothing of this one; " + verdict,
+			"Restart its pods: kubectl rollout restart deployment/web -n shop. The change goes on when they are well, or by configstamp.dev/resume on the source", "kubectl rollout restart deployment/web -n shop"},
 		Unexplained: {verdict, "Put the old content back, or fix it: either way it rolls out by itself", ""},
 	} {
 		its := Failure{Cause: cause, Pod: "web-1", Word: "Word", Verdict: verdict}

@@ -15,10 +15,11 @@ type trial struct {
 	began time.Time
 	// unproven is since when the workload was not well for a whole soak, over all contents that it took.
 	unproven time.Time
-	// level is how many replicas were available when its turn came: it is well when it has
-	// as many again. 0: only its own controller says so.
+	// level is how many replicas were available when its turn came, or the fewest that were wanted since: it
+	// is well when it has as many again. 0: only its own controller says so.
 	level    int32
-	found    bool // it was not begun by us
+	left     time.Time // since when a source holds something else than what it took; zero: none does
+	found    bool      // it was not begun by us
 	failed   bool
 	standing bool // at a pause of its own: neither under way nor proven
 	fallen   bool // it was well before, and nothing is rolled
@@ -44,6 +45,11 @@ type health struct {
 	started  time.Time // when a container last started, by its node's clock
 	// status is workload.Status.StatusHash at the patch, until it changes.
 	status uint64
+	// doubt is when a source ceased to hold what the workload took, if it holds that again: containers that
+	// started in between have read something else. They prove nothing (outdated), nor does any that started
+	// until stale.
+	doubt, stale time.Time
+	outdated     bool
 	// crashed reports that a container has ended with an error. Its pods may look well between two crashes.
 	crashed bool
 }
@@ -151,12 +157,21 @@ func (t *trial) judge(f *Facts, limits *Limits, now time.Time) judgement {
 	if !state.well.IsZero() && state.wellFor(now) >= limits.Soak {
 		state.lastWell = now
 	}
+	if status.Wanted > 0 {
+		t.level = min(t.level, status.Wanted)
+	}
+	if status.Behind && !state.well.IsZero() && now.Sub(t.progressed()) < limits.RolloutDeadline {
+		return judgement{state: OnTrial} // what it shows is of before it was scaled
+	}
+	if was := &state.looks.status; !status.Behind && (status.Old && !was.Old || status.Updated == 0 && was.Updated > 0) {
+		state.outdated = false // all its pods are being replaced
+	}
 	state.hear(status, t.level, limits, now)
 	if status.Phase == workload.Suspended && t.standing {
 		state.progressed, t.unproven = now, now // it waits for a user; its new pods may still crash
 	}
 	if f.Pods == nil {
-		if t.asksForPods(status, limits, now) || t.givenUp(status) && !t.failed && state.well.IsZero() && *status != state.looks.status {
+		if !state.doubt.IsZero() || t.asksForPods(status, limits, now) || t.givenUp(status) && !t.failed && state.well.IsZero() && *status != state.looks.status {
 			return judgement{need: Needs{Pods: true}}
 		}
 		return t.stuck(f, limits, now)
@@ -192,6 +207,11 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) judgement {
 	}
 	unknown := t.found && state.looks.last.IsZero() // it was not looked at until now
 	state.looks.looked(status, pods, limits, now)
+	if state.doubts(f.Pods.Access, pods, started); state.outdated {
+		if up, state.well = false, (time.Time{}); rolledOut || stands {
+			return judgement{state: Failed, why: &Failure{Cause: Outdated}}
+		}
+	}
 	if slices.ContainsFunc(pods, func(pod workload.Pod) bool { return pod.Ready && now.Sub(pod.Started) < status.MinReady }) {
 		state.progressed = now // it waits for minReadySeconds alone
 	}

@@ -74,6 +74,8 @@ func (t *trial) asksForPods(status *workload.Status, limits *Limits, now time.Ti
 	h, l := &t.health, &t.health.looks
 	rested, moment := now.Sub(l.last), limits.moment()
 	switch {
+	case t.failed && status.Phase == workload.Suspended: // its pods prove nothing at a pause
+		return rested >= failedLooks*moment
 	case !h.well.IsZero() && !t.standing:
 		return now.Sub(h.well) >= h.soak
 	case !t.failed && (status.PerNode || status.MinReady > 0) && now.Sub(h.progressed) >= limits.RolloutDeadline:
@@ -88,7 +90,9 @@ func (t *trial) asksForPods(status *workload.Status, limits *Limits, now time.Ti
 
 // looked notes that new pods were listed.
 func (l *looks) looked(status *workload.Status, pods []workload.Pod, limits *Limits, now time.Time) {
-	l.last, l.status = now, *status
+	if l.last = now; !status.Behind {
+		l.status = *status
+	}
 	l.sound = slices.ContainsFunc(pods, func(pod workload.Pod) bool { return pod.Ready })
 	l.patience = max(limits.moment(), 2*now.Sub(l.since))
 }

@@ -10,12 +10,7 @@ import (
 // observe notes what a look shows that a workload has taken, or declined. isNew tells that it is
 // the first look of this leader.
 func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
-	was := t.facts
-	if t.gone = (time.Time{}); was != nil && was.UID != f.UID { // it was made again: it goes on where it was
-		if was = nil; t.trial != nil {
-			t.trial.health = health{progressed: now, best: NoExtent()}
-		}
-	}
+	was := t.before(f, now)
 	rolled := was != nil && RolledBetween(was.Records, f.Records)
 	if t.uncertain && !rolled {
 		t.turn = nil
@@ -62,10 +57,13 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 			}
 		case its.isCurrent() && !its.declined:
 		case its.take != nil || rolled:
-			lacked := its.take != nil && its.lacked
-			its.takes(now, now)
+			lacked, kept := its.take != nil && its.lacked, its.take != nil && its.returned && !rolled
+			if its.takes(now, now); kept {
+				p.keeps(t, f, its, now)
+			} else {
+				took = append(took, its.take)
+			}
 			its.lacked = lacked
-			took = append(took, its.take)
 		case was == nil || was.Mark < c.number:
 			its.unsure = true
 		}
@@ -73,6 +71,19 @@ func (p *Planner) observe(t *track, f *Facts, isNew bool, now time.Time) {
 	if len(took) > 0 {
 		p.begins(t, f, took, now)
 	}
+}
+
+// before returns how a workload was at its last look, nil if that was another one of its name: its trial
+// goes on.
+func (t *track) before(f *Facts, now time.Time) *Facts {
+	t.gone = time.Time{}
+	if t.facts == nil || t.facts.UID == f.UID {
+		return t.facts
+	}
+	if t.trial != nil {
+		t.trial.health = health{progressed: now, best: NoExtent()}
+	}
+	return nil
 }
 
 // tookUnknown reports whether a workload has a new stamp of a source since it was read last, and not of what

@@ -183,9 +183,10 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 			its.track.leaves(func(part *part) bool { return part == its })
 			continue
 		}
+		its.goesAndReturns(was, now)
 		its.carryOver(p.tookOf(its, was, proven, now) && proven > 0)
-		if its.take == nil && its.track.ref == c.again {
-			its.take = &take{returned: true, state: Failed, began: now, since: now}
+		if its.take == nil {
+			its.take = its.takenBefore(now)
 		}
 		if t := its.track; t.turn != nil && its.untrue {
 			t.turn = nil // that was for what it held before

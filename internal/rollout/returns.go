@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -40,6 +41,15 @@ func (p *Planner) firstTook(c *opened, its *part) time.Time {
 	return its.began
 }
 
+// takenBefore returns what a workload is to take first, if it took what the source holds when that held it
+// before, or nil.
+func (p *part) takenBefore(now time.Time) *take {
+	if p.track.ref != p.change.again {
+		return nil
+	}
+	return &take{returned: true, state: Failed, began: now, since: now}
+}
+
 // remembers keeps that a workload took what its source holds, or has held until now: of several
 // workloads the first, as long as it uses the source.
 func (p *Planner) remembers(its *part, content checksum.Fingerprint, now time.Time) {
@@ -54,6 +64,57 @@ func (p *Planner) remembers(its *part, content checksum.Fingerprint, now time.Ti
 	default:
 		*known = is
 	}
+}
+
+// goesAndReturns notes that a source ceases to hold what a workload took and has not proven, or that it holds
+// that again while the workload still carries it: then its containers may have read something else.
+func (p *part) goesAndReturns(was checksum.Fingerprint, now time.Time) {
+	t := p.track
+	if p.take == nil || p.ahead != 0 || p.returned || p.declined || !t.gone.IsZero() || !p.tries() && !p.fell() {
+		return
+	}
+	switch r := t.trial; {
+	case p.content != p.change.content:
+		if r != nil && r.left.IsZero() {
+			r.left = now
+		}
+	case was == p.content:
+	default:
+		if r == nil { // it has failed, and was well with something else
+			t.trial = &trial{began: now, level: p.level, failed: true}
+		}
+		t.trial.doubts(now)
+	}
+}
+
+// keeps has a workload judged anew that carries what its source holds again, and has carried it all along
+// without a failure.
+func (p *Planner) keeps(t *track, f *Facts, its *part, now time.Time) {
+	if its.broken = false; t.trial == nil { // it was well with something else
+		p.begins(t, f, []*take{its.take}, now)
+	} else if its.level = t.trial.level; t.trial.standing {
+		its.enters(Standing, now)
+	}
+	t.trial.doubts(now)
+}
+
+func (r *trial) doubts(now time.Time) {
+	r.health.doubt, r.left = cmp.Or(r.left, now), time.Time{}
+}
+
+// doubts finds out whether containers may have read something else than what the workload carries: unless
+// they have run since before the source held that.
+func (h *health) doubts(access Access, pods []workload.Pod, restarted time.Time) {
+	if !h.doubt.IsZero() {
+		h.outdated = h.well.IsZero() || !h.well.Before(h.doubt) || restarted.After(h.started)
+		for _, pod := range pods {
+			h.stale = latest(h.stale, pod.Started)
+		}
+		h.doubt = time.Time{}
+	}
+	h.outdated = h.outdated && (access != Seen || slices.ContainsFunc(pods, func(pod workload.Pod) bool {
+		return !pod.Started.IsZero() && !pod.Started.After(h.stale)
+	}))
 }
 
 // provesContent drops the attempt with a content that a workload has proven.

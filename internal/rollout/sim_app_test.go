@@ -81,22 +81,26 @@ type app struct {
 	restarted  time.Time // when a container of it has restarted by itself
 	byUs       bool
 	everByUs   bool
-	level      int32     // how many were available when it began
-	leader     int       // under which leader it began
-	harmless   bool      // nothing is wrong with what it carries, or with itself
-	failed     bool      // people were told that it has failed
-	hadFailed  bool      // it has, and was not healthy since
-	open       bool      // it has rolled, and has not shown how it does
-	mends      bool      // it had failed, or was open, when its newest revision began
-	serving    bool      // pods of an older revision serve
-	loses      bool      // the answer to the next patch is lost
-	unreadable time.Time // until when the API server answers each PATCH and GET of it with an error
-	unsteady   bool      // its pods are not ready now and then, and nothing restarts
-	away       bool      // its nodes are
-	grown      time.Time // when it was last scaled up, which makes a new pod
-	disturbed  time.Time // until when it lacks a pod for other reasons
-	muted      time.Time // when somebody scaled it to nothing; zero: it has replicas
-	mutedWell  time.Time // since when it was well then
+	level      int32           // how many were available when it began
+	leader     int             // under which leader it began
+	harmless   bool            // nothing is wrong with what it carries, or with itself
+	failed     bool            // people were told that it has failed
+	hadFailed  bool            // it has, and was not healthy since
+	open       bool            // it has rolled, and has not shown how it does
+	mends      bool            // it had failed, or was open, when its newest revision began
+	serving    bool            // pods of an older revision serve
+	loses      bool            // the answer to the next patch is lost
+	unreadable time.Time       // until when the API server answers each PATCH and GET of it with an error
+	backoff    time.Duration   // until a container that crashes starts again; 0: any time
+	unsteady   bool            // its pods are not ready now and then, and nothing restarts
+	away       bool            // its nodes are
+	grown      time.Time       // when it was last scaled up, which makes a new pod
+	behind     time.Time       // until when its controller has not looked at its newest generation
+	lag        time.Duration   // for how long it does not
+	was        workload.Status // what its status says meanwhile
+	disturbed  time.Time       // until when it lacks a pod for other reasons
+	muted      time.Time       // when somebody scaled it to nothing; zero: it has replicas
+	mutedWell  time.Time       // since when it was well then
 
 	history           // what an undo may go back to, and has sent back
 	carried           map[checksum.Source]*content
@@ -175,7 +179,7 @@ func (a *app) starts() time.Time {
 		return a.stuck
 	}
 	if a.recreate && !a.began.IsZero() {
-		return a.began.Add(a.ends)
+		return a.began.Add(max(a.ends, a.lag+time.Second))
 	}
 	return a.began
 }
@@ -236,6 +240,9 @@ func (a *app) suspended(now time.Time) bool {
 
 // status is what the API server holds.
 func (a *app) status(now time.Time) workload.Status {
+	if now.Before(a.behind) && a.muted.IsZero() {
+		return a.was
+	}
 	perNode := a.ref.Kind.Signs.Counts == workload.CountsNodes
 	if !a.muted.IsZero() {
 		return workload.Status{Waits: "it has no replicas", PerNode: perNode}
@@ -293,6 +300,18 @@ func (a *app) status(now time.Time) workload.Status {
 	return s
 }
 
+// renews has a new generation of the object begin, which its controller sees a moment later.
+func (a *app) renews(now time.Time, replicas int) {
+	was := a.status(now)
+	if a.generation++; a.lag == 0 || !a.counts() || !a.muted.IsZero() {
+		return
+	}
+	was.Behind, was.Phase, was.Why, was.FailedAt = true, workload.Rolling, "", time.Time{}
+	was.Wanted = int32(replicas)
+	was.Updated, was.Missing, was.Old = 0, was.Wanted, was.Available > 0
+	a.was, a.behind = was, now.Add(a.lag)
+}
+
 // nextChange is when its status changes next by itself; zero: it does not.
 func (a *app) nextChange(now time.Time) (next time.Time) {
 	soonest := func(at time.Time) {
@@ -303,6 +322,7 @@ func (a *app) nextChange(now time.Time) (next time.Time) {
 	n, since := a.ready(now)
 	soonest(a.disturbed)
 	soonest(a.until)
+	soonest(a.behind)
 	switch {
 	case !a.muted.IsZero():
 	case a.silent():
@@ -400,13 +420,13 @@ func (a *app) mutedFacts() workload.Muted {
 
 // begin has a new revision of the template begin.
 func (a *app) begin(now time.Time, how fate, until time.Time) {
+	a.renews(now, a.replicas)
 	if n, since := a.ready(now); n > 0 && !a.flaps() && a.muted.IsZero() {
 		a.serving = !a.recreate && !since.After(now)
 	}
 	if a.jams(now); !a.ending(now) {
 		_, a.current = a.ready(now)
 	}
-	a.generation++
 	a.began, a.fate, a.until, a.promoted, a.aborted = now, how, until, time.Time{}, time.Time{}
 	a.failed, a.harmless = false, how == fine && !a.jammed(now)
 	if c := a.harm(); c != nil {

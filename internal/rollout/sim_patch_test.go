@@ -127,7 +127,7 @@ func (w *world) roll(a *app, untrue []checksum.Source, byUs bool) {
 	}
 	a.begin(w.now, how, until)
 	a.harmless = harmless && !a.generates && !a.jammed(w.now) && !a.unsteady && !a.away && !w.driver.justBack(a.ref)
-	a.byUs, a.leader, a.mends, a.open = byUs, w.leaders, a.hadFailed || a.open || w.driver != nil && w.driver.follows(a.ref), true
+	a.byUs, a.leader, a.mends, a.open = byUs, w.leaders, a.hadFailed || a.open || a.returned || w.driver != nil && w.driver.follows(a.ref), true
 	if a.driven { // by others for long, by us as quickly as others
 		a.pace = map[bool]time.Duration{true: 4 * time.Second, false: 30 * time.Second}[byUs]
 	}
@@ -223,8 +223,8 @@ func (w *world) underWay(a *app) bool {
 	if n, _ := a.ready(w.now); n == a.replicas-a.lacks && !a.flaps() {
 		return false
 	}
-	if s := a.status(w.now); a.level > 0 && !s.Old && s.Available >= min(a.level, s.Wanted) {
-		return false // it has what it had
+	if s := a.status(w.now); a.level > 0 && !s.Old && (s.Available >= min(a.level, s.Wanted) || s.Available > 0 && a.leader < w.leaders) {
+		return false // it has what it had, or what it has is all that a new leader knows of
 	}
 	switch a.fate {
 	case flaps, fades: // its pods are replaced at once: it gives its slot back while it is up
@@ -325,7 +325,13 @@ func (w *world) checkTurn(a *app) {
 func (w *world) ended(a *app, how reason.Reason, why string) {
 	switch how {
 	case reason.Healthy:
-		a.hadFailed, a.open = false, false
+		a.open = false
+		a.hadFailed = a.hadFailed && len(w.untrue(a)) > 0 // well under a stamp of what it failed with
+		for source, c := range a.carried {
+			if w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}] == c {
+				delete(a.unproven, c.number)
+			}
+		}
 		w.proves(a)
 		w.say(a.name(), "is healthy")
 	case reason.RolloutFailed:
@@ -339,12 +345,32 @@ func (w *world) ended(a *app, how reason.Reason, why string) {
 	}
 }
 
+// restartsSoon has a person do later what the advice says: restart its pods. Where nothing counts pods, that
+// shows nothing, so the person has good content go on.
+func (w *world) restartsSoon(a *app) {
+	generation := a.generation
+	w.at(time.Duration(1+w.draw(a).IntN(60))*time.Minute, func() {
+		if w.apps[a.ref] != a || a.generation != generation || !a.served() || !a.muted.IsZero() {
+			return
+		}
+		w.roll(a, w.untrue(a), false)
+		w.see(a)
+		for _, source := range a.sources {
+			at := rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}
+			if !a.counts() && w.contents[at].bad == fine {
+				w.resume(at)
+			}
+		}
+	})
+}
+
 // fails notes that a workload has failed, and checks that something is wrong with it, or with
 // what it carries. Of one that had no replica, its own controller decides, and nobody knows what
 // one had that others roll, or who led before. In a namespace whose pods cannot be listed, nobody
 // sees that one waits for a node.
 func (w *world) fails(a *app, why string) {
-	if a.harmless && a.byUs && a.level > 0 && a.leader == w.leaders && !a.hadFailed && !w.forbids(a) {
+	outdated := rollout.Failure{Cause: rollout.Outdated}
+	if why != outdated.String() && a.harmless && a.byUs && a.level > 0 && a.leader == w.leaders && !a.hadFailed && !w.forbids(a) {
 		w.errorf("%s (%s) has failed, and nothing is wrong with it: %s", a.name(), a.sort(), why)
 	}
 	a.hadFailed = true

@@ -92,6 +92,7 @@ func simulateWith(t *testing.T, seed uint64, more func(*world)) *world {
 	if w.random("first soak", 0).IntN(2) == 0 {
 		w.limits.FirstSoak = 30 * time.Second
 	}
+	w.lag = time.Duration(w.random("lag", 0).IntN(3000)) * time.Millisecond
 	w.populate(draw)
 	if *printLog {
 		w.log = &log{}

@@ -17,7 +17,10 @@ var undoSeeds = flag.Int("undo-seeds", 100, "how many seeds TestSimulation_Undo 
 
 // history is what an undo of a workload may go back to, and has sent back.
 type history struct {
-	revisions []revision // the newest last
+	revisions []revision   // the newest last
+	unproven  map[int]bool // the numbers of the contents that it took and was not well with
+	returned  bool         // it carries one of them once more: that counts as if it had failed
+	again     bool         // so did its newest revision but one
 	// declined are the numbers of contents that undos have sent back, the newest first, and
 	// since when.
 	declined      map[checksum.Source][]int
@@ -32,6 +35,18 @@ type revision struct {
 
 func (a *app) remember() {
 	const kept = 5
+	if a.unproven == nil {
+		a.unproven = map[int]bool{}
+	}
+	a.again, a.returned = a.returned, false
+	if n := len(a.revisions); n > 0 {
+		for source, c := range a.carried {
+			if was := a.revisions[n-1].carried[source]; was == nil || was.number != c.number {
+				a.returned = a.returned || a.unproven[c.number]
+				a.unproven[c.number] = true
+			}
+		}
+	}
 	a.revisions = append(a.revisions, revision{a.carried, a.stamps})
 	a.revisions = a.revisions[max(0, len(a.revisions)-kept):]
 }
@@ -120,7 +135,7 @@ func (w *world) checkDeclined(a *app, untrue []checksum.Source) {
 	resumed := func(source checksum.Source) bool {
 		return w.all[a.carried[source].number].resumed // and so is all that changed together with it
 	}
-	if a.hadFailed || slices.ContainsFunc(untrue, resumed) { // the former may always be mended
+	if a.hadFailed || a.again || slices.ContainsFunc(untrue, resumed) { // the former may always be mended
 		return
 	}
 	for _, source := range untrue {

@@ -45,10 +45,11 @@ type world struct {
 	late   time.Duration
 	due    map[rollout.SourceRef]time.Time
 
-	unread    time.Time // until when no pods can be listed
-	forbidden string    // a namespace in which they never can; everywhere
-	flaky     bool      // workloads and the API server fail by themselves
-	mended    bool      // nothing goes wrong any more
+	lag       time.Duration // until the controller of a workload looks at a new generation
+	unread    time.Time     // until when no pods can be listed
+	forbidden string        // a namespace in which they never can; everywhere
+	flaky     bool          // workloads and the API server fail by themselves
+	mended    bool          // nothing goes wrong any more
 	errors    int
 
 	// copyOf is a content as one namespace of a bundle has it; nil: all have the same.
@@ -113,7 +114,7 @@ func (w *world) forbids(a *app) bool {
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
-		t: t, seed: seed, now: began, zero: began,
+		t: t, seed: seed, now: began, zero: began, lag: 200 * time.Millisecond,
 		limits: rollout.Limits{Step: 1, Unsettled: rollout.Number(10), UnsettledPerNamespace: 9, Settle: settle, Soak: 10 * time.Second,
 			CrashDeadline: 30 * time.Second, RolloutDeadline: 10 * time.Minute, ForeignHalt: time.Hour},
 		apps: map[workload.Ref]*app{}, bySource: map[rollout.SourceRef][]workload.Ref{}, contents: map[rollout.SourceRef]*content{},
@@ -193,7 +194,7 @@ func (w *world) add(a *app) *app {
 func (w *world) holds(at rollout.SourceRef) *content { return w.contents[at] }
 
 func (w *world) put(a *app) {
-	w.apps[a.ref] = a
+	w.apps[a.ref], a.lag = a, w.lag
 	at, _ := slices.BinarySearchFunc(w.order, a.ref, workload.Ref.Compare)
 	w.order = slices.Insert(w.order, at, a.ref)
 	for _, source := range a.sources {
@@ -250,6 +251,9 @@ func (w *world) edit(at rollout.SourceRef, c *content) {
 			w.frees(a)
 		}
 		w.returns(c)
+		for _, ref := range w.bySource[at] {
+			w.rereads(w.apps[ref])
+		}
 	}
 	w.stores(at, c, w.now.Truncate(time.Second))
 }
@@ -263,6 +267,33 @@ func (w *world) returns(c *content) {
 			return
 		}
 	}
+}
+
+// rereads has containers that crash start again after a while, and read what their sources hold then,
+// whatever their template was stamped with.
+func (w *world) rereads(a *app) {
+	generation := a.generation
+	ill := func() bool {
+		return (a.fate == crashes && a.until.IsZero() || a.flaps()) && !a.broken && !a.allergic && a.badness() != fine
+	}
+	if !ill() {
+		return
+	}
+	after := a.backoff
+	if after == 0 {
+		after = time.Duration(1+w.draw(a).IntN(40)) * time.Second
+	}
+	w.at(after, func() {
+		isBad := func(source checksum.Source) bool {
+			return w.contents[rollout.SourceRef{Namespace: a.ref.Namespace, Source: source}].bad != fine
+		}
+		if w.apps[a.ref] != a || a.generation != generation || !ill() || slices.ContainsFunc(a.sources, isBad) {
+			return
+		}
+		w.say(a.name(), "its containers start again, and read what is there")
+		a.fate, a.until = crashes, w.now
+		w.follow(a)
+	})
 }
 
 // resume lets a halted change go on.

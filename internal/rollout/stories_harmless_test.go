@@ -49,7 +49,7 @@ func TestStory_WhatMustNotHalt(t *testing.T) {
 			w.at(10*time.Minute, func() { each(w, func(_ int, a *app) { w.scale(a, 4) }) })
 		}},
 		"all are scaled up, and find no nodes": {during: func(w *world) {
-			each(w, func(_ int, a *app) { a.lacks = 4; w.scale(a, 8) })
+			each(w, func(_ int, a *app) { w.scale(a, 8); w.lose(a, 4) })
 		}},
 		"all are scaled to nothing, and back": {during: func(w *world) {
 			each(w, func(_ int, a *app) { w.mute(a) })
@@ -122,8 +122,8 @@ func (w *world) lose(a *app, pods int) {
 
 // scale has somebody scale a workload.
 func (w *world) scale(a *app, replicas int) {
+	a.renews(w.now, replicas)
 	a.replicas = replicas
-	a.generation++
 	w.follow(a)
 }
 

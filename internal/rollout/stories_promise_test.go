@@ -119,6 +119,58 @@ func TestStory_BadContentComesAgain(t *testing.T) {
 	}
 }
 
+// While a workload that has failed waits for its pace, its crashing containers start again with the content
+// that was put back. So they are well under the stamp of the bad content, and prove nothing when that returns.
+func TestStory_WellWithContentThatWasPutBack(t *testing.T) {
+	for _, rest := range []time.Duration{12 * time.Second, 30 * time.Second, 50 * time.Second} {
+		w := fleet(t, 4)
+		w.tell(fmt.Sprintf("Bad content comes six times, and is put back for %s each time.", rest), true)
+		w.deployment("shop", "web-app").backoff = time.Second
+		w.lead()
+		w.pass(time.Minute)
+		good, bad := w.contents[web], w.content(crashes)
+		for range 6 {
+			w.edit(web, bad)
+			w.pass(50 * time.Second)
+			w.edit(web, good)
+			w.pass(rest)
+		}
+		w.edit(web, bad)
+		w.pass(2 * time.Hour)
+		w.checkHarmed()
+		w.edit(web, w.content(fine))
+		w.pass(2 * time.Hour)
+		w.checkRolled(4)
+	}
+}
+
+// Restarting the pods, as the advice says, shows how they do with the content that returned.
+func TestStory_ReturnedContentIsGood(t *testing.T) {
+	w := fleet(t, 4)
+	w.tell("An edit fails on the first of four for want of a node. It is put back, the pods start, and it comes again.", false)
+	first := w.deployment("shop", "web-app")
+	first.hangs = true
+	w.lead()
+	w.pass(time.Minute)
+	good, is := w.contents[web], w.content(fine)
+	w.edit(web, is)
+	w.pass(15 * time.Minute)
+	first.paused = true
+	w.see(first)
+	w.edit(web, good)
+	w.pass(time.Minute)
+	first.hangs, first.until = false, w.now.Add(time.Second)
+	w.follow(first)
+	w.pass(time.Minute)
+	w.edit(web, is)
+	first.paused = false
+	w.see(first)
+	w.pass(30 * time.Second)
+	w.checkRolled(1)
+	w.pass(2 * time.Hour)
+	w.checkRolled(4)
+}
+
 // A user who resumed said so for the content, however often it comes.
 func TestStory_ContentThatWasResumedComesAgain(t *testing.T) {
 	w := fleet(t, 12)
@@ -185,21 +237,27 @@ func TestStory_NoNodesAtNight(t *testing.T) {
 	}
 }
 
-// Scaling does not end a soak.
+// Scaling does not end a soak, whether the turn came at the lower number of replicas or at the upper one.
 func TestStory_AnAutoscalerScalesTheFirst(t *testing.T) {
+	const few = 4
 	for _, every := range []time.Duration{20 * time.Second, 45 * time.Second, 150 * time.Second, 280 * time.Second} {
 		for _, workloads := range []int{3, 12, 100} {
-			for _, takes := range []time.Duration{0, 8 * time.Second} {
+			for _, c := range []struct {
+				from  int
+				takes time.Duration
+			}{{few, 0}, {few, 8 * time.Second}, {few + 1, 8 * time.Second}} {
 				w := fleet(t, workloads)
-				w.tell(fmt.Sprintf("An autoscaler scales the first of %d Deployments each %s; a new pod takes %s.", workloads, every, takes), true)
+				w.tell(fmt.Sprintf("An autoscaler scales the first of %d Deployments each %s, from %d replicas on; a new pod takes %s.", workloads, every, c.from, c.takes), true)
 				first := w.deployment("shop", "web-app")
-				first.replicas = 4
+				w.scale(first, c.from)
+				w.pass(time.Minute)
 				for step := range 2 * int(time.Hour/every) {
-					w.at(time.Duration(step)*every, func() {
-						if step%2 == 1 && takes > 0 {
-							first.disturbed, first.grown = w.now.Add(takes), w.now
+					w.at(time.Duration(1+step)*every, func() {
+						next := few + (c.from-few+step+1)%2
+						if next > few && c.takes > 0 {
+							first.disturbed, first.grown = w.now.Add(c.takes), w.now
 						}
-						w.scale(first, 4+step%2)
+						w.scale(first, next)
 					})
 				}
 				w.edit(web, w.content(fine))

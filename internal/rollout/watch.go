@@ -84,6 +84,9 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 		}
 		return true
 	case Failed:
+		if is.why != nil && is.why.Cause == Outdated && r.failed {
+			t.explain(is.why, out)
+		}
 		if !r.failed {
 			r.failed, fell = true, true
 			if told := t.failTakes(is.why, now); told || !r.found {
@@ -125,7 +128,7 @@ func (p *Planner) provesWell(t *track, now time.Time, out *Orders) {
 				its.change.proved = latest(its.change.proved, proved)
 			}
 		case !its.fell():
-			its.take, ended = nil, true // it is well with what the source held before
+			its.take, ended = its.takenBefore(now), true // it is well with what the source held before
 		default:
 			its.enters(Failed, now)
 		}
@@ -157,6 +160,16 @@ func (t *track) whyFailed() *Failure {
 		}
 	}
 	return nil
+}
+
+// explain replaces why a workload has failed with what its source holds, and reports that once.
+func (t *track) explain(why *Failure, out *Orders) {
+	for _, its := range t.parts {
+		if its.isCurrent() && its.take.state == Failed && !its.declined && its.failure() != *why {
+			its.why = why
+			out.Ended = append(out.Ended, Ended{t.ref, reason.RolloutFailed, *why})
+		}
+	}
 }
 
 // failTakes notes that a workload has failed with what it took, and reports whether that halts

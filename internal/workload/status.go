@@ -77,11 +77,12 @@ type Status struct {
 	// Recreates tells that all pods may end before new ones come (Recreate, or a maxUnavailable of all),
 	// so that it may be unavailable meanwhile.
 	Recreates bool
-	// Deadline tells that the object's own controller says so when the rollout under
-	// way takes too long.
+	// Deadline reports whether the object's own controller says when its rollout takes too long.
 	Deadline bool
-	// PerNode tells that there is one replica for each node.
-	PerNode bool
+	// Behind reports that the object's controller has yet to see its newest generation, such as after
+	// scaling: then Phase is Rolling, Updated is 0, and Available is that of before.
+	Behind  bool
+	PerNode bool // there is one replica for each node
 	// Refused tells that the condition ReplicaFailure is True with the reason FailedCreate: the API
 	// server refuses the pods, for example because of a quota or PodSecurity.
 	Refused bool
@@ -221,8 +222,7 @@ func (g *generation) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 // an absent or zero observedGeneration does not tell.
 func (g generation) before(written int64) bool { return g > 0 && int64(g) < written }
 
-// told reports whether it is the number of a generation.
-func (g generation) told() bool { return g > 0 && g < math.MaxInt64 }
+func (g generation) told() bool { return g > 0 && g < math.MaxInt64 } // as a number
 
 // firstTime is the first of some times that is one (RFC 3339), else zero.
 func firstTime(texts ...string) time.Time {
@@ -297,7 +297,7 @@ func (k *Kind) status(o *report) (Status, error) {
 		}
 		status.Missing = clamp(number.missing())
 	case Rolling, Suspended:
-		if k.behind(o) { // what it counts was new before
+		if status.Behind = k.behind(o); status.Behind { // what it counts was new before
 			number.updated, number.working, status.Updated = 0, 0, 0
 		}
 		status.Missing = clamp(number.missing())
