@@ -69,7 +69,7 @@ unit-race: export GORACE := atexit_sleep_ms=50
 unit-race: $(GOTESTSUM)
 	$(RACED) -short -ldflags=-w -parallel 8 $(UNITS)
 unit-plain: $(GOTESTSUM)
-	$(SUMMED) -ldflags=-w ./checksum ./controller ./cmd/configstamp/internal/eventqueue ./internal/rollout ./webhook
+	$(SUMMED) -ldflags=-w ./checksum ./controller ./internal/eventqueue ./internal/rollout ./webhook
 unit-cluster: $(GOTESTSUM)
 	cd e2e/cluster && $(SUMMED) ./...
 

@@ -18,6 +18,7 @@ import (
 // leftBehind is what is found of a workload that is made again while its pods run, as after
 // kubectl delete --cascade=orphan, or when a backup brings back ReplicaSets first.
 type leftBehind struct {
+	kind   *workload.Kind
 	done   chan struct{} // closed once the rest is known; nil: nobody asked
 	cancel context.CancelFunc
 
@@ -42,7 +43,7 @@ func (l *leftBehind) end() {
 
 // lookBehind asks, beside all else, for the revision that a creation brings back.
 func (h *Handler) lookBehind(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object) *leftBehind {
-	left := &leftBehind{}
+	left := &leftBehind{kind: object.Kind}
 	if request.Operation != admissionv1.Create || !keepsRevisions(object.Kind) {
 		return left
 	}
@@ -104,7 +105,7 @@ func (h *Handler) bringBack(ctx context.Context, request *admissionv1.AdmissionR
 	}
 	admission.Again = true
 	var own map[string]string
-	if request.Resource.Resource == "deployments" { // whose annotations its controller copies to ReplicaSets as they change
+	if left.kind.CopiesAnnotations() {
 		own = left.revision.Annotations
 	}
 	// A baseline that cannot be read counts as none.

@@ -28,11 +28,7 @@ type Snapshots interface {
 // keepsRevisions reports whether a kind is one of those of group apps that make new Pods, and a
 // revision, whenever their template's annotations change. Their Pods are pinned.
 func keepsRevisions(kind *workload.Kind) bool {
-	switch kind.Resource {
-	case "deployments", "statefulsets", "daemonsets":
-		return kind.Group == "apps"
-	}
-	return false
+	return kind.Revisions != "" && !kind.Custom
 }
 
 // pins is what the request alone says of an admission where the process pins.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/certs"
-	"github.com/configstamp/configstamp/cmd/configstamp/internal/warning"
 	"github.com/configstamp/configstamp/internal/admission"
+	"github.com/configstamp/configstamp/internal/warning"
 )
 
 // impactOptions are those of the warnings to who edits a ConfigMap or a Secret.

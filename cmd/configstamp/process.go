@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
-	"github.com/configstamp/configstamp/cmd/configstamp/internal/eventqueue"
 	"github.com/configstamp/configstamp/internal/cache/discovery"
 	"github.com/configstamp/configstamp/internal/cache/namespace"
 	"github.com/configstamp/configstamp/internal/cache/objects"
+	"github.com/configstamp/configstamp/internal/eventqueue"
 	"github.com/configstamp/configstamp/internal/keyring"
 	"github.com/configstamp/configstamp/internal/snapshot/archive"
 	"github.com/configstamp/configstamp/internal/source"

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
-	collection "github.com/configstamp/configstamp/cmd/configstamp/internal/collect"
 	"github.com/configstamp/configstamp/controller"
+	collection "github.com/configstamp/configstamp/internal/collect"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/snapshot"
 )

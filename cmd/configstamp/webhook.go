@@ -14,10 +14,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/certs"
-	"github.com/configstamp/configstamp/cmd/configstamp/internal/eventqueue"
-	"github.com/configstamp/configstamp/cmd/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/admission"
+	"github.com/configstamp/configstamp/internal/eventqueue"
 	"github.com/configstamp/configstamp/internal/reason"
+	"github.com/configstamp/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/source"
 	"github.com/configstamp/configstamp/webhook"
 )

@@ -77,3 +77,21 @@ func TestAmong(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// Whatever the text, what is read is the text, or nothing is read.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"configstamp: in-step: x", `configstamp: missing-key: secret/db key "a" is away`, "configstamp: blocked: a, b: c", "configstamp: : ", "\xff"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		m, ok := reason.Parse(text)
+		switch {
+		case !ok && !cmp.Equal(m, reason.Message{}):
+			t.Errorf("%q has not the form, and gives %+v", text, m)
+		case ok && text != "configstamp: "+m.Code+": "+m.Sentence:
+			t.Errorf("%q gives %+v", text, m)
+		case ok && !strings.HasPrefix(m.Sentence, m.Source):
+			t.Errorf("%q gives the source %q", text, m.Source)
+		}
+	})
+}

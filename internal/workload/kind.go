@@ -25,6 +25,14 @@ type Kind struct {
 	Group, Version, Resource string
 	// Name is the kind as objects write it, such as Deployment.
 	Name string
+	// Short is the name that kubectl has for the resource beside those two, such as deploy; "": none.
+	Short string
+	// Makes is the kind of the objects that stand between one of this kind and its pods, "" where none do.
+	// Their names are that of their maker, a dash, and something of their own.
+	Makes string
+	// Revisions is the kind of group apps in which revisions of the template are kept: ReplicaSet,
+	// ControllerRevision, or "" where none are.
+	Revisions string
 	// Template is the path of the pod template; empty for a Pod, which is one.
 	Template []string
 	// CreateOnly kinds are stamped when they are created and never again: a
@@ -79,14 +87,18 @@ func Builtin() Table {
 	return Table{
 		// k8s.io/api/apps/v1, DeploymentProgressing; its reasons: k8s.io/kubernetes/pkg/controller/deployment/util
 		kind("apps", "deployments", "Deployment", template, false, true).in(reflect.TypeFor[appsv1.Deployment]()).
+			short("deploy").making(replicaSet).keeping(replicaSet).
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable"}),
-		kind("apps", "statefulsets", "StatefulSet", template, false, true).in(reflect.TypeFor[appsv1.StatefulSet]()).telling("", Signs{Counts: CountsReplicas, Ordered: true}),
-		kind("apps", "daemonsets", "DaemonSet", template, false, true).in(reflect.TypeFor[appsv1.DaemonSet]()).telling("", Signs{Counts: CountsNodes}),
-		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false).in(reflect.TypeFor[batchv1.CronJob]()),
+		kind("apps", "statefulsets", "StatefulSet", template, false, true).in(reflect.TypeFor[appsv1.StatefulSet]()).
+			short("sts").keeping(controllerRevision).telling("", Signs{Counts: CountsReplicas, Ordered: true}),
+		kind("apps", "daemonsets", "DaemonSet", template, false, true).in(reflect.TypeFor[appsv1.DaemonSet]()).
+			short("ds").keeping(controllerRevision).telling("", Signs{Counts: CountsNodes}),
+		kind("batch", "cronjobs", "CronJob", []string{"spec", "jobTemplate", "spec", "template"}, false, false).in(reflect.TypeFor[batchv1.CronJob]()).
+			short("cj").making("Job"),
 		kind("batch", "jobs", "Job", template, true, false).immutable(),
-		kind("apps", "replicasets", "ReplicaSet", template, true, false),
-		kind("", "replicationcontrollers", "ReplicationController", template, true, false),
-		kind("", "pods", "Pod", nil, true, false),
+		kind("apps", "replicasets", replicaSet, template, true, false).short("rs"),
+		kind("", "replicationcontrollers", "ReplicationController", template, true, false).short("rc"),
+		kind("", "pods", "Pod", nil, true, false).short("po"),
 	}
 }
 
@@ -103,20 +115,57 @@ func Known() Table {
 		// by spec.paused, which is read before it, and by status.pauseConditions. Argo CD's
 		// operator and Argo Events own Deployments, and are of the same group.
 		custom("argoproj.io", "v1alpha1", "rollouts", "Rollout", template).ownedBy("Rollout").borrowing(true).
+			short("ro").making(replicaSet).keeping(replicaSet).
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicaSetAvailable",
 				Phases: map[string]Phase{"Healthy": RolledOut, "Degraded": Failed, "Error": Failed, "Paused": Suspended}}),
 		// github.com/openshift/library-go/pkg/apps/appsutil, NewRcAvailableReason
-		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template).
+		custom("apps.openshift.io", "v1", "deploymentconfigs", "DeploymentConfig", template).short("dc").making("ReplicationController").
 			telling("Progressing", Signs{Counts: CountsReplicas, Deadline: true, Over: "NewReplicationControllerAvailable", Trigger: "ConfigChange"}),
 		// A UnitedDeployment, which nobody rolls for us, owns Deployments and StatefulSets.
-		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template).ownedBy("CloneSet").telling("", Signs{Counts: CountsReplicas}),
-		custom("serving.knative.dev", "v1", "services", "Service", template).telling("Ready", Signs{Deadline: true}),
+		custom("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", template).ownedBy("CloneSet").short("clone").keeping(controllerRevision).telling("", Signs{Counts: CountsReplicas}),
+		custom("serving.knative.dev", "v1", "services", "Service", template).short("ksvc").telling("Ready", Signs{Deadline: true}),
 	}
 }
 
 func custom(group, version, resource, name string, template []string) *Kind {
 	return &Kind{Group: group, Version: version, Resource: resource, Name: name, Template: template, Restarts: true, Custom: true, shape: shapeOf(template, reflect.TypeFor[sparingTemplate]())}
 }
+
+// The kinds in which revisions are kept.
+const (
+	replicaSet         = "ReplicaSet"
+	controllerRevision = "ControllerRevision"
+)
+
+// short is the row with kubectl's short name.
+func (k *Kind) short(name string) *Kind {
+	k.Short = name
+	return k
+}
+
+// making is the row with the kind between its objects and their pods.
+func (k *Kind) making(kind string) *Kind {
+	k.Makes = kind
+	return k
+}
+
+// keeping is the row with the kind of its revisions.
+func (k *Kind) keeping(kind string) *Kind {
+	k.Revisions = kind
+	return k
+}
+
+// RevisionResource is the resource of group apps in which revisions of the template are kept, "" where none are.
+func (k *Kind) RevisionResource() string {
+	if k.Revisions == "" {
+		return ""
+	}
+	return strings.ToLower(k.Revisions) + "s"
+}
+
+// CopiesAnnotations reports whether the kind's controller copies an object's own annotations to its
+// revisions, as they change.
+func (k *Kind) CopiesAnnotations() bool { return k.Revisions == replicaSet }
 
 // telling is the row with what tells of its rollouts.
 func (k *Kind) telling(progress string, signs Signs) *Kind {
@@ -189,6 +238,7 @@ func ParseKind(text string) (*Kind, error) {
 	}
 	kind := custom(parts[0], parts[1], parts[2], parts[2], template)
 	if known, found := Known().Find(kind.Group, kind.Resource); found && (!hasOption || progress == known.Progress) {
+		kind.Short, kind.Makes, kind.Revisions = known.Short, known.Makes, known.Revisions
 		return kind.ownedBy(known.Owner).borrowing(known.Borrows).telling(known.Progress, known.Signs), nil
 	}
 	return kind.telling(progress, Signs{}), nil
@@ -224,6 +274,11 @@ func (t Table) Find(group, resource string) (*Kind, bool) {
 		}
 	}
 	return nil, false
+}
+
+// made reports whether objects of a kind may stand between an object of the table and its pods.
+func (t Table) made(kind string) bool {
+	return slices.ContainsFunc(t, func(k *Kind) bool { return k.Makes == kind })
 }
 
 // Readmitted are the kinds that the controller looks after: those that are

@@ -50,6 +50,21 @@ func TestParseKind(t *testing.T) {
 	}
 }
 
+// Revisions and what stands before pods are named by their rows, and nowhere else.
+func TestKind_Revisions(t *testing.T) {
+	for _, kind := range append(workload.Builtin(), workload.Known()...) {
+		if kept := kind.RevisionResource(); kind.Revisions != "" && kept != "replicasets" && kept != "controllerrevisions" {
+			t.Errorf("revisions of %s are kept in %q", kind, kept)
+		}
+		if kind.CopiesAnnotations() && kind.Makes != kind.Revisions {
+			t.Errorf("%s makes %q, and keeps revisions in %q", kind, kind.Makes, kind.Revisions)
+		}
+		if kind.Short != "" && kind.Short == kind.Resource {
+			t.Errorf("%s has its resource as short name", kind)
+		}
+	}
+}
+
 func TestATableHasOneRowForEachResource(t *testing.T) {
 	own, err := workload.ParseKind("argoproj.io/v1alpha1/rollouts=spec.own.template")
 	if err != nil {

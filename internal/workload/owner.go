@@ -42,24 +42,17 @@ func (t Table) Makers(owner metav1.OwnerReference, hash string) (all []Ref) {
 	if group == owner.APIVersion {
 		group = "" // v1
 	}
-	between := owner.Name // an object whose name ends with something of its own
-	switch {
-	case owner.Kind == "ReplicaSet" && hash != "":
-		between = strings.TrimSuffix(owner.Name, "-"+hash)
-	case owner.Kind == "Job" || owner.Kind == "ReplicationController":
-		if at := strings.LastIndexByte(owner.Name, '-'); at > 0 {
-			between = owner.Name[:at]
-		}
+	maker, between := strings.CutSuffix(owner.Name, "-"+hash) // an object whose name ends with something of its own
+	if owner.Kind != replicaSet {
+		at := strings.LastIndexByte(owner.Name, '-')
+		maker, between = owner.Name[:max(at, 0)], at > 0
 	}
 	for _, kind := range t {
 		switch {
 		case kind.Group == group && kind.Name == owner.Kind:
 			all = append(all, Ref{Kind: kind, Name: owner.Name})
-		case between == owner.Name:
-		case owner.Kind == "ReplicaSet" && (kind.Name == "Deployment" || kind.Resource == "rollouts"),
-			owner.Kind == "Job" && kind.Name == "CronJob",
-			owner.Kind == "ReplicationController" && kind.Resource == "deploymentconfigs":
-			all = append(all, Ref{Kind: kind, Name: between})
+		case between && kind.Makes == owner.Kind:
+			all = append(all, Ref{Kind: kind, Name: maker})
 		}
 	}
 	return all

@@ -40,7 +40,7 @@ func (k *Kind) TemplateOf(raw []byte, kinds Table) *TemplateOf {
 	}
 	group, _, _ := strings.Cut(o.Spec.From.APIVersion, "/")
 	for _, kind := range kinds {
-		if kind.Group == group && kind.Name == o.Spec.From.Kind && kind.Group == "apps" && kind.Name == "Deployment" { // of what Argo takes, this alone is in the table
+		if kind.Group == group && kind.Name == o.Spec.From.Kind && kind.Makes == replicaSet && !kind.Custom { // as Argo does
 			observed, _ := strconv.ParseInt(o.Status.Observed, 10, 64) // 0: it tells of none yet
 			return &TemplateOf{Ref{Kind: kind, Namespace: o.Metadata.Namespace, Name: o.Spec.From.Name}, observed}
 		}

@@ -76,26 +76,13 @@ func (c *Cluster) nameOf(ctx context.Context, kind *workload.Kind) (string, erro
 	return "", nil
 }
 
-// shortNames are kubectl's, of the kinds that every cluster has, and of the custom ones
-// that are known.
-func shortNames() map[string]string {
-	return map[string]string{
-		"deploy": "deployments", "sts": "statefulsets", "ds": "daemonsets", "cj": "cronjobs", "rs": "replicasets",
-		"rc": "replicationcontrollers", "po": "pods", "ro": "rollouts", "dc": "deploymentconfigs", "clone": "clonesets",
-		"ksvc": "services",
-	}
-}
-
 // FindKind finds a kind by what people call it: deployments, deployment, deploy, in any
 // case, with or without its group behind a dot.
 func FindKind(table workload.Table, word string) (*workload.Kind, error) {
 	word = strings.ToLower(word)
 	plain, group, hasGroup := strings.Cut(word, ".")
-	if plural, known := shortNames()[plain]; known {
-		plain = plural
-	}
 	i := slices.IndexFunc(table, func(kind *workload.Kind) bool {
-		named := plain == kind.Resource || plain == strings.ToLower(kind.Name)
+		named := plain == kind.Resource || plain == strings.ToLower(kind.Name) || plain == kind.Short && plain != ""
 		return named && (!hasGroup || group == kind.Group || strings.HasSuffix(group, "."+kind.Group))
 	})
 	if i < 0 {

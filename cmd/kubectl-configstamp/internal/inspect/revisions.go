@@ -62,11 +62,8 @@ func newestFirst(a, b seen.Revision) int {
 func revisionsOf(kinds []*workload.Kind) []string {
 	var resources []string
 	for _, kind := range kinds {
-		switch kind.Resource + "." + kind.Group {
-		case "deployments.apps", "rollouts.argoproj.io":
-			resources = append(resources, "replicasets")
-		case "statefulsets.apps", "daemonsets.apps", "clonesets.apps.kruise.io":
-			resources = append(resources, "controllerrevisions")
+		if kept := kind.RevisionResource(); kept != "" {
+			resources = append(resources, kept)
 		}
 	}
 	slices.Sort(resources)

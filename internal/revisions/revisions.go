@@ -51,21 +51,10 @@ func New(config *rest.Config) (*Client, error) {
 	return &Client{rest: client, slots: make(chan struct{}, parallel)}, nil
 }
 
-// resource is where the revisions of a kind are kept, "" where nowhere.
-func resource(kind *workload.Kind) string {
-	switch kind.Resource + "." + kind.Group {
-	case "deployments.apps":
-		return "replicasets"
-	case "statefulsets.apps", "daemonsets.apps":
-		return "controllerrevisions"
-	}
-	return ""
-}
-
 // Of lists the revisions that a workload controls now; owner "": that nobody controls. selector
 // is the workload's label selector.
 func (c *Client) Of(ctx context.Context, kind *workload.Kind, namespace, selector string, owner types.UID) ([]*workload.Revision, error) {
-	kept := resource(kind)
+	kept := kind.RevisionResource()
 	if kept == "" {
 		return nil, nil
 	}

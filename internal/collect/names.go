@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +20,7 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/follow"
 	"github.com/configstamp/configstamp/internal/refusal"
+	"github.com/configstamp/configstamp/internal/workload"
 	"github.com/configstamp/configstamp/internal/workload/wire"
 )
 
@@ -130,19 +131,22 @@ type kind struct {
 // kinds are in the order in which a name wanders: a workload, its revisions, its Pods. So one
 // that leaves the first while it is read is found in the next.
 func kinds() []kind {
-	of := func(gv schema.GroupVersion, resource, name string, template bool) kind {
-		return kind{gv.WithResource(resource), name, template}
+	var workloads, revisions []kind
+	for _, row := range workload.Builtin() {
+		is := kind{appsv1.SchemeGroupVersion.WithResource(row.RevisionResource()), row.Revisions, false}
+		if row.Revisions != "" && !slices.Contains(revisions, is) {
+			revisions = append(revisions, is)
+		}
 	}
-	return []kind{
-		of(appsv1.SchemeGroupVersion, "deployments", "Deployment", true),
-		of(appsv1.SchemeGroupVersion, "statefulsets", "StatefulSet", true),
-		of(appsv1.SchemeGroupVersion, "daemonsets", "DaemonSet", true),
-		of(batchv1.SchemeGroupVersion, "cronjobs", "CronJob", true),
-		of(batchv1.SchemeGroupVersion, "jobs", "Job", true),
-		of(appsv1.SchemeGroupVersion, "replicasets", "ReplicaSet", false),
-		of(appsv1.SchemeGroupVersion, "controllerrevisions", "ControllerRevision", false),
-		of(corev1.SchemeGroupVersion, "pods", "Pod", false),
+	for _, row := range workload.Builtin() {
+		is := kind{row.GroupVersionResource(), row.Name, true}
+		isRevision := slices.ContainsFunc(revisions, func(one kind) bool { return one.name == row.Name })
+		if row.Group != "" && !isRevision { // nothing is pinned by a ReplicationController
+			workloads = append(workloads, is)
+		}
 	}
+	pods := kind{corev1.SchemeGroupVersion.WithResource("pods"), "Pod", false}
+	return append(append(workloads, revisions...), pods)
 }
 
 // lists read names by LIST.

@@ -83,7 +83,7 @@ func TestManyKeys(t *testing.T) {
 	}
 }
 
-// go test ./cmd/configstamp/internal/warning -run '^$' -fuzz FuzzReview -fuzztime 1m
+// go test ./internal/warning -run '^$' -fuzz FuzzReview -fuzztime 1m
 //
 // Whatever comes is no review, or is judged without a panic. (A goroutine, as ServeHTTP has
 // one, covers other code each time, which the fuzzer takes for news.)

@@ -55,7 +55,7 @@ const (
 // TestNothingNamedIsEverDeleted runs the archives of two webhooks and a collector against an
 // API server, with watches that are late, requests that take a while in both directions,
 // lists that fail, and leaders that change.
-// go test ./cmd/configstamp/internal/collect -run TestNothingNamed -seed=17 -seeds=1 repeats a seed.
+// go test ./internal/collect -run TestNothingNamed -seed=17 -seeds=1 repeats a seed.
 func TestNothingNamedIsEverDeleted(t *testing.T) {
 	sum, seeds := map[string]int{}, *seeds
 	if testing.Short() {
