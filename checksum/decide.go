@@ -2,99 +2,9 @@ package checksum
 
 import (
 	"maps"
-	"time"
 
 	"github.com/configstamp/configstamp/internal/reason"
 )
-
-// Asker says who wants a workload admitted.
-type Asker int
-
-// The askers.
-const (
-	// Anyone is any client but these two.
-	Anyone Asker = iota
-	// Recorder asks for a recording re-admission, which can only write baselines.
-	Recorder
-	// Roller asks for a rolling re-admission.
-	Roller
-)
-
-// The field managers by which a re-admission is known.
-const (
-	RollingManager   = "configstamp"
-	RecordingManager = "configstamp-record"
-)
-
-// AskerOf reads the field manager of a request.
-func AskerOf(fieldManager string) Asker {
-	switch fieldManager {
-	case RollingManager, AcceptManager:
-		return Roller
-	case RecordingManager:
-		return Recorder
-	}
-	return Anyone
-}
-
-// Admission is one request, reduced to what the rules look at.
-type Admission struct {
-	Namespace string
-	// Create: there is no stored object, and Held is empty but Again.
-	Create bool
-	// Again tells that a creation brings back the template of a revision that nobody controls,
-	// of which Held is what is on record. AgainUnknown: that could not be found out in time.
-	Again, AgainUnknown bool
-	Asker               Asker
-	// Own tells that our own account asks, for certain: see IsOwn.
-	Own bool
-	// TemplateChanged tells that the requester changed the pod template, our
-	// stamps aside.
-	TemplateChanged bool
-	// Policy is what counts and what holds for the requested workload.
-	Policy Policy
-	// Selections are what the requested template references, by Selections.
-	Selections []Selection
-	// Held is on record in the stored object; Sent is what the request carries.
-	Held, Sent Records
-	// Content gives what a source holds, nil when it does not exist or is not
-	// reported.
-	Content func(Source) *Content
-	// Fresh tells that Content was proven to be what the API server holds now.
-	Fresh bool
-	// Pinning tells that the process pins, and pins workloads of this kind. References are
-	// what the requested template names, each place for itself, for PinUses.
-	Pinning    bool
-	References []Reference
-	// SnapshotOf gives what a snapshot of ours of a source holds, by its name, nil when that is
-	// not known; nil where the process does not pin.
-	SnapshotOf func(of Source, name string) *Content
-	// Undo tells that the request brings the template back to a revision of its own (stamps
-	// and pins of the sources that were pinned there included), and that all snapshots of
-	// Sent's pins are there, ours, and without a mark. MadeAt says when they were made, for
-	// the warnings; nil, or zero: nobody knows.
-	Undo   bool
-	MadeAt func(Source) time.Time
-	// UndoLost tells that it would be an undo, but for a snapshot that is gone. UndoMixed:
-	// but for other differences, which somebody else's webhook may have made.
-	UndoLost, UndoMixed bool
-	// UndoUnknown tells that the revisions could not be read in time. Then nothing that the
-	// request may go back to is given up.
-	UndoUnknown bool
-	// Accepts tells that the request comes by AcceptManager.
-	Accepts bool
-	// AnnotationsOnly tells that of the template nothing but annotations changed, ours aside.
-	AnnotationsOnly bool
-	// TemplateBytes and WorkloadBytes are the sizes, keys and values, of the
-	// annotations that are not ours.
-	TemplateBytes, WorkloadBytes int
-}
-
-// NeedsContent reports whether the rules look at content at all: an update
-// that changes no template and asks for nothing is answered without it.
-func (a *Admission) NeedsContent() bool {
-	return a.Create || a.TemplateChanged || a.Asker != Anyone || a.Undo
-}
 
 // Decision is what an object must carry of ours after its admission, and why.
 type Decision struct {
@@ -102,8 +12,8 @@ type Decision struct {
 	// Outcome is what the admission comes to, one of AdmissionOutcomes.
 	Outcome  reason.Reason
 	Findings []Finding
-	// NewPins are those of the pins in Records whose snapshots must exist before the
-	// answer; see Unpin.
+	// NewPins are those of the pins in Records whose snapshots must exist before the answer. If one
+	// cannot be made, that is a fact, and the decision is another one: see Facts.Unmade.
 	NewPins Pins
 }
 
@@ -117,61 +27,30 @@ type Decision struct {
 const annotationRoom = (256 - 16) << 10
 
 // Decide is the table "What the webhook does" of the design. The ring may be
-// nil only when the admission needs no content.
-func Decide(ring *Ring, a Admission) Decision {
+// nil only if the admission needs no content.
+func Decide(ring *Ring, request *Request, facts *Facts) Decision {
+	a := &admission{*request, *facts}
 	if a.accepts() {
 		a.Held.Declined, a.Sent.Declined = "", ""
 	}
-	a.Fresh = a.Fresh && !a.UndoUnknown
-	decision := decide(ring, &a)
-	if decision.NewPins != nil && templateBytes(&a, decision.Records) > annotationRoom {
-		decision.dropPins(noRoom)
-	}
-	stamps, baseline := oversize(&a, decision.Records)
-	declined := decision.Records.Declined != a.Held.Declined && workloadBytes(&a, Records{Declined: decision.Records.Declined}) > annotationRoom
-	if stamps || baseline || declined {
-		decision.Outcome = reason.TooLarge
-		// First: a response has room for some warnings only.
-		decision.Findings = append([]Finding{{Reason: reason.TooLarge}}, decision.Findings...)
-		if a.Asker != Anyone && !a.TemplateChanged {
-			decision.Records = a.Held
-		} else { // only what does not fit goes: stamps taken from an unchanged template would roll it
-			if stamps {
-				decision.Records.Stamps, decision.Records.Pins = nil, nil
-			}
-			if baseline {
-				decision.Records.Baseline = nil
-			}
-			if declined {
-				decision.Records.Declined = a.Held.Declined
-			}
-		}
-	}
-	for _, fault := range a.Policy.Faults {
-		decision.Findings = append(decision.Findings, fault.Finding())
-	}
-	if a.Policy.PinFault != nil {
-		decision.Findings = append(decision.Findings, Finding{Reason: reason.PinUnreadable, Text: a.Policy.PinFault.Error()})
-	}
-	if a.AgainUnknown {
-		decision.Findings = append(decision.Findings, Finding{Reason: reason.AgainUnknown})
-	}
-	if why := a.foreign(decision.Records); why != reason.NoReason {
-		decision.Findings = append(decision.Findings, Finding{Reason: why})
-	}
+	a.Fresh = a.Fresh && a.Revision != UndoUnknown
+	decision := a.decide(ring)
+	decision.fitPins(a)
+	decision.fit(a)
+	decision.Findings = append(decision.Findings, a.amiss(decision.Records)...)
 	return decision
 }
 
-func decide(ring *Ring, a *Admission) Decision {
+// decide is the table, before it is known whether what is decided fits.
+func (a *admission) decide(ring *Ring) Decision {
 	switch {
 	case a.undoes(): // first: an undo of our own roll changes annotations alone
 		return undo(ring, a)
-	case a.Again: // its pods would be replaced if another stamp were written
-		if !a.Fresh {
-			return Decision{Records: a.Held, Outcome: reason.Kept, Findings: []Finding{{Reason: reason.NotProvenFresh}}}
-		}
+	case a.Revision == LeftBehind && !a.Fresh: // its pods would be replaced if another stamp were written
+		return Decision{Records: a.Held, Outcome: reason.Kept, Findings: []Finding{{Reason: reason.NotProvenFresh}}}
+	case a.Revision == LeftBehind:
 		return record(ring, a, ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content))
-	case a.Create || a.TemplateChanged:
+	case a.stamps():
 		return stampAll(ring, a)
 	case a.Asker == Anyone:
 		if a.Sent.Equal(a.Held) {
@@ -182,11 +61,11 @@ func decide(ring *Ring, a *Admission) Decision {
 		return Decision{Records: a.Held, Outcome: reason.NotProvenFresh, Findings: []Finding{{Reason: reason.NotProvenFresh}}}
 	}
 	review := ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content)
-	misled := ring.Misled(a.Namespace, a.Selections, a.Held, a.Content, a.SnapshotOf)
+	misled := ring.Misled(a.Namespace, a.Selections, a.Held, a.Content, a.snapshotOf())
 	review.Untrue = append(review.Untrue, misled...)
-	if a.Asker != Roller || len(review.Untrue) == 0 {
+	if !a.Asker.Rolls() || len(review.Untrue) == 0 {
 		decision := record(ring, a, review)
-		if a.Asker == Roller && len(review.Declined) > 0 {
+		if a.Asker.Rolls() && len(review.Declined) > 0 {
 			decision.Outcome = reason.OnHold
 		}
 		return decision
@@ -204,11 +83,54 @@ func decide(ring *Ring, a *Admission) Decision {
 	return decision
 }
 
+// fit takes out of a decision what does not fit.
+func (d *Decision) fit(a *admission) {
+	stamps, baseline := oversize(a, d.Records)
+	declined := d.Records.Declined != a.Held.Declined && workloadBytes(a, Records{Declined: d.Records.Declined}) > annotationRoom
+	if !stamps && !baseline && !declined {
+		return
+	}
+	d.Outcome = reason.TooLarge
+	// First: a response has room for some warnings only.
+	d.Findings = append([]Finding{{Reason: reason.TooLarge}}, d.Findings...)
+	if a.Asker != Anyone && !a.Change.updates() {
+		d.Records = a.Held
+		return
+	}
+	// Only what does not fit goes: stamps taken from an unchanged template would roll it.
+	if stamps {
+		d.Records.Stamps, d.Records.Pins = nil, nil
+	}
+	if baseline {
+		d.Records.Baseline = nil
+	}
+	if declined {
+		d.Records.Declined = a.Held.Declined
+	}
+}
+
+// amiss returns what is amiss beside what was found source by source.
+func (a *admission) amiss(decided Records) (findings []Finding) {
+	for _, fault := range a.Policy.Faults {
+		findings = append(findings, fault.Finding())
+	}
+	if a.Policy.PinFault != nil {
+		findings = append(findings, Finding{Reason: reason.PinUnreadable, Text: a.Policy.PinFault.Error()})
+	}
+	if a.Revision == LeftUnknown {
+		findings = append(findings, Finding{Reason: reason.AgainUnknown})
+	}
+	if why := a.foreign(decided); why != reason.NoReason {
+		findings = append(findings, Finding{Reason: why})
+	}
+	return findings
+}
+
 // record gives a baseline to every reference that has no comparable record,
 // and touches nothing else.
-func record(ring *Ring, a *Admission, review Review) Decision {
+func record(ring *Ring, a *admission, review Review) Decision {
 	decision := Decision{Records: a.Held, Outcome: reason.Kept, Findings: append(review.Missing, review.Faults...)}
-	if a.Asker == Roller {
+	if a.Asker.Rolls() {
 		for _, source := range review.Declined {
 			decision.Findings = append(decision.Findings, Finding{Reason: reason.DeclinedKept, Source: source})
 		}
@@ -238,14 +160,14 @@ func record(ring *Ring, a *Admission, review Review) Decision {
 // foreign says what a request is told that carries annotations of ours which are neither
 // what was stored nor what is stored now (a rollout undo, an exported manifest). A
 // reinvocation carries the latter.
-func (a *Admission) foreign(decided Records) reason.Reason {
+func (a *admission) foreign(decided Records) reason.Reason {
 	switch {
 	case a.undoes(): // it is told source by source
-	case a.UndoUnknown:
+	case a.Revision == UndoUnknown:
 		return reason.UndoUnknown
-	case a.UndoLost:
+	case a.Revision == UndoLost:
 		return reason.UndoLost
-	case a.UndoMixed:
+	case a.Revision == UndoMixed:
 		return reason.UndoMixed
 	case others(a.Sent.Stamps, a.Held.Stamps, decided.Stamps) || others(a.Sent.Pins, a.Held.Pins, decided.Pins) ||
 		others(a.Sent.Baseline, a.Held.Baseline, decided.Baseline) ||
@@ -268,8 +190,8 @@ func others[K comparable](sent, held, decided map[K]string) bool {
 // oversize tells whether the stamps do not fit on the template, and whether the
 // baseline does not fit on the workload. Stamps that stay where they are fit: they
 // are stored, and it would roll the workload to take them away.
-func oversize(a *Admission, records Records) (stamps, baseline bool) {
-	written := a.Create || a.TemplateChanged || !maps.Equal(records.Stamps, a.Held.Stamps)
+func oversize(a *admission, records Records) (stamps, baseline bool) {
+	written := a.stamps() || !maps.Equal(records.Stamps, a.Held.Stamps)
 	stamps = written && len(records.Stamps) > 0 && templateBytes(a, records) > annotationRoom
 	if records.Baseline == nil {
 		return stamps, false
@@ -278,7 +200,7 @@ func oversize(a *Admission, records Records) (stamps, baseline bool) {
 }
 
 // templateBytes is the size of the template's annotations with some records.
-func templateBytes(a *Admission, records Records) int {
+func templateBytes(a *admission, records Records) int {
 	size := a.TemplateBytes
 	for key, value := range records.OnTemplate() {
 		size += len(key) + len(value)
@@ -287,7 +209,7 @@ func templateBytes(a *Admission, records Records) int {
 }
 
 // workloadBytes is the size of the workload's own annotations with some records.
-func workloadBytes(a *Admission, records Records) int {
+func workloadBytes(a *admission, records Records) int {
 	size := a.WorkloadBytes
 	for key, value := range records.OnWorkload() {
 		size += len(key) + len(value)

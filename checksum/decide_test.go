@@ -56,7 +56,7 @@ func (w world) all() checksum.Records {
 }
 
 type decideCase struct {
-	admission checksum.Admission // Selections, Content and Namespace are filled in
+	admission admissionCase // Selections, Content and Namespace are filled in
 	now       world
 	stale     bool // freshness could not be proven
 	want      reason.Reason
@@ -71,7 +71,7 @@ func (c *decideCase) run(t *testing.T) {
 	a.Selections = checksum.Selections(reads, checksum.DefaultPolicy())
 	a.Content = func(s checksum.Source) *checksum.Content { return c.now[s] }
 	held, sent := cloned(a.Held), cloned(a.Sent)
-	got := checksum.Decide(ring, a)
+	got := decide(ring, a)
 	if got.Outcome != c.want {
 		t.Errorf("outcome %s, want %s", got.Outcome, c.want)
 	}
@@ -86,7 +86,7 @@ func (c *decideCase) run(t *testing.T) {
 	}
 	// A reinvocation sees what was decided as sent.
 	a.Sent = got.Records
-	if again := checksum.Decide(ring, a); !again.Records.Equal(got.Records) {
+	if again := decide(ring, a); !again.Records.Equal(got.Records) {
 		t.Errorf("decided again, the records differ (-first +again):\n%s", cmp.Diff(got.Records, again.Records))
 	}
 	if got.Outcome == reason.TooLarge {
@@ -96,11 +96,11 @@ func (c *decideCase) run(t *testing.T) {
 	next := a
 	next.Create, next.TemplateChanged, next.Held = false, false, got.Records
 	next.Asker = checksum.Anyone
-	if again := checksum.Decide(ring, next); !again.Records.Equal(got.Records) {
+	if again := decide(ring, next); !again.Records.Equal(got.Records) {
 		t.Errorf("after anyone's next update, the records differ (-first +again):\n%s", cmp.Diff(got.Records, again.Records))
 	}
 	next.Asker = checksum.Recorder
-	if again := checksum.Decide(ring, next); !maps.Equal(again.Records.Stamps, got.Records.Stamps) {
+	if again := decide(ring, next); !maps.Equal(again.Records.Stamps, got.Records.Stamps) {
 		t.Errorf("after the next recording, the stamps differ (-first +again):\n%s", cmp.Diff(got.Records, again.Records))
 	}
 }
@@ -123,81 +123,81 @@ func TestDecideStamps(t *testing.T) {
 	signing, old := key(2), key(1)
 	for about, c := range map[string]decideCase{
 		"CREATE stamps every reference, an absent optional source too": {
-			admission: checksum.Admission{Create: true}, now: present,
+			admission: admissionCase{Create: true}, now: present,
 			want: reason.Stamped, records: present.all(),
 		},
 		"CREATE with a missing source leaves it out and says so": {
-			admission: checksum.Admission{Create: true}, now: noMessage,
+			admission: admissionCase{Create: true}, now: noMessage,
 			want: reason.Stamped, records: checksum.Records{Stamps: noMessage.stamps(signing, password, extra)}, findings: []checksum.Finding{messageMissing},
 		},
 		"CREATE with a missing key leaves the whole source out and says so": {
-			admission: checksum.Admission{Create: true}, now: noKey,
+			admission: admissionCase{Create: true}, now: noKey,
 			want: reason.Stamped, records: checksum.Records{Stamps: noKey.stamps(signing, message, extra)}, findings: []checksum.Finding{passwordMissing},
 		},
 		"CREATE that cannot prove freshness takes the cache": {
-			admission: checksum.Admission{Create: true}, now: present, stale: true,
+			admission: admissionCase{Create: true}, now: present, stale: true,
 			want: reason.Stamped, records: present.all(),
 		},
 		"CREATE by kubectl --field-manager=configstamp is a CREATE": {
-			admission: checksum.Admission{Create: true, Asker: checksum.Roller}, now: present,
+			admission: admissionCase{Create: true, Asker: checksum.Roller}, now: present,
 			want: reason.Stamped, records: present.all(),
 		},
 		"CREATE does not believe the stamps of an exported manifest": {
-			admission: checksum.Admission{Create: true, Sent: edited.all()}, now: present,
+			admission: admissionCase{Create: true, Sent: edited.all()}, now: present,
 			want: reason.Stamped, records: present.all(), findings: []checksum.Finding{foreignStamps},
 		},
 		"CREATE with stamps that happen to be true warns of nothing": {
-			admission: checksum.Admission{Create: true, Sent: present.all()}, now: present,
+			admission: admissionCase{Create: true, Sent: present.all()}, now: present,
 			want: reason.Stamped, records: present.all(),
 		},
 		"CREATE drops a baseline that was sent": {
-			admission: checksum.Admission{Create: true, Sent: checksum.Records{Baseline: present.values(signing, message)}}, now: present,
+			admission: admissionCase{Create: true, Sent: checksum.Records{Baseline: present.values(signing, message)}}, now: present,
 			want: reason.Stamped, records: present.all(), findings: []checksum.Finding{foreignStamps},
 		},
 
 		"a changed template is stamped with what is true now, and the baseline is dropped": {
-			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Stamps: present.stamps(signing, password), Baseline: present.values(signing, message, extra)}}, now: edited,
+			admission: admissionCase{TemplateChanged: true, Held: checksum.Records{Stamps: present.stamps(signing, password), Baseline: present.values(signing, message, extra)}}, now: edited,
 			want: reason.Stamped, records: edited.all(),
 		},
 		"a changed template drops an equal baseline too: its value becomes the stamp": {
-			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Baseline: present.values(old, message, password, extra)}}, now: present,
+			admission: admissionCase{TemplateChanged: true, Held: checksum.Records{Baseline: present.values(old, message, password, extra)}}, now: present,
 			want: reason.Stamped, records: checksum.Records{Stamps: present.stamps(old, message, password, extra)},
 		},
 		"a changed template prunes what is no longer referenced": {
-			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{
+			admission: admissionCase{TemplateChanged: true, Held: checksum.Records{
 				Stamps:   map[string]string{"configmap.configstamp.dev/gone": checksum.Absent},
 				Baseline: map[checksum.Source]string{{Kind: checksum.Secret, Name: "gone"}: checksum.Absent},
 			}}, now: present,
 			want: reason.Stamped, records: present.all(),
 		},
 		"a value that still verifies under an old key stays as it is; the others are signed anew": {
-			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Stamps: present.stamps(old, message, password)}}, now: edited,
+			admission: admissionCase{TemplateChanged: true, Held: checksum.Records{Stamps: present.stamps(old, message, password)}}, now: edited,
 			want:    reason.Stamped,
 			records: checksum.Records{Stamps: stampsOf(union(present.values(old, password), edited.values(signing, message, extra)))},
 		},
 		"a deleted source goes unstamped when the template changes": {
-			admission: checksum.Admission{TemplateChanged: true, Held: present.all()}, now: noMessage,
+			admission: admissionCase{TemplateChanged: true, Held: present.all()}, now: noMessage,
 			want: reason.Stamped, records: checksum.Records{Stamps: present.stamps(signing, password, extra)}, findings: []checksum.Finding{messageMissing},
 		},
 		"rollout undo to other stamps gets those of today, with a warning": {
-			admission: checksum.Admission{TemplateChanged: true, Held: edited.all(), Sent: present.all()}, now: edited,
+			admission: admissionCase{TemplateChanged: true, Held: edited.all(), Sent: present.all()}, now: edited,
 			want: reason.Stamped, records: edited.all(), findings: []checksum.Finding{foreignStamps},
 		},
 		"a changed template without proof keeps what is on record and takes the cache for the rest": {
-			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Stamps: present.stamps(old, message), Baseline: present.values(signing, extra)}}, now: edited, stale: true,
+			admission: admissionCase{TemplateChanged: true, Held: checksum.Records{Stamps: present.stamps(old, message), Baseline: present.values(signing, extra)}}, now: edited, stale: true,
 			want:    reason.Stamped,
 			records: checksum.Records{Stamps: stampsOf(union(present.values(old, message), present.values(signing, extra), edited.values(signing, password)))},
 		},
 		"without proof the baseline on record wins over the stamp": {
-			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Stamps: present.all().Stamps, Baseline: edited.values(signing, message)}}, now: present, stale: true,
+			admission: admissionCase{TemplateChanged: true, Held: checksum.Records{Stamps: present.all().Stamps, Baseline: edited.values(signing, message)}}, now: present, stale: true,
 			want: reason.Stamped, records: edited.all(),
 		},
 		"the controller's patch beside another webhook's change of the template stamps": {
-			admission: checksum.Admission{TemplateChanged: true, Asker: checksum.Roller, Held: present.all()}, now: edited,
+			admission: admissionCase{TemplateChanged: true, Asker: checksum.Roller, Held: present.all()}, now: edited,
 			want: reason.Stamped, records: edited.all(),
 		},
 		"an unreadable stamp is written anew when the template changes": {
-			admission: checksum.Admission{TemplateChanged: true, Held: checksum.Records{Stamps: map[string]string{checksum.StampKey(message): "junk"}}}, now: present,
+			admission: admissionCase{TemplateChanged: true, Held: checksum.Records{Stamps: map[string]string{checksum.StampKey(message): "junk"}}}, now: present,
 			want: reason.Stamped, records: present.all(),
 		},
 	} {

@@ -130,7 +130,7 @@ func (r *Ring) holds(namespace string, s Selection, value string, content *Conte
 
 // declinedAnew is the text of what is declined, with what cannot be compared any more
 // written anew: as what is there now if that is held by it, else not at all.
-func (r *Ring) declinedAnew(a *Admission) string {
+func (r *Ring) declinedAnew(a *admission) string {
 	back, outdated := a.Held.undone(), false
 	for _, s := range a.Selections {
 		content := a.Content(s.Source)

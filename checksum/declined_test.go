@@ -23,17 +23,17 @@ func reviewed(t *testing.T, in *checksum.Ring, held checksum.Records, now world)
 // recorded is what a recording makes of it.
 func recorded(t *testing.T, in *checksum.Ring, held checksum.Records, now world) checksum.Records {
 	t.Helper()
-	a := checksum.Admission{
+	a := admissionCase{
 		Namespace: namespace, Asker: checksum.Recorder, Fresh: true, Pinning: true, Policy: pinningPolicy(), References: reads, Held: held, Sent: held,
 		Content: func(s checksum.Source) *checksum.Content { return now[s] },
 	}
 	a.Selections = checksum.Selections(reads, a.Policy)
-	got := checksum.Decide(in, a)
+	got := decide(in, a)
 	if got.Outcome != reason.Recorded || !maps.Equal(got.Records.Stamps, held.Stamps) || !maps.Equal(got.Records.Pins, held.Pins) {
 		t.Errorf("the recording is %s, and leaves %v", got.Outcome, got.Records)
 	}
 	a.Held, a.Sent = got.Records, got.Records
-	if again := checksum.Decide(in, a); again.Outcome != reason.Kept {
+	if again := decide(in, a); again.Outcome != reason.Kept {
 		t.Errorf("a second recording is %s", again.Outcome)
 	}
 	return got.Records
@@ -145,7 +145,7 @@ func TestDeclinedThatDoesNotFit(t *testing.T) {
 	a.Namespace, a.Fresh, a.References, a.Pinning, a.Policy, a.WorkloadBytes = namespace, true, reads, true, pinningPolicy(), 240<<10-10
 	a.Selections = checksum.Selections(reads, a.Policy)
 	a.Content = func(s checksum.Source) *checksum.Content { return edited[s] }
-	got := checksum.Decide(ring, a)
+	got := decide(ring, a)
 	if got.Records.Declined != "" || got.Outcome != reason.TooLarge || !slices.ContainsFunc(got.Findings, func(f checksum.Finding) bool { return f.Reason == reason.TooLarge }) {
 		t.Errorf("it is %s: %v, %v", got.Outcome, got.Records, got.Findings)
 	}

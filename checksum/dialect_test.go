@@ -58,7 +58,7 @@ func countedBy(t *testing.T, dialects []checksum.Dialect, workload, template map
 		return names
 	})
 	// What gets a stamp at a creation counts.
-	decision := checksum.Decide(ring, checksum.Admission{
+	decision := decide(ring, admissionCase{
 		Namespace: namespace, Create: true, Fresh: true, Policy: policy, Selections: checksum.Selections(references, policy),
 		Content: func(source checksum.Source) *checksum.Content { return content[source] },
 	})

@@ -67,7 +67,7 @@ func TestWhatThePlatformMakesIsNeitherMissingNorAChange(t *testing.T) {
 		"of an optional reference, too": {checksum.DefaultPolicy(), []checksum.Reference{{Source: root, Use: checksum.Live, All: true, Optional: true}}},
 	} {
 		selections := checksum.Selections(c.references, c.policy)
-		made := checksum.Decide(ring, checksum.Admission{Namespace: namespace, Create: true, Fresh: true, Policy: c.policy, Selections: selections,
+		made := decide(ring, admissionCase{Namespace: namespace, Create: true, Fresh: true, Policy: c.policy, Selections: selections,
 			Content: func(checksum.Source) *checksum.Content { return nil }})
 		if len(made.Findings) > 0 || len(made.Records.Stamps) > 0 {
 			t.Errorf("%s: at its creation %v, %v", about, made.Findings, made.Records)

@@ -100,7 +100,7 @@ func TestPinsThatMislead_AreOnRecordAfterwards(t *testing.T) {
 	policy := pinningPolicy()
 	policy.RestartUnstamped = true
 	alone := checksum.Records{Stamps: edited.stamps(key(2), message), Pins: present.pinned().Pins}
-	got := checksum.Decide(ring, checksum.Admission{
+	got := decide(ring, admissionCase{
 		Namespace: namespace, Asker: checksum.Roller, Fresh: true, Pinning: true, Policy: policy, Held: alone, Sent: alone,
 		References: reads[:1], Selections: checksum.Selections(reads[:1], policy),
 		Content: func(s checksum.Source) *checksum.Content { return edited[s] }, SnapshotOf: snapshotsOf(present),

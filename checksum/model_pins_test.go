@@ -55,7 +55,7 @@ func (p *pinningModel) loseKeys() {
 
 // pinned makes a request one of a workload that pins, and now and then an undo, an
 // acceptance or a mere restart.
-func (m *model) pinned(a *checksum.Admission) {
+func (m *model) pinned(a *admissionCase) {
 	a.Policy, a.References, a.Pinning = m.policy, m.references, m.chance.IntN(10) > 0
 	a.AnnotationsOnly = a.TemplateChanged && m.chance.IntN(2) == 0
 	a.Accepts = a.Asker == checksum.Roller && m.chance.IntN(8) == 0
@@ -88,7 +88,7 @@ func (m *model) isDeclined(source checksum.Source, content bytesOf) bool {
 
 // bound checks that a request that declined content binds leaves stamp and pin of its
 // sources as they are, and that any other changed template, or an acceptance, ends that.
-func (m *model) bound(a *checksum.Admission, d *checksum.Decision, known map[checksum.Source]bytesOf) {
+func (m *model) bound(a *admissionCase, d *checksum.Decision, known map[checksum.Source]bytesOf) {
 	if a.Accepts || a.TemplateChanged && !a.AnnotationsOnly && !a.Undo {
 		if d.Records.Declined != "" {
 			m.fail("it is still declined: %s", d.Records.Declined)
@@ -116,7 +116,7 @@ func (m *model) bound(a *checksum.Admission, d *checksum.Decision, known map[che
 }
 
 // undone checks that an undo goes back to the bytes of then, and declines those of now.
-func (m *model) undone(a *checksum.Admission, d *checksum.Decision, known map[checksum.Source]bytesOf) {
+func (m *model) undone(a *admissionCase, d *checksum.Decision, known map[checksum.Source]bytesOf) {
 	m.pinning.undone++
 	if d.Outcome != reason.UndoTaken || d.Records.Pins[checksum.PinsAnnotation] != a.Sent.Pins[checksum.PinsAnnotation] || len(d.Records.Baseline) > 0 {
 		m.fail("an undo that is not believed: %s", d.Outcome)
@@ -156,11 +156,13 @@ func (m *model) remember(declined checksum.Declined, known map[checksum.Source]b
 	}
 }
 
-// snapshots makes what has to be there before the answer; now and then one cannot be made.
-func (m *model) snapshots(d *checksum.Decision) {
-	for source, pin := range maps.Clone(d.NewPins) {
+// snapshots makes what has to be there before the answer; now and then one cannot be made, and the decision is
+// another one.
+func (m *model) snapshots(ring *checksum.Ring, a admissionCase, d checksum.Decision) checksum.Decision {
+	a.Unmade = map[checksum.Source]reason.Reason{}
+	for source, pin := range d.NewPins {
 		if m.chance.IntN(8) == 0 {
-			d.Unpin(map[checksum.Source]reason.Reason{source: reason.SnapshotQuota})
+			a.Unmade[source] = reason.SnapshotQuota
 			continue
 		}
 		if before, made := m.pinning.snapshots[pin.Snapshot]; made && !maps.Equal(before, m.now[source]) {
@@ -168,11 +170,15 @@ func (m *model) snapshots(d *checksum.Decision) {
 		}
 		m.pinning.snapshots[pin.Snapshot] = maps.Clone(m.now[source])
 	}
+	if len(a.Unmade) > 0 {
+		d = decide(ring, a)
+	}
 	for source, pin := range d.Records.PinnedAt() {
 		if _, made := m.pinning.snapshots[pin.Snapshot]; !made {
 			m.fail("%s is pinned by %s, which nobody has made", source, pin.Snapshot)
 		}
 	}
+	return d
 }
 
 // agree checks that stamps and pins stand for the same bytes (P1), and notes the revision.

@@ -11,7 +11,7 @@ import (
 // admit sends one random request, applies the decision, and holds it against
 // what the naive observer knows.
 func (m *model) admit() {
-	a := checksum.Admission{
+	a := admissionCase{
 		Namespace: namespace, Held: m.stored, Sent: m.stored, Fresh: m.chance.IntN(6) > 0,
 		Asker:           checksum.Asker(m.chance.IntN(3)),
 		TemplateChanged: m.chance.IntN(5) == 0,
@@ -33,11 +33,12 @@ func (m *model) admit() {
 	a.Content = func(s checksum.Source) *checksum.Content { return contents[s] }
 	ring := checksum.NewRing(m.keys[0], m.keys[1:]...)
 
-	d := checksum.Decide(ring, a)
+	d := decide(ring, a)
 	m.note("asker %d, template %v (annotations %v), fresh %v, undo %v, accepts %v: %s %s", a.Asker, a.TemplateChanged, a.AnnotationsOnly, a.Fresh, a.Undo, a.Accepts, d.Outcome, d.Findings)
 	retemplated := !maps.Equal(d.Records.Stamps, m.stored.Stamps)
 
 	m.bound(&a, &d, known)
+	asked := a
 	accepted := m.stored.Declined
 	if a.Accepts {
 		m.stored.Declined = ""
@@ -66,10 +67,10 @@ func (m *model) admit() {
 
 	m.stored.Declined = accepted
 	a.Sent = d.Records
-	if again := checksum.Decide(ring, a); !again.Records.Equal(d.Records) {
+	if again := decide(ring, a); !again.Records.Equal(d.Records) {
 		m.fail("a reinvocation changes more: %v, then %v", d.Records, again.Records)
 	}
-	m.snapshots(&d)
+	d = m.snapshots(ring, asked, d)
 	m.apply(d.Records, known)
 	m.agree()
 	if a.TemplateChanged || retemplated || a.Undo {
@@ -99,7 +100,7 @@ func (m *model) apply(records checksum.Records, known map[checksum.Source]bytesO
 }
 
 // settled is the state after a rolling re-admission that nothing hindered.
-func (m *model) settled(ring *checksum.Ring, a checksum.Admission) {
+func (m *model) settled(ring *checksum.Ring, a admissionCase) {
 	review := ring.Review(namespace, &a.Policy, a.Selections, m.stored, a.Content)
 	if len(review.Untrue)+len(review.ToRecord)+len(review.Missing) > 0 {
 		m.fail("after a roll that nothing hindered: %+v", review)
@@ -121,7 +122,7 @@ func (m *model) settled(ring *checksum.Ring, a checksum.Admission) {
 		}
 	}
 	a.Held, a.TemplateChanged, a.Accepts = m.stored, false, false
-	if again := checksum.Decide(ring, a); again.Outcome != kept || !again.Records.Equal(m.stored) {
+	if again := decide(ring, a); again.Outcome != kept || !again.Records.Equal(m.stored) {
 		m.fail("asked to roll again at once, it is %s", again.Outcome)
 	}
 }

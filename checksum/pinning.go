@@ -18,21 +18,24 @@ const (
 	notYet       = "nothing but this request says that it pins; its next rollout pins it"
 )
 
-// Unpin takes pins off again, of which the snapshots could not be made, and says why: of each
-// one of the reasons of SnapshotResults.
-func (d *Decision) Unpin(unmade map[Source]reason.Reason) {
-	pins := d.Records.PinnedAt()
-	for _, source := range slices.SortedFunc(maps.Keys(unmade), Source.Compare) {
-		delete(pins, source)
-		delete(d.NewPins, source)
-		d.Findings = append(d.Findings, Finding{Reason: reason.NotPinned, Source: source, Text: unmade[source].Sentence(reason.Values{})})
+// fitPins takes new pins off again for which there is no room, or of which the snapshots cannot be made.
+func (d *Decision) fitPins(a *admission) {
+	switch {
+	case len(d.NewPins) == 0:
+	case templateBytes(a, d.Records) > annotationRoom:
+		d.dropPins(noRoom)
+	case slices.Contains(slices.Collect(maps.Values(a.Unmade)), reason.NotPinned):
+		d.dropPins(notYet)
+	case len(a.Unmade) > 0:
+		pins := d.Records.PinnedAt()
+		for _, source := range slices.SortedFunc(maps.Keys(a.Unmade), Source.Compare) {
+			delete(pins, source)
+			delete(d.NewPins, source)
+			d.Findings = append(d.Findings, Finding{Reason: reason.NotPinned, Source: source, Text: a.Unmade[source].Sentence(reason.Values{})})
+		}
+		d.Records.Pins = pinsOnRecord(pins)
 	}
-	d.Records.Pins = pinsOnRecord(pins)
 }
-
-// PinLater takes all pins off that are new, of a workload of which nothing but its request
-// says that it pins.
-func (d *Decision) PinLater() { d.dropPins(notYet) }
 
 // dropPins takes all pins off that are new, and says why.
 func (d *Decision) dropPins(why string) {

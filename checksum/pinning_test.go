@@ -58,7 +58,7 @@ func TestPins(t *testing.T) {
 			findings: []checksum.Finding{messageMissing},
 		},
 		"pins in a request are not believed": {
-			admission: checksum.Admission{Create: true, Sent: edited.pinned()}, now: present, want: reason.Stamped, records: present.pinned(), makes: []checksum.Source{message},
+			admission: admissionCase{Create: true, Sent: edited.pinned()}, now: present, want: reason.Stamped, records: present.pinned(), makes: []checksum.Source{message},
 			findings: []checksum.Finding{foreignStamps},
 		},
 		"a setting that cannot be read pins nothing and holds nothing": {
@@ -75,7 +75,7 @@ func TestPins(t *testing.T) {
 			admission: held(rolling, present.pinned()), now: edited, off: true, want: reason.Stamped, records: edited.all(),
 		},
 		"annotations that would be too large go without pins, and keep their stamps": {
-			admission: checksum.Admission{Create: true, TemplateBytes: 240<<10 - 300}, now: present, want: reason.Stamped, records: present.all(),
+			admission: admissionCase{Create: true, TemplateBytes: 240<<10 - 300}, now: present, want: reason.Stamped, records: present.all(),
 			findings: []checksum.Finding{{Reason: reason.NotPinned, Text: "with its pins the annotations would exceed 240 KiB"}},
 		},
 	} {

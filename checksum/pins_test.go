@@ -130,11 +130,11 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	policy := pinningPolicy()
 	policy.Also = []checksum.Source{extra}
 	references := template([]corev1.VolumeMount{{Name: "config"}}, nil, true)
-	a := checksum.Admission{
+	a := admissionCase{
 		Namespace: namespace, Create: true, Fresh: true, Pinning: true, Policy: policy, References: references, Selections: checksum.Selections(references, policy),
 		Content: func(s checksum.Source) *checksum.Content { return world{message: shown, extra: text("x", "1")}[s] },
 	}
-	got := checksum.Decide(ring, a)
+	got := decide(ring, a)
 	want := []string{
 		"configstamp: not-pinned: configmap/web-extra: not pinned: the pod template does not name it; containers that start later read what is there then",
 		"configstamp: not-pinned: configmap/web-message: not pinned (live): volume config shows a key that ignore-keys leaves out; containers that start later read what is there then",
@@ -145,22 +145,21 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	if pin := got.NewPins[message]; len(got.NewPins) != 1 || !slices.Equal(pin.Uses, []checksum.Use{checksum.Startup}) {
 		t.Errorf("pinned %s", got.NewPins)
 	}
-	got.Unpin(map[checksum.Source]reason.Reason{message: reason.SnapshotQuota})
-	if got.Records.Pins != nil || len(got.NewPins) > 0 {
+	a.Unmade = map[checksum.Source]reason.Reason{message: reason.SnapshotQuota}
+	if got = decide(ring, a); got.Records.Pins != nil || len(got.NewPins) > 0 {
 		t.Errorf("taken off again, there is %v", got.Records.Pins)
 	}
 	if warnings := warningsOf(got.Findings); !strings.HasSuffix(warnings[2], "configmap/web-message: not pinned: the quota of its namespace has no room for a snapshot; containers that start later read what is there then") {
 		t.Errorf("told %q", warnings)
 	}
-	two := checksum.Decision{NewPins: checksum.Pins{message: {}, extra: {}}, Records: checksum.Records{Pins: map[string]string{
-		checksum.PinsAnnotation: `{"configmap/web-extra":"web-extra-3f2a91c07d5e8b4416aa live","configmap/web-message":"web-message-3f2a91c07d5e8b4416aa live"}`,
-	}}}
-	two.Unpin(map[checksum.Source]reason.Reason{message: reason.SnapshotQuota, extra: reason.SnapshotForeign})
-	if two.Records.Pins != nil || len(two.NewPins) > 0 || len(two.Findings) != 2 || two.Findings[0].Source != extra {
-		t.Errorf("of two that are taken off there are %v, %v", two.Records.Pins, two.Findings)
+	a.Unmade = map[checksum.Source]reason.Reason{message: reason.NotPinned}
+	got = decide(ring, a)
+	if warnings := warningsOf(got.Findings); got.Records.Pins != nil || len(got.NewPins) > 0 || !strings.Contains(warnings[2], "nothing but this request says that it pins") {
+		t.Errorf("of what nothing but the request pins there is %v, told %q", got.Records.Pins, warnings)
 	}
+	a.Unmade = nil
 	a.Content = func(s checksum.Source) *checksum.Content { return world{message: left}[s] }
-	if got := checksum.Decide(ring, a); len(got.NewPins) > 0 || len(got.Findings) > 0 {
+	if got := decide(ring, a); len(got.NewPins) > 0 || len(got.Findings) > 0 {
 		t.Errorf("its owner wants it not to be pinned: %s, %v", got.NewPins, got.Findings)
 	}
 	unreadable := checksum.SourcePolicyOf(map[string]string{"configstamp.dev/pin": "no"})

@@ -199,7 +199,7 @@ func TestIgnoredKeysDoNotCountAndNewOnesDo(t *testing.T) {
 
 // decide has the rules look at one re-admission.
 func rollingUnder(policy checksum.Policy, held checksum.Records, content *checksum.Content, references ...checksum.Reference) checksum.Decision {
-	return checksum.Decide(ring, checksum.Admission{
+	return decide(ring, admissionCase{
 		Namespace: namespace, Held: held, Sent: held, Fresh: true, Asker: checksum.Roller, Policy: policy,
 		Selections: checksum.Selections(references, policy), Content: func(checksum.Source) *checksum.Content { return content },
 	})
@@ -243,7 +243,7 @@ func TestPoliciesThatHoldARoll(t *testing.T) {
 func TestAtCreationEverythingIsStampedWhateverHolds(t *testing.T) {
 	for _, setting := range [][]string{{"mode", "observe"}, {"window", "never"}, {"only", "x"}, {"pause", "true"}} {
 		policy := checksum.DefaultPolicy().With(onWorkload(setting...))
-		got := checksum.Decide(ring, checksum.Admission{
+		got := decide(ring, admissionCase{
 			Namespace: namespace, Create: true, Fresh: true, Policy: policy, Selections: checksum.Selections([]checksum.Reference{envFrom(message)}, policy),
 			Content: func(checksum.Source) *checksum.Content { return text("a", "1") },
 		})
@@ -280,17 +280,17 @@ func TestAdoptByRestartOfWhatStartedWithNothing(t *testing.T) {
 		"with uses that do not count": {startup, text("a", "1"), mounted(message, "a")},
 	} {
 		for _, create := range []bool{true, false} {
-			a := checksum.Admission{
+			a := admissionCase{
 				Namespace: namespace, Create: create, TemplateChanged: !create, Fresh: true, Policy: c.then,
 				Selections: checksum.Selections([]checksum.Reference{c.reference}, c.then), Content: func(checksum.Source) *checksum.Content { return c.content },
 			}
-			held := checksum.Decide(ring, a).Records
+			held := decide(ring, a).Records
 			baseline, err := checksum.ParseBaseline(checksum.FormatBaseline(held.Baseline))
 			if err != nil || len(held.Stamps) > 0 {
 				t.Fatalf("%s: %v, %v", about, held.Stamps, err)
 			}
 			a.Create, a.TemplateChanged, a.Held, a.Sent = false, false, held, checksum.Records{}
-			if got := checksum.Decide(ring, a); got.Outcome != reason.Restored || !got.Records.Equal(held) {
+			if got := decide(ring, a); got.Outcome != reason.Restored || !got.Records.Equal(held) {
 				t.Errorf("%s: a client that takes the baseline away: %s, %v", about, got.Outcome, got.Records)
 			}
 			got := rollingUnder(everything, checksum.Records{Baseline: baseline}, text("a", "1"), c.reference)

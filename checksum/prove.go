@@ -11,11 +11,12 @@ import "strings"
 // answer the controller checks: there it is every source whose stamp would change, or
 // that holds the roll. If nothing that is known has changed, what is known is in doubt,
 // and all of it has to be proven.
-func (r *Ring) ToProve(a *Admission, known Contents) (must, beside []Source) {
+func (r *Ring) ToProve(request *Request, facts *Facts, known Contents) (must, beside []Source) {
+	a := &admission{*request, *facts}
 	wanted := func(*Selection) bool { return true }
 	if known != nil && a.RollsByOwnAccount() {
 		as := *a
-		as.Pinning = false // pins change no stamp
+		as.Snapshots = nil // pins change no stamp
 		as.Content, as.Fresh = func(source Source) *Content { return known[source] }, true
 		review := r.Review(as.Namespace, &as.Policy, as.Selections, as.Held, as.Content)
 		if len(review.Untrue) > 0 {
@@ -50,12 +51,4 @@ func (r *Review) changes(held, stamped Records) func(*Selection) bool {
 // namespace has none.
 func IsOwn(user, namespace string) bool {
 	return namespace != "" && strings.HasPrefix(user, "system:serviceaccount:"+namespace+":")
-}
-
-// ByOwnAccount reports whether a re-admission is asked for by our own account, for certain.
-func (a *Admission) ByOwnAccount() bool { return a.Asker != Anyone && a.Own }
-
-// RollsByOwnAccount reports whether our controller asks for a roll, for certain.
-func (a *Admission) RollsByOwnAccount() bool {
-	return a.Asker == Roller && !a.Create && !a.TemplateChanged && a.ByOwnAccount()
 }

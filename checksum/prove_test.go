@@ -22,11 +22,11 @@ func TestToProve(t *testing.T) {
 	for _, s := range all {
 		stamps[checksum.StampKey(s)] = ring.Digest("shop", selection(s), was)
 	}
-	own := checksum.Admission{Namespace: "shop", Asker: checksum.Roller, Own: true}
-	with := func(edit func(*checksum.Admission)) checksum.Admission { x := own; edit(&x); return x }
+	own := admissionCase{Namespace: "shop", Asker: checksum.Roller, Own: true}
+	with := func(edit func(*admissionCase)) admissionCase { x := own; edit(&x); return x }
 	same, edited := checksum.Contents{a: was, b: was, c: was}, checksum.Contents{a: now, b: was, c: was}
 	for name, test := range map[string]struct {
-		asked        checksum.Admission
+		asked        admissionCase
 		remembered   checksum.Contents
 		must, beside []checksum.Source
 	}{
@@ -37,13 +37,13 @@ func TestToProve(t *testing.T) {
 		"one has changed, one is missing":       {own, checksum.Contents{a: now, b: was}, []checksum.Source{a, c}, []checksum.Source{b}},
 		"one is missing, nothing has changed":   {own, checksum.Contents{a: was, b: was}, all, nil},
 		"one has a setting that cannot be read": {own, checksum.Contents{a: now, b: unreadable, c: was}, []checksum.Source{a, b}, []checksum.Source{c}},
-		"one has no record": {with(func(x *checksum.Admission) {
+		"one has no record": {with(func(x *admissionCase) {
 			x.Held.Stamps = map[string]string{checksum.StampKey(a): stamps[checksum.StampKey(a)], checksum.StampKey(b): stamps[checksum.StampKey(b)]}
 		}), edited, []checksum.Source{a, c}, []checksum.Source{b}},
-		"a creation":            {with(func(x *checksum.Admission) { x.Create, x.Asker = true, checksum.Anyone }), edited, all, nil},
-		"a changed template":    {with(func(x *checksum.Admission) { x.TemplateChanged = true }), edited, all, nil},
-		"a recording":           {with(func(x *checksum.Admission) { x.Asker = checksum.Recorder }), edited, all, nil},
-		"somebody else's order": {with(func(x *checksum.Admission) { x.Own = false }), edited, all, nil},
+		"a creation":            {with(func(x *admissionCase) { x.Create, x.Asker = true, checksum.Anyone }), edited, all, nil},
+		"a changed template":    {with(func(x *admissionCase) { x.TemplateChanged = true }), edited, all, nil},
+		"a recording":           {with(func(x *admissionCase) { x.Asker = checksum.Recorder }), edited, all, nil},
+		"somebody else's order": {with(func(x *admissionCase) { x.Own = false }), edited, all, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range all {
@@ -52,7 +52,7 @@ func TestToProve(t *testing.T) {
 			if test.asked.Held.Stamps == nil {
 				test.asked.Held.Stamps = stamps
 			}
-			must, beside := ring.ToProve(&test.asked, test.remembered)
+			must, beside := ring.ToProve(test.asked.request(), test.asked.facts(), test.remembered)
 			if !reflect.DeepEqual(must, test.must) || !reflect.DeepEqual(beside, test.beside) {
 				t.Errorf("must %v, beside %v; want %v, %v", must, beside, test.must, test.beside)
 			}

@@ -107,19 +107,19 @@ func TestDecideWithAClass(t *testing.T) {
 		records.Baseline = map[checksum.Source]string{vault: value}
 		return records
 	}
-	create := checksum.Admission{Create: true, Policy: provided()}
-	edit := func(held checksum.Records) checksum.Admission {
-		return checksum.Admission{Policy: provided(), TemplateChanged: true, Held: held, Sent: held}
+	create := admissionCase{Create: true, Policy: provided()}
+	edit := func(held checksum.Records) admissionCase {
+		return admissionCase{Policy: provided(), TemplateChanged: true, Held: held, Sent: held}
 	}
-	asked := func(by checksum.Asker, held checksum.Records) checksum.Admission {
-		return checksum.Admission{Policy: provided(), Asker: by, Held: held, Sent: held}
+	asked := func(by checksum.Asker, held checksum.Records) admissionCase {
+		return admissionCase{Policy: provided(), Asker: by, Held: held, Sent: held}
 	}
-	adopting := func(a checksum.Admission) checksum.Admission {
+	adopting := func(a admissionCase) admissionCase {
 		a.Policy.RestartUnstamped = true
 		return a
 	}
 	for about, c := range map[string]struct {
-		admission checksum.Admission
+		admission admissionCase
 		message   string
 		class     *checksum.Content
 		want      reason.Reason
@@ -153,7 +153,7 @@ func TestDecideWithAClass(t *testing.T) {
 				}
 				return text("k", c.message)
 			}
-			got := checksum.Decide(ring, a)
+			got := decide(ring, a)
 			if got.Outcome != c.want || !got.Records.Equal(c.records) || len(got.Findings) > 0 {
 				t.Errorf("%s, want %s; findings %v; records (-want +got):\n%s", got.Outcome, c.want, got.Findings, cmp.Diff(c.records, got.Records))
 			}
@@ -212,7 +212,7 @@ func TestReloaderOfClasses(t *testing.T) {
 		}
 		foreign := checksum.Translate(bothDialects, namespace, c.annotations, nil)
 		policy := provided().Translated(foreign, existing)
-		decision := checksum.Decide(ring, checksum.Admission{
+		decision := decide(ring, admissionCase{
 			Namespace: namespace, Create: true, Fresh: true, Policy: policy, Selections: checksum.Selections(references, policy),
 			Content: func(checksum.Source) *checksum.Content { return versions("a", "1") },
 		})

@@ -10,11 +10,11 @@ import (
 // The rows "recording" and "rolling" of the design's table.
 func TestDecideReadmissions(t *testing.T) {
 	signing, old, lost := key(2), key(1), key(3)
-	roller := func(held checksum.Records) checksum.Admission {
-		return checksum.Admission{Asker: checksum.Roller, Held: held, Sent: held}
+	roller := func(held checksum.Records) admissionCase {
+		return admissionCase{Asker: checksum.Roller, Held: held, Sent: held}
 	}
-	recorder := func(held checksum.Records) checksum.Admission {
-		return checksum.Admission{Asker: checksum.Recorder, Held: held, Sent: held}
+	recorder := func(held checksum.Records) admissionCase {
+		return admissionCase{Asker: checksum.Recorder, Held: held, Sent: held}
 	}
 	stamped := func(values ...map[checksum.Source]string) checksum.Records {
 		return checksum.Records{Stamps: stampsOf(union(values...))}
@@ -137,7 +137,7 @@ func TestDecideReadmissions(t *testing.T) {
 			want: reason.NotProvenFresh, records: present.all(), findings: []checksum.Finding{notProven},
 		},
 		"a person's empty patch carries no stamps of another time": {
-			admission: checksum.Admission{Asker: checksum.Roller, Held: present.all(), Sent: edited.all()}, now: present,
+			admission: admissionCase{Asker: checksum.Roller, Held: present.all(), Sent: edited.all()}, now: present,
 			want: reason.Kept, records: present.all(), findings: []checksum.Finding{foreignStamps},
 		},
 	} {
@@ -161,34 +161,34 @@ func TestDecideRestores(t *testing.T) {
 	held := checksum.Records{Stamps: present.stamps(signing, message), Baseline: present.values(signing, password)}
 	for about, c := range map[string]decideCase{
 		"a label changes nothing of ours": {
-			admission: checksum.Admission{Held: held, Sent: held}, now: edited,
+			admission: admissionCase{Held: held, Sent: held}, now: edited,
 			want: reason.Kept, records: held,
 		},
 		"a workload without records gets none": {
 			now: edited, want: reason.Kept,
 		},
 		"a client that sends the template without our stamps (peers.md, 14) gets them back": {
-			admission: checksum.Admission{Held: held}, now: edited,
+			admission: admissionCase{Held: held}, now: edited,
 			want: reason.Restored, records: held,
 		},
 		"a client that sends no baseline gets it back": {
-			admission: checksum.Admission{Held: held, Sent: checksum.Records{Stamps: held.Stamps}}, now: edited,
+			admission: admissionCase{Held: held, Sent: checksum.Records{Stamps: held.Stamps}}, now: edited,
 			want: reason.Restored, records: held,
 		},
 		"stamps of another time are put back, with a warning": {
-			admission: checksum.Admission{Held: present.all(), Sent: edited.all()}, now: edited,
+			admission: admissionCase{Held: present.all(), Sent: edited.all()}, now: edited,
 			want: reason.Restored, records: present.all(), findings: []checksum.Finding{foreignStamps},
 		},
 		"stamps for a workload that has none are taken away, with a warning": {
-			admission: checksum.Admission{Sent: edited.all()}, now: edited,
+			admission: admissionCase{Sent: edited.all()}, now: edited,
 			want: reason.Restored, findings: []checksum.Finding{foreignStamps},
 		},
 		"a baseline of another time is put back, with a warning": {
-			admission: checksum.Admission{Held: held, Sent: checksum.Records{Stamps: held.Stamps, Baseline: edited.values(signing, message)}}, now: edited,
+			admission: admissionCase{Held: held, Sent: checksum.Records{Stamps: held.Stamps, Baseline: edited.values(signing, message)}}, now: edited,
 			want: reason.Restored, records: held, findings: []checksum.Finding{foreignStamps},
 		},
 		"records that are untrue, unreadable or of nothing are put back all the same": {
-			admission: checksum.Admission{Held: checksum.Records{
+			admission: admissionCase{Held: checksum.Records{
 				Stamps:   map[string]string{checksum.StampKey(message): "junk", "secret.configstamp.dev/gone": ""},
 				Baseline: map[checksum.Source]string{{Kind: checksum.Secret, Name: "gone"}: "junk"},
 			}}, now: edited,
@@ -198,7 +198,7 @@ func TestDecideRestores(t *testing.T) {
 			},
 		},
 		"no proof is needed": {
-			admission: checksum.Admission{Held: held}, now: edited, stale: true,
+			admission: admissionCase{Held: held}, now: edited, stale: true,
 			want: reason.Restored, records: held,
 		},
 	} {
@@ -208,14 +208,14 @@ func TestDecideRestores(t *testing.T) {
 
 func TestAnUpdateThatChangesNoTemplateNeedsNoContentAndNoKey(t *testing.T) {
 	held := present.all()
-	a := checksum.Admission{Held: held, Content: func(checksum.Source) *checksum.Content { panic("content was read") }}
+	a := admissionCase{Held: held, Content: func(checksum.Source) *checksum.Content { panic("content was read") }}
 	if a.NeedsContent() {
 		t.Error("content is needed for a label")
 	}
-	if got := checksum.Decide(nil, a); !got.Records.Equal(held) {
+	if got := decide(nil, a); !got.Records.Equal(held) {
 		t.Errorf("got %v", got.Records)
 	}
-	for about, a := range map[string]checksum.Admission{
+	for about, a := range map[string]admissionCase{
 		"create": {Create: true}, "template": {TemplateChanged: true}, "record": {Asker: checksum.Recorder}, "roll": {Asker: checksum.Roller},
 	} {
 		if !a.NeedsContent() {
@@ -226,11 +226,15 @@ func TestAnUpdateThatChangesNoTemplateNeedsNoContentAndNoKey(t *testing.T) {
 
 func TestAskerOf(t *testing.T) {
 	for manager, want := range map[string]checksum.Asker{
-		"configstamp": checksum.Roller, "configstamp-record": checksum.Recorder,
+		"configstamp": checksum.Roller, "configstamp-record": checksum.Recorder, "configstamp-accept": checksum.Accepter,
 		"": checksum.Anyone, "kubectl": checksum.Anyone, "Configstamp": checksum.Anyone, "configstamp-": checksum.Anyone, "configstamp-recorder": checksum.Anyone,
 	} {
-		if got := checksum.AskerOf(manager); got != want {
+		if got := checksum.AskerOf(manager, false); got != want || got.Own() || got.Rolls() != (want == checksum.Roller || want == checksum.Accepter) {
 			t.Errorf("%q: %d, want %d", manager, got, want)
+		}
+		ours := map[checksum.Asker]checksum.Asker{checksum.Roller: checksum.OwnRoller, checksum.Accepter: checksum.OwnRoller, checksum.Recorder: checksum.OwnRecorder}[want]
+		if got := checksum.AskerOf(manager, true); got != ours || got.Own() != (ours != checksum.Anyone) || got.Rolls() != (ours == checksum.OwnRoller) {
+			t.Errorf("%q by our own account: %d, want %d", manager, got, ours)
 		}
 	}
 }
@@ -242,17 +246,17 @@ func TestDecideHoldsForWhatDoesNotCount(t *testing.T) {
 	unstamped := references[len(references)-1].Source
 	selections := checksum.Selections(references, checksum.DefaultPolicy(unstamped))
 	now := world{message: text("a", "2"), password: text("password", "p")}
-	admission := checksum.Admission{
+	admission := admissionCase{
 		Namespace: namespace, Asker: checksum.Roller, Fresh: true, Selections: selections,
 		Held: present.all(), Sent: present.all(),
 		Content: func(s checksum.Source) *checksum.Content { return now[s] },
 	}
-	held := checksum.Decide(ring, admission)
+	held := decide(ring, admission)
 	if held.Outcome != reason.OnHold || !held.Records.Equal(present.all()) {
 		t.Errorf("with %s missing: %s %v, want it held", unstamped, held.Outcome, held.Records)
 	}
 	now[unstamped] = text("k", "v")
-	rolled := checksum.Decide(ring, admission)
+	rolled := decide(ring, admission)
 	if rolled.Outcome != reason.Stamped || !rolled.Records.Equal(edited.all()) {
 		t.Errorf("with %s there: %s %v, want the others stamped and it left out", unstamped, rolled.Outcome, rolled.Records)
 	}
@@ -280,7 +284,7 @@ func TestDecideKeepsUnprovenRecordsThatCover(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			value := signing.Digest(namespace, c.recorded, was)
 			held := checksum.Records{Stamps: map[string]string{checksum.StampKey(message): value}}
-			decision := checksum.Decide(signing, checksum.Admission{
+			decision := decide(signing, admissionCase{
 				Namespace: namespace, TemplateChanged: true, Selections: []checksum.Selection{c.wanted},
 				Held: held, Sent: held, Content: func(checksum.Source) *checksum.Content { return now },
 			})

@@ -89,10 +89,10 @@ func TestWhatLooksLikeASnapshot(t *testing.T) {
 func TestAReferenceToASnapshotIsNoReference(t *testing.T) {
 	copied := checksum.Source{Kind: checksum.ConfigMap, Name: "web-message-3f2a91c07d5e8b4416aa"}
 	policy := checksum.DefaultPolicy()
-	a := checksum.Admission{Namespace: namespace, Create: true, Fresh: true, Policy: policy, Content: func(checksum.Source) *checksum.Content { return nil }}
+	a := admissionCase{Namespace: namespace, Create: true, Fresh: true, Policy: policy, Content: func(checksum.Source) *checksum.Content { return nil }}
 	for _, reference := range []checksum.Reference{envFrom(copied), optional(mounted(copied)), used(checksum.Node, envFrom(copied))} {
 		a.Selections = checksum.Selections([]checksum.Reference{reference}, policy)
-		if got := checksum.Decide(ring, a); len(got.Records.Stamps) > 0 || len(got.Findings) > 0 {
+		if got := decide(ring, a); len(got.Records.Stamps) > 0 || len(got.Findings) > 0 {
 			t.Errorf("stamped %v, told %v", got.Records.Stamps, got.Findings)
 		}
 		if review := ring.Review(namespace, &policy, a.Selections, checksum.Records{}, a.Content); review.Records() || !review.MayRoll() {
@@ -101,7 +101,7 @@ func TestAReferenceToASnapshotIsNoReference(t *testing.T) {
 	}
 	// A ConfigMap of such a name that is there is a source as any other.
 	a.Selections, a.Content = checksum.Selections([]checksum.Reference{envFrom(copied)}, policy), func(checksum.Source) *checksum.Content { return text("a", "1") }
-	if got := checksum.Decide(ring, a); len(got.Records.Stamps) != 1 {
+	if got := decide(ring, a); len(got.Records.Stamps) != 1 {
 		t.Errorf("stamped %v", got.Records.Stamps)
 	}
 }

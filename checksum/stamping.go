@@ -13,9 +13,9 @@ import (
 // missing goes unstamped, as does what nobody reports: its first content will be
 // the baseline. What somebody has declined stays at what is on record, where the
 // template changes for our sake, or in annotations alone. misled are the sources of Misled.
-func stampAll(ring *Ring, a *Admission, misled ...Source) Decision {
+func stampAll(ring *Ring, a *admission, misled ...Source) Decision {
 	w := newStamping(ring, a)
-	w.pins, w.misled = a.Pinning && a.Policy.Pin, misled
+	w.pins, w.misled = a.pinning() && a.Policy.Pin, misled
 	for _, s := range a.Selections {
 		w.stamp(s)
 	}
@@ -26,9 +26,9 @@ func stampAll(ring *Ring, a *Admission, misled ...Source) Decision {
 		decision.Records.Baseline = map[Source]string{}
 	}
 	switch decision.Records.Pins = pinsOnRecord(w.pinned); {
-	case !a.Pinning:
+	case !a.pinning():
 		decision.Records.Pins = a.Held.pinsBeside(decision.Records.Stamps)
-	case !a.TemplateChanged && maps.Equal(decision.Records.Stamps, a.Held.Stamps): // they never roll by themselves
+	case !a.Change.updates() && maps.Equal(decision.Records.Stamps, a.Held.Stamps): // they never roll by themselves
 		decision.Records.Pins, decision.NewPins = a.Held.Pins, nil
 	}
 	if a.binds() {
@@ -39,12 +39,12 @@ func stampAll(ring *Ring, a *Admission, misled ...Source) Decision {
 
 // binds reports whether declined content binds a request that stamps: a new image may need
 // the new content, a mere restart does not.
-func (a *Admission) binds() bool { return !a.TemplateChanged || a.AnnotationsOnly || a.UndoUnknown }
+func (a *admission) binds() bool { return a.Change != TemplateChanged || a.Revision == UndoUnknown }
 
 // stamping is the work of stamping all references of a template.
 type stamping struct {
 	ring     *Ring
-	a        *Admission
+	a        *admission
 	decision Decision
 	// pins tells that the template is to be pinned, and pinned is what has been; held are
 	// the pins on record.
@@ -58,7 +58,7 @@ type stamping struct {
 	undo bool
 }
 
-func newStamping(ring *Ring, a *Admission) *stamping {
+func newStamping(ring *Ring, a *admission) *stamping {
 	return &stamping{
 		ring: ring, a: a, decision: Decision{Records: Records{Stamps: map[string]string{}}, Outcome: reason.Stamped},
 		pinned: Pins{}, held: a.Held.PinnedAt(), declined: a.Held.declined(),

@@ -8,17 +8,17 @@ import (
 )
 
 // undoes reports whether an admission is an undo that is believed.
-func (a *Admission) undoes() bool {
-	return a.Undo && a.Pinning && a.Policy.Pin && !a.Create && a.Asker == Anyone && len(a.Sent.PinnedAt()) > 0
+func (a *admission) undoes() bool {
+	return a.Revision == Undo && a.pinning() && a.Policy.Pin && a.Change != Created && a.Asker == Anyone && len(a.Sent.PinnedAt()) > 0
 }
 
 // accepts reports whether somebody takes what was declined. Our own account never does.
-func (a *Admission) accepts() bool { return a.Accepts && !a.Create && !a.ByOwnAccount() }
+func (a *admission) accepts() bool { return a.Asker == Accepter && a.Change != Created }
 
 // undo leaves the stamps and pins of what was pinned at that revision as they were sent,
 // stamps all else with what is true now, and declines what the former hold now. Where that
 // is not proven, it is what is known.
-func undo(ring *Ring, a *Admission) Decision {
+func undo(ring *Ring, a *admission) Decision {
 	w := newStamping(ring, a)
 	w.decision.Outcome, w.undo = reason.UndoTaken, true
 	if w.declined == nil {
@@ -63,9 +63,10 @@ func (w *stamping) goBack(s Selection, pin Pin) {
 }
 
 // madeAt is when the snapshot was made that a source goes back to, "" where nobody knows.
-func (a *Admission) madeAt(source Source) string {
-	if a.MadeAt == nil || a.MadeAt(source).IsZero() {
+func (a *admission) madeAt(source Source) string {
+	made := a.Snapshots.MadeAt(a.Sent.PinnedAt()[source].Snapshot)
+	if made.IsZero() {
 		return ""
 	}
-	return a.MadeAt(source).UTC().Format(time.RFC3339)
+	return made.UTC().Format(time.RFC3339)
 }

@@ -18,7 +18,7 @@ func TestWhereConfigMapsAloneCount(t *testing.T) {
 	ring := checksum.NewRing(key(1))
 	policy := checksum.DefaultPolicy()
 	policy.ConfigMapsAlone, policy.Also = true, []checksum.Source{password}
-	admission := checksum.Admission{
+	admission := admissionCase{
 		Namespace: "shop", Create: true, Fresh: true, Policy: policy, Selections: checksum.Selections(references, policy),
 		Content: func(source checksum.Source) *checksum.Content {
 			if source == password {
@@ -27,7 +27,7 @@ func TestWhereConfigMapsAloneCount(t *testing.T) {
 			return &checksum.Content{}
 		},
 	}
-	made := checksum.Decide(ring, admission)
+	made := decide(ring, admission)
 	if _, stamped := made.Records.Of(password); stamped || len(made.Records.Stamps) != 1 || len(made.Findings) != 0 {
 		t.Errorf("on record: %v, and found %v", made.Records, made.Findings)
 	}
@@ -36,7 +36,7 @@ func TestWhereConfigMapsAloneCount(t *testing.T) {
 		t.Errorf("with a stamp of before it is %+v", review)
 	}
 	admission.Create, admission.Held = false, made.Records
-	if kept := checksum.Decide(ring, admission); kept.Records.Stamps[checksum.StampKey(password)] != "v1:absent" {
+	if kept := decide(ring, admission); kept.Records.Stamps[checksum.StampKey(password)] != "v1:absent" {
 		t.Errorf("on record after another admission: %v", kept.Records)
 	}
 }
@@ -50,7 +50,7 @@ func TestASecretThatIsNotWatched(t *testing.T) {
 	}
 	ring := checksum.NewRing(key(1))
 	policy := checksum.DefaultPolicy()
-	admission := checksum.Admission{
+	admission := admissionCase{
 		Namespace: "shop", Create: true, Fresh: true, Policy: policy, Selections: checksum.Selections(references, policy),
 		Content: func(source checksum.Source) *checksum.Content {
 			if source == release {
@@ -59,7 +59,7 @@ func TestASecretThatIsNotWatched(t *testing.T) {
 			return &checksum.Content{}
 		},
 	}
-	made := checksum.Decide(ring, admission)
+	made := decide(ring, admission)
 	if _, stamped := made.Records.Of(release); stamped || len(made.Records.Stamps) != 1 {
 		t.Errorf("on record: %v", made.Records)
 	}

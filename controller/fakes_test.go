@@ -241,10 +241,8 @@ func (c *cluster) admit(ref workload.Ref, manager string) (warnings []string) {
 	policy := c.policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: c.settings})
-	decision := checksum.Decide(c.ring, checksum.Admission{
-		Namespace: ref.Namespace, Asker: checksum.AskerOf(manager), Fresh: true, Policy: policy,
-		Selections: checksum.Selections(references, policy),
-		Held:       held, Sent: held,
+	decision := checksum.Decide(c.ring, &checksum.Request{Namespace: ref.Namespace, Asker: checksum.AskerOf(manager, true), Sent: held}, &checksum.Facts{
+		Held: held, Fresh: true, Policy: policy, Selections: checksum.Selections(references, policy),
 		Content: func(s checksum.Source) *checksum.Content { return c.contents[s] },
 	})
 	if !decision.Records.Equal(held) {

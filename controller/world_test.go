@@ -462,9 +462,12 @@ func (w *world) decide(app *simulatedApp, asker checksum.Asker) checksum.Records
 	}
 	policy := checksum.DefaultPolicy().With(checksum.Level{Origin: checksum.OfWorkload, Annotations: app.settings},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: w.settings[app.ref.Namespace]})
-	return checksum.Decide(w.ring, checksum.Admission{
-		Namespace: app.ref.Namespace, Asker: asker, Create: !w.records && len(app.records.Stamps) == 0, Fresh: true, Policy: policy,
-		Selections: checksum.Selections(references, policy), Held: app.records, Sent: app.records,
+	request := &checksum.Request{Namespace: app.ref.Namespace, Asker: asker, Sent: app.records}
+	if !w.records && len(app.records.Stamps) == 0 {
+		request.Change = checksum.Created
+	}
+	return checksum.Decide(w.ring, request, &checksum.Facts{
+		Fresh: true, Policy: policy, Selections: checksum.Selections(references, policy), Held: app.records,
 		Content: func(s checksum.Source) *checksum.Content {
 			return w.contents[rollout.SourceRef{Namespace: app.ref.Namespace, Source: s}]
 		},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -18,7 +17,6 @@ import (
 // leftBehind is what is found of a workload that is made again while its pods run, as after
 // kubectl delete --cascade=orphan, or when a backup brings back ReplicaSets first.
 type leftBehind struct {
-	kind   *workload.Kind
 	done   chan struct{} // closed once the rest is known; nil: nobody asked
 	cancel context.CancelFunc
 
@@ -42,9 +40,9 @@ func (l *leftBehind) end() {
 }
 
 // lookBehind asks, beside all else, for the revision that a creation brings back.
-func (h *Handler) lookBehind(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object) *leftBehind {
-	left := &leftBehind{kind: object.Kind}
-	if request.Operation != admissionv1.Create || !keepsRevisions(object.Kind) {
+func (h *Handler) lookBehind(ctx context.Context, r *request) *leftBehind {
+	left := &leftBehind{}
+	if r.Change != checksum.Created || !keepsRevisions(r.object.Kind) {
 		return left
 	}
 	left.done = make(chan struct{})
@@ -56,20 +54,20 @@ func (h *Handler) lookBehind(ctx context.Context, request *admissionv1.Admission
 				left.err = fmt.Errorf("reading revisions panicked: %s, %s", panics.What(value), panics.Where())
 			}
 		}()
-		left.revision, left.err = h.left(ctx, request, object)
+		left.revision, left.err = h.left(ctx, r.object)
 	}()
 	return left
 }
 
 // left is the revision without an owner that has the template of an object: of several the newest
 // that has pods, else the newest. Nil is none.
-func (h *Handler) left(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object) (*workload.Revision, error) {
+func (h *Handler) left(ctx context.Context, object *workload.Object) (*workload.Revision, error) {
 	// A revision has the labels of its template, and every selector matches those.
 	selector := labels.SelectorFromSet(object.Template.Labels()).String()
 	if selector == "" { // the API server refuses it
 		return nil, nil
 	}
-	revisions, err := h.Revisions.Of(ctx, object.Kind, request.Namespace, selector, "")
+	revisions, err := h.Revisions.Of(ctx, object.Kind, object.Namespace, selector, "")
 	if err != nil {
 		return nil, err
 	}
@@ -85,50 +83,48 @@ func (h *Handler) left(ctx context.Context, request *admissionv1.AdmissionReques
 		if len(revisions) == 1 {
 			break
 		}
-		if has, err := h.Revisions.HasPods(ctx, request.Namespace, selector, revision); err == nil && has {
+		if has, err := h.Revisions.HasPods(ctx, object.Namespace, selector, revision); err == nil && has {
 			return revision, nil
 		}
 	}
 	return revisions[0], nil
 }
 
-// bringBack has a creation take what is on record in the revision that it brings back, and gives
-// the ring to judge it with.
-func (h *Handler) bringBack(ctx context.Context, request *admissionv1.AdmissionRequest, left *leftBehind, admission *checksum.Admission, ring *checksum.Ring) *checksum.Ring {
+// bringBack has a creation take what is on record in the revision that it brings back.
+func (h *Handler) bringBack(ctx context.Context, r *request, left *leftBehind, f *facts) {
 	switch left.wait(); {
 	case left.err != nil:
-		logOf(ctx, request).Info("It is not known whether pods of this template run already; it is stamped with present content", "reason", left.err.Error())
-		admission.AgainUnknown = true
-		return ring
+		r.log(ctx).Info("It is not known whether pods of this template run already; it is stamped with present content", "reason", left.err.Error())
+		f.Revision = checksum.LeftUnknown
+		return
 	case left.revision == nil:
-		return ring
+		return
 	}
-	admission.Again = true
+	f.Revision, f.behind = checksum.LeftBehind, left.revision
 	var own map[string]string
-	if left.kind.CopiesAnnotations() {
+	if r.object.Kind.CopiesAnnotations() {
 		own = left.revision.Annotations
 	}
 	// A baseline that cannot be read counts as none.
-	admission.Held, _ = checksum.RecordsIn(own, left.revision.Template.Metadata.Annotations)
-	ring, err := h.ring(ctx, admission)
-	if err != nil {
-		logOf(ctx, request).Info("The key of a checksum could not be looked up; nothing is decided by it", "reason", err.Error())
-		admission.Fresh = false
+	f.Held, _ = checksum.RecordsIn(own, left.revision.Template.Metadata.Annotations)
+	var err error
+	if f.ring, err = h.lookUp(ctx, f); err != nil {
+		r.log(ctx).Info("The key of a checksum could not be looked up; nothing is decided by it", "reason", err.Error())
+		f.Fresh = false
 	}
-	return ring
 }
 
 // mayBeStale tells of sources that were recorded as they are, and edited after the revision was made
 // whose pods run.
-func (h *Handler) mayBeStale(namespace string, of *workload.Revision, held, recorded checksum.Records) (findings []checksum.Finding) {
-	if of == nil {
+func (h *Handler) mayBeStale(r *request, f *facts, recorded checksum.Records) (findings []checksum.Finding) {
+	if f.behind == nil {
 		return nil
 	}
 	for source, value := range recorded.Baseline {
-		if value == held.Baseline[source] {
+		if value == f.Held.Baseline[source] {
 			continue
 		}
-		if written, created := h.Sources.Written(namespace, source); written.After(created) && written.After(of.Created) {
+		if written, created := h.Sources.Written(r.Namespace, source); written.After(created) && written.After(f.behind.Created) {
 			findings = append(findings, checksum.Finding{Reason: reason.ConfigMaybeStale, Source: source})
 		}
 	}

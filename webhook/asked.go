@@ -12,7 +12,7 @@ import (
 // asksWhatWouldRoll reports whether a request is the dry run of a rolling re-admission.
 // One of which another webhook has changed the template is, too.
 func asksWhatWouldRoll(request *admissionv1.AdmissionRequest) bool {
-	return isDryRun(request) && request.Operation == admissionv1.Update && checksum.AskerOf(fieldManager(request)) == checksum.Roller
+	return isDryRun(request) && request.Operation == admissionv1.Update && checksum.AskerOf(fieldManager(request), false).Rolls()
 }
 
 // withOutcome is the answer with its outcome as the first warning: of many the last are
@@ -24,8 +24,4 @@ func (a Answer) withOutcome() Answer {
 	}
 	a.Warnings = slices.Insert(a.Warnings, 0, outcome.Warning())
 	return a
-}
-
-func isDryRun(request *admissionv1.AdmissionRequest) bool {
-	return request.DryRun != nil && *request.DryRun
 }

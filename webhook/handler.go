@@ -1,15 +1,12 @@
 package webhook
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/klog/v2"
@@ -111,8 +108,8 @@ type Handler struct {
 	Now func() time.Time
 
 	underWay  watchdog.Work
-	stripping stripping
-	unpinned  telling
+	stripping rarely
+	unpinned  rarely
 	bodies    bodies
 }
 
@@ -158,111 +155,50 @@ func hanging(underWay *watchdog.Work, now time.Time) error {
 	return nil
 }
 
-// logOf is the log in which a request can be told from others. It is made when
-// there is something to log.
-func logOf(ctx context.Context, request *admissionv1.AdmissionRequest) klog.Logger {
-	return klog.FromContext(ctx).WithValues("kind", request.Kind.Kind, "namespace", request.Namespace, "name", request.Name, "operation", request.Operation)
-}
-
-func (h *Handler) admit(ctx context.Context, request *admissionv1.AdmissionRequest) (Answer, error) {
-	if h.Serves != nil && !h.Serves(request.Namespace) {
+// admit takes a request through the pipe: what it says, what is known, the decision, its effects, the patch.
+func (h *Handler) admit(ctx context.Context, review *admissionv1.AdmissionRequest) (Answer, error) {
+	if h.Serves != nil && !h.Serves(review.Namespace) {
 		return Answer{Outcome: reason.NotServed}, nil
 	}
-	kind, ok := h.Kinds.Find(request.Resource.Group, request.Resource.Resource)
-	create := request.Operation == admissionv1.Create
-	if !ok || request.SubResource != "" || (!create && (request.Operation != admissionv1.Update || kind.CreateOnly && !kind.Immutable)) {
+	r, err := h.read(review)
+	switch {
+	case err != nil:
+		return Answer{Outcome: reason.TemplateUnreadable}, err
+	case r == nil:
 		return Answer{Outcome: reason.NotServed}, nil
+	case r.object.Kind.Immutable && r.Change != checksum.Created:
+		return restore(r), nil
 	}
-	object, err := kind.Decode(request.Object.Raw)
+	by, outcome := h.serves(ctx, r)
+	if outcome != reason.NoReason {
+		return Answer{Outcome: outcome}, nil
+	}
+	f, why, err := h.gather(ctx, r, by)
 	if err != nil {
-		return Answer{Outcome: reason.TemplateUnreadable}, err
+		outcome = reason.TemplateUnreadable
+		if why != reason.NoReason {
+			outcome = reason.AdmissionFailed
+		}
+		return Answer{Outcome: outcome, Reason: why, Warnings: f.warnings}, err
 	}
-	if object.Name == "" && object.GenerateName == "" {
-		// The API server refuses it anyway, and a patch must never fail: that would deny.
-		return Answer{Outcome: reason.TemplateUnreadable}, errors.New("the object has no name")
+	decision := checksum.Decide(f.ring, &r.Request, &f.Facts)
+	if f.Unmade = h.makeSnapshots(ctx, r, f, decision.NewPins); len(f.Unmade) > 0 {
+		decision = checksum.Decide(f.ring, &r.Request, &f.Facts)
 	}
-	object.Namespace = request.Namespace
-	if kind.Immutable && !create {
-		return restore(request, object)
-	}
-	candidate := checksum.Candidate{Inject: object.Labels[checksum.InjectLabel], Owned: object.RolledByOwner(h.Kinds)}
-	if why, declines := candidate.Declines(); declines {
-		return Answer{Outcome: why}, nil
-	}
-	return h.decide(ctx, request, object, candidate)
+	h.effects(ctx, r, f, &decision)
+	return r.answer(f, &decision, append(decision.Findings, h.mayBeStale(r, f, decision.Records)...)), nil
 }
 
-// serves reports whether a workload that does not decline is served. A Namespace that does not
-// opt it in is read again: it may have been labelled a moment ago.
-func (h *Handler) serves(ctx context.Context, name string, candidate checksum.Candidate, namespace *checksum.Namespace) bool {
-	if served, _ := checksum.Served(candidate, *namespace); served {
-		return true
-	}
-	in, err := h.Namespaces.OptedIn(ctx, name)
-	namespace.OptedIn = in && err == nil
-	return in || err != nil
-}
-
-// decide answers for a workload that may be ours to stamp.
-func (h *Handler) decide(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object, candidate checksum.Candidate) (Answer, error) {
-	old, err := stored(request, object)
-	if err != nil {
-		return Answer{Outcome: reason.TemplateUnreadable}, err
-	}
-	admission, warnings := h.asked(request, object, old)
-	candidate.Foreign = object.Foreign(h.Dialects)
-	namespace, unknown := h.Namespaces.Look(ctx, request.Namespace)
-	if !h.serves(ctx, request.Namespace, candidate, &namespace) {
-		return Answer{Outcome: reason.OptedOut}, nil
-	}
-	admission.Policy = h.Policy.With(
-		checksum.Level{Origin: checksum.OfWorkload, Annotations: object.Annotations},
-		checksum.Level{Origin: checksum.OfNamespace, Annotations: namespace.Settings},
-	).Translated(candidate.Foreign, func(kind checksum.Kind) []string { return h.Sources.Names(request.Namespace, kind) })
-	left := h.lookBehind(ctx, request, object)
-	defer left.end()
-	unreferenced := object.OnlyUnreferenced(candidate.Foreign)
-	warnings = append(warnings, said(unreferenced)...)
-	known := &witness{h: h, request: request, old: old, namespace: namespace}
-	h.undo(ctx, request, object, known, &admission)
-
-	var ring *checksum.Ring
-	if admission.NeedsContent() {
-		references, err := object.References()
-		if err != nil {
-			return Answer{Outcome: reason.TemplateUnreadable, Warnings: warnings}, err
-		}
-		warnings = append(warnings, unnameable(references, &admission.Policy)...)
-		admission.Selections = checksum.Selections(references, admission.Policy)
-		admission.References = references
-		if ring, err = h.look(ctx, request, &admission); err != nil {
-			why := reason.SourcesUnknown
-			if errors.Is(err, errNoKey) {
-				why = reason.NoDigestKey
-			}
-			return Answer{Outcome: reason.AdmissionFailed, Reason: why, Warnings: warnings}, err
-		}
-		if unknown != nil {
-			logOf(ctx, request).Info("The policy of the Namespace could not be read; this admission rolls nothing", "reason", unknown.Error())
-			admission.Fresh = false
-		}
-	}
-	ring = h.bringBack(ctx, request, left, &admission, ring)
-	decision := checksum.Decide(ring, admission)
-	decision.Findings = append(decision.Findings, h.mayBeStale(request.Namespace, left.revision, admission.Held, decision.Records)...)
-	h.makeSnapshots(ctx, request, known, &decision)
-	h.announcePins(ctx, request, known, decision.Findings)
-	if decision.Outcome == reason.Restored {
-		h.watchStripping(ctx, request, known, admission.Sent, admission.Held)
-	}
+// answer is what a decision comes to. findings are all that is told.
+func (r *request) answer(f *facts, decision *checksum.Decision, findings []checksum.Finding) Answer {
 	answer := Answer{
-		Outcome: decision.Outcome, Reason: cmp.Or(reasonOf(decision.Findings), reasonOf(unreferenced)), Patch: patchFor(object, admission.Sent, decision.Records),
-		Warnings: append(warnings, said(decision.Findings)...), rollsAnyway: admission.TemplateChanged,
+		Outcome: decision.Outcome, Reason: cmp.Or(reasonOf(findings), reasonOf(f.left)), Patch: patchFor(r.object, r.Sent, decision.Records),
+		Warnings: append(f.warnings, said(findings)...), rollsAnyway: r.Change == checksum.AnnotationsChanged || r.Change == checksum.TemplateChanged,
 	}
-	for _, finding := range decision.Findings {
+	for _, finding := range findings {
 		answer.found = append(answer.found, finding.Reason)
 	}
-	return answer, nil
+	return answer
 }
 
 // said is findings as warnings, reasonOf the reason of the first.
@@ -280,50 +216,16 @@ func reasonOf(findings []checksum.Finding) reason.Reason {
 	return findings[0].Reason
 }
 
-// asked is what the request alone says of an admission.
-func (h *Handler) asked(request *admissionv1.AdmissionRequest, object, old *workload.Object) (admission checksum.Admission, warnings []string) {
-	admission = checksum.Admission{
-		Namespace: request.Namespace, Create: request.Operation == admissionv1.Create,
-		Own: checksum.IsOwn(request.UserInfo.Username, h.OwnNamespace),
-	}
-	var err error
-	if admission.Sent, err = object.Records(); err != nil {
-		warnings = append(warnings, reason.BaselineUnreadable.Warning(reason.Values{Text: err.Error()}))
-	}
-	if !admission.Create {
-		// An unreadable baseline counts as none, and was warned of above.
-		admission.Held, _ = old.Records()
-		admission.Asker = checksum.AskerOf(fieldManager(request))
-		admission.TemplateChanged = !object.Template.Same(&old.Template)
-	}
-	h.pins(request, object, old, &admission)
-	admission.TemplateBytes, admission.WorkloadBytes = foreignBytes(object)
-	return admission, warnings
-}
-
 // restore answers an update of a kind whose template is immutable. It puts our annotations back
 // as they are stored, whoever is opted in: the API server refuses the update without them.
-func restore(request *admissionv1.AdmissionRequest, object *workload.Object) (Answer, error) {
-	old, err := stored(request, object)
-	if err != nil {
-		return Answer{Outcome: reason.TemplateUnreadable}, err
-	}
-	sent, _ := object.Records() // an unreadable baseline counts as none
-	held, _ := old.Records()
-	decision := checksum.Decide(nil, checksum.Admission{Sent: sent, Held: held})
+func restore(r *request) Answer {
+	f := &facts{Facts: checksum.Facts{Held: r.held()}}
+	decision := checksum.Decide(nil, &checksum.Request{Sent: r.Sent}, &f.Facts)
 	if decision.Outcome == reason.Kept {
-		return Answer{Outcome: reason.NotServed}, nil
+		return Answer{Outcome: reason.NotServed}
 	}
-	return Answer{Outcome: decision.Outcome, Reason: reasonOf(decision.Findings), Patch: patchFor(object, sent, held), Warnings: said(decision.Findings)}, nil
-}
-
-// stored is the object before the request; for a creation, or an empty patch, it is the
-// same.
-func stored(request *admissionv1.AdmissionRequest, object *workload.Object) (*workload.Object, error) {
-	if request.Operation == admissionv1.Create || bytes.Equal(request.OldObject.Raw, request.Object.Raw) {
-		return object, nil
-	}
-	return object.Kind.Decode(request.OldObject.Raw)
+	decision.Records = f.Held
+	return r.answer(f, &decision, decision.Findings)
 }
 
 func (h *Handler) now() time.Time {
@@ -331,43 +233,4 @@ func (h *Handler) now() time.Time {
 		return time.Now()
 	}
 	return h.Now()
-}
-
-// fieldManager reads options.fieldManager, which create, update, patch and
-// apply share; rollout undo and scale send none.
-func fieldManager(request *admissionv1.AdmissionRequest) string {
-	var options struct {
-		FieldManager string `json:"fieldManager"`
-	}
-	if err := json.Unmarshal(request.Options.Raw, &options, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
-		return ""
-	}
-	return options.FieldManager
-}
-
-func foreignBytes(object *workload.Object) (template, own int) {
-	for key, value := range object.Template.Metadata.Annotations {
-		if !checksum.IsOursOnTemplate(key) {
-			template += len(key) + len(value)
-		}
-	}
-	for key, value := range object.Annotations {
-		if !checksum.IsOursOnWorkload(key) {
-			own += len(key) + len(value)
-		}
-	}
-	return template, own
-}
-
-func unnameable(references []checksum.Reference, policy *checksum.Policy) []string {
-	var warnings []string
-	warned := map[checksum.Source]bool{}
-	for i := range references {
-		source := references[i].Source
-		if policy.Serves(source.Kind) && !source.Nameable() && !warned[source] {
-			warned[source] = true
-			warnings = append(warnings, checksum.Finding{Reason: reason.InvalidName, Source: source}.Warning())
-		}
-	}
-	return warnings
 }

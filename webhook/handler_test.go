@@ -196,7 +196,7 @@ func TestLostKeyIsLookedForOnce(t *testing.T) {
 
 // Of values that were made with many keys a few are looked for: each look-up is a request.
 func TestManyLostKeysAreNotAllLookedFor(t *testing.T) {
-	a := &checksum.Admission{Held: checksum.Records{Baseline: map[checksum.Source]string{}}}
+	a := &facts{Facts: checksum.Facts{Held: checksum.Records{Baseline: map[checksum.Source]string{}}}}
 	for i := range 100 {
 		source := checksum.Source{Kind: checksum.ConfigMap, Name: fmt.Sprint("c-", i)}
 		a.Selections = append(a.Selections, checksum.Selection{Source: source, All: true})
@@ -204,7 +204,7 @@ func TestManyLostKeysAreNotAllLookedFor(t *testing.T) {
 	}
 	keys := &keyring{}
 	handler := &Handler{Keys: keys}
-	if ring, err := handler.ring(silent(t), a); ring == nil || err != nil || len(keys.lookups) != mostLookups {
+	if ring, err := handler.lookUp(silent(t), a); ring == nil || err != nil || len(keys.lookups) != mostLookups {
 		t.Errorf("%d look-ups, want %d: %v", len(keys.lookups), mostLookups, err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/panics"
@@ -48,7 +47,7 @@ type Pods struct {
 	Now func() time.Time
 
 	underWay watchdog.Work
-	told     telling
+	told     rarely
 	bodies   bodies
 }
 
@@ -204,7 +203,7 @@ func (p *Pods) tell(ctx context.Context, request *admissionv1.AdmissionRequest, 
 	if p.Now != nil {
 		now = p.Now()
 	}
-	if len(findings) == 0 || p.Announce == nil || isDryRun(request) || !p.told.again(owner.UID, now) || !p.pins(ctx, request, owner) {
+	if len(findings) == 0 || p.Announce == nil || isDryRun(request) || !p.told.again(owner.UID, 1, 0, now) || !p.pins(ctx, request, owner) {
 		return
 	}
 	sentences := make([]string, 0, len(findings))
@@ -232,32 +231,4 @@ func (p *Pods) pins(ctx context.Context, request *admissionv1.AdmissionRequest, 
 		return err == nil && stored != nil && stored.UID == owner.UID && stored.TemplateAnnotations()[checksum.PinsAnnotation] != ""
 	}
 	return false
-}
-
-// toldKept bounds how many owners are remembered.
-const toldKept = 4096
-
-// telling remembers whom people were told about within announceEvery. Its zero value is empty.
-// There are two generations, as in stripping.
-type telling struct {
-	mu         sync.Mutex
-	young, old map[types.UID]time.Time
-}
-
-// again reports whether it is time to tell, and remembers that it was.
-func (t *telling) again(of types.UID, now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	last, known := t.young[of]
-	if !known {
-		last, known = t.old[of]
-	}
-	if known && now.Sub(last) < announceEvery {
-		return false
-	}
-	if t.young == nil || len(t.young) >= toldKept/2 {
-		t.old, t.young = t.young, map[types.UID]time.Time{}
-	}
-	t.young[of] = now
-	return true
 }

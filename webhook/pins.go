@@ -2,10 +2,7 @@ package webhook
 
 import (
 	"context"
-	"strings"
 	"time"
-
-	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/reason"
@@ -31,38 +28,44 @@ func keepsRevisions(kind *workload.Kind) bool {
 	return kind.Revisions != "" && !kind.Custom
 }
 
-// pins is what the request alone says of an admission where the process pins.
-func (h *Handler) pins(request *admissionv1.AdmissionRequest, object, old *workload.Object, admission *checksum.Admission) {
-	admission.Pinning = h.Snapshots != nil && keepsRevisions(object.Kind)
-	if h.Snapshots != nil {
-		admission.SnapshotOf = func(of checksum.Source, name string) *checksum.Content {
-			return h.Snapshots.Known(request.Namespace, name, of)
-		}
-	}
-	admission.Accepts = !admission.Create && fieldManager(request) == checksum.AcceptManager
-	admission.AnnotationsOnly = admission.TemplateChanged && object.Template.SameButAnnotations(&old.Template)
+// snapshotsOf is what the rules know of snapshots, for one request.
+type snapshotsOf struct {
+	Snapshots
+	r *request
 }
 
-// makeSnapshots sees to it that the snapshots exist that a decision names, and takes back
-// the pins of those that could not be made. A dry run makes none, and a review's word none either.
-func (h *Handler) makeSnapshots(ctx context.Context, request *admissionv1.AdmissionRequest, known *witness, decision *checksum.Decision) {
-	switch {
-	case len(decision.NewPins) == 0:
-		return
-	case !known.pins(ctx):
-		decision.PinLater()
-		return
-	case isDryRun(request):
-		return
+// Pins implements checksum.Snapshots.
+func (s snapshotsOf) Pins() bool { return keepsRevisions(s.r.object.Kind) }
+
+// Known implements checksum.Snapshots.
+func (s snapshotsOf) Known(of checksum.Source, name string) *checksum.Content {
+	return s.Snapshots.Known(s.r.Namespace, name, of)
+}
+
+// MadeAt implements checksum.Snapshots.
+func (s snapshotsOf) MadeAt(name string) time.Time { return s.Snapshots.MadeAt(s.r.Namespace, name) }
+
+// makeSnapshots sees to it that the snapshots of some pins exist, and returns which do not. A dry run makes none,
+// and a review's word none either.
+func (h *Handler) makeSnapshots(ctx context.Context, r *request, f *facts, pins checksum.Pins) (unmade map[checksum.Source]reason.Reason) {
+	if len(pins) == 0 {
+		return nil
 	}
-	unmade := map[checksum.Source]reason.Reason{}
-	for source, err := range h.Snapshots.EnsureAll(ctx, request.Namespace, namesOf(decision.NewPins)) {
-		logOf(ctx, request).Info("A source is not pinned", "source", source.String(), "reason", err.Error())
+	unmade = map[checksum.Source]reason.Reason{}
+	if !f.witness.pins(ctx) {
+		for source := range pins {
+			unmade[source] = reason.NotPinned
+		}
+		return unmade
+	}
+	if r.dryRun {
+		return nil
+	}
+	for source, err := range h.Snapshots.EnsureAll(ctx, r.Namespace, namesOf(pins)) {
+		r.log(ctx).Info("A source is not pinned", "source", source.String(), "reason", err.Error())
 		unmade[source] = archive.Reason(err)
 	}
-	if len(unmade) > 0 {
-		decision.Unpin(unmade)
-	}
+	return unmade
 }
 
 func namesOf(pins checksum.Pins) map[checksum.Source]string {
@@ -72,26 +75,3 @@ func namesOf(pins checksum.Pins) map[checksum.Source]string {
 	}
 	return names
 }
-
-// announcePins puts into an event what the workload's owners should hear of even if somebody
-// else sent the request: an undo and who asked for it, declined content that is taken after
-// all, and, now and then, what could not be pinned.
-func (h *Handler) announcePins(ctx context.Context, request *admissionv1.AdmissionRequest, known *witness, findings []checksum.Finding) {
-	if h.Announce == nil || isDryRun(request) || request.Operation == admissionv1.Create {
-		return
-	}
-	sentences := map[reason.Reason][]string{}
-	for _, finding := range findings {
-		sentences[finding.Reason] = append(sentences[finding.Reason], finding.String())
-	}
-	for _, why := range []reason.Reason{reason.UndoTaken, reason.DeclinedCleared, reason.NotPinned} {
-		of := sentences[why]
-		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.again(known.old.UID, h.now()) || !known.serves(ctx) {
-			continue
-		}
-		h.Announce(workloadOf(request, known.stored.UID), why, clientOf(request)+": "+strings.Join(of[:min(len(of), maxAnnounced)], "; "))
-	}
-}
-
-// maxAnnounced bounds the sentences of one event.
-const maxAnnounced = 3

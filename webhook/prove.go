@@ -7,20 +7,18 @@ import (
 	"slices"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
-
 	"github.com/configstamp/configstamp/checksum"
 )
 
-// look fills in what the sources hold, proven fresh if that can be done in
-// time, else as remembered, and gives the ring to judge it with.
-func (h *Handler) look(ctx context.Context, request *admissionv1.AdmissionRequest, admission *checksum.Admission) (*checksum.Ring, error) {
-	if len(admission.Selections) == 0 {
-		admission.Fresh = true // there is nothing to know
-		return nil, nil
+// look finds out what the sources hold, proven fresh if that can be done in
+// time, else as remembered, and the ring to judge it with.
+func (h *Handler) look(ctx context.Context, r *request, f *facts) error {
+	if len(f.Selections) == 0 {
+		f.Fresh = true // there is nothing to know
+		return nil
 	}
 	checker := h.Own
-	if !admission.ByOwnAccount() {
+	if !r.Asker.Own() {
 		checker = h.People
 		if h.Patience > 0 {
 			var cancel context.CancelFunc
@@ -30,23 +28,23 @@ func (h *Handler) look(ctx context.Context, request *admissionv1.AdmissionReques
 	}
 	// A key that could not be looked up is no lost key: as with content that is
 	// not proven, nothing is decided by it.
-	ring, unproven := h.ring(ctx, admission)
+	ring, unproven := h.lookUp(ctx, f)
 	if ring == nil {
-		return nil, errNoKey
+		return errNoKey
 	}
 	began := time.Now()
-	known, err := h.prove(ctx, checker, ring, admission)
+	known, err := h.prove(ctx, checker, ring, r, f)
 	unproven = errors.Join(err, unproven)
-	admission.Fresh = unproven == nil
-	h.Metrics.freshness(admission.Fresh, time.Since(began))
+	f.Fresh = unproven == nil
+	h.Metrics.freshness(f.Fresh, time.Since(began))
 	if unproven != nil {
-		logOf(ctx, request).Info("The sources could not be read live in time; cached content is used", "reason", unproven.Error())
+		r.log(ctx).Info("The sources could not be read live in time; cached content is used", "reason", unproven.Error())
 	}
 	if known == nil {
-		return nil, err
+		return err
 	}
-	admission.Content = func(source checksum.Source) *checksum.Content { return known[source] }
-	return ring, nil
+	f.ring, f.Content = ring, func(source checksum.Source) *checksum.Content { return known[source] }
+	return nil
 }
 
 // errVanished is why a roll waits for the next try.
@@ -55,24 +53,24 @@ var errVanished = errors.New("an optional source was deleted a moment ago; someb
 // prove is what is known of an admission's sources: of each that must be proven what the
 // API server holds now. Else the error says why not, and it is what memory holds, nil
 // when that cannot know.
-func (h *Handler) prove(ctx context.Context, checker Checker, ring *checksum.Ring, admission *checksum.Admission) (checksum.Contents, error) {
-	sources := make([]checksum.Source, len(admission.Selections))
-	for i := range admission.Selections {
-		sources[i] = admission.Selections[i].Source
+func (h *Handler) prove(ctx context.Context, checker Checker, ring *checksum.Ring, r *request, f *facts) (checksum.Contents, error) {
+	sources := make([]checksum.Source, len(f.Selections))
+	for i := range f.Selections {
+		sources[i] = f.Selections[i].Source
 	}
-	if !admission.RollsByOwnAccount() {
-		fresh, err := checker.Fresh(ctx, admission.Namespace, sources, nil)
+	if !r.RollsByOwnAccount() {
+		fresh, err := checker.Fresh(ctx, r.Namespace, sources, nil)
 		if err == nil {
 			return fresh, nil
 		}
-		remembered, unknown := h.Sources.Cached(admission.Namespace, sources)
+		remembered, unknown := h.Sources.Cached(r.Namespace, sources)
 		if unknown != nil {
 			return nil, unknown
 		}
 		return remembered, err
 	}
-	remembered, unknown := h.Sources.Cached(admission.Namespace, sources)
-	known, err := proveChanges(ctx, checker, ring, admission, remembered)
+	remembered, unknown := h.Sources.Cached(r.Namespace, sources)
+	known, err := proveChanges(ctx, checker, ring, r, f, remembered)
 	if known == nil && unknown != nil {
 		return nil, unknown
 	}
@@ -81,16 +79,16 @@ func (h *Handler) prove(ctx context.Context, checker Checker, ring *checksum.Rin
 
 // proveChanges proves what has to be known for a rolling re-admission, and what has to be
 // known then, and so on.
-func proveChanges(ctx context.Context, checker Checker, ring *checksum.Ring, admission *checksum.Admission, remembered checksum.Contents) (known checksum.Contents, err error) {
+func proveChanges(ctx context.Context, checker Checker, ring *checksum.Ring, r *request, f *facts, remembered checksum.Contents) (known checksum.Contents, err error) {
 	known, proven := remembered, map[checksum.Source]bool{}
 	isProven := func(source checksum.Source) bool { return proven[source] }
 	for {
-		must, beside := ring.ToProve(admission, known)
+		must, beside := ring.ToProve(&r.Request, &f.Facts, known)
 		if must = slices.DeleteFunc(must, isProven); len(must) == 0 {
 			return known, nil
 		}
 		beside = slices.DeleteFunc(beside, isProven)
-		fresh, err := checker.Fresh(ctx, admission.Namespace, must, beside)
+		fresh, err := checker.Fresh(ctx, r.Namespace, must, beside)
 		if err != nil {
 			return known, err
 		}
@@ -104,7 +102,7 @@ func proveChanges(ctx context.Context, checker Checker, ring *checksum.Ring, adm
 		for source := range fresh {
 			proven[source] = true
 		}
-		if vanished(admission, fresh, remembered) {
+		if vanished(f, fresh, remembered) {
 			return known, errVanished
 		}
 	}
@@ -112,9 +110,9 @@ func proveChanges(ctx context.Context, checker Checker, ring *checksum.Ring, adm
 
 // vanished reports whether an optional source that memory holds does not exist. One that is
 // required holds the roll anyway.
-func vanished(admission *checksum.Admission, fresh, remembered checksum.Contents) bool {
-	for i := range admission.Selections {
-		s := &admission.Selections[i]
+func vanished(f *facts, fresh, remembered checksum.Contents) bool {
+	for i := range f.Selections {
+		s := &f.Selections[i]
 		content, read := fresh[s.Source]
 		if read && content == nil && remembered[s.Source] != nil && !s.Required {
 			return true
@@ -126,18 +124,18 @@ func vanished(admission *checksum.Admission, fresh, remembered checksum.Contents
 // mostLookups is how many keys that the ring lacks an admission looks for.
 const mostLookups = 8
 
-// ring is the ring of now, nil while there is none. It looks for the keys that values on
+// lookUp gives the ring of now, nil while there is none. It looks for the keys that values on
 // record were made with and that the ring lacks; one that is lost is looked for once,
 // however many stamps it made. Where values were made with more than a few, the rest is called
 // lost without a look.
-func (h *Handler) ring(ctx context.Context, admission *checksum.Admission) (ring *checksum.Ring, err error) {
+func (h *Handler) lookUp(ctx context.Context, f *facts) (ring *checksum.Ring, err error) {
 	var asked []string
 	ring = h.Keys.Ring()
-	for _, s := range admission.Selections {
+	for _, s := range f.Selections {
 		if ring == nil {
 			return nil, err
 		}
-		value, _ := admission.Held.Of(s.Source)
+		value, _ := f.Held.Of(s.Source)
 		if id, unknown := ring.UnknownKey(value); unknown && len(asked) < mostLookups && !slices.Contains(asked, id) {
 			asked = append(asked, id)
 			_, lookup := h.Keys.Refresh(ctx, id)

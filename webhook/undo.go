@@ -5,7 +5,6 @@ import (
 	"maps"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -29,45 +28,43 @@ const revisionsWithin = 700 * time.Millisecond
 // undo finds out whether a request brings the template back to one of its revisions, as
 // kubectl rollout undo does. Only a request is asked about that may: it names no field
 // manager, carries pins, and would change something.
-func (h *Handler) undo(ctx context.Context, request *admissionv1.AdmissionRequest, object *workload.Object, known *witness, admission *checksum.Admission) {
-	sent := admission.Sent.PinnedAt()
-	if !mayUndo(request, admission) || len(sent) == 0 {
-		return
+func (h *Handler) undo(ctx context.Context, r *request, f *facts) checksum.Revision {
+	sent := r.Sent.PinnedAt()
+	if !r.mayUndo(f) || len(sent) == 0 {
+		return checksum.NoRevision
 	}
-	old := known.old
 	ctx, cancel := context.WithTimeout(ctx, revisionsWithin)
 	defer cancel()
-	selector, err := old.Kind.Selector(request.OldObject.Raw)
+	selector, err := r.old.Kind.Selector(r.review.OldObject.Raw)
 	var revisions []*workload.Revision
 	if err == nil {
-		revisions, err = h.Revisions.Of(ctx, old.Kind, request.Namespace, selector, old.UID)
+		revisions, err = h.Revisions.Of(ctx, r.old.Kind, r.Namespace, selector, r.old.UID)
 	}
 	if err != nil {
-		logOf(ctx, request).Info("It is not known whether this is an undo; checksums and pins on record stay", "reason", err.Error())
-		admission.UndoUnknown = true
-		return
+		r.log(ctx).Info("It is not known whether this is an undo; checksums and pins on record stay", "reason", err.Error())
+		return checksum.UndoUnknown
 	}
 	elsewhere := false
 	for _, revision := range revisions {
-		if !carries(&admission.Sent, sent, revision) {
-			continue
+		switch {
+		case !carries(&r.Sent, sent, revision):
+		case !r.object.Template.IsOf(revision):
+			elsewhere = true
+		case h.lost(ctx, r, f, sent):
+			return checksum.UndoLost
+		default:
+			return checksum.Undo
 		}
-		if object.Template.IsOf(revision) {
-			lost := h.lost(ctx, request, known, sent)
-			admission.Undo, admission.UndoLost = !lost, lost
-			admission.MadeAt = func(source checksum.Source) time.Time {
-				return h.Snapshots.MadeAt(request.Namespace, sent[source].Snapshot)
-			}
-			return
-		}
-		elsewhere = true
 	}
-	admission.UndoMixed = elsewhere && !sameOf(sent, &admission.Sent, &admission.Held)
+	if elsewhere && !sameOf(sent, &r.Sent, &f.Held) {
+		return checksum.UndoMixed
+	}
+	return checksum.NoRevision
 }
 
-func mayUndo(request *admissionv1.AdmissionRequest, a *checksum.Admission) bool {
-	changes := a.TemplateChanged || !maps.Equal(a.Sent.Stamps, a.Held.Stamps) || !maps.Equal(a.Sent.Pins, a.Held.Pins)
-	return a.Pinning && a.Policy.Pin && !a.Create && changes && fieldManager(request) == ""
+func (r *request) mayUndo(f *facts) bool {
+	changes := r.Change != checksum.NoChange || !maps.Equal(r.Sent.Stamps, f.Held.Stamps) || !maps.Equal(r.Sent.Pins, f.Held.Pins)
+	return f.Snapshots != nil && f.Snapshots.Pins() && f.Policy.Pin && r.Change != checksum.Created && changes && r.manager == ""
 }
 
 // carries reports whether what a request sends is what a revision has: its pins, and the
@@ -90,12 +87,12 @@ func sameOf(pins checksum.Pins, a, b *checksum.Records) bool {
 
 // lost reports whether a snapshot that a request names is not there, or is not ours. One
 // that somebody has deleted is made again if its source still holds the same.
-func (h *Handler) lost(ctx context.Context, request *admissionv1.AdmissionRequest, known *witness, pins checksum.Pins) bool {
-	if !isDryRun(request) && known.pins(ctx) {
-		return len(h.Snapshots.EnsureAll(ctx, request.Namespace, namesOf(pins))) > 0
+func (h *Handler) lost(ctx context.Context, r *request, f *facts, pins checksum.Pins) bool {
+	if !r.dryRun && f.witness.pins(ctx) {
+		return len(h.Snapshots.EnsureAll(ctx, r.Namespace, namesOf(pins))) > 0
 	}
 	for source, pin := range pins {
-		if content, err := h.Snapshots.Content(ctx, request.Namespace, pin.Snapshot, source); err != nil || content == nil {
+		if content, err := h.Snapshots.Content(ctx, r.Namespace, pin.Snapshot, source); err != nil || content == nil {
 			return true
 		}
 	}

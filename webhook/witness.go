@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
-
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -24,8 +22,7 @@ const storedWithin = 500 * time.Millisecond
 // request that writes nothing not at all.
 type witness struct {
 	h         *Handler
-	request   *admissionv1.AdmissionRequest
-	old       *workload.Object   // as the request has it
+	r         *request
 	namespace checksum.Namespace // as we know it
 
 	asked  bool
@@ -59,17 +56,17 @@ func (w *witness) serves(ctx context.Context) bool {
 // look is the workload as it is stored, nil when there is none of the request's uid, or when
 // that is not known in time.
 func (w *witness) look(ctx context.Context) *workload.Object {
-	if w.request.Operation == admissionv1.Create {
+	if w.r.Change == checksum.Created {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storedWithin)
 	defer cancel()
-	stored, err := w.h.Revisions.Stored(ctx, w.old.Kind, w.request.Namespace, w.request.Name)
+	stored, err := w.h.Revisions.Stored(ctx, w.r.old.Kind, w.r.Namespace, w.r.review.Name)
 	if err != nil {
-		logOf(ctx, w.request).Info("The stored workload could not be read; nothing is written for it", "reason", err.Error())
+		w.r.log(ctx).Info("The stored workload could not be read; nothing is written for it", "reason", err.Error())
 		return nil
 	}
-	if stored == nil || stored.UID == "" || stored.UID != w.old.UID {
+	if stored == nil || stored.UID == "" || stored.UID != w.r.old.UID {
 		return nil
 	}
 	return stored

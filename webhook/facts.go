@@ -1,0 +1,107 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// facts are all that is found out for one request before it is decided: what the decision depends on, and
+// beside that what its effects and warnings need.
+type facts struct {
+	checksum.Facts
+	ring     *checksum.Ring
+	behind   *workload.Revision // that a creation brings back; nil: none
+	left     []checksum.Finding // of what the dialects of other products ask for, and no reference has
+	warnings []string
+	witness  *witness
+}
+
+// service is what makes a workload one that is served.
+type service struct {
+	foreign   *checksum.Foreign
+	namespace checksum.Namespace
+	unknown   error // why the Namespace is not known; nil: it is
+}
+
+// serves finds out whether the workload is served, and else gives the outcome. A Namespace that does not opt it
+// in is read again: it may have been labelled a moment ago.
+func (h *Handler) serves(ctx context.Context, r *request) (by service, outcome reason.Reason) {
+	candidate := checksum.Candidate{Inject: r.object.Labels[checksum.InjectLabel], Owned: r.object.RolledByOwner(h.Kinds)}
+	if why, declines := candidate.Declines(); declines {
+		return by, why
+	}
+	by.foreign = r.object.Foreign(h.Dialects)
+	candidate.Foreign = by.foreign
+	by.namespace, by.unknown = h.Namespaces.Look(ctx, r.Namespace)
+	if served, _ := checksum.Served(candidate, by.namespace); served {
+		return by, reason.NoReason
+	}
+	in, err := h.Namespaces.OptedIn(ctx, r.Namespace)
+	by.namespace.OptedIn = in && err == nil
+	if !in && err == nil {
+		return by, reason.OptedOut
+	}
+	return by, reason.NoReason
+}
+
+// gather finds out what the decision depends on, and reads no more than it needs. why is the reason of an
+// error.
+func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts, why reason.Reason, err error) {
+	f = &facts{witness: &witness{h: h, r: r, namespace: by.namespace}, left: r.object.OnlyUnreferenced(by.foreign)}
+	f.warnings = append(r.warnings, said(f.left)...)
+	f.Held = r.held()
+	f.Policy = h.Policy.With(
+		checksum.Level{Origin: checksum.OfWorkload, Annotations: r.object.Annotations},
+		checksum.Level{Origin: checksum.OfNamespace, Annotations: by.namespace.Settings},
+	).Translated(by.foreign, func(kind checksum.Kind) []string { return h.Sources.Names(r.Namespace, kind) })
+	if h.Snapshots != nil {
+		f.Snapshots = snapshotsOf{h.Snapshots, r}
+	}
+	left := h.lookBehind(ctx, r)
+	defer left.end()
+	f.Revision = h.undo(ctx, r, f)
+	if checksum.NeedsContent(&r.Request, f.Revision) {
+		if why, err = h.content(ctx, r, f); err != nil {
+			return f, why, err
+		}
+		if by.unknown != nil {
+			r.log(ctx).Info("The policy of the Namespace could not be read; this admission rolls nothing", "reason", by.unknown.Error())
+			f.Fresh = false
+		}
+	}
+	h.bringBack(ctx, r, left, f)
+	return f, reason.NoReason, nil
+}
+
+// content finds out what the template references, and what that holds.
+func (h *Handler) content(ctx context.Context, r *request, f *facts) (why reason.Reason, err error) {
+	if f.References, err = r.object.References(); err != nil {
+		return reason.NoReason, err
+	}
+	f.warnings = append(f.warnings, unnameable(f.References, &f.Policy)...)
+	f.Selections = checksum.Selections(f.References, f.Policy)
+	if err = h.look(ctx, r, f); err == nil {
+		return reason.NoReason, nil
+	}
+	if why = reason.SourcesUnknown; errors.Is(err, errNoKey) {
+		why = reason.NoDigestKey
+	}
+	return why, err
+}
+
+func unnameable(references []checksum.Reference, policy *checksum.Policy) []string {
+	var warnings []string
+	warned := map[checksum.Source]bool{}
+	for i := range references {
+		source := references[i].Source
+		if policy.Serves(source.Kind) && !source.Nameable() && !warned[source] {
+			warned[source] = true
+			warnings = append(warnings, checksum.Finding{Reason: reason.InvalidName, Source: source}.Warning())
+		}
+	}
+	return warnings
+}

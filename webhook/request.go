@@ -1,0 +1,117 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/reason"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// request is one admission request, read once. Nothing changes it afterwards.
+type request struct {
+	checksum.Request
+	review *admissionv1.AdmissionRequest
+	// object is what is requested, and old what is stored; of a creation, or an empty patch, they are the same.
+	object, old *workload.Object
+	manager     string // the field manager, "" if the request names none
+	dryRun      bool
+	warnings    []string // of what the object carries that cannot be read
+}
+
+// read reads a request for a workload; nil: it is none of ours.
+func (h *Handler) read(review *admissionv1.AdmissionRequest) (*request, error) {
+	kind, ok := h.Kinds.Find(review.Resource.Group, review.Resource.Resource)
+	create := review.Operation == admissionv1.Create
+	switch {
+	case !ok, review.SubResource != "", !create && review.Operation != admissionv1.Update, !create && kind.CreateOnly && !kind.Immutable:
+		return nil, nil
+	}
+	object, err := kind.Decode(review.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if object.Name == "" && object.GenerateName == "" {
+		// The API server refuses it anyway, and a patch must never fail: that would deny.
+		return nil, errors.New("the object has no name")
+	}
+	object.Namespace = review.Namespace
+	r := &request{review: review, object: object, old: object, manager: fieldManager(review), dryRun: isDryRun(review)}
+	if !create && !bytes.Equal(review.OldObject.Raw, review.Object.Raw) {
+		if r.old, err = kind.Decode(review.OldObject.Raw); err != nil {
+			return nil, err
+		}
+	}
+	r.Namespace, r.Change = review.Namespace, checksum.Created
+	if !create {
+		r.Change = changeOf(&r.old.Template, &object.Template)
+		r.Asker = checksum.AskerOf(r.manager, checksum.IsOwn(review.UserInfo.Username, h.OwnNamespace))
+	}
+	if r.Sent, err = object.Records(); err != nil {
+		r.warnings = append(r.warnings, reason.BaselineUnreadable.Warning(reason.Values{Text: err.Error()}))
+	}
+	r.TemplateBytes, r.WorkloadBytes = foreignBytes(object)
+	return r, nil
+}
+
+// held is what is on record in the stored object; an unreadable baseline counts as none, and was warned of.
+func (r *request) held() (held checksum.Records) {
+	if r.Change != checksum.Created {
+		held, _ = r.old.Records()
+	}
+	return held
+}
+
+func changeOf(was, is *workload.Template) checksum.Change {
+	switch {
+	case is.Same(was):
+		return checksum.NoChange
+	case is.SameButAnnotations(was):
+		return checksum.AnnotationsChanged
+	}
+	return checksum.TemplateChanged
+}
+
+// log is the log in which the request can be told from others. It is made when there is something to log.
+func (r *request) log(ctx context.Context) klog.Logger { return logOf(ctx, r.review) }
+
+func logOf(ctx context.Context, review *admissionv1.AdmissionRequest) klog.Logger {
+	return klog.FromContext(ctx).WithValues("kind", review.Kind.Kind, "namespace", review.Namespace, "name", review.Name, "operation", review.Operation)
+}
+
+func isDryRun(review *admissionv1.AdmissionRequest) bool {
+	return review.DryRun != nil && *review.DryRun
+}
+
+// fieldManager reads options.fieldManager, which create, update, patch and
+// apply share; rollout undo and scale send none.
+func fieldManager(review *admissionv1.AdmissionRequest) string {
+	var options struct {
+		FieldManager string `json:"fieldManager"`
+	}
+	if err := json.Unmarshal(review.Options.Raw, &options, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+		return ""
+	}
+	return options.FieldManager
+}
+
+func foreignBytes(object *workload.Object) (template, own int) {
+	for key, value := range object.Template.Metadata.Annotations {
+		if !checksum.IsOursOnTemplate(key) {
+			template += len(key) + len(value)
+		}
+	}
+	for key, value := range object.Annotations {
+		if !checksum.IsOursOnWorkload(key) {
+			own += len(key) + len(value)
+		}
+	}
+	return template, own
+}
