@@ -57,14 +57,14 @@ func (w *stamping) goBack(s Selection, pin Pin) {
 	})
 	if !w.ring.NamesSnapshot(a.Namespace, s.Source, content, pin.Snapshot) && !w.ring.holds(a.Namespace, s, sent, content) {
 		values = slices.Insert(values, 0, w.ring.Digest(a.Namespace, s, content))
-		w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.UndoTaken, Source: s.Source, Text: a.madeAt(s.Source)})
+		w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.UndoTaken, Source: s.Source, Text: a.madeAt(pin)})
 	}
 	w.declined[s.Source] = values[:min(len(values), declinedKept)]
 }
 
-// madeAt is when the snapshot was made that a source goes back to, "" where nobody knows.
-func (a *admission) madeAt(source Source) string {
-	made := a.Snapshots.MadeAt(a.Sent.PinnedAt()[source].Snapshot)
+// madeAt is when the snapshot of a pin was made, "" if that is not known.
+func (a *admission) madeAt(pin Pin) string {
+	made := a.Snapshots.MadeAt(pin.Snapshot)
 	if made.IsZero() {
 		return ""
 	}

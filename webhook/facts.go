@@ -30,7 +30,7 @@ type service struct {
 // serves finds out whether the workload is served, and else gives the outcome. A Namespace that does not opt it
 // in is read again: it may have been labelled a moment ago.
 func (h *Handler) serves(ctx context.Context, r *request) (by service, outcome reason.Reason) {
-	candidate := checksum.Candidate{Inject: r.object.Labels[checksum.InjectLabel], Owned: r.object.RolledByOwner(h.Kinds)}
+	candidate := r.candidate
 	if why, declines := candidate.Declines(); declines {
 		return by, why
 	}

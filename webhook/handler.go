@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -12,9 +11,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/reason"
-	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
@@ -107,52 +105,40 @@ type Handler struct {
 	// Now is the clock by which such fights are counted; nil is the real one.
 	Now func() time.Time
 
-	underWay  watchdog.Work
 	stripping rarely
 	unpinned  rarely
-	bodies    bodies
 }
 
-// Admit answers one request. Whatever goes wrong, the answer allows it
+// Endpoint serves the handler.
+func (h *Handler) Endpoint() *admission.Endpoint[Answer] {
+	return &admission.Endpoint[Answer]{
+		Decide:   h.Admit,
+		Panicked: Answer{Outcome: reason.AdmissionFailed, Reason: reason.Panicked, Warnings: []string{reason.Panicked.Warning(reason.Values{})}},
+		Respond: func(review *admissionv1.AdmissionRequest, answer Answer, took time.Duration) *admissionv1.AdmissionResponse {
+			if asksWhatWouldRoll(review) {
+				answer = answer.withOutcome()
+			}
+			h.Metrics.admitted(review.Operation, answer, took)
+			return allow(review, answer.Outcome.Label(), answer.Patch, answer.Warnings)
+		},
+		Refused: h.Metrics.Refused,
+	}
+}
+
+// Admit decides on one request. Whatever goes wrong, the answer allows it
 // unchanged, with a warning, and the controller heals what was missed.
-func (h *Handler) Admit(ctx context.Context, request *admissionv1.AdmissionRequest) (answer Answer) {
-	start := time.Now()
-	defer h.underWay.Begin(start)()
-	defer func() {
-		if value := recover(); value != nil {
-			logOf(ctx, request).Error(nil, "Admission panicked; the object is admitted unchanged", "panic", panics.What(value), "stack", panics.Where())
-			answer = Answer{Outcome: reason.AdmissionFailed, Reason: reason.Panicked, Warnings: []string{reason.Panicked.Warning(reason.Values{})}}
-		}
-		if asksWhatWouldRoll(request) {
-			answer = answer.withOutcome()
-		}
-		h.Metrics.admitted(request.Operation, answer, time.Since(start))
-	}()
-	answer, err := h.admit(ctx, request)
+func (h *Handler) Admit(ctx context.Context, review *admissionv1.AdmissionRequest) Answer {
+	answer, err := h.admit(ctx, review)
 	if err != nil {
-		logOf(ctx, request).Error(err, "Admitted unchanged", "outcome", answer.Outcome.Label(), "reason", answer.Reason)
+		admission.LogOf(ctx, review).Error(err, "Admitted unchanged", "outcome", answer.Outcome.Label(), "reason", answer.Reason)
 		answer.Patch = nil
 		answer.Warnings = append(answer.Warnings, reason.AdmissionFailed.Warning(reason.Values{Text: err.Error()}))
 		return answer
 	}
 	if klog.FromContext(ctx).V(2).Enabled() {
-		logOf(ctx, request).V(2).Info("Admitted", "outcome", answer.Outcome.Label(), "reason", answer.Reason, "operations", len(answer.Patch), "dryRun", isDryRun(request))
+		admission.LogOf(ctx, review).V(2).Info("Admitted", "outcome", answer.Outcome.Label(), "reason", answer.Reason, "operations", len(answer.Patch), "dryRun", isDryRun(review))
 	}
 	return answer
-}
-
-// stuckAfter is many times what an admission may take, whatever the API server does.
-const stuckAfter = 5 * time.Minute
-
-// Healthy says why the process should be started anew, nil when that would not help:
-// an admission hangs, which no request to the API server can cause.
-func (h *Handler) Healthy(now time.Time) error { return hanging(&h.underWay, now) }
-
-func hanging(underWay *watchdog.Work, now time.Time) error {
-	if oldest := underWay.Oldest(); !oldest.IsZero() && now.Sub(oldest) > stuckAfter {
-		return fmt.Errorf("an admission has been under way for %s", now.Sub(oldest).Round(time.Second))
-	}
-	return nil
 }
 
 // admit takes a request through the pipe: what it says, what is known, the decision, its effects, the patch.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -206,26 +205,5 @@ func TestManyLostKeysAreNotAllLookedFor(t *testing.T) {
 	handler := &Handler{Keys: keys}
 	if ring, err := handler.lookUp(silent(t), a); ring == nil || err != nil || len(keys.lookups) != mostLookups {
 		t.Errorf("%d look-ups, want %d: %v", len(keys.lookups), mostLookups, err)
-	}
-}
-
-// An admission that hangs by itself is a reason to start the webhook anew; how long
-// the API server takes is none, as every question to it has a bound.
-func TestAnAdmissionThatHangsIsUnhealthy(t *testing.T) {
-	var h Handler
-	now := time.Now()
-	if err := h.Healthy(now.Add(time.Hour)); err != nil {
-		t.Errorf("without any admission: %v", err)
-	}
-	done := h.underWay.Begin(now)
-	if err := h.Healthy(now.Add(time.Minute)); err != nil {
-		t.Errorf("after a minute: %v", err)
-	}
-	if h.Healthy(now.Add(6*time.Minute)) == nil {
-		t.Error("healthy, though an admission has hung for six minutes")
-	}
-	done()
-	if err := h.Healthy(now.Add(time.Hour)); err != nil {
-		t.Errorf("after its end: %v", err)
 	}
 }

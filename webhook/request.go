@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -21,7 +22,8 @@ type request struct {
 	review *admissionv1.AdmissionRequest
 	// object is what is requested, and old what is stored; of a creation, or an empty patch, they are the same.
 	object, old *workload.Object
-	manager     string // the field manager, "" if the request names none
+	candidate   checksum.Candidate // by the object alone
+	manager     string             // the field manager, "" if the request names none
 	dryRun      bool
 	warnings    []string // of what the object carries that cannot be read
 }
@@ -44,12 +46,16 @@ func (h *Handler) read(review *admissionv1.AdmissionRequest) (*request, error) {
 	}
 	object.Namespace = review.Namespace
 	r := &request{review: review, object: object, old: object, manager: fieldManager(review), dryRun: isDryRun(review)}
+	r.Namespace, r.Change = review.Namespace, checksum.Created
+	r.candidate = checksum.Candidate{Inject: object.Labels[checksum.InjectLabel], Owned: object.RolledByOwner(h.Kinds)}
+	if _, declines := r.candidate.Declines(); declines && (create || !kind.Immutable) {
+		return r, nil // nothing else of it is needed
+	}
 	if !create && !bytes.Equal(review.OldObject.Raw, review.Object.Raw) {
 		if r.old, err = kind.Decode(review.OldObject.Raw); err != nil {
 			return nil, err
 		}
 	}
-	r.Namespace, r.Change = review.Namespace, checksum.Created
 	if !create {
 		r.Change = changeOf(&r.old.Template, &object.Template)
 		r.Asker = checksum.AskerOf(r.manager, checksum.IsOwn(review.UserInfo.Username, h.OwnNamespace))
@@ -80,11 +86,7 @@ func changeOf(was, is *workload.Template) checksum.Change {
 }
 
 // log is the log in which the request can be told from others. It is made when there is something to log.
-func (r *request) log(ctx context.Context) klog.Logger { return logOf(ctx, r.review) }
-
-func logOf(ctx context.Context, review *admissionv1.AdmissionRequest) klog.Logger {
-	return klog.FromContext(ctx).WithValues("kind", review.Kind.Kind, "namespace", review.Namespace, "name", review.Name, "operation", review.Operation)
-}
+func (r *request) log(ctx context.Context) klog.Logger { return admission.LogOf(ctx, r.review) }
 
 func isDryRun(review *admissionv1.AdmissionRequest) bool {
 	return review.DryRun != nil && *review.DryRun

@@ -81,10 +81,13 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	if err != nil {
 		return err
 	}
-	serves, healthy := http.NewServeMux(), handler.Healthy
-	serves.Handle("/{$}", handler)
+	endpoint := handler.Endpoint()
+	serves, healthy := http.NewServeMux(), endpoint.Healthy
+	serves.Handle("/{$}", endpoint)
 	if o.pins {
-		healthy = pinning(p, handler, serves)
+		pods := pinning(p, handler).Endpoint()
+		serves.Handle(webhook.PodPath, pods)
+		healthy = func(now time.Time) error { return errors.Join(endpoint.Healthy(now), pods.Healthy(now)) }
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
 	if err != nil {
@@ -146,12 +149,10 @@ func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
 	}, nil
 }
 
-// pinning has the handler pin workloads, and serves Pods beside it.
-func pinning(p *process, handler *webhook.Handler, serves *http.ServeMux) (healthy func(time.Time) error) {
+// pinning has the handler pin workloads, and gives what pins their Pods.
+func pinning(p *process, handler *webhook.Handler) *webhook.Pods {
 	handler.Snapshots = p.archive
-	pods := &webhook.Pods{Archive: p.archive, Serves: handler.Serves, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce, Owners: handler.Revisions}
-	serves.Handle(webhook.PodPath, pods)
-	return func(now time.Time) error { return errors.Join(handler.Healthy(now), pods.Healthy(now)) }
+	return &webhook.Pods{Archive: p.archive, Serves: handler.Serves, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce, Owners: handler.Revisions}
 }
 
 // ableToAdmit says what keeps the webhook from answering well, nil when nothing does.

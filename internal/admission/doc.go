@@ -3,5 +3,5 @@
 //
 //   - server.go serves HTTPS; bounds.go and crowd.go bound what it holds, and log.go is its log.
 //   - clients.go demands certificates of clients.
-//   - review.go reads reviews and writes answers; carve.go cuts the objects out of a body.
+//   - endpoint.go answers reviews: review.go reads and writes them; carve.go cuts the objects out of a body.
 package admission

@@ -42,15 +42,15 @@ func (f *fate) Foresee(edit impact.Edit) (impact.Answer, bool) {
 	return f.answer, !f.notReady
 }
 
-func newHandler(f *fate, resources ...string) *Handler {
+func newHandler(f *fate, resources ...string) *handler {
 	if len(resources) == 0 {
 		resources = []string{"configmaps", "secrets"}
 	}
-	return New(f, NewMetrics(prometheus.NewRegistry()), Scope{Resources: resources, Serves: func(namespace string) bool { return namespace != "kube-system" }})
+	return &handler{foresees: f, metrics: NewMetrics(prometheus.NewRegistry()), scope: Scope{Resources: resources, Serves: func(namespace string) bool { return namespace != "kube-system" }}}
 }
 
 // counted are the results that were counted.
-func (h *Handler) counted() map[result]int {
+func (h *handler) counted() map[result]int {
 	all := map[result]int{}
 	for _, r := range results() {
 		if n := int(testutil.ToFloat64(h.metrics.reviews.WithLabelValues(string(r)))); n > 0 {
@@ -93,6 +93,8 @@ func review(t testing.TB, request *admissionv1.AdmissionRequest) []byte {
 	}
 	return body
 }
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.endpoint().ServeHTTP(w, r) }
 
 func post(ctx context.Context, h http.Handler, body []byte) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, Path+"?timeout=1s", bytes.NewReader(body))

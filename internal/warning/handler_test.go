@@ -183,9 +183,9 @@ func TestLate(t *testing.T) {
 // What the server refuses is counted, too.
 func TestRefused(t *testing.T) {
 	h := newHandler(&fate{})
-	h.Refused(http.StatusServiceUnavailable)
-	h.Refused(http.StatusLengthRequired)
-	h.Refused(http.StatusRequestEntityTooLarge)
+	h.refused(http.StatusServiceUnavailable)
+	h.refused(http.StatusLengthRequired)
+	h.refused(http.StatusRequestEntityTooLarge)
 	if want := (map[result]int{busy: 1, unreadable: 2}); !maps.Equal(h.counted(), want) {
 		t.Errorf("counted %v", h.counted())
 	}

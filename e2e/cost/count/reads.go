@@ -188,16 +188,16 @@ func (w *world) handler(object []byte) http.Handler {
 		panic(err)
 	}
 	c := cluster{w, revision, stored}
-	return &webhook.Handler{
+	return (&webhook.Handler{
 		Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(), OwnNamespace: "configstamp", Dialects: []checksum.Dialect{checksum.Reloader, checksum.Wave},
 		Namespaces: c, Sources: c, People: c, Own: c, Keys: c, Revisions: c, Snapshots: c, Announce: announce,
 		Metrics: webhook.NewMetrics(prometheus.NewRegistry()),
-	}
+	}).Endpoint()
 }
 
 func (w *world) podHandler() http.Handler {
 	registry := prometheus.NewRegistry()
-	return &webhook.Pods{Archive: cluster{world: w}, Owners: cluster{world: w}, Metrics: webhook.NewPodMetrics(registry, webhook.NewMetrics(registry)), Announce: announce}
+	return (&webhook.Pods{Archive: cluster{world: w}, Owners: cluster{world: w}, Metrics: webhook.NewPodMetrics(registry, webhook.NewMetrics(registry)), Announce: announce}).Endpoint()
 }
 
 // cluster is what the webhook asks. It answers at once. Memory holds what was on record, but for

@@ -1,9 +1,9 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/reason"
-	"github.com/configstamp/configstamp/internal/watchdog"
 	"github.com/configstamp/configstamp/internal/workload"
 	"github.com/configstamp/configstamp/webhook/internal/pinning"
 )
@@ -46,78 +46,72 @@ type Pods struct {
 	// Now is the clock; nil is the real one.
 	Now func() time.Time
 
-	underWay watchdog.Work
-	told     rarely
-	bodies   bodies
+	told rarely
 }
 
-// ServeHTTP implements the admission protocol, as Handler's does.
-func (p *Pods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	serve(w, r, &p.bodies, p.Metrics.refused, p.Admit)
+// Pinned is what comes of a Pod.
+type Pinned struct {
+	// Result is one of podPinned, podPartly and podUnpinned; "": it names no snapshots.
+	Result   string
+	Patch    []jsonpatch.Operation
+	Warnings []string
+}
+
+// Endpoint serves the Pods.
+func (p *Pods) Endpoint() *admission.Endpoint[Pinned] {
+	return &admission.Endpoint[Pinned]{
+		Decide:   p.Admit,
+		Panicked: Pinned{Result: podUnpinned, Warnings: []string{reason.Panicked.Warning(reason.Values{})}},
+		Respond: func(review *admissionv1.AdmissionRequest, pod Pinned, took time.Duration) *admissionv1.AdmissionResponse {
+			if pod.Result != "" {
+				p.Metrics.answered(pod.Result, took)
+			}
+			return allow(review, cmp.Or(pod.Result, reason.NotServed.Label()), pod.Patch, pod.Warnings)
+		},
+		Refused: p.Metrics.refused,
+	}
 }
 
 // Admit answers one request. It never denies.
-func (p *Pods) Admit(ctx context.Context, request *admissionv1.AdmissionRequest) (response *admissionv1.AdmissionResponse) {
-	start := time.Now()
-	defer p.underWay.Begin(start)()
-	var result string
-	defer func() {
-		if value := recover(); value != nil {
-			logOf(ctx, request).Error(nil, "Pinning panicked; the Pod is admitted unchanged", "panic", panics.What(value), "stack", panics.Where())
-			result, response = podUnpinned, allow(request, podUnpinned, nil, []string{reason.Panicked.Warning(reason.Values{})})
-		}
-		if result != "" {
-			p.Metrics.answered(result, time.Since(start))
-		}
-	}()
-	response, result = p.admit(ctx, request)
-	return response
-}
-
-// Healthy says why the process should be started anew, nil when that would not help.
-func (p *Pods) Healthy(now time.Time) error { return hanging(&p.underWay, now) }
-
-// admit gives the answer, and the result to count, "" for none.
-func (p *Pods) admit(ctx context.Context, request *admissionv1.AdmissionRequest) (response *admissionv1.AdmissionResponse, result string) {
-	isPod := request.Resource.Group == "" && request.Resource.Resource == "pods" && request.SubResource == ""
-	if !isPod || request.Operation != admissionv1.Create || p.Serves != nil && !p.Serves(request.Namespace) {
-		return allow(request, reason.NotServed.Label(), nil, nil), ""
+func (p *Pods) Admit(ctx context.Context, review *admissionv1.AdmissionRequest) Pinned {
+	isPod := review.Resource.Group == "" && review.Resource.Resource == "pods" && review.SubResource == ""
+	if !isPod || review.Operation != admissionv1.Create || p.Serves != nil && !p.Serves(review.Namespace) {
+		return Pinned{}
 	}
-	pod, err := workload.DecodeNewPod(request.Object.Raw)
+	pod, err := workload.DecodeNewPod(review.Object.Raw)
 	if err != nil {
-		logOf(ctx, request).Error(err, "A Pod is admitted unchanged")
-		return allow(request, podUnpinned, nil, []string{reason.NotPinned.Warning(reason.Values{Text: err.Error()})}), podUnpinned
+		admission.LogOf(ctx, review).Error(err, "A Pod is admitted unchanged")
+		return Pinned{Result: podUnpinned, Warnings: []string{reason.NotPinned.Warning(reason.Values{Text: err.Error()})}}
 	}
 	owner := pod.Controller()
 	text, pinned := pod.Annotations[checksum.PinsAnnotation]
 	if owner == nil || !pinned {
-		return allow(request, reason.NotServed.Label(), nil, nil), ""
+		return Pinned{}
 	}
 	pins, err := checksum.ParsePins(text)
-	contents := p.contents(ctx, request, pins)
+	contents := p.contents(ctx, review, pins)
 	found := pinning.Pin(pod.Spec, pins, func(source checksum.Source) *checksum.Content { return contents[source] })
-	findings := notPinned(found.NotPinned)
-	result = resultOf(&found)
+	findings, result := notPinned(found.NotPinned), resultOf(&found)
 	if err != nil {
 		findings, result = []checksum.Finding{{Reason: reason.NotPinned, Text: err.Error()}}, podUnpinned
 	}
-	p.tell(ctx, request, owner, findings)
-	return allow(request, result, patchOf(pod, &found), said(findings)), result
+	p.tell(ctx, review, owner, findings)
+	return Pinned{result, patchOf(pod, &found), said(findings)}
 }
 
 // contents asks for what all snapshots hold at once. What cannot be told in time is none.
-func (p *Pods) contents(ctx context.Context, request *admissionv1.AdmissionRequest, pins checksum.Pins) checksum.Contents {
+func (p *Pods) contents(ctx context.Context, review *admissionv1.AdmissionRequest, pins checksum.Pins) checksum.Contents {
 	contents := make(checksum.Contents, len(pins))
 	ask := func(source checksum.Source) (content *checksum.Content) {
 		defer func() { // Admit's own does not reach other goroutines
 			if value := recover(); value != nil {
-				logOf(ctx, request).Error(nil, "Reading a snapshot panicked; the Pod starts with what its source holds", "panic", panics.What(value), "stack", panics.Where())
+				admission.LogOf(ctx, review).Error(nil, "Reading a snapshot panicked; the Pod starts with what its source holds", "panic", panics.What(value), "stack", panics.Where())
 				content = nil
 			}
 		}()
-		content, err := p.Archive.Content(ctx, request.Namespace, pins[source].Snapshot, source)
+		content, err := p.Archive.Content(ctx, review.Namespace, pins[source].Snapshot, source)
 		if err != nil {
-			logOf(ctx, request).Info("A snapshot could not be read; the Pod starts with what its source holds", "source", source.String(), "reason", err.Error())
+			admission.LogOf(ctx, review).Info("A snapshot could not be read; the Pod starts with what its source holds", "source", source.String(), "reason", err.Error())
 			return nil
 		}
 		return content
@@ -198,12 +192,12 @@ func notPinned(all []pinning.NotPinned) (findings []checksum.Finding) {
 
 // tell says on a Pod's owner what could not be pinned, now and then: who creates the Pod is
 // a controller, which reads no warnings.
-func (p *Pods) tell(ctx context.Context, request *admissionv1.AdmissionRequest, owner *metav1.OwnerReference, findings []checksum.Finding) {
+func (p *Pods) tell(ctx context.Context, review *admissionv1.AdmissionRequest, owner *metav1.OwnerReference, findings []checksum.Finding) {
 	now := time.Now()
 	if p.Now != nil {
 		now = p.Now()
 	}
-	if len(findings) == 0 || p.Announce == nil || isDryRun(request) || !p.told.again(owner.UID, 1, 0, now) || !p.pins(ctx, request, owner) {
+	if len(findings) == 0 || p.Announce == nil || isDryRun(review) || !p.told.again(owner.UID, 1, 0, now) || !p.pins(ctx, review, owner) {
 		return
 	}
 	sentences := make([]string, 0, len(findings))
@@ -211,22 +205,22 @@ func (p *Pods) tell(ctx context.Context, request *admissionv1.AdmissionRequest, 
 		sentences = append(sentences, finding.String())
 	}
 	p.Announce(corev1.ObjectReference{
-		APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: request.Namespace, Name: owner.Name, UID: owner.UID,
+		APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: review.Namespace, Name: owner.Name, UID: owner.UID,
 	}, reason.NotPinned, "a new Pod: "+strings.Join(sentences, "; "))
 }
 
 // pins reports whether there is an owner of that uid whose template has pins: a review may
 // be invented.
-func (p *Pods) pins(ctx context.Context, request *admissionv1.AdmissionRequest, owner *metav1.OwnerReference) bool {
+func (p *Pods) pins(ctx context.Context, review *admissionv1.AdmissionRequest, owner *metav1.OwnerReference) bool {
 	for _, kind := range workload.Builtin() {
 		if kind.GroupVersionKind() != schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, storedWithin)
 		defer cancel()
-		stored, err := p.Owners.Stored(ctx, kind, request.Namespace, owner.Name)
+		stored, err := p.Owners.Stored(ctx, kind, review.Namespace, owner.Name)
 		if err != nil {
-			logOf(ctx, request).Info("The owner of a Pod could not be read; nobody is told that it is not pinned", "reason", err.Error())
+			admission.LogOf(ctx, review).Info("The owner of a Pod could not be read; nobody is told that it is not pinned", "reason", err.Error())
 		}
 		return err == nil && stored != nil && stored.UID == owner.UID && stored.TemplateAnnotations()[checksum.PinsAnnotation] != ""
 	}

@@ -250,15 +250,6 @@ func TestPods_AnInventedOwnerIsNotToldOf(t *testing.T) {
 	}
 }
 
-func TestPods_ThatHangAreUnhealthy(t *testing.T) {
-	var pods Pods
-	now := time.Now()
-	pods.underWay.Begin(now)
-	if pods.Healthy(now.Add(time.Minute)) != nil || pods.Healthy(now.Add(6*time.Minute)) == nil {
-		t.Error("want healthy after a minute, and not after six")
-	}
-}
-
 // A panic denies nothing, and ends no process: snapshots are read side by side.
 func TestPods_Panic(t *testing.T) {
 	for warnings, metadata := range map[int]string{
