@@ -63,6 +63,26 @@ func TestAToolRestoresBadContent(t *testing.T) {
 	f.wantMended()
 }
 
+// So does a tool that comes while the workload that failed waits for its pace: its crashed containers have
+// started again with the good content, under the stamp of the bad one.
+func TestAToolRestoresBadContentBeforeTheNextRoll(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 4, strict)
+	f.edit("bad")
+	bad := content(fmt.Sprintf("bad-%d", *f.edits))
+	failed := f.wantFailed()
+	for range 4 { // from the third roll on, it waits for its pace
+		f.takeBack()
+		f.wantServing()
+		f.wantStill(failed)
+		harness.Must(t, f.Set(source, bad))
+		f.wantStill(failed)
+	}
+	time.Sleep(3 * soak)
+	f.wantStill(failed)
+	f.wantMended()
+}
+
 // wantRolledBack waits until a workload carries the content that its source holds, and is well. A container
 // that crashes reads that content when it starts again: its workload is well before it rolls.
 func (f *fleet) wantRolledBack(name string) {
