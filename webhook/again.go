@@ -5,14 +5,28 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
+
+// Revisions tells which revisions a workload has, and what is stored of itself.
+type Revisions interface {
+	pins.Stored
+	pins.Revisions
+	// HasPods reports whether there is a pod of a revision at this moment.
+	HasPods(ctx context.Context, namespace, selector string, revision *workload.Revision) (bool, error)
+}
+
+// revisionsWithin bounds the question whether a creation brings a revision back. With the proof that memory
+// is fresh, and two seconds for snapshots, it stays below the three that an admission has.
+const revisionsWithin = 700 * time.Millisecond
 
 // leftBehind is what is found of a workload that is made again while its pods run, as after
 // kubectl delete --cascade=orphan, or when a backup brings back ReplicaSets first.
@@ -42,7 +56,7 @@ func (l *leftBehind) end() {
 // lookBehind asks, beside all else, for the revision that a creation brings back.
 func (h *Handler) lookBehind(ctx context.Context, r *request) *leftBehind {
 	left := &leftBehind{}
-	if r.Change != checksum.Created || !keepsRevisions(r.object.Kind) {
+	if r.Change != checksum.Created || !pins.Keeps(r.object.Kind) {
 		return left
 	}
 	left.done = make(chan struct{})

@@ -12,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -130,16 +131,16 @@ func TestTheOutcomeIsAmongTheWarningsThatAreSent(t *testing.T) {
 	c.DryRun = true
 	request := c.request(t, c.requested(t))
 	var more strings.Builder
-	for i := range 3 * maxWarnings {
+	for i := range 3 * admission.MaxWarnings {
 		fmt.Fprintf(&more, `{"secretRef":{"name":"none-%d"}},`, i)
 	}
 	request.Object.Raw = []byte(strings.Replace(string(request.Object.Raw), `"envFrom":[`, `"envFrom":[`+more.String(), 1))
 	request.OldObject.Raw = request.Object.Raw
 	answer := admit(silent(t), t, c.handler(t), request)
-	if codes := told(answer.Warnings); len(answer.Warnings) != maxWarnings+1 || !slices.Equal(codes, []string{"missing"}) {
+	if codes := told(answer.Warnings); len(answer.Warnings) != admission.MaxWarnings+1 || !slices.Equal(codes, []string{"missing"}) {
 		t.Errorf("%d warnings, of them outcomes %q", len(answer.Warnings), codes)
 	}
-	if size, last := len(strings.Join(answer.Warnings, "")), answer.Warnings[maxWarnings]; size > 4<<10 || !strings.HasSuffix(last, " more") {
+	if size, last := len(strings.Join(answer.Warnings, "")), answer.Warnings[admission.MaxWarnings]; size > 4<<10 || !strings.HasSuffix(last, " more") {
 		t.Errorf("%d bytes, the last is %q", size, last)
 	}
 }

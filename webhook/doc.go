@@ -6,16 +6,13 @@
 //   - handler.go: Handler, and admit, which is the pipe.
 //   - request.go reads the request once. Nothing changes it afterwards.
 //   - facts.go gathers what the decision depends on: whether the workload is served, its policy, what it
-//     references. prove.go finds out what that holds now, again.go finds the revision that a creation brings
-//     back, and undo.go the one that an undo brings back.
-//   - checksum.Decide is the table. Snapshots that it names are made by pins.go; one that cannot be made is a
-//     fact, and it is decided again.
-//   - effects.go: the events that a decision causes; rarely.go limits them. witness.go looks at the stored
-//     workload before anything is written, a snapshot or an event: a review may be invented.
-//   - patch.go and review.go: the answer; asked.go adds the outcome for a dry run that asks for it.
-//
-// pods.go gives new Pods the content that their template was stamped with, if the process pins. metrics.go
-// counts.
+//     references. prove.go finds out what that holds now, and again.go finds the revision that a creation brings
+//     back; if the process pins, package pins finds the one that an undo brings back.
+//   - checksum.Decide is the table. Package pins has the snapshots made that it names; one that cannot be made
+//     is a fact, and it is decided again.
+//   - effects.go: the events that a decision causes. witness.go looks at the stored workload before anything is
+//     written, a snapshot or an event: a review may be invented.
+//   - patch.go: the answer; asked.go adds the outcome for a dry run that asks for it. metrics.go counts.
 //
 // The package never denies, and does not know that there is a controller. It writes nothing
 // to the cluster but those snapshots.

@@ -36,7 +36,7 @@ func (h *Handler) effects(ctx context.Context, r *request, f *facts, decision *c
 		return
 	}
 	h.announcePins(ctx, r, f, decision.Findings)
-	if decision.Outcome == reason.Restored && lacks(r.Sent, f.Held) && h.stripping.again(r.old.UID, strippingLimit, strippingWindow, h.now()) && f.witness.serves(ctx) {
+	if decision.Outcome == reason.Restored && lacks(r.Sent, f.Held) && h.stripping.Again(r.old.UID, strippingLimit, strippingWindow, h.now()) && f.witness.serves(ctx) {
 		h.announce(r, f, reason.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
 			r.client(), checksum.InjectLabel, checksum.InjectDisabled))
 	}
@@ -51,7 +51,7 @@ func (h *Handler) announcePins(ctx context.Context, r *request, f *facts, findin
 	}
 	for _, why := range []reason.Reason{reason.UndoTaken, reason.DeclinedCleared, reason.NotPinned} {
 		of := sentences[why]
-		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.again(r.old.UID, 1, 0, h.now()) || !f.witness.serves(ctx) {
+		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.Again(r.old.UID, 1, 0, h.now()) || !f.witness.serves(ctx) {
 			continue
 		}
 		h.announce(r, f, why, r.client()+": "+strings.Join(of[:min(len(of), maxAnnounced)], "; "))

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -58,12 +59,15 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: r.object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: by.namespace.Settings},
 	).Translated(by.foreign, func(kind checksum.Kind) []string { return h.Sources.Names(r.Namespace, kind) })
-	if h.Snapshots != nil {
-		f.Snapshots = snapshotsOf{h.Snapshots, r}
-	}
 	left := h.lookBehind(ctx, r)
 	defer left.end()
-	f.Revision = h.undo(ctx, r, f)
+	if h.Pins != nil {
+		f.Snapshots = h.Pins.For(r.Namespace, r.object.Kind)
+		f.Revision = h.Pins.Undo(ctx, &pins.Update{
+			Request: &r.Request, Facts: &f.Facts, Manager: r.manager, Object: r.object, Old: r.old, OldRaw: r.review.OldObject.Raw,
+			Believed: func(ctx context.Context) bool { return !r.dryRun && f.witness.pins(ctx) }, Log: r.log,
+		})
+	}
 	if checksum.NeedsContent(&r.Request, f.Revision) {
 		if why, err = h.content(ctx, r, f); err != nil {
 			return f, why, err

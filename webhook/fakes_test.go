@@ -189,8 +189,6 @@ func review(t testing.TB, request *admissionv1.AdmissionRequest) []byte {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.Endpoint().ServeHTTP(w, r) }
 
-func (p *Pods) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.Endpoint().ServeHTTP(w, r) }
-
 func post(ctx context.Context, h http.Handler, body []byte) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mutate?timeout=10s", bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/admission"
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -23,7 +24,7 @@ func fuzzedHandler(t testing.TB) *Handler {
 	})
 	handler := newHandler(&cluster{contents: all})
 	handler.Dialects = []checksum.Dialect{checksum.Reloader, checksum.Wave}
-	handler.Snapshots = &store{ring: checksum.NewRing(newKey, oldKey), snapshots: map[string]kept{}, sources: all}
+	handler.Pins = &pins.Pins{Snapshots: &store{ring: checksum.NewRing(newKey, oldKey), snapshots: map[string]kept{}, sources: all}, Revisions: handler.Revisions}
 	return handler
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/admission"
+	"github.com/configstamp/configstamp/internal/pins"
+	"github.com/configstamp/configstamp/internal/rarely"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -97,16 +99,16 @@ type Handler struct {
 	// Revisions tell what a creation or an undo brings back, and what is stored of a workload
 	// before anything is written for it.
 	Revisions Revisions
-	// Snapshots make and read those that pods are pinned to; nil: nothing is pinned.
-	Snapshots Snapshots
+	// Pins keeps pods at the content of their template; nil: nothing is pinned.
+	Pins *pins.Pins
 	// Announce hears of clients that fight with us over a workload, of undos, and of what
 	// could not be pinned; nil: nobody does.
 	Announce Announcer
 	// Now is the clock by which such fights are counted; nil is the real one.
 	Now func() time.Time
 
-	stripping rarely
-	unpinned  rarely
+	stripping rarely.Limit
+	unpinned  rarely.Limit
 }
 
 // Endpoint serves the handler.
@@ -119,7 +121,7 @@ func (h *Handler) Endpoint() *admission.Endpoint[Answer] {
 				answer = answer.withOutcome()
 			}
 			h.Metrics.admitted(review.Operation, answer, took)
-			return allow(review, answer.Outcome.Label(), answer.Patch, answer.Warnings)
+			return admission.Allow(review, answer.Outcome.Label(), answer.Patch, answer.Warnings)
 		},
 		Refused: h.Metrics.Refused,
 	}
@@ -168,11 +170,25 @@ func (h *Handler) admit(ctx context.Context, review *admissionv1.AdmissionReques
 		return Answer{Outcome: outcome, Reason: why, Warnings: f.warnings}, err
 	}
 	decision := checksum.Decide(f.ring, &r.Request, &f.Facts)
-	if f.Unmade = h.makeSnapshots(ctx, r, f, decision.NewPins); len(f.Unmade) > 0 {
+	if f.Unmade = h.unmade(ctx, r, f, decision.NewPins); len(f.Unmade) > 0 {
 		decision = checksum.Decide(f.ring, &r.Request, &f.Facts)
 	}
 	h.effects(ctx, r, f, &decision)
 	return r.answer(f, &decision, append(decision.Findings, h.mayBeStale(r, f, decision.Records)...)), nil
+}
+
+// unmade sees to it that the snapshots of new pins exist, and returns which do not. A dry run makes none, and a
+// review's word none either.
+func (h *Handler) unmade(ctx context.Context, r *request, f *facts, of checksum.Pins) map[checksum.Source]reason.Reason {
+	switch {
+	case len(of) == 0:
+		return nil
+	case !f.witness.pins(ctx):
+		return pins.Unproven(of)
+	case r.dryRun:
+		return nil
+	}
+	return h.Pins.Make(ctx, r.log, r.Namespace, of)
 }
 
 // answer is what a decision comes to. findings are all that is told.

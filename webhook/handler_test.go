@@ -42,7 +42,7 @@ func TestCases(t *testing.T) {
 			request := c.request(t, sent)
 			response := admit(silent(t), t, handler, request)
 			got := answerOf(t, response)
-			if store, pins := handler.Snapshots.(*store); pins {
+			if store := snapshotsOf(handler); store != nil {
 				got.Made = slices.Clone(store.made)
 			}
 			if *update {

@@ -81,38 +81,3 @@ func (m *Metrics) freshness(proven bool, took time.Duration) {
 
 // Refused counts a request that is no admission review, by its HTTP status.
 func (m *Metrics) Refused(status int) { m.malformed.WithLabelValues(strconv.Itoa(status)).Inc() }
-
-// PodMetrics counts what becomes of Pods that name snapshots.
-type PodMetrics struct {
-	pods      *prometheus.CounterVec
-	duration  prometheus.Histogram
-	malformed *prometheus.CounterVec
-}
-
-// NewPodMetrics makes the metrics of Pods and registers them. m counts what is no review.
-func NewPodMetrics(registry prometheus.Registerer, m *Metrics) *PodMetrics {
-	p := &PodMetrics{
-		malformed: m.malformed,
-		pods: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "configstamp_pod_pins_total",
-			Help: "New Pods whose template names snapshots, by whether all, some or none of their references were pinned. Only with --pins.",
-		}, []string{"result"}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "configstamp_pod_pin_duration_seconds",
-			Help:    "Time from a decoded request for a new Pod to its answer. Only with --pins.",
-			Buckets: []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .1, .25, .5, 1},
-		}),
-	}
-	for _, result := range []string{podPinned, podPartly, podUnpinned} {
-		p.pods.WithLabelValues(result)
-	}
-	registry.MustRegister(p.pods, p.duration)
-	return p
-}
-
-func (p *PodMetrics) answered(result string, took time.Duration) {
-	p.pods.WithLabelValues(result).Inc()
-	p.duration.Observe(took.Seconds())
-}
-
-func (p *PodMetrics) refused(status int) { p.malformed.WithLabelValues(strconv.Itoa(status)).Inc() }

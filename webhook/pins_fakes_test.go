@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/snapshot/archive"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -144,8 +145,16 @@ func (c *testCase) pinning(t testing.TB, handler *Handler) *store {
 		of, content := snapshotOf(t, c, name)
 		s.put(of, content)
 	}
-	handler.Snapshots = s
+	handler.Pins = &pins.Pins{Snapshots: s, Revisions: handler.Revisions}
 	return s
+}
+
+// snapshotsOf is the store of a handler; nil: it does not pin.
+func snapshotsOf(handler *Handler) *store {
+	if handler.Pins == nil {
+		return nil
+	}
+	return handler.Pins.Snapshots.(*store)
 }
 
 // kept are the revisions that a case says there are.

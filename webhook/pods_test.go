@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,26 +13,52 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
 var webMessage = checksum.Source{Kind: checksum.ConfigMap, Name: "web-message"}
 
 // podEntry serves Pods in a namespace with one snapshot, whose name it gives.
-func podEntry(t testing.TB) (*Pods, *store, string) {
+func podEntry(t testing.TB) (*podsEntry, *store, string) {
 	t.Helper()
 	s := &store{ring: checksum.NewRing(newKey), snapshots: map[string]kept{}}
 	name := s.put(webMessage, checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"MESSAGE": "hello"}}))
 	registry := prometheus.NewRegistry()
 	owner := fmt.Appendf(nil, `{"metadata":{"name":"web-app-5d4f","uid":"u-rs"},"spec":{"template":{"metadata":{"annotations":{%q:"{}"}}}}}`, checksum.PinsAnnotation)
-	return &Pods{Archive: s, Metrics: NewPodMetrics(registry, NewMetrics(registry)), Owners: &revisions{stored: owner}}, s, name
+	return &podsEntry{pins.Pods{Archive: s, Metrics: pins.NewMetrics(registry, func(int) {}), Owners: &revisions{stored: owner}}, registry}, s, name
+}
+
+// podsEntry is the endpoint of Pods.
+type podsEntry struct {
+	pins.Pods
+	registry *prometheus.Registry
+}
+
+func (p *podsEntry) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.Endpoint().ServeHTTP(w, r) }
+
+// counted is how many Pods had a result.
+func (p *podsEntry) counted(t testing.TB, result string) float64 {
+	t.Helper()
+	families, err := p.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == "configstamp_pod_pins_total" && metric.GetLabel()[0].GetValue() == result {
+				return metric.GetCounter().GetValue()
+			}
+		}
+	}
+	t.Fatalf("nothing counts Pods that are %s", result)
+	return 0
 }
 
 // podRequest creates a Pod; SNAPSHOT in the text is the name of the snapshot.
@@ -115,12 +142,12 @@ remove /metadata/annotations/configstamp.dev~1pinned -`, ""},
 			if diff := cmp.Diff(strings.TrimPrefix(strings.ReplaceAll(test.patch, "SNAPSHOT", name), "\n"), patchLines(t, response.Patch)); diff != "" {
 				t.Errorf("patch (-want +got)\n%s", diff)
 			}
-			for _, result := range []string{podPinned, podPartly, podUnpinned} {
+			for _, result := range []string{"pinned", "partly", "unpinned"} {
 				want := 0.0
 				if result == test.outcome {
 					want = 1
 				}
-				if got := testutil.ToFloat64(pods.Metrics.pods.WithLabelValues(result)); got != want {
+				if got := pods.counted(t, result); got != want {
 					t.Errorf("%s was counted %v times", result, got)
 				}
 			}
@@ -185,7 +212,7 @@ func TestPods_TwoSources(t *testing.T) {
 	}
 	delete(store.snapshots, other)
 	response := admit(silent(t), t, pods, request)
-	if got := response.AuditAnnotations["outcome"]; got != podPartly || strings.Contains(string(response.Patch), "web-limits") || len(response.Warnings) != 1 {
+	if got := response.AuditAnnotations["outcome"]; got != "partly" || strings.Contains(string(response.Patch), "web-limits") || len(response.Warnings) != 1 {
 		t.Errorf("%s: %s %q", got, response.Patch, response.Warnings)
 	}
 }
@@ -260,7 +287,7 @@ func TestPods_Panic(t *testing.T) {
 		pods.Archive = nil
 		pod := metadata + strings.Replace(podSpec, "    env:", "    envFrom: [{configMapRef: {name: web-limits}}]\n    env:", 1)
 		response := admit(silent(t), t, pods, podRequest(t, name, pod))
-		if response.Patch != nil || len(response.Warnings) != warnings || testutil.ToFloat64(pods.Metrics.pods.WithLabelValues(podUnpinned)) != 1 {
+		if response.Patch != nil || len(response.Warnings) != warnings || pods.counted(t, "unpinned") != 1 {
 			t.Errorf("answered %+v, want %d warnings and no patch", response, warnings)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/configstamp/configstamp/internal/admission"
+	"github.com/configstamp/configstamp/internal/pins"
 )
 
 // caseRequest is the request of one of the case files, and a handler that
@@ -141,7 +142,7 @@ func TestExcludedNamespaces(t *testing.T) {
 	handler, request := caseRequest(t, "create-deployment")
 	excluded := request.Namespace
 	handler.Serves = func(namespace string) bool { return namespace != excluded }
-	pods := &Pods{Metrics: NewPodMetrics(prometheus.NewRegistry(), handler.Metrics), Serves: handler.Serves}
+	pods := (&pins.Pods{Metrics: pins.NewMetrics(prometheus.NewRegistry(), handler.Metrics.Refused), Serves: handler.Serves}).Endpoint()
 	pod := *request
 	pod.Resource = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
 	for about, c := range map[string]struct {

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -113,27 +112,5 @@ func TestStripping_IsNotAnnounced(t *testing.T) {
 				t.Errorf("announced %d times: %q", n, f.sentences)
 			}
 		})
-	}
-}
-
-// TestStripping_IsBounded: each workload has its own count, what is seen often is remembered
-// among many that are seen once, and memory has a bound.
-func TestStripping_IsBounded(t *testing.T) {
-	var all rarely
-	now := time.Now()
-	announced := 0
-	for i := range 10 * reportedKept {
-		if all.again(types.UID(strconv.Itoa(i)), strippingLimit, strippingWindow, now) {
-			t.Fatal("announced a workload that lost its stamps once")
-		}
-		if i%1000 == 0 && all.again(stolen, strippingLimit, strippingWindow, now) {
-			announced++
-		}
-		if n := len(all.young) + len(all.old); n > reportedKept {
-			t.Fatalf("%d workloads are remembered", n)
-		}
-	}
-	if announced != 1 {
-		t.Errorf("announced %d times, want once", announced)
 	}
 }

@@ -72,6 +72,9 @@ func TestRevisions_AreReadWithinABound(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			handler, request := caseRequest(t, name)
 			handler.Revisions = stuckRevisions{}
+			if handler.Pins != nil {
+				handler.Pins.Revisions = handler.Revisions
+			}
 			began := time.Now()
 			response := admit(silent(t), t, handler, request)
 			if took := time.Since(began); took > revisionsWithin {

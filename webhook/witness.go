@@ -8,12 +8,6 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Stored reads objects as they are at this moment.
-type Stored interface {
-	// Stored is an object of a kind; nil without an error: there is none of that name.
-	Stored(ctx context.Context, kind *workload.Kind, namespace, name string) (*workload.Object, error)
-}
-
 // storedWithin bounds one such question.
 const storedWithin = 500 * time.Millisecond
 

@@ -40,7 +40,7 @@ func TestWitness_OfAnUndo(t *testing.T) {
 		c.Snapshots = nil
 		handler := c.handler(t)
 		response := admit(silent(t), t, handler, c.request(t, c.Object))
-		if made := handler.Snapshots.(*store).made; len(made) != want {
+		if made := snapshotsOf(handler).made; len(made) != want {
 			t.Errorf("invented %t: made %v, answered %s %q", invented, made, response.AuditAnnotations["outcome"], response.Warnings)
 		}
 	}
@@ -81,7 +81,7 @@ func TestWitness_OfANamespaceThatCannotBeRead(t *testing.T) {
 	handler, request := caseRequest(t, "pin-create-behind")
 	handler.Namespaces = unasked{handler.Namespaces}
 	response := admit(silent(t), t, handler, request)
-	if made := handler.Snapshots.(*store).made; len(made) != 0 || response.AuditAnnotations["outcome"] != reason.Stamped.Label() {
+	if made := snapshotsOf(handler).made; len(made) != 0 || response.AuditAnnotations["outcome"] != reason.Stamped.Label() {
 		t.Errorf("made %v, and it came to %v", made, response.AuditAnnotations)
 	}
 }
@@ -97,7 +97,7 @@ func TestWitness_NoUID(t *testing.T) {
 		*raw = []byte(strings.Replace(string(*raw), `"uid":"u-web"`, `"uid":""`, 1))
 	}
 	admit(silent(t), t, handler, request)
-	if made := handler.Snapshots.(*store).made; len(made) != 0 {
+	if made := snapshotsOf(handler).made; len(made) != 0 {
 		t.Errorf("made %v", made)
 	}
 }
@@ -109,7 +109,7 @@ func TestWitness_IsHeardWithinABound(t *testing.T) {
 		handler.Revisions = stuckStored{handler.Revisions}
 		began := time.Now()
 		response := admit(silent(t), t, handler, request)
-		if took := time.Since(began); took > storedWithin || response.AuditAnnotations["outcome"] != reason.Stamped.Label() || len(handler.Snapshots.(*store).made) > 0 {
+		if took := time.Since(began); took > storedWithin || response.AuditAnnotations["outcome"] != reason.Stamped.Label() || len(snapshotsOf(handler).made) > 0 {
 			t.Errorf("it took %s and came to %v", took, response.AuditAnnotations)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/configstamp/configstamp/certs"
 	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/eventqueue"
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/revisions"
 	"github.com/configstamp/configstamp/internal/source"
@@ -86,7 +87,7 @@ func runWebhook(ctx context.Context, o *webhookOptions) error {
 	serves.Handle("/{$}", endpoint)
 	if o.pins {
 		pods := pinning(p, handler).Endpoint()
-		serves.Handle(webhook.PodPath, pods)
+		serves.Handle(pins.PodPath, pods)
 		healthy = func(now time.Time) error { return errors.Join(endpoint.Healthy(now), pods.Healthy(now)) }
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address)
@@ -150,9 +151,9 @@ func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
 }
 
 // pinning has the handler pin workloads, and gives what pins their Pods.
-func pinning(p *process, handler *webhook.Handler) *webhook.Pods {
-	handler.Snapshots = p.archive
-	return &webhook.Pods{Archive: p.archive, Serves: handler.Serves, Metrics: webhook.NewPodMetrics(p.registry, handler.Metrics), Announce: handler.Announce, Owners: handler.Revisions}
+func pinning(p *process, handler *webhook.Handler) *pins.Pods {
+	handler.Pins = &pins.Pins{Snapshots: p.archive, Revisions: handler.Revisions}
+	return &pins.Pods{Archive: p.archive, Serves: handler.Serves, Metrics: pins.NewMetrics(p.registry, handler.Metrics.Refused), Announce: pins.Announcer(handler.Announce), Owners: handler.Revisions}
 }
 
 // ableToAdmit says what keeps the webhook from answering well, nil when nothing does.

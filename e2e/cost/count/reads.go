@@ -18,6 +18,7 @@ import (
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/impact"
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/snapshot"
@@ -190,14 +191,14 @@ func (w *world) handler(object []byte) http.Handler {
 	c := cluster{w, revision, stored}
 	return (&webhook.Handler{
 		Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(), OwnNamespace: "configstamp", Dialects: []checksum.Dialect{checksum.Reloader, checksum.Wave},
-		Namespaces: c, Sources: c, People: c, Own: c, Keys: c, Revisions: c, Snapshots: c, Announce: announce,
+		Namespaces: c, Sources: c, People: c, Own: c, Keys: c, Revisions: c, Pins: &pins.Pins{Snapshots: c, Revisions: c}, Announce: announce,
 		Metrics: webhook.NewMetrics(prometheus.NewRegistry()),
 	}).Endpoint()
 }
 
 func (w *world) podHandler() http.Handler {
 	registry := prometheus.NewRegistry()
-	return (&webhook.Pods{Archive: cluster{world: w}, Owners: cluster{world: w}, Metrics: webhook.NewPodMetrics(registry, webhook.NewMetrics(registry)), Announce: announce}).Endpoint()
+	return (&pins.Pods{Archive: cluster{world: w}, Owners: cluster{world: w}, Metrics: pins.NewMetrics(registry, webhook.NewMetrics(registry).Refused), Announce: announce}).Endpoint()
 }
 
 // cluster is what the webhook asks. It answers at once. Memory holds what was on record, but for

@@ -1,4 +1,4 @@
-package webhook
+package pins
 
 import (
 	"cmp"
@@ -17,27 +17,35 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/admission"
 	"github.com/configstamp/configstamp/internal/panics"
+	"github.com/configstamp/configstamp/internal/pins/pinning"
+	"github.com/configstamp/configstamp/internal/rarely"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
-	"github.com/configstamp/configstamp/webhook/internal/pinning"
 )
 
 // PodPath is where the API server calls for Pods that are created.
 const PodPath = "/pods"
 
-// Archive gives what snapshots hold.
-type Archive interface {
-	// Content is what a snapshot holds that is ours, nil when there is none.
-	Content(ctx context.Context, namespace, name string, of checksum.Source) (*checksum.Content, error)
+// Stored reads objects as they are at this moment.
+type Stored interface {
+	// Stored is an object of a kind; nil without an error: there is none of that name.
+	Stored(ctx context.Context, kind *workload.Kind, namespace, name string) (*workload.Object, error)
 }
+
+// storedWithin bounds one such question.
+const storedWithin = 500 * time.Millisecond
+
+// Announcer tells people something about a workload, as an event does that the reason
+// has. It is called while a request waits, so it must not block.
+type Announcer func(workload corev1.ObjectReference, why reason.Reason, sentence string)
 
 // Pods gives Pods that are about to be created the content that their template was stamped
 // with. It asks nobody but the archive, and what it cannot pin starts with what is there.
 // Its fields do not change while it serves.
 type Pods struct {
 	Archive Archive
-	Metrics *PodMetrics
-	// Serves is Handler's.
+	Metrics *Metrics
+	// Serves reports whether anything in a namespace can be opted in; nil: in each.
 	Serves func(namespace string) bool
 	// Announce hears of references that could not be pinned; nil: nobody does.
 	Announce Announcer
@@ -46,7 +54,7 @@ type Pods struct {
 	// Now is the clock; nil is the real one.
 	Now func() time.Time
 
-	told rarely
+	told rarely.Limit
 }
 
 // Pinned is what comes of a Pod.
@@ -66,7 +74,7 @@ func (p *Pods) Endpoint() *admission.Endpoint[Pinned] {
 			if pod.Result != "" {
 				p.Metrics.answered(pod.Result, took)
 			}
-			return allow(review, cmp.Or(pod.Result, reason.NotServed.Label()), pod.Patch, pod.Warnings)
+			return admission.Allow(review, cmp.Or(pod.Result, reason.NotServed.Label()), pod.Patch, pod.Warnings)
 		},
 		Refused: p.Metrics.refused,
 	}
@@ -96,7 +104,7 @@ func (p *Pods) Admit(ctx context.Context, review *admissionv1.AdmissionRequest) 
 		findings, result = []checksum.Finding{{Reason: reason.NotPinned, Text: err.Error()}}, podUnpinned
 	}
 	p.tell(ctx, review, owner, findings)
-	return Pinned{result, patchOf(pod, &found), said(findings)}
+	return Pinned{result, patchOf(pod, &found), warnings(findings)}
 }
 
 // contents asks for what all snapshots hold at once. What cannot be told in time is none.
@@ -164,7 +172,7 @@ func patchOf(pod *workload.NewPod, found *pinning.Result) []jsonpatch.Operation 
 	if len(found.Pinned) > 0 {
 		is[checksum.PinnedAnnotation] = checksum.FormatBaseline(found.Pinned)
 	}
-	return annotate(patch, "/metadata/annotations", was, is)
+	return admission.Annotate(patch, "/metadata/annotations", was, is)
 }
 
 // notPinned are the findings of what could not be pinned, each told once.
@@ -197,7 +205,7 @@ func (p *Pods) tell(ctx context.Context, review *admissionv1.AdmissionRequest, o
 	if p.Now != nil {
 		now = p.Now()
 	}
-	if len(findings) == 0 || p.Announce == nil || isDryRun(review) || !p.told.again(owner.UID, 1, 0, now) || !p.pins(ctx, review, owner) {
+	if len(findings) == 0 || p.Announce == nil || review.DryRun != nil && *review.DryRun || !p.told.Again(owner.UID, 1, 0, now) || !p.pins(ctx, review, owner) {
 		return
 	}
 	sentences := make([]string, 0, len(findings))
@@ -225,4 +233,11 @@ func (p *Pods) pins(ctx context.Context, review *admissionv1.AdmissionRequest, o
 		return err == nil && stored != nil && stored.UID == owner.UID && stored.TemplateAnnotations()[checksum.PinsAnnotation] != ""
 	}
 	return false
+}
+
+func warnings(findings []checksum.Finding) (said []string) {
+	for _, finding := range findings {
+		said = append(said, finding.Warning())
+	}
+	return said
 }
