@@ -132,13 +132,13 @@ func (h *Handler) Endpoint() *admission.Endpoint[Answer] {
 func (h *Handler) Admit(ctx context.Context, review *admissionv1.AdmissionRequest) Answer {
 	answer, err := h.admit(ctx, review)
 	if err != nil {
-		admission.LogOf(ctx, review).Error(err, "Admitted unchanged", "outcome", answer.Outcome.Label(), "reason", answer.Reason)
+		admission.LogOf(ctx, review).Error(err, "Admitted unchanged", "outcome", answer.Outcome.Label(), "reason", answer.Reason.String())
 		answer.Patch = nil
 		answer.Warnings = append(answer.Warnings, reason.AdmissionFailed.Warning(reason.Values{Text: err.Error()}))
 		return answer
 	}
 	if klog.FromContext(ctx).V(2).Enabled() {
-		admission.LogOf(ctx, review).V(2).Info("Admitted", "outcome", answer.Outcome.Label(), "reason", answer.Reason, "operations", len(answer.Patch), "dryRun", isDryRun(review))
+		admission.LogOf(ctx, review).V(2).Info("Admitted", "outcome", answer.Outcome.Label(), "reason", answer.Reason.String(), "operations", len(answer.Patch), "dryRun", isDryRun(review))
 	}
 	return answer
 }

@@ -54,7 +54,7 @@ func TestWhatWasUnhealthyBeforeTriesAndHaltsNothing(t *testing.T) {
 			f.edit("good")
 			f.wantAllRoll()
 			f.wantServing()
-			f.wantSaid(source, "ChangeRolledOut", "")
+			f.wantSaid(source, "ChangeIncomplete", "")
 			if went := f.went(); went[0] == "deployment/app-00" { // it waits for a first proof, and until no other one waits
 				t.Errorf("they went in the order %v, want app-00 not to try it", went)
 			}
