@@ -16,5 +16,5 @@ func NodeReady(raw []byte) (bool, error) {
 	if err := unmarshal(raw, &node); err != nil {
 		return false, fmt.Errorf("reading a node: %w", plain(err))
 	}
-	return slices.Contains(node.Status.Conditions, podCondition{Type: "Ready", Status: "True"}), nil
+	return slices.ContainsFunc(node.Status.Conditions, func(c podCondition) bool { return c.Type == "Ready" && c.Status == "True" }), nil
 }

@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -254,5 +255,21 @@ func TestSelector(t *testing.T) {
 				t.Errorf("%q, %v", got, err)
 			}
 		})
+	}
+}
+
+// A kubelet gives a reason and a message with each of its conditions.
+func TestNodeReady(t *testing.T) {
+	const node = `{"status":{"conditions":[{"type":"MemoryPressure","status":"False","reason":"KubeletHasSufficientMemory"},{"type":"Ready","status":%q,"reason":"KubeletReady","message":"kubelet is posting ready status"}]}}`
+	for status, want := range map[string]bool{"True": true, "False": false, "Unknown": false} {
+		if got, err := workload.NodeReady(fmt.Appendf(nil, node, status)); got != want || err != nil {
+			t.Errorf("Ready is %s: %t, %v", status, got, err)
+		}
+	}
+	if got, err := workload.NodeReady([]byte(`{"status":{}}`)); got || err != nil {
+		t.Errorf("without conditions: %t, %v", got, err)
+	}
+	if _, err := workload.NodeReady([]byte(`{"status":7}`)); err == nil {
+		t.Error("what is no node is read without an error")
 	}
 }
