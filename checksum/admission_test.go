@@ -54,7 +54,7 @@ func (a *admissionCase) facts() *checksum.Facts {
 		Content: a.Content, Fresh: a.Fresh, Unmade: a.Unmade,
 	}
 	for revision, is := range map[checksum.Revision]bool{
-		checksum.LeftBehind: a.Again, checksum.LeftUnknown: a.AgainUnknown, checksum.Undo: a.Undo,
+		checksum.Orphaned: a.Again, checksum.OrphanUnknown: a.AgainUnknown, checksum.Undo: a.Undo,
 		checksum.UndoLost: a.UndoLost, checksum.UndoMixed: a.UndoMixed, checksum.UndoUnknown: a.UndoUnknown,
 	} {
 		if is {

@@ -46,9 +46,9 @@ func (a *admission) decide(ring *Ring) Decision {
 	switch {
 	case a.undoes(): // first: an undo of our own roll changes annotations alone
 		return undo(ring, a)
-	case a.Revision == LeftBehind && !a.Fresh: // its pods would be replaced if another stamp were written
+	case a.Revision == Orphaned && !a.Fresh: // its pods would be replaced if another stamp were written
 		return Decision{Records: a.Held, Outcome: reason.Kept, Findings: []Finding{{Reason: reason.NotProvenFresh}}}
-	case a.Revision == LeftBehind:
+	case a.Revision == Orphaned:
 		return record(ring, a, ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content))
 	case a.stamps():
 		return stampAll(ring, a)
@@ -117,7 +117,7 @@ func (a *admission) amiss(decided Records) (findings []Finding) {
 	if a.Policy.PinFault != nil {
 		findings = append(findings, Finding{Reason: reason.PinUnreadable, Text: a.Policy.PinFault.Error()})
 	}
-	if a.Revision == LeftUnknown {
+	if a.Revision == OrphanUnknown {
 		findings = append(findings, Finding{Reason: reason.AgainUnknown})
 	}
 	if why := a.foreign(decided); why != reason.NoReason {

@@ -6,30 +6,30 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// Request is what an admission request says, parsed once. Nothing changes it afterwards.
+// Request is a parsed admission request, as far as the rules need it. Nothing changes it afterwards.
 type Request struct {
 	Namespace string
 	Asker     Asker
 	Change    Change
-	// Sent is what the object of the request carries of ours.
+	// Sent holds our annotations on the requested object.
 	Sent Records
 	// TemplateBytes and WorkloadBytes are the sizes, keys and values, of the annotations that are not ours.
 	TemplateBytes, WorkloadBytes int
 }
 
-// RollsByOwnAccount reports whether our controller asks for a roll, for certain.
+// RollsByOwnAccount reports whether our controller requests a rolling re-admission.
 func (r *Request) RollsByOwnAccount() bool { return r.Change == NoChange && r.Asker == OwnRoller }
 
-// Asker is the client that sends a request, as far as that matters: by its field manager, and by its account.
+// Asker is the kind of client that sends a request, by its field manager and its account.
 type Asker int
 
 // The askers. An account of ours counts only for what our controller asks for.
 const (
-	Anyone      Asker = iota // any client but these
-	Recorder                 // asks for a recording re-admission, which can only write baselines
-	Roller                   // asks for a rolling re-admission
-	Accepter                 // so does this one, and takes what an undo has declined
-	OwnRecorder              // so does our own account, for certain
+	Anyone      Asker = iota // any other client
+	Recorder                 // requests a recording re-admission, which can only write baselines
+	Roller                   // requests a rolling re-admission
+	Accepter                 // requests a rolling re-admission with the content that an undo has declined
+	OwnRecorder              // as Recorder and Roller, but by our own service account
 	OwnRoller
 )
 
@@ -57,19 +57,19 @@ func AskerOf(fieldManager string, own bool) Asker {
 	return Anyone
 }
 
-// Rolls reports whether a rolling re-admission is asked for.
+// Rolls reports whether a rolling re-admission is requested.
 func (a Asker) Rolls() bool { return a == Roller || a == OwnRoller || a == Accepter }
 
-// Own reports whether our own account asks, for certain.
+// Own reports whether the client is our own service account.
 func (a Asker) Own() bool { return a == OwnRecorder || a == OwnRoller }
 
-// Change is what a request does to the pod template, our own annotations aside.
+// Change is how a request changes the pod template, our own annotations aside.
 type Change int
 
 // The changes.
 const (
 	NoChange           Change = iota
-	AnnotationsChanged        // nothing of the template but annotations
+	AnnotationsChanged        // of the template, annotations alone
 	TemplateChanged
 	Created // there is no stored object
 )
@@ -77,13 +77,13 @@ const (
 // updates reports whether a stored template is changed.
 func (c Change) updates() bool { return c == AnnotationsChanged || c == TemplateChanged }
 
-// Facts are what an admission depends on beside its request. They are gathered before it is decided.
+// Facts are the inputs of a decision beside its request. All of them are gathered before it.
 type Facts struct {
-	// Held is on record in the stored object, or in the revision that a creation brings back.
+	// Held are the records of the stored object, or of the orphaned revision that a creation adopts.
 	Held Records
-	// Revision is whether the request brings a revision back.
+	// Revision tells whether the request brings a revision back.
 	Revision Revision
-	// Policy is what counts and what holds for the requested workload.
+	// Policy is the policy of the requested workload.
 	Policy Policy
 	// References are what the requested template names, each place for itself. Selections are the same by
 	// source, as the policy has it: see Selections.
@@ -101,14 +101,14 @@ type Facts struct {
 	Unmade map[Source]reason.Reason
 }
 
-// Revision is whether a request brings back a revision of the workload's template.
+// Revision is how a request relates to the revisions of the workload's template.
 type Revision int
 
-// The ways. The first two are of creations, the others of updates.
+// The relations. The first two after NoRevision are of creations, the others of updates.
 const (
-	NoRevision  Revision = iota
-	LeftBehind           // a revision that nobody controls has this template; Held is on record there
-	LeftUnknown          // that could not be found out in time
+	NoRevision    Revision = iota
+	Orphaned               // a revision without an owner has this template; Held are its records
+	OrphanUnknown          // whether there is one could not be read in time
 	// Undo brings back a revision of the workload's own, stamps and pins of the sources that were pinned there
 	// included. All snapshots of Sent's pins are there, ours, and without a mark.
 	Undo
@@ -119,7 +119,7 @@ const (
 	UndoUnknown
 )
 
-// Snapshots knows of the snapshots of a namespace, by memory alone.
+// Snapshots looks up the snapshots of a namespace, in memory alone.
 type Snapshots interface {
 	// Pins reports whether workloads of this kind are pinned.
 	Pins() bool

@@ -15,51 +15,49 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// Announcer tells people something about a workload, as an event does that the reason
-// has. It is called while a request waits, so it must not block.
-type Announcer func(workload corev1.ObjectReference, why reason.Reason, sentence string)
+// Reporter emits the event of a reason about a workload. It is called while a request waits, so it must not block.
+type Reporter func(workload corev1.ObjectReference, why reason.Reason, sentence string)
 
-// A client that takes our records away strippingLimit times within
-// strippingWindow is a program that writes the whole object in a loop, not a
-// person with kubectl replace. Each replica counts what reaches it.
+// A client that removes our annotations strippingLimit times within strippingWindow is a program that writes the
+// whole object in a loop, not a user with kubectl replace. Each replica counts its own requests.
 const (
 	strippingLimit  = 5
 	strippingWindow = 10 * time.Minute
-	// maxAnnounced bounds the sentences of one event.
-	maxAnnounced = 3
+	// maxReported bounds the sentences of one event.
+	maxReported = 3
 )
 
-// effects is what a decision causes beside the patch: events on the workload, which its owners should hear of
-// even if somebody else sent the request. A dry run has none, and a creation has no workload yet.
+// effects emits the events that a decision causes: the owners of a workload should see them even if another client
+// sent the request. A dry run has no effects, and a creation has no stored workload yet.
 func (h *Handler) effects(ctx context.Context, r *request, f *facts, decision *checksum.Decision) {
-	if h.Announce == nil || r.dryRun || r.Change == checksum.Created {
+	if h.Report == nil || r.dryRun || r.Change == checksum.Created {
 		return
 	}
-	h.announcePins(ctx, r, f, decision.Findings)
-	if decision.Outcome == reason.Restored && lacks(r.Sent, f.Held) && h.stripping.Again(r.old.UID, strippingLimit, strippingWindow, h.now()) && f.witness.serves(ctx) {
-		h.announce(r, f, reason.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
+	h.reportPins(ctx, r, f, decision.Findings)
+	if decision.Outcome == reason.Restored && removes(r.Sent, f.Held) && h.stripping.Again(r.old.UID, strippingLimit, strippingWindow, h.now()) && f.stored.serves(ctx) {
+		h.report(r, f, reason.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
 			r.client(), checksum.InjectLabel, checksum.InjectDisabled))
 	}
 }
 
-// announcePins announces an undo and the client that asked for it, declined content that is taken after all,
-// and, now and then, what could not be pinned.
-func (h *Handler) announcePins(ctx context.Context, r *request, f *facts, findings []checksum.Finding) {
+// reportPins reports an undo with its client, declined content that is used after all, and, at most once an hour,
+// references that could not be pinned.
+func (h *Handler) reportPins(ctx context.Context, r *request, f *facts, findings []checksum.Finding) {
 	sentences := map[reason.Reason][]string{}
 	for _, finding := range findings {
 		sentences[finding.Reason] = append(sentences[finding.Reason], finding.String())
 	}
 	for _, why := range []reason.Reason{reason.UndoTaken, reason.DeclinedCleared, reason.NotPinned} {
 		of := sentences[why]
-		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.Again(r.old.UID, 1, 0, h.now()) || !f.witness.serves(ctx) {
+		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.Again(r.old.UID, 1, 0, h.now()) || !f.stored.serves(ctx) {
 			continue
 		}
-		h.announce(r, f, why, r.client()+": "+strings.Join(of[:min(len(of), maxAnnounced)], "; "))
+		h.report(r, f, why, r.client()+": "+strings.Join(of[:min(len(of), maxReported)], "; "))
 	}
 }
 
-func (h *Handler) announce(r *request, f *facts, why reason.Reason, sentence string) {
-	h.Announce(workloadOf(r.review, f.witness.stored.UID), why, sentence)
+func (h *Handler) report(r *request, f *facts, why reason.Reason, sentence string) {
+	h.Report(workloadOf(r.review, f.stored.object.UID), why, sentence)
 }
 
 // workloadOf is the object of a request, for events.
@@ -81,8 +79,8 @@ func (r *request) client() string {
 	return fmt.Sprintf("user %q", r.review.UserInfo.Username)
 }
 
-// lacks reports whether a request leaves out something that is on record.
-func lacks(sent, held checksum.Records) bool {
+// removes reports whether a request leaves out recorded annotations.
+func removes(sent, held checksum.Records) bool {
 	return without(sent.OnTemplate(), held.OnTemplate()) || without(sent.Baseline, held.Baseline) || without(sent.OnWorkload(), held.OnWorkload())
 }
 

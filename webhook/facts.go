@@ -10,26 +10,26 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// facts are all that is found out for one request before it is decided: what the decision depends on, and
-// beside that what its effects and warnings need.
+// facts are gathered for one request before the decision: its inputs, and what its effects and warnings need
+// besides.
 type facts struct {
 	checksum.Facts
-	ring     *checksum.Ring
-	behind   *workload.Revision // that a creation brings back; nil: none
-	left     []checksum.Finding // of what the dialects of other products ask for, and no reference has
-	warnings []string
-	witness  *witness
+	ring         *checksum.Ring
+	orphan       *workload.Revision // revision that a creation adopts again; nil: none
+	unreferenced []checksum.Finding // names in annotations of other products without a reference in the template
+	warnings     []string
+	stored       *storedWorkload
 }
 
-// service is what makes a workload one that is served.
+// service holds what makes a workload one that is served.
 type service struct {
 	foreign   *checksum.Foreign
 	namespace checksum.Namespace
-	unknown   error // why the Namespace is not known; nil: it is
+	unknown   error // why the Namespace could not be read, or nil
 }
 
-// serves finds out whether the workload is served, and else gives the outcome. A Namespace that does not opt it
-// in is read again: it may have been labelled a moment ago.
+// serves returns NoReason if the workload is served, otherwise the outcome. A Namespace that does not opt the
+// workload in is read live: it may have been labelled a moment ago.
 func (h *Handler) serves(ctx context.Context, r *request) (by service, outcome reason.Reason) {
 	candidate := r.candidate
 	if why, declines := candidate.Declines(); declines {
@@ -49,23 +49,23 @@ func (h *Handler) serves(ctx context.Context, r *request) (by service, outcome r
 	return by, reason.NoReason
 }
 
-// gather finds out what the decision depends on, and reads no more than it needs. why is the reason of an
+// gather collects the inputs of the decision, and reads no more than the request needs. why is the reason of an
 // error.
 func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts, why reason.Reason, err error) {
-	f = &facts{witness: &witness{h: h, r: r, namespace: by.namespace}, left: r.object.OnlyUnreferenced(by.foreign)}
-	f.warnings = append(r.warnings, said(f.left)...)
+	f = &facts{stored: &storedWorkload{h: h, r: r, namespace: by.namespace}, unreferenced: r.object.OnlyUnreferenced(by.foreign)}
+	f.warnings = append(r.warnings, warningsOf(f.unreferenced)...)
 	f.Held = r.held()
 	f.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: r.object.Annotations},
 		checksum.Level{Origin: checksum.OfNamespace, Annotations: by.namespace.Settings},
 	).Translated(by.foreign, func(kind checksum.Kind) []string { return h.Sources.Names(r.Namespace, kind) })
-	left := h.lookBehind(ctx, r)
+	left := h.findOrphan(ctx, r)
 	defer left.end()
 	if h.Pins != nil {
 		f.Snapshots = h.Pins.For(r.Namespace, r.object.Kind)
 		f.Revision = h.Pins.Undo(ctx, &pins.Update{
 			Request: &r.Request, Facts: &f.Facts, Manager: r.manager, Object: r.object, Old: r.old, OldRaw: r.review.OldObject.Raw,
-			Believed: func(ctx context.Context) bool { return !r.dryRun && f.witness.pins(ctx) }, Log: r.log,
+			Believed: func(ctx context.Context) bool { return !r.dryRun && f.stored.pins(ctx) }, Log: r.log,
 		})
 	}
 	if checksum.NeedsContent(&r.Request, f.Revision) {
@@ -77,18 +77,18 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 			f.Fresh = false
 		}
 	}
-	h.bringBack(ctx, r, left, f)
+	h.adopt(ctx, r, left, f)
 	return f, reason.NoReason, nil
 }
 
-// content finds out what the template references, and what that holds.
+// content collects the references of the template, and the content of their sources.
 func (h *Handler) content(ctx context.Context, r *request, f *facts) (why reason.Reason, err error) {
 	if f.References, err = r.object.References(); err != nil {
 		return reason.NoReason, err
 	}
 	f.warnings = append(f.warnings, unnameable(f.References, &f.Policy)...)
 	f.Selections = checksum.Selections(f.References, f.Policy)
-	if err = h.look(ctx, r, f); err == nil {
+	if err = h.readSources(ctx, r, f); err == nil {
 		return reason.NoReason, nil
 	}
 	if why = reason.SourcesUnknown; errors.Is(err, errNoKey) {

@@ -101,9 +101,9 @@ type Handler struct {
 	Revisions Revisions
 	// Pins keeps pods at the content of their template; nil: nothing is pinned.
 	Pins *pins.Pins
-	// Announce hears of clients that fight with us over a workload, of undos, and of what
-	// could not be pinned; nil: nobody does.
-	Announce Announcer
+	// Report receives clients that remove our annotations again and again, undos, and references that could not
+	// be pinned; nil: they are not reported.
+	Report Reporter
 	// Now is the clock by which such fights are counted; nil is the real one.
 	Now func() time.Time
 
@@ -143,7 +143,7 @@ func (h *Handler) Admit(ctx context.Context, review *admissionv1.AdmissionReques
 	return answer
 }
 
-// admit takes a request through the pipe: what it says, what is known, the decision, its effects, the patch.
+// admit runs the pipe: read the request, gather the facts, decide, cause the effects, write the patch.
 func (h *Handler) admit(ctx context.Context, review *admissionv1.AdmissionRequest) (Answer, error) {
 	if h.Serves != nil && !h.Serves(review.Namespace) {
 		return Answer{Outcome: reason.NotServed}, nil
@@ -177,13 +177,13 @@ func (h *Handler) admit(ctx context.Context, review *admissionv1.AdmissionReques
 	return r.answer(f, &decision, append(decision.Findings, h.mayBeStale(r, f, decision.Records)...)), nil
 }
 
-// unmade sees to it that the snapshots of new pins exist, and returns which do not. A dry run makes none, and a
-// review's word none either.
+// unmade creates the snapshots of new pins, and returns those that do not exist afterwards. Nothing is created for
+// a dry run, nor on the word of a review alone.
 func (h *Handler) unmade(ctx context.Context, r *request, f *facts, of checksum.Pins) map[checksum.Source]reason.Reason {
 	switch {
 	case len(of) == 0:
 		return nil
-	case !f.witness.pins(ctx):
+	case !f.stored.pins(ctx):
 		return pins.Unproven(of)
 	case r.dryRun:
 		return nil
@@ -191,11 +191,11 @@ func (h *Handler) unmade(ctx context.Context, r *request, f *facts, of checksum.
 	return h.Pins.Make(ctx, r.log, r.Namespace, of)
 }
 
-// answer is what a decision comes to. findings are all that is told.
+// answer turns a decision into an answer, with all findings.
 func (r *request) answer(f *facts, decision *checksum.Decision, findings []checksum.Finding) Answer {
 	answer := Answer{
-		Outcome: decision.Outcome, Reason: cmp.Or(reasonOf(findings), reasonOf(f.left)), Patch: patchFor(r.object, r.Sent, decision.Records),
-		Warnings: append(f.warnings, said(findings)...), rollsAnyway: r.Change == checksum.AnnotationsChanged || r.Change == checksum.TemplateChanged,
+		Outcome: decision.Outcome, Reason: cmp.Or(reasonOf(findings), reasonOf(f.unreferenced)), Patch: patchFor(r.object, r.Sent, decision.Records),
+		Warnings: append(f.warnings, warningsOf(findings)...), rollsAnyway: r.Change == checksum.AnnotationsChanged || r.Change == checksum.TemplateChanged,
 	}
 	for _, finding := range findings {
 		answer.found = append(answer.found, finding.Reason)
@@ -203,8 +203,8 @@ func (r *request) answer(f *facts, decision *checksum.Decision, findings []check
 	return answer
 }
 
-// said is findings as warnings, reasonOf the reason of the first.
-func said(findings []checksum.Finding) (warnings []string) {
+// warningsOf returns the warnings of findings, and reasonOf the reason of the first.
+func warningsOf(findings []checksum.Finding) (warnings []string) {
 	for _, finding := range findings {
 		warnings = append(warnings, finding.Warning())
 	}

@@ -203,7 +203,7 @@ func TestManyLostKeysAreNotAllLookedFor(t *testing.T) {
 	}
 	keys := &keyring{}
 	handler := &Handler{Keys: keys}
-	if ring, err := handler.lookUp(silent(t), a); ring == nil || err != nil || len(keys.lookups) != mostLookups {
+	if ring, err := handler.ringFor(silent(t), a); ring == nil || err != nil || len(keys.lookups) != mostLookups {
 		t.Errorf("%d look-ups, want %d: %v", len(keys.lookups), mostLookups, err)
 	}
 }

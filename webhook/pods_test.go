@@ -225,7 +225,7 @@ func TestPods_TellTheOwner(t *testing.T) {
 	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	pods.Now = func() time.Time { return clock }
 	var told []string
-	pods.Announce = func(about corev1.ObjectReference, why reason.Reason, sentence string) {
+	pods.Report = func(about corev1.ObjectReference, why reason.Reason, sentence string) {
 		told = append(told, fmt.Sprint(about.Kind, " ", about.Namespace, "/", about.Name, " ", about.UID, " ", why, ": ", sentence))
 	}
 	for range 3 {
@@ -268,7 +268,7 @@ func TestPods_AnInventedOwnerIsNotToldOf(t *testing.T) {
 		pods, store, name := podEntry(t)
 		clear(store.snapshots)
 		told := 0
-		pods.Announce = func(corev1.ObjectReference, reason.Reason, string) { told++ }
+		pods.Report = func(corev1.ObjectReference, reason.Reason, string) { told++ }
 		request := podRequest(t, name, podMetadata+podSpec)
 		change(request, pods.Owners.(*revisions))
 		if response := admit(silent(t), t, pods, request); len(response.Warnings) != 1 || told != 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/configstamp/configstamp/checksum"
 )
 
-// look finds out what the sources hold, proven fresh if that can be done in
-// time, else as remembered, and the ring to judge it with.
-func (h *Handler) look(ctx context.Context, r *request, f *facts) error {
+// readSources reads the content of the sources, proven to be fresh if that succeeds in time, otherwise cached,
+// and the key ring to compare it with.
+func (h *Handler) readSources(ctx context.Context, r *request, f *facts) error {
 	if len(f.Selections) == 0 {
 		f.Fresh = true // there is nothing to know
 		return nil
@@ -28,7 +28,7 @@ func (h *Handler) look(ctx context.Context, r *request, f *facts) error {
 	}
 	// A key that could not be looked up is no lost key: as with content that is
 	// not proven, nothing is decided by it.
-	ring, unproven := h.lookUp(ctx, f)
+	ring, unproven := h.ringFor(ctx, f)
 	if ring == nil {
 		return errNoKey
 	}
@@ -50,9 +50,8 @@ func (h *Handler) look(ctx context.Context, r *request, f *facts) error {
 // errVanished is why a roll waits for the next try.
 var errVanished = errors.New("an optional source was deleted a moment ago; somebody may be replacing it")
 
-// prove is what is known of an admission's sources: of each that must be proven what the
-// API server holds now. Else the error says why not, and it is what memory holds, nil
-// when that cannot know.
+// prove returns the content of the sources: for each that must be proven, the content that the API server has
+// now. On an error it returns cached content, or nil if the cache is not ready.
 func (h *Handler) prove(ctx context.Context, checker Checker, ring *checksum.Ring, r *request, f *facts) (checksum.Contents, error) {
 	sources := make([]checksum.Source, len(f.Selections))
 	for i := range f.Selections {
@@ -77,8 +76,8 @@ func (h *Handler) prove(ctx context.Context, checker Checker, ring *checksum.Rin
 	return known, err
 }
 
-// proveChanges proves what has to be known for a rolling re-admission, and what has to be
-// known then, and so on.
+// proveChanges proves the sources that a rolling re-admission depends on. Proven content may add further sources
+// to these, until none is left.
 func proveChanges(ctx context.Context, checker Checker, ring *checksum.Ring, r *request, f *facts, remembered checksum.Contents) (known checksum.Contents, err error) {
 	known, proven := remembered, map[checksum.Source]bool{}
 	isProven := func(source checksum.Source) bool { return proven[source] }
@@ -108,8 +107,8 @@ func proveChanges(ctx context.Context, checker Checker, ring *checksum.Ring, r *
 	}
 }
 
-// vanished reports whether an optional source that memory holds does not exist. One that is
-// required holds the roll anyway.
+// vanished reports whether an optional source in the cache does not exist any more. A missing required source
+// holds the roll anyway.
 func vanished(f *facts, fresh, remembered checksum.Contents) bool {
 	for i := range f.Selections {
 		s := &f.Selections[i]
@@ -121,14 +120,12 @@ func vanished(f *facts, fresh, remembered checksum.Contents) bool {
 	return false
 }
 
-// mostLookups is how many keys that the ring lacks an admission looks for.
+// mostLookups bounds the live lookups of unknown keys in one admission.
 const mostLookups = 8
 
-// lookUp gives the ring of now, nil while there is none. It looks for the keys that values on
-// record were made with and that the ring lacks; one that is lost is looked for once,
-// however many stamps it made. Where values were made with more than a few, the rest is called
-// lost without a look.
-func (h *Handler) lookUp(ctx context.Context, f *facts) (ring *checksum.Ring, err error) {
+// ringFor returns the current key ring, nil if no key is stored. It looks up the keys of recorded values that are
+// not in the ring, each once, and mostLookups at most: the others count as lost.
+func (h *Handler) ringFor(ctx context.Context, f *facts) (ring *checksum.Ring, err error) {
 	var asked []string
 	ring = h.Keys.Ring()
 	for _, s := range f.Selections {

@@ -16,19 +16,19 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// request is one admission request, read once. Nothing changes it afterwards.
+// request is a parsed admission request. Nothing changes it afterwards.
 type request struct {
 	checksum.Request
 	review *admissionv1.AdmissionRequest
-	// object is what is requested, and old what is stored; of a creation, or an empty patch, they are the same.
+	// object is the requested workload, and old the stored one. For a creation or an empty patch they are the same.
 	object, old *workload.Object
 	candidate   checksum.Candidate // by the object alone
 	manager     string             // the field manager, "" if the request names none
 	dryRun      bool
-	warnings    []string // of what the object carries that cannot be read
+	warnings    []string // about annotations that cannot be read
 }
 
-// read reads a request for a workload; nil: it is none of ours.
+// read parses a review of a workload. It returns nil if the review concerns no workload.
 func (h *Handler) read(review *admissionv1.AdmissionRequest) (*request, error) {
 	kind, ok := h.Kinds.Find(review.Resource.Group, review.Resource.Resource)
 	create := review.Operation == admissionv1.Create
@@ -49,7 +49,7 @@ func (h *Handler) read(review *admissionv1.AdmissionRequest) (*request, error) {
 	r.Namespace, r.Change = review.Namespace, checksum.Created
 	r.candidate = checksum.Candidate{Inject: object.Labels[checksum.InjectLabel], Owned: object.RolledByOwner(h.Kinds)}
 	if _, declines := r.candidate.Declines(); declines && (create || !kind.Immutable) {
-		return r, nil // nothing else of it is needed
+		return r, nil // the rest is not needed
 	}
 	if !create && !bytes.Equal(review.OldObject.Raw, review.Object.Raw) {
 		if r.old, err = kind.Decode(review.OldObject.Raw); err != nil {
@@ -67,7 +67,7 @@ func (h *Handler) read(review *admissionv1.AdmissionRequest) (*request, error) {
 	return r, nil
 }
 
-// held is what is on record in the stored object; an unreadable baseline counts as none, and was warned of.
+// held returns the records of the stored object. An unreadable baseline counts as none; read has warned of it.
 func (r *request) held() (held checksum.Records) {
 	if r.Change != checksum.Created {
 		held, _ = r.old.Records()
@@ -85,7 +85,7 @@ func changeOf(was, is *workload.Template) checksum.Change {
 	return checksum.TemplateChanged
 }
 
-// log is the log in which the request can be told from others. It is made when there is something to log.
+// log returns a logger with the identity of the request. Call it only to log something.
 func (r *request) log(ctx context.Context) klog.Logger { return admission.LogOf(ctx, r.review) }
 
 func isDryRun(review *admissionv1.AdmissionRequest) bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// fight is a handler with a clock of its own, and what it announced.
+// fight is a handler with a clock of its own, and what it reported.
 type fight struct {
 	*Handler
 	clock     time.Time
@@ -27,7 +27,7 @@ func newFight(t *testing.T, name string) (*fight, *admissionv1.AdmissionRequest)
 	handler.Revisions.(*revisions).stored = request.OldObject.Raw
 	f := &fight{Handler: handler, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	handler.Now = func() time.Time { return f.clock }
-	handler.Announce = func(workload corev1.ObjectReference, _ reason.Reason, sentence string) {
+	handler.Report = func(workload corev1.ObjectReference, _ reason.Reason, sentence string) {
 		f.workloads = append(f.workloads, workload)
 		f.sentences = append(f.sentences, sentence)
 	}
@@ -47,19 +47,19 @@ func (f *fight) repeat(t *testing.T, request *admissionv1.AdmissionRequest, time
 	return len(f.sentences) - before
 }
 
-// TestStripping_IsAnnounced: a controller that writes the whole object every few
+// TestStripping_IsReported: a controller that writes the whole object every few
 // seconds is named to people, once an hour.
-func TestStripping_IsAnnounced(t *testing.T) {
+func TestStripping_IsReported(t *testing.T) {
 	f, request := newFight(t, "apply-without-stamps")
 	setManager(request, "pulp-operator")
 	if n := f.repeat(t, request, strippingLimit-1, 3*time.Second); n != 0 {
-		t.Fatalf("announced %d times before the limit", n)
+		t.Fatalf("reported %d times before the limit", n)
 	}
 	if n := f.repeat(t, request, 1, 3*time.Second); n != 1 {
-		t.Fatalf("announced %d times at the limit", n)
+		t.Fatalf("reported %d times at the limit", n)
 	}
 	if want := (corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: caseNamespace, Name: "web-app", UID: stolen}); f.workloads[0] != want {
-		t.Errorf("announced %+v, want %+v", f.workloads[0], want)
+		t.Errorf("reported %+v, want %+v", f.workloads[0], want)
 	}
 	for _, want := range []string{`field manager "pulp-operator"`, "configstamp.dev/inject: disabled"} {
 		if !strings.Contains(f.sentences[0], want) {
@@ -67,7 +67,7 @@ func TestStripping_IsAnnounced(t *testing.T) {
 		}
 	}
 	if n := f.repeat(t, request, 24*30+1, 2*time.Minute); n != 24 {
-		t.Errorf("a day of it was announced %d times, want once an hour", n)
+		t.Errorf("a day of it was reported %d times, want once an hour", n)
 	}
 }
 
@@ -81,12 +81,12 @@ func TestStripping_WithoutFieldManager(t *testing.T) {
 	request.Options.Raw = nil
 	request.UserInfo.Username = "system:serviceaccount:pulp:operator"
 	if n := f.repeat(t, request, strippingLimit, time.Second); n != 1 || !strings.Contains(f.sentences[0], `user "system:serviceaccount:pulp:operator"`) {
-		t.Errorf("announced %q", f.sentences)
+		t.Errorf("reported %q", f.sentences)
 	}
 }
 
-// TestStripping_IsNotAnnounced: what people do, and what takes nothing away.
-func TestStripping_IsNotAnnounced(t *testing.T) {
+// TestStripping_IsNotReported: what people do, and what takes nothing away.
+func TestStripping_IsNotReported(t *testing.T) {
 	dryRun := true
 	for name, test := range map[string]struct {
 		request string
@@ -109,7 +109,7 @@ func TestStripping_IsNotAnnounced(t *testing.T) {
 				test.change(request)
 			}
 			if n := f.repeat(t, request, test.times, test.every); n != 0 {
-				t.Errorf("announced %d times: %q", n, f.sentences)
+				t.Errorf("reported %d times: %q", n, f.sentences)
 			}
 		})
 	}

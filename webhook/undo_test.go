@@ -43,7 +43,7 @@ func TestUndo_NothingChangesNothingIsAsked(t *testing.T) {
 }
 
 // An undo is told of on the workload, with the name of the user.
-func TestUndo_IsAnnounced(t *testing.T) {
+func TestUndo_IsReported(t *testing.T) {
 	for name, want := range map[string][]string{
 		"undo-roll":          {`Deployment shop/web-app u-web undo: user "ann": configmap/web-message is back at its content of 2026-03-14T09:26:00Z; its present content is declined until it changes again, or until kubectl configstamp accept`},
 		"declined-set-image": {`Deployment shop/web-app u-web declined-cleared: field manager "kubectl-set": configmap/web-message: its present content, which an undo declined, is taken now: the template changed, and may need it`},
@@ -56,7 +56,7 @@ func TestUndo_IsAnnounced(t *testing.T) {
 		handler, request := caseRequest(t, name)
 		request.UserInfo.Username = "ann"
 		var told []string
-		handler.Announce = func(about corev1.ObjectReference, why reason.Reason, sentence string) {
+		handler.Report = func(about corev1.ObjectReference, why reason.Reason, sentence string) {
 			told = append(told, fmt.Sprint(about.Kind, " ", about.Namespace, "/", about.Name, " ", about.UID, " ", why, ": ", sentence))
 		}
 		admit(silent(t), t, handler, request)

@@ -15,22 +15,22 @@ import (
 	"github.com/configstamp/configstamp/internal/watchdog"
 )
 
-// Endpoint serves the reviews of one webhook (admission.k8s.io/v1): a review with a uid always gets a review that
-// allows, whatever goes wrong. What is no review at all gets an HTTP error, which the API server treats as the
-// webhook's failurePolicy says. It is to be served by a Server, which bounds what is read. A is what a request
-// comes to. Its fields do not change while it serves.
+// Endpoint serves the reviews of one webhook (admission.k8s.io/v1). A review with a UID always gets an answer that
+// allows, whatever goes wrong. A body that is no review gets an HTTP error, which the API server treats by the
+// webhook's failurePolicy. Serve it by a Server, which bounds what is read. A is the type of an answer. The fields
+// do not change while it serves.
 type Endpoint[A any] struct {
 	// Decide answers a request. Its context ends before the API server gives up.
 	Decide func(ctx context.Context, request *admissionv1.AdmissionRequest) A
 	// Panicked is the answer if Decide panics.
 	Panicked A
-	// Late is the answer if Decide is not done when its context ends; nil: it is waited for.
+	// Late is the answer if Decide has not returned when its context ends; nil: ServeHTTP waits for it.
 	Late *A
-	// Respond counts an answer, and gives it the API's form.
+	// Respond counts an answer, and converts it to the form of the API.
 	Respond func(request *admissionv1.AdmissionRequest, answer A, took time.Duration) *admissionv1.AdmissionResponse
-	// Refused hears of what is no review, by its HTTP status.
+	// Refused counts bodies that are no review, by their HTTP status.
 	Refused func(status int)
-	// Wiped reports that a review may hold what must not stay in memory.
+	// Wiped reports that a review may contain data that must not stay in memory.
 	Wiped bool
 	// Bodies are buffers for reviews; nil: its own.
 	Bodies *Bodies
@@ -75,7 +75,7 @@ func (e *Endpoint[A]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	Write(w, klog.FromContext(ctx), e.Respond(request, answer, time.Since(start)))
 }
 
-// decide is Decide, which may panic.
+// decide calls Decide, and recovers from a panic.
 func (e *Endpoint[A]) decide(ctx context.Context, request *admissionv1.AdmissionRequest) (answer A) {
 	defer e.underWay.Begin(time.Now())()
 	defer func() {
@@ -87,11 +87,11 @@ func (e *Endpoint[A]) decide(ctx context.Context, request *admissionv1.Admission
 	return e.Decide(ctx, request)
 }
 
-// stuckAfter is many times what an admission may take, whatever the API server does.
+// stuckAfter is many times the longest duration of an admission, whatever the API server does.
 const stuckAfter = 5 * time.Minute
 
-// Healthy says why the process should be started anew, nil if that would not help:
-// an admission hangs, which no request to the API server can cause.
+// Healthy returns an error if an admission hangs, so that a restart of the process helps. A slow API server is no
+// reason: every request to it is bounded.
 func (e *Endpoint[A]) Healthy(now time.Time) error {
 	if oldest := e.underWay.Oldest(); !oldest.IsZero() && now.Sub(oldest) > stuckAfter {
 		return fmt.Errorf("an admission has been under way for %s", now.Sub(oldest).Round(time.Second))
@@ -99,7 +99,7 @@ func (e *Endpoint[A]) Healthy(now time.Time) error {
 	return nil
 }
 
-// LogOf is the log in which a request can be told from others. It is made if there is something to log.
+// LogOf returns a logger with the identity of a request. Call it only to log something.
 func LogOf(ctx context.Context, request *admissionv1.AdmissionRequest) klog.Logger {
 	return klog.FromContext(ctx).WithValues("kind", request.Kind.Kind, "namespace", request.Namespace, "name", request.Name, "operation", request.Operation)
 }

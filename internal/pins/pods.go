@@ -35,29 +35,27 @@ type Stored interface {
 // storedWithin bounds one such question.
 const storedWithin = 500 * time.Millisecond
 
-// Announcer tells people something about a workload, as an event does that the reason
-// has. It is called while a request waits, so it must not block.
-type Announcer func(workload corev1.ObjectReference, why reason.Reason, sentence string)
+// Reporter emits the event of a reason about a workload. It is called while a request waits, so it must not block.
+type Reporter func(workload corev1.ObjectReference, why reason.Reason, sentence string)
 
-// Pods gives Pods that are about to be created the content that their template was stamped
-// with. It asks nobody but the archive, and what it cannot pin starts with what is there.
-// Its fields do not change while it serves.
+// Pods gives new Pods the content that their template was stamped with. It reads nothing but the archive;
+// references that it cannot pin keep the present content. Its fields do not change while it serves.
 type Pods struct {
 	Archive Archive
 	Metrics *Metrics
 	// Serves reports whether anything in a namespace can be opted in; nil: in each.
 	Serves func(namespace string) bool
-	// Announce hears of references that could not be pinned; nil: nobody does.
-	Announce Announcer
-	// Owners are asked for before Announce is told of one.
+	// Report receives references that could not be pinned; nil: they are not reported.
+	Report Reporter
+	// Owners reads the owner of a Pod before Report is called.
 	Owners Stored
 	// Now is the clock; nil is the real one.
 	Now func() time.Time
 
-	told rarely.Limit
+	reported rarely.Limit
 }
 
-// Pinned is what comes of a Pod.
+// Pinned is the result of one Pod.
 type Pinned struct {
 	// Result is one of podPinned, podPartly and podUnpinned; "": it names no snapshots.
 	Result   string
@@ -80,7 +78,7 @@ func (p *Pods) Endpoint() *admission.Endpoint[Pinned] {
 	}
 }
 
-// Admit answers one request. It never denies.
+// Admit decides on one request. It never denies.
 func (p *Pods) Admit(ctx context.Context, review *admissionv1.AdmissionRequest) Pinned {
 	isPod := review.Resource.Group == "" && review.Resource.Resource == "pods" && review.SubResource == ""
 	if !isPod || review.Operation != admissionv1.Create || p.Serves != nil && !p.Serves(review.Namespace) {
@@ -103,11 +101,11 @@ func (p *Pods) Admit(ctx context.Context, review *admissionv1.AdmissionRequest) 
 	if err != nil {
 		findings, result = []checksum.Finding{{Reason: reason.NotPinned, Text: err.Error()}}, podUnpinned
 	}
-	p.tell(ctx, review, owner, findings)
+	p.report(ctx, review, owner, findings)
 	return Pinned{result, patchOf(pod, &found), warnings(findings)}
 }
 
-// contents asks for what all snapshots hold at once. What cannot be told in time is none.
+// contents reads all snapshots at once. A snapshot that cannot be read in time is missing from the result.
 func (p *Pods) contents(ctx context.Context, review *admissionv1.AdmissionRequest, pins checksum.Pins) checksum.Contents {
 	contents := make(checksum.Contents, len(pins))
 	ask := func(source checksum.Source) (content *checksum.Content) {
@@ -142,7 +140,7 @@ func (p *Pods) contents(ctx context.Context, review *admissionv1.AdmissionReques
 	return contents
 }
 
-// What comes of a Pod that names snapshots.
+// The results of a Pod whose template names snapshots.
 const (
 	podPinned   = "pinned"
 	podPartly   = "partly"
@@ -159,7 +157,7 @@ func resultOf(found *pinning.Result) string {
 	return podUnpinned
 }
 
-// patchOf are the operations that pin, and that say on the Pod what is pinned.
+// patchOf returns the operations that pin the Pod, and record in an annotation what is pinned.
 func patchOf(pod *workload.NewPod, found *pinning.Result) []jsonpatch.Operation {
 	patch := make([]jsonpatch.Operation, 0, len(found.Changes)+1)
 	for _, change := range found.Changes {
@@ -175,9 +173,9 @@ func patchOf(pod *workload.NewPod, found *pinning.Result) []jsonpatch.Operation 
 	return admission.Annotate(patch, "/metadata/annotations", was, is)
 }
 
-// notPinned are the findings of what could not be pinned, each told once.
+// notPinned returns the findings for references that could not be pinned, each once.
 func notPinned(all []pinning.NotPinned) (findings []checksum.Finding) {
-	told := map[checksum.Finding]bool{}
+	seen := map[checksum.Finding]bool{}
 	for _, one := range all {
 		text := "its snapshot is gone, is not ours, or could not be read in time"
 		switch one.Why {
@@ -190,35 +188,34 @@ func notPinned(all []pinning.NotPinned) (findings []checksum.Finding) {
 			text = "containers read ConfigMaps in more than 100,000 places: mount volumes of many sources less often"
 		}
 		finding := checksum.Finding{Reason: reason.NotPinned, Source: one.Source, Text: text}
-		if !told[finding] {
-			told[finding] = true
+		if !seen[finding] {
+			seen[finding] = true
 			findings = append(findings, finding)
 		}
 	}
 	return findings
 }
 
-// tell says on a Pod's owner what could not be pinned, now and then: who creates the Pod is
-// a controller, which reads no warnings.
-func (p *Pods) tell(ctx context.Context, review *admissionv1.AdmissionRequest, owner *metav1.OwnerReference, findings []checksum.Finding) {
+// report emits an event on the owner of a Pod for references that could not be pinned, at most once an hour: Pods
+// are created by controllers, which read no warnings.
+func (p *Pods) report(ctx context.Context, review *admissionv1.AdmissionRequest, owner *metav1.OwnerReference, findings []checksum.Finding) {
 	now := time.Now()
 	if p.Now != nil {
 		now = p.Now()
 	}
-	if len(findings) == 0 || p.Announce == nil || review.DryRun != nil && *review.DryRun || !p.told.Again(owner.UID, 1, 0, now) || !p.pins(ctx, review, owner) {
+	if len(findings) == 0 || p.Report == nil || review.DryRun != nil && *review.DryRun || !p.reported.Again(owner.UID, 1, 0, now) || !p.pins(ctx, review, owner) {
 		return
 	}
 	sentences := make([]string, 0, len(findings))
 	for _, finding := range findings[:min(len(findings), 3)] {
 		sentences = append(sentences, finding.String())
 	}
-	p.Announce(corev1.ObjectReference{
+	p.Report(corev1.ObjectReference{
 		APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: review.Namespace, Name: owner.Name, UID: owner.UID,
 	}, reason.NotPinned, "a new Pod: "+strings.Join(sentences, "; "))
 }
 
-// pins reports whether there is an owner of that uid whose template has pins: a review may
-// be invented.
+// pins reports whether the owner exists, with that UID and with pins in its template: a review may be forged.
 func (p *Pods) pins(ctx context.Context, review *admissionv1.AdmissionRequest, owner *metav1.OwnerReference) bool {
 	for _, kind := range workload.Builtin() {
 		if kind.GroupVersionKind() != schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind) {
@@ -228,7 +225,7 @@ func (p *Pods) pins(ctx context.Context, review *admissionv1.AdmissionRequest, o
 		defer cancel()
 		stored, err := p.Owners.Stored(ctx, kind, review.Namespace, owner.Name)
 		if err != nil {
-			admission.LogOf(ctx, review).Info("The owner of a Pod could not be read; nobody is told that it is not pinned", "reason", err.Error())
+			admission.LogOf(ctx, review).Info("The owner of a Pod could not be read; it is not reported that it is not pinned", "reason", err.Error())
 		}
 		return err == nil && stored != nil && stored.UID == owner.UID && stored.TemplateAnnotations()[checksum.PinsAnnotation] != ""
 	}

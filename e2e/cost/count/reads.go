@@ -191,14 +191,14 @@ func (w *world) handler(object []byte) http.Handler {
 	c := cluster{w, revision, stored}
 	return (&webhook.Handler{
 		Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(), OwnNamespace: "configstamp", Dialects: []checksum.Dialect{checksum.Reloader, checksum.Wave},
-		Namespaces: c, Sources: c, People: c, Own: c, Keys: c, Revisions: c, Pins: &pins.Pins{Snapshots: c, Revisions: c}, Announce: announce,
+		Namespaces: c, Sources: c, People: c, Own: c, Keys: c, Revisions: c, Pins: &pins.Pins{Snapshots: c, Revisions: c}, Report: announce,
 		Metrics: webhook.NewMetrics(prometheus.NewRegistry()),
 	}).Endpoint()
 }
 
 func (w *world) podHandler() http.Handler {
 	registry := prometheus.NewRegistry()
-	return (&pins.Pods{Archive: cluster{world: w}, Owners: cluster{world: w}, Metrics: pins.NewMetrics(registry, webhook.NewMetrics(registry).Refused), Announce: announce}).Endpoint()
+	return (&pins.Pods{Archive: cluster{world: w}, Owners: cluster{world: w}, Metrics: pins.NewMetrics(registry, webhook.NewMetrics(registry).Refused), Report: announce}).Endpoint()
 }
 
 // cluster is what the webhook asks. It answers at once. Memory holds what was on record, but for

@@ -46,7 +46,7 @@ func TestWitness_OfAnUndo(t *testing.T) {
 	}
 }
 
-// What is announced is about a workload that there is, under its own uid: not about one that
+// What is reported is about a workload that there is, under its own uid: not about one that
 // is not there, is another one of that name, is not served, or cannot be read.
 func TestWitness_OfEvents(t *testing.T) {
 	for about, change := range map[string]func(*revisions){
@@ -62,7 +62,7 @@ func TestWitness_OfEvents(t *testing.T) {
 		for _, name := range []string{"undo-roll", "declined-set-image", "pin-roll-late"} {
 			handler, request := caseRequest(t, name)
 			change(handler.Revisions.(*revisions))
-			handler.Announce = func(of corev1.ObjectReference, why reason.Reason, _ string) {
+			handler.Report = func(of corev1.ObjectReference, why reason.Reason, _ string) {
 				t.Errorf("%s, %s: told of %v, %v", name, about, of, why)
 			}
 			admit(silent(t), t, handler, request)

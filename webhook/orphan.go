@@ -28,34 +28,34 @@ type Revisions interface {
 // is fresh, and two seconds for snapshots, it stays below the three that an admission has.
 const revisionsWithin = 700 * time.Millisecond
 
-// leftBehind is what is found of a workload that is made again while its pods run, as after
-// kubectl delete --cascade=orphan, or when a backup brings back ReplicaSets first.
-type leftBehind struct {
-	done   chan struct{} // closed once the rest is known; nil: nobody asked
+// orphan is the search for an orphaned revision: one that a created workload will adopt, because its pods still
+// run, such as after kubectl delete --cascade=orphan, or when a backup restores ReplicaSets first.
+type orphan struct {
+	done   chan struct{} // closed when the search ends; nil: there is none
 	cancel context.CancelFunc
 
-	revision *workload.Revision // nil: there is none
-	err      error              // it is not known
+	revision *workload.Revision // nil: none was found
+	err      error              // why the search failed
 }
 
-// wait waits for what is found.
-func (l *leftBehind) wait() {
+// wait waits for the end of the search.
+func (l *orphan) wait() {
 	if l.done != nil {
 		<-l.done
 	}
 }
 
-// end ends the question, so that nobody reads the request after its answer.
-func (l *leftBehind) end() {
+// end ends the search, so that the request is not read after its answer.
+func (l *orphan) end() {
 	if l.done != nil {
 		l.cancel()
 		l.wait()
 	}
 }
 
-// lookBehind asks, beside all else, for the revision that a creation brings back.
-func (h *Handler) lookBehind(ctx context.Context, r *request) *leftBehind {
-	left := &leftBehind{}
+// findOrphan begins the search, which runs beside the gathering of the other facts.
+func (h *Handler) findOrphan(ctx context.Context, r *request) *orphan {
+	left := &orphan{}
 	if r.Change != checksum.Created || !pins.Keeps(r.object.Kind) {
 		return left
 	}
@@ -68,14 +68,14 @@ func (h *Handler) lookBehind(ctx context.Context, r *request) *leftBehind {
 				left.err = fmt.Errorf("reading revisions panicked: %s, %s", panics.What(value), panics.Where())
 			}
 		}()
-		left.revision, left.err = h.left(ctx, r.object)
+		left.revision, left.err = h.orphanOf(ctx, r.object)
 	}()
 	return left
 }
 
-// left is the revision without an owner that has the template of an object: of several the newest
-// that has pods, else the newest. Nil is none.
-func (h *Handler) left(ctx context.Context, object *workload.Object) (*workload.Revision, error) {
+// orphanOf returns the revision without an owner that has the template of an object: of several the newest
+// that has pods, otherwise the newest; nil if there is none.
+func (h *Handler) orphanOf(ctx context.Context, object *workload.Object) (*workload.Revision, error) {
 	// A revision has the labels of its template, and every selector matches those.
 	selector := labels.SelectorFromSet(object.Template.Labels()).String()
 	if selector == "" { // the API server refuses it
@@ -86,7 +86,7 @@ func (h *Handler) left(ctx context.Context, object *workload.Object) (*workload.
 		return nil, err
 	}
 	revisions = slices.DeleteFunc(revisions, func(one *workload.Revision) bool {
-		// What is being deleted is adopted by nobody. With the stamps of an old one it would roll twice.
+		// A revision that is being deleted is not adopted. With the stamps of an old one the workload would roll twice.
 		return one.DeletionTimestamp != nil || one.Idle || !object.Template.IsOf(one)
 	})
 	if len(revisions) == 0 {
@@ -104,17 +104,17 @@ func (h *Handler) left(ctx context.Context, object *workload.Object) (*workload.
 	return revisions[0], nil
 }
 
-// bringBack has a creation take what is on record in the revision that it brings back.
-func (h *Handler) bringBack(ctx context.Context, r *request, left *leftBehind, f *facts) {
+// adopt uses the records of the orphaned revision as those of the created workload.
+func (h *Handler) adopt(ctx context.Context, r *request, left *orphan, f *facts) {
 	switch left.wait(); {
 	case left.err != nil:
-		r.log(ctx).Info("It is not known whether pods of this template run already; it is stamped with present content", "reason", left.err.Error())
-		f.Revision = checksum.LeftUnknown
+		r.log(ctx).Info("Whether pods of this template run already could not be read; it is stamped with present content", "reason", left.err.Error())
+		f.Revision = checksum.OrphanUnknown
 		return
 	case left.revision == nil:
 		return
 	}
-	f.Revision, f.behind = checksum.LeftBehind, left.revision
+	f.Revision, f.orphan = checksum.Orphaned, left.revision
 	var own map[string]string
 	if r.object.Kind.CopiesAnnotations() {
 		own = left.revision.Annotations
@@ -122,23 +122,23 @@ func (h *Handler) bringBack(ctx context.Context, r *request, left *leftBehind, f
 	// A baseline that cannot be read counts as none.
 	f.Held, _ = checksum.RecordsIn(own, left.revision.Template.Metadata.Annotations)
 	var err error
-	if f.ring, err = h.lookUp(ctx, f); err != nil {
+	if f.ring, err = h.ringFor(ctx, f); err != nil {
 		r.log(ctx).Info("The key of a checksum could not be looked up; nothing is decided by it", "reason", err.Error())
 		f.Fresh = false
 	}
 }
 
-// mayBeStale tells of sources that were recorded as they are, and edited after the revision was made
-// whose pods run.
+// mayBeStale returns findings for sources whose present content was recorded, and that were edited after the
+// orphaned revision was created.
 func (h *Handler) mayBeStale(r *request, f *facts, recorded checksum.Records) (findings []checksum.Finding) {
-	if f.behind == nil {
+	if f.orphan == nil {
 		return nil
 	}
 	for source, value := range recorded.Baseline {
 		if value == f.Held.Baseline[source] {
 			continue
 		}
-		if written, created := h.Sources.Written(r.Namespace, source); written.After(created) && written.After(f.behind.Created) {
+		if written, created := h.Sources.Written(r.Namespace, source); written.After(created) && written.After(f.orphan.Created) {
 			findings = append(findings, checksum.Finding{Reason: reason.ConfigMaybeStale, Source: source})
 		}
 	}
