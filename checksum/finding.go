@@ -84,3 +84,11 @@ func (f Finding) values() reason.Values {
 	}
 	return of
 }
+
+// Warnings returns the admission warnings of findings.
+func Warnings(findings []Finding) (warnings []string) {
+	for _, finding := range findings {
+		warnings = append(warnings, finding.Warning())
+	}
+	return warnings
+}

@@ -100,7 +100,7 @@ func (w *stamping) pin(s *Selection, content *Content) {
 
 // Misled are the sources whose stamps are true and whose pins are not: what the snapshot
 // holds is not what is on record, so that pods start with something else. snapshotOf is
-// Admission.SnapshotOf.
+// Snapshots.Known.
 func (r *Ring) Misled(namespace string, selections []Selection, held Records, contentOf func(Source) *Content, snapshotOf func(of Source, name string) *Content) (misled []Source) {
 	if snapshotOf == nil || len(held.Pins) == 0 {
 		return nil

@@ -90,12 +90,14 @@ func simulate(t *testing.T, seed uint64, apps, changes int) *world {
 		w.at(time.Duration(w.random.Int64N(int64(simulatedTime))), w.lead)
 	}
 	w.pass(3 * simulatedTime)
-	for _, at := range slices.SortedFunc(maps.Keys(w.contents), rollout.SourceRef.Compare) {
-		if !w.bad[w.contents[at]] { // what was never well may halt a change while nothing has proven the content
-			w.resume(at)
+	for range 3 { // what was never well may halt a change, and the next one that was never well may halt it again
+		for _, at := range slices.SortedFunc(maps.Keys(w.contents), rollout.SourceRef.Compare) {
+			if !w.bad[w.contents[at]] {
+				w.resume(at)
+			}
 		}
+		w.pass(simulatedTime)
 	}
-	w.pass(simulatedTime)
 	return w
 }
 

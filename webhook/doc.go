@@ -14,6 +14,6 @@
 //     a snapshot or an event: a review may be forged.
 //   - patch.go: the answer; asked.go adds the outcome for a dry run that asks for it. metrics.go counts.
 //
-// The package never denies, and does not know that there is a controller. It writes nothing
-// to the cluster but those snapshots.
+// The package never denies, and does not import the controller. It writes snapshots and events to the cluster, and
+// nothing else.
 package webhook

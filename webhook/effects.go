@@ -15,9 +15,6 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// Reporter emits the event of a reason about a workload. It is called while a request waits, so it must not block.
-type Reporter func(workload corev1.ObjectReference, why reason.Reason, sentence string)
-
 // A client that removes our annotations strippingLimit times within strippingWindow is a program that writes the
 // whole object in a loop, not a user with kubectl replace. Each replica counts its own requests.
 const (
@@ -35,6 +32,7 @@ func (h *Handler) effects(ctx context.Context, r *request, f *facts, decision *c
 	}
 	h.reportPins(ctx, r, f, decision.Findings)
 	if decision.Outcome == reason.Restored && removes(r.Sent, f.Held) && h.stripping.Again(r.old.UID, strippingLimit, strippingWindow, h.now()) && f.stored.serves(ctx) {
+		h.stripping.Reported(r.old.UID, h.now())
 		h.report(r, f, reason.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
 			r.client(), checksum.InjectLabel, checksum.InjectDisabled))
 	}
@@ -51,6 +49,9 @@ func (h *Handler) reportPins(ctx context.Context, r *request, f *facts, findings
 		of := sentences[why]
 		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.Again(r.old.UID, 1, 0, h.now()) || !f.stored.serves(ctx) {
 			continue
+		}
+		if why == reason.NotPinned {
+			h.unpinned.Reported(r.old.UID, h.now())
 		}
 		h.report(r, f, why, r.client()+": "+strings.Join(of[:min(len(of), maxReported)], "; "))
 	}

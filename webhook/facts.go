@@ -53,7 +53,7 @@ func (h *Handler) serves(ctx context.Context, r *request) (by service, outcome r
 // error.
 func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts, why reason.Reason, err error) {
 	f = &facts{stored: &storedWorkload{h: h, r: r, namespace: by.namespace}, unreferenced: r.object.OnlyUnreferenced(by.foreign)}
-	f.warnings = append(r.warnings, warningsOf(f.unreferenced)...)
+	f.warnings = append(r.warnings, checksum.Warnings(f.unreferenced)...)
 	f.Held = r.held()
 	f.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: r.object.Annotations},

@@ -92,9 +92,8 @@ type Handler struct {
 	People, Own Checker
 	Keys        Keys
 	Metrics     *Metrics
-	// Patience bounds all that an admission asks of the API server for people; 0 is no
-	// bound beyond that of People and Keys. What our own account asks for is bounded by
-	// Own, and by the time that the API server waits for us.
+	// Patience bounds the proof of content for requests of other clients; 0: the bounds of People and Keys alone.
+	// Requests of our own account are bounded by Own, and by the timeout of the API server.
 	Patience time.Duration
 	// Revisions tell what a creation or an undo brings back, and what is stored of a workload
 	// before anything is written for it.
@@ -103,7 +102,7 @@ type Handler struct {
 	Pins *pins.Pins
 	// Report receives clients that remove our annotations again and again, undos, and references that could not
 	// be pinned; nil: they are not reported.
-	Report Reporter
+	Report pins.Reporter
 	// Now is the clock by which such fights are counted; nil is the real one.
 	Now func() time.Time
 
@@ -133,7 +132,6 @@ func (h *Handler) Admit(ctx context.Context, review *admissionv1.AdmissionReques
 	answer, err := h.admit(ctx, review)
 	if err != nil {
 		admission.LogOf(ctx, review).Error(err, "Admitted unchanged", "outcome", answer.Outcome.Label(), "reason", answer.Reason.String())
-		answer.Patch = nil
 		answer.Warnings = append(answer.Warnings, reason.AdmissionFailed.Warning(reason.Values{Text: err.Error()}))
 		return answer
 	}
@@ -195,7 +193,7 @@ func (h *Handler) unmade(ctx context.Context, r *request, f *facts, of checksum.
 func (r *request) answer(f *facts, decision *checksum.Decision, findings []checksum.Finding) Answer {
 	answer := Answer{
 		Outcome: decision.Outcome, Reason: cmp.Or(reasonOf(findings), reasonOf(f.unreferenced)), Patch: patchFor(r.object, r.Sent, decision.Records),
-		Warnings: append(f.warnings, warningsOf(findings)...), rollsAnyway: r.Change == checksum.AnnotationsChanged || r.Change == checksum.TemplateChanged,
+		Warnings: append(f.warnings, checksum.Warnings(findings)...), rollsAnyway: r.Change == checksum.AnnotationsChanged || r.Change == checksum.TemplateChanged,
 	}
 	for _, finding := range findings {
 		answer.found = append(answer.found, finding.Reason)
@@ -203,14 +201,7 @@ func (r *request) answer(f *facts, decision *checksum.Decision, findings []check
 	return answer
 }
 
-// warningsOf returns the warnings of findings, and reasonOf the reason of the first.
-func warningsOf(findings []checksum.Finding) (warnings []string) {
-	for _, finding := range findings {
-		warnings = append(warnings, finding.Warning())
-	}
-	return warnings
-}
-
+// reasonOf returns the reason of the first of some findings.
 func reasonOf(findings []checksum.Finding) reason.Reason {
 	if len(findings) == 0 {
 		return reason.NoReason
@@ -221,12 +212,12 @@ func reasonOf(findings []checksum.Finding) reason.Reason {
 // restore answers an update of a kind whose template is immutable. It puts our annotations back
 // as they are stored, whoever is opted in: the API server refuses the update without them.
 func restore(r *request) Answer {
-	f := &facts{Facts: checksum.Facts{Held: r.held()}}
+	f := &facts{Facts: checksum.Facts{Held: r.held()}, warnings: r.warnings}
 	decision := checksum.Decide(nil, &checksum.Request{Sent: r.Sent}, &f.Facts)
 	if decision.Outcome == reason.Kept {
 		return Answer{Outcome: reason.NotServed}
 	}
-	decision.Records = f.Held
+	decision.Records = f.Held // which fit, as they are stored
 	return r.answer(f, &decision, decision.Findings)
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -23,10 +22,6 @@ type Revisions interface {
 	// HasPods reports whether there is a pod of a revision at this moment.
 	HasPods(ctx context.Context, namespace, selector string, revision *workload.Revision) (bool, error)
 }
-
-// revisionsWithin bounds the question whether a creation brings a revision back. With the proof that memory
-// is fresh, and two seconds for snapshots, it stays below the three that an admission has.
-const revisionsWithin = 700 * time.Millisecond
 
 // orphan is the search for an orphaned revision: one that a created workload will adopt, because its pods still
 // run, such as after kubectl delete --cascade=orphan, or when a backup restores ReplicaSets first.
@@ -60,7 +55,7 @@ func (h *Handler) findOrphan(ctx context.Context, r *request) *orphan {
 		return left
 	}
 	left.done = make(chan struct{})
-	ctx, left.cancel = context.WithTimeout(ctx, revisionsWithin)
+	ctx, left.cancel = context.WithTimeout(ctx, pins.RevisionsWithin)
 	go func() {
 		defer close(left.done)
 		defer func() { // Admit's own does not reach other goroutines

@@ -67,7 +67,7 @@ func (h *Handler) read(review *admissionv1.AdmissionRequest) (*request, error) {
 	return r, nil
 }
 
-// held returns the records of the stored object. An unreadable baseline counts as none; read has warned of it.
+// held returns the records of the stored object. An unreadable baseline counts as none.
 func (r *request) held() (held checksum.Records) {
 	if r.Change != checksum.Created {
 		held, _ = r.old.Records()

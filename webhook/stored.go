@@ -2,18 +2,15 @@ package webhook
 
 import (
 	"context"
-	"time"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// storedWithin bounds the read of a stored workload.
-const storedWithin = 500 * time.Millisecond
-
-// storedWorkload reads the workload of a request from the API server before the webhook has any side effect, a
+// storedWorkload reads the workload of a request from the API server before the webhook has a side effect, a
 // snapshot or an event: anyone who can reach the port can forge a review. Requests without side effects do not
-// read it.
+// read it, nor do snapshots in a Namespace that is pinned itself.
 type storedWorkload struct {
 	h         *Handler
 	r         *request
@@ -53,7 +50,7 @@ func (w *storedWorkload) read(ctx context.Context) *workload.Object {
 	if w.r.Change == checksum.Created {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, storedWithin)
+	ctx, cancel := context.WithTimeout(ctx, pins.StoredWithin)
 	defer cancel()
 	stored, err := w.h.Revisions.Stored(ctx, w.r.old.Kind, w.r.Namespace, w.r.review.Name)
 	if err != nil {

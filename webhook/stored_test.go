@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -109,7 +110,7 @@ func TestWitness_IsHeardWithinABound(t *testing.T) {
 		handler.Revisions = stuckStored{handler.Revisions}
 		began := time.Now()
 		response := admit(silent(t), t, handler, request)
-		if took := time.Since(began); took > storedWithin || response.AuditAnnotations["outcome"] != reason.Stamped.Label() || len(snapshotsOf(handler).made) > 0 {
+		if took := time.Since(began); took > pins.StoredWithin || response.AuditAnnotations["outcome"] != reason.Stamped.Label() || len(snapshotsOf(handler).made) > 0 {
 			t.Errorf("it took %s and came to %v", took, response.AuditAnnotations)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -77,7 +78,7 @@ func TestRevisions_AreReadWithinABound(t *testing.T) {
 			}
 			began := time.Now()
 			response := admit(silent(t), t, handler, request)
-			if took := time.Since(began); took > revisionsWithin {
+			if took := time.Since(began); took > pins.RevisionsWithin {
 				t.Errorf("it took %s", took)
 			}
 			if !slices.Contains(response.Warnings, checksum.Finding{Reason: why}.Warning()) {

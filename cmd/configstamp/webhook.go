@@ -146,14 +146,14 @@ func (o *webhookOptions) handler(p *process) (*webhook.Handler, error) {
 		Metrics:      webhook.NewMetrics(p.registry),
 		Patience:     o.freshnessTimeout,
 		Revisions:    kept,
-		Report:     announce(p.events),
+		Report:       announce(p.events),
 	}, nil
 }
 
 // pinning has the handler pin workloads, and gives what pins their Pods.
 func pinning(p *process, handler *webhook.Handler) *pins.Pods {
 	handler.Pins = &pins.Pins{Snapshots: p.archive, Revisions: handler.Revisions}
-	return &pins.Pods{Archive: p.archive, Serves: handler.Serves, Metrics: pins.NewMetrics(p.registry, handler.Metrics.Refused), Report: pins.Reporter(handler.Report), Owners: handler.Revisions}
+	return &pins.Pods{Archive: p.archive, Serves: handler.Serves, Metrics: pins.NewMetrics(p.registry, handler.Metrics.Refused), Report: handler.Report, Owners: handler.Revisions}
 }
 
 // ableToAdmit says what keeps the webhook from answering well, nil when nothing does.
@@ -193,7 +193,7 @@ func untilAble(ctx context.Context, able func() bool) {
 }
 
 // announce puts what the webhook has to say about a workload into an event.
-func announce(recorder *eventqueue.Queue) webhook.Reporter {
+func announce(recorder *eventqueue.Queue) pins.Reporter {
 	return func(workload corev1.ObjectReference, why reason.Reason, sentence string) {
 		recorder.Eventf(&workload, nil, why.EventType(), why.Event(), "Admit", "%s", sentence)
 	}

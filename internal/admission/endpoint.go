@@ -72,7 +72,18 @@ func (e *Endpoint[A]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		defer func() { <-decided }() // what is still read has its room
 	}
-	Write(w, klog.FromContext(ctx), e.Respond(request, answer, time.Since(start)))
+	Write(w, klog.FromContext(ctx), e.respond(ctx, request, answer, time.Since(start)))
+}
+
+// respond calls Respond, and allows the request if that panics.
+func (e *Endpoint[A]) respond(ctx context.Context, request *admissionv1.AdmissionRequest, answer A, took time.Duration) (response *admissionv1.AdmissionResponse) {
+	defer func() {
+		if value := recover(); value != nil {
+			LogOf(ctx, request).Error(nil, "An answer panicked; the request is allowed unchanged", "panic", panics.What(value), "stack", panics.Where())
+			response = &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
+		}
+	}()
+	return e.Respond(request, answer, took)
 }
 
 // decide calls Decide, and recovers from a panic.

@@ -32,8 +32,8 @@ type Stored interface {
 	Stored(ctx context.Context, kind *workload.Kind, namespace, name string) (*workload.Object, error)
 }
 
-// storedWithin bounds one such question.
-const storedWithin = 500 * time.Millisecond
+// StoredWithin bounds the read of a stored object.
+const StoredWithin = 500 * time.Millisecond
 
 // Reporter emits the event of a reason about a workload. It is called while a request waits, so it must not block.
 type Reporter func(workload corev1.ObjectReference, why reason.Reason, sentence string)
@@ -102,7 +102,7 @@ func (p *Pods) Admit(ctx context.Context, review *admissionv1.AdmissionRequest) 
 		findings, result = []checksum.Finding{{Reason: reason.NotPinned, Text: err.Error()}}, podUnpinned
 	}
 	p.report(ctx, review, owner, findings)
-	return Pinned{result, patchOf(pod, &found), warnings(findings)}
+	return Pinned{result, patchOf(pod, &found), checksum.Warnings(findings)}
 }
 
 // contents reads all snapshots at once. A snapshot that cannot be read in time is missing from the result.
@@ -210,6 +210,7 @@ func (p *Pods) report(ctx context.Context, review *admissionv1.AdmissionRequest,
 	for _, finding := range findings[:min(len(findings), 3)] {
 		sentences = append(sentences, finding.String())
 	}
+	p.reported.Reported(owner.UID, now)
 	p.Report(corev1.ObjectReference{
 		APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: review.Namespace, Name: owner.Name, UID: owner.UID,
 	}, reason.NotPinned, "a new Pod: "+strings.Join(sentences, "; "))
@@ -221,7 +222,7 @@ func (p *Pods) pins(ctx context.Context, review *admissionv1.AdmissionRequest, o
 		if kind.GroupVersionKind() != schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind) {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, storedWithin)
+		ctx, cancel := context.WithTimeout(ctx, StoredWithin)
 		defer cancel()
 		stored, err := p.Owners.Stored(ctx, kind, review.Namespace, owner.Name)
 		if err != nil {
@@ -230,11 +231,4 @@ func (p *Pods) pins(ctx context.Context, review *admissionv1.AdmissionRequest, o
 		return err == nil && stored != nil && stored.UID == owner.UID && stored.TemplateAnnotations()[checksum.PinsAnnotation] != ""
 	}
 	return false
-}
-
-func warnings(findings []checksum.Finding) (said []string) {
-	for _, finding := range findings {
-		said = append(said, finding.Warning())
-	}
-	return said
 }

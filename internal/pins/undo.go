@@ -11,9 +11,8 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// revisionsWithin bounds the question whether a request brings a revision back. With the proof that memory
-// is fresh, and two seconds for snapshots, it stays below the three that an admission has.
-const revisionsWithin = 700 * time.Millisecond
+// RevisionsWithin bounds the read of revisions. The webhook has 1.9 s of the API server's 3 s for an answer.
+const RevisionsWithin = 700 * time.Millisecond
 
 // Update is an update of a workload, and what is known of it.
 type Update struct {
@@ -36,7 +35,7 @@ func (p *Pins) Undo(ctx context.Context, u *Update) checksum.Revision {
 	if !u.mayUndo() || len(sent) == 0 {
 		return checksum.NoRevision
 	}
-	ctx, cancel := context.WithTimeout(ctx, revisionsWithin)
+	ctx, cancel := context.WithTimeout(ctx, RevisionsWithin)
 	defer cancel()
 	selector, err := u.Old.Kind.Selector(u.OldRaw)
 	var revisions []*workload.Revision
@@ -67,7 +66,7 @@ func (p *Pins) Undo(ctx context.Context, u *Update) checksum.Revision {
 
 func (u *Update) mayUndo() bool {
 	changes := u.Change != checksum.NoChange || !maps.Equal(u.Sent.Stamps, u.Held.Stamps) || !maps.Equal(u.Sent.Pins, u.Held.Pins)
-	return u.Snapshots.Pins() && u.Policy.Pin && u.Change != checksum.Created && changes && u.Manager == ""
+	return Keeps(u.Old.Kind) && u.Policy.Pin && u.Change != checksum.Created && changes && u.Manager == ""
 }
 
 // carries reports whether what a request sends is what a revision has: its pins, and the

@@ -13,6 +13,8 @@ const (
 	Every = time.Hour
 	// kept bounds how many objects are remembered.
 	kept = 4096
+	// longestUID is longer than any that the API server gives (36 bytes): a review may be forged.
+	longestUID = 64
 )
 
 // Limit limits how often one thing is reported of each object. The zero value is empty. There are two
@@ -30,19 +32,27 @@ type seen struct {
 	reported time.Time
 }
 
-// Again counts one for an object, and reports whether that is to be reported: if it is the n-th within some
-// time, and was not reported for Every. n is always the same.
+// Again counts an occurrence for an object, and returns whether it is due to be reported: the n-th within some
+// time, and not reported for Every. n is always the same. Call Reported when it has been reported.
 func (l *Limit) Again(uid types.UID, n int, within time.Duration, now time.Time) bool {
+	if len(uid) > longestUID {
+		return false // it is of no object
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one := l.of(uid, n)
 	one.times[one.next] = now
 	one.next = (one.next + 1) % n
-	if now.Sub(one.times[one.next]) > within || now.Sub(one.reported) < Every {
-		return false
+	return now.Sub(one.times[one.next]) <= within && now.Sub(one.reported) >= Every
+}
+
+// Reported notes that an occurrence has been reported.
+func (l *Limit) Reported(uid types.UID, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one, known := l.young[uid]; known {
+		one.reported = now
 	}
-	one.reported = now
-	return true
 }
 
 func (l *Limit) of(uid types.UID, n int) *seen {
