@@ -31,10 +31,14 @@ func (h *Handler) effects(ctx context.Context, r *request, f *facts, decision *c
 		return
 	}
 	h.reportPins(ctx, r, f, decision.Findings)
-	if decision.Outcome == reason.Restored && removes(r.Sent, f.Held) && h.stripping.Again(r.old.UID, strippingLimit, strippingWindow, h.now()) && f.stored.serves(ctx) {
-		h.stripping.Reported(r.old.UID, h.now())
+	if decision.Outcome != reason.Restored || !removes(r.Sent, f.Held) || !h.stripping.Again(r.old.UID, strippingLimit, strippingWindow, h.now()) {
+		return
+	}
+	if f.stored.serves(ctx) {
 		h.report(r, f, reason.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
 			r.client(), checksum.InjectLabel, checksum.InjectDisabled))
+	} else {
+		h.stripping.Unreported(r.old.UID)
 	}
 }
 
@@ -47,11 +51,12 @@ func (h *Handler) reportPins(ctx context.Context, r *request, f *facts, findings
 	}
 	for _, why := range []reason.Reason{reason.UndoTaken, reason.DeclinedCleared, reason.NotPinned} {
 		of := sentences[why]
-		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.Again(r.old.UID, 1, 0, h.now()) || !f.stored.serves(ctx) {
+		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.Again(r.old.UID, 1, 0, h.now()) {
 			continue
 		}
-		if why == reason.NotPinned {
-			h.unpinned.Reported(r.old.UID, h.now())
+		if !f.stored.serves(ctx) {
+			h.unpinned.Unreported(r.old.UID)
+			continue
 		}
 		h.report(r, f, why, r.client()+": "+strings.Join(of[:min(len(of), maxReported)], "; "))
 	}

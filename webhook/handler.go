@@ -218,7 +218,9 @@ func restore(r *request) Answer {
 		return Answer{Outcome: reason.NotServed}
 	}
 	decision.Records = f.Held // which fit, as they are stored
-	return r.answer(f, &decision, decision.Findings)
+	answer := r.answer(f, &decision, decision.Findings)
+	answer.rollsAnyway = false // its template is immutable
+	return answer
 }
 
 func (h *Handler) now() time.Time {

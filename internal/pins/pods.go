@@ -203,14 +203,17 @@ func (p *Pods) report(ctx context.Context, review *admissionv1.AdmissionRequest,
 	if p.Now != nil {
 		now = p.Now()
 	}
-	if len(findings) == 0 || p.Report == nil || review.DryRun != nil && *review.DryRun || !p.reported.Again(owner.UID, 1, 0, now) || !p.pins(ctx, review, owner) {
+	if len(findings) == 0 || p.Report == nil || review.DryRun != nil && *review.DryRun || !p.reported.Again(owner.UID, 1, 0, now) {
+		return
+	}
+	if !p.pins(ctx, review, owner) {
+		p.reported.Unreported(owner.UID)
 		return
 	}
 	sentences := make([]string, 0, len(findings))
 	for _, finding := range findings[:min(len(findings), 3)] {
 		sentences = append(sentences, finding.String())
 	}
-	p.reported.Reported(owner.UID, now)
 	p.Report(corev1.ObjectReference{
 		APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: review.Namespace, Name: owner.Name, UID: owner.UID,
 	}, reason.NotPinned, "a new Pod: "+strings.Join(sentences, "; "))

@@ -30,10 +30,11 @@ type seen struct {
 	times    []time.Time // a ring: next is the oldest
 	next     int
 	reported time.Time
+	before   time.Time // when it was reported before that
 }
 
 // Again counts an occurrence for an object, and returns whether it is due to be reported: the n-th within some
-// time, and not reported for Every. n is always the same. Call Reported when it has been reported.
+// time, and not reported for Every. n is always the same. Call Unreported if it was not reported after all.
 func (l *Limit) Again(uid types.UID, n int, within time.Duration, now time.Time) bool {
 	if len(uid) > longestUID {
 		return false // it is of no object
@@ -43,15 +44,19 @@ func (l *Limit) Again(uid types.UID, n int, within time.Duration, now time.Time)
 	one := l.of(uid, n)
 	one.times[one.next] = now
 	one.next = (one.next + 1) % n
-	return now.Sub(one.times[one.next]) <= within && now.Sub(one.reported) >= Every
+	if now.Sub(one.times[one.next]) > within || now.Sub(one.reported) < Every {
+		return false
+	}
+	one.before, one.reported = one.reported, now
+	return true
 }
 
-// Reported notes that an occurrence has been reported.
-func (l *Limit) Reported(uid types.UID, now time.Time) {
+// Unreported takes back that an occurrence was reported.
+func (l *Limit) Unreported(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if one, known := l.young[uid]; known {
-		one.reported = now
+		one.reported = one.before
 	}
 }
 

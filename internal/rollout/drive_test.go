@@ -147,7 +147,9 @@ func (d *driver) facts(a *app) *rollout.Facts {
 // read reads what is needed beside the workload.
 func (d *driver) read(a *app, f *rollout.Facts, need rollout.Needs) {
 	if need.Pods {
-		f.Pods = d.podsOf(a)
+		if f.Pods = d.podsOf(a); need.Selector != nil && *need.Selector == "" {
+			f.Pods = &rollout.Pods{Access: rollout.Unselected}
+		}
 	}
 	if need.Muted {
 		muted := a.mutedFacts()
@@ -357,7 +359,7 @@ func (d *watched) podsOf(a *app) *rollout.Pods {
 	case !a.counts():
 		pods.Access, pods.Selector = rollout.Unselected, ""
 	case d.w.now.Before(d.w.unread):
-		pods.Access = rollout.Unread
+		pods.Access, pods.Selector = rollout.Unread, "" // which the workload could not be read for
 	case d.w.forbids(a):
 		pods.Access = rollout.Forbidden
 	default:

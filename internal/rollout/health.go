@@ -46,10 +46,12 @@ type health struct {
 	// status is workload.Status.StatusHash at the patch, until it changes.
 	status uint64
 	// doubt is when a source ceased to hold what the workload took, if it holds that again: containers that
-	// started in between have read something else. They prove nothing (outdated), nor does any that started
-	// until stale.
-	doubt, stale time.Time
-	outdated     bool
+	// started in between have read something else. outdated reports that pods are left that may have such
+	// containers, of those in stale; they prove nothing. unlisted reports that pods could not be listed then.
+	doubt              time.Time
+	outdated, unlisted bool
+	stale              map[string]bool // by name and creation
+	current            time.Time       // workload.Status.Current when unlisted pods were outdated
 	// crashed reports that a container has ended with an error. Its pods may look well between two crashes.
 	crashed bool
 }
@@ -163,8 +165,8 @@ func (t *trial) judge(f *Facts, limits *Limits, now time.Time) judgement {
 	if status.Behind && !state.well.IsZero() && now.Sub(t.progressed()) < limits.RolloutDeadline {
 		return judgement{state: OnTrial} // what it shows is of before it was scaled
 	}
-	if was := &state.looks.status; !status.Behind && (status.Old && !was.Old || status.Updated == 0 && was.Updated > 0) {
-		state.outdated = false // all its pods are being replaced
+	if state.unlisted && state.replaced(status) {
+		state.outdated = false
 	}
 	state.hear(status, t.level, limits, now)
 	if status.Phase == workload.Suspended && t.standing {
@@ -176,7 +178,9 @@ func (t *trial) judge(f *Facts, limits *Limits, now time.Time) judgement {
 		}
 		return t.stuck(f, limits, now)
 	}
-	state.selector = &f.Pods.Selector
+	if f.Pods.Access != Unread { // else it is not known
+		state.selector = &f.Pods.Selector
+	}
 	if f.Pods.Access == Unread && now.Sub(t.progressed()) < limits.RolloutDeadline {
 		return judgement{need: Needs{Pods: true}}
 	}
@@ -207,7 +211,7 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) judgement {
 	}
 	unknown := t.found && state.looks.last.IsZero() // it was not looked at until now
 	state.looks.looked(status, pods, limits, now)
-	if state.doubts(f.Pods.Access, pods, started); state.outdated {
+	if state.doubts(f, pods, started); state.outdated {
 		if up, state.well = false, (time.Time{}); rolledOut || stands {
 			return judgement{state: Failed, why: &Failure{Cause: Outdated}}
 		}

@@ -127,7 +127,9 @@ func (t *track) adopt(began time.Time, concerned map[*part]time.Time, proves boo
 	if t.trial == nil {
 		t.trial = &trial{began: began, found: true, level: t.facts.Status.Available}
 	}
-	t.trial.health.selector = &t.facts.Pods.Selector
+	if t.facts.Pods.Access != Unread {
+		t.trial.health.selector = &t.facts.Pods.Selector
+	}
 	why := t.whyFailed()
 	for its := range concerned {
 		its.takes(began, now)

@@ -80,8 +80,9 @@ func (t *track) before(f *Facts, now time.Time) *Facts {
 	if t.facts == nil || t.facts.UID == f.UID {
 		return t.facts
 	}
-	if t.trial != nil {
-		t.trial.health = health{progressed: now, best: NoExtent()}
+	if r := t.trial; r != nil { // its pods may be the same
+		was := &r.health
+		r.health = health{progressed: now, best: NoExtent(), doubt: was.doubt, outdated: was.outdated, unlisted: was.unlisted, stale: was.stale, current: was.current}
 	}
 	return nil
 }

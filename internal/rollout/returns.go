@@ -90,10 +90,18 @@ func (p *part) goesAndReturns(was checksum.Fingerprint, now time.Time) {
 // keeps has a workload judged anew that carries what its source holds again, and has carried it all along
 // without a failure.
 func (p *Planner) keeps(t *track, f *Facts, its *part, now time.Time) {
-	if its.broken = false; t.trial == nil { // it was well with something else
+	switch its.broken = false; {
+	case t.trial == nil: // it was well with something else
 		p.begins(t, f, []*take{its.take}, now)
-	} else if its.level = t.trial.level; t.trial.standing {
+		t.trial.found, t.trial.health.status = true, 0 // nothing has rolled
+	case t.trial.failed:
+		its.level = t.trial.level
+		its.fails(now, t.whyFailed(), now)
+	case t.trial.standing:
+		its.level = t.trial.level
 		its.enters(Standing, now)
+	default:
+		its.level = t.trial.level
 	}
 	t.trial.doubts(now)
 }
@@ -104,17 +112,33 @@ func (r *trial) doubts(now time.Time) {
 
 // doubts finds out whether containers may have read something else than what the workload carries: unless
 // they have run since before the source held that.
-func (h *health) doubts(access Access, pods []workload.Pod, restarted time.Time) {
+func (h *health) doubts(f *Facts, pods []workload.Pod, restarted time.Time) {
 	if !h.doubt.IsZero() {
 		h.outdated = h.well.IsZero() || !h.well.Before(h.doubt) || restarted.After(h.started)
-		for _, pod := range pods {
-			h.stale = latest(h.stale, pod.Started)
+		h.unlisted, h.current, h.stale = f.Pods.Access != Seen, f.Status.Current, map[string]bool{}
+		for i := range pods {
+			if pod := &pods[i]; !pod.Started.IsZero() || pod.Restarted { // else no container has started yet
+				h.stale[identity(pod)] = true
+			}
 		}
-		h.doubt = time.Time{}
+		if f.Pods.Access != Unread {
+			h.doubt = time.Time{}
+		}
 	}
-	h.outdated = h.outdated && (access != Seen || slices.ContainsFunc(pods, func(pod workload.Pod) bool {
-		return !pod.Started.IsZero() && !pod.Started.After(h.stale)
-	}))
+	h.outdated = h.outdated && (h.unlisted || f.Pods.Access != Seen || slices.ContainsFunc(pods, func(pod workload.Pod) bool { return h.stale[identity(&pod)] }))
+}
+
+// identity tells a pod from another one of its name, such as of a StatefulSet.
+func identity(pod *workload.Pod) string { return pod.Name + " " + pod.Created.String() }
+
+// replaced reports whether the status shows that all pods are being replaced, or of a kind that counts none,
+// that another revision is current.
+func (h *health) replaced(status *workload.Status) bool {
+	was := &h.looks.status
+	if status.Wanted == 0 {
+		return !status.Current.Equal(h.current)
+	}
+	return !status.Behind && (status.Old && !was.Old || status.Updated == 0 && was.Updated > 0)
 }
 
 // provesContent drops the attempt with a content that a workload has proven.

@@ -69,7 +69,7 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 	case is.state == Untold && r.health.trouble != "" && f.Status.Waits != "" && now.Sub(r.health.troubled) >= p.limits.CrashDeadline/looksDuring:
 		is = judgement{state: Failed, why: f.fails(r.health.trouble, "since then "+f.Status.Waits, now)} // somebody has scaled it to nothing, or paused it
 	}
-	if is.state == Failed && !r.failed && t.endsWatch() {
+	if is.state == Failed && !r.failed && is.why.Cause != Outdated && t.endsWatch() {
 		is.state = Proven
 	}
 	switch is.state {
@@ -84,7 +84,7 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 		}
 		return true
 	case Failed:
-		if is.why != nil && is.why.Cause == Outdated && r.failed {
+		if why := t.whyFailed(); r.failed && is.why != nil && (is.why.Cause == Outdated || why != nil && why.Cause == Outdated) {
 			t.explain(is.why, out)
 		}
 		if !r.failed {

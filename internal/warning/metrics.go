@@ -36,7 +36,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, []string{"result"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "configstamp_impact_review_duration_seconds",
-			Help:    "Time that a review for impact warnings took, from the head of its request to the answer.",
+			Help:    "Time that a review for impact warnings took, from its decoded request to the answer.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 3},
 		}),
 	}

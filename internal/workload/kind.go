@@ -237,8 +237,11 @@ func ParseKind(text string) (*Kind, error) {
 		return nil, fmt.Errorf("reading workload kind %q: a pod template cannot be in %s", text, template[0])
 	}
 	kind := custom(parts[0], parts[1], parts[2], parts[2], template)
-	if known, found := Known().Find(kind.Group, kind.Resource); found && (!hasOption || progress == known.Progress) {
+	known, found := Known().Find(kind.Group, kind.Resource)
+	if found {
 		kind.Short, kind.Makes, kind.Revisions = known.Short, known.Makes, known.Revisions
+	}
+	if found && (!hasOption || progress == known.Progress) {
 		return kind.ownedBy(known.Owner).borrowing(known.Borrows).telling(known.Progress, known.Signs), nil
 	}
 	return kind.telling(progress, Signs{}), nil

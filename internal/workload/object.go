@@ -193,7 +193,7 @@ func (o *Object) Controller() *metav1.OwnerReference {
 func (o *Object) RolledByOwner(kinds Table) bool {
 	owner := o.Controller()
 	if owner == nil {
-		return kinds.made(o.Kind.Name) && hashOf(o.Labels) != ""
+		return o.Kind.Name == replicaSet && kinds.made(replicaSet) && hashOf(o.Labels) != ""
 	}
 	group, _, _ := strings.Cut(owner.APIVersion, "/")
 	return o.Kind.CreateOnly || kinds.Rolls(schema.GroupKind{Group: group, Kind: owner.Kind})
