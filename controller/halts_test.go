@@ -276,3 +276,18 @@ func TestHalt_EachOfSeveralFailuresHalts(t *testing.T) {
 	w.wantHeard("RolloutHalted", 4, "Deployment app-01 has failed with this change")
 	w.wantHeard("ChangeResumed", 0)
 }
+
+// A new leader that cannot read the failed workload does not take its status for a proof.
+func TestHalt_TheFailedWorkloadCannotBeRead(t *testing.T) {
+	for _, lasts := range []time.Duration{30 * time.Second, 14 * time.Minute} {
+		w := newWorld(t)
+		at := w.fill(6)
+		w.spoil(at)
+		w.pass(4 * time.Minute)
+		w.wantRolls(1, 0, 0, 0, 0, 0)
+		w.apps[w.names[0]].unreadable = w.clock.Now().Add(lasts)
+		w.lead()
+		w.pass(time.Hour)
+		w.wantRolls(1, 0, 0, 0, 0, 0)
+	}
+}

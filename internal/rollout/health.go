@@ -197,7 +197,7 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) judgement {
 	}
 	brief := min(state.soak, limits.CrashDeadline/2)
 	trouble, started, up := troubleOf(pods, now, brief)
-	if t.asBefore(status, pods, len(all)-len(pods)+lost(f.Pods.All, f.Records.Stamps, now), now, brief) {
+	if f.Pods.Access != Unread && t.asBefore(status, pods, len(all)-len(pods)+lost(f.Pods.All, f.Records.Stamps, now), now, brief) {
 		rolledOut, up = true, true // pods beyond its level may yet start
 	}
 	if !rolledOut && status.PerNode && len(pods) > 0 && (trouble != "" || now.Sub(state.progressed) >= limits.soak(f)) {
