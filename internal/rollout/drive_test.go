@@ -37,6 +37,8 @@ func lead(w *world) *driver {
 
 func (d *driver) follows(ref workload.Ref) bool { return d.planner.Follows(ref) }
 
+func (d *driver) atPause(ref workload.Ref) bool { return d.planner.AtPause(ref) }
+
 func (d *driver) counts() rollout.Counts { return d.planner.Counts() }
 
 // value is the planner for those who look into it.

@@ -43,3 +43,9 @@ func (p *Planner) Granted() (refs []workload.Ref) {
 	}
 	return refs
 }
+
+// AtPause reports whether a workload stands at a pause of its own.
+func (p *Planner) AtPause(ref workload.Ref) bool {
+	r := p.known(ref).trial
+	return r != nil && r.standing
+}

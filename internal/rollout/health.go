@@ -18,8 +18,7 @@ type trial struct {
 	// level is how many replicas were available when its turn came, or the fewest that were wanted since: it
 	// is well when it has as many again. 0: only its own controller says so.
 	level    int32
-	left     time.Time // since when a source holds something else than what it took; zero: none does
-	found    bool      // it was not begun by us
+	found    bool // it was not begun by us
 	failed   bool
 	standing bool // at a pause of its own: neither under way nor proven
 	fallen   bool // it was well before, and nothing is rolled
@@ -211,7 +210,7 @@ func (t *trial) judgePods(f *Facts, limits *Limits, now time.Time) judgement {
 	}
 	unknown := t.found && state.looks.last.IsZero() // it was not looked at until now
 	state.looks.looked(status, pods, limits, now)
-	if state.doubts(f, pods, started); state.outdated {
+	if state.finds(f, pods); state.outdated {
 		if up, state.well = false, (time.Time{}); rolledOut || stands {
 			return judgement{state: Failed, why: &Failure{Cause: Outdated}}
 		}

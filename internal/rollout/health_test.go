@@ -355,6 +355,14 @@ func TestHealth(t *testing.T) {
 				return now{scaled, []workload.Pod{up(0), up(0)}}
 			}, level: 5, want: Proven, when: 15,
 		},
+		"its soak goes on while its own controller has not seen yet that it was scaled": {
+			then: func(s int) now {
+				if s < 5 || s > 8 {
+					return now{done, []workload.Pod{up(0)}}
+				}
+				return now{workload.Status{Phase: workload.Rolling, Behind: true, Wanted: 4, Available: 2, Missing: 4, Old: true}, []workload.Pod{up(0)}}
+			}, level: 2, want: Proven, when: 10,
+		},
 		"whose pods nobody finds is as before by its status": {
 			then: func(int) now { return now{fell, nil} }, level: 2, blind: true, want: Proven, when: 10,
 		},
@@ -392,6 +400,66 @@ func TestHealth(t *testing.T) {
 				return
 			}
 			t.Error("never judged")
+		})
+	}
+}
+
+// The source holds something else from second 20 to 25. Containers that started since then prove nothing.
+func TestHealth_ContentReturns(t *testing.T) {
+	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
+	up := func(name string, second int) workload.Pod {
+		return workload.Pod{Name: name, Node: "n", Stamps: stamps, Ready: true, Created: at(0), Started: at(second)}
+	}
+	restarted := up("a", 23)
+	restarted.Restarted = true
+	for sentence, c := range map[string]struct {
+		pods  []workload.Pod // from second 23 on
+		later []workload.Pod // from second 200 on, if any
+		slow  bool           // it is rolled out from second 30 on, not from 5
+		blind bool
+		want  State
+		when  int
+	}{
+		"its pods have run since before":                 {pods: []workload.Pod{up("a", 3)}, want: Proven, when: 65},
+		"they have, and it was not yet well":             {pods: []workload.Pod{up("a", 3)}, slow: true, want: Proven, when: 90},
+		"one was replaced meanwhile":                     {pods: []workload.Pod{up("a", 3), up("b", 22)}, want: Failed, when: 25},
+		"one has restarted meanwhile":                    {pods: []workload.Pod{restarted}, want: Failed, when: 25},
+		"it was replaced meanwhile, and once more since": {pods: []workload.Pod{up("b", 22)}, later: []workload.Pod{up("c", 201)}, want: Proven, when: 270},
+		"its pods cannot be listed, and it was well":     {blind: true, want: Proven, when: 65},
+		"its pods cannot be listed, and it was not":      {blind: true, slow: true, want: Failed, when: 30},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p := newPatient()
+			p.blind, p.trial.level = c.blind, 2
+			p.limits.Soak = time.Minute
+			var how State
+			for second := range 1000 {
+				p.status = workload.Status{Phase: workload.RolledOut, Wanted: 2, Updated: 2, Available: 2}
+				if second < 5 || c.slow && second < 30 || c.later != nil && second >= 200 && second < 206 {
+					p.status = workload.Status{Phase: workload.Rolling, Wanted: 2, Updated: 2, Available: 1, Missing: 1}
+				}
+				switch {
+				case c.blind:
+				case second < 23:
+					p.pods = []workload.Pod{up("a", 3)}
+				case second < 200 || c.later == nil:
+					p.pods = c.pods
+				default:
+					p.pods = c.later
+				}
+				if second == 25 {
+					p.trial.health.doubts(at(20))
+				}
+				how, _ = p.judge(second)
+				if p.trial.failed = p.trial.failed || how == Failed; how == OnTrial || how == Failed && c.later != nil {
+					continue
+				}
+				if how != c.want || second != c.when {
+					t.Errorf("judged %v after %d seconds, want %v after %d", how, second, c.want, c.when)
+				}
+				return
+			}
+			t.Errorf("never judged; the last word was %v", how)
 		})
 	}
 }

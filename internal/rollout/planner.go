@@ -171,6 +171,10 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 	if a := p.attemptOf(at, c.content); a != nil && !p.resumed(at, a.began) {
 		c.again = a.ref
 	}
+	left := now
+	if written := p.cluster.Written(at); !written.IsZero() && written.Before(now) {
+		left = written // the watch may be late
+	}
 	uses := map[*part]bool{}
 	for _, ref := range refs {
 		its := p.track(ref).join(c)
@@ -183,7 +187,7 @@ func (p *Planner) begin(at SourceRef, is *checksum.Content, refs []workload.Ref,
 			its.track.leaves(func(part *part) bool { return part == its })
 			continue
 		}
-		its.goesAndReturns(was, now)
+		its.goesAndReturns(was, left, now)
 		its.carryOver(p.tookOf(its, was, proven, now) && proven > 0)
 		if its.take == nil {
 			its.take = its.takenBefore(now)

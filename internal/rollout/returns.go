@@ -66,24 +66,26 @@ func (p *Planner) remembers(its *part, content checksum.Fingerprint, now time.Ti
 	}
 }
 
-// goesAndReturns notes that a source ceases to hold what a workload took and has not proven, or that it holds
-// that again while the workload still carries it: then its containers may have read something else.
-func (p *part) goesAndReturns(was checksum.Fingerprint, now time.Time) {
+// goesAndReturns notes that a source has ceased, when it was written, to hold what a workload took and has not
+// proven, or that it holds that again while the workload still carries it: then its containers may have read
+// something else.
+func (p *part) goesAndReturns(was checksum.Fingerprint, left, now time.Time) {
 	t := p.track
 	if p.take == nil || p.ahead != 0 || p.returned || p.declined || !t.gone.IsZero() || !p.tries() && !p.fell() {
 		return
 	}
-	switch r := t.trial; {
+	switch {
 	case p.content != p.change.content:
-		if r != nil && r.left.IsZero() {
-			r.left = now
+		if p.supersededAt.IsZero() {
+			p.supersededAt = left
 		}
 	case was == p.content:
 	default:
-		if r == nil { // it has failed, and was well with something else
-			t.trial = &trial{began: now, level: p.level, failed: true}
+		from := cmp.Or(p.supersededAt, now)
+		if t.trial == nil { // it has failed, and was well with something else
+			t.trial, from = &trial{began: now, level: p.level, failed: true}, p.began
 		}
-		t.trial.doubts(now)
+		t.trial.health.doubts(from)
 	}
 }
 
@@ -103,29 +105,42 @@ func (p *Planner) keeps(t *track, f *Facts, its *part, now time.Time) {
 	default:
 		its.level = t.trial.level
 	}
-	t.trial.doubts(now)
+	t.trial.health.doubts(p.firstTook(its.change, its))
 }
 
-func (r *trial) doubts(now time.Time) {
-	r.health.doubt, r.left = cmp.Or(r.left, now), time.Time{}
+// doubts notes that the source may have held something else since some moment.
+func (h *health) doubts(from time.Time) {
+	if h.doubt.IsZero() || from.Before(h.doubt) {
+		h.doubt = from
+	}
 }
 
-// doubts finds out whether containers may have read something else than what the workload carries: unless
-// they have run since before the source held that.
-func (h *health) doubts(f *Facts, pods []workload.Pod, restarted time.Time) {
+// clockSkew is by how much the clocks of nodes may differ from ours, of which the objects have whole seconds.
+const clockSkew = 2 * time.Second
+
+// finds looks for pods with containers that may have read something else than what the workload carries:
+// unless they have run since before the source held that. If pods cannot be listed, the workload has to have
+// been well since then.
+func (h *health) finds(f *Facts, pods []workload.Pod) {
 	if !h.doubt.IsZero() {
-		h.outdated = h.well.IsZero() || !h.well.Before(h.doubt) || restarted.After(h.started)
-		h.unlisted, h.current, h.stale = f.Pods.Access != Seen, f.Status.Current, map[string]bool{}
+		if h.stale == nil {
+			h.stale = map[string]bool{}
+		}
 		for i := range pods {
-			if pod := &pods[i]; !pod.Started.IsZero() || pod.Restarted { // else no container has started yet
+			pod := &pods[i]
+			if pod.Started.IsZero() && pod.Restarted || !pod.Started.Before(h.doubt.Add(-clockSkew)) {
 				h.stale[identity(pod)] = true
 			}
 		}
+		h.unlisted, h.current = f.Pods.Access != Seen, f.Status.Current
+		h.outdated = h.unlisted && (h.outdated || h.well.IsZero() || !h.well.Before(h.doubt))
 		if f.Pods.Access != Unread {
 			h.doubt = time.Time{}
 		}
 	}
-	h.outdated = h.outdated && (h.unlisted || f.Pods.Access != Seen || slices.ContainsFunc(pods, func(pod workload.Pod) bool { return h.stale[identity(&pod)] }))
+	if f.Pods.Access == Seen && !h.unlisted {
+		h.outdated = slices.ContainsFunc(pods, func(pod workload.Pod) bool { return h.stale[identity(&pod)] })
+	}
 }
 
 // identity tells a pod from another one of its name, such as of a StatefulSet.

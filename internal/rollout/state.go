@@ -60,6 +60,8 @@ type take struct {
 	// its failure halts nothing.
 	lacked, down bool
 	declined     bool // by an undo
+	// supersededAt is when the source first ceased to hold the content; zero: never.
+	supersededAt time.Time
 	resumed      bool // somebody has said that its failure halts nothing
 	// first tells that it was one of the first that took the content, level how many replicas were
 	// available then, and fallen how often it fell since it had proven it.

@@ -144,6 +144,25 @@ func TestStory_WellWithContentThatWasPutBack(t *testing.T) {
 	}
 }
 
+// What pods read that started before content left and came back is no matter of doubt.
+func TestStory_ContentIsAwayForAMoment(t *testing.T) {
+	w := fleet(t, 4)
+	w.tell("A good edit is put back while its first workload rolls, and comes again a second later.", false)
+	first := w.deployment("shop", "web-app")
+	first.replicas, first.pace = 6, 20*time.Second
+	w.lead()
+	w.pass(time.Minute)
+	was, is := w.contents[web], w.content(fine)
+	w.edit(web, is)
+	w.pass(settle + 30*time.Second)
+	w.edit(web, was)
+	w.pass(time.Second)
+	w.edit(web, is)
+	w.pass(2 * time.Hour)
+	w.checkHalts(0)
+	w.checkRolled(4)
+}
+
 // Restarting the pods, as the advice says, shows how they do with the content that returned.
 func TestStory_ReturnedContentIsGood(t *testing.T) {
 	w := fleet(t, 4)

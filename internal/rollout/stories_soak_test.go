@@ -175,6 +175,25 @@ func TestStory_ACanaryInTheFirstSoak(t *testing.T) {
 	w.checkGaps(seen+time.Minute, takes+time.Minute, takes+w.limits.Soak)
 }
 
+// Scaling a canary that stands at its pause does not begin its soak anew, though its controller sees it later.
+func TestStory_ACanaryIsScaledAtItsPause(t *testing.T) {
+	w := fleet(t, 10)
+	order := -1
+	checkout := w.add(canary("shop", "checkout", "web"))
+	checkout.order, checkout.lag = &order, time.Second
+	w.see(checkout)
+	w.tell("A canary goes first, stands at its pause, and is scaled every twenty seconds from then on.", true)
+	w.edit(web, w.content(fine))
+	for w.pass(time.Second); !w.driver.atPause(checkout.ref); {
+		w.pass(time.Second)
+	}
+	for n := range 30 {
+		w.scale(checkout, 4+n%2)
+		w.pass(20 * time.Second)
+	}
+	w.checkRolled(11)
+}
+
 // Somebody else stamps the first with new content, such as by a release.
 func TestStory_SomebodyElseBeginsTheFirstSoak(t *testing.T) {
 	for _, content := range []fate{fine, fades} {

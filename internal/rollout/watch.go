@@ -94,13 +94,13 @@ func (p *Planner) watch(t *track, now time.Time, out *Orders) (fell bool) {
 			}
 		}
 	case OnTrial:
-		fell = t.goesOn(now) || fell
+		fell = !f.Status.Behind && t.goesOn(now) || fell // else it is not known whether it still stands
 	}
 	wait := p.limits.lookEvery()
 	if r.failed {
 		wait *= failedLooks
 	}
-	if !r.health.well.IsZero() && !r.standing {
+	if !r.health.well.IsZero() && !r.standing && !f.Status.Behind {
 		wait = min(wait, max(r.health.soak-r.health.wellFor(now), soonestLook))
 	}
 	out.again(now.Add(wait), now)
