@@ -63,6 +63,7 @@ func (a *admissionCase) facts() *checksum.Facts {
 	}
 	if a.Pinning || a.SnapshotOf != nil {
 		facts.Snapshots = snapshots{a}
+		facts.Policy.Pin = a.Pinning && a.Policy.Pin
 	}
 	return facts
 }
@@ -78,8 +79,6 @@ func decide(ring *checksum.Ring, a admissionCase) checksum.Decision {
 
 // snapshots are those of an admission.
 type snapshots struct{ a *admissionCase }
-
-func (s snapshots) Pins() bool { return s.a.Pinning }
 
 func (s snapshots) Known(of checksum.Source, name string) *checksum.Content {
 	if s.a.SnapshotOf == nil {

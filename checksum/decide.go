@@ -2,6 +2,7 @@ package checksum
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/configstamp/configstamp/internal/reason"
 )
@@ -35,9 +36,12 @@ func Decide(ring *Ring, request *Request, facts *Facts) Decision {
 	}
 	a.Fresh = a.Fresh && a.Revision != UndoUnknown
 	decision := a.decide(ring)
-	decision.fitPins(a)
+	if len(decision.NewPins) > 0 && templateBytes(a, decision.Records) > annotationRoom {
+		decision.dropPins(slices.Collect(maps.Keys(decision.NewPins)), Finding{Reason: reason.NotPinned, Text: reason.UnpinnedTooLarge})
+	}
 	decision.fit(a)
 	decision.Findings = append(decision.Findings, a.amiss(decision.Records)...)
+	decision.dropUnmade(a)
 	return decision
 }
 

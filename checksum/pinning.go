@@ -8,43 +8,31 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// Why something is not pinned, beside the reasons of SnapshotResults.
-const (
-	notNamed     = "the pod template does not name it"
-	notProven    = "what it holds now could not be proven in time"
-	whileObserve = "mode is observe"
-	noRoom       = "with its pins the annotations would exceed 240 KiB"
-	wasMisled    = "its pin named other content than its stamp; its next rollout pins it again"
-	notYet       = "nothing but this request says that it pins; its next rollout pins it"
-)
-
-// fitPins takes new pins off again for which there is no room, or of which the snapshots cannot be made.
-func (d *Decision) fitPins(a *admission) {
-	switch {
-	case len(d.NewPins) == 0:
-	case templateBytes(a, d.Records) > annotationRoom:
-		d.dropPins(noRoom)
-	case slices.Contains(slices.Collect(maps.Values(a.Unmade)), reason.NotPinned):
-		d.dropPins(notYet)
-	case len(a.Unmade) > 0:
-		pins := d.Records.PinnedAt()
-		for _, source := range slices.SortedFunc(maps.Keys(a.Unmade), Source.Compare) {
-			delete(pins, source)
-			delete(d.NewPins, source)
-			d.Findings = append(d.Findings, Finding{Reason: reason.NotPinned, Source: source, Text: a.Unmade[source].Sentence(reason.Values{})})
-		}
-		d.Records.Pins = pinsOnRecord(pins)
+// dropPins removes the new pins of some sources.
+func (d *Decision) dropPins(sources []Source, findings ...Finding) {
+	pins := d.Records.PinnedAt()
+	for _, source := range sources {
+		delete(pins, source)
+		delete(d.NewPins, source)
 	}
+	d.Records.Pins, d.Findings = pinsOnRecord(pins), append(d.Findings, findings...)
 }
 
-// dropPins takes all pins off that are new, and says why.
-func (d *Decision) dropPins(why string) {
-	pins := d.Records.PinnedAt()
-	for source := range d.NewPins {
-		delete(pins, source)
+// dropUnmade removes new pins whose snapshots could not be made.
+func (d *Decision) dropUnmade(a *admission) {
+	unmade := slices.SortedFunc(maps.Keys(d.NewPins), Source.Compare)
+	unmade = slices.DeleteFunc(unmade, func(source Source) bool { return a.Unmade[source] == reason.NoReason })
+	var findings []Finding
+	for _, source := range unmade {
+		if a.Unmade[source] == reason.NotPinned {
+			findings = []Finding{{Reason: reason.NotPinned, Text: reason.UnpinnedByRequest}}
+			break
+		}
+		findings = append(findings, Finding{Reason: reason.NotPinned, Source: source, Text: a.Unmade[source].Sentence(reason.Values{})})
 	}
-	d.Records.Pins, d.NewPins = pinsOnRecord(pins), nil
-	d.Findings = append(d.Findings, Finding{Reason: reason.NotPinned, Text: why})
+	if len(unmade) > 0 {
+		d.dropPins(unmade, findings...)
+	}
 }
 
 // pin pins a source that has been stamped. What is not proven is not pinned anew, but a
@@ -67,7 +55,7 @@ func (w *stamping) pin(s *Selection, content *Content) {
 	}
 	if a.Policy.Observe {
 		if !w.observed {
-			not(Finding{Text: whileObserve})
+			not(Finding{Text: reason.UnpinnedObserved})
 		}
 		w.observed = true
 		return
@@ -85,7 +73,7 @@ func (w *stamping) pin(s *Selection, content *Content) {
 		w.pinned[s.Source] = Pin{held.Snapshot, uses}
 		return
 	case !a.Fresh:
-		not(Finding{Source: s.Source, Text: notProven})
+		not(Finding{Source: s.Source, Text: reason.UnpinnedUnproven})
 		return
 	}
 	name := held.Snapshot
@@ -132,7 +120,7 @@ func (w *stamping) misleads(s *Selection, held string) bool {
 		w.decision.Records.Baseline = map[Source]string{}
 	}
 	w.decision.Records.Baseline[s.Source] = held
-	w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.NotPinned, Source: s.Source, Text: wasMisled})
+	w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.NotPinned, Source: s.Source, Text: reason.UnpinnedMisled})
 	return true
 }
 
@@ -191,7 +179,7 @@ func PinUses(references []Reference, policy *Policy, source Source, content *Con
 		}
 	}
 	if !counted {
-		return nil, notNamed
+		return nil, reason.UnpinnedUnnamed
 	}
 	wanted := func(use Use) bool { return slices.Contains(uses, use) && !slices.Contains(left, use) }
 	return slices.DeleteFunc(pinnable(), func(use Use) bool { return !wanted(use) }), why
@@ -204,10 +192,10 @@ func unpinnable(policy *Policy, r *Reference, serves map[string][]Use, content *
 		return ""
 	}
 	if slices.ContainsFunc(serves[r.Where.Volume], func(use Use) bool { return !slices.Contains(policy.Uses, use) }) {
-		return "volume " + r.Where.Volume + " also serves a use that restart-on leaves out"
+		return reason.UnpinnedVolumeUse(r.Where.Volume)
 	}
 	if r.All && ignores || content != nil && slices.ContainsFunc(r.Keys, content.ignores) {
-		return "volume " + r.Where.Volume + " shows a key that ignore-keys leaves out"
+		return reason.UnpinnedVolumeKey(r.Where.Volume)
 	}
 	return ""
 }

@@ -152,6 +152,11 @@ func TestWhatIsNotPinnedIsTold(t *testing.T) {
 	if warnings := warningsOf(got.Findings); !strings.HasSuffix(warnings[2], "configmap/web-message: not pinned: the quota of its namespace has no room for a snapshot; containers that start later read what is there then") {
 		t.Errorf("told %q", warnings)
 	}
+	a.Policy.Faults = []checksum.Fault{{Origin: checksum.OfWorkload, Key: "configstamp.dev/order", Value: "x"}}
+	if found := decide(ring, a).Findings; len(found) != 4 || found[2].Reason != reason.UnreadableSetting || found[3].Reason != reason.NotPinned {
+		t.Errorf("a snapshot that could not be made is found after the faults of the policy: %v", found)
+	}
+	a.Policy.Faults = nil
 	a.Unmade = map[checksum.Source]reason.Reason{message: reason.NotPinned}
 	got = decide(ring, a)
 	if warnings := warningsOf(got.Findings); got.Records.Pins != nil || len(got.NewPins) > 0 || !strings.Contains(warnings[2], "nothing but this request says that it pins") {

@@ -93,7 +93,7 @@ type Facts struct {
 	// whether that was proven to be what the API server holds now.
 	Content func(Source) *Content
 	Fresh   bool
-	// Snapshots knows of snapshots; nil: this process pins nothing.
+	// Snapshots looks up snapshots; nil: this process pins nothing. Then Policy.Pin has no effect.
 	Snapshots Snapshots
 	// Unmade are the snapshots that a decision without this fact named as new, and that are not made, by
 	// source, with one of the reasons of SnapshotResults; NotPinned if nothing but the request says that the
@@ -110,19 +110,17 @@ const (
 	Orphaned               // a revision without an owner has this template; Held are its records
 	OrphanUnknown          // whether there is one could not be read in time
 	// Undo brings back a revision of the workload's own, stamps and pins of the sources that were pinned there
-	// included. All snapshots of Sent's pins are there, ours, and without a mark.
+	// included. The snapshots of Sent's pins exist, and are ours, or they can be made again.
 	Undo
 	UndoLost  // it would be an undo, but for a snapshot that is gone
 	UndoMixed // it would be an undo, but for other differences, which another webhook may have made
-	// UndoUnknown: the revisions could not be read in time. Then nothing that the request may go back to is
-	// given up.
+	// UndoUnknown: the revisions, or their snapshots, could not be read or made in time. The records that the request
+	// may go back to are kept.
 	UndoUnknown
 )
 
 // Snapshots looks up the snapshots of a namespace, in memory alone.
 type Snapshots interface {
-	// Pins reports whether workloads of this kind are pinned.
-	Pins() bool
 	// Known returns what a snapshot of a source holds, by its name, nil if that is not known.
 	Known(of Source, name string) *Content
 	// MadeAt returns when a snapshot was made, zero if that is not known.
@@ -143,9 +141,6 @@ type admission struct {
 
 // stamps reports whether the template is new, so that what it references is stamped.
 func (a *admission) stamps() bool { return a.Change != NoChange }
-
-// pinning reports whether the process pins, and workloads of this kind.
-func (a *admission) pinning() bool { return a.Snapshots != nil && a.Snapshots.Pins() }
 
 // snapshotOf returns how to look up snapshots, nil if nothing is pinned.
 func (a *admission) snapshotOf() func(of Source, name string) *Content {

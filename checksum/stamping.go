@@ -15,7 +15,7 @@ import (
 // template changes for our sake, or in annotations alone. misled are the sources of Misled.
 func stampAll(ring *Ring, a *admission, misled ...Source) Decision {
 	w := newStamping(ring, a)
-	w.pins, w.misled = a.pinning() && a.Policy.Pin, misled
+	w.pins, w.misled = a.Snapshots != nil && a.Policy.Pin, misled
 	for _, s := range a.Selections {
 		w.stamp(s)
 	}
@@ -26,7 +26,7 @@ func stampAll(ring *Ring, a *admission, misled ...Source) Decision {
 		decision.Records.Baseline = map[Source]string{}
 	}
 	switch decision.Records.Pins = pinsOnRecord(w.pinned); {
-	case !a.pinning():
+	case a.Snapshots == nil:
 		decision.Records.Pins = a.Held.pinsBeside(decision.Records.Stamps)
 	case !a.Change.updates() && maps.Equal(decision.Records.Stamps, a.Held.Stamps): // they never roll by themselves
 		decision.Records.Pins, decision.NewPins = a.Held.Pins, nil

@@ -9,7 +9,7 @@ import (
 
 // undoes reports whether an admission is an undo that is believed.
 func (a *admission) undoes() bool {
-	return a.Revision == Undo && a.pinning() && a.Policy.Pin && a.Change != Created && a.Asker == Anyone && len(a.Sent.PinnedAt()) > 0
+	return a.Revision == Undo && a.Snapshots != nil && a.Policy.Pin && a.Change != Created && a.Asker == Anyone && len(a.Sent.PinnedAt()) > 0
 }
 
 // accepts reports whether somebody takes what was declined. Our own account never does.

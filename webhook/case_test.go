@@ -49,7 +49,7 @@ type testCase struct {
 	Unproven bool
 	// Namespace are the annotations of the Namespace.
 	Namespace map[string]string
-	// Unlabelled: nobody opted the Namespace in; Behind: memory does not know that somebody did.
+	// Unlabelled: nobody opted the Namespace in; Behind: memory has it as it was before its label and its settings.
 	Unlabelled, Behind bool
 	// Dialects count.
 	Dialects []checksum.Dialect

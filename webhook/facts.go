@@ -15,6 +15,7 @@ import (
 type facts struct {
 	checksum.Facts
 	ring         *checksum.Ring
+	gone         checksum.Pins      // snapshots that an undo goes back to and that have to be made again
 	orphan       *workload.Revision // revision that a creation adopts again; nil: none
 	unreferenced []checksum.Finding // names in annotations of other products without a reference in the template
 	warnings     []string
@@ -29,7 +30,7 @@ type service struct {
 }
 
 // serves returns NoReason if the workload is served, otherwise the outcome. A Namespace that does not opt the
-// workload in is read live: it may have been labelled a moment ago.
+// workload in is read live: it may have been labelled a moment ago. If it cannot be read, the workload is served.
 func (h *Handler) serves(ctx context.Context, r *request) (by service, outcome reason.Reason) {
 	candidate := r.candidate
 	if why, declines := candidate.Declines(); declines {
@@ -41,12 +42,14 @@ func (h *Handler) serves(ctx context.Context, r *request) (by service, outcome r
 	if served, _ := checksum.Served(candidate, by.namespace); served {
 		return by, reason.NoReason
 	}
-	in, err := h.Namespaces.OptedIn(ctx, r.Namespace)
-	by.namespace.OptedIn = in && err == nil
-	if !in && err == nil {
-		return by, reason.OptedOut
+	live, err := h.Namespaces.Read(ctx, r.Namespace)
+	if err != nil {
+		by.unknown = err
+		return by, reason.NoReason
 	}
-	return by, reason.NoReason
+	by.namespace, by.unknown = live, nil
+	_, outcome = checksum.Served(candidate, live)
+	return by, outcome
 }
 
 // gather collects the inputs of the decision, and reads no more than the request needs. why is the reason of an
@@ -61,12 +64,10 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 	).Translated(by.foreign, func(kind checksum.Kind) []string { return h.Sources.Names(r.Namespace, kind) })
 	left := h.findOrphan(ctx, r)
 	defer left.end()
+	update := pins.Update{Request: &r.Request, Facts: &f.Facts, Manager: r.manager, Object: r.object, Old: r.old, OldRaw: r.review.OldObject.Raw, Log: r.log}
 	if h.Pins != nil {
-		f.Snapshots = h.Pins.For(r.Namespace, r.object.Kind)
-		f.Revision = h.Pins.Undo(ctx, &pins.Update{
-			Request: &r.Request, Facts: &f.Facts, Manager: r.manager, Object: r.object, Old: r.old, OldRaw: r.review.OldObject.Raw,
-			Believed: func(ctx context.Context) bool { return !r.dryRun && f.stored.pins(ctx) }, Log: r.log,
-		})
+		f.Policy.Pin = f.Policy.Pin && r.object.Kind.KeepsRevisions()
+		f.Snapshots, f.Revision = h.Pins.In(r.Namespace), h.Pins.Undo(ctx, &update)
 	}
 	if checksum.NeedsContent(&r.Request, f.Revision) {
 		if why, err = h.content(ctx, r, f); err != nil {
@@ -76,6 +77,9 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 			r.log(ctx).Info("The policy of the Namespace could not be read; this admission rolls nothing", "reason", by.unknown.Error())
 			f.Fresh = false
 		}
+	}
+	if f.Revision == checksum.Undo {
+		f.Revision, f.gone = h.Pins.Snapshotted(ctx, &update, f.ring)
 	}
 	h.adopt(ctx, r, left, f)
 	return f, reason.NoReason, nil

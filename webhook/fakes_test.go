@@ -49,7 +49,7 @@ type cluster struct {
 	// settings are the Namespace's, unread is why they cannot be read.
 	settings map[string]string
 	unread   error
-	// unlabelled is the Namespace; behind tells that memory does not know of its label.
+	// unlabelled is the Namespace; behind tells that memory has it as it was before its label and its settings.
 	unlabelled, behind bool
 	edited             time.Time
 }
@@ -132,10 +132,16 @@ func (k *keyring) Refresh(_ context.Context, id string) (bool, error) {
 
 // Look implements Namespaces.
 func (c *cluster) Look(context.Context, string) (checksum.Namespace, error) {
-	return checksum.Namespace{OptedIn: !c.unlabelled && !c.behind, Settings: c.settings}, c.unread
+	if c.behind {
+		return checksum.Namespace{}, c.unread
+	}
+	return checksum.Namespace{OptedIn: !c.unlabelled, Settings: c.settings}, c.unread
 }
 
-func (c *cluster) OptedIn(context.Context, string) (bool, error) { return !c.unlabelled, c.unread }
+// Read implements Namespaces.
+func (c *cluster) Read(context.Context, string) (checksum.Namespace, error) {
+	return checksum.Namespace{OptedIn: !c.unlabelled, Settings: c.settings}, c.unread
+}
 
 func (c *cluster) Names(_ string, kind checksum.Kind) []string {
 	var names []string

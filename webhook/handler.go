@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -37,12 +38,12 @@ type Checker interface {
 	Fresh(ctx context.Context, namespace string, must, beside []checksum.Source) (checksum.Contents, error)
 }
 
-// Namespaces tells what Namespaces say of the workloads in them.
+// Namespaces reads the settings of Namespaces.
 type Namespaces interface {
-	// Look is what is known of a Namespace; one that is not known is read live.
+	// Look returns a Namespace from memory. One that memory does not hold is read from the API server.
 	Look(ctx context.Context, namespace string) (checksum.Namespace, error)
-	// OptedIn asks the API server itself.
-	OptedIn(ctx context.Context, namespace string) (bool, error)
+	// Read reads a Namespace from the API server.
+	Read(ctx context.Context, namespace string) (checksum.Namespace, error)
 }
 
 // Keys gives the installation's keys.
@@ -168,25 +169,40 @@ func (h *Handler) admit(ctx context.Context, review *admissionv1.AdmissionReques
 		return Answer{Outcome: outcome, Reason: why, Warnings: f.warnings}, err
 	}
 	decision := checksum.Decide(f.ring, &r.Request, &f.Facts)
-	if f.Unmade = h.unmade(ctx, r, f, decision.NewPins); len(f.Unmade) > 0 {
+	for h.unmade(ctx, r, f, &decision) {
 		decision = checksum.Decide(f.ring, &r.Request, &f.Facts)
 	}
 	h.effects(ctx, r, f, &decision)
 	return r.answer(f, &decision, append(decision.Findings, h.mayBeStale(r, f, decision.Records)...)), nil
 }
 
-// unmade creates the snapshots of new pins, and returns those that do not exist afterwards. Nothing is created for
-// a dry run, nor on the word of a review alone.
-func (h *Handler) unmade(ctx context.Context, r *request, f *facts, of checksum.Pins) map[checksum.Source]reason.Reason {
+// unmade makes the snapshots that a decision needs. It returns whether some do not exist afterwards, which is a new
+// fact: then fewer pins are decided, or no undo. Nothing is made for a dry run, nor on the word of a review alone.
+func (h *Handler) unmade(ctx context.Context, r *request, f *facts, decision *checksum.Decision) bool {
+	var unmade map[checksum.Source]reason.Reason
+	of := decision.NewPins
+	if decision.Outcome == reason.UndoTaken {
+		of = f.gone
+	}
 	switch {
 	case len(of) == 0:
-		return nil
+		return false
 	case !f.stored.pins(ctx):
-		return pins.Unproven(of)
-	case r.dryRun:
-		return nil
+		unmade = pins.Unproven(of)
+	case !r.dryRun:
+		unmade = h.Pins.Make(ctx, r.log, r.Namespace, of)
 	}
-	return h.Pins.Make(ctx, r.log, r.Namespace, of)
+	switch {
+	case len(unmade) == 0:
+		return false
+	case f.Revision == checksum.Undo:
+		f.Revision = pins.NoUndo(unmade)
+	case f.Unmade == nil:
+		f.Unmade = unmade
+	default:
+		maps.Copy(f.Unmade, unmade)
+	}
+	return true
 }
 
 // answer turns a decision into an answer, with all findings.

@@ -51,7 +51,7 @@ func (l *orphan) end() {
 // findOrphan begins the search, which runs beside the gathering of the other facts.
 func (h *Handler) findOrphan(ctx context.Context, r *request) *orphan {
 	left := &orphan{}
-	if r.Change != checksum.Created || !pins.Keeps(r.object.Kind) {
+	if r.Change != checksum.Created || !r.object.Kind.KeepsRevisions() {
 		return left
 	}
 	left.done = make(chan struct{})
@@ -69,7 +69,8 @@ func (h *Handler) findOrphan(ctx context.Context, r *request) *orphan {
 }
 
 // orphanOf returns the revision without an owner that has the template of an object: of several the newest
-// that has pods, otherwise the newest; nil if there is none.
+// that has pods, otherwise the newest; nil if there is none. If pods cannot be listed, it is not known which of several
+// it is: a wrong one would replace the pods of the other.
 func (h *Handler) orphanOf(ctx context.Context, object *workload.Object) (*workload.Revision, error) {
 	// A revision has the labels of its template, and every selector matches those.
 	selector := labels.SelectorFromSet(object.Template.Labels()).String()
@@ -92,8 +93,8 @@ func (h *Handler) orphanOf(ctx context.Context, object *workload.Object) (*workl
 		if len(revisions) == 1 {
 			break
 		}
-		if has, err := h.Revisions.HasPods(ctx, object.Namespace, selector, revision); err == nil && has {
-			return revision, nil
+		if has, err := h.Revisions.HasPods(ctx, object.Namespace, selector, revision); has || err != nil {
+			return revision, err
 		}
 	}
 	return revisions[0], nil

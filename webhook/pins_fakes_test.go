@@ -98,6 +98,8 @@ type revisions struct {
 	all     []*workload.Revision
 	pods    []string // the names of those that have pods
 	unknown error
+	// podless is why pods cannot be listed.
+	podless error
 	asked   int
 	// stored is the workload, nil: there is none; unread is why it cannot be read, and reads
 	// counts the questions for it.
@@ -115,7 +117,7 @@ func (r *revisions) Stored(_ context.Context, kind *workload.Kind, _, _ string) 
 }
 
 func (r *revisions) HasPods(_ context.Context, _, _ string, of *workload.Revision) (bool, error) {
-	return slices.Contains(r.pods, of.Name), nil
+	return slices.Contains(r.pods, of.Name) && r.podless == nil, r.podless
 }
 
 func (r *revisions) Of(_ context.Context, _ *workload.Kind, _, _ string, owner types.UID) ([]*workload.Revision, error) {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/pins"
 	"github.com/configstamp/configstamp/internal/reason"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -89,7 +90,9 @@ func TestWitness_OfANamespaceThatCannotBeRead(t *testing.T) {
 
 type unasked struct{ Namespaces }
 
-func (unasked) OptedIn(context.Context, string) (bool, error) { return false, errUnproven }
+func (unasked) Read(context.Context, string) (checksum.Namespace, error) {
+	return checksum.Namespace{}, errUnproven
+}
 
 // A request that carries no uid is of no workload.
 func TestWitness_NoUID(t *testing.T) {

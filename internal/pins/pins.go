@@ -1,9 +1,11 @@
-// Package pins keeps pods at the content that their template was stamped with: it finds undos, sees to it that
-// snapshots exist, and gives new Pods the names of snapshots.
+// Package pins keeps pods at the content that their template was stamped with: it finds undos, makes snapshots, and
+// gives new Pods the names of snapshots.
 //
-// pins.go has Pins, what an admission of a workload asks; undo.go finds out whether a request goes back to a
+// pins.go has Pins, which an admission of a workload calls; undo.go finds out whether a request goes back to a
 // revision. pods.go answers for new Pods, and package pinning says which fields of a Pod change. What pins mean
 // for a decision stands in checksum.
+//
+// Pins.Make alone writes to the cluster: it creates snapshots. All other calls read.
 package pins
 
 import (
@@ -19,56 +21,45 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Archive gives what snapshots hold.
+// Archive reads snapshots.
 type Archive interface {
-	// Content is what a snapshot holds that is ours, nil when there is none.
+	// Content returns what a snapshot of ours holds, nil if there is none of that name. On an error it is unknown.
 	Content(ctx context.Context, namespace, name string, of checksum.Source) (*checksum.Content, error)
 }
 
 // Snapshots makes snapshots, and reads them.
 type Snapshots interface {
 	Archive
-	// EnsureAll sees to it, in a bounded time, that the snapshots of some sources are there,
-	// by name, and gives an error for each source of which that failed.
+	// EnsureAll makes the snapshots of some sources, by name, that do not exist, in a bounded time. It returns an
+	// error for each source whose snapshot does not exist afterwards.
 	EnsureAll(ctx context.Context, namespace string, names map[checksum.Source]string) map[checksum.Source]error
-	// Known is Content by memory alone: nil also where that does not know.
+	// Known is Content from memory alone. It is also nil if memory does not hold the snapshot.
 	Known(namespace, name string, of checksum.Source) *checksum.Content
-	// MadeAt is when a snapshot was made, zero if that is not known.
+	// MadeAt returns when a snapshot was made, zero if that is not known.
 	MadeAt(namespace, name string) time.Time
 }
 
-// Revisions tells which revisions a workload has.
+// Revisions reads the revisions of workloads.
 type Revisions interface {
-	// Of lists those that a workload controls at this moment; owner "": that nobody controls.
+	// Of lists the revisions that a workload controls at this moment; owner "": those without a controller.
 	// selector is the workload's own.
 	Of(ctx context.Context, kind *workload.Kind, namespace, selector string, owner types.UID) ([]*workload.Revision, error)
 }
 
-// Pins is what a process does that pins. Its fields do not change.
+// Pins is used by a process that pins. Its fields do not change.
 type Pins struct {
 	Snapshots Snapshots
 	Revisions Revisions
 }
 
-// Keeps reports whether a kind is one of those of group apps that make new Pods, and a
-// revision, whenever their template's annotations change. Their Pods are pinned.
-func Keeps(kind *workload.Kind) bool {
-	return kind.Revisions != "" && !kind.Custom
-}
-
-// For is what the rules know of snapshots, for a workload of a kind.
-func (p *Pins) For(namespace string, kind *workload.Kind) checksum.Snapshots {
-	return known{p.Snapshots, namespace, kind}
-}
+// In returns what is known of the snapshots of a namespace.
+func (p *Pins) In(namespace string) checksum.Snapshots { return known{p.Snapshots, namespace} }
 
 // known implements checksum.Snapshots.
 type known struct {
 	snapshots Snapshots
 	namespace string
-	kind      *workload.Kind
 }
-
-func (k known) Pins() bool { return Keeps(k.kind) }
 
 func (k known) Known(of checksum.Source, name string) *checksum.Content {
 	return k.snapshots.Known(k.namespace, name, of)
@@ -76,8 +67,8 @@ func (k known) Known(of checksum.Source, name string) *checksum.Content {
 
 func (k known) MadeAt(name string) time.Time { return k.snapshots.MadeAt(k.namespace, name) }
 
-// Make sees to it that the snapshots of some pins exist, and returns which do not, and why: the fact
-// checksum.Facts.Unmade.
+// Make makes the snapshots of some pins that do not exist, and returns those that do not exist afterwards: the fact
+// checksum.Facts.Unmade. Call it after the decision, for a workload that is known to pin, and not for a dry run.
 func (p *Pins) Make(ctx context.Context, log func(context.Context) klog.Logger, namespace string, pins checksum.Pins) map[checksum.Source]reason.Reason {
 	unmade := map[checksum.Source]reason.Reason{}
 	for source, err := range p.Snapshots.EnsureAll(ctx, namespace, namesOf(pins)) {
@@ -87,14 +78,24 @@ func (p *Pins) Make(ctx context.Context, log func(context.Context) klog.Logger, 
 	return unmade
 }
 
-// Unproven is the fact checksum.Facts.Unmade of pins of which nothing but the request says that the workload
-// pins: nothing is made for it.
+// Unproven returns the fact checksum.Facts.Unmade for a workload that pins by the word of its request alone: no
+// snapshot is made for it.
 func Unproven(pins checksum.Pins) map[checksum.Source]reason.Reason {
 	unmade := make(map[checksum.Source]reason.Reason, len(pins))
 	for source := range pins {
 		unmade[source] = reason.NotPinned
 	}
 	return unmade
+}
+
+// NoUndo returns what an undo is of which some snapshots could not be made, for the reasons that Make returns.
+func NoUndo(unmade map[checksum.Source]reason.Reason) checksum.Revision {
+	for _, why := range unmade {
+		if why != reason.SnapshotFailed {
+			return checksum.UndoLost
+		}
+	}
+	return checksum.UndoUnknown
 }
 
 func namesOf(pins checksum.Pins) map[checksum.Source]string {

@@ -3,7 +3,6 @@ package pins
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -177,15 +176,15 @@ func patchOf(pod *workload.NewPod, found *pinning.Result) []jsonpatch.Operation 
 func notPinned(all []pinning.NotPinned) (findings []checksum.Finding) {
 	seen := map[checksum.Finding]bool{}
 	for _, one := range all {
-		text := "its snapshot is gone, is not ours, or could not be read in time"
+		text := reason.UnpinnedLost
 		switch one.Why {
 		case pinning.NoSnapshot:
 		case pinning.OtherUse:
-			text = "a container mounts a volume that serves another use, too"
+			text = reason.UnpinnedOtherUse
 		case pinning.LacksKey:
-			text = fmt.Sprintf("a container names key %q, which its snapshot lacks", one.Key)
+			text = reason.UnpinnedKey(one.Key)
 		case pinning.TooMany:
-			text = "containers read ConfigMaps in more than 100,000 places: mount volumes of many sources less often"
+			text = reason.UnpinnedTooMany
 		}
 		finding := checksum.Finding{Reason: reason.NotPinned, Source: one.Source, Text: text}
 		if !seen[finding] {

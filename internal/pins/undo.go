@@ -21,15 +21,12 @@ type Update struct {
 	Manager     string           // the field manager
 	Object, Old *workload.Object // as requested, and as stored
 	OldRaw      []byte           // Old as the API server sent it
-	// Believed reports whether snapshots may be made for it: it is no dry run, and not the request alone says
-	// that the workload pins.
-	Believed func(context.Context) bool
-	Log      func(context.Context) klog.Logger
+	Log         func(context.Context) klog.Logger
 }
 
-// Undo finds out whether an update brings the template back to one of its revisions, as
-// kubectl rollout undo does. Only a request is asked about that may: it names no field
-// manager, carries pins, and would change something.
+// Undo returns whether an update brings the template back to one of its revisions, as kubectl rollout undo does. It
+// reads revisions only for requests that may: those without a field manager that carry pins and change something.
+// Whether the snapshots exist is found out by Snapshotted.
 func (p *Pins) Undo(ctx context.Context, u *Update) checksum.Revision {
 	sent := u.Sent.PinnedAt()
 	if !u.mayUndo() || len(sent) == 0 {
@@ -52,8 +49,6 @@ func (p *Pins) Undo(ctx context.Context, u *Update) checksum.Revision {
 		case !carries(&u.Sent, sent, revision):
 		case !u.Object.Template.IsOf(revision):
 			elsewhere = true
-		case p.lost(ctx, u, sent):
-			return checksum.UndoLost
 		default:
 			return checksum.Undo
 		}
@@ -66,17 +61,17 @@ func (p *Pins) Undo(ctx context.Context, u *Update) checksum.Revision {
 
 func (u *Update) mayUndo() bool {
 	changes := u.Change != checksum.NoChange || !maps.Equal(u.Sent.Stamps, u.Held.Stamps) || !maps.Equal(u.Sent.Pins, u.Held.Pins)
-	return Keeps(u.Old.Kind) && u.Policy.Pin && u.Change != checksum.Created && changes && u.Manager == ""
+	return u.Policy.Pin && u.Change != checksum.Created && changes && u.Manager == ""
 }
 
-// carries reports whether what a request sends is what a revision has: its pins, and the
-// stamps of what was pinned. Other stamps are written anew anyway, ours of a moment ago too.
+// carries reports whether a request sends the pins of a revision, and its stamps of the pinned sources. Other stamps
+// are written anew in any case.
 func carries(sent *checksum.Records, pins checksum.Pins, revision *workload.Revision) bool {
 	has, err := checksum.RecordsIn(nil, revision.Template.Metadata.Annotations)
 	return err == nil && sameOf(pins, sent, &has)
 }
 
-// sameOf reports whether two records say the same of pins and of what is pinned.
+// sameOf reports whether two records have the same pins, and the same stamps of some pinned sources.
 func sameOf(pins checksum.Pins, a, b *checksum.Records) bool {
 	for source := range pins {
 		key := checksum.StampKey(source)
@@ -87,16 +82,24 @@ func sameOf(pins checksum.Pins, a, b *checksum.Records) bool {
 	return a.PinnedAt().String() == b.PinnedAt().String()
 }
 
-// lost reports whether a snapshot that a request names is not there, or is not ours. One
-// that somebody has deleted is made again if its source still holds the same.
-func (p *Pins) lost(ctx context.Context, u *Update, pins checksum.Pins) bool {
-	if u.Believed(ctx) {
-		return len(p.Snapshots.EnsureAll(ctx, u.Namespace, namesOf(pins))) > 0
-	}
-	for source, pin := range pins {
-		if content, err := p.Snapshots.Content(ctx, u.Namespace, pin.Snapshot, source); err != nil || content == nil {
-			return true
+// Snapshotted returns Undo if the snapshots that an undo goes back to exist, or can be made again because their
+// sources hold the same content. It makes none, and returns those to make.
+func (p *Pins) Snapshotted(ctx context.Context, u *Update, ring *checksum.Ring) (found checksum.Revision, gone checksum.Pins) {
+	ctx, cancel := context.WithTimeout(ctx, RevisionsWithin)
+	defer cancel()
+	found, gone = checksum.Undo, checksum.Pins{}
+	for source, pin := range u.Sent.PinnedAt() {
+		content, err := p.Snapshots.Content(ctx, u.Namespace, pin.Snapshot, source)
+		switch {
+		case err != nil:
+			u.Log(ctx).Info("A snapshot could not be read; it is not known whether this is an undo", "source", source.String(), "reason", err.Error())
+			found = checksum.UndoUnknown
+		case content != nil:
+		case u.Content == nil || !ring.NamesSnapshot(u.Namespace, source, u.Content(source), pin.Snapshot):
+			return checksum.UndoLost, nil
+		default:
+			gone[source] = pin
 		}
 	}
-	return false
+	return found, gone
 }

@@ -131,7 +131,7 @@ var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 	NotPinned: {"not-pinned", Warning, "NotPinned", AdmissionReasons, "",
 		"{source}: not pinned{uses}: {why}; containers that start later read what is there then"},
 	UndoUnknown: {"undo-unknown", Silent, "", AdmissionReasons, "",
-		"the revisions could not be read in time, to see whether this is an undo; checksums on record stay, and the controller checks again"},
+		"it could not be determined in time whether this is an undo, or whether its snapshots exist; checksums on record stay, and the controller checks again"},
 	UndoLost: {"undo-lost", Silent, "", AdmissionReasons, "",
 		"the template goes back, its ConfigMaps do not: a snapshot that this revision names is gone, or is not ours"},
 	UndoMixed: {"undo-mixed", Silent, "", AdmissionReasons, "",

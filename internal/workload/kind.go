@@ -163,6 +163,10 @@ func (k *Kind) RevisionResource() string {
 	return strings.ToLower(k.Revisions) + "s"
 }
 
+// KeepsRevisions reports whether the kind is a built-in one that keeps revisions of its template: an undo returns to
+// one of them, and a workload that is created again adopts them. Pods of these kinds alone can be pinned.
+func (k *Kind) KeepsRevisions() bool { return k.Revisions != "" && !k.Custom }
+
 // CopiesAnnotations reports whether the kind's controller copies an object's own annotations to its
 // revisions, as they change.
 func (k *Kind) CopiesAnnotations() bool { return k.Revisions == replicaSet }

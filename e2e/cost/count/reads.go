@@ -241,7 +241,9 @@ func (w cluster) Fresh(_ context.Context, _ string, must, beside []checksum.Sour
 func (w cluster) Look(context.Context, string) (checksum.Namespace, error) {
 	return checksum.Namespace{OptedIn: true}, nil
 }
-func (w cluster) OptedIn(context.Context, string) (bool, error)         { return true, nil }
+func (w cluster) Read(ctx context.Context, namespace string) (checksum.Namespace, error) {
+	return w.Look(ctx, namespace)
+}
 func (w cluster) Ring() *checksum.Ring                                  { return w.ring }
 func (w cluster) Refresh(context.Context, string) (found bool, _ error) { return false, nil }
 

@@ -85,25 +85,24 @@ func (s *Store) Get(namespace string) checksum.Namespace {
 // Each calls yield, which must not use the Store, with each Namespace that is known.
 func (s *Store) Each(yield func(name string, says checksum.Namespace)) { s.sink.each(yield) }
 
-// Look is Get, but reads a Namespace that is not known yet.
+// Look returns Get, but reads a Namespace that memory does not hold.
 func (s *Store) Look(ctx context.Context, namespace string) (checksum.Namespace, error) {
 	if known, ok := s.sink.get(namespace); ok {
 		return known, nil
+	}
+	return s.Read(ctx, namespace)
+}
+
+// Read reads a Namespace from the API server. A given one is opted in anyway, and returned from memory.
+func (s *Store) Read(ctx context.Context, namespace string) (checksum.Namespace, error) {
+	if slices.Contains(s.given, namespace) {
+		return s.Get(namespace), nil
 	}
 	found, err := s.read(ctx, namespace, askWithin)
 	if err != nil {
 		return checksum.Namespace{}, err
 	}
 	return found.says, nil
-}
-
-// OptedIn asks the API server whether a Namespace is opted in.
-func (s *Store) OptedIn(ctx context.Context, namespace string) (bool, error) {
-	if slices.Contains(s.given, namespace) {
-		return true, nil
-	}
-	found, err := s.read(ctx, namespace, askWithin)
-	return err == nil && found.says.OptedIn, err
 }
 
 func (s *Store) read(ctx context.Context, namespace string, within time.Duration) (*named, error) {

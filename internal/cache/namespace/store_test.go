@@ -120,8 +120,8 @@ func TestLookReadsWhatIsNotKnownYet(t *testing.T) {
 		if err != nil || !record.OptedIn || record.Settings["configstamp.dev/mode"] != "observe" {
 			t.Errorf("%+v, %v", record, err)
 		}
-		if in, err := store.OptedIn(t.Context(), "shop"); err != nil || !in {
-			t.Errorf("opted in: %v, %v", in, err)
+		if live, err := store.Read(t.Context(), "shop"); err != nil || !live.OptedIn || live.Settings["configstamp.dev/mode"] != "observe" {
+			t.Errorf("read live, it is %+v, %v", live, err)
 		}
 		if _, err := store.Look(t.Context(), "none"); err == nil || !strings.Contains(err.Error(), "none") {
 			t.Errorf("error %v", err)
@@ -150,7 +150,7 @@ func TestWhatAnAdmissionReadsHasADeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, looked := store.Look(t.Context(), "shop")
-		_, asked := store.OptedIn(t.Context(), "shop")
+		_, asked := store.Read(t.Context(), "shop")
 		if looked == nil || asked == nil || len(left) != 2 {
 			t.Fatalf("%v, %v, %d requests", looked, asked, len(left))
 		}
@@ -182,8 +182,8 @@ func TestGivenNamespacesAreOptedInAndReadOneByOne(t *testing.T) {
 	if closed := store.Get("closed"); !closed.OptedIn || closed.Settings != nil {
 		t.Errorf("%+v", closed)
 	}
-	if in, err := store.OptedIn(t.Context(), "closed"); err != nil || !in {
-		t.Errorf("opted in: %v, %v", in, err)
+	if closed, err := store.Read(t.Context(), "closed"); err != nil || !closed.OptedIn {
+		t.Errorf("opted in: %+v, %v", closed, err)
 	}
 	for _, request := range server.Requests() {
 		if !strings.Contains(request, "/api/v1/namespaces/shop") && !strings.Contains(request, "/api/v1/namespaces/closed") {
