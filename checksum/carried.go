@@ -13,7 +13,7 @@ func (r *Ring) Carried(namespace string, references []Reference, sources []Sourc
 	policy := DefaultPolicy()
 	policy.SecretProviderClasses = true
 	policy.Also = sources // they count, whether the template names them or not
-	stamps, back := Records{Stamps: held.Stamps}, held.undone()
+	stamps, back := Records{Stamps: held.Stamps}, held.declined()
 	for _, s := range Selections(references, policy) {
 		stamp, stamped := stamps.Of(s.Source)
 		if !stamped || !Among(sources, s.Source) {
@@ -24,8 +24,7 @@ func (r *Ring) Carried(namespace string, references []Reference, sources []Sourc
 			carried[s.Source] = content.Fingerprint()
 			continue
 		}
-		s = s.of(content)
-		if len(back.declined) > 0 && r.judge(namespace, &s, &held, back, content).declined {
+		if len(back) > 0 && r.judge(namespace, s, &held, back, contentOf).declined {
 			declined[s.Source] = content.Fingerprint()
 		}
 	}

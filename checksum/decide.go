@@ -7,20 +7,19 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// Decision is what an object must carry of ours after its admission, and why.
+// Decision is the records that an object must have after its admission, and why.
 type Decision struct {
 	Records Records
-	// Outcome is what the admission comes to, one of AdmissionOutcomes.
+	// Outcome is one of AdmissionOutcomes.
 	Outcome  reason.Reason
 	Findings []Finding
-	// NewPins are those of the pins in Records whose snapshots must exist before the answer. If one
-	// cannot be made, that is a fact, and the decision is another one: see Facts.Unmade.
+	// NewPins are the pins in Records whose snapshots must exist before the answer. If one cannot be made, that is a
+	// fact, and the decision is another one: see Facts.Unmade.
 	NewPins Pins
 }
 
-// annotationRoom is how large an object's annotations may be with ours, in bytes, keys
-// and values. The API server takes 256 KiB (TotalAnnotationSizeLimitB in apimachinery's
-// validation); 16 KiB of these are left to others, who write after us. The Deployment
+// annotationRoom bounds an object's annotations with ours, in bytes of keys and values. The API server takes 256 KiB (TotalAnnotationSizeLimitB in apimachinery's
+// validation); 16 KiB of these are left to clients that write after us. The Deployment
 // controller copies a Deployment's annotations to its ReplicaSets and adds up to
 // 2.2 KiB, most of it deployment.kubernetes.io/revision-history: if that did not fit,
 // the Deployment could not be scaled. CNI plugins annotate each Pod, which has
@@ -45,49 +44,42 @@ func Decide(ring *Ring, request *Request, facts *Facts) Decision {
 	return decision
 }
 
-// decide is the table, before it is known whether what is decided fits.
+// decide is the table, before it is known whether the decision fits.
 func (a *admission) decide(ring *Ring) Decision {
 	switch {
 	case a.undoes(): // first: an undo of our own roll changes annotations alone
 		return undo(ring, a)
 	case a.Revision == Orphaned && !a.Fresh: // its pods would be replaced if another stamp were written
 		return Decision{Records: a.Held, Outcome: reason.Kept, Findings: []Finding{{Reason: reason.NotProvenFresh}}}
-	case a.Revision == Orphaned:
-		return record(ring, a, ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content))
+	case a.Revision == Orphaned: // the creation restarts nothing
 	case a.stamps():
 		return stampAll(ring, a)
+	case a.Asker == Anyone && a.Sent.Equal(a.Held):
+		return Decision{Records: a.Held, Outcome: reason.Kept}
 	case a.Asker == Anyone:
-		if a.Sent.Equal(a.Held) {
-			return Decision{Records: a.Held, Outcome: reason.Kept}
-		}
 		return Decision{Records: a.Held, Outcome: reason.Restored}
 	case !a.Fresh:
 		return Decision{Records: a.Held, Outcome: reason.NotProvenFresh, Findings: []Finding{{Reason: reason.NotProvenFresh}}}
 	}
 	review := ring.Review(a.Namespace, &a.Policy, a.Selections, a.Held, a.Content)
 	misled := ring.Misled(a.Namespace, a.Selections, a.Held, a.Content, a.snapshotOf())
-	review.Untrue = append(review.Untrue, misled...)
-	if !a.Asker.Rolls() || len(review.Untrue) == 0 {
-		decision := record(ring, a, review)
-		if a.Asker.Rolls() && len(review.Declined) > 0 {
-			decision.Outcome = reason.OnHold
-		}
-		return decision
-	}
+	rolls := a.Asker.Rolls() && len(review.Untrue)+len(misled) > 0
 	free := review.MayRoll() && len(a.Policy.Faults) == 0
-	if free && !a.Policy.Observe {
+	if rolls && free && !a.Policy.Observe {
 		return stampAll(ring, a, misled...)
 	}
 	decision := record(ring, a, review)
-	decision.Outcome = reason.OnHold
-	if free {
+	switch {
+	case rolls && free:
 		decision.Outcome = reason.Observed
 		decision.Findings = append(decision.Findings, Finding{Reason: reason.ObserveMode})
+	case rolls, a.Asker.Rolls() && len(review.Declined) > 0:
+		decision.Outcome = reason.OnHold
 	}
 	return decision
 }
 
-// fit takes out of a decision what does not fit.
+// fit removes from a decision what does not fit.
 func (d *Decision) fit(a *admission) {
 	stamps, baseline := oversize(a, d.Records)
 	declined := d.Records.Declined != a.Held.Declined && workloadBytes(a, Records{Declined: d.Records.Declined}) > annotationRoom
@@ -95,13 +87,13 @@ func (d *Decision) fit(a *admission) {
 		return
 	}
 	d.Outcome = reason.TooLarge
-	// First: a response has room for some warnings only.
+	// First, as a response has room for a few warnings only.
 	d.Findings = append([]Finding{{Reason: reason.TooLarge}}, d.Findings...)
 	if a.Asker != Anyone && !a.Change.updates() {
 		d.Records = a.Held
 		return
 	}
-	// Only what does not fit goes: stamps taken from an unchanged template would roll it.
+	// Nothing else is removed: without its stamps an unchanged template would roll.
 	if stamps {
 		d.Records.Stamps, d.Records.Pins = nil, nil
 	}
@@ -113,7 +105,7 @@ func (d *Decision) fit(a *admission) {
 	}
 }
 
-// amiss returns what is amiss beside what was found source by source.
+// amiss returns the findings that are about no single source.
 func (a *admission) amiss(decided Records) (findings []Finding) {
 	for _, fault := range a.Policy.Faults {
 		findings = append(findings, fault.Finding())
@@ -130,8 +122,7 @@ func (a *admission) amiss(decided Records) (findings []Finding) {
 	return findings
 }
 
-// record gives a baseline to every reference that has no comparable record,
-// and touches nothing else.
+// record writes a baseline for every reference without a comparable record, and nothing else.
 func record(ring *Ring, a *admission, review Review) Decision {
 	decision := Decision{Records: a.Held, Outcome: reason.Kept, Findings: append(review.Missing, review.Faults...)}
 	if a.Asker.Rolls() {
@@ -143,7 +134,9 @@ func record(ring *Ring, a *admission, review Review) Decision {
 		return decision
 	}
 	decision.Outcome = reason.Recorded
-	decision.Records.Declined = ring.declinedAnew(a)
+	if len(review.ToDecline) > 0 {
+		decision.Records.Declined = review.declined.String()
+	}
 	if len(review.ToRecord) == 0 {
 		return decision
 	}
@@ -161,12 +154,11 @@ func record(ring *Ring, a *admission, review Review) Decision {
 	return decision
 }
 
-// foreign says what a request is told that carries annotations of ours which are neither
-// what was stored nor what is stored now (a rollout undo, an exported manifest). A
-// reinvocation carries the latter.
+// foreign returns the finding for a request with annotations of ours that are neither the stored ones nor those
+// decided, such as those of a rollout undo or an exported manifest. A reinvocation has the decided ones.
 func (a *admission) foreign(decided Records) reason.Reason {
 	switch {
-	case a.undoes(): // it is told source by source
+	case a.undoes(): // there is a finding for each source
 	case a.Revision == UndoUnknown:
 		return reason.UndoUnknown
 	case a.Revision == UndoLost:
@@ -191,9 +183,8 @@ func others[K comparable](sent, held, decided map[K]string) bool {
 	return false
 }
 
-// oversize tells whether the stamps do not fit on the template, and whether the
-// baseline does not fit on the workload. Stamps that stay where they are fit: they
-// are stored, and it would roll the workload to take them away.
+// oversize returns whether the stamps do not fit on the template, and whether the baseline does not fit on the
+// workload. Stamps that stay do fit: they are stored, and to remove them would roll the workload.
 func oversize(a *admission, records Records) (stamps, baseline bool) {
 	written := a.stamps() || !maps.Equal(records.Stamps, a.Held.Stamps)
 	stamps = written && len(records.Stamps) > 0 && templateBytes(a, records) > annotationRoom
@@ -203,7 +194,7 @@ func oversize(a *admission, records Records) (stamps, baseline bool) {
 	return stamps, workloadBytes(a, records) > annotationRoom
 }
 
-// templateBytes is the size of the template's annotations with some records.
+// templateBytes returns the size of the template's annotations with some records.
 func templateBytes(a *admission, records Records) int {
 	size := a.TemplateBytes
 	for key, value := range records.OnTemplate() {
@@ -212,7 +203,7 @@ func templateBytes(a *admission, records Records) int {
 	return size
 }
 
-// workloadBytes is the size of the workload's own annotations with some records.
+// workloadBytes returns the size of the workload's own annotations with some records.
 func workloadBytes(a *admission, records Records) int {
 	size := a.WorkloadBytes
 	for key, value := range records.OnWorkload() {

@@ -1,26 +1,25 @@
 package checksum
 
 import (
+	"slices"
+
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// Finding is one thing that a person should know, about one source where it concerns
-// one. It never holds content or digests.
+// Finding is one thing that users should know, about one source if it concerns one. It never holds content or digests.
 type Finding struct {
 	Reason reason.Reason
 	Source Source
-	// Key is the missing key, for MissingKey; for NotPinned,
-	// the uses, where others are pinned.
+	// Key is the missing key, for MissingKey; for NotPinned, the uses that are not pinned, if others are.
 	Key string
-	// Text is the fault, for UnreadableSetting; for NotPinned,
-	// why; for UndoTaken, of when.
+	// Text is the fault, for UnreadableSetting; for NotPinned, why; for UndoTaken, when the snapshot was made.
 	Text string
 }
 
-// Finding is a fault as people are told of it.
+// Finding returns the fault as a finding.
 func (f Fault) Finding() Finding { return Finding{Reason: reason.UnreadableSetting, Text: f.Error()} }
 
-// Unreadable tells which settings of an object cannot be read.
+// Unreadable returns findings for the settings of an object that cannot be read.
 func Unreadable(at Origin, settings map[string]string) (found []Finding) {
 	if len(settings) == 0 {
 		return nil
@@ -35,28 +34,23 @@ func Unreadable(at Origin, settings map[string]string) (found []Finding) {
 	return found
 }
 
-// OnlyUnreferenced tells of sources that the setting only names, without a glob, and that
-// nothing else of the workload names.
-func OnlyUnreferenced(annotations map[string]string, references []Reference, foreign *Foreign) (found []Finding) {
-	only, err := parseSourcePatterns(annotations[OnlyAnnotation])
-	if err != nil {
-		return nil // which is told of as a Fault
+// Unreferenced returns the sources that the workload's setting only names without a glob, and that nothing else of the
+// workload names.
+func (p *Policy) Unreferenced(references []Reference) (found []Finding) {
+	if origin, _ := p.OriginOf("only"); origin != OfWorkload {
+		return nil
 	}
-	also, _ := parseSources(annotations[alsoSetting])
-	named := make(map[Source]bool, len(references))
-	for i := range references {
-		named[references[i].Source] = true
-	}
-	for _, pattern := range only {
+	for _, pattern := range p.Only {
 		source := Source(pattern)
-		if !isGlob(pattern.Name) && !Among(also, source) && !foreign.Named(source) && !named[source] {
+		named := func(r Reference) bool { return r.Source == source }
+		if !isGlob(pattern.Name) && !Among(p.Also, source) && !p.foreign.Named(source) && !slices.ContainsFunc(references, named) {
 			found = append(found, Finding{Reason: reason.Unreferenced, Source: source})
 		}
 	}
 	return found
 }
 
-// ByEvent is one text for each event that tells of findings, by the reason of the first.
+// ByEvent returns one text for each kind of event, by the reason of its first finding.
 func ByEvent(found []Finding) map[reason.Reason]string {
 	texts, first := map[reason.Reason]string{}, map[string]reason.Reason{}
 	for _, finding := range found {

@@ -1,6 +1,7 @@
 package checksum_test
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,10 +12,14 @@ import (
 )
 
 // Of names in only the exact ones are told of that nothing else of the workload names.
-func TestOnlyUnreferenced(t *testing.T) {
+func TestPolicy_Unreferenced(t *testing.T) {
 	const says = " is named by configstamp.dev/only, but nothing here references it; correct the name, or remove it"
 	references := []checksum.Reference{envFrom(message), envFrom(password)}
 	reloader := checksum.Translate([]checksum.Dialect{checksum.Reloader}, namespace, map[string]string{"configmap.reloader.stakater.com/reload": "by-reloader"}, nil)
+	policy := func(levels ...checksum.Level) *checksum.Policy {
+		policy := checksum.DefaultPolicy().With(levels...).Translated(reloader, func(checksum.Kind) []string { return nil })
+		return &policy
+	}
 	for only, want := range map[string]string{
 		"configmap/web-message":                 "",
 		"configmap/typo,secret/*":               "configmap/typo" + says,
@@ -25,15 +30,16 @@ func TestOnlyUnreferenced(t *testing.T) {
 		"secret/web-message,secret/db-password": "secret/web-message" + says,
 	} {
 		said := ""
-		for _, finding := range checksum.OnlyUnreferenced(map[string]string{"configstamp.dev/only": only, "configstamp.dev/also": "configmap/routes"}, references, reloader) {
+		for _, finding := range policy(onWorkload("only", only), onWorkload("also", "configmap/routes")).Unreferenced(references) {
 			said += finding.String()
 		}
 		if said != want {
 			t.Errorf("%s: %q, want %q", only, said, want)
 		}
 	}
-	if found := checksum.OnlyUnreferenced(nil, references, nil); found != nil {
-		t.Errorf("without a setting: %v", found)
+	onNamespace := checksum.Level{Origin: checksum.OfNamespace, Annotations: onWorkload("only", "configmap/typo").Annotations}
+	if found := slices.Concat(policy().Unreferenced(references), policy(onNamespace).Unreferenced(references)); found != nil {
+		t.Errorf("without a setting of the workload: %v", found)
 	}
 }
 

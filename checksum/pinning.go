@@ -35,55 +35,43 @@ func (d *Decision) dropUnmade(a *admission) {
 	}
 }
 
-// pin pins a source that has been stamped. What is not proven is not pinned anew, but a
-// pin on record stays beside its stamp. A name on record that stands for the content stays
-// too, under whatever key.
-func (w *stamping) pin(s *Selection, content *Content) {
+// pin pins a stamped source. Unproven content gets no new pin, but a recorded pin stays beside its stamp, and so does a
+// recorded name that stands for the content under any key.
+func (w *stamping) pin(s *judged, key string) {
 	a := w.a
 	held, recorded := w.held[s.Source]
-	key := StampKey(s.Source)
 	stays := !a.Fresh && recorded && a.Held.Stamps[key] == w.decision.Records.Stamps[key]
-	if !w.pins || s.Source.Kind != ConfigMap || content == nil && !stays {
-		return
-	}
-	not := func(finding Finding) {
-		finding.Reason = reason.NotPinned
-		w.decision.Findings = append(w.decision.Findings, finding)
-	}
-	if content != nil && content.Policy != nil && content.Policy.Unpinned {
+	if !w.pins || s.Source.Kind != ConfigMap || s.content == nil && !stays || s.content != nil && s.content.Policy != nil && s.content.Policy.Unpinned {
 		return
 	}
 	if a.Policy.Observe {
 		if !w.observed {
-			not(Finding{Text: reason.UnpinnedObserved})
+			w.find(Finding{Reason: reason.NotPinned, Text: reason.UnpinnedObserved})
 		}
 		w.observed = true
 		return
 	}
 	references := w.referencesTo(s.Source)
-	uses, why := PinUses(references, &a.Policy, s.Source, content)
+	uses, why := PinUses(references, &a.Policy, s.Source, s.content)
 	if why != "" {
-		not(Finding{Source: s.Source, Key: left(references, &a.Policy, s.Source, uses), Text: why})
-	}
-	if len(uses) == 0 {
-		return
+		w.find(Finding{Reason: reason.NotPinned, Source: s.Source, Key: left(references, &a.Policy, s.Source, uses), Text: why})
 	}
 	switch {
+	case len(uses) == 0:
 	case stays:
 		w.pinned[s.Source] = Pin{held.Snapshot, uses}
-		return
 	case !a.Fresh:
-		not(Finding{Source: s.Source, Text: reason.UnpinnedUnproven})
-		return
+		w.find(Finding{Reason: reason.NotPinned, Source: s.Source, Text: reason.UnpinnedUnproven})
+	default:
+		name := held.Snapshot
+		if !w.ring.NamesSnapshot(a.Namespace, s.Source, s.content, name) {
+			name = w.ring.SnapshotName(a.Namespace, s.Source, s.content)
+		}
+		if w.decision.NewPins == nil {
+			w.decision.NewPins = Pins{}
+		}
+		w.pinned[s.Source], w.decision.NewPins[s.Source] = Pin{name, uses}, Pin{name, uses}
 	}
-	name := held.Snapshot
-	if !w.ring.NamesSnapshot(a.Namespace, s.Source, content, name) {
-		name = w.ring.SnapshotName(a.Namespace, s.Source, content)
-	}
-	if w.decision.NewPins == nil {
-		w.decision.NewPins = Pins{}
-	}
-	w.pinned[s.Source], w.decision.NewPins[s.Source] = Pin{name, uses}, Pin{name, uses}
 }
 
 // Misled are the sources whose stamps are true and whose pins are not: what the snapshot
@@ -103,40 +91,37 @@ func (r *Ring) Misled(namespace string, selections []Selection, held Records, co
 		}
 		content, has := contentOf(source), snapshotOf(source, pin.Snapshot)
 		s := selections[i].of(content)
-		if has != nil && r.assess(namespace, &s, value, true, content) == True && r.assessFreely(namespace, s, value, has) == Untrue {
+		if has != nil && r.assess(namespace, &s, value, true, content) == True && r.compare(namespace, &s, value, true, has) == Untrue {
 			misled = append(misled, source)
 		}
 	}
 	return misled
 }
 
-// misleads leaves a source of Misled without stamp and pin, if its stamp would stay: pins
-// change together with a stamp, and never alone. What is on record of it is the baseline.
-func (w *stamping) misleads(s *Selection, held string) bool {
-	if !Among(w.misled, s.Source) || w.a.Held.Stamps[StampKey(s.Source)] != held {
+// misleads leaves a source of Misled without stamp and pin if its stamp would stay: pins change together with a stamp,
+// and never alone. Its recorded value becomes the baseline.
+func (w *stamping) misleads(s *judged, key string) bool {
+	if !Among(w.misled, s.Source) || w.a.Held.Stamps[key] != s.record {
 		return false
 	}
 	if w.decision.Records.Baseline == nil {
 		w.decision.Records.Baseline = map[Source]string{}
 	}
-	w.decision.Records.Baseline[s.Source] = held
-	w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.NotPinned, Source: s.Source, Text: reason.UnpinnedMisled})
+	w.decision.Records.Baseline[s.Source] = s.record
+	w.find(Finding{Reason: reason.NotPinned, Source: s.Source, Text: reason.UnpinnedMisled})
 	return true
 }
 
-// referencesTo are those of the template to one source.
+// referencesTo returns the references of the template to one source.
 func (w *stamping) referencesTo(source Source) []Reference {
-	compare := func(r Reference, source Source) int { return r.Source.Compare(source) }
-	if w.sorted == nil {
-		w.sorted = slices.Clone(w.a.References)
-		slices.SortStableFunc(w.sorted, func(a, b Reference) int { return a.Source.Compare(b.Source) })
+	if w.references == nil {
+		w.references = map[Source][]Reference{}
+		for i := range w.a.References {
+			at := w.a.References[i].Source
+			w.references[at] = append(w.references[at], w.a.References[i])
+		}
 	}
-	first, _ := slices.BinarySearchFunc(w.sorted, source, compare)
-	after := first
-	for after < len(w.sorted) && w.sorted[after].Source == source {
-		after++
-	}
-	return w.sorted[first:after]
+	return w.references[source]
 }
 
 // left are the uses that count and are not pinned, where others are; else "".

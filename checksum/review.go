@@ -1,6 +1,10 @@
 package checksum
 
-import "github.com/configstamp/configstamp/internal/reason"
+import (
+	"slices"
+
+	"github.com/configstamp/configstamp/internal/reason"
+)
 
 // Review is the state of all references of one workload.
 type Review struct {
@@ -16,6 +20,7 @@ type Review struct {
 	// whatever is on record of them stays. ToDecline are those of which something declined
 	// cannot be compared any more: a recording writes it anew.
 	Declined, ToDecline []Source
+	declined            Declined // with the values of ToDecline written anew
 	// Missing says which required sources and keys are not there, Faults which
 	// settings of sources cannot be read.
 	Missing, Faults []Finding
@@ -30,63 +35,98 @@ func (r *Review) MayRoll() bool { return len(r.Missing) == 0 && len(r.Faults) ==
 
 // Review assesses every reference of a workload.
 func (r *Ring) Review(namespace string, policy *Policy, selections []Selection, held Records, contentOf func(Source) *Content) Review {
-	var review Review
-	back := held.undone()
-	for _, s := range selections {
-		content := contentOf(s.Source)
-		s = s.of(content)
-		review.Faults = append(review.Faults, s.faults(content)...)
-		j := r.judge(namespace, &s, &held, back, content)
-		if j.outdated {
+	review := Review{declined: held.declined()}
+	for _, selection := range selections {
+		s := r.judge(namespace, selection, &held, review.declined, contentOf)
+		review.Faults = append(review.Faults, s.faults()...)
+		if s.outdated {
 			review.ToDecline = append(review.ToDecline, s.Source)
+			review.declined[s.Source] = s.values
 		}
 		switch {
-		case j.verdict == Missing:
-			review.Missing = append(review.Missing, s.missingFinding(content))
-		case j.declined:
+		case s.verdict == Missing:
+			review.Missing = append(review.Missing, s.missing())
+		case s.declined:
 			review.Declined = append(review.Declined, s.Source)
-		default:
-			r.review(&review, policy, s, &held, j.verdict)
+		// A new workload's pods are the first to report.
+		case s.verdict == Untrue,
+			s.verdict == Unrecorded && policy.RestartUnstamped && held.empty() && held.Declined == "" && !s.Source.Kind.reported():
+			review.Untrue = append(review.Untrue, s.Source)
+		case s.verdict == Unverifiable:
+			review.Lost = append(review.Lost, s.Source)
+			_, unknown := r.UnknownKey(s.record)
+			review.KeyUnknown = review.KeyUnknown || unknown
+			review.ToRecord = append(review.ToRecord, s.Selection)
+		case s.verdict == Unrecorded, s.verdict == Reselected:
+			review.ToRecord = append(review.ToRecord, s.Selection)
 		}
 	}
 	return review
 }
 
-// review sorts one reference in that can be had, and that nobody has declined.
-func (r *Ring) review(review *Review, policy *Policy, s Selection, held *Records, verdict Verdict) {
-	switch verdict {
-	case Untrue:
-		review.Untrue = append(review.Untrue, s.Source)
-	case Unverifiable:
-		review.Lost = append(review.Lost, s.Source)
-		value, _ := held.Of(s.Source)
-		if _, unknown := r.UnknownKey(value); unknown {
-			review.KeyUnknown = true
-		}
-		review.ToRecord = append(review.ToRecord, s)
-	case Unrecorded:
-		// A new workload's pods are the first to report.
-		if policy.RestartUnstamped && held.empty() && held.Declined == "" && !s.Source.Kind.reported() {
-			review.Untrue = append(review.Untrue, s.Source)
-		} else {
-			review.ToRecord = append(review.ToRecord, s)
-		}
-	case Reselected:
-		review.ToRecord = append(review.ToRecord, s)
-	case True, Unreported, Missing:
-	}
+// judged is one source of a workload, compared with the records.
+type judged struct {
+	Selection // with the settings of the source
+	content   *Content
+	record    string
+	recorded  bool
+	verdict   Verdict
+	// declined reports that the content differs from the record, and that an undo declined it. Without a record there
+	// is nothing that pods could keep.
+	declined bool
+	// outdated reports that a declined value cannot be compared any more. values are the declined values without
+	// those, but with the present content if it counts as declined.
+	outdated bool
+	values   []string
 }
 
-// faults tells which settings of a source that counts cannot be read.
-func (s Selection) faults(content *Content) []Finding {
-	if content == nil || content.Policy == nil || s.HoldOnly {
+// judge compares a source with the records. If a declined value cannot be compared any more, the present content
+// counts as declined, because that restarts nothing.
+func (r *Ring) judge(namespace string, selection Selection, held *Records, declined Declined, contentOf func(Source) *Content) judged {
+	s := judged{content: contentOf(selection.Source)}
+	s.Selection = selection.of(s.content)
+	s.record, s.recorded = held.Of(s.Source)
+	s.verdict = r.assess(namespace, &s.Selection, s.record, s.recorded, s.content)
+	if len(declined[s.Source]) == 0 || s.verdict == Unreported {
+		return s
+	}
+	is := false
+	for _, value := range declined[s.Source] {
+		verdict := r.compare(namespace, &s.Selection, value, true, s.content)
+		is = is || verdict == True || verdict == Reselected
+		if verdict == Unverifiable {
+			s.outdated = true
+		} else {
+			s.values = append(s.values, value)
+		}
+	}
+	_, lost := r.UnknownKey(s.record)
+	switch {
+	case s.verdict == True || s.verdict == Unrecorded || s.verdict == Missing && !is:
+	case is:
+		s.declined = true
+	case s.verdict == Unverifiable && lost: // it is recorded anew
+	case s.outdated:
+		s.declined = true
+		s.values = slices.Insert(s.values, 0, r.Digest(namespace, s.Selection, s.content))
+	case s.verdict == Unverifiable: // it differs from the declined content, and pods do not have that
+		if s.verdict = Untrue; r.NamesSnapshot(namespace, s.Source, s.content, held.PinnedAt()[s.Source].Snapshot) {
+			s.verdict = True
+		}
+	}
+	return s
+}
+
+// faults returns the settings of a source that cannot be read, if it counts.
+func (s *judged) faults() []Finding {
+	if s.content == nil || s.content.Policy == nil || s.HoldOnly {
 		return nil
 	}
-	return content.Policy.faults(s.Source)
+	return s.content.Policy.faults(s.Source)
 }
 
-func (s Selection) missingFinding(content *Content) Finding {
-	if key, _ := s.Missing(content); key != "" {
+func (s *judged) missing() Finding {
+	if key, _ := s.Missing(s.content); key != "" {
 		return Finding{Reason: reason.MissingKey, Source: s.Source, Key: key}
 	}
 	return Finding{Reason: reason.MissingSource, Source: s.Source}

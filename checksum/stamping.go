@@ -6,13 +6,11 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// stampAll stamps every reference with what is true now. Where that is not
-// proven, what is on record stays, if it covers what is referenced now: at worst
-// the controller finds it untrue, and no change is lost. A value on record
-// that still verifies stays as it is written, under whatever key. What is
-// missing goes unstamped, as does what nobody reports: its first content will be
-// the baseline. What somebody has declined stays at what is on record, where the
-// template changes for our sake, or in annotations alone. misled are the sources of Misled.
+// stampAll stamps every reference with the present content. If that is not proven, the recorded value stays, provided
+// that it covers the present references: at worst the controller finds it untrue, and no change is lost. A recorded
+// value that still verifies stays as it is written, under whatever key. Missing and unreported sources are not
+// stamped: their first content will be the baseline. Declined content is not taken if the template changes for our
+// sake, or in annotations alone. misled are the sources of Misled.
 func stampAll(ring *Ring, a *admission, misled ...Source) Decision {
 	w := newStamping(ring, a)
 	w.pins, w.misled = a.Snapshots != nil && a.Policy.Pin, misled
@@ -21,8 +19,8 @@ func stampAll(ring *Ring, a *admission, misled ...Source) Decision {
 	}
 	decision := w.decision
 	if a.Policy.RestartUnstamped && len(decision.Records.Stamps) == 0 && decision.Records.Baseline == nil {
-		// The pods start with nothing that counts, which is known: what counts later
-		// is no reason to take the workload for one that was found without stamps.
+		// It is known that the pods start with nothing that counts. Sources that count later must not make it look
+		// like a workload that was found without stamps.
 		decision.Records.Baseline = map[Source]string{}
 	}
 	switch decision.Records.Pins = pinsOnRecord(w.pinned); {
@@ -31,31 +29,34 @@ func stampAll(ring *Ring, a *admission, misled ...Source) Decision {
 	case !a.Change.updates() && maps.Equal(decision.Records.Stamps, a.Held.Stamps): // they never roll by themselves
 		decision.Records.Pins, decision.NewPins = a.Held.Pins, nil
 	}
-	if a.binds() {
-		decision.Records.Declined = ring.declinedAnew(a)
+	switch {
+	case !a.binds():
+	case w.outdated:
+		decision.Records.Declined = w.declined.String()
+	default:
+		decision.Records.Declined = a.Held.Declined
 	}
 	return decision
 }
 
-// binds reports whether declined content binds a request that stamps: a new image may need
-// the new content, a mere restart does not.
+// binds reports whether a request that stamps stays away from declined content: a new image may need the new content, a
+// mere restart does not.
 func (a *admission) binds() bool { return a.Change != TemplateChanged || a.Revision == UndoUnknown }
 
-// stamping is the work of stamping all references of a template.
+// stamping stamps the sources that a template references.
 type stamping struct {
 	ring     *Ring
 	a        *admission
 	decision Decision
-	// pins tells that the template is to be pinned, and pinned is what has been; held are
-	// the pins on record.
-	pins         bool
-	pinned, held Pins
-	declined     Declined
+	pins     bool // the template is pinned
+	// held are the pins on record, and pinned those of the decision.
+	held, pinned Pins
+	references   map[Source][]Reference // the template's, once they are needed
+	observed     bool                   // the finding that nothing is pinned under mode observe was added
 	misled       []Source
-	sorted       []Reference // the template's, by source, once somebody has asked
-	observed     bool        // it was told that nothing is pinned while mode is observe
-	// undo tells that what somebody declines now is all that stays away.
-	undo bool
+	declined     Declined
+	outdated     bool // declined values that cannot be compared any more were written anew
+	undo         bool // what the undo declines stays away, and nothing else
 }
 
 func newStamping(ring *Ring, a *admission) *stamping {
@@ -65,54 +66,55 @@ func newStamping(ring *Ring, a *admission) *stamping {
 	}
 }
 
-// stamp stamps one reference, and pins it.
-func (w *stamping) stamp(s Selection) {
-	a, stamps, key := w.a, w.decision.Records.Stamps, StampKey(s.Source)
-	held, recorded := a.Held.Of(s.Source)
-	content := a.Content(s.Source)
-	if content != nil && content.Unwatched && !s.HoldOnly {
-		w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.NotWatched, Source: s.Source})
+func (w *stamping) find(findings ...Finding) {
+	w.decision.Findings = append(w.decision.Findings, findings...)
+}
+
+// stamp stamps one source, and pins it.
+func (w *stamping) stamp(selection Selection) {
+	a, stamps, key := w.a, w.decision.Records.Stamps, StampKey(selection.Source)
+	s := w.ring.judge(a.Namespace, selection, &a.Held, w.declined, a.Content)
+	if s.content != nil && s.content.Unwatched && !selection.HoldOnly {
+		w.find(Finding{Reason: reason.NotWatched, Source: s.Source})
 	}
-	s = s.of(content)
-	w.decision.Findings = append(w.decision.Findings, s.faults(content)...)
-	j := w.ring.judge(a.Namespace, &s, &a.Held, undone{w.declined, w.pinsHeld}, content)
-	if j.declined && !w.undo && w.keepDeclined(s.Source, key) {
+	w.find(s.faults()...)
+	if s.outdated && !w.undo {
+		w.declined[s.Source], w.outdated = s.values, true
+	}
+	if s.declined && !w.undo && w.keepDeclined(s.Source, key) {
 		return
 	}
-	if recorded && !a.Fresh && !s.HoldOnly && s.covers(held) {
-		stamps[key] = held
-		w.pin(&s, content)
+	if s.recorded && !a.Fresh && !s.HoldOnly && s.covers(s.record) {
+		stamps[key] = s.record
+		w.pin(&s, key)
 		return
 	}
-	switch j.verdict {
+	switch s.verdict {
 	case Missing:
 		if !s.Source.comesByItself() {
-			w.decision.Findings = append(w.decision.Findings, s.missingFinding(content))
+			w.find(s.missing())
 		}
 		return
 	case True:
-		if s.HoldOnly || w.misleads(&s, held) {
+		if s.HoldOnly || w.misleads(&s, key) {
 			return
 		}
-		stamps[key] = held
+		stamps[key] = s.record
 	case Unreported:
-		if recorded {
-			stamps[key] = held
+		if s.recorded {
+			stamps[key] = s.record
 		}
 		return
 	default:
-		stamps[key] = w.ring.Digest(a.Namespace, s, content)
+		stamps[key] = w.ring.Digest(a.Namespace, s.Selection, s.content)
 	}
-	w.pin(&s, content)
+	w.pin(&s, key)
 }
 
-func (w *stamping) pinsHeld() Pins { return w.held }
-
-// keepDeclined keeps stamp and pin on record of a source whose content somebody has
-// declined, if that binds the request.
+// keepDeclined keeps the recorded stamp and pin of a source whose content an undo declined, if that binds the request.
 func (w *stamping) keepDeclined(source Source, key string) bool {
 	if !w.a.binds() {
-		w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.DeclinedCleared, Source: source})
+		w.find(Finding{Reason: reason.DeclinedCleared, Source: source})
 		return false
 	}
 	stamp, stamped := w.a.Held.Stamps[key]
@@ -120,9 +122,9 @@ func (w *stamping) keepDeclined(source Source, key string) bool {
 		return false // there is nothing that pods could keep
 	}
 	w.decision.Records.Stamps[key] = stamp
-	if pin, ok := w.held[source]; ok { // whatever the policy says now: pods are to have what the stamp says
+	if pin, ok := w.held[source]; ok { // whatever the policy says now: pods get the content of the stamp
 		w.pinned[source] = pin
 	}
-	w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.DeclinedKept, Source: source})
+	w.find(Finding{Reason: reason.DeclinedKept, Source: source})
 	return true
 }

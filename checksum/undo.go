@@ -7,38 +7,36 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// undoes reports whether an admission is an undo that is believed.
+// undoes reports whether a request is an undo, and is believed.
 func (a *admission) undoes() bool {
 	return a.Revision == Undo && a.Snapshots != nil && a.Policy.Pin && a.Change != Created && a.Asker == Anyone && len(a.Sent.PinnedAt()) > 0
 }
 
-// accepts reports whether somebody takes what was declined. Our own account never does.
+// accepts reports whether a client takes declined content. Our own account never does.
 func (a *admission) accepts() bool { return a.Asker == Accepter && a.Change != Created }
 
-// undo leaves the stamps and pins of what was pinned at that revision as they were sent,
-// stamps all else with what is true now, and declines what the former hold now. Where that
-// is not proven, it is what is known.
+// undo leaves the stamps and pins of the sources that were pinned at that revision as they were sent, and declines what
+// these sources hold now. It stamps all others with their present content. If that is not proven, it is the cached one.
 func undo(ring *Ring, a *admission) Decision {
 	w := newStamping(ring, a)
 	w.decision.Outcome, w.undo = reason.UndoTaken, true
 	if w.declined == nil {
 		w.declined = Declined{}
 	}
-	back := a.Sent.PinnedAt()
+	back, stamps := a.Sent.PinnedAt(), w.decision.Records.Stamps
 	for _, s := range a.Selections {
+		key := StampKey(s.Source)
+		sent, wanted := a.Sent.Stamps[key]
 		if pin, ok := back[s.Source]; ok {
-			w.goBack(s, pin)
-			continue
-		}
-		w.stamp(s)
-		sent, wanted := a.Sent.Stamps[StampKey(s.Source)]
-		if wanted && sent != w.decision.Records.Stamps[StampKey(s.Source)] {
-			w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.NotUndone, Source: s.Source})
+			w.goBack(s, pin, sent)
+		} else if w.stamp(s); wanted && sent != stamps[key] {
+			w.find(Finding{Reason: reason.NotUndone, Source: s.Source})
 		}
 	}
-	for source := range back { // also of what the policy leaves out today
-		if stamp, ok := a.Sent.Stamps[StampKey(source)]; ok {
-			w.decision.Records.Stamps[StampKey(source)] = stamp
+	for source := range back { // also those that the policy leaves out today
+		key := StampKey(source)
+		if stamp, ok := a.Sent.Stamps[key]; ok {
+			stamps[key] = stamp
 		}
 	}
 	w.decision.Records.Pins = map[string]string{PinsAnnotation: a.Sent.Pins[PinsAnnotation]}
@@ -46,23 +44,21 @@ func undo(ring *Ring, a *admission) Decision {
 	return w.decision
 }
 
-// goBack declines what a source holds, unless that is what the template goes back to:
-// then it is declined no more.
-func (w *stamping) goBack(s Selection, pin Pin) {
+// goBack declines the present content of a source, unless the template goes back to it: then it is declined no more.
+func (w *stamping) goBack(s Selection, pin Pin, sent string) {
 	a, content := w.a, w.a.Content(s.Source)
 	s = s.of(content)
-	sent := a.Sent.Stamps[StampKey(s.Source)]
 	values := slices.DeleteFunc(slices.Clone(w.declined[s.Source]), func(value string) bool {
-		return value == sent || w.ring.holds(a.Namespace, s, value, content)
+		return value == sent || w.ring.holds(a.Namespace, &s, value, content)
 	})
-	if !w.ring.NamesSnapshot(a.Namespace, s.Source, content, pin.Snapshot) && !w.ring.holds(a.Namespace, s, sent, content) {
+	if !w.ring.NamesSnapshot(a.Namespace, s.Source, content, pin.Snapshot) && !w.ring.holds(a.Namespace, &s, sent, content) {
 		values = slices.Insert(values, 0, w.ring.Digest(a.Namespace, s, content))
-		w.decision.Findings = append(w.decision.Findings, Finding{Reason: reason.UndoTaken, Source: s.Source, Text: a.madeAt(pin)})
+		w.find(Finding{Reason: reason.UndoTaken, Source: s.Source, Text: a.madeAt(pin)})
 	}
 	w.declined[s.Source] = values[:min(len(values), declinedKept)]
 }
 
-// madeAt is when the snapshot of a pin was made, "" if that is not known.
+// madeAt returns when the snapshot of a pin was made, "" if that is not known.
 func (a *admission) madeAt(pin Pin) string {
 	made := a.Snapshots.MadeAt(pin.Snapshot)
 	if made.IsZero() {

@@ -37,18 +37,23 @@ func (v Verdict) String() string {
 	return names[v]
 }
 
-// Assess compares what is on record for a selection (recorded tells whether
-// anything is) with what its source holds now.
+// Assess compares the value on record for a selection with the content of its source. recorded reports whether there
+// is one.
 func (r *Ring) Assess(namespace string, s Selection, record string, recorded bool, content *Content) Verdict {
 	s = s.of(content)
 	return r.assess(namespace, &s, record, recorded, content)
 }
 
-// assess is Assess for a selection that is what its source makes of it.
+// assess is Assess for the result of Selection.of.
 func (r *Ring) assess(namespace string, s *Selection, record string, recorded bool, content *Content) Verdict {
 	if _, missing := s.Missing(content); missing {
 		return Missing
 	}
+	return r.compare(namespace, s, record, recorded, content)
+}
+
+// compare is assess for content of which nothing is required.
+func (r *Ring) compare(namespace string, s *Selection, record string, recorded bool, content *Content) Verdict {
 	if s.HoldOnly {
 		return True // there is nothing to be untrue
 	}
@@ -85,6 +90,12 @@ func (r *Ring) assess(namespace string, s *Selection, record string, recorded bo
 	default:
 		return Reselected
 	}
+}
+
+// holds reports whether a value is the digest of a content, under any selection.
+func (r *Ring) holds(namespace string, s *Selection, value string, content *Content) bool {
+	verdict := r.compare(namespace, s, value, true, content)
+	return verdict == True || verdict == Reselected
 }
 
 // sameValue compares in constant time.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/rarely"
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
@@ -31,14 +32,9 @@ func (h *Handler) effects(ctx context.Context, r *request, f *facts, decision *c
 		return
 	}
 	h.reportPins(ctx, r, f, decision.Findings)
-	if decision.Outcome != reason.Restored || !removes(r.Sent, f.Held) || !h.stripping.Again(r.old.UID, strippingLimit, strippingWindow, h.now()) {
-		return
-	}
-	if f.stored.serves(ctx) {
-		h.report(r, f, reason.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
+	if decision.Outcome == reason.Restored && removes(r.Sent, f.Held) && h.stripping.Again(r.old.UID, strippingLimit, strippingWindow, h.now()) {
+		h.report(ctx, r, f, &h.stripping, reason.ChecksumsTakenAway, fmt.Sprintf("%s removes configstamp's annotations again and again, and configstamp puts them back each time: configure it to keep annotations that it does not know, or opt this workload out with the label %s: %s",
 			r.client(), checksum.InjectLabel, checksum.InjectDisabled))
-	} else {
-		h.stripping.Unreported(r.old.UID)
 	}
 }
 
@@ -54,15 +50,16 @@ func (h *Handler) reportPins(ctx context.Context, r *request, f *facts, findings
 		if len(of) == 0 || why == reason.NotPinned && !h.unpinned.Again(r.old.UID, 1, 0, h.now()) {
 			continue
 		}
-		if !f.stored.serves(ctx) {
-			h.unpinned.Unreported(r.old.UID)
-			continue
-		}
-		h.report(r, f, why, r.client()+": "+strings.Join(of[:min(len(of), maxReported)], "; "))
+		h.report(ctx, r, f, &h.unpinned, why, r.client()+": "+strings.Join(of[:min(len(of), maxReported)], "; "))
 	}
 }
 
-func (h *Handler) report(r *request, f *facts, why reason.Reason, sentence string) {
+// report emits an event if the stored workload is served. Otherwise it takes back what limit has counted.
+func (h *Handler) report(ctx context.Context, r *request, f *facts, limit *rarely.Limit, why reason.Reason, sentence string) {
+	if !f.stored.serves(ctx) {
+		limit.Unreported(r.old.UID)
+		return
+	}
 	h.Report(workloadOf(r.review, f.stored.object.UID), why, sentence)
 }
 

@@ -55,8 +55,7 @@ func (h *Handler) serves(ctx context.Context, r *request) (by service, outcome r
 // gather collects the inputs of the decision, and reads no more than the request needs. why is the reason of an
 // error.
 func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts, why reason.Reason, err error) {
-	f = &facts{stored: &storedWorkload{h: h, r: r, namespace: by.namespace}, unreferenced: r.object.OnlyUnreferenced(by.foreign)}
-	f.warnings = append(r.warnings, checksum.Warnings(f.unreferenced)...)
+	f = &facts{stored: &storedWorkload{h: h, r: r, namespace: by.namespace}, warnings: r.warnings}
 	f.Held = r.held()
 	f.Policy = h.Policy.With(
 		checksum.Level{Origin: checksum.OfWorkload, Annotations: r.object.Annotations},
@@ -69,7 +68,16 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 		f.Policy.Pin = f.Policy.Pin && r.object.Kind.KeepsRevisions()
 		f.Snapshots, f.Revision = h.Pins.In(r.Namespace), h.Pins.Undo(ctx, &update)
 	}
-	if checksum.NeedsContent(&r.Request, f.Revision) {
+	needsContent := checksum.NeedsContent(&r.Request, f.Revision)
+	if needsContent || r.object.Annotations[checksum.OnlyAnnotation] != "" {
+		if f.References, err = r.object.References(); err == nil {
+			f.unreferenced = f.Policy.Unreferenced(f.References)
+			f.warnings = append(f.warnings, checksum.Warnings(f.unreferenced)...)
+		} else if needsContent {
+			return f, reason.NoReason, err
+		}
+	}
+	if needsContent {
 		if why, err = h.content(ctx, r, f); err != nil {
 			return f, why, err
 		}
@@ -85,11 +93,8 @@ func (h *Handler) gather(ctx context.Context, r *request, by service) (f *facts,
 	return f, reason.NoReason, nil
 }
 
-// content collects the references of the template, and the content of their sources.
+// content collects the content of the referenced sources.
 func (h *Handler) content(ctx context.Context, r *request, f *facts) (why reason.Reason, err error) {
-	if f.References, err = r.object.References(); err != nil {
-		return reason.NoReason, err
-	}
 	f.warnings = append(f.warnings, unnameable(f.References, &f.Policy)...)
 	f.Selections = checksum.Selections(f.References, f.Policy)
 	if err = h.readSources(ctx, r, f); err == nil {

@@ -154,19 +154,6 @@ func (o *Object) TemplateAnnotations() map[string]string {
 	return o.Template.Metadata.Annotations
 }
 
-// OnlyUnreferenced tells of sources that its setting only names and that nothing else of it
-// names; foreign is what its annotations say in other products' dialects.
-func (o *Object) OnlyUnreferenced(foreign *checksum.Foreign) []checksum.Finding {
-	if o.Annotations[checksum.OnlyAnnotation] == "" {
-		return nil
-	}
-	references, err := o.References()
-	if err != nil {
-		return nil // which is told of
-	}
-	return checksum.OnlyUnreferenced(o.Annotations, references, foreign)
-}
-
 // Foreign is what the object's annotations say in the dialects of other products.
 func (o *Object) Foreign(dialects []checksum.Dialect) *checksum.Foreign {
 	return checksum.Translate(dialects, o.Namespace, o.Annotations, o.TemplateAnnotations())
