@@ -48,6 +48,8 @@ func TestUndo_NothingChangesNothingIsAsked(t *testing.T) {
 	}
 }
 
+var webMessage = checksum.Source{Kind: checksum.ConfigMap, Name: "web-message"}
+
 // goneSnapshot is an undo to a snapshot that was deleted, and whose source holds the same content again.
 func goneSnapshot(t *testing.T) (*Handler, *admissionv1.AdmissionRequest) {
 	t.Helper()

@@ -1,4 +1,4 @@
-package webhook
+package pins_test
 
 import (
 	"encoding/json"
@@ -26,13 +26,13 @@ import (
 var webMessage = checksum.Source{Kind: checksum.ConfigMap, Name: "web-message"}
 
 // podEntry serves Pods in a namespace with one snapshot, whose name it gives.
-func podEntry(t testing.TB) (*podsEntry, *store, string) {
+func podEntry(t testing.TB) (*podsEntry, *snapshots, string) {
 	t.Helper()
-	s := &store{ring: checksum.NewRing(newKey), snapshots: map[string]kept{}}
-	name := s.put(webMessage, checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"MESSAGE": "hello"}}))
+	s := &snapshots{held: map[string]snapshot{}}
+	name := s.put(webMessage, map[string]string{"MESSAGE": "hello"})
 	registry := prometheus.NewRegistry()
 	owner := fmt.Appendf(nil, `{"metadata":{"name":"web-app-5d4f","uid":"u-rs"},"spec":{"template":{"metadata":{"annotations":{%q:"{}"}}}}}`, checksum.PinsAnnotation)
-	return &podsEntry{pins.Pods{Archive: s, Metrics: pins.NewMetrics(registry, func(int) {}), Owners: &revisions{stored: owner}}, registry}, s, name
+	return &podsEntry{pins.Pods{Archive: s, Metrics: pins.NewMetrics(registry, func(int) {}), Owners: &owners{stored: owner}}, registry}, s, name
 }
 
 // podsEntry is the endpoint of Pods.
@@ -68,7 +68,7 @@ func podRequest(t testing.TB, snapshot, text string) *admissionv1.AdmissionReque
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := &admissionv1.AdmissionRequest{UID: "1", Namespace: caseNamespace, Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}}
+	request := &admissionv1.AdmissionRequest{UID: "1", Namespace: "shop", Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}}
 	request.Resource.Version, request.Resource.Resource = "v1", "pods"
 	return request
 }
@@ -97,7 +97,7 @@ func TestPods(t *testing.T) {
 	sidecar := strings.Replace(podSpec, "  volumes:", "  - name: injected\n    env: [{name: NEW, valueFrom: {configMapKeyRef: {name: web-message, key: NEW}}}]\n  volumes:", 1)
 	for about, test := range map[string]struct {
 		pod     string
-		change  func(*admissionv1.AdmissionRequest, *store)
+		change  func(*admissionv1.AdmissionRequest, *snapshots)
 		outcome string
 		patch   string // "op path value" by line
 		warning string
@@ -111,9 +111,9 @@ replace /spec/containers/0/env/1/valueFrom/configMapKeyRef/name SNAPSHOT
 replace /spec/volumes/0/configMap/name SNAPSHOT
 add /metadata/annotations/configstamp.dev~1pinned {"configmap/web-message":"SNAPSHOT"}`,
 			`configstamp: not-pinned: configmap/web-message: not pinned: a container names key "NEW", which its snapshot lacks; containers that start later read what is there then`},
-		"no snapshot": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *store) { clear(s.snapshots) }, "unpinned", ``,
+		"no snapshot": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *snapshots) { clear(s.held) }, "unpinned", ``,
 			"configstamp: not-pinned: configmap/web-message: not pinned: its snapshot is gone, is not ours, or could not be read in time; containers that start later read what is there then"},
-		"a snapshot that cannot be read": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *store) { s.unread = errors.New("slow") }, "unpinned", ``,
+		"a snapshot that cannot be read": {podMetadata + podSpec, func(_ *admissionv1.AdmissionRequest, s *snapshots) { s.unread = errors.New("slow") }, "unpinned", ``,
 			"configstamp: not-pinned: configmap/web-message: not pinned: its snapshot is gone, is not ours, or could not be read in time; containers that start later read what is there then"},
 		"a mark that nobody made": {strings.Replace(podMetadata, "  annotations:", "  annotations:\n    configstamp.dev/pinned: made up", 1) + "\nspec: {containers: [{name: web}]}", nil, "pinned", `
 remove /metadata/annotations/configstamp.dev~1pinned -`, ""},
@@ -121,9 +121,9 @@ remove /metadata/annotations/configstamp.dev~1pinned -`, ""},
 			"configstamp: not-pinned: not pinned: reading annotation configstamp.dev/pins: want a snapshot of configmap/web-message and its uses, such as startup,live; containers that start later read what is there then"},
 		"a Pod that no controller owns": {strings.Replace(podMetadata, "controller: true", "controller: false", 1) + podSpec, nil, "not-served", ``, ""},
 		"a Pod without pins":            {strings.Replace(podMetadata, "configstamp.dev/pins", "other", 1) + podSpec, nil, "not-served", ``, ""},
-		"an update":                     {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *store) { r.Operation = admissionv1.Update }, "not-served", ``, ""},
-		"another kind":                  {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *store) { r.Resource.Resource = "services" }, "not-served", ``, ""},
-		"a subresource":                 {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *store) { r.SubResource = "eviction" }, "not-served", ``, ""},
+		"an update":                     {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *snapshots) { r.Operation = admissionv1.Update }, "not-served", ``, ""},
+		"another kind":                  {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *snapshots) { r.Resource.Resource = "services" }, "not-served", ``, ""},
+		"a subresource":                 {podMetadata + podSpec, func(r *admissionv1.AdmissionRequest, _ *snapshots) { r.SubResource = "eviction" }, "not-served", ``, ""},
 		"garbage":                       {"[]", nil, "unpinned", ``, "configstamp: not-pinned: not pinned: reading a Pod: it does not have the form of its kind; containers that start later read what is there then"},
 	} {
 		t.Run(about, func(t *testing.T) {
@@ -161,7 +161,7 @@ remove /metadata/annotations/configstamp.dev~1pinned -`, ""},
 
 func patchLines(t testing.TB, patch []byte) string {
 	t.Helper()
-	var operations []patchOperation
+	var operations []operation
 	if patch != nil {
 		if err := json.Unmarshal(patch, &operations); err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestPods_AskedAgainAfterAnotherWebhook(t *testing.T) {
 func TestPods_TwoSources(t *testing.T) {
 	pods, store, name := podEntry(t)
 	limits := checksum.Source{Kind: checksum.ConfigMap, Name: "web-limits"}
-	other := store.put(limits, checksum.ContentOfConfigMap(&corev1.ConfigMap{Data: map[string]string{"LIMIT": "7"}}))
+	other := store.put(limits, map[string]string{"LIMIT": "7"})
 	pod := strings.Replace(podMetadata, `live"}`, `live","configmap/web-limits":"OTHER startup"}`, 1) + strings.Replace(podSpec, "    env:", "    envFrom: [{configMapRef: {name: web-limits}}]\n    env:", 1)
 	request := podRequest(t, name, strings.ReplaceAll(pod, "OTHER", other))
 	want := strings.Join([]string{
@@ -210,7 +210,7 @@ func TestPods_TwoSources(t *testing.T) {
 	if diff := cmp.Diff(want, patchLines(t, admit(silent(t), t, pods, request).Patch)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	delete(store.snapshots, other)
+	delete(store.held, other)
 	response := admit(silent(t), t, pods, request)
 	if got := response.AuditAnnotations["outcome"]; got != "partly" || strings.Contains(string(response.Patch), "web-limits") || len(response.Warnings) != 1 {
 		t.Errorf("%s: %s %q", got, response.Patch, response.Warnings)
@@ -221,7 +221,7 @@ func TestPods_TwoSources(t *testing.T) {
 // once an hour.
 func TestPods_TellTheOwner(t *testing.T) {
 	pods, store, name := podEntry(t)
-	clear(store.snapshots)
+	clear(store.held)
 	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	pods.Now = func() time.Time { return clock }
 	var told []string
@@ -252,25 +252,25 @@ func TestPods_TellTheOwner(t *testing.T) {
 // Nobody is told of a Pod that may be invented: its owner is not there, is another one, has
 // no pins, or cannot be read.
 func TestPods_AnInventedOwnerIsNotToldOf(t *testing.T) {
-	for about, change := range map[string]func(*admissionv1.AdmissionRequest, *revisions){
-		"it is not there": func(_ *admissionv1.AdmissionRequest, owners *revisions) { owners.stored = nil },
-		"it has another uid": func(r *admissionv1.AdmissionRequest, _ *revisions) {
+	for about, change := range map[string]func(*admissionv1.AdmissionRequest, *owners){
+		"it is not there": func(_ *admissionv1.AdmissionRequest, owner *owners) { owner.stored = nil },
+		"it has another uid": func(r *admissionv1.AdmissionRequest, _ *owners) {
 			r.Object.Raw = []byte(strings.ReplaceAll(string(r.Object.Raw), "u-rs", "u-invented"))
 		},
-		"it has no pins": func(_ *admissionv1.AdmissionRequest, owners *revisions) {
-			owners.stored = []byte(`{"metadata":{"name":"web-app-5d4f","uid":"u-rs"},"spec":{"template":{}}}`)
+		"it has no pins": func(_ *admissionv1.AdmissionRequest, owner *owners) {
+			owner.stored = []byte(`{"metadata":{"name":"web-app-5d4f","uid":"u-rs"},"spec":{"template":{}}}`)
 		},
-		"it cannot be read": func(_ *admissionv1.AdmissionRequest, owners *revisions) { owners.unread = errUnproven },
-		"it is of no kind that makes Pods": func(r *admissionv1.AdmissionRequest, _ *revisions) {
+		"it cannot be read": func(_ *admissionv1.AdmissionRequest, owner *owners) { owner.unread = errUnread },
+		"it is of no kind that makes Pods": func(r *admissionv1.AdmissionRequest, _ *owners) {
 			r.Object.Raw = []byte(strings.ReplaceAll(string(r.Object.Raw), `"ReplicaSet"`, `"Invention"`))
 		},
 	} {
 		pods, store, name := podEntry(t)
-		clear(store.snapshots)
+		clear(store.held)
 		told := 0
 		pods.Report = func(corev1.ObjectReference, reason.Reason, string) { told++ }
 		request := podRequest(t, name, podMetadata+podSpec)
-		change(request, pods.Owners.(*revisions))
+		change(request, pods.Owners.(*owners))
 		if response := admit(silent(t), t, pods, request); len(response.Warnings) != 1 || told != 0 {
 			t.Errorf("%s: warned %q, told %d times", about, response.Warnings, told)
 		}
