@@ -2,9 +2,8 @@ package checksum
 
 import "slices"
 
-// Carried are, of some sources, those of which a template has a true stamp, with what they
-// hold, whatever a policy says of them; and Declined those whose content of now an undo has
-// sent back, which the template does not carry.
+// Carried returns, of some sources, those of which a template has a true stamp, whatever the policy, and those without
+// whose present content an undo declined, both with their content.
 func (r *Ring) Carried(namespace string, references []Reference, sources []Source, held Records, contentOf func(Source) *Content) (carried, declined map[Source]Fingerprint) {
 	carried, declined = map[Source]Fingerprint{}, map[Source]Fingerprint{}
 	if r == nil {
@@ -13,7 +12,7 @@ func (r *Ring) Carried(namespace string, references []Reference, sources []Sourc
 	policy := DefaultPolicy()
 	policy.SecretProviderClasses = true
 	policy.Also = sources // they count, whether the template names them or not
-	stamps, back := Records{Stamps: held.Stamps}, held.declined()
+	stamps, back := Records{Stamps: held.Stamps}, held.undone()
 	for _, s := range Selections(references, policy) {
 		stamp, stamped := stamps.Of(s.Source)
 		if !stamped || !Among(sources, s.Source) {
@@ -24,15 +23,15 @@ func (r *Ring) Carried(namespace string, references []Reference, sources []Sourc
 			carried[s.Source] = content.Fingerprint()
 			continue
 		}
-		if len(back) > 0 && r.judge(namespace, s, &held, back, contentOf).declined {
+		if len(back.declined) > 0 && r.judge(namespace, s, &held, back, contentOf).declined {
 			declined[s.Source] = content.Fingerprint()
 		}
 	}
 	return carried, declined
 }
 
-// Older are the sources of which new pods of a workload get older content than they hold
-// now: what an undo has declined, and what a template with pins has not taken yet.
+// Older returns the sources of which new pods of a workload get older content than the present one: an undo declined it,
+// or a template with pins has not taken it yet.
 func (r *Review) Older(held Records) []Source {
 	older, pins := slices.Clip(r.Declined), held.PinnedAt()
 	for _, source := range r.Untrue {

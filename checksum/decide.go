@@ -18,12 +18,11 @@ type Decision struct {
 	NewPins Pins
 }
 
-// annotationRoom bounds an object's annotations with ours, in bytes of keys and values. The API server takes 256 KiB (TotalAnnotationSizeLimitB in apimachinery's
-// validation); 16 KiB of these are left to clients that write after us. The Deployment
-// controller copies a Deployment's annotations to its ReplicaSets and adds up to
-// 2.2 KiB, most of it deployment.kubernetes.io/revision-history: if that did not fit,
-// the Deployment could not be scaled. CNI plugins annotate each Pod, which has
-// the template's annotations: if that did not fit, it could not start.
+// annotationRoom bounds an object's annotations with ours, in bytes of keys and values. The API server takes 256 KiB
+// (TotalAnnotationSizeLimitB in apimachinery's validation); 16 KiB of these are left to clients that write after us. The
+// Deployment controller copies a Deployment's annotations to its ReplicaSets and adds up to 2.2 KiB, most of it
+// deployment.kubernetes.io/revision-history: if that did not fit, the Deployment could not be scaled. CNI plugins
+// annotate each Pod, which has the template's annotations: if that did not fit, it could not start.
 const annotationRoom = (256 - 16) << 10
 
 // Decide is the table "What the webhook does" of the design. The ring may be
@@ -90,12 +89,12 @@ func (d *Decision) fit(a *admission) {
 	// First, as a response has room for a few warnings only.
 	d.Findings = append([]Finding{{Reason: reason.TooLarge}}, d.Findings...)
 	if a.Asker != Anyone && !a.Change.updates() {
-		d.Records = a.Held
+		d.Records, d.NewPins = a.Held, nil
 		return
 	}
 	// Nothing else is removed: without its stamps an unchanged template would roll.
 	if stamps {
-		d.Records.Stamps, d.Records.Pins = nil, nil
+		d.Records.Stamps, d.Records.Pins, d.NewPins = nil, nil, nil
 	}
 	if baseline {
 		d.Records.Baseline = nil

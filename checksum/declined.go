@@ -3,13 +3,13 @@ package checksum
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 )
 
-// AcceptManager is the field manager by which somebody takes declined content after all.
+// AcceptManager is the field manager of a request that takes declined content after all.
 const AcceptManager = "configstamp-accept"
 
-// Declined is content that an undo has sent back: digests of what sources held, the newest
-// first, no more than declinedKept of each.
+// Declined is content that an undo declined: digests by source, the newest first, at most declinedKept of each.
 type Declined map[Source][]string
 
 const declinedKept = 3
@@ -40,7 +40,7 @@ func ParseDeclined(text string) (Declined, error) {
 	return declined, nil
 }
 
-// String writes what is declined, "" for nothing. Equal ones give equal text.
+// String returns the annotation, "" for no declined content. Equal ones give equal text.
 func (d Declined) String() string {
 	entries := make(map[Source]string, len(d))
 	for source, values := range d {
@@ -51,7 +51,7 @@ func (d Declined) String() string {
 	return written(entries)
 }
 
-// declined is what is on record as such, nothing where that cannot be read.
+// declined returns the recorded declined content, none if it cannot be read.
 func (r *Records) declined() Declined {
 	declined, err := ParseDeclined(r.Declined)
 	if err != nil {
@@ -59,3 +59,11 @@ func (r *Records) declined() Declined {
 	}
 	return declined
 }
+
+// undone is what an undo has left on record, each read once: a workload may have thousands of sources.
+type undone struct {
+	declined Declined
+	pins     func() Pins // of the template
+}
+
+func (r *Records) undone() undone { return undone{r.declined(), sync.OnceValue(r.PinnedAt)} }

@@ -150,3 +150,18 @@ func TestDeclinedThatDoesNotFit(t *testing.T) {
 		t.Errorf("it is %s: %v, %v", got.Outcome, got.Records, got.Findings)
 	}
 }
+
+// If what is recorded stays because the decision does not fit, so do its pins, and no snapshot is needed.
+func TestDeclinedThatDoesNotFit_LeavesPins(t *testing.T) {
+	held := present.pinned()
+	now := world{message: edited[message], password: text("password", "q")}
+	held.Declined = checksum.Declined{password: {now.values(key(1), password)[password]}}.String()
+	a := admissionCase{
+		Namespace: namespace, Asker: checksum.Roller, Fresh: true, Pinning: true, Policy: pinningPolicy(), References: reads, WorkloadBytes: 240<<10 - 10,
+		Held: held, Sent: held, Content: func(s checksum.Source) *checksum.Content { return now[s] }, Unmade: map[checksum.Source]reason.Reason{message: reason.SnapshotQuota},
+	}
+	a.Selections = checksum.Selections(reads, a.Policy)
+	if got := decide(checksum.NewRing(key(2)), a); got.Outcome != reason.TooLarge || !got.Records.Equal(held) || len(got.NewPins) > 0 {
+		t.Errorf("it is %s, needs snapshots of %v, and leaves %v", got.Outcome, got.NewPins, got.Records)
+	}
+}

@@ -1,8 +1,6 @@
 package checksum
 
 import (
-	"slices"
-
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
@@ -40,10 +38,13 @@ func (p *Policy) Unreferenced(references []Reference) (found []Finding) {
 	if origin, _ := p.OriginOf("only"); origin != OfWorkload {
 		return nil
 	}
+	named := make(map[Source]bool, len(references))
+	for i := range references {
+		named[references[i].Source] = true
+	}
 	for _, pattern := range p.Only {
 		source := Source(pattern)
-		named := func(r Reference) bool { return r.Source == source }
-		if !isGlob(pattern.Name) && !Among(p.Also, source) && !p.foreign.Named(source) && !slices.ContainsFunc(references, named) {
+		if !isGlob(pattern.Name) && !Among(p.Also, source) && !p.foreign.Named(source) && !named[source] {
 			found = append(found, Finding{Reason: reason.Unreferenced, Source: source})
 		}
 	}

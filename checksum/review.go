@@ -14,15 +14,13 @@ type Review struct {
 	ToRecord []Selection
 	// Lost are those of ToRecord that had a record which cannot be compared.
 	Lost []Source
-	// KeyUnknown tells that a value of Lost was made with a key that the ring does not hold.
+	// KeyUnknown reports that a value of Lost was made with a key that is not in the ring.
 	KeyUnknown bool
-	// Declined are the sources that have changed, and whose content an undo has declined:
-	// whatever is on record of them stays. ToDecline are those of which something declined
-	// cannot be compared any more: a recording writes it anew.
+	// Declined are the changed sources whose content an undo declined: their records stay. ToDecline are those with a
+	// declined value that cannot be compared any more: a recording writes it anew.
 	Declined, ToDecline []Source
 	declined            Declined // with the values of ToDecline written anew
-	// Missing says which required sources and keys are not there, Faults which
-	// settings of sources cannot be read.
+	// Missing are the required sources and keys that do not exist, Faults the settings of sources that cannot be read.
 	Missing, Faults []Finding
 }
 
@@ -35,9 +33,10 @@ func (r *Review) MayRoll() bool { return len(r.Missing) == 0 && len(r.Faults) ==
 
 // Review assesses every reference of a workload.
 func (r *Ring) Review(namespace string, policy *Policy, selections []Selection, held Records, contentOf func(Source) *Content) Review {
-	review := Review{declined: held.declined()}
+	back := held.undone()
+	review := Review{declined: back.declined}
 	for _, selection := range selections {
-		s := r.judge(namespace, selection, &held, review.declined, contentOf)
+		s := r.judge(namespace, selection, &held, back, contentOf)
 		review.Faults = append(review.Faults, s.faults()...)
 		if s.outdated {
 			review.ToDecline = append(review.ToDecline, s.Source)
@@ -82,16 +81,16 @@ type judged struct {
 
 // judge compares a source with the records. If a declined value cannot be compared any more, the present content
 // counts as declined, because that restarts nothing.
-func (r *Ring) judge(namespace string, selection Selection, held *Records, declined Declined, contentOf func(Source) *Content) judged {
+func (r *Ring) judge(namespace string, selection Selection, held *Records, back undone, contentOf func(Source) *Content) judged {
 	s := judged{content: contentOf(selection.Source)}
 	s.Selection = selection.of(s.content)
 	s.record, s.recorded = held.Of(s.Source)
 	s.verdict = r.assess(namespace, &s.Selection, s.record, s.recorded, s.content)
-	if len(declined[s.Source]) == 0 || s.verdict == Unreported {
+	if len(back.declined[s.Source]) == 0 || s.verdict == Unreported {
 		return s
 	}
 	is := false
-	for _, value := range declined[s.Source] {
+	for _, value := range back.declined[s.Source] {
 		verdict := r.compare(namespace, &s.Selection, value, true, s.content)
 		is = is || verdict == True || verdict == Reselected
 		if verdict == Unverifiable {
@@ -110,7 +109,7 @@ func (r *Ring) judge(namespace string, selection Selection, held *Records, decli
 		s.declined = true
 		s.values = slices.Insert(s.values, 0, r.Digest(namespace, s.Selection, s.content))
 	case s.verdict == Unverifiable: // it differs from the declined content, and pods do not have that
-		if s.verdict = Untrue; r.NamesSnapshot(namespace, s.Source, s.content, held.PinnedAt()[s.Source].Snapshot) {
+		if s.verdict = Untrue; r.NamesSnapshot(namespace, s.Source, s.content, back.pins()[s.Source].Snapshot) {
 			s.verdict = True
 		}
 	}

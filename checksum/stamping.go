@@ -73,7 +73,7 @@ func (w *stamping) find(findings ...Finding) {
 // stamp stamps one source, and pins it.
 func (w *stamping) stamp(selection Selection) {
 	a, stamps, key := w.a, w.decision.Records.Stamps, StampKey(selection.Source)
-	s := w.ring.judge(a.Namespace, selection, &a.Held, w.declined, a.Content)
+	s := w.ring.judge(a.Namespace, selection, &a.Held, undone{w.declined, func() Pins { return w.held }}, a.Content)
 	if s.content != nil && s.content.Unwatched && !selection.HoldOnly {
 		w.find(Finding{Reason: reason.NotWatched, Source: s.Source})
 	}
