@@ -29,12 +29,11 @@ func ParseDialect(text string) (Dialect, error) {
 	return "", fmt.Errorf("reading dialect %q: want %s or %s", text, Reloader, Wave)
 }
 
-// Foreign is what the annotations of other products say of a workload; nil is
-// nothing.
+// Foreign is the meaning of other products' annotations on a workload; nil: it has none.
 type Foreign struct {
-	// Reloader tells that Reloader's annotations are among them.
+	// Reloader reports that Reloader's annotations are among them.
 	Reloader bool
-	// Chooses tells that they say which sources count: those below, and no others.
+	// Chooses reports that they choose the sources that count: those below, and no others.
 	Chooses bool
 	// Kinds: what the pod template names of these.
 	Kinds []Kind
@@ -44,7 +43,7 @@ type Foreign struct {
 	Names []NamePattern
 	// Excluded sources never count.
 	Excluded []Source
-	// MinInterval is as in Policy; 0: nothing is said.
+	// MinInterval is as in Policy; 0: not set.
 	MinInterval time.Duration
 	Faults      []Fault
 }
@@ -342,7 +341,7 @@ func parsePairs(text string) ([]Source, error) {
 	return sources, nil
 }
 
-// foreignMarks are what Reloader's annotations on a source say.
+// foreignMarks reads Reloader's annotations on a source.
 func foreignMarks(annotations map[string]string) (ignored, marked bool) {
 	ignored, _ = strconv.ParseBool(annotations[reloaderDomain+"ignore"])
 	marked, _ = strconv.ParseBool(annotations[reloaderDomain+"match"])

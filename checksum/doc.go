@@ -14,12 +14,11 @@
 //   - What is written: digest.go (the format v1, with its test vectors in
 //     testdata/vectors-v1.json), digestcache.go (nothing is hashed twice), stamp.go
 //     (where it stands). snapshot.go names the copies of sources (vectors in
-//     testdata/vectors-snapshot.json), pins.go says which of them Pods read, and declined.go
-//     what an undo has sent back.
-//   - What follows: verdict.go (is a record still true?), review.go (of all references),
-//     carried.go (of what a template carries, whatever a policy says),
-//     prove.go (what must be known for certain before anything is decided), suppose.go (what
-//     would follow), request.go (what a decision depends on), decide.go (the table of the design), with stamping.go, pinning.go (what
-//     can be pinned, and why not) and undo.go, and finding.go (a reason, and the source that it is
-//     about). The reasons and their texts are in internal/reason.
+//     testdata/vectors-snapshot.json), pins.go has those that Pods read, and declined.go
+//     the content that an undo declined.
+//   - What follows: verdict.go (is a record still true?), review.go (all sources of a workload, each judged once),
+//     carried.go (the true stamps of a template, whatever the policy), prove.go (content that must be proven before a
+//     decision), suppose.go (what would follow), request.go (the inputs of a decision), decide.go (the table of the
+//     design), with stamping.go, pinning.go (what can be pinned, and why not) and undo.go, and finding.go (a reason, and
+//     its source). The reasons and their texts are in internal/reason.
 package checksum

@@ -32,8 +32,7 @@ func anyMatches(patterns []SourcePattern, source Source) bool {
 	return slices.ContainsFunc(patterns, func(p SourcePattern) bool { return p.Matches(source) })
 }
 
-// What somebody may write into a list. It is compared with each name that there is
-// in a namespace, while everybody waits.
+// Bounds of a list in a setting. It is compared with each name in a namespace while a request waits.
 const (
 	mostItems = 256
 	// longestName is how long the name of an object, and a key, can be.
@@ -67,8 +66,7 @@ func items(list string) ([]string, error) {
 	return sortedUnique(found), nil
 }
 
-// someItems is items, where a list of nothing is an error, as nobody writes one on
-// purpose.
+// someItems returns items; an empty list is an error, as it cannot be intended.
 func someItems(list string) ([]string, error) {
 	found, err := items(list)
 	if err == nil && len(found) == 0 {

@@ -74,9 +74,8 @@ func (w *stamping) pin(s *judged, key string) {
 	}
 }
 
-// Misled are the sources whose stamps are true and whose pins are not: what the snapshot
-// holds is not what is on record, so that pods start with something else. snapshotOf is
-// Snapshots.Known.
+// Misled returns the sources with a true stamp whose pinned snapshot has other content, so that pods start with that.
+// snapshotOf is Snapshots.Known.
 func (r *Ring) Misled(namespace string, selections []Selection, held Records, contentOf func(Source) *Content, snapshotOf func(of Source, name string) *Content) (misled []Source) {
 	if snapshotOf == nil || len(held.Pins) == 0 {
 		return nil
@@ -124,7 +123,7 @@ func (w *stamping) referencesTo(source Source) []Reference {
 	return w.references[source]
 }
 
-// left are the uses that count and are not pinned, where others are; else "".
+// left returns the uses that count and are not pinned, "" if none is pinned.
 func left(references []Reference, policy *Policy, source Source, pinned []Use) string {
 	if len(pinned) == 0 {
 		return ""
@@ -139,9 +138,8 @@ func left(references []Reference, policy *Policy, source Source, pinned []Use) s
 	return strings.Join(words, ",")
 }
 
-// PinUses says for which uses a source can be pinned that holds a content, and why not for
-// others that count; "": there is nothing to tell. What a Pod does with a pin is decided by
-// uses alone, so a volume that cannot be pinned takes with it all uses that it serves.
+// PinUses returns the uses for which a source with some content can be pinned, and why not for others that count; "":
+// there are none. A Pod applies a pin by uses alone, so none of the uses is pinned that share a volume which cannot be.
 func PinUses(references []Reference, policy *Policy, source Source, content *Content) (uses []Use, why string) {
 	counted, serves := false, map[string][]Use{} // by volume
 	for i := range references {
@@ -170,8 +168,8 @@ func PinUses(references []Reference, policy *Policy, source Source, content *Con
 	return slices.DeleteFunc(pinnable(), func(use Use) bool { return !wanted(use) }), why
 }
 
-// unpinnable says why the volume of a reference cannot be pinned, "" when it can, or when it
-// is none. serves are the uses that each volume serves, ignores is ignoresAny.
+// unpinnable returns why the volume of a reference cannot be pinned, "" if it can, or if there is none. serves are the
+// uses that each volume serves, ignores is ignoresAny.
 func unpinnable(policy *Policy, r *Reference, serves map[string][]Use, content *Content, ignores bool) string {
 	if r.Where == nil || r.Where.Volume == "" {
 		return ""
@@ -185,7 +183,7 @@ func unpinnable(policy *Policy, r *Reference, serves map[string][]Use, content *
 	return ""
 }
 
-// ignores reports whether a source has a key ignored.
+// ignores reports whether the settings of a source ignore a key.
 func (c *Content) ignores(key string) bool {
 	return c.Policy != nil && matchesAny(c.Policy.IgnoreKeys, key)
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Pin says which snapshot stands for a source in the Pods of a template, and for which
-// uses: Startup, Live, or both, in this order.
+// Pin is the snapshot that stands for a source in the Pods of a template, and the uses that it stands for: Startup, Live,
+// or both, in this order.
 type Pin struct {
 	Snapshot string
 	Uses     []Use

@@ -9,9 +9,8 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// Policy says what may restart a workload, and when: the settings of the
-// workload over those of its Namespace over the flags. DefaultPolicy is the one
-// without any.
+// Policy is what may restart a workload, and when: the settings of the workload over those of its Namespace over the
+// flags. DefaultPolicy is the one without settings.
 type Policy struct {
 	// Uses are the uses that restart (restart-on).
 	Uses []Use
@@ -19,16 +18,15 @@ type Policy struct {
 	Only, Ignore []SourcePattern
 	// Also are sources that the pod template need not name, sorted.
 	Also []Source
-	// Ignored are sources that the platform brings; they count for who names them
-	// in Also.
+	// Ignored are sources that the platform creates; they count only if Also names them.
 	Ignored []Source
-	// SecretProviderClasses tells that sources of this kind count.
+	// SecretProviderClasses reports whether sources of this kind count.
 	SecretProviderClasses bool
-	// ConfigMapsAlone tells that no Secret counts, and that none can be read.
+	// ConfigMapsAlone reports that no Secret counts, and that none can be read.
 	ConfigMapsAlone bool
-	// Observe tells that nothing rolls.
+	// Observe reports that nothing rolls.
 	Observe bool
-	// RestartUnstamped tells that a workload that is found without stamps rolls.
+	// RestartUnstamped reports that a workload without stamps rolls.
 	RestartUnstamped bool
 	// Pause holds rollouts.
 	Pause Pause
@@ -41,11 +39,11 @@ type Policy struct {
 	Order Order
 	// Soak is how long a rollout has to stay well, in place of the flags.
 	Soak Soak
-	// Pin tells that Pods keep the content that their template was stamped with.
+	// Pin reports that Pods keep the content that their template was stamped with.
 	Pin bool
 	// Faults are the settings that cannot be read; a workload that has one is held.
 	Faults []Fault
-	// PinFault is what is wrong with the setting pin, which holds nothing; nil: nothing.
+	// PinFault is the fault of the setting pin, which holds nothing; nil: none.
 	PinFault *Fault
 
 	origins [settingCount]Origin // "": not set
@@ -65,13 +63,13 @@ func (p Pause) holds(now time.Time) bool {
 	return p.On && (p.Until.IsZero() || now.Before(p.Until))
 }
 
-// Order is a place within a change: lower goes first, and what has none goes last.
+// Order is a place within a change: lower ones roll first, and workloads without one last.
 type Order struct {
 	Place int
 	Given bool
 }
 
-// Soak is how long a rollout has to stay well, where a setting says so.
+// Soak is how long a rollout has to stay healthy, if a setting gives it.
 type Soak struct {
 	For   time.Duration
 	Given bool
@@ -128,9 +126,8 @@ func (p Policy) With(levels ...Level) Policy {
 	return p
 }
 
-// Translated is the policy with what other products' annotations say of the
-// workload (nil: nothing), beneath its own. existing lists the names of the
-// sources of a kind that there are in its namespace.
+// Translated returns the policy with the annotations of other products (nil: none) beneath the workload's own.
+// existing lists the names of the sources of a kind in its namespace.
 func (p Policy) Translated(foreign *Foreign, existing func(Kind) []string) Policy {
 	if foreign == nil {
 		return p
@@ -154,7 +151,7 @@ func (p Policy) Translated(foreign *Foreign, existing func(Kind) []string) Polic
 	return p
 }
 
-// OriginOf says where a setting stands; false: nowhere, the default counts.
+// OriginOf returns where a setting stands; false: nowhere, so the default counts.
 func (p *Policy) OriginOf(setting string) (Origin, bool) {
 	for i := range settings {
 		if settings[i].Name() == setting {
@@ -164,8 +161,7 @@ func (p *Policy) OriginOf(setting string) (Origin, bool) {
 	return "", false
 }
 
-// Serves reports whether sources of a kind count at all. What holds those that do not is
-// not known.
+// Serves reports whether sources of a kind count at all. The content of others is not known.
 func (p *Policy) Serves(kind Kind) bool {
 	switch kind {
 	case Secret:
@@ -192,17 +188,16 @@ func (p *Policy) counts(source Source) (counts, ifMarked bool) {
 	return p.foreign.counts(source)
 }
 
-// Hold says why a workload may not roll at some moment.
+// Hold is why a workload may not roll at some moment.
 type Hold struct {
 	// Reason is Paused, OutsideWindow or TooSoon: its code is the name of the setting.
 	Reason reason.Reason
-	// Until is when to look again; zero: when somebody changes the setting.
+	// Until is when to check again; zero: when the setting changes.
 	Until time.Time
 }
 
-// HoldAt tells what holds a rollout at a moment. current is when the newest
-// revision became current, zero when that is not known. Of several reasons it
-// names the one that lasts longest.
+// HoldAt returns what holds a rollout at a moment. current is when the newest revision became current, zero if that is
+// not known. Of several reasons it returns the one that lasts longest.
 func (p *Policy) HoldAt(now, current time.Time) (hold Hold, held bool) {
 	if p.Pause.holds(now) {
 		if p.Pause.Until.IsZero() {
@@ -219,27 +214,26 @@ func (p *Policy) HoldAt(now, current time.Time) (hold Hold, held bool) {
 	return hold, held
 }
 
-// SourcePolicy is what a source's own annotations say; nil is nothing.
+// SourcePolicy is the settings in a source's own annotations; nil: none.
 type SourcePolicy struct {
-	// Ignore tells that the source never counts, for anybody.
+	// Ignore reports that the source never counts, for any workload.
 	Ignore bool
 	// IgnoreKeys are globs of keys that never count, sorted.
 	IgnoreKeys []string
-	// Resume has a halted change go on whose failed rollout began before it, unless it
-	// is Ahead.
+	// Resume releases a halted change whose failed rollout began before it, unless it is Ahead.
 	Resume time.Time
-	// Ahead tells that Resume was more than a minute ahead when it was written: it
-	// cannot be read for as long as it stands, and nothing is held by that.
+	// Ahead reports that Resume was more than a minute in the future when it was written. Then it counts as
+	// unreadable for as long as it stands, and holds nothing.
 	Ahead bool
 	// Unreloaded and Marked are Reloader's "ignore" and "match": they count for
 	// workloads that are written for Reloader.
 	Unreloaded, Marked bool
-	// Unpinned tells that no workload pins the source.
+	// Unpinned reports that no workload pins the source.
 	Unpinned bool
 	// Faults are the settings that cannot be read; workloads that use the source
 	// are held.
 	Faults []Fault
-	// PinFault is what is wrong with its setting pin, which holds nothing; nil: nothing.
+	// PinFault is the fault of its setting pin, which holds nothing; nil: none.
 	PinFault *Fault
 }
 
@@ -282,7 +276,7 @@ func SourcePolicyOf(annotations map[string]string) *SourcePolicy {
 	return &p
 }
 
-// Equal reports whether two say the same.
+// Equal reports whether two have the same settings.
 func (p *SourcePolicy) Equal(other *SourcePolicy) bool {
 	if p == nil || other == nil {
 		return p == other
@@ -317,7 +311,7 @@ func (p *SourcePolicy) Resumes() time.Time {
 	return p.Resume
 }
 
-// faults tells which settings of a source cannot be read, and hold what uses it.
+// faults returns the settings of a source that cannot be read, and that hold the workloads that use it.
 func (p *SourcePolicy) faults(of Source) []Finding {
 	var found []Finding
 	for _, fault := range p.Faults {
@@ -328,7 +322,7 @@ func (p *SourcePolicy) faults(of Source) []Finding {
 	return found
 }
 
-// Findings tells which settings of a source cannot be read, one that holds nothing too.
+// Findings returns the settings of a source that cannot be read, including one that holds nothing.
 func (p *SourcePolicy) Findings(of Source) []Finding {
 	if p == nil {
 		return nil

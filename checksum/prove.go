@@ -2,15 +2,13 @@ package checksum
 
 import "strings"
 
-// ToProve says what an admission may not be decided without, by what is known of the
-// sources, nil when nothing is: the present content of must has to be proven; beside is
-// read at the same time, and not waited for longer. Both come in the order of the
-// admission's selections. As more is known, more may have to be proven.
+// ToProve returns the sources whose content has to be proven before the decision, in the order of the selections. known
+// is their cached content, nil if there is none. The sources of beside are read at the same time, and not waited for.
+// More known content may lead to more sources.
 //
-// Everything has to be proven, but for a rolling re-admission by our own account, whose
-// answer the controller checks: there it is every source whose stamp would change, or
-// that holds the roll. If nothing that is known has changed, what is known is in doubt,
-// and all of it has to be proven.
+// All sources have to be proven, except for a rolling re-admission by our own account, whose answer the controller
+// checks: there it is every source whose stamp would change, or that holds the roll. If none of them has changed in the
+// cache, the cache may be behind, and all have to be proven.
 func (r *Ring) ToProve(request *Request, facts *Facts, known Contents) (must, beside []Source) {
 	a := &admission{*request, *facts}
 	wanted := func(*Selection) bool { return true }
@@ -33,8 +31,8 @@ func (r *Ring) ToProve(request *Request, facts *Facts, known Contents) (must, be
 	return must, beside
 }
 
-// changes tells of which sources the stamp would be another than what is on record, or
-// gone, and which hold the roll.
+// changes returns whether the stamp of a source would differ from its record, or be removed, or whether the source holds
+// the roll.
 func (r *Review) changes(held, stamped Records) func(*Selection) bool {
 	holds := map[Source]bool{}
 	for _, finding := range append(r.Missing[:len(r.Missing):len(r.Missing)], r.Faults...) {

@@ -31,16 +31,16 @@ type Reference struct {
 	Use    Use
 	// All selects every key; else Keys are selected.
 	All bool
-	// Optional tells that containers start without the source and its keys.
+	// Optional reports that containers start without the source and its keys.
 	Optional bool
-	// Env tells that the reader is an environment variable (env, envFrom).
+	// Env reports that an environment variable reads it (env, envFrom).
 	Env  bool
 	Keys []string
 	// RequiredKeys must exist unless the reference is optional.
 	RequiredKeys []string
 	// Where is the place, by the first mount; nil of what Joined has put together.
 	Where *Place
-	// byPolicy tells that no template names it: the policy adds it (also).
+	// byPolicy reports that the policy adds it (also), and the template does not name it.
 	byPolicy bool
 }
 
@@ -49,7 +49,7 @@ type Reference struct {
 type Place struct {
 	// Container is the name of the one that reads the source; Knative's may have none.
 	Container string
-	// PullSecret tells that it is one of imagePullSecrets.
+	// PullSecret reports that it is one of imagePullSecrets.
 	PullSecret bool
 	// Env is an environment variable's name. What is neither that, nor a volume, nor a
 	// PullSecret, is in envFrom.
@@ -58,7 +58,7 @@ type Place struct {
 	Volume, Mount string
 }
 
-// String writes a place for people: container web, env MESSAGE.
+// String returns a place as users read it: container web, env MESSAGE.
 func (p Place) String() string {
 	var parts []string
 	if p.Volume != "" {

@@ -81,23 +81,22 @@ func (c Change) updates() bool { return c == AnnotationsChanged || c == Template
 type Facts struct {
 	// Held are the records of the stored object, or of the orphaned revision that a creation adopts.
 	Held Records
-	// Revision tells whether the request brings a revision back.
+	// Revision is whether the request brings a revision back.
 	Revision Revision
 	// Policy is the policy of the requested workload.
 	Policy Policy
-	// References are what the requested template names, each place for itself. Selections are the same by
-	// source, as the policy has it: see Selections.
+	// References are the references of the requested template, one for each place. Selections are those that count by
+	// policy, one for each source: see Selections.
 	References []Reference
 	Selections []Selection
-	// Content returns what a source holds, nil if it does not exist or is not reported. Fresh reports
-	// whether that was proven to be what the API server holds now.
+	// Content returns the content of a source, nil if it does not exist or is not reported. Fresh reports whether that
+	// was proven to be its present content.
 	Content func(Source) *Content
 	Fresh   bool
 	// Snapshots looks up snapshots; nil: this process pins nothing. Then Policy.Pin has no effect.
 	Snapshots Snapshots
-	// Unmade are the snapshots that a decision without this fact named as new, and that are not made, by
-	// source, with one of the reasons of SnapshotResults; NotPinned if nothing but the request says that the
-	// workload pins.
+	// Unmade are the NewPins of a decision without this fact whose snapshots do not exist, by source, with one of the
+	// reasons of SnapshotResults; NotPinned if the workload pins by the word of the request alone.
 	Unmade map[Source]reason.Reason
 }
 
@@ -121,14 +120,14 @@ const (
 
 // Snapshots looks up the snapshots of a namespace, in memory alone.
 type Snapshots interface {
-	// Known returns what a snapshot of a source holds, by its name, nil if that is not known.
+	// Known returns the content of a snapshot of a source, by its name, nil if that is not known.
 	Known(of Source, name string) *Content
 	// MadeAt returns when a snapshot was made, zero if that is not known.
 	MadeAt(name string) time.Time
 }
 
-// NeedsContent reports whether the rules look at content at all: an update
-// that changes no template and asks for nothing is answered without it.
+// NeedsContent reports whether the decision depends on content. An update that changes no template and is no
+// re-admission does not.
 func NeedsContent(request *Request, revision Revision) bool {
 	return request.Change != NoChange || request.Asker != Anyone || revision == Undo
 }

@@ -10,8 +10,7 @@ import (
 // RequiredKey is a key without which a container cannot start.
 type RequiredKey struct {
 	Name string
-	// DataOnly tells that the reader is an environment variable: a key that is
-	// found only in binaryData is missing for it.
+	// DataOnly reports that an environment variable reads it: a key in binaryData is missing for that.
 	DataOnly bool
 }
 
@@ -25,20 +24,17 @@ type Selection struct {
 	Except []string
 	// Keys are the selected keys, sorted. They may be absent from the source.
 	Keys []string
-	// HoldOnly tells that nothing of the source counts by policy: it is neither
-	// stamped nor recorded, but pods cannot start without it, so nothing may
-	// roll while it is missing. Then All, Keys and Alternatives mean nothing.
+	// HoldOnly reports that nothing of the source counts by policy. It is neither stamped nor recorded, but pods cannot
+	// start without it, so nothing may roll while it is missing. All, Keys and Alternatives are empty then.
 	HoldOnly bool
-	// Required tells that a container needs the source to exist, whether its
-	// reference counts by policy or not.
+	// Required reports that a container needs the source to exist, whether its reference counts by policy or not.
 	Required bool
 	// RequiredKeys are the keys that must exist, sorted.
 	RequiredKeys []RequiredKey
 	// Alternatives are the other selections that the same template gives under
 	// another policy, for comparing values that were written under it.
 	Alternatives []Selection
-	// ifMarked tells that it counts if its source carries Reloader's mark, reloaded
-	// that Reloader's "ignore" counts.
+	// ifMarked reports that it counts only if its source has Reloader's mark, and reloaded that Reloader's "ignore" counts.
 	ifMarked, reloaded bool
 }
 
@@ -67,8 +63,7 @@ func usesByPolicy() [][]Use {
 
 // Selections joins references, and what counts also, into one selection for each
 // source that counts or that containers cannot start without, sorted by source. A
-// reference whose name no object can have selects nothing. What a source says of itself is
-// not in it yet: see Selection.of.
+// reference whose name no object can have selects nothing. The settings of sources are not in it yet: see Selection.of.
 func Selections(references []Reference, policy Policy) []Selection {
 	sorted := make([]*Reference, 0, len(references)+len(policy.Also))
 	for i := range references {
@@ -157,8 +152,8 @@ func alternatives(s Selection, chosen []Use, references []*Reference) []Selectio
 	return found
 }
 
-// require notes what containers cannot start without. The node's own Secrets
-// are optional, and the kubelet does not look at what is not mounted.
+// require adds what containers cannot start without. The node's own Secrets are optional, and the kubelet does not read
+// volumes that are not mounted.
 func (s *Selection) require(references []*Reference) {
 	for _, reference := range references {
 		if reference.Optional || reference.Use == Unused || reference.Use == Node {
@@ -181,7 +176,7 @@ func strictestFirst(keys []RequiredKey) []RequiredKey {
 	return slices.Compact(keys)
 }
 
-// of is the selection under what its source says of itself.
+// of returns the selection under the settings of its source.
 func (s Selection) of(content *Content) Selection {
 	if content == nil && s.Source.Kind == ConfigMap && LooksLikeSnapshot(s.Source.Name) {
 		// A copy of a Pod names snapshots, which are no sources: it is no reference.
@@ -215,8 +210,7 @@ func (s Selection) of(content *Content) Selection {
 	return s
 }
 
-// Counts reports whether anything of a source counts that holds a content: by policy, and by
-// what the source says of itself.
+// Counts reports whether anything of a source with some content counts, by policy and by the settings of the source.
 func (s Selection) Counts(content *Content) bool { return !s.of(content).HoldOnly }
 
 // without is the selection less the keys that some globs name.
@@ -229,9 +223,8 @@ func (s Selection) without(globs []string) Selection {
 	return s
 }
 
-// Missing says what a container could not start without: the first required
-// key that content lacks, or "" with true when the source itself is missing.
-// A source of which any required key is missing counts as missing as a whole.
+// Missing returns what a container cannot start without: the first required key that is missing, or "" with true if the
+// source itself is missing. A source without one of its required keys counts as missing as a whole.
 func (s Selection) Missing(content *Content) (key string, missing bool) {
 	if content == nil {
 		return "", s.Required

@@ -6,15 +6,14 @@ import (
 	"github.com/configstamp/configstamp/internal/reason"
 )
 
-// Namespace is what a Namespace says of the workloads in it. The zero Namespace is one
-// of which nothing is known. What it points to never changes.
+// Namespace is the settings of a Namespace for the workloads in it. Of the zero Namespace nothing is known. What it
+// points to never changes.
 type Namespace struct {
-	// OptedIn tells that its workloads are served unless they say otherwise.
+	// OptedIn reports that its workloads are served unless their own labels opt them out.
 	OptedIn bool
-	// Ending tells that the Namespace is being deleted (metadata.deletionTimestamp):
-	// nothing starts in it any more.
+	// Ending reports that the Namespace is being deleted (metadata.deletionTimestamp): nothing starts in it any more.
 	Ending bool
-	// Settings are its annotations that are a policy.
+	// Settings are its annotations that set a policy.
 	Settings map[string]string
 	// Findings are its settings that cannot be read.
 	Findings []Finding
@@ -35,19 +34,19 @@ func NamespaceOf(meta *metav1.ObjectMeta) Namespace {
 type Candidate struct {
 	// Inject is the value of its opt-in label.
 	Inject string
-	// Foreign is what its annotations say in the dialects of other products.
+	// Foreign is the meaning of its annotations in the dialects of other products.
 	Foreign *Foreign
-	// Owned tells that its owner makes its pod template.
+	// Owned reports that its owner makes its pod template.
 	Owned bool
-	// Ending tells that it, or its Namespace, is being deleted. Admissions do not look
-	// at that: what is updated until then is stamped.
+	// Ending reports that the workload or its Namespace is being deleted. Admissions do not set it: workloads that are
+	// updated until then are stamped.
 	Ending bool
-	// Excluded tells that its Namespace is never served. Admissions from there do not
-	// come: the webhook configuration leaves them out.
+	// Excluded reports that its Namespace is never served. There are no admissions from there: the webhook
+	// configuration leaves them out.
 	Excluded bool
 }
 
-// Declines reports whether a workload is not served whatever its Namespace says, and why.
+// Declines reports whether a workload is not served whatever the settings of its Namespace, and why.
 func (c Candidate) Declines() (why reason.Reason, declines bool) {
 	switch {
 	case c.Inject == InjectDisabled, c.Ending, c.Excluded:
@@ -58,8 +57,8 @@ func (c Candidate) Declines() (why reason.Reason, declines bool) {
 	return reason.NoReason, false
 }
 
-// Served reports whether a workload is served, and else why not. The workload is opted in by
-// its own label, else by that of its Namespace, else by another product's annotations.
+// Served reports whether a workload is served, otherwise why not. A workload is opted in by its own label, by that of its
+// Namespace, or by the annotations of another product.
 func Served(c Candidate, n Namespace) (served bool, why reason.Reason) {
 	if why, declines := c.Declines(); declines {
 		return false, why

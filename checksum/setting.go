@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// settingPrefix begins the annotations by which people set a policy.
+// settingPrefix begins the annotations that set a policy.
 const settingPrefix = "configstamp.dev/"
 
 // Setting is one row of the table of settings, from which they are read and the
 // documentation is made.
 type Setting struct {
-	// Value says what can be written, Meaning what it does, On where.
+	// Value describes the values, Meaning what the setting does, On the objects that can have it.
 	Value, Meaning, On string
 
 	key         string
@@ -164,7 +164,7 @@ type Fault struct {
 	Key, Value, Want string
 }
 
-// Error says what is wrong and where.
+// Error returns what is wrong, and where.
 func (f Fault) Error() string {
 	where := f.Key
 	switch f.Origin {
@@ -177,10 +177,10 @@ func (f Fault) Error() string {
 	return fmt.Sprintf("%s: %q: %s", where, shortened(f.Value), cut(f.Want, mostOfWant))
 }
 
-// shortened keeps somebody's text short enough for a warning.
+// shortened cuts a text of a user, so that it fits into a warning.
 func shortened(text string) string { return cut(text, 80) }
 
-// mostOfWant is how much is told of what is wrong, in bytes: it may quote what is written.
+// mostOfWant bounds the text about what is wrong, in bytes: it may quote the value.
 const mostOfWant = 400
 
 func cut(text string, enough int) string {

@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Kind says which API kind a source is of. Its text is what users read in
-// annotations and events.
+// Kind is the API kind of a source, as users read it in annotations and events.
 type Kind string
 
 // The kinds of sources.
@@ -34,8 +33,8 @@ func Kinds() []Kind { return []Kind{ConfigMap, Secret, SecretProviderClass} }
 // known reports whether there is such a kind.
 func (k Kind) known() bool { return slices.Contains(Kinds(), k) }
 
-// reported tells that what a source of the kind holds is known by reports alone:
-// that there is none says nothing of the source.
+// reported reports whether the content of sources of the kind is known by reports alone. If there is no report, nothing
+// is known of the source.
 func (k Kind) reported() bool { return k == SecretProviderClass }
 
 // Source names one ConfigMap, Secret or SecretProviderClass in the workload's own
@@ -51,7 +50,7 @@ func (s Source) String() string { return string(s.Kind) + "/" + s.Name }
 // MarshalText makes a source usable as a key of a JSON object.
 func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// wantSource says how a source is written.
+// wantSource is the form of a source, for errors.
 const wantSource = "want configmap/<name>, secret/<name> or secretproviderclass/<name>"
 
 // ParseSource reads a source as String writes it.
@@ -73,12 +72,12 @@ func ParseSource(text string) (Source, error) {
 func (s Source) Nameable() bool { return len(validation.IsDNS1123Subdomain(s.Name)) == 0 }
 
 // HelmReleaseType is the type of the Secrets in which Helm keeps its releases. They are many, big and
-// no configuration, so nobody watches them.
+// no configuration, so they are not watched.
 const HelmReleaseType = "helm.sh/release.v1"
 
-// comesByItself reports whether the platform makes the source in each namespace, a moment
-// after the namespace, and again when somebody deletes it: the root certificate of the
-// cluster, and that of OpenShift's services. That it is not there says nothing of it.
+// comesByItself reports whether the platform creates the source in each namespace, a moment after the namespace, and
+// again after a deletion: the root certificate of the cluster, and that of OpenShift's services. If it does not exist,
+// nothing is known of it.
 func (s Source) comesByItself() bool {
 	return s == Source{ConfigMap, "kube-root-ca.crt"} || s == Source{ConfigMap, "openshift-service-ca.crt"}
 }
@@ -99,24 +98,22 @@ func Among(sorted []Source, source Source) bool {
 type Entry struct {
 	Name string
 	Sum  [sha256.Size]byte
-	// Binary tells that the key stands in a ConfigMap's binaryData, which
-	// mounts can see and environment variables cannot.
+	// Binary reports that the key is in a ConfigMap's binaryData, which mounts can see and environment variables cannot.
 	Binary bool
 }
 
 // Content is all that is remembered of a source: its entries, sorted by name,
 // and its policy. data, binaryData and (once stored) stringData are one map. A nil
 // *Content means that the source does not exist; of a SecretProviderClass, that
-// nobody reports what it holds.
+// its content is not reported.
 type Content struct {
 	Entries []Entry
-	// Policy is what the source's own annotations say.
+	// Policy is the settings in the source's own annotations.
 	Policy *SourcePolicy
-	// Unwatched tells that the source is there and is none that counts, nor is missing: a Secret
-	// of HelmReleaseType. What it holds is not known.
+	// Unwatched reports that the source exists but never counts: a Secret of HelmReleaseType. Its content is not known.
 	Unwatched bool
 	digests   digestCache
-	print     atomic.Pointer[Fingerprint] // nil: nobody has asked yet
+	print     atomic.Pointer[Fingerprint] // nil: not computed yet
 }
 
 // Contents is what some sources of one namespace hold: nil for those that do not exist.
@@ -190,8 +187,7 @@ func (c *Content) Entry(name string) (Entry, bool) {
 	return c.Entries[i], true
 }
 
-// Equal reports whether two contents are the same in every respect that any
-// rule of this package looks at.
+// Equal reports whether two contents are the same in every respect that counts for a rule of this package.
 func (c *Content) Equal(other *Content) bool {
 	if c == nil || other == nil {
 		return c == other
@@ -199,8 +195,7 @@ func (c *Content) Equal(other *Content) bool {
 	return c.Policy.Equal(other.Policy) && c.SameEntries(other)
 }
 
-// SameEntries reports whether two contents hold the same, whatever the policies of
-// their sources say.
+// SameEntries reports whether two contents have the same entries, whatever the settings of their sources.
 func (c *Content) SameEntries(other *Content) bool {
 	if c == nil || other == nil {
 		return c == other
@@ -210,10 +205,9 @@ func (c *Content) SameEntries(other *Content) bool {
 	})
 }
 
-// Fingerprint is equal for contents that hold the same, whatever the policies of their sources say,
-// and for no others. Whoever remembers what a source held keeps that: it is small, whatever
-// the content holds. The zero Fingerprint is that of a source that does not exist. It is no digest
-// that may be shown: it is not keyed.
+// Fingerprint is equal for contents with the same entries, whatever the settings of their sources, and for no others. It
+// is what is kept of earlier content, as it is small. The zero Fingerprint is that of a source that does not exist. It
+// must not be shown, since it is not keyed.
 type Fingerprint struct{ of unique.Handle[imprint] }
 
 // imprint is behind a handle, so that whatever prints a Fingerprint prints an address.
@@ -222,7 +216,7 @@ type imprint struct {
 	sum       [sha256.Size]byte // of the entries
 }
 
-// Fingerprint is worked out once.
+// Fingerprint returns the fingerprint, which is computed once.
 func (c *Content) Fingerprint() Fingerprint {
 	if c == nil {
 		return Fingerprint{}

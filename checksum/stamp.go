@@ -21,15 +21,13 @@ const (
 	// BaselineAnnotation holds the baseline, on a workload's own metadata.
 	BaselineAnnotation = "configstamp.dev/baseline"
 
-	// The webhook writes these three where pins are on. What a request says in them is
-	// not believed.
+	// The webhook writes these three if pins are on. Their values in a request are not believed.
 
 	// PinsAnnotation names, on a pod template, the copies of sources that its Pods read.
 	PinsAnnotation = "configstamp.dev/pins"
-	// PinnedAnnotation says, on a Pod, which it reads.
+	// PinnedAnnotation names, on a Pod, the copies that it reads.
 	PinnedAnnotation = "configstamp.dev/pinned"
-	// DeclinedAnnotation holds, on a workload's own metadata, content that somebody
-	// has undone.
+	// DeclinedAnnotation holds, on a workload's own metadata, digests of content that an undo declined.
 	DeclinedAnnotation = "configstamp.dev/declined"
 
 	stampDomain = ".configstamp.dev/"
@@ -107,8 +105,8 @@ func pick(annotations map[string]string, wanted func(string) bool) map[string]st
 	return picked
 }
 
-// Records is what is on record about the content that a workload's pods
-// started with: the stamps of its template by annotation, and its baseline.
+// Records is what is recorded of the content that a workload's pods started with: the stamps of its template by
+// annotation, and its baseline.
 type Records struct {
 	Stamps   map[string]string
 	Baseline map[Source]string
@@ -125,9 +123,8 @@ func RecordsIn(workload, template map[string]string) (Records, error) {
 	return Records{Stamps: Stamps(template), Baseline: baseline, Pins: pick(template, isPin), Declined: workload[DeclinedAnnotation]}, err
 }
 
-// pinsBeside are the pins on record, if they may stand beside some stamps: those on
-// record are among them. Where one is written anew, a pin would have Pods start with
-// other content than the stamps say; without pins they read what is there.
+// pinsBeside returns the recorded pins if they may stand beside some stamps: all recorded stamps are among them. If a
+// stamp is written anew, pods with these pins would start with other content; without pins they read the present one.
 func (r Records) pinsBeside(stamps map[string]string) map[string]string {
 	for key, value := range r.Stamps {
 		if stamps[key] != value {
@@ -177,7 +174,7 @@ func (r Records) Of(source Source) (string, bool) {
 
 func (r Records) empty() bool { return len(r.Stamps) == 0 && r.Baseline == nil }
 
-// Equal reports whether two records say the same.
+// Equal reports whether two records are the same.
 func (r Records) Equal(other Records) bool {
 	return maps.Equal(r.Stamps, other.Stamps) && maps.Equal(r.Baseline, other.Baseline) && (r.Baseline == nil) == (other.Baseline == nil) &&
 		maps.Equal(r.Pins, other.Pins) && r.Declined == other.Declined

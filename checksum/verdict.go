@@ -23,8 +23,7 @@ const (
 	// Missing: a required source, or a required key of it, is not there, so no
 	// container can start; whatever is on record stays.
 	Missing
-	// Unreported: nobody reports what the source holds, so nothing is decided;
-	// whatever is on record stays.
+	// Unreported: the content of the source is not reported, so nothing is decided, and its record stays.
 	Unreported
 )
 

@@ -15,8 +15,8 @@ func asksWhatWouldRoll(request *admissionv1.AdmissionRequest) bool {
 	return isDryRun(request) && request.Operation == admissionv1.Update && checksum.AskerOf(fieldManager(request), false).Rolls()
 }
 
-// withOutcome is the answer with its outcome as the first warning: of many the last are
-// cut off. Silence would mean that nobody was asked.
+// withOutcome returns the answer with its outcome as the first warning: the last of many are cut off. No warning would
+// mean that no webhook was called.
 func (a Answer) withOutcome() Answer {
 	outcome := reason.OutcomeOf(append(a.found, a.Outcome, a.Reason)...)
 	if a.rollsAnyway {

@@ -19,22 +19,21 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Sources tells what the ConfigMaps and Secrets of a namespace hold.
+// Sources reads ConfigMaps and Secrets from memory.
 type Sources interface {
-	// Names lists the sources of a kind, from memory.
+	// Names lists the sources of a kind.
 	Names(namespace string, kind checksum.Kind) []string
-	// Cached answers from memory, which may lag behind the API server. It
-	// fails when memory cannot know, as before the caches are full.
+	// Cached returns content from memory, which may lag behind the API server. It fails before the caches are full.
 	Cached(namespace string, sources []checksum.Source) (checksum.Contents, error)
-	// Written is when a source's data was last written, and when the source was created;
-	// zero when that is not known.
+	// Written returns when a source's data was last written, and when the source was created; zero if that is not
+	// known.
 	Written(namespace string, source checksum.Source) (written, created time.Time)
 }
 
-// Checker proves what the sources of a namespace hold.
+// Checker proves the content of sources.
 type Checker interface {
-	// Fresh proves what the API server holds of must at this moment, or fails in a
-	// bounded time. Of beside it tells what it could read meanwhile.
+	// Fresh returns the content of must that the API server has at this moment, or fails in a bounded time. It also
+	// returns what it could read of beside meanwhile.
 	Fresh(ctx context.Context, namespace string, must, beside []checksum.Source) (checksum.Contents, error)
 }
 
@@ -46,13 +45,12 @@ type Namespaces interface {
 	Read(ctx context.Context, namespace string) (checksum.Namespace, error)
 }
 
-// Keys gives the installation's keys.
+// Keys holds the installation's keys.
 type Keys interface {
 	// Ring is nil while no key is stored.
 	Ring() *checksum.Ring
-	// Refresh looks live, in a bounded time, for a key that the ring lacks.
-	// Found or not, Ring is up to date then; an error tells that the key may
-	// well exist.
+	// Refresh reads the keys live, in a bounded time, to find one that is missing in the ring. Then Ring is up to date,
+	// found or not; on an error the key may exist.
 	Refresh(ctx context.Context, keyID string) (found bool, err error)
 }
 
@@ -88,16 +86,16 @@ type Handler struct {
 	Dialects   []checksum.Dialect
 	Namespaces Namespaces
 	Sources    Sources
-	// People checks for people's requests, Own for re-admissions of our own account, so
-	// that these never take the room of those.
+	// People checks for requests of users, Own for re-admissions of our own account, so that these never take the slots
+	// of those.
 	People, Own Checker
 	Keys        Keys
 	Metrics     *Metrics
 	// Patience bounds the proof of content for requests of other clients; 0: the bounds of People and Keys alone.
 	// Requests of our own account are bounded by Own, and by the timeout of the API server.
 	Patience time.Duration
-	// Revisions tell what a creation or an undo brings back, and what is stored of a workload
-	// before anything is written for it.
+	// Revisions reads what a creation or an undo brings back, and the stored workload before anything is written for
+	// it.
 	Revisions Revisions
 	// Pins keeps pods at the content of their template; nil: nothing is pinned.
 	Pins *pins.Pins

@@ -15,7 +15,7 @@ import (
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
-// Revisions tells which revisions a workload has, and what is stored of itself.
+// Revisions reads workloads and their revisions.
 type Revisions interface {
 	pins.Stored
 	pins.Revisions

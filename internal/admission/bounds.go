@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// What a server takes at once, so that nobody who reaches its port fills its memory. The API
-// server speaks HTTP/1.1 to a Service, so each review under way is a connection.
+// Bounds of a server, so that no client that can reach its port fills its memory. The API server speaks HTTP/1.1 to a
+// Service, so each review under way is a connection.
 const (
 	// mostConnections bounds those that are open: an idle one takes some 30 KiB.
 	mostConnections = 1024
 	// perRequest is what a request under way counts beside its body, for all else that it takes.
 	perRequest = 32 << 10
-	// mostBytes and mostValues bound the requests under way. One address has half of each, so
-	// that nobody waits for one peer alone.
+	// mostBytes and mostValues bound the requests under way. One address has half of each, so that it cannot keep out
+	// all others.
 	mostBytes  = 2 * (MaxBytes + 32*perRequest)
 	mostValues = 2 * MaxValues
 	// readTimeout bounds a handshake, a header, and a request with its body: 8 MiB over a
@@ -27,8 +27,8 @@ const (
 	readTimeout = 10 * time.Second
 )
 
-// bounded lets requests through to next that are not too large, each when there is room for
-// it. One waits for that no longer than its answer may take.
+// bounded passes requests that are not too large to next, each when there is room for it. A request waits no longer than
+// its answer may take.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	bytes, values := newRoom(mostBytes), newRoom(mostValues)
 	refuse := func(w http.ResponseWriter, status int, reason error) {
@@ -60,7 +60,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 	})
 }
 
-// visit is a request that is let through.
+// visit is a request under way.
 type visit struct {
 	peer   string
 	values *room
@@ -92,12 +92,12 @@ func weigh(ctx context.Context, values int) error {
 	return nil
 }
 
-// room is what requests share. Who wants some waits for those who came before.
+// room is a resource that requests share, in the order in which they came.
 type room struct {
 	all    *semaphore.Weighted
 	each   int64 // what one peer may have
 	mu     sync.Mutex
-	shares map[string]*share // by peer; of those alone who have some, or wait
+	shares map[string]*share // by peer; only of those that have some, or wait
 }
 
 func newRoom(size int64) *room {
@@ -110,8 +110,7 @@ type share struct {
 	requests int
 }
 
-// enter takes some of the room, half of it at most, until leave is called. It fails when ctx
-// ends before.
+// enter takes some of the room, half of it at most, until leave is called. It fails if ctx ends before.
 func (r *room) enter(ctx context.Context, peer string, amount int64) (leave func(), err error) {
 	r.mu.Lock()
 	mine := r.shares[peer]

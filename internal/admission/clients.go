@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// Clients are those who may call, by their certificates. Who shows none that verifies, with one
-// of the names, gets a TLS alert and nothing else.
+// Clients are the clients that may call, by their certificates. A client without a certificate that verifies and has one
+// of the names gets a TLS alert and nothing else.
 type Clients struct {
-	// Authorities gives whose certificates count; it is asked at each handshake, and never
-	// gives nil.
+	// Authorities returns the certificate authorities. It is called at each handshake, and never returns nil.
 	Authorities func() *x509.CertPool
 	// Names are common names or DNS names of which a certificate has one.
 	Names []string
@@ -19,7 +18,7 @@ type Clients struct {
 
 var errNotNamed = errors.New("the certificate of the client has none of the names that may call")
 
-// demand is config with what these clients have to show; nil demands nothing.
+// demand returns config with the certificates that these clients need; nil demands none.
 func (c *Clients) demand(config *tls.Config) *tls.Config {
 	if c == nil {
 		return config

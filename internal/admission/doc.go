@@ -1,7 +1,7 @@
-// Package admission is what our two webhooks share: HTTPS, and the admission protocol
-// (admission.k8s.io/v1). It does not know what is decided.
+// Package admission serves our three webhooks by HTTPS and the admission protocol (admission.k8s.io/v1). It does not
+// depend on their decisions.
 //
-//   - server.go serves HTTPS; bounds.go and crowd.go bound what it holds, and log.go is its log.
+//   - server.go serves HTTPS; bounds.go and connections.go bound what it holds, and log.go is its log.
 //   - clients.go demands certificates of clients.
 //   - endpoint.go answers reviews: review.go reads and writes them; carve.go cuts the objects out of a body.
 package admission

@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// complaints tell of bad requests, so that whoever sends them by the thousand does not fill
-// the log: of the first at once, then of how many there were, once a minute.
+// complaints logs bad requests, so that thousands of them do not fill the log: the first one at once, then their number
+// once a minute.
 type complaints struct {
 	log klog.Logger
 
@@ -23,7 +23,7 @@ type complaints struct {
 
 const (
 	complainEvery = time.Minute
-	// longestComplaint bounds what is told of a request: its sender may have chosen the words.
+	// longestComplaint bounds the text about a request: its sender may have chosen it.
 	longestComplaint = 200
 )
 
@@ -33,26 +33,25 @@ func (c *complaints) add(reason string) {
 	c.count++
 	c.newest = strings.ToValidUTF8(reason[:min(len(reason), longestComplaint)], "")
 	if !c.waiting {
-		c.tell()
+		c.flush()
 	}
 }
 
-// tell wants the lock.
-func (c *complaints) tell() {
+// flush logs what has been counted. The caller holds the lock.
+func (c *complaints) flush() {
 	if c.waiting = c.count > 0; !c.waiting {
 		return
 	}
-	c.log.Info("Bad requests, told of once a minute", "count", c.count, "newest", c.newest)
+	c.log.Info("Bad requests, logged once a minute", "count", c.count, "newest", c.newest)
 	c.count = 0
 	time.AfterFunc(complainEvery, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.tell()
+		c.flush()
 	})
 }
 
-// Write implements io.Writer: it takes what net/http has to say, which is of failed handshakes
-// but for seldom things.
+// Write implements io.Writer, for the log of net/http, which is mostly about failed handshakes.
 func (c *complaints) Write(line []byte) (int, error) {
 	c.add(strings.TrimSpace(string(line)))
 	return len(line), nil
@@ -60,8 +59,8 @@ func (c *complaints) Write(line []byte) (int, error) {
 
 func (c *complaints) logger() *log.Logger { return log.New(c, "", 0) }
 
-// heard complains of each answer that is an error.
-func (c *complaints) heard(next http.Handler) http.Handler {
+// counted adds each answer that is an error.
+func (c *complaints) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answer{ResponseWriter: w}
 		next.ServeHTTP(answer, r)
@@ -71,7 +70,7 @@ func (c *complaints) heard(next http.Handler) http.Handler {
 	})
 }
 
-// answer remembers an error that is answered.
+// answer holds the error of an answer.
 type answer struct {
 	http.ResponseWriter
 	status int

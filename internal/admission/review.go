@@ -39,10 +39,9 @@ const (
 	longestTimeout = 30 * time.Second
 )
 
-// Within is how long all that an answer needs may take: three quarters of what the API
-// server waits, so that it gets an answer. It says how long by the parameter timeout of its
-// request (a Go duration), rounded up to a second: half a second of it may not be there. More
-// than 30 s count as 30 s.
+// Within returns how long an answer may take: three quarters of the time that the API server waits. Its request has that
+// time as the parameter timeout (a Go duration), rounded up to a second, so half a second is taken off. More than 30 s
+// count as 30 s.
 func Within(r *http.Request) time.Duration {
 	_, query, _ := strings.Cut(r.URL.RawQuery, "timeout=")
 	text, _, _ := strings.Cut(query, "&")
@@ -77,8 +76,8 @@ func (b *Bodies) Put(body *bytes.Buffer) {
 	}
 }
 
-// Read reads a review by way of body, of which its objects are parts. What is no review at
-// all has an HTTP status, which the API server treats as the webhook's failurePolicy says.
+// Read reads a review into body; its objects are parts of that. A request that is no review has an HTTP status, which the
+// API server treats by the webhook's failurePolicy.
 func Read(w http.ResponseWriter, r *http.Request, body *bytes.Buffer) (request *admissionv1.AdmissionRequest, status int, err error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)

@@ -14,30 +14,29 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Server serves a handler by HTTP/1.1 over TLS. It knows nothing
-// of what the handler does.
+// Server serves a handler by HTTP/1.1 over TLS.
 type Server struct {
 	Handler http.Handler
 	// GetCertificate gives the certificate of each handshake.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// MinVersion is the oldest version of TLS that is spoken; 0: 1.3.
 	MinVersion uint16
-	// Clients says who may call; nil: anybody.
+	// Clients are the clients that may call; nil: all.
 	Clients *Clients
-	// Linger is how long the server goes on accepting after it was told to
-	// stop, while endpoints and proxies learn that it leaves.
+	// Linger is how long the server goes on accepting after its context ends, until endpoints and proxies have removed
+	// it.
 	Linger time.Duration
 	// Drain is how long requests under way may take after that.
 	Drain time.Duration
-	// Refused hears of requests for which there is no room, or of no or too large a length,
-	// by their HTTP status; nil: nobody does.
+	// Refused counts requests for which there is no room, or with no length or too large a one, by their HTTP status;
+	// nil: they are not counted.
 	Refused func(status int)
 }
 
 const (
 	writeTimeout = longestTimeout
-	// idleTimeout is longer than the API server's own 90 s, so that it is
-	// never we who close a connection on which it just sends.
+	// idleTimeout is longer than the API server's own 90 s, so that the server never closes a connection on which a
+	// request is being sent.
 	idleTimeout = 3 * time.Minute
 )
 
@@ -51,9 +50,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	var draining atomic.Bool
 	var underWay atomic.Int64
 	bad := &complaints{log: log}
-	connections := &crowd{most: mostConnections, guests: map[net.Conn]*guest{}, full: func() { bad.add("too many connections: an idle one is closed") }}
+	connections := &connectionLimiter{most: mostConnections, open: map[net.Conn]*connection{}, full: func() { bad.add("too many connections: an idle one is closed") }}
 	server := &http.Server{
-		Handler:           closing(bad.heard(s.bounded(s.Handler)), &draining, &underWay),
+		Handler:           closing(bad.counted(s.bounded(s.Handler)), &draining, &underWay),
 		Protocols:         protocols,
 		TLSConfig:         s.Clients.demand(&tls.Config{MinVersion: cmp.Or(s.MinVersion, tls.VersionTLS13), NextProtos: []string{"http/1.1"}, GetCertificate: s.GetCertificate}),
 		ReadHeaderTimeout: readTimeout,
@@ -63,7 +62,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    64 << 10,
 		// Requests keep their values, and go on when ctx ends.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		ConnContext: connections.enter,
+		ConnContext: connections.opened,
 		ConnState:   connections.changed,
 		ErrorLog:    bad.logger(),
 	}

@@ -1,10 +1,8 @@
-// Package refusal says in our own words what the API server answered.
+// Package refusal describes errors of the API server without their messages.
 //
-// Its words are not ours to repeat: a message may be that of somebody's admission
-// webhook, policy or conversion, which may quote what the object holds, such as the
-// values of a template's plain env. So what goes on is the reason, the status code,
-// the fields, the name of who refused, and the right that is missing: parts of a
-// form that the API server itself keeps.
+// A message may come from an admission webhook, a policy or a conversion, and may quote the object, such as the values
+// of a template's plain env. So only these parts are passed on, in forms that the API server itself keeps: the reason,
+// the status code, the fields, the name of the webhook or policy, and the missing right.
 package refusal
 
 import (
@@ -19,8 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plain is an error of the API server without its words. Whoever asks what it is
-// (apierrors.IsForbidden and the like) learns that.
+// plain is an error of the API server without its message. It still has its type, for apierrors.IsForbidden and the like.
 type plain struct {
 	err    error
 	status metav1.Status
@@ -36,8 +33,8 @@ func (p *plain) Unwrap() error { return p.err }
 // Status implements apierrors.APIStatus.
 func (p *plain) Status() metav1.Status { return p.status }
 
-// Plain is err without words of the API server's: what was wrapped around those
-// stays. An error that is no answer of the API server is returned as it is.
+// Plain returns err without the message of the API server; what was wrapped around that stays. Other errors are returned
+// unchanged.
 func Plain(err error) error {
 	var known *plain
 	var answer apierrors.APIStatus
@@ -54,7 +51,7 @@ func Plain(err error) error {
 	return &plain{err, status, text}
 }
 
-// innermost is the answer that err wraps, nil if it wraps something beside it.
+// innermost returns the answer that err wraps, nil if it wraps another error beside it.
 func innermost(err error) error {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if _, ok := err.(apierrors.APIStatus); ok {
@@ -64,9 +61,8 @@ func innermost(err error) error {
 	return nil
 }
 
-// The API server's own forms, of which these parts alone are read. What a webhook
-// says comes after them. Lengths are checked apart: a form that counts hundreds of
-// characters takes a megabyte.
+// The API server's own forms, of which only these parts are read. The message of a webhook stands after them. Lengths are
+// checked separately: an expression that counts hundreds of characters takes a megabyte.
 var (
 	deniedByWebhook = regexp.MustCompile(`^admission webhook "([a-z0-9.-]+)" (?:denied the request|attempted to)`)
 	failedWebhook   = regexp.MustCompile(`^Internal error occurred: failed calling webhook "([a-z0-9.-]+)":`)
@@ -75,7 +71,7 @@ var (
 	fieldPath       = regexp.MustCompile(`^(metadata|spec|status)([.\[][A-Za-z0-9_./\[\]-]+)?$`)
 )
 
-// StatusOf is the API server's answer in an error, zero when it gave none.
+// StatusOf returns the API server's answer in an error, zero if there is none.
 func StatusOf(err error) (status metav1.Status) {
 	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
 		return answer.Status()
@@ -83,8 +79,7 @@ func StatusOf(err error) (status metav1.Status) {
 	return status
 }
 
-// Words are what a status comes to: who refused, the reason, the code, and the
-// fields.
+// Words returns a description of a status: the webhook, policy or right, the reason, the code, and the fields.
 func Words(status *metav1.Status) string {
 	text := "the API server refused"
 	switch {
@@ -106,10 +101,10 @@ func Words(status *metav1.Status) string {
 	return text
 }
 
-// longestName is that of an object, and longestField that of a field's path.
+// longestName bounds the name of an object, and longestField the path of a field.
 const longestName, longestField = 253, 400
 
-// named is what a form finds, "" when it does not fit.
+// named returns what a form finds, "" if it does not match.
 func named(form *regexp.Regexp, status *metav1.Status) string {
 	found := form.FindStringSubmatch(status.Message)
 	if found == nil || len(found[len(found)-1]) > longestName {
@@ -118,8 +113,8 @@ func named(form *regexp.Regexp, status *metav1.Status) string {
 	return strings.Join(found[1:], " ")
 }
 
-// Reason is the reason of a status if it is one of Kubernetes' own (a webhook may
-// write anything there), with the code.
+// Reason returns the reason of a status with its code, if it is one of Kubernetes' own: a webhook may write anything
+// there.
 func Reason(status *metav1.Status) string {
 	if !slices.Contains(reasons(), status.Reason) {
 		return fmt.Sprintf("status code %d", status.Code)
@@ -137,13 +132,13 @@ func reasons() []metav1.StatusReason {
 	}
 }
 
-// IsField reports whether a text is the path of a field, and no more.
+// IsField reports whether a text is the path of a field, and nothing else.
 func IsField(text string) bool { return len(text) <= longestField && fieldPath.MatchString(text) }
 
-// mostFields is how many fields are named.
+// mostFields bounds the fields in a description.
 const mostFields = 4
 
-// fieldsOf are the paths that a status names.
+// fieldsOf returns the paths of the fields in a status.
 func fieldsOf(status *metav1.Status) (fields []string) {
 	if status.Details == nil {
 		return nil
