@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,7 +81,7 @@ func TestPlugin_WaitEndsWith(t *testing.T) {
 		return nil
 	})
 	want(5, "wait deployment/d --timeout=60s", "another webhook refuses the dry run", "no dry runs here")
-	want(1, "roll deployment/held", "another webhook refuses the dry run")
+	want(1, "roll deployment/held", "nothing was sent, as the dry run that asks the webhook was refused", "no dry runs here")
 	s.WantRolls(before, rolls{"deployment/d": 1})
 }
 
@@ -133,7 +134,7 @@ func TestPlugin_Orders(t *testing.T) {
 
 	namespace := "namespace/" + s.Namespace
 	want(0, "pause "+namespace+" --for 1h --reason INC-42 --dry-run=server", "(server dry run)", "would write configstamp.dev/pause=")
-	want(0, "pause "+namespace+" --for 1h --reason INC-42", "These still roll:", "deployment/goes", "its own configstamp.dev/pause=false")
+	want(0, "pause "+namespace+" --for 1h --reason INC-42", "These still roll", "deployment/goes -n "+s.Namespace+": configstamp.dev/pause=false")
 	s.Edit("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/goes": 1})
 	want(3, "wait deployment/d --timeout=60s", "configstamp.dev/pause (on the Namespace)")
@@ -157,11 +158,79 @@ func TestPlugin_Orders(t *testing.T) {
 	want(0, "unpause "+namespace, "unpaused: it was paused by ", "(INC-42)")
 	s.WantRolls(before, rolls{"deployment/goes": 1, "deployment/d": 1})
 	s.Kubectl("annotate", namespace, "configstamp.dev/pause=true")
-	want(0, "unpause "+namespace, "kept: configstamp.dev/pause=true was not written by the command pause (kubectl-annotate wrote it")
+	want(0, "unpause "+namespace, "kept: configstamp.dev/pause=true was not written by the command pause (written by kubectl-annotate at 20", "kubectl annotate "+namespace+" configstamp.dev/pause-")
 	s.Kubectl("annotate", namespace, "configstamp.dev/pause-")
 
-	want(0, "resume configmap/c", "resumed: no workload seems to be halted by it", "configstamp.dev/resume=")
+	want(0, "resume configmap/c", "resumed: failures of rollouts that began until now do not halt it any more", "configstamp.dev/resume=")
 	s.WantNoNote("configmap/c", "PolicyUnreadable")
+}
+
+// After a leaked password everything that uses the Secret rolls at once, whatever holds it, and one that fails stops none.
+func TestPlugin_RollAll(t *testing.T) {
+	t.Parallel()
+	s := run.Space(t)
+	want := commands(t, s)
+	s.Set("secret/db", "password", "leaked")
+	names := []string{"paused", "observed", "ignores", "out", "refused"}
+	var all []string
+	for _, name := range names {
+		s.Create(podless(name, "secret/db"))
+		all = append(all, "deployment/"+name)
+	}
+	s.Create(podless("other", "configmap/c"))
+	s.SetPolicy("deployment/observed", settings{"mode": "observe"})
+	s.SetPolicy("deployment/ignores", settings{"ignore": "secret/db"})
+	s.Settled(all...)
+	s.Kubectl("label", "deployment/out", "configstamp.dev/inject=disabled")
+	s.SetPolicy("namespace", settings{"pause": "true"})
+	s.Quiet()
+	before := s.Counts()
+	s.Set("secret/db", "password", "new")
+	s.Unchanged(before)
+	refuseWrites(t, s, "refused")
+
+	want(0, "roll secret/db --all --dry-run=client", "deployment/paused rolls, in spite of configstamp.dev/pause (on the Namespace)",
+		"deployment/observed restarts", "deployment/ignores restarts: configstamp would not roll it for secret/db", "deployment/out restarts")
+	want(1, "roll secret/db --all", "nothing was done, as there is no terminal")
+	s.Unchanged(before)
+	want(1, "roll secret/db --all --yes", "deployment/paused in namespace "+s.Namespace+" rolled: it gets the new content of secret/db",
+		"error: deployment/refused in namespace "+s.Namespace, "not this one")
+	s.WantRolls(before, rolls{"deployment/paused": 1, "deployment/observed": 1, "deployment/ignores": 1, "deployment/out": 1})
+	wantStamp(t, s, "deployment/paused", "secret/db")
+	wantStamp(t, s, "deployment/observed", "secret/db")
+
+	want(1, "roll secret/bd --all --yes", `secrets "bd" not found`, "did you mean db?")
+	viewers(t, s) // who may not list Secrets is not told their names
+	want(1, "resume secret/bd --as somebody --as-group viewers", "forbidden")
+	want(1, "pause deployment/pauset --as somebody --as-group viewers", "did you mean paused?")
+	want(1, "pause deployment/paused --as somebody --as-group viewers", "you have no right to change it")
+}
+
+// refuseWrites has the API server deny updates of one Deployment of a space, dry runs aside.
+func refuseWrites(t *testing.T, s *harness.Space, name string) {
+	t.Helper()
+	run.Of(t).Install(t, fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: refuses-%[1]s}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [UPDATE]}]
+  validations:
+  - {expression: 'request.name != %[2]q || request.dryRun', message: not this one}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: refuses-%[1]s}
+spec: {policyName: refuses-%[1]s, validationActions: [Deny]}
+`, s.Namespace, name))
+	s.Eventually("waiting until writes are refused", func() error {
+		if result := s.TryKubectl("label", "deployment", name, fmt.Sprintf("try=%d", time.Now().UnixNano()), "--overwrite"); result.Code == 0 {
+			return fmt.Errorf("they are not")
+		}
+		return nil
+	})
 }
 
 // With the webhook stopped nothing is known, and nothing is sent.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +32,7 @@ func TestStatus_WhileTheWebhookIsAsked(t *testing.T) {
 			out, errOut := &lines{}, &lines{wanted: "asking the webhook …", seen: make(chan struct{}, 1)}
 			p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut}, atThree)
 			p.patience.slow = 50 * time.Millisecond
-			p.isTerminal = func(io.Writer) bool { return terminal }
+			p.isTerminal = func(any) bool { return terminal }
 			root := rootCommand(p)
 			root.SetArgs([]string{"status", "--kubeconfig", server.Kubeconfig(t, "shop")})
 			ended := make(chan error, 1)

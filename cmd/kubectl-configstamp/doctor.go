@@ -55,7 +55,7 @@ func (p *plugin) doctor(ctx context.Context, all bool, output format) error {
 		return err
 	}
 	now := p.now().UTC()
-	if at, err := cluster.Time(); err == nil {
+	if at, err := p.serverTime(); err == nil {
 		now = at // a lease is renewed by the cluster's clock, not by ours
 	}
 	doctor := answer.DoctorOf(up, now)

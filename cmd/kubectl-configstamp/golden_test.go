@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/configstamp/configstamp/e2e/fakecluster"
 )
@@ -29,14 +30,14 @@ func run(t *testing.T, server *fakecluster.Server, args ...string) (out, errOut 
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	p := newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}, atThree)
-	p.config.WrapConfigFn = server.Wrap
+	p.config.WrapConfigFn = func(config *rest.Config) *rest.Config { return p.wrap(server.Wrap(config)) }
 	root := rootCommand(p)
-	root.SetArgs(append(args, "--kubeconfig", server.Kubeconfig(t, "shop")))
+	root.SetArgs(append(args, "--kubeconfig", server.Kubeconfig(t, "shop"), "--cache-dir", t.TempDir()))
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		stderr.WriteString("error: " + err.Error() + "\n")
+		stderr.WriteString(errorText(err))
 	}
 	return stdout.String(), stderr.String(), codeOf(err)
 }

@@ -61,7 +61,7 @@ func runExample(t *testing.T, server *fakecluster.Server, line string) {
 	}
 	var errOut strings.Builder
 	root := rootCommand(newPlugin(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: &errOut}, atThree))
-	root.SetArgs(append(strings.Fields(text), "--kubeconfig", server.Kubeconfig(t, "shop")))
+	root.SetArgs(append(strings.Fields(text), "--kubeconfig", server.Kubeconfig(t, "shop"), "--cache-dir", t.TempDir()))
 	if err := root.ExecuteContext(ctx); err != nil || errOut.Len() > 0 {
 		t.Errorf("%s: %v\n%s", line, err, errOut.String())
 	}

@@ -1,19 +1,25 @@
 // Command kubectl-configstamp is the kubectl plugin: "kubectl configstamp why
 // deployment/web-app". It answers with its user's own rights and nothing else.
 //
-// A command parses its arguments, has cmd/kubectl-configstamp/internal/inspect read the cluster, has
-// cmd/kubectl-configstamp/internal/answer draw the conclusions, and prints them; it holds no rule. To add one: a
-// file with a function (*plugin).nameCommand, and a line in root.go.
+// root.go lists the commands, and holds what they share (plugin). To add a command: a file
+// with a function (*plugin).nameCommand, and a line in root.go. What commands are made of:
 //
-// root.go lists the commands, and holds what they share (plugin). args.go reads what
-// people name, complete.go completes it. print.go prints: documents for -o json and yaml,
-// tables of 80 columns, gaps. The commands: users.go, status.go with asking.go (what is
-// shown until the webhook has answered), why.go, impact.go with manifests.go (what is planned) and impact_print.go, wait.go;
-// and those that change something, which package order carries out: order.go (what they
-// share), pause.go, resume.go, roll.go, undo.go (and accept), snapshots.go (which
-// also lists them).
+//   - objects.go reads and patches objects as kubectl does (builder, read, workload, list,
+//     target.patch), and suggest.go proposes names for wrong ones.
+//   - objectprinter.go prints objects for -o, makes the cluster's texts printable (text,
+//     printable), and has the one format of times (at). print.go prints tables and paragraphs.
+//   - user.go: who the user is, what the user may do, and what time it is at the API server.
+//   - args.go reads names of sources.
 //
-// doctor.go looks for what is wrong.
+// order.go is what orders share: -o, --dry-run, annotations that are changed only if nobody
+// else has, and what is said of an object. The orders: pause.go (with managers.go: who may
+// write an annotation again), resume.go, roll.go and rollall.go, undo.go (and accept),
+// snapshots.go and restore.go.
+//
+// The commands that only answer have package inspect read the cluster and package answer
+// draw the conclusions: users.go, status.go with asking.go (what is shown until the webhook
+// has answered), why.go, impact.go with manifests.go (what is planned) and impact_print.go,
+// wait.go, doctor.go.
 package main
 
 import (
@@ -33,15 +39,21 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	root := rootCommand(newPlugin(streams, time.Now))
 	root.SetArgs(arguments(os.Args))
 	err := root.ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprint(os.Stderr, errorText(err))
 	}
 	os.Exit(codeOf(err))
+}
+
+// errorText is what is printed of an error, a line for each of several.
+func errorText(err error) string {
+	return "error: " + printable(strings.ReplaceAll(err.Error(), "\n", "\nerror: ")) + "\n"
 }
 
 // arguments are those of the command line. kubectl completes a plugin by a program of the

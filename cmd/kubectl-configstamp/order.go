@@ -2,192 +2,123 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/order"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
-// orderFlags are those that all commands have which change something.
-type orderFlags struct {
-	output format
-	dryRun dryRun
+// orderManager is the field manager of what orders write. Its name does not begin with
+// "kubectl": Flux takes over what such managers wrote on an object that it applies, and
+// removes what is not in Git, so that a pause would end at its next sync.
+const orderManager = "configstamp-order"
+
+// order is a command that changes objects, with the rights of its user. What became of an object is printed at once.
+type order struct {
+	*plugin
+	output objectPrinter
+	dryRun string
+
+	settings  *seen.Settings
+	namespace string
+	// changed tells that some object was changed.
+	changed bool
+	// onNamespace are the settings of that Namespace, nil before they are read.
+	onNamespace map[string]string
 }
 
-// dryRun is the value of --dry-run.
-type dryRun order.DryRun
-
-// Set implements pflag.Value.
-func (d *dryRun) Set(text string) error {
-	switch to := order.DryRun(text); to {
-	case order.None, order.Client, order.Server:
-		*d = dryRun(to)
-		return nil
-	}
-	return errors.New("want none, client or server")
-}
-
-// String implements pflag.Value.
-func (d *dryRun) String() string { return string(*d) }
-
-// Type implements pflag.Value.
-func (d *dryRun) Type() string { return "string" }
-
-// addOrderFlags adds -o and --dry-run.
-func addOrderFlags(command *cobra.Command, flags *orderFlags) {
-	addFormat(command, &flags.output)
-	flags.dryRun = dryRun(order.None)
-	command.Flags().Var(&flags.dryRun, "dry-run", "none; client: only say what would be written; server: the API server tries the write and does not store it")
-	known := cobra.FixedCompletions([]string{string(order.None), string(order.Client), string(order.Server)}, cobra.ShellCompDirectiveNoFileComp)
-	if err := command.RegisterFlagCompletionFunc("dry-run", known); err != nil {
-		panic(err) // the flag stands above
-	}
-}
-
-// orders is what carries orders out, and the namespace of -n.
-func (p *plugin) orders(ctx context.Context, flags *orderFlags) (*order.Orders, string, error) {
-	cluster, settings, namespace, err := p.look(ctx, false)
-	return &order.Orders{Cluster: cluster, Settings: settings, DryRun: order.DryRun(flags.dryRun)}, namespace, err
-}
-
-// workload reads the workload that an order is about.
-func (p *plugin) workload(ctx context.Context, o *order.Orders, namespace string, args []string) (*seen.Workload, error) {
-	w, pod, err := workloadOf(ctx, o.Cluster, o.Settings, namespace, args)
-	switch {
-	case err != nil:
-		return nil, err
-	case pod != nil:
-		return nil, fmt.Errorf("pod/%s was made by %s: name that workload", pod.Name, w.Text())
-	case w.Kind.CreateOnly:
-		return nil, fmt.Errorf("%s is stamped only when it is created: there is nothing to do", w.Text())
-	}
-	return w, nil
-}
-
-// printDids prints what became of orders. What was refused is the error.
-func (p *plugin) printDids(o *order.Orders, flags *orderFlags, dids []order.Did, notes ...string) error {
-	if dids == nil {
-		dids = []order.Did{}
-	}
-	err := p.print(flags.output, dids, o.Cluster.Gaps(), func(to io.Writer) {
-		same := 0
-		for i := range dids {
-			switch did := &dids[i]; {
-			case flags.output == names:
-				if did.Result.Changed() {
-					fmt.Fprintln(to, did.Object)
-				}
-			case did.Quiet && len(dids) > 1 && flags.output != wide:
-				same++
-			case did.Result != order.Refused:
-				p.printDid(to, did, o.DryRun)
-			}
+// orderCommand completes a command that changes something: it has -o and --dry-run, and knows the cluster's settings.
+func (p *plugin) orderCommand(command *cobra.Command, do func(ctx context.Context, o *order, args []string) error) *cobra.Command {
+	o := &order{plugin: p}
+	o.output.addFlags(command)
+	command.Flags().StringVar(&o.dryRun, "dry-run", noDryRun, "none; client: only say what would be written; server: the API server tries the write and does not store it")
+	complete(command, "dry-run", noDryRun, clientDryRun, serverDryRun)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		if !slices.Contains([]string{noDryRun, clientDryRun, serverDryRun}, o.dryRun) {
+			return fmt.Errorf("--dry-run=%s: want none, client or server", o.dryRun)
 		}
-		if same > 0 {
-			paragraph(to, "", counted(same, "workload has its records", "workloads have their records")+" (-o wide names all).")
+		if err := o.output.complete(); err != nil {
+			return err
 		}
-		if flags.output != names {
-			for _, note := range notes {
-				paragraph(to, "", note)
-			}
+		cluster, settings, namespace, err := p.look(command.Context(), false)
+		if err != nil {
+			return err
 		}
-	})
-	if err != nil {
-		return err
+		o.settings, o.namespace = settings, namespace
+		for _, gap := range cluster.Gaps() {
+			o.notSeen([]string{gap.String()})
+		}
+		return do(command.Context(), o, args)
 	}
-	p.warnOfAppliers(dids)
-	var refused []string
-	for i := range dids {
-		if did := &dids[i]; did.Result == order.Refused {
-			text := did.Object + inNamespace(did.Namespace) + ": " + did.Why
-			if did.Next != "" {
-				text += " (" + did.Next + ")"
-			}
-			refused = append(refused, text)
-		}
+	return command
+}
+
+// result is what became of one object.
+type result struct {
+	*target
+	// did is one word: paused, unchanged, kept.
+	did string
+	// changed tells that something was written, or would be without a dry run.
+	changed bool
+	why     string
+	// wrote is the annotation that was written, as kubectl annotate takes it.
+	wrote string
+	// overrules are the settings and states that the order overrules.
+	overrules []string
+	// next is what to do, or to look at.
+	next string
+}
+
+// say prints what became of an object: with -o the object if it was changed, else a text.
+func (o *order) say(r *result) error {
+	o.changed = o.changed || r.changed
+	if o.output.wanted() && r.changed {
+		return o.output.object(o.Out, r.Object)
 	}
-	if len(refused) > 0 {
-		return errors.New(strings.Join(refused, "\nerror: "))
+	to := o.words()
+	dry, wrote := "", "  wrote "
+	if o.dryRun != noDryRun {
+		dry, wrote = " ("+o.dryRun+" dry run)", "  would write "
+	}
+	paragraph(to, "", r.place()+" "+r.did+dry+": "+r.why)
+	if r.wrote != "" {
+		fmt.Fprintln(to, wrote+r.wrote)
+	}
+	list(to, "  It overrules:", r.overrules)
+	if r.next != "" {
+		paragraph(to, "  ", "Next: "+r.next)
 	}
 	return nil
 }
 
-// warnOfAppliers warns of those who may write again what an order has overwritten.
-func (p *plugin) warnOfAppliers(dids []order.Did) {
-	const named = 3
-	objects := map[[2]string][]string{} // by the manager, and the annotation
-	for i := range dids {
-		if did := &dids[i]; did.MayBeUndoneBy != "" {
-			key, _, _ := strings.Cut(did.Wrote, "=")
-			of := [2]string{did.MayBeUndoneBy, key}
-			objects[of] = append(objects[of], did.Object+inNamespace(did.Namespace))
-		}
+// words is where texts are printed: with -o on stderr, as stdout has objects.
+func (o *order) words() io.Writer {
+	if o.output.wanted() {
+		return o.text(o.ErrOut)
 	}
-	for _, of := range slices.SortedFunc(maps.Keys(objects), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		on := objects[of]
-		text := strings.Join(on[:min(named, len(on))], ", ")
-		if more := len(on) - named; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-		fmt.Fprintf(p.ErrOut, "Warning: %s writes %s on %s, and may write it again: change it where %[1]s reads it\n", of[0], of[1], text)
-	}
+	return o.text(o.Out)
 }
 
-func inNamespace(namespace string) string {
-	if namespace == "" {
-		return ""
-	}
-	return " in namespace " + namespace
+// notSeen says what could not be looked at.
+func (o *order) notSeen(unseen []string) {
+	list(o.text(o.ErrOut), "Not looked at:", unseen)
 }
 
-// printDid prints what became of one object.
-func (p *plugin) printDid(to io.Writer, did *order.Did, dry order.DryRun) {
-	head := did.Object + inNamespace(did.Namespace) + " " + string(did.Result)
-	if dry != order.None {
-		head += fmt.Sprintf(" (%s dry run)", dry)
+// warn prints warnings, as kubectl does.
+func (o *order) warn(warnings ...string) {
+	for _, warning := range warnings {
+		fmt.Fprintln(o.text(o.ErrOut), "Warning: "+warning)
 	}
-	paragraph(to, "", head+": "+did.Why)
-	if did.Wrote != "" {
-		wrote := "wrote"
-		if dry != order.None {
-			wrote = "would write"
-		}
-		fmt.Fprintln(to, "  "+wrote+" "+did.Wrote)
-	}
-	list(to, "It overrules:", did.Overrules)
-	list(to, heading(did.Result), did.Overruled)
-	list(to, "The API server warned:", did.Warnings)
-	if did.Next != "" {
-		paragraph(to, "  ", "Next: "+did.Next)
-	}
-}
-
-// heading says what it is that overrules an order.
-func heading(result order.Result) string {
-	switch result {
-	case order.Paused:
-		return "These still roll:"
-	case order.Resumed:
-		return "These still wait:"
-	default:
-		return "Still paused:"
-	}
-}
-
-// counted is a number with its noun.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		many = one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // list prints texts under a heading, the first few of many.
@@ -196,43 +127,100 @@ func list(to io.Writer, heading string, texts []string) {
 	if len(texts) == 0 {
 		return
 	}
-	fmt.Fprintln(to, "  "+heading)
+	fmt.Fprintln(to, heading)
+	indent := heading[:len(heading)-len(strings.TrimLeft(heading, " "))] + "  "
 	for _, text := range texts[:min(first, len(texts))] {
-		paragraph(to, "    ", text)
+		paragraph(to, indent, text)
 	}
 	if more := len(texts) - first; more > 0 {
-		fmt.Fprintf(to, "    and %d more (-o json names all)\n", more)
+		fmt.Fprintf(to, "%sand %d more\n", indent, more)
 	}
 }
 
-// targets are what pause and unpause are about.
-func (p *plugin) targets(ctx context.Context, o *order.Orders, namespace string, args []string, all bool, selector string) ([]inspect.Target, error) {
-	switch {
-	case all && (len(args) > 0 || selector != ""), selector != "" && len(args) > 0:
-		return nil, errors.New("want one of WORKLOAD, namespace/NAME, --selector, --all-namespaces")
-	case all:
-		return nil, nil
-	case selector != "":
-		workloads, err := o.Cluster.Workloads(ctx, o.Settings, inspect.Which{Namespace: namespace, Selector: selector})
-		var targets []inspect.Target
-		for _, w := range workloads {
-			if !w.Owned {
-				targets = append(targets, inspect.OfWorkload(w.Ref))
+// send patches an object, and prints the API server's warnings. With --dry-run=client nothing is sent, and a merge patch is
+// applied here.
+func (o *order) send(ctx context.Context, t *target, kind types.PatchType, body []byte, manager string) (after *target, err error) {
+	if o.dryRun == clientDryRun {
+		object := t.object().DeepCopy()
+		before, err := object.MarshalJSON()
+		if err == nil && kind == types.MergePatchType {
+			if before, err = jsonpatch.MergePatch(before, body); err == nil {
+				err = object.UnmarshalJSON(before)
 			}
 		}
-		if err == nil && len(targets) == 0 {
-			err = fmt.Errorf("no workload in namespace %s has the labels %s", namespace, selector)
+		return t.with(object), err
+	}
+	after, warnings, err := t.patch(ctx, kind, body, patchOptions(o.dryRun, manager))
+	o.warn(warnings...)
+	return after, err
+}
+
+// annotate changes annotations of an object: decide says what to write (nil removes an annotation), and what became of
+// the object by that. Nothing is stored if the object was changed meanwhile: then decide is called again.
+func (o *order) annotate(ctx context.Context, t *target, decide func() (map[string]*string, *result, error)) error {
+	var r *result
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		change, did, err := decide()
+		if r = did; err != nil || len(change) == 0 {
+			return err
 		}
-		return targets, err
-	case len(args) == 0:
-		return nil, errors.New("want a WORKLOAD, namespace/NAME, --selector or --all-namespaces")
-	}
-	if kind, name, found := strings.Cut(words(args), "/"); found && (kind == "namespace" || kind == "namespaces" || kind == "ns") {
-		return []inspect.Target{inspect.OfNamespace(name)}, nil
-	}
-	w, err := p.workload(ctx, o, namespace, args)
+		metadata := map[string]any{"annotations": change, "resourceVersion": t.object().GetResourceVersion()}
+		after, err := o.send(ctx, t, types.MergePatchType, asJSONText(map[string]any{"metadata": metadata}), orderManager)
+		if apierrors.IsConflict(err) {
+			if failed := t.Get(); failed != nil {
+				return t.refused(failed)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		r.target = after
+		return nil
+	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return []inspect.Target{inspect.OfWorkload(w.Ref)}, nil
+	return o.say(r)
+}
+
+// mayBeWrittenAgain warns of a manager that applies an annotation which an order overwrites.
+func (o *order) mayBeWrittenAgain(t *target, annotation string) {
+	if manager := applierOf(t.object(), annotation); manager != "" {
+		o.warn(fmt.Sprintf("%s writes %s on %s, and may write it again: change it where %[1]s reads it", manager, annotation, t.place()))
+	}
+}
+
+// asJSONText writes a patch of texts.
+func asJSONText(patch any) []byte {
+	text, err := json.Marshal(patch)
+	if err != nil {
+		panic(err) // texts always can be written
+	}
+	return text
+}
+
+// The values of --dry-run.
+const (
+	noDryRun = "none"
+	// clientDryRun sends nothing that could change anything.
+	clientDryRun = "client"
+	// serverDryRun has the API server do all but store it.
+	serverDryRun = "server"
+)
+
+// patchOptions are those of a patch by a field manager, "" for none.
+func patchOptions(dryRun, manager string) *metav1.PatchOptions {
+	options := &metav1.PatchOptions{FieldManager: manager}
+	if dryRun == serverDryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return options
+}
+
+// joined is "a, b and c".
+func joined(texts []string) string {
+	if len(texts) < 2 {
+		return strings.Join(texts, "")
+	}
+	return strings.Join(texts[:len(texts)-1], ", ") + " and " + texts[len(texts)-1]
 }

@@ -36,7 +36,7 @@ func ordered(t *testing.T) *fakecluster.Server {
 		case len(stamps) == 0:
 			return []string{"configstamp: would-record: the present content would be recorded; nothing would restart"}, nil
 		}
-		return []string{wouldRoll}, nil
+		return []string{wouldRoll}, unstructured.SetNestedField(object.Object, newStamp, "spec", "template", "metadata", "annotations", stampOfWeb)
 	}
 	server.Admit = func(manager string, object *unstructured.Unstructured) ([]string, error) {
 		restarted, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
@@ -68,7 +68,7 @@ func TestPause(t *testing.T) {
 	golden(t, "pause-workload", server, "pause", "deployment/stale")
 	golden(t, "pause-over-false", server, "pause", "deploy", "goes-on")
 	golden(t, "pause-paused", server, "pause", "ns/billing", "--for", "2h")
-	golden(t, "pause-all", server, "pause", "-A", "--reason", "INC-43", "-o", "wide")
+	golden(t, "pause-all", server, "pause", "-A", "--reason", "INC-43")
 	golden(t, "unpause-namespace-json", server, "unpause", "namespace/shop", "--dry-run=server", "-o", "json")
 	golden(t, "unpause-all", server, "unpause", "-A")
 	golden(t, "unpause-workload", server, "unpause", "deployment/goes-on")
@@ -178,9 +178,9 @@ func TestPause_DecidesAgainAfterAConflict(t *testing.T) {
 
 func TestRelease(t *testing.T) {
 	server := ordered(t)
-	golden(t, "resume-client", server, "resume", "cm/web", "--dry-run=client", "-o", "json")
+	golden(t, "resume-client", server, "resume", "cm/web", "--dry-run=client", "-o", "jsonpath={.metadata.annotations}")
 	golden(t, "resume", server, "resume", "configmap/web")
-	golden(t, "resume-nothing", server, "resume", "configmap/no-such")
+	golden(t, "resume-nothing", server, "resume", "configmap/wep")
 	writes := server.Writes()
 	if len(writes) != 1 || !strings.Contains(writes[0].Body, `"configstamp.dev/resume":"2026-11-22T03:00:01Z"`) || writes[0].Manager != "configstamp-order" {
 		t.Errorf("it wrote %v, want the API server's time", writes)
@@ -209,7 +209,7 @@ func TestRoll(t *testing.T) {
 	run(t, server, "unpause", "namespace/shop")
 	golden(t, "roll-halted", server, "roll", "deploy/halted")
 	golden(t, "roll-halted-again", server, "roll", "deploy/halted")
-	golden(t, "roll-observed", server, "roll", "deployment/observed", "-o", "yaml")
+	golden(t, "roll-observed", server, "roll", "deployment/observed", "-o", "jsonpath={.spec.template.metadata.annotations}")
 	golden(t, "roll-missing", server, "roll", "deployment/missing")
 	golden(t, "roll-bare", server, "roll", "deployment/bare")
 	golden(t, "roll-opted-out", server, "roll", "deployment/opted-out")

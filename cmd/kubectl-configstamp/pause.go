@@ -4,27 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/order"
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
+const pauseKey = checksum.PauseAnnotation
+
+// pauseFlags say what pause and unpause are about.
 type pauseFlags struct {
-	orderFlags
-	order    order.Pause
 	all      bool
 	selector string
+	// period is how long a pause lasts; 0: until somebody ends it.
+	period time.Duration
+	reason string
 }
 
 func (f *pauseFlags) add(command *cobra.Command) {
-	addOrderFlags(command, &f.orderFlags)
 	command.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "all namespaces in which something is opted in")
 	command.Flags().StringVarP(&f.selector, "selector", "l", "", "each workload of the namespace with these labels, such as app=web-app")
 }
@@ -49,61 +53,80 @@ func (p *plugin) pauseCommand() *cobra.Command {
 			"  kubectl configstamp pause -l app=web-app\n" +
 			"  kubectl configstamp pause -A --reason INC-42 --dry-run=server",
 		Args: cobra.MaximumNArgs(2),
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.pause(command.Context(), args, &flags)
-		},
 	}
 	flags.add(command)
-	command.Flags().DurationVar(&flags.order.For, "for", 0, "how long to pause, such as 2h; without it, until somebody unpauses")
-	command.Flags().StringVar(&flags.order.Reason, "reason", "", "why, for the next person on call, such as INC-42")
-	return command
+	command.Flags().DurationVar(&flags.period, "for", 0, "how long to pause, such as 2h; without it, until somebody unpauses")
+	command.Flags().StringVar(&flags.reason, "reason", "", "why, for the next person on call, such as INC-42")
+	return p.orderCommand(command, func(ctx context.Context, o *order, args []string) error { return o.pauseAll(ctx, args, &flags) })
 }
 
-func (p *plugin) pause(ctx context.Context, args []string, flags *pauseFlags) error {
-	if flags.order.For < 0 || flags.order.For > 0 && flags.order.For < time.Second {
-		return fmt.Errorf("--for=%s: want how long to pause, such as 2h", flags.order.For)
+func (o *order) pauseAll(ctx context.Context, args []string, flags *pauseFlags) error {
+	if flags.period < 0 || flags.period > 0 && flags.period < time.Second {
+		return fmt.Errorf("--for=%s: want how long to pause, such as 2h", flags.period)
 	}
-	o, namespace, err := p.orders(ctx, &flags.orderFlags)
+	targets, err := o.toPause(args, flags, o.optedIn)
 	if err != nil {
 		return err
 	}
-	targets, err := p.targets(ctx, o, namespace, args, flags.all, flags.selector)
+	now, err := o.serverTime()
 	if err != nil {
 		return err
 	}
-	flags.order.By = o.Cluster.WhoAmI(ctx)
-	var notes []string
-	if flags.all {
-		var names []string
-		if names, err = p.optedIn(ctx, o); err != nil {
-			return err
-		}
-		for _, name := range names {
-			targets = append(targets, inspect.OfNamespace(name))
-		}
-		notes = append(notes, fmt.Sprintf("Namespaces that are opted in later are not paused (paused now: %d).", len(names)))
+	note := checksum.PauseNote{Wrote: "true", At: at(now), By: o.whoAmI(ctx), Reason: flags.reason}
+	if flags.period > 0 {
+		note.Wrote = at(now.Add(flags.period))
 	}
-	var dids []order.Did
-	for _, of := range targets {
-		dids = append(dids, o.Pause(ctx, of, flags.order))
+	pause, _ := pauseIn(note.Wrote)
+	err = o.each(targets, func(t *target) error { return o.pause(ctx, t, note, pause, now) })
+	if o.changed {
+		err = errors.Join(err, o.ownPauses(targets, false, "These still roll, by an annotation of their own:", func(own checksum.Pause, readable bool) bool {
+			return readable && !outlasts(own, pause, now)
+		}))
+		paragraph(o.words(), "", "Rollouts that are under way continue, and a changed template still rolls.")
 	}
-	value := order.PauseOf(dids)
-	err = p.aside(ctx, o, dids, func(at int, namespace seen.Namespace, workloads []*seen.Workload) {
-		if value[at] != "" {
-			dids[at].Overruled = order.Overruled(o.Settings, namespace, workloads, value[at], p.now())
+	return err
+}
+
+// each does something with each of some objects. One that fails does not stop the others.
+func (o *order) each(targets []*target, do func(*target) error) error {
+	var errs []error
+	for _, t := range targets {
+		errs = append(errs, do(t))
+	}
+	return errors.Join(errs...)
+}
+
+// pause writes a pause, unless the object is paused for as long already.
+func (o *order) pause(ctx context.Context, t *target, note checksum.PauseNote, wanted checksum.Pause, now time.Time) error {
+	return o.annotate(ctx, t, func() (map[string]*string, *result, error) {
+		annotations := t.object().GetAnnotations()
+		before, held := annotations[pauseKey]
+		own := noteOf(annotations)
+		if there, readable := pauseIn(before); held && readable && outlasts(there, wanted, now) {
+			by := writtenBy(t.object()) + "; unpause leaves that alone"
+			if own != nil {
+				by = own.Words() + "; unpause ends that"
+			}
+			return nil, &result{target: t, did: "unchanged", why: fmt.Sprintf("it is paused already by %s=%s%s", pauseKey, before, by)}, nil
 		}
+		r := &result{
+			target: t, did: "paused", changed: true, why: "it lasts until somebody ends it",
+			wrote: pauseKey + "=" + note.Wrote, next: "kubectl configstamp unpause " + t.words(),
+		}
+		if !wanted.Until.IsZero() {
+			r.why = "it lasts until " + note.Wrote
+		}
+		switch note.Before = nil; {
+		case own != nil:
+			note.Before = own.Before
+		case held:
+			note.Before = &before
+			r.overrules = []string{fmt.Sprintf("%s=%s%s; unpause restores that", pauseKey, before, writtenBy(t.object()))}
+		}
+		o.mayBeWrittenAgain(t, pauseKey)
+		text := note.String()
+		return map[string]*string{pauseKey: &note.Wrote, checksum.PausedByAnnotation: &text}, r, nil
 	})
-	if err != nil {
-		return err
-	}
-	if changed(dids) {
-		notes = append(notes, "Rollouts that are under way continue, and a changed template still rolls.")
-	}
-	return p.printDids(o, &flags.orderFlags, dids, notes...)
-}
-
-func changed(dids []order.Did) bool {
-	return slices.ContainsFunc(dids, func(did order.Did) bool { return did.Result.Changed() })
 }
 
 func (p *plugin) unpauseCommand() *cobra.Command {
@@ -118,125 +141,218 @@ func (p *plugin) unpauseCommand() *cobra.Command {
 			"  kubectl configstamp unpause deployment/web-app\n" +
 			"  kubectl configstamp unpause -A",
 		Args: cobra.MaximumNArgs(2),
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.unpause(command.Context(), args, &flags)
-		},
 	}
 	flags.add(command)
-	return command
+	return p.orderCommand(command, func(ctx context.Context, o *order, args []string) error { return o.unpauseAll(ctx, args, &flags) })
 }
 
-func (p *plugin) unpause(ctx context.Context, args []string, flags *pauseFlags) error {
-	o, namespace, err := p.orders(ctx, &flags.orderFlags)
+func (o *order) unpauseAll(ctx context.Context, args []string, flags *pauseFlags) error {
+	targets, err := o.toPause(args, flags, o.paused)
 	if err != nil {
 		return err
 	}
-	targets, err := p.targets(ctx, o, namespace, args, flags.all, flags.selector)
+	if len(targets) == 0 {
+		paragraph(o.words(), "", "No Namespace is paused.")
+	}
+	now, err := o.serverTime()
 	if err != nil {
 		return err
 	}
-	if flags.all {
-		namespaces, err := o.Cluster.Namespaces(ctx)
-		if err != nil {
-			return err
-		}
-		for _, name := range slices.Sorted(maps.Keys(namespaces)) {
-			if order.IsPaused(namespaces[name].Annotations) {
-				targets = append(targets, inspect.OfNamespace(name))
+	err = o.each(targets, func(t *target) error { return o.unpause(ctx, t) })
+	return errors.Join(err, o.ownPauses(targets, flags.all, "These are still paused, by an annotation of their own:", func(own checksum.Pause, readable bool) bool {
+		return !readable || outlasts(own, checksum.Pause{On: true, Until: now}, now)
+	}))
+}
+
+// unpause takes back what pause wrote, and nothing else.
+func (o *order) unpause(ctx context.Context, t *target) error {
+	return o.annotate(ctx, t, func() (map[string]*string, *result, error) {
+		annotations := t.object().GetAnnotations()
+		value, held := annotations[pauseKey]
+		note := noteOf(annotations)
+		if note == nil {
+			if pause, readable := pauseIn(value); held && (pause.On || !readable) {
+				r := &result{target: t, did: "kept", why: fmt.Sprintf("%s=%s was not written by the command pause%s", pauseKey, value, writtenBy(t.object()))}
+				if manager := applierOf(t.object(), pauseKey); manager != "" {
+					r.next = "change it where " + manager + " reads it"
+				} else if o.may(ctx, t, "patch") {
+					r.next = "kubectl annotate " + t.words() + " " + pauseKey + "-"
+				}
+				return nil, r, nil
 			}
+			var orphan map[string]*string // a note that nothing stands beside
+			if _, noted := annotations[checksum.PausedByAnnotation]; noted {
+				orphan = map[string]*string{checksum.PausedByAnnotation: nil}
+			}
+			return orphan, &result{target: t, did: "unchanged", why: "it is not paused"}, nil
 		}
-	}
-	var dids []order.Did
-	for _, of := range targets {
-		dids = append(dids, o.Unpause(ctx, of))
-	}
-	err = p.aside(ctx, o, dids, func(at int, namespace seen.Namespace, workloads []*seen.Workload) {
-		dids[at].Overruled = order.Own(o.Settings, namespace, workloads, p.now())
+		r := &result{target: t, did: "unpaused", changed: true, why: "it was paused" + note.Words() + "; what changed in the meantime rolls now, in steps", wrote: pauseKey + "-"}
+		if note.Before != nil {
+			r.why = fmt.Sprintf("it was paused%s; %s=%s is restored", note.Words(), pauseKey, *note.Before)
+			r.wrote = pauseKey + "=" + *note.Before
+		}
+		return map[string]*string{pauseKey: note.Before, checksum.PausedByAnnotation: nil}, r, nil
 	})
-	if err != nil {
-		return err
-	}
-	var notes []string
-	if flags.all {
-		if notes, err = p.alsoPaused(ctx, o, targets); err != nil {
-			return err
-		}
-	}
+}
+
+// toPause reads the objects that pause and unpause are about. everywhere are those of --all-namespaces.
+func (o *order) toPause(args []string, flags *pauseFlags, everywhere func() ([]*target, error)) (targets []*target, err error) {
+	kind, name, found := strings.Cut(words(args), "/")
 	switch {
-	case changed(dids):
-		notes = append(notes, "What changed in the meantime rolls now, in steps.")
-	case flags.all && len(dids) == 0:
-		notes = append([]string{"No Namespace is paused."}, notes...)
-	}
-	return p.printDids(o, &flags.orderFlags, dids, notes...)
-}
-
-// alsoPaused names the workloads that are paused by themselves, in other namespaces than
-// those that were looked at.
-func (p *plugin) alsoPaused(ctx context.Context, o *order.Orders, looked []inspect.Target) ([]string, error) {
-	namespaces, err := o.Cluster.Namespaces(ctx)
-	if err != nil {
-		return nil, err
-	}
-	workloads, err := o.Cluster.Workloads(ctx, o.Settings, inspect.Which{})
-	if err != nil {
-		return nil, err
-	}
-	var notes []string
-	for _, w := range workloads {
-		if !slices.Contains(looked, inspect.OfNamespace(w.Namespace)) {
-			for _, text := range order.Own(o.Settings, namespaces[w.Namespace], []*seen.Workload{w}, p.now()) {
-				notes = append(notes, "Still paused: "+text)
+	case flags.all && (len(args) > 0 || flags.selector != ""), flags.selector != "" && len(args) > 0:
+		return nil, errors.New("want one of WORKLOAD, namespace/NAME, --selector, --all-namespaces")
+	case flags.all:
+		return everywhere()
+	case flags.selector != "":
+		unseen, err := o.eachWorkload(o.settings.Kinds.Readmitted(), o.namespace, flags.selector, func(t *target) error {
+			object, _, err := t.decode()
+			if err == nil && !object.RolledByOwner(o.settings.Kinds) {
+				targets = append(targets, t)
 			}
+			return err
+		})
+		if o.notSeen(unseen); err == nil && len(targets) == 0 {
+			err = fmt.Errorf("no workload in namespace %s has the labels %s", o.namespace, flags.selector)
 		}
+		return targets, err
+	case len(args) == 0:
+		return nil, errors.New("want a WORKLOAD, namespace/NAME, --selector or --all-namespaces")
 	}
-	return notes, nil
+	var t *target
+	if found && slices.Contains([]string{"namespace", "namespaces", "ns"}, kind) {
+		t, err = o.read("", "namespaces", name)
+	} else {
+		t, err = o.workload(o.settings.Kinds, o.namespace, args)
+	}
+	return []*target{t}, err
 }
 
-// aside hands on the workloads of each Namespace that something was done to.
-func (p *plugin) aside(ctx context.Context, o *order.Orders, dids []order.Did, do func(at int, namespace seen.Namespace, workloads []*seen.Workload)) error {
-	for at := range dids {
-		name, is := strings.CutPrefix(dids[at].Object, "namespace/")
-		if !is || dids[at].Result == order.Refused {
-			continue
-		}
-		workloads, err := o.Cluster.Workloads(ctx, o.Settings, inspect.Which{Namespace: name})
+// optedIn reads the Namespaces in which something is opted in: all, or a workload by itself.
+func (o *order) optedIn() ([]*target, error) {
+	all, err := o.namespaces()
+	if err != nil {
+		return nil, err
+	}
+	holds := map[string]bool{}
+	selector := checksum.InjectLabel + "=" + checksum.InjectEnabled
+	if len(o.settings.Dialects) > 0 { // another product's annotations opt in, too
+		selector = ""
+	}
+	unseen, err := o.eachWorkload(o.settings.Kinds.Readmitted(), "", selector, func(t *target) error {
+		object, _, err := t.decode()
 		if err != nil {
 			return err
 		}
-		namespaces, err := o.Cluster.Namespaces(ctx, name)
-		if err != nil {
-			return err
+		served, _ := checksum.Served(checksum.Candidate{Inject: object.Labels[checksum.InjectLabel], Foreign: object.Foreign(o.settings.Dialects)}, checksum.Namespace{})
+		holds[t.Namespace] = holds[t.Namespace] || served
+		return nil
+	})
+	o.notSeen(unseen)
+	all = slices.DeleteFunc(all, func(t *target) bool {
+		namespace := namespaceOf(t.object())
+		namespace.OptedIn = namespace.OptedIn || holds[t.Name]
+		return !o.settings.OptsIn(t.Name, seen.Namespace{Namespace: namespace})
+	})
+	if err == nil && len(all) == 0 {
+		err = errors.New("nothing says that a namespace is opted in; where the installation lists its namespaces, name them, as in namespace/shop")
+	}
+	return all, err
+}
+
+// paused reads the Namespaces that have a pause, whoever wrote it, or a note of one.
+func (o *order) paused() ([]*target, error) {
+	all, err := o.namespaces()
+	return slices.DeleteFunc(all, func(t *target) bool {
+		annotations := t.object().GetAnnotations()
+		value, set := annotations[pauseKey]
+		_, noted := annotations[checksum.PausedByAnnotation]
+		return !noted && (!set || value == "false")
+	}), err
+}
+
+// namespaces reads all Namespaces.
+func (o *order) namespaces() (all []*target, err error) {
+	unseen, err := o.list("", "", []string{"namespaces"}, func(info *resource.Info) error {
+		all = append(all, &target{Info: info})
+		return nil
+	})
+	if err == nil && len(unseen) > 0 {
+		err = fmt.Errorf("you have no right to list namespaces (%s): name one, as in namespace/shop", unseen[0])
+	}
+	return all, err
+}
+
+func namespaceOf(object *unstructured.Unstructured) checksum.Namespace {
+	return checksum.NamespaceOf(&metav1.ObjectMeta{Labels: object.GetLabels(), Annotations: object.GetAnnotations(), DeletionTimestamp: object.GetDeletionTimestamp()})
+}
+
+// ownPauses lists workloads whose own annotation counts for more than their Namespace's, if it is what is asked for: those
+// of the Namespaces among the targets, or everywhere.
+func (o *order) ownPauses(targets []*target, everywhere bool, sentence string, asked func(own checksum.Pause, readable bool) bool) error {
+	within := map[string]bool{}
+	for _, t := range targets {
+		if t.kind == nil {
+			within[t.Name] = true
 		}
-		o.Cluster.AskNamespaces(ctx, o.Settings, namespaces, workloads)
-		do(at, namespaces[name], workloads)
+	}
+	if len(within) == 0 && !everywhere {
+		return nil
+	}
+	place := ""
+	if len(targets) == 1 && !everywhere {
+		place = targets[0].Name
+	}
+	var found []string
+	unseen, err := o.eachWorkload(o.settings.Kinds.Readmitted(), place, "", func(t *target) error {
+		annotations := t.object().GetAnnotations()
+		value, set := annotations[pauseKey]
+		declined := t.object().GetLabels()[checksum.InjectLabel] == checksum.InjectDisabled
+		if own, readable := pauseIn(value); set && !declined && (everywhere || within[t.Namespace]) && asked(own, readable) {
+			text := t.words() + ": " + pauseKey + "=" + value
+			if note := noteOf(annotations); note != nil {
+				text += ", paused" + note.Words()
+			}
+			found = append(found, text)
+		}
+		return nil
+	})
+	slices.Sort(found)
+	list(o.words(), sentence, found)
+	o.notSeen(unseen)
+	return err
+}
+
+// noteOf reads the note beside a pause, nil if the command pause has not written what is there.
+func noteOf(annotations map[string]string) *checksum.PauseNote {
+	if note := checksum.PauseNoteIn(annotations); note != nil && note.Stands(annotations) {
+		return note
 	}
 	return nil
 }
 
-// optedIn lists the namespaces in which something is opted in, sorted.
-func (p *plugin) optedIn(ctx context.Context, o *order.Orders) ([]string, error) {
-	if len(o.Settings.Namespaces) > 0 {
-		return o.Settings.Namespaces, nil
+// pauseIn reads a value of configstamp.dev/pause. readable is false if it cannot be read.
+func pauseIn(value string) (pause checksum.Pause, readable bool) {
+	policy := checksum.DefaultPolicy().With(checksum.Level{Origin: checksum.OfWorkload, Annotations: map[string]string{pauseKey: value}})
+	return policy.Pause, len(policy.Faults) == 0
+}
+
+// outlasts reports whether one pause holds at least as long as another, from now on.
+func outlasts(one, other checksum.Pause, now time.Time) bool {
+	if !one.On || !one.Until.IsZero() && !now.Before(one.Until) {
+		return false
 	}
-	namespaces, err := o.Cluster.Namespaces(ctx)
-	if err != nil {
-		return nil, err
+	return one.Until.IsZero() || other.On && !other.Until.IsZero() && !one.Until.Before(other.Until)
+}
+
+// writtenBy says who wrote the pause of an object, "" if that is not known.
+func writtenBy(object *unstructured.Unstructured) string {
+	entry := writerOf(object, pauseKey)
+	if entry == nil {
+		return ""
 	}
-	if gaps := o.Cluster.Gaps(); len(namespaces) == 0 && len(gaps) > 0 {
-		return nil, fmt.Errorf("it cannot be checked which namespaces are opted in (%s): name one, as in namespace/shop", gaps[0])
+	text := " (written by " + entry.Manager
+	if entry.Time != nil {
+		text += " at " + at(entry.Time.Time)
 	}
-	which := inspect.Which{Selector: order.OptedInLabel}
-	if len(o.Settings.Dialects) > 0 { // another product's annotations opt in, too
-		which.Selector = ""
-	}
-	workloads, err := o.Cluster.Workloads(ctx, o.Settings, which)
-	if err != nil {
-		return nil, err
-	}
-	names := order.OptedIn(o.Settings, namespaces, workloads)
-	if len(names) == 0 {
-		return nil, errors.New("nothing says that a namespace is opted in; where the installation lists its namespaces, name them, as in namespace/shop")
-	}
-	return names, nil
+	return text + ")"
 }

@@ -29,10 +29,7 @@ const (
 // addFormat adds the flag -o, with its completion.
 func addFormat(command *cobra.Command, to *format) {
 	command.Flags().VarP(to, "output", "o", "how to print: wide, json, yaml or name")
-	known := cobra.FixedCompletions([]string{string(wide), string(asJSON), string(asYAML), string(names)}, cobra.ShellCompDirectiveNoFileComp)
-	if err := command.RegisterFlagCompletionFunc("output", known); err != nil {
-		panic(err) // the flag stands above
-	}
+	complete(command, "output", string(wide), string(asJSON), string(asYAML), string(names))
 }
 
 // Set implements pflag.Value.
@@ -107,7 +104,12 @@ type table struct {
 	notes   map[int]string // paragraphs behind rows, by their number
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) add(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = printable(cell)
+	}
+	t.rows = append(t.rows, cells)
+}
 
 // print writes the table with its first row as headings.
 func (t *table) print(to io.Writer) {
@@ -183,7 +185,7 @@ func wrap(text string, width int) []string {
 // deeper. A command in it, from "kubectl" on, stands on a line of its own, whole, so that
 // it can be copied.
 func paragraph(to io.Writer, indent, text string) {
-	words, command, found := strings.Cut(text, "kubectl ")
+	words, command, found := strings.Cut(printable(text), "kubectl ")
 	if words = strings.TrimSpace(words); words != "" {
 		for i, line := range wrap(words, narrow-len(indent)-2) {
 			if i > 0 {
@@ -195,6 +197,14 @@ func paragraph(to io.Writer, indent, text string) {
 	if found {
 		fmt.Fprintln(to, indent+"  kubectl "+command)
 	}
+}
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // Colours of a terminal.
@@ -213,7 +223,7 @@ func (p *plugin) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-func isTerminal(to io.Writer) bool {
-	file, isFile := to.(*os.File)
+func isTerminal(stream any) bool {
+	file, isFile := stream.(*os.File)
 	return isFile && term.IsTerminal(int(file.Fd()))
 }

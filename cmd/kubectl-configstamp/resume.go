@@ -2,17 +2,16 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/order"
-	"github.com/configstamp/configstamp/internal/rollout"
 )
 
 func (p *plugin) resumeCommand() *cobra.Command {
-	var flags orderFlags
-	command := &cobra.Command{
+	return p.orderCommand(&cobra.Command{
 		Use:   "resume SOURCE",
 		Short: "Let a halted change go on, although a workload failed with it",
 		Long: "Lets a halted change of a ConfigMap or Secret go on: failures until now no longer\n" +
@@ -23,27 +22,40 @@ func (p *plugin) resumeCommand() *cobra.Command {
 		Example: "  kubectl configstamp resume configmap/payment-api-config\n" +
 			"  kubectl configstamp resume secret/db -n shop --dry-run=server",
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.resume(command.Context(), args, &flags)
-		},
-	}
-	addOrderFlags(command, &flags)
-	return command
+	}, func(ctx context.Context, o *order, args []string) error {
+		source, err := sourceOf(args)
+		if err != nil {
+			return err
+		}
+		t, err := o.source(source)
+		if err != nil {
+			return err
+		}
+		return o.resume(ctx, t)
+	})
 }
 
-func (p *plugin) resume(ctx context.Context, args []string, flags *orderFlags) error {
-	source, err := sourceOf(args)
-	if err != nil {
-		return err
-	}
-	o, namespace, err := p.orders(ctx, flags)
-	if err != nil {
-		return err
-	}
-	fleet, err := o.Cluster.Fleet(ctx, o.Settings, inspect.Which{Namespace: namespace, Using: source}, p.progress())
-	if err != nil {
-		return err
-	}
-	did := o.Resume(ctx, fleet, rollout.SourceRef{Namespace: namespace, Source: source}, p.now())
-	return p.printDids(o, flags, []order.Did{did})
+// source reads the metadata of a source of the namespace.
+func (o *order) source(source checksum.Source) (*target, error) {
+	gvr := inspect.SourceResource(source.Kind)
+	return o.read(o.namespace, gvr.GroupResource().String(), source.Name, metadataOnly)
+}
+
+// resume lets failures of rollouts that began until now halt nothing any more.
+func (o *order) resume(ctx context.Context, t *target) error {
+	return o.annotate(ctx, t, func() (map[string]*string, *result, error) {
+		now, err := o.serverTime()
+		if err != nil {
+			return nil, nil, err
+		}
+		// A time that is more than a minute ahead of the API server's resumes nothing. It
+		// tells whole seconds: what failed in this one counts too.
+		value := at(now.Add(time.Second))
+		o.mayBeWrittenAgain(t, checksum.ResumeAnnotation)
+		return map[string]*string{checksum.ResumeAnnotation: &value}, &result{
+			target: t, did: "resumed", changed: true, wrote: checksum.ResumeAnnotation + "=" + value,
+			why:  "failures of rollouts that began until now do not halt it any more; halted workloads go on, in steps, and the next failure halts it again",
+			next: "kubectl configstamp wait " + t.words(),
+		}, nil
+	})
 }

@@ -3,14 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
+	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
@@ -32,12 +34,26 @@ type plugin struct {
 	// installation is configstamp's own namespace.
 	installation string
 	now          func() time.Time
-	patience     patience
-	isTerminal   func(io.Writer) bool
+	// clock is what the API server's clock showed at its newest answer, in seconds since 1970.
+	clock      atomic.Int64
+	patience   patience
+	isTerminal func(stream any) bool
 }
 
 func newPlugin(streams genericiooptions.IOStreams, now func() time.Time) *plugin {
-	return &plugin{IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now, patience: usualPatience(), isTerminal: isTerminal}
+	p := &plugin{IOStreams: streams, now: now, patience: usualPatience(), isTerminal: isTerminal}
+	p.config = genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50) // as kubectl has it
+	p.config.WrapConfigFn = p.wrap
+	return p
+}
+
+// wrap completes a configuration that was read from a kubeconfig.
+func (p *plugin) wrap(config *rest.Config) *rest.Config {
+	config.UserAgent = "kubectl-configstamp/" + version
+	config.QPS = -1                           // the API server's fair queues do the rest
+	config.WarningHandler = rest.NoWarnings{} // warnings are printed with what they are about
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return serverClock{next, &p.clock} })
+	return config
 }
 
 // cluster is what the flags say how to reach.
@@ -46,7 +62,6 @@ func (p *plugin) cluster() (*inspect.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig: %w", err)
 	}
-	config.UserAgent = "kubectl-configstamp/" + version
 	return inspect.New(config, p.installation)
 }
 

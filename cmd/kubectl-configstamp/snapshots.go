@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,77 +12,24 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/order"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/snapshot"
 )
 
-// kept is what a source holds, and its snapshots, the newest first.
-type kept struct {
-	source    checksum.Source
-	namespace string
-	now       *corev1.ConfigMap // nil: it does not exist
-	snapshots []*corev1.ConfigMap
-}
-
-// kept reads the snapshots of the ConfigMap that is named.
-func (p *plugin) kept(ctx context.Context, cluster *inspect.Cluster, namespace string, args []string) (k *kept, err error) {
-	source, err := sourceOf(args)
-	if err != nil {
-		return nil, err
-	}
-	if source.Kind != checksum.ConfigMap {
-		return nil, fmt.Errorf("%s: only ConfigMaps have snapshots", source)
-	}
-	k = &kept{source: source, namespace: namespace}
-	if k.now, err = cluster.ConfigMap(ctx, namespace, source.Name); err != nil {
-		return nil, err
-	}
-	if k.snapshots, err = cluster.Snapshots(ctx, namespace, source); err != nil {
-		return nil, err
-	}
-	if k.now == nil && len(k.snapshots) == 0 && len(cluster.Gaps()) == 0 {
-		return nil, fmt.Errorf("%s in namespace %s: %w, and it has no snapshots", source, namespace, errNone)
-	}
-	return k, nil
-}
-
-// isNow reports whether a snapshot is what the source holds.
-func (k *kept) isNow(snapshot *corev1.ConfigMap) bool {
-	return k.now != nil && checksum.ContentOfConfigMap(k.now).SameEntries(checksum.ContentOfConfigMap(snapshot))
-}
-
-// named finds a snapshot by its name, or by the digits at its end.
-func (k *kept) named(name string) (*corev1.ConfigMap, error) {
-	for _, snapshot := range k.snapshots {
-		if snapshot.Name == name || strings.HasSuffix(snapshot.Name, "-"+name) {
-			return snapshot, nil
-		}
-	}
-	return nil, fmt.Errorf("%s has no snapshot %q: see kubectl configstamp snapshots %s -n %s", k.source, name, k.source, k.namespace)
-}
-
-// before is the newest snapshot of other content than the source holds that a workload or a
-// revision names. The plugin has no key to verify a snapshot with: whoever may create
-// ConfigMaps can make one that looks like the newest, but no template names it.
-func (k *kept) before(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings) (*corev1.ConfigMap, error) {
-	used, err := usersOf(ctx, cluster, settings, k)
-	if err != nil {
-		return nil, err
-	}
-	for _, snapshot := range k.snapshots {
-		if len(texts(used[snapshot.Name])) > 0 && !k.isNow(snapshot) {
-			return snapshot, nil
-		}
-	}
-	return nil, fmt.Errorf("%s in namespace %s has no snapshot of other content that a workload or a revision names: name one yourself, see kubectl configstamp snapshots %s -n %s", k.source, k.namespace, k.source, k.namespace)
+// purgeFlags are those of snapshots by which some are deleted.
+type purgeFlags struct {
+	on, yes bool
+	only    []string
 }
 
 func (p *plugin) snapshotsCommand() *cobra.Command {
-	var output format
 	var purge purgeFlags
 	command := &cobra.Command{
 		Use:   "snapshots SOURCE",
@@ -95,185 +42,268 @@ func (p *plugin) snapshotsCommand() *cobra.Command {
 			"for good, such as after a password was put into it by mistake. Those that pods\n" +
 			"read, or would, stay: their containers could not start again.",
 		Example: "  kubectl configstamp snapshots configmap/web-message\n" +
-			"  kubectl configstamp snapshots cm/web-message -n shop -o json\n" +
+			"  kubectl configstamp snapshots cm/web-message -n shop -o name\n" +
 			"  kubectl configstamp snapshots cm/web-message -n shop --purge --yes",
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(command *cobra.Command, args []string) error {
-			if purge.on {
-				return p.purge(command.Context(), args, &purge, output)
-			}
-			return p.snapshots(command.Context(), args, output)
-		},
 	}
-	addFormat(command, &output)
-	addPurgeFlags(command, &purge)
-	return command
-}
-
-// snapshotLine is one snapshot, as it is printed.
-type snapshotLine struct {
-	Name string    `json:"name"`
-	Made time.Time `json:"made"`
-	// Now tells that the source holds the same.
-	Now bool `json:"now"`
-	// Pods is how many read it.
-	Pods int `json:"pods"`
-	// UsedBy are workloads, and workloads with the number of a revision.
-	UsedBy []string `json:"usedBy"`
-}
-
-func (p *plugin) snapshots(ctx context.Context, args []string, output format) error {
-	cluster, settings, namespace, err := p.look(ctx, false)
-	if err != nil {
-		return err
-	}
-	k, err := p.kept(ctx, cluster, namespace, args)
-	if err != nil {
-		return err
-	}
-	used, err := usersOf(ctx, cluster, settings, k)
-	if err != nil {
-		return err
-	}
-	reading, err := readers(ctx, cluster, k)
-	if err != nil {
-		return err
-	}
-	lines := []snapshotLine{}
-	for _, snapshot := range k.snapshots {
-		lines = append(lines, snapshotLine{snapshot.Name, inspect.MadeAt(snapshot), k.isNow(snapshot), reading[snapshot.Name], append([]string{}, texts(used[snapshot.Name])...)})
-	}
-	return p.print(output, lines, cluster.Gaps(), func(to io.Writer) {
-		if output == names {
-			for _, line := range lines {
-				fmt.Fprintln(to, line.Name)
-			}
-			return
+	command.Flags().BoolVar(&purge.on, "purge", false, "delete the snapshots whose content the ConfigMap does not hold any more; without --yes, only say which")
+	command.Flags().BoolVar(&purge.yes, "yes", false, "with --purge: delete them, which cannot be undone")
+	command.Flags().StringSliceVar(&purge.only, "only", nil, "with --purge: only this snapshot, by its name or the digits at its end; may be repeated")
+	return p.orderCommand(command, func(_ context.Context, o *order, args []string) error {
+		k, err := o.kept(args)
+		switch {
+		case err != nil:
+			return err
+		case purge.on:
+			return o.purge(k, &purge)
 		}
-		if len(lines) == 0 {
-			paragraph(to, "", k.source.String()+" in namespace "+namespace+" has no snapshots: no workload that uses it has configstamp.dev/pin set to true, or none was stamped since.")
-			return
-		}
-		rows := table{columns: narrow}
-		if output == wide {
-			rows.columns = 0
-		}
-		rows.add("NAME", "AGE", "NOW", "PODS", "USED BY")
-		for _, line := range lines {
-			now := ""
-			if line.Now {
-				now = "yes"
-			}
-			rows.add(line.Name, duration.HumanDuration(p.now().Sub(line.Made)), now, strconv.Itoa(line.Pods), strings.Join(line.UsedBy, ", "))
-		}
-		rows.print(to)
+		return o.snapshots(k)
 	})
 }
 
-// usersOf are the workloads and revisions whose pods read each snapshot of a source.
-func usersOf(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, k *kept) (map[string]order.Uses, error) {
-	workloads, err := cluster.Workloads(ctx, settings, inspect.Which{Namespace: k.namespace})
+// kept are a ConfigMap, nil if there is none, and its snapshots, the newest first.
+type kept struct {
+	source    checksum.Source
+	now       *keptConfigMap
+	snapshots []*keptConfigMap
+}
+
+// keptConfigMap is a ConfigMap or a snapshot of one.
+type keptConfigMap struct {
+	*target
+	*corev1.ConfigMap
+	content *checksum.Content
+	// made is when the snapshot was made.
+	made time.Time
+}
+
+// kept reads a ConfigMap and its snapshots. The user has no key: whether a snapshot is what its name says, only the
+// webhook can tell.
+func (o *order) kept(args []string) (*kept, error) {
+	source, err := sourceOf(args)
 	if err != nil {
 		return nil, err
 	}
-	revisions, err := cluster.AllRevisions(ctx, k.namespace, "", settings.Kinds...)
-	if err != nil {
-		return nil, err
+	if source.Kind != checksum.ConfigMap {
+		return nil, fmt.Errorf("%s: only ConfigMaps have snapshots", source)
 	}
-	used := map[string]order.Uses{}
-	for _, w := range workloads {
-		now := w.Records.PinnedAt()[k.source].Snapshot
-		if now != "" {
-			uses := used[now]
-			uses.Workloads, uses.Bring = append(uses.Workloads, w.Text()), append(uses.Bring, bring(w))
-			used[now] = uses
+	k := &kept{source: source}
+	t, missing := o.read(o.namespace, "configmaps", source.Name)
+	if missing == nil {
+		k.now, missing = keptIn(t)
+	}
+	if missing != nil && !apierrors.IsNotFound(missing) {
+		return nil, missing
+	}
+	unseen, err := o.list(o.namespace, checksum.SnapshotLabel+"="+checksum.SnapshotMarked, []string{"configmaps"}, func(info *resource.Info) error {
+		t := &target{Info: info}
+		of, claims := snapshot.Claims(t.object().GetLabels(), t.object().GetAnnotations(), t.Name)
+		if !claims || of != source {
+			return nil
 		}
-		for _, revision := range revisions[w.Object.UID] {
-			if then := revision.Pins[k.source].Snapshot; then != "" && then != now {
-				uses := used[then]
-				uses.Revisions = append(uses.Revisions, fmt.Sprintf("%s revision %d", w.Text(), revision.Number))
-				used[then] = uses
-			}
-		}
-	}
-	return used, nil
-}
-
-// bring is what has a workload take the present content.
-func bring(w *seen.Workload) string {
-	verb := "roll"
-	if w.Records.Declined != "" {
-		verb = "accept"
-	}
-	return "kubectl configstamp " + verb + " " + w.Text() + " -n " + w.Namespace
-}
-
-// texts are all users, for a table.
-func texts(uses order.Uses) []string {
-	return slices.Sorted(slices.Values(slices.Concat(uses.Workloads, uses.Revisions)))
-}
-
-// readers are how many pods read each snapshot of a source.
-func readers(ctx context.Context, cluster *inspect.Cluster, k *kept) (map[string]int, error) {
-	pods, err := cluster.Pods(ctx, k.namespace, "")
-	if err != nil {
-		return nil, err
-	}
-	reading := map[string]int{}
-	for i := range pods {
-		if !pods[i].Finished {
-			reading[pods[i].Pinned[k.source]]++
-		}
-	}
-	return reading, nil
-}
-
-func (p *plugin) restoreCommand() *cobra.Command {
-	var flags orderFlags
-	var to string
-	command := &cobra.Command{
-		Use:   "restore SOURCE",
-		Short: "Write the content of a snapshot back into its ConfigMap",
-		Long: "Writes old content back into a ConfigMap, as an edit of yours: the workloads that\n" +
-			"have other content roll out, in steps. The ConfigMap keeps its own labels and\n" +
-			"annotations. Without --to it takes the newest snapshot of other content that a\n" +
-			"workload or a revision names. If Git or Helm owns the ConfigMap, change it there.",
-		Example: "  kubectl configstamp restore configmap/web-message --dry-run=server\n" +
-			"  kubectl configstamp restore cm/web-message --to 3f2a91c07d5e8b4416aa -n shop",
-		Args: cobra.RangeArgs(1, 2),
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.restore(command.Context(), args, to, &flags)
-		},
-	}
-	addOrderFlags(command, &flags)
-	command.Flags().StringVar(&to, "to", "", "name of the snapshot, or the digits at its end")
-	return command
-}
-
-func (p *plugin) restore(ctx context.Context, args []string, to string, flags *orderFlags) error {
-	o, namespace, err := p.orders(ctx, flags)
-	if err != nil {
+		one, err := keptIn(t)
+		k.snapshots = append(k.snapshots, one)
 		return err
-	}
-	k, err := p.kept(ctx, o.Cluster, namespace, args)
-	if err != nil {
-		return err
-	}
-	var snapshot *corev1.ConfigMap
-	if to == "" {
-		snapshot, err = k.before(ctx, o.Cluster, o.Settings)
-	} else {
-		snapshot, err = k.named(to)
-	}
+	})
 	switch {
 	case err != nil:
-		return err
-	case k.now == nil:
-		return errors.New(k.source.String() + " does not exist in namespace " + namespace + ": create it first, empty, then restore it")
+		return nil, err
+	case len(unseen) > 0:
+		return nil, fmt.Errorf("the snapshots of %s cannot be read: %s", source, unseen[0])
+	case missing != nil && len(k.snapshots) == 0:
+		return nil, missing
 	}
-	fleet, err := o.Cluster.Unasked(ctx, o.Settings, inspect.Which{Namespace: namespace, Using: k.source})
+	slices.SortFunc(k.snapshots, func(a, b *keptConfigMap) int {
+		return cmp.Or(b.made.Compare(a.made), cmp.Compare(a.target.Name, b.target.Name))
+	})
+	return k, nil
+}
+
+// keptIn reads a ConfigMap. An error quotes nothing of it.
+func keptIn(t *target) (*keptConfigMap, error) {
+	var cm corev1.ConfigMap
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(t.object().Object, &cm) != nil {
+		return nil, fmt.Errorf("reading %s: it does not have the form of a ConfigMap", t.place())
+	}
+	read, _ := snapshot.From(&cm) // of what is none it says when it was made all the same
+	return &keptConfigMap{target: t, ConfigMap: &cm, content: checksum.ContentOfConfigMap(&cm), made: read.MadeAt().UTC()}, nil
+}
+
+// isNow reports whether a snapshot is what its ConfigMap holds.
+func (k *kept) isNow(s *keptConfigMap) bool {
+	return k.now != nil && k.now.content.SameEntries(s.content)
+}
+
+// called finds a snapshot by its name, or by the digits at its end.
+func (k *kept) called(name string) (*keptConfigMap, error) {
+	var names []string
+	for _, s := range k.snapshots {
+		if s.target.Name == name || strings.HasSuffix(s.target.Name, "-"+name) {
+			return s, nil
+		}
+		names = append(names, s.target.Name)
+	}
+	return nil, fmt.Errorf("%s has no snapshot %q%s", k.source, name, didYouMean(name, names))
+}
+
+// uses are what needs a snapshot.
+type uses struct {
+	// workloads name it in their templates, and bring are the commands that have them take the present content.
+	workloads, bring []string
+	// revisions named it once.
+	revisions []string
+	// pods is how many read it.
+	pods int
+}
+
+// users are the workloads and revisions whose pods read each snapshot, and how many do, by its name. unseen says what
+// could not be listed.
+func (o *order) users(k *kept) (of map[string]*uses, unseen []string, err error) {
+	of = map[string]*uses{}
+	for _, s := range k.snapshots {
+		of[s.target.Name] = &uses{}
+	}
+	at := func(name string) *uses { return cmp.Or(of[name], &uses{}) }
+	var keeping []string
+	for _, kind := range o.settings.Kinds {
+		if kept := kind.RevisionResource(); kept != "" && !slices.Contains(keeping, kept) {
+			keeping = append(keeping, kept)
+		}
+	}
+	revisions, unseen, err := o.revisions("", keeping...)
+	if err != nil {
+		return nil, nil, err
+	}
+	more, err := o.eachWorkload(o.settings.Kinds.Readmitted(), o.namespace, "", func(t *target) error {
+		object, _, err := t.decode()
+		if err != nil {
+			return err
+		}
+		records, _ := object.Records() // a baseline that cannot be read counts as none
+		now := records.PinnedAt()[k.source].Snapshot
+		use, verb := at(now), "roll"
+		if t.declines() {
+			verb = "accept"
+		}
+		use.workloads, use.bring = append(use.workloads, t.String()), append(use.bring, "kubectl configstamp "+verb+" "+t.words())
+		for _, r := range revisions[t.object().GetUID()] {
+			if then := r.pins()[k.source].Snapshot; then != now {
+				at(then).revisions = append(at(then).revisions, fmt.Sprintf("%s revision %d", t, r.Number))
+			}
+		}
+		return nil
+	})
+	if unseen = append(unseen, more...); err != nil {
+		return nil, nil, err
+	}
+	more, err = o.list(o.namespace, "", []string{"pods"}, func(info *resource.Info) error {
+		t := &target{Info: info}
+		pinned, _ := checksum.ParseBaseline(t.object().GetAnnotations()[checksum.PinnedAnnotation]) // what cannot be read is none
+		if phase, _, _ := unstructured.NestedString(t.object().Object, "status", "phase"); phase != "Succeeded" && phase != "Failed" {
+			at(pinned[k.source]).pods++
+		}
+		return nil
+	})
+	return of, append(unseen, more...), err
+}
+
+// texts are all that name a snapshot, for a table.
+func (u *uses) texts() []string {
+	return slices.Sorted(slices.Values(slices.Concat(u.workloads, u.revisions)))
+}
+
+// snapshots prints the snapshots of a ConfigMap: with -o the objects, else a table.
+func (o *order) snapshots(k *kept) error {
+	if o.output.wanted() {
+		for _, s := range k.snapshots {
+			if err := o.output.object(o.Out, s.Object); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(k.snapshots) == 0 {
+		paragraph(o.words(), "", k.now.place()+" has no snapshots: no workload that uses it has configstamp.dev/pin set to true, or none was stamped since.")
+		return nil
+	}
+	users, unseen, err := o.users(k)
 	if err != nil {
 		return err
 	}
-	return p.printDids(o, flags, []order.Did{o.Restore(ctx, fleet, k.now, snapshot)})
+	rows := table{columns: narrow}
+	rows.add("NAME", "AGE", "NOW", "PODS", "USED BY")
+	for _, s := range k.snapshots {
+		now := ""
+		if k.isNow(s) {
+			now = "yes"
+		}
+		use := users[s.target.Name]
+		rows.add(s.target.Name, duration.HumanDuration(o.now().Sub(s.made)), now, strconv.Itoa(use.pods), strings.Join(use.texts(), ", "))
+	}
+	rows.print(o.text(o.Out))
+	o.notSeen(unseen)
+	return nil
+}
+
+// purge deletes snapshots for good, which no collection would do while anything names them.
+func (o *order) purge(k *kept, flags *purgeFlags) error {
+	if !flags.yes && o.dryRun == noDryRun {
+		o.dryRun = clientDryRun
+	}
+	chosen := k.snapshots
+	if len(flags.only) > 0 {
+		chosen = nil
+	}
+	for _, name := range flags.only {
+		s, err := k.called(name)
+		if err != nil {
+			return err
+		}
+		chosen = append(chosen, s)
+	}
+	users, unseen, err := o.users(k)
+	if err != nil {
+		return err
+	}
+	if len(unseen) > 0 {
+		return fmt.Errorf("nothing was deleted, as something that could not be looked at may need a snapshot: %s", strings.Join(unseen, "; "))
+	}
+	var errs []error
+	deleted := false
+	for _, s := range chosen {
+		did, err := o.purgeOne(s, k.isNow(s), users[s.target.Name])
+		if err != nil {
+			errs = append(errs, err)
+		}
+		deleted = deleted || did
+	}
+	if deleted && !flags.yes {
+		errs = append(errs, errors.New("nothing was deleted, as this cannot be undone: say it again with --yes"))
+	}
+	return errors.Join(errs...)
+}
+
+// purgeOne deletes a snapshot. One that pods read, or would, stays: their containers could not start again. So does one
+// that holds what its ConfigMap holds: it would be made again. A revision that names it loses the way back to its content.
+func (o *order) purgeOne(s *keptConfigMap, isNow bool, use *uses) (deleted bool, err error) {
+	switch {
+	case isNow:
+		return false, o.say(&result{target: s.target, did: "kept", why: "its ConfigMap holds the same now; change that first, if this is what has to go"})
+	case len(use.workloads) > 0:
+		return false, fmt.Errorf("%s: new pods of %s read it: no container of theirs could start without it (first: %s)", s.place(), joined(use.workloads), strings.Join(use.bring, "; "))
+	case use.pods > 0:
+		return false, fmt.Errorf("%s is read by %s: no container could start again without it; wait until they are gone, or delete them", s.place(), counted(use.pods, "pod", "pods"))
+	}
+	r := &result{target: s.target, did: "deleted", changed: true, why: "nothing reads it"}
+	if len(use.revisions) > 0 {
+		r.why = "no pod reads it; an undo to " + joined(use.revisions) + " brings the template back, and takes what the ConfigMap holds then"
+	}
+	if o.dryRun != clientDryRun {
+		unchanged := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ConfigMap.ResourceVersion}}
+		helper := resource.NewHelper(s.Client, s.Mapping).DryRun(o.dryRun == serverDryRun)
+		if _, err := helper.DeleteWithOptions(s.target.Namespace, s.target.Name, unchanged); err != nil {
+			return false, s.refused(err)
+		}
+	}
+	return true, o.say(r)
 }

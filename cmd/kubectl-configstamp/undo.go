@@ -1,17 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/order"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 func (p *plugin) undoCommand() *cobra.Command {
-	var flags orderFlags
-	var revision int64
+	var number int64
 	command := &cobra.Command{
 		Use:   "undo WORKLOAD",
 		Short: "Bring a workload back to an earlier revision, with the content of then",
@@ -23,20 +29,136 @@ func (p *plugin) undoCommand() *cobra.Command {
 		Example: "  kubectl configstamp undo deployment/web-app --dry-run=server\n" +
 			"  kubectl configstamp undo sts/db -n shop --to-revision 3 --dry-run=client",
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.orderWorkload(command.Context(), args, &flags, func(ctx context.Context, o *order.Orders, w *seen.Workload) order.Did {
-				return o.Undo(ctx, w, revision)
-			})
-		},
 	}
-	addOrderFlags(command, &flags)
-	command.Flags().Int64Var(&revision, "to-revision", 0, "number of the revision, as kubectl configstamp why shows it; 0 is the one before the newest")
-	return command
+	command.Flags().Int64Var(&number, "to-revision", 0, "number of the revision, as kubectl configstamp why shows it; 0 is the one before the newest")
+	return p.orderCommand(command, func(ctx context.Context, o *order, args []string) error {
+		t, err := o.workload(o.settings.Kinds, o.namespace, args)
+		if err != nil {
+			return err
+		}
+		return o.undo(ctx, t, number)
+	})
+}
+
+// undo gives a workload the template of one of its revisions, as kubectl rollout undo does: it names no field manager, by
+// which the webhook knows it. The webhook says which sources go back, too. The workload's own annotations stay.
+func (o *order) undo(ctx context.Context, t *target, number int64) error {
+	to, err := o.revisionTo(t, number)
+	if err != nil {
+		return err
+	}
+	template, err := to.template()
+	if err != nil {
+		return err
+	}
+	after, err := o.send(ctx, t, types.JSONPatchType, asJSONText([]map[string]any{{"op": "replace", "path": "/spec/template", "value": template}}), "")
+	if err != nil {
+		return err
+	}
+	if o.dryRun == noDryRun && after.object().GetGeneration() == t.object().GetGeneration() {
+		return o.say(&result{target: t, did: "unchanged", why: fmt.Sprintf("its template is that of revision %d already", to.Number)})
+	}
+	r := &result{target: after, did: "undone", changed: true, next: "kubectl rollout status " + t.words()}
+	r.why = fmt.Sprintf("it goes back to revision %d of %s", to.Number, at(to.Created))
+	if len(to.pins()) == 0 {
+		r.why += "; that revision names no snapshots, so its pods read the present content"
+	}
+	r.why += t.waits()
+	return o.say(r)
+}
+
+// revision is a revision of a workload, with the object that keeps it.
+type revision struct {
+	*workload.Revision
+	object *unstructured.Unstructured
+}
+
+// pins are the snapshots that the pods of the revision read. Pins that cannot be read are none.
+func (r *revision) pins() checksum.Pins {
+	pins, _ := checksum.ParsePins(r.Template.Metadata.Annotations[checksum.PinsAnnotation])
+	return pins
+}
+
+// template is the pod template that the revision keeps, without what controllers added.
+func (r *revision) template() (map[string]any, error) {
+	template, found, _ := unstructured.NestedMap(r.object.Object, "spec", "template")
+	if !found {
+		template, found, _ = unstructured.NestedMap(r.object.Object, "data", "spec", "template")
+	}
+	if !found {
+		return nil, fmt.Errorf("%s %s in namespace %s keeps no pod template", r.object.GetKind(), r.object.GetName(), r.object.GetNamespace())
+	}
+	delete(template, "$patch")
+	for _, hash := range []string{"pod-template-hash", "rollouts-pod-template-hash"} {
+		unstructured.RemoveNestedField(template, "metadata", "labels", hash)
+	}
+	return template, nil
+}
+
+// revisionTo is the revision of a workload with a number; 0: the one before the newest, which is that of now.
+func (o *order) revisionTo(t *target, number int64) (*revision, error) {
+	kept := t.kind.RevisionResource()
+	if kept == "" {
+		return nil, fmt.Errorf("%s: its kind keeps no revisions", t.place())
+	}
+	_, raw, err := t.decode()
+	if err != nil {
+		return nil, err
+	}
+	selector, _ := t.kind.Selector(raw) // "" for kinds that have none
+	revisions, unseen, err := o.revisions(selector, kept)
+	switch own := revisions[t.object().GetUID()]; {
+	case err != nil:
+		return nil, err
+	case len(unseen) > 0:
+		return nil, fmt.Errorf("%s: its revisions cannot be read: %s", t.place(), unseen[0])
+	case number == 0 && len(own) > 1:
+		return own[1], nil
+	case number == 0:
+		return nil, fmt.Errorf("%s: it has no earlier revision", t.place())
+	default:
+		for _, r := range own {
+			if r.Number == number {
+				return r, nil
+			}
+		}
+		return nil, fmt.Errorf("%s: it has no revision %d; kubectl configstamp why %s lists them", t.place(), number, t.words())
+	}
+}
+
+// revisions reads the revisions of the workloads of the namespace, the newest first, by the UID of the workload.
+func (o *order) revisions(selector string, kept ...string) (of map[types.UID][]*revision, unseen []string, err error) {
+	var resourceTypes []string
+	for _, one := range kept {
+		resourceTypes = append(resourceTypes, one+".v1.apps")
+	}
+	of = map[types.UID][]*revision{}
+	unseen, err = o.list(o.namespace, selector, resourceTypes, func(info *resource.Info) error {
+		t := &target{Info: info}
+		raw, err := t.object().MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", t.place(), err)
+		}
+		read, err := workload.DecodeRevision(raw)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", t.place(), err)
+		}
+		if number, err := strconv.ParseInt(read.Annotations["rollout.argoproj.io/revision"], 10, 64); err == nil {
+			read.Number = number
+		}
+		of[read.Owner] = append(of[read.Owner], &revision{read, t.object()})
+		return nil
+	})
+	for _, own := range of {
+		slices.SortFunc(own, func(a, b *revision) int {
+			return cmp.Or(cmp.Compare(b.Number, a.Number), b.Created.Compare(a.Created))
+		})
+	}
+	return of, unseen, err
 }
 
 func (p *plugin) acceptCommand() *cobra.Command {
-	var flags orderFlags
-	command := &cobra.Command{
+	return p.orderCommand(&cobra.Command{
 		Use:   "accept WORKLOAD",
 		Short: "Take content after all that an undo has declined",
 		Long: "Ends what an undo has declined: the workload takes the present content of its\n" +
@@ -44,25 +166,37 @@ func (p *plugin) acceptCommand() *cobra.Command {
 		Example: "  kubectl configstamp accept deployment/web-app\n" +
 			"  kubectl configstamp accept sts/db -n shop --dry-run=server",
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.orderWorkload(command.Context(), args, &flags, func(ctx context.Context, o *order.Orders, w *seen.Workload) order.Did {
-				return o.Accept(ctx, w)
-			})
-		},
-	}
-	addOrderFlags(command, &flags)
-	return command
+	}, func(ctx context.Context, o *order, args []string) error {
+		t, err := o.workload(o.settings.Kinds, o.namespace, args)
+		if err != nil {
+			return err
+		}
+		return o.accept(ctx, t)
+	})
 }
 
-// orderWorkload carries out an order about one workload, which is not asked about first.
-func (p *plugin) orderWorkload(ctx context.Context, args []string, flags *orderFlags, do func(context.Context, *order.Orders, *seen.Workload) order.Did) error {
-	o, namespace, err := p.orders(ctx, flags)
+// declines reports whether an undo has declined content of a workload's sources. What cannot be read may.
+func (t *target) declines() bool {
+	declined, err := checksum.ParseDeclined(t.object().GetAnnotations()[checksum.DeclinedAnnotation])
+	return err != nil || len(declined) > 0
+}
+
+// accept has a workload take content that an undo has sent back. It rolls now.
+func (o *order) accept(ctx context.Context, t *target) error {
+	if !t.declines() {
+		return o.say(&result{target: t, did: "unchanged", why: "no undo has declined content of its sources"})
+	}
+	after, err := o.send(ctx, t, types.MergePatchType, []byte("{}"), checksum.AcceptManager)
 	if err != nil {
 		return err
 	}
-	w, err := p.workload(ctx, o, namespace, args)
-	if err != nil {
-		return err
+	r := &result{target: after, did: "accepted", changed: true, next: "kubectl configstamp wait " + t.words()}
+	switch r.why = "declined content counts again, and the workload rolls out if a source still holds it"; {
+	case o.dryRun == clientDryRun:
+	case after.declines():
+		return fmt.Errorf("%s: the order was sent, and the content is still declined: the webhook did not answer, or could not read the sources in time; try again", t.place())
+	case o.dryRun == noDryRun && after.object().GetGeneration() == t.object().GetGeneration():
+		r.why, r.next = "nothing is declined any more; nothing rolled out yet", "kubectl configstamp why "+t.words()
 	}
-	return p.printDids(o, flags, []order.Did{do(ctx, o, w)})
+	return o.say(r)
 }

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,8 +67,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.Now.IsZero() {
 		w.Header().Set("Date", s.Now.UTC().Format(http.TimeFormat))
 	}
-	if r.URL.Path == "/version" {
+	switch r.URL.Path {
+	case "/version":
 		s.tellVersion(w)
+		return
+	case "/api":
+		answer(w, http.StatusOK, map[string]any{"kind": "APIVersions", "apiVersion": "v1", "versions": []string{"v1"}})
+		return
+	case "/apis":
+		s.discoverGroups(w)
 		return
 	}
 	to := parsePath(r.URL.Path)
@@ -83,6 +92,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the server is currently unable to handle the request")
 	case to.resource == "":
 		s.discover(w, to)
+	case to.resource == "selfsubjectaccessreviews":
+		s.review(w, r)
 	case to.resource == "selfsubjectreviews":
 		answer(w, http.StatusCreated, map[string]any{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"userInfo": map[string]any{"username": "jane"}}})
 	case s.Forbid != nil && s.Forbid(verb, to.resource, to.namespace):
@@ -94,23 +105,63 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// review answers whether the user may do something.
+func (s *Server) review(w http.ResponseWriter, r *http.Request) {
+	var review authorizationv1.SelfSubjectAccessReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Spec.ResourceAttributes == nil {
+		fail(w, http.StatusBadRequest, "BadRequest", "it asks nothing")
+		return
+	}
+	asked := review.Spec.ResourceAttributes
+	review.Status.Allowed = s.Forbid == nil || !s.Forbid(asked.Verb, asked.Resource, asked.Namespace)
+	answer(w, http.StatusCreated, review)
+}
+
 func (s *Server) tellVersion(w http.ResponseWriter) {
 	version := cmp.Or(s.Version, "1.37")
 	major, minor, _ := strings.Cut(version, ".")
 	answer(w, http.StatusOK, map[string]any{"major": major, "minor": minor, "gitVersion": "v" + version + ".1"})
 }
 
+// builtin are the kinds that every cluster has, by group and version, whether objects of them are there or not.
+func builtin(group, version string) map[string]string {
+	return map[string]map[string]string{
+		"/v1":      {"namespaces": "Namespace", "configmaps": "ConfigMap", "secrets": "Secret", "pods": "Pod", "replicationcontrollers": "ReplicationController"},
+		"apps/v1":  {"deployments": "Deployment", "statefulsets": "StatefulSet", "daemonsets": "DaemonSet", "replicasets": "ReplicaSet", "controllerrevisions": "ControllerRevision"},
+		"batch/v1": {"jobs": "Job", "cronjobs": "CronJob"},
+	}[group+"/"+version]
+}
+
+// discoverGroups lists the groups of all objects.
+func (s *Server) discoverGroups(w http.ResponseWriter) {
+	versions := map[string]string{"apps": "v1", "batch": "v1"}
+	s.mu.Lock()
+	for path := range s.objects {
+		if of := parsePath(path); of.group != "" {
+			versions[of.group] = of.version
+		}
+	}
+	s.mu.Unlock()
+	var groups []any
+	for group, version := range versions {
+		of := map[string]any{"groupVersion": group + "/" + version, "version": version}
+		groups = append(groups, map[string]any{"name": group, "versions": []any{of}, "preferredVersion": of})
+	}
+	answer(w, http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
 func (s *Server) discover(w http.ResponseWriter, to *target) {
 	kinds := s.serves(to.group, to.version)
+	maps.Copy(kinds, builtin(to.group, to.version))
 	if len(kinds) == 0 {
 		fail(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
 		return
 	}
 	var resources []any
 	for resource, kind := range kinds {
-		resources = append(resources, map[string]any{"name": resource, "kind": kind, "namespaced": true})
+		resources = append(resources, map[string]any{"name": resource, "kind": kind, "namespaced": kind != "Namespace"})
 	}
-	answer(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": to.group + "/" + to.version, "resources": resources})
+	answer(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": strings.TrimPrefix(to.group+"/"+to.version, "/"), "resources": resources})
 }
 
 func (s *Server) one(w http.ResponseWriter, r *http.Request, to *target, metadata bool) {
@@ -118,7 +169,11 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, to *target, metadat
 	object := s.objects[r.URL.Path]
 	s.mu.Unlock()
 	if object == nil {
-		fail(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", to.resource, to.name))
+		resource := strings.TrimSuffix(to.resource+"."+to.group, ".")
+		answer(w, http.StatusNotFound, map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound,
+			"message": fmt.Sprintf("%s %q not found", resource, to.name), "details": map[string]any{"name": to.name, "kind": to.resource, "group": to.group},
+		})
 		return
 	}
 	if r.Method == http.MethodPatch {

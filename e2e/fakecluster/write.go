@@ -109,5 +109,8 @@ func (s *Server) selects(object *unstructured.Unstructured) bool {
 	defer s.mu.Unlock()
 	const label = "configstamp.dev/inject"
 	namespace := s.objects["/api/v1/namespaces/"+object.GetNamespace()]
+	if object.GetLabels()[label] == "disabled" {
+		return false
+	}
 	return s.Everywhere || object.GetLabels()[label] == "enabled" || namespace != nil && namespace.GetLabels()[label] == "enabled"
 }

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,7 +36,6 @@ const (
 type Cluster struct {
 	client       *rest.RESTClient
 	installation string
-	date         *atomic.Int64 // of the newest answer, in seconds since 1970
 
 	said sync.Map // by namespace, what AskNamespaces was answered
 
@@ -55,13 +52,11 @@ func New(config *rest.Config, installation string) (*Cluster, error) {
 	own.WarningHandler = rest.NoWarnings{}
 	own.ContentType, own.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	date := &atomic.Int64{}
-	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next, date} })
 	client, err := rest.UnversionedRESTClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)
 	}
-	return &Cluster{client: client, installation: installation, date: date, gaps: map[seen.Gap]bool{}}, nil
+	return &Cluster{client: client, installation: installation, gaps: map[seen.Gap]bool{}}, nil
 }
 
 // Gaps lists what could not be looked at so far, sorted.

@@ -22,13 +22,11 @@
 // many workloads, or about one, need; Follow keeps it up to date; Checkup reads what doctor
 // looks at.
 //
-// Patch and PatchWorkload send what a person has ordered (package order);
-// nothing else is ever written. Time is the API server's.
+// Nothing is ever written.
 //
 // Read it in this order: cluster.go (requests, lists in pages, gaps), parallel.go,
-// settings.go, kinds.go, metadata.go (who wrote what), workloads.go, sources.go, content.go, snapshots.go,
-// revisions.go, pods.go,
-// events.go, ask.go, fleet.go, follow.go (which keeps a fleet up to date),
-// checkup.go (what doctor looks at), write.go. Package e2e/fakecluster is what tests
+// settings.go, kinds.go, metadata.go (who wrote what), workloads.go, sources.go, content.go,
+// revisions.go, pods.go, events.go, ask.go, fleet.go, follow.go (which keeps a fleet up to date),
+// checkup.go (what doctor looks at). Package e2e/fakecluster is what tests
 // of it stand on.
 package inspect

@@ -14,6 +14,7 @@ import (
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 	"github.com/configstamp/configstamp/e2e/fakecluster"
+	"github.com/configstamp/configstamp/internal/workload"
 )
 
 const shop = `
@@ -89,7 +90,7 @@ func TestSettings(t *testing.T) {
 	for _, kind := range s.Kinds {
 		names = append(names, kind.Name)
 	}
-	if !slices.Contains(names, "Gizmo") || len(names) != len(inspect.KnownKinds())-4+1 {
+	if !slices.Contains(names, "Gizmo") || len(names) != len(workload.Builtin().With(workload.Known()...))-4+1 {
 		t.Errorf("the kinds are %v: of the custom ones the cluster serves Gizmo alone", names)
 	}
 	if gaps := cluster.Gaps(); len(gaps) != 0 {
@@ -247,13 +248,13 @@ func TestFindKind(t *testing.T) {
 		"deploy": "deployments.apps", "Deployment": "deployments.apps", "deployments.apps": "deployments.apps", "deployment.v1.apps": "deployments.apps",
 		"sts": "statefulsets.apps", "po": "pods", "rollout": "rollouts.argoproj.io", "cj": "cronjobs.batch",
 	} {
-		kind, err := inspect.FindKind(inspect.KnownKinds(), word)
+		kind, err := inspect.FindKind(workload.Builtin().With(workload.Known()...), word)
 		if err != nil || kind.String() != want {
 			t.Errorf("%s is %v, error %v", word, kind, err)
 		}
 	}
 	for _, word := range []string{"", "configmap", "deployments.example.com"} {
-		if kind, err := inspect.FindKind(inspect.KnownKinds(), word); err == nil {
+		if kind, err := inspect.FindKind(workload.Builtin().With(workload.Known()...), word); err == nil {
 			t.Errorf("%q is %s", word, kind)
 		}
 	}

@@ -95,9 +95,6 @@ func FindKind(table workload.Table, word string) (*workload.Kind, error) {
 	return table[i], nil
 }
 
-// KnownKinds are those that may be asked for before it is known what the cluster serves.
-func KnownKinds() workload.Table { return workload.Builtin().With(workload.Known()...) }
-
 // Ref names an object of a kind.
 func Ref(kind *workload.Kind, namespace, name string) workload.Ref {
 	return workload.Ref{Kind: kind, Namespace: namespace, Name: name}

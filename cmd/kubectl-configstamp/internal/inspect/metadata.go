@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -33,7 +32,6 @@ type metadata struct {
 // managed is one entry of managedFields.
 type managed struct {
 	Manager     string         `json:"manager"`
-	Operation   string         `json:"operation"`
 	Time        time.Time      `json:"time"`
 	Subresource string         `json:"subresource"`
 	Fields      jsontext.Value `json:"fieldsV1"`
@@ -75,58 +73,6 @@ func (m *metadata) writer(annotation string) seen.Write {
 
 func annotationPath(annotation string) []string {
 	return []string{"metadata", "annotations", annotation}
-}
-
-// lastApplied holds what kubectl apply has applied, and Argo CD unless it applies on the server.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
-// applier is who has an annotation in what it applies, so that it may write it again; "" for
-// nobody that is known.
-func (m *metadata) applier(annotation string) string {
-	var applied struct {
-		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
-	}
-	_ = unmarshal([]byte(m.Annotations[lastApplied]), &applied) // what cannot be read applies nothing
-	if _, found := applied.Metadata.Annotations[annotation]; found {
-		return called(m.writer(lastApplied).Manager)
-	}
-	for i := range m.ManagedFields {
-		if entry := &m.ManagedFields[i]; entry.applies() && owns(entry.Fields, annotationPath(annotation)) {
-			return called(entry.Manager)
-		}
-	}
-	return ""
-}
-
-// called names a field manager: kubectl has two names of its own for apply.
-func called(manager string) string {
-	switch manager {
-	case "", "kubectl", "kubectl-client-side-apply":
-		return "kubectl apply"
-	}
-	return manager
-}
-
-// applies reports whether an entry is of somebody who writes objects as they stand elsewhere:
-// by an apply on the server, or, as Helm does, by updates of more than annotations. People
-// make those, too, with kubectl.
-func (m *managed) applies() bool {
-	byHand := strings.HasPrefix(m.Manager, "kubectl-") && m.Manager != "kubectl-replace"
-	nobody := m.Manager == "" || m.Manager == "before-first-apply" // as the API server calls what was there before
-	return m.Subresource == "" && (m.Operation == "Apply" || !byHand && !nobody && ownsMore(m.Fields))
-}
-
-// ownsMore reports whether a set of fields (FieldsV1) has something beside annotations.
-func ownsMore(fields jsontext.Value) bool {
-	var all, metadata map[string]jsontext.Value
-	if unmarshal(fields, &all) != nil || unmarshal(all["f:metadata"], &metadata) != nil {
-		return false // it owns no annotation
-	}
-	delete(metadata, ".")
-	delete(metadata, "f:annotations")
-	return len(all) > 1 || len(metadata) > 0
 }
 
 // owns reports whether a set of fields (FieldsV1) has something at a path.

@@ -1,10 +1,11 @@
-package inspect_test
+package main
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // Who may write an annotation again is who applies it, not who wrote it by hand.
@@ -51,13 +52,11 @@ func TestApplier(t *testing.T) {
 		if test.entries != "" {
 			manifest += "  managedFields:" + test.entries + "\n"
 		}
-		server, cluster := start(t)
-		server.Apply(t, manifest)
-		meta, err := cluster.Metadata(t.Context(), inspect.OfNamespace("shop"))
-		if err != nil {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
 			t.Fatal(err)
 		}
-		if got := meta.Applier("configstamp.dev/pause"); got != test.want {
+		if got := applierOf(object, "configstamp.dev/pause"); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

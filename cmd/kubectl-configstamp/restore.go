@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func (p *plugin) restoreCommand() *cobra.Command {
+	var to string
+	command := &cobra.Command{
+		Use:   "restore SOURCE",
+		Short: "Write the content of a snapshot back into its ConfigMap",
+		Long: "Writes old content back into a ConfigMap, as an edit of yours: the workloads that\n" +
+			"have other content roll out, in steps. The ConfigMap keeps its own labels and\n" +
+			"annotations. Without --to it takes the newest snapshot of other content that a\n" +
+			"workload or a revision names. If Git or Helm owns the ConfigMap, change it there.",
+		Example: "  kubectl configstamp restore configmap/web-message --dry-run=server\n" +
+			"  kubectl configstamp restore cm/web-message --to 3f2a91c07d5e8b4416aa -n shop",
+		Args: cobra.RangeArgs(1, 2),
+	}
+	command.Flags().StringVar(&to, "to", "", "name of the snapshot, or the digits at its end")
+	return p.orderCommand(command, func(ctx context.Context, o *order, args []string) error {
+		k, err := o.kept(args)
+		if err != nil {
+			return err
+		}
+		if k.now == nil {
+			return fmt.Errorf("%s does not exist in namespace %s: create it first, empty, then restore it", k.source, o.namespace)
+		}
+		snapshot, err := o.toRestore(k, to)
+		if err != nil {
+			return err
+		}
+		return o.restore(ctx, k.now, snapshot)
+	})
+}
+
+// toRestore is the snapshot of a name; without one, the newest of other content than the ConfigMap holds that a workload
+// or a revision names. The plugin has no key to verify a snapshot with: whoever may create ConfigMaps can make one that
+// looks like the newest, but no template names it.
+func (o *order) toRestore(k *kept, name string) (*keptConfigMap, error) {
+	if name != "" {
+		return k.called(name)
+	}
+	users, unseen, err := o.users(k)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range k.snapshots {
+		if len(users[s.target.Name].texts()) > 0 && !k.isNow(s) {
+			return s, nil
+		}
+	}
+	o.notSeen(unseen)
+	return nil, fmt.Errorf("%s has no snapshot of other content that a workload or a revision names: choose one with --to, see kubectl configstamp snapshots %s", k.now.place(), k.now.words())
+}
+
+// restore writes what a snapshot holds into its ConfigMap, if nobody has changed that since it was read.
+func (o *order) restore(ctx context.Context, now, snapshot *keptConfigMap) error {
+	of := "snapshot " + snapshot.target.Name + " of " + at(snapshot.made)
+	switch {
+	case now.content.SameEntries(snapshot.content):
+		return o.say(&result{target: now.target, did: "unchanged", why: "it already holds what " + of + " holds"})
+	case now.Immutable != nil && *now.Immutable:
+		return fmt.Errorf("%s is immutable", now.place())
+	}
+	after, err := o.send(ctx, now.target, types.MergePatchType, restoring(now, snapshot), orderManager)
+	if err != nil {
+		return err
+	}
+	return o.say(&result{
+		target: after, did: "restored", changed: true, next: "kubectl configstamp users " + now.words(),
+		why: "it holds what " + of + " holds; workloads that use it and have other content roll out, in steps",
+	})
+}
+
+// restoring is the merge patch that gives a ConfigMap the content of another.
+func restoring(now, snapshot *keptConfigMap) []byte {
+	data, binaryData := map[string]any{}, map[string]any{}
+	for key := range now.Data {
+		data[key] = nil
+	}
+	for key := range now.BinaryData {
+		binaryData[key] = nil
+	}
+	for key, value := range snapshot.Data {
+		data[key] = value
+	}
+	for key, value := range snapshot.BinaryData {
+		binaryData[key] = value
+	}
+	return asJSONText(map[string]any{
+		"metadata": map[string]any{"resourceVersion": now.ConfigMap.ResourceVersion},
+		"data":     data, "binaryData": binaryData,
+	})
+}
