@@ -17,7 +17,8 @@
 //     (recordings), api.go (all requests) and notes.go (what is remembered of it); and cycle.go
 //     (the planner: whose turn has come).
 //   - What it tells: held.go (of what a workload waits for), news.go (what becomes of changes), tell.go
-//     (events), remind.go (what still waits), findings.go (of Namespaces and sources), metrics.go.
+//     (events), remind.go (what still waits), findings.go (of Namespaces and sources), metrics.go; and
+//     report.go (the facts of which package internal/report makes ConfigRollouts).
 //   - What it foresees of an edit that somebody is about to make: foresee.go.
 package controller
 
@@ -34,11 +35,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/controller/internal/fair"
 	"github.com/configstamp/configstamp/controller/internal/index"
 	"github.com/configstamp/configstamp/controller/internal/throttle"
 	"github.com/configstamp/configstamp/controller/internal/waiting"
 	"github.com/configstamp/configstamp/internal/cache/discovery"
+	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/lease"
 	"github.com/configstamp/configstamp/internal/panics"
 	"github.com/configstamp/configstamp/internal/reason"
@@ -139,7 +140,7 @@ type Controller struct {
 	throttle     *throttle.Throttle // of re-admissions, under throttleLock
 	queue        workqueue.TypedRateLimitingInterface[workload.Ref]
 	cycles       workqueue.TypedRateLimitingInterface[struct{}] // the one that is due
-	line         *fair.Queue                                    // what waits in the queue
+	line         *fair.Queue[workload.Ref]                      // what waits in the queue
 	looks        watchdog.Work                                  // under way
 	ended        atomic.Int32                                   // workers that have ended before they were told to
 	watches      []watch
@@ -150,6 +151,7 @@ type Controller struct {
 	told         *waiting.Told
 	waits        *waiting.Waits
 	leading      []func(context.Context)
+	outcomes     outcomes
 }
 
 // Edited tells the controller that a source has other content than before, which was nil
@@ -160,6 +162,8 @@ func (c *Controller) Edited(namespace string, source checksum.Source, was *check
 		c.told.Over(waiting.OfSource(at), reason.ChangeHalted, "")
 	}
 	c.plans(func(p *rollout.Planner) { p.Edited(at, was, is, c.options.Clock.Now()) })
+	c.outcomes.edited(at, was, is, c.options.Settle, c.options.Clock.Now())
+	c.outcomes.report(namespace, source)
 	for _, ref := range c.index.Using(namespace, source) {
 		c.wake(ref) // a recording needs no turn
 	}
@@ -219,6 +223,7 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
 	c.leads.Store(true)
+	c.outcomes.lead(c.options.Clock.Now())
 	c.planned(func(p *rollout.Planner) { p.Lead(c.index.All(), c.options.Clock.Now()) })
 	c.Reconsider()
 	c.metrics.leads.Store(true) // what is to do is in the queue by now
@@ -310,6 +315,7 @@ const (
 	inWatch    = "watch"    // reading one workload as it arrives
 	inRemind   = "reminder" // telling again of what still waits
 	inFindings = "findings" // telling of Namespaces and sources
+	inReport   = "report"   // computing the report on a source
 )
 
 // caught, deferred, catches a panic: it counts and logs it, and has something done about

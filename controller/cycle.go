@@ -85,6 +85,9 @@ func (c *Controller) cycle(ctx context.Context) {
 		c.tellEnded(ctx, e)
 	}
 	c.tellNews(&out)
+	for _, at := range out.Changed {
+		c.outcomes.report(at.Namespace, at.Source)
+	}
 }
 
 // lookup is what the planner looks up: it implements rollout.Cluster.

@@ -32,6 +32,9 @@ type look struct {
 	mark   uint64 // when all this was found out
 	review review // of one that is ours and can be read; else of its policy alone
 	holds  waiting.Found
+	// verdict is the planner's, once decided.
+	verdict rollout.Verdict
+	decided bool
 }
 
 // sync looks at one workload, and does what is due. It returns how long to wait before the next
@@ -44,6 +47,7 @@ func (c *Controller) sync(ctx context.Context, ref workload.Ref) (wait time.Dura
 	defer func() {
 		c.notes.end(ref)
 		c.waits.Looked(ref, l.holds, err != nil, c.again(ref), c.options.Clock.Now())
+		l.reconciled(err)
 	}()
 	if l.s == nil {
 		c.forget(ref)
@@ -52,6 +56,7 @@ func (c *Controller) sync(ctx context.Context, ref workload.Ref) (wait time.Dura
 	wait, err = l.all(ctx)
 	if apierrors.IsNotFound(err) {
 		c.index.Gone(ref, l.s)
+		l.s = nil
 		c.forget(ref)
 		return 0, nil
 	}
@@ -63,6 +68,7 @@ func (c *Controller) forget(ref workload.Ref) {
 	c.notes.forget(ref)
 	c.told.Forget(waiting.Of(ref))
 	c.waits.Older.Forget(ref)
+	c.outcomes.put(ref, nil)
 	c.plans(func(p *rollout.Planner) { p.Forget(ref, c.options.Clock.Now()) })
 }
 
@@ -72,6 +78,7 @@ func (l *look) all(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	verdict, err := l.decide(ctx)
+	l.verdict, l.decided = verdict, err == nil
 	wait, reportErr := l.report(ctx)
 	if err != nil {
 		err = fmt.Errorf("finding out how it is: %w", err)

@@ -103,14 +103,19 @@ func (c *Controller) reviewOf(ctx context.Context, ref workload.Ref, s *Workload
 		}
 	}
 	c.confirm(ctx, ref, selections, s.Records)
+	return review{policy: policy, Review: c.compare(ring, ref, &policy, selections, s.Records)}, nil
+}
+
+// compare compares what is on record of some selections with what their sources hold, by memory.
+func (c *Controller) compare(ring *checksum.Ring, ref workload.Ref, policy *checksum.Policy, selections []checksum.Selection, held checksum.Records) checksum.Review {
 	contentOf := func(source checksum.Source) *checksum.Content { return c.sources.Content(ref.Namespace, source) }
-	found := review{policy: policy, Review: ring.Review(ref.Namespace, &policy, selections, s.Records, contentOf)}
+	found := ring.Review(ref.Namespace, policy, selections, held, contentOf)
 	if c.options.SnapshotOf != nil {
-		found.Untrue = append(found.Untrue, ring.Misled(ref.Namespace, selections, s.Records, contentOf, func(of checksum.Source, name string) *checksum.Content {
+		found.Untrue = append(found.Untrue, ring.Misled(ref.Namespace, selections, held, contentOf, func(of checksum.Source, name string) *checksum.Content {
 			return c.options.SnapshotOf(ref.Namespace, name, of)
 		})...)
 	}
-	return found, nil
+	return found
 }
 
 // confirm asks for Secrets that memory lacks, and that are not on record as absent: what is missing holds

@@ -20,12 +20,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/configstamp/configstamp/controller/internal/fair"
 	"github.com/configstamp/configstamp/controller/internal/index"
 	"github.com/configstamp/configstamp/controller/internal/throttle"
 	"github.com/configstamp/configstamp/controller/internal/waiting"
 	"github.com/configstamp/configstamp/internal/cache/discovery"
 	"github.com/configstamp/configstamp/internal/cache/follow"
+	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
@@ -58,7 +58,7 @@ func New(config *rest.Config, server discovery.Client, options Options, sources 
 }
 
 func newController(options Options, sources Sources, namespaces Namespaces, keys Keys, api api, recorder Recorder, registry prometheus.Registerer) *Controller {
-	queued := fair.New(options.Clock.Now)
+	queued := fair.New(func(ref workload.Ref) string { return ref.Namespace }, options.Clock.Now)
 	c := &Controller{
 		options:    options,
 		sources:    sources,

@@ -21,7 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/configstamp/configstamp/checksum"
-	"github.com/configstamp/configstamp/controller/internal/fair"
+	"github.com/configstamp/configstamp/internal/fair"
 	"github.com/configstamp/configstamp/internal/refusal"
 	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
@@ -30,7 +30,7 @@ import (
 // simulatedQueue is a work queue at a simulated time, for one worker.
 type simulatedQueue struct {
 	world   *world
-	fair    *fair.Queue
+	fair    *fair.Queue[workload.Ref]
 	queued  map[workload.Ref]bool
 	later   map[workload.Ref]time.Time
 	retries map[workload.Ref]int
@@ -304,7 +304,7 @@ func (w *world) edit(at rollout.SourceRef, content *checksum.Content) {
 func (w *world) lead() {
 	w.leaders++
 	clear(w.behind)
-	w.queue = &simulatedQueue{world: w, fair: fair.New(w.clock.Now), queued: map[workload.Ref]bool{}, later: map[workload.Ref]time.Time{}, retries: map[workload.Ref]int{}}
+	w.queue = &simulatedQueue{world: w, fair: fair.New(func(ref workload.Ref) string { return ref.Namespace }, w.clock.Now), queued: map[workload.Ref]bool{}, later: map[workload.Ref]time.Time{}, retries: map[workload.Ref]int{}}
 	w.controller = newController(Options{Kinds: workload.Builtin(), Policy: checksum.DefaultPolicy(), Dialects: w.dialects, Settle: settle, Limits: w.limits, Workers: 1, Clock: w.clock},
 		w, w, w, w, w, prometheus.NewRegistry())
 	w.cycles = &simulatedCycles{world: w}

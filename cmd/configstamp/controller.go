@@ -27,6 +27,7 @@ type controllerOptions struct {
 	workers     int
 	snapshots   snapshotOptions
 	leaderElect bool
+	reports     bool
 	lease       string
 	step        string
 	replicated  string
@@ -59,6 +60,7 @@ func controllerCommand() *cobra.Command {
 	o.snapshots.add(flags)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while this replica holds the lease; needed with several replicas")
 	flags.StringVar(&o.lease, "lease", "configstamp-controller", "name of the leader's Lease, in configstamp's own namespace")
+	flags.BoolVar(&o.reports, "report", true, "write what becomes of each edit onto ConfigRollouts, for kubectl get configrollouts, while the cluster has their definition")
 	describeEnvironment(command)
 	return command
 }
@@ -174,7 +176,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	p.store.OnFilled(c.NamespaceChanged)
 	p.spaces.OnChange(c.NamespaceChanged)
 	p.keys.OnChange(c.Reconsider)
-	if err := o.collectSnapshots(p, c); err != nil {
+	if err := errors.Join(o.collectSnapshots(p, c), o.writeReports(p, c)); err != nil {
 		return err
 	}
 

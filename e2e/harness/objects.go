@@ -35,6 +35,7 @@ var resources = []struct {
 	{"CronJob", "cronjob", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}, false},
 	{"Job", "job", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, false},
 	{"CustomResourceDefinition", "customresourcedefinition", schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, true},
+	{"ConfigRollout", "configrollout", schema.GroupVersionResource{Group: "configstamp.dev", Version: "v1alpha1", Resource: "configrollouts"}, false},
 	{"Rollout", "rollout", schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}, false},
 	{"DeploymentConfig", "deploymentconfig", schema.GroupVersionResource{Group: "apps.openshift.io", Version: "v1", Resource: "deploymentconfigs"}, false},
 	{"CloneSet", "cloneset", schema.GroupVersionResource{Group: "apps.kruise.io", Version: "v1alpha1", Resource: "clonesets"}, false},

@@ -96,6 +96,8 @@ const (
 	ChangeRolledOut
 	ChangeIncomplete
 	SourceChangesOften
+	// Events on configstamp's own namespace.
+	ReportRefused
 
 	// Why an edit of a source does not roll a workload that uses it, in forecasts alone.
 	KeyNotUsed
@@ -219,6 +221,8 @@ var table = [reasonCount]Row{ //nolint:gochecknoglobals // never changed
 	ChangeRolledOut: {"change-rolled-out", Normal, "ChangeRolledOut", 0, "", "all workloads that the change concerns, and that may roll, have rolled out"},
 	ChangeIncomplete: {"change-incomplete", Warning, "ChangeIncomplete", 0, "",
 		"the change has ended, but workloads that had no pod available before have failed with it; the event says how many of all"},
+	ReportRefused: {"report-refused", Warning, "ReportRefused", 0, "",
+		"ConfigRollouts cannot be written: a right is missing, or a quota or policy refuses them; nothing else depends on them"},
 	SourceChangesOften: {"source-changes-often", Warning, "SourceChangesOften", 0, "", "the source is written again and again"},
 
 	KeyNotUsed:    {"key-not-used", Silent, "", Forecasts, "", "it uses none of the keys that change"},

@@ -36,6 +36,7 @@ func (p *Planner) Cycle(now time.Time) (out Orders) {
 	if len(p.unexamined) == 0 || !out.again(p.opens, now) {
 		p.grantAll(now, &out)
 	}
+	p.noteChanged(&out)
 	p.finish(now, &out)
 	p.forget(now)
 	slices.SortFunc(out.Look, workload.Ref.Compare)
@@ -149,6 +150,7 @@ func (p *Planner) finish(now time.Time, out *Orders) {
 			out.Finished = append(out.Finished, News{Source: c.at, Settled: c.settled(), Broken: c.broken})
 		}
 		c.closed = true
+		out.Changed = append(out.Changed, c.at)
 		return true
 	})
 	for _, t := range p.all {

@@ -34,6 +34,7 @@
 //   - What it is told: planner.go (edits, deletions), patches.go, and observe.go (what a look shows).
 //   - When pods are listed, and what they and nodes show: looks.go, pods.go, nodes.go.
 //   - Why a workload has failed, in Kubernetes' own words, and what to do about it: failure.go.
+//   - What the report asks: report.go.
 //   - Rare cases: fall.go (the first ten), returns.go (content that comes again), infer.go (what others
 //     rolled, or who led before).
 //

@@ -39,6 +39,7 @@ type opened struct {
 
 	copies *copies // with itself
 	round
+	reported reported // as of Orders.Changed
 }
 
 // round is what is counted of a change in each cycle.

@@ -13,6 +13,8 @@ type Orders struct {
 	Roll, Look []workload.Ref
 	// Halted, Resumed and Finished are for people.
 	Halted, Resumed, Finished []News
+	// Changed are the sources whose numbers of workloads by state have changed since the last cycle.
+	Changed []SourceRef
 	// Ended is what became of rollouts.
 	Ended []Ended
 	// At is when to ask again; zero: when something happens.

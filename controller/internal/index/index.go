@@ -99,6 +99,13 @@ func (x *Index) Using(namespace string, source checksum.Source) []workload.Ref {
 	return refs
 }
 
+// Sources are the sources that concern workloads, in no order.
+func (x *Index) Sources() []rollout.SourceRef {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.DeleteFunc(slices.Collect(maps.Keys(x.bySource)), func(at rollout.SourceRef) bool { return at.Source == checksum.Source{} })
+}
+
 // All are all workloads, in order.
 func (x *Index) All() []workload.Ref {
 	x.mu.RLock()

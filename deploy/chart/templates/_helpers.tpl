@@ -95,6 +95,11 @@ labels:
 {{- if (.Values.pins).enabled }}on{{ end -}}
 {{- end }}
 
+{{/* Whether ConfigRollouts are written; "" is no. */}}
+{{- define "configstamp.report" -}}
+{{- if (.Values.report).enabled }}on{{ end -}}
+{{- end }}
+
 {{/*
 Whether the webhook configuration has the entry for Pods; "" is no. Once it was there it stays, and
 selects nothing while pins are off: with server-side apply, which keeps what others own, its

@@ -11,7 +11,7 @@ import (
 
 func TestNamespacesTakeTurns(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	q := New(func() time.Time { return now })
+	q := New(func(ref workload.Ref) string { return ref.Namespace }, func() time.Time { return now })
 	for i := range 3 {
 		q.Push(workload.Ref{Namespace: "big", Name: fmt.Sprint(i)})
 	}
