@@ -162,8 +162,9 @@ func (c *Controller) Edited(namespace string, source checksum.Source, was *check
 		c.told.Over(waiting.OfSource(at), reason.ChangeHalted, "")
 	}
 	c.plans(func(p *rollout.Planner) { p.Edited(at, was, is, c.options.Clock.Now()) })
-	c.outcomes.edited(at, was, is, c.options.Settle, c.options.Clock.Now())
-	c.outcomes.report(namespace, source)
+	if c.outcomes.edited(at, was, is, c.options.Settle, c.options.Clock.Now()); c.leads.Load() {
+		c.outcomes.report(namespace, source)
+	}
 	for _, ref := range c.index.Using(namespace, source) {
 		c.wake(ref) // a recording needs no turn
 	}
@@ -222,10 +223,7 @@ func (c *Controller) Run(ctx context.Context) error {
 // changed since the last leader ended.
 func (c *Controller) work(ctx context.Context) {
 	klog.FromContext(ctx).Info("Leading")
-	c.leads.Store(true)
-	c.outcomes.lead(c.options.Clock.Now())
-	c.planned(func(p *rollout.Planner) { p.Lead(c.index.All(), c.options.Clock.Now()) })
-	c.Reconsider()
+	c.lead()
 	c.metrics.leads.Store(true) // what is to do is in the queue by now
 	defer context.AfterFunc(ctx, c.queue.ShutDown)()
 	defer context.AfterFunc(ctx, c.cycles.ShutDown)()
@@ -252,6 +250,14 @@ func (c *Controller) work(ctx context.Context) {
 		workers.Go(func() { run(ctx) })
 	}
 	workers.Wait()
+}
+
+// lead has this process lead from now on, and queues all workloads.
+func (c *Controller) lead() {
+	c.leads.Store(true)
+	c.outcomes.lead(c.options.Clock.Now())
+	c.planned(func(p *rollout.Planner) { p.Lead(c.index.All(), c.options.Clock.Now()) })
+	c.Reconsider()
 }
 
 // every has something done now and then, until ctx ends.

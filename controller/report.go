@@ -181,6 +181,8 @@ func (l *look) obstacle(err error) obstacle {
 		hold := v.Hold
 		is.until, hold.Until = hold.Until, time.Time{}
 		is.text = because(&r.policy, hold) + " holds it"
+	case reason.UnreadableSetting:
+		is.text = r.unreadable()
 	case reason.Paced:
 		is.until = now.Add(v.Wait).Truncate(time.Second)
 		fallthrough
@@ -188,6 +190,17 @@ func (l *look) obstacle(err error) obstacle {
 		is.text = checksum.Finding{Reason: is.why}.String()
 	}
 	return is
+}
+
+// unreadable says which setting cannot be read, "" if all can.
+func (r *review) unreadable() string {
+	switch {
+	case len(r.policy.Faults) > 0:
+		return r.policy.Faults[0].Finding().String()
+	case len(r.Faults) > 0:
+		return r.Faults[0].String()
+	}
+	return ""
 }
 
 // accept returns the command that takes content that an undo declined.
@@ -209,7 +222,7 @@ func (c *Controller) Facts(at rollout.SourceRef) (facts report.Facts, known bool
 	}
 	facts.EditedAt, _ = c.sources.Written(at.Namespace, at.Source) // before the content: it is never newer than that
 	changed, used := c.outcomes.keys(at), map[string]bool{}
-	for _, ref := range c.index.Using(at.Namespace, at.Source) {
+	for _, ref := range slices.SortedFunc(slices.Values(c.index.Using(at.Namespace, at.Source)), workload.Ref.Compare) {
 		s := c.index.Get(ref)
 		if s == nil || s.Fault != "" || !c.serves(ref, s) {
 			continue

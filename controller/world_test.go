@@ -172,6 +172,7 @@ type world struct {
 	meanwhile  func()                       // happens while a node is asked for
 	records    bool                         // workloads may be without records, and be recorded
 	settings   map[string]map[string]string // of the namespaces
+	reports    *reports                     // nil: none are written
 	// before is what happens before a patch is stored.
 	before func()
 	// answers is what becomes of the answer to a patch that was stored.
@@ -315,9 +316,10 @@ func (w *world) lead() {
 	}
 	w.controller.index.Refresh()
 	w.controller.full.Store(true)
-	w.controller.leads.Store(true)
-	w.controller.planned(func(p *rollout.Planner) { p.Lead(w.controller.index.All(), w.clock.Now()) })
-	w.controller.Reconsider()
+	if w.reports != nil {
+		w.controller.Reports(w.reports.changed)
+	}
+	w.controller.lead()
 }
 
 // see has the controller's watch bring a workload as it is.
@@ -372,7 +374,9 @@ func (w *world) drain() {
 		if w.queue.Len() > 0 {
 			w.controller.next(w.t.Context())
 		}
+		w.reports.write(w)
 	}
+	w.reports.write(w)
 }
 
 // well reports whether a workload is as it should be.

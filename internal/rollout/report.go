@@ -27,12 +27,12 @@ func (p *Planner) ProgressOf(ref workload.Ref, source checksum.Source) (progress
 			continue
 		case !its.isCurrent() || its.declined:
 			return Progress{State: its.waits()}, true
-		case its.take.state == Failed && its.take.resumed:
+		case its.take.state == Failed && its.resumed:
 			return Progress{State: Current}, true
 		case its.take.state == Failed:
-			return Progress{Failed, its.take.since, its.take.failure()}, true
+			return Progress{Failed, its.since, its.failure()}, true
 		}
-		return Progress{State: its.take.state, Since: its.take.since}, true
+		return Progress{State: its.take.state, Since: its.since}, true
 	}
 	return Progress{State: Current}, true
 }

@@ -97,7 +97,7 @@ func (c *client) source(ctx context.Context, at rollout.SourceRef) (found source
 // ownsData reports whether fields have some of the content of a source among them.
 func ownsData(fields *metav1.FieldsV1) bool {
 	var top map[string]json.RawMessage
-	if fields == nil || json.Unmarshal(fields.Raw, &top) != nil {
+	if fields == nil || json.Unmarshal(fields.GetRawBytes(), &top) != nil {
 		return false
 	}
 	return top["f:data"] != nil || top["f:binaryData"] != nil || top["f:stringData"] != nil

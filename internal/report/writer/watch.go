@@ -2,7 +2,6 @@ package writer
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -109,7 +108,10 @@ func (w *Writer) listed(ctx context.Context, watches []*watch) {
 }
 
 // errUnlisted says that there is no right to list ConfigRollouts.
-var errUnlisted = refusal.Plain(apierrors.NewForbidden(report.GroupVersion().WithResource(report.Resource).GroupResource(), "", errors.New(`User "configstamp" cannot list resource "`+report.Resource+`"`)))
+var errUnlisted = refusal.Plain(&apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+	Message: report.Resource + ` is forbidden: User "configstamp" cannot list resource "` + report.Resource + `"`,
+}})
 
 // empty forgets all objects, as they are not served any more.
 func (w *Writer) empty() {
