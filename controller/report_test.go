@@ -157,13 +157,19 @@ func TestReport_ANewLeaderWaits(t *testing.T) {
 	if _, known := w.controller.Facts(at); known {
 		t.Error("it knows before it has reconciled anything")
 	}
+	w.controller.next(t.Context())
 	w.clock.Step(settle)
-	for n := range 3 {
-		if _, known := w.controller.Facts(at); known {
-			t.Errorf("it knows after %d of 3 workloads", n)
-		}
+	if _, known := w.controller.Facts(at); known {
+		t.Error("it knows after one workload of three")
+	}
+	w.lead()
+	for range 3 {
 		w.controller.next(t.Context())
 	}
+	if _, known := w.controller.Facts(at); known {
+		t.Error("it knows while its own settling goes on")
+	}
+	w.clock.Step(settle)
 	if _, known := w.controller.Facts(at); !known {
 		t.Error("it does not know after all")
 	}
@@ -192,5 +198,15 @@ func TestReport_KeysThatChangedAndAreUsed(t *testing.T) {
 	selection := checksum.Selection{Source: at.Source, Keys: []string{"A"}}
 	if !uses(&selection, was, "A") || uses(&selection, was, "B") || !uses(&checksum.Selection{Source: at.Source, All: true}, was, "B") {
 		t.Error("which keys a selection uses")
+	}
+}
+
+// Nothing but the planner tells that the only workload has failed.
+func TestReport_TheOnlyWorkloadFails(t *testing.T) {
+	w, r, at := reporting(t, 1)
+	w.spoil(at)
+	r.pass(w, 120)
+	if said := r.said[at]; said.State() != report.Halted {
+		t.Errorf("it says %+v", said)
 	}
 }
