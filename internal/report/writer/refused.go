@@ -12,7 +12,7 @@ import (
 	"github.com/configstamp/configstamp/internal/refusal"
 )
 
-// warnEvery is how often people are warned that nothing is written.
+// warnEvery is the least time between two Warnings that reports are not written.
 const warnEvery = time.Hour
 
 // refused holds where writing was refused for good: by a missing right, a quota or a policy.
@@ -29,7 +29,7 @@ func (r *refused) until(namespace string) time.Time {
 	return r.rests[namespace]
 }
 
-// rest has a namespace rest, and reports whether people are to be warned.
+// rest starts the rest of a namespace, and reports whether a Warning is due.
 func (r *refused) rest(namespace string, now time.Time) (warn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,7 +45,8 @@ func (r *refused) rest(namespace string, now time.Time) (warn bool) {
 	return warn
 }
 
-// refuse has a namespace rest after a request was refused for good, and warns people once an hour.
+// refuse starts the rest of a namespace in which a request was refused for good, and emits a Warning once an
+// hour.
 func (w *Writer) refuse(ctx context.Context, namespace string, err error) {
 	w.writes.WithLabelValues(refusedForGood).Inc()
 	klog.FromContext(ctx).Info("Reports are not written for ten minutes", "namespace", namespace, "reason", err.Error())
@@ -55,7 +56,7 @@ func (w *Writer) refuse(ctx context.Context, namespace string, err error) {
 	}
 }
 
-// forGood reports whether it is of no use to try again soon: the API server understood, and said no.
+// forGood reports whether an error is a refusal that a retry in seconds will not change.
 func forGood(err error) bool {
 	soon := []int32{http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests}
 	code := refusal.StatusOf(err).Code

@@ -2,6 +2,7 @@ package writer
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -9,9 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/internal/cache/discovery"
 	"github.com/configstamp/configstamp/internal/cache/follow"
 	"github.com/configstamp/configstamp/internal/refusal"
@@ -75,22 +74,26 @@ func (w *Writer) watchIn(namespace string) *watch {
 			if deleted {
 				version = ""
 			}
-			w.watched(object.Namespace, object.Name, version)
+			if at, ok := w.sourceOf(object.Namespace, object.Name); ok {
+				w.watched(at, version)
+			}
 		},
 		All: func(objects []*metav1.PartialObjectMetadata, _ string) {
 			gone := w.objectsIn(namespace)
 			for _, object := range objects {
-				w.watched(object.Namespace, object.Name, object.ResourceVersion)
-				delete(gone, types.NamespacedName{Namespace: object.Namespace, Name: object.Name})
+				if at, ok := w.sourceOf(object.Namespace, object.Name); ok {
+					w.watched(at, object.ResourceVersion)
+					delete(gone, at)
+				}
 			}
-			for object := range gone {
-				w.watched(object.Namespace, object.Name, "")
+			for at := range gone {
+				w.watched(at, "")
 			}
 		},
 	}
 }
 
-// listed has all compared once all objects are known. If none may be listed, people are warned.
+// listed has all compared once each watch has listed its objects. If no watch may list, it emits a Warning.
 func (w *Writer) listed(ctx context.Context, watches []*watch) {
 	if slices.ContainsFunc(watches, (*watch).Pending) {
 		if !slices.ContainsFunc(watches, func(one *watch) bool { return !one.Refused() }) {
@@ -107,13 +110,13 @@ func (w *Writer) listed(ctx context.Context, watches []*watch) {
 	}
 }
 
-// errUnlisted says that there is no right to list ConfigRollouts.
+// errUnlisted is the refusal of a list, as the API server words it.
 var errUnlisted = refusal.Plain(&apierrors.StatusError{ErrStatus: metav1.Status{
 	Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 	Message: report.Resource + ` is forbidden: User "configstamp" cannot list resource "` + report.Resource + `"`,
 }})
 
-// empty forgets all objects, as they are not served any more.
+// empty deletes all objects from memory: the API server no longer serves them.
 func (w *Writer) empty() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,25 +124,18 @@ func (w *Writer) empty() {
 }
 
 // objectsIn returns the objects of one namespace, or all ("").
-func (w *Writer) objectsIn(namespace string) map[types.NamespacedName]bool {
+func (w *Writer) objectsIn(namespace string) map[rollout.SourceRef]seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	objects := map[types.NamespacedName]bool{}
-	for at := range w.objects {
-		if namespace == metav1.NamespaceAll || namespace == at.Namespace {
-			objects[types.NamespacedName{Namespace: at.Namespace, Name: report.NameOf(at.Source)}] = true
-		}
-	}
+	objects := maps.Clone(w.objects)
+	maps.DeleteFunc(objects, func(at rollout.SourceRef, _ seen) bool {
+		return namespace != metav1.NamespaceAll && namespace != at.Namespace
+	})
 	return objects
 }
 
-// watched notes the version of an object, "" for a deletion. What we did not write ourselves is compared.
-func (w *Writer) watched(namespace, name, version string) {
-	source, ok := w.sourceOf(namespace, name)
-	if !ok {
-		return
-	}
-	at := rollout.SourceRef{Namespace: namespace, Source: source}
+// watched stores the version of an object, "" for a deletion. A version that we did not write is compared.
+func (w *Writer) watched(at rollout.SourceRef, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	object := w.objects[at]
@@ -153,21 +149,21 @@ func (w *Writer) watched(namespace, name, version string) {
 	}
 }
 
-// sourceOf returns the source of an object by its name. A name that was cut is that of a source in use, or
-// of none that is reported on.
-func (w *Writer) sourceOf(namespace, name string) (source checksum.Source, ok bool) {
-	if source, ok = report.SourceOf(name); ok && !report.MayBeCut(name) {
-		return source, true
-	}
-	for _, at := range w.Sources() {
-		if at.Namespace == namespace && report.NameOf(at.Source) == name {
-			return at.Source, true
+// sourceOf returns the source of an object by its name. A name that was cut is that of a source in use; else
+// it is taken as it is.
+func (w *Writer) sourceOf(namespace, name string) (at rollout.SourceRef, ok bool) {
+	source, ok := report.SourceOf(name)
+	if ok && report.MayBeCut(name) {
+		for _, at := range w.Sources() {
+			if at.Namespace == namespace && report.NameOf(at.Source) == name {
+				return at, true
+			}
 		}
 	}
-	return source, ok
+	return rollout.SourceRef{Namespace: namespace, Source: source}, ok
 }
 
-// object returns what is known of an object, whether it exists, and whether it is known which exist.
+// object returns what is known of an object, whether it exists, and whether all objects are listed.
 func (w *Writer) object(at rollout.SourceRef) (object seen, exists, filled bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +171,8 @@ func (w *Writer) object(at rollout.SourceRef) (object seen, exists, filled bool)
 	return object, exists, w.filled
 }
 
-// note keeps what an object says now; written is "" if there is to be none. The version is the watch's.
+// note stores an object after a comparison; written is "" if there is to be none. The version stays that of
+// the watch.
 func (w *Writer) note(at rollout.SourceRef, object seen) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

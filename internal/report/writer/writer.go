@@ -28,7 +28,7 @@ import (
 
 const (
 	// every is how long one object rests between two writes, and perSecond how many objects are written
-	// in all. An object whose condition Ready or Stalled turns waits for neither.
+	// in all. An object whose condition Ready or Stalled turns waits for neither, nor for those that do.
 	every     = time.Second
 	perSecond = 50
 	// compareEvery is how often all objects are compared with the facts, and how long a namespace rests
@@ -51,7 +51,7 @@ type Options struct {
 	Serves func(at rollout.SourceRef) bool
 	// Namespaces are those to watch; empty: all.
 	Namespaces []string
-	// Warn tells people that nothing is written.
+	// Warn emits a Warning that reports are not written.
 	Warn     func(text string)
 	Clock    clock.WithTicker
 	Registry prometheus.Registerer
@@ -63,6 +63,7 @@ type Writer struct {
 	client  client
 	served  *discovery.Resources
 	queue   workqueue.TypedRateLimitingInterface[rollout.SourceRef]
+	paced   workqueue.TypedInterface[rollout.SourceRef] // those that have to wait for pace
 	pace    flowcontrol.RateLimiter
 	refused refused
 	writes  *prometheus.CounterVec
@@ -81,23 +82,25 @@ type seen struct {
 	at        time.Time // when it was last written
 }
 
-// New makes a Writer for the API server of config, which says by server what it serves.
+// New makes a Writer for the API server of config. server lists the resources that it serves.
 func New(config *rest.Config, server discovery.Client, options Options) (*Writer, error) {
 	client, err := newClient(config)
 	if err != nil {
 		return nil, err
 	}
-	queue := fair.New(func(at rollout.SourceRef) string { return at.Namespace }, options.Clock.Now)
+	queue := func() workqueue.TypedInterface[rollout.SourceRef] {
+		line := fair.New(func(at rollout.SourceRef) string { return at.Namespace }, options.Clock.Now)
+		return workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[rollout.SourceRef]{Clock: options.Clock, Queue: line})
+	}
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[rollout.SourceRef]{Clock: options.Clock, Queue: queue()})
 	w := &Writer{
 		Options: options,
 		client:  client,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[rollout.SourceRef](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[rollout.SourceRef]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[rollout.SourceRef]{
-				Clock: options.Clock,
-				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[rollout.SourceRef]{Clock: options.Clock, Queue: queue}),
-			})}),
-		pace:    flowcontrol.NewTokenBucketRateLimiter(perSecond, perSecond),
+			workqueue.TypedRateLimitingQueueConfig[rollout.SourceRef]{DelayingQueue: delaying}),
+		paced:   queue(),
+		pace:    flowcontrol.NewTokenBucketRateLimiter(perSecond, 1),
 		refused: refused{rests: map[string]time.Time{}},
 		objects: map[rollout.SourceRef]seen{},
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -133,10 +136,15 @@ func (w *Writer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer w.queue.ShutDown()
+	defer w.paced.ShutDown()
 	running.Go(func() { w.served.Run(ctx) })
 	for range writers {
 		running.Go(func() {
-			for w.next(ctx) {
+			for w.next(ctx, w.queue, nil) {
+			}
+		})
+		running.Go(func() {
+			for w.next(ctx, w.paced, w.pace) {
 			}
 		})
 	}
@@ -164,14 +172,17 @@ func (w *Writer) compareAll() {
 	}
 }
 
-// next compares one object with the facts. This is the one place that puts it back.
-func (w *Writer) next(ctx context.Context) bool {
-	at, shutdown := w.queue.Get()
+// next compares one object of a queue with the facts, once pace allows it; nil: at once.
+func (w *Writer) next(ctx context.Context, from workqueue.TypedInterface[rollout.SourceRef], pace flowcontrol.RateLimiter) bool {
+	at, shutdown := from.Get()
 	if shutdown {
 		return false
 	}
-	defer w.queue.Done(at)
-	again, err := w.compare(ctx, at)
+	defer from.Done(at)
+	if pace != nil && pace.Wait(ctx) != nil {
+		return true
+	}
+	again, err := w.compare(ctx, at, pace != nil)
 	switch {
 	case err == nil:
 		w.queue.Forget(at)
@@ -192,12 +203,12 @@ func (w *Writer) next(ctx context.Context) bool {
 	return true
 }
 
-// errUnknown says that the facts are not known yet.
+// errUnknown is returned while the facts are not known.
 var errUnknown = errors.New("it is not known yet how far the workloads are")
 
-// compare compares one object with the facts, and writes it if it says something else. It returns when to
-// compare it again; zero: when something happens.
-func (w *Writer) compare(ctx context.Context, at rollout.SourceRef) (again time.Duration, err error) {
+// compare compares one object with the facts. If it says something else, compare writes it, or queues it
+// for a paced write. It returns when to compare it again; zero: when something happens.
+func (w *Writer) compare(ctx context.Context, at rollout.SourceRef, paced bool) (again time.Duration, err error) {
 	now := w.Clock.Now()
 	object, exists, filled := w.object(at)
 	if !filled || !w.Serves(at) {
@@ -214,11 +225,9 @@ func (w *Writer) compare(ctx context.Context, at rollout.SourceRef) (again time.
 		if rest := object.at.Add(every).Sub(now); rest > 0 {
 			return rest, nil
 		}
-		if err := w.pace.Wait(ctx); err != nil {
-			return 0, err
-		}
-		if facts, due, err = w.due(at, &object, exists); err != nil || !due {
-			return settlesAgain(&facts), err
+		if !paced {
+			w.paced.Add(at)
+			return 0, nil
 		}
 	}
 	version, wrote, err := w.write(ctx, at, &facts)
@@ -232,7 +241,7 @@ func (w *Writer) compare(ctx context.Context, at rollout.SourceRef) (again time.
 	return settlesAgain(&facts), nil
 }
 
-// due returns the facts, and whether an object may say something else, or is to be made.
+// due returns the facts, and whether the object may differ from them or has to be created.
 func (w *Writer) due(at rollout.SourceRef, object *seen, exists bool) (facts report.Facts, due bool, err error) {
 	facts, known := w.Facts(at)
 	switch {
@@ -252,8 +261,8 @@ func settlesAgain(facts *report.Facts) time.Duration {
 	return 0
 }
 
-// write writes what facts say, unless the object says so already. It returns the version that does; "" if
-// there is to be none.
+// write writes the status that facts make, unless the object has it already. It returns the version that has
+// it; "" if there is to be no object.
 func (w *Writer) write(ctx context.Context, at rollout.SourceRef, facts *report.Facts) (version string, wrote bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
