@@ -49,8 +49,8 @@ type edit struct {
 // mostEdits bounds how many edits are known.
 const mostEdits = 4096
 
-// Reports has changed called with each source whose report may say something else. It must be called before
-// Run, and needs WhileLeading to have reports written.
+// Reports sets changed, which is called with each source whose report may be out of date. Call it before Run,
+// and WhileLeading with whatever writes the reports.
 func (c *Controller) Reports(changed func(rollout.SourceRef)) { c.outcomes.changed = changed }
 
 // report queues the reports on some sources of a namespace.
@@ -63,15 +63,15 @@ func (o *outcomes) report(namespace string, sources ...checksum.Source) {
 	}
 }
 
-// lead notes that this process leads from now on: it has reconciled nothing yet.
+// lead starts a leadership at now: no workload has been reconciled yet.
 func (o *outcomes) lead(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.since, o.last, o.edits = now, map[workload.Ref]outcome{}, map[rollout.SourceRef]*edit{}
 }
 
-// put keeps what a reconcile found, nil for a workload that is gone or not served, and queues the reports that
-// it affects.
+// put stores the outcome of a reconcile, nil for a workload that was deleted or is not served. It queues the
+// reports that the outcome affects.
 func (o *outcomes) put(ref workload.Ref, is *outcome) {
 	if o.changed == nil {
 		return
@@ -111,7 +111,7 @@ func (o *outcomes) settled(settle time.Duration, now time.Time) bool {
 	return !o.since.IsZero() && !now.Before(o.since.Add(settle))
 }
 
-// edited notes which keys of a ConfigMap an edit changed.
+// edited stores the keys of a ConfigMap that an edit changed.
 func (o *outcomes) edited(at rollout.SourceRef, was, is *checksum.Content, settle time.Duration, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,7 +148,7 @@ func (o *outcomes) keys(at rollout.SourceRef) []string {
 	return nil
 }
 
-// reconciled keeps what a reconcile found. One that could not find out how the workload is found nothing.
+// reconciled stores the outcome of a reconcile that ended with err. A reconcile without a verdict has none.
 func (l *look) reconciled(err error) {
 	switch {
 	case l.s == nil, l.decided && !l.served, l.decided && l.s.Fault != "":
@@ -158,7 +158,7 @@ func (l *look) reconciled(err error) {
 	}
 }
 
-// obstacle returns what keeps the workload from rolling.
+// obstacle returns the reason why the workload does not roll, after a reconcile that ended with err.
 func (l *look) obstacle(err error) obstacle {
 	r, v, now := &l.review, &l.verdict, l.options.Clock.Now()
 	is := obstacle{why: l.holds.Why, settles: v.Settles, since: now}
@@ -192,7 +192,7 @@ func (l *look) obstacle(err error) obstacle {
 	return is
 }
 
-// unreadable says which setting cannot be read, "" if all can.
+// unreadable describes a setting that cannot be read; "" if all can be.
 func (r *review) unreadable() string {
 	switch {
 	case len(r.policy.Faults) > 0:
@@ -212,8 +212,8 @@ func accept(ref workload.Ref) string {
 // Sources lists the sources that workloads use.
 func (c *Controller) Sources() []rollout.SourceRef { return c.index.Sources() }
 
-// Facts returns what is true of a source now: from memory, without any request. It returns false while this
-// process does not know that of each workload that uses the source.
+// Facts returns how far each workload is with what a source holds. It sends no request. It returns false until
+// this leader has reconciled each workload that uses the source.
 func (c *Controller) Facts(at rollout.SourceRef) (facts report.Facts, known bool) {
 	defer c.caught(klog.Background(), inReport, "Computing a report panicked", func() { known = false }, "source", at)
 	ring := c.keys.Ring()
@@ -283,7 +283,7 @@ func (c *Controller) factsOf(ref workload.Ref, source checksum.Source, policy *c
 		return w, true
 	}
 	switch progress.State {
-	case rollout.Unseen, rollout.Held, rollout.Waiting: // the planner does not know yet that it carries it
+	case rollout.Unseen, rollout.Held, rollout.Waiting: // the planner has not been told of its stamp yet
 		w.State, w.Settles = report.Waiting, true
 	case rollout.OnTrial, rollout.Standing:
 		w.State, w.Since = report.Rolling, progress.Since
@@ -304,7 +304,7 @@ func stateOf(why reason.Reason) report.State {
 	}
 }
 
-// haltOf says what halts a change, and what to do.
+// haltOf describes what halts a change, and what to do.
 func haltOf(news *rollout.News) string {
 	if news.Foreign {
 		return failedElsewhere

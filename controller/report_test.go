@@ -120,7 +120,7 @@ func TestReport_SaysHowFarAnEditIs(t *testing.T) {
 	}
 }
 
-// While a change is halted, no leader says that it settles, or is complete, and none says more than is true.
+// While a change is halted, no leader reports it as Settling or Complete, or counts more workloads than is true.
 func TestReport_ANewLeaderSaysNothingFalse(t *testing.T) {
 	w, r, at := reporting(t, 5)
 	good := w.spoil(at)
@@ -150,7 +150,7 @@ func TestReport_ANewLeaderSaysNothingFalse(t *testing.T) {
 	}
 }
 
-// A leader that has not reconciled all that uses a source, or may find it settling, knows nothing of it.
+// A new leader has no facts on a source before it has reconciled each workload that uses it, and its settling is over.
 func TestReport_ANewLeaderWaits(t *testing.T) {
 	w, _, at := reporting(t, 3)
 	w.lead()
@@ -201,7 +201,7 @@ func TestReport_KeysThatChangedAndAreUsed(t *testing.T) {
 	}
 }
 
-// Nothing but the planner tells that the only workload has failed.
+// Only the planner reports that the only workload has failed.
 func TestReport_TheOnlyWorkloadFails(t *testing.T) {
 	w, r, at := reporting(t, 1)
 	w.spoil(at)

@@ -21,8 +21,8 @@ import (
 
 // Reports while leaders are killed, and while they cannot be written.
 
-// Content that fails halts. No version of the report that any leader writes then says that it settles or is complete,
-// or that more workloads have it, or have failed, than truly do.
+// Content that fails halts. From then on no version of the report, from any leader, is Settling or Complete, or counts
+// more workloads as done or failed than the cluster has.
 func TestReport_LeadersThatAreKilledSayNothingFalse(t *testing.T) {
 	product := run.Exclusive(t)
 	s, r := run.Space(t), run.Of(t)
@@ -73,7 +73,7 @@ func TestReport_LeadersThatAreKilledSayNothingFalse(t *testing.T) {
 	}
 }
 
-// The definition goes and comes: edits roll as ever, and then all is reported.
+// While the definition is missing, edits roll as before. Once it is back, all are reported.
 func TestReport_ItsDefinitionGoesAndComes(t *testing.T) {
 	run.Exclusive(t)
 	s, r := run.Space(t), run.Of(t)
@@ -109,7 +109,7 @@ func TestReport_ItsDefinitionGoesAndComes(t *testing.T) {
 	wantReport(s, "configmap/c", report.Held, nil)
 }
 
-// A quota refuses reports in one namespace: people are warned, edits roll as ever, and other namespaces have reports.
+// A quota refuses reports in one namespace: a Warning is emitted, edits roll as before, and other namespaces have reports.
 func TestReport_RefusedInOneNamespace(t *testing.T) {
 	product := run.Exclusive(t)
 	refused, other := run.Space(t), run.Space(t)

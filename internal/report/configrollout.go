@@ -47,7 +47,7 @@ type Source struct {
 	Name string `json:"name"`
 }
 
-// Status says what became of the newest edit of the source.
+// Status is the progress of the newest edit of the source.
 type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration"`
 	Edit               `json:",inline"`
@@ -72,7 +72,7 @@ type Edit struct {
 	Failed int32 `json:"failed"`
 }
 
-// Past is an edit that another one has followed.
+// Past is an edit that a later edit has replaced.
 type Past struct {
 	Edit    `json:",inline"`
 	Outcome State        `json:"outcome"` // when it ended, or the next edit came

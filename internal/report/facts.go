@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,9 +29,9 @@ type Workload struct {
 	Message string
 	Since   time.Time // when it entered the state; zero: not known
 	Until   time.Time // when it may leave the state; zero: not known
-	// Settles says that it is yet to be reconciled since the edit.
+	// Settles is true until the workload has been reconciled after the edit.
 	Settles bool
-	// Observes says that it never rolls, so it does not count.
+	// Observes is true for mode observe: the workload never rolls, and does not count.
 	Observes bool
 }
 
@@ -39,7 +40,7 @@ func (f *Facts) Rolls() bool {
 	return slices.ContainsFunc(f.Workloads, func(w Workload) bool { return w.State != Done && !w.Observes })
 }
 
-// Print returns the same value for the same facts.
+// Print returns a fingerprint: equal facts have equal ones.
 func (f *Facts) Print() [sha256.Size]byte {
 	text, _ := json.Marshal(f) // nothing in it can fail
 	return sha256.Sum256(text)
@@ -121,9 +122,10 @@ func (e *Entry) add(other *Entry) {
 	e.Names = e.Names[:min(len(e.Names), mostNames)]
 }
 
+// shortened returns a text that fits into a message.
 func shortened(text string) string {
 	if len(text) > longestMessage {
-		return text[:longestMessage-3] + "..."
+		return strings.ToValidUTF8(text[:longestMessage-3], "") + "..."
 	}
 	return text
 }

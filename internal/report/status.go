@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Status returns the status that facts make of the status before. manager is the field manager of the
-// edit. What the status before says of other edits, and since when things are so, is taken over.
+// Status computes a status from facts. manager is the field manager of the edit. History, and the times at
+// which states began, are carried over from was, the previous status.
 func (f *Facts) Status(was *Status, manager string, generation int64, now time.Time) Status {
 	is := Status{ObservedGeneration: generation, Workloads: f.entries(), Conditions: slices.Clone(was.Conditions)}
 	is.Edit = Edit{EditedAt: timeOf(f.EditedAt), Manager: manager, Keys: f.Keys[:min(len(f.Keys), mostKeys)]}
@@ -38,16 +38,16 @@ func (f *Facts) Status(was *Status, manager string, generation int64, now time.T
 	return is
 }
 
-// Same reports whether two statuses say the same.
+// Same reports whether two statuses are equal.
 func (s *Status) Same(other *Status) bool { return equality.Semantic.DeepEqual(s, other) }
 
-// takeOver takes over what an earlier status of the same edit says.
+// takeOver carries over what a previous status of the same edit has; the keys only if keys is set.
 func (s *Status) takeOver(was *Status, keys bool) {
 	s.History = was.History
 	if keys {
 		s.Keys = was.Keys[:min(len(was.Keys), mostKeys)]
 	}
-	for i := range s.Workloads { // a new leader does not know when it began
+	for i := range s.Workloads { // a new leader only knows when it first saw them
 		is := &s.Workloads[i]
 		before := slices.IndexFunc(was.Workloads, func(e Entry) bool { return e.State == is.State && e.Reason == is.Reason && e.Message == is.Message })
 		if before >= 0 && is.State != Done {
@@ -119,7 +119,7 @@ func (f *Facts) message(state State, s *Status) string {
 	return have + ", and others roll: wait"
 }
 
-// first says of the first workload in a state that it is in that state, and why.
+// first names the first workload in a state, with the reason.
 func (s *Status) first(state State) string {
 	i := slices.IndexFunc(s.Workloads, func(e Entry) bool { return e.State == state })
 	if i < 0 {

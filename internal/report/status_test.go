@@ -99,7 +99,7 @@ func TestWorkloadsWithOneReasonAreOneEntry(t *testing.T) {
 	}
 }
 
-// What a status says of an edit stays while it is true: since when, which keys, and the times of conditions.
+// Keys, times of states and times of conditions are carried over within one edit.
 func TestWhatIsKnownOfTheSameEditStays(t *testing.T) {
 	facts := Facts{EditedAt: at(0), Keys: []string{"A"}, Workloads: []Workload{{Name: "deployment/a", State: Held, Reason: "pause", Message: "m", Since: at(1)}}}
 	first := facts.Status(&Status{}, "m", 1, at(1))
@@ -182,7 +182,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What other releases, or somebody else, wrote in another form is no obstacle.
+// Other releases may have written a status of another form.
 func TestReadTakesAStatusOfAnotherFormAsEmpty(t *testing.T) {
 	object, err := Read([]byte(`{"metadata":{"name":"configmap-a","generation":2},"spec":{"source":{"kind":"ConfigMap","name":"a"}},"status":{"workloads":"none"}}`))
 	if err != nil || object.Generation != 2 || object.Spec.Source.Name != "a" || object.Status.Workloads != nil {

@@ -15,7 +15,7 @@ type Progress struct {
 }
 
 // ProgressOf returns how far a workload is with what a source holds. known is false while a new leader
-// has not reconciled the workload, or nobody knows yet which contents it took.
+// has not reconciled the workload, or its contents are not established.
 func (p *Planner) ProgressOf(ref workload.Ref, source checksum.Source) (progress Progress, known bool) {
 	t := p.known(ref)
 	if _, unexamined := p.unexamined[ref]; unexamined || t.unsure() {
@@ -37,7 +37,7 @@ func (p *Planner) ProgressOf(ref workload.Ref, source checksum.Source) (progress
 	return Progress{State: Current}, true
 }
 
-// HaltOf returns what halts the change of a source; false if nothing does.
+// HaltOf returns the failure that halts the change of a source; false if it is not halted.
 func (p *Planner) HaltOf(at SourceRef) (news News, halted bool) {
 	switch c := p.changes[at]; {
 	case c == nil:
