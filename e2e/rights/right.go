@@ -58,13 +58,12 @@ func (r Right) narrower(than Right) bool {
 	return r.Namespace != "" && than.Namespace == ""
 }
 
-// Of are the single rights of every ClusterRole and Role among objects, but for those
-// that bindings give to no service account. A rule that does not name what it gives is an
-// error.
+// Of returns the single rights of every ClusterRole and Role among objects that a binding gives to a service
+// account. A rule that does not name what it gives is an error.
 func Of(objects []*unstructured.Unstructured) ([]Right, error) {
 	var all []Right
 	for _, object := range objects {
-		if !strings.HasPrefix(object.GetAPIVersion(), rbacv1.GroupName+"/") || object.GetKind() != "ClusterRole" && object.GetKind() != "Role" || toPeople(objects, object) {
+		if !strings.HasPrefix(object.GetAPIVersion(), rbacv1.GroupName+"/") || object.GetKind() != "ClusterRole" && object.GetKind() != "Role" || !ofAccount(objects, object) {
 			continue
 		}
 		role := object.GetKind() + "/" + object.GetName()
@@ -82,26 +81,20 @@ func Of(objects []*unstructured.Unstructured) ([]Right, error) {
 	return all, nil
 }
 
-// toPeople reports whether all bindings of a role, of which there are some, are to users
-// and groups.
-func toPeople(objects []*unstructured.Unstructured, role *unstructured.Unstructured) bool {
-	bound := false
-	for _, object := range objects {
+// ofAccount reports whether some binding gives a role to a service account.
+func ofAccount(objects []*unstructured.Unstructured, role *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool {
 		to, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
 		kind, _, _ := unstructured.NestedString(object.Object, "roleRef", "kind")
 		if to != role.GetName() || kind != role.GetKind() || role.GetNamespace() != "" && object.GetNamespace() != role.GetNamespace() {
-			continue
-		}
-		subjects, _, _ := unstructured.NestedSlice(object.Object, "subjects")
-		if slices.ContainsFunc(subjects, func(subject any) bool {
-			fields, _ := subject.(map[string]any)
-			return fields["kind"] == rbacv1.ServiceAccountKind
-		}) {
 			return false
 		}
-		bound = true
-	}
-	return bound
+		subjects, _, _ := unstructured.NestedSlice(object.Object, "subjects")
+		return slices.ContainsFunc(subjects, func(subject any) bool {
+			fields, _ := subject.(map[string]any)
+			return fields["kind"] == rbacv1.ServiceAccountKind
+		})
+	})
 }
 
 func expand(rule rbacv1.PolicyRule, one Right) (all []Right) {

@@ -18,6 +18,18 @@ rules:
 - {apiGroups: [apps], resources: [deployments, daemonsets], verbs: [patch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: wide}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: wide}
+subjects: [{kind: ServiceAccount, name: us, namespace: own}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: aggregated, labels: {rbac.authorization.k8s.io/aggregate-to-view: "true"}}
+rules:
+- {apiGroups: [""], resources: [pods], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: narrow, namespace: own}
 rules:
