@@ -17,8 +17,8 @@
 //     (recordings), api.go (all requests) and notes.go (what is remembered of it); and cycle.go
 //     (the planner: whose turn has come).
 //   - What it tells: held.go (of what a workload waits for), news.go (what becomes of changes), tell.go
-//     (events), remind.go (what still waits), findings.go (of Namespaces and sources), metrics.go; and
-//     report.go (the facts of which package internal/report makes ConfigRollouts).
+//     (events), findings.go (of Namespaces and sources), metrics.go; and report.go (the facts of which
+//     package internal/report makes ConfigRollouts).
 //   - What it foresees of an edit that somebody is about to make: foresee.go.
 package controller
 
@@ -244,8 +244,12 @@ func (c *Controller) work(ctx context.Context) {
 	}
 	worker(c.nextCycle)
 	told := remarks{}
-	workers.Go(func() { c.every(ctx, findingsEvery, func() { c.tellNewFindings(ctx, told) }) })
-	workers.Go(func() { c.every(ctx, standingEvery, func() { c.tellStanding(ctx) }) })
+	workers.Go(func() {
+		c.every(ctx, findingsEvery, func() {
+			c.tellNewFindings(ctx, told)
+			c.tellStale(ctx)
+		})
+	})
 	for _, run := range c.leading {
 		workers.Go(func() { run(ctx) })
 	}
@@ -319,8 +323,7 @@ const (
 	inLook     = "look"     // at one workload
 	inTurns    = "turns"    // whose turn it is
 	inWatch    = "watch"    // reading one workload as it arrives
-	inRemind   = "reminder" // telling again of what still waits
-	inFindings = "findings" // telling of Namespaces and sources
+	inFindings = "findings" // telling of Namespaces and sources, and of old content
 	inReport   = "report"   // computing the report on a source
 )
 

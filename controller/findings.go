@@ -2,10 +2,12 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/klog/v2"
 
 	"github.com/configstamp/configstamp/checksum"
@@ -65,4 +67,16 @@ func (c *Controller) findings() remarks {
 		found.add(rollout.SourceRef{Namespace: namespace, Source: source}, findings)
 	})
 	return found
+}
+
+// tellStale emits an event for each workload that an undo has kept on older content for a day, and again each
+// day.
+func (c *Controller) tellStale(ctx context.Context) {
+	defer c.caught(klog.FromContext(ctx), inFindings, "Telling of old content panicked", func() {})
+	for _, stale := range c.waits.Older.Due(c.options.Clock.Now()) {
+		if s := c.index.Get(stale.Workload); s != nil {
+			(&look{Controller: c, ref: stale.Workload, s: s}).say(reason.StaleByUndo, fmt.Sprintf("%s %s ago, and an undo keeps this workload on older content; a new certificate or password may be waiting. "+
+				"To take what is there now: %s", changed(stale.Declined), duration.HumanDuration(c.options.Clock.Since(stale.Since)), accept(stale.Workload)), stale.Declined...)
+		}
+	}
 }

@@ -25,7 +25,7 @@ func (l *look) reportVerdict(v rollout.Verdict) (wait time.Duration) {
 	case len(r.Untrue) == 0:
 		return v.Wait
 	case v.Why != reason.NoReason:
-		l.holds = waiting.Found{Why: v.Why, About: concerned(ref, r, v)}
+		l.holds = v.Why
 	}
 	if v.Settles {
 		return v.Wait
@@ -92,43 +92,6 @@ func unpinned(records checksum.Records, sources []checksum.Source) []checksum.So
 	return slices.DeleteFunc(slices.Clone(sources), func(source checksum.Source) bool { return pins[source].Snapshot != "" })
 }
 
-// concerned is because of what a workload waits: a Namespace that holds it, else sources.
-func concerned(ref workload.Ref, r *review, v rollout.Verdict) []rollout.SourceRef {
-	ofNamespace := false
-	switch v.Why {
-	case reason.MissingSource, reason.MissingKey:
-		return at(ref, sourcesOf(r.Missing))
-	case reason.UnreadableSetting:
-		ofNamespace = slices.ContainsFunc(r.policy.Faults, func(f checksum.Fault) bool { return f.Origin == checksum.OfNamespace })
-	case reason.Paused, reason.OutsideWindow, reason.TooSoon:
-		origin, _ := r.policy.OriginOf(v.Why.String())
-		ofNamespace = origin == checksum.OfNamespace
-	default:
-	}
-	if ofNamespace {
-		return []rollout.SourceRef{{Namespace: ref.Namespace}}
-	}
-	return at(ref, r.Untrue)
-}
-
-// at are sources of a workload.
-func at(ref workload.Ref, sources []checksum.Source) []rollout.SourceRef {
-	all := make([]rollout.SourceRef, len(sources))
-	for i, source := range sources {
-		all[i] = rollout.SourceRef{Namespace: ref.Namespace, Source: source}
-	}
-	return all
-}
-
-// sourcesOf are those that were found to lack something.
-func sourcesOf(found []checksum.Finding) []checksum.Source {
-	sources := make([]checksum.Source, len(found))
-	for i := range found {
-		sources[i] = found[i].Source
-	}
-	return sources
-}
-
 // sayGone tells of sources and keys that a workload requires and that are gone for longer
 // than a replacement takes. It returns how long to wait until that is known.
 func (l *look) sayGone() (wait time.Duration) {
@@ -147,13 +110,14 @@ func (l *look) sayGone() (wait time.Duration) {
 	if wait > 0 {
 		return wait
 	}
-	names, sources := make([]string, len(gone)), sourcesOf(gone)
+	names, sources := make([]string, len(gone)), make([]checksum.Source, len(gone))
 	for i, finding := range gone {
+		sources[i] = finding.Source
 		if names[i] = finding.Source.String() + " does not exist any more"; finding.Reason == reason.MissingKey {
 			names[i] = fmt.Sprintf("%s has no key %s any more", finding.Source, finding.Key)
 		}
 	}
-	l.holds = waiting.Found{Why: reason.SourceGone, About: at(ref, sources)}
+	l.holds = reason.SourceGone
 	pods := "running pods keep running, but no new pod of this " + ref.Kind.Name + " can start"
 	if l.options.SnapshotOf != nil && len(unpinned(l.s.Records, sources)) == 0 {
 		pods = "pods read what is pinned, new ones too"

@@ -28,10 +28,10 @@ type look struct {
 	ref    workload.Ref
 	s      *Workload
 	note   *note
-	served bool   // it is ours
-	mark   uint64 // when all this was found out
-	review review // of one that is ours and can be read; else of its policy alone
-	holds  waiting.Found
+	served bool          // it is ours
+	mark   uint64        // when all this was found out
+	review review        // of one that is ours and can be read; else of its policy alone
+	holds  reason.Reason // what keeps the workload from rolling, or from being recorded
 	// verdict is the planner's, once decided.
 	verdict rollout.Verdict
 	decided bool
@@ -178,7 +178,6 @@ func (l *look) report(ctx context.Context) (wait time.Duration, err error) {
 	}
 	l.sayUnreadable()
 	l.waits.Older.Looked(l.ref, l.review.Older(l.s.Records), l.review.Declined, lookup{l.Controller}.Written, l.options.Clock.Now())
-	l.holds.About = at(l.ref, l.review.Untrue)
 	wait = l.sayGone()
 	l.note.missed(l.review.Missing)
 	for i := range l.review.ToRecord {

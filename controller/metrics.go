@@ -43,10 +43,10 @@ func newMetrics(registry prometheus.Registerer) *Metrics {
 		observed:     prometheus.NewCounter(opts("observed_changes_total", "Changes for which a workload would have rolled out, but its mode was observe.")),
 		rollouts:     prometheus.NewCounterVec(opts("rollouts_total", "Rollouts that were followed to their end: healthy, failed, or unreported (its status does not tell)."), []string{"result"}),
 		halts:        prometheus.NewCounter(opts("halts_total", "Changes that stopped because a rollout failed.")),
-		panics: prometheus.NewCounterVec(opts("panics_total", "Panics that were caught: in a look at a workload (it is tried again), in the planner of turns, in reading a workload as it arrives, in reminding people of what waits, in telling them of Namespaces and sources, or in computing a report. "+
+		panics: prometheus.NewCounterVec(opts("panics_total", "Panics that were caught: in a look at a workload (it is tried again), in the planner of turns, in reading a workload as it arrives, in telling of Namespaces, sources and old content, or in computing a report. "+
 			"The webhook counts its own as configstamp_admissions_total{reason=\"panic\"}."), []string{"in"}),
 	}
-	for _, in := range []string{inLook, inTurns, inWatch, inRemind, inFindings, inReport} {
+	for _, in := range []string{inLook, inTurns, inWatch, inFindings, inReport} {
 		m.panics.WithLabelValues(in)
 	}
 	for _, result := range reason.Labels(reason.ReadmissionResults) {

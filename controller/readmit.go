@@ -40,7 +40,7 @@ func (l *look) throttled(readmit func() (time.Duration, error)) (again time.Dura
 	permit := false
 	l.permits(func(t *throttle.Throttle) []workload.Ref { permit = t.Begin(l.ref); return nil })
 	if !permit {
-		l.holds.Why = reason.Turn
+		l.holds = reason.Turn
 		l.planned(func(p *rollout.Planner) { p.Stands(l.ref, l.options.Clock.Now()) })
 		return permitAgain, nil
 	}
@@ -136,7 +136,7 @@ func (l *look) roll(ctx context.Context) (time.Duration, error) {
 // blocked is about a re-admission that a person has to make possible.
 func (l *look) blocked(manner string, why reason.Reason, text string, about ...checksum.Source) (time.Duration, error) {
 	l.metrics.readmitted(manner, why)
-	l.holds.Why = why
+	l.holds = why
 	l.sayOnce(why, text, about...)
 	return noHurry, nil
 }

@@ -161,7 +161,7 @@ func (l *look) reconciled(err error) {
 // obstacle returns the reason why the workload does not roll, after a reconcile that ended with err.
 func (l *look) obstacle(err error) obstacle {
 	r, v, now := &l.review, &l.verdict, l.options.Clock.Now()
-	is := obstacle{why: l.holds.Why, settles: v.Settles, since: now}
+	is := obstacle{why: l.holds, settles: v.Settles, since: now}
 	switch {
 	case len(r.Untrue)+len(r.Declined)+len(r.Missing) == 0:
 		return obstacle{}

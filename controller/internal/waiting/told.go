@@ -50,13 +50,6 @@ func (t *Told) News(about Subject, why reason.Reason, sense, text string) bool {
 	return !known || was.sense != sense
 }
 
-// Text is what people were told last, "" when that was nothing, or is over.
-func (t *Told) Text(about Subject, why reason.Reason) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.texts[about][why.Event()].text
-}
-
 // Over forgets what has ended, unless it says but.
 func (t *Told) Over(about Subject, why reason.Reason, but string) {
 	t.drop(about, func(event, text string) bool { return event == why.Event() && text != but })

@@ -1,11 +1,11 @@
-// Package waiting knows which workloads have something due and wait: for what, since when,
-// and because of which source or Namespace. Metrics ask it, and whoever reminds people.
+// Package waiting holds which workloads have something due and wait: for what, and since when.
+// Metrics read it.
 //
 // It must not know why they wait, nor how people are told: the rules stand in packages
 // checksum and internal/rollout. It has no client, no goroutine and no clock.
 //
-// Start reading here, then told.go (what people were told), standing.go (of what they are to be
-// reminded) and older.go (who keeps older content, and for how long).
+// Start reading here, then told.go (which events were emitted) and older.go (which workloads keep older
+// content, and since when).
 package waiting
 
 import (
@@ -13,16 +13,14 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/internal/reason"
-	"github.com/configstamp/configstamp/internal/rollout"
 	"github.com/configstamp/configstamp/internal/workload"
 )
 
 // Waits are the workloads that wait. Its methods may be called at any time, from any
 // goroutine.
 type Waits struct {
-	mu       sync.Mutex
-	all      map[workload.Ref]wait
-	reminded map[cause]time.Time // when people were last told
+	mu  sync.Mutex
+	all map[workload.Ref]wait
 	// Told is what people were told.
 	Told Told
 	// Older are those that have older content meanwhile, or wait for nothing.
@@ -31,7 +29,7 @@ type Waits struct {
 
 // New knows of none.
 func New() *Waits {
-	return &Waits{all: map[workload.Ref]wait{}, reminded: map[cause]time.Time{}, Told: Told{texts: map[Subject]map[string]words{}}, Older: Older{all: map[workload.Ref]older{}}}
+	return &Waits{all: map[workload.Ref]wait{}, Told: Told{texts: map[Subject]map[string]words{}}, Older: Older{all: map[workload.Ref]older{}}}
 }
 
 // wait is about one workload.
@@ -39,7 +37,6 @@ type wait struct {
 	why     reason.Reason
 	since   time.Time
 	failing time.Time // since when its looks fail, zero when they do not
-	about   []rollout.SourceRef
 }
 
 // now is what it waits for, and since when: one whose looks fail waits for its next try
@@ -51,34 +48,24 @@ func (w *wait) now() (why reason.Reason, since time.Time) {
 	return reason.Retry, w.failing
 }
 
-// Found is what a look has found to hold a workload.
-type Found struct {
-	Why reason.Reason // NoReason: nothing
-	// About are the sources because of which it waits; one of the zero Source is a Namespace.
-	About []rollout.SourceRef
-}
-
-// Looked notes what a look has found. It has failed, or it had not, and the workload waits to
-// be tried again all the same.
-func (w *Waits) Looked(ref workload.Ref, found Found, failed, again bool, now time.Time) {
+// Looked notes what a look has found to hold a workload; NoReason: nothing. It has failed, or it had not,
+// and the workload waits to be tried again all the same.
+func (w *Waits) Looked(ref workload.Ref, why reason.Reason, failed, again bool, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	is := w.all[ref]
-	if found.Why != reason.NoReason || len(found.About) > 0 { // else a failed look has found nothing
-		is.about = found.About
-	}
 	switch {
 	case failed && is.failing.IsZero():
 		is.failing = now
 	case failed:
-	case again && found.Why == reason.Turn && (is.why.Label() == reason.Blocked.Label() || is.why == reason.TooLarge):
+	case again && why == reason.Turn && (is.why.Label() == reason.Blocked.Label() || is.why == reason.TooLarge):
 		// Only the next try can tell whether that has ended.
-	case is.why.Label() != found.Why.Label():
-		is.why, is.since = found.Why, now
+	case is.why.Label() != why.Label():
+		is.why, is.since = why, now
 	default:
-		is.why = found.Why
+		is.why = why
 	}
-	if !failed && (!again || found.Why == reason.Halted) { // nothing is tried while the change is halted
+	if !failed && (!again || why == reason.Halted) { // nothing is tried while the change is halted
 		is.failing = time.Time{}
 	}
 	if w.all[ref] = is; is.why == reason.NoReason && is.failing.IsZero() {
