@@ -79,6 +79,7 @@ func (w *world) patch(a *app) answer {
 			for _, c := range a.carried {
 				w.forgiven[c.number]++
 			}
+			w.excuses(a)
 		}
 		w.at(a.unreadable.Sub(w.now), func() { w.see(a) })
 		return lost

@@ -363,12 +363,14 @@ func (w *world) lead() {
 	w.driver = lead(w)
 }
 
-// forgive lets bad contents reach one more where no pods can be listed: there a new
-// leader may not find out who has failed.
+// forgive lets bad contents reach one more workload where a new leader may not find out who has failed: if no
+// pods can be listed, or if a source holds again what the workload took before and does not carry now.
 func (w *world) forgive() {
 	for number, victims := range w.victims {
 		unseen := func(v victim) bool {
-			return w.forbids(v.a)
+			return w.forbids(v.a) || slices.ContainsFunc(w.untrue(v.a), func(source checksum.Source) bool {
+				return w.contents[rollout.SourceRef{Namespace: v.a.ref.Namespace, Source: source}].number == number
+			})
 		}
 		if slices.ContainsFunc(victims, unseen) {
 			w.forgiven[number]++

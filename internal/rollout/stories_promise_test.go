@@ -347,3 +347,27 @@ func TestStory_OneThatCannotBeReadAndABot(t *testing.T) {
 	w.writes(web, 900, 40*time.Second, fine)
 	w.checkTouched(11)
 }
+
+// The stamp of a workload that could not be read may be older than what another one has yet to prove. That one
+// goes first.
+func TestStory_OneThatCannotBeReadAndOneThatIsPaced(t *testing.T) {
+	for seed := range uint64(8) { // in some of which the patch was stored
+		w := newWorld(t, seed)
+		w.tell("The patch of a Deployment is answered with an error, and it cannot be read for nine minutes. Meanwhile a bot writes bad content, which a StatefulSet takes until its pace holds it.", true)
+		db, ill := w.add(newApp(statefulSetKind, "shop", "db", "web")), w.add(deployment("shop", "web-app", "web"))
+		first := 0
+		db.replicas, db.order = 2, &first
+		w.lead()
+		w.pass(10 * time.Minute)
+		w.edit(web, w.content(fine))
+		ill.unreadable = w.now.Add(9 * time.Minute)
+		w.pass(3 * time.Minute)
+		w.writes(web, 6, 80*time.Second, waits)
+		if ill.harm() != nil {
+			w.errorf("%s has the bad content too", ill.name())
+		}
+		w.edit(web, w.content(fine))
+		w.pass(2 * time.Hour)
+		w.checkRolled(2)
+	}
+}

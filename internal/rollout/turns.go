@@ -131,7 +131,7 @@ func (p *Planner) admits(its *part, now time.Time, out *Orders) bool {
 	}
 	switch {
 	case over && its.isAhead(&p.limits, now): // its stamp may be older after all
-		return n.trials <= 1 && c.failures == 0
+		return n.trials <= 1 && c.carried == 0 && c.failures == 0
 	case over:
 		room := n.trials == 0 || most < 0 && p.limits.room(n.trials, proven)
 		return room && c.failures == 0 && most != 0 && !its.followed()
