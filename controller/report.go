@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -29,6 +30,15 @@ type outcomes struct {
 type outcome struct {
 	sources []checksum.Source // that concern the workload
 	keeps   obstacle          // what keeps it from rolling
+	// With --step=off nothing is judged. rolls are then the sources for which this leader rolled the workload, until
+	// its own controller has rolled it out, and phase is how far that is.
+	rolls []checksum.Source
+	phase workload.Phase
+}
+
+// rollsOut reports whether the workload's own controller has yet to roll it out.
+func (o *outcome) rollsOut() bool {
+	return o.phase == workload.Rolling || o.phase == workload.Suspended || o.phase == workload.Failed
 }
 
 // obstacle is what keeps a workload with changed sources from rolling. The zero value is nothing.
@@ -86,10 +96,13 @@ func (o *outcomes) put(ref workload.Ref, is *outcome) {
 		if is.keeps.why == was.keeps.why && !was.keeps.since.IsZero() {
 			is.keeps.since = was.keeps.since
 		}
+		if is.rolls == nil && is.rollsOut() {
+			is.rolls = was.rolls
+		}
 		o.last[ref] = *is
 	}
 	o.mu.Unlock()
-	if !known || is.keeps != was.keeps || !slices.Equal(is.sources, was.sources) {
+	if !known || is.keeps != was.keeps || is.phase != was.phase || !slices.Equal(is.rolls, was.rolls) || !slices.Equal(is.sources, was.sources) {
 		sources := slices.Concat(was.sources, is.sources)
 		slices.SortFunc(sources, checksum.Source.Compare)
 		o.report(ref.Namespace, slices.Compact(sources)...)
@@ -154,7 +167,11 @@ func (l *look) reconciled(err error) {
 	case l.s == nil, l.decided && !l.served, l.decided && l.s.Fault != "":
 		l.outcomes.put(l.ref, nil)
 	case l.decided:
-		l.outcomes.put(l.ref, &outcome{l.s.Sources, l.obstacle(err)})
+		is := &outcome{sources: l.s.Sources, keeps: l.obstacle(err)}
+		if l.options.Limits.Step == 0 {
+			is.rolls, is.phase = slices.Clone(l.review.Untrue), l.s.Status.Phase
+		}
+		l.outcomes.put(l.ref, is)
 	}
 }
 
@@ -235,7 +252,7 @@ func (c *Controller) Facts(at rollout.SourceRef) (facts report.Facts, known bool
 		if len(selections) == 0 {
 			continue
 		}
-		w, known := c.factsOf(ref, at.Source, &policy, c.compare(ring, ref, &policy, selections, s.Records))
+		w, known := c.factsOf(ref, at.Source, &policy, &s.Status, c.compare(ring, ref, &policy, selections, s.Records))
 		if !known {
 			return facts, false
 		}
@@ -267,7 +284,7 @@ func uses(s *checksum.Selection, content *checksum.Content, key string) bool {
 }
 
 // factsOf returns how far one workload is with what a source holds, by a review of that source alone.
-func (c *Controller) factsOf(ref workload.Ref, source checksum.Source, policy *checksum.Policy, review checksum.Review) (w report.Workload, known bool) {
+func (c *Controller) factsOf(ref workload.Ref, source checksum.Source, policy *checksum.Policy, status *workload.Status, review checksum.Review) (w report.Workload, known bool) {
 	w = report.Workload{Name: ref.Text(), State: report.Done, Observes: policy.Observe}
 	last, reconciled := c.outcomes.of(ref)
 	var progress rollout.Progress
@@ -290,6 +307,15 @@ func (c *Controller) factsOf(ref workload.Ref, source checksum.Source, policy *c
 	case rollout.Failed:
 		w.State, w.Since, w.Message = report.Failed, progress.Since, progress.Why.String()
 	case rollout.Current, rollout.Proven, rollout.Untold:
+		switch {
+		case !slices.Contains(last.rolls, source) || !last.rollsOut():
+		case last.phase == workload.Failed:
+			shown := (&rollout.Facts{Status: *status}).Shown(c.options.Clock.Now())
+			shown.Verdict = "its controller says " + cmp.Or(status.Why, "that it has failed")
+			w.State, w.Message = report.Failed, shown.String()
+		default:
+			w.State = report.Rolling
+		}
 	}
 	return w, true
 }

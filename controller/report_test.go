@@ -210,3 +210,22 @@ func TestReport_TheOnlyWorkloadFails(t *testing.T) {
 		t.Errorf("it says %+v", said)
 	}
 }
+
+// With --step=off no health is judged: a workload has content when its own controller has
+// rolled it out.
+func TestReport_WithoutSteps(t *testing.T) {
+	w := newWorld(t)
+	w.limits.Step = 0
+	w.reports = newReports()
+	at := w.fill(2)
+	w.edit(at, w.newContent())
+	w.reports.pass(w, 600)
+	if diff := cmp.Diff([]report.State{report.Settling, report.Rolling, report.Complete}, w.reports.states[at][max(0, len(w.reports.states[at])-3):]); diff != "" {
+		t.Error(diff)
+	}
+	w.spoil(at)
+	w.reports.pass(w, 3600)
+	if said := w.reports.said[at]; said.State() == report.Complete || said.State() == report.Settling {
+		t.Errorf("of content that fails: %+v", said)
+	}
+}

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/configstamp/configstamp/e2e/harness"
+	"github.com/configstamp/configstamp/internal/report"
 )
 
 // The kubectl plugin, against a real API server and the real webhook.
@@ -37,17 +39,22 @@ func plugin(t *testing.T, s *harness.Space) func(args ...string) (out string, co
 	}
 }
 
-func TestPlugin_SaysWhatIsThere(t *testing.T) {
+// What a user with the role view can ask: one command for each question, and without Events.
+func TestPlugin_TheRoleViewHasAllAnswers(t *testing.T) {
 	t.Parallel()
 	s := run.Space(t)
 	ask := plugin(t, s)
-	want := func(args string, parts ...string) {
+	want := func(args string, code int, parts ...string) {
 		t.Helper()
-		out, code := ask(strings.Fields(args)...)
+		out, got := ask(append(strings.Fields(args), "--as", "somebody", "--as-group", "viewers")...)
+		text := strings.Join(strings.Fields(out), " ")
 		for _, part := range parts {
-			if !strings.Contains(out, part) || code != 0 {
-				t.Errorf("%s: want %q, exit code 0; got %d and\n%s", args, part, code, out)
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: want %q in\n%s", args, part, out)
 			}
+		}
+		if got != code {
+			t.Errorf("%s: exit code %d, want %d:\n%s", args, got, code, out)
 		}
 	}
 	s.Set("configmap/c", "k", "1")
@@ -56,21 +63,40 @@ func TestPlugin_SaysWhatIsThere(t *testing.T) {
 	}
 	s.SetPolicy("deployment/held", settings{"pause": "true"})
 	before := s.Settled("deployment/d", "deployment/held")
-	want("users configmap/c", "deployment/d", "2 of 2 restart")
-	want("status", "2 workloads: 2 done.")
-
-	s.Set("configmap/c", "k", "2")
-	s.WantRolls(before, rolls{"deployment/d": 1})
-	want("why deployment/d", "configmap/c changed", "in step", "ConfigChanged")
-	want("status", "configmap/c in namespace", "1 of 2 done, 1 held", "configstamp.dev/pause", "kubectl configstamp unpause deployment/held")
-
-	// Who may only look is told the same, but for what the webhook alone knows.
-	out, code := ask("status", "--as", "somebody", "--as-group", "viewers")
-	if code != 1 || !strings.Contains(out, "you have no right to list any kind of workload") {
-		t.Errorf("exit code %d; of a user without rights it says\n%s", code, out)
+	if out, code := ask("status", "--as", "somebody", "--as-group", "viewers"); code != 1 || !strings.Contains(out, "is forbidden") {
+		t.Errorf("exit code %d; a user without rights gets\n%s", code, out)
 	}
 	viewers(t, s)
-	want("why deployment/d --as somebody --as-group viewers", "configmap/c changed", "unknown: you have no right to patch")
+	want("status", 0, "There is no report in namespace "+s.Namespace)
+	want("users configmap/c", 0, "deployment/d", "2 of 2 restart")
+
+	nextSecond()
+	s.Set("configmap/c", "k", "2")
+	want("wait configmap/c --timeout=2m", 3, "held: deployment/held is held: configstamp.dev/pause holds it")
+	s.WantRolls(before, rolls{"deployment/d": 1})
+	want("wait deployment/d --timeout=2m", 0, "it has the present content of its sources")
+	s.Kubectl("delete", "events", "--all")
+	is := wantReport(s, "configmap/c", report.Held, nil)
+	edited := "edited " + is.Status.EditedAt.UTC().Format(time.RFC3339)
+	want("status", 0, "configmap/c in namespace "+s.Namespace+": Held", edited, "1 of 2 done, 0 failed", "deployment/held: configstamp.dev/pause holds it", "1 edit is not complete")
+	want("why deployment/d", 0, "configmap/c: Held, "+edited, "This workload is done", "configmap/c was "+edited, "Next: nothing")
+	want("why deployment/held", 0, "This workload is held since", "Next: wait, or ask a user who may change it")
+	want("status deployment/held -o name", 0, "configrollout.configstamp.dev/configmap-c")
+	want("status configmap/cc", 1, "did you mean c?")
+	if out, _ := ask("why", "deployment/held"); !strings.Contains(out, "kubectl configstamp unpause deployment/held -n "+s.Namespace) {
+		t.Errorf("who may patch it gets no command:\n%s", out)
+	}
+
+	s.DropPolicy("deployment/held", settings{"pause": "true"})
+	want("wait configmap/c --timeout=2m", 0, "2 of 2 workloads have it")
+	want("status", 0, "Nothing is under way")
+	nextSecond()
+	s.Set("configmap/c", "k", "3")
+	if out, code := ask("wait", "configmap/c", "--timeout=2m"); code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), "2 of 2 workloads have it: there is nothing to do") {
+		t.Errorf("exit code %d; who may patch gets\n%s", code, out)
+	}
+	third := wantReport(s, "configmap/c", report.Complete, is)
+	want("why deployment/d", 0, "configmap/c was edited "+third.Status.EditedAt.UTC().Format(time.RFC3339), "configmap/c was "+edited)
 }
 
 // viewers lets the group of that name view a space, as many users may.
@@ -79,7 +105,7 @@ func viewers(t *testing.T, s *harness.Space) {
 	s.Kubectl("create", "rolebinding", "viewers", "--clusterrole=view", "--group=viewers")
 	t.Cleanup(func() { s.TryKubectl("delete", "rolebinding", "viewers") })
 	s.Eventually("waiting until viewers may view", func() error {
-		for _, what := range []string{"configmaps", "events", "deployments.apps"} {
+		for _, what := range []string{"configmaps", "configrollouts.configstamp.dev", "deployments.apps"} {
 			if got := s.TryKubectl("auth", "can-i", "list", what, "--as=somebody", "--as-group=viewers"); got.Code != 0 {
 				return fmt.Errorf("list %s: %s", what, got.Stdout)
 			}

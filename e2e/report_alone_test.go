@@ -122,7 +122,7 @@ func TestReport_RefusedInOneNamespace(t *testing.T) {
 	})
 	for _, s := range []*harness.Space{refused, other} {
 		s.Set("configmap/c", "k", "1")
-		s.Create(deployment("d", "configmap/c"))
+		s.Create(podless("d", "configmap/c"))
 		before := s.Settled("deployment/d")
 		s.Set("configmap/c", "k", "2")
 		s.WantRolls(before, rolls{"deployment/d": 1})

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -52,40 +50,6 @@ func namesSource(args []string) bool {
 	return found && sourceKind(kind) != ""
 }
 
-// errNone is said of a workload that is not there, or that may not be looked at.
-var errNone = errors.New("not found")
-
-// workloadOf reads the workload that people name: deployment/web, deploy web, or web alone
-// when no other workload has that name. A pod is taken for the workload that made it; then
-// pod is what was named.
-func workloadOf(ctx context.Context, cluster *inspect.Cluster, settings *seen.Settings, namespace string, args []string) (w *seen.Workload, pod *seen.Pod, err error) {
-	word, name, found := strings.Cut(words(args), "/")
-	if !found {
-		w, err = cluster.FindWorkload(ctx, settings, namespace, word)
-		return w, nil, err
-	}
-	kind, err := inspect.FindKind(settings.Kinds, word)
-	if err != nil {
-		return nil, nil, err
-	}
-	if kind.Name == "Pod" {
-		if pod, err = cluster.Pod(ctx, namespace, name); err != nil {
-			return nil, nil, err
-		}
-		if pod == nil {
-			return nil, nil, notThere(cluster, "pod", namespace, name)
-		}
-		if w, err = cluster.WorkloadOf(ctx, settings, pod); w != nil || err != nil {
-			return w, pod, err
-		}
-	}
-	w, err = cluster.Workload(ctx, settings, inspect.Ref(kind, namespace, name))
-	if err == nil && w == nil {
-		err = notThere(cluster, word, namespace, name)
-	}
-	return w, pod, err
-}
-
 // blind is the error of those who may not list workloads: it says where.
 type blind string
 
@@ -106,13 +70,4 @@ func blindIn(cluster *inspect.Cluster, settings *seen.Settings, namespaces ...st
 		return blind("in all namespaces; use -n to name one that you may look at")
 	}
 	return blind("in namespace " + strings.Join(namespaces, ", ") + ", so nothing is known about it")
-}
-
-func notThere(cluster *inspect.Cluster, kind, namespace, name string) error {
-	for _, gap := range cluster.Gaps() {
-		if strings.Contains(gap.What, " "+name+" in namespace "+namespace) {
-			return fmt.Errorf("%s", gap)
-		}
-	}
-	return fmt.Errorf("%s/%s in namespace %s: %w", kind, name, namespace, errNone)
 }

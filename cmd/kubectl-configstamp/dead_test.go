@@ -19,7 +19,7 @@ func TestADeadGroupEndsNoAnswer(t *testing.T) {
 		"its objects":    func(group, resource string) bool { return group == "argoproj.io" && resource != "" },
 	} {
 		for _, args := range [][]string{
-			{"status"}, {"status", "-A"}, {"status", "deployment/web"}, {"why", "web"}, {"users", "configmap/web"}, {"impact", "configmap/web"}, {"doctor"},
+			{"users", "configmap/web"}, {"impact", "configmap/web"}, {"doctor"},
 		} {
 			t.Run(about+": "+strings.Join(args, " "), func(t *testing.T) {
 				server := healthy(t)
@@ -30,9 +30,8 @@ func TestADeadGroupEndsNoAnswer(t *testing.T) {
 				if out != want && args[0] != "doctor" || strings.Contains(errOut, "error: listing") || strings.Contains(errOut, "error: asking") {
 					t.Errorf("it says\n%s%s\nwant\n%s", out, errOut, want)
 				}
-				said := strings.Contains(errOut, "rollouts.argoproj.io")
-				if concerns := len(args) == 1 || args[0] != "status" || args[1] == "-A"; said != concerns {
-					t.Errorf("it says that Rollouts could not be looked at: %t, want %t: %s", said, concerns, errOut)
+				if !strings.Contains(errOut, "rollouts.argoproj.io") {
+					t.Errorf("it does not say that Rollouts could not be looked at: %s", errOut)
 				}
 			})
 		}

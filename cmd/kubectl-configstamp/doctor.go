@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -166,4 +167,18 @@ func (p *plugin) printFinding(to io.Writer, f *answer.Finding) {
 		fmt.Fprintln(to, indent+line)
 	}
 	fmt.Fprintln(to, indent+"  "+f.Remedy)
+}
+
+// progress shows on a terminal how many questions are answered, when that takes long.
+func (p *plugin) progress() func(done, of int) {
+	began := time.Now()
+	return func(done, of int) {
+		if !p.isTerminal(p.ErrOut) || time.Since(began) < time.Second {
+			return
+		}
+		fmt.Fprintf(p.ErrOut, "\r\x1b[Kasked the webhook %d of %d times", done, of)
+		if done == of {
+			fmt.Fprint(p.ErrOut, "\r\x1b[K")
+		}
+	}
 }

@@ -16,10 +16,14 @@
 // write an annotation again), resume.go, roll.go and rollall.go, undo.go (and accept),
 // snapshots.go and restore.go.
 //
-// The commands that only answer have package inspect read the cluster and package answer
-// draw the conclusions: users.go, status.go with asking.go (what is shown until the webhook
-// has answered), why.go, impact.go with manifests.go (what is planned) and impact_print.go,
-// wait.go, doctor.go.
+// What became of an edit, the leader of configstamp writes onto ConfigRollouts. reports.go reads,
+// follows and prints them; subject.go reads the workload that is asked about. status.go and why.go
+// (with revisions.go) print, and wait.go ends with an exit code: verdict.go has its conclusions, and
+// ask.go what it asks the webhook.
+//
+// The other commands that only answer have package inspect read the cluster and package answer
+// draw the conclusions: users.go, impact.go with manifests.go (what is planned) and
+// impact_print.go, doctor.go.
 package main
 
 import (

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,24 @@ func writerOf(object *unstructured.Unstructured, annotation string) (last *metav
 		entry := &entries[i]
 		if entry.Subresource == "" && fieldsOf(entry).Has(path) && (last == nil || last.Time.Before(entry.Time)) {
 			last = entry
+		}
+	}
+	return last
+}
+
+// dataWritten is when the data of a ConfigMap or Secret was last written, zero if that is not known.
+func dataWritten(object *unstructured.Unstructured) (last time.Time) {
+	entries := object.GetManagedFields()
+	for i := range entries {
+		entry := &entries[i]
+		owns := false
+		for _, field := range []string{"data", "binaryData", "stringData"} {
+			path := fieldpath.MakePathOrDie(field)
+			_, within := fieldsOf(entry).Children.Get(path[0])
+			owns = owns || within || fieldsOf(entry).Has(path)
+		}
+		if owns && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
 		}
 	}
 	return last

@@ -175,7 +175,7 @@ func (o *order) unpause(ctx context.Context, t *target) error {
 				r := &result{target: t, did: "kept", why: fmt.Sprintf("%s=%s was not written by the command pause%s", pauseKey, value, writtenBy(t.object()))}
 				if manager := applierOf(t.object(), pauseKey); manager != "" {
 					r.next = "change it where " + manager + " reads it"
-				} else if o.may(ctx, t, "patch") {
+				} else if o.mayPatch(ctx, t) {
 					r.next = "kubectl annotate " + t.words() + " " + pauseKey + "-"
 				}
 				return nil, r, nil

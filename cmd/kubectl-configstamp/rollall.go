@@ -100,7 +100,7 @@ func (o *order) stepOfUser(ctx context.Context, t *target, source checksum.Sourc
 		return s, nil
 	case s != nil && s.answer.Code == seen.Missing: // a new pod could not start
 		return nil, err
-	case s == nil && !o.may(ctx, t, "patch"):
+	case s == nil && !o.mayPatch(ctx, t):
 		return nil, err
 	}
 	s = &step{target: t}

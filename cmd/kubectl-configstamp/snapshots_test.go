@@ -7,8 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/configstamp/configstamp/e2e/fakecluster"
-	"github.com/configstamp/configstamp/internal/reason"
-	"github.com/configstamp/configstamp/internal/reason/reasontest"
 )
 
 // pinned is a cluster in which pods are pinned to snapshots.
@@ -103,24 +101,6 @@ func TestUndo(t *testing.T) {
 	if last := writes[len(writes)-1]; last.Manager != "" || strings.Contains(last.Body, "pod-template-hash") {
 		t.Errorf("sent %v, want no field manager, and no hash of the revision", last)
 	}
-}
-
-// A workload whose content an undo has declined is not out of date.
-func TestStatus_Declined(t *testing.T) {
-	server := pinned(t)
-	server.Dry = func(_ string, object *unstructured.Unstructured) ([]string, error) {
-		switch object.GetName() {
-		case "web":
-			return []string{inStep}, nil
-		case "waiting":
-			return []string{wouldRoll}, nil
-		}
-		held := reason.OutcomeOf(reason.OnHold).Warning()
-		return []string{held, reasontest.Scramble(reason.DeclinedKept.Warning(reason.Values{Source: "configmap/web"}))}, nil
-	}
-	golden(t, "status-declined", server, "status")
-	golden(t, "why-declined", server, "why", "deployment/undone")
-	golden(t, "why-pinned", server, "why", "pod/waiting-1-x2x9l") // it started after the edit, and has the content from before
 }
 
 func TestAccept(t *testing.T) {

@@ -37,15 +37,15 @@ func (p *plugin) whoAmI(ctx context.Context) string {
 	return review.Status.UserInfo.Username
 }
 
-// may reports whether the user may do something with an object: what may not be done is no advice.
-func (p *plugin) may(ctx context.Context, t *target, verb string) bool {
+// mayPatch reports whether the user may change an object: what may not be done is no advice.
+func (p *plugin) mayPatch(ctx context.Context, t *target) bool {
 	client, err := reviews(p, authorizationclient.NewForConfig)
 	if err != nil {
 		return false
 	}
 	of := t.Mapping.Resource
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Verb: verb, Group: of.Group, Resource: of.Resource, Namespace: t.Namespace, Name: t.Name,
+		Verb: "patch", Group: of.Group, Resource: of.Resource, Namespace: t.Namespace, Name: t.Name,
 	}}}
 	review, err = client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	return err == nil && review.Status.Allowed
@@ -74,4 +74,12 @@ func (p *plugin) serverTime() (time.Time, error) {
 		return time.Unix(seconds, 0).UTC(), nil
 	}
 	return time.Time{}, errors.New("the API server did not say what time it is (header Date)")
+}
+
+// clockTime is the API server's time, as far as it says, otherwise this machine's.
+func (p *plugin) clockTime() time.Time {
+	if now, err := p.serverTime(); err == nil {
+		return now
+	}
+	return p.now()
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/internal/report"
 )
 
 // The exit codes of wait, beside 0 and 1.
@@ -22,274 +21,291 @@ const (
 	exitUnknown  = 5
 )
 
-// patience is for how long commands wait. Of wait, it is for how long it does not believe bad
-// news: what comes next may overtake it.
-type patience struct {
-	// settled is for what is halted or held.
-	settled time.Duration
-	// silent is for a webhook that gives no answer: it may be restarting.
-	silent time.Duration
-	// again is how soon a webhook that gives no answer is asked again.
-	again time.Duration
-	// late is how soon the webhook is asked about everything again though nothing has changed.
-	late time.Duration
-	// slow is when a person at a terminal is told how far the questions are.
-	slow time.Duration
-}
-
-func usualPatience() patience {
-	return patience{settled: 3 * time.Second, silent: 20 * time.Second, again: 2 * time.Second, late: 30 * time.Second, slow: time.Second}
-}
-
-type waitFlags struct {
-	output  format
-	timeout time.Duration
-}
-
 func (p *plugin) waitCommand() *cobra.Command {
-	var flags waitFlags
+	var timeout time.Duration
+	w := &waiting{plugin: p}
 	command := &cobra.Command{
 		Use:   "wait SOURCE|WORKLOAD",
 		Short: "Wait until a change is rolled out everywhere, for pipelines",
-		Long: "Waits until a workload, or every workload for which a ConfigMap or Secret counts, is\n" +
-			"in step and rolled out. The webhook says what is in step. The workload's own\n" +
-			"controller says what is rolled out. On stderr the command says what it waits for.\n\n" +
-			"Exit codes: 0 in step and rolled out; 1 an error; 2 a rollout has failed, and the\n" +
-			"change is halted; 3 something holds it for longer than --timeout, such as a pause or\n" +
-			"a missing source; 4 timed out; 5 not known: you may not patch workloads, the webhook\n" +
-			"gives no answer, or another webhook refuses dry runs.",
+		Long: "Waits until a workload, or every workload for which a ConfigMap or Secret counts,\n" +
+			"has the present content and is rolled out. It follows the source's ConfigRollout. If\n" +
+			"you may patch the workloads, it also asks the webhook, by a dry run. On stderr it\n" +
+			"says what it waits for.\n\n" +
+			"Exit codes: 0 rolled out; 1 an error; 2 a rollout has failed, and the change is\n" +
+			"halted; 3 something holds it for longer than --timeout, such as a pause or a missing\n" +
+			"source; 4 timed out; 5 not known: there is no report, or the webhook gives no answer.",
 		Example: "  kubectl configstamp wait configmap/payment-api-config --timeout=15m\n" +
 			"  kubectl configstamp wait deployment/web-app -n shop\n" +
 			"  kubectl configstamp wait secret/db -o json",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			err := p.wait(command.Context(), args, &flags)
-			if nothing := blind(""); errors.As(err, &nothing) {
-				return exit{exitUnknown, err}
+			if timeout < 0 {
+				return fmt.Errorf("--timeout=%s: want how long to wait, such as 15m, or 0 for ever", timeout)
 			}
-			return err
+			if err := w.output.complete(); err != nil {
+				return err
+			}
+			return w.run(command.Context(), args, timeout)
 		},
 	}
-	addFormat(command, &flags.output)
-	command.Flags().DurationVar(&flags.timeout, "timeout", 10*time.Minute, "how long to wait; 0 waits for ever")
+	w.output.addFlags(command)
+	command.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; 0 waits for ever")
 	return command
 }
 
 // waiting is one run of wait.
 type waiting struct {
 	*plugin
-	cluster  *inspect.Cluster
-	settings *seen.Settings
-	which    inspect.Which
-	what     string
-	until    time.Time // zero: for ever
+	output objectPrinter
+	order  *order // which is never sent
+	judge  judge
+	args   []string
+	// source is what is waited for; the zero Source: the workload that args name.
+	source checksum.Source
+	what   string
 
-	said   string        // what it waits for, as it was said last
-	result answer.Result // since when it is so
-	since  time.Time
+	reports []*rolloutReport // of the sources that are waited for
+	// unasked says that the webhook cannot be asked, and asked when it was asked last.
+	unasked bool
+	asked   time.Time
+	said    string
 }
 
-func (p *plugin) wait(ctx context.Context, args []string, flags *waitFlags) error {
-	if flags.timeout < 0 {
-		return fmt.Errorf("--timeout=%s: want how long to wait, such as 15m, or 0 for ever", flags.timeout)
-	}
-	w := &waiting{plugin: p}
-	if flags.timeout > 0 {
-		w.until = p.now().Add(flags.timeout)
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, flags.timeout)
-		defer cancel()
+// requestTimeout bounds each request of a wait, unless the user bounds it: no answer ends the wait late.
+const requestTimeout = "30s"
+
+func (w *waiting) run(ctx context.Context, args []string, timeout time.Duration) error {
+	if *w.config.Timeout == "0" {
+		*w.config.Timeout = requestTimeout
 	}
 	if err := w.begin(ctx, args); err != nil {
 		return err
 	}
-	wait, err := w.untilDone(ctx)
+	w.judge.patience = w.patience
+	if timeout > 0 {
+		w.judge.until = w.clockTime().Add(timeout)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	f, err := w.untilDone(ctx)
 	if err != nil {
 		return err
 	}
-	if err := p.print(flags.output, wait, w.cluster.Gaps(), func(to io.Writer) { p.printWait(to, wait, flags.output) }); err != nil {
-		return err
+	if w.output.wanted() {
+		if err := w.output.object(w.Out, listOf(w.reports)); err != nil {
+			return err
+		}
 	}
-	return ended(wait, flags.timeout)
+	return w.end(&f, timeout)
 }
 
 // begin finds out what is waited for.
-func (w *waiting) begin(ctx context.Context, args []string) error {
-	namespace, err := w.namespace(false)
-	if err != nil {
+func (w *waiting) begin(ctx context.Context, args []string) (err error) {
+	if w.order, err = w.reader(ctx); err != nil {
 		return err
 	}
-	if w.cluster, err = w.plugin.cluster(); err != nil {
-		return err
-	}
-	if w.settings, err = w.cluster.Settings(ctx); err != nil {
-		return err
-	}
-	w.which.Namespace = namespace
-	if !namesSource(args) {
-		of, _, err := workloadOf(ctx, w.cluster, w.settings, namespace, args)
-		if err != nil {
+	w.args = args
+	if namesSource(args) {
+		if w.source, err = sourceOf(args); err != nil {
 			return err
 		}
-		w.which.Only, w.what = of.Ref, of.Text()
-		return nil
-	}
-	source, err := sourceOf(args)
-	if err != nil {
+		w.what = w.source.String()
+		_, err = w.lastWrite(w.source)
 		return err
 	}
-	w.which.Using, w.what = source, source.String()
-	found, err := w.cluster.Source(ctx, namespace, source)
-	if err == nil && found.Looked && !found.Exists {
-		err = notThere(w.cluster, string(source.Kind), namespace, source.Name)
+	s, err := w.order.subject(args)
+	if err == nil {
+		w.what, w.args = s.String(), []string{s.String()}
 	}
 	return err
 }
 
-// untilDone waits until nothing is left to wait for, or until ctx ends.
-func (w *waiting) untilDone(ctx context.Context) (*answer.Wait, error) {
-	last := &answer.Wait{Namespace: w.which.Namespace, For: w.what, Result: answer.Unsaid, Why: "the API server has given no answer", Workloads: []answer.Progress{}}
+// untilDone looks until nothing is left to wait for, or ctx ends.
+func (w *waiting) untilDone(ctx context.Context) (last finding, err error) {
+	within, stop := context.WithCancel(ctx)
+	defer stop()
+	changed, err := w.changes(within, w.order.namespace)
+	if err != nil {
+		return last, err
+	}
+	last, since := finding{verdict: unknown, why: "the API server has given no answer"}, time.Now()
 	for first := true; ; first = false {
-		fleet, err := w.fleet(ctx, w.cluster, w.settings, w.which, nil)
+		f, err := w.look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return w.outOfTime(ctx, last)
-		case err != nil && (first || errors.Is(err, errNone)):
-			return nil, err
+		case err != nil && (first || apierrors.IsNotFound(err)):
+			return last, err
 		case err != nil:
-			last.Result, last.Sure, last.Why = answer.Unsaid, false, err.Error()
-			fleet = nil
-		default:
-			last = w.judge(fleet)
+			f = finding{verdict: unknown, why: err.Error()}
 		}
-		w.say(last)
-		again, over := w.after(last)
-		if over {
-			return last, nil
+		if f.verdict != last.verdict {
+			since = time.Now()
 		}
-		w.follow(ctx, fleet, last.Result, again)
-		if ctx.Err() != nil {
+		last = f
+		lasts := time.Since(since)
+		if f.verdict == finished || f.lasts > 0 && lasts >= f.lasts {
+			return f, nil
+		}
+		w.say(f.why)
+		again := 5 * w.patience.again
+		if f.lasts > 0 {
+			again = min(again, f.lasts-lasts)
+		}
+		if time.Since(w.asked) < again { // the report does not tell all
+			again = min(again, w.patience.again)
+		}
+		select {
+		case <-ctx.Done():
 			return w.outOfTime(ctx, last)
+		case <-changed:
+		case <-time.After(again):
 		}
 	}
 }
 
-// judge says how far a fleet is. Of a source it is known only if all kinds of workloads
-// could be listed.
-func (w *waiting) judge(fleet *seen.Fleet) *answer.Wait {
-	wait := answer.WaitOf(fleet, w.which.Namespace, w.what, w.now(), w.until)
-	if hidden := w.cluster.Unlisted(w.settings, w.which.Namespace); w.which.Only.Kind == nil && len(hidden) > 0 && wait.Result == answer.Finished {
-		wait.Result, wait.Sure = answer.Unsaid, true
-		wait.Why = "what else uses " + w.what + " is not known (" + hidden[0].String() + ")"
-		wait.Next = "wait for each workload by its name"
+// look finds out how far the change is: by the reports, and by the webhook before a wait ends well, or if the reports
+// do not tell.
+func (w *waiting) look(ctx context.Context) (finding, error) {
+	var none finding
+	all, err := w.plugin.reports(ctx, w.order.namespace)
+	switch {
+	case errors.Is(err, errNoReports), apierrors.IsForbidden(err):
+		none = finding{unknown, err.Error(), w.patience.settled, true}
+	case err != nil:
+		return none, err
 	}
-	return &wait
+	byReports := w.lookAtSource
+	if w.source == (checksum.Source{}) {
+		byReports = w.lookAtWorkload
+	}
+	f, err := byReports(all)
+	if err != nil {
+		return f, err
+	}
+	if f.vague && none.vague {
+		f = none
+	}
+	if w.unasked || f.verdict != finished && !f.vague {
+		return f, nil
+	}
+	pause(ctx, w.patience.again-time.Since(w.asked))
+	w.asked = time.Now()
+	answered, err := w.askAll(ctx, f.verdict == finished)
+	switch {
+	case err != nil || w.unasked:
+		return f, err
+	case answered.verdict == finished && f.verdict == finished:
+		return f, nil
+	case answered.verdict == finished || f.verdict <= unknown:
+		return answered, nil
+	}
+	return gravest(f, answered), nil
 }
 
-// after says whether a result is the end, else how soon to ask again though nothing has changed.
-func (w *waiting) after(wait *answer.Wait) (again time.Duration, over bool) {
-	now := time.Now()
-	if wait.Result != w.result {
-		w.result, w.since = wait.Result, now
+// lookAtSource returns how far the edit of the source is by its report.
+func (w *waiting) lookAtSource(all []*rolloutReport) (finding, error) {
+	last, err := w.lastWrite(w.source)
+	if err != nil {
+		return finding{}, err
 	}
-	again = w.patience.late
-	switch lasts := now.Sub(w.since); wait.Result {
-	case answer.Finished:
-		return 0, true
-	case answer.Stopped, answer.OnHold:
-		again, over = w.patience.settled-lasts, lasts >= w.patience.settled
-	case answer.Unsaid:
-		again, over = w.patience.again, wait.Sure || lasts >= w.patience.silent
-	case answer.Going, answer.TimedOut:
-		if !wait.Again.IsZero() {
-			again = min(again, wait.Again.Sub(w.now()))
+	w.reports = reportsOn(all, []checksum.Source{w.source})
+	r := reportOn(all, w.source)
+	f := w.judge.ofEdit(r, w.what, last)
+	if f.verdict == finished && report.State(r.ready().Reason) == report.Unused {
+		users, _, err := w.users()
+		if err != nil || len(users) > 0 {
+			return finding{unknown, leavesAlone, w.patience.settled, false}, err
 		}
 	}
-	return max(again, 100*time.Millisecond), over
+	return f, nil
 }
 
-// follow waits until the result of a fleet is another, for some time at most.
-func (w *waiting) follow(ctx context.Context, fleet *seen.Fleet, before answer.Result, within time.Duration) {
-	ctx, stop := context.WithTimeout(ctx, within)
-	defer stop()
-	if fleet == nil {
-		<-ctx.Done()
-		return
+const leavesAlone = "configstamp looks after none of the workloads that are waited for"
+
+// lookAtWorkload returns how far the edits of its sources are on the workload by their reports, and by its own status.
+func (w *waiting) lookAtWorkload(all []*rolloutReport) (finding, error) {
+	s, err := w.order.subject(w.args)
+	if err != nil {
+		return finding{}, err
 	}
-	w.cluster.Follow(ctx, fleet, w.which, func(fleet *seen.Fleet) {
-		wait := w.judge(fleet)
-		if wait.Result != before || len(fleet.Workloads) == 0 {
-			stop() // to read all anew: nothing ends by answers of before
-			return
+	w.reports = reportsOn(all, s.sources)
+	var sure, vague []finding
+	for _, source := range s.sources {
+		last, err := w.lastWrite(source)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return finding{}, err
 		}
-		w.say(wait)
-	})
+		r := reportOn(all, source)
+		_, recorded := s.records.Of(source)
+		if r == nil && recorded && !last.at.IsZero() && last.at.Before(s.object().GetCreationTimestamp().Time) {
+			continue // it has had this content from the beginning
+		}
+		if f := w.judge.ofWorkload(r, source.String(), s.name(), last); f.vague {
+			vague = append(vague, f)
+		} else {
+			sure = append(sure, f)
+		}
+	}
+	if f := gravest(sure...); f.verdict != finished {
+		return f, nil
+	}
+	if f := gravest(vague...); f.verdict != finished {
+		return f, nil
+	}
+	f := w.judge.ofStatus(s)
+	if f.verdict == finished {
+		f.why = "it has the present content of its sources"
+	}
+	return f, nil
 }
 
-// say says what is waited for, when that is something else than before.
-func (w *waiting) say(wait *answer.Wait) {
-	text := wait.Words()
-	if wait.Result == answer.Unsaid {
-		text = "not known: " + wait.Why
+// lastWrite returns when the data of a source was last written.
+func (w *waiting) lastWrite(source checksum.Source) (writeTime, error) {
+	t, err := w.order.source(source)
+	switch {
+	case apierrors.IsForbidden(err):
+		return writeTime{hidden: true}, nil
+	case err != nil:
+		return writeTime{}, err
 	}
-	if wait.Result == answer.Finished || text == w.said {
-		return
-	}
-	w.said = text
-	paragraph(w.ErrOut, "", text)
+	return writeTime{at: dataWritten(t.object())}, nil
 }
 
-// outOfTime is what is left when the time is over, or an error if somebody stopped it.
-func (w *waiting) outOfTime(ctx context.Context, last *answer.Wait) (*answer.Wait, error) {
+// say prints what is waited for, unless it is what was printed last.
+func (w *waiting) say(why string) {
+	if why != w.said {
+		w.said = why
+		paragraph(w.ErrOut, "", why)
+	}
+}
+
+// outOfTime returns what is left when the time is over; an error if the user has stopped it.
+func (w *waiting) outOfTime(ctx context.Context, last finding) (finding, error) {
 	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return nil, errors.New("it was stopped")
+		return last, errors.New("it was stopped")
 	}
-	if last.Result == answer.Going || last.Result == answer.Finished {
-		last.Result = answer.TimedOut
-	}
+	last.verdict = max(last.verdict, going)
 	return last, nil
 }
 
-// ended is the exit code of a wait.
-func ended(wait *answer.Wait, timeout time.Duration) error {
-	switch of := fmt.Sprintf("%s in namespace %s", wait.For, wait.Namespace); wait.Result {
-	case answer.Stopped:
-		return exit{exitHalted, fmt.Errorf("%s: halted: %s", of, wait.Why)}
-	case answer.OnHold:
-		return exit{exitHeld, fmt.Errorf("%s: held: %s", of, wait.Why)}
-	case answer.TimedOut, answer.Going:
-		return exit{exitTimedOut, fmt.Errorf("%s: timed out after %s: %s", of, timeout, wait.Words())}
-	case answer.Unsaid:
-		return exit{exitUnknown, fmt.Errorf("%s: not known whether it is in step: %s", of, wait.Why)}
-	case answer.Finished:
+// end says how the wait has ended, with its exit code.
+func (w *waiting) end(f *finding, timeout time.Duration) error {
+	of := w.what + " in namespace " + w.order.namespace
+	switch f.verdict {
+	case going:
+		return exit{exitTimedOut, fmt.Errorf("%s: timed out after %s: %s", of, timeout, f.why)}
+	case unknown:
+		return exit{exitUnknown, fmt.Errorf("%s: not known whether it is rolled out: %s", of, f.why)}
+	case held:
+		return exit{exitHeld, fmt.Errorf("%s: held: %s", of, f.why)}
+	case halted:
+		return exit{exitHalted, fmt.Errorf("%s: halted: %s", of, f.why)}
+	case finished:
+	}
+	if !w.output.wanted() {
+		paragraph(w.Out, "", of+": "+f.why+".")
 	}
 	return nil
-}
-
-func (p *plugin) printWait(to io.Writer, wait *answer.Wait, output format) {
-	if output == names {
-		for i := range wait.Workloads {
-			fmt.Fprintln(to, wait.Workloads[i].Workload)
-		}
-		return
-	}
-	for _, note := range wait.Notes {
-		paragraph(to, "", note+".")
-	}
-	if len(wait.Workloads) > 0 {
-		p.printProgress(to, wait.Workloads, output == wide)
-	}
-	if wait.Next != "" {
-		paragraph(to, "  ", "Next: "+wait.Next)
-	}
-	of := wait.For + " in namespace " + wait.Namespace
-	switch {
-	case wait.Result != answer.Finished:
-	case wait.Of == 0:
-		paragraph(to, "", "No workload uses "+of+": there is nothing to wait for.")
-	case namesSource([]string{wait.For}):
-		paragraph(to, "", fmt.Sprintf("%s: all %d workloads that it counts for are in step and rolled out.", of, wait.Of))
-	default:
-		paragraph(to, "", of+" is in step and rolled out.")
-	}
 }

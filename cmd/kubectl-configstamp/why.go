@@ -1,237 +1,279 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/answer"
-	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/reason"
+	"github.com/configstamp/configstamp/internal/report"
+	"github.com/configstamp/configstamp/internal/rollout"
 )
 
+// whyOf is one run of the command why.
+type whyOf struct {
+	*order // which is never sent
+	output objectPrinter
+	*subject
+	reports   []*rolloutReport // of its sources
+	missing   error            // errNoReports, if the cluster has none
+	revisions []*revision      // newest first
+}
+
 func (p *plugin) whyCommand() *cobra.Command {
-	var output format
+	w := &whyOf{}
 	command := &cobra.Command{
 		Use:   "why WORKLOAD|POD",
 		Short: "Say why a workload or pod restarted, or why it did not",
-		Long: "Says about one workload: what opted it in, its policy, the sources that count, its\n" +
-			"state now and what holds it, why each of its revisions was made, and the events of\n" +
-			"the last hour. Given a pod, it says the same about the workload that made the pod.",
+		Long: "Says about one workload: the edits of its sources, how far each edit is on this\n" +
+			"workload and what holds it, why each of its revisions was made, and what to do now.\n" +
+			"Given a pod, it says the same about the workload that made the pod. With -o it\n" +
+			"prints the ConfigRollouts of the sources.",
 		Example: "  kubectl configstamp why deployment/web-app\n" +
 			"  kubectl configstamp why pod/web-app-5d4f9-x2x9l\n" +
 			"  kubectl configstamp why sts/db -n shop -o yaml",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.why(command.Context(), args, output)
+			if err := w.output.complete(); err != nil {
+				return err
+			}
+			return w.run(command.Context(), p, args)
 		},
 	}
-	addFormat(command, &output)
+	w.output.addFlags(command)
 	return command
 }
 
-// one reads all about the workload that a command names, and the pod, if it names one.
-func (p *plugin) one(ctx context.Context, args []string) (*inspect.Cluster, *seen.Fleet, *seen.Pod, error) {
-	cluster, settings, namespace, err := p.look(ctx, false)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	w, pod, err := workloadOf(ctx, cluster, settings, namespace, args)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	fleet, err := cluster.One(ctx, settings, w)
-	return cluster, fleet, pod, err
-}
-
-func (p *plugin) why(ctx context.Context, args []string, output format) error {
-	cluster, fleet, pod, err := p.one(ctx, args)
-	if err != nil {
+func (w *whyOf) run(ctx context.Context, p *plugin, args []string) (err error) {
+	if w.order, err = p.reader(ctx); err != nil {
 		return err
 	}
-	w := fleet.Workloads[0]
-	var pods []seen.Pod
-	if w.Selector != "" {
-		if pods, err = cluster.Pods(ctx, w.Namespace, w.Selector); err != nil {
+	if w.subject, err = w.order.subject(args); err != nil {
+		return err
+	}
+	all, err := p.reports(ctx, w.Namespace)
+	if w.missing = err; err != nil && !errors.Is(err, errNoReports) {
+		return err
+	}
+	w.reports = reportsOn(all, w.sources)
+	if w.output.wanted() {
+		return errors.Join(w.output.object(p.Out, listOf(w.reports)), w.missing)
+	}
+	if kept := w.kind.RevisionResource(); kept != "" {
+		of, unseen, err := w.order.revisions(w.selector, kept)
+		if err != nil {
 			return err
 		}
+		w.notSeen(unseen)
+		w.revisions = of[w.object().GetUID()]
 	}
-	why := answer.WhyOf(fleet, w, pods, pod, p.now())
-	return p.print(output, why, cluster.Gaps(), func(to io.Writer) { p.printWhy(to, &why, output) })
+	w.print(ctx, p.Out)
+	return w.missing
 }
 
-func (p *plugin) printWhy(to io.Writer, why *answer.Why, output format) {
-	if output == names {
-		fmt.Fprintln(to, why.Workload)
+// print prints what is known of the workload.
+func (w *whyOf) print(ctx context.Context, to io.Writer) {
+	fmt.Fprintln(to, w.paint(bold, printable(w.place())))
+	if w.made != nil {
+		paragraph(to, "  ", w.pod())
+	}
+	if progress := w.progress(); progress != "" {
+		paragraph(to, "  ", sentence(progress))
+	}
+	shown, fails := w.failure()
+	if fails {
+		paragraph(to, "  ", sentence(shown.String()))
+	}
+	if settings := w.settingsIn(); settings != "" {
+		paragraph(to, "  ", "Settings: "+settings)
+	}
+	for _, source := range w.sources {
+		w.printSource(to, source)
+	}
+	if len(w.revisions) > 0 {
+		fmt.Fprintln(to)
+		w.printRevisions(to)
+	}
+	fmt.Fprintln(to)
+	paragraph(to, "", "Next: "+w.next(ctx))
+}
+
+// pod says when what was named was made, and by which revision.
+func (w *whyOf) pod() string {
+	object := w.made.object()
+	text := fmt.Sprintf("%s was made at %s", w.made, at(object.GetCreationTimestamp().Time))
+	hash := cmp.Or(object.GetLabels()["pod-template-hash"], object.GetLabels()["rollouts-pod-template-hash"], object.GetLabels()["controller-revision-hash"])
+	for i, r := range w.revisions {
+		if hash == "" || r.Name != object.GetName() && r.Name != hash && !strings.HasSuffix(r.Name, "-"+hash) {
+			continue
+		}
+		if text += fmt.Sprintf(" for revision %d", r.Number); i > 0 {
+			text += ", which is not the newest"
+		}
+	}
+	return text
+}
+
+// settingsIn lists the settings that stand on the workload, and those of its Namespace that it does not overrule.
+func (w *whyOf) settingsIn() string {
+	var texts []string
+	own := checksum.SettingsOf(w.read.Annotations)
+	for _, setting := range checksum.Settings() {
+		if value, written := own[setting.Key()]; written {
+			texts = append(texts, setting.Name()+"="+value)
+		} else if value, written := w.onNamespace[setting.Key()]; written {
+			texts = append(texts, setting.Name()+"="+value+" (on the Namespace)")
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// printSource prints the newest edit of a source, and how far it is on this workload.
+func (w *whyOf) printSource(to io.Writer, source checksum.Source) {
+	r := reportOn(w.reports, source)
+	if r == nil {
+		_, recorded := w.records.Of(source)
+		switch {
+		case !recorded:
+			paragraph(to, "  ", source.String()+": this workload has no checksum of it")
+		case w.missing != nil:
+			paragraph(to, "  ", source.String()+": what became of its edits is not known")
+		default:
+			paragraph(to, "  ", source.String()+": there is no report, so no edit has had to roll anything for it")
+		}
 		return
 	}
-	fmt.Fprintln(to, p.paint(bold, why.Workload+" in namespace "+why.Namespace))
-	t := &table{columns: narrow, indent: "  "}
-	if output == wide {
-		t.columns = 0
+	text := source.String() + ": " + r.ready().Reason
+	if r.Status.EditedAt != nil {
+		text += ", " + editedWords(&r.Status.Edit)
 	}
-	if why.Pod != nil {
-		t.add("pod", p.podWords(why.Pod))
-	}
-	t.add("now", why.Sentence(p.now()))
-	t.add("served", servedWords(why))
-	t.add("policy", policyWords(why))
-	for i := range why.Sources {
-		t.add("source", p.sourceWords(&why.Sources[i]))
-	}
-	if len(why.Sources) == 0 {
-		t.add("source", "none: it names no ConfigMap or Secret that counts")
-	}
-	if why.Pods != nil {
-		t.add("pods", podsWords(why.Pods))
-	}
-	t.print(to)
-	if next := nextFor(why); next != "" {
-		paragraph(to, "  ", "Next: "+next)
-	}
-	if len(why.Revisions) > 0 {
-		fmt.Fprintln(to)
-		p.printRevisions(to, why.Revisions, output == wide)
-	}
-	if len(why.Events) > 0 {
-		fmt.Fprintln(to)
-		p.printEvents(to, why.Events, output == wide)
-	}
+	paragraph(to, "  ", text)
+	paragraph(to, "    ", "This workload "+w.standing(r))
 }
 
-// nextFor is what to do next: of what is not served, what would opt it in.
-func nextFor(why *answer.Why) string {
-	if why.Now.Next != "" && !strings.HasPrefix(why.Now.Next, "kubectl configstamp why ") { // it says that already
-		return why.Now.Next
-	}
-	return why.Remedy
-}
-
-func servedWords(why *answer.Why) string {
-	switch why.Served {
-	case seen.Served:
-		return "yes, " + why.Because
-	case seen.NotServed:
-		return "no: " + why.Because
-	case seen.MaybeServed:
-	}
-	return "not known: " + why.Because
-}
-
-func policyWords(why *answer.Why) string {
-	var parts []string
-	for _, setting := range why.Policy {
-		text := setting.Name + "=" + setting.Value
-		switch setting.On {
-		case checksum.OfNamespace:
-			text += " (on the Namespace)"
-		case checksum.OfFlag:
-			text += " (in the whole cluster: its Secrets do not count)"
-		case checksum.OfWorkload, checksum.OfSource:
-		}
-		parts = append(parts, text)
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "the cluster's defaults")
-	}
-	for _, fault := range why.Faults {
-		parts = append(parts, "cannot be read: "+fault)
-	}
-	return strings.Join(parts, "; ")
-}
-
-func (p *plugin) sourceWords(source *answer.WhySource) string {
-	var uses []string
-	for i := range source.Uses {
-		use := &source.Uses[i]
-		uses = append(uses, fmt.Sprintf("%s (%s: %s)", use.How, use.Use, keys(use, false)))
-	}
-	text := source.Source.String() + ": " + strings.Join(uses, ", ")
+// standing says how far an edit is on this workload, as the end of a sentence.
+func (w *whyOf) standing(r *rolloutReport) string {
+	entries, named := entriesFor(&r.Status, w.name())
 	switch {
-	case source.Exists == "false":
-		text += "; it does not exist"
-	case source.Edited != nil:
-		text += fmt.Sprintf("; edited %s ago by %s", answer.Ago(p.now(), source.Edited.At), source.Edited.Manager)
+	case len(entries) == 0:
+		return "is not concerned: nothing that counts for it changed"
+	case len(entries) > 1:
+		text := "is not named in the report, which names 20 of each kind"
+		if holds := w.holds(w.target); len(holds) > 0 {
+			text += "; its settings hold it: " + joined(holds)
+		}
+		return text
 	}
-	if source.Stale {
-		text += "; not rolled out yet"
+	e := entries[0]
+	text := "is " + stateWords(e)
+	if e.State == report.Failed {
+		text = "has failed"
 	}
-	return text
+	if !named {
+		text = fmt.Sprintf("is one of %d that are %s", e.Count, stateWords(e))
+	}
+	if e.Since != nil {
+		text += " since " + at(e.Since.Time)
+	}
+	if len(w.revisions) > 0 && e.State == report.Done && w.revisions[0].Created.Before(timeIn(r.Status.EditedAt)) {
+		text += ": what it uses is as it was at " + at(w.revisions[0].Created) + ", when its newest revision was made"
+	}
+	return text + because(e)
 }
 
-func podsWords(pods *answer.Pods) string {
-	text := fmt.Sprintf("%d of %d ready; %d of the newest revision", pods.Ready, pods.All, pods.Newest)
-	for _, name := range slices.Sorted(maps.Keys(pods.Trouble)) {
-		text += "; " + name + ": " + pods.Trouble[name]
-	}
-	if len(pods.Ahead) > 0 {
-		text += fmt.Sprintf("; %s started after the edit and reads the new content already", strings.Join(pods.Ahead, ", "))
-	}
-	return text
-}
-
-func (p *plugin) podWords(pod *answer.WhyPod) string {
-	text := fmt.Sprintf("%s was made %s ago", pod.Name, answer.Ago(p.now(), pod.Made))
-	if pod.Revision != nil {
-		text += fmt.Sprintf(" for revision %d: %s", pod.Revision.Number, pod.Revision.Because())
-	}
-	if !pod.Newest {
-		text += "; it is not of the newest revision"
-	}
-	for _, source := range slices.SortedFunc(maps.Keys(pod.Pinned), checksum.Source.Compare) {
-		text += fmt.Sprintf("; of %s it reads snapshot %s", source, pod.Pinned[source])
-	}
-	if pod.Trouble != "" {
-		text += "; " + pod.Trouble
-	}
-	if pod.Restarts > 0 {
-		text += fmt.Sprintf("; its containers were restarted %d times, which configstamp never does", pod.Restarts)
-	}
-	return text
-}
-
-func (p *plugin) printRevisions(to io.Writer, revisions []answer.Revision, all bool) {
-	t := &table{columns: narrow, indent: "  "}
-	if all {
-		t.columns = 0
-	}
-	pins := slices.ContainsFunc(revisions, func(r answer.Revision) bool { return len(r.Pinned) > 0 })
-	row := func(revision, age, result, pinned, because string) {
-		if pins {
-			t.add(revision, age, result, pinned, because)
-		} else {
-			t.add(revision, age, result, because)
+// next says what to do now, as far as the user may do it.
+func (w *whyOf) next(ctx context.Context) string {
+	for _, r := range w.reports {
+		entries, _ := entriesFor(&r.Status, w.name())
+		if len(entries) != 1 {
+			if len(entries) > 1 && r.ready().Status != metav1.ConditionTrue {
+				return r.ready().Message
+			}
+			continue
+		}
+		switch e := entries[0]; {
+		case e.State == report.Done:
+		case e.State != report.Held:
+			return r.ready().Message
+		case w.mayPatch(ctx, w.target):
+			return "wait; or, if it should roll now all the same: " + w.release(e)
+		default:
+			return "wait, or ask a user who may change it to end what holds it"
 		}
 	}
-	row("REVISION", "AGE", "RESULT", "PINNED", "BECAUSE")
-	for i := range revisions {
-		r := &revisions[i]
-		row(fmt.Sprint(r.Number), answer.Ago(p.now(), r.At), r.Result, r.PinnedText(all), r.Because())
+	if shown, fails := w.failure(); fails {
+		advice, _ := shown.Advice(w.seen(w.order.settings).Ref)
+		return advice
 	}
-	t.print(to)
+	if why, remedy := w.leftAlone(ctx); why != "" {
+		return strings.TrimSuffix("configstamp leaves it alone: "+why+". "+remedy, ". ")
+	}
+	if w.missing != nil {
+		return "not known without ConfigRollouts"
+	}
+	return "nothing; no edit of its sources is on its way to it"
 }
 
-func (p *plugin) printEvents(to io.Writer, events []answer.Told, all bool) {
-	t := &table{columns: narrow, indent: "  "}
-	shown := events
-	if all {
-		t.columns = 0
-	} else if len(shown) > few {
-		shown = shown[:few]
+// failure returns why its pods are refused, as the workload's own status shows it; false: they are not.
+func (w *whyOf) failure() (failure rollout.Failure, fails bool) {
+	return (&rollout.Facts{Status: w.status}).Shown(w.now()), w.status.Refused
+}
+
+// release returns the command that lets a held workload roll.
+func (w *whyOf) release(e *report.Entry) string {
+	switch origin, _ := w.policy.OriginOf(e.Reason); {
+	case e.Reason == reason.DeclinedKept.String():
+		return "kubectl configstamp accept " + w.target.words()
+	case e.Reason != reason.Paused.String():
+		return "kubectl configstamp roll " + w.target.words()
+	case origin == checksum.OfNamespace:
+		return "kubectl configstamp unpause namespace/" + w.Namespace
 	}
-	t.add("AGO", "REASON", "WHAT WAS SAID")
-	for i := range shown {
-		event := &shown[i]
-		t.add(answer.Ago(p.now(), event.At), event.Reason, event.About+": "+event.Message)
+	return "kubectl configstamp unpause " + w.target.words()
+}
+
+// leftAlone says why configstamp leaves the workload alone, and what would change that; "" if it does not.
+func (w *whyOf) leftAlone(ctx context.Context) (why, remedy string) {
+	if len(w.records.Stamps)+len(w.records.Baseline) > 0 {
+		return "", ""
+	}
+	namespace, of := w.readNamespace(), w.seen(w.settings)
+	standing, reasonFor := w.settings.Serves(of, namespace)
+	if standing != seen.NotServed {
+		return "", ""
+	}
+	namespace.Unasked = true // a flag of the webhook may opt it in
+	if why, remedy = answer.NotServedWords(w.settings, namespace, of, reasonFor); !w.mayPatch(ctx, w.target) {
+		remedy = ""
+	}
+	return why, remedy
+}
+
+// fewRevisions is how many revisions are printed.
+const fewRevisions = 5
+
+// printRevisions prints why there is each of the newest revisions.
+func (w *whyOf) printRevisions(to io.Writer) {
+	t := &table{columns: narrow, indent: "  "}
+	t.add("REVISION", "MADE", "BECAUSE")
+	for i, r := range w.revisions[:min(fewRevisions, len(w.revisions))] {
+		because := "it is the oldest that is kept"
+		if i+1 < len(w.revisions) {
+			because = becauseOf(r, w.revisions[i+1], w.reports)
+		}
+		if pins := r.pins(); len(pins) > 0 {
+			because += "; an undo to it brings back the content of " + namesOf(pins)
+		}
+		t.add(fmt.Sprint(r.Number), at(r.Created), because)
 	}
 	t.print(to)
-	if more := len(events) - len(shown); more > 0 {
-		fmt.Fprintf(to, "  and %d more (-o wide shows all)\n", more)
-	}
 }

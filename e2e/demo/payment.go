@@ -54,7 +54,7 @@ func payment(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.say("\n  Months later nobody asks why legacy-app has the old endpoint. Why did it restart?")
-	if err := s.tells(ctx, []string{source + " changed", "in step"}, "configstamp", "why", "deployment/legacy-app"); err != nil {
+	if err := s.tells(ctx, []string{source + " was edited", "Next: nothing"}, "configstamp", "why", "deployment/legacy-app"); err != nil {
 		return err
 	}
 	return s.rolled(ctx, 1, "bystander")

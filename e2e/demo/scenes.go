@@ -210,7 +210,7 @@ func badEdit(ctx context.Context, s *stage) error {
 	if _, err := s.kubectl(ctx, "get", "pods", "-l", "app in (cart,checkout,search,stock)"); err != nil {
 		return err
 	}
-	if err := s.tells(ctx, []string{"configmap/shop-settings in namespace production", "3 halted"}, "configstamp", "status"); err != nil {
+	if err := s.tells(ctx, []string{"configmap/shop-settings in namespace production: Halted", "0 of 4 done, 1 failed"}, "configstamp", "status"); err != nil {
 		return err
 	}
 	if err := s.rolled(ctx, 2, "cart"); err != nil {

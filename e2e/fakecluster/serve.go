@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // UID is the UID of an object that was given none.
@@ -98,6 +100,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusCreated, map[string]any{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"userInfo": map[string]any{"username": "jane"}}})
 	case s.Forbid != nil && s.Forbid(verb, to.resource, to.namespace):
 		fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("%s is forbidden: User %q cannot %s resource %q in API group %q", to.resource, "jane", verb, to.resource, to.group))
+	case to.name == "" && strings.Contains(to.group, ".") && s.serves(to.group, to.version)[to.resource] == "":
+		fail(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
 	case to.name == "":
 		s.list(w, to, r.URL.Query(), metadata)
 	default:
@@ -108,7 +112,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // review answers whether the user may do something.
 func (s *Server) review(w http.ResponseWriter, r *http.Request) {
 	var review authorizationv1.SelfSubjectAccessReview
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Spec.ResourceAttributes == nil {
+	body, err := io.ReadAll(r.Body)
+	if err == nil { // client-go sends protobuf
+		_, _, err = scheme.Codecs.UniversalDeserializer().Decode(body, nil, &review)
+	}
+	if err != nil || review.Spec.ResourceAttributes == nil {
 		fail(w, http.StatusBadRequest, "BadRequest", "it asks nothing")
 		return
 	}

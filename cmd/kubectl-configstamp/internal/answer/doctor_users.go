@@ -150,8 +150,7 @@ func (v *visit) records() string {
 			return
 		}
 		remedy := "kubectl patch {of} --type=merge --field-manager=" + checksum.RecordingManager + " -p '{}'"
-		had := slices.ContainsFunc(v.Revisions[w.Object.UID], func(r seen.Revision) bool { return len(r.Stamps) > 0 })
-		if !had {
+		if !v.Stamped[w.Object.UID] {
 			v.tell(Warning, w.Namespace, w.Text(), "it is opted in, but has no checksum: neither the webhook nor the controller has looked at it. To record the current content (nothing restarts):", remedy)
 			return
 		}

@@ -131,7 +131,7 @@ func (c *Cluster) ask(ctx context.Context, w *seen.Workload) seen.Outcome {
 		Param("dryRun", "All").Param("fieldManager", checksum.RollingManager).
 		SetHeader("Accept", asMetadata).Body([]byte("{}")).Do(ctx)
 	if err := result.Error(); err != nil {
-		return refused(w, err)
+		return Refused(w.Namespace, err)
 	}
 	var texts []string
 	for _, warning := range result.Warnings() {
@@ -141,18 +141,15 @@ func (c *Cluster) ask(ctx context.Context, w *seen.Workload) seen.Outcome {
 	if outcome.Code == seen.Unknown {
 		return seen.UnknownBecause("the webhook said nothing: it is stopped, or cannot be reached, or does not look at this namespace (kubectl configstamp doctor looks for it)").By(seen.Silence)
 	}
-	if raw, err := result.Raw(); err == nil {
-		outcome.Moved = outcome.Code == seen.InStep && metadataOf(raw).Generation != w.Object.Generation
-	}
 	return outcome
 }
 
-// refused says why the API server gave no answer.
-func refused(w *seen.Workload, err error) seen.Outcome {
+// Refused is the outcome of a dry run in a namespace that the API server refused, or did not answer.
+func Refused(namespace string, err error) seen.Outcome {
 	var transport *url.Error
 	switch {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot patch resource "): // else an admission webhook or policy denies it
-		return seen.UnknownForGood(fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", w.Namespace)).By(seen.NoRight)
+		return seen.UnknownForGood(fmt.Sprintf("you have no right to patch workloads in namespace %s, and the webhook is asked by a patch (as a dry run, which changes nothing)", namespace)).By(seen.NoRight)
 	case strings.Contains(err.Error(), "does not support dry run"):
 		return seen.UnknownForGood("another webhook refuses dry runs: " + apiText(err)).By(seen.NoDryRun)
 	case strings.Contains(err.Error(), "failed calling webhook"):

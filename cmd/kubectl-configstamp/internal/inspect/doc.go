@@ -16,17 +16,14 @@
 //
 // AskNamespaces asks of namespaces that no label opts in whether they are served.
 //
-// Beside these: Workload, FindWorkload and FindKind for what people name; Source and
-// Sources (metadata, with who wrote when); Revisions and AllRevisions; Pods, Pod and
-// WorkloadOf; Events and OurEvents. Fleet and One read all of that which answers about
-// many workloads, or about one, need; Follow keeps it up to date; Checkup reads what doctor
-// looks at.
+// Beside these: Workload and FindKind for what people name; Source and Sources (metadata,
+// with who wrote when); OurEvents. Fleet reads all of that which answers about many
+// workloads need; Checkup reads what doctor looks at.
 //
 // Nothing is ever written.
 //
 // Read it in this order: cluster.go (requests, lists in pages, gaps), parallel.go,
 // settings.go, kinds.go, metadata.go (who wrote what), workloads.go, sources.go, content.go,
-// revisions.go, pods.go, events.go, ask.go, fleet.go, follow.go (which keeps a fleet up to date),
-// checkup.go (what doctor looks at). Package e2e/fakecluster is what tests
-// of it stand on.
+// revisions.go, events.go, ask.go, fleet.go, checkup.go (what doctor looks at). Package
+// e2e/fakecluster is what tests of it stand on.
 package inspect

@@ -9,12 +9,6 @@ import (
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
 )
 
-// Events reads the events of one object, newest first. kind is its own word, such as
-// Deployment. Kubernetes keeps events for an hour.
-func (c *Cluster) Events(ctx context.Context, namespace, kind, name string) ([]seen.Event, error) {
-	return c.events(ctx, namespace, "involvedObject.kind="+kind+",involvedObject.name="+name)
-}
-
 // Reporter is what configstamp's events say who reports them (reportingController).
 const Reporter = "configstamp"
 

@@ -14,12 +14,10 @@ type metadata struct {
 	Namespace     string            `json:"namespace"`
 	Name          string            `json:"name"`
 	Version       string            `json:"resourceVersion"`
-	Generation    int64             `json:"generation"`
 	Annotations   map[string]string `json:"annotations"`
 	Labels        map[string]string `json:"labels"`
 	Created       time.Time         `json:"creationTimestamp"`
 	Deleted       time.Time         `json:"deletionTimestamp"`
-	Finalizers    []string          `json:"finalizers"`
 	ManagedFields []managed         `json:"managedFields"`
 	Owners        []struct {
 		Kind       string `json:"kind"`

@@ -2,11 +2,8 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/configstamp/configstamp/checksum"
 	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
@@ -17,16 +14,9 @@ import (
 type Which struct {
 	// Namespace is "" for all.
 	Namespace string
-	// Selector is a label selector, "" for all.
-	Selector string
-	// Only, unless it is the zero Ref, is the one workload that Follow follows.
-	Only workload.Ref
 	// CreateOnly asks for what is stamped at its creation only too: Pods, Jobs,
 	// ReplicaSets and ReplicationControllers that no controller owns.
 	CreateOnly bool
-	// Using, unless it is the zero Source, is a source: those alone are asked for that it
-	// counts for. Fleet and Follow know it.
-	Using checksum.Source
 }
 
 // Workloads reads workloads, sorted by namespace, name and kind. What its owner rolls is
@@ -40,7 +30,7 @@ func (c *Cluster) Workloads(ctx context.Context, settings *seen.Settings, which 
 		all = append(all, w)
 	}
 	err := inParallel(ctx, settings.Kinds, func(ctx context.Context, kind *workload.Kind) error {
-		q := query{gvr: kind.GroupVersionResource(), namespace: which.Namespace, labels: which.Selector}
+		q := query{gvr: kind.GroupVersionResource(), namespace: which.Namespace}
 		if kind.CreateOnly {
 			if !which.CreateOnly {
 				return nil
@@ -111,41 +101,6 @@ func (c *Cluster) Workload(ctx context.Context, settings *seen.Settings, ref wor
 	return read(settings, ref.Kind, raw)
 }
 
-// FindWorkload reads the one workload of a name, whatever its kind: for those who name no
-// kind. An error says when there is none, or several.
-func (c *Cluster) FindWorkload(ctx context.Context, settings *seen.Settings, namespace, name string) (*seen.Workload, error) {
-	var mu sync.Mutex
-	var found []*seen.Workload
-	err := inParallel(ctx, settings.Kinds.Readmitted(), func(ctx context.Context, kind *workload.Kind) error {
-		q := query{gvr: kind.GroupVersionResource(), namespace: namespace, name: name}
-		raw, err := c.get(ctx, q)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || c.refused(&q, err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading %s %s in namespace %s: %w", kind, name, namespace, err)
-		}
-		w, err := read(settings, kind, raw)
-		if err != nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		found = append(found, w)
-		return nil
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case len(found) == 0:
-		return nil, fmt.Errorf("no workload is called %q in namespace %s, as far as you may look; name its kind, as in deployment/%s", name, namespace, name)
-	case len(found) > 1:
-		slices.SortFunc(found, func(a, b *seen.Workload) int { return a.Compare(b.Ref) })
-		return nil, fmt.Errorf("several workloads are called %q in namespace %s; name the kind, as in %s", name, namespace, found[0].Text())
-	}
-	return found[0], nil
-}
-
 // read reads one object of a kind.
 func read(settings *seen.Settings, kind *workload.Kind, raw []byte) (*seen.Workload, error) {
 	w := &seen.Workload{}
@@ -170,9 +125,7 @@ func read(settings *seen.Settings, kind *workload.Kind, raw []byte) (*seen.Workl
 		w.Status = workload.Status{Waits: "its status cannot be read"}
 	}
 	w.Written, _ = kind.TemplateWritten(raw)
-	w.Selector, _ = kind.Selector(raw) // "" for kinds that have none
 	meta := metadataOf(raw)
-	w.Finalizers = meta.Finalizers
 	w.Created, w.Writers, w.Paused = meta.Created.UTC(), meta.writers(kind.Template), meta.writer(checksum.PauseAnnotation)
 	return w, nil
 }

@@ -22,12 +22,10 @@ type Fleet struct {
 	Listed map[checksum.Kind]bool
 	// Outcomes are what the webhook said of those that are served, or may be.
 	Outcomes map[workload.Ref]Outcome
-	// Revisions are those of each workload, newest first.
-	Revisions map[types.UID][]Revision
+	// Stamped tells of which workloads some revision has stamps.
+	Stamped map[types.UID]bool
 	// Events are configstamp's own, newest first.
 	Events []Event
-	// Lost says why a fleet that is followed is not up to date at the moment, "" if it is.
-	Lost string
 }
 
 // Serves reports whether a workload of the fleet is served, and else why not.
@@ -75,17 +73,6 @@ func (f *Fleet) Source(namespace string, source checksum.Source) *Source {
 		return found
 	}
 	return &Source{Namespace: namespace, Source: source, Looked: f.Listed[source.Kind]}
-}
-
-// EventsOf are the events of an object, newest first. kind is its own word.
-func (f *Fleet) EventsOf(kind, namespace, name string) []Event {
-	var events []Event
-	for i := range f.Events {
-		if e := &f.Events[i]; e.Kind == kind && e.Namespace == namespace && e.Name == name {
-			events = append(events, *e)
-		}
-	}
-	return events
 }
 
 // Outcome is what the webhook said of a workload.

@@ -36,9 +36,6 @@ type Outcome struct {
 	Cause Cause `json:"-"`
 	// Beside are the webhook's other warnings.
 	Beside []reason.Message `json:"-"`
-	// Moved tells that the workload was changed between being read and being asked for:
-	// what was read is not what the webhook has answered for.
-	Moved bool `json:"-"`
 	// Lasting tells of Unknown that to ask again is no use: it is a matter of rights, or
 	// of another webhook.
 	Lasting bool `json:"-"`
@@ -74,17 +71,6 @@ func OutcomeIn(warnings []string) Outcome {
 		}
 	}
 	return found
-}
-
-// Stale reports whether the webhook has said that some source has other content than the
-// workload's pods started with. It is false of what is not known.
-func (o Outcome) Stale() bool {
-	switch o.Code {
-	case WouldRoll, Observed, Held:
-		return true
-	case Unknown, InStep, WouldRecord, Missing, Unreadable, Deferred, Oversize, OptedOut, KeyLost, Declined:
-	}
-	return false
 }
 
 // UnknownBecause is an outcome of which nothing is known.

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+)
+
+// users reads the workloads that are waited for: all that use the source, but for those that say themselves that they
+// are not served. unseen says which kinds could not be listed, and why.
+func (w *waiting) users() (users []*subject, unseen []string, err error) {
+	if w.source == (checksum.Source{}) {
+		s, err := w.order.subject(w.args)
+		return []*subject{s}, nil, err
+	}
+	settings, namespace := w.order.settings, w.order.readNamespace()
+	unseen, err = w.order.eachWorkload(settings.Kinds.Readmitted(), w.order.namespace, "", func(t *target) error {
+		s, err := w.order.subjectOf(t, nil)
+		if err != nil || !slices.Contains(s.sources, w.source) {
+			return err
+		}
+		standing, _ := settings.Serves(s.seen(settings), namespace)
+		if s.maybe = settings.Hinges(s.seen(settings), namespace); s.maybe || standing != seen.NotServed {
+			users = append(users, s)
+		}
+		return nil
+	})
+	return users, unseen, err
+}
+
+// asksAtOnce is how many questions are under way at most.
+const asksAtOnce = 50
+
+// askAll asks the webhook about the workloads that are waited for. If the report on a source is complete, the only
+// question is whether one of them would roll for that source.
+func (w *waiting) askAll(ctx context.Context, complete bool) (finding, error) {
+	users, unseen, err := w.users()
+	if err != nil {
+		return finding{}, err
+	}
+	complete = complete && w.source != checksum.Source{}
+	if len(unseen) > 0 && !complete {
+		return finding{unknown, "what else uses " + w.what + " is not known: " + unseen[0], w.patience.settled, false}, nil
+	}
+	findings, served := make([]finding, len(users)), make([]bool, len(users))
+	var unasked atomic.Bool
+	var group errgroup.Group
+	group.SetLimit(asksAtOnce)
+	for i, s := range users {
+		group.Go(func() error {
+			answer, news := w.ask(ctx, s)
+			unasked.CompareAndSwap(false, answer.Lasting)
+			served[i] = answer.Code != seen.OptedOut && answer.Code != seen.Declined && (!s.maybe || answer.Code != seen.Unknown)
+			concerned := answer.Code == seen.Deferred || answer.Code == seen.Unknown || answer.Code == seen.WouldRoll && slices.Contains(news, w.what)
+			if served[i] && (concerned || !complete) {
+				findings[i] = w.judge.ofAnswer(s, &answer)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // no question ends the others
+	w.unasked = unasked.Load()
+	f := gravest(findings...)
+	switch {
+	case complete || f.verdict != finished:
+		return f, nil
+	case len(users) == 0:
+		f.why = "no workload uses it: there is nothing to wait for"
+	case !slices.Contains(served, true):
+		return finding{unknown, leavesAlone, w.patience.settled, false}, nil
+	default:
+		f.why = "in step and rolled out, as the webhook and the workloads' own controllers say"
+	}
+	return f, nil
+}
+
+// ask asks the webhook, by a dry run, what a rolling re-admission of a workload would do. news are the sources of which
+// the workload would get new content.
+func (w *waiting) ask(ctx context.Context, s *subject) (answer seen.Outcome, news []string) {
+	after, warnings, err := s.patch(ctx, types.MergePatchType, []byte("{}"), patchOptions(serverDryRun, checksum.RollingManager))
+	if err != nil {
+		return inspect.Refused(s.Namespace, err), nil
+	}
+	answer = seen.OutcomeIn(warnings)
+	switch {
+	case answer.Code == seen.Unknown:
+		answer.Sentence = "the webhook said nothing: it is stopped, or cannot be reached, or does not serve this workload"
+	case answer.Code == seen.InStep && after.object().GetGeneration() != s.object().GetGeneration():
+		answer.Code, answer.Sentence = seen.Deferred, "it was changed a moment ago"
+	}
+	return answer, newsOf(s.target, after)
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/configstamp/configstamp/checksum"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/inspect"
+	"github.com/configstamp/configstamp/cmd/kubectl-configstamp/internal/seen"
+	"github.com/configstamp/configstamp/internal/workload"
+)
+
+// subject is the workload that a command asks about.
+type subject struct {
+	*target
+	// made is what was named instead, such as a pod that the workload made; nil if nothing was.
+	made *target
+	// read is the workload as the rules read it, and status how far its own controller has rolled it out.
+	read   *workload.Object
+	status workload.Status
+	policy checksum.Policy
+	// selector finds its pods and revisions, "" for kinds that have none.
+	selector string
+	records  checksum.Records
+	// maybe says that only a flag of the webhook could have it served.
+	maybe bool
+	// sources are those that count for it, or of which it has a record, sorted.
+	sources []checksum.Source
+}
+
+// reader returns an order that is never sent: it knows the cluster's settings, and reads with them. What of them
+// could not be read is printed.
+func (p *plugin) reader(ctx context.Context) (*order, error) {
+	cluster, settings, namespace, err := p.look(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	o := &order{plugin: p, settings: settings, namespace: namespace}
+	for _, gap := range cluster.Gaps() {
+		o.notSeen([]string{gap.String()})
+	}
+	return o, nil
+}
+
+// mostOwners bounds how many controllers stand one above the other: a Pod, a Job, a CronJob, and one more.
+const mostOwners = 4
+
+// subject reads the workload that args name. A pod, and whatever else a workload has made, stands for that workload.
+func (o *order) subject(args []string) (*subject, error) {
+	word, name, found := strings.Cut(words(args), "/")
+	if !found {
+		t, err := o.workloadCalled(o.settings.Kinds.Readmitted(), o.namespace, word)
+		if err != nil {
+			return nil, err
+		}
+		return o.subjectOf(t, nil)
+	}
+	kind, err := inspect.FindKind(o.settings.Kinds, word)
+	if err != nil {
+		return nil, err
+	}
+	named, err := o.read(o.namespace, typeOf(kind), name)
+	if err != nil {
+		return nil, err
+	}
+	named.kind = kind
+	t := named
+	for range mostOwners {
+		owner, err := o.ownerOf(t)
+		if err != nil {
+			return nil, err
+		}
+		if owner == nil {
+			break
+		}
+		t = owner
+	}
+	if t == named {
+		named = nil
+	}
+	return o.subjectOf(t, named)
+}
+
+// ownerOf reads the workload that controls an object, nil if none of a known kind does.
+func (o *order) ownerOf(t *target) (*target, error) {
+	ref := metav1.GetControllerOf(t.object())
+	if ref == nil {
+		return nil, nil
+	}
+	group, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return nil, nil //nolint:nilerr // no kind of ours
+	}
+	i := slices.IndexFunc(o.settings.Kinds, func(kind *workload.Kind) bool { return kind.Name == ref.Kind && kind.Group == group.Group })
+	if i < 0 {
+		return nil, nil
+	}
+	kind := o.settings.Kinds[i]
+	owner, err := o.read(t.Namespace, typeOf(kind), ref.Name)
+	if err != nil {
+		return nil, fmt.Errorf("reading what made %s: %w", t.place(), err)
+	}
+	if owner.object().GetUID() != ref.UID {
+		return nil, nil
+	}
+	owner.kind = kind
+	return owner, nil
+}
+
+// subjectOf completes a workload.
+func (o *order) subjectOf(t, made *target) (*subject, error) {
+	s := &subject{target: t, made: made}
+	object, raw, err := t.decode()
+	if err != nil {
+		return nil, err
+	}
+	references, err := object.References()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", t.place(), err)
+	}
+	s.read = object
+	if s.status, err = t.kind.Status(raw); err != nil {
+		s.status = workload.Status{Waits: "its status cannot be read"}
+	}
+	s.selector, _ = t.kind.Selector(raw)
+	s.policy = o.policyOf(object, checksum.Source{})
+	s.records, _ = object.Records() // a baseline that cannot be read counts as none
+	for _, selection := range checksum.Selections(references, s.policy) {
+		if !selection.HoldOnly {
+			s.sources = append(s.sources, selection.Source)
+		}
+	}
+	for annotation := range s.records.Stamps {
+		if source, whole := checksum.StampedSource(annotation); whole {
+			s.sources = append(s.sources, source)
+		}
+	}
+	for source := range s.records.Baseline {
+		s.sources = append(s.sources, source)
+	}
+	slices.SortFunc(s.sources, checksum.Source.Compare)
+	s.sources = slices.Compact(s.sources)
+	return s, nil
+}
+
+// readNamespace reads what the Namespace says; the zero Namespace is one that the user may not read.
+func (o *order) readNamespace() seen.Namespace {
+	t, err := o.read("", "namespaces", o.namespace)
+	if err != nil {
+		return seen.Namespace{}
+	}
+	object := t.object()
+	return seen.Namespace{Namespace: namespaceOf(object), Known: true, Labels: object.GetLabels(), Annotations: object.GetAnnotations()}
+}
+
+// seen returns the workload as the rules take it that say which workloads are served.
+func (s *subject) seen(settings *seen.Settings) *seen.Workload {
+	return &seen.Workload{
+		Ref:    workload.Ref{Kind: s.kind, Namespace: s.Namespace, Name: s.Name},
+		Object: s.read, Foreign: s.read.Foreign(settings.Dialects), Owned: s.read.RolledByOwner(settings.Kinds),
+	}
+}
+
+// name names the workload as reports do.
+func (s *subject) name() string {
+	return workload.Ref{Kind: s.kind, Namespace: s.Namespace, Name: s.Name}.Text()
+}
+
+// progress says how far the workload's own controller is, "" if that is not known.
+func (s *subject) progress() string {
+	pods := fmt.Sprintf("%d of %d pods are new, %d are available", s.status.Updated, s.status.Wanted, s.status.Available)
+	switch s.status.Phase {
+	case workload.RolledOut:
+		return "rolled out: " + pods
+	case workload.Rolling:
+		return "rolling: " + pods
+	case workload.Suspended:
+		return "paused by its own strategy: " + pods
+	case workload.Failed:
+		return "failed (" + s.status.Why + "): " + pods
+	case workload.Unreported:
+	}
+	return s.status.Waits
+}
