@@ -306,6 +306,7 @@ func (c *Controller) factsOf(ref workload.Ref, source checksum.Source, policy *c
 		w.State, w.Since = report.Rolling, progress.Since
 	case rollout.Failed:
 		w.State, w.Since, w.Message = report.Failed, progress.Since, progress.Why.String()
+		w.Advice, _ = progress.Why.Advice(ref)
 	case rollout.Current, rollout.Proven, rollout.Untold:
 		switch {
 		case !slices.Contains(last.rolls, source) || !last.rollsOut():
@@ -313,6 +314,7 @@ func (c *Controller) factsOf(ref workload.Ref, source checksum.Source, policy *c
 			shown := (&rollout.Facts{Status: *status}).Shown(c.options.Clock.Now())
 			shown.Verdict = "its controller says " + cmp.Or(status.Why, "that it has failed")
 			w.State, w.Message = report.Failed, shown.String()
+			w.Advice, _ = shown.Advice(ref)
 		default:
 			w.State = report.Rolling
 		}

@@ -135,6 +135,7 @@ func TestPlugin_Orders(t *testing.T) {
 	namespace := "namespace/" + s.Namespace
 	want(0, "pause "+namespace+" --for 1h --reason INC-42 --dry-run=server", "(server dry run)", "would write configstamp.dev/pause=")
 	want(0, "pause "+namespace+" --for 1h --reason INC-42", "These still roll", "deployment/goes -n "+s.Namespace+": configstamp.dev/pause=false")
+	nextSecond()
 	s.Edit("configmap/c", "k", "2")
 	s.WantRolls(before, rolls{"deployment/goes": 1})
 	want(3, "wait deployment/d --timeout=60s", "configstamp.dev/pause on the Namespace")

@@ -192,6 +192,10 @@ func (w *whyOf) standing(r *rolloutReport) string {
 
 // next says what to do now, as far as the user may do it.
 func (w *whyOf) next(ctx context.Context) string {
+	if shown, fails := w.failure(); fails {
+		advice, _ := shown.Advice(w.seen(w.order.settings).Ref)
+		return advice
+	}
 	for _, r := range w.reports {
 		entries, _ := entriesFor(&r.Status, w.name())
 		if len(entries) != 1 {
@@ -209,10 +213,6 @@ func (w *whyOf) next(ctx context.Context) string {
 		default:
 			return "wait, or ask a user who may change it to end what holds it"
 		}
-	}
-	if shown, fails := w.failure(); fails {
-		advice, _ := shown.Advice(w.seen(w.order.settings).Ref)
-		return advice
 	}
 	if why, remedy := w.leftAlone(ctx); why != "" {
 		return strings.TrimSuffix("configstamp leaves it alone: "+why+". "+remedy, ". ")

@@ -27,6 +27,7 @@ type Workload struct {
 	State   State
 	Reason  string
 	Message string
+	Advice  string    // what to do about a failure
 	Since   time.Time // when it entered the state; zero: not known
 	Until   time.Time // when it may leave the state; zero: not known
 	// Settles is true until the workload has been reconciled after the edit.

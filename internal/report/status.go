@@ -104,7 +104,8 @@ func (f *Facts) message(state State, s *Status) string {
 		if f.Halted != "" {
 			return f.Halted
 		}
-		return have + ", and " + s.first(Failed) + ": put the old content back, or fix it; either way it rolls out by itself"
+		i := slices.IndexFunc(f.Workloads, func(w Workload) bool { return w.State == Failed })
+		return have + ", and " + f.Workloads[i].Name + " has failed: " + f.Workloads[i].Message + ". " + f.Workloads[i].Advice
 	case Complete:
 		return have + ": there is nothing to do"
 	case Unused:
