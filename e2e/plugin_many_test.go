@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/configstamp/configstamp/e2e/harness"
+	"github.com/configstamp/configstamp/internal/report"
 )
 
 // What impact promises before an edit is what rolls after it, gates and failures aside.
@@ -81,16 +82,18 @@ func TestPlugin_AUserOfOneNamespace(t *testing.T) {
 	s := run.Space(t)
 	ask := plugin(t, s)
 	s.Set("configmap/c", "k", "1")
-	s.Create(strings.Replace(deployment("d", "configmap/c"), "replicas: 1", "replicas: 0", 1))
+	s.Create(podless("d", "configmap/c"))
 	s.Settled("deployment/d")
 	s.Kubectl("create", "rolebinding", "editors", "--clusterrole=edit", "--group=editors")
+	s.Set("configmap/c", "k", "2")
+	wantReport(s, "configmap/c", report.Complete, nil) // that decides also where other kinds may not be listed
 	for args, want := range map[string]struct {
 		part string
 		code int
 	}{
 		"users configmap/c": {"1 of 1 restart", 0},
-		"status":            {"There is no report in namespace", 0},
-		"wait configmap/c":  {"in step and rolled out", 0},
+		"status":            {"Nothing is under way", 0},
+		"wait configmap/c":  {"1 of 1 workloads have it", 0},
 		"wait deployment/d": {"deployment/d in namespace", 0},
 		"why deployment/d":  {"Next: nothing", 0},
 		"status -A":         {"is forbidden", 1},

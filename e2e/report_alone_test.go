@@ -40,9 +40,7 @@ func TestReport_LeadersThatAreKilledSayNothingFalse(t *testing.T) {
 	if is := first.Status; is.Total != 3 || is.Failed != 1 || is.Done != 0 || !slices.Equal(conditions(first), []string{report.Stalled}) {
 		t.Errorf("halted, it says %+v", is)
 	}
-	versions, err := r.Dynamic.Resource(report.GroupVersion().WithResource(report.Resource)).Namespace(s.Namespace).
-		Watch(context.Background(), metav1.ListOptions{ResourceVersion: first.ResourceVersion})
-	harness.Must(t, err)
+	versions := harness.Record(t, r.Dynamic.Resource(report.GroupVersion().WithResource(report.Resource)).Namespace(s.Namespace))
 	for range 3 {
 		harness.Must(t, product.Kill())
 		harness.Must(t, r.ForgetLeader(t.Context()))
@@ -55,20 +53,62 @@ func TestReport_LeadersThatAreKilledSayNothingFalse(t *testing.T) {
 		})
 		s.Quiet()
 	}
-	if last := wantReport(s, "configmap/c", report.Halted, nil); !last.Status.EditedAt.Equal(first.Status.EditedAt) || last.Status.Total != 3 || len(last.Status.History) != 0 {
+	last := wantReport(s, "configmap/c", report.Halted, nil)
+	if !last.Status.EditedAt.Equal(first.Status.EditedAt) || last.Status.Total != 3 || len(last.Status.History) != 0 {
 		t.Errorf("in the end it says %+v", last.Status)
 	}
-	versions.Stop()
-	for event := range versions.ResultChan() {
-		object, ok := event.Object.(*unstructured.Unstructured)
-		if !ok {
-			continue
-		}
+	wantAnswers(t, s, last)
+	seen := versions()
+	if len(seen) == 0 {
+		t.Error("no version was seen")
+	}
+	for _, object := range seen {
 		var is report.ConfigRollout
 		harness.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &is))
 		ready := meta.FindStatusCondition(is.Status.Conditions, report.Ready)
 		if ready == nil || slices.Contains([]string{string(report.Settling), string(report.Complete), string(report.Unused)}, ready.Reason) || is.Status.Done > 0 || is.Status.Failed > 1 || is.Status.Total != 3 {
 			t.Errorf("a version says %+v", is.Status)
+		}
+	}
+}
+
+// wantAnswers asks about a halted change what a user with the role view can ask, when its Events are gone.
+func wantAnswers(t *testing.T, s *harness.Space, halted *report.ConfigRollout) {
+	t.Helper()
+	viewers(t, s)
+	s.Kubectl("delete", "events", "--all")
+	ask, failed, waits := plugin(t, s), "", ""
+	for _, e := range halted.Status.Workloads {
+		switch e.State {
+		case report.Failed:
+			failed = e.Names[0]
+		case report.Waiting:
+			waits = e.Names[0]
+		default:
+		}
+	}
+	for command, parts := range map[string][]string{
+		"status":                        {"configmap/c in namespace " + s.Namespace + ": Halted", "0 of 3 done, 1 failed", failed, waits},
+		"why " + failed:                 {"This workload has failed since", "Next: "},
+		"why " + waits:                  {"This workload is waiting since", "Next: "},
+		"users configmap/c":             {"deployment/a", "deployment/b", "deployment/d"},
+		"wait configmap/c --timeout=1m": {"halted: ", "has failed with it"},
+		"get configrollouts -o wide":    {"Halted", "has failed with it"},
+	} {
+		out, code := "", 0
+		if arguments := strings.Fields(command + " --as somebody --as-group viewers"); arguments[0] == "get" {
+			result := s.TryKubectl(arguments...)
+			out, code = result.Stdout+result.Stderr, result.Code
+		} else {
+			out, code = ask(arguments...)
+		}
+		want := 0
+		if strings.HasPrefix(command, "wait ") {
+			want = 2
+		}
+		text := strings.Join(strings.Fields(out), " ")
+		if code != want || slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) }) {
+			t.Errorf("%s: exit code %d, want %d and %q in\n%s", command, code, want, parts, out)
 		}
 	}
 }

@@ -205,11 +205,11 @@ func (p *plugin) eachWorkload(kinds workload.Table, namespace, selector string, 
 func (p *plugin) list(namespace, selector string, resourceTypes []string, visit func(*resource.Info) error) (unseen []string, err error) {
 	err = p.builder(namespace).ContinueOnError().LabelSelectorParam(selector).ResourceTypeOrNameArgs(true, strings.Join(resourceTypes, ",")).
 		Flatten().Do().IgnoreErrors(func(err error) bool {
-		away := apierrors.IsForbidden(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsNotFound(err)
+		away := apierrors.IsForbidden(err) || apierrors.IsServiceUnavailable(err)
 		if away {
 			unseen = append(unseen, err.Error())
 		}
-		return away
+		return away || apierrors.IsNotFound(err) // its definition was deleted a moment ago
 	}).Visit(func(info *resource.Info, err error) error {
 		if err != nil {
 			return err

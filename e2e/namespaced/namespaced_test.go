@@ -5,6 +5,7 @@
 package namespaced
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"strings"
@@ -69,6 +70,14 @@ func TestAnEditRollsItsUserInEachNamespace(t *testing.T) {
 				}
 			}
 			s.WantNote("deployment/web-app", "ConfigChanged: secret/web-password changed: rolling out")
+			s.Kubectl("create", "rolebinding", "reads", "--role=configstamp-report-view", "--user=somebody")
+			s.Eventually("waiting for the report on an edit", func() error {
+				is := s.TryKubectl("get", "configrollout", "secret-web-password", "--as=somebody", "-o", "jsonpath={.status.total} {.status.workloads[*].names[*]}")
+				if is.Stdout != "1 deployment/web-app" {
+					return errors.New(is.Stdout + is.Stderr)
+				}
+				return nil
+			})
 		})
 	}
 }

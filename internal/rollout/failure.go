@@ -42,11 +42,11 @@ const Mend = "Put the old content back, or fix it: either way it rolls out by it
 // words returns the sentence of a cause, what to do, and the command for that.
 func (c Cause) words() (sentence, advice, command string) {
 	const (
-		permit = "The content is at fault only if it asks for more: a quota, a policy or a webhook refuses the pods, and {command} shows which. The rollout goes on once they are admitted"
-		wait   = "The content need not be at fault: {command} shows why. The change goes on when the pods run, or by configstamp.dev/resume on the source"
+		permit = "The content is at fault only if it asks for more: a quota, a policy or a webhook refuses the pods. The rollout goes on once they are admitted. To see what refuses them: {command}"
+		wait   = "The content need not be at fault. The change goes on when the pods run, or by configstamp.dev/resume on the source. To see why they do not: {command}"
 	)
 	row := [...][3]string{
-		Declined:    {"", "To take the content there too: {command}. " + Mend, "kubectl configstamp accept {ref} -n {namespace}"},
+		Declined:    {"", Mend + ". To take the content there too: {command}", "kubectl configstamp accept {ref} -n {namespace}"},
 		Ordered:     {"pod {pod}: {word}", "Put the old content back, or fix it. Then, and also if that is done already, delete the broken pod, as its StatefulSet waits for it: {command}", "kubectl delete pod {pod} -n {namespace}"},
 		Crashes:     {"{word}", Mend},
 		Refused:     {"the API server refuses its pods (ReplicaFailure: FailedCreate)", permit, `kubectl get {ref} -n {namespace} -o jsonpath='{.status.conditions[?(@.type=="ReplicaFailure")].message}'`},
@@ -59,7 +59,7 @@ func (c Cause) words() (sentence, advice, command string) {
 		Unstarted: {"the containers of pod {pod} have not started", Mend},
 		Uncreated: {"pods are missing and none is created", permit, "kubectl describe {ref} -n {namespace}"},
 		Outdated: {"its containers may have started while the source held other content, so they show nothing of this one",
-			"Restart its pods: {command}. The change goes on when they are well, or by configstamp.dev/resume on the source", "kubectl rollout restart {ref} -n {namespace}"},
+			"The change goes on when its pods have been restarted and are well, or by configstamp.dev/resume on the source: {command}", "kubectl rollout restart {ref} -n {namespace}"},
 		Unexplained: {"", Mend},
 	}[c]
 	return row[0], row[1], row[2]

@@ -48,7 +48,7 @@ func Up(ctx context.Context, dir string, controllers ...string) (*Lab, error) {
 	}
 	controllers = append([]string{"namespace", "serviceaccount"}, controllers...)
 	cluster, err := harness.UpBare(ctx, dir, fmt.Sprintf("bench%d", os.Getpid()),
-		"--lifetime", "1h", "--node", "none", "--controller-manager-arg", "controllers="+strings.Join(controllers, ","))
+		"--lifetime", "1h", "--node", "none", "--apiserver-arg", "profiling=true", "--controller-manager-arg", "controllers="+strings.Join(controllers, ","))
 	if err != nil {
 		return nil, err
 	}

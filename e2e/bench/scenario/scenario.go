@@ -29,7 +29,7 @@ type Scenario struct {
 
 // All are the scenarios, in the order in which they run.
 func All() []Scenario {
-	return []Scenario{admission(), fanout(), follow(), overload(), idle()}
+	return []Scenario{admission(), fanout(), follow(), overload(), idle(), reports()}
 }
 
 // workloadControllers are those that care for Deployments.

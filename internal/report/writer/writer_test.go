@@ -50,6 +50,7 @@ func TestPace_OneWriteASecondForEachObject(t *testing.T) {
 	})
 }
 
+// An edit in 2,000 namespaces at once.
 func TestPace_FiftyASecondInAllButATurnAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -57,7 +58,7 @@ func TestPace_FiftyASecondInAllButATurnAtOnce(t *testing.T) {
 		w.find(turns, false, report.Rolling)
 		time.Sleep(5 * time.Second)
 		var many []rollout.SourceRef
-		for i := range 500 {
+		for i := range 2000 {
 			at := w.source(fmt.Sprint("team-", i), "web")
 			many = append(many, at)
 			w.find(at, false, report.Rolling)
@@ -78,6 +79,10 @@ func TestPace_FiftyASecondInAllButATurnAtOnce(t *testing.T) {
 			if n := count() - before; n < perSecond-1 || n > perSecond+1 {
 				t.Errorf("%d writes in one second", n)
 			}
+		}
+		time.Sleep(2000/perSecond*time.Second - 5*time.Second)
+		if n := count(); n < len(many) {
+			t.Errorf("%d of %d namespaces have a report", n, len(many))
 		}
 	})
 }
